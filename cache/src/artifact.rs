@@ -1,0 +1,232 @@
+//! Artifacts: what flows between stages.
+
+use crate::{ArtifactDigest, BlobRef, Result, Store, canonical_json};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::collections::BTreeSet;
+
+/// A manifest: what an artifact is, and the blobs that it is made of.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Artifact {
+    /// Its type, the name of a port type such as `option_chain`.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// What its type says about it: schema, units, data quality. No wall-clock time, no stage name.
+    pub meta: Value,
+    /// Its files, in order.
+    pub entries: Vec<Entry>,
+}
+
+/// One file of an artifact.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Entry {
+    /// Relative path, with `/` between its parts.
+    pub path: String,
+    /// Length in bytes.
+    pub size: u64,
+    /// The digest of its bytes.
+    pub blob: crate::BlobDigest,
+}
+
+impl Entry {
+    /// The blob that holds its bytes.
+    pub fn blob_ref(&self) -> BlobRef {
+        BlobRef {
+            blob: self.blob,
+            size: self.size,
+        }
+    }
+}
+
+impl Artifact {
+    /// The bytes that are hashed and stored.
+    pub fn canonical(&self) -> String {
+        canonical_json(&serde_json::json!({
+            "type": self.kind,
+            "meta": self.meta,
+            "entries": self.entries,
+        }))
+    }
+
+    /// Refuses paths that are absolute, leave the artifact's folder, mean different things on different systems, or
+    /// stand in each other's way.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        let mut seen = BTreeSet::new();
+        for Entry { path, .. } in &self.entries {
+            check_path(path).map_err(|reason| format!("entry `{}` {reason}", path.escape_debug()))?;
+            if !seen.insert(path.as_str()) {
+                return Err(format!("entry `{path}` is there twice"));
+            }
+        }
+        for path in &seen {
+            for (end, _) in path.match_indices('/') {
+                if seen.contains(&path[..end]) {
+                    return Err(format!("entry `{}` is both a file and a folder", &path[..end]));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The entry at `path`.
+    pub fn entry(&self, path: &str) -> Option<&Entry> {
+        self.entries.iter().find(|entry| entry.path == path)
+    }
+}
+
+fn check_path(path: &str) -> Result<(), &'static str> {
+    if path.is_empty() {
+        return Err("has an empty path");
+    }
+    if path.starts_with('/') {
+        return Err("is an absolute path");
+    }
+    if path.contains('\\') {
+        return Err("has a backslash; the parts of a path are separated by `/`");
+    }
+    if path.contains(char::is_control) {
+        return Err("has a control character");
+    }
+    if let [drive, b':', ..] = path.as_bytes()
+        && drive.is_ascii_alphabetic()
+    {
+        return Err("starts with a drive letter");
+    }
+    for part in path.split('/') {
+        match part {
+            "" => return Err("has an empty part"),
+            "." | ".." => return Err("has a part `.` or `..`"),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Collects the files of an artifact.
+pub struct ArtifactBuilder<'a> {
+    store: &'a Store,
+    artifact: Artifact,
+}
+
+impl<'a> ArtifactBuilder<'a> {
+    /// An artifact of the given type, without files yet.
+    pub fn new(store: &'a Store, kind: &str, meta: Value) -> Self {
+        Self {
+            store,
+            artifact: Artifact {
+                kind: kind.to_owned(),
+                meta,
+                entries: Vec::new(),
+            },
+        }
+    }
+
+    /// Adds a file of these bytes.
+    ///
+    /// # Errors
+    /// When the store cannot be written.
+    pub fn bytes(&mut self, path: &str, bytes: &[u8]) -> Result<BlobRef> {
+        let blob = self.store.put(bytes)?;
+        self.blob(path, blob);
+        Ok(blob)
+    }
+
+    /// Adds a file whose bytes are in the store already.
+    pub fn blob(&mut self, path: &str, blob: BlobRef) {
+        self.artifact.entries.push(Entry {
+            path: path.to_owned(),
+            size: blob.size,
+            blob: blob.blob,
+        });
+    }
+
+    /// Stores the manifest.
+    ///
+    /// # Errors
+    /// When the store cannot be written, or a path leaves the artifact's directory.
+    pub fn finish(self) -> Result<ArtifactDigest> {
+        self.store.put_artifact(&self.artifact)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::path::{Component, Path};
+
+    fn artifact(paths: &[&str]) -> Artifact {
+        Artifact {
+            kind: "t".to_owned(),
+            meta: Value::Null,
+            entries: paths
+                .iter()
+                .map(|path| Entry {
+                    path: (*path).to_owned(),
+                    size: 0,
+                    blob: crate::BlobDigest::from_bytes([0; 32]),
+                })
+                .collect(),
+        }
+    }
+
+    #[test]
+    fn ordinary_paths_are_accepted() {
+        artifact(&["a", "b/c.parquet", "SPX/2019-06-28.parquet", "seed=1/x", "...", "ü"])
+            .check()
+            .unwrap();
+    }
+
+    #[test]
+    fn paths_that_leave_or_collide_are_refused() {
+        for bad in [
+            &["/etc/passwd"][..],
+            &["../x"],
+            &["a/../../x"],
+            &["a/./b"],
+            &["a//b"],
+            &["a/"],
+            &[""],
+            &["."],
+            &["a\\..\\b"],
+            &["C:/x"],
+            &["c:x"],
+            &["a\0b"],
+            &["a\nb"],
+            &["a", "a"],
+            &["a", "a/b"],
+            &["a/b/c", "a/b"],
+        ] {
+            assert!(artifact(bad).check().is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn a_bad_path_is_neither_stored_nor_read() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(dir.path()).unwrap();
+        let bad = artifact(&["../x"]);
+        let err = store.put_artifact(&bad).unwrap_err();
+        assert!(err.to_string().contains("entry `../x` has a part `.` or `..`"), "{err}");
+        let stored = store.put(bad.canonical().as_bytes()).unwrap();
+        let err = store
+            .artifact(ArtifactDigest::from_bytes(*stored.blob.as_bytes()))
+            .unwrap_err();
+        assert!(matches!(err, crate::Error::Manifest { .. }), "{err}");
+    }
+
+    proptest! {
+        #[test]
+        fn an_accepted_path_stays_inside(path in r"[a.:/\\\x00 C]{0,12}") {
+            if artifact(&[&path]).check().is_ok() {
+                let parts: Vec<_> = Path::new(&path).components().collect();
+                prop_assert!(!parts.is_empty());
+                prop_assert!(parts.iter().all(|part| matches!(part, Component::Normal(_))));
+                // The system reads the same parts that are written.
+                prop_assert_eq!(parts.len(), path.split('/').count());
+            }
+        }
+    }
+}

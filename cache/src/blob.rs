@@ -1,0 +1,183 @@
+//! Blobs: bytes under the name of their digest.
+
+use crate::{BlobDigest, Error, Result, Store, publish};
+use serde::{Deserialize, Serialize};
+use std::fs::File;
+use std::io::{self, ErrorKind, Read, Write};
+use std::ops::Deref;
+use std::path::Path;
+use std::sync::Arc;
+
+/// From this length on, hashing over several threads pays.
+const PARALLEL_LEN: usize = 256 << 10;
+/// How much is read or written at a time.
+const CHUNK: usize = 4 << 20;
+
+/// A blob's name and size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct BlobRef {
+    /// The digest of its bytes.
+    pub blob: BlobDigest,
+    /// Its length in bytes.
+    pub size: u64,
+}
+
+impl BlobRef {
+    /// The name and size that these bytes have as a blob. Nothing is stored.
+    pub fn of(bytes: &[u8]) -> Self {
+        let mut hasher = blake3::Hasher::new();
+        update(&mut hasher, bytes);
+        Self {
+            blob: digest(&hasher),
+            size: bytes.len() as u64,
+        }
+    }
+}
+
+/// A blob's bytes, memory-mapped and shared; page-aligned.
+#[derive(Clone, Debug)]
+pub struct Blob(Arc<memmap2::Mmap>);
+
+impl Blob {
+    /// Maps a file that is never written again.
+    pub(crate) fn map(file: &File) -> io::Result<Self> {
+        #[expect(unsafe_code, reason = "blobs are never written again once they have their name")]
+        // SAFETY: the mapping is read-only and the file is immutable by the store's protocol.
+        let map = unsafe { memmap2::Mmap::map(file) }?;
+        Ok(Self(Arc::new(map)))
+    }
+}
+
+impl Deref for Blob {
+    type Target = [u8];
+    fn deref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl AsRef<[u8]> for Blob {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+/// Writes a blob of unknown length; it appears in the store when [`BlobWriter::finish`] returns, and leaves nothing
+/// behind when it is dropped before.
+pub struct BlobWriter {
+    store: Store,
+    file: tempfile::NamedTempFile,
+    hasher: blake3::Hasher,
+    size: u64,
+    buffer: Vec<u8>,
+}
+
+impl Write for BlobWriter {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.buffer.len() + bytes.len() > CHUNK {
+            self.flush()?;
+        }
+        if bytes.len() >= CHUNK {
+            self.file.write_all(bytes)?;
+            update(&mut self.hasher, bytes);
+        } else {
+            self.buffer.extend_from_slice(bytes);
+        }
+        self.size += bytes.len() as u64;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.write_all(&self.buffer)?;
+        update(&mut self.hasher, &self.buffer);
+        self.buffer.clear();
+        Ok(())
+    }
+}
+
+impl BlobWriter {
+    pub(crate) fn new(store: &Store) -> Result<Self> {
+        Ok(Self {
+            store: store.clone(),
+            file: publish::temporary(store.root())?,
+            hasher: blake3::Hasher::new(),
+            size: 0,
+            buffer: Vec::new(),
+        })
+    }
+
+    /// Puts the blob in place and returns its name.
+    ///
+    /// # Errors
+    /// When the disk is full, or the file cannot be renamed into place.
+    pub fn finish(mut self) -> Result<BlobRef> {
+        self.flush().map_err(Error::io("write", self.file.path()))?;
+        let blob = BlobRef {
+            blob: digest(&self.hasher),
+            size: self.size,
+        };
+        self.store.publish_blob(self.file, blob)?;
+        Ok(blob)
+    }
+
+    /// Writes all of `bytes`, naming the store's file in the error.
+    ///
+    /// # Errors
+    /// When the disk is full or the store cannot be written.
+    pub fn put(&mut self, bytes: &[u8]) -> Result<()> {
+        self.write_all(bytes).map_err(Error::io("write", self.file.path()))
+    }
+}
+
+/// Hashes a file by reading it, which unlike a mapping survives that somebody truncates it meanwhile. `parallel` uses
+/// rayon's current pool.
+pub(crate) fn hash_file(file: &mut File, path: &Path, parallel: bool) -> Result<BlobRef> {
+    let mut hasher = blake3::Hasher::new();
+    let size = read_chunks(file, path, |chunk| {
+        if parallel {
+            update(&mut hasher, chunk);
+        } else {
+            hasher.update(chunk);
+        }
+        Ok(())
+    })?;
+    Ok(BlobRef {
+        blob: digest(&hasher),
+        size,
+    })
+}
+
+/// Hands a file over in large pieces and returns its length.
+pub(crate) fn read_chunks(file: &mut File, path: &Path, mut take: impl FnMut(&[u8]) -> Result<()>) -> Result<u64> {
+    let len = file.metadata().map_err(Error::io("read", path))?.len();
+    // One byte more than the file has, so that a small file ends within one piece.
+    let mut buffer = vec![0; usize::try_from(len + 1).unwrap_or(CHUNK).clamp(4096, CHUNK)];
+    let mut size = 0;
+    loop {
+        let mut filled = 0;
+        while filled < buffer.len() {
+            match file.read(&mut buffer[filled..]) {
+                Ok(0) => break,
+                Ok(n) => filled += n,
+                Err(err) if err.kind() == ErrorKind::Interrupted => {}
+                Err(err) => return Err(Error::io("read", path)(err)),
+            }
+        }
+        take(&buffer[..filled])?;
+        size += filled as u64;
+        if filled < buffer.len() {
+            return Ok(size);
+        }
+    }
+}
+
+pub(crate) fn update(hasher: &mut blake3::Hasher, bytes: &[u8]) {
+    if bytes.len() >= PARALLEL_LEN {
+        hasher.update_rayon(bytes);
+    } else {
+        hasher.update(bytes);
+    }
+}
+
+pub(crate) fn digest(hasher: &blake3::Hasher) -> BlobDigest {
+    BlobDigest::from_bytes(*hasher.finalize().as_bytes())
+}

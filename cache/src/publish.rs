@@ -1,0 +1,96 @@
+//! How a file gets its name: written whole under another one, made read-only, renamed.
+
+use crate::{Error, Result};
+use std::fs::{File, Metadata, Permissions};
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+use tempfile::NamedTempFile;
+
+/// A use is noted in a record's modification time at most this often.
+const TOUCH_AFTER: Duration = Duration::from_secs(3600);
+
+/// The file that is there while something may have been written since the last flush.
+pub(crate) const UNFLUSHED: &str = "unflushed";
+
+/// A file in `tmp`, which makes the store have something to flush. It is locked for as long as its writer lives, which is
+/// how `gc` tells a leftover.
+pub(crate) fn temporary(root: &Path) -> Result<NamedTempFile> {
+    let marker = root.join(UNFLUSHED);
+    let marked = File::options().write(true).create_new(true).open(&marker);
+    if let Err(err) = marked
+        && err.kind() != io::ErrorKind::AlreadyExists
+    {
+        return Err(Error::io("write", &marker)(err));
+    }
+    unmarked_temporary(root)
+}
+
+/// [`temporary`] for what need not be flushed.
+pub(crate) fn unmarked_temporary(root: &Path) -> Result<NamedTempFile> {
+    let tmp = root.join("tmp");
+    let file = tempfile::Builder::new()
+        .prefix("new-")
+        .tempfile_in(&tmp)
+        .map_err(Error::io("write a file in", &tmp))?;
+    // Where the file system has no locks, a file's age alone protects it.
+    file.as_file().try_lock().ok();
+    Ok(file)
+}
+
+/// Gives a complete temporary file its name. A file of that name and of `keep_size` bytes has the same content (its
+/// name is a digest) and is left alone. Returns whether the new file is in place.
+pub(crate) fn publish(file: NamedTempFile, path: &Path, keep_size: Option<u64>) -> Result<bool> {
+    if let Some(size) = keep_size
+        && let Some(meta) = metadata(path)?
+        && meta.len() == size
+    {
+        touch(path, &meta, Duration::ZERO);
+        return Ok(false);
+    }
+    if let Some(parent) = path.parent() {
+        std::fs::create_dir_all(parent).map_err(Error::io("create", parent))?;
+    }
+    file.as_file()
+        .set_permissions(Permissions::from_mode(0o444))
+        .map_err(Error::io("write", file.path()))?;
+    file.persist(path).map_err(|err| Error::io("write", path)(err.error))?;
+    Ok(true)
+}
+
+/// What the system knows of a file; `None` when it is not there.
+pub(crate) fn metadata(path: &Path) -> Result<Option<Metadata>> {
+    found(std::fs::metadata(path), "read", path)
+}
+
+/// Turns `not found` into `None`.
+pub(crate) fn found<T>(result: io::Result<T>, what: &'static str, path: &Path) -> Result<Option<T>> {
+    match result {
+        Ok(value) => Ok(Some(value)),
+        Err(err) if err.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(err) => Err(Error::io(what, path)(err)),
+    }
+}
+
+/// Removes a file that may be gone already.
+pub(crate) fn remove(path: &Path) -> Result<()> {
+    found(std::fs::remove_file(path), "remove", path).map(|_| ())
+}
+
+/// Notes that a file was used, if the last note is older than `after`. It is only a hint to `gc`, so that a store
+/// which belongs to somebody else can be read all the same.
+pub(crate) fn touch(path: &Path, meta: &Metadata, after: Duration) {
+    let now = SystemTime::now();
+    let fresh = meta
+        .modified()
+        .is_ok_and(|then| now.duration_since(then).unwrap_or_default() < after);
+    if !fresh {
+        File::open(path).and_then(|file| file.set_modified(now)).ok();
+    }
+}
+
+/// [`touch`] for records, which are used much more often than it is worth noting.
+pub(crate) fn touch_record(path: &Path, meta: &Metadata) {
+    touch(path, meta, TOUCH_AFTER);
+}

@@ -1,0 +1,165 @@
+//! Action records and memos: which key had which result.
+
+use crate::publish::{remove, touch_record};
+use crate::sealed::{self, Sealed};
+use crate::store::sharded;
+use crate::{ActionKey, ArtifactDigest, BlobDigest, BlobRef, Error, MemoKey, Result, Store};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+
+/// What is known of one action that ran to its end.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ActionRecord {
+    /// Its key.
+    pub key: ActionKey,
+    /// What the key was made of, for people and for `why`; the decision to run is made on the key alone.
+    pub recipe: Value,
+    /// Its output artifacts, by port.
+    pub outputs: BTreeMap<String, ArtifactDigest>,
+    /// Its log (standard streams of a `run:` stage).
+    pub log: Option<BlobRef>,
+    /// How long it took, in seconds.
+    pub seconds: f64,
+    /// The peak resident memory of its worker in bytes, where known.
+    pub peak_memory: Option<u64>,
+    /// Instruction set and kernel version that computed it.
+    pub numerics_class: String,
+    /// The version of the program that computed it.
+    pub program: String,
+    /// Further facts that tools may show (host, started at).
+    #[serde(default)]
+    pub info: BTreeMap<String, Value>,
+}
+
+/// An action record as it is stored: with every blob that its outputs consist of, so that a look-up needs no manifest.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct StoredAction {
+    pub record: ActionRecord,
+    /// The manifests and what they name, each once, sorted.
+    pub blobs: Vec<(BlobDigest, u64)>,
+}
+
+impl StoredAction {
+    pub fn blobs(&self) -> impl Iterator<Item = BlobRef> {
+        self.blobs.iter().map(|&(blob, size)| BlobRef { blob, size })
+    }
+}
+
+/// A memo as it is stored.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct StoredMemo {
+    pub key: MemoKey,
+    pub value: BlobRef,
+}
+
+impl Store {
+    pub(crate) fn action_path(&self, key: ActionKey) -> PathBuf {
+        sharded(&self.folder("actions"), &key.to_hex())
+    }
+
+    pub(crate) fn memo_path(&self, key: MemoKey) -> PathBuf {
+        sharded(&self.folder("memos"), &key.to_hex())
+    }
+
+    /// What was recorded of an action, whether or not its outputs are still there; for `why`.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn recorded(&self, key: ActionKey) -> Result<Option<ActionRecord>> {
+        match sealed::read::<StoredAction>(&self.action_path(key))? {
+            Sealed::Intact(stored, _) if stored.record.key == key => Ok(Some(stored.record)),
+            _ => Ok(None),
+        }
+    }
+
+    /// The record of an action whose outputs are all there; `None` when it has to run. Costs one small read, and a look
+    /// at the size of each blob. A damaged record is removed; a lost log alone does not make the action run again.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn action(&self, key: ActionKey) -> Result<Option<ActionRecord>> {
+        let path = self.action_path(key);
+        let (stored, meta) = match sealed::read::<StoredAction>(&path)? {
+            Sealed::Intact(stored, meta) if stored.record.key == key => (stored, meta),
+            Sealed::Absent => return Ok(None),
+            _ => return remove(&path).map(|()| None),
+        };
+        if !stored.blobs().all(|blob| self.has(blob)) {
+            return Ok(None);
+        }
+        touch_record(&path, &meta);
+        let mut record = stored.record;
+        record.log = record.log.filter(|log| self.has(*log));
+        Ok(Some(record))
+    }
+
+    /// Writes an action record. Its outputs must be stored already.
+    ///
+    /// # Errors
+    /// When the store cannot be written, or an output or a blob that it names is not there ([`Error::Missing`],
+    /// [`Error::Damaged`]).
+    pub fn put_action(&self, record: &ActionRecord) -> Result<()> {
+        let mut blobs = BTreeSet::new();
+        for &output in record.outputs.values() {
+            let manifest = self.blob(output.into())?;
+            blobs.insert((output.into(), manifest.len() as u64));
+            let artifact = self.artifact(output)?;
+            blobs.extend(artifact.entries.iter().map(|entry| (entry.blob, entry.size)));
+        }
+        let stored = StoredAction {
+            record: record.clone(),
+            blobs: blobs.into_iter().collect(),
+        };
+        if let Some(lost) = stored.blobs().chain(record.log).find(|blob| !self.has(*blob)) {
+            return Err(Error::Missing {
+                digest: lost.blob.to_hex(),
+            });
+        }
+        sealed::write(self.root(), &self.action_path(record.key), &stored)
+    }
+
+    /// The value of a memo, if it is known and its blob is there.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn memo(&self, key: MemoKey) -> Result<Option<BlobRef>> {
+        let path = self.memo_path(key);
+        match sealed::read::<StoredMemo>(&path)? {
+            Sealed::Intact(memo, meta) if memo.key == key => {
+                if !self.has(memo.value) {
+                    return Ok(None);
+                }
+                touch_record(&path, &meta);
+                Ok(Some(memo.value))
+            }
+            Sealed::Absent => Ok(None),
+            _ => remove(&path).map(|()| None),
+        }
+    }
+
+    /// Remembers a value that is stored already.
+    ///
+    /// # Errors
+    /// When the store cannot be written, or the value is not there ([`Error::Missing`]).
+    pub fn put_memo(&self, key: MemoKey, value: BlobRef) -> Result<()> {
+        if !self.has(value) {
+            return Err(Error::Missing {
+                digest: value.blob.to_hex(),
+            });
+        }
+        sealed::write(self.root(), &self.memo_path(key), &StoredMemo { key, value })
+    }
+
+    /// A folder for checkpoints of unfinished work. Its files may be changed by whoever holds the action's lock; it
+    /// outlives a crash, and `gc` drops it once it is old.
+    ///
+    /// # Errors
+    /// When it cannot be made.
+    pub fn scratch(&self, key: MemoKey) -> Result<PathBuf> {
+        let path = sharded(&self.folder("scratch"), &key.to_hex());
+        std::fs::create_dir_all(&path).map_err(Error::io("create", &path))?;
+        Ok(path)
+    }
+}

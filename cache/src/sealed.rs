@@ -1,0 +1,56 @@
+//! Records on disk: one line of JSON, and a line with its BLAKE3 digest. What fails the check was never written.
+
+use crate::{Error, Result, publish};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::fs::{File, Metadata};
+use std::io::{Read, Write};
+use std::path::Path;
+
+/// What a record file holds.
+pub(crate) enum Sealed<T> {
+    /// There is none.
+    Absent,
+    /// One that cannot be trusted.
+    Damaged,
+    /// The record, and what the system knows of its file.
+    Intact(T, Metadata),
+}
+
+/// Writes a record in place of the one that is there.
+pub(crate) fn write(root: &Path, path: &Path, value: &impl Serialize) -> Result<()> {
+    let mut text = serde_json::to_string(value).map_err(|err| Error::io("encode", path)(err.into()))?;
+    let checksum = blake3::hash(text.as_bytes()).to_hex();
+    text.push('\n');
+    text.push_str(&checksum);
+    text.push('\n');
+    let mut file = publish::temporary(root)?;
+    file.write_all(text.as_bytes())
+        .map_err(Error::io("write", file.path()))?;
+    publish::publish(file, path, None)?;
+    Ok(())
+}
+
+/// Reads a record and checks it.
+pub(crate) fn read<T: DeserializeOwned>(path: &Path) -> Result<Sealed<T>> {
+    let Some(mut file) = publish::found(File::open(path), "read", path)? else {
+        return Ok(Sealed::Absent);
+    };
+    let meta = file.metadata().map_err(Error::io("read", path))?;
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes).map_err(Error::io("read", path))?;
+    Ok(match open(&bytes) {
+        Some(value) => Sealed::Intact(value, meta),
+        None => Sealed::Damaged,
+    })
+}
+
+fn open<T: DeserializeOwned>(bytes: &[u8]) -> Option<T> {
+    let bytes = bytes.strip_suffix(b"\n")?;
+    let end = bytes.iter().rposition(|&byte| byte == b'\n')?;
+    let (json, checksum) = (&bytes[..end], &bytes[end + 1..]);
+    if blake3::Hash::from_hex(checksum).ok()? != blake3::hash(json) {
+        return None;
+    }
+    serde_json::from_slice(json).ok()
+}

@@ -1,0 +1,147 @@
+//! Digests of files outside the store.
+//!
+//! A file that the system says has not changed is not read again. As in git, that is believed only if the file was
+//! already older than the coarsest clock of a file system when it was hashed: a change right after the hashing could
+//! otherwise leave no trace in its times.
+
+use crate::publish::touch_record;
+use crate::sealed::{self, Sealed};
+use crate::store::sharded;
+use crate::{BlobDigest, BlobRef, Error, Result, Store, blob};
+use serde::{Deserialize, Serialize};
+use std::fs::{File, Metadata};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+/// The coarsest clock of a file system in use (FAT).
+const RACY: Duration = Duration::from_secs(2);
+/// Longer than the time between two readings of the clock that files are stamped with.
+const TICK: Duration = Duration::from_millis(20);
+/// How often a changing file is read before giving up.
+const ATTEMPTS: usize = 3;
+
+/// What tells that a file may have changed. Its change time cannot be set by programs, unlike its modification time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Stamp {
+    size: u64,
+    modified: (i64, i64),
+    changed: (i64, i64),
+    inode: u64,
+    device: u64,
+}
+
+impl Stamp {
+    fn of(meta: &Metadata) -> Self {
+        Self {
+            size: meta.size(),
+            modified: (meta.mtime(), meta.mtime_nsec()),
+            changed: (meta.ctime(), meta.ctime_nsec()),
+            inode: meta.ino(),
+            device: meta.dev(),
+        }
+    }
+
+    /// Whether the last change was longer ago.
+    fn is_older_than(&self, age: Duration, now: SystemTime) -> bool {
+        let limit = now.checked_sub(age).unwrap_or(SystemTime::UNIX_EPOCH);
+        let limit = limit.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let limit = (limit.as_secs() as i64, i64::from(limit.subsec_nanos()));
+        self.modified < limit && self.changed < limit
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+struct Known {
+    path: PathBuf,
+    stamp: Stamp,
+    digest: BlobDigest,
+}
+
+impl Store {
+    /// The digest and size of a file outside the store, which is not stored. A file that was hashed before and has not
+    /// changed is not read again.
+    ///
+    /// # Errors
+    /// When it cannot be read, is not an ordinary file, or keeps changing meanwhile ([`Error::Changing`]).
+    pub fn hash_file(&self, path: &Path) -> Result<BlobRef> {
+        let path = &std::path::absolute(path).map_err(Error::io("read", path))?;
+        let name = blake3::hash(path.as_os_str().as_bytes()).to_hex();
+        let entry = sharded(&self.folder("stat"), &name);
+        let now = Stamp::of(&ordinary(path)?);
+        if let Sealed::Intact(known, meta) = sealed::read::<Known>(&entry)?
+            && known.path == *path
+            && known.stamp == now
+        {
+            touch_record(&entry, &meta);
+            return Ok(BlobRef {
+                blob: known.digest,
+                size: now.size,
+            });
+        }
+        for _ in 0..ATTEMPTS {
+            let start = SystemTime::now();
+            let (mut file, before) = open(path)?;
+            let found = blob::hash_file(&mut file, path, true)?;
+            let after = Stamp::of(&ordinary(path)?);
+            if before != after || found.size != after.size {
+                continue;
+            }
+            // A path that is not UTF-8 cannot be written as JSON; such a file is hashed each time.
+            if after.is_older_than(RACY, start) && path.to_str().is_some() {
+                let known = Known {
+                    path: path.clone(),
+                    stamp: after,
+                    digest: found.blob,
+                };
+                sealed::write(self.root(), &entry, &known)?;
+            }
+            return Ok(found);
+        }
+        Err(Error::Changing { path: path.clone() })
+    }
+
+    /// Copies a file into the store.
+    ///
+    /// # Errors
+    /// When it cannot be read, is not an ordinary file, changes meanwhile ([`Error::Changing`]), or the store cannot be
+    /// written.
+    pub fn import_file(&self, path: &Path) -> Result<BlobRef> {
+        ordinary(path)?;
+        let (mut file, before) = open(path)?;
+        let mut writer = self.writer()?;
+        let size = blob::read_chunks(&mut file, path, |chunk| writer.put(chunk))?;
+        let after = Stamp::of(&file.metadata().map_err(Error::io("read", path))?);
+        if before != after || size != after.size {
+            return Err(Error::Changing { path: path.to_owned() });
+        }
+        writer.finish()
+    }
+}
+
+/// Opens a file, such that every later change of it changes its stamp: one that was changed within the last tick of the
+/// clock could be changed again without a trace.
+fn open(path: &Path) -> Result<(File, Stamp)> {
+    let file = File::open(path).map_err(Error::io("read", path))?;
+    let stamp = || {
+        file.metadata()
+            .map(|meta| Stamp::of(&meta))
+            .map_err(Error::io("read", path))
+    };
+    let mut now = stamp()?;
+    if !now.is_older_than(TICK, SystemTime::now()) {
+        std::thread::sleep(TICK);
+        now = stamp()?;
+    }
+    Ok((file, now))
+}
+
+fn ordinary(path: &Path) -> Result<Metadata> {
+    let meta = std::fs::metadata(path).map_err(Error::io("read", path))?;
+    if meta.is_file() {
+        Ok(meta)
+    } else {
+        Err(Error::io("read", path)(std::io::Error::other("not an ordinary file")))
+    }
+}

@@ -1,0 +1,131 @@
+//! What the store holds.
+
+use crate::record::{StoredAction, StoredMemo};
+use crate::sealed::{self, Sealed};
+use crate::{ActionKey, ArtifactDigest, BlobDigest, MemoKey, Result, Store, walk};
+use serde::Serialize;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::AddAssign;
+
+/// How many, and how many bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Count {
+    /// How many.
+    pub count: u64,
+    /// Their bytes together.
+    pub bytes: u64,
+}
+
+impl Count {
+    pub(crate) fn add(&mut self, bytes: u64) {
+        self.count += 1;
+        self.bytes += bytes;
+    }
+}
+
+impl AddAssign for Count {
+    fn add_assign(&mut self, other: Self) {
+        self.count += other.count;
+        self.bytes += other.bytes;
+    }
+}
+
+/// What the store holds. Bytes are lengths of files; a file system may take more, or less where it compresses.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Status {
+    /// All blobs.
+    pub blobs: Count,
+    /// The blobs that neither an action's outputs and log nor a memo need.
+    pub unreferenced: Count,
+    /// The artifacts that actions put out, by type. What two share is counted in both.
+    pub artifacts: BTreeMap<String, Count>,
+    /// Action records.
+    pub actions: Count,
+    /// Memo records.
+    pub memos: Count,
+    /// Digests of source files.
+    pub stat: Count,
+    /// Checkpoints of unfinished work.
+    pub scratch: Count,
+    /// Files on their way into place, and leftovers of crashes.
+    pub tmp: Count,
+    /// Damaged files that were moved out of the way.
+    pub damaged: Count,
+}
+
+impl Status {
+    /// Everything together, in bytes.
+    pub fn bytes(&self) -> u64 {
+        [
+            self.blobs,
+            self.actions,
+            self.memos,
+            self.stat,
+            self.scratch,
+            self.tmp,
+            self.damaged,
+        ]
+        .iter()
+        .map(|count| count.bytes)
+        .sum()
+    }
+}
+
+impl Store {
+    /// Counts what the store holds. Reads records and manifests, but no other blob; changes nothing.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn status(&self) -> Result<Status> {
+        let mut status = Status::default();
+        let mut needed = BTreeSet::new();
+        let mut artifacts = BTreeSet::new();
+        for action in self.list::<ActionKey>("actions")? {
+            status.actions.add(action.meta.len());
+            if let Sealed::Intact(stored, _) = sealed::read::<StoredAction>(&action.path)? {
+                needed.extend(stored.blobs().chain(stored.record.log).map(|blob| blob.blob));
+                artifacts.extend(stored.record.outputs.into_values());
+            }
+        }
+        for memo in self.list::<MemoKey>("memos")? {
+            status.memos.add(memo.meta.len());
+            if let Sealed::Intact(stored, _) = sealed::read::<StoredMemo>(&memo.path)? {
+                needed.insert(stored.value.blob);
+            }
+        }
+        for blob in self.list::<BlobDigest>("blobs")? {
+            status.blobs.add(blob.meta.len());
+            if !needed.contains(&blob.id) {
+                status.unreferenced.add(blob.meta.len());
+            }
+        }
+        for digest in artifacts {
+            self.count_artifact(digest, &mut status)?;
+        }
+        for file in self.list::<BlobDigest>("stat")? {
+            status.stat.add(file.meta.len());
+        }
+        for folder in self.list::<MemoKey>("scratch")? {
+            status.scratch.add(walk::size_and_age(&folder.path, &folder.meta)?.0);
+        }
+        for (name, count) in [("tmp", &mut status.tmp), ("damaged", &mut status.damaged)] {
+            for (_, meta) in walk::entries_with_metadata(&self.folder(name))? {
+                count.add(meta.len());
+            }
+        }
+        Ok(status)
+    }
+
+    /// A manifest that cannot be read is the business of `verify`.
+    fn count_artifact(&self, digest: ArtifactDigest, status: &mut Status) -> Result<()> {
+        let path = self.blob_path(digest.into());
+        let Some(bytes) = crate::publish::found(std::fs::read(&path), "read", &path)? else {
+            return Ok(());
+        };
+        if let Ok(artifact) = serde_json::from_slice::<crate::Artifact>(&bytes) {
+            let size = artifact.entries.iter().map(|entry| entry.size).sum::<u64>() + bytes.len() as u64;
+            status.artifacts.entry(artifact.kind).or_default().add(size);
+        }
+        Ok(())
+    }
+}

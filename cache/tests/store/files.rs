@@ -1,0 +1,186 @@
+//! Files outside the store.
+
+use crate::{Home, age, files};
+use cache::{Artifact, ArtifactBuilder, BlobRef, Entry, Error};
+use serde_json::json;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+#[test]
+fn a_file_hashes_as_its_bytes_do() {
+    let home = Home::new();
+    let path = home.dir.path().join("source");
+    for len in [0, 1, 4095, 4096, 4097, (4 << 20) - 1, 4 << 20, (4 << 20) + 1, 9 << 20] {
+        let bytes: Vec<u8> = (0..len).map(|i| (i % 251) as u8).collect();
+        std::fs::write(&path, &bytes).unwrap();
+        let expected = BlobRef::of(&bytes);
+        assert_eq!(home.store.hash_file(&path).unwrap(), expected);
+        assert!(!home.store.has(expected), "hashing stores nothing");
+        assert_eq!(home.store.import_file(&path).unwrap(), expected);
+        assert_eq!(*home.reopen().blob(expected.blob).unwrap(), bytes[..]);
+    }
+}
+
+/// Whether the digest of the file was remembered. Its change time is now, so an old modification time is not enough.
+fn remembered(home: &Home) -> usize {
+    files(&home.store.root().join("stat")).len()
+}
+
+#[test]
+fn a_fresh_file_is_never_taken_on_trust() {
+    let home = Home::new();
+    let path = home.dir.path().join("source");
+    for i in 0..50_u32 {
+        // Same size, and often the same tick of the file system's clock.
+        std::fs::write(&path, i.to_le_bytes()).unwrap();
+        assert_eq!(home.store.hash_file(&path).unwrap(), BlobRef::of(&i.to_le_bytes()));
+    }
+    assert_eq!(remembered(&home), 0);
+}
+
+#[test]
+fn a_changed_file_is_noticed_even_if_its_time_is_set_back() {
+    let home = Home::new();
+    let path = home.dir.path().join("source");
+    std::fs::write(&path, b"one").unwrap();
+    age(&path, Duration::from_secs(1000));
+    let modified = std::fs::metadata(&path).unwrap().modified().unwrap();
+    // Only once its change time has settled is a digest kept.
+    let start = std::time::Instant::now();
+    while remembered(&home) == 0 && start.elapsed() < Duration::from_secs(30) {
+        assert_eq!(home.store.hash_file(&path).unwrap(), BlobRef::of(b"one"));
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    assert_eq!(remembered(&home), 1);
+    assert_eq!(home.reopen().hash_file(&path).unwrap(), BlobRef::of(b"one"));
+
+    std::fs::write(&path, b"two").unwrap();
+    std::fs::File::open(&path).unwrap().set_modified(modified).unwrap();
+    assert_eq!(home.store.hash_file(&path).unwrap(), BlobRef::of(b"two"));
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_file_that_keeps_changing_is_an_error_that_names_it() {
+    let home = Home::new();
+    // It has another length than it says, however often it is read: as a file has that grows.
+    let path = Path::new("/proc/self/status");
+    let err = home.store.hash_file(path).unwrap_err();
+    assert!(
+        matches!(&err, Error::Changing { path: named } if named == path),
+        "{err}"
+    );
+    assert!(
+        err.to_string().contains("`/proc/self/status` changes while it is read"),
+        "{err}"
+    );
+    assert!(matches!(home.store.import_file(path), Err(Error::Changing { .. })));
+    assert!(files(&home.store.root().join("tmp")).is_empty());
+}
+
+#[test]
+fn what_is_read_while_it_changes_is_never_a_mixture() {
+    let home = Home::new();
+    let path = home.dir.path().join("busy");
+    const LEN: usize = 8 << 20;
+    let whole = [0, 1].map(|byte| BlobRef::of(&vec![byte; LEN]));
+    std::fs::write(&path, vec![0; LEN]).unwrap();
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for byte in [1, 0].into_iter().cycle() {
+                // Each state is whole before it has the name.
+                let next = path.with_extension("next");
+                std::fs::write(&next, vec![byte; LEN]).unwrap();
+                std::fs::rename(&next, &path).unwrap();
+                if stop.load(Ordering::Relaxed) {
+                    break;
+                }
+            }
+        });
+        for _ in 0..5 {
+            for result in [home.store.hash_file(&path), home.store.import_file(&path)] {
+                match result {
+                    Ok(blob) => assert!(whole.contains(&blob)),
+                    Err(err) => assert!(matches!(err, Error::Changing { .. }), "{err}"),
+                }
+            }
+        }
+        stop.store(true, Ordering::Relaxed);
+    });
+}
+
+#[test]
+fn what_is_no_file_is_an_error() {
+    let home = Home::new();
+    for path in [
+        home.dir.path().join("absent"),
+        home.dir.path().to_owned(),
+        "/dev/null".into(),
+    ] {
+        let err = home.store.hash_file(&path).unwrap_err();
+        assert!(
+            err.to_string().contains(&format!("cannot read `{}`", path.display())),
+            "{err}"
+        );
+        assert!(home.store.import_file(&path).is_err());
+    }
+}
+
+#[test]
+fn an_artifact_is_written_as_files() {
+    let home = Home::new();
+    let mut artifact = ArtifactBuilder::new(&home.store, "t", json!(null));
+    artifact.bytes("a.txt", b"alpha").unwrap();
+    artifact.bytes("sub/deep/b.txt", b"beta").unwrap();
+    artifact.bytes("empty", b"").unwrap();
+    let artifact = home.store.artifact(artifact.finish().unwrap()).unwrap();
+    let dest = home.dir.path().join("out/here");
+    for _ in 0..2 {
+        home.store.export(&artifact, &dest).unwrap();
+        assert_eq!(files(&dest), ["a.txt", "empty", "sub/deep/b.txt"]);
+        // What is written can be changed by its owner, and is replaced the next time.
+        std::fs::write(dest.join("a.txt"), b"changed").unwrap();
+    }
+    assert_eq!(std::fs::read(dest.join("sub/deep/b.txt")).unwrap(), b"beta");
+}
+
+#[test]
+fn export_stays_inside_its_folder() {
+    let home = Home::new();
+    let outside = home.dir.path().join("outside");
+    std::fs::create_dir(&outside).unwrap();
+    std::fs::write(outside.join("x"), b"untouched").unwrap();
+    let blob = home.store.put(b"evil").unwrap();
+    let artifact = |path: &str| Artifact {
+        kind: "t".to_owned(),
+        meta: json!(null),
+        entries: vec![Entry {
+            path: path.to_owned(),
+            size: blob.size,
+            blob: blob.blob,
+        }],
+    };
+    let dest = home.dir.path().join("dest");
+    std::fs::create_dir(&dest).unwrap();
+    std::os::unix::fs::symlink(&outside, dest.join("folder")).unwrap();
+    std::os::unix::fs::symlink(outside.join("x"), dest.join("file")).unwrap();
+
+    for bad in ["../outside/x", "/outside/x", "a/../../outside/x"] {
+        let err = home.store.export(&artifact(bad), &dest).unwrap_err();
+        assert!(matches!(err, Error::Manifest { .. }), "{err}");
+    }
+    let err = home.store.export(&artifact("folder/x"), &dest).unwrap_err();
+    assert!(matches!(err, Error::Export { .. }), "{err}");
+    home.store.export(&artifact("file"), &dest).unwrap();
+    assert!(!dest.join("file").is_symlink(), "the link itself is replaced");
+    let err = home.store.export(&artifact(""), &dest).unwrap_err();
+    assert!(matches!(err, Error::Manifest { .. }), "{err}");
+    std::fs::create_dir(dest.join("taken")).unwrap();
+    assert!(matches!(
+        home.store.export(&artifact("taken"), &dest),
+        Err(Error::Export { .. })
+    ));
+    assert_eq!(std::fs::read(outside.join("x")).unwrap(), b"untouched");
+}

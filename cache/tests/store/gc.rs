@@ -1,0 +1,145 @@
+//! What is kept and what is dropped.
+
+use crate::{Home, action_key, age, data, files, memo_key};
+use cache::{ActionKey, GcPlan, GcReport, Store};
+use std::time::{Duration, SystemTime};
+
+const DAY: Duration = Duration::from_secs(24 * 3600);
+
+fn plan(keep: &[&str], younger_than: Duration) -> GcPlan {
+    GcPlan {
+        keep_actions: keep.iter().map(|name| action_key(name)).collect(),
+        keep_younger_than: younger_than,
+        now: SystemTime::now(),
+        dry_run: false,
+    }
+}
+
+fn known(store: &Store, names: &[&str]) -> String {
+    names
+        .iter()
+        .filter(|name| store.action(action_key(name)).unwrap().is_some())
+        .copied()
+        .collect()
+}
+
+/// Makes everything in the store look ten days old.
+fn age_all(store: &Store) {
+    for name in files(store.root()) {
+        age(&store.root().join(name), DAY * 10);
+    }
+}
+
+#[test]
+fn kept_actions_keep_all_that_they_need() {
+    let home = Home::new();
+    let kept = home.action("a");
+    let dropped = home.action("b");
+    let loose = home.store.put(b"nobody's").unwrap();
+    age_all(&home.store);
+    let before = home.store.status().unwrap();
+    assert_eq!(before.unreferenced.count, 1);
+    assert_eq!(before.artifacts["table"].count, 2);
+
+    let mut dry = plan(&["a"], DAY);
+    dry.dry_run = true;
+    let foreseen = home.store.gc(&dry).unwrap();
+    assert_eq!(home.store.status().unwrap(), before);
+    let report = home.store.gc(&plan(&["a"], DAY)).unwrap();
+    assert_eq!(report, foreseen);
+    assert_eq!((report.actions.count, report.blobs.count), (1, 4));
+    assert_eq!(report.kept.count, 3);
+
+    let after = home.store.status().unwrap();
+    assert_eq!(before.bytes() - after.bytes(), report.bytes());
+    let store = home.reopen();
+    assert_eq!(known(&store, &["a", "b"]), "a");
+    assert_eq!(*store.blob(data(&kept, &store).blob).unwrap(), *b"bytes of a");
+    assert_eq!(*store.blob(kept.log.unwrap().blob).unwrap(), *b"log of a");
+    assert!(!store.has(loose) && !store.has(dropped.log.unwrap()));
+    assert!(store.verify(|_| {}).unwrap().is_clean());
+}
+
+#[test]
+fn what_is_young_or_was_used_stays() {
+    let home = Home::new();
+    home.action("old");
+    home.action("used");
+    let used = home.store.put(b"stored again").unwrap();
+    age_all(&home.store);
+    home.action("young");
+    home.store.put(b"stored again").unwrap();
+    assert_eq!(known(&home.store, &["used"]), "used");
+    home.store.gc(&plan(&[], DAY)).unwrap();
+    assert_eq!(known(&home.store, &["old", "used", "young"]), "usedyoung");
+    assert!(home.store.has(used));
+    assert!(home.store.verify(|_| {}).unwrap().is_clean());
+    // With no age, everything goes.
+    let report = home.store.gc(&plan(&[], Duration::ZERO)).unwrap();
+    assert_eq!(report.kept.count, 0);
+    let status = home.store.status().unwrap();
+    assert_eq!((status.blobs.count, status.actions.count), (0, 0));
+}
+
+#[test]
+fn memos_stay_while_they_are_used_or_their_blob_is_kept() {
+    let home = Home::new();
+    let record = home.action("a");
+    let shared = data(&record, &home.store);
+    home.store.put_memo(memo_key("shared"), shared).unwrap();
+    home.memo("old");
+    home.memo("used");
+    age_all(&home.store);
+    assert!(home.store.memo(memo_key("used")).unwrap().is_some());
+    let report = home.store.gc(&plan(&["a"], DAY)).unwrap();
+    assert_eq!(report.memos.count, 1);
+    let kept = |name| home.store.memo(memo_key(name)).unwrap().is_some();
+    assert_eq!((kept("shared"), kept("used"), kept("old")), (true, true, false));
+    assert!(home.store.verify(|_| {}).unwrap().is_clean());
+}
+
+#[test]
+fn leftovers_go_once_their_writer_is_gone() {
+    let home = Home::new();
+    let tmp = home.store.root().join("tmp");
+    let mut writer = home.store.writer().unwrap();
+    writer.put(b"still being written").unwrap();
+    std::fs::write(tmp.join("new-crash"), b"12345").unwrap();
+    age_all(&home.store);
+    std::fs::write(tmp.join("new-young"), b"1").unwrap();
+    let report = home.store.gc(&plan(&[], Duration::ZERO)).unwrap();
+    assert_eq!((report.tmp.count, report.tmp.bytes), (1, 5));
+    assert!(tmp.join("new-young").exists() && !tmp.join("new-crash").exists());
+    let blob = writer.finish().unwrap();
+    assert_eq!(*home.reopen().blob(blob.blob).unwrap(), *b"still being written");
+}
+
+#[test]
+fn old_checkpoints_go_whole() {
+    let home = Home::new();
+    let (old, young) = (
+        home.store.scratch(memo_key("old")).unwrap(),
+        home.store.scratch(memo_key("young")).unwrap(),
+    );
+    for folder in [&old, &young] {
+        std::fs::create_dir(folder.join("sub")).unwrap();
+        std::fs::write(folder.join("sub/a"), b"1234").unwrap();
+        std::fs::write(folder.join("b"), b"12").unwrap();
+        for part in ["sub/a", "b", "sub", ""] {
+            age(&folder.join(part), DAY * 10);
+        }
+    }
+    std::fs::write(young.join("b"), b"12").unwrap();
+    assert_eq!(home.store.status().unwrap().scratch.bytes, 12);
+    let report: GcReport = home.store.gc(&plan(&[], DAY)).unwrap();
+    assert_eq!((report.scratch.count, report.scratch.bytes), (1, 6));
+    assert!(!old.exists() && young.join("sub/a").exists());
+}
+
+#[test]
+fn an_unknown_key_to_keep_does_no_harm() {
+    let home = Home::new();
+    let mut plan = plan(&[], Duration::ZERO);
+    plan.keep_actions.insert(ActionKey::from_bytes([1; 32]));
+    assert_eq!(home.store.gc(&plan).unwrap(), GcReport::default());
+}
