@@ -1,0 +1,238 @@
+//! Exchange calendars by rule: on which days there is trading, and when options expire.
+//!
+//! The United States calendar is that of the New York Stock Exchange (Rule 7.2), which option exchanges follow, from 1990
+//! on; before, it is only roughly right.
+
+use crate::Date;
+use crate::layout::CalendarName;
+
+const FRIDAY: u32 = 4;
+const THURSDAY: u32 = 3;
+const MONDAY: u32 = 0;
+
+/// Days on which the United States exchanges stayed closed without a rule: year, month, day.
+const SPECIAL_CLOSURES: &[(i32, u32, u32)] = &[
+    (1994, 4, 27), // mourning for President Nixon
+    (2001, 9, 11), // attacks
+    (2001, 9, 12),
+    (2001, 9, 13),
+    (2001, 9, 14),
+    (2004, 6, 11),  // mourning for President Reagan
+    (2007, 1, 2),   // mourning for President Ford
+    (2012, 10, 29), // hurricane Sandy
+    (2012, 10, 30),
+    (2018, 12, 5), // mourning for President George H. W. Bush
+    (2025, 1, 9),  // mourning for President Carter
+];
+
+/// Whether the exchange is open on `date`, as far as the calendar knows.
+pub fn is_trading_day(calendar: CalendarName, date: Date) -> bool {
+    match calendar {
+        CalendarName::None => true,
+        CalendarName::Weekends => !date.is_weekend(),
+        CalendarName::Us => !date.is_weekend() && !is_us_holiday(date),
+    }
+}
+
+/// Whether the United States exchanges are closed on this weekday.
+pub fn is_us_holiday(date: Date) -> bool {
+    let (year, month, day) = date.ymd();
+    let weekday = date.weekday();
+    let nth = |n: u32, on: u32| weekday == on && (day - 1) / 7 + 1 == n;
+    // A fixed holiday on a Saturday is kept on Friday, on a Sunday on Monday.
+    let observed = |m: u32, d: u32| {
+        Date::from_ymd(year, m, d).is_some_and(|holiday| match holiday.weekday() {
+            5 => date == holiday.plus(-1),
+            6 => date == holiday.plus(1),
+            _ => date == holiday,
+        })
+    };
+    let by_rule = match month {
+        // New Year's Day on a Saturday is not kept: the Friday before ends a year.
+        1 => {
+            (day == 1 && weekday != 5) || (day == 2 && weekday == MONDAY) || (year >= 1998 && nth(3, MONDAY)) // Martin Luther King
+        }
+        2 => nth(3, MONDAY),                  // Washington's birthday
+        5 => weekday == MONDAY && day > 24,   // Memorial Day
+        6 => year >= 2022 && observed(6, 19), // Juneteenth
+        7 => observed(7, 4),
+        9 => nth(1, MONDAY),    // Labor Day
+        11 => nth(4, THURSDAY), // Thanksgiving
+        12 => observed(12, 25),
+        _ => false,
+    };
+    by_rule || date == good_friday(year) || SPECIAL_CLOSURES.contains(&(year, month, day))
+}
+
+/// Good Friday of a year of the Gregorian calendar.
+pub fn good_friday(year: i32) -> Date {
+    easter(year).plus(-2)
+}
+
+/// Easter Sunday (Butcher's algorithm, Meeus, "Astronomical Algorithms", chapter 8).
+fn easter(year: i32) -> Date {
+    let a = year.rem_euclid(19);
+    let (b, c) = (year.div_euclid(100), year.rem_euclid(100));
+    let (d, e) = (b / 4, b % 4);
+    let f = (b + 8) / 25;
+    let g = (b - f + 1) / 3;
+    let h = (19 * a + b - d - g + 15) % 30;
+    let (i, k) = (c / 4, c % 4);
+    let l = (32 + 2 * e + 2 * i - h - k) % 7;
+    let m = (a + 11 * h + 22 * l) / 451;
+    let n = h + l - 7 * m + 114;
+    // The algorithm yields a day of March or April of any year.
+    Date::from_ymd(year, (n / 31) as u32, (n % 31 + 1) as u32).unwrap_or_default()
+}
+
+/// The first day after `date` on which the exchange is open.
+pub fn next_trading_day(calendar: CalendarName, date: Date) -> Date {
+    let mut next = date.plus(1);
+    while !is_trading_day(calendar, next) {
+        next = next.plus(1);
+    }
+    next
+}
+
+/// The last day before `date` on which the exchange is open.
+pub fn previous_trading_day(calendar: CalendarName, date: Date) -> Date {
+    let mut previous = date.plus(-1);
+    while !is_trading_day(calendar, previous) {
+        previous = previous.plus(-1);
+    }
+    previous
+}
+
+/// The third Friday of a month (1 to 12).
+pub fn third_friday(year: i32, month: u32) -> Date {
+    // Every month has its days 15 to 21.
+    let fifteenth = Date::from_ymd(year, month, 15).unwrap_or_default();
+    fifteenth.plus((FRIDAY + 7 - fifteenth.weekday()) as i32 % 7)
+}
+
+/// When options that expire on `friday` do expire: the trading day before, where the exchange is closed on it.
+pub fn expiry_of(calendar: CalendarName, friday: Date) -> Date {
+    if is_trading_day(calendar, friday) {
+        friday
+    } else {
+        previous_trading_day(calendar, friday)
+    }
+}
+
+/// When the monthly options of a month (1 to 12) expire: the third Friday, or the trading day before.
+pub fn monthly_expiry(calendar: CalendarName, year: i32, month: u32) -> Date {
+    expiry_of(calendar, third_friday(year, month))
+}
+
+/// The first Friday on or after `date`.
+pub fn friday_on_or_after(date: Date) -> Date {
+    date.plus((FRIDAY + 7 - date.weekday()) as i32 % 7)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn date(text: &str) -> Date {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn known_holidays() {
+        for closed in [
+            "2019-01-01",
+            "2019-01-21",
+            "2019-02-18",
+            "2019-04-19",
+            "2019-05-27",
+            "2019-07-04",
+            "2019-09-02",
+            "2019-11-28",
+            "2019-12-25",
+            "2012-10-29",
+            "2001-09-14",
+            "2020-07-03",
+            "2021-12-24",
+            "2022-06-20",
+            "2022-12-26",
+            "2023-01-02",
+            "2010-04-02",
+            "2025-01-09",
+            "2027-06-18",
+            "1998-01-19",
+            "2024-03-29",
+            "2000-04-21",
+        ] {
+            assert!(!is_trading_day(CalendarName::Us, date(closed)), "{closed}");
+            assert!(is_trading_day(CalendarName::Weekends, date(closed)), "{closed}");
+        }
+        for open in [
+            "2021-12-31",
+            "2010-12-31",
+            "2011-01-03",
+            "2021-06-18",
+            "1997-01-20",
+            "2019-07-05",
+            "2018-12-24",
+            "2020-07-06",
+            "2019-10-14",
+            "2019-11-11",
+            "2020-04-13",
+        ] {
+            assert!(is_trading_day(CalendarName::Us, date(open)), "{open}");
+        }
+    }
+
+    #[test]
+    fn trading_days_a_year() {
+        // Counts that the exchange published.
+        let count = |year: i32| {
+            let (first, last) = (
+                Date::from_ymd(year, 1, 1).unwrap().0,
+                Date::from_ymd(year, 12, 31).unwrap().0,
+            );
+            (first..=last)
+                .filter(|&day| is_trading_day(CalendarName::Us, Date(day)))
+                .count()
+        };
+        for (year, days) in [
+            (1990, 253),
+            (1994, 252),
+            (1995, 252),
+            (1998, 252),
+            (2000, 252),
+            (2001, 248),
+            (2004, 252),
+            (2007, 251),
+            (2012, 250),
+            (2015, 252),
+            (2016, 252),
+            (2017, 251),
+            (2018, 251),
+            (2019, 252),
+            (2020, 253),
+            (2021, 252),
+            (2022, 251),
+            (2023, 250),
+            (2024, 252),
+            (2025, 250),
+        ] {
+            assert_eq!(count(year), days, "{year}");
+        }
+    }
+
+    #[test]
+    fn expiries() {
+        let us = CalendarName::Us;
+        assert_eq!(monthly_expiry(us, 2019, 6), date("2019-06-21"));
+        // Good Friday and Juneteenth on a third Friday.
+        assert_eq!(monthly_expiry(us, 2019, 4), date("2019-04-18"));
+        assert_eq!(monthly_expiry(us, 2026, 6), date("2026-06-18"));
+        assert_eq!(monthly_expiry(us, 2014, 4), date("2014-04-17"));
+        assert_eq!(third_friday(2021, 10), date("2021-10-15"));
+        assert_eq!(friday_on_or_after(date("2019-06-21")), date("2019-06-21"));
+        assert_eq!(friday_on_or_after(date("2019-06-22")), date("2019-06-28"));
+        assert_eq!(next_trading_day(us, date("2019-04-18")), date("2019-04-22"));
+        assert_eq!(previous_trading_day(us, date("2019-04-22")), date("2019-04-18"));
+    }
+}

@@ -1,0 +1,106 @@
+//! The schemas of market data: one list of columns for each table.
+//!
+//! A table is sorted by (symbol, date) and, for option chains, then by (expiry, root, strike, call before put); the key
+//! is unique. Partitions cut it by symbol and date range.
+
+/// The type of a column.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Type {
+    /// UTF-8 text.
+    Text,
+    /// Days since 1970-01-01.
+    Date,
+    /// 64-bit float.
+    Float,
+    /// 8-bit unsigned integer, a code.
+    Code,
+    /// True or false.
+    Bool,
+}
+
+/// A column of a table.
+#[derive(Clone, Copy, Debug)]
+pub struct Column {
+    /// Its name.
+    pub name: &'static str,
+    /// Its type.
+    pub ty: Type,
+    /// Whether values may be missing.
+    pub nullable: bool,
+    /// What it holds, with its unit.
+    pub doc: &'static str,
+}
+
+const fn column(name: &'static str, ty: Type, nullable: bool, doc: &'static str) -> Column {
+    Column { name, ty, nullable, doc }
+}
+
+/// Daily bars of an underlying or a stock.
+pub const BARS: &[Column] = &[
+    column("symbol", Type::Text, false, "ticker"),
+    column("date", Type::Date, false, "trading day"),
+    column("open", Type::Float, true, "first price, in currency"),
+    column("high", Type::Float, true, "highest price"),
+    column("low", Type::Float, true, "lowest price"),
+    column("close", Type::Float, false, "last price"),
+    column("volume", Type::Float, true, "units traded"),
+    column("adjusted_close", Type::Float, true, "close adjusted for splits and dividends"),
+];
+
+/// Option quotes, one row for each contract and snapshot.
+pub const OPTION_CHAIN: &[Column] = &[
+    column("symbol", Type::Text, false, "underlying"),
+    column("date", Type::Date, false, "day of the snapshot"),
+    column("expiry", Type::Date, false, "last trading day or day of settlement"),
+    column("root", Type::Text, false, "option class, such as SPX or SPXW"),
+    column("strike", Type::Float, false, "strike price, in currency"),
+    column("call", Type::Bool, false, "true for a call, false for a put"),
+    column("bid", Type::Float, true, "best bid for one unit of the underlying; null or 0 when there is none"),
+    column("ask", Type::Float, true, "best ask; null when there is none"),
+    column("last", Type::Float, true, "last trade or close"),
+    column("volume", Type::Float, true, "contracts traded"),
+    column("open_interest", Type::Float, true, "contracts open"),
+    column("underlying", Type::Float, true, "price of the underlying at the snapshot"),
+    column("implied_volatility", Type::Float, true, "annual, decimal (0.2 is 20 %), at mid"),
+];
+
+/// What `greeks/implied_volatility` adds to (or, for `implied_volatility`, replaces in) an option chain.
+pub const IMPLIED_VOLATILITY: &[Column] = &[
+    column("years", Type::Float, false, "time to expiry in years of 365 days"),
+    column("forward", Type::Float, true, "forward price of the underlying at expiry"),
+    column("discount_factor", Type::Float, true, "value now of 1 at expiry"),
+    column("implied_volatility", Type::Float, true, "annual, decimal, at mid; null when there is none"),
+    column("iv_status", Type::Code, false, "0 ok, otherwise why there is no implied volatility"),
+];
+
+/// Greeks, row by row beside an option chain; per one unit of the underlying.
+pub const GREEKS: &[Column] = &[
+    column("symbol", Type::Text, false, "underlying"),
+    column("date", Type::Date, false, "day of the snapshot"),
+    column("expiry", Type::Date, false, "as in the chain"),
+    column("root", Type::Text, false, "as in the chain"),
+    column("strike", Type::Float, false, "as in the chain"),
+    column("call", Type::Bool, false, "as in the chain"),
+    column("price", Type::Float, true, "model price, in currency"),
+    column("delta", Type::Float, true, "dV/dS"),
+    column("gamma", Type::Float, true, "d2V/dS2"),
+    column("vega", Type::Float, true, "dV/dsigma per 1.00 of volatility"),
+    column("theta", Type::Float, true, "dV/dt per year of calendar time passing"),
+    column("rho", Type::Float, true, "dV/dr per 1.00 of rate"),
+    column("vanna", Type::Float, true, "d2V/dS dsigma per 1.00 of volatility"),
+    column("volga", Type::Float, true, "d2V/dsigma2 per 1.00 of volatility squared"),
+    column("charm", Type::Float, true, "d(delta)/dt per year of calendar time passing"),
+];
+
+/// Zero rates by tenor. Sorted by (date, tenor_years).
+pub const RATES: &[Column] = &[
+    column("date", Type::Date, false, "day"),
+    column("tenor_years", Type::Float, false, "time to maturity in years; 0 is overnight"),
+    column("rate", Type::Float, false, "continuously compounded, annual, decimal"),
+];
+
+/// The columns that every feature table begins with; one nullable float column for each feature follows.
+pub const FEATURES: &[Column] = &[
+    column("symbol", Type::Text, false, "ticker"),
+    column("date", Type::Date, false, "trading day"),
+];
