@@ -1,0 +1,153 @@
+//! What a stage runs in.
+
+use crate::{EventSink, StageError, StageEvent};
+use cache::{ActionKey, Artifact, ArtifactDigest, BlobRef, KeyHasher, MemoKey, Store};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// Asks a running stage to stop.
+#[derive(Clone, Debug, Default)]
+pub struct CancelToken(Arc<AtomicBool>);
+
+impl CancelToken {
+    /// Asks.
+    pub fn cancel(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether it was asked.
+    pub fn is_cancelled(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// A file outside the store that a stage reads.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Source {
+    /// Its name relative to the source's root, with `/` between its parts; part of the key. Empty where it means nothing.
+    pub name: String,
+    /// Where it is on this machine; not part of the key.
+    pub path: PathBuf,
+}
+
+/// An artifact that arrives at an input port.
+#[derive(Clone, Debug)]
+pub struct Input {
+    /// Its digest.
+    pub digest: ArtifactDigest,
+    /// Its manifest.
+    pub artifact: Artifact,
+}
+
+/// What a stage runs in: its inputs and sources, the store, and whoever listens.
+pub struct Context {
+    /// The action's key.
+    pub key: ActionKey,
+    /// The store.
+    pub store: Store,
+    /// The inputs, by port.
+    pub inputs: BTreeMap<String, Vec<Input>>,
+    /// The files it reads, as [`crate::StageKind::sources`] named them.
+    pub sources: Vec<Source>,
+    /// How many threads it may use. Rayon's current pool has as many.
+    pub threads: usize,
+    /// Where its events go.
+    pub events: Arc<dyn EventSink>,
+    /// Whether it should stop.
+    pub cancel: CancelToken,
+    /// Memos found and memos asked for.
+    pub memo_counts: (AtomicU64, AtomicU64),
+}
+
+impl Context {
+    /// The artifact at a port that takes one.
+    ///
+    /// # Errors
+    /// When nothing is connected to it.
+    pub fn input(&self, port: &str) -> Result<&Input, StageError> {
+        self.optional(port)
+            .ok_or_else(|| StageError::new(format!("input `{port}` is not connected")))
+    }
+
+    /// The artifact at an optional port.
+    pub fn optional(&self, port: &str) -> Option<&Input> {
+        self.list(port).first()
+    }
+
+    /// The artifacts at a port that takes a list.
+    pub fn list(&self, port: &str) -> &[Input] {
+        self.inputs.get(port).map_or(&[], Vec::as_slice)
+    }
+
+    /// Says how far the stage is.
+    pub fn progress(&self, done: u64, total: Option<u64>, message: impl Into<String>) {
+        self.events.emit(StageEvent::Progress {
+            done,
+            total,
+            message: message.into(),
+        });
+    }
+
+    /// Reports a number to follow.
+    pub fn metric(&self, name: &str, step: u64, value: f64) {
+        self.events.emit(StageEvent::Metric {
+            name: name.to_owned(),
+            step,
+            value,
+        });
+    }
+
+    /// Writes a line to the stage's log.
+    pub fn log(&self, line: impl Into<String>) {
+        self.events.emit(StageEvent::Log { line: line.into() });
+    }
+
+    /// Fails with [`StageError::interrupted`] when the stage should stop. Call it at least a few times a second.
+    ///
+    /// # Errors
+    /// When it should stop.
+    pub fn check_cancelled(&self) -> Result<(), StageError> {
+        if self.cancel.is_cancelled() {
+            Err(StageError::interrupted())
+        } else {
+            Ok(())
+        }
+    }
+
+    /// The result of a sub-computation, from the store if it is known. `name` says which one and in which version
+    /// (`technical v1`); `parts` is all that it depends on.
+    ///
+    /// # Errors
+    /// When it fails, or the store does.
+    pub fn memo(
+        &self,
+        name: &str,
+        parts: &[&[u8]],
+        compute: impl FnOnce() -> Result<Vec<u8>, StageError>,
+    ) -> Result<BlobRef, StageError> {
+        let key = memo_key(name, parts);
+        self.memo_counts.1.fetch_add(1, Ordering::Relaxed);
+        if let Some(value) = self.store.memo(key)? {
+            self.memo_counts.0.fetch_add(1, Ordering::Relaxed);
+            return Ok(value);
+        }
+        self.check_cancelled()?;
+        let value = self.store.put(&compute()?)?;
+        self.store.put_memo(key, value)?;
+        Ok(value)
+    }
+}
+
+/// The key of a sub-computation.
+pub fn memo_key(name: &str, parts: &[&[u8]]) -> MemoKey {
+    parts
+        .iter()
+        .fold(
+            KeyHasher::new("runner 2026-11 memo v1").field(name),
+            |hasher, part| hasher.field(part),
+        )
+        .memo_key()
+}

@@ -1,0 +1,134 @@
+//! Errors of stages: what was wrong, and what to do about it.
+
+use std::fmt;
+
+/// A mistake in a stage's configuration, found before anything runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConfigProblem {
+    /// The path of the field below `with:`, such as `slate.deltas[2]`; empty for the stage as a whole.
+    pub field: String,
+    /// What is wrong, a lowercase fragment.
+    pub message: String,
+    /// What to do about it.
+    pub hint: Option<String>,
+}
+
+impl ConfigProblem {
+    /// A problem with the field at `field`.
+    pub fn new(field: impl Into<String>, message: impl Into<String>) -> Self {
+        Self {
+            field: field.into(),
+            message: message.into(),
+            hint: None,
+        }
+    }
+
+    /// Adds advice.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+}
+
+/// Why a stage did not finish.
+#[derive(Debug)]
+pub struct StageError {
+    /// What happened, a lowercase fragment naming file, row and column where there is one.
+    pub message: String,
+    /// What to do about it.
+    pub hint: Option<String>,
+    /// What sort of failure it is.
+    pub cause: Cause,
+}
+
+/// The sorts of failure that the engine tells apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// The stage itself failed.
+    Failed,
+    /// It was asked to stop.
+    Interrupted,
+    /// The store or the machine failed.
+    Store,
+    /// An input blob is missing or damaged: running its producer again heals it.
+    DamagedInput,
+}
+
+impl StageError {
+    /// The stage failed.
+    pub fn new(message: impl Into<String>) -> Self {
+        Self {
+            message: message.into(),
+            hint: None,
+            cause: Cause::Failed,
+        }
+    }
+
+    /// It was asked to stop.
+    pub fn interrupted() -> Self {
+        Self {
+            message: "interrupted".to_owned(),
+            hint: None,
+            cause: Cause::Interrupted,
+        }
+    }
+
+    /// Adds advice.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+}
+
+impl fmt::Display for StageError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for StageError {}
+
+impl From<cache::Error> for StageError {
+    fn from(err: cache::Error) -> Self {
+        let cause = if err.is_healed_by_recomputing() {
+            Cause::DamagedInput
+        } else {
+            Cause::Store
+        };
+        let mut message = err.to_string();
+        let mut source = std::error::Error::source(&err);
+        while let Some(err) = source {
+            message.push_str(&format!(": {err}"));
+            source = err.source();
+        }
+        Self {
+            message,
+            hint: None,
+            cause,
+        }
+    }
+}
+
+impl From<arrow::error::ArrowError> for StageError {
+    fn from(err: arrow::error::ArrowError) -> Self {
+        Self::new(err.to_string())
+    }
+}
+
+impl From<parquet::errors::ParquetError> for StageError {
+    fn from(err: parquet::errors::ParquetError) -> Self {
+        Self::new(err.to_string())
+    }
+}
+
+impl From<ConfigProblem> for StageError {
+    fn from(problem: ConfigProblem) -> Self {
+        Self {
+            message: format!("{}: {}", problem.field, problem.message),
+            hint: problem.hint,
+            cause: Cause::Failed,
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! Stage kinds.
+
+use crate::{ConfigProblem, Context, PortType, Ports, Provided, Source, StageError};
+use cache::ArtifactDigest;
+use schemars::{JsonSchema, generate::SchemaSettings};
+use serde::{Serialize, de::DeserializeOwned};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// The output artifacts of an action, by port.
+pub type Outputs = BTreeMap<String, ArtifactDigest>;
+
+/// What a stage kind may look at while the pipeline is planned.
+pub struct PlanContext<'a> {
+    /// The pipeline file's folder: relative paths in a configuration are relative to it.
+    pub base: &'a Path,
+    /// What each connected input will hold, by port.
+    pub inputs: BTreeMap<String, Vec<Provided>>,
+}
+
+/// A kind of stage: configuration, ports and code.
+///
+/// Its result must be a function of its configuration (less [`StageKind::NOT_IN_KEY`]), its inputs and its sources: not of
+/// the clock, the machine or the number of threads. Raise [`StageKind::VERSION`] when its output for the same key could
+/// change; a golden test guards it.
+pub trait StageKind: Send + Sync + 'static {
+    /// Its configuration. Use `#[serde(default, deny_unknown_fields)]`: the `Default` is the one place of defaults, the doc
+    /// comments are the reference, with units. A field that must be given is refused by [`StageKind::check`] when empty.
+    type Config: Serialize + DeserializeOwned + JsonSchema + Default;
+
+    /// Its name, family first: `greeks/analytic`.
+    const NAME: &'static str;
+    /// The version of its implementation.
+    const VERSION: u32;
+    /// What it does, in one line.
+    const ABOUT: &'static str;
+    /// Top-level fields of the configuration that cannot change the result (paths, intervals, threads).
+    const NOT_IN_KEY: &'static [&'static str] = &[];
+    /// Its ports.
+    const PORTS: Ports;
+
+    /// Checks a configuration before anything runs, and says what the outputs will hold. The default promises nothing.
+    ///
+    /// # Errors
+    /// The first mistake found, with its field.
+    fn check(&self, _config: &Self::Config, _plan: &PlanContext) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
+        Ok(Self::PORTS
+            .outputs
+            .iter()
+            .map(|port| (port.name.to_owned(), Provided::unknown(port.ty)))
+            .collect())
+    }
+
+    /// The files outside the pipeline that it reads, sorted by name. Their digests are part of the key, and so are their
+    /// names; leave the name empty where it means nothing.
+    ///
+    /// # Errors
+    /// When they cannot be found.
+    fn sources(&self, _config: &Self::Config, _base: &Path) -> Result<Vec<Source>, ConfigProblem> {
+        Ok(Vec::new())
+    }
+
+    /// Runs it.
+    ///
+    /// # Errors
+    /// When it cannot finish; nothing it stored is then reachable.
+    fn run(&self, config: &Self::Config, context: &Context) -> Result<Outputs, StageError>;
+}
+
+/// A [`StageKind`] whose configuration type is hidden behind JSON.
+pub trait AnyStage: Send + Sync {
+    /// [`StageKind::NAME`].
+    fn name(&self) -> &'static str;
+    /// [`StageKind::VERSION`].
+    fn version(&self) -> u32;
+    /// [`StageKind::ABOUT`].
+    fn about(&self) -> &'static str;
+    /// [`StageKind::PORTS`].
+    fn ports(&self) -> Ports;
+    /// The JSON Schema (draft 7) of its configuration.
+    fn schema(&self) -> Value;
+    /// Reads a configuration and fills in the defaults. `Null` stands for an absent `with:`.
+    ///
+    /// # Errors
+    /// The first field that does not fit.
+    fn resolve(&self, with: Value) -> Result<Value, ConfigProblem>;
+    /// The part of a resolved configuration that is in the key: fields equal to their default and those of
+    /// [`StageKind::NOT_IN_KEY`] are left out.
+    fn key_config(&self, resolved: &Value) -> Value;
+    /// [`StageKind::check`].
+    ///
+    /// # Errors
+    /// The first mistake found.
+    fn check(&self, resolved: &Value, plan: &PlanContext) -> Result<BTreeMap<String, Provided>, ConfigProblem>;
+    /// [`StageKind::sources`].
+    ///
+    /// # Errors
+    /// When they cannot be found.
+    fn sources(&self, resolved: &Value, base: &Path) -> Result<Vec<Source>, ConfigProblem>;
+    /// [`StageKind::run`].
+    ///
+    /// # Errors
+    /// When it cannot finish.
+    fn run(&self, resolved: &Value, context: &Context) -> Result<Outputs, StageError>;
+    /// The type of the output named `name`.
+    fn output_type(&self, name: &str) -> Option<PortType> {
+        self.ports()
+            .outputs
+            .iter()
+            .find(|port| port.name == name)
+            .map(|port| port.ty)
+    }
+}
+
+/// Hides the configuration type of a stage kind.
+pub fn erase<S: StageKind>(stage: S) -> Box<dyn AnyStage> {
+    Box::new(Erased(stage))
+}
+
+struct Erased<S>(S);
+
+fn typed<C: DeserializeOwned>(value: Value) -> Result<C, ConfigProblem> {
+    let value = if value.is_null() {
+        Value::Object(serde_json::Map::new())
+    } else {
+        value
+    };
+    serde_path_to_error::deserialize(value).map_err(|err| {
+        let path = err.path().to_string();
+        ConfigProblem::new(if path == "." { String::new() } else { path }, err.inner().to_string())
+    })
+}
+
+/// Drops what equals its default, map by map.
+fn prune(value: &Value, default: &Value) -> Option<Value> {
+    if value == default {
+        return None;
+    }
+    match (value, default) {
+        (Value::Object(value), Value::Object(default)) => Some(Value::Object(
+            value
+                .iter()
+                .filter_map(|(key, value)| {
+                    let pruned = match default.get(key) {
+                        Some(default) => prune(value, default),
+                        None => Some(value.clone()),
+                    };
+                    pruned.map(|value| (key.clone(), value))
+                })
+                .collect(),
+        )),
+        _ => Some(value.clone()),
+    }
+}
+
+impl<S: StageKind> AnyStage for Erased<S> {
+    fn name(&self) -> &'static str {
+        S::NAME
+    }
+
+    fn version(&self) -> u32 {
+        S::VERSION
+    }
+
+    fn about(&self) -> &'static str {
+        S::ABOUT
+    }
+
+    fn ports(&self) -> Ports {
+        S::PORTS
+    }
+
+    fn schema(&self) -> Value {
+        SchemaSettings::draft07()
+            .into_generator()
+            .into_root_schema_for::<S::Config>()
+            .to_value()
+    }
+
+    fn resolve(&self, with: Value) -> Result<Value, ConfigProblem> {
+        let config: S::Config = typed(with)?;
+        serde_json::to_value(config).map_err(|err| ConfigProblem::new("", err.to_string()))
+    }
+
+    fn key_config(&self, resolved: &Value) -> Value {
+        let default = serde_json::to_value(S::Config::default()).unwrap_or_default();
+        let mut pruned =
+            prune(resolved, &default).unwrap_or_else(|| Value::Object(serde_json::Map::new()));
+        if let Value::Object(map) = &mut pruned {
+            map.retain(|key, _| !S::NOT_IN_KEY.contains(&key.as_str()));
+        }
+        pruned
+    }
+
+    fn check(&self, resolved: &Value, plan: &PlanContext) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
+        self.0.check(&typed(resolved.clone())?, plan)
+    }
+
+    fn sources(&self, resolved: &Value, base: &Path) -> Result<Vec<Source>, ConfigProblem> {
+        self.0.sources(&typed(resolved.clone())?, base)
+    }
+
+    fn run(&self, resolved: &Value, context: &Context) -> Result<Outputs, StageError> {
+        self.0.run(&typed(resolved.clone())?, context)
+    }
+}

@@ -1,0 +1,19 @@
+//! What a stage is: the [`StageKind`] trait, typed ports, the [`Context`] it runs in and the events it emits; and the forms
+//! that tables take between stages ([`dataset`]).
+
+pub mod context;
+pub mod dataset;
+pub mod error;
+pub mod event;
+pub mod kind;
+pub mod numerics;
+pub mod port;
+pub mod schedule;
+pub mod table;
+
+pub use context::{CancelToken, Context, Input, Source};
+pub use error::{ConfigProblem, StageError};
+pub use event::{EventSink, StageEvent};
+pub use kind::{AnyStage, Outputs, PlanContext, StageKind, erase};
+pub use port::{InputPort, OutputPort, PortType, Ports, Provided};
+pub use schedule::Schedule;

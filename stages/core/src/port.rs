@@ -1,0 +1,112 @@
+//! Ports: the named, typed inputs and outputs of a stage kind.
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+
+/// What flows through a port. An artifact's `type` is this name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PortType {
+    /// Data set, [`datasets::schema::BARS`].
+    Bars,
+    /// Data set, [`datasets::schema::OPTION_CHAIN`], perhaps with [`datasets::schema::IMPLIED_VOLATILITY`].
+    OptionChain,
+    /// Data set, [`datasets::schema::RATES`].
+    Rates,
+    /// Data set, [`datasets::schema::GREEKS`].
+    Greeks,
+    /// Data set, [`datasets::schema::FEATURES`] and a column for each feature.
+    Features,
+    /// The tables of an environment and its specification.
+    Env,
+    /// A trained policy: safetensors.
+    Policy,
+    /// Metrics, as JSON lines.
+    Metrics,
+    /// What an evaluation did, step by step.
+    Trajectory,
+    /// A file or folder that a `run:` stage made. It fits no typed port.
+    File,
+}
+
+impl PortType {
+    /// Its name in manifests and messages.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Bars => "bars",
+            Self::OptionChain => "option_chain",
+            Self::Rates => "rates",
+            Self::Greeks => "greeks",
+            Self::Features => "features",
+            Self::Env => "env",
+            Self::Policy => "policy",
+            Self::Metrics => "metrics",
+            Self::Trajectory => "trajectory",
+            Self::File => "file",
+        }
+    }
+}
+
+/// An input of a stage kind.
+#[derive(Clone, Copy, Debug)]
+pub struct InputPort {
+    /// Its name.
+    pub name: &'static str,
+    /// What it takes.
+    pub ty: PortType,
+    /// Whether it may be left out.
+    pub optional: bool,
+    /// Whether it takes several artifacts, in the order the pipeline names them.
+    pub list: bool,
+    /// What it is for.
+    pub doc: &'static str,
+}
+
+/// An output of a stage kind.
+#[derive(Clone, Copy, Debug)]
+pub struct OutputPort {
+    /// Its name.
+    pub name: &'static str,
+    /// What it gives.
+    pub ty: PortType,
+    /// What it holds.
+    pub doc: &'static str,
+}
+
+/// The ports of a stage kind.
+#[derive(Clone, Copy, Debug)]
+pub struct Ports {
+    /// What it reads.
+    pub inputs: &'static [InputPort],
+    /// What it makes.
+    pub outputs: &'static [OutputPort],
+}
+
+/// What is known at plan time of what an output will hold: enough to refuse a pipeline that cannot work.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Provided {
+    /// Its type.
+    pub ty: PortType,
+    /// The columns that will have values; `None` when that is only known once it has run.
+    pub columns: Option<BTreeSet<String>>,
+}
+
+impl Provided {
+    /// An output of this type with these columns.
+    pub fn columns<S: Into<String>>(ty: PortType, columns: impl IntoIterator<Item = S>) -> Self {
+        Self {
+            ty,
+            columns: Some(columns.into_iter().map(Into::into).collect()),
+        }
+    }
+
+    /// An output of this type, its columns not known before it has run.
+    pub fn unknown(ty: PortType) -> Self {
+        Self { ty, columns: None }
+    }
+
+    /// Whether the column may have values: false only when it is known not to.
+    pub fn may_have(&self, column: &str) -> bool {
+        self.columns.as_ref().is_none_or(|columns| columns.contains(column))
+    }
+}

@@ -1,0 +1,132 @@
+//! Tables as bytes: Parquet (zstd) for data sets, Arrow IPC for what training looks up.
+
+use crate::StageError;
+use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Date32Array, Float64Array, RecordBatch};
+use arrow::datatypes::{DataType, Field, Float64Type, Schema, SchemaRef};
+use bytes::Bytes;
+use cache::Blob;
+use datasets::Date;
+use datasets::schema::{Column, Type};
+use parquet::arrow::ArrowWriter;
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use parquet::basic::{Compression, ZstdLevel};
+use parquet::file::properties::WriterProperties;
+use std::sync::Arc;
+
+/// The Arrow type of a column.
+pub fn data_type(ty: Type) -> DataType {
+    match ty {
+        Type::Text => DataType::Utf8,
+        Type::Date => DataType::Date32,
+        Type::Float => DataType::Float64,
+        Type::Code => DataType::UInt8,
+        Type::Bool => DataType::Boolean,
+    }
+}
+
+/// The Arrow schema of a list of columns.
+pub fn schema(columns: &[Column]) -> SchemaRef {
+    Arc::new(Schema::new(columns.iter().map(field).collect::<Vec<_>>()))
+}
+
+/// The Arrow field of a column.
+pub fn field(column: &Column) -> Field {
+    Field::new(column.name, data_type(column.ty), column.nullable)
+}
+
+/// A table as Parquet. The same table gives the same bytes.
+///
+/// # Errors
+/// When it holds a type that Parquet does not have.
+pub fn to_parquet(batch: &RecordBatch) -> Result<Vec<u8>, StageError> {
+    let properties = WriterProperties::builder()
+        .set_compression(Compression::ZSTD(ZstdLevel::default()))
+        .set_created_by("runner".to_owned())
+        .build();
+    let mut bytes = Vec::new();
+    let mut writer = ArrowWriter::try_new(&mut bytes, batch.schema(), Some(properties))?;
+    writer.write(batch)?;
+    writer.close()?;
+    Ok(bytes)
+}
+
+/// Reads a table from Parquet, whole.
+///
+/// # Errors
+/// When the bytes are not Parquet.
+pub fn from_parquet(blob: Blob) -> Result<RecordBatch, StageError> {
+    let mut out = Vec::new();
+    let builder = ParquetRecordBatchReaderBuilder::try_new(Bytes::from_owner(blob))?;
+    let schema = builder.schema().clone();
+    for batch in builder.with_batch_size(1 << 20).build()? {
+        out.push(batch?);
+    }
+    Ok(arrow::compute::concat_batches(&schema, &out)?)
+}
+
+fn named<'a>(batch: &'a RecordBatch, name: &str) -> Result<&'a ArrayRef, StageError> {
+    batch
+        .column_by_name(name)
+        .ok_or_else(|| StageError::new(format!("the table has no column `{name}`")))
+}
+
+fn wrong(name: &str, wanted: &str) -> StageError {
+    StageError::new(format!("column `{name}` is not of type {wanted}"))
+}
+
+/// A float column.
+///
+/// # Errors
+/// When there is none of that name and type.
+pub fn floats<'a>(batch: &'a RecordBatch, name: &str) -> Result<&'a Float64Array, StageError> {
+    named(batch, name)?
+        .as_primitive_opt::<Float64Type>()
+        .ok_or_else(|| wrong(name, "float"))
+}
+
+/// A float column as numbers, NaN where it is null.
+///
+/// # Errors
+/// When there is none of that name and type.
+pub fn floats_or_nan(batch: &RecordBatch, name: &str) -> Result<Vec<f64>, StageError> {
+    let column = floats(batch, name)?;
+    Ok((0..column.len())
+        .map(|i| if column.is_null(i) { f64::NAN } else { column.value(i) })
+        .collect())
+}
+
+/// A column of numbers, null where they are NaN.
+pub fn nullable(values: &[f64]) -> Float64Array {
+    values.iter().map(|&value| (!value.is_nan()).then_some(value)).collect()
+}
+
+/// A date column.
+///
+/// # Errors
+/// When there is none of that name and type.
+pub fn dates(batch: &RecordBatch, name: &str) -> Result<Vec<Date>, StageError> {
+    let column: &Date32Array = named(batch, name)?
+        .as_primitive_opt()
+        .ok_or_else(|| wrong(name, "date"))?;
+    Ok(column.values().iter().map(|&days| Date(days)).collect())
+}
+
+/// A column of truth values.
+///
+/// # Errors
+/// When there is none of that name and type.
+pub fn bools<'a>(batch: &'a RecordBatch, name: &str) -> Result<&'a BooleanArray, StageError> {
+    named(batch, name)?
+        .as_boolean_opt()
+        .ok_or_else(|| wrong(name, "bool"))
+}
+
+/// A text column.
+///
+/// # Errors
+/// When there is none of that name and type.
+pub fn texts<'a>(batch: &'a RecordBatch, name: &str) -> Result<&'a arrow::array::StringArray, StageError> {
+    named(batch, name)?
+        .as_string_opt()
+        .ok_or_else(|| wrong(name, "text"))
+}
