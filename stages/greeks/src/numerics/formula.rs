@@ -1,0 +1,342 @@
+//! Black-Scholes-Merton with a continuous yield, and Black-76: price and Greeks of one European option.
+//!
+//! With `d1 = (ln(S/K) + (r - q + sigma^2/2) T) / (sigma sqrt T)`, `d2 = d1 - sigma sqrt T`, and w = 1 for a call, -1 for a put
+//! (E. G. Haug, "The Complete Guide to Option Pricing Formulas", 2nd ed., chapters 1 and 2). Everything is for one unit of the underlying.
+
+use super::special::{INV_SQRT_TAU, exp, gauss, log_ratio, mills};
+
+/// An option and its market.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Option {
+    /// Price of the underlying (Black-76: of the forward), in currency.
+    pub spot: f64,
+    /// Strike, in currency.
+    pub strike: f64,
+    /// Time to expiry in years.
+    pub years: f64,
+    /// Interest rate, continuously compounded, annual, decimal.
+    pub rate: f64,
+    /// Continuous yield of the underlying, annual, decimal.
+    pub dividend_yield: f64,
+    /// Volatility, annual, decimal.
+    pub volatility: f64,
+    /// Whether it is a call.
+    pub call: bool,
+}
+
+/// Price and sensitivities, in the units of `datasets::schema::GREEKS`.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Greeks {
+    /// V, in currency.
+    pub price: f64,
+    /// dV/dS.
+    pub delta: f64,
+    /// d2V/dS2.
+    pub gamma: f64,
+    /// dV/dsigma, per 1.00 of volatility.
+    pub vega: f64,
+    /// -dV/dT, per year of calendar time passing.
+    pub theta: f64,
+    /// dV/dr, per 1.00 of rate.
+    pub rho: f64,
+    /// d2V/dS dsigma, per 1.00 of volatility.
+    pub vanna: f64,
+    /// d2V/dsigma2, per 1.00 of volatility squared.
+    pub volga: f64,
+    /// -d2V/dS dT, per year of calendar time passing.
+    pub charm: f64,
+}
+
+impl Greeks {
+    /// All NaN.
+    pub const NONE: Self = Self::from_array([f64::NAN; 9]);
+
+    /// In the order of the fields.
+    pub const fn from_array(v: [f64; 9]) -> Self {
+        Self {
+            price: v[0],
+            delta: v[1],
+            gamma: v[2],
+            vega: v[3],
+            theta: v[4],
+            rho: v[5],
+            vanna: v[6],
+            volga: v[7],
+            charm: v[8],
+        }
+    }
+
+    /// In the order of the fields.
+    pub const fn to_array(self) -> [f64; 9] {
+        [
+            self.price, self.delta, self.gamma, self.vega, self.theta, self.rho, self.vanna, self.volga, self.charm,
+        ]
+    }
+}
+
+/// A pricing model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Model {
+    /// On the underlying's price with a continuous yield; sensitivities to the underlying.
+    #[default]
+    BlackScholesMerton,
+    /// On the forward price; delta, gamma, vanna and charm are to the forward, and rho holds it fixed.
+    #[serde(rename = "black_76")]
+    Black76,
+}
+
+/// Black-Scholes-Merton. NaN where an input is NaN or has no price (negative time, a spot or strike that is not positive).
+pub fn black_scholes_merton(option: &Option) -> Greeks {
+    if is_regular(option.spot, option.strike, option.years, option.volatility) {
+        let w = if option.call { 1.0 } else { -1.0 };
+        Greeks::from_array(lane(
+            option.spot,
+            option.strike,
+            option.years,
+            option.rate,
+            option.dividend_yield,
+            option.volatility,
+            w,
+            0.0,
+        ))
+    } else {
+        limit(option, Model::BlackScholesMerton)
+    }
+}
+
+/// Black-76: `spot` is the forward price; the yield is not read.
+pub fn black_76(option: &Option) -> Greeks {
+    let option = Option {
+        dividend_yield: option.rate,
+        ..*option
+    };
+    if is_regular(option.spot, option.strike, option.years, option.volatility) {
+        let w = if option.call { 1.0 } else { -1.0 };
+        Greeks::from_array(lane(
+            option.spot,
+            option.strike,
+            option.years,
+            option.rate,
+            option.rate,
+            option.volatility,
+            w,
+            1.0,
+        ))
+    } else {
+        limit(&option, Model::Black76)
+    }
+}
+
+/// Whether [`lane`] holds: all positive and not NaN.
+#[inline(always)]
+pub(super) fn is_regular(spot: f64, strike: f64, years: f64, volatility: f64) -> bool {
+    spot > 0.0 && strike > 0.0 && years > 0.0 && volatility > 0.0
+}
+
+/// The formula, without branches. `w` is 1 for a call and -1 for a put; `on_forward` is 1 to hold the forward fixed in rho (Black-76 is
+/// Black-Scholes-Merton with q = r but for rho).
+#[inline(always)]
+pub(super) fn lane(s: f64, k: f64, t: f64, r: f64, q: f64, sigma: f64, w: f64, on_forward: f64) -> [f64; 9] {
+    let sqrt_t = t.sqrt();
+    let sd = sigma * sqrt_t;
+    // Divisions are what the kernel spends most on: each divisor is inverted once.
+    let (by_sd, by_2t) = (1.0 / sd, 0.5 / t);
+    let by_sigma = sqrt_t * by_sd;
+    let m = (log_ratio(s, k) + (r - q) * t) * by_sd;
+    let d1 = m + 0.5 * sd;
+    let d2 = m - 0.5 * sd;
+    let dq = exp(-q * t);
+    let dr = exp(-r * t);
+    let (sq, kr) = (s * dq, k * dr);
+    let pdf = gauss(d1) * INV_SQRT_TAU;
+    let z1 = if d1.abs() > 100.0 { 100.0 } else { d1.abs() };
+    let z2 = if d2.abs() > 100.0 { 100.0 } else { d2.abs() };
+    let tail1 = pdf * mills(z1);
+    // K e^(-rT) pdf(d2) = S e^(-qT) pdf(d1).
+    let tail2 = sq * pdf * mills(z2);
+    let cdf1 = if w * d1 < 0.0 { tail1 } else { 1.0 - tail1 };
+    let leg1 = if w * d1 < 0.0 { sq * tail1 } else { sq - sq * tail1 };
+    let leg2 = if w * d2 < 0.0 { tail2 } else { kr - tail2 };
+    let price = w * (leg1 - leg2);
+    let price = if price < 0.0 { 0.0 } else { price };
+    let vega = sq * pdf * sqrt_t;
+    let rho = w * t * leg2;
+    [
+        price,
+        w * dq * cdf1,
+        dq * pdf * by_sd / s,
+        vega,
+        -vega * sigma * by_2t + w * (q * leg1 - r * leg2),
+        if on_forward > 0.5 { -t * price } else { rho },
+        -dq * pdf * (d2 * by_sigma),
+        vega * (d1 * d2 * by_sigma),
+        w * q * dq * cdf1 - dq * pdf * ((r - q) * by_sd - d2 * by_2t),
+    ]
+}
+
+/// The limit at expiry or without volatility: the discounted intrinsic value and its derivatives. On the kink itself gamma, vanna, volga and
+/// charm have no limit and are NaN; delta and rho are the mean of both sides.
+pub(super) fn limit(option: &Option, model: Model) -> Greeks {
+    let Option {
+        spot: s,
+        strike: k,
+        years: t,
+        rate: r,
+        dividend_yield: q,
+        volatility: sigma,
+        call,
+    } = *option;
+    if !(s > 0.0 && k > 0.0 && t >= 0.0 && sigma >= 0.0) || r.is_nan() || q.is_nan() {
+        return Greeks::NONE;
+    }
+    let w = if call { 1.0 } else { -1.0 };
+    let (dq, dr) = (exp(-q * t), exp(-r * t));
+    let (sq, kr) = (s * dq, k * dr);
+    let distance = if r == q { w * (s - k) * dq } else { w * (sq - kr) };
+    let inside = if distance > 0.0 {
+        1.0
+    } else if distance < 0.0 {
+        0.0
+    } else {
+        0.5
+    };
+    let kink = distance == 0.0;
+    let price = distance.max(0.0);
+    let none = if kink { f64::NAN } else { 0.0 };
+    let vega = if kink { sq * INV_SQRT_TAU * t.sqrt() } else { 0.0 };
+    let decay = if !kink {
+        0.0
+    } else if t > 0.0 {
+        // -vega sigma / 2T with sigma = 0.
+        0.0
+    } else if sigma > 0.0 {
+        f64::NEG_INFINITY
+    } else {
+        0.0
+    };
+    Greeks {
+        price,
+        delta: w * dq * inside,
+        gamma: none,
+        vega,
+        theta: if decay == 0.0 {
+            w * inside * (q * sq - r * kr)
+        } else {
+            f64::NAN
+        },
+        rho: if model == Model::Black76 {
+            -t * price
+        } else {
+            w * t * kr * inside
+        },
+        vanna: none,
+        volga: none,
+        charm: if kink { f64::NAN } else { w * q * dq * inside },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn option() -> Option {
+        Option {
+            spot: 100.0,
+            strike: 100.0,
+            years: 0.5,
+            rate: 0.03,
+            dividend_yield: 0.01,
+            volatility: 0.2,
+            call: true,
+        }
+    }
+
+    #[test]
+    fn limits_are_approached() {
+        for call in [true, false] {
+            for strike in [80.0, 120.0] {
+                let at = Option {
+                    strike,
+                    call,
+                    years: 0.0,
+                    ..option()
+                };
+                let near = black_scholes_merton(&Option { years: 1e-9, ..at }).to_array();
+                for (near, at) in near.into_iter().zip(black_scholes_merton(&at).to_array()) {
+                    assert!((near - at).abs() < 1e-6, "{near} {at}");
+                }
+                let at = Option {
+                    strike,
+                    call,
+                    volatility: 0.0,
+                    ..option()
+                };
+                let near = black_scholes_merton(&Option { volatility: 1e-4, ..at }).to_array();
+                for (near, at) in near.into_iter().zip(black_scholes_merton(&at).to_array()) {
+                    assert!((near - at).abs() < 1e-9, "{near} {at}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn at_the_kink_and_beyond() {
+        let at = black_scholes_merton(&Option { years: 0.0, ..option() });
+        assert_eq!((at.price, at.delta), (0.0, 0.5));
+        assert!(at.gamma.is_nan());
+        assert!(
+            black_scholes_merton(&Option {
+                years: -0.1,
+                ..option()
+            })
+            .price
+            .is_nan()
+        );
+        assert!(
+            black_scholes_merton(&Option {
+                spot: f64::NAN,
+                ..option()
+            })
+            .price
+            .is_nan()
+        );
+        assert!(
+            black_scholes_merton(&Option {
+                volatility: f64::NAN,
+                ..option()
+            })
+            .price
+            .is_nan()
+        );
+    }
+
+    proptest! {
+        /// Every Greek is the derivative that its name says, of the price or of another Greek.
+        #[test]
+        fn greeks_are_derivatives(
+            spot in 80.0..120.0, years in 0.1..2.0, rate in -0.02..0.08, dividend_yield in -0.01..0.05,
+            volatility in 0.1..0.6, call: bool, forward: bool,
+        ) {
+            let o = Option { spot, strike: 100.0, years, rate, dividend_yield, volatility, call };
+            let f = if forward { black_76 } else { black_scholes_merton };
+            let slope = |up: Option, down: Option, h: f64, of: fn(Greeks) -> f64| (of(f(&up)) - of(f(&down))) / (2.0 * h);
+            let g = f(&o);
+            let (hs, h) = (1e-3, 1e-5);
+            let by_spot = |of| slope(Option { spot: spot + hs, ..o }, Option { spot: spot - hs, ..o }, hs, of);
+            let by_vol = |of| slope(Option { volatility: volatility + h, ..o }, Option { volatility: volatility - h, ..o }, h, of);
+            let by_time = |of| slope(Option { years: years + h, ..o }, Option { years: years - h, ..o }, h, of);
+            let by_rate = |of| slope(Option { rate: rate + h, ..o }, Option { rate: rate - h, ..o }, h, of);
+            let close = |a: f64, b: f64| (a - b).abs() <= 2e-6 * (1.0 + a.abs().max(b.abs()));
+            prop_assert!(close(g.delta, by_spot(|g| g.price)));
+            prop_assert!(close(g.gamma, by_spot(|g| g.delta)));
+            prop_assert!(close(g.vega, by_vol(|g| g.price)));
+            prop_assert!(close(g.theta, -by_time(|g| g.price)));
+            prop_assert!(close(g.rho, by_rate(|g| g.price)));
+            prop_assert!(close(g.vanna, by_vol(|g| g.delta)));
+            prop_assert!(close(g.volga, by_vol(|g| g.vega)));
+            prop_assert!(close(g.charm, -by_time(|g| g.delta)));
+        }
+    }
+}

@@ -1,0 +1,215 @@
+//! `greeks/analytic`.
+
+use super::curves::Curves;
+use super::time::TimeConfig;
+use crate::numerics::formula::Model;
+use crate::numerics::kernel::{Columns, greeks};
+use crate::numerics::special::{exp, log, log_ratio};
+use arrow::array::{ArrayRef, RecordBatch};
+use datasets::schema::GREEKS;
+use rayon::prelude::*;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use stages_core::dataset::{self, DataSet, Partition};
+use stages_core::{
+    ConfigProblem, Context, InputPort, OutputPort, Outputs, PlanContext, PortType, Ports, Provided, StageError,
+    StageKind, table,
+};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Configuration of `greeks/analytic`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct AnalyticConfig {
+    /// The pricing model: `black_scholes_merton` or `black_76`.
+    pub model: Model,
+    /// Interest rate, continuously compounded, annual, decimal: used where the chain has no discount factor and `rates` is not connected or
+    /// knows no rate for the date.
+    pub rate: f64,
+    /// Continuous yield of the underlying, annual, decimal: used where the chain has no forward. With a forward the yield is
+    /// `r - ln(F/S)/T`.
+    pub dividend_yield: f64,
+    /// How time to expiry is counted where the chain has no `years`.
+    pub time: TimeConfig,
+}
+
+/// Greeks of every contract of an option chain that has an implied volatility, row by row beside it; null where it has none.
+///
+/// Black-Scholes-Merton takes the underlying's price, Black-76 the forward (from the chain, or `S e^((r - q) T)`), to which its delta,
+/// gamma, vanna and charm then refer.
+pub struct Analytic;
+
+impl StageKind for Analytic {
+    type Config = AnalyticConfig;
+    const NAME: &'static str = "greeks/analytic";
+    const VERSION: u32 = 1;
+    const ABOUT: &'static str = "price and Greeks by Black-Scholes-Merton or Black-76";
+    const PORTS: Ports = Ports {
+        inputs: &[
+            InputPort {
+                name: "chain",
+                ty: PortType::OptionChain,
+                optional: false,
+                list: false,
+                doc: "option chain with implied volatility",
+            },
+            InputPort {
+                name: "rates",
+                ty: PortType::Rates,
+                optional: true,
+                list: false,
+                doc: "zero rates, where the chain has no discount factor",
+            },
+        ],
+        outputs: &[OutputPort {
+            name: "greeks",
+            ty: PortType::Greeks,
+            doc: "price, delta, gamma, vega, theta, rho, vanna, volga, charm, row by row beside the chain",
+        }],
+    };
+
+    fn check(&self, config: &Self::Config, plan: &PlanContext) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
+        config.time.check()?;
+        for (name, value) in [("rate", config.rate), ("dividend_yield", config.dividend_yield)] {
+            if !value.is_finite() || value.abs() > 10.0 {
+                return Err(ConfigProblem::new(name, format!("{value} is not an annual rate"))
+                    .hint("give a decimal: 0.02 is 2 %"));
+            }
+        }
+        if let Some(chain) = plan.inputs.get("chain").and_then(|list| list.first()) {
+            if !chain.may_have("implied_volatility") {
+                return Err(ConfigProblem::new("", "the chain at `chain` has no implied volatility")
+                    .hint("put a stage with `uses: greeks/implied_volatility` before this one and connect its chain"));
+            }
+            let forward_will_do = config.model == Model::Black76 && chain.may_have("forward");
+            if !chain.may_have("underlying") && !forward_will_do {
+                return Err(ConfigProblem::new("", "the chain at `chain` has no price of the underlying").hint(
+                    "map `underlying` in the stage that reads the chain, or use `model: black_76` after `greeks/implied_volatility`",
+                ));
+            }
+        }
+        let provided = Provided::columns(PortType::Greeks, GREEKS.iter().map(|column| column.name));
+        Ok(BTreeMap::from([("greeks".to_owned(), provided)]))
+    }
+
+    fn run(&self, config: &Self::Config, context: &Context) -> Result<Outputs, StageError> {
+        let chain = DataSet::open(context.input("chain")?)?;
+        let curves = Curves::open(context)?.unwrap_or_default();
+        let settings =
+            cache::canonical_json(&serde_json::to_value(config).map_err(|err| StageError::new(err.to_string()))?);
+        let (done, total) = (AtomicU64::new(0), chain.partitions.len() as u64);
+        let partitions: Vec<Partition> = chain
+            .partitions
+            .par_iter()
+            .map(|partition| {
+                context.check_cancelled()?;
+                let parts: [&[u8]; 3] = [
+                    partition.blob.blob.as_bytes(),
+                    settings.as_bytes(),
+                    &curves.key(partition.key.range),
+                ];
+                let blob = context.memo("greeks/analytic v1", &parts, || {
+                    table::to_parquet(&chain_greeks(&partition.read(&context.store)?, config, &curves)?)
+                })?;
+                let done = done.fetch_add(1, Ordering::Relaxed) + 1;
+                context.progress(
+                    done,
+                    Some(total),
+                    format!("Greeks {} {}", partition.key.symbol, partition.key.range.from),
+                );
+                let key = partition.key.clone();
+                Ok(Partition { key, blob })
+            })
+            .collect::<Result<_, StageError>>()?;
+        let units: serde_json::Map<_, _> = GREEKS
+            .iter()
+            .map(|column| (column.name.to_owned(), column.doc.into()))
+            .collect();
+        let meta = json!({ "model": config.model, "columns": units });
+        let digest = dataset::write(&context.store, PortType::Greeks, meta, partitions)?;
+        Ok(Outputs::from([("greeks".to_owned(), digest)]))
+    }
+}
+
+/// A float column, or NaN in every row where the table has none.
+fn floats_if_any(batch: &RecordBatch, name: &str) -> Result<Vec<f64>, StageError> {
+    if batch.column_by_name(name).is_some() {
+        table::floats_or_nan(batch, name)
+    } else {
+        Ok(vec![f64::NAN; batch.num_rows()])
+    }
+}
+
+/// The table of Greeks beside a chain.
+pub(super) fn chain_greeks(
+    batch: &RecordBatch,
+    config: &AnalyticConfig,
+    curves: &Curves,
+) -> Result<RecordBatch, StageError> {
+    let n = batch.num_rows();
+    let dates = table::dates(batch, "date")?;
+    let expiries = table::dates(batch, "expiry")?;
+    let roots = table::texts(batch, "root")?;
+    let calls = table::bools(batch, "call")?;
+    let strike = table::floats_or_nan(batch, "strike")?;
+    let volatility = table::floats_or_nan(batch, "implied_volatility")
+        .map_err(|err| err.hint("put a stage with `uses: greeks/implied_volatility` before this one"))?;
+    let mut spot = floats_if_any(batch, "underlying")?;
+    let mut years = floats_if_any(batch, "years")?;
+    let forward = floats_if_any(batch, "forward")?;
+    let mut rate = floats_if_any(batch, "discount_factor")?;
+    let mut dividend_yield = vec![config.dividend_yield; n];
+    for i in 0..n {
+        if years[i].is_nan() {
+            years[i] = config.time.years(dates[i], expiries[i], roots.value(i));
+        }
+        let t = years[i];
+        rate[i] = if rate[i] > 0.0 && t > 0.0 {
+            -log(rate[i]) / t
+        } else {
+            curves.rate(dates[i], t)
+        };
+        if rate[i].is_nan() {
+            rate[i] = config.rate;
+        }
+        match config.model {
+            Model::BlackScholesMerton => {
+                if forward[i] > 0.0 && spot[i] > 0.0 && t > 0.0 {
+                    dividend_yield[i] = rate[i] - log_ratio(forward[i], spot[i]) / t;
+                }
+            }
+            Model::Black76 => {
+                spot[i] = if forward[i] > 0.0 {
+                    forward[i]
+                } else {
+                    spot[i] * exp((rate[i] - config.dividend_yield) * t)
+                };
+            }
+        }
+    }
+    let call: Vec<bool> = (0..n).map(|i| calls.value(i)).collect();
+    let columns = Columns {
+        spot: &spot,
+        strike: &strike,
+        years: &years,
+        rate: &rate,
+        dividend_yield: &dividend_yield,
+        volatility: &volatility,
+        call: &call,
+    };
+    let values = greeks(&columns, config.model);
+    let mut arrays: Vec<ArrayRef> = Vec::with_capacity(GREEKS.len());
+    for column in &GREEKS[..GREEKS.len() - values.len()] {
+        let array = batch
+            .column_by_name(column.name)
+            .ok_or_else(|| StageError::new(format!("the chain has no column `{}`", column.name)))?;
+        arrays.push(array.clone());
+    }
+    for column in &values {
+        arrays.push(Arc::new(table::nullable(column)));
+    }
+    Ok(RecordBatch::try_new(table::schema(GREEKS), arrays)?)
+}

@@ -1,0 +1,96 @@
+//! Zero curves by date, from a rates data set.
+
+use crate::numerics::term::zero_rate;
+use datasets::{Date, DateRange};
+use stages_core::dataset::DataSet;
+use stages_core::{Context, StageError, table};
+
+/// The curves of a rates data set, by date. A day without one has the last curve before it, never a later one.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Curves {
+    curves: Vec<(Date, Vec<(f64, f64)>)>,
+}
+
+impl Curves {
+    /// Reads the data set at the optional port `rates`.
+    pub fn open(context: &Context) -> Result<Option<Self>, StageError> {
+        let Some(input) = context.optional("rates") else {
+            return Ok(None);
+        };
+        let mut rows = Vec::new();
+        for batch in DataSet::open(input)?.read_all(&context.store)? {
+            let dates = table::dates(&batch, "date")?;
+            let tenors = table::floats_or_nan(&batch, "tenor_years")?;
+            let rates = table::floats_or_nan(&batch, "rate")?;
+            for ((date, tenor), rate) in dates.into_iter().zip(tenors).zip(rates) {
+                if !tenor.is_nan() && !rate.is_nan() {
+                    rows.push((date, tenor, rate));
+                }
+            }
+        }
+        Ok(Some(Self::new(rows)))
+    }
+
+    /// From rows (date, tenor in years, rate).
+    pub fn new(mut rows: Vec<(Date, f64, f64)>) -> Self {
+        rows.sort_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)));
+        let mut curves: Vec<(Date, Vec<(f64, f64)>)> = Vec::new();
+        for (date, tenor, rate) in rows {
+            match curves.last_mut() {
+                Some((last, curve)) if *last == date => curve.push((tenor, rate)),
+                _ => curves.push((date, vec![(tenor, rate)])),
+            }
+        }
+        Self { curves }
+    }
+
+    /// The last curve up to `date`.
+    fn as_of(&self, date: Date) -> &[(f64, f64)] {
+        let after = self.curves.partition_point(|(day, _)| *day <= date);
+        after.checked_sub(1).map_or(&[], |i| &self.curves[i].1)
+    }
+
+    /// The zero rate on `date` for `years`; NaN where none is known by then.
+    pub fn rate(&self, date: Date, years: f64) -> f64 {
+        zero_rate(self.as_of(date), years)
+    }
+
+    /// All that [`Curves::rate`] may say about the dates in `range`, as bytes for a memo's key.
+    pub fn key(&self, range: DateRange) -> Vec<u8> {
+        let start = self
+            .curves
+            .partition_point(|(day, _)| *day <= range.from)
+            .saturating_sub(1);
+        let end = self.curves.partition_point(|(day, _)| *day <= range.to);
+        let mut bytes = Vec::new();
+        for (date, curve) in self.curves.get(start..end).unwrap_or_default() {
+            bytes.extend(date.0.to_le_bytes());
+            bytes.extend((curve.len() as u64).to_le_bytes());
+            for (tenor, rate) in curve {
+                bytes.extend(tenor.to_le_bytes());
+                bytes.extend(rate.to_le_bytes());
+            }
+        }
+        bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn looks_back_and_never_ahead() {
+        let curves = Curves::new(vec![(Date(10), 1.0, 0.02), (Date(20), 1.0, 0.03)]);
+        assert!(curves.rate(Date(9), 1.0).is_nan());
+        assert_eq!(curves.rate(Date(19), 1.0), 0.02);
+        assert_eq!(curves.rate(Date(20), 1.0), 0.03);
+        let range = |from, to| DateRange {
+            from: Date(from),
+            to: Date(to),
+        };
+        let later = Curves::new(vec![(Date(10), 1.0, 0.02), (Date(20), 1.0, 0.04)]);
+        assert_eq!(curves.key(range(11, 19)), later.key(range(11, 19)));
+        assert_ne!(curves.key(range(11, 20)), later.key(range(11, 20)));
+    }
+}

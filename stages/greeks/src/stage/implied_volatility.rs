@@ -1,0 +1,442 @@
+//! `greeks/implied_volatility`.
+
+use super::curves::Curves;
+use super::time::TimeConfig;
+use crate::numerics::implied::{Status, implied_volatility};
+use crate::numerics::parity::{Carry, Expiry, Limits, Pair, carries};
+use crate::numerics::special::exp;
+use arrow::array::{ArrayRef, Float64Array, RecordBatch, UInt8Array};
+use arrow::datatypes::{Field, Schema};
+use datasets::Date;
+use datasets::schema::{IMPLIED_VOLATILITY, OPTION_CHAIN};
+use rayon::prelude::*;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use stages_core::dataset::{self, DataSet, Partition};
+use stages_core::{
+    ConfigProblem, Context, InputPort, OutputPort, Outputs, PlanContext, PortType, Ports, Provided, StageError,
+    StageKind, table,
+};
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Where the forward of an expiry comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ForwardSource {
+    /// From put-call parity near the money; the discount factor from `rates` if connected, otherwise from parity too.
+    #[default]
+    Parity,
+    /// From `rates` and `dividend_yield`: `F = S e^((r - q) T)`.
+    Rates,
+}
+
+/// Configuration of `greeks/implied_volatility`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct ImpliedVolatilityConfig {
+    /// Where the forward of an expiry comes from: `parity` or `rates`.
+    pub forward: ForwardSource,
+    /// Continuous yield of the underlying, annual, decimal; read with `forward: rates` alone.
+    pub dividend_yield: f64,
+    /// Strikes up to this |ln(K/K0)| take part in the parity fit, K0 being the strike where call and put are nearest in price.
+    pub band: f64,
+    /// The forward is taken from at most this many strikes, the nearest to the money.
+    pub strikes: usize,
+    /// The least and greatest annual rate that a fitted discount factor may imply; otherwise the nearest expiry's rate is used.
+    pub rate_bounds: [f64; 2],
+    /// The greatest standard error of the annual rate that a fitted discount factor may have.
+    pub rate_error: f64,
+    /// How time to expiry is counted.
+    pub time: TimeConfig,
+}
+
+impl Default for ImpliedVolatilityConfig {
+    fn default() -> Self {
+        Self {
+            forward: ForwardSource::Parity,
+            dividend_yield: 0.0,
+            band: 0.2,
+            strikes: 12,
+            rate_bounds: [-0.05, 0.25],
+            rate_error: 0.01,
+            time: TimeConfig::default(),
+        }
+    }
+}
+
+/// Adds time to expiry, forward, discount factor and implied volatility to an option chain.
+///
+/// For every date, expiry and root, forward and discount factor come from put-call parity (see [`crate::numerics::parity`]) or from rates. The
+/// price of a contract is its mid where it has a bid above 0 and an ask not below it, its last price where it has neither bid nor ask, and
+/// none otherwise. Where there is no implied volatility it is null and `iv_status` says why ([`Status`]).
+pub struct ImpliedVolatility;
+
+impl StageKind for ImpliedVolatility {
+    type Config = ImpliedVolatilityConfig;
+    const NAME: &'static str = "greeks/implied_volatility";
+    const VERSION: u32 = 1;
+    const ABOUT: &'static str = "implied volatility, forward and discount factor of every contract of an option chain";
+    const PORTS: Ports = Ports {
+        inputs: &[
+            InputPort {
+                name: "chain",
+                ty: PortType::OptionChain,
+                optional: false,
+                list: false,
+                doc: "quotes",
+            },
+            InputPort {
+                name: "rates",
+                ty: PortType::Rates,
+                optional: true,
+                list: false,
+                doc: "zero rates; without them the discount factor comes from put-call parity",
+            },
+        ],
+        outputs: &[OutputPort {
+            name: "chain",
+            ty: PortType::OptionChain,
+            doc: "the chain with years, forward, discount_factor, implied_volatility and iv_status, row by row",
+        }],
+    };
+
+    fn check(&self, config: &Self::Config, plan: &PlanContext) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
+        config.time.check()?;
+        let positive = |name: &str, value: f64| {
+            if value > 0.0 && value.is_finite() {
+                Ok(())
+            } else {
+                Err(ConfigProblem::new(name, format!("{value} is not a positive number")))
+            }
+        };
+        positive("band", config.band)?;
+        positive("rate_error", config.rate_error)?;
+        if config.strikes == 0 {
+            return Err(ConfigProblem::new("strikes", "at least one strike is needed").hint("12 is the default"));
+        }
+        let [least, greatest] = config.rate_bounds;
+        if least >= greatest || least.is_nan() || greatest.is_nan() {
+            return Err(
+                ConfigProblem::new("rate_bounds", "the least rate is not below the greatest")
+                    .hint("write [-0.05, 0.25]"),
+            );
+        }
+        if !config.dividend_yield.is_finite() {
+            return Err(ConfigProblem::new("dividend_yield", "not a finite number"));
+        }
+        let chain = plan.inputs.get("chain").and_then(|list| list.first());
+        if let Some(chain) = chain {
+            let quoted = chain.may_have("bid") && chain.may_have("ask");
+            if !quoted && !chain.may_have("last") {
+                return Err(
+                    ConfigProblem::new("", "the chain at `chain` has neither bid and ask nor last prices")
+                        .hint("map `bid` and `ask`, or `last`, in the stage that reads the chain"),
+                );
+            }
+            if config.forward == ForwardSource::Rates && !chain.may_have("underlying") {
+                return Err(ConfigProblem::new(
+                    "forward",
+                    "`rates` needs the underlying's price, which the chain lacks",
+                )
+                .hint("use `forward: parity`"));
+            }
+        }
+        if config.forward == ForwardSource::Rates && !plan.inputs.contains_key("rates") {
+            return Err(
+                ConfigProblem::new("forward", "`rates` needs the input `rates`, which is not connected").hint(
+                    "connect it, as in `needs: { chain: market.chain, rates: market.rates }`, or use `forward: parity`",
+                ),
+            );
+        }
+        let columns = chain.and_then(|chain| chain.columns.clone()).map(|mut columns| {
+            columns.extend(IMPLIED_VOLATILITY.iter().map(|column| column.name.to_owned()));
+            columns
+        });
+        let provided = Provided {
+            ty: PortType::OptionChain,
+            columns,
+        };
+        Ok(BTreeMap::from([("chain".to_owned(), provided)]))
+    }
+
+    fn run(&self, config: &Self::Config, context: &Context) -> Result<Outputs, StageError> {
+        let chain = DataSet::open(context.input("chain")?)?;
+        let curves = Curves::open(context)?;
+        let settings =
+            cache::canonical_json(&serde_json::to_value(config).map_err(|err| StageError::new(err.to_string()))?);
+        let (done, total) = (AtomicU64::new(0), chain.partitions.len() as u64);
+        let results: Vec<(Partition, [u64; 8])> = chain
+            .partitions
+            .par_iter()
+            .map(|partition| {
+                context.check_cancelled()?;
+                let curve_key = curves.as_ref().map(|curves| curves.key(partition.key.range));
+                let blob = context.memo(
+                    "greeks/implied_volatility v1",
+                    &[
+                        partition.blob.blob.as_bytes(),
+                        settings.as_bytes(),
+                        &[u8::from(curve_key.is_some())],
+                        &curve_key.unwrap_or_default(),
+                    ],
+                    || {
+                        table::to_parquet(&add_volatility(
+                            &partition.read(&context.store)?,
+                            config,
+                            curves.as_ref(),
+                        )?)
+                    },
+                )?;
+                let counts = context.memo(
+                    "greeks/implied_volatility status counts v1",
+                    &[blob.blob.as_bytes()],
+                    || {
+                        let batch = table::from_parquet(context.store.blob(blob.blob)?)?;
+                        Ok(count(&batch)?.iter().flat_map(|n| n.to_le_bytes()).collect())
+                    },
+                )?;
+                let counts = context.store.blob(counts.blob)?;
+                let mut totals = [0_u64; 8];
+                for (total, bytes) in totals.iter_mut().zip(counts.as_chunks::<8>().0) {
+                    *total = u64::from_le_bytes(*bytes);
+                }
+                let done = done.fetch_add(1, Ordering::Relaxed) + 1;
+                context.progress(
+                    done,
+                    Some(total),
+                    format!(
+                        "implied volatility {} {}",
+                        partition.key.symbol, partition.key.range.from
+                    ),
+                );
+                let key = partition.key.clone();
+                Ok((Partition { key, blob }, totals))
+            })
+            .collect::<Result<_, StageError>>()?;
+        let mut counts = serde_json::Map::new();
+        for status in Status::ALL {
+            let n: u64 = results
+                .iter()
+                .map(|(_, counts)| counts[usize::from(status.code())])
+                .sum();
+            counts.insert(status.name().to_owned(), n.into());
+        }
+        let mut meta = match chain.meta {
+            Value::Object(map) => map,
+            _ => serde_json::Map::new(),
+        };
+        meta.insert("implied_volatility".to_owned(), json!({ "rows_by_status": counts }));
+        let partitions = results.into_iter().map(|(partition, _)| partition);
+        let digest = dataset::write(&context.store, PortType::OptionChain, Value::Object(meta), partitions)?;
+        Ok(Outputs::from([("chain".to_owned(), digest)]))
+    }
+}
+
+fn count(batch: &RecordBatch) -> Result<[u64; 8], StageError> {
+    let codes = batch
+        .column_by_name("iv_status")
+        .and_then(|column| column.as_any().downcast_ref::<UInt8Array>())
+        .ok_or_else(|| StageError::new("the table has no column `iv_status`"))?;
+    let mut counts = [0; 8];
+    for &code in codes.values() {
+        counts[usize::from(code) % 8] += 1;
+    }
+    Ok(counts)
+}
+
+/// The columns of a chain that the numerics read.
+struct Quotes<'a> {
+    dates: Vec<Date>,
+    expiries: Vec<Date>,
+    roots: &'a arrow::array::StringArray,
+    strikes: Vec<f64>,
+    calls: Vec<bool>,
+    bids: Vec<f64>,
+    asks: Vec<f64>,
+    lasts: Vec<f64>,
+    spots: Vec<f64>,
+}
+
+impl<'a> Quotes<'a> {
+    fn new(batch: &'a RecordBatch) -> Result<Self, StageError> {
+        let calls = table::bools(batch, "call")?;
+        Ok(Self {
+            dates: table::dates(batch, "date")?,
+            expiries: table::dates(batch, "expiry")?,
+            roots: table::texts(batch, "root")?,
+            strikes: table::floats_or_nan(batch, "strike")?,
+            calls: (0..batch.num_rows()).map(|i| calls.value(i)).collect(),
+            bids: table::floats_or_nan(batch, "bid")?,
+            asks: table::floats_or_nan(batch, "ask")?,
+            lasts: table::floats_or_nan(batch, "last")?,
+            spots: table::floats_or_nan(batch, "underlying")?,
+        })
+    }
+
+    /// Price and spread of a row; NaN without a quote.
+    fn price(&self, i: usize) -> (f64, f64) {
+        let (bid, ask, last) = (self.bids[i], self.asks[i], self.lasts[i]);
+        if bid > 0.0 && ask >= bid {
+            (0.5 * (bid + ask), ask - bid)
+        } else if bid.is_nan() && ask.is_nan() && last >= 0.0 {
+            (last, 0.0)
+        } else {
+            (f64::NAN, f64::NAN)
+        }
+    }
+
+    /// The rows of `rows` with both a call and a put at a strike.
+    fn pairs(&self, rows: Range<usize>) -> Vec<Pair> {
+        let mut pairs = Vec::new();
+        for i in rows.start..rows.end.saturating_sub(1) {
+            if self.calls[i] && !self.calls[i + 1] && self.strikes[i] == self.strikes[i + 1] {
+                let ((call, wide), (put, far)) = (self.price(i), self.price(i + 1));
+                let pair = Pair {
+                    strike: self.strikes[i],
+                    difference: call - put,
+                    spread: wide + far,
+                };
+                if pair.difference.is_finite() && pair.strike > 0.0 && call > 0.0 && put > 0.0 {
+                    pairs.push(pair);
+                }
+            }
+        }
+        pairs
+    }
+}
+
+/// Ranges of equal neighbours.
+fn runs(rows: Range<usize>, same: impl Fn(usize, usize) -> bool) -> Vec<Range<usize>> {
+    let mut runs: Vec<Range<usize>> = Vec::new();
+    for i in rows {
+        match runs.last_mut() {
+            Some(run) if same(run.start, i) => run.end = i + 1,
+            _ => runs.push(i..i + 1),
+        }
+    }
+    runs
+}
+
+/// What a date's rows get: years, forward, discount factor, volatility, status.
+type Added = (f64, f64, f64, f64, Status);
+
+/// The chain with the columns of [`IMPLIED_VOLATILITY`].
+pub(super) fn add_volatility(
+    batch: &RecordBatch,
+    config: &ImpliedVolatilityConfig,
+    curves: Option<&Curves>,
+) -> Result<RecordBatch, StageError> {
+    let quotes = Quotes::new(batch)?;
+    let days = runs(0..batch.num_rows(), |a, b| quotes.dates[a] == quotes.dates[b]);
+    let added: Vec<Added> = days
+        .into_par_iter()
+        .flat_map_iter(|day| one_day(&quotes, day, config, curves))
+        .collect();
+    let values = |f: fn(&Added) -> f64| added.iter().map(f).collect::<Vec<f64>>();
+    let column = |name: &str| -> ArrayRef {
+        match name {
+            "years" => Arc::new(Float64Array::from(values(|row| row.0))),
+            "forward" => Arc::new(table::nullable(&values(|row| row.1))),
+            "discount_factor" => Arc::new(table::nullable(&values(|row| row.2))),
+            "implied_volatility" => Arc::new(table::nullable(&values(|row| row.3))),
+            _ => Arc::new(added.iter().map(|row| row.4.code()).collect::<UInt8Array>()),
+        }
+    };
+    let is_new = |name: &str| IMPLIED_VOLATILITY.iter().any(|column| column.name == name);
+    let mut fields: Vec<Arc<Field>> = Vec::new();
+    let mut arrays: Vec<ArrayRef> = Vec::new();
+    for (field, array) in batch.schema().fields().iter().zip(batch.columns()) {
+        if !is_new(field.name()) {
+            fields.push(field.clone());
+            arrays.push(array.clone());
+        }
+    }
+    // The volatility keeps its place in the chain's schema; the other columns follow.
+    let place = OPTION_CHAIN
+        .iter()
+        .position(|column| column.name == "implied_volatility");
+    for new in IMPLIED_VOLATILITY {
+        let at = match place {
+            Some(place) if new.name == "implied_volatility" && place <= fields.len() => place,
+            _ => fields.len(),
+        };
+        fields.insert(at, Arc::new(table::field(new)));
+        arrays.insert(at, column(new.name));
+    }
+    Ok(RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays)?)
+}
+
+fn one_day(
+    quotes: &Quotes<'_>,
+    day: Range<usize>,
+    config: &ImpliedVolatilityConfig,
+    curves: Option<&Curves>,
+) -> Vec<Added> {
+    let date = quotes.dates[day.start];
+    let spot = quotes.spots[day.clone()]
+        .iter()
+        .copied()
+        .find(|spot| *spot > 0.0)
+        .unwrap_or(f64::NAN);
+    let groups = runs(day.clone(), |a, b| {
+        quotes.expiries[a] == quotes.expiries[b] && quotes.roots.value(a) == quotes.roots.value(b)
+    });
+    let expiries: Vec<Expiry> = groups
+        .iter()
+        .map(|group| {
+            let years = config
+                .time
+                .years(date, quotes.expiries[group.start], quotes.roots.value(group.start));
+            let rate = curves
+                .map(|curves| curves.rate(date, years))
+                .filter(|rate| !rate.is_nan());
+            let pairs = match config.forward {
+                ForwardSource::Parity => quotes.pairs(group.clone()),
+                ForwardSource::Rates => Vec::new(),
+            };
+            Expiry { years, pairs, rate }
+        })
+        .collect();
+    let carry: Vec<Carry> = match config.forward {
+        ForwardSource::Parity => {
+            let limits = Limits {
+                band: config.band,
+                strikes: config.strikes,
+                least_rate: config.rate_bounds[0],
+                greatest_rate: config.rate_bounds[1],
+                rate_error: config.rate_error,
+            };
+            carries(&expiries, spot, &limits)
+        }
+        ForwardSource::Rates => expiries
+            .iter()
+            .map(|expiry| {
+                let rate = expiry.rate.filter(|_| expiry.years > 0.0).unwrap_or(f64::NAN);
+                Carry {
+                    forward: spot * exp((rate - config.dividend_yield) * expiry.years),
+                    discount: exp(-rate * expiry.years),
+                }
+            })
+            .collect(),
+    };
+    let mut added = Vec::with_capacity(day.len());
+    for ((group, expiry), carry) in groups.into_iter().zip(&expiries).zip(carry) {
+        for i in group {
+            let (price, _) = quotes.price(i);
+            let (volatility, status) = implied_volatility(
+                price,
+                carry.forward,
+                quotes.strikes[i],
+                carry.discount,
+                expiry.years,
+                quotes.calls[i],
+            );
+            added.push((expiry.years, carry.forward, carry.discount, volatility, status));
+        }
+    }
+    added
+}

@@ -1,0 +1,15 @@
+//! The stages: they read partitions of an option chain, run the numerics over them, and store the results.
+
+mod analytic;
+mod curves;
+mod implied_volatility;
+mod time;
+
+pub use analytic::{Analytic, AnalyticConfig};
+pub use implied_volatility::{ForwardSource, ImpliedVolatility, ImpliedVolatilityConfig};
+pub use time::TimeConfig;
+
+/// The stage kinds of this family.
+pub fn kinds() -> Vec<Box<dyn stages_core::AnyStage>> {
+    vec![stages_core::erase(ImpliedVolatility), stages_core::erase(Analytic)]
+}

@@ -1,0 +1,87 @@
+//! Time to expiry.
+
+use datasets::Date;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use stages_core::ConfigProblem;
+
+/// How time to expiry is counted: calendar days over 365. On the day of expiry itself the hours left count, so that a contract settled after the
+/// snapshot still has a little time, and one settled before it has none.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct TimeConfig {
+    /// Whether the hours between the time of the snapshot and the time of settlement count on every day, not on the day of expiry alone.
+    pub hours: bool,
+    /// The time of the snapshot, in hours after midnight where the market is.
+    pub snapshot_hour: f64,
+    /// When contracts settle on their day of expiry, in hours after midnight.
+    pub settlement_hour: f64,
+    /// When morning-settled contracts settle, in hours after midnight.
+    pub morning_settlement_hour: f64,
+    /// The roots that settle in the morning.
+    pub morning_roots: Vec<String>,
+}
+
+impl Default for TimeConfig {
+    fn default() -> Self {
+        Self {
+            hours: false,
+            snapshot_hour: 15.75,
+            settlement_hour: 16.0,
+            morning_settlement_hour: 9.5,
+            morning_roots: vec!["SPX".to_owned()],
+        }
+    }
+}
+
+impl TimeConfig {
+    /// Checks the hours.
+    pub(super) fn check(&self) -> Result<(), ConfigProblem> {
+        for (name, hour) in [
+            ("snapshot_hour", self.snapshot_hour),
+            ("settlement_hour", self.settlement_hour),
+            ("morning_settlement_hour", self.morning_settlement_hour),
+        ] {
+            if !(0.0..=24.0).contains(&hour) {
+                return Err(
+                    ConfigProblem::new(format!("time.{name}"), format!("{hour} is not an hour of the day"))
+                        .hint("give hours after midnight from 0 to 24, such as 15.75 for 15:45"),
+                );
+            }
+        }
+        Ok(())
+    }
+
+    /// Years from a snapshot on `date` to the settlement on `expiry`; 0 when that is over.
+    pub fn years(&self, date: Date, expiry: Date, root: &str) -> f64 {
+        let days = expiry.0 - date.0;
+        let mut time = f64::from(days);
+        if self.hours || days == 0 {
+            let morning = self.morning_roots.iter().any(|morning| morning == root);
+            let settlement = if morning {
+                self.morning_settlement_hour
+            } else {
+                self.settlement_hour
+            };
+            time += (settlement - self.snapshot_hour) / 24.0;
+        }
+        (time / 365.0).max(0.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_days_and_the_last_hours() {
+        let time = TimeConfig::default();
+        let day = Date(18_000);
+        assert_eq!(time.years(day, day.plus(73), "SPXW"), 0.2);
+        assert_eq!(time.years(day, day, "SPXW"), 0.25 / 24.0 / 365.0);
+        assert_eq!(time.years(day, day, "SPX"), 0.0);
+        assert_eq!(time.years(day, day.plus(-1), "SPXW"), 0.0);
+        let exact = TimeConfig { hours: true, ..time };
+        assert_eq!(exact.years(day, day.plus(1), "SPX"), (1.0 - 6.25 / 24.0) / 365.0);
+    }
+}

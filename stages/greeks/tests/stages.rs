@@ -1,0 +1,360 @@
+//! The stages end to end on a small chain: values, golden digests, memos, no look-ahead, refusals.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests")]
+
+use arrow::array::{BooleanArray, Date32Array, Float64Array, RecordBatch, StringArray};
+use cache::{ActionKey, ArtifactDigest, Store};
+use datasets::Date;
+use datasets::random::Random;
+use datasets::schema::{OPTION_CHAIN, RATES};
+use serde_json::{Value, json};
+use stages_core::dataset::{self, DataSet, Period};
+use stages_core::{AnyStage, CancelToken, Context, Input, Outputs, PlanContext, PortType, Provided, table};
+use stages_greeks::numerics::formula::{Option, black_scholes_merton};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+const RATE: f64 = 0.03;
+const YIELD: f64 = 0.015;
+const FIRST: Date = Date(18_000);
+
+fn smile(strike: f64, spot: f64) -> f64 {
+    let x = libm::log(strike / spot);
+    0.2 - 0.15 * x + 0.3 * x * x
+}
+
+/// Date, expiry, strike, call, spot, price, half the spread.
+type Row = (Date, Date, f64, bool, f64, f64, f64);
+
+/// Days of a small chain; from `changed` on everything is different.
+fn chain(days: i32, changed: i32) -> RecordBatch {
+    let mut random = Random::new(&[5]);
+    let mut rows: Vec<Row> = Vec::new();
+    for day in 0..days {
+        let date = FIRST.plus(day);
+        let spot = 100.0 + random.normal() + if day >= changed { 7.0 } else { 0.0 };
+        for expiry in [0, 5, 40, 130] {
+            let expiry = FIRST.plus(20 + expiry);
+            for strike in (70..=130).step_by(5) {
+                let strike = f64::from(strike);
+                for call in [true, false] {
+                    let option = Option {
+                        spot,
+                        strike,
+                        years: f64::from((expiry.0 - date.0).max(0)) / 365.0,
+                        rate: RATE,
+                        dividend_yield: YIELD,
+                        volatility: smile(strike, spot),
+                        call,
+                    };
+                    rows.push((
+                        date,
+                        expiry,
+                        strike,
+                        call,
+                        spot,
+                        black_scholes_merton(&option).price,
+                        0.02,
+                    ));
+                }
+            }
+        }
+    }
+    // A few quotes that can't be used.
+    for i in (0..rows.len()).step_by(37) {
+        rows[i].6 = f64::NAN;
+    }
+    let n = rows.len();
+    let float = |f: &dyn Fn(&Row) -> f64| Arc::new(table::nullable(&rows.iter().map(f).collect::<Vec<_>>()));
+    let nothing = || Arc::new(table::nullable(&vec![f64::NAN; n]));
+    RecordBatch::try_new(
+        table::schema(OPTION_CHAIN),
+        vec![
+            Arc::new(StringArray::from(vec!["TEST"; n])),
+            Arc::new(Date32Array::from_iter_values(rows.iter().map(|row| row.0.0))),
+            Arc::new(Date32Array::from_iter_values(rows.iter().map(|row| row.1.0))),
+            Arc::new(StringArray::from(vec!["TESTW"; n])),
+            Arc::new(Float64Array::from_iter_values(rows.iter().map(|row| row.2))),
+            Arc::new(BooleanArray::from_iter(rows.iter().map(|row| Some(row.3)))),
+            float(&|row| (row.5 - row.6).max(0.0)),
+            float(&|row| row.5 + row.6.min(row.5)),
+            nothing(),
+            nothing(),
+            nothing(),
+            float(&|row| row.4),
+            nothing(),
+        ],
+    )
+    .unwrap()
+}
+
+fn rates() -> RecordBatch {
+    RecordBatch::try_new(
+        table::schema(RATES),
+        vec![
+            Arc::new(Date32Array::from(vec![FIRST.0 - 1, FIRST.0 - 1])),
+            Arc::new(Float64Array::from(vec![0.0, 2.0])),
+            Arc::new(Float64Array::from(vec![RATE, RATE])),
+        ],
+    )
+    .unwrap()
+}
+
+fn stage(name: &str) -> Box<dyn AnyStage> {
+    stages_greeks::kinds()
+        .into_iter()
+        .find(|kind| kind.name() == name)
+        .unwrap()
+}
+
+fn store_table(store: &Store, ty: PortType, batch: &RecordBatch) -> ArtifactDigest {
+    let partitions = dataset::partition(store, batch, Period::Day, "rates").unwrap();
+    dataset::write(store, ty, json!({}), partitions).unwrap()
+}
+
+fn context(store: &Store, inputs: &[(&str, ArtifactDigest)]) -> Context {
+    Context {
+        key: ActionKey::from_bytes([0; 32]),
+        store: store.clone(),
+        inputs: inputs
+            .iter()
+            .map(|(port, digest)| {
+                let input = Input {
+                    digest: *digest,
+                    artifact: store.artifact(*digest).unwrap(),
+                };
+                ((*port).to_owned(), vec![input])
+            })
+            .collect(),
+        sources: Vec::new(),
+        threads: 2,
+        events: Arc::new(stages_core::event::Silent),
+        cancel: CancelToken::default(),
+        memo_counts: Default::default(),
+    }
+}
+
+fn run(context: &Context, name: &str, with: Value) -> Outputs {
+    let stage = stage(name);
+    let resolved = stage.resolve(with).unwrap();
+    stage.run(&resolved, context).unwrap()
+}
+
+fn read(store: &Store, digest: ArtifactDigest) -> RecordBatch {
+    let input = Input {
+        digest,
+        artifact: store.artifact(digest).unwrap(),
+    };
+    DataSet::open(&input)
+        .unwrap()
+        .read_symbol(store, "TEST")
+        .unwrap()
+        .unwrap()
+}
+
+/// Volatilities and Greeks of a chain.
+fn both(store: &Store, batch: &RecordBatch, with_rates: bool) -> (ArtifactDigest, ArtifactDigest) {
+    let chain = store_table(store, PortType::OptionChain, batch);
+    let mut inputs = vec![("chain", chain)];
+    if with_rates {
+        inputs.push(("rates", store_table(store, PortType::Rates, &rates())));
+    }
+    let volatility = run(&context(store, &inputs), "greeks/implied_volatility", json!({}))["chain"];
+    let greeks = run(&context(store, &[("chain", volatility)]), "greeks/analytic", json!({}))["greeks"];
+    (volatility, greeks)
+}
+
+#[test]
+fn finds_the_market_that_made_the_prices() {
+    let home = tempfile::tempdir().unwrap();
+    let store = Store::open(home.path()).unwrap();
+    for with_rates in [true, false] {
+        let (volatility, greeks) = both(&store, &chain(3, 99), with_rates);
+        let (chain, greeks) = (read(&store, volatility), read(&store, greeks));
+        assert_eq!(chain.num_rows(), greeks.num_rows());
+        let column = |name| table::floats_or_nan(&chain, name).unwrap();
+        let (strike, spot, years) = (column("strike"), column("underlying"), column("years"));
+        let (forward, found) = (column("forward"), column("implied_volatility"));
+        let calls = table::bools(&chain, "call").unwrap();
+        let mut some = 0;
+        for i in 0..chain.num_rows() {
+            assert!((forward[i] / (spot[i] * libm::exp((RATE - YIELD) * years[i])) - 1.0).abs() < 1e-8);
+            if found[i].is_nan() {
+                continue;
+            }
+            let option = Option {
+                spot: spot[i],
+                strike: strike[i],
+                years: years[i],
+                rate: RATE,
+                dividend_yield: YIELD,
+                volatility: smile(strike[i], spot[i]),
+                call: calls.value(i),
+            };
+            let exact = black_scholes_merton(&option);
+            // Where a cent decides nothing.
+            if exact.vega > 5.0 {
+                some += 1;
+                assert!((found[i] - option.volatility).abs() < 1e-6, "{option:?} {}", found[i]);
+                for (name, value) in [
+                    ("delta", exact.delta),
+                    ("theta", exact.theta),
+                    ("rho", exact.rho),
+                    ("charm", exact.charm),
+                ] {
+                    let greek = table::floats_or_nan(&greeks, name).unwrap()[i];
+                    assert!(
+                        (greek - value).abs() < 1e-3 * (1.0 + value.abs()),
+                        "{name} {option:?} {greek} {value}"
+                    );
+                }
+            }
+        }
+        assert!(some > 100);
+        let counts = &store.artifact(volatility).unwrap().meta["implied_volatility"]["rows_by_status"];
+        assert!(counts["ok"].as_u64().unwrap() > 200);
+        assert!(counts["no_quote"].as_u64().unwrap() > 0);
+    }
+}
+
+/// A changed digest means changed bytes for the same key: raise the kind's VERSION (and the memo's name), then pin the new digest.
+#[test]
+fn golden() {
+    let home = tempfile::tempdir().unwrap();
+    let store = Store::open(home.path()).unwrap();
+    let (volatility, greeks) = both(&store, &chain(2, 99), true);
+    let black = run(
+        &context(&store, &[("chain", volatility)]),
+        "greeks/analytic",
+        json!({"model": "black_76"}),
+    );
+    assert_eq!(
+        [volatility, greeks, black["greeks"]].map(|digest| digest.short()),
+        ["a0e3f5c72d", "a10fb69c5d", "cfdaa54a48"]
+    );
+}
+
+#[test]
+fn only_a_changed_partition_is_computed_again() {
+    let home = tempfile::tempdir().unwrap();
+    let store = Store::open(home.path()).unwrap();
+    let misses = |batch: &RecordBatch| {
+        let chain = store_table(&store, PortType::OptionChain, batch);
+        let context = context(&store, &[("chain", chain)]);
+        run(&context, "greeks/implied_volatility", json!({}));
+        let (hits, asked) = (&context.memo_counts.0, &context.memo_counts.1);
+        asked.load(Ordering::Relaxed) - hits.load(Ordering::Relaxed)
+    };
+    // Two memos a partition: the table and the counts of its statuses.
+    assert_eq!(misses(&chain(5, 99)), 10);
+    assert_eq!(misses(&chain(5, 99)), 0);
+    assert_eq!(misses(&chain(6, 99)), 2);
+    assert_eq!(misses(&chain(6, 4)), 4);
+}
+
+#[test]
+fn threads_do_not_matter() {
+    let digests = [1, 2].map(|threads| {
+        let home = tempfile::tempdir().unwrap();
+        let store = Store::open(home.path()).unwrap();
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        pool.install(|| both(&store, &chain(4, 99), false))
+    });
+    assert_eq!(digests[0], digests[1]);
+}
+
+#[test]
+fn nothing_looks_ahead() {
+    let home = tempfile::tempdir().unwrap();
+    let store = Store::open(home.path()).unwrap();
+    for with_rates in [true, false] {
+        let (a, b) = (
+            both(&store, &chain(6, 99), with_rates),
+            both(&store, &chain(6, 3), with_rates),
+        );
+        for (a, b) in [(a.0, b.0), (a.1, b.1)] {
+            let (a, b) = (read(&store, a), read(&store, b));
+            let past = table::dates(&a, "date")
+                .unwrap()
+                .iter()
+                .filter(|date| **date < FIRST.plus(3))
+                .count();
+            assert_eq!(a.slice(0, past), b.slice(0, past));
+            assert_ne!(a, b);
+        }
+    }
+}
+
+#[test]
+fn without_a_forward_the_yield_and_the_rate_are_configured() {
+    let home = tempfile::tempdir().unwrap();
+    let store = Store::open(home.path()).unwrap();
+    let (volatility, _) = both(&store, &chain(1, 99), true);
+    let found = read(&store, volatility);
+    // The chain as a market gives it: with implied volatility, without forward and years.
+    let bare: Vec<_> = OPTION_CHAIN
+        .iter()
+        .map(|column| found.column_by_name(column.name).unwrap().clone())
+        .collect();
+    let bare = RecordBatch::try_new(table::schema(OPTION_CHAIN), bare).unwrap();
+    let chain = store_table(&store, PortType::OptionChain, &bare);
+    let rates = store_table(&store, PortType::Rates, &rates());
+    let delta = |inputs: &[(&str, ArtifactDigest)], with: Value| {
+        let out = run(&context(&store, inputs), "greeks/analytic", with);
+        table::floats_or_nan(&read(&store, out["greeks"]), "delta").unwrap()
+    };
+    let whole = delta(&[("chain", volatility)], json!({}));
+    let by_rates = delta(&[("chain", chain), ("rates", rates)], json!({"dividend_yield": YIELD}));
+    let by_config = delta(&[("chain", chain)], json!({"dividend_yield": YIELD, "rate": RATE}));
+    for ((a, b), c) in whole.iter().zip(&by_rates).zip(&by_config) {
+        assert!(a.is_nan() == b.is_nan() && a.is_nan() == c.is_nan());
+        assert!(a.is_nan() || ((a - b).abs() < 1e-9 && (a - c).abs() < 1e-9));
+    }
+}
+
+#[test]
+fn refusals_name_the_remedy() {
+    let plan = |columns: &[&str], rates: bool| {
+        let mut inputs = BTreeMap::from([(
+            "chain".to_owned(),
+            vec![Provided::columns(PortType::OptionChain, columns.iter().copied())],
+        )]);
+        if rates {
+            inputs.insert("rates".to_owned(), vec![Provided::unknown(PortType::Rates)]);
+        }
+        PlanContext {
+            base: Path::new("."),
+            inputs,
+        }
+    };
+    let refusal = |name: &str, with: Value, plan: &PlanContext| {
+        let stage = stage(name);
+        let problem = stage.check(&stage.resolve(with).unwrap(), plan).unwrap_err();
+        format!(
+            "{}: {}; {}",
+            problem.field,
+            problem.message,
+            problem.hint.unwrap_or_default()
+        )
+    };
+    let no_volatility = plan(&["bid", "ask", "underlying"], false);
+    assert!(refusal("greeks/analytic", json!({}), &no_volatility).contains("greeks/implied_volatility"));
+    assert!(refusal("greeks/analytic", json!({}), &plan(&["implied_volatility"], false)).contains("underlying"));
+    assert!(refusal("greeks/implied_volatility", json!({}), &plan(&["underlying"], false)).contains("bid"));
+    assert!(refusal("greeks/implied_volatility", json!({"forward": "rates"}), &no_volatility).contains("connect it"));
+    assert!(refusal("greeks/implied_volatility", json!({"band": -1.0}), &no_volatility).starts_with("band"));
+    assert!(
+        refusal(
+            "greeks/implied_volatility",
+            json!({"time": {"snapshot_hour": 25.0}}),
+            &no_volatility
+        )
+        .starts_with("time.snapshot_hour")
+    );
+    let iv = stage("greeks/implied_volatility");
+    let provided = iv.check(&iv.resolve(json!({})).unwrap(), &no_volatility).unwrap();
+    assert!(provided["chain"].may_have("implied_volatility") && !provided["chain"].may_have("last"));
+    assert!(iv.resolve(json!({"bands": 1})).is_err());
+}
