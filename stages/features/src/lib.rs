@@ -1,0 +1,9 @@
+//! Technical, volatility and option-surface features: the numerics ([`numerics`]), the stages that run them over data sets ([`stage`]), and how
+//! fast they are here ([`bench()`]).
+
+mod bench;
+pub mod numerics;
+pub mod stage;
+
+pub use bench::{Bench, BenchRow, bench};
+pub use stage::kinds;

@@ -1,0 +1,94 @@
+//! Features of the volatility surface, day by day.
+
+use super::smile::Day;
+use super::window::{full, push, size};
+use super::{Feature, State};
+
+/// A feature of the surface. Maturities are in calendar days of 1/365 year.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Surface {
+    /// Implied volatility at the money, annual, decimal: `atm_iv_30`.
+    AtTheMoney {
+        /// Maturity in days.
+        days: u32,
+    },
+    /// Implied volatility of the put less that of the call at the configured delta: `skew_30`.
+    Skew {
+        /// Maturity in days.
+        days: u32,
+    },
+    /// Implied volatility at the money of the long maturity less that of the short one: `term_slope_30_90`.
+    TermSlope {
+        /// The short maturity in days.
+        short: u32,
+        /// The long maturity in days.
+        long: u32,
+    },
+    /// Implied variance at the money less the realised variance of the underlying over the trading days before (annual; mean square of daily
+    /// log returns times the trading days a year): `variance_risk_premium_30`.
+    VarianceRiskPremium {
+        /// Maturity in days.
+        days: u32,
+        /// Trading days of the realised variance.
+        window: usize,
+        /// Trading days a year.
+        days_a_year: f64,
+    },
+}
+
+fn years(days: u32) -> f64 {
+    f64::from(days) / 365.0
+}
+
+impl Feature<Day> for Surface {
+    fn columns(&self) -> Vec<String> {
+        vec![match *self {
+            Self::AtTheMoney { days } => format!("atm_iv_{days}"),
+            Self::Skew { days } => format!("skew_{days}"),
+            Self::TermSlope { short, long } => format!("term_slope_{short}_{long}"),
+            Self::VarianceRiskPremium { days, .. } => format!("variance_risk_premium_{days}"),
+        }]
+    }
+
+    fn inputs(&self) -> Vec<&'static str> {
+        match self {
+            Self::VarianceRiskPremium { .. } => vec!["implied_volatility", "underlying"],
+            _ => vec!["implied_volatility"],
+        }
+    }
+
+    fn start(&self) -> State {
+        match *self {
+            Self::VarianceRiskPremium { window, .. } => {
+                let mut state = vec![0.0; 1 + size(window)];
+                state[0] = f64::NAN;
+                state
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    fn update(&self, state: &mut State, day: &Day, out: &mut [f64]) {
+        out[0] = match *self {
+            Self::AtTheMoney { days } => day.at_the_money(years(days)),
+            Self::Skew { days } => day.skew(years(days)),
+            Self::TermSlope { short, long } => day.at_the_money(years(long)) - day.at_the_money(years(short)),
+            Self::VarianceRiskPremium { days, days_a_year, .. } => {
+                if !(day.underlying > 0.0 && day.underlying.is_finite()) {
+                    return;
+                }
+                let before = state[0];
+                state[0] = day.underlying;
+                if before.is_nan() {
+                    return;
+                }
+                let change = libm::log(day.underlying / before);
+                push(&mut state[1..], change * change);
+                let Some(squares) = full(&state[1..]) else { return };
+                let realised = days_a_year * squares.iter().sum::<f64>() / squares.len() as f64;
+                let implied = day.at_the_money(years(days));
+                implied * implied - realised
+            }
+        };
+    }
+}

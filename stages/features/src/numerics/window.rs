@@ -1,0 +1,36 @@
+//! The last few values of a series, within a state.
+
+/// How many numbers a window of `n` values takes.
+pub const fn size(n: usize) -> usize {
+    n + 1
+}
+
+/// Adds a value to a window (`[count, values…]`, the newest last), dropping the oldest when it is full.
+pub fn push(window: &mut [f64], value: f64) {
+    let n = window.len() - 1;
+    window.copy_within(2.., 1);
+    window[n] = value;
+    window[0] = (window[0] + 1.0).min(n as f64);
+}
+
+/// Its values, oldest first; `None` until it is full.
+pub fn full(window: &[f64]) -> Option<&[f64]> {
+    let values = &window[1..];
+    (window[0] == values.len() as f64).then_some(values)
+}
+
+/// Arithmetic mean.
+pub fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len() as f64
+}
+
+/// Sum of squared distances from the mean.
+pub fn squares(values: &[f64]) -> f64 {
+    let mean = mean(values);
+    values.iter().map(|value| (value - mean) * (value - mean)).sum()
+}
+
+/// Sample variance.
+pub fn variance(values: &[f64]) -> f64 {
+    squares(values) / (values.len() as f64 - 1.0)
+}

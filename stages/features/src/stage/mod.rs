@@ -1,0 +1,19 @@
+//! The stages: they run features over the partitions of a data set, each partition going on from the state at the end of the one before.
+
+mod engine;
+mod options_surface;
+mod technical;
+mod volatility;
+
+pub use options_surface::{OptionsSurface, OptionsSurfaceConfig};
+pub use technical::{Price, Technical, TechnicalConfig};
+pub use volatility::{Volatility, VolatilityConfig};
+
+/// The stage kinds of this family.
+pub fn kinds() -> Vec<Box<dyn stages_core::AnyStage>> {
+    vec![
+        stages_core::erase(Technical),
+        stages_core::erase(Volatility),
+        stages_core::erase(OptionsSurface),
+    ]
+}

@@ -1,0 +1,381 @@
+//! `features/options_surface`.
+
+use super::engine::{self, Named, Rows, SourcePartition};
+use crate::numerics::Feature;
+use crate::numerics::smile::{Day, Point, Smile, smile};
+use crate::numerics::surface::Surface;
+use arrow::array::RecordBatch;
+use datasets::Date;
+use rayon::prelude::*;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use stages_core::dataset::{DataSet, Partition};
+use stages_core::{
+    ConfigProblem, Context, InputPort, OutputPort, Outputs, PlanContext, PortType, Ports, Provided, StageError,
+    StageKind, table,
+};
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+/// Configuration of `features/options_surface`. Maturities are in calendar days.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct OptionsSurfaceConfig {
+    /// Maturities of the implied volatility at the money: `atm_iv_30`, annual, decimal.
+    pub atm_iv: Vec<u32>,
+    /// Maturities of the skew, the put's implied volatility less the call's at `skew_delta`: `skew_30`.
+    pub skew: Vec<u32>,
+    /// The absolute delta at which the skew is taken.
+    pub skew_delta: f64,
+    /// Pairs of a short and a long maturity: `term_slope_30_90` is the long one's implied volatility at the money less the short one's.
+    pub term_slope: Vec<[u32; 2]>,
+    /// Maturities of the variance risk premium, implied variance at the money less trailing realised variance of the underlying:
+    /// `variance_risk_premium_30`.
+    pub variance_risk_premium: Vec<u32>,
+    /// Trading days of the realised variance.
+    pub realised_window: usize,
+    /// Trading days a year, by which realised variance is made annual.
+    pub days_a_year: f64,
+    /// Expiries nearer than this many days are left out: their quotes say little.
+    pub least_days: u32,
+}
+
+impl Default for OptionsSurfaceConfig {
+    fn default() -> Self {
+        Self {
+            atm_iv: vec![30, 60, 90],
+            skew: vec![30],
+            skew_delta: 0.25,
+            term_slope: vec![[30, 90]],
+            variance_risk_premium: vec![30],
+            realised_window: 21,
+            days_a_year: 252.0,
+            least_days: 5,
+        }
+    }
+}
+
+impl OptionsSurfaceConfig {
+    fn features(&self) -> Vec<Surface> {
+        let mut features: Vec<Surface> = Vec::new();
+        features.extend(self.atm_iv.iter().map(|&days| Surface::AtTheMoney { days }));
+        features.extend(self.skew.iter().map(|&days| Surface::Skew { days }));
+        features.extend(
+            self.term_slope
+                .iter()
+                .map(|&[short, long]| Surface::TermSlope { short, long }),
+        );
+        features.extend(
+            self.variance_risk_premium
+                .iter()
+                .map(|&days| Surface::VarianceRiskPremium {
+                    days,
+                    window: self.realised_window,
+                    days_a_year: self.days_a_year,
+                }),
+        );
+        features
+    }
+}
+
+/// Features of the implied volatility surface of each underlying, one row a date of the chain; null where the quotes of the date do not say.
+pub struct OptionsSurface;
+
+impl StageKind for OptionsSurface {
+    type Config = OptionsSurfaceConfig;
+    const NAME: &'static str = "features/options_surface";
+    const VERSION: u32 = 1;
+    const ABOUT: &'static str =
+        "implied volatility at the money by maturity, skew, term slope and variance risk premium of a chain";
+    const PORTS: Ports = Ports {
+        inputs: &[
+            InputPort {
+                name: "chain",
+                ty: PortType::OptionChain,
+                optional: false,
+                list: false,
+                doc: "option chain with implied volatility",
+            },
+            InputPort {
+                name: "greeks",
+                ty: PortType::Greeks,
+                optional: false,
+                list: false,
+                doc: "the chain's Greeks",
+            },
+        ],
+        outputs: &[OutputPort {
+            name: "features",
+            ty: PortType::Features,
+            doc: "one row for each date, one column for each feature, such as `atm_iv_30`",
+        }],
+    };
+
+    fn check(&self, config: &Self::Config, plan: &PlanContext) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
+        let maturity = |field: String, days: u32| {
+            if (1..=3650).contains(&days) {
+                Ok(())
+            } else {
+                Err(ConfigProblem::new(
+                    field,
+                    format!("a maturity has from 1 to 3650 days, not {days}"),
+                ))
+            }
+        };
+        for (name, list) in [
+            ("atm_iv", &config.atm_iv),
+            ("skew", &config.skew),
+            ("variance_risk_premium", &config.variance_risk_premium),
+        ] {
+            for (i, &days) in list.iter().enumerate() {
+                maturity(format!("{name}[{i}]"), days)?;
+            }
+        }
+        for (i, &[short, long]) in config.term_slope.iter().enumerate() {
+            maturity(format!("term_slope[{i}][0]"), short)?;
+            maturity(format!("term_slope[{i}][1]"), long)?;
+            if short >= long {
+                let message = format!("the short maturity {short} is not below the long one {long}");
+                return Err(ConfigProblem::new(format!("term_slope[{i}]"), message));
+            }
+        }
+        if !(config.skew_delta > 0.0 && config.skew_delta < 0.5) {
+            let message = format!("{} is not an absolute delta out of the money", config.skew_delta);
+            return Err(ConfigProblem::new("skew_delta", message).hint("give one between 0 and 0.5, such as 0.25"));
+        }
+        if !(1..=10_000).contains(&config.realised_window) {
+            let message = format!("a window has from 1 to 10000 days, not {}", config.realised_window);
+            return Err(ConfigProblem::new("realised_window", message));
+        }
+        if !(config.days_a_year > 0.0 && config.days_a_year <= 366.0) {
+            let message = format!("{} is not a number of trading days a year", config.days_a_year);
+            return Err(ConfigProblem::new("days_a_year", message).hint("252 is usual"));
+        }
+        let features = config.features();
+        if features.is_empty() {
+            return Err(ConfigProblem::new("", "no feature is named").hint("write `atm_iv: [30]`"));
+        }
+        let names =
+            engine::check_names("", features.iter().map(Feature::columns)).map_err(|problem| ConfigProblem {
+                field: String::new(),
+                ..problem
+            })?;
+        if let Some(chain) = plan.inputs.get("chain").and_then(|list| list.first()) {
+            for feature in &features {
+                for input in feature.inputs() {
+                    if !chain.may_have(input) {
+                        let message = format!(
+                            "`{}` needs `{input}`, which the chain at `chain` lacks",
+                            feature.columns().join("`, `")
+                        );
+                        return Err(ConfigProblem::new("", message).hint(match input {
+                            "implied_volatility" => {
+                                "put a stage with `uses: greeks/implied_volatility` before this one and connect its chain"
+                            }
+                            _ => "map `underlying` in the stage that reads the chain, or set `variance_risk_premium: []`",
+                        }));
+                    }
+                }
+            }
+            if !chain.may_have("underlying") && !chain.may_have("forward") {
+                return Err(ConfigProblem::new(
+                    "",
+                    "the chain at `chain` has neither forward nor underlying: where its money is, is unknown",
+                )
+                .hint("put a stage with `uses: greeks/implied_volatility` before this one and connect its chain"));
+            }
+        }
+        Ok(BTreeMap::from([("features".to_owned(), engine::provided(&names))]))
+    }
+
+    fn run(&self, config: &Self::Config, context: &Context) -> Result<Outputs, StageError> {
+        let chain = DataSet::open(context.input("chain")?)?;
+        let greeks = DataSet::open(context.input("greeks")?)?;
+        let aligned = chain.partitions.len() == greeks.partitions.len()
+            && chain
+                .partitions
+                .iter()
+                .zip(&greeks.partitions)
+                .all(|(a, b)| a.key == b.key);
+        if !aligned {
+            return Err(unlike());
+        }
+        // The smiles of a partition are a memo of their own: no maturity is in their key.
+        let settings = engine::key("smiles v1", &(config.skew_delta, config.least_days))?;
+        let partitions: Vec<SourcePartition<Day>> = chain
+            .partitions
+            .par_iter()
+            .zip(&greeks.partitions)
+            .map(|(chain, greeks)| {
+                let parts: [&[u8]; 3] = [
+                    chain.blob.blob.as_bytes(),
+                    greeks.blob.blob.as_bytes(),
+                    settings.as_bytes(),
+                ];
+                let blob = context.memo("features/options_surface smiles v1", &parts, || {
+                    Ok(encode(&smiles(chain, greeks, config, context)?))
+                })?;
+                Ok(SourcePartition::new(chain.key.clone(), blob.blob.as_bytes().to_vec()))
+            })
+            .collect::<Result<_, StageError>>()?;
+        let load = |source: &SourcePartition<Day>| {
+            let damaged = || StageError::new(format!("the memo of the smiles of `{}` is not one", source.key.path()));
+            let digest: [u8; 32] = source.digest.as_slice().try_into().map_err(|_| damaged())?;
+            let blob = context.store.blob(cache::BlobDigest::from_bytes(digest))?;
+            decode(&blob).ok_or_else(damaged)
+        };
+        let features = config.features();
+        let named = features
+            .iter()
+            .map(|feature| {
+                let window = match feature {
+                    Surface::VarianceRiskPremium {
+                        window, days_a_year, ..
+                    } => Some((window, days_a_year)),
+                    _ => None,
+                };
+                Ok(Named {
+                    key: engine::key("options_surface v1", &(feature.columns(), window))?,
+                    feature: feature as &dyn Feature<Day>,
+                })
+            })
+            .collect::<Result<Vec<_>, StageError>>()?;
+        let names: Vec<String> = features.iter().flat_map(Feature::columns).collect();
+        let digest = engine::run(context, &named, &partitions, engine::meta(&names), load)?;
+        Ok(Outputs::from([("features".to_owned(), digest)]))
+    }
+}
+
+fn unlike() -> StageError {
+    StageError::new("the Greeks at `greeks` are not those of the chain at `chain`: their partitions or rows differ")
+        .hint("connect to `greeks` the output of a stage that takes this very chain")
+}
+
+fn runs(rows: Range<usize>, same: impl Fn(usize, usize) -> bool) -> Vec<Range<usize>> {
+    let mut runs: Vec<Range<usize>> = Vec::new();
+    for i in rows {
+        match runs.last_mut() {
+            Some(run) if same(run.start, i) => run.end = i + 1,
+            _ => runs.push(i..i + 1),
+        }
+    }
+    runs
+}
+
+fn smiles(
+    chain: &Partition,
+    greeks: &Partition,
+    config: &OptionsSurfaceConfig,
+    context: &Context,
+) -> Result<Rows<Day>, StageError> {
+    context.check_cancelled()?;
+    let (chain, greeks) = (chain.read(&context.store)?, greeks.read(&context.store)?);
+    if chain.num_rows() != greeks.num_rows() {
+        return Err(unlike());
+    }
+    let any = |batch: &RecordBatch, name: &str| match batch.column_by_name(name) {
+        Some(_) => table::floats_or_nan(batch, name),
+        None => Ok(vec![f64::NAN; batch.num_rows()]),
+    };
+    let dates = table::dates(&chain, "date")?;
+    let expiries = table::dates(&chain, "expiry")?;
+    let roots = table::texts(&chain, "root")?;
+    let calls = table::bools(&chain, "call")?;
+    let strikes = table::floats_or_nan(&chain, "strike")?;
+    let volatility = table::floats_or_nan(&chain, "implied_volatility")
+        .map_err(|err| err.hint("put a stage with `uses: greeks/implied_volatility` before this one"))?;
+    let spots = any(&chain, "underlying")?;
+    let forwards = any(&chain, "forward")?;
+    let years = any(&chain, "years")?;
+    let deltas = table::floats_or_nan(&greeks, "delta")?;
+    let least = f64::from(config.least_days) / 365.0;
+    let mut found = Rows {
+        dates: Vec::new(),
+        rows: Vec::new(),
+    };
+    for day in runs(0..chain.num_rows(), |a, b| dates[a] == dates[b]) {
+        let spot = spots[day.clone()]
+            .iter()
+            .copied()
+            .find(|spot| *spot > 0.0)
+            .unwrap_or(f64::NAN);
+        let mut smiles: Vec<Smile> = Vec::new();
+        for group in runs(day.clone(), |a, b| {
+            expiries[a] == expiries[b] && roots.value(a) == roots.value(b)
+        }) {
+            let i = group.start;
+            let time = if years[i].is_nan() {
+                f64::from(expiries[i].0 - dates[i].0) / 365.0
+            } else {
+                years[i]
+            };
+            let money = if forwards[i] > 0.0 { forwards[i] } else { spot };
+            if time < least || time <= 0.0 || money.is_nan() {
+                continue;
+            }
+            let points: Vec<Point> = group
+                .filter(|&i| volatility[i] > 0.0)
+                .map(|i| Point {
+                    strike: strikes[i],
+                    call: calls.value(i),
+                    volatility: volatility[i],
+                    delta: deltas[i],
+                })
+                .collect();
+            let smile = smile(&points, money, time, config.skew_delta);
+            if !smile.at_the_money.is_nan() || !smile.skew.is_nan() {
+                smiles.push(smile);
+            }
+        }
+        smiles.sort_by(|a, b| a.years.total_cmp(&b.years));
+        found.dates.push(dates[day.start]);
+        found.rows.push(Day {
+            underlying: spot,
+            smiles,
+        });
+    }
+    Ok(found)
+}
+
+/// Days as bytes: for each its date, the underlying, how many smiles, and the three numbers of each.
+fn encode(days: &Rows<Day>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for (date, day) in days.dates.iter().zip(&days.rows) {
+        bytes.extend(date.0.to_le_bytes());
+        bytes.extend((day.smiles.len() as u32).to_le_bytes());
+        bytes.extend(day.underlying.to_le_bytes());
+        for smile in &day.smiles {
+            for value in [smile.years, smile.at_the_money, smile.skew] {
+                bytes.extend(value.to_le_bytes());
+            }
+        }
+    }
+    bytes
+}
+
+fn decode(mut bytes: &[u8]) -> Option<Rows<Day>> {
+    fn take<const N: usize>(bytes: &mut &[u8]) -> Option<[u8; N]> {
+        let (value, rest) = bytes.split_first_chunk::<N>()?;
+        *bytes = rest;
+        Some(*value)
+    }
+    let mut days = Rows {
+        dates: Vec::new(),
+        rows: Vec::new(),
+    };
+    while !bytes.is_empty() {
+        days.dates.push(Date(i32::from_le_bytes(take(&mut bytes)?)));
+        let n = u32::from_le_bytes(take(&mut bytes)?);
+        let underlying = f64::from_le_bytes(take(&mut bytes)?);
+        let mut smiles = Vec::new();
+        for _ in 0..n {
+            smiles.push(Smile {
+                years: f64::from_le_bytes(take(&mut bytes)?),
+                at_the_money: f64::from_le_bytes(take(&mut bytes)?),
+                skew: f64::from_le_bytes(take(&mut bytes)?),
+            });
+        }
+        days.rows.push(Day { underlying, smiles });
+    }
+    Some(days)
+}

@@ -1,0 +1,124 @@
+//! `features/volatility`.
+
+use super::engine::{self, Named};
+use super::technical::{BARS_IN, Price, check_inputs, run_over_bars};
+use crate::numerics::volatility::{Estimator, Realised};
+use crate::numerics::{Bar, Feature};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use stages_core::{
+    ConfigProblem, Context, OutputPort, Outputs, PlanContext, PortType, Ports, Provided, StageError, StageKind,
+};
+use std::collections::BTreeMap;
+
+/// Configuration of `features/volatility`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct VolatilityConfig {
+    /// The estimators: `close_close`, `parkinson`, `garman_klass`, `rogers_satchell`, `yang_zhang`.
+    pub estimators: Vec<Estimator>,
+    /// The windows, in bars; each estimator is computed over each.
+    pub windows: Vec<usize>,
+    /// Trading days a year, by which a day's variance is made annual.
+    pub days_a_year: f64,
+    /// Which price is the close.
+    pub price: Price,
+}
+
+impl Default for VolatilityConfig {
+    fn default() -> Self {
+        Self {
+            estimators: vec![
+                Estimator::CloseClose,
+                Estimator::Parkinson,
+                Estimator::GarmanKlass,
+                Estimator::YangZhang,
+            ],
+            windows: vec![20],
+            days_a_year: 252.0,
+            price: Price::Close,
+        }
+    }
+}
+
+impl VolatilityConfig {
+    fn features(&self) -> Vec<Realised> {
+        self.estimators
+            .iter()
+            .flat_map(|&estimator| {
+                self.windows.iter().map(move |&window| Realised {
+                    estimator,
+                    window,
+                    days_a_year: self.days_a_year,
+                })
+            })
+            .collect()
+    }
+}
+
+/// Realised volatility of each symbol; null in the warm-up.
+pub struct Volatility;
+
+impl StageKind for Volatility {
+    type Config = VolatilityConfig;
+    const NAME: &'static str = "features/volatility";
+    const VERSION: u32 = 1;
+    const ABOUT: &'static str = "realised volatility of bars by several estimators, annual and decimal";
+    const PORTS: Ports = Ports {
+        inputs: &[BARS_IN],
+        outputs: &[OutputPort {
+            name: "features",
+            ty: PortType::Features,
+            doc: "one column for each estimator and window, such as `parkinson_20`",
+        }],
+    };
+
+    fn check(&self, config: &Self::Config, plan: &PlanContext) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
+        if config.estimators.is_empty() {
+            return Err(
+                ConfigProblem::new("estimators", "no estimator is named").hint("write `estimators: [close_close]`")
+            );
+        }
+        if config.windows.is_empty() {
+            return Err(ConfigProblem::new("windows", "no window is named").hint("write `windows: [20]`"));
+        }
+        for (i, &window) in config.windows.iter().enumerate() {
+            if !(2..=10_000).contains(&window) {
+                let message = format!("a window has from 2 to 10000 bars, not {window}");
+                return Err(ConfigProblem::new(format!("windows[{i}]"), message));
+            }
+        }
+        if !(config.days_a_year > 0.0 && config.days_a_year <= 366.0) {
+            let message = format!("{} is not a number of trading days a year", config.days_a_year);
+            return Err(ConfigProblem::new("days_a_year", message).hint("252 is usual"));
+        }
+        let features = config.features();
+        let names = engine::check_names("estimators", features.iter().map(Feature::columns))?;
+        for (i, feature) in features.iter().enumerate() {
+            check_inputs(
+                plan,
+                &format!("estimators[{}]", i / config.windows.len()),
+                feature,
+                config.price,
+            )?;
+        }
+        Ok(BTreeMap::from([("features".to_owned(), engine::provided(&names))]))
+    }
+
+    fn run(&self, config: &Self::Config, context: &Context) -> Result<Outputs, StageError> {
+        let features = config.features();
+        let named = features
+            .iter()
+            .map(|feature| {
+                Ok(Named {
+                    key: engine::key(
+                        "volatility v1",
+                        &(feature.estimator, feature.window, feature.days_a_year),
+                    )?,
+                    feature: feature as &dyn Feature<Bar>,
+                })
+            })
+            .collect::<Result<Vec<_>, StageError>>()?;
+        run_over_bars(context, &named, config.price)
+    }
+}
