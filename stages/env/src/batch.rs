@@ -1,0 +1,97 @@
+//! The interface between environments and whoever steps them.
+
+use serde::{Deserialize, Serialize};
+
+/// What an environment shows and takes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct EnvSpec {
+    /// The kind of environment and its variant, such as `options` or `CartPole-v1`.
+    pub name: String,
+    /// The name of every element of an observation, in order (`market.atm_iv_30d`, `position[0].delta`).
+    pub observation: Vec<String>,
+    /// The name of every action, in order.
+    pub actions: Vec<String>,
+    /// Whether actions may be masked; if not, masks are all true.
+    pub masked: bool,
+    /// How observations were normalised; `None` when they are shown as they are.
+    pub normalisation: Option<Normalisation>,
+}
+
+/// An observation is (raw - offset) / scale, clipped to [-clip, clip], element by element; fitted on training dates alone.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Normalisation {
+    /// D offsets, in raw units.
+    pub offset: Vec<f32>,
+    /// D scales, in raw units, none of them 0.
+    pub scale: Vec<f32>,
+    /// The bound, in normalised units.
+    pub clip: f32,
+}
+
+impl EnvSpec {
+    /// The length D of an observation.
+    pub fn obs_dim(&self) -> usize {
+        self.observation.len()
+    }
+
+    /// The number A of actions.
+    pub fn num_actions(&self) -> usize {
+        self.actions.len()
+    }
+}
+
+/// What a step gives back, for B environments; owned by the caller and reused.
+#[derive(Clone, Debug, Default)]
+pub struct Step {
+    /// Observations `[B, D]`, row-major. Where an episode has just ended, the first observation of the next one.
+    pub obs: Vec<f32>,
+    /// Rewards `[B]`.
+    pub reward: Vec<f32>,
+    /// `[B]`: the episode ended in a state of no value (ruin, a fallen pole).
+    pub terminated: Vec<bool>,
+    /// `[B]`: the episode was cut off; the value of [`Step::final_obs`] still counts.
+    pub truncated: Vec<bool>,
+    /// `[B, D]`: the last observation of the episode that ended; valid only where it did.
+    pub final_obs: Vec<f32>,
+    /// Legal actions `[B, A]` in the state that `obs` shows.
+    pub mask: Vec<bool>,
+}
+
+impl Step {
+    /// Buffers for `batch` environments.
+    pub fn new(spec: &EnvSpec, batch: usize) -> Self {
+        Self {
+            obs: vec![0.0; batch * spec.obs_dim()],
+            reward: vec![0.0; batch],
+            terminated: vec![false; batch],
+            truncated: vec![false; batch],
+            final_obs: vec![0.0; batch * spec.obs_dim()],
+            mask: vec![true; batch * spec.num_actions()],
+        }
+    }
+}
+
+/// B environments stepped together. Environment i depends on (seed, i) alone, never on the number of threads. An episode
+/// that ends is followed by the next in the same step.
+pub trait BatchEnv: Send {
+    /// What they show and take.
+    fn spec(&self) -> &EnvSpec;
+
+    /// B.
+    fn num_envs(&self) -> usize;
+
+    /// Starts an episode in every environment: fills `obs` and `mask`, clears the rest.
+    fn reset(&mut self, out: &mut Step);
+
+    /// Takes one action for each environment. An illegal one counts as action 0, which must always be legal.
+    fn step(&mut self, actions: &[u32], out: &mut Step);
+
+    /// All state that later steps depend on, for checkpoints.
+    fn save(&self) -> Vec<u8>;
+
+    /// Goes back to a saved state.
+    ///
+    /// # Errors
+    /// When `state` was not saved by an environment of this kind and size.
+    fn restore(&mut self, state: &[u8]) -> Result<(), String>;
+}

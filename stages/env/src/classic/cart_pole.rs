@@ -1,0 +1,324 @@
+//! The pole on a cart, with the dynamics and limits of Gymnasium's `CartPole-v1`.
+//!
+//! Source of the dynamics: Barto, Sutton and Anderson (1983), as corrected by Florian (2007) and coded in Gymnasium's
+//! `classic_control/cartpole.py` (Euler integration, 0.02 s a step). The state is kept in f64 and shown in f32, as there.
+
+use crate::ranges::{StepView, View, for_ranges};
+use crate::state::{StateReader, StateWriter};
+use crate::{BatchEnv, EnvSpec, OpenOptions, Step};
+use datasets::random::Random;
+
+const GRAVITY: f64 = 9.8;
+const MASS_CART: f64 = 1.0;
+const MASS_POLE: f64 = 0.1;
+const TOTAL_MASS: f64 = MASS_CART + MASS_POLE;
+/// Half the pole's length.
+const LENGTH: f64 = 0.5;
+const POLE_MASS_LENGTH: f64 = MASS_POLE * LENGTH;
+const FORCE: f64 = 10.0;
+const TAU: f64 = 0.02;
+const THETA_LIMIT: f64 = 12.0 * 2.0 * std::f64::consts::PI / 360.0;
+const X_LIMIT: f64 = 2.4;
+const MAX_STEPS: u32 = 500;
+const RESET: f64 = 0.05;
+
+/// Fewer environments than this for a thread cost more to hand over than to step.
+const GRAIN: usize = 1024;
+
+/// B poles. Reward 1 for each step, the last one too; terminated beyond 2.4 or 12 degrees, truncated after 500 steps.
+pub struct CartPole {
+    spec: EnvSpec,
+    stream: [u64; 2],
+    hidden: bool,
+    /// Position, velocity, angle, angular velocity.
+    poles: Vec<[f64; 4]>,
+    steps: Vec<u32>,
+    episodes: Vec<u64>,
+}
+
+impl CartPole {
+    /// `options.num_envs` of them; with `hidden`, only position and angle are shown.
+    pub fn new(hidden: bool, options: &OpenOptions) -> Self {
+        let shown: &[&str] = if hidden {
+            &["position", "angle"]
+        } else {
+            &["position", "velocity", "angle", "angular_velocity"]
+        };
+        let name = if hidden {
+            "CartPole-hidden-velocity"
+        } else {
+            "CartPole-v1"
+        };
+        let mut this = Self {
+            spec: EnvSpec {
+                name: name.to_owned(),
+                observation: shown.iter().map(|&s| s.to_owned()).collect(),
+                actions: vec!["left".to_owned(), "right".to_owned()],
+                masked: false,
+                normalisation: None,
+            },
+            stream: [options.seed, options.split.word()],
+            hidden,
+            poles: vec![[0.0; 4]; options.num_envs],
+            steps: vec![0; options.num_envs],
+            episodes: vec![0; options.num_envs],
+        };
+        for i in 0..options.num_envs {
+            this.poles[i] = fresh(this.stream, i, 0);
+        }
+        this
+    }
+
+    fn tag(&self) -> String {
+        format!("{} v1 x {}", self.spec.name, self.poles.len())
+    }
+}
+
+/// The state that episode `episode` of environment `i` begins with.
+fn fresh(stream: [u64; 2], i: usize, episode: u64) -> [f64; 4] {
+    let mut random = Random::new(&[stream[0], stream[1], i as u64, episode]);
+    std::array::from_fn(|_| -RESET + 2.0 * RESET * random.uniform())
+}
+
+/// The state one step later; `right` is the direction of the push.
+fn advance([x, v, angle, w]: [f64; 4], right: bool) -> [f64; 4] {
+    let force = if right { FORCE } else { -FORCE };
+    let (sin, cos) = (libm::sin(angle), libm::cos(angle));
+    let temp = (force + POLE_MASS_LENGTH * (w * w) * sin) / TOTAL_MASS;
+    let angular = (GRAVITY * sin - cos * temp) / (LENGTH * (4.0 / 3.0 - MASS_POLE * (cos * cos) / TOTAL_MASS));
+    let linear = temp - POLE_MASS_LENGTH * angular * cos / TOTAL_MASS;
+    [x + TAU * v, v + TAU * linear, angle + TAU * w, w + TAU * angular]
+}
+
+fn fallen([x, _, angle, _]: [f64; 4]) -> bool {
+    // Written so that a state that is not a number counts as fallen.
+    !(x.abs() <= X_LIMIT && angle.abs() <= THETA_LIMIT)
+}
+
+fn show(pole: [f64; 4], hidden: bool, out: &mut [f32]) {
+    if hidden {
+        out[0] = pole[0] as f32;
+        out[1] = pole[2] as f32;
+    } else {
+        for (out, value) in out.iter_mut().zip(pole) {
+            *out = value as f32;
+        }
+    }
+}
+
+struct PoleView<'a> {
+    actions: &'a [u32],
+    poles: &'a mut [[f64; 4]],
+    steps: &'a mut [u32],
+    episodes: &'a mut [u64],
+}
+
+impl View for PoleView<'_> {
+    fn split(self, n: usize) -> (Self, Self) {
+        let (actions, poles) = (self.actions.split_at(n), self.poles.split_at_mut(n));
+        let (steps, episodes) = (self.steps.split_at_mut(n), self.episodes.split_at_mut(n));
+        (
+            Self {
+                actions: actions.0,
+                poles: poles.0,
+                steps: steps.0,
+                episodes: episodes.0,
+            },
+            Self {
+                actions: actions.1,
+                poles: poles.1,
+                steps: steps.1,
+                episodes: episodes.1,
+            },
+        )
+    }
+}
+
+impl BatchEnv for CartPole {
+    fn spec(&self) -> &EnvSpec {
+        &self.spec
+    }
+
+    fn num_envs(&self) -> usize {
+        self.poles.len()
+    }
+
+    fn reset(&mut self, out: &mut Step) {
+        let d = self.spec.obs_dim();
+        for i in 0..self.poles.len() {
+            if self.steps[i] != 0 {
+                self.episodes[i] += 1;
+                self.steps[i] = 0;
+                self.poles[i] = fresh(self.stream, i, self.episodes[i]);
+            }
+            show(self.poles[i], self.hidden, &mut out.obs[i * d..(i + 1) * d]);
+        }
+        out.reward.fill(0.0);
+        out.terminated.fill(false);
+        out.truncated.fill(false);
+        out.final_obs.fill(0.0);
+        out.mask.fill(true);
+    }
+
+    fn step(&mut self, actions: &[u32], out: &mut Step) {
+        let (stream, hidden, len) = (self.stream, self.hidden, self.poles.len());
+        let state = PoleView {
+            actions,
+            poles: &mut self.poles,
+            steps: &mut self.steps,
+            episodes: &mut self.episodes,
+        };
+        let view = (state, StepView::new(out, &self.spec));
+        for_ranges(
+            view,
+            len,
+            GRAIN,
+            &|first, len, (state, mut out): (PoleView, StepView)| {
+                for i in 0..len {
+                    let pole = advance(state.poles[i], state.actions[i] == 1);
+                    state.steps[i] += 1;
+                    let terminated = fallen(pole);
+                    let truncated = !terminated && state.steps[i] >= MAX_STEPS;
+                    out.reward[i] = 1.0;
+                    out.terminated[i] = terminated;
+                    out.truncated[i] = truncated;
+                    state.poles[i] = pole;
+                    if terminated || truncated {
+                        show(pole, hidden, out.final_obs.row(i));
+                        state.episodes[i] += 1;
+                        state.steps[i] = 0;
+                        state.poles[i] = fresh(stream, first + i, state.episodes[i]);
+                    }
+                    show(state.poles[i], hidden, out.obs.row(i));
+                    out.mask.row(i).fill(true);
+                }
+            },
+        );
+    }
+
+    fn save(&self) -> Vec<u8> {
+        StateWriter::new(&self.tag())
+            .array(&self.poles)
+            .array(&self.steps)
+            .array(&self.episodes)
+            .finish()
+    }
+
+    fn restore(&mut self, state: &[u8]) -> Result<(), String> {
+        let mut reader = StateReader::new(state, &self.tag(), self.poles.len() * (32 + 4 + 8))?;
+        reader.array(&mut self.poles);
+        reader.array(&mut self.steps);
+        reader.array(&mut self.episodes);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Gymnasium 1.x, `CartPole-v1` from the state (0.01, -0.02, 0.03, 0.04), worked by hand with its formulas.
+    #[test]
+    fn one_push_by_hand() {
+        let next = advance([0.01, -0.02, 0.03, 0.04], true);
+        // temp = (10 + 0.05 * 0.0016 * sin 0.03) / 1.1 = 9.0909112727; angular = -14.0872...; see the formulas above.
+        let (s, c) = (0.029_995_500_202_495_66, 0.999_550_033_748_987_5);
+        let temp = (10.0 + 0.05 * 0.0016 * s) / 1.1;
+        let angular = (9.8 * s - c * temp) / (0.5 * (4.0 / 3.0 - 0.1 * c * c / 1.1));
+        let linear = temp - 0.05 * angular * c / 1.1;
+        let expected = [
+            0.01 - 0.0004,
+            -0.02 + 0.02 * linear,
+            0.03 + 0.0008,
+            0.04 + 0.02 * angular,
+        ];
+        for (a, b) in next.iter().zip(expected) {
+            assert!((a - b).abs() < 1e-14, "{a} {b}");
+        }
+    }
+
+    fn play(num_envs: usize, hidden: bool) -> (Vec<f32>, u32, u32) {
+        let mut env = CartPole::new(hidden, &OpenOptions::train(num_envs, 3));
+        let mut out = Step::new(env.spec(), num_envs);
+        let mut actions = vec![0; num_envs];
+        let mut random = Random::new(&[9]);
+        env.reset(&mut out);
+        let (mut ends, mut cuts) = (0, 0);
+        let mut trace = Vec::new();
+        for _ in 0..300 {
+            actions.fill_with(|| random.below(2) as u32);
+            env.step(&actions, &mut out);
+            ends += out.terminated.iter().filter(|&&t| t).count() as u32;
+            cuts += out.truncated.iter().filter(|&&t| t).count() as u32;
+            trace.extend_from_slice(&out.obs);
+        }
+        (trace, ends, cuts)
+    }
+
+    #[test]
+    fn random_play_falls_after_about_22_steps() {
+        let (_, ends, cuts) = play(500, false);
+        let length = 500.0 * 300.0 / f64::from(ends);
+        assert!((20.0..25.0).contains(&length), "{length}");
+        assert_eq!(cuts, 0);
+    }
+
+    #[test]
+    fn hidden_shows_two_numbers_of_the_same_poles() {
+        let (all, ..) = play(7, false);
+        let (two, ..) = play(7, true);
+        for (all, two) in all.chunks(4).zip(two.chunks(2)) {
+            assert_eq!([all[0], all[2]], [two[0], two[1]]);
+        }
+    }
+
+    /// Pushing towards the side that the pole falls to keeps it up to the time limit, most of the time.
+    #[test]
+    fn a_good_controller_is_cut_off_at_500() {
+        let mut env = CartPole::new(false, &OpenOptions::test(4, 1));
+        let mut out = Step::new(env.spec(), 4);
+        env.reset(&mut out);
+        for step in 1..=500 {
+            let actions: Vec<u32> = out
+                .obs
+                .chunks(4)
+                .map(|o| u32::from(0.1 * o[0] + 0.3 * o[1] + 5.0 * o[2] + o[3] > 0.0))
+                .collect();
+            env.step(&actions, &mut out);
+            assert!(out.terminated.iter().all(|&t| !t), "fell at {step}");
+            assert!(out.truncated.iter().all(|&t| t == (step == 500)));
+        }
+        assert!(out.final_obs.iter().any(|&x| x != 0.0));
+        assert!(out.obs.iter().all(|&x| x.abs() <= 0.05));
+    }
+
+    #[test]
+    fn a_thread_more_changes_nothing_and_neither_does_a_neighbour() {
+        let pool = |n| rayon::ThreadPoolBuilder::new().num_threads(n).build().unwrap();
+        let one = pool(1).install(|| play(3000, false));
+        let three = pool(3).install(|| play(3000, false));
+        assert!(one == three);
+    }
+
+    #[test]
+    fn saved_and_restored() {
+        let options = OpenOptions::train(5, 2);
+        let mut env = CartPole::new(false, &options);
+        let mut out = Step::new(env.spec(), 5);
+        env.reset(&mut out);
+        for _ in 0..40 {
+            env.step(&[0, 1, 0, 1, 1], &mut out);
+        }
+        let state = env.save();
+        let mut other = CartPole::new(false, &OpenOptions::train(5, 2));
+        other.restore(&state).unwrap();
+        let mut again = out.clone();
+        for _ in 0..40 {
+            env.step(&[1, 1, 0, 1, 0], &mut out);
+            other.step(&[1, 1, 0, 1, 0], &mut again);
+            assert_eq!(out.obs, again.obs);
+        }
+        assert!(CartPole::new(true, &options).restore(&state).is_err());
+        assert!(CartPole::new(false, &OpenOptions::train(6, 2)).restore(&state).is_err());
+    }
+}

@@ -1,0 +1,95 @@
+//! The stage kind `env/classic`.
+
+use super::CartPole;
+use crate::OpenOptions;
+use cache::{Artifact, ArtifactBuilder, Store};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use stages_core::{Context, OutputPort, Outputs, PortType, Ports, StageError, StageKind};
+
+/// The `family` in the artifact's meta.
+pub(crate) const FAMILY: &str = "classic";
+const FILE: &str = "env.json";
+
+/// A classic environment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum Id {
+    /// The pole on a cart: position, velocity, angle, angular velocity; 500 steps at most.
+    #[default]
+    #[serde(rename = "CartPole-v1")]
+    CartPole,
+    /// The same, showing only position and angle: it takes memory to balance it.
+    #[serde(rename = "CartPole-hidden-velocity")]
+    CartPoleHiddenVelocity,
+}
+
+/// Configuration of `env/classic`.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct ClassicConfig {
+    /// Which environment.
+    pub id: Id,
+}
+
+/// The stage kind `env/classic`.
+pub struct Classic;
+
+impl StageKind for Classic {
+    type Config = ClassicConfig;
+    const NAME: &'static str = "env/classic";
+    const VERSION: u32 = 1;
+    const ABOUT: &'static str = "classic control environments: CartPole, with and without its velocities";
+    const PORTS: Ports = Ports {
+        inputs: &[],
+        outputs: &[OutputPort {
+            name: "env",
+            ty: PortType::Env,
+            doc: "the environment",
+        }],
+    };
+
+    fn run(&self, config: &ClassicConfig, context: &Context) -> Result<Outputs, StageError> {
+        let json = serde_json::json!({ "id": config.id });
+        let meta = serde_json::json!({ "family": FAMILY, "format": 1 });
+        let mut builder = ArtifactBuilder::new(&context.store, PortType::Env.name(), meta);
+        builder.bytes(FILE, cache::canonical_json(&json).as_bytes())?;
+        Ok([("env".to_owned(), builder.finish()?)].into())
+    }
+}
+
+/// Opens what the stage stored.
+pub(crate) fn open(store: &Store, artifact: &Artifact, options: &OpenOptions) -> Result<CartPole, StageError> {
+    let entry = artifact
+        .entry(FILE)
+        .ok_or_else(|| StageError::new(format!("the environment has no `{FILE}`")))?;
+    let config: ClassicConfig = serde_json::from_slice(&store.blob(entry.blob)?)
+        .map_err(|err| StageError::new(format!("`{FILE}` of the environment: {err}")))?;
+    Ok(CartPole::new(config.id == Id::CartPoleHiddenVelocity, options))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::context;
+    use std::collections::BTreeMap;
+
+    #[test]
+    fn golden() {
+        let dir = tempfile::tempdir().unwrap();
+        let context = context(dir.path(), BTreeMap::new());
+        let stage = stages_core::erase(Classic);
+        let config = stage
+            .resolve(serde_json::json!({ "id": "CartPole-hidden-velocity" }))
+            .unwrap();
+        let outputs = stage.run(&config, &context).unwrap();
+        assert_eq!(
+            outputs["env"].to_hex(),
+            "83e9447d4e23cac52d5a386e1dca9249eab6057cf4979a767871aafcd622012d"
+        );
+        let artifact = context.store.artifact(outputs["env"]).unwrap();
+        let env = crate::open(&context.store, &artifact, &OpenOptions::train(2, 0)).unwrap();
+        assert_eq!(env.spec().obs_dim(), 2);
+        assert!(crate::open(&context.store, &artifact, &OpenOptions::train(0, 0)).is_err());
+        assert!(stage.resolve(serde_json::json!({ "id": "CartPole" })).is_err());
+    }
+}

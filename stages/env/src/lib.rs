@@ -1,0 +1,24 @@
+//! Environments: batched, deterministic, look-ups only.
+//!
+//! A stage of this family stores tables; [`open`] maps them and gives a [`BatchEnv`].
+
+pub mod batch;
+pub mod classic;
+mod ipc;
+mod open;
+pub mod options;
+mod ranges;
+mod state;
+#[cfg(test)]
+mod testing;
+
+pub use batch::{BatchEnv, EnvSpec, Normalisation, Step};
+pub use open::{OpenOptions, Split, open};
+
+/// The stage kinds of this family.
+pub fn kinds() -> Vec<Box<dyn stages_core::AnyStage>> {
+    vec![
+        stages_core::erase(classic::Classic),
+        stages_core::erase(options::Options),
+    ]
+}

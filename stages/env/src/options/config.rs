@@ -1,0 +1,526 @@
+//! The configuration of `env/options`.
+
+use datasets::DateRange;
+use schemars::JsonSchema;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use stages_core::ConfigProblem;
+
+/// Most lines that an account may have.
+pub(crate) const MAX_LINES: usize = 32;
+/// Most legs that a strategy may have.
+pub(crate) const MAX_LEGS: usize = 8;
+/// Most actions, special ones included: a state's legal actions are bits of a word.
+pub(crate) const MAX_ACTIONS: usize = 64;
+
+/// Configuration of `env/options`. Money is in the chain's currency.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct OptionsConfig {
+    /// The underlying; empty for the only one in the chain.
+    pub symbol: String,
+    /// Units of the underlying in a contract; 0 for what the chain says, or else 100.
+    pub multiplier: f64,
+    /// Which contracts are on offer.
+    pub slate: SlateConfig,
+    /// The strategies that can be opened, after `hold`, `close_all` and `close_oldest`; empty for the default menu: long and
+    /// short straddle (delta 0.5), long and short strangle (0.2), a short put vertical (0.3 over 0.1) and a long one (0.4
+    /// over 0.2), an iron condor (0.2, wings 0.1), and a covered call (0.3) where the underlying trades; all at the first
+    /// maturity, each leg at the nearest delta of the slate.
+    pub strategies: Vec<Strategy>,
+    /// M, how many option lines an account holds. Each leg opened takes one.
+    pub lines: usize,
+    /// Cash at the start of an episode.
+    pub capital: f64,
+    /// How many contracts a strategy opens.
+    pub sizing: Sizing,
+    /// Prices and costs of trades.
+    pub fills: Fills,
+    /// Whether the underlying can be traded (an index cannot).
+    pub trade_underlying: bool,
+    /// The margin rule.
+    pub margin: MarginConfig,
+    /// An episode terminates when the net asset value falls to this fraction of capital.
+    pub ruin: f64,
+    /// Interest on cash without a `rates` input: continuously compounded, annual, decimal.
+    pub rate: f64,
+    /// What is rewarded.
+    pub reward: RewardConfig,
+    /// The training dates; without them, all that `test`, `purge` and `embargo` leave before the test dates.
+    pub train: Option<DateRange>,
+    /// The test dates; without them, those later than `train` by more than `purge` days, or, without `train` either, the last
+    /// `test_fraction` of the snapshots.
+    pub test: Option<DateRange>,
+    /// The fraction of snapshots (after the features' warm-up) to test on, where no dates are given. 1 leaves no training
+    /// dates: a market to evaluate on only.
+    pub test_fraction: f64,
+    /// Training snapshots within so many calendar days before the first test day are dropped.
+    pub purge: u32,
+    /// Training snapshots within so many calendar days after the last test day are dropped.
+    pub embargo: u32,
+    /// Steps in a training episode: a number, or `[least, most]` to draw from; never more than the training dates have.
+    pub episode_length: EpisodeLength,
+    /// Observations are cut off at so many standard deviations (market and slate) or units (positions and account).
+    pub clip: f32,
+}
+
+impl Default for OptionsConfig {
+    fn default() -> Self {
+        Self {
+            symbol: String::new(),
+            multiplier: 0.0,
+            slate: SlateConfig::default(),
+            strategies: Vec::new(),
+            lines: 8,
+            capital: 1e6,
+            sizing: Sizing::default(),
+            fills: Fills::default(),
+            trade_underlying: false,
+            margin: MarginConfig::default(),
+            ruin: 0.2,
+            rate: 0.0,
+            reward: RewardConfig::default(),
+            train: None,
+            test: None,
+            test_fraction: 0.25,
+            purge: 10,
+            embargo: 10,
+            episode_length: EpisodeLength { least: 252, most: 252 },
+            clip: 5.0,
+        }
+    }
+}
+
+/// Which contracts are on offer at each snapshot: for each maturity and delta a call and a put, K = 2 x maturities x deltas
+/// slots, chosen by that snapshot's quotes alone.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct SlateConfig {
+    /// Target maturities in calendar days; for each, the listed expiry nearest to it.
+    pub maturities: Vec<u32>,
+    /// Target absolute deltas, in (0, 1); for each, the quoted contract nearest to it. 0.5 stands for at the money: its call
+    /// and its put share the strike.
+    pub deltas: Vec<f64>,
+    /// Contracts nearer to expiry than this are not offered, in calendar days; at least 1.
+    pub min_days: u32,
+    /// What is shown of each slot.
+    pub features: Vec<SlateFeature>,
+}
+
+impl Default for SlateConfig {
+    fn default() -> Self {
+        use SlateFeature::*;
+        Self {
+            maturities: vec![30, 60],
+            deltas: vec![0.1, 0.2, 0.3, 0.4, 0.5],
+            min_days: 7,
+            features: vec![Moneyness, Years, ImpliedVolatility, Mid, Spread, Delta],
+        }
+    }
+}
+
+/// Something shown of a slot's contract.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum SlateFeature {
+    /// ln(strike / underlying).
+    Moneyness,
+    /// Years of 365 days to expiry.
+    Years,
+    /// Annual, decimal.
+    ImpliedVolatility,
+    /// Mid price as a fraction of the underlying.
+    Mid,
+    /// Ask less bid as a fraction of the mid price.
+    Spread,
+    /// dV/dS.
+    Delta,
+    /// Gamma times the underlying: the change of delta for a relative move of 1.
+    Gamma,
+    /// Vega per 1.00 of volatility, as a fraction of the underlying.
+    Vega,
+    /// Theta per year, as a fraction of the underlying.
+    Theta,
+}
+
+impl SlateFeature {
+    /// Its name in an observation.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Moneyness => "moneyness",
+            Self::Years => "years",
+            Self::ImpliedVolatility => "implied_volatility",
+            Self::Mid => "mid",
+            Self::Spread => "spread",
+            Self::Delta => "delta",
+            Self::Gamma => "gamma",
+            Self::Vega => "vega",
+            Self::Theta => "theta",
+        }
+    }
+}
+
+/// A strategy of the menu.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Strategy {
+    /// Its name, unique.
+    pub name: String,
+    /// What it trades, together or not at all; 8 legs at most.
+    pub legs: Vec<Leg>,
+}
+
+/// A leg of a strategy: a slot of the slate, by number or by right, maturity and delta; or the underlying.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Leg {
+    /// Call, put or underlying.
+    pub right: Option<Right>,
+    /// A maturity of the slate in days; the first one if left out.
+    pub maturity: Option<u32>,
+    /// A delta of the slate.
+    pub delta: Option<f64>,
+    /// Instead of right, maturity and delta: the slot's number, from 0, in the order maturity, delta, call before put.
+    pub slot: Option<usize>,
+    /// Contracts for each unit of size: positive to buy, negative to sell. For the underlying: multiplier units each.
+    pub quantity: i32,
+}
+
+/// What a leg trades.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Right {
+    /// A call.
+    Call,
+    /// A put.
+    Put,
+    /// The underlying itself.
+    Underlying,
+}
+
+/// How many contracts a strategy opens for each unit of its legs' quantities.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Sizing {
+    /// So many; 0 to size by `notional`.
+    pub contracts: u32,
+    /// As many as bring contracts x multiplier x underlying nearest to this fraction of the net asset value, at least 1.
+    pub notional: f64,
+}
+
+impl Default for Sizing {
+    fn default() -> Self {
+        Self {
+            contracts: 0,
+            notional: 0.5,
+        }
+    }
+}
+
+/// Prices and costs of trades.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Fills {
+    /// Where quotes come from.
+    pub quotes: QuoteKind,
+    /// The price of a trade is this fraction of mid worse than the quote; with `quotes: last`, than the last price.
+    pub slippage: f64,
+    /// With `quotes: last`, the least that a trade's price is worse than the last price.
+    pub min_half_spread: f64,
+    /// For each contract traded; settlement is free.
+    pub commission: f64,
+    /// A trade of the underlying pays this fraction of its price.
+    pub underlying_slippage: f64,
+}
+
+impl Default for Fills {
+    fn default() -> Self {
+        Self {
+            quotes: QuoteKind::BidAsk,
+            slippage: 0.0,
+            min_half_spread: 0.0,
+            commission: 1.0,
+            underlying_slippage: 1e-4,
+        }
+    }
+}
+
+/// Where quotes come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum QuoteKind {
+    /// The chain's bid and ask. A contract without an ask has no quote; one without a bid cannot be sold.
+    BidAsk,
+    /// The chain's last price as mid, for data without quotes; state a slippage then.
+    Last,
+}
+
+/// The margin rule; see the `margin` module for the formula.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct MarginConfig {
+    /// A short option that is not covered: this fraction of the underlying, less what it is out of the money, ...
+    pub rate: f64,
+    /// ... but at least this fraction of the underlying (calls) or of the strike (puts), plus its mark.
+    pub minimum: f64,
+    /// To open, cash must be at least this many times the requirement.
+    pub initial: f64,
+    /// Below this many times the requirement, positions are liquidated.
+    pub maintenance: f64,
+}
+
+impl Default for MarginConfig {
+    fn default() -> Self {
+        Self {
+            rate: 0.2,
+            minimum: 0.1,
+            initial: 1.0,
+            maintenance: 0.75,
+        }
+    }
+}
+
+/// What is rewarded: `scale` x (change of net asset value - penalties).
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct RewardConfig {
+    /// How the change is measured.
+    pub kind: RewardKind,
+    /// What rewards are multiplied with.
+    pub scale: f64,
+    /// Penalty for each unit of traded value (prices paid and received) as a fraction of net asset value.
+    pub turnover: f64,
+    /// Penalty for each unit by which the drawdown (as a fraction of the peak) grows.
+    pub drawdown: f64,
+    /// Penalty for each unit of absolute delta (as a fraction of net asset value), each step.
+    pub delta: f64,
+}
+
+impl Default for RewardConfig {
+    fn default() -> Self {
+        Self {
+            kind: RewardKind::Simple,
+            scale: 100.0,
+            turnover: 0.0,
+            drawdown: 0.0,
+            delta: 0.0,
+        }
+    }
+}
+
+/// How the change of net asset value is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum RewardKind {
+    /// As a fraction of the capital at the start.
+    Simple,
+    /// The logarithm of its ratio.
+    Log,
+}
+
+/// Steps in a training episode: `252`, or `[126, 252]`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EpisodeLength {
+    /// The least.
+    pub least: u32,
+    /// The most.
+    pub most: u32,
+}
+
+impl Serialize for EpisodeLength {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        if self.least == self.most {
+            serializer.serialize_u32(self.least)
+        } else {
+            [self.least, self.most].serialize(serializer)
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for EpisodeLength {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Visitor;
+        impl<'de> serde::de::Visitor<'de> for Visitor {
+            type Value = EpisodeLength;
+            fn expecting(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
+                f.write_str("a number of steps or `[least, most]`")
+            }
+            fn visit_u64<E: serde::de::Error>(self, value: u64) -> Result<EpisodeLength, E> {
+                let steps = u32::try_from(value).map_err(|_| E::custom(format!("{value} steps are too many")))?;
+                Ok(EpisodeLength {
+                    least: steps,
+                    most: steps,
+                })
+            }
+            fn visit_i64<E: serde::de::Error>(self, value: i64) -> Result<EpisodeLength, E> {
+                let value = u64::try_from(value).map_err(|_| E::custom(format!("{value} steps are too few")))?;
+                self.visit_u64(value)
+            }
+            fn visit_seq<A: serde::de::SeqAccess<'de>>(self, mut seq: A) -> Result<EpisodeLength, A::Error> {
+                let (Some(least), Some(most), None) =
+                    (seq.next_element()?, seq.next_element()?, seq.next_element::<u32>()?)
+                else {
+                    return Err(serde::de::Error::custom("a range has two numbers: `[least, most]`"));
+                };
+                Ok(EpisodeLength { least, most })
+            }
+        }
+        deserializer.deserialize_any(Visitor)
+    }
+}
+
+impl JsonSchema for EpisodeLength {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "EpisodeLength".into()
+    }
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({
+            "description": "Steps, or [least, most] to draw from.",
+            "anyOf": [
+                { "type": "integer", "minimum": 1 },
+                { "type": "array", "items": { "type": "integer", "minimum": 1 }, "minItems": 2, "maxItems": 2 }
+            ]
+        })
+    }
+}
+
+impl OptionsConfig {
+    /// Checks all values that can be checked without data.
+    ///
+    /// # Errors
+    /// The first mistake.
+    pub fn validate(&self) -> Result<(), ConfigProblem> {
+        let problem = |field: &str, message: &str| Err(ConfigProblem::new(field, message));
+        let positive = |field: &str, value: f64| {
+            if value.is_finite() && value > 0.0 {
+                Ok(())
+            } else {
+                Err(ConfigProblem::new(field, format!("{value} is not a positive number")))
+            }
+        };
+        let fraction = |field: &str, value: f64, most: f64| {
+            if (0.0..=most).contains(&value) {
+                Ok(())
+            } else {
+                Err(ConfigProblem::new(
+                    field,
+                    format!("{value} is not between 0 and {most}"),
+                ))
+            }
+        };
+        if !(self.multiplier.is_finite() && self.multiplier >= 0.0) {
+            return problem(
+                "multiplier",
+                "it must be a positive number, or 0 for what the chain says",
+            );
+        }
+        self.slate.validate()?;
+        if self.lines == 0 || self.lines > MAX_LINES {
+            return problem("lines", &format!("an account has 1 to {MAX_LINES} lines"));
+        }
+        positive("capital", self.capital)?;
+        if self.sizing.contracts == 0 {
+            positive("sizing.notional", self.sizing.notional)?;
+        }
+        fraction("fills.slippage", self.fills.slippage, 0.5)?;
+        fraction("fills.min_half_spread", self.fills.min_half_spread, f64::MAX)?;
+        fraction("fills.commission", self.fills.commission, f64::MAX)?;
+        fraction("fills.underlying_slippage", self.fills.underlying_slippage, 0.5)?;
+        fraction("margin.rate", self.margin.rate, 1.0)?;
+        fraction("margin.minimum", self.margin.minimum, 1.0)?;
+        positive("margin.initial", self.margin.initial)?;
+        fraction("margin.maintenance", self.margin.maintenance, self.margin.initial)?;
+        fraction("ruin", self.ruin, 0.99)?;
+        fraction("rate.abs()", self.rate.abs(), 1.0)
+            .map_err(|_| ConfigProblem::new("rate", "a rate is a decimal: 0.03 for 3 %"))?;
+        positive("reward.scale", self.reward.scale)?;
+        fraction("reward.turnover", self.reward.turnover, f64::MAX)?;
+        fraction("reward.drawdown", self.reward.drawdown, f64::MAX)?;
+        fraction("reward.delta", self.reward.delta, f64::MAX)?;
+        if !(self.test_fraction > 0.0 && self.test_fraction <= 1.0) {
+            return problem("test_fraction", "it must be above 0 and at most 1");
+        }
+        if self.episode_length.least == 0 || self.episode_length.least > self.episode_length.most {
+            return problem(
+                "episode_length",
+                "an episode has at least 1 step, and the least is not above the most",
+            );
+        }
+        if !(self.clip.is_finite() && self.clip > 0.0) {
+            return problem("clip", "it must be a positive number");
+        }
+        self.validate_dates()?;
+        super::menu::Menu::new(self).map(|_| ())
+    }
+
+    fn validate_dates(&self) -> Result<(), ConfigProblem> {
+        for (field, range) in [("train", self.train), ("test", self.test)] {
+            if let Some(range) = range.filter(|range| range.from > range.to) {
+                return Err(
+                    ConfigProblem::new(field, format!("{} is after {}", range.from, range.to))
+                        .hint("both ends are included; write the earlier first"),
+                );
+            }
+        }
+        if let (Some(train), Some(test)) = (self.train, self.test)
+            && train.from <= test.to
+            && test.from <= train.to
+        {
+            return Err(ConfigProblem::new(
+                "test",
+                format!(
+                    "the test dates {} to {} overlap the training dates {} to {}",
+                    test.from, test.to, train.from, train.to
+                ),
+            )
+            .hint("a policy must be tested on dates that it was not trained on; move one of the ranges"));
+        }
+        Ok(())
+    }
+}
+
+impl SlateConfig {
+    fn validate(&self) -> Result<(), ConfigProblem> {
+        let distinct = |n: usize, same: &dyn Fn(usize, usize) -> bool| (0..n).all(|i| (0..i).all(|j| !same(i, j)));
+        if self.maturities.is_empty()
+            || !distinct(self.maturities.len(), &|i, j| self.maturities[i] == self.maturities[j])
+        {
+            return Err(ConfigProblem::new(
+                "slate.maturities",
+                "give one maturity or more, each once",
+            ));
+        }
+        if self.deltas.is_empty() || !distinct(self.deltas.len(), &|i, j| self.deltas[i] == self.deltas[j]) {
+            return Err(ConfigProblem::new("slate.deltas", "give one delta or more, each once"));
+        }
+        for (i, &delta) in self.deltas.iter().enumerate() {
+            if !(delta > 0.0 && delta < 1.0) {
+                return Err(ConfigProblem::new(
+                    format!("slate.deltas[{i}]"),
+                    format!("{delta} is not between 0 and 1"),
+                )
+                .hint("deltas are absolute, for calls and puts alike: 0.25"));
+            }
+        }
+        for (i, &days) in self.maturities.iter().enumerate() {
+            if days < self.min_days {
+                return Err(ConfigProblem::new(
+                    format!("slate.maturities[{i}]"),
+                    format!("{days} days are below slate.min_days, {}", self.min_days),
+                ));
+            }
+        }
+        if self.min_days == 0 {
+            return Err(ConfigProblem::new(
+                "slate.min_days",
+                "a contract on offer has at least 1 day left",
+            ));
+        }
+        if self.features.is_empty() {
+            return Err(ConfigProblem::new("slate.features", "give at least one"));
+        }
+        if !distinct(self.features.len(), &|i, j| self.features[i] == self.features[j]) {
+            return Err(ConfigProblem::new("slate.features", "a feature is named twice"));
+        }
+        Ok(())
+    }
+}

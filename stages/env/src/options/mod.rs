@@ -1,0 +1,54 @@
+//! Trading option strategies on one underlying: `env/options`.
+//!
+//! The stage builds tables once ([`build`]); a step only looks up.
+//!
+//! **One step.** At snapshot t the agent sees the quotes of t, trades on them, and is carried to t + 1:
+//!
+//! 1. *Fills.* One buys at the ask and sells at the bid of t, each moved by `fills.slippage`, and pays `fills.commission` a
+//!    contract. A contract without a quote is not traded; a strategy trades whole or not at all.
+//! 2. *Interest.* Cash earns `exp(r d / 365) - 1` over the d days to t + 1, at the shortest rate known at t; a debt pays it.
+//! 3. *Settlement.* A contract settles in cash at its intrinsic value on the underlying of the first snapshot at or after its
+//!    expiry. (Classes that settle on the morning of that day, like SPX proper, settle at that snapshot too: their
+//!    settlement value is not in a chain.)
+//! 4. *Marks.* Lines are marked at mid. A contract without a quote keeps a *model mark*, flagged as such: Black-Scholes with
+//!    its last known implied volatility, on the underlying of t + 1. The liquidation value (longs at bid, shorts at ask) is
+//!    reported beside the net asset value.
+//! 5. *Margin.* Where cash falls below `margin.maintenance` times the requirement ([`margin`]), everything that has a quote is
+//!    closed at t + 1, at its price and cost; what has none is tried again a step later.
+//! 6. *Reward.* The change of net asset value, less penalties. Net asset value at or below `ruin` x capital terminates; the end
+//!    of the episode's dates truncates.
+//!
+//! What a step shows or does at t depends on data stamped at or before t alone.
+
+mod account;
+mod baseline;
+mod bench;
+mod build;
+mod config;
+mod core;
+mod env;
+mod ledger;
+pub mod margin;
+mod menu;
+mod model;
+mod normalise;
+mod observe;
+mod slate;
+mod split;
+mod stage;
+pub mod synthetic;
+mod tables;
+#[cfg(test)]
+mod tests;
+
+pub use baseline::Baseline;
+pub use bench::{BenchRow, bench};
+pub use build::{Built, Day, FeatureColumn, MarketSource, Quote, build};
+pub use config::{
+    EpisodeLength, Fills, Leg, MarginConfig, OptionsConfig, QuoteKind, RewardConfig, RewardKind, Right, Sizing,
+    SlateConfig, SlateFeature, Strategy,
+};
+pub use env::{Decision, Instrument, OptionsEnv, Order, Orders, open};
+pub use ledger::{Ledger, Position, Reason};
+pub(crate) use stage::FAMILY;
+pub use stage::Options;

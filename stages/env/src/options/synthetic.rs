@@ -1,0 +1,118 @@
+//! A small made-up market, for measuring and testing the environment: prices by Black-Scholes on a random walk. For data to
+//! learn from, use `ingest/simulated_market`.
+
+use super::build::{Day, FeatureColumn, MarketSource, Quote};
+use super::model::black_scholes;
+use datasets::Date;
+use datasets::random::Random;
+
+/// The market.
+#[derive(Clone, Debug)]
+pub struct SyntheticMarket {
+    /// Snapshots on weekdays from 2018-01-01.
+    pub days: Vec<Day>,
+    /// Two features; the first has no value on the first ten days.
+    pub features: Vec<FeatureColumn>,
+    /// By date.
+    pub rates: Vec<(Date, f64)>,
+}
+
+const PART: usize = 21;
+const CARRY: f64 = 0.01;
+
+/// A market of `days` snapshots, wholly determined by `seed`: an underlying near 100, expiries on Fridays up to 75 days ahead,
+/// strikes every 2.5 within a quarter of the underlying, a quote missing now and then.
+pub fn market(days: usize, seed: u64) -> SyntheticMarket {
+    let mut random = Random::new(&[seed, 0x6d61_726b_6574]);
+    let mut date = Date(17_532);
+    let (mut underlying, mut volatility) = (100.0_f64, 0.2_f64);
+    let mut out = SyntheticMarket {
+        days: Vec::new(),
+        features: vec![
+            FeatureColumn {
+                name: "slow".to_owned(),
+                values: Vec::new(),
+            },
+            FeatureColumn {
+                name: "volatility".to_owned(),
+                values: Vec::new(),
+            },
+        ],
+        rates: Vec::new(),
+    };
+    for i in 0..days {
+        let rate = 0.02 + 0.00002 * i as f64;
+        let mut quotes = Vec::new();
+        for ahead in 0..=75 {
+            let expiry = date.plus(ahead);
+            if expiry.weekday() != 4 {
+                continue;
+            }
+            let years = f64::from(ahead) / 365.0;
+            let (forward, discount) = (underlying * libm::exp(CARRY * years), libm::exp(-rate * years));
+            for step in (underlying * 0.75 / 2.5).ceil() as i64..=(underlying * 1.25 / 2.5).floor() as i64 {
+                let strike = step as f64 * 2.5;
+                for call in [true, false] {
+                    let sigma = volatility * (1.03 - 0.4 * libm::log(strike / underlying));
+                    let value = black_scholes(underlying, forward, discount, sigma, years, strike, call);
+                    let half = 0.01 + 0.01 * value.price;
+                    let quoted = random.uniform() > 0.01;
+                    quotes.push(Quote {
+                        expiry: expiry.0,
+                        root: 0,
+                        call,
+                        strike,
+                        bid: if quoted {
+                            (value.price - half).max(0.0)
+                        } else {
+                            f64::NAN
+                        },
+                        ask: if quoted { value.price + half } else { f64::NAN },
+                        last: value.price,
+                        implied_volatility: sigma,
+                        delta: value.delta,
+                        gamma: value.gamma,
+                        vega: value.vega,
+                        theta: value.theta,
+                        forward,
+                        discount,
+                    });
+                }
+            }
+        }
+        out.days.push(Day {
+            date,
+            underlying,
+            roots: vec!["TOY".to_owned()],
+            quotes,
+        });
+        let slow = if i < 10 {
+            f64::NAN
+        } else {
+            libm::log(underlying / out.days[i - 10].underlying)
+        };
+        out.features[0].values.push((date, slow));
+        out.features[1].values.push((date, volatility));
+        out.rates.push((date, rate));
+
+        let (z, w) = (random.normal(), random.normal());
+        underlying *= libm::exp(volatility * 0.063 * z - 0.5 * volatility * volatility / 252.0);
+        volatility = (volatility + 0.05 * (0.2 - volatility) + 0.006 * w - 0.006 * z).clamp(0.08, 0.6);
+        date = date.plus(if date.weekday() == 4 { 3 } else { 1 });
+    }
+    out
+}
+
+impl SyntheticMarket {
+    /// The market as the environment reads it.
+    pub fn source(&self) -> MarketSource<'_> {
+        MarketSource {
+            symbol: "TOY".to_owned(),
+            multiplier: 100.0,
+            features: self.features.clone(),
+            rates: self.rates.clone(),
+            parts: self.days.len().div_ceil(PART),
+            read: Box::new(|part| Ok(self.days[part * PART..].iter().take(PART).cloned().collect())),
+        }
+    }
+}

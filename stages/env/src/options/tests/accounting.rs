@@ -1,0 +1,251 @@
+//! Every change of net asset value is accounted for.
+
+use super::*;
+use crate::options::menu::{FIRST_OPEN, Menu, Traded};
+use crate::options::synthetic::market;
+use crate::options::{Baseline, Fills, Ledger, MarginConfig, Position, RewardConfig, RewardKind, Sizing};
+
+/// The positions of a step between its trades and its end, found by the rules of the menu alone.
+fn held(env: &OptionsEnv, menu: &Menu, i: usize, action: u32, legal: bool) -> (Vec<(u32, f64)>, f64) {
+    let ledger = env.ledger(i);
+    let positions = env.positions(i);
+    let mut held: Vec<(u32, f64)> = positions.iter().map(|p| (p.contract, f64::from(p.quantity))).collect();
+    let mut units = ledger.units;
+    if !legal {
+        return (held, units);
+    }
+    let t = ledger.snapshot;
+    let stuck = |p: &Position| {
+        let entry = env.core.entry(p.contract, t);
+        if p.quantity > 0 {
+            entry.bid.is_nan()
+        } else {
+            entry.ask.is_nan()
+        }
+    };
+    match action as usize {
+        0 => {}
+        1 => {
+            held = positions
+                .iter()
+                .filter(|p| stuck(p))
+                .map(|p| (p.contract, f64::from(p.quantity)))
+                .collect();
+            units = 0.0;
+        }
+        2 => {
+            // Strategies are told apart by the snapshot they were opened at: one action a step.
+            let oldest = positions[0].opened;
+            held = positions
+                .iter()
+                .filter(|p| p.opened != oldest)
+                .map(|p| (p.contract, f64::from(p.quantity)))
+                .collect();
+        }
+        a => {
+            let size = (0.5 * ledger.nav / (100.0 * ledger.underlying) + 0.5).floor().max(1.0);
+            let slate = env.slate(i);
+            for &(traded, quantity) in &menu.strategies[a - FIRST_OPEN] {
+                match traded {
+                    Traded::Slot(slot) => held.push((slate[slot].unwrap(), size * f64::from(quantity))),
+                    Traded::Underlying => units += size * f64::from(quantity) * 100.0,
+                }
+            }
+        }
+    }
+    (held, units)
+}
+
+fn check_identity(config: &OptionsConfig, seed: u64) -> Ledger {
+    let market = market(160, seed);
+    let mut env = env(&market, config, Split::Train, 3);
+    let menu = Menu::new(config).unwrap();
+    let mut out = Step::new(env.spec(), 3);
+    env.reset(&mut out);
+    let a = env.spec().num_actions();
+    let mut random = Random::new(&[seed]);
+    let mut last = env.ledger(0);
+    for _ in 0..400 {
+        let actions = random_actions(&mut random, &out, 3);
+        let before: Vec<_> = (0..3)
+            .map(|i| {
+                let legal = out.mask[i * a + actions[i] as usize];
+                (env.ledger(i), held(&env, &menu, i, actions[i], legal))
+            })
+            .collect();
+        env.step(&actions, &mut out);
+        for (i, (before, (held, units))) in before.into_iter().enumerate() {
+            let ended = out.terminated[i] || out.truncated[i];
+            let after = if ended {
+                env.final_ledger(i).unwrap()
+            } else {
+                env.ledger(i)
+            };
+            let (t, next) = (before.snapshot, after.snapshot);
+            assert_eq!(next, t + 1);
+            let moved: f64 = held
+                .iter()
+                .map(|&(c, q)| q * 100.0 * (env.core.entry(c, next).mark - env.core.entry(c, t).mark))
+                .sum();
+            let profit = moved + units * (after.underlying - before.underlying);
+            let costs = after.spread_cost - before.spread_cost + after.commission - before.commission;
+            let interest = after.interest - before.interest;
+            let change = after.nav - before.nav;
+            assert!(
+                (change - (profit - costs + interest)).abs() <= 1e-9 * config.capital,
+                "{change} {profit} {costs}"
+            );
+            assert!(costs >= -1e-9);
+            if out.truncated[i] && !out.terminated[i] {
+                last = after;
+            }
+            let expected = match config.reward.kind {
+                RewardKind::Simple => 100.0 * change / config.capital,
+                RewardKind::Log => 100.0 * (after.nav / before.nav).ln(),
+            };
+            assert!((f64::from(out.reward[i]) - expected).abs() < 1e-4 * (1.0 + expected.abs()));
+            if !ended {
+                let positions = env.positions(i);
+                let marks: f64 = positions.iter().map(|p| f64::from(p.quantity) * 100.0 * p.mark).sum();
+                let nav = after.cash + after.units * after.underlying + marks;
+                assert!((nav - after.nav).abs() <= 1e-9 * config.capital);
+                assert!(after.liquidation_value <= after.nav + 1e-6);
+                assert_eq!(positions.len(), after.lines);
+            }
+        }
+    }
+    last
+}
+
+#[test]
+fn profit_costs_and_interest_make_the_change() {
+    let config = OptionsConfig {
+        episode_length: crate::options::EpisodeLength { least: 20, most: 60 },
+        ..OptionsConfig::default()
+    };
+    let end = check_identity(&config, 1);
+    assert!(end.contracts_traded > 0.0 && end.commission == end.contracts_traded && end.spread_cost > 0.0);
+    let other = OptionsConfig {
+        trade_underlying: true,
+        reward: RewardConfig {
+            kind: RewardKind::Log,
+            ..RewardConfig::default()
+        },
+        fills: Fills {
+            slippage: 0.02,
+            commission: 0.65,
+            ..Fills::default()
+        },
+        ..config.clone()
+    };
+    check_identity(&other, 2);
+    // So little margin is left that liquidations happen, and their costs count too.
+    let tight = OptionsConfig {
+        margin: MarginConfig {
+            initial: 0.35,
+            maintenance: 0.35,
+            ..MarginConfig::default()
+        },
+        ruin: 0.9,
+        ..config
+    };
+    check_identity(&tight, 3);
+}
+
+#[test]
+fn cash_earns_the_rates_and_nothing_else() {
+    let market = market(120, 4);
+    let mut env = env(&market, &OptionsConfig::default(), Split::Test, 1);
+    let mut out = Step::new(env.spec(), 1);
+    env.reset(&mut out);
+    let first = env.ledger(0).snapshot;
+    let mut expected: f64 = 1e6;
+    for t in first..first + env.test_steps() {
+        let days = f64::from(market.days[t + 1].date.0 - market.days[t].date.0);
+        expected *= (market.rates[t].1 * days / 365.0).exp();
+        assert!(!out.truncated[0]);
+        env.step_baseline(Baseline::Cash, &mut out);
+    }
+    assert!(out.truncated[0] && !out.terminated[0]);
+    let end = env.final_ledger(0).unwrap();
+    assert!((end.nav - expected).abs() < 1e-6, "{} {expected}", end.nav);
+    assert_eq!(end.snapshot, market.days.len() - 1);
+    assert_eq!(env.ledger(0).snapshot, first);
+}
+
+#[test]
+fn a_straddle_settles_at_intrinsic_value() {
+    let market = market(200, 6);
+    let mut env = env(&market, &OptionsConfig::default(), Split::Test, 1);
+    let mut out = Step::new(env.spec(), 1);
+    env.reset(&mut out);
+    let mut settled = 0;
+    for _ in 0..env.test_steps() - 1 {
+        let before = env.ledger(0);
+        let positions = env.positions(0);
+        env.step_baseline(Baseline::ShortStraddle, &mut out);
+        let after = env.ledger(0);
+        if positions.len() == 2 && after.lines == 0 {
+            settled += 1;
+            assert_eq!(positions[0].expiry, after.date);
+            assert_eq!(positions[0].strike, positions[1].strike);
+            assert!(positions[0].call != positions[1].call && positions[0].quantity < 0);
+            let paid = 100.0 * -f64::from(positions[0].quantity) * (after.underlying - positions[0].strike).abs();
+            let interest = after.interest - before.interest;
+            assert!((after.cash - (before.cash + interest - paid)).abs() < 1e-6);
+            assert_eq!(after.nav, after.cash);
+            assert_eq!(after.commission, before.commission);
+        }
+        if positions.is_empty() && before.lines == 0 && after.lines == 2 {
+            // Sold at the bid, marked at mid: nothing is earned by selling.
+            assert!(after.spread_cost > before.spread_cost);
+            assert!(after.delta.abs() < 0.3 * after.nav / after.underlying && after.gamma < 0.0 && after.vega < 0.0);
+        }
+    }
+    assert!(settled >= 1);
+}
+
+#[test]
+fn the_synthetic_underlying_moves_like_it() {
+    let market = market(200, 8);
+    let mut env = env(&market, &OptionsConfig::default(), Split::Test, 1);
+    let mut out = Step::new(env.spec(), 1);
+    env.reset(&mut out);
+    env.step_baseline(Baseline::Underlying, &mut out);
+    let notional = |ledger: &Ledger| ledger.delta * ledger.underlying / ledger.nav;
+    for _ in 0..env.test_steps() - 2 {
+        let ledger = env.ledger(0);
+        if ledger.lines == 2 {
+            assert!((0.8..1.2).contains(&notional(&ledger)), "{}", notional(&ledger));
+        }
+        env.step_baseline(Baseline::Underlying, &mut out);
+    }
+    let config = OptionsConfig {
+        trade_underlying: true,
+        ..OptionsConfig::default()
+    };
+    let mut env = super::env(&market, &config, Split::Test, 1);
+    let mut out = Step::new(env.spec(), 1);
+    env.reset(&mut out);
+    env.step_baseline(Baseline::Underlying, &mut out);
+    let ledger = env.ledger(0);
+    assert!(ledger.lines == 0 && ledger.units > 0.99e6 / ledger.underlying * 0.97);
+}
+
+#[test]
+fn contracts_can_be_counted_instead_of_sized() {
+    let market = market(80, 9);
+    let config = OptionsConfig {
+        sizing: Sizing {
+            contracts: 3,
+            notional: 0.0,
+        },
+        ..OptionsConfig::default()
+    };
+    let mut env = env(&market, &config, Split::Train, 1);
+    let mut out = Step::new(env.spec(), 1);
+    env.reset(&mut out);
+    let straddle = action(&env, "long_straddle");
+    env.step(&[straddle], &mut out);
+    assert!(env.positions(0).iter().all(|p| p.quantity == 3));
+}

@@ -1,0 +1,161 @@
+//! The stage from end to end; its digest guards `VERSION`.
+
+use super::*;
+use crate::options::synthetic::market;
+use crate::options::{Options, OptionsConfig};
+use crate::testing::context;
+use arrow::array::{ArrayRef, BooleanArray, Date32Array, RecordBatch, StringArray};
+use cache::Store;
+use stages_core::dataset::{self, Period};
+use stages_core::{Input, PortType, StageKind, table};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+fn store_set(store: &Store, ty: PortType, meta: serde_json::Value, columns: Vec<(&str, ArrayRef)>) -> Vec<Input> {
+    let batch = RecordBatch::try_from_iter(columns).unwrap();
+    let partitions = dataset::partition(store, &batch, Period::Month, "TOY").unwrap();
+    let digest = dataset::write(store, ty, meta, partitions).unwrap();
+    vec![Input {
+        digest,
+        artifact: store.artifact(digest).unwrap(),
+    }]
+}
+
+/// The synthetic market as the artifacts that stages exchange.
+fn inputs(store: &Store, market: &SyntheticMarket) -> BTreeMap<String, Vec<Input>> {
+    let quotes: Vec<_> = market
+        .days
+        .iter()
+        .flat_map(|day| day.quotes.iter().map(move |q| (day, q)))
+        .collect();
+    let n = quotes.len();
+    let dates = |f: &dyn Fn(usize) -> i32| -> ArrayRef { Arc::new(Date32Array::from_iter_values((0..n).map(f))) };
+    let numbers =
+        |f: &dyn Fn(usize) -> f64| -> ArrayRef { Arc::new(table::nullable(&(0..n).map(f).collect::<Vec<_>>())) };
+    let text = |s: &str| -> ArrayRef { Arc::new(StringArray::from(vec![s; n])) };
+    let calls: ArrayRef = Arc::new(BooleanArray::from(
+        quotes.iter().map(|(_, q)| q.call).collect::<Vec<_>>(),
+    ));
+    let key = || -> Vec<(&'static str, ArrayRef)> {
+        vec![
+            ("symbol", text("TOY")),
+            ("date", dates(&|i| quotes[i].0.date.0)),
+            ("expiry", dates(&|i| quotes[i].1.expiry)),
+            ("root", text("TOY")),
+            ("strike", numbers(&|i| quotes[i].1.strike)),
+            ("call", calls.clone()),
+        ]
+    };
+    let mut chain = key();
+    chain.extend([
+        ("bid", numbers(&|i| quotes[i].1.bid)),
+        ("ask", numbers(&|i| quotes[i].1.ask)),
+        ("underlying", numbers(&|i| quotes[i].0.underlying)),
+        ("implied_volatility", numbers(&|i| quotes[i].1.implied_volatility)),
+        ("forward", numbers(&|i| quotes[i].1.forward)),
+        ("discount_factor", numbers(&|i| quotes[i].1.discount)),
+    ]);
+    let mut greeks = key();
+    greeks.extend([
+        ("delta", numbers(&|i| quotes[i].1.delta)),
+        ("gamma", numbers(&|i| quotes[i].1.gamma)),
+        ("vega", numbers(&|i| quotes[i].1.vega)),
+        ("theta", numbers(&|i| quotes[i].1.theta)),
+    ]);
+    let days = market.days.len();
+    let day_dates = || -> ArrayRef { Arc::new(Date32Array::from_iter_values(market.days.iter().map(|d| d.date.0))) };
+    let mut features: Vec<(&str, ArrayRef)> = vec![
+        ("symbol", Arc::new(StringArray::from(vec!["TOY"; days]))),
+        ("date", day_dates()),
+    ];
+    for column in &market.features {
+        let values: Vec<f64> = column.values.iter().map(|value| value.1).collect();
+        features.push((&column.name, Arc::new(table::nullable(&values))));
+    }
+    let constant = |x: f64| -> ArrayRef { Arc::new(table::nullable(&vec![x; days])) };
+    let rates: Vec<f64> = market.rates.iter().map(|rate| rate.1).collect();
+    let rates: Vec<(&str, ArrayRef)> = vec![
+        ("date", day_dates()),
+        ("tenor_years", constant(0.0)),
+        ("rate", Arc::new(table::nullable(&rates))),
+    ];
+    let none = serde_json::json!({});
+    BTreeMap::from([
+        (
+            "chain".to_owned(),
+            store_set(
+                store,
+                PortType::OptionChain,
+                serde_json::json!({ "multiplier": 100.0 }),
+                chain,
+            ),
+        ),
+        (
+            "greeks".to_owned(),
+            store_set(store, PortType::Greeks, none.clone(), greeks),
+        ),
+        (
+            "features".to_owned(),
+            store_set(store, PortType::Features, none.clone(), features),
+        ),
+        ("rates".to_owned(), store_set(store, PortType::Rates, none, rates)),
+    ])
+}
+
+#[test]
+fn golden() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::open(dir.path()).unwrap();
+    let market = market(60, 1);
+    let context = context(dir.path(), inputs(&store, &market));
+    let config = OptionsConfig::default();
+    let outputs = Options.run(&config, &context).unwrap();
+    assert_eq!(
+        outputs["env"].to_hex(),
+        "02dea2ee650f7c70bfad5f2ad829014f21f03d2d8692df4b35364ba57dded1c8"
+    );
+    // The stage reads what the market says.
+    let artifact = store.artifact(outputs["env"]).unwrap();
+    for (name, bytes) in files(&market, &config) {
+        let entry = artifact.entry(name).unwrap();
+        assert!(store.blob(entry.blob).unwrap()[..] == bytes[..], "{name}");
+    }
+    let mut env = crate::open(&store, &artifact, &OpenOptions::train(2, 1)).unwrap();
+    let mut out = Step::new(env.spec(), 2);
+    env.reset(&mut out);
+    env.step(&[3, 4], &mut out);
+    assert!(out.reward.iter().all(|r| r.is_finite() && *r != 0.0));
+}
+
+#[test]
+fn greeks_of_another_chain_are_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::open(dir.path()).unwrap();
+    let mut inputs_a = inputs(&store, &market(30, 1));
+    let inputs_b = inputs(&store, &market(30, 2));
+    inputs_a.insert("greeks".to_owned(), inputs_b["greeks"].clone());
+    let refused = Options
+        .run(&OptionsConfig::default(), &context(dir.path(), inputs_a))
+        .unwrap_err();
+    assert!(refused.message.contains("not those of the chain"), "{refused}");
+    assert!(refused.hint.is_some());
+    let config = OptionsConfig {
+        symbol: "SPX".to_owned(),
+        ..OptionsConfig::default()
+    };
+    let refused = Options
+        .run(&config, &context(dir.path(), inputs(&store, &market(30, 1))))
+        .unwrap_err();
+    assert!(refused.message.contains("it holds TOY"), "{refused}");
+}
+
+#[test]
+fn a_feature_without_values_is_named() {
+    let mut market = market(30, 1);
+    market.features[1]
+        .values
+        .iter_mut()
+        .for_each(|value| value.1 = f64::NAN);
+    let refused = build(&market.source(), &OptionsConfig::default()).unwrap_err();
+    assert!(refused.message.contains("`volatility`"), "{refused}");
+}

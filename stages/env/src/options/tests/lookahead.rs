@@ -1,0 +1,94 @@
+//! What happens later changes nothing that was shown or done before.
+
+use super::*;
+use crate::options::synthetic::market;
+use crate::options::tables::Entry;
+
+/// All data after the first `n` days are others: prices, quotes, volatilities, Greeks, features, rates; some quotes vanish.
+fn perturb(market: &SyntheticMarket, n: usize) -> SyntheticMarket {
+    let mut other = market.clone();
+    let mut random = Random::new(&[77]);
+    for day in &mut other.days[n..] {
+        day.underlying *= 0.8 + 0.4 * random.uniform();
+        day.quotes.retain(|_| random.uniform() > 0.2);
+        for quote in &mut day.quotes {
+            let factor = 0.5 + random.uniform();
+            quote.bid *= factor;
+            quote.ask *= factor;
+            quote.implied_volatility *= factor;
+            quote.delta *= 0.9;
+            quote.gamma *= factor;
+            quote.vega *= factor;
+            quote.theta *= factor;
+            quote.forward *= 1.0 + 0.1 * random.uniform();
+            quote.discount *= 0.99;
+        }
+    }
+    for column in &mut other.features {
+        column.values[n..].iter_mut().for_each(|value| value.1 += 1.0);
+    }
+    other.rates[n..].iter_mut().for_each(|rate| rate.1 += 0.02);
+    other
+}
+
+#[test]
+fn the_future_changes_nothing() {
+    let (days, n) = (200, 185);
+    let truth = market(days, 11);
+    let other = perturb(&truth, n);
+    let config = OptionsConfig::default();
+    let (mut a, mut b) = (
+        env(&truth, &config, Split::Test, 4),
+        env(&other, &config, Split::Test, 4),
+    );
+    // Fitted on training dates alone.
+    assert_eq!(a.spec(), b.spec());
+    let first = a.ledger(0).snapshot;
+    assert!(first < n - 20);
+
+    // Tables, bit by bit.
+    for t in 0..n {
+        assert_eq!(a.core.tables.row(t), b.core.tables.row(t));
+        let k = 20;
+        assert_eq!(
+            a.core.tables.slate[t * k..(t + 1) * k],
+            b.core.tables.slate[t * k..(t + 1) * k]
+        );
+        assert_eq!(
+            a.core.tables.at_the_money[t * 4..t * 4 + 4],
+            b.core.tables.at_the_money[t * 4..t * 4 + 4]
+        );
+        assert_eq!(a.core.tables.accrual[t].to_bits(), b.core.tables.accrual[t].to_bits());
+    }
+    let bits = |entry: &Entry| bytemuck::bytes_of(entry).to_vec();
+    let mut entries = 0;
+    for (id, contract) in a.core.tables.contracts.iter().enumerate() {
+        for t in contract.first as usize..=(contract.last as usize).min(n - 1) {
+            assert_eq!(*contract, b.core.tables.contracts[id]);
+            assert_eq!(bits(a.core.entry(id as u32, t)), bits(b.core.entry(id as u32, t)));
+            entries += 1;
+        }
+    }
+    assert!(entries > 1000);
+
+    // Steps, bit by bit, up to the last day that is the same.
+    let (mut x, mut y) = (Step::new(a.spec(), 4), Step::new(b.spec(), 4));
+    a.reset(&mut x);
+    b.reset(&mut y);
+    let mut random = Random::new(&[5]);
+    for _ in first..n - 1 {
+        assert_eq!(x.obs, y.obs);
+        assert_eq!(x.mask, y.mask);
+        let actions = random_actions(&mut random, &x, 4);
+        a.step(&actions, &mut x);
+        b.step(&actions, &mut y);
+        assert_eq!(x.reward, y.reward);
+    }
+    assert_eq!(x.obs, y.obs);
+    assert_eq!(a.ledger(2), b.ledger(2));
+    assert_eq!(a.ledger(0).snapshot, n - 1);
+    // And the test is one: the next step is another.
+    a.step(&[0, 4, 5, 6], &mut x);
+    b.step(&[0, 4, 5, 6], &mut y);
+    assert_ne!(x.obs, y.obs);
+}

@@ -1,0 +1,54 @@
+//! Tests of the environment as a whole, on a made-up market.
+
+mod accounting;
+mod golden;
+mod lookahead;
+mod real;
+mod rules;
+
+use super::synthetic::SyntheticMarket;
+use super::{OptionsConfig, OptionsEnv, build};
+use crate::{BatchEnv, OpenOptions, Split, Step};
+use bytes::Bytes;
+use datasets::random::Random;
+
+/// The files of a market's environment.
+fn files(market: &SyntheticMarket, config: &OptionsConfig) -> Vec<(&'static str, Bytes)> {
+    config.validate().unwrap();
+    let built = build(&market.source(), config).unwrap();
+    built
+        .files
+        .into_iter()
+        .map(|(name, bytes)| (name, Bytes::from(bytes)))
+        .collect()
+}
+
+fn open(files: &[(&'static str, Bytes)], options: &OpenOptions) -> OptionsEnv {
+    let file = |wanted: &str| Ok(files.iter().find(|(name, _)| *name == wanted).unwrap().1.clone());
+    OptionsEnv::from_files(file, options).unwrap()
+}
+
+fn env(market: &SyntheticMarket, config: &OptionsConfig, split: Split, num_envs: usize) -> OptionsEnv {
+    let options = OpenOptions {
+        split,
+        ..OpenOptions::train(num_envs, 5)
+    };
+    open(&files(market, config), &options)
+}
+
+/// The number of an action.
+fn action(env: &OptionsEnv, name: &str) -> u32 {
+    env.spec().actions.iter().position(|action| action == name).unwrap() as u32
+}
+
+/// A random legal action for each environment, or, one time in ten, any action at all.
+fn random_actions(random: &mut Random, out: &Step, num_envs: usize) -> Vec<u32> {
+    let n = out.mask.len() / num_envs;
+    (0..num_envs)
+        .map(|i| {
+            let any = random.below(10) == 0;
+            let legal: Vec<u32> = (0..n as u32).filter(|&a| any || out.mask[i * n + a as usize]).collect();
+            legal[random.below(legal.len() as u64) as usize]
+        })
+        .collect()
+}

@@ -1,0 +1,121 @@
+//! A real chain: SPX in the spring of 2019.
+
+use super::*;
+use crate::options::{Baseline, Day, MarketSource, Quote};
+use arrow::array::{ArrayRef, AsArray};
+use arrow::compute::cast;
+use arrow::datatypes::{DataType, Date32Type, Float64Type};
+use cache::Store;
+use datasets::Date;
+use std::collections::BTreeMap;
+
+fn days(store: &Store, bytes: &[u8]) -> Vec<Day> {
+    let blob = store.blob(store.put(bytes).unwrap().blob).unwrap();
+    let batch = stages_core::table::from_parquet(blob).unwrap();
+    let column = |name: &str, ty: &DataType| -> ArrayRef {
+        let column = batch
+            .column_by_name(name)
+            .unwrap_or_else(|| panic!("no `{name}` in {:?}", batch.schema()));
+        cast(column, ty).unwrap()
+    };
+    let numbers = |name: &str| {
+        column(name, &DataType::Float64)
+            .as_primitive::<Float64Type>()
+            .values()
+            .to_vec()
+    };
+    let dates = |name: &str| {
+        column(name, &DataType::Date32)
+            .as_primitive::<Date32Type>()
+            .values()
+            .to_vec()
+    };
+    let (date, expiry) = (dates("quote_date"), dates("expiration"));
+    let texts = |name: &str| column(name, &DataType::Utf8);
+    let (root, right) = (texts("root"), texts("type"));
+    let (bid, ask, strike) = (numbers("bid"), numbers("ask"), numbers("strike"));
+    let (volatility, delta, gamma) = (numbers("iv"), numbers("delta"), numbers("gamma"));
+    let underlying = numbers("underlying_last");
+    let mut days: BTreeMap<i32, Day> = BTreeMap::new();
+    for i in 0..batch.num_rows() {
+        let day = days.entry(date[i]).or_insert_with(|| Day {
+            date: Date(date[i]),
+            underlying: underlying[i],
+            roots: vec!["SPX".to_owned(), "SPXW".to_owned()],
+            quotes: Vec::new(),
+        });
+        day.quotes.push(Quote {
+            expiry: expiry[i],
+            root: u16::from(root.as_string::<i32>().value(i) != "SPX"),
+            call: right.as_string::<i32>().value(i).to_lowercase().starts_with('c'),
+            strike: strike[i],
+            bid: bid[i],
+            ask: ask[i],
+            last: f64::NAN,
+            implied_volatility: volatility[i],
+            delta: delta[i],
+            gamma: gamma[i],
+            vega: f64::NAN,
+            theta: f64::NAN,
+            forward: f64::NAN,
+            discount: f64::NAN,
+        });
+    }
+    days.into_values().collect()
+}
+
+/// A plain chain, without forwards, vega or theta, with days missing: everything has a mark, and the books balance.
+#[test]
+fn spx_2019() {
+    let Some(data) = std::env::var_os("RUNNER_TEST_DATA") else {
+        eprintln!("skipped: RUNNER_TEST_DATA is not set");
+        return;
+    };
+    let path =
+        std::path::Path::new(&data).join("data/options/spx_2019_cboe_quotetable/spx_chain_20190425_20190628.parquet");
+    let Ok(bytes) = std::fs::read(&path) else {
+        eprintln!("skipped: no {}", path.display());
+        return;
+    };
+    let dir = tempfile::tempdir().unwrap();
+    let days = days(&Store::open(dir.path()).unwrap(), &bytes);
+    assert_eq!(days.len(), 42);
+    let source = MarketSource {
+        symbol: "SPX".to_owned(),
+        multiplier: 100.0,
+        features: Vec::new(),
+        rates: Vec::new(),
+        parts: days.len(),
+        read: Box::new(|part| Ok(vec![days[part].clone()])),
+    };
+    let config = OptionsConfig {
+        rate: 0.024,
+        ..OptionsConfig::default()
+    };
+    let built = build(&source, &config).unwrap();
+    for note in &built.notes {
+        eprintln!("{note}");
+    }
+    assert!(
+        built.notes.iter().any(|note| note.contains("840 of 840 slots filled")),
+        "{:?}",
+        built.notes
+    );
+    let files: Vec<_> = built
+        .files
+        .into_iter()
+        .map(|(name, bytes)| (name, Bytes::from(bytes)))
+        .collect();
+    let mut env = open(&files, &OpenOptions::train(8, 1));
+    let mut out = Step::new(env.spec(), 8);
+    env.reset(&mut out);
+    for _ in 0..100 {
+        env.step_baseline(Baseline::Random, &mut out);
+        assert!(out.obs.iter().chain(&out.reward).all(|x| x.is_finite()));
+    }
+    assert!(
+        (0..8)
+            .map(|i| env.final_ledger(i).unwrap())
+            .any(|ledger| ledger.contracts_traded > 0.0)
+    );
+}

@@ -1,0 +1,140 @@
+//! A batch split over threads by contiguous ranges, without allocation.
+
+use crate::{EnvSpec, Step};
+
+/// Arrays over a range of environments, which can be cut in two.
+pub(crate) trait View: Sized + Send {
+    /// The first `n` environments, and the rest.
+    fn split(self, n: usize) -> (Self, Self);
+}
+
+impl<A: View, B: View> View for (A, B) {
+    fn split(self, n: usize) -> (Self, Self) {
+        let (a, b) = (self.0.split(n), self.1.split(n));
+        ((a.0, b.0), (a.1, b.1))
+    }
+}
+
+/// An array with `width` numbers for each environment.
+pub(crate) struct Rows<'a, T> {
+    /// `[n, width]`, row-major.
+    pub values: &'a mut [T],
+    /// Numbers for each environment.
+    pub width: usize,
+}
+
+impl<T: Send> View for Rows<'_, T> {
+    fn split(self, n: usize) -> (Self, Self) {
+        let (a, b) = self.values.split_at_mut(n * self.width);
+        (
+            Self {
+                values: a,
+                width: self.width,
+            },
+            Self {
+                values: b,
+                width: self.width,
+            },
+        )
+    }
+}
+
+impl<T> Rows<'_, T> {
+    /// The numbers of the range's environment `i`.
+    pub(crate) fn row(&mut self, i: usize) -> &mut [T] {
+        &mut self.values[i * self.width..(i + 1) * self.width]
+    }
+}
+
+impl<T: Sync> View for &[T] {
+    fn split(self, n: usize) -> (Self, Self) {
+        self.split_at(n)
+    }
+}
+
+impl<T: Send> View for &mut [T] {
+    fn split(self, n: usize) -> (Self, Self) {
+        self.split_at_mut(n)
+    }
+}
+
+/// The rows of a [`Step`] for a range of environments.
+pub(crate) struct StepView<'a> {
+    pub obs: Rows<'a, f32>,
+    pub reward: &'a mut [f32],
+    pub terminated: &'a mut [bool],
+    pub truncated: &'a mut [bool],
+    pub final_obs: Rows<'a, f32>,
+    pub mask: Rows<'a, bool>,
+}
+
+impl<'a> StepView<'a> {
+    /// All of `step`.
+    pub(crate) fn new(step: &'a mut Step, spec: &EnvSpec) -> Self {
+        let (d, a) = (spec.obs_dim(), spec.num_actions());
+        Self {
+            obs: Rows {
+                values: &mut step.obs,
+                width: d,
+            },
+            reward: &mut step.reward,
+            terminated: &mut step.terminated,
+            truncated: &mut step.truncated,
+            final_obs: Rows {
+                values: &mut step.final_obs,
+                width: d,
+            },
+            mask: Rows {
+                values: &mut step.mask,
+                width: a,
+            },
+        }
+    }
+}
+
+impl View for StepView<'_> {
+    fn split(self, n: usize) -> (Self, Self) {
+        let (obs, reward) = (self.obs.split(n), self.reward.split(n));
+        let (terminated, truncated) = (self.terminated.split(n), self.truncated.split(n));
+        let (final_obs, mask) = (self.final_obs.split(n), self.mask.split(n));
+        (
+            Self {
+                obs: obs.0,
+                reward: reward.0,
+                terminated: terminated.0,
+                truncated: truncated.0,
+                final_obs: final_obs.0,
+                mask: mask.0,
+            },
+            Self {
+                obs: obs.1,
+                reward: reward.1,
+                terminated: terminated.1,
+                truncated: truncated.1,
+                final_obs: final_obs.1,
+                mask: mask.1,
+            },
+        )
+    }
+}
+
+/// Calls `f(first, len, view)` over contiguous ranges of at least `grain` environments, one for each thread of rayon's
+/// current pool where there are enough of them.
+pub(crate) fn for_ranges<V: View>(view: V, len: usize, grain: usize, f: &(impl Fn(usize, usize, V) + Sync)) {
+    let threads = rayon::current_num_threads().max(1);
+    recurse(view, 0, len, len.div_ceil(threads).max(grain), f);
+}
+
+fn recurse<V: View>(view: V, first: usize, len: usize, most: usize, f: &(impl Fn(usize, usize, V) + Sync)) {
+    if len <= most {
+        f(first, len, view);
+        return;
+    }
+    let parts = len.div_ceil(most);
+    let head = (parts / 2) * most;
+    let (a, b) = view.split(head);
+    rayon::join(
+        || recurse(a, first, head, most, f),
+        || recurse(b, first + head, len - head, most, f),
+    );
+}
