@@ -1,0 +1,239 @@
+//! What a network is made of, and where each of its tensors lies in the flat vector of parameters.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// What follows each hidden layer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Activation {
+    /// Hyperbolic tangent.
+    #[default]
+    Tanh,
+    /// max(0, x).
+    Relu,
+}
+
+/// What the critic reads in a recurrent network; the names of sb3-contrib's settings in brackets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Critic {
+    /// An LSTM of its own (`enable_critic_lstm`).
+    Separate,
+    /// The actor's LSTM, into which no gradient of the value loss flows (`shared_lstm`).
+    Shared,
+    /// A linear layer of the LSTM's size over the observation (neither).
+    Linear,
+}
+
+/// The recurrent part: one layer of LSTM.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Lstm {
+    /// H, the size of the hidden state and of the cell state.
+    pub hidden: usize,
+    /// What the critic reads.
+    pub critic: Critic,
+}
+
+/// A network for actor and critic: observation, LSTM where there is one, hidden layers of each, action logits and value.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Architecture {
+    /// D, the length of an observation.
+    pub obs_dim: usize,
+    /// A, the number of actions.
+    pub num_actions: usize,
+    /// What follows each hidden layer.
+    pub activation: Activation,
+    /// The recurrent part; `None` for a network without memory.
+    pub lstm: Option<Lstm>,
+    /// The sizes of the actor's hidden layers.
+    pub pi: Vec<usize>,
+    /// The sizes of the critic's hidden layers.
+    pub vf: Vec<usize>,
+}
+
+/// A tensor in the flat vector of parameters.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tensor {
+    /// Its name: `actor_lstm.weight_x`, `pi.0.weight`, `action.bias`.
+    pub name: String,
+    /// `[inputs, outputs]` of a weight, row-major, or `[outputs]` of a bias. The gates of an LSTM stand in the order
+    /// input, forget, cell, output.
+    pub shape: Vec<usize>,
+    /// Where it begins.
+    pub offset: usize,
+}
+
+impl Tensor {
+    /// How many parameters it holds.
+    pub fn len(&self) -> usize {
+        self.shape.iter().product()
+    }
+
+    /// Whether it holds none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Its place in the flat vector.
+    pub fn range(&self) -> std::ops::Range<usize> {
+        self.offset..self.offset + self.len()
+    }
+}
+
+/// A weight and its bias.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Dense {
+    pub inputs: usize,
+    pub outputs: usize,
+    pub weight: usize,
+    pub bias: usize,
+}
+
+/// The three tensors of an LSTM.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct LstmAt {
+    pub inputs: usize,
+    pub hidden: usize,
+    pub weight_x: usize,
+    pub weight_h: usize,
+    pub bias: usize,
+}
+
+/// Offsets of everything, in the order of the flat vector.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Layout {
+    pub tensors: Vec<Tensor>,
+    pub len: usize,
+    pub actor_lstm: Option<LstmAt>,
+    pub critic_lstm: Option<LstmAt>,
+    pub critic_linear: Option<Dense>,
+    /// The hidden layers, then the head.
+    pub pi: Vec<Dense>,
+    pub vf: Vec<Dense>,
+}
+
+impl Layout {
+    fn tensor(&mut self, name: String, shape: Vec<usize>) -> usize {
+        let offset = self.len;
+        self.len += shape.iter().product::<usize>();
+        self.tensors.push(Tensor { name, shape, offset });
+        offset
+    }
+
+    fn dense(&mut self, name: &str, inputs: usize, outputs: usize) -> Dense {
+        Dense {
+            inputs,
+            outputs,
+            weight: self.tensor(format!("{name}.weight"), vec![inputs, outputs]),
+            bias: self.tensor(format!("{name}.bias"), vec![outputs]),
+        }
+    }
+
+    fn lstm(&mut self, name: &str, inputs: usize, hidden: usize) -> LstmAt {
+        LstmAt {
+            inputs,
+            hidden,
+            weight_x: self.tensor(format!("{name}.weight_x"), vec![inputs, 4 * hidden]),
+            weight_h: self.tensor(format!("{name}.weight_h"), vec![hidden, 4 * hidden]),
+            bias: self.tensor(format!("{name}.bias"), vec![4 * hidden]),
+        }
+    }
+
+    fn trunk(&mut self, name: &str, mut inputs: usize, sizes: &[usize], head: (&str, usize)) -> Vec<Dense> {
+        let mut layers = Vec::with_capacity(sizes.len() + 1);
+        for (i, &size) in sizes.iter().enumerate() {
+            layers.push(self.dense(&format!("{name}.{i}"), inputs, size));
+            inputs = size;
+        }
+        layers.push(self.dense(head.0, inputs, head.1));
+        layers
+    }
+}
+
+impl Architecture {
+    pub(crate) fn layout(&self) -> Layout {
+        let mut layout = Layout::default();
+        let mut latent = self.obs_dim;
+        if let Some(Lstm { hidden, critic }) = self.lstm {
+            latent = hidden;
+            layout.actor_lstm = Some(layout.lstm("actor_lstm", self.obs_dim, hidden));
+            match critic {
+                Critic::Separate => layout.critic_lstm = Some(layout.lstm("critic_lstm", self.obs_dim, hidden)),
+                Critic::Linear => layout.critic_linear = Some(layout.dense("critic", self.obs_dim, hidden)),
+                Critic::Shared => {}
+            }
+        }
+        layout.pi = layout.trunk("pi", latent, &self.pi, ("action", self.num_actions));
+        layout.vf = layout.trunk("vf", latent, &self.vf, ("value", 1));
+        layout
+    }
+
+    /// Its tensors, in the order of the flat vector.
+    pub fn tensors(&self) -> Vec<Tensor> {
+        self.layout().tensors
+    }
+
+    /// P, the number of parameters.
+    pub fn num_params(&self) -> usize {
+        self.layout().len
+    }
+
+    /// S, the number of floats that an environment's recurrent state takes: hidden and cell state of the actor, then those
+    /// of a separate critic.
+    pub fn state_len(&self) -> usize {
+        match self.lstm {
+            None => 0,
+            Some(Lstm {
+                hidden,
+                critic: Critic::Separate,
+            }) => 4 * hidden,
+            Some(Lstm { hidden, .. }) => 2 * hidden,
+        }
+    }
+
+    /// What is wrong with its sizes, if anything is.
+    pub fn problem(&self) -> Option<String> {
+        let zero = |name: &str, size: usize| (size == 0).then(|| format!("{name} must be at least 1"));
+        let sizes = self
+            .pi
+            .iter()
+            .chain(&self.vf)
+            .copied()
+            .chain(self.lstm.map(|lstm| lstm.hidden));
+        zero("the length of an observation", self.obs_dim)
+            .or_else(|| zero("the number of actions", self.num_actions))
+            .or_else(|| sizes.into_iter().find_map(|size| zero("the size of a layer", size)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_flat_vector_has_no_gaps() {
+        let architecture = Architecture {
+            obs_dim: 5,
+            num_actions: 3,
+            activation: Activation::Tanh,
+            lstm: Some(Lstm {
+                hidden: 4,
+                critic: Critic::Separate,
+            }),
+            pi: vec![8, 7],
+            vf: vec![],
+        };
+        let mut end = 0;
+        for tensor in architecture.tensors() {
+            assert_eq!(tensor.offset, end);
+            end = tensor.range().end;
+        }
+        assert_eq!(end, architecture.num_params());
+        let lstm = 4 * 4 * (5 + 4 + 1);
+        assert_eq!(end, 2 * lstm + (4 * 8 + 8) + (8 * 7 + 7) + (7 * 3 + 3) + (4 + 1));
+        assert_eq!(architecture.state_len(), 16);
+    }
+}

@@ -1,0 +1,266 @@
+//! The model over candle's own operations and autodiff: plain, slow, and what the fused kernels are checked against.
+
+use crate::architecture::{Critic, Dense, Layout, LstmAt};
+use crate::model::{Batch, LossSettings, Losses, Model, Observed, Output};
+use crate::{Activation, Architecture, distribution};
+use candle_core::{DType, Device, Result, Tensor, Var};
+
+/// Stands for the logit of an illegal action: its probability is 0 in f32.
+const ILLEGAL: f32 = -1e8;
+
+/// A network on candle.
+pub struct CandleModel {
+    architecture: Architecture,
+    layout: Layout,
+    vars: Vec<Var>,
+}
+
+/// The states of the LSTMs: hidden and cell, `[b, H]` each.
+type States = Vec<(Tensor, Tensor)>;
+
+impl CandleModel {
+    /// A network without parameters yet.
+    pub fn new(architecture: &Architecture) -> Self {
+        Self {
+            architecture: architecture.clone(),
+            layout: architecture.layout(),
+            vars: Vec::new(),
+        }
+    }
+
+    fn var(&self, offset: usize) -> &Tensor {
+        // Offsets come from the layout whose tensors, in order, the variables are.
+        let index = self.layout.tensors.partition_point(|tensor| tensor.offset < offset);
+        self.vars[index].as_tensor()
+    }
+
+    fn dense(&self, dense: &Dense, x: &Tensor) -> Result<Tensor> {
+        x.matmul(self.var(dense.weight))?.broadcast_add(self.var(dense.bias))
+    }
+
+    fn trunk(&self, layers: &[Dense], x: &Tensor) -> Result<Tensor> {
+        let mut x = x.clone();
+        for (i, layer) in layers.iter().enumerate() {
+            x = self.dense(layer, &x)?;
+            if i + 1 < layers.len() {
+                x = match self.architecture.activation {
+                    Activation::Tanh => x.tanh()?,
+                    Activation::Relu => x.relu()?,
+                };
+            }
+        }
+        Ok(x)
+    }
+
+    fn cell(&self, at: &LstmAt, x: &Tensor, (h, c): &(Tensor, Tensor)) -> Result<(Tensor, Tensor)> {
+        let z =
+            (x.matmul(self.var(at.weight_x))? + h.matmul(self.var(at.weight_h))?)?.broadcast_add(self.var(at.bias))?;
+        let gate = |i: usize| z.narrow(1, i * at.hidden, at.hidden);
+        let input = candle_nn::ops::sigmoid(&gate(0)?)?;
+        let forget = candle_nn::ops::sigmoid(&gate(1)?)?;
+        let output = candle_nn::ops::sigmoid(&gate(3)?)?;
+        let c = ((forget * c)? + (input * gate(2)?.tanh()?)?)?;
+        let h = (output * c.tanh()?)?;
+        Ok((h, c))
+    }
+
+    /// Logits `[T b, A]` and values `[T b, 1]` of x, T tensors `[b, D]`, with `keep`, T tensors `[b, 1]`.
+    fn network(&self, x: &[Tensor], keep: &[Tensor], states: &mut States) -> Result<(Tensor, Tensor)> {
+        let lstms: Vec<_> = [&self.layout.actor_lstm, &self.layout.critic_lstm]
+            .into_iter()
+            .flatten()
+            .collect();
+        let mut hidden = vec![Vec::new(); lstms.len()];
+        for (x, keep) in x.iter().zip(keep) {
+            for (i, at) in lstms.iter().enumerate() {
+                let (h, c) = &states[i];
+                let start = (h.broadcast_mul(keep)?, c.broadcast_mul(keep)?);
+                states[i] = self.cell(at, x, &start)?;
+                hidden[i].push(states[i].0.clone());
+            }
+        }
+        let x = Tensor::cat(x, 0)?;
+        let hidden = hidden
+            .iter()
+            .map(|steps| Tensor::cat(steps, 0))
+            .collect::<Result<Vec<_>>>()?;
+        let (actor, critic) = match self.architecture.lstm.map(|lstm| lstm.critic) {
+            None => (x.clone(), x),
+            Some(Critic::Shared) => (hidden[0].clone(), hidden[0].detach()),
+            Some(Critic::Separate) => (hidden[0].clone(), hidden[1].clone()),
+            Some(Critic::Linear) => {
+                let linear = self
+                    .layout
+                    .critic_linear
+                    .iter()
+                    .map(|at| self.dense(at, &x))
+                    .next()
+                    .transpose()?;
+                (hidden[0].clone(), linear.unwrap_or(x))
+            }
+        };
+        Ok((
+            self.trunk(&self.layout.pi, &actor)?,
+            self.trunk(&self.layout.vf, &critic)?,
+        ))
+    }
+
+    /// States from rows of `[_, S]`.
+    fn states(&self, rows: usize, row: impl Fn(usize) -> usize, states: &[f32]) -> Result<States> {
+        let stride = self.architecture.state_len();
+        let hidden = self.architecture.lstm.map_or(0, |lstm| lstm.hidden);
+        let part = |at: usize| {
+            let values: Vec<f32> = (0..rows)
+                .flat_map(|i| &states[row(i) * stride + at..][..hidden])
+                .copied()
+                .collect();
+            Tensor::from_vec(values, (rows, hidden), &Device::Cpu)
+        };
+        (0..stride / (2 * hidden).max(1))
+            .map(|i| Ok((part(2 * i * hidden)?, part((2 * i + 1) * hidden)?)))
+            .collect()
+    }
+
+    fn try_forward(&self, input: &Observed, states: &mut [f32], out: &mut Output) -> Result<()> {
+        let batch = input.episode_start.len();
+        let (d, a) = (self.architecture.obs_dim, self.architecture.num_actions);
+        let x = Tensor::from_slice(input.obs, (batch, d), &Device::Cpu)?;
+        let keep: Vec<f32> = input
+            .episode_start
+            .iter()
+            .map(|&start| if start { 0.0 } else { 1.0 })
+            .collect();
+        let keep = Tensor::from_vec(keep, (batch, 1), &Device::Cpu)?;
+        let mut tensors = self.states(batch, |i| i, states)?;
+        let (logits, value) = self.network(&[x], &[keep], &mut tensors)?;
+        let stride = self.architecture.state_len();
+        for (i, (h, c)) in tensors.iter().enumerate() {
+            for (part, tensor) in [h, c].into_iter().enumerate() {
+                let values = tensor.flatten_all()?.to_vec1::<f32>()?;
+                let hidden = values.len() / batch;
+                for (row, values) in values.chunks_exact(hidden).enumerate() {
+                    states[row * stride + (2 * i + part) * hidden..][..hidden].copy_from_slice(values);
+                }
+            }
+        }
+        out.log_prob = logits.flatten_all()?.to_vec1()?;
+        for (row, mask) in out.log_prob.chunks_exact_mut(a).zip(input.mask.chunks_exact(a)) {
+            distribution::log_softmax(row, mask);
+        }
+        out.value = value.flatten_all()?.to_vec1()?;
+        Ok(())
+    }
+
+    fn try_gradient(&self, batch: &Batch, settings: &LossSettings, gradient: &mut [f32]) -> Result<Losses> {
+        let (d, a, n) = (
+            self.architecture.obs_dim,
+            self.architecture.num_actions,
+            batch.pick.len(),
+        );
+        let rows: Vec<usize> = (0..batch.steps)
+            .flat_map(|t| {
+                batch
+                    .pick
+                    .iter()
+                    .map(move |&column| t * batch.columns + column as usize)
+            })
+            .collect();
+        let device = Device::Cpu;
+        let floats = |from: &[f32]| {
+            let values: Vec<f32> = rows.iter().map(|&i| from[i]).collect();
+            Tensor::from_vec(values, rows.len(), &device)
+        };
+        let (mut x, mut keep) = (Vec::new(), Vec::new());
+        for rows in rows.chunks_exact(n) {
+            let obs: Vec<f32> = rows
+                .iter()
+                .flat_map(|&i| &batch.obs[i * d..(i + 1) * d])
+                .copied()
+                .collect();
+            x.push(Tensor::from_vec(obs, (n, d), &device)?);
+            let start = rows.iter().map(|&i| if batch.episode_start[i] { 0.0_f32 } else { 1.0 });
+            keep.push(Tensor::from_vec(start.collect::<Vec<_>>(), (n, 1), &device)?);
+        }
+        let mut states = self.states(n, |i| batch.pick[i] as usize, batch.state)?;
+        let (logits, value) = self.network(&x, &keep, &mut states)?;
+        let value = value.squeeze(1)?;
+
+        let mask: Vec<u8> = rows
+            .iter()
+            .flat_map(|&i| &batch.mask[i * a..(i + 1) * a])
+            .map(|&legal| u8::from(legal))
+            .collect();
+        let mask = Tensor::from_vec(mask, (rows.len(), a), &device)?;
+        let logits = mask.where_cond(&logits, &Tensor::full(ILLEGAL, logits.shape(), &device)?)?;
+        let log_prob = candle_nn::ops::log_softmax(&logits, 1)?;
+        let entropy = (log_prob.exp()? * &log_prob)?.sum(1)?.neg()?.mean_all()?;
+        let actions: Vec<u32> = rows.iter().map(|&i| batch.actions[i]).collect();
+        let actions = Tensor::from_vec(actions, (rows.len(), 1), &device)?;
+        let log_ratio = (log_prob.gather(&actions, 1)?.squeeze(1)? - floats(batch.old_log_prob)?)?;
+        let ratio = log_ratio.exp()?;
+        let (mean, scale) = if settings.normalize_advantage {
+            batch.advantage_moments()
+        } else {
+            (0.0, 1.0)
+        };
+        let advantage = floats(batch.advantage)?.affine(f64::from(scale), f64::from(-mean * scale))?;
+        let range = settings.clip_range;
+        let clipped = (&advantage * ratio.clamp(1.0 - range, 1.0 + range)?)?;
+        let policy = (&advantage * &ratio)?.minimum(&clipped)?.mean_all()?.neg()?;
+        let used = match settings.clip_range_vf {
+            None => value,
+            Some(range) => {
+                let old = floats(batch.old_value)?;
+                (&old + (value - &old)?.clamp(-range, range)?)?
+            }
+        };
+        let value = (used - floats(batch.target)?)?.sqr()?.mean_all()?;
+        let loss = ((&policy - (&entropy * f64::from(settings.ent_coef))?)? + (&value * f64::from(settings.vf_coef))?)?;
+        let gradients = loss.backward()?;
+        for (tensor, var) in self.layout.tensors.iter().zip(&self.vars) {
+            let out = &mut gradient[tensor.range()];
+            match gradients.get(var.as_tensor()) {
+                None => out.fill(0.0),
+                Some(values) => out.copy_from_slice(&values.flatten_all()?.to_vec1::<f32>()?),
+            }
+        }
+        let scalar = |tensor: &Tensor| tensor.to_dtype(DType::F64)?.to_scalar::<f64>();
+        let outside = ratio.affine(1.0, -1.0)?.abs()?.gt(range)?;
+        Ok(Losses {
+            policy: scalar(&policy)?,
+            value: scalar(&value)?,
+            entropy: scalar(&entropy)?,
+            approx_kl: scalar(&(ratio.affine(1.0, -1.0)? - log_ratio)?.mean_all()?)?,
+            clip_fraction: scalar(&outside.to_dtype(DType::F64)?.mean_all()?)?,
+        })
+    }
+}
+
+/// Candle on the CPU fails on wrong shapes alone, which the layout rules out.
+const SHAPES: &str = "candle's shapes follow from the layout";
+
+impl Model for CandleModel {
+    fn architecture(&self) -> &Architecture {
+        &self.architecture
+    }
+
+    fn load(&mut self, params: &[f32]) {
+        self.vars = self
+            .layout
+            .tensors
+            .iter()
+            .map(|tensor| {
+                let values = Tensor::from_slice(&params[tensor.range()], tensor.shape.as_slice(), &Device::Cpu);
+                values.and_then(|values| Var::from_tensor(&values)).expect(SHAPES)
+            })
+            .collect();
+    }
+
+    fn forward(&mut self, input: &Observed, state: &mut [f32], out: &mut Output) {
+        self.try_forward(input, state, out).expect(SHAPES);
+    }
+
+    fn gradient(&mut self, batch: &Batch, settings: &LossSettings, gradient: &mut [f32]) -> Losses {
+        self.try_gradient(batch, settings, gradient).expect(SHAPES)
+    }
+}

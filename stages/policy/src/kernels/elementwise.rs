@@ -1,0 +1,176 @@
+//! Layers' pointwise parts, and Adam.
+
+use super::kernel;
+use super::math::{clamp, mul_add, tanh};
+
+#[inline(always)]
+fn tanh_body<const FMA: bool>(x: &mut [f32]) {
+    for x in x {
+        *x = tanh::<FMA>(*x);
+    }
+}
+kernel! {
+    /// x := tanh x.
+    pub fn tanh_in_place(x: &mut [f32]) = tanh_body
+}
+
+#[inline(always)]
+fn relu_body<const FMA: bool>(x: &mut [f32]) {
+    for x in x {
+        *x = if *x < 0.0 { 0.0 } else { *x };
+    }
+}
+kernel! {
+    /// x := max(0, x).
+    pub fn relu_in_place(x: &mut [f32]) = relu_body
+}
+
+#[inline(always)]
+fn tanh_back_body<const FMA: bool>(dy: &mut [f32], y: &[f32]) {
+    let y = &y[..dy.len()];
+    for i in 0..dy.len() {
+        dy[i] *= 1.0 - y[i] * y[i];
+    }
+}
+kernel! {
+    /// dy := dy (1 - y^2), for y = tanh x.
+    pub fn tanh_back(dy: &mut [f32], y: &[f32]) = tanh_back_body
+}
+
+#[inline(always)]
+fn relu_back_body<const FMA: bool>(dy: &mut [f32], y: &[f32]) {
+    let y = &y[..dy.len()];
+    for i in 0..dy.len() {
+        dy[i] = if y[i] > 0.0 { dy[i] } else { 0.0 };
+    }
+}
+kernel! {
+    /// dy := dy where y > 0, else 0.
+    pub fn relu_back(dy: &mut [f32], y: &[f32]) = relu_back_body
+}
+
+#[inline(always)]
+fn add_body<const FMA: bool>(sum: &mut [f32], x: &[f32]) {
+    let x = &x[..sum.len()];
+    for i in 0..sum.len() {
+        sum[i] += x[i];
+    }
+}
+kernel! {
+    /// sum := sum + x.
+    pub fn add(sum: &mut [f32], x: &[f32]) = add_body
+}
+
+#[inline(always)]
+fn column_sums_body<const FMA: bool>(rows: &[f32], sums: &mut [f32]) {
+    for row in rows.chunks_exact(sums.len()) {
+        for i in 0..sums.len() {
+            sums[i] += row[i];
+        }
+    }
+}
+kernel! {
+    /// Adds up the rows of `[N, n]`, first to last.
+    pub fn column_sums(rows: &[f32], sums: &mut [f32]) = column_sums_body
+}
+
+#[inline(always)]
+fn scale_body<const FMA: bool>(x: &mut [f32], by: f32) {
+    for x in x {
+        *x *= by;
+    }
+}
+kernel! {
+    /// x := by x.
+    pub fn scale(x: &mut [f32], by: f32) = scale_body
+}
+
+#[inline(always)]
+fn squares_body<const FMA: bool>(x: &[f32], sum: &mut f64) {
+    let mut lanes = [0.0_f64; 16];
+    let chunks = x.chunks_exact(16);
+    let rest = chunks.remainder();
+    for chunk in chunks {
+        for lane in 0..16 {
+            let value = f64::from(chunk[lane]);
+            lanes[lane] += value * value;
+        }
+    }
+    *sum = lanes.iter().sum::<f64>() + rest.iter().map(|&x| f64::from(x) * f64::from(x)).sum::<f64>();
+}
+kernel! {
+    /// sum := the sum of the squares of x, in 16 lanes.
+    pub fn squares(x: &[f32], sum: &mut f64) = squares_body
+}
+
+#[inline(always)]
+fn normalise_body<const FMA: bool>(raw: &[f32], offset: &[f32], scale: &[f32], clip: f32, out: &mut [f32]) {
+    let n = offset.len();
+    let scale = &scale[..n];
+    for (raw, out) in raw.chunks_exact(n).zip(out.chunks_exact_mut(n)) {
+        for i in 0..n {
+            out[i] = clamp((raw[i] - offset[i]) / scale[i], -clip, clip);
+        }
+    }
+}
+kernel! {
+    /// Rows of (raw - offset) / scale within [-clip, clip].
+    pub fn normalise(raw: &[f32], offset: &[f32], scale: &[f32], clip: f32, out: &mut [f32]) = normalise_body
+}
+
+/// The numbers of one step of [`adam`].
+#[derive(Clone, Copy, Debug)]
+pub struct AdamStep {
+    /// What the gradient is multiplied by first (clipping of its norm).
+    pub gradient_scale: f32,
+    /// The learning rate over 1 - beta1^t.
+    pub rate: f32,
+    /// 1 over sqrt(1 - beta2^t).
+    pub second_correction: f32,
+    /// Decay of the mean.
+    pub beta1: f32,
+    /// Decay of the mean square.
+    pub beta2: f32,
+    /// Added to the denominator.
+    pub epsilon: f32,
+}
+
+#[inline(always)]
+fn adam_body<const FMA: bool>(step: AdamStep, params: &mut [f32], gradient: &[f32], m: &mut [f32], v: &mut [f32]) {
+    let n = params.len();
+    let (gradient, m, v) = (&gradient[..n], &mut m[..n], &mut v[..n]);
+    for i in 0..n {
+        let g = gradient[i] * step.gradient_scale;
+        m[i] = mul_add::<FMA>(step.beta1, m[i], (1.0 - step.beta1) * g);
+        v[i] = mul_add::<FMA>(step.beta2, v[i], (1.0 - step.beta2) * g * g);
+        params[i] -= step.rate * m[i] / mul_add::<FMA>(v[i].sqrt(), step.second_correction, step.epsilon);
+    }
+}
+kernel! {
+    /// One step of Adam (Kingma and Ba, 2015), as PyTorch writes it.
+    pub fn adam(step: AdamStep, params: &mut [f32], gradient: &[f32], m: &mut [f32], v: &mut [f32]) = adam_body
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernels::Level;
+
+    #[test]
+    fn adam_by_hand() {
+        let step = AdamStep {
+            gradient_scale: 1.0,
+            rate: 0.1 / (1.0 - 0.9),
+            second_correction: 1.0 / (1.0_f32 - 0.999).sqrt(),
+            beta1: 0.9,
+            beta2: 0.999,
+            epsilon: 1e-5,
+        };
+        for level in Level::all() {
+            let (mut p, mut m, mut v) = ([1.0_f32; 20], [0.0; 20], [0.0; 20]);
+            adam(level, step, &mut p, &[3.0; 20], &mut m, &mut v);
+            // The first step is the learning rate times the gradient's sign.
+            assert!(p.iter().all(|p| (p - 0.9).abs() < 1e-5), "{level:?} {p:?}");
+        }
+    }
+}

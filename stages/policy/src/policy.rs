@@ -1,0 +1,335 @@
+//! A trained policy: its file, and acting with it.
+
+use crate::fused::FusedModel;
+use crate::kernels::{Level, elementwise};
+use crate::model::{Model, Observed, Output};
+use crate::{Architecture, distribution};
+use datasets::random::Random;
+use safetensors::tensor::{Dtype, SafeTensors, TensorView};
+use serde::{Deserialize, Serialize};
+use stages_core::StageError;
+use stages_env::{EnvSpec, Normalisation};
+use std::collections::HashMap;
+
+/// The name of a policy's entry in its artifact.
+pub const ENTRY: &str = "policy.safetensors";
+
+/// The name of the only metadata entry of the file; several would be written in random order.
+const METADATA: &str = "runner";
+
+/// The layout of the file's metadata.
+const FORMAT: u32 = 1;
+
+/// A network with its parameters, what it sees and how that is normalised.
+#[derive(Clone, Debug)]
+pub struct Policy {
+    about: About,
+    params: Vec<f32>,
+}
+
+/// The metadata of the file.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct About {
+    format: u32,
+    /// The stage kind that trained it.
+    kind: String,
+    architecture: Architecture,
+    env: EnvSpec,
+    /// Running statistics of training, frozen; on top of the environment's own normalisation.
+    observation_normalisation: Option<Normalisation>,
+}
+
+/// How a policy chooses.
+#[derive(Debug)]
+pub enum Mode<'a> {
+    /// The likeliest action.
+    Greedy,
+    /// An action drawn from the distribution.
+    Sample(&'a mut Random),
+}
+
+/// What a policy carries from step to step, for a number of environments.
+pub struct PolicyState {
+    model: FusedModel,
+    recurrent: Vec<f32>,
+    obs: Vec<f32>,
+    output: Output,
+}
+
+impl PolicyState {
+    /// Log-probabilities `[B, A]` and values `[B]` of the last step. Values are in the units of training, where rewards may
+    /// have been normalised.
+    pub fn output(&self) -> &Output {
+        &self.output
+    }
+}
+
+impl Policy {
+    /// A policy of `[P]` parameters, trained by the stage kind `kind`.
+    ///
+    /// # Errors
+    /// When the parts do not fit one another.
+    pub fn new(
+        kind: &str,
+        env: &EnvSpec,
+        architecture: &Architecture,
+        observation_normalisation: Option<Normalisation>,
+        params: Vec<f32>,
+    ) -> Result<Self, StageError> {
+        let policy = Self {
+            about: About {
+                format: FORMAT,
+                kind: kind.to_owned(),
+                architecture: architecture.clone(),
+                env: env.clone(),
+                observation_normalisation,
+            },
+            params,
+        };
+        policy.check()?;
+        Ok(policy)
+    }
+
+    fn check(&self) -> Result<(), StageError> {
+        let About {
+            architecture,
+            env,
+            observation_normalisation,
+            ..
+        } = &self.about;
+        let wrong = |what: &str| Err(StageError::new(format!("the policy does not fit together: {what}")));
+        if let Some(problem) = architecture.problem() {
+            return wrong(&problem);
+        }
+        if architecture.obs_dim != env.obs_dim() || architecture.num_actions != env.num_actions() {
+            return wrong("its network has other observations or actions than its environment");
+        }
+        if self.params.len() != architecture.num_params() {
+            return wrong("the number of parameters is not the architecture's");
+        }
+        if let Some(n) = observation_normalisation
+            && (n.offset.len() != env.obs_dim() || n.scale.len() != env.obs_dim())
+        {
+            return wrong("its normalisation has another length than an observation");
+        }
+        Ok(())
+    }
+
+    /// Reads the file that [`Policy::save`] wrote.
+    ///
+    /// # Errors
+    /// When the bytes are not such a file.
+    pub fn load(bytes: &[u8]) -> Result<Self, StageError> {
+        let damaged = |what: String| {
+            StageError::new(format!("cannot read the policy: {what}"))
+                .hint("it was made by another version or damaged; run its stage again")
+        };
+        let (_, header) = SafeTensors::read_metadata(bytes).map_err(|err| damaged(err.to_string()))?;
+        let text = header
+            .metadata()
+            .as_ref()
+            .and_then(|entries| entries.get(METADATA))
+            .ok_or_else(|| damaged(format!("it has no metadata entry `{METADATA}`")))?;
+        let about: About = serde_json::from_str(text).map_err(|err| damaged(err.to_string()))?;
+        if about.format != FORMAT {
+            return Err(damaged(format!(
+                "its format is {}, this program reads {FORMAT}",
+                about.format
+            )));
+        }
+        let tensors = SafeTensors::deserialize(bytes).map_err(|err| damaged(err.to_string()))?;
+        let mut params = vec![0.0; about.architecture.num_params()];
+        for tensor in about.architecture.tensors() {
+            let view = tensors.tensor(&tensor.name).map_err(|err| damaged(err.to_string()))?;
+            if view.dtype() != Dtype::F32 || view.shape() != tensor.shape {
+                return Err(damaged(format!("tensor `{}` has another type or shape", tensor.name)));
+            }
+            for (value, bytes) in params[tensor.range()].iter_mut().zip(view.data().as_chunks::<4>().0) {
+                *value = f32::from_le_bytes(*bytes);
+            }
+        }
+        let policy = Self { about, params };
+        policy.check()?;
+        Ok(policy)
+    }
+
+    /// The policy as safetensors, with one metadata entry: JSON with sorted keys. The same policy gives the same bytes.
+    ///
+    /// # Errors
+    /// When it cannot be written as such.
+    pub fn save(&self) -> Result<Vec<u8>, StageError> {
+        let failed = |what: String| StageError::new(format!("cannot write the policy: {what}"));
+        let about = serde_json::to_value(&self.about).map_err(|err| failed(err.to_string()))?;
+        let metadata = HashMap::from([(METADATA.to_owned(), cache::canonical_json(&about))]);
+        let bytes: Vec<u8> = self.params.iter().flat_map(|value| value.to_le_bytes()).collect();
+        let mut views = Vec::new();
+        for tensor in self.about.architecture.tensors() {
+            let range = 4 * tensor.offset..4 * tensor.range().end;
+            let view =
+                TensorView::new(Dtype::F32, tensor.shape, &bytes[range]).map_err(|err| failed(err.to_string()))?;
+            views.push((tensor.name, view));
+        }
+        safetensors::serialize(views, Some(metadata)).map_err(|err| failed(err.to_string()))
+    }
+
+    /// What it was trained on.
+    pub fn spec(&self) -> &EnvSpec {
+        &self.about.env
+    }
+
+    /// Its network.
+    pub fn architecture(&self) -> &Architecture {
+        &self.about.architecture
+    }
+
+    /// The stage kind that trained it.
+    pub fn kind(&self) -> &str {
+        &self.about.kind
+    }
+
+    /// Its parameters `[P]`, as [`Architecture::tensors`] lays them out.
+    pub fn params(&self) -> &[f32] {
+        &self.params
+    }
+
+    /// The frozen statistics of training that observations are normalised by.
+    pub fn observation_normalisation(&self) -> Option<&Normalisation> {
+        self.about.observation_normalisation.as_ref()
+    }
+
+    /// A state for `batch` environments, each at the start of an episode.
+    pub fn start(&self, batch: usize) -> PolicyState {
+        let mut model = FusedModel::new(self.architecture());
+        model.load(&self.params);
+        PolicyState {
+            model,
+            recurrent: vec![0.0; batch * self.architecture().state_len()],
+            obs: Vec::new(),
+            output: Output::default(),
+        }
+    }
+
+    /// Chooses an action for each environment of `state`: observations `[B, D]` and legal actions `[B, A]` as the environment gives
+    /// them; `episode_start` `[B]` says where the observation is the first of an episode.
+    pub fn act(
+        &self,
+        obs: &[f32],
+        mask: &[bool],
+        episode_start: &[bool],
+        state: &mut PolicyState,
+        mode: Mode,
+        actions: &mut [u32],
+    ) {
+        let PolicyState {
+            model,
+            recurrent,
+            obs: normalised,
+            output,
+        } = state;
+        let obs = match &self.about.observation_normalisation {
+            None => obs,
+            Some(n) => {
+                normalised.resize(obs.len(), 0.0);
+                elementwise::normalise(Level::detect(), obs, &n.offset, &n.scale, n.clip, normalised);
+                normalised
+            }
+        };
+        model.forward(
+            &Observed {
+                obs,
+                mask,
+                episode_start,
+            },
+            recurrent,
+            output,
+        );
+        let rows = output.log_prob.chunks_exact(self.architecture().num_actions);
+        match mode {
+            Mode::Greedy => {
+                for (action, row) in actions.iter_mut().zip(rows) {
+                    *action = distribution::best(row);
+                }
+            }
+            Mode::Sample(random) => {
+                for (action, row) in actions.iter_mut().zip(rows) {
+                    *action = distribution::sample(row, random.uniform());
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Activation, Critic, Lstm, initial};
+
+    fn policy() -> Policy {
+        let env = EnvSpec {
+            name: "test".to_owned(),
+            observation: vec!["a".to_owned(), "b".to_owned()],
+            actions: vec!["left".to_owned(), "right".to_owned(), "stay".to_owned()],
+            masked: true,
+            normalisation: None,
+        };
+        let architecture = Architecture {
+            obs_dim: 2,
+            num_actions: 3,
+            activation: Activation::Relu,
+            lstm: Some(Lstm {
+                hidden: 5,
+                critic: Critic::Separate,
+            }),
+            pi: vec![4],
+            vf: vec![4],
+        };
+        let normalisation = Normalisation {
+            offset: vec![0.5, 0.0],
+            scale: vec![2.0, 0.1],
+            clip: 10.0,
+        };
+        let params = initial(&architecture, false, 1);
+        Policy::new("train/recurrent_ppo", &env, &architecture, Some(normalisation), params).unwrap()
+    }
+
+    #[test]
+    fn survives_its_file() {
+        let policy = policy();
+        let bytes = policy.save().unwrap();
+        assert_eq!(bytes, policy.save().unwrap());
+        let read = Policy::load(&bytes).unwrap();
+        assert_eq!(read.about, policy.about);
+        assert_eq!(read.params, policy.params);
+        assert!(Policy::load(&bytes[..bytes.len() - 1]).is_err());
+        assert!(Policy::load(b"nonsense").is_err());
+    }
+
+    #[test]
+    fn acts_legally_and_remembers() {
+        let policy = policy();
+        let mask = [false, true, true, true, false, false];
+        let mut state = policy.start(2);
+        let mut actions = [9; 2];
+        let mut random = Random::new(&[1]);
+        let mut first = None;
+        for step in 0..50 {
+            let start = [step % 10 == 0; 2];
+            policy.act(
+                &[0.3, 0.1, -0.3, 0.2],
+                &mask,
+                &start,
+                &mut state,
+                Mode::Sample(&mut random),
+                &mut actions,
+            );
+            assert!(actions[0] == 1 || actions[0] == 2);
+            assert_eq!(actions[1], 0);
+            let value = state.output().value[0];
+            if start[0] {
+                assert_eq!(value, *first.get_or_insert(value));
+            } else {
+                assert_ne!(Some(value), first);
+            }
+        }
+    }
+}
