@@ -1,0 +1,283 @@
+//! Stage kinds for people: ports and configuration, with defaults and units.
+
+use serde_json::{Map, Value, json};
+use stages_core::{AnyStage, InputPort};
+use std::fmt::Write as _;
+
+/// A line of text is no longer than this.
+const WIDTH: usize = 100;
+
+/// One line for each kind.
+pub fn describe_kinds(kinds: &[Box<dyn AnyStage>]) -> String {
+    let mut sorted: Vec<&dyn AnyStage> = kinds.iter().map(AsRef::as_ref).collect();
+    sorted.sort_by_key(|kind| kind.name());
+    let width = sorted.iter().map(|kind| kind.name().len()).max().unwrap_or(0);
+    let mut out = String::new();
+    for kind in sorted {
+        let _ = writeln!(out, "{:width$}  {}", kind.name(), kind.about());
+    }
+    out
+}
+
+/// The kinds as JSON: name, version, what they do.
+pub fn kinds_json(kinds: &[Box<dyn AnyStage>]) -> Value {
+    let mut sorted: Vec<&dyn AnyStage> = kinds.iter().map(AsRef::as_ref).collect();
+    sorted.sort_by_key(|kind| kind.name());
+    sorted
+        .into_iter()
+        .map(|kind| json!({ "kind": kind.name(), "version": kind.version(), "about": kind.about() }))
+        .collect()
+}
+
+/// A kind as JSON: its ports, its defaults and the JSON Schema of its configuration.
+pub fn kind_json(kind: &dyn AnyStage) -> Value {
+    let ports = kind.ports();
+    let inputs: Vec<Value> = ports
+        .inputs
+        .iter()
+        .map(|port| {
+            json!({
+                "name": port.name, "type": port.ty.name(), "optional": port.optional, "list": port.list, "about": port.doc,
+            })
+        })
+        .collect();
+    let outputs: Vec<Value> = ports
+        .outputs
+        .iter()
+        .map(|port| json!({ "name": port.name, "type": port.ty.name(), "about": port.doc }))
+        .collect();
+    json!({
+        "kind": kind.name(),
+        "version": kind.version(),
+        "about": kind.about(),
+        "inputs": inputs,
+        "outputs": outputs,
+        "defaults": kind.resolve(Value::Null).unwrap_or_default(),
+        "schema": kind.schema(),
+    })
+}
+
+/// A kind's ports and configuration.
+pub fn describe_kind(kind: &dyn AnyStage) -> String {
+    let mut out = format!("{}, version {}\n", kind.name(), kind.version());
+    wrap(&mut out, kind.about(), 0);
+    let ports = kind.ports();
+    let inputs: Vec<[String; 3]> = ports
+        .inputs
+        .iter()
+        .map(|port| [port.name.to_owned(), taken(port), port.doc.to_owned()])
+        .collect();
+    let outputs: Vec<[String; 3]> = ports
+        .outputs
+        .iter()
+        .map(|port| [port.name.to_owned(), port.ty.name().to_owned(), port.doc.to_owned()])
+        .collect();
+    table(&mut out, "inputs (`needs:`)", &inputs);
+    table(&mut out, "outputs", &outputs);
+    let schema = kind.schema();
+    let defaults = kind.resolve(Value::Null).unwrap_or_default();
+    let mut fields = Vec::new();
+    walk(&schema, &schema, &defaults, "", 0, &mut fields);
+    out.push_str("\nconfiguration (`with:`)\n");
+    if fields.is_empty() {
+        out.push_str("  none\n");
+    }
+    for field in fields {
+        let default = field.default.map(|value| format!("  [{value}]")).unwrap_or_default();
+        let _ = writeln!(out, "  {}: {}{default}", field.path, field.ty);
+        wrap(&mut out, &field.doc, 6);
+    }
+    out
+}
+
+fn taken(port: &InputPort) -> String {
+    let list = if port.list { "list of " } else { "" };
+    let optional = if port.optional { ", optional" } else { "" };
+    format!("{list}{}{optional}", port.ty.name())
+}
+
+fn table(out: &mut String, title: &str, rows: &[[String; 3]]) {
+    let _ = writeln!(out, "\n{title}");
+    if rows.is_empty() {
+        out.push_str("  none\n");
+    }
+    let width = |column: usize| rows.iter().map(|row| row[column].len()).max().unwrap_or(0);
+    let (first, second) = (width(0), width(1));
+    for [name, ty, doc] in rows {
+        let line = format!("  {name:first$}  {ty:second$}  {doc}");
+        let _ = writeln!(out, "{}", line.trim_end());
+    }
+}
+
+/// Writes a text in lines of limited width, paragraphs kept.
+fn wrap(out: &mut String, text: &str, indent: usize) {
+    for paragraph in text.split("\n\n") {
+        let mut line = String::new();
+        for word in paragraph.split_whitespace() {
+            if !line.is_empty() && indent + line.chars().count() + 1 + word.chars().count() > WIDTH {
+                let _ = writeln!(out, "{:indent$}{line}", "");
+                line.clear();
+            }
+            if !line.is_empty() {
+                line.push(' ');
+            }
+            line.push_str(word);
+        }
+        if !line.is_empty() {
+            let _ = writeln!(out, "{:indent$}{line}", "");
+        }
+    }
+}
+
+struct Field {
+    path: String,
+    ty: String,
+    default: Option<String>,
+    doc: String,
+}
+
+/// How deep maps are shown.
+const DEEPEST: usize = 6;
+
+/// Follows a reference, keeping what stands beside it.
+fn resolve<'a>(schema: &'a Value, root: &'a Value) -> &'a Value {
+    let mut schema = schema;
+    for _ in 0..DEEPEST {
+        let target = schema
+            .get("$ref")
+            .or_else(|| match schema.get("allOf").and_then(Value::as_array) {
+                Some(all) if all.len() == 1 => all[0].get("$ref"),
+                _ => None,
+            });
+        let Some(found) = target
+            .and_then(Value::as_str)
+            .and_then(|target| root.pointer(target.strip_prefix('#')?))
+        else {
+            break;
+        };
+        schema = found;
+    }
+    schema
+}
+
+fn walk(schema: &Value, root: &Value, defaults: &Value, prefix: &str, depth: usize, fields: &mut Vec<Field>) {
+    let empty = Map::new();
+    let properties = resolve(schema, root)
+        .get("properties")
+        .and_then(Value::as_object)
+        .unwrap_or(&empty);
+    for (name, field) in properties {
+        let path = format!("{prefix}{name}");
+        let target = resolve(field, root);
+        let doc = [field, target]
+            .iter()
+            .find_map(|schema| schema.get("description").and_then(Value::as_str))
+            .unwrap_or_default();
+        let default = defaults.get(name).or_else(|| field.get("default"));
+        let nested = target.get("properties").is_some() && depth < DEEPEST;
+        let shown = default.filter(|value| !nested || value.is_null()).map(flow);
+        fields.push(Field {
+            ty: type_name(field, root, 0),
+            default: shown,
+            doc: doc.to_owned(),
+            path: path.clone(),
+        });
+        if nested {
+            let inner = default.cloned().unwrap_or_default();
+            walk(target, root, &inner, &format!("{path}."), depth + 1, fields);
+        }
+    }
+}
+
+/// A value as it would be written in a pipeline file.
+fn flow(value: &Value) -> String {
+    match value {
+        Value::Null => "not set".to_owned(),
+        Value::String(text) if text.is_empty() => "\"\"".to_owned(),
+        Value::String(text) => text.clone(),
+        Value::Array(items) => format!("[{}]", items.iter().map(flow).collect::<Vec<_>>().join(", ")),
+        Value::Object(map) if map.is_empty() => "{}".to_owned(),
+        Value::Object(map) => {
+            let parts: Vec<String> = map
+                .iter()
+                .map(|(key, value)| format!("{key}: {}", flow(value)))
+                .collect();
+            format!("{{ {} }}", parts.join(", "))
+        }
+        other => other.to_string(),
+    }
+}
+
+fn type_name(schema: &Value, root: &Value, depth: usize) -> String {
+    let schema = resolve(schema, root);
+    if depth > DEEPEST {
+        return "…".to_owned();
+    }
+    if let Some(value) = schema.get("const") {
+        return flow(value);
+    }
+    if let Some(values) = schema.get("enum").and_then(Value::as_array) {
+        return values.iter().map(flow).collect::<Vec<_>>().join(" | ");
+    }
+    for key in ["oneOf", "anyOf"] {
+        if let Some(choices) = schema.get(key).and_then(Value::as_array) {
+            let mut names: Vec<String> = Vec::new();
+            for choice in choices {
+                let name = type_name(choice, root, depth + 1);
+                if !names.contains(&name) {
+                    names.push(name);
+                }
+            }
+            return names.join(" | ");
+        }
+    }
+    let one = |ty: &str| match ty {
+        "number" => "number".to_owned(),
+        "integer" => "whole number".to_owned(),
+        "string" => "text".to_owned(),
+        "boolean" => "true | false".to_owned(),
+        "null" => "nothing".to_owned(),
+        "array" => match schema.get("items") {
+            Some(Value::Array(items)) => {
+                let items: Vec<String> = items.iter().map(|item| type_name(item, root, depth + 1)).collect();
+                format!("[{}]", items.join(", "))
+            }
+            Some(item) => {
+                let item = type_name(item, root, depth + 1);
+                let item = if item.contains(" | ") {
+                    format!("({item})")
+                } else {
+                    item
+                };
+                format!("list of {item}")
+            }
+            None => "list".to_owned(),
+        },
+        "object" => {
+            let empty = Map::new();
+            let fields = schema.get("properties").and_then(Value::as_object).unwrap_or(&empty);
+            // The key of an enum's variant says what it is; a map of settings is spelled out below.
+            let required = schema.get("required").and_then(Value::as_array).map_or(0, Vec::len);
+            if fields.len() == 1 && required == 1 && depth > 0 {
+                let (name, field) = fields
+                    .iter()
+                    .next()
+                    .map_or(("", &Value::Null), |(name, field)| (name, field));
+                format!("{{ {name}: {} }}", type_name(field, root, depth + 1))
+            } else if let Some(values @ Value::Object(_)) = schema.get("additionalProperties") {
+                format!("map to {}", type_name(values, root, depth + 1))
+            } else {
+                "map".to_owned()
+            }
+        }
+        other => other.to_owned(),
+    };
+    match schema.get("type") {
+        Some(Value::String(ty)) => one(ty),
+        Some(Value::Array(types)) => {
+            let names: Vec<String> = types.iter().filter_map(Value::as_str).map(one).collect();
+            names.join(" | ")
+        }
+        _ => "any value".to_owned(),
+    }
+}

@@ -1,0 +1,32 @@
+//! The pipeline file, from text to a resolved graph of stages.
+//!
+//! In the order of the work: `source` (bytes to text), `yaml` (text to a `tree` of values that know their places), `document`
+//! (keys and names checked), `overrides` (`--set`), `needs` (references, ports, order), `matrix` (points), `interpolate`
+//! (`${…}`), `configure` (a stage kind's configuration) and `load`, which leads through them.
+
+mod configure;
+mod describe;
+mod document;
+mod error;
+mod files;
+pub mod graph;
+mod interpolate;
+mod load;
+mod matrix;
+mod model;
+mod needs;
+mod overrides;
+mod schema;
+mod select;
+mod source;
+mod tree;
+mod units;
+mod yaml;
+
+pub use describe::{describe_kind, describe_kinds, kind_json, kinds_json};
+pub use error::{PipelineError, PipelineErrors};
+pub use interpolate::command_text;
+pub use load::{LoadOptions, load, load_text, load_with_sources};
+pub use model::{Command, InputRef, Node, Pipeline, Place, Resources, Work};
+pub use schema::{schema, schema_of};
+pub use select::select;

@@ -1,0 +1,27 @@
+//! Every stage kind there is.
+
+use stages_core::AnyStage;
+use std::sync::LazyLock;
+
+/// The stage kinds, by family.
+pub fn kinds() -> &'static [Box<dyn AnyStage>] {
+    static KINDS: LazyLock<Vec<Box<dyn AnyStage>>> = LazyLock::new(|| {
+        [
+            stages_ingest::kinds(),
+            stages_greeks::kinds(),
+            stages_features::kinds(),
+            stages_env::kinds(),
+            stages_train::kinds(),
+            stages_evaluate::kinds(),
+        ]
+        .into_iter()
+        .flatten()
+        .collect()
+    });
+    &KINDS
+}
+
+/// The kind of that name.
+pub fn find(name: &str) -> Option<&'static dyn AnyStage> {
+    kinds().iter().find(|kind| kind.name() == name).map(AsRef::as_ref)
+}
