@@ -30,3 +30,4 @@ pub use load::{LoadOptions, load, load_text, load_with_sources};
 pub use model::{Command, InputRef, Node, Pipeline, Place, Resources, Work};
 pub use schema::{schema, schema_of};
 pub use select::select;
+pub(crate) use units::duration;

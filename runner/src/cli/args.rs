@@ -1,0 +1,302 @@
+//! The arguments of every command.
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use std::path::PathBuf;
+
+const EXIT_CODES: &str = "\
+Exit codes: 0 done; 1 a stage failed; 2 the command line or the pipeline file is wrong; 3 the store or the machine failed;
+130 interrupted.
+
+Environment: RUNNER_HOME is where results and runs are kept (else `.runner/` of the nearest folder above the pipeline that has
+one or is a repository's root); NO_COLOR turns colours off.";
+
+/// A declarative experiment runner for reinforcement learning on markets.
+#[derive(Debug, Parser)]
+#[command(name = "runner", version, about, after_help = EXIT_CODES, max_term_width = 110)]
+pub(crate) struct Arguments {
+    /// Run as if started in DIR.
+    #[arg(short = 'C', value_name = "DIR", global = true)]
+    pub directory: Option<PathBuf>,
+    /// Say nothing but errors and results.
+    #[arg(short, long, global = true, conflicts_with = "verbose")]
+    pub quiet: bool,
+    /// Say more: logs of stages, and why they run.
+    #[arg(short, long, global = true)]
+    pub verbose: bool,
+    /// Print the result as JSON.
+    #[arg(long, global = true)]
+    pub json: bool,
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Run what is not cached of a pipeline.
+    #[command(after_help = "\
+Examples:
+  runner exec pipelines/rppo_options.yaml
+  runner exec pipelines/rppo_options.yaml train --set seed=3 --set train.with.learning_rate=1e-4
+  runner exec p.yaml --force evaluate --keep-going
+  runner exec p.yaml --json | jq 'select(.event == \"metric\")'
+
+With --json, each event is a line on standard output.")]
+    Exec(ExecArgs),
+    /// What would run and what is cached, and why. Runs nothing.
+    #[command(after_help = "\
+Examples:
+  runner plan pipelines/rppo_options.yaml
+  runner plan p.yaml --set train.with.learning_rate=1e-4")]
+    Plan(PlanArgs),
+    /// What made a stage's key differ from its last run.
+    #[command(after_help = "\
+Examples:
+  runner why pipelines/rppo_options.yaml train
+  runner why p.yaml 'train[seed=2]' --set timesteps=8192")]
+    Why(WhyArgs),
+    /// The graph of a pipeline.
+    #[command(after_help = "\
+Examples:
+  runner graph pipelines/rppo_options.yaml
+  runner graph p.yaml --format dot | dot -Tsvg > graph.svg")]
+    Graph(GraphArgs),
+    /// The stage kinds, or one kind's ports and configuration.
+    #[command(after_help = "\
+Examples:
+  runner stages
+  runner stages train/recurrent_ppo")]
+    Stages(StagesArgs),
+    /// The JSON Schema of pipeline files, for editors.
+    #[command(after_help = "\
+Example:
+  runner schema > pipeline.schema.json
+  # then, in a pipeline's first line:  # yaml-language-server: $schema=pipeline.schema.json")]
+    Schema,
+    /// The runs so far.
+    #[command(after_help = "\
+Examples:
+  runner runs
+  runner runs --last 5 --json")]
+    Runs(RunsArgs),
+    /// A run, a stage of it, or an artifact: schema, first rows, metrics, lineage.
+    #[command(after_help = "\
+Examples:
+  runner show latest
+  runner show latest/market.chain --rows 20
+  runner show 20261120T213045-k3f9/train
+  runner show 3fa94c81")]
+    Show(ShowArgs),
+    /// Write the HTML report of a run into its folder.
+    #[command(after_help = "\
+Example:
+  runner report latest")]
+    Report(ReportArgs),
+    /// Write an artifact as ordinary files.
+    #[command(after_help = "\
+Examples:
+  runner export latest/train.policy policy/
+  runner export latest/plot.figure figures/")]
+    Export(ExportArgs),
+    /// What the store holds, whether it is sound, and dropping what no kept run needs.
+    #[command(
+        subcommand,
+        after_help = "\
+Examples:
+  runner cache status
+  runner cache verify
+  runner cache gc --keep-last 5 --keep-run 20261120T213045-k3f9 --keep-younger-than 2d --dry-run"
+    )]
+    Cache(CacheCommand),
+    /// Versions, devices, instruction sets and limits, and what is wrong with them.
+    #[command(after_help = "\
+Example:
+  runner doctor")]
+    Doctor,
+    /// Measure this machine.
+    #[command(after_help = "\
+Examples:
+  runner bench greeks
+  runner bench cache --json")]
+    Bench(BenchArgs),
+    /// A script that completes commands in a shell.
+    #[command(after_help = "\
+Example:
+  runner completions bash > ~/.local/share/bash-completion/completions/runner")]
+    Completions(CompletionsArgs),
+}
+
+#[derive(Args, Clone, Debug)]
+pub(crate) struct PipelineArgs {
+    /// The pipeline file.
+    pub pipeline: PathBuf,
+    /// Stages to run, with what they need; all where none is named. `train[seed=1]` is one point of a matrix.
+    #[arg(value_name = "STAGE")]
+    pub stages: Vec<String>,
+    /// Override a parameter (`seed=3`) or a stage's configuration (`train.with.learning_rate=1e-4`).
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub set: Vec<String>,
+    /// Run this stage even if it is cached.
+    #[arg(long, value_name = "STAGE")]
+    pub force: Vec<String>,
+}
+
+#[derive(Args, Clone, Debug)]
+pub(crate) struct ExecArgs {
+    #[command(flatten)]
+    pub pipeline: PipelineArgs,
+    /// How many stages run side by side at most [default: the number of cores].
+    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
+    pub jobs: Option<u32>,
+    /// After a failure, go on with all that does not depend on what failed.
+    #[arg(short, long)]
+    pub keep_going: bool,
+    /// Only say what would run.
+    #[arg(short = 'n', long)]
+    pub dry_run: bool,
+}
+
+#[derive(Args, Clone, Debug)]
+pub(crate) struct PlanArgs {
+    #[command(flatten)]
+    pub pipeline: PipelineArgs,
+}
+
+#[derive(Args, Clone, Debug)]
+pub(crate) struct WhyArgs {
+    /// The pipeline file.
+    pub pipeline: PathBuf,
+    /// The stage, or one point of its matrix.
+    pub stage: String,
+    /// As for `exec`.
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub set: Vec<String>,
+}
+
+#[derive(Args, Clone, Debug)]
+pub(crate) struct GraphArgs {
+    /// The pipeline file.
+    pub pipeline: PathBuf,
+    /// How to write it.
+    #[arg(long, value_enum, default_value_t = GraphFormat::Text)]
+    pub format: GraphFormat,
+    /// As for `exec`.
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub set: Vec<String>,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum GraphFormat {
+    /// Indented text.
+    Text,
+    /// A Mermaid flowchart.
+    Mermaid,
+    /// Graphviz.
+    Dot,
+}
+
+#[derive(Args, Clone, Debug)]
+pub(crate) struct StagesArgs {
+    /// One kind, such as `greeks/analytic`.
+    pub kind: Option<String>,
+}
+
+#[derive(Args, Clone, Debug)]
+pub(crate) struct RunsArgs {
+    /// How many to list.
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    pub last: usize,
+}
+
+#[derive(Args, Clone, Debug)]
+pub(crate) struct ShowArgs {
+    /// RUN, RUN/STAGE, RUN/STAGE.OUTPUT, or the digest of an artifact. RUN is an id, a unique part of its beginning or end,
+    /// or `latest`.
+    pub what: String,
+    /// How many rows of a table to show.
+    #[arg(long, value_name = "N", default_value_t = 8)]
+    pub rows: usize,
+}
+
+#[derive(Args, Clone, Debug)]
+pub(crate) struct ReportArgs {
+    /// An id, a unique part of its beginning or end, or `latest`.
+    pub run: String,
+}
+
+#[derive(Args, Clone, Debug)]
+pub(crate) struct ExportArgs {
+    /// RUN/STAGE.OUTPUT, RUN/STAGE where it has one output, or the digest of an artifact.
+    pub what: String,
+    /// The folder to write to. It must not exist, or be empty.
+    pub dest: PathBuf,
+}
+
+#[derive(Args, Clone, Debug)]
+pub(crate) struct BenchArgs {
+    /// What to measure.
+    #[arg(value_enum)]
+    pub what: super::bench::What,
+}
+
+#[derive(Clone, Debug, Subcommand)]
+pub(crate) enum CacheCommand {
+    /// What the store holds, by kind, and how large it is.
+    #[command(after_help = "Example:\n  runner cache status --json")]
+    Status,
+    /// Hash everything again. What is damaged is forgotten, and computed again when it is needed; the exit code is then 3.
+    #[command(after_help = "Example:\n  runner cache verify")]
+    Verify,
+    /// Drop what no kept run needs. Runs themselves stay listed. Refused while a run uses the store.
+    #[command(after_help = "\
+Examples:
+  runner cache gc --dry-run
+  runner cache gc --keep-last 3 --keep-younger-than 12h
+  runner cache gc --keep-last 0 --keep-run 20261120T213045-k3f9 --keep-younger-than 0s")]
+    Gc(GcArgs),
+}
+
+#[derive(Args, Clone, Debug)]
+pub(crate) struct GcArgs {
+    /// Keep what this many of the last runs need.
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    pub keep_last: usize,
+    /// Keep what this run needs (repeatable): an id, or a unique part of its beginning or end.
+    #[arg(long, value_name = "RUN")]
+    pub keep_run: Vec<String>,
+    /// Keep what was written or used in this time, and what runs that began in it need: `90s`, `2h`, `5d`.
+    #[arg(long, value_name = "AGE", default_value = "7d", value_parser = age)]
+    pub keep_younger_than: std::time::Duration,
+    /// Only say what would be dropped.
+    #[arg(short = 'n', long)]
+    pub dry_run: bool,
+}
+
+fn age(text: &str) -> Result<std::time::Duration, String> {
+    crate::pipeline::duration(text).ok_or_else(|| "an age is written `90s`, `15m`, `2h` or `5d`".to_owned())
+}
+
+#[derive(Args, Clone, Debug)]
+pub(crate) struct CompletionsArgs {
+    /// The shell.
+    #[arg(value_enum)]
+    pub shell: clap_complete::Shell,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory as _;
+
+    #[test]
+    fn arguments_are_consistent() {
+        Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn every_command_has_an_example() {
+        for command in Arguments::command().get_subcommands() {
+            let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+            assert!(help.contains("runner "), "{}", command.get_name());
+        }
+    }
+}

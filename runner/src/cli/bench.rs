@@ -1,0 +1,166 @@
+//! `runner bench`: measures this machine, and prints a table.
+
+use super::args::BenchArgs;
+use super::output;
+use super::session::Session;
+use crate::error::Failure;
+use crate::text;
+use cache::{ActionRecord, KeyHasher, Store};
+use clap::ValueEnum;
+use serde::Serialize;
+use serde_json::{Value, json};
+use std::time::Instant;
+
+/// What can be measured.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum What {
+    /// Greeks and implied volatilities a second.
+    Greeks,
+    /// Feature rows a second.
+    Features,
+    /// Environment steps a second.
+    Env,
+    /// Training steps a second.
+    Train,
+    /// What the store does a second.
+    Cache,
+}
+
+pub(crate) fn bench(session: &Session, args: &BenchArgs) -> Result<(), Failure> {
+    let result = match args.what {
+        What::Greeks => value(&stages_greeks::bench(200_000).rows),
+        What::Features => value(&stages_features::bench(30, 20_000).rows),
+        What::Env => value(&stages_env::options::bench()?),
+        What::Train => value(&stages_train::bench()),
+        What::Cache => value(&cache()?),
+    };
+    if session.json {
+        output::print_json(&result)
+    } else {
+        output::print(&table(&result))
+    }
+}
+
+fn value(rows: &impl Serialize) -> Value {
+    serde_json::to_value(rows).unwrap_or_default()
+}
+
+/// Rows of the same fields as a table.
+fn table(rows: &Value) -> String {
+    let rows: Vec<&serde_json::Map<String, Value>> = rows
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_object)
+        .collect();
+    let Some(first) = rows.first() else {
+        return "nothing was measured\n".to_owned();
+    };
+    // What a row is about comes first.
+    let mut names: Vec<&String> = first.keys().collect();
+    names.sort_by_key(|name| !first[*name].is_string());
+    let header: Vec<String> = names.iter().map(|name| name.replace('_', " ")).collect();
+    let header: Vec<&str> = header.iter().map(String::as_str).collect();
+    let cell = |value: &Value| match value {
+        Value::String(text) => text.clone(),
+        Value::Number(number) if number.is_f64() => figure(number.as_f64().unwrap_or(f64::NAN)),
+        other => other.to_string(),
+    };
+    let body: Vec<Vec<String>> = rows
+        .iter()
+        .map(|row| {
+            names
+                .iter()
+                .map(|name| row.get(*name).map(cell).unwrap_or_default())
+                .collect()
+        })
+        .collect();
+    let right: Vec<usize> = (0..names.len()).filter(|&i| !first[names[i]].is_string()).collect();
+    text::table(&header, &body, &right)
+}
+
+/// A number with three digits or a thousands separator.
+fn figure(value: f64) -> String {
+    if value.abs() < 1000.0 {
+        return format!("{value:.2}");
+    }
+    let digits = format!("{value:.0}");
+    let (sign, digits) = digits
+        .strip_prefix('-')
+        .map_or(("", digits.as_str()), |digits| ("-", digits));
+    let mut out = String::new();
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    format!("{sign}{out}")
+}
+
+/// Measures a store in a temporary folder.
+fn cache() -> Result<Vec<Value>, Failure> {
+    let dir = tempfile::tempdir().map_err(|err| Failure::caused("cannot make a temporary folder", &err))?;
+    let store = Store::open(dir.path())?;
+    let mut rows = Vec::new();
+    let mut add = |what: &str, per_second: f64, unit: &str| {
+        rows.push(json!({ "what": what, "per_second": per_second, "unit": unit }));
+    };
+    const LARGE: usize = 64 << 20;
+    const SMALL: usize = 500;
+    let mut bytes: Vec<u8> = (0..LARGE)
+        .map(|i| (i.wrapping_mul(2_654_435_761) >> 13) as u8)
+        .collect();
+    let mebibytes = LARGE as f64 / f64::from(1 << 20);
+    let began = Instant::now();
+    let blob = store.put(&bytes)?;
+    add("store a large blob", mebibytes / began.elapsed().as_secs_f64(), "MiB");
+    let other = Store::open(dir.path())?;
+    let began = Instant::now();
+    other.blob(blob.blob)?;
+    add(
+        "read it for the first time",
+        mebibytes / began.elapsed().as_secs_f64(),
+        "MiB",
+    );
+    let began = Instant::now();
+    for i in 0..SMALL {
+        bytes[..8].copy_from_slice(&(i as u64).to_le_bytes());
+        store.put(&bytes[..4096])?;
+    }
+    add(
+        "store small blobs",
+        SMALL as f64 / began.elapsed().as_secs_f64(),
+        "blobs",
+    );
+    let key = |i: usize| KeyHasher::new("runner bench").field(i.to_le_bytes()).action_key();
+    let began = Instant::now();
+    for i in 0..SMALL {
+        store.put_action(&ActionRecord {
+            key: key(i),
+            recipe: Value::Null,
+            outputs: Default::default(),
+            log: None,
+            seconds: 0.0,
+            peak_memory: None,
+            numerics_class: String::new(),
+            program: String::new(),
+            info: Default::default(),
+        })?;
+    }
+    add(
+        "write action records",
+        SMALL as f64 / began.elapsed().as_secs_f64(),
+        "records",
+    );
+    let began = Instant::now();
+    for i in 0..SMALL {
+        store.action(key(i))?;
+    }
+    add(
+        "look actions up",
+        SMALL as f64 / began.elapsed().as_secs_f64(),
+        "records",
+    );
+    Ok(rows)
+}

@@ -1,0 +1,49 @@
+//! `runner cache`.
+
+use super::args::CacheCommand;
+use super::output;
+use super::session::Session;
+use crate::cache_command::{self as command, Keep};
+use crate::error::Failure;
+use crate::reporter::Verbosity;
+use crate::{exit, history, text};
+use std::io::{IsTerminal as _, Write as _};
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+pub(crate) fn cache(session: &Session, command: &CacheCommand) -> Result<u8, Failure> {
+    let archive = session.archive()?;
+    match command {
+        CacheCommand::Status => output::print(&command::status(&archive.store, session.json)?)?,
+        CacheCommand::Verify => {
+            let shown = session.verbosity != Verbosity::Quiet && std::io::stderr().is_terminal();
+            let last = Mutex::new(Instant::now());
+            let (text, clean) = command::verify(&archive.store, session.json, |progress| {
+                let Ok(mut last) = last.try_lock() else { return };
+                if shown && last.elapsed() > Duration::from_millis(100) {
+                    *last = Instant::now();
+                    let (done, total) = (text::size(progress.done), text::size(progress.total));
+                    let _ = write!(std::io::stderr(), "\r\x1b[Khashing {done} of {total}");
+                }
+            })?;
+            if shown {
+                let _ = write!(std::io::stderr(), "\r\x1b[K");
+            }
+            output::print(&text)?;
+            if !clean {
+                return Ok(exit::MACHINE_FAILED);
+            }
+        }
+        CacheCommand::Gc(args) => {
+            let runs = history::list(&archive.runs)?;
+            let named = |name: &String| history::resolve(&archive.runs, name);
+            let keep = Keep {
+                last_runs: args.keep_last,
+                runs: args.keep_run.iter().map(named).collect::<Result<_, _>>()?,
+                younger_than: args.keep_younger_than,
+            };
+            output::print(&command::gc(&archive.store, &runs, &keep, args.dry_run, session.json)?)?;
+        }
+    }
+    Ok(exit::DONE)
+}

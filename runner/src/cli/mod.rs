@@ -1,0 +1,21 @@
+//! The command line: arguments, and a module for each command. Only here are the environment, the current folder and the
+//! terminal looked at.
+
+mod args;
+mod artifact;
+mod bench;
+mod cache;
+mod doctor;
+mod exec;
+mod export;
+mod output;
+mod plan;
+mod preview;
+mod program;
+mod runs;
+mod session;
+mod show;
+mod stages;
+mod why;
+
+pub use program::main;

@@ -1,0 +1,63 @@
+//! From arguments to an exit code. Errors are printed here and nowhere else.
+
+use super::args::{Arguments, Command};
+use super::session::Session;
+use super::{bench, cache, doctor, exec, export, output, plan, runs, show, stages, why};
+use crate::error::Failure;
+use crate::{executor, exit, registry};
+use clap::{CommandFactory as _, Parser as _};
+use std::io::Write as _;
+
+/// Runs the program and returns its exit code.
+pub fn main() -> u8 {
+    // Before anything else: a worker gets no arguments from people.
+    let mut given = std::env::args_os().skip(1);
+    if given.next().is_some_and(|first| first == "worker") && given.next().is_none() {
+        return executor::worker(registry::kinds());
+    }
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(err) => {
+            let _ = err.print();
+            return if err.use_stderr() {
+                exit::WRONG_USAGE
+            } else {
+                exit::DONE
+            };
+        }
+    };
+    match run(arguments) {
+        Ok(code) => code,
+        Err(failure) => {
+            if !failure.message.is_empty() {
+                let _ = writeln!(std::io::stderr(), "{failure}");
+            }
+            failure.code
+        }
+    }
+}
+
+fn run(arguments: Arguments) -> Result<u8, Failure> {
+    let session = Session::new(&arguments)?;
+    let done = |()| exit::DONE;
+    match arguments.command {
+        Command::Exec(args) => exec::exec(&session, &args),
+        Command::Plan(args) => plan::plan(&session, &args.into()).map(done),
+        Command::Why(args) => why::why(&session, &args).map(done),
+        Command::Graph(args) => stages::graph(&session, &args).map(done),
+        Command::Stages(args) => stages::stages(&session, &args).map(done),
+        Command::Schema => stages::schema().map(done),
+        Command::Runs(args) => runs::runs(&session, &args).map(done),
+        Command::Show(args) => show::show(&session, &args).map(done),
+        Command::Report(args) => runs::report(&session, &args).map(done),
+        Command::Export(args) => export::export(&session, &args).map(done),
+        Command::Cache(command) => cache::cache(&session, &command),
+        Command::Doctor => doctor::doctor(&session),
+        Command::Bench(args) => bench::bench(&session, &args).map(done),
+        Command::Completions(args) => {
+            let mut script = Vec::new();
+            clap_complete::generate(args.shell, &mut Arguments::command(), "runner", &mut script);
+            output::print(&String::from_utf8_lossy(&script)).map(done)
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! What every command starts from: the current folder, the environment, how much to say.
+
+use super::args::{Arguments, PipelineArgs};
+use crate::error::Failure;
+use crate::pipeline::{LoadOptions, Pipeline, PipelineErrors, load_with_sources, select};
+use crate::reporter::Verbosity;
+use crate::{home, registry};
+use cache::Store;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// The circumstances of a command.
+pub(crate) struct Session {
+    pub current: PathBuf,
+    pub env: BTreeMap<String, String>,
+    pub verbosity: Verbosity,
+    pub json: bool,
+}
+
+impl Session {
+    pub fn new(arguments: &Arguments) -> Result<Self, Failure> {
+        if let Some(dir) = &arguments.directory {
+            std::env::set_current_dir(dir).map_err(|err| Failure {
+                causes: vec![err.to_string()],
+                ..Failure::usage(format!("cannot change to `{}`", dir.display()))
+            })?;
+        }
+        let current = std::env::current_dir().map_err(|err| Failure::caused("cannot tell the current folder", &err))?;
+        let env = std::env::vars_os()
+            .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+            .collect();
+        Ok(Self {
+            current,
+            env,
+            verbosity: match (arguments.quiet, arguments.verbose) {
+                (true, _) => Verbosity::Quiet,
+                (_, true) => Verbosity::Verbose,
+                _ => Verbosity::Normal,
+            },
+            json: arguments.json,
+        })
+    }
+
+    /// Where results and runs are kept, for a pipeline in the folder `start` or for a command without one.
+    pub fn home(&self, start: Option<&Path>) -> PathBuf {
+        let variable = self.env.get("RUNNER_HOME").map(String::as_str);
+        home::resolve(variable, start.unwrap_or(&self.current), &self.current)
+    }
+
+    /// Reads a pipeline.
+    pub fn load(&self, file: &Path, set: &[String]) -> Result<Pipeline, Failure> {
+        let options = LoadOptions {
+            set: set.to_vec(),
+            env: self.env.clone(),
+            kinds: registry::kinds(),
+        };
+        load_with_sources(file, &options).map_err(wrong)
+    }
+
+    /// Reads a pipeline, and opens its home.
+    pub fn project(&self, args: &PipelineArgs) -> Result<Project, Failure> {
+        let pipeline = self.load(&args.pipeline, &args.set)?;
+        let wrong_name = |err| wrong(PipelineErrors::from(err));
+        let chosen = select(&pipeline, &args.stages).map_err(wrong_name)?;
+        let mut force = std::collections::BTreeSet::new();
+        for name in &args.force {
+            let needed = select(&pipeline, std::slice::from_ref(name)).map_err(wrong_name)?;
+            let named = |i: &usize| pipeline.nodes[*i].stage == *name || pipeline.nodes[*i].id == *name;
+            force.extend(needed.into_iter().filter(named));
+        }
+        let home = self.home(Some(&pipeline.base));
+        Ok(Project {
+            store: Store::open(&home)?,
+            runs: home.join("runs"),
+            pipeline,
+            chosen,
+            force,
+        })
+    }
+
+    /// The store and the runs of a command without a pipeline. Nothing is made where there is nothing.
+    pub fn archive(&self) -> Result<Archive, Failure> {
+        let home = self.home(None);
+        if !home.is_dir() {
+            return Err(Failure::usage(format!("there is nothing in `{}` yet", home.display()))
+                .hint("run a pipeline first, or give its folder with `-C DIR` or RUNNER_HOME"));
+        }
+        Ok(Archive {
+            store: Store::open(&home)?,
+            runs: home.join("runs"),
+        })
+    }
+}
+
+/// The failure of a pipeline that is wrong.
+fn wrong(errors: PipelineErrors) -> Failure {
+    Failure::usage(errors.to_string())
+}
+
+/// A pipeline and its home.
+pub(crate) struct Project {
+    pub store: Store,
+    pub runs: PathBuf,
+    pub pipeline: Pipeline,
+    /// The nodes to run.
+    pub chosen: Vec<usize>,
+    /// Those that run even if they are cached.
+    pub force: std::collections::BTreeSet<usize>,
+}
+
+/// A store and its runs.
+pub(crate) struct Archive {
+    pub store: Store,
+    pub runs: PathBuf,
+}

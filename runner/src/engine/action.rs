@@ -1,0 +1,146 @@
+//! One action, in a thread of its own: run it, and write its record.
+
+use super::prepare::digests;
+use super::{Options, Prepared, damaged};
+use crate::executor::{Executor, Job, JobWork, Limits};
+use crate::pipeline::{Node, Work};
+use cache::{ActionRecord, ArtifactDigest, Store};
+use serde_json::json;
+use stages_core::error::Cause;
+use stages_core::{EventSink, StageError};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Instant, SystemTime};
+
+/// How an action went.
+pub(crate) enum Outcome {
+    /// It ran, and its record is in the store.
+    Ran(Box<ActionRecord>),
+    /// It failed.
+    Failed(StageError),
+    /// It found an input missing or damaged; these are.
+    Damaged(StageError, Vec<ArtifactDigest>),
+}
+
+/// Runs the action of `node`.
+pub(crate) fn run(
+    node: &Node,
+    prepared: &Prepared,
+    threads: usize,
+    store: &Store,
+    executor: &dyn Executor,
+    options: &Options,
+    limits: &Limits,
+    events: &Arc<dyn EventSink>,
+) -> Outcome {
+    match try_run(node, prepared, threads, store, executor, options, limits, events) {
+        Ok(record) => Outcome::Ran(Box::new(record)),
+        Err(err) if err.cause == Cause::DamagedInput => {
+            let inputs = prepared.recipe.inputs.values().flatten().copied();
+            Outcome::Damaged(err, damaged(store, inputs))
+        }
+        Err(err) => Outcome::Failed(err),
+    }
+}
+
+fn try_run(
+    node: &Node,
+    prepared: &Prepared,
+    threads: usize,
+    store: &Store,
+    executor: &dyn Executor,
+    options: &Options,
+    limits: &Limits,
+    events: &Arc<dyn EventSink>,
+) -> Result<ActionRecord, StageError> {
+    let started = Instant::now();
+    let began = SystemTime::now();
+    let job = Job {
+        key: prepared.key,
+        stage: node.id.clone(),
+        home: store.root().to_owned(),
+        work: work(node, options),
+        inputs: prepared.recipe.inputs.clone(),
+        sources: prepared.sources.clone(),
+        threads,
+        log: log_path(node, options),
+    };
+    let done = executor.run(&job, events, limits)?;
+    // What a stage read may have been edited while it ran: then the result is not the key's.
+    let now = digests(store, &prepared.sources)?;
+    if let Some((source, _)) = prepared
+        .sources
+        .iter()
+        .zip(now.iter().zip(&prepared.recipe.sources))
+        .find(|(_, (now, then))| now != then)
+    {
+        return Err(StageError::new(format!(
+            "`{}` changed while the stage was reading it",
+            source.path.display()
+        ))
+        .hint("run it again once the file is complete"));
+    }
+    let seconds = started.elapsed().as_secs_f64();
+    let record = ActionRecord {
+        key: prepared.key,
+        recipe: prepared.recipe.to_json(),
+        outputs: done.outputs,
+        log: done.log,
+        seconds,
+        peak_memory: done.peak_memory,
+        numerics_class: stages_core::numerics::class(),
+        program: options.program.clone(),
+        info: BTreeMap::from([
+            ("run".to_owned(), json!(options.run)),
+            ("stage".to_owned(), json!(node.id)),
+            ("started".to_owned(), json!(super::timestamp(began.into()))),
+            ("threads".to_owned(), json!(threads)),
+            (
+                "host".to_owned(),
+                json!(rustix::system::uname().nodename().to_string_lossy()),
+            ),
+        ]),
+    };
+    store.put_action(&record)?;
+    Ok(record)
+}
+
+/// Where a stage that does not finish leaves its log.
+fn log_path(node: &Node, options: &Options) -> PathBuf {
+    let name: String = node
+        .id
+        .chars()
+        .map(|c| {
+            if c.is_ascii_alphanumeric() || "-_=.,[]".contains(c) {
+                c
+            } else {
+                '_'
+            }
+        })
+        .collect();
+    options.logs.join(format!("{name}.log"))
+}
+
+fn work(node: &Node, options: &Options) -> JobWork {
+    match &node.work {
+        Work::Kind { kind, config } => JobWork::Kind {
+            name: kind.name().to_owned(),
+            version: kind.version(),
+            config: config.clone(),
+        },
+        Work::Command(command) => {
+            let mut env: BTreeMap<String, String> = ["PATH", "HOME", "LANG"]
+                .into_iter()
+                .chain(command.secrets.iter().map(String::as_str))
+                .filter_map(|name| Some((name.to_owned(), options.env.get(name)?.clone())))
+                .collect();
+            env.extend(command.env.clone());
+            JobWork::Command {
+                command: command.command.clone(),
+                outputs: command.outputs.clone(),
+                env,
+            }
+        }
+    }
+}

@@ -1,0 +1,618 @@
+//! The coordinator: the one thread that knows how far every stage is.
+
+use super::action::{self, Outcome};
+use super::prepare::{prepare, sources};
+use super::resources::{Pool, Share};
+use super::{Control, Event, Options, Prepared, RunStatus, StageStatus, Summary};
+use crate::executor::{Executor, Limits};
+use crate::key::Recipe;
+use crate::pipeline::{Node, Pipeline};
+use cache::{ActionKey, ActionLock, ActionRecord, ArtifactDigest, Store};
+use stages_core::error::Cause;
+use stages_core::{EventSink, StageError, StageEvent};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::thread::Scope;
+use std::time::{Duration, Instant};
+
+/// How often the coordinator looks whether it should stop, and whether an action that another process had is free.
+const TICK: Duration = Duration::from_millis(100);
+
+enum Message {
+    Prepared(usize, Result<Prepared, StageError>),
+    Event(usize, StageEvent),
+    Ended(usize, Outcome),
+}
+
+struct Sink {
+    node: usize,
+    sender: Sender<Message>,
+}
+
+impl EventSink for Sink {
+    fn emit(&self, event: StageEvent) {
+        let _ = self.sender.send(Message::Event(self.node, event));
+    }
+}
+
+/// How far a stage is.
+enum State {
+    /// Some of what it needs is not there yet.
+    Waiting,
+    /// Its key is being made.
+    Preparing,
+    /// It may start when the machine has room, and when nobody else is at its action.
+    Ready(Box<Prepared>),
+    /// It runs.
+    Running(Box<Prepared>, Share, ActionLock),
+    /// It is over.
+    Over(StageStatus),
+}
+
+struct Slot {
+    chosen: bool,
+    state: State,
+    /// How many of the stages that it waits for are not over.
+    missing: usize,
+    /// The stages that wait for it.
+    waiters: Vec<usize>,
+    outputs: BTreeMap<String, ArtifactDigest>,
+    key: Option<ActionKey>,
+    forced: bool,
+    retries: u32,
+    healed: bool,
+    /// Whether it was said that another process is at its action.
+    said: bool,
+    try_at: Option<Instant>,
+    began: Option<Instant>,
+}
+
+struct Coordinator<'a, 'scope, 'env> {
+    scope: &'scope Scope<'scope, 'env>,
+    pipeline: &'env Pipeline,
+    store: &'env Store,
+    executor: &'env dyn Executor,
+    options: &'env Options,
+    limits: &'env Limits,
+    report: &'a mut dyn FnMut(Event),
+    sender: Sender<Message>,
+    slots: Vec<Slot>,
+    pool: Pool,
+    open: usize,
+    to_prepare: BTreeSet<usize>,
+    ready: BTreeSet<usize>,
+    /// Nothing new starts.
+    stopping: bool,
+    failed: bool,
+    machine_failed: bool,
+}
+
+/// Runs the chosen nodes of a pipeline; what they need must be among them.
+pub fn run(
+    pipeline: &Pipeline,
+    chosen: &[usize],
+    store: &Store,
+    executor: &dyn Executor,
+    options: &Options,
+    control: &Control,
+    report: &mut dyn FnMut(Event),
+) -> Summary {
+    let started = Instant::now();
+    report(Event::RunStarted {
+        run: options.run.clone(),
+        pipeline: pipeline.name.clone(),
+        file: pipeline.file.clone(),
+        params: pipeline.params.clone(),
+        stages: chosen.iter().map(|&i| pipeline.nodes[i].id.clone()).collect(),
+        program: options.program.clone(),
+    });
+    let limits = Limits {
+        cancel: control.cancel.clone(),
+        kill: control.kill.clone(),
+        timeout: None,
+        grace: options.grace,
+    };
+    let (sender, receiver) = channel();
+    let (slots, machine_failed) = std::thread::scope(|scope| {
+        let mut coordinator = Coordinator {
+            scope,
+            pipeline,
+            store,
+            executor,
+            options,
+            limits: &limits,
+            report,
+            sender,
+            slots: slots(pipeline, chosen, options),
+            pool: Pool::new(options.jobs, options.threads, options.memory),
+            open: chosen.len(),
+            to_prepare: BTreeSet::new(),
+            ready: BTreeSet::new(),
+            stopping: false,
+            failed: false,
+            machine_failed: false,
+        };
+        let free = chosen.iter().filter(|&&i| coordinator.slots[i].missing == 0);
+        coordinator.to_prepare = free.copied().collect();
+        loop {
+            coordinator.advance();
+            if coordinator.open == 0 {
+                break;
+            }
+            match receiver.recv_timeout(TICK) {
+                Ok(message) => coordinator.take(message),
+                Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
+            }
+        }
+        (coordinator.slots, coordinator.machine_failed)
+    });
+    let stages: Vec<(String, StageStatus)> = chosen
+        .iter()
+        .map(|&i| {
+            let status = match slots[i].state {
+                State::Over(status) => status,
+                _ => StageStatus::Skipped,
+            };
+            (pipeline.nodes[i].id.clone(), status)
+        })
+        .collect();
+    let mut summary = Summary {
+        status: RunStatus::Done,
+        machine_failed,
+        seconds: started.elapsed().as_secs_f64(),
+        stages,
+    };
+    let unfinished = summary.count(StageStatus::Failed) + summary.count(StageStatus::Skipped) > 0;
+    if unfinished && (control.cancel.is_cancelled() || control.kill.is_cancelled()) {
+        summary.status = RunStatus::Interrupted;
+    } else if unfinished {
+        summary.status = RunStatus::Failed;
+    }
+    report(Event::RunFinished {
+        run: options.run.clone(),
+        status: summary.status,
+        seconds: summary.seconds,
+        cached: summary.count(StageStatus::Cached),
+        ran: summary.count(StageStatus::Ran),
+        failed: summary.count(StageStatus::Failed),
+        skipped: summary.count(StageStatus::Skipped),
+    });
+    summary
+}
+
+fn slots(pipeline: &Pipeline, chosen: &[usize], options: &Options) -> Vec<Slot> {
+    let mut slots: Vec<Slot> = pipeline
+        .nodes
+        .iter()
+        .enumerate()
+        .map(|(i, node)| Slot {
+            chosen: false,
+            state: State::Waiting,
+            missing: 0,
+            waiters: Vec::new(),
+            outputs: BTreeMap::new(),
+            key: None,
+            forced: options.force.contains(&i),
+            retries: node.retries,
+            healed: false,
+            said: false,
+            try_at: None,
+            began: None,
+        })
+        .collect();
+    for &i in chosen {
+        slots[i].chosen = true;
+        let needs: BTreeSet<usize> = pipeline.nodes[i]
+            .needs
+            .values()
+            .flatten()
+            .map(|need| need.node)
+            .collect();
+        slots[i].missing = needs.len();
+        for need in needs {
+            slots[need].waiters.push(i);
+        }
+    }
+    slots
+}
+
+impl Coordinator<'_, '_, '_> {
+    fn node(&self, i: usize) -> &Node {
+        &self.pipeline.nodes[i]
+    }
+
+    fn id(&self, i: usize) -> String {
+        self.pipeline.nodes[i].id.clone()
+    }
+
+    /// Does all that can be done without waiting.
+    fn advance(&mut self) {
+        if self.limits.cancel.is_cancelled() || self.limits.kill.is_cancelled() {
+            self.stopping = true;
+        }
+        while let Some(i) = self.to_prepare.pop_first() {
+            self.prepare(i);
+        }
+        if self.stopping {
+            self.skip_rest();
+        } else {
+            self.start_ready();
+        }
+    }
+
+    fn take(&mut self, message: Message) {
+        match message {
+            Message::Prepared(i, Ok(prepared)) => self.prepared(i, prepared),
+            Message::Prepared(i, Err(err)) => self.fail(i, err),
+            Message::Event(i, event) => {
+                let event = Event::of_stage(&self.node(i).id, event);
+                (self.report)(event);
+            }
+            Message::Ended(i, outcome) => self.ended(i, outcome),
+        }
+    }
+
+    /// Makes the key of a stage whose inputs are known: here, or in a thread where files have to be read.
+    fn prepare(&mut self, i: usize) {
+        let (pipeline, store) = (self.pipeline, self.store);
+        let node = &pipeline.nodes[i];
+        let mut inputs: BTreeMap<String, Vec<ArtifactDigest>> = BTreeMap::new();
+        for (port, refs) in &node.needs {
+            for need in refs {
+                match self.slots[need.node].outputs.get(&need.output) {
+                    Some(&digest) => inputs.entry(port.clone()).or_default().push(digest),
+                    None => {
+                        let message = format!("`{}` made no output `{}`", self.node(need.node).id, need.output);
+                        return self.fail(i, StageError::new(message));
+                    }
+                }
+            }
+        }
+        self.slots[i].state = State::Preparing;
+        self.slots[i].began = Some(Instant::now());
+        if sources(pipeline, node).is_ok_and(|sources| sources.is_empty()) {
+            match prepare(pipeline, node, inputs, store) {
+                Ok(prepared) => self.prepared(i, prepared),
+                Err(err) => self.fail(i, err),
+            }
+        } else {
+            let sender = self.sender.clone();
+            self.scope.spawn(move || {
+                let prepared = prepare(pipeline, node, inputs, store);
+                let _ = sender.send(Message::Prepared(i, prepared));
+            });
+        }
+    }
+
+    fn prepared(&mut self, i: usize, prepared: Prepared) {
+        self.slots[i].key = Some(prepared.key);
+        if !self.look_up(i, &prepared) && matches!(self.slots[i].state, State::Preparing) {
+            self.slots[i].state = State::Ready(Box::new(prepared));
+            self.ready.insert(i);
+        }
+    }
+
+    /// Finishes a stage that is cached (or whose look-up fails), and says whether it did.
+    fn look_up(&mut self, i: usize, prepared: &Prepared) -> bool {
+        if self.slots[i].forced {
+            return false;
+        }
+        match self.store.action(prepared.key) {
+            Ok(Some(record)) => {
+                self.finish(i, StageStatus::Cached, Some(&record));
+                true
+            }
+            Ok(None) => false,
+            Err(err) => {
+                self.fail(i, err.into());
+                true
+            }
+        }
+    }
+
+    /// Starts what is ready, in the pipeline's order, while the machine has room.
+    fn start_ready(&mut self) {
+        let now = Instant::now();
+        let mut candidates: Vec<usize> = self.ready.iter().copied().collect();
+        candidates.retain(|&i| self.slots[i].try_at.is_none_or(|at| at <= now));
+        let mut waiting = candidates.len();
+        for i in candidates {
+            let State::Ready(prepared) = &self.slots[i].state else {
+                continue;
+            };
+            let prepared = prepared.clone();
+            let Some(share) = self.pool.take(&self.pipeline.nodes[i], waiting) else {
+                // A smaller one further on may fit.
+                continue;
+            };
+            waiting -= 1;
+            match self.lock(i, &prepared) {
+                Ok(Some(lock)) => {
+                    self.ready.remove(&i);
+                    self.start(i, prepared, share, lock);
+                }
+                Ok(None) => self.pool.give(share),
+                Err(err) => {
+                    self.pool.give(share);
+                    self.fail(i, err);
+                }
+            }
+            if self.stopping {
+                return;
+            }
+        }
+    }
+
+    /// The lock of a ready stage's action; `None` when it is over by now, or somebody else has it.
+    fn lock(&mut self, i: usize, prepared: &Prepared) -> Result<Option<ActionLock>, StageError> {
+        let Some(lock) = self.store.try_lock(prepared.key)? else {
+            let ours = self
+                .slots
+                .iter()
+                .any(|slot| matches!(&slot.state, State::Running(other, ..) if other.key == prepared.key));
+            let slot = &mut self.slots[i];
+            slot.try_at = Some(Instant::now() + TICK);
+            if !ours && !slot.said {
+                slot.said = true;
+                let event = Event::StageWaiting {
+                    stage: self.pipeline.nodes[i].id.clone(),
+                    key: prepared.key,
+                };
+                (self.report)(event);
+            }
+            return Ok(None);
+        };
+        // Whoever had it may have finished between the look-up and the lock.
+        Ok(if self.look_up(i, prepared) { None } else { Some(lock) })
+    }
+
+    fn start(&mut self, i: usize, prepared: Box<Prepared>, share: Share, lock: ActionLock) {
+        let (store, executor, options) = (self.store, self.executor, self.options);
+        let node = &self.pipeline.nodes[i];
+        let reason = self.reason(i, &prepared);
+        (self.report)(Event::StageStarted {
+            stage: node.id.clone(),
+            key: prepared.key,
+            threads: share.threads,
+            reason,
+        });
+        let sender = self.sender.clone();
+        let events: Arc<dyn EventSink> = Arc::new(Sink {
+            node: i,
+            sender: sender.clone(),
+        });
+        let limits = Limits {
+            timeout: node.timeout,
+            ..self.limits.clone()
+        };
+        let of_thread = prepared.clone();
+        self.slots[i].began = Some(Instant::now());
+        self.slots[i].state = State::Running(prepared, share, lock);
+        self.scope.spawn(move || {
+            let outcome = action::run(
+                node,
+                &of_thread,
+                share.threads,
+                store,
+                executor,
+                options,
+                &limits,
+                &events,
+            );
+            let _ = sender.send(Message::Ended(i, outcome));
+        });
+    }
+
+    /// Why a stage is not cached, in words.
+    fn reason(&self, i: usize, prepared: &Prepared) -> String {
+        if self.slots[i].forced {
+            return "forced".to_owned();
+        }
+        reason(self.store, self.options.last.get(&self.node(i).id), prepared)
+    }
+
+    fn ended(&mut self, i: usize, outcome: Outcome) {
+        let State::Running(prepared, share, lock) = std::mem::replace(&mut self.slots[i].state, State::Preparing)
+        else {
+            return;
+        };
+        drop(lock);
+        self.pool.give(share);
+        for slot in &mut self.slots {
+            if slot.key == Some(prepared.key) {
+                slot.try_at = None;
+            }
+        }
+        match outcome {
+            Outcome::Ran(record) => {
+                self.slots[i].forced = false;
+                self.finish(i, StageStatus::Ran, Some(&record));
+            }
+            Outcome::Damaged(err, damaged) => {
+                if self.slots[i].healed || self.stopping {
+                    let err = StageError {
+                        cause: Cause::Store,
+                        ..err
+                    };
+                    let hint = "`runner cache verify` looks for damage; the disk or its memory may be failing";
+                    return self.fail(i, err.hint(hint));
+                }
+                self.heal(i, &damaged);
+            }
+            Outcome::Failed(err) => {
+                let again = err.cause == Cause::Failed && self.slots[i].retries > 0 && !self.stopping;
+                if !again {
+                    return self.fail(i, err);
+                }
+                let retries = self.node(i).retries;
+                let slot = &mut self.slots[i];
+                slot.retries -= 1;
+                let retry = retries - slot.retries;
+                slot.state = State::Ready(prepared);
+                self.ready.insert(i);
+                let stage = self.id(i);
+                (self.report)(Event::StageRetried {
+                    stage,
+                    retry,
+                    retries,
+                    error: err.message,
+                });
+            }
+        }
+    }
+
+    /// Runs the stages again that made the damaged inputs of `i`, and then `i`.
+    fn heal(&mut self, i: usize, damaged: &[ArtifactDigest]) {
+        self.slots[i].healed = true;
+        let mut producers = BTreeSet::new();
+        for need in self.pipeline.nodes[i].needs.values().flatten() {
+            let made = self.slots[need.node].outputs.get(&need.output);
+            if made.is_some_and(|digest| damaged.contains(digest)) {
+                producers.insert(need.node);
+            }
+        }
+        self.slots[i].state = State::Waiting;
+        self.slots[i].missing = producers.len();
+        for &producer in &producers {
+            let event = Event::StageHealing {
+                stage: self.id(producer),
+                found_by: self.id(i),
+            };
+            (self.report)(event);
+            let slot = &mut self.slots[producer];
+            slot.waiters.push(i);
+            if matches!(slot.state, State::Over(_)) {
+                slot.state = State::Waiting;
+                slot.forced = true;
+                self.open += 1;
+                self.to_prepare.insert(producer);
+            }
+        }
+        if producers.is_empty() {
+            // Something that was no input, such as a memo: it is out of the way now.
+            self.to_prepare.insert(i);
+        }
+    }
+
+    fn finish(&mut self, i: usize, status: StageStatus, record: Option<&ActionRecord>) {
+        let slot = &mut self.slots[i];
+        slot.state = State::Over(status);
+        slot.outputs = record.map(|record| record.outputs.clone()).unwrap_or_default();
+        let seconds = slot.began.map_or(0.0, |began| began.elapsed().as_secs_f64());
+        let event = Event::StageFinished {
+            stage: self.pipeline.nodes[i].id.clone(),
+            key: slot.key,
+            status,
+            seconds,
+            outputs: slot.outputs.clone(),
+            computed_seconds: record.map(|record| record.seconds),
+            peak_memory: record.and_then(|record| record.peak_memory),
+            log: record.and_then(|record| record.log),
+            error: None,
+            hint: None,
+        };
+        (self.report)(event);
+        self.over(i);
+        for waiter in std::mem::take(&mut self.slots[i].waiters) {
+            let slot = &mut self.slots[waiter];
+            if slot.chosen && matches!(slot.state, State::Waiting) {
+                slot.missing = slot.missing.saturating_sub(1);
+                if slot.missing == 0 {
+                    self.to_prepare.insert(waiter);
+                }
+            }
+        }
+    }
+
+    fn over(&mut self, i: usize) {
+        self.open = self.open.saturating_sub(1);
+        self.ready.remove(&i);
+        self.to_prepare.remove(&i);
+    }
+
+    /// Ends a stage without a result.
+    fn end(&mut self, i: usize, status: StageStatus, error: Option<String>, hint: Option<String>) {
+        let slot = &mut self.slots[i];
+        slot.state = State::Over(status);
+        let seconds = slot.began.map_or(0.0, |began| began.elapsed().as_secs_f64());
+        let event = Event::StageFinished {
+            stage: self.pipeline.nodes[i].id.clone(),
+            key: slot.key,
+            status,
+            seconds: if status == StageStatus::Skipped { 0.0 } else { seconds },
+            outputs: BTreeMap::new(),
+            computed_seconds: None,
+            peak_memory: None,
+            log: None,
+            error,
+            hint,
+        };
+        (self.report)(event);
+        self.over(i);
+    }
+
+    fn fail(&mut self, i: usize, err: StageError) {
+        let interrupted = err.cause == Cause::Interrupted;
+        self.failed |= !interrupted;
+        self.machine_failed |= matches!(err.cause, Cause::Store | Cause::DamagedInput);
+        self.end(i, StageStatus::Failed, Some(err.message), err.hint);
+        self.stopping |= !self.options.keep_going || self.machine_failed || interrupted;
+        let because = format!(
+            "`{}`, which {}",
+            self.node(i).id,
+            if interrupted { "was interrupted" } else { "failed" }
+        );
+        let mut waiting = std::mem::take(&mut self.slots[i].waiters);
+        while let Some(waiter) = waiting.pop() {
+            if self.slots[waiter].chosen && matches!(self.slots[waiter].state, State::Waiting) {
+                self.end(waiter, StageStatus::Skipped, Some(format!("needs {because}")), None);
+                waiting.append(&mut std::mem::take(&mut self.slots[waiter].waiters));
+            }
+        }
+    }
+
+    /// Ends all that has not started.
+    fn skip_rest(&mut self) {
+        if self.open == 0 {
+            return;
+        }
+        let because = if self.failed {
+            "another stage failed"
+        } else {
+            "the run was interrupted"
+        };
+        for i in 0..self.slots.len() {
+            if self.slots[i].chosen && matches!(self.slots[i].state, State::Waiting | State::Ready(_)) {
+                self.end(i, StageStatus::Skipped, Some(because.to_owned()), None);
+            }
+        }
+    }
+}
+
+/// Why an action is not cached, given what the stage was the last time.
+pub(crate) fn reason(store: &Store, last: Option<&(String, ActionKey)>, prepared: &Prepared) -> String {
+    let Some((run, key)) = last else {
+        return "never ran before".to_owned();
+    };
+    if *key == prepared.key {
+        return "its result is no longer in the store".to_owned();
+    }
+    let old = store
+        .action(*key)
+        .ok()
+        .flatten()
+        .and_then(|record| Recipe::from_json(&record.recipe));
+    let Some(old) = old else {
+        return format!("differs from run {run}, whose record is no longer in the store");
+    };
+    let differences = prepared.recipe.differences(&old);
+    let shown: Vec<String> = differences.iter().take(3).map(ToString::to_string).collect();
+    let more = differences.len().saturating_sub(3);
+    let more = if more > 0 {
+        format!(" and {more} more")
+    } else {
+        String::new()
+    };
+    shown.join(", ") + &more
+}

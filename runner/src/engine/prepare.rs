@@ -1,0 +1,83 @@
+//! From a stage whose inputs are known to its recipe and key.
+
+use crate::key::{RUN, RUN_VERSION, Recipe, SourceDigest};
+use crate::pipeline::{Node, Pipeline, Work};
+use cache::{ActionKey, ArtifactDigest, Store};
+use serde_json::json;
+use stages_core::{ConfigProblem, Source, StageError};
+use std::collections::BTreeMap;
+
+/// A stage, ready to be looked up or run.
+#[derive(Clone, Debug)]
+pub struct Prepared {
+    /// Its action key.
+    pub key: ActionKey,
+    /// What the key is made of.
+    pub recipe: Recipe,
+    /// The files outside the store that it reads, in the order of the recipe.
+    pub sources: Vec<Source>,
+}
+
+/// The files outside the store that a node reads.
+pub(crate) fn sources(pipeline: &Pipeline, node: &Node) -> Result<Vec<Source>, ConfigProblem> {
+    match &node.work {
+        Work::Kind { kind, config } => kind.sources(config, &pipeline.base),
+        Work::Command(command) => Ok(command.files.clone()),
+    }
+}
+
+/// The digests of files outside the store, in their order.
+pub(crate) fn digests(store: &Store, sources: &[Source]) -> Result<Vec<SourceDigest>, StageError> {
+    sources
+        .iter()
+        .map(|source| {
+            let blob = store.hash_file(&source.path).map_err(|err| {
+                let cause = std::error::Error::source(&err)
+                    .map(|cause| format!(": {cause}"))
+                    .unwrap_or_default();
+                StageError::new(format!("{err}{cause}"))
+            })?;
+            Ok(SourceDigest {
+                name: source.name.clone(),
+                blob: blob.blob,
+            })
+        })
+        .collect()
+}
+
+/// Makes the recipe of a node whose inputs have these digests. Reads the files that it names, unless the store knows them.
+///
+/// # Errors
+/// When a file that it names cannot be read.
+pub fn prepare(
+    pipeline: &Pipeline,
+    node: &Node,
+    inputs: BTreeMap<String, Vec<ArtifactDigest>>,
+    store: &Store,
+) -> Result<Prepared, StageError> {
+    let sources = sources(pipeline, node)?;
+    let (kind, version, config) = match &node.work {
+        Work::Kind { kind, config } => (kind.name(), kind.version(), kind.key_config(config)),
+        Work::Command(command) => (
+            RUN,
+            RUN_VERSION,
+            json!({
+                "run": command.command,
+                "outputs": command.outputs,
+                "env": command.env,
+            }),
+        ),
+    };
+    let recipe = Recipe {
+        kind: kind.to_owned(),
+        version,
+        config,
+        inputs,
+        sources: digests(store, &sources)?,
+    };
+    Ok(Prepared {
+        key: recipe.key(),
+        recipe,
+        sources,
+    })
+}

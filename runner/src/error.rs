@@ -1,0 +1,101 @@
+//! What stops a command: a message, what to do about it, and an exit code.
+
+use crate::exit;
+use std::fmt;
+
+/// Why a command stopped. The message is a lowercase fragment that reads well after `error: `.
+#[derive(Debug)]
+pub struct Failure {
+    /// The exit code, one of [`crate::exit`].
+    pub code: u8,
+    /// What happened; empty when it has been shown already.
+    pub message: String,
+    /// What lies behind it, nearest first.
+    pub causes: Vec<String>,
+    /// What to do about it.
+    pub hint: Option<String>,
+}
+
+impl Failure {
+    /// The command line or the pipeline is wrong.
+    pub fn usage(message: impl Into<String>) -> Self {
+        Self::new(exit::WRONG_USAGE, message)
+    }
+
+    /// The store or the machine failed.
+    pub fn machine(message: impl Into<String>) -> Self {
+        Self::new(exit::MACHINE_FAILED, message)
+    }
+
+    /// A failure with this exit code.
+    pub fn new(code: u8, message: impl Into<String>) -> Self {
+        Self {
+            code,
+            message: message.into(),
+            causes: Vec::new(),
+            hint: None,
+        }
+    }
+
+    /// A failure of the machine, with what lies behind it.
+    pub fn caused(message: impl Into<String>, cause: &dyn std::error::Error) -> Self {
+        let mut failure = Self::machine(message);
+        failure.push_causes(Some(cause));
+        failure
+    }
+
+    /// Adds advice.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    fn push_causes(&mut self, mut cause: Option<&dyn std::error::Error>) {
+        while let Some(err) = cause {
+            self.causes.push(err.to_string());
+            cause = err.source();
+        }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "error: {}", self.message)?;
+        for cause in &self.causes {
+            write!(f, "\n  cause: {cause}")?;
+        }
+        if let Some(hint) = &self.hint {
+            write!(f, "\n  hint: {hint}")?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for Failure {}
+
+impl From<cache::Error> for Failure {
+    fn from(err: cache::Error) -> Self {
+        let mut failure = Self::machine(err.to_string());
+        failure.push_causes(std::error::Error::source(&err));
+        if err.is_healed_by_recomputing() {
+            failure.hint = Some("run the pipeline again: what is missing or damaged is computed again".to_owned());
+        }
+        failure
+    }
+}
+
+impl From<stages_core::StageError> for Failure {
+    fn from(err: stages_core::StageError) -> Self {
+        use stages_core::error::Cause;
+        let code = match err.cause {
+            Cause::Failed => exit::STAGE_FAILED,
+            Cause::Interrupted => exit::INTERRUPTED,
+            Cause::Store | Cause::DamagedInput => exit::MACHINE_FAILED,
+        };
+        Self {
+            hint: err.hint,
+            ..Self::new(code, err.message)
+        }
+    }
+}

@@ -1,0 +1,430 @@
+//! `run:` stages: an external program in an empty folder, with a clean environment.
+//!
+//! ```text
+//! TMP/run-XXXXXX/
+//! ├── work/        where it is started: empty but for its `files:`
+//! └── needs/X/     the content of its input X: copies, so that nothing it does reaches the store
+//! ```
+
+use super::Done;
+use super::memory::tree_memory;
+use crate::pipeline::command_text;
+use cache::{Artifact, ArtifactBuilder, ArtifactDigest, Store};
+use rustix::process::{Pid, Signal, kill_process_group};
+use serde_json::json;
+use stages_core::error::Cause;
+use stages_core::{CancelToken, EventSink, Input, PortType, Source, StageError, StageEvent};
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{self, Read as _, Seek as _, SeekFrom};
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Stdio};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// How long a program may take to end after it was asked to.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// How many of the last lines of a failed program's output are shown.
+const LAST_LINES: usize = 10;
+
+type Announce = dyn Fn(i32) + Send + Sync;
+
+#[derive(Default)]
+struct GroupState {
+    pid: Option<Pid>,
+    ended: bool,
+}
+
+/// The process group of a running program, known to whoever may have to end it.
+#[derive(Clone, Default)]
+pub(crate) struct Group {
+    state: Arc<Mutex<GroupState>>,
+    announce: Option<Arc<Announce>>,
+}
+
+impl Group {
+    /// `announce` is told the group's id when a program starts.
+    pub fn new(announce: impl Fn(i32) + Send + Sync + 'static) -> Self {
+        Self {
+            state: Arc::default(),
+            announce: Some(Arc::new(announce)),
+        }
+    }
+
+    /// Kills the program, and any that would start later.
+    pub fn end(&self) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.ended = true;
+        if let Some(pid) = state.pid {
+            let _ = kill_process_group(pid, Signal::KILL);
+        }
+    }
+
+    /// Starts a program. No `end` falls between its start and its being known.
+    fn start(&self, command: &mut Command) -> io::Result<std::process::Child> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if state.ended {
+            return Err(io::ErrorKind::Interrupted.into());
+        }
+        let child = command.spawn()?;
+        state.pid = Pid::from_raw(child.id().cast_signed());
+        if let Some(announce) = &self.announce {
+            announce(child.id().cast_signed());
+        }
+        Ok(child)
+    }
+
+    fn signal(&self, signal: Signal) {
+        if let Some(pid) = self.state.lock().unwrap_or_else(PoisonError::into_inner).pid {
+            let _ = kill_process_group(pid, signal);
+        }
+    }
+
+    /// Ends what the program left running, and forgets it.
+    fn clear(&self) {
+        self.signal(Signal::KILL);
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).pid = None;
+    }
+}
+
+/// An external program to run.
+pub(crate) struct Run<'a> {
+    pub command: &'a str,
+    pub outputs: &'a BTreeMap<String, String>,
+    pub env: &'a BTreeMap<String, String>,
+    pub inputs: &'a BTreeMap<String, Vec<Input>>,
+    pub files: &'a [Source],
+    pub log: &'a Path,
+}
+
+fn failed(what: &str, path: &Path) -> impl FnOnce(io::Error) -> StageError {
+    let message = format!("cannot {what} `{}`", path.display());
+    move |err| StageError {
+        cause: Cause::Store,
+        ..StageError::new(format!("{message}: {err}"))
+    }
+}
+
+/// Whether the shell takes the path as one plain word.
+fn is_plain(path: &Path) -> bool {
+    path.to_str().is_some_and(|text| {
+        text.chars()
+            .all(|c| c.is_ascii_alphanumeric() || "/._-+@,:=".contains(c))
+    })
+}
+
+impl Run<'_> {
+    /// Runs it and stores its outputs.
+    pub fn execute(
+        &self,
+        store: &Store,
+        events: &dyn EventSink,
+        cancel: &CancelToken,
+        group: &Group,
+    ) -> Result<Done, StageError> {
+        // Paths are put into the command as they are.
+        let inside = store.root().join("tmp");
+        let tmp = if is_plain(&inside) {
+            inside
+        } else {
+            std::env::temp_dir()
+        };
+        let tmp = fs::canonicalize(&tmp).map_err(failed("read", &tmp))?;
+        let dir = tempfile::Builder::new()
+            .prefix("run-")
+            .tempdir_in(&tmp)
+            .map_err(failed("write", &tmp))?;
+        let work = dir.path().join("work");
+        fs::create_dir(&work).map_err(failed("create", &work))?;
+        for source in self.files {
+            let to = work.join(&source.name);
+            create_parent(&to)?;
+            fs::copy(&source.path, &to)
+                .map_err(|err| StageError::new(format!("cannot read `{}`: {err}", source.path.display())))?;
+        }
+        let mut needs = BTreeMap::new();
+        for (port, inputs) in self.inputs {
+            let base = dir.path().join("needs").join(port);
+            let mut paths = Vec::new();
+            for (i, input) in inputs.iter().enumerate() {
+                let base = if inputs.len() == 1 {
+                    base.clone()
+                } else {
+                    base.join(i.to_string())
+                };
+                paths.push(write_out(store, &input.artifact, &base)?.display().to_string());
+            }
+            needs.insert(port.as_str(), paths.join(" "));
+        }
+        for name in self.outputs.values() {
+            create_parent(&work.join(name))?;
+        }
+        let text = command_text(self.command, |space, name| match space {
+            "needs" => needs.get(name).cloned(),
+            _ => self.outputs.get(name).map(|file| work.join(file).display().to_string()),
+        });
+        let (status, peak_memory) = self.wait(&text, &work, events, cancel, group)?;
+        if cancel.is_cancelled() && !status.success() {
+            return Err(StageError::interrupted());
+        }
+        if !status.success() {
+            return Err(self.with_log(StageError::new(format!("the command {}", describe(status)))));
+        }
+        let mut outputs = BTreeMap::new();
+        for (name, file) in self.outputs {
+            let path = work.join(file);
+            if !path.exists() {
+                return Err(self.with_log(
+                    StageError::new(format!(
+                        "the command ended well, but its output `{name}` (`{file}`) is missing"
+                    ))
+                    .hint(format!("the command must write it at ${{outputs.{name}}}")),
+                ));
+            }
+            outputs.insert(name.clone(), take_in(store, &path)?);
+        }
+        let log = fs::read(self.log).unwrap_or_default();
+        let log = if log.is_empty() { None } else { Some(store.put(&log)?) };
+        let _ = fs::remove_file(self.log);
+        Ok(Done {
+            outputs,
+            log,
+            peak_memory,
+        })
+    }
+
+    /// Starts the program and waits for it.
+    fn wait(
+        &self,
+        text: &str,
+        work: &Path,
+        events: &dyn EventSink,
+        cancel: &CancelToken,
+        group: &Group,
+    ) -> Result<(ExitStatus, Option<u64>), StageError> {
+        create_parent(self.log)?;
+        File::create(self.log).map_err(failed("write", self.log))?;
+        // Both streams append, so that their lines stand in the order they were written.
+        let file = File::options()
+            .append(true)
+            .open(self.log)
+            .map_err(failed("write", self.log))?;
+        let second = file.try_clone().map_err(failed("write", self.log))?;
+        let mut command = Command::new("sh");
+        command
+            .arg("-c")
+            .arg(text)
+            .current_dir(work)
+            .env_clear()
+            .envs(self.env)
+            .stdin(Stdio::null())
+            .stdout(file)
+            .stderr(second)
+            .process_group(0);
+        let mut child = match group.start(&mut command) {
+            Ok(child) => child,
+            Err(err) if err.kind() == io::ErrorKind::Interrupted => return Err(StageError::interrupted()),
+            Err(err) => return Err(StageError::new(format!("cannot start `sh`: {err}"))),
+        };
+        let pid = child.id();
+        let (over, ended) = channel();
+        let waiter = std::thread::spawn(move || {
+            let status = child.wait();
+            let _ = over.send(());
+            status
+        });
+        let mut tail = Tail::new(self.log);
+        let mut peak = 0;
+        let mut asked: Option<Instant> = None;
+        let mut pause = Duration::from_millis(10);
+        loop {
+            match ended.recv_timeout(pause) {
+                Err(RecvTimeoutError::Timeout) => {}
+                _ => break,
+            }
+            pause = (pause * 2).min(Duration::from_millis(200));
+            peak = peak.max(tree_memory(pid));
+            if let Some(line) = tail.last_line() {
+                events.emit(StageEvent::Progress {
+                    done: 0,
+                    total: None,
+                    message: line,
+                });
+            }
+            match asked {
+                None if cancel.is_cancelled() => {
+                    group.signal(Signal::TERM);
+                    asked = Some(Instant::now());
+                    pause = Duration::from_millis(10);
+                }
+                Some(since) if since.elapsed() > GRACE => group.signal(Signal::KILL),
+                _ => {}
+            }
+        }
+        let status = waiter
+            .join()
+            .map_err(|_| StageError::new("the thread that waits for the command panicked"))?
+            .map_err(|err| StageError::new(format!("cannot wait for the command: {err}")))?;
+        group.clear();
+        Ok((status, (peak > 0).then_some(peak)))
+    }
+
+    /// Adds the end of the program's output to an error.
+    fn with_log(&self, mut error: StageError) -> StageError {
+        let text = fs::read(self.log).unwrap_or_default();
+        let text = String::from_utf8_lossy(&text);
+        let lines: Vec<&str> = text.lines().collect();
+        if lines.is_empty() {
+            let _ = fs::remove_file(self.log);
+            return error;
+        }
+        let from = lines.len().saturating_sub(LAST_LINES);
+        for line in &lines[from..] {
+            error.message.push_str("\n    | ");
+            error.message.push_str(line);
+        }
+        let whole = format!("its whole output is in {}", self.log.display());
+        error.hint = Some(match error.hint.take() {
+            Some(hint) => format!("{hint}; {whole}"),
+            None => whole,
+        });
+        error
+    }
+}
+
+fn describe(status: ExitStatus) -> String {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => format!("exited with status {code}"),
+        (None, Some(signal)) => format!("was killed by {}", signal_name(signal)),
+        (None, None) => "ended without a status".to_owned(),
+    }
+}
+
+/// A signal's number and name.
+pub(crate) fn signal_name(signal: i32) -> String {
+    let name = match signal {
+        1 => "SIGHUP",
+        2 => "SIGINT",
+        3 => "SIGQUIT",
+        4 => "SIGILL",
+        6 => "SIGABRT",
+        8 => "SIGFPE",
+        9 => "SIGKILL",
+        11 => "SIGSEGV",
+        13 => "SIGPIPE",
+        15 => "SIGTERM",
+        _ => return format!("signal {signal}"),
+    };
+    format!("signal {signal} ({name})")
+}
+
+fn create_parent(path: &Path) -> Result<(), StageError> {
+    match path.parent() {
+        Some(parent) => fs::create_dir_all(parent).map_err(failed("create", parent)),
+        None => Ok(()),
+    }
+}
+
+/// Writes an artifact's files below `base`, read-only, and returns the path that stands for it: the file where it is one, the
+/// folder otherwise.
+fn write_out(store: &Store, artifact: &Artifact, base: &Path) -> Result<PathBuf, StageError> {
+    fs::create_dir_all(base).map_err(failed("create", base))?;
+    for entry in &artifact.entries {
+        let to = base.join(&entry.path);
+        create_parent(&to)?;
+        // Checked on the way, and a copy: a program run by root could write through a link.
+        store.blob(entry.blob)?;
+        fs::copy(store.blob_path(entry.blob), &to).map_err(failed("write", &to))?;
+        fs::set_permissions(&to, fs::Permissions::from_mode(0o444)).map_err(failed("write", &to))?;
+    }
+    let is_folder = artifact.meta["folder"] == json!(true);
+    Ok(match artifact.entries.as_slice() {
+        [entry] if !is_folder => base.join(&entry.path),
+        _ => base.to_owned(),
+    })
+}
+
+/// Stores a file or folder that a program made.
+fn take_in(store: &Store, path: &Path) -> Result<ArtifactDigest, StageError> {
+    let folder = path.is_dir();
+    let mut files = Vec::new();
+    if folder {
+        collect(path, path, &mut files)?;
+        files.sort();
+    } else {
+        let name = path.file_name().unwrap_or_default();
+        files.push((text_of(Path::new(name))?, path.to_owned()));
+    }
+    let mut builder = ArtifactBuilder::new(store, PortType::File.name(), json!({ "folder": folder }));
+    for (name, path) in files {
+        let mut writer = store.writer()?;
+        let mut file = File::open(&path).map_err(failed("read", &path))?;
+        io::copy(&mut file, &mut writer).map_err(failed("store", &path))?;
+        builder.blob(&name, writer.finish()?);
+    }
+    Ok(builder.finish()?)
+}
+
+fn text_of(path: &Path) -> Result<String, StageError> {
+    path.to_str().map(ToOwned::to_owned).ok_or_else(|| {
+        StageError::new(format!("the output's file name `{}` is not UTF-8", path.display())).hint("rename the file")
+    })
+}
+
+fn collect(root: &Path, dir: &Path, files: &mut Vec<(String, PathBuf)>) -> Result<(), StageError> {
+    for entry in fs::read_dir(dir).map_err(failed("read", dir))? {
+        let path = entry.map_err(failed("read", dir))?.path();
+        let is_link = path.is_symlink();
+        if path.is_dir() {
+            if is_link {
+                return Err(
+                    StageError::new(format!("the output holds a link to a folder, `{}`", path.display()))
+                        .hint("copy the folder into the output, or leave the link out"),
+                );
+            }
+            collect(root, &path, files)?;
+        } else {
+            let name = path.strip_prefix(root).unwrap_or(&path);
+            files.push((text_of(name)?, path.clone()));
+        }
+    }
+    Ok(())
+}
+
+/// Follows the last line of a growing file.
+struct Tail {
+    file: Option<File>,
+    at: u64,
+}
+
+impl Tail {
+    fn new(path: &Path) -> Self {
+        Self {
+            file: File::open(path).ok(),
+            at: 0,
+        }
+    }
+
+    /// The last complete line that is new since the last call.
+    fn last_line(&mut self) -> Option<String> {
+        const WINDOW: u64 = 4096;
+        let file = self.file.as_mut()?;
+        let end = file.metadata().ok()?.len();
+        if end <= self.at {
+            return None;
+        }
+        let from = self.at.max(end.saturating_sub(WINDOW));
+        file.seek(SeekFrom::Start(from)).ok()?;
+        let mut bytes = Vec::new();
+        file.take(end - from).read_to_end(&mut bytes).ok()?;
+        let complete = bytes.iter().rposition(|&byte| byte == b'\n')?;
+        self.at = from + complete as u64 + 1;
+        let text = String::from_utf8_lossy(&bytes[..complete]);
+        let line = text.rsplit(['\n', '\r']).find(|line| !line.trim().is_empty())?.trim();
+        Some(line.chars().filter(|c| !c.is_control()).take(200).collect())
+    }
+}

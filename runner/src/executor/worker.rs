@@ -1,0 +1,89 @@
+//! The worker's side of a worker process.
+
+use super::protocol::{Message, STOP};
+use super::{Job, JobWork, command, job};
+use stages_core::{AnyStage, CancelToken, EventSink, StageError, StageEvent};
+use std::io::{BufRead as _, Write as _, stdin, stdout};
+use std::process::exit;
+use std::sync::Arc;
+
+/// Writes events to standard output. Each line is one write, under the lock of standard output.
+struct Lines;
+
+impl Lines {
+    fn write(&self, message: &Message) {
+        let mut line = serde_json::to_string(message).unwrap_or_default();
+        line.push('\n');
+        let mut out = stdout().lock();
+        // Nobody listens any more: the end of standard input will say so too.
+        let _ = out.write_all(line.as_bytes()).and_then(|()| out.flush());
+    }
+}
+
+impl EventSink for Lines {
+    fn emit(&self, event: StageEvent) {
+        self.write(&Message::event(event));
+    }
+}
+
+/// Reads a job from standard input, runs it, and writes its events and result to standard output. Ends when its parent does.
+pub fn worker(kinds: &'static [Box<dyn AnyStage>]) -> u8 {
+    let mut line = String::new();
+    if stdin().read_line(&mut line).is_err() {
+        return 2;
+    }
+    let Ok(job) = serde_json::from_str::<Job>(&line) else {
+        Lines.write(&Message::failed(StageError::new("the worker cannot read its job")));
+        return 2;
+    };
+    let cancel = CancelToken::default();
+    let group = command::Group::new(|pid| Lines.write(&Message::Group(pid)));
+    if matches!(job.work, JobWork::Kind { .. }) {
+        end_with_parent();
+    }
+    {
+        let (cancel, group) = (cancel.clone(), group.clone());
+        std::thread::spawn(move || {
+            // Reads until the end, which comes when the parent closes the pipe or is gone, however it went.
+            for line in stdin().lock().lines() {
+                match line {
+                    Ok(line) if line == STOP => cancel.cancel(),
+                    Ok(_) => {}
+                    Err(_) => break,
+                }
+            }
+            group.end();
+            exit(1);
+        });
+    }
+    prefer_as_victim();
+    let pool = rayon::ThreadPoolBuilder::new()
+        .num_threads(job.threads.max(1))
+        .build_global();
+    let events: Arc<dyn EventSink> = Arc::new(Lines);
+    let result = match pool {
+        Ok(()) => job::run(&job, kinds, &events, &cancel, &group),
+        Err(err) => Err(StageError::new(format!("cannot start threads: {err}"))),
+    };
+    let code = u8::from(result.is_err());
+    Lines.write(&match result {
+        Ok(done) => Message::Done(done),
+        Err(err) => Message::failed(err),
+    });
+    code
+}
+
+/// Asks the system to kill this process when its parent ends: the end of standard input may find it too busy to notice.
+fn end_with_parent() {
+    #[cfg(target_os = "linux")]
+    {
+        use rustix::process::{Signal, set_parent_process_death_signal};
+        let _ = set_parent_process_death_signal(Some(Signal::KILL));
+    }
+}
+
+/// When memory runs out, the system ends a worker rather than the engine.
+fn prefer_as_victim() {
+    #[cfg(target_os = "linux")]
+    let _ = std::fs::write("/proc/self/oom_score_adj", "500");
+}

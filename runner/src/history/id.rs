@@ -1,0 +1,57 @@
+//! Ids of runs: the time, which sorts them, and four characters that tell apart what began in the same second.
+
+use crate::error::Failure;
+use chrono::{DateTime, Utc};
+use std::path::Path;
+use std::time::SystemTime;
+
+/// A new id: `20261120T213045-k3f9` (UTC).
+pub fn new_id() -> String {
+    let now = SystemTime::now();
+    let time: DateTime<Utc> = now.into();
+    // The only use of chance outside seeded generators: it names a folder and reaches no result.
+    let nanos = now
+        .duration_since(SystemTime::UNIX_EPOCH)
+        .unwrap_or_default()
+        .as_nanos();
+    let hash = blake3::hash(format!("{nanos} {}", std::process::id()).as_bytes());
+    let alphabet = b"0123456789abcdefghjkmnpqrstvwxyz";
+    let suffix: String = hash.as_bytes()[..4]
+        .iter()
+        .map(|byte| char::from(alphabet[usize::from(byte % 32)]))
+        .collect();
+    format!("{}-{suffix}", time.format("%Y%m%dT%H%M%S"))
+}
+
+/// The id that `name` stands for: itself, a unique part that it begins or ends with, or `latest`.
+///
+/// # Errors
+/// When it stands for none, or for several.
+pub fn resolve(runs: &Path, name: &str) -> Result<String, Failure> {
+    let ids = super::ids(runs)?;
+    if name == "latest" {
+        return ids.into_iter().next_back().ok_or_else(|| {
+            Failure::usage(format!("there are no runs in `{}`", runs.display()))
+                .hint("`runner exec PIPELINE` makes one")
+        });
+    }
+    if ids.iter().any(|id| id == name) {
+        return Ok(name.to_owned());
+    }
+    let found: Vec<&String> = ids
+        .iter()
+        .filter(|id| !name.is_empty() && (id.starts_with(name) || id.ends_with(name)))
+        .collect();
+    match found.as_slice() {
+        [id] => Ok((*id).clone()),
+        [] => Err(
+            Failure::usage(format!("there is no run `{name}` in `{}`", runs.display()))
+                .hint("`runner runs` lists them; `latest` is the last one"),
+        ),
+        several => {
+            let shown: Vec<&str> = several.iter().rev().take(5).map(|id| id.as_str()).collect();
+            Err(Failure::usage(format!("`{name}` stands for {} runs", several.len()))
+                .hint(format!("give more of the id: {}", shown.join(", "))))
+        }
+    }
+}

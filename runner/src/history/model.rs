@@ -1,0 +1,120 @@
+//! A run as it is read back from its events.
+
+use crate::engine::{RunStatus, StageStatus, timestamp};
+use cache::{ActionKey, ArtifactDigest, BlobRef};
+use chrono::{DateTime, Utc};
+use serde::{Serialize, Serializer};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+/// A run.
+#[derive(Clone, Debug, Serialize)]
+pub struct Run {
+    /// Its id, which sorts by time.
+    pub id: String,
+    /// Its folder.
+    #[serde(skip)]
+    pub dir: PathBuf,
+    /// The pipeline's name.
+    pub pipeline: String,
+    /// The pipeline file.
+    pub file: PathBuf,
+    /// The parameters as resolved.
+    pub params: BTreeMap<String, Value>,
+    /// Name and version of the program.
+    pub program: String,
+    /// How it ended, or that it goes on.
+    pub status: RunStatus,
+    /// When it began.
+    #[serde(serialize_with = "as_timestamp")]
+    pub started: DateTime<Utc>,
+    /// How long it took, in seconds; until its last event where it did not end.
+    pub seconds: f64,
+    /// Its stages, each after all that it needs.
+    pub stages: Vec<StageRun>,
+}
+
+fn as_timestamp<S: Serializer>(time: &DateTime<Utc>, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(&timestamp(*time))
+}
+
+/// A stage of a run. What the pipeline says of it is empty where `pipeline.json` is missing.
+#[derive(Clone, Debug, Serialize)]
+pub struct StageRun {
+    /// `train`, or `train[seed=1]`.
+    pub id: String,
+    /// The name in the file.
+    pub stage: String,
+    /// The point of the matrix, by axis.
+    pub point: BTreeMap<String, Value>,
+    /// The stage kind; `run` for an external program.
+    pub kind: String,
+    /// The version of the kind.
+    pub version: u32,
+    /// Its configuration, defaults filled in; command, outputs and environment of an external program.
+    pub config: Value,
+    /// What it needs, by port: `stage.output`.
+    pub needs: BTreeMap<String, Vec<String>>,
+    /// The types of its outputs, by name.
+    pub types: BTreeMap<String, String>,
+    /// Its action key, once known.
+    pub key: Option<ActionKey>,
+    /// How it ended; `None` while it waits or runs, and for ever in a run that was killed.
+    pub status: Option<StageStatus>,
+    /// Whether its action began in this run.
+    pub started: bool,
+    /// Why it was not cached.
+    pub reason: Option<String>,
+    /// How long it took in this run, in seconds.
+    pub seconds: f64,
+    /// How long its action took when it was computed, in seconds.
+    pub computed_seconds: Option<f64>,
+    /// Its peak resident memory in bytes, when it was computed.
+    pub peak_memory: Option<u64>,
+    /// Its output artifacts, by name.
+    pub outputs: BTreeMap<String, ArtifactDigest>,
+    /// Its log.
+    pub log: Option<BlobRef>,
+    /// Why it failed or was skipped.
+    pub error: Option<String>,
+    /// What to do about it.
+    pub hint: Option<String>,
+    /// Sub-computations found in the memo cache, of those asked for.
+    pub memo: Option<(u64, u64)>,
+    /// The last thing it said it was doing.
+    pub doing: Option<String>,
+    /// What it reported in this run, by metric, in order. Empty when it was cached: its `metrics` output has them then.
+    pub metrics: BTreeMap<String, Vec<Metric>>,
+}
+
+/// A metric's value.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Metric {
+    /// The step it belongs to.
+    pub step: u64,
+    /// Its value; NaN where it was not finite.
+    pub value: f64,
+    /// When it was reported, in seconds since the run began.
+    pub seconds: f64,
+}
+
+impl Run {
+    /// The stage of that id.
+    pub fn stage(&self, id: &str) -> Option<&StageRun> {
+        self.stages.iter().find(|stage| stage.id == id)
+    }
+
+    /// How many stages ended so.
+    pub fn count(&self, status: StageStatus) -> usize {
+        self.stages.iter().filter(|stage| stage.status == Some(status)).count()
+    }
+
+    /// The stage and output that this artifact came from.
+    pub fn origin(&self, digest: ArtifactDigest) -> Option<(&StageRun, &str)> {
+        self.stages.iter().find_map(|stage| {
+            let output = stage.outputs.iter().find(|(_, found)| **found == digest);
+            output.map(|(name, _)| (stage, name.as_str()))
+        })
+    }
+}

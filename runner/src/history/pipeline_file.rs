@@ -1,0 +1,94 @@
+//! `pipeline.json`: the pipeline of a run, resolved.
+
+use crate::key::{RUN, RUN_VERSION};
+use crate::pipeline::{Node, Pipeline, Resources, Work};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+/// A resolved pipeline.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ResolvedPipeline {
+    /// Its name.
+    pub name: String,
+    /// The file.
+    pub file: PathBuf,
+    /// Its parameters.
+    pub params: BTreeMap<String, Value>,
+    /// Its stages, each after all that it needs.
+    pub stages: Vec<ResolvedStage>,
+}
+
+/// A resolved stage.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ResolvedStage {
+    /// `train`, or `train[seed=1]`.
+    pub id: String,
+    /// The name in the file.
+    pub stage: String,
+    /// The point of the matrix, by axis.
+    pub point: BTreeMap<String, Value>,
+    /// The stage kind; `run` for an external program.
+    pub kind: String,
+    /// The version of the kind.
+    pub version: u32,
+    /// Its configuration, defaults filled in.
+    pub config: Value,
+    /// What it needs, by port: `stage.output`.
+    pub needs: BTreeMap<String, Vec<String>>,
+    /// The types of its outputs, by name.
+    pub outputs: BTreeMap<String, String>,
+    /// What it asks of the machine.
+    pub resources: Resources,
+}
+
+impl ResolvedPipeline {
+    /// The given nodes of a pipeline.
+    pub fn new(pipeline: &Pipeline, nodes: &[usize]) -> Self {
+        Self {
+            name: pipeline.name.clone(),
+            file: pipeline.file.clone(),
+            params: pipeline.params.clone(),
+            stages: nodes.iter().map(|&i| stage(pipeline, &pipeline.nodes[i])).collect(),
+        }
+    }
+}
+
+fn stage(pipeline: &Pipeline, node: &Node) -> ResolvedStage {
+    let (kind, version, config) = match &node.work {
+        Work::Kind { kind, config } => (kind.name(), kind.version(), config.clone()),
+        Work::Command(command) => (
+            RUN,
+            RUN_VERSION,
+            serde_json::json!({
+                "command": command.command,
+                "files": command.files.iter().map(|file| &file.name).collect::<Vec<_>>(),
+                "outputs": command.outputs,
+                "env": command.env,
+                "secrets": command.secrets,
+            }),
+        ),
+    };
+    let needs = node.needs.iter().map(|(port, refs)| {
+        let refs = refs
+            .iter()
+            .map(|need| format!("{}.{}", pipeline.nodes[need.node].id, need.output));
+        (port.clone(), refs.collect())
+    });
+    ResolvedStage {
+        id: node.id.clone(),
+        stage: node.stage.clone(),
+        point: node.point.clone(),
+        kind: kind.to_owned(),
+        version,
+        config,
+        needs: needs.collect(),
+        outputs: node
+            .provides
+            .iter()
+            .map(|(name, provided)| (name.clone(), provided.ty.name().to_owned()))
+            .collect(),
+        resources: node.resources.clone(),
+    }
+}

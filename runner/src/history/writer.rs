@@ -1,0 +1,100 @@
+//! Writes the history of a run.
+
+use super::ResolvedPipeline;
+use crate::engine::{Event, Stamped};
+use crate::error::Failure;
+use crate::reporter::Reporter;
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// Progress of one stage is noted at most this often: it is for who watches, and would be most of the file.
+const PROGRESS: Duration = Duration::from_secs(5);
+
+/// Writes the folder of one run. The file of events stays locked until this is dropped, which tells a run that goes on from
+/// one that was killed.
+pub struct Writer {
+    dir: PathBuf,
+    events: File,
+    progress: HashMap<String, Instant>,
+    failed: Option<std::io::Error>,
+}
+
+impl Writer {
+    /// Makes the folder of the run `id`.
+    ///
+    /// # Errors
+    /// When it cannot be made.
+    pub fn create(runs: &Path, id: &str, pipeline: &ResolvedPipeline) -> Result<Self, Failure> {
+        let dir = runs.join(id);
+        let failed = |path: &Path| {
+            let message = format!("cannot write `{}`", path.display());
+            move |err: std::io::Error| {
+                Failure::caused(message, &err)
+                    .hint("set `RUNNER_HOME` to a folder that can be written, with room on its disk")
+            }
+        };
+        let logs = dir.join("logs");
+        std::fs::create_dir_all(&logs).map_err(failed(&logs))?;
+        let path = dir.join("pipeline.json");
+        let json = serde_json::to_string_pretty(pipeline).unwrap_or_default();
+        std::fs::write(&path, json).map_err(failed(&path))?;
+        let path = dir.join("events.jsonl");
+        let events = File::options()
+            .create_new(true)
+            .append(true)
+            .open(&path)
+            .map_err(failed(&path))?;
+        events.lock().map_err(failed(&path))?;
+        Ok(Self {
+            dir,
+            events,
+            progress: HashMap::new(),
+            failed: None,
+        })
+    }
+
+    /// The run's folder.
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// Where stages that do not finish leave their logs.
+    pub fn logs(&self) -> PathBuf {
+        self.dir.join("logs")
+    }
+
+    /// Whether every event was written.
+    ///
+    /// # Errors
+    /// The first failure to write.
+    pub fn check(&mut self) -> Result<(), Failure> {
+        match self.failed.take() {
+            None => Ok(()),
+            Some(err) => {
+                let path = self.dir.join("events.jsonl");
+                Err(Failure::caused(format!("cannot write `{}`", path.display()), &err)
+                    .hint("the results are in the store all the same; free some room on the disk"))
+            }
+        }
+    }
+}
+
+impl Reporter for Writer {
+    fn report(&mut self, event: &Stamped) {
+        if let Event::Progress { stage, .. } = &event.event {
+            let now = Instant::now();
+            match self.progress.get(stage) {
+                Some(last) if now - *last < PROGRESS => return,
+                _ => self.progress.insert(stage.clone(), now),
+            };
+        }
+        // One write for each line: whoever reads meanwhile sees whole lines.
+        let line = event.to_line() + "\n";
+        if let Err(err) = self.events.write_all(line.as_bytes()) {
+            self.failed.get_or_insert(err);
+        }
+    }
+}

@@ -1,0 +1,42 @@
+//! Where the store and the history of runs live.
+
+use std::path::{Path, PathBuf};
+
+/// The folder's name inside a project.
+const NAME: &str = ".runner";
+
+/// `RUNNER_HOME` where it is set (relative to `current`); or else `.runner/` of the nearest folder at or above `start` that
+/// has one or is a repository's root; or else of `current`.
+pub fn resolve(variable: Option<&str>, start: &Path, current: &Path) -> PathBuf {
+    if let Some(home) = variable.filter(|home| !home.is_empty()) {
+        return current.join(home);
+    }
+    start
+        .ancestors()
+        .find(|dir| dir.join(NAME).is_dir() || dir.join(".git").exists())
+        .unwrap_or(current)
+        .join(NAME)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nearest_home() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path();
+        let deep = root.join("project/pipelines/deep");
+        std::fs::create_dir_all(&deep).unwrap();
+        let current = Path::new("/current");
+        assert_eq!(
+            resolve(Some("elsewhere"), &deep, current),
+            Path::new("/current/elsewhere")
+        );
+        std::fs::create_dir(root.join("project/.git")).unwrap();
+        assert_eq!(resolve(None, &deep, current), root.join("project/.runner"));
+        assert_eq!(resolve(Some(""), &deep, current), root.join("project/.runner"));
+        std::fs::create_dir(deep.join(".runner")).unwrap();
+        assert_eq!(resolve(None, &deep, current), deep.join(".runner"));
+    }
+}

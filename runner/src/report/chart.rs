@@ -1,0 +1,286 @@
+//! Charts as inline SVG: they scale with the page, follow its colours, and need no script.
+
+use super::html::escape;
+use std::fmt::Write as _;
+
+/// One line of a chart.
+pub(crate) struct Series {
+    pub(crate) name: String,
+    /// (x, y), x rising; points that are not finite break the line.
+    pub(crate) points: Vec<(f64, f64)>,
+}
+
+/// How the horizontal axis is labelled.
+#[derive(Clone, Copy)]
+pub(crate) enum Axis {
+    /// Steps: 12k, 1.5M.
+    Steps,
+    /// Days since 1970-01-01.
+    Days,
+}
+
+const WIDTH: f64 = 640.0;
+const LEFT: f64 = 58.0;
+const RIGHT: f64 = 12.0;
+const TOP: f64 = 10.0;
+const BOTTOM: f64 = 24.0;
+/// More points than this are thinned: the minimum and maximum of each bucket stay.
+const MOST_POINTS: usize = 800;
+
+/// A line chart with a legend; empty text when there is nothing to draw.
+pub(crate) fn lines(title: &str, series: &[Series], axis: Axis, height: f64) -> String {
+    let finite = || {
+        series
+            .iter()
+            .flat_map(|s| &s.points)
+            .filter(|(x, y)| x.is_finite() && y.is_finite())
+    };
+    let bounds = |pick: fn(&(f64, f64)) -> f64| {
+        finite().map(pick).fold(None, |range: Option<(f64, f64)>, value| {
+            Some(range.map_or((value, value), |(low, high)| (low.min(value), high.max(value))))
+        })
+    };
+    let (Some((x0, x1)), Some((y0, y1))) = (bounds(|p| p.0), bounds(|p| p.1)) else {
+        return String::new();
+    };
+    let x1 = if x1 > x0 { x1 } else { x0 + 1.0 };
+    let ticks = ticks(y0, y1, 5);
+    let (y0, y1) = (y0.min(ticks[0]), y1.max(*ticks.last().unwrap_or(&y1)));
+    let sx = |x: f64| LEFT + (x - x0) / (x1 - x0) * (WIDTH - LEFT - RIGHT);
+    let sy = |y: f64| TOP + (y1 - y) / (y1 - y0) * (height - TOP - BOTTOM);
+
+    let mut out = format!(
+        "<figure><figcaption>{}</figcaption><svg viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" aria-label=\"{}\">",
+        escape(title),
+        escape(title)
+    );
+    for &tick in &ticks {
+        let y = sy(tick);
+        let _ = write!(
+            out,
+            "<line class=\"grid\" x1=\"{LEFT}\" x2=\"{}\" y1=\"{y:.1}\" y2=\"{y:.1}\"/><text x=\"{}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>",
+            WIDTH - RIGHT,
+            LEFT - 6.0,
+            y + 4.0,
+            number(tick)
+        );
+    }
+    for i in 0..=4 {
+        let x = x0 + (x1 - x0) * f64::from(i) / 4.0;
+        let label = match axis {
+            Axis::Steps => number(x),
+            Axis::Days => datasets::Date(x.round() as i32).to_string(),
+        };
+        let anchor = ["start", "middle", "middle", "middle", "end"][i as usize];
+        let _ = write!(
+            out,
+            "<text x=\"{:.1}\" y=\"{}\" text-anchor=\"{anchor}\">{label}</text>",
+            sx(x),
+            height - 6.0
+        );
+    }
+    for (i, one) in series.iter().enumerate() {
+        let mut path = String::new();
+        let mut pen_down = false;
+        for (x, y) in thin(&one.points) {
+            if x.is_finite() && y.is_finite() {
+                let _ = write!(path, "{}{:.1} {:.1}", if pen_down { 'L' } else { 'M' }, sx(x), sy(y));
+                pen_down = true;
+            } else {
+                pen_down = false;
+            }
+        }
+        let _ = write!(
+            out,
+            "<path class=\"c{}\" d=\"{path}\"><title>{}</title></path>",
+            i % 6,
+            escape(&one.name)
+        );
+    }
+    out.push_str("</svg>");
+    if series.len() > 1 {
+        out.push_str("<p class=\"legend\">");
+        for (i, one) in series.iter().enumerate() {
+            let _ = write!(out, "<span class=\"k{}\">{}</span> ", i % 6, escape(&one.name));
+        }
+        out.push_str("</p>");
+    }
+    out.push_str("</figure>\n");
+    out
+}
+
+/// A bar cut into parts, with the share of each.
+pub(crate) fn split(title: &str, parts: &[(String, f64)]) -> String {
+    let total: f64 = parts.iter().map(|part| part.1).sum();
+    if !(total > 0.0) {
+        return String::new();
+    }
+    let mut out = format!(
+        "<figure><figcaption>{}</figcaption><svg viewBox=\"0 0 {WIDTH} 26\" role=\"img\" aria-label=\"{}\">",
+        escape(title),
+        escape(title)
+    );
+    let mut x = 0.0;
+    for (i, (name, value)) in parts.iter().enumerate() {
+        let width = value / total * WIDTH;
+        let _ = write!(
+            out,
+            "<rect class=\"f{}\" x=\"{x:.1}\" y=\"2\" width=\"{width:.1}\" height=\"22\"><title>{} {:.1} s</title></rect>",
+            i % 6,
+            escape(name),
+            value
+        );
+        x += width;
+    }
+    out.push_str("</svg><p class=\"legend\">");
+    for (i, (name, value)) in parts.iter().enumerate() {
+        let _ = write!(
+            out,
+            "<span class=\"k{}\">{} {:.1} s ({:.0} %)</span> ",
+            i % 6,
+            escape(name),
+            value,
+            100.0 * value / total
+        );
+    }
+    out.push_str("</p></figure>\n");
+    out
+}
+
+/// Which of several things happened at each step: a strip a thing, a mark where it did.
+pub(crate) fn strips(title: &str, names: &[String], at: &[(f64, usize)]) -> String {
+    let Some(&(x0, _)) = at.first() else {
+        return String::new();
+    };
+    let x1 = at.last().map_or(x0 + 1.0, |last| last.0.max(x0 + 1.0));
+    let height = names.len() as f64 * 16.0 + 8.0;
+    let left = 150.0;
+    let mut out = format!(
+        "<figure><figcaption>{}</figcaption><svg viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" aria-label=\"{}\">",
+        escape(title),
+        escape(title)
+    );
+    for (row, name) in names.iter().enumerate() {
+        let y = row as f64 * 16.0 + 4.0;
+        let count = at.iter().filter(|(_, which)| *which == row).count();
+        let mut path = String::new();
+        for (x, which) in at {
+            if *which == row {
+                let _ = write!(
+                    path,
+                    "M{:.1} {:.1}v11",
+                    left + (x - x0) / (x1 - x0) * (WIDTH - left - RIGHT),
+                    y + 1.0
+                );
+            }
+        }
+        let _ = write!(
+            out,
+            "<text x=\"{}\" y=\"{:.1}\" text-anchor=\"end\">{} ({count})</text><path class=\"c{}\" d=\"{path}\"/>",
+            left - 8.0,
+            y + 11.0,
+            escape(name),
+            row % 6
+        );
+    }
+    out.push_str("</svg></figure>\n");
+    out
+}
+
+fn thin(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
+    if points.len() <= MOST_POINTS {
+        return points.to_vec();
+    }
+    let bucket = points.len().div_ceil(MOST_POINTS / 2);
+    points
+        .chunks(bucket)
+        .flat_map(|chunk| {
+            let low = chunk.iter().enumerate().min_by(|a, b| a.1.1.total_cmp(&b.1.1));
+            let high = chunk.iter().enumerate().max_by(|a, b| a.1.1.total_cmp(&b.1.1));
+            let mut ends: Vec<_> = low.into_iter().chain(high).collect();
+            ends.sort_by_key(|(at, _)| *at);
+            ends.into_iter().map(|(_, point)| *point).collect::<Vec<_>>()
+        })
+        .collect()
+}
+
+/// Round values that span the range, about `wanted` of them.
+fn ticks(low: f64, high: f64, wanted: usize) -> Vec<f64> {
+    let span = if high > low { high - low } else { low.abs().max(1.0) };
+    let raw = span / wanted as f64;
+    let magnitude = 10_f64.powf(raw.log10().floor());
+    let step = [1.0, 2.0, 2.5, 5.0, 10.0]
+        .into_iter()
+        .map(|factor| factor * magnitude)
+        .find(|step| *step >= raw * 0.999)
+        .unwrap_or(raw);
+    let first = (low / step).floor() as i64;
+    let last = ((low + span) / step).ceil() as i64;
+    (first..=last).map(|i| i as f64 * step).collect()
+}
+
+/// A number for people: 12k, 1.5M, 0.034.
+pub(crate) fn number(value: f64) -> String {
+    let size = value.abs();
+    let trim = |text: String| {
+        if text.contains('.') {
+            text.trim_end_matches('0').trim_end_matches('.').to_owned()
+        } else {
+            text
+        }
+    };
+    if size >= 1e6 {
+        format!("{}M", trim(format!("{:.2}", value / 1e6)))
+    } else if size >= 1e4 {
+        format!("{}k", trim(format!("{:.1}", value / 1e3)))
+    } else if size >= 100.0 || size == 0.0 {
+        trim(format!("{value:.0}"))
+    } else if size >= 1.0 {
+        trim(format!("{value:.2}"))
+    } else if size >= 1e-3 {
+        trim(format!("{value:.4}"))
+    } else {
+        format!("{value:.1e}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ticks_are_round_and_span_the_range() {
+        assert_eq!(ticks(0.0, 1.0, 5), [0.0, 0.2, 0.4, 0.6000000000000001, 0.8, 1.0]);
+        let flat = ticks(3.0, 3.0, 5);
+        assert!(flat[0] <= 3.0 && *flat.last().unwrap() >= 3.0 && flat.len() > 1);
+        let negative = ticks(-0.37, -0.01, 5);
+        assert!(negative[0] <= -0.37 && *negative.last().unwrap() >= -0.01);
+    }
+
+    #[test]
+    fn numbers_are_short() {
+        let shown: Vec<_> = [0.0, 1234.0, 300_000.0, 2_800_000.0, 0.0312, -1.5, 4e-5]
+            .map(number)
+            .into();
+        assert_eq!(shown, ["0", "1234", "300k", "2.8M", "0.0312", "-1.5", "4.0e-5"]);
+    }
+
+    #[test]
+    fn nothing_to_draw_is_no_chart() {
+        let none = Series {
+            name: "x".into(),
+            points: vec![(0.0, f64::NAN)],
+        };
+        assert_eq!(lines("t", &[none], Axis::Steps, 200.0), "");
+    }
+
+    #[test]
+    fn thinning_keeps_the_extremes() {
+        let mut points: Vec<_> = (0..10_000).map(|i| (f64::from(i), 0.0)).collect();
+        points[5_003].1 = 9.0;
+        points[7_777].1 = -9.0;
+        let thinned = thin(&points);
+        assert!(thinned.len() <= MOST_POINTS + 2);
+        assert!(thinned.contains(&points[5_003]) && thinned.contains(&points[7_777]));
+    }
+}

@@ -1,0 +1,161 @@
+//! The HTML report of a run: one self-contained file, rendered from the run's events and artifacts. Not a cached stage.
+
+mod chart;
+mod dag;
+mod data;
+mod evaluation;
+mod html;
+mod training;
+
+use crate::error::Failure;
+use crate::history::{Run, StageRun};
+use cache::Store;
+use dag::DagNode;
+use html::{escape, table};
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+/// Writes `report.html` into the run's folder and returns its path. `runs` is the folder of all runs, where the times of
+/// stages that were cached in this one are found.
+///
+/// # Errors
+/// When the file cannot be written. An artifact that is gone is left out, and the report says so.
+pub fn write(run: &Run, runs: &Path, store: &Store) -> Result<PathBuf, Failure> {
+    let path = run.dir.join("report.html");
+    std::fs::write(&path, render(run, runs, store))
+        .map_err(|err| Failure::caused(format!("cannot write `{}`", path.display()), &err))?;
+    Ok(path)
+}
+
+/// The page.
+pub fn render(run: &Run, runs: &Path, store: &Store) -> String {
+    let mut body = format!(
+        "<h1>{}</h1><p class=\"dim\">run {} · {} · {} · {}</p>\n",
+        escape(&run.pipeline),
+        escape(&run.id),
+        run.started.format("%Y-%m-%d %H:%M:%S UTC"),
+        seconds(run.seconds),
+        escape(&run.program)
+    );
+    body.push_str("<h2>Stages</h2>\n");
+    body.push_str(&dag::draw(&nodes(run)));
+    body.push_str(&stage_table(run));
+    for stage in &run.stages {
+        body.push_str(&training::section(stage, runs, store));
+        body.push_str(&evaluation::section(stage, store));
+    }
+    body.push_str(&data::section(run, store));
+    body.push_str(&parameters(run));
+    html::page(&format!("{} · {}", run.pipeline, run.id), &body)
+}
+
+fn nodes(run: &Run) -> Vec<DagNode> {
+    let index = |reference: &str| {
+        // `stage.output`; a point of a matrix may hold dots: `train[learning_rate=0.1].policy`.
+        run.stages.iter().position(|stage| {
+            reference
+                .strip_prefix(&stage.id)
+                .is_some_and(|rest| rest.starts_with('.'))
+        })
+    };
+    run.stages
+        .iter()
+        .map(|stage| DagNode {
+            id: stage.id.clone(),
+            note: stage.kind.clone(),
+            status: status(stage).to_owned(),
+            needs: stage.needs.values().flatten().filter_map(|need| index(need)).collect(),
+        })
+        .collect()
+}
+
+fn status(stage: &StageRun) -> &'static str {
+    match stage.status {
+        Some(status) => status.name(),
+        None if stage.started => "running",
+        None => "waiting",
+    }
+}
+
+fn stage_table(run: &Run) -> String {
+    let rows: Vec<Vec<String>> = run
+        .stages
+        .iter()
+        .map(|stage| {
+            let state = status(stage);
+            let mut shown = format!("<span class=\"{state}\">{state}</span>");
+            if let Some(error) = &stage.error {
+                let _ = write!(shown, " <span class=\"dim\">{}</span>", escape(error));
+            }
+            vec![
+                escape(&stage.id),
+                escape(&stage.kind),
+                shown,
+                seconds(stage.seconds),
+                stage.computed_seconds.map(seconds).unwrap_or_default(),
+                stage.peak_memory.map(bytes).unwrap_or_default(),
+                stage
+                    .memo
+                    .map(|(hits, total)| format!("{hits} / {total}"))
+                    .unwrap_or_default(),
+                stage.key.map(|key| key.short()).unwrap_or_default(),
+            ]
+        })
+        .collect();
+    table(
+        &[
+            "stage",
+            "kind",
+            "status",
+            "time here",
+            "time when computed",
+            "peak memory",
+            "memos found",
+            "key",
+        ],
+        &rows,
+    )
+}
+
+fn parameters(run: &Run) -> String {
+    let mut out = String::from("<h2>Parameters</h2>\n");
+    if !run.params.is_empty() {
+        let rows: Vec<_> = run
+            .params
+            .iter()
+            .map(|(name, value)| vec![escape(name), escape(&value.to_string())])
+            .collect();
+        out.push_str(&table(&["parameter", "value"], &rows));
+    }
+    for stage in &run.stages {
+        let config = serde_json::to_string_pretty(&stage.config).unwrap_or_default();
+        let _ = write!(
+            out,
+            "<details><summary>{} <span class=\"dim\">{} v{}</span></summary><pre>{}</pre></details>\n",
+            escape(&stage.id),
+            escape(&stage.kind),
+            stage.version,
+            escape(&config)
+        );
+    }
+    out
+}
+
+fn seconds(value: f64) -> String {
+    if value < 0.1 {
+        format!("{:.0} ms", value * 1e3)
+    } else if value < 100.0 {
+        format!("{value:.1} s")
+    } else {
+        format!("{:.0} min {:02.0} s", (value / 60.0).floor(), value % 60.0)
+    }
+}
+
+fn bytes(value: u64) -> String {
+    let value = value as f64;
+    if value < 1e9 {
+        format!("{:.0} MB", value / 1e6)
+    } else {
+        format!("{:.2} GB", value / 1e9)
+    }
+}

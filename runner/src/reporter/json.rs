@@ -1,0 +1,49 @@
+//! Events as JSON lines: `exec --json`.
+
+use super::Reporter;
+use crate::engine::{Event, Stamped};
+use std::collections::HashMap;
+use std::io::Write;
+use std::time::{Duration, Instant};
+
+/// Progress of one stage is written at most this often.
+const PROGRESS: Duration = Duration::from_secs(1);
+
+/// Writes a line for each event, flushed.
+pub struct JsonLines<W> {
+    out: W,
+    progress: HashMap<String, Instant>,
+    closed: bool,
+}
+
+impl<W: Write> JsonLines<W> {
+    /// Writes to `out`.
+    pub fn new(out: W) -> Self {
+        Self {
+            out,
+            progress: HashMap::new(),
+            closed: false,
+        }
+    }
+}
+
+impl<W: Write> Reporter for JsonLines<W> {
+    fn report(&mut self, event: &Stamped) {
+        if let Event::Progress { stage, .. } = &event.event {
+            let now = Instant::now();
+            match self.progress.get(stage) {
+                Some(last) if now - *last < PROGRESS => return,
+                _ => self.progress.insert(stage.clone(), now),
+            };
+        }
+        if !self.closed {
+            let line = event.to_line() + "\n";
+            // Whoever read has gone: the run goes on without them.
+            self.closed = self
+                .out
+                .write_all(line.as_bytes())
+                .and_then(|()| self.out.flush())
+                .is_err();
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! What the other commands print.
+
+use crate::{Ended, Project};
+use serde_json::Value;
+use std::process::Stdio;
+
+const PAIR: &str = "\
+version: 1
+name: pair
+params: { word: hello }
+stages:
+  a: { run: 'echo ${params.word} > ${outputs.x}', outputs: { x: x.txt } }
+  b: { run: 'cat ${needs.x} ${needs.x} > ${outputs.y}', needs: { x: a.x }, outputs: { y: y.txt } }
+";
+
+fn ok(ended: Ended) -> Ended {
+    assert_eq!(ended.code, 0, "{}{}", ended.stdout, ended.stderr);
+    ended
+}
+
+/// Replaces what changes from run to run.
+fn stable(text: &str) -> String {
+    let mut out = Vec::new();
+    for line in text.lines() {
+        let words: Vec<String> = line
+            .split(' ')
+            .map(|word| {
+                let bare = word.trim_matches(|c: char| !c.is_ascii_alphanumeric());
+                let is_run = bare.len() == 20 && bare.as_bytes().get(8) == Some(&b'T') && bare.as_bytes()[15] == b'-';
+                if is_run {
+                    word.replace(bare, "RUN")
+                } else {
+                    word.to_owned()
+                }
+            })
+            .collect();
+        out.push(words.join(" "));
+    }
+    out.join("\n")
+}
+
+#[test]
+fn events_keep_their_keys() {
+    let project = Project::new(PAIR);
+    let ended = ok(project.exec(&[]));
+    let keys: Vec<String> = ended
+        .events()
+        .iter()
+        .map(|event| {
+            let fields = event.as_object().unwrap();
+            let mut names: Vec<&str> = fields.keys().map(String::as_str).collect();
+            names.sort_unstable();
+            // How long a program ran decides whether its memory was measured.
+            names.retain(|name| *name != "peak_memory" && *name != "event");
+            format!("{}: {}", fields["event"].as_str().unwrap(), names.join(" "))
+        })
+        .collect();
+    insta::assert_snapshot!(keys.join("\n"), @"");
+    let digests: Vec<String> = ended
+        .events()
+        .iter()
+        .filter(|event| event["event"] == "stage_finished")
+        .map(|event| format!("{} {} {}", event["stage"], event["key"], event["outputs"]))
+        .collect();
+    // Keys and digests are promises to every store on every disk.
+    insta::assert_snapshot!(digests.join("\n"), @"");
+}
+
+#[test]
+fn plan_and_why() {
+    let project = Project::new(PAIR);
+    insta::assert_snapshot!(stable(&ok(project.run(&["plan", "p.yaml"])).stdout), @"");
+    ok(project.exec(&[]));
+    let planned = ok(project.run(&["plan", "p.yaml", "--json"])).stdout;
+    let planned: Value = serde_json::from_str(&planned).unwrap();
+    assert_eq!(planned["cached"], 2);
+    let why = ok(project.run(&["why", "p.yaml", "a", "--set", "word=bye"]));
+    insta::assert_snapshot!(stable(&why.stdout), @"");
+    let why = ok(project.run(&["why", "p.yaml", "b", "--set", "word=bye"]));
+    insta::assert_snapshot!(stable(&why.stdout), @"");
+    let dry = ok(project.run(&["exec", "p.yaml", "--dry-run", "--force", "a", "--json"]));
+    let dry: Value = serde_json::from_str(&dry.stdout).unwrap();
+    let predictions: Vec<&str> = dry["stages"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|stage| stage["prediction"].as_str().unwrap())
+        .collect();
+    assert_eq!(predictions, ["runs", "depends"]);
+    let runs = ok(project.run(&["runs", "--json"]));
+    assert_eq!(
+        serde_json::from_str::<Value>(&runs.stdout)
+            .unwrap()
+            .as_array()
+            .unwrap()
+            .len(),
+        1
+    );
+}
+
+#[test]
+fn show_and_export() {
+    let project = Project::new(PAIR);
+    ok(project.exec(&[]));
+    let run = ok(project.run(&["show", "latest", "--json"]));
+    let run: Value = serde_json::from_str(&run.stdout).unwrap();
+    assert_eq!(run["status"], "done");
+    let id = run["id"].as_str().unwrap();
+    let digest = run["stages"][1]["outputs"]["y"].as_str().unwrap();
+    assert!(ok(project.run(&["show", id])).stdout.contains("pipeline pair"));
+    let shown = ok(project.run(&["show", &digest[..12]])).stdout;
+    insta::assert_snapshot!(stable(&shown), @"");
+    assert_eq!(shown, ok(project.run(&["show", "latest/b.y"])).stdout);
+    let wrong = project.run(&["show", "latest/b.z"]);
+    assert_eq!(wrong.code, 2);
+    assert!(wrong.stderr.contains("its outputs are y"), "{}", wrong.stderr);
+    ok(project.run(&["export", "latest/b", "out"]));
+    assert_eq!(
+        std::fs::read_to_string(project.path("out/y.txt")).unwrap(),
+        "hello\nhello\n"
+    );
+    assert_eq!(project.run(&["export", "latest/b", "out"]).code, 2);
+}
+
+#[test]
+fn listings() {
+    let project = Project::new(PAIR);
+    assert_eq!(ok(project.run(&["runs"])).stdout.lines().count(), 1);
+    assert!(ok(project.run(&["stages"])).stdout.contains("env/classic"));
+    assert!(
+        ok(project.run(&["stages", "env/classic"]))
+            .stdout
+            .contains("CartPole-v1")
+    );
+    assert_eq!(project.run(&["stages", "env/clasic"]).code, 2);
+    let schema: Value = serde_json::from_str(&ok(project.run(&["schema"])).stdout).unwrap();
+    assert!(schema.is_object());
+    for format in ["text", "mermaid", "dot"] {
+        assert!(
+            ok(project.run(&["graph", "p.yaml", "--format", format]))
+                .stdout
+                .contains('b')
+        );
+    }
+    assert!(ok(project.run(&["completions", "bash"])).stdout.contains("runner"));
+    assert!(ok(project.run(&["doctor"])).stdout.contains("instruction set"));
+    let doctor: Value = serde_json::from_str(&ok(project.run(&["doctor", "--json"])).stdout).unwrap();
+    assert!(doctor["findings"].is_array());
+}
+
+#[test]
+fn the_summary_is_the_result() {
+    let project = Project::new(PAIR);
+    let ended = ok(project.run(&["exec", "p.yaml", "-j", "1"]));
+    assert!(ended.stdout.contains("2 ran"), "{}", ended.stdout);
+    assert!(ended.stderr.contains("ran a"), "{}", ended.stderr);
+    assert!(!ended.stderr.contains('\u{1b}'), "{}", ended.stderr);
+    let quiet = ok(project.run(&["exec", "p.yaml", "-q"]));
+    assert_eq!((quiet.stdout.as_str(), quiet.stderr.as_str()), ("", ""));
+}
+
+#[test]
+fn a_reader_that_has_gone_is_no_error() {
+    let project = Project::new(PAIR);
+    for args in [&["stages"][..], &["exec", "p.yaml", "--json"], &["exec", "p.yaml"]] {
+        let mut child = project
+            .command(args)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        drop(child.stdout.take());
+        let output = child.wait_with_output().unwrap();
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(0), "{stderr}");
+        assert!(!stderr.contains("panicked"), "{stderr}");
+    }
+}
+
+#[test]
+fn stage_kinds_run_in_workers() {
+    let project = Project::new("version: 1\nname: kinds\nstages:\n  env: { uses: env/classic }\n");
+    let ended = ok(project.exec(&[]));
+    insta::assert_snapshot!(ended.log(), @"ran env");
+    let finished = ended
+        .events()
+        .into_iter()
+        .find(|event| event["event"] == "stage_finished")
+        .unwrap();
+    assert!(finished["peak_memory"].as_u64().unwrap() > 0);
+    insta::assert_snapshot!(project.exec(&[]).log(), @"cached env");
+    insta::assert_snapshot!(project.exec(&["--set", "env.with.id=CartPole-hidden-velocity"]).log(), @"ran env");
+}

@@ -1,0 +1,138 @@
+//! Runs that are stopped, asked or not.
+
+use crate::{Project, marked, wait_for};
+use std::process::{Child, Stdio};
+use std::time::Duration;
+
+fn signal(child: &Child, name: &str) {
+    let status = std::process::Command::new("kill")
+        .args(["-s", name, &child.id().to_string()])
+        .status()
+        .unwrap();
+    assert!(status.success());
+}
+
+const QUICK: &str = "\
+version: 1
+name: quick
+stages:
+  a: { run: 'sleep 0.02; seq 1000 > ${outputs.x}', outputs: { x: x.txt } }
+  b: { run: 'sleep 0.02; sort -r ${needs.x} > ${outputs.x}', needs: { x: a.x }, outputs: { x: x.txt } }
+  c: { run: 'sleep 0.02; wc < ${needs.x} > ${outputs.x}', needs: { x: a.x }, outputs: { x: x.txt } }
+  d:
+    matrix: { n: [1, 2, 3] }
+    run: sleep 0.02; head -n ${matrix.n} ${needs.b} > ${outputs.x}; cat ${needs.c} >> ${outputs.x}
+    needs: { b: b.x, c: c.x }
+    outputs: { x: x.txt }
+  e: { run: 'cat ${needs.d} > ${outputs.x}', needs: { d: 'd[*].x' }, outputs: { x: x.txt } }
+";
+
+#[test]
+fn killed_at_any_moment_and_run_again() {
+    let reference = Project::new(QUICK).exec(&[]);
+    assert_eq!(reference.code, 0, "{}", reference.stdout);
+    let project = Project::new(QUICK);
+    for i in 0..20u64 {
+        let mut child = project
+            .command(&["exec", "p.yaml", "-q", "--force", "a", "--force", "d"])
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        // From before it begins to after it ended, in no order.
+        std::thread::sleep(Duration::from_millis(i * 37 % 400));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        if i % 5 == 4 {
+            let ended = project.exec(&[]);
+            assert_eq!(ended.code, 0, "{}", ended.stdout);
+            assert_eq!(ended.digests(), reference.digests());
+            std::fs::remove_dir_all(project.home()).unwrap();
+        }
+    }
+}
+
+fn endless(mark: &str) -> Project {
+    Project::new(&format!(
+        "\
+version: 1
+name: endless
+stages:
+  a:
+    run: touch $READY; sleep 1000 & (sleep 1001; true) & sleep 1002; true
+    env: {{ MARK: {mark}, READY: READY_FILE }}
+    outputs: {{ x: x.txt }}
+"
+    ))
+}
+
+/// Starts an endless stage and waits until it runs.
+fn start(mark: &str) -> (Project, Child) {
+    let project = endless(mark);
+    let ready = project.path("ready");
+    let text = std::fs::read_to_string(project.path("p.yaml")).unwrap();
+    project.write("p.yaml", &text.replace("READY_FILE", ready.to_str().unwrap()));
+    let child = project
+        .command(&["exec", "p.yaml", "--json"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    wait_for("the stage", || ready.exists());
+    assert!(marked(mark).len() >= 3, "{:?}", marked(mark));
+    (project, child)
+}
+
+#[test]
+fn no_orphans_when_the_parent_is_killed() {
+    let mark = format!("orphans-{}", std::process::id());
+    let (project, mut child) = start(&mark);
+    let home = format!("RUNNER_HOME={}", project.home().display());
+    child.kill().unwrap();
+    child.wait().unwrap();
+    wait_for("the stage's processes to end", || marked(&mark).is_empty());
+    wait_for("the workers to end", || marked(&home).is_empty());
+    let shown = project.run(&["runs", "--json"]);
+    assert!(shown.stdout.contains(r#""status": "killed""#), "{}", shown.stdout);
+}
+
+#[test]
+fn interrupted() {
+    for (name, mark) in [("INT", "int"), ("TERM", "term")] {
+        let mark = format!("interrupted-{mark}-{}", std::process::id());
+        let (project, child) = start(&mark);
+        signal(&child, name);
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(130));
+        let stdout = String::from_utf8(output.stdout).unwrap();
+        assert!(stdout.contains(r#""status":"interrupted""#), "{stdout}");
+        wait_for("the stage's processes to end", || marked(&mark).is_empty());
+        let shown = project.run(&["runs", "--json"]);
+        assert!(shown.stdout.contains(r#""status": "interrupted""#), "{}", shown.stdout);
+    }
+}
+
+#[test]
+fn a_second_signal_does_not_wait() {
+    let project = Project::new(
+        "\
+version: 1
+name: stubborn
+stages:
+  a:
+    run: trap '' TERM; touch $READY; while true; do sleep 0.1; done
+    env: { READY: READY_FILE }
+    outputs: { x: x.txt }
+",
+    );
+    let ready = project.path("ready");
+    let text = std::fs::read_to_string(project.path("p.yaml")).unwrap();
+    project.write("p.yaml", &text.replace("READY_FILE", ready.to_str().unwrap()));
+    let child = project.command(&["exec", "p.yaml", "-q"]).spawn().unwrap();
+    wait_for("the stage", || ready.exists());
+    signal(&child, "INT");
+    std::thread::sleep(Duration::from_millis(100));
+    signal(&child, "INT");
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130));
+}

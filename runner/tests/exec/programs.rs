@@ -1,0 +1,136 @@
+//! What an external program is given, and what is taken from it.
+
+use crate::Project;
+
+#[test]
+fn clean_environment() {
+    let project = Project::new(
+        "\
+version: 1
+name: env
+stages:
+  a:
+    run: env | cut -d= -f1 | grep -v -e '^_$' -e PWD -e SHLVL -e OLDPWD | sort > ${outputs.x}; echo $GREETING $TOKEN >> ${outputs.x}; ls -A >> ${outputs.x}
+    env: { GREETING: hello }
+    secrets: [TOKEN]
+    outputs: { x: x.txt }
+",
+    );
+    let run = |token: &str| {
+        let output = project
+            .command(&["exec", "p.yaml", "-q"])
+            .env("TOKEN", token)
+            .env("HOME", "/")
+            .env("LANG", "C")
+            .env("NOISE", "1")
+            .output()
+            .unwrap();
+        assert!(output.status.success());
+    };
+    run("secret");
+    insta::assert_snapshot!(project.output("a.x"), @"");
+    // A secret is not part of the key.
+    run("other");
+    assert!(project.output("a.x").contains("hello secret"));
+}
+
+#[test]
+fn other_dollars_are_the_shells() {
+    let project = Project::new(
+        "\
+version: 1
+name: dollars
+stages:
+  a:
+    run: |
+      x=5
+      echo ${x} ${y:-none} $${needs.z} '$${x}' \"${x}1\" > ${outputs.x}
+    outputs: { x: x.txt }
+",
+    );
+    let ended = project.exec(&[]);
+    // `$${needs.z}` reaches the shell as `${needs.z}`, which it refuses.
+    assert_eq!(ended.code, 1, "{}", ended.stdout);
+    project.write(
+        "p.yaml",
+        "\
+version: 1
+name: dollars
+stages:
+  a:
+    run: |
+      x=5
+      echo ${x} ${y:-none} '$${x}' \"${x}1\" > ${outputs.x}
+    outputs: { x: x.txt }
+",
+    );
+    let ended = project.exec(&[]);
+    assert_eq!(ended.code, 0, "{}", ended.stdout);
+    assert_eq!(project.output("a.x"), "5 none ${x} 51\n");
+}
+
+#[test]
+fn files_and_folders() {
+    let project = Project::new(
+        "\
+version: 1
+name: folders
+stages:
+  a:
+    run: mkdir -p ${outputs.tree}/deep && echo 1 > ${outputs.tree}/one.txt && echo 2 > ${outputs.tree}/deep/two.txt && echo 3 > three.txt
+    outputs: { tree: tree, file: three.txt }
+  b:
+    run: sh scripts/list.sh ${needs.tree} > ${outputs.x} && cat ${needs.file} >> ${outputs.x}
+    files: [scripts/*.sh]
+    needs: { tree: a.tree, file: a.file }
+    outputs: { x: nested/x.txt }
+",
+    );
+    project.write("scripts/list.sh", "cd $1 && find . -type f | sort\n");
+    let ended = project.exec(&[]);
+    assert_eq!(ended.code, 0, "{}", ended.stdout);
+    assert_eq!(project.output("b.x"), "./deep/two.txt\n./one.txt\n3\n");
+    assert_eq!(project.output("a.tree"), "2\n1\n");
+}
+
+#[test]
+fn inputs_cannot_be_written_through() {
+    let project = Project::new(
+        "\
+version: 1
+name: through
+stages:
+  a: { run: 'echo good > ${outputs.x}', outputs: { x: x.txt } }
+  b:
+    run: chmod u+w ${needs.x}; echo bad > ${needs.x}; cp ${needs.x} ${outputs.y}
+    needs: { x: a.x }
+    outputs: { y: y.txt }
+",
+    );
+    assert_eq!(project.exec(&[]).code, 0);
+    assert_eq!(project.output("a.x"), "good\n");
+    assert_eq!(project.output("b.y"), "bad\n");
+}
+
+#[test]
+fn the_log_is_kept() {
+    let project = Project::new(
+        "\
+version: 1
+name: log
+stages:
+  a: { run: 'echo first; echo second >&2; echo x > ${outputs.x}', outputs: { x: x.txt } }
+",
+    );
+    assert_eq!(project.exec(&[]).code, 0);
+    let shown = project.run(&["show", "latest/a"]);
+    assert!(shown.stdout.contains("  first\n  second\n"), "{}", shown.stdout);
+    // Also when it comes from the store.
+    assert_eq!(project.exec(&[]).code, 0);
+    assert!(
+        project
+            .run(&["show", "latest/a"])
+            .stdout
+            .contains("  first\n  second\n")
+    );
+}

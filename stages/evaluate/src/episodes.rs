@@ -1,0 +1,137 @@
+//! Evaluation where an episode is the unit: the return of each of a number of episodes.
+
+use datasets::random::Random;
+use stages_core::{Context, StageError};
+use stages_env::{BatchEnv, Step};
+use stages_policy::{Mode, Policy};
+
+/// An episode that ended.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Episode {
+    /// The sum of its rewards.
+    pub episodic_return: f64,
+    /// Its steps.
+    pub length: u64,
+}
+
+/// Plays one episode in each environment of `env`.
+///
+/// # Errors
+/// When the stage should stop.
+pub fn play(
+    context: &Context,
+    policy: &Policy,
+    env: &mut dyn BatchEnv,
+    deterministic: bool,
+    seed: u64,
+) -> Result<Vec<Episode>, StageError> {
+    let batch = env.num_envs();
+    let mut step = Step::new(env.spec(), batch);
+    env.reset(&mut step);
+    let mut state = policy.start(batch);
+    let mut start = vec![true; batch];
+    let mut actions = vec![0; batch];
+    let mut random = Random::new(&[seed, 0x0065_7661]);
+    let mut running = vec![(0.0, 0); batch];
+    let mut ended: Vec<Option<Episode>> = vec![None; batch];
+    while ended.iter().any(Option::is_none) {
+        context.check_cancelled()?;
+        let mode = if deterministic {
+            Mode::Greedy
+        } else {
+            Mode::Sample(&mut random)
+        };
+        policy.act(&step.obs, &step.mask, &start, &mut state, mode, &mut actions);
+        env.step(&actions, &mut step);
+        for i in 0..batch {
+            running[i].0 += f64::from(step.reward[i]);
+            running[i].1 += 1;
+            start[i] = step.terminated[i] || step.truncated[i];
+            if start[i] {
+                ended[i].get_or_insert(Episode {
+                    episodic_return: running[i].0,
+                    length: running[i].1,
+                });
+                running[i] = (0.0, 0);
+            }
+        }
+    }
+    Ok(ended.into_iter().flatten().collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cache::Store;
+    use stages_core::{CancelToken, event::Silent};
+    use stages_env::{EnvSpec, Normalisation};
+    use stages_policy::{Activation, Architecture};
+    use std::sync::Arc;
+
+    /// Environment i ends its episodes after i + 1 steps, with a reward of 1 a step.
+    struct Counting(EnvSpec, Vec<u32>);
+
+    impl BatchEnv for Counting {
+        fn spec(&self) -> &EnvSpec {
+            &self.0
+        }
+        fn num_envs(&self) -> usize {
+            self.1.len()
+        }
+        fn reset(&mut self, _: &mut Step) {
+            self.1.fill(0);
+        }
+        fn step(&mut self, _: &[u32], out: &mut Step) {
+            for (i, count) in self.1.iter_mut().enumerate() {
+                *count += 1;
+                out.reward[i] = 1.0;
+                out.terminated[i] = *count as usize == i + 1;
+                if out.terminated[i] {
+                    *count = 0;
+                }
+            }
+        }
+        fn save(&self) -> Vec<u8> {
+            Vec::new()
+        }
+        fn restore(&mut self, _: &[u8]) -> Result<(), String> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn counts_the_first_episode_of_each_environment() {
+        let spec = EnvSpec {
+            name: "counting".into(),
+            observation: vec!["x".into()],
+            actions: vec!["a".into(), "b".into()],
+            masked: false,
+            normalisation: None::<Normalisation>,
+        };
+        let architecture = Architecture {
+            obs_dim: 1,
+            num_actions: 2,
+            pi: vec![4],
+            vf: vec![4],
+            activation: Activation::Tanh,
+            lstm: None,
+        };
+        let params = stages_policy::initial(&architecture, true, 1);
+        let policy = Policy::new("test", &spec, &architecture, None, params).unwrap();
+        let dir = tempfile::tempdir().unwrap();
+        let context = Context {
+            key: cache::KeyHasher::new("test").action_key(),
+            store: Store::open(dir.path()).unwrap(),
+            inputs: Default::default(),
+            sources: Vec::new(),
+            threads: 1,
+            events: Arc::new(Silent),
+            cancel: CancelToken::default(),
+            memo_counts: Default::default(),
+        };
+        let mut env = Counting(spec, vec![0; 4]);
+        let episodes = play(&context, &policy, &mut env, true, 0).unwrap();
+        assert_eq!(episodes.iter().map(|e| e.length).collect::<Vec<_>>(), [1, 2, 3, 4]);
+        assert_eq!(episodes[2].episodic_return, 3.0);
+    }
+}

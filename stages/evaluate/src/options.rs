@@ -1,0 +1,249 @@
+//! Evaluation over the test dates of `env/options`: the policy and its baselines, each from the first date to the last.
+
+use crate::backtest::{BacktestConfig, check_fits};
+use crate::bootstrap;
+use crate::output::{self, Metrics};
+use crate::performance::{PERIODS_PER_YEAR, Performance, sharpe};
+use arrow::array::{ArrayRef, Date32Array, Float64Array, RecordBatch, StringArray};
+use cache::Artifact;
+use datasets::random::Random;
+use stages_core::{Context, Outputs, StageError};
+use stages_env::options::{Baseline, Ledger, OptionsEnv, Reason};
+use stages_env::{BatchEnv, OpenOptions, Step};
+use stages_policy::{Mode, Policy};
+use std::sync::Arc;
+
+/// Whether an `env` artifact is one of `env/options`.
+pub(crate) fn is_options(env: &Artifact) -> bool {
+    env.meta.get("family").and_then(serde_json::Value::as_str) == Some("options")
+}
+
+/// One walk over the test dates.
+struct Walk {
+    strategy: &'static str,
+    /// Which of several walks of the same strategy.
+    path: usize,
+    /// The account at each snapshot, the first before any trade.
+    ledgers: Vec<Ledger>,
+    /// What was chosen at each snapshot but the last; empty where it is not an action of the menu.
+    actions: Vec<String>,
+}
+
+impl Walk {
+    fn new(strategy: &'static str, path: usize, first: Ledger) -> Self {
+        Self {
+            strategy,
+            path,
+            ledgers: vec![first],
+            actions: Vec::new(),
+        }
+    }
+
+    /// Simple returns of the net asset value; after ruin or a debt there are none.
+    fn returns(&self) -> Vec<f64> {
+        self.ledgers
+            .windows(2)
+            .map(|pair| {
+                if pair[0].nav > 0.0 {
+                    (pair[1].nav / pair[0].nav - 1.0).max(-1.0)
+                } else {
+                    0.0
+                }
+            })
+            .collect()
+    }
+
+    /// Measures that are not of returns alone.
+    fn account(&self) -> [(&'static str, f64); 3] {
+        let (first, last) = (&self.ledgers[0], &self.ledgers[self.ledgers.len() - 1]);
+        let mean_nav = self.ledgers.iter().map(|ledger| ledger.nav).sum::<f64>() / self.ledgers.len() as f64;
+        let years = (self.ledgers.len() - 1) as f64 / PERIODS_PER_YEAR;
+        [
+            // Value traded a year, as a multiple of the mean net asset value.
+            ("turnover", last.traded_value / mean_nav / years),
+            // Spreads and commissions, as a fraction of the capital at the start.
+            ("costs", (last.spread_cost + last.commission) / first.nav),
+            ("liquidations", f64::from(last.liquidations)),
+        ]
+    }
+}
+
+pub(crate) fn backtest(
+    config: &BacktestConfig,
+    context: &Context,
+    artifact: &Artifact,
+    policy: &Policy,
+) -> Result<Outputs, StageError> {
+    let open = |paths: usize| {
+        let options = OpenOptions {
+            normalise_as: policy.spec().normalisation.clone(),
+            ..OpenOptions::test(paths, config.seed)
+        };
+        stages_env::options::open(&context.store, artifact, &options)
+    };
+    let mut env = open(1)?;
+    check_fits(policy.spec(), env.spec())?;
+    let about = serde_json::json!({ "of": "options", "symbol": env.symbol(), "capital": env.capital() });
+    let mut walks = follow_policy(config, context, policy, &mut env)?;
+    for &baseline in &config.baselines {
+        let paths = if baseline == Baseline::Random {
+            config.random_paths
+        } else {
+            1
+        };
+        context.progress(walks.len() as u64, None, format!("baseline {}", baseline.name()));
+        walks.extend(follow_baseline(context, baseline, &mut open(paths)?)?);
+    }
+    output::store(context, measure(config, &walks), &table(&walks)?, about)
+}
+
+fn follow_policy(
+    config: &BacktestConfig,
+    context: &Context,
+    policy: &Policy,
+    env: &mut OptionsEnv,
+) -> Result<Vec<Walk>, StageError> {
+    let mut state = policy.start(env.num_envs());
+    let mut start = vec![true; env.num_envs()];
+    let mut actions = vec![0; env.num_envs()];
+    let mut random = Random::new(&[config.seed, 0x706f_6c69]);
+    follow(context, "policy", env, |env, step, walks| {
+        let mode = if config.deterministic {
+            Mode::Greedy
+        } else {
+            Mode::Sample(&mut random)
+        };
+        policy.act(&step.obs, &step.mask, &start, &mut state, mode, &mut actions);
+        start.fill(false);
+        for (walk, &action) in walks.iter_mut().zip(&actions) {
+            walk.actions.push(env.spec().actions[action as usize].clone());
+        }
+        env.step(&actions, step);
+    })
+}
+
+fn follow_baseline(context: &Context, baseline: Baseline, env: &mut OptionsEnv) -> Result<Vec<Walk>, StageError> {
+    follow(context, baseline.name(), env, |env, step, walks| {
+        for walk in walks {
+            walk.actions.push(String::new());
+        }
+        env.step_baseline(baseline, step);
+    })
+}
+
+/// Walks every environment to the end of its first episode. `act` chooses, notes what it chose, and steps.
+fn follow(
+    context: &Context,
+    strategy: &'static str,
+    env: &mut OptionsEnv,
+    mut act: impl FnMut(&mut OptionsEnv, &mut Step, &mut [Walk]),
+) -> Result<Vec<Walk>, StageError> {
+    let batch = env.num_envs();
+    let mut step = Step::new(env.spec(), batch);
+    env.reset(&mut step);
+    let mut walks: Vec<Walk> = (0..batch).map(|i| Walk::new(strategy, i, env.ledger(i))).collect();
+    let mut ended = vec![false; batch];
+    while ended.contains(&false) {
+        context.check_cancelled()?;
+        act(env, &mut step, &mut walks);
+        for (i, walk) in walks.iter_mut().enumerate() {
+            let over = step.terminated[i] || step.truncated[i];
+            if ended[i] {
+                walk.actions.pop();
+            } else {
+                let last = if over { env.final_ledger(i) } else { None };
+                walk.ledgers.push(last.unwrap_or_else(|| env.ledger(i)));
+            }
+            ended[i] |= over;
+        }
+    }
+    Ok(walks)
+}
+
+/// The policy's measures by their plain name, those of a baseline below `baseline/NAME/`, the mean where it has several walks.
+fn measure(config: &BacktestConfig, walks: &[Walk]) -> Metrics {
+    let mut metrics = Metrics::default();
+    let mut total = Vec::new();
+    for group in walks.chunk_by(|a, b| a.strategy == b.strategy) {
+        let strategy = group[0].strategy;
+        let prefix = if strategy == "policy" {
+            String::new()
+        } else {
+            format!("baseline/{strategy}/")
+        };
+        let returns: Vec<Vec<f64>> = group.iter().map(Walk::returns).collect();
+        let measured: Vec<_> = returns.iter().map(|returns| Performance::of(returns)).collect();
+        let mean = |values: &mut dyn Iterator<Item = f64>| values.sum::<f64>() / group.len() as f64;
+        for (at, (name, _)) in measured[0].named().into_iter().enumerate() {
+            let value = mean(&mut measured.iter().map(|p| p.named()[at].1));
+            metrics.add(format!("{prefix}{name}"), value);
+            if name == "total_return" {
+                total.push((strategy, value));
+            }
+        }
+        if let [only] = returns.as_slice() {
+            let (low, high) = bootstrap::stationary(
+                only,
+                config.bootstrap_block,
+                config.bootstrap_draws,
+                config.seed,
+                sharpe,
+            );
+            metrics.add(format!("{prefix}sharpe_low"), low);
+            metrics.add(format!("{prefix}sharpe_high"), high);
+        }
+        for (at, (name, _)) in group[0].account().into_iter().enumerate() {
+            metrics.add(
+                format!("{prefix}{name}"),
+                mean(&mut group.iter().map(|walk| walk.account()[at].1)),
+            );
+        }
+    }
+    let policy = total[0].1;
+    for (baseline, value) in &total[1..] {
+        metrics.add(format!("excess_over/{baseline}"), policy - value);
+    }
+    let last = &walks[0].ledgers[walks[0].ledgers.len() - 1];
+    for (reason, count) in Reason::ALL.iter().zip(last.masked) {
+        metrics.add(format!("masked/{}", reason.name()), f64::from(count));
+    }
+    metrics.add("steps", (walks[0].ledgers.len() - 1) as f64);
+    metrics
+}
+
+fn table(walks: &[Walk]) -> Result<RecordBatch, StageError> {
+    let rows = || {
+        walks
+            .iter()
+            .flat_map(|walk| walk.ledgers.iter().map(move |ledger| (walk, ledger)))
+    };
+    let float = |of: &dyn Fn(&Ledger) -> f64| -> ArrayRef {
+        Arc::new(Float64Array::from_iter_values(rows().map(|(_, ledger)| of(ledger))))
+    };
+    let strategy: StringArray = rows().map(|(walk, _)| Some(walk.strategy)).collect();
+    let path: Float64Array = rows().map(|(walk, _)| Some(walk.path as f64)).collect();
+    let date = Date32Array::from_iter_values(rows().map(|(_, ledger)| ledger.date.0));
+    let action: StringArray = rows()
+        .map(|(walk, ledger)| walk.actions.get(ledger.step).filter(|name| !name.is_empty()))
+        .collect();
+    Ok(RecordBatch::try_from_iter_with_nullable([
+        ("strategy", Arc::new(strategy) as ArrayRef, false),
+        ("path", Arc::new(path), false),
+        ("date", Arc::new(date), false),
+        ("action", Arc::new(action), true),
+        ("underlying", float(&|l| l.underlying), false),
+        ("nav", float(&|l| l.nav), false),
+        ("liquidation_value", float(&|l| l.liquidation_value), false),
+        ("cash", float(&|l| l.cash), false),
+        ("delta", float(&|l| l.delta), false),
+        ("gamma", float(&|l| l.gamma), false),
+        ("vega", float(&|l| l.vega), false),
+        ("theta", float(&|l| l.theta), false),
+        ("margin", float(&|l| l.margin), false),
+        ("lines", float(&|l| l.lines as f64), false),
+        ("model_marks", float(&|l| l.model_marks as f64), false),
+        ("costs", float(&|l| l.spread_cost + l.commission), false),
+        ("interest", float(&|l| l.interest), false),
+        ("traded_value", float(&|l| l.traded_value), false),
+    ])?)
+}

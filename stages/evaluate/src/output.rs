@@ -1,0 +1,73 @@
+//! What an evaluation leaves behind: metrics as JSON lines, the trajectory as Parquet.
+
+use arrow::array::{ArrayRef, Float64Array, RecordBatch};
+use cache::{ArtifactBuilder, canonical_json};
+use serde_json::{Map, Value, json};
+use stages_core::{Context, Outputs, PortType, StageError, table};
+use std::sync::Arc;
+
+/// Figures by name, in the order they were added.
+#[derive(Default)]
+pub(crate) struct Metrics(Vec<(String, f64)>);
+
+impl Metrics {
+    /// Adds a figure.
+    pub(crate) fn add(&mut self, name: impl Into<String>, value: f64) {
+        self.0.push((name.into(), value));
+    }
+
+    /// `null` stands for a ratio without a denominator.
+    fn value(value: f64) -> Value {
+        serde_json::Number::from_f64(value).map_or(Value::Null, Value::Number)
+    }
+
+    fn lines(&self) -> String {
+        self.0
+            .iter()
+            .map(|(name, value)| {
+                canonical_json(&json!({ "name": name, "step": 0, "value": Self::value(*value) })) + "\n"
+            })
+            .collect()
+    }
+
+    fn summary(&self) -> Map<String, Value> {
+        self.0
+            .iter()
+            .map(|(name, value)| (name.clone(), Self::value(*value)))
+            .collect()
+    }
+}
+
+/// The table of episodes.
+pub(crate) fn episodes(returns: &[f64], lengths: &[f64]) -> Result<RecordBatch, StageError> {
+    let column = |values: &[f64]| Arc::new(Float64Array::from(values.to_vec())) as ArrayRef;
+    Ok(RecordBatch::try_from_iter([
+        ("episodic_return", column(returns)),
+        ("length", column(lengths)),
+    ])?)
+}
+
+/// Stores both outputs and reports the metrics.
+pub(crate) fn store(
+    context: &Context,
+    metrics: Metrics,
+    trajectory: &RecordBatch,
+    about: Value,
+) -> Result<Outputs, StageError> {
+    let store = &context.store;
+    let mut builder = ArtifactBuilder::new(store, PortType::Metrics.name(), json!({ "summary": metrics.summary() }));
+    builder.bytes("metrics.jsonl", metrics.lines().as_bytes())?;
+    let metrics_digest = builder.finish()?;
+    let mut builder = ArtifactBuilder::new(store, PortType::Trajectory.name(), about);
+    builder.bytes("trajectory.parquet", &table::to_parquet(trajectory)?)?;
+    let trajectory_digest = builder.finish()?;
+    for (name, value) in &metrics.0 {
+        if value.is_finite() {
+            context.metric(name, 0, *value);
+        }
+    }
+    Ok(Outputs::from([
+        ("metrics".to_owned(), metrics_digest),
+        ("trajectory".to_owned(), trajectory_digest),
+    ]))
+}

@@ -1,0 +1,189 @@
+//! Measures of performance over a series of simple returns per period. Definitions are those that
+//! empyrical and the literature agree on; each says its formula.
+
+/// Trading days a year, by which daily figures are annualised.
+pub const PERIODS_PER_YEAR: f64 = 252.0;
+
+/// The measures of one return series. All in decimals (0.1 is 10 %), annual where said.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Performance {
+    /// prod(1 + r) - 1.
+    pub total_return: f64,
+    /// (1 + total)^(252 / n) - 1; -1 after ruin.
+    pub annual_return: f64,
+    /// Standard deviation (n - 1) times sqrt(252).
+    pub volatility: f64,
+    /// Mean over standard deviation (n - 1), times sqrt(252); no risk-free rate is taken off.
+    pub sharpe: f64,
+    /// Mean over sqrt(mean(min(r, 0)^2)), times sqrt(252).
+    pub sortino: f64,
+    /// The deepest fall of the equity below its running peak, the start included: at most 0.
+    pub max_drawdown: f64,
+    /// Annual return over the size of the maximum drawdown.
+    pub calmar: f64,
+    /// The 5 % quantile of returns (linear interpolation): a loss is negative.
+    pub var_95: f64,
+    /// The mean of returns at or below `var_95`.
+    pub cvar_95: f64,
+    /// Share of the returns that are not 0 that are above 0.
+    pub hit_rate: f64,
+}
+
+impl Performance {
+    /// Measures a series of simple returns per trading day. Ratios whose denominator is 0 are NaN.
+    pub fn of(returns: &[f64]) -> Self {
+        let n = returns.len() as f64;
+        let total_return = returns.iter().fold(1.0, |equity, r| equity * (1.0 + r)) - 1.0;
+        let annual_return = if total_return <= -1.0 {
+            -1.0
+        } else {
+            libm::pow(1.0 + total_return, PERIODS_PER_YEAR / n) - 1.0
+        };
+        let (mean, deviation) = mean_and_deviation(returns);
+        let downside = (returns.iter().map(|r| r.min(0.0).powi(2)).sum::<f64>() / n).sqrt();
+        let annual = PERIODS_PER_YEAR.sqrt();
+        let max_drawdown = drawdowns(returns).into_iter().fold(0.0, f64::min);
+        let var_95 = quantile(returns, 0.05);
+        let tail: Vec<f64> = returns.iter().copied().filter(|r| *r <= var_95).collect();
+        let moved = returns.iter().filter(|r| **r != 0.0).count() as f64;
+        Self {
+            total_return,
+            annual_return,
+            volatility: deviation * annual,
+            sharpe: ratio(mean, deviation) * annual,
+            sortino: ratio(mean, downside) * annual,
+            max_drawdown,
+            calmar: ratio(annual_return, -max_drawdown),
+            var_95,
+            cvar_95: tail.iter().sum::<f64>() / tail.len() as f64,
+            hit_rate: ratio(returns.iter().filter(|r| **r > 0.0).count() as f64, moved),
+        }
+    }
+
+    /// The measures by name, in the order they are shown.
+    pub fn named(&self) -> [(&'static str, f64); 10] {
+        [
+            ("total_return", self.total_return),
+            ("annual_return", self.annual_return),
+            ("volatility", self.volatility),
+            ("sharpe", self.sharpe),
+            ("sortino", self.sortino),
+            ("max_drawdown", self.max_drawdown),
+            ("calmar", self.calmar),
+            ("var_95", self.var_95),
+            ("cvar_95", self.cvar_95),
+            ("hit_rate", self.hit_rate),
+        ]
+    }
+}
+
+/// Annualised Sharpe ratio: mean over standard deviation (n - 1), times sqrt(252).
+pub fn sharpe(returns: &[f64]) -> f64 {
+    let (mean, deviation) = mean_and_deviation(returns);
+    ratio(mean, deviation) * PERIODS_PER_YEAR.sqrt()
+}
+
+/// Equity over its running peak, less 1, after each period; the start counts as a peak.
+pub fn drawdowns(returns: &[f64]) -> Vec<f64> {
+    let (mut equity, mut peak) = (1.0_f64, 1.0_f64);
+    returns
+        .iter()
+        .map(|r| {
+            equity *= 1.0 + r;
+            peak = peak.max(equity);
+            equity / peak - 1.0
+        })
+        .collect()
+}
+
+/// The quantile by linear interpolation between order statistics (numpy's default); NaN of nothing.
+pub fn quantile(values: &[f64], q: f64) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let Some(last) = sorted.len().checked_sub(1) else {
+        return f64::NAN;
+    };
+    let position = q * last as f64;
+    let below = position.floor() as usize;
+    let above = (below + 1).min(last);
+    sorted[below] + (sorted[above] - sorted[below]) * (position - below as f64)
+}
+
+fn ratio(a: f64, b: f64) -> f64 {
+    if b == 0.0 { f64::NAN } else { a / b }
+}
+
+/// Mean and standard deviation with n - 1. Equal values have a deviation of exactly 0.
+pub fn mean_and_deviation(values: &[f64]) -> (f64, f64) {
+    let n = values.len() as f64;
+    let mean = values.iter().sum::<f64>() / n;
+    if values.windows(2).all(|pair| pair[0] == pair[1]) {
+        return (mean, 0.0);
+    }
+    let squares = values.iter().map(|x| (x - mean).powi(2)).sum::<f64>();
+    (mean, (squares / (n - 1.0)).sqrt())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+
+    #[test]
+    fn as_the_reference_says() {
+        let Some(data) = std::env::var_os("RUNNER_TEST_DATA") else {
+            eprintln!("skipped: RUNNER_TEST_DATA is not set");
+            return;
+        };
+        let folder = std::path::Path::new(&data).join("reference");
+        let returns: Vec<f64> = std::fs::read_to_string(folder.join("returns.csv"))
+            .unwrap()
+            .lines()
+            .skip(1)
+            .map(|line| line.split(',').nth(1).unwrap().parse().unwrap())
+            .collect();
+        let text = std::fs::read_to_string(folder.join("performance.csv")).unwrap();
+        let mut reference = BTreeMap::new();
+        for line in text.lines().skip(1) {
+            // `params` may hold commas inside quotes; the value is the last but one field.
+            let mut head = line.splitn(3, ',');
+            let key = format!("{}/{}", head.next().unwrap(), head.next().unwrap());
+            let value = line.rsplit(',').nth(if key.starts_with("definition") { 0 } else { 1 });
+            let value: Option<f64> = value.and_then(|v| v.parse().ok());
+            let value = value.or_else(|| line.rsplit(',').nth(1).and_then(|v| v.parse().ok()));
+            reference.entry(key).or_insert(value);
+        }
+        let p = Performance::of(&returns);
+        for (ours, theirs) in [
+            (p.total_return, "empyrical-reloaded/cum_return_final"),
+            (p.annual_return, "definition/cagr"),
+            (p.volatility, "empyrical-reloaded/annual_volatility"),
+            (p.sharpe, "definition/sharpe_annualised"),
+            (p.sortino, "definition/sortino_annualised"),
+            (p.max_drawdown, "definition/max_drawdown"),
+            (p.calmar, "definition/calmar"),
+            (p.var_95, "definition/var_historical_95"),
+            (p.cvar_95, "definition/cvar_historical_95"),
+            (p.hit_rate, "definition/hit_rate"),
+        ] {
+            let theirs_value = reference[theirs].unwrap();
+            assert!(
+                (ours - theirs_value).abs() <= 1e-12 * theirs_value.abs().max(1e-3),
+                "{theirs}: {ours} against {theirs_value}"
+            );
+        }
+    }
+
+    #[test]
+    fn nothing_earned_is_not_a_ratio() {
+        let p = Performance::of(&[0.0; 10]);
+        assert_eq!((p.total_return, p.max_drawdown), (0.0, 0.0));
+        assert!(p.sharpe.is_nan() && p.hit_rate.is_nan() && p.calmar.is_nan());
+    }
+
+    #[test]
+    fn ruin_is_a_return_of_minus_one() {
+        let p = Performance::of(&[0.1, -1.0, 0.2]);
+        assert_eq!((p.total_return, p.annual_return, p.max_drawdown), (-1.0, -1.0, -1.0));
+    }
+}

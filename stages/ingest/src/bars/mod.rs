@@ -1,0 +1,7 @@
+//! `ingest/bars`: daily bars from files.
+
+mod stage;
+mod table;
+
+pub use stage::{Bars, BarsConfig};
+pub use table::{BarColumns, closes};

@@ -1,0 +1,131 @@
+//! `ingest/bars` as a stage.
+
+use super::table::{BarColumns, MEMO, clean, collect, parse, to_batch};
+use crate::files::Paths;
+use crate::options::{CalendarChoice, LayoutChoice, OnBadRows, PartitionChoice, check_dates};
+use crate::read;
+use datasets::quality::{BARS, Tally};
+use datasets::{Date, DateRange};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use stages_core::dataset::{self, Period};
+use stages_core::{
+    ConfigProblem, Context, OutputPort, Outputs, PlanContext, PortType, Ports, Provided, Source, StageError, StageKind,
+};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+/// Which files hold daily bars, and how they are read.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct BarsConfig {
+    /// The files: a path, a folder, a glob, or a list of them; CSV or Parquet, plain, `.gz` or `.zip`. Must be given.
+    pub path: Paths,
+    /// How the files look: `auto` (found by the header), a layout's name, or `{ columns: { ours: theirs, … } }`.
+    pub layout: LayoutChoice<BarColumns>,
+    /// The symbol, for files that do not name it; empty to take the file's name (`AAPL.csv.gz`).
+    pub symbol: String,
+    /// Keep these symbols alone; empty for all.
+    pub symbols: Vec<String>,
+    /// Keep these dates alone, both ends included.
+    pub dates: Option<DateRange>,
+    /// What to do with rows that can't be right: `drop`, `keep` or `fail`; or by rule, `{ default: drop, large_jump: fail }`.
+    pub on_bad_rows: OnBadRows,
+    /// The currency of prices, ISO 4217; empty for the layout's.
+    pub currency: String,
+    /// The days on which the exchange is open: `auto` (the layout's), `us`, `weekends` or `none`.
+    pub calendar: CalendarChoice,
+    /// How long partitions are: `auto` (a year), `day`, `month` or `year`.
+    pub partition: PartitionChoice,
+}
+
+/// `ingest/bars`.
+pub struct Bars;
+
+impl StageKind for Bars {
+    type Config = BarsConfig;
+    const NAME: &'static str = "ingest/bars";
+    const VERSION: u32 = 1;
+    const ABOUT: &'static str = "daily bars from files, checked and counted";
+    const NOT_IN_KEY: &'static [&'static str] = &["path"];
+    const PORTS: Ports = Ports {
+        inputs: &[],
+        outputs: &[OutputPort {
+            name: "bars",
+            ty: PortType::Bars,
+            doc: "the bars, with the data-quality table in its metadata",
+        }],
+    };
+
+    fn check(&self, config: &BarsConfig, plan: &PlanContext) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
+        config.layout.check()?;
+        config.on_bad_rows.check(BARS)?;
+        check_dates(config.dates)?;
+        let sources = self.sources(config, plan.base)?;
+        let mut columns = BTreeSet::from(["symbol".to_owned()]);
+        for (layout, present) in read::peek("path", &sources, &config.layout)? {
+            for needed in ["date", "close"] {
+                if !present.contains(needed) {
+                    return Err(
+                        ConfigProblem::new("path", format!("the files have no column for `{needed}`")).hint(format!(
+                            "they were taken for layout `{}`; `layout: {{ columns: … }}` describes another",
+                            layout.name
+                        )),
+                    );
+                }
+            }
+            columns.extend(present);
+        }
+        Ok(BTreeMap::from([(
+            "bars".to_owned(),
+            Provided::columns(PortType::Bars, columns),
+        )]))
+    }
+
+    fn sources(&self, config: &BarsConfig, base: &Path) -> Result<Vec<Source>, ConfigProblem> {
+        config.path.find("path", base)
+    }
+
+    fn run(&self, config: &BarsConfig, context: &Context) -> Result<Outputs, StageError> {
+        let sources: Vec<_> = context.sources.iter().collect();
+        let files = read::tables(context, MEMO, &sources, &config.layout, &config.symbol, parse)?;
+        let facts = files.first().map(|(layout, _)| layout.facts.clone());
+        let facts = facts.ok_or_else(|| StageError::new("there is no file to read"))?;
+        let layouts: BTreeSet<String> = files.iter().map(|(layout, _)| layout.name.to_string()).collect();
+        let batches: Vec<_> = files.into_iter().map(|(_, batch)| batch).collect();
+        let mut bars = collect(&batches, |symbol, date| {
+            (config.symbols.is_empty() || config.symbols.iter().any(|s| s == symbol))
+                && config.dates.is_none_or(|dates| dates.contains(date))
+        })?;
+        let rows_read = bars.len();
+        context.check_cancelled()?;
+        context.progress(0, None, "checking");
+        let days: BTreeSet<Date> = bars.iter().map(|bar| bar.date).collect();
+        let calendar = config.calendar.resolve(facts.calendar, &days);
+        let mut tally = Tally::new(BARS);
+        clean(&mut bars, &config.on_bad_rows, calendar, &mut tally);
+        config.on_bad_rows.enforce(&tally)?;
+        if bars.is_empty() {
+            return Err(
+                StageError::new("no row is left: the files hold none of these symbols and dates")
+                    .hint("see `symbols`, `dates` and `on_bad_rows`"),
+            );
+        }
+        let symbols: BTreeSet<&str> = bars.iter().map(|bar| &*bar.symbol).collect();
+        let meta = json!({
+            "symbols": symbols,
+            "currency": if config.currency.is_empty() { &*facts.currency } else { config.currency.as_str() },
+            "layout": layouts,
+            "calendar": calendar,
+            "rows_read": rows_read,
+            "rows": bars.len(),
+            "quality": tally.findings(|rule| config.on_bad_rows.action(rule)),
+        });
+        let first_day = bars.iter().take_while(|bar| bar.date == bars[0].date).count();
+        let period = config.partition.resolve(first_day, Period::Year);
+        let partitions = dataset::partition(&context.store, &to_batch(&bars)?, period, "")?;
+        let digest = dataset::write(&context.store, PortType::Bars, meta, partitions)?;
+        Ok(Outputs::from([("bars".to_owned(), digest)]))
+    }
+}

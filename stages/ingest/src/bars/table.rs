@@ -1,0 +1,283 @@
+//! Vendors' bars as ours, and the rules of [`datasets::quality::BARS`].
+
+use crate::frame::Frame;
+use crate::options::{CustomLayout, LayoutChoice, OnBadRows, count_missing_days};
+use crate::read::{mappings, needed, source_of, wanted};
+use crate::unpack::Packed;
+use arrow::array::{ArrayRef, Date32Array, Float64Array, RecordBatch, StringArray};
+use datasets::Date;
+use datasets::calendar::is_trading_day;
+use datasets::layout::{CalendarName, Layout, Table};
+use datasets::quality::{Action, BAR_TOLERANCE, BARS, LARGE_JUMP, Tally};
+use datasets::schema;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use stages_core::{ConfigProblem, Context, Source, StageError, table};
+use std::cmp::Ordering;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// A layout of bars that is not a known one.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct BarColumns {
+    /// Our columns and their names in the files' header: `date` and `close`; perhaps `symbol`, `open`, `high`, `low`,
+    /// `volume`, `adjusted_close`.
+    pub columns: BTreeMap<String, String>,
+    /// How dates are written, in `strftime` codes (`%m/%d/%Y`); empty for `%Y-%m-%d`.
+    pub date_format: String,
+}
+
+impl CustomLayout for BarColumns {
+    const TABLE: Table = Table::Bars;
+
+    fn layout(&self) -> Result<Layout, ConfigProblem> {
+        let known: Vec<_> = schema::BARS.iter().map(|column| column.name).collect();
+        let columns = mappings(&self.columns, &known, &["date", "close"], |_| None)?;
+        let mut layout = Layout::custom(Table::Bars, columns);
+        layout.facts.symbol_from_file_name = true;
+        if !self.date_format.is_empty() {
+            layout.dates = vec![self.date_format.clone().into()];
+        }
+        Ok(layout)
+    }
+}
+
+/// One bar; numbers are NaN where they are missing.
+#[derive(Clone, Debug)]
+pub struct Bar {
+    /// Ticker.
+    pub symbol: Arc<str>,
+    /// Trading day.
+    pub date: Date,
+    /// The columns [`FLOATS`].
+    pub values: [f64; 6],
+}
+
+/// The number columns of a bar, in order.
+pub const FLOATS: [&str; 6] = ["open", "high", "low", "close", "volume", "adjusted_close"];
+const CLOSE: usize = 3;
+const VOLUME: usize = 4;
+
+/// Reads a table as it is. Rows that name no symbol have `symbol`, or else the name of the file.
+///
+/// # Errors
+/// Where a value cannot be read, or a column that there must be is missing.
+pub fn parse(packed: &Packed, layout: &Layout, symbol: &str) -> Result<RecordBatch, StageError> {
+    let wanted = wanted(layout);
+    let frame = Frame::read(packed, |name| wanted.contains(name))?;
+    let dates = frame.dates(&needed(layout, &frame, &packed.place, "date")?.theirs, &layout.dates)?;
+    needed(layout, &frame, &packed.place, "close")?;
+    let mut symbols: Vec<String> = Vec::with_capacity(frame.rows());
+    if let Some(mapping) = source_of(layout, &frame, "symbol") {
+        frame.texts(&mapping.theirs, |row, text| {
+            if text.is_empty() {
+                return Err(frame.error(row, &mapping.theirs, "the symbol is missing"));
+            }
+            symbols.push(text.to_owned());
+            Ok(())
+        })?;
+    } else {
+        let name = match (symbol, &*layout.facts.symbol) {
+            ("", "") if layout.facts.symbol_from_file_name => packed.stem.as_str(),
+            ("", of_layout) => of_layout,
+            (given, _) => given,
+        };
+        if name.is_empty() {
+            return Err(StageError::new(format!("`{}` does not name the symbol", packed.place))
+                .hint("give it as `symbol: SPY`"));
+        }
+        symbols = vec![name.to_owned(); frame.rows()];
+    }
+    let mut values = Vec::new();
+    for ours in FLOATS {
+        values.push(match source_of(layout, &frame, ours) {
+            Some(mapping) => frame.numbers(mapping)?,
+            None => vec![f64::NAN; frame.rows()],
+        });
+    }
+    batch(symbols.iter().map(String::as_str), dates.iter().copied(), |i| {
+        &values[i]
+    })
+}
+
+/// A table of bars in which the close may be missing: what the rules are yet to look at.
+fn batch<'a, 'v>(
+    symbols: impl Iterator<Item = &'a str>,
+    dates: impl Iterator<Item = Date>,
+    values: impl Fn(usize) -> &'v [f64],
+) -> Result<RecordBatch, StageError> {
+    let mut fields = Vec::new();
+    let mut columns: Vec<ArrayRef> = Vec::new();
+    for column in schema::BARS {
+        let mut field = table::field(column);
+        field.set_nullable(!matches!(column.name, "symbol" | "date"));
+        fields.push(field);
+    }
+    columns.push(Arc::new(StringArray::from_iter_values(symbols)));
+    columns.push(Arc::new(dates.map(|date| Some(date.0)).collect::<Date32Array>()));
+    columns.extend((0..FLOATS.len()).map(|i| -> ArrayRef { Arc::new(table::nullable(values(i))) }));
+    Ok(RecordBatch::try_new(
+        Arc::new(arrow::datatypes::Schema::new(fields)),
+        columns,
+    )?)
+}
+
+/// The bars of tables, of these symbols (all, where none is named) and dates.
+///
+/// # Errors
+/// When a table is not one of bars.
+pub fn collect(batches: &[RecordBatch], keep: impl Fn(&str, Date) -> bool) -> Result<Vec<Bar>, StageError> {
+    let mut bars: Vec<Bar> = Vec::new();
+    for batch in batches {
+        let symbols = table::texts(batch, "symbol")?;
+        let dates = table::dates(batch, "date")?;
+        let mut columns = Vec::new();
+        for name in FLOATS {
+            columns.push(table::floats_or_nan(batch, name)?);
+        }
+        let mut last: Arc<str> = Arc::from("");
+        for (i, date) in dates.into_iter().enumerate() {
+            let symbol = symbols.value(i);
+            if !keep(symbol, date) {
+                continue;
+            }
+            if &*last != symbol {
+                last = Arc::from(symbol);
+            }
+            bars.push(Bar {
+                symbol: Arc::clone(&last),
+                date,
+                values: std::array::from_fn(|k| columns[k][i]),
+            });
+        }
+    }
+    Ok(bars)
+}
+
+/// The bars as a table of the schema, of which closes are then all there.
+///
+/// # Errors
+/// When a close is missing.
+pub fn to_batch(bars: &[Bar]) -> Result<RecordBatch, StageError> {
+    let column = |i: usize| bars.iter().map(|bar| bar.values[i]).collect::<Vec<_>>();
+    let columns = schema::BARS
+        .iter()
+        .map(|c| -> ArrayRef {
+            match c.name {
+                "symbol" => Arc::new(StringArray::from_iter_values(bars.iter().map(|bar| &*bar.symbol))),
+                "date" => Arc::new(bars.iter().map(|bar| Some(bar.date.0)).collect::<Date32Array>()),
+                "close" => Arc::new(Float64Array::from(column(CLOSE))),
+                name => {
+                    let i = FLOATS.iter().position(|float| *float == name).unwrap_or_default();
+                    Arc::new(table::nullable(&column(i)))
+                }
+            }
+        })
+        .collect();
+    Ok(RecordBatch::try_new(table::schema(schema::BARS), columns)?)
+}
+
+fn compare(a: &Bar, b: &Bar) -> Ordering {
+    let least = |value: f64| if value.is_nan() { f64::INFINITY } else { value };
+    let most = |value: f64| if value.is_nan() { f64::NEG_INFINITY } else { value };
+    a.symbol
+        .cmp(&b.symbol)
+        .then(a.date.cmp(&b.date))
+        .then_with(|| most(b.values[VOLUME]).total_cmp(&most(a.values[VOLUME])))
+        .then_with(|| {
+            [CLOSE, 0, 1, 2, 5]
+                .iter()
+                .map(|i| least(a.values[*i]).total_cmp(&least(b.values[*i])))
+                .find(|order| order.is_ne())
+                .unwrap_or(Ordering::Equal)
+        })
+}
+
+/// Sorts bars, makes their key unique, and does what is to be done about each. A bar without a close can't be kept: the
+/// schema needs one.
+pub fn clean(bars: &mut Vec<Bar>, bad: &OnBadRows, calendar: CalendarName, tally: &mut Tally) {
+    let acts = |rule: &str| bad.of(BARS, rule) != Action::Keep;
+    bars.sort_by(compare);
+    bars.dedup_by(|later, first| {
+        let same = later.symbol == first.symbol && later.date == first.date;
+        if same {
+            tally.add("duplicate_key", later.date, 1);
+        }
+        same
+    });
+    let mut open: BTreeMap<Arc<str>, BTreeSet<Date>> = BTreeMap::new();
+    let mut last: Option<(Arc<str>, f64)> = None;
+    bars.retain_mut(|bar| {
+        let mut keep = true;
+        let mut breaks = |rule: &str, tally: &mut Tally| {
+            tally.add(rule, bar.date, 1);
+            keep &= !acts(rule);
+        };
+        if is_trading_day(calendar, bar.date) {
+            open.entry(Arc::clone(&bar.symbol)).or_default().insert(bar.date);
+        } else {
+            breaks("non_trading_day", tally);
+        }
+        let [open, high, low, close, volume, adjusted] = bar.values;
+        if [open, high, low, close, adjusted].iter().any(|price| *price <= 0.0) {
+            breaks("nonpositive_price", tally);
+        }
+        let slack = BAR_TOLERANCE * close.abs();
+        if open.max(close) > high + slack || open.min(close) < low - slack {
+            breaks("inconsistent_range", tally);
+        }
+        if volume == 0.0 {
+            tally.add("zero_volume", bar.date, 1);
+        }
+        if close.is_nan() {
+            tally.add("null_close", bar.date, 1);
+            return false;
+        }
+        if volume < 0.0 {
+            tally.add("negative_count", bar.date, 1);
+            if acts("negative_count") {
+                bar.values[VOLUME] = f64::NAN;
+            }
+        }
+        if keep {
+            if let Some((symbol, before)) = &last
+                && *symbol == bar.symbol
+                && (close > before * LARGE_JUMP || close * LARGE_JUMP < *before)
+            {
+                tally.add("large_jump", bar.date, 1);
+            }
+            last = Some((Arc::clone(&bar.symbol), close));
+        }
+        keep
+    });
+    for days in open.values() {
+        count_missing_days(calendar, days, tally);
+    }
+}
+
+/// The closes in files of bars, by symbol and day.
+///
+/// # Errors
+/// When a file cannot be read.
+pub fn closes(context: &Context, sources: &[&Source]) -> Result<BTreeMap<String, BTreeMap<Date, f64>>, StageError> {
+    let files = crate::read::tables::<BarColumns>(context, MEMO, sources, &LayoutChoice::Auto, "", parse)?;
+    let batches: Vec<_> = files.into_iter().map(|(_, batch)| batch).collect();
+    let mut bars = collect(&batches, |_, _| true)?;
+    clean(
+        &mut bars,
+        &OnBadRows::default(),
+        CalendarName::None,
+        &mut Tally::new(BARS),
+    );
+    let mut out: BTreeMap<String, BTreeMap<Date, f64>> = BTreeMap::new();
+    for bar in bars {
+        out.entry(bar.symbol.to_string())
+            .or_default()
+            .insert(bar.date, bar.values[CLOSE]);
+    }
+    Ok(out)
+}
+
+/// What a file's bars are remembered as.
+pub const MEMO: &str = "ingest/bars file v1";

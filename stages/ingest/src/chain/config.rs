@@ -1,0 +1,152 @@
+//! The configuration of `ingest/option_chain`.
+
+use super::quotes::Quotes;
+use crate::files::Paths;
+use crate::options::{CalendarChoice, CustomLayout, LayoutChoice, OnBadRows, PartitionChoice};
+use crate::read::mappings;
+use datasets::DateRange;
+use datasets::layout::{Exercise, Layout, Table};
+use datasets::quality::CHAIN;
+use datasets::schema::OPTION_CHAIN;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use stages_core::ConfigProblem;
+use std::collections::BTreeMap;
+
+/// Which files hold an option chain, and how they are read.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct ChainConfig {
+    /// The files: a path, a folder, a glob, or a list of them; CSV or Parquet, plain, `.gz` or `.zip`. Must be given.
+    pub path: Paths,
+    /// How the files look: `auto` (found by the header), a layout's name, or `{ columns: { ours: theirs, … } }`.
+    pub layout: LayoutChoice<ChainColumns>,
+    /// The underlying's symbol, for files that do not name it.
+    pub symbol: String,
+    /// Keep these underlyings alone; empty for all.
+    pub symbols: Vec<String>,
+    /// Keep these dates alone, both ends included.
+    pub dates: Option<DateRange>,
+    /// What to do with rows that can't be right: `drop`, `keep` or `fail`; or by rule, `{ default: drop, crossed_quote: keep }`.
+    /// Every breach is counted in the data-quality table, whatever is done. A zero bid is no breach.
+    pub on_bad_rows: OnBadRows,
+    /// The currency of prices, ISO 4217; empty for the layout's.
+    pub currency: String,
+    /// Units of the underlying in a contract; null for the layout's (100 in the US).
+    pub multiplier: Option<f64>,
+    /// When the options may be exercised; null for the layout's (in the US, European on indices, American on stocks).
+    pub exercise: Option<Exercise>,
+    /// Option classes that settle on the opening prices of their expiry; null for those that are known to (SPX, NDX, …).
+    pub morning_settled: Option<Vec<String>>,
+    /// The days on which the exchange is open: `auto` (the layout's), `us`, `weekends` or `none`.
+    pub calendar: CalendarChoice,
+    /// How long partitions are: `auto`, `day`, `month` or `year`. Auto is a day where the first day has more than 5,000 rows,
+    /// otherwise a month.
+    pub partition: PartitionChoice,
+    /// Where the price of the underlying comes from: `auto`, `quoted` (the chain's files), `file` or `parity`.
+    pub underlying: UnderlyingChoice,
+    /// Files of daily bars whose closes are the underlying's price.
+    pub underlying_path: Paths,
+    /// Where quotes come from: `as_given`, or `{ from_last: { half_spread: 0.01 } }` for files that have closes alone.
+    pub quotes: Quotes,
+}
+
+/// Where the price of the underlying comes from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum UnderlyingChoice {
+    /// From `underlying_path` where it is given, else from the chain's files, else from parity.
+    #[default]
+    Auto,
+    /// From the chain's files.
+    Quoted,
+    /// From the bars at `underlying_path`, by symbol and day.
+    File,
+    /// From put-call parity, robustly over strikes and expiries.
+    Parity,
+}
+
+/// A layout of option chains that is not a known one.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct ChainColumns {
+    /// Our columns and their names in the files' header: `date`, `expiry`, `strike` and `call` (which tells calls from puts),
+    /// with `bid` and `ask` or `last`; perhaps `symbol`, `root` (an OCC symbol will do), `volume`, `open_interest`,
+    /// `underlying`, `implied_volatility`.
+    pub columns: BTreeMap<String, String>,
+    /// How dates are written, in `strftime` codes (`%m/%d/%Y`); empty for `%Y-%m-%d`.
+    pub date_format: String,
+    /// What stands for a call; empty for `c`, `call` and `true`. Case does not matter.
+    pub call_values: Vec<String>,
+    /// What stands for a put; empty for `p`, `put` and `false`.
+    pub put_values: Vec<String>,
+    /// Our columns that are in percent in the files.
+    pub percent: Vec<String>,
+}
+
+impl CustomLayout for ChainColumns {
+    const TABLE: Table = Table::Chain;
+
+    fn layout(&self) -> Result<Layout, ConfigProblem> {
+        let known: Vec<_> = OPTION_CHAIN.iter().map(|column| column.name).collect();
+        let columns = mappings(&self.columns, &known, &["date", "expiry", "strike", "call"], |ours| {
+            self.percent.iter().any(|percent| percent == ours).then_some(0.01)
+        })?;
+        let has = |name: &str| self.columns.contains_key(name);
+        if !(has("bid") && has("ask")) && !has("last") {
+            return Err(
+                ConfigProblem::new("layout.columns", "neither `bid` and `ask` nor `last` is given")
+                    .hint("a chain needs quotes, or at least closes"),
+            );
+        }
+        for name in &self.percent {
+            if !has(name) {
+                return Err(ConfigProblem::new(
+                    "layout.percent",
+                    format!("`{name}` is not among the columns"),
+                ));
+            }
+        }
+        let mut layout = Layout::custom(Table::Chain, columns);
+        let texts = |texts: &[String]| texts.iter().map(|text| text.clone().into()).collect::<Vec<_>>();
+        if !self.date_format.is_empty() {
+            layout.dates = texts(std::slice::from_ref(&self.date_format));
+        }
+        if !self.call_values.is_empty() {
+            layout.call_values = texts(&self.call_values);
+        }
+        if !self.put_values.is_empty() {
+            layout.put_values = texts(&self.put_values);
+        }
+        Ok(layout)
+    }
+}
+
+impl ChainConfig {
+    /// Refuses what cannot be meant, as far as the configuration alone tells.
+    ///
+    /// # Errors
+    /// The first mistake.
+    pub fn check(&self) -> Result<(), ConfigProblem> {
+        self.layout.check()?;
+        self.on_bad_rows.check(CHAIN)?;
+        crate::options::check_dates(self.dates)?;
+        if let Some(multiplier) = self.multiplier
+            && !(multiplier > 0.0 && multiplier.is_finite())
+        {
+            return Err(ConfigProblem::new("multiplier", format!("{multiplier} is not above 0")));
+        }
+        if let Quotes::FromLast(quotes) = &self.quotes {
+            quotes.check()?;
+        }
+        match (self.underlying, self.underlying_path.is_empty()) {
+            (UnderlyingChoice::File, true) => Err(ConfigProblem::new("underlying_path", "no file is given")
+                .hint("`underlying: file` reads the underlying's closes from there")),
+            (UnderlyingChoice::Quoted | UnderlyingChoice::Parity, false) => {
+                Err(ConfigProblem::new("underlying_path", "the file would not be read")
+                    .hint("set `underlying: file`, or leave one of the two out"))
+            }
+            _ => Ok(()),
+        }
+    }
+}

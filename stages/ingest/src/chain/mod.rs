@@ -1,0 +1,13 @@
+//! `ingest/option_chain`: option quotes from files.
+
+mod config;
+mod parity;
+mod parse;
+mod quotes;
+mod rules;
+mod stage;
+mod table;
+
+pub use config::{ChainColumns, ChainConfig, UnderlyingChoice};
+pub use quotes::{FromLast, Quotes};
+pub use stage::OptionChain;

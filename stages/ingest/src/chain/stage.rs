@@ -1,0 +1,311 @@
+//! `ingest/option_chain` as a stage.
+
+use super::config::{ChainConfig, UnderlyingChoice};
+use super::quotes::Quotes;
+use super::rules::{Rules, count_missing_underlying};
+use super::table::{ASK, BID, Chain, LAST, UNDERLYING};
+use super::{parity, parse};
+use crate::bars::{self, BarColumns};
+use crate::options::LayoutChoice;
+use crate::read;
+use datasets::layout::{Exercise, Layout, exercise_of, is_settled_in_the_morning};
+use datasets::quality::{Action, CHAIN, Tally};
+use datasets::{Date, schema};
+use serde_json::{Value, json};
+use stages_core::dataset::{self, Period};
+use stages_core::{
+    ConfigProblem, Context, OutputPort, Outputs, PlanContext, PortType, Ports, Provided, Source, StageError, StageKind,
+};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+/// `ingest/option_chain`.
+pub struct OptionChain;
+
+/// What the names of the files of the underlying begin with, among the sources.
+const UNDERLYING_FILES: &str = "underlying:";
+
+impl StageKind for OptionChain {
+    type Config = ChainConfig;
+    const NAME: &'static str = "ingest/option_chain";
+    const VERSION: u32 = 1;
+    const ABOUT: &'static str = "option quotes from files, checked and counted";
+    const NOT_IN_KEY: &'static [&'static str] = &["path", "underlying_path"];
+    const PORTS: Ports = Ports {
+        inputs: &[],
+        outputs: &[OutputPort {
+            name: "chain",
+            ty: PortType::OptionChain,
+            doc: "the quotes, with the data-quality table in its metadata",
+        }],
+    };
+
+    fn check(&self, config: &ChainConfig, plan: &PlanContext) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
+        config.check()?;
+        let (sources, underlying) = split(self.sources(config, plan.base)?);
+        if !underlying.is_empty() {
+            read::peek::<BarColumns>("underlying_path", &underlying, &LayoutChoice::Auto)?;
+        }
+        let mut columns: BTreeSet<String> = BTreeSet::new();
+        for (layout, present) in read::peek("path", &sources, &config.layout)? {
+            for needed in ["date", "expiry", "strike", "call"] {
+                if !present.contains(needed) {
+                    return Err(
+                        ConfigProblem::new("path", format!("the files have no column for `{needed}`")).hint(format!(
+                            "they were taken for layout `{}`; `layout: {{ columns: … }}` describes another",
+                            layout.name
+                        )),
+                    );
+                }
+            }
+            columns.extend(present);
+        }
+        columns.extend(
+            schema::OPTION_CHAIN
+                .iter()
+                .filter(|c| !c.nullable)
+                .map(|c| c.name.to_owned()),
+        );
+        let quoted = columns.contains("bid") && columns.contains("ask");
+        match (&config.quotes, quoted, columns.contains("last")) {
+            (Quotes::FromLast(_), true, _) => {
+                return Err(ConfigProblem::new("quotes", "the files have quotes of their own")
+                    .hint("`from_last` is for files that have closes alone; leave it out"));
+            }
+            (Quotes::FromLast(_), false, true) => columns.extend(["bid".to_owned(), "ask".to_owned()]),
+            (_, false, false) => {
+                return Err(ConfigProblem::new(
+                    "path",
+                    "the files have neither bid and ask nor a last price",
+                ));
+            }
+            _ => {}
+        }
+        if config.underlying == UnderlyingChoice::Quoted && !columns.contains("underlying") {
+            return Err(
+                ConfigProblem::new("underlying", "the files do not tell the price of the underlying")
+                    .hint("`underlying: parity` derives it from the options, `underlying_path` takes it from bars"),
+            );
+        }
+        columns.insert("underlying".to_owned());
+        Ok(BTreeMap::from([(
+            "chain".to_owned(),
+            Provided::columns(PortType::OptionChain, columns),
+        )]))
+    }
+
+    fn sources(&self, config: &ChainConfig, base: &Path) -> Result<Vec<Source>, ConfigProblem> {
+        let mut sources = config.path.find("path", base)?;
+        if !config.underlying_path.is_empty() {
+            for mut source in config.underlying_path.find("underlying_path", base)? {
+                source.name = format!("{UNDERLYING_FILES}{}", source.name);
+                sources.push(source);
+            }
+        }
+        sources.sort_by(|a, b| (&a.name, &a.path).cmp(&(&b.name, &b.path)));
+        Ok(sources)
+    }
+
+    fn run(&self, config: &ChainConfig, context: &Context) -> Result<Outputs, StageError> {
+        let (sources, underlying) = split(context.sources.clone());
+        let refs: Vec<_> = sources.iter().collect();
+        let files = read::tables(
+            context,
+            "ingest/option_chain file v1",
+            &refs,
+            &config.layout,
+            &config.symbol,
+            parse::parse,
+        )?;
+        let mut chain = Chain::default();
+        let mut layouts: Vec<Layout> = Vec::new();
+        for (layout, batch) in files {
+            chain.append(&batch)?;
+            if !layouts.contains(&layout) {
+                layouts.push(layout);
+            }
+        }
+        layouts.sort_by(|a, b| a.name.cmp(&b.name));
+        filter(&mut chain, config);
+        if chain.is_empty() {
+            return Err(
+                StageError::new("no row is left: the files hold none of these symbols and dates")
+                    .hint("see `symbols` and `dates`"),
+            );
+        }
+        let read_rows = chain.len();
+        context.check_cancelled()?;
+        context.progress(0, None, "checking");
+
+        let facts = layouts.first().map(|layout| layout.facts.clone());
+        let facts = facts.ok_or_else(|| StageError::new("there is no file to read"))?;
+        let days: BTreeSet<Date> = chain.date.iter().map(|day| Date(*day)).collect();
+        let calendar = config.calendar.resolve(facts.calendar, &days);
+        let mut tally = Tally::new(CHAIN);
+        let is_morning = |root: &str| match &config.morning_settled {
+            Some(roots) => roots.iter().any(|r| r == root),
+            None => is_settled_in_the_morning(root),
+        };
+        let quoted = chain.has(BID) || chain.has(ASK);
+        Rules {
+            bad: &config.on_bad_rows,
+            calendar,
+            is_morning: &is_morning,
+            quoted,
+        }
+        .clean(&mut chain, &mut tally);
+        context.check_cancelled()?;
+
+        let underlying = price_underlying(config, context, &mut chain, &underlying, facts.daily_limit, &mut tally)?;
+        count_missing_underlying(&chain, &mut tally);
+        config.on_bad_rows.enforce(&tally)?;
+        if chain.is_empty() {
+            return Err(
+                StageError::new("no good row is left").hint("`on_bad_rows: keep` keeps the bad ones, to be looked at")
+            );
+        }
+        let quotes = match &config.quotes {
+            Quotes::AsGiven => json!("as_given"),
+            Quotes::FromLast(_) if quoted => {
+                return Err(StageError::new("the files have quotes of their own").hint("leave `quotes` out"));
+            }
+            Quotes::FromLast(from_last) => {
+                from_last.fill(&mut chain);
+                json!({ "from_last": from_last })
+            }
+        };
+
+        let snapshots = chain.snapshots();
+        let period = config
+            .partition
+            .resolve(snapshots.first().map_or(0, ExactSizeIterator::len), Period::Month);
+        let mut meta = describe(config, &chain, &facts, &is_morning);
+        meta["layout"] = json!(layouts.iter().map(|layout| &layout.name).collect::<Vec<_>>());
+        meta["calendar"] = json!(calendar);
+        meta["underlying"] = json!(underlying);
+        meta["quotes"] = quotes;
+        meta["rows_read"] = json!(read_rows);
+        meta["rows"] = json!(chain.len());
+        meta["snapshots"] = json!(snapshots.len());
+        meta["quality"] = json!(tally.findings(|rule| config.on_bad_rows.action(rule)));
+        context.progress(0, None, "writing");
+        let partitions = dataset::partition(&context.store, &chain.to_batch()?, period, "")?;
+        let digest = dataset::write(&context.store, PortType::OptionChain, meta, partitions)?;
+        Ok(Outputs::from([("chain".to_owned(), digest)]))
+    }
+}
+
+/// The chain's own files, and those of the underlying.
+fn split(sources: Vec<Source>) -> (Vec<Source>, Vec<Source>) {
+    sources
+        .into_iter()
+        .partition(|source| !source.name.starts_with(UNDERLYING_FILES))
+}
+
+fn filter(chain: &mut Chain, config: &ChainConfig) {
+    let symbols: Vec<bool> = chain
+        .names
+        .texts
+        .iter()
+        .map(|name| config.symbols.is_empty() || config.symbols.contains(name))
+        .collect();
+    let keep: Vec<bool> = chain
+        .symbol
+        .iter()
+        .zip(&chain.date)
+        .map(|(symbol, date)| symbols[*symbol as usize] && config.dates.is_none_or(|dates| dates.contains(Date(*date))))
+        .collect();
+    chain.retain(&keep);
+}
+
+/// Fills the underlying's price and says where it came from.
+fn price_underlying(
+    config: &ChainConfig,
+    context: &Context,
+    chain: &mut Chain,
+    files: &[Source],
+    limit: f64,
+    tally: &mut Tally,
+) -> Result<&'static str, StageError> {
+    let quoted = chain.has(UNDERLYING);
+    match config.underlying {
+        UnderlyingChoice::Quoted => Ok("quoted"),
+        UnderlyingChoice::Auto if files.is_empty() && quoted => Ok("quoted"),
+        UnderlyingChoice::Auto | UnderlyingChoice::File if !files.is_empty() => {
+            let refs: Vec<_> = files.iter().collect();
+            let closes = bars::closes(context, &refs)?;
+            let symbols: BTreeSet<u32> = chain.symbol.iter().copied().collect();
+            for i in 0..chain.len() {
+                let name = chain.name(chain.symbol[i]);
+                let of_symbol = closes.get(name).or_else(|| {
+                    // One underlying and one series of bars: they belong together, whatever they are called.
+                    (closes.len() == 1 && symbols.len() == 1)
+                        .then(|| closes.values().next())
+                        .flatten()
+                });
+                let close = of_symbol.and_then(|days| days.get(&Date(chain.date[i])));
+                chain.values[UNDERLYING][i] = close.copied().unwrap_or(f64::NAN);
+            }
+            if !chain.has(UNDERLYING) {
+                return Err(
+                    StageError::new("the bars at `underlying_path` have no close on any of the chain's days").hint(
+                        format!("they hold {}", closes.keys().cloned().collect::<Vec<_>>().join(", ")),
+                    ),
+                );
+            }
+            Ok("file")
+        }
+        _ => {
+            let bound = config.on_bad_rows.of(CHAIN, "underlying_beyond_limit") != Action::Keep;
+            parity::fill_underlying(chain, limit, bound, tally);
+            Ok("parity")
+        }
+    }
+}
+
+/// What the chain is: contract terms and columns that have values.
+fn describe(
+    config: &ChainConfig,
+    chain: &Chain,
+    facts: &datasets::layout::Facts,
+    is_morning: &dyn Fn(&str) -> bool,
+) -> Value {
+    let symbols: BTreeSet<&str> = chain
+        .symbol
+        .iter()
+        .collect::<BTreeSet<_>>()
+        .into_iter()
+        .map(|id| chain.name(*id))
+        .collect();
+    let roots: BTreeSet<&str> = chain
+        .root
+        .iter()
+        .collect::<BTreeSet<_>>()
+        .into_iter()
+        .map(|id| chain.name(*id))
+        .collect();
+    let exercise = |symbol: &str| {
+        config
+            .exercise
+            .or(facts.exercise)
+            .unwrap_or_else(|| exercise_of(symbol))
+    };
+    let styles: BTreeMap<&str, Exercise> = symbols.iter().map(|symbol| (*symbol, exercise(symbol))).collect();
+    let mut kinds: Vec<Exercise> = styles.values().copied().collect();
+    kinds.dedup();
+    json!({
+        "symbols": symbols,
+        "currency": if config.currency.is_empty() { &*facts.currency } else { config.currency.as_str() },
+        "multiplier": config.multiplier.unwrap_or(facts.multiplier),
+        // One word where all underlyings agree, otherwise by symbol.
+        "exercise": match kinds.as_slice() {
+            [one] => json!(one),
+            _ => json!(styles),
+        },
+        "settlement": roots.iter().map(|root| (*root, if is_morning(root) { "am" } else { "pm" })).collect::<BTreeMap<_, _>>(),
+        "has": {
+            "quotes": chain.has(BID) || chain.has(ASK),
+            "last": chain.has(LAST),
+        },
+    })
+}

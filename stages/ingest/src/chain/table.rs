@@ -1,0 +1,281 @@
+//! Option quotes in memory: a column each, symbols and roots as numbers.
+
+use arrow::array::{ArrayRef, BooleanArray, Date32Array, RecordBatch, StringArray};
+use datasets::schema::OPTION_CHAIN;
+use rayon::prelude::*;
+use stages_core::{StageError, table};
+use std::cmp::Ordering;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// The number columns of a chain, in the order of [`Chain::values`].
+pub const FLOATS: [&str; 7] = [
+    "bid",
+    "ask",
+    "last",
+    "volume",
+    "open_interest",
+    "underlying",
+    "implied_volatility",
+];
+/// Places in [`Chain::values`].
+pub const BID: usize = 0;
+/// See [`BID`].
+pub const ASK: usize = 1;
+/// See [`BID`].
+pub const LAST: usize = 2;
+/// See [`BID`].
+pub const VOLUME: usize = 3;
+/// See [`BID`].
+pub const OPEN_INTEREST: usize = 4;
+/// See [`BID`].
+pub const UNDERLYING: usize = 5;
+/// See [`BID`].
+pub const VOLATILITY: usize = 6;
+
+/// Texts as numbers.
+#[derive(Clone, Debug, Default)]
+pub struct Names {
+    ids: HashMap<String, u32>,
+    /// By number.
+    pub texts: Vec<String>,
+    last: Option<u32>,
+}
+
+impl Names {
+    /// The number of a text, a new one where it is new.
+    pub fn id(&mut self, text: &str) -> u32 {
+        if let Some(last) = self.last
+            && self.texts[last as usize] == text
+        {
+            return last;
+        }
+        let id = match self.ids.get(text) {
+            Some(id) => *id,
+            None => {
+                let id = self.texts.len() as u32;
+                self.texts.push(text.to_owned());
+                self.ids.insert(text.to_owned(), id);
+                id
+            }
+        };
+        self.last = Some(id);
+        id
+    }
+
+    /// The place of every number in the order of the texts.
+    fn ranks(&self) -> Vec<u32> {
+        let mut order: Vec<u32> = (0..self.texts.len() as u32).collect();
+        order.sort_by(|a, b| self.texts[*a as usize].cmp(&self.texts[*b as usize]));
+        let mut ranks = vec![0; order.len()];
+        for (rank, id) in order.into_iter().enumerate() {
+            ranks[id as usize] = rank as u32;
+        }
+        ranks
+    }
+}
+
+/// Option quotes; numbers are NaN where they are missing.
+#[derive(Clone, Debug, Default)]
+pub struct Chain {
+    /// The names that [`Chain::symbol`] and [`Chain::root`] stand for.
+    pub names: Names,
+    /// Underlying.
+    pub symbol: Vec<u32>,
+    /// Days since 1970-01-01.
+    pub date: Vec<i32>,
+    /// Days since 1970-01-01.
+    pub expiry: Vec<i32>,
+    /// Option class.
+    pub root: Vec<u32>,
+    /// Strike, to a millionth.
+    pub strike: Vec<f64>,
+    /// True for a call.
+    pub call: Vec<bool>,
+    /// The columns [`FLOATS`].
+    pub values: [Vec<f64>; 7],
+}
+
+/// A strike to a millionth, so that single and double precision give the same contract.
+pub fn strike(value: f64) -> f64 {
+    (value * 1e6).round() / 1e6
+}
+
+impl Chain {
+    /// How many rows there are.
+    pub fn len(&self) -> usize {
+        self.date.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.date.is_empty()
+    }
+
+    /// Whether a column has any value.
+    pub fn has(&self, column: usize) -> bool {
+        self.values[column].iter().any(|value| !value.is_nan())
+    }
+
+    /// The text of a symbol or root.
+    pub fn name(&self, id: u32) -> &str {
+        &self.names.texts[id as usize]
+    }
+
+    /// Adds the rows of a table.
+    ///
+    /// # Errors
+    /// When it is not an option chain.
+    pub fn append(&mut self, batch: &RecordBatch) -> Result<(), StageError> {
+        let symbols = table::texts(batch, "symbol")?;
+        let roots = table::texts(batch, "root")?;
+        for i in 0..batch.num_rows() {
+            let symbol = self.names.id(symbols.value(i));
+            self.symbol.push(symbol);
+        }
+        for i in 0..batch.num_rows() {
+            let root = self.names.id(roots.value(i));
+            self.root.push(root);
+        }
+        self.date.extend(table::dates(batch, "date")?.iter().map(|date| date.0));
+        self.expiry
+            .extend(table::dates(batch, "expiry")?.iter().map(|date| date.0));
+        self.strike.extend(table::floats(batch, "strike")?.values());
+        self.call
+            .extend(table::bools(batch, "call")?.iter().map(Option::unwrap_or_default));
+        for (column, name) in self.values.iter_mut().zip(FLOATS) {
+            column.extend(table::floats_or_nan(batch, name)?);
+        }
+        Ok(())
+    }
+
+    /// As a table of the schema.
+    ///
+    /// # Errors
+    /// None that is known: the columns fit the schema.
+    pub fn to_batch(&self) -> Result<RecordBatch, StageError> {
+        let texts =
+            |ids: &[u32]| -> ArrayRef { Arc::new(StringArray::from_iter_values(ids.iter().map(|id| self.name(*id)))) };
+        let columns = OPTION_CHAIN
+            .iter()
+            .map(|column| -> ArrayRef {
+                match column.name {
+                    "symbol" => texts(&self.symbol),
+                    "root" => texts(&self.root),
+                    "date" => Arc::new(Date32Array::from(self.date.clone())),
+                    "expiry" => Arc::new(Date32Array::from(self.expiry.clone())),
+                    "strike" => Arc::new(arrow::array::Float64Array::from(self.strike.clone())),
+                    "call" => Arc::new(BooleanArray::from(self.call.clone())),
+                    name => {
+                        let i = FLOATS.iter().position(|float| *float == name).unwrap_or_default();
+                        Arc::new(table::nullable(&self.values[i]))
+                    }
+                }
+            })
+            .collect();
+        Ok(RecordBatch::try_new(table::schema(OPTION_CHAIN), columns)?)
+    }
+
+    /// Keeps the rows of these numbers, in their order.
+    pub fn select(&mut self, rows: &[u32]) {
+        fn pick<T: Copy + Send + Sync>(column: &mut Vec<T>, rows: &[u32]) {
+            *column = rows.iter().map(|row| column[*row as usize]).collect();
+        }
+        pick(&mut self.symbol, rows);
+        pick(&mut self.date, rows);
+        pick(&mut self.expiry, rows);
+        pick(&mut self.root, rows);
+        pick(&mut self.strike, rows);
+        pick(&mut self.call, rows);
+        self.values.par_iter_mut().for_each(|column| pick(column, rows));
+    }
+
+    /// Keeps the rows for which `keep` is true.
+    pub fn retain(&mut self, keep: &[bool]) {
+        if keep.iter().all(|keep| *keep) {
+            return;
+        }
+        let rows: Vec<u32> = (0..self.len() as u32).filter(|row| keep[*row as usize]).collect();
+        self.select(&rows);
+    }
+
+    /// Sorts by the key of the schema, and rows of one key by which of them should stay: most open interest, most volume,
+    /// the narrowest spread, the lowest prices. So the order of files and of rows in them does not matter.
+    pub fn sort(&mut self) {
+        let ranks = self.names.ranks();
+        let order = |a: &u32, b: &u32| {
+            let (i, j) = (*a as usize, *b as usize);
+            self.compare_keys(&ranks, i, j).then_with(|| self.compare_values(i, j))
+        };
+        let mut rows: Vec<u32> = (0..self.len() as u32).collect();
+        if rows.is_sorted_by(|a, b| order(a, b) != Ordering::Greater) {
+            return;
+        }
+        rows.par_sort_by(order);
+        self.select(&rows);
+    }
+
+    fn compare_keys(&self, ranks: &[u32], i: usize, j: usize) -> Ordering {
+        let rank = |id: u32| ranks[id as usize];
+        rank(self.symbol[i])
+            .cmp(&rank(self.symbol[j]))
+            .then_with(|| self.date[i].cmp(&self.date[j]))
+            .then_with(|| self.expiry[i].cmp(&self.expiry[j]))
+            .then_with(|| rank(self.root[i]).cmp(&rank(self.root[j])))
+            .then_with(|| self.strike[i].total_cmp(&self.strike[j]))
+            .then_with(|| self.call[j].cmp(&self.call[i]))
+    }
+
+    fn compare_values(&self, i: usize, j: usize) -> Ordering {
+        let more = |column: usize| {
+            let value = |row: usize| {
+                let value = self.values[column][row];
+                if value.is_nan() { f64::NEG_INFINITY } else { value }
+            };
+            value(j).total_cmp(&value(i))
+        };
+        let spread = |row: usize| {
+            let spread = self.values[ASK][row] - self.values[BID][row];
+            if spread.is_nan() { f64::INFINITY } else { spread }
+        };
+        let less = |column: usize| {
+            let value = |row: usize| {
+                let value = self.values[column][row];
+                if value.is_nan() { f64::INFINITY } else { value }
+            };
+            value(i).total_cmp(&value(j))
+        };
+        more(OPEN_INTEREST)
+            .then_with(|| more(VOLUME))
+            .then_with(|| spread(i).total_cmp(&spread(j)))
+            .then_with(|| less(LAST))
+            .then_with(|| less(BID))
+            .then_with(|| less(ASK))
+            .then_with(|| less(VOLATILITY))
+            .then_with(|| less(UNDERLYING))
+    }
+
+    /// Whether two rows are of one contract and day.
+    pub fn same_key(&self, i: usize, j: usize) -> bool {
+        self.symbol[i] == self.symbol[j]
+            && self.date[i] == self.date[j]
+            && self.expiry[i] == self.expiry[j]
+            && self.root[i] == self.root[j]
+            && self.strike[i].total_cmp(&self.strike[j]) == Ordering::Equal
+            && self.call[i] == self.call[j]
+    }
+
+    /// The runs of rows of one symbol and day, of a sorted chain.
+    pub fn snapshots(&self) -> Vec<std::ops::Range<usize>> {
+        let mut runs: Vec<std::ops::Range<usize>> = Vec::new();
+        for i in 0..self.len() {
+            match runs.last_mut() {
+                Some(run) if self.date[i] == self.date[run.start] && self.symbol[i] == self.symbol[run.start] => {
+                    run.end = i + 1;
+                }
+                _ => runs.push(i..i + 1),
+            }
+        }
+        runs
+    }
+}

@@ -1,0 +1,258 @@
+//! Which files a stage reads: paths, folders and globs.
+
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use stages_core::{ConfigProblem, Source};
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+/// One path or a list of them: files, folders (all tables below them) or globs (`data/*.csv.gz`).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Paths(pub Vec<String>);
+
+/// What a table's file may end in, where a folder is searched.
+const ENDINGS: &[&str] = &["csv", "txt", "tsv", "parquet", "gz", "zip"];
+
+/// How deep a folder is searched.
+const DEPTH: usize = 16;
+
+impl Paths {
+    /// Whether none is given.
+    pub fn is_empty(&self) -> bool {
+        self.0.iter().all(|path| path.trim().is_empty())
+    }
+
+    /// The files, sorted by name. A name is relative to the file's folder, the folder searched or the part of a glob before
+    /// its first wildcard, so that moving the data changes no key; with several paths it begins with the path's number.
+    ///
+    /// # Errors
+    /// When a path leads to no file.
+    pub fn find(&self, field: &str, base: &Path) -> Result<Vec<Source>, ConfigProblem> {
+        if self.is_empty() {
+            return Err(ConfigProblem::new(field, "no file is given").hint(format!(
+                "write `{field}: data/file.csv`; folders, globs and lists are taken too"
+            )));
+        }
+        let mut sources = Vec::new();
+        for (i, path) in self.0.iter().enumerate() {
+            let place = if self.0.len() == 1 {
+                field.to_owned()
+            } else {
+                format!("{field}[{i}]")
+            };
+            for (name, path) in find(&place, path, base)? {
+                let name = if self.0.len() == 1 { name } else { format!("{i}/{name}") };
+                sources.push(Source { name, path });
+            }
+        }
+        sources.sort_by(|a, b| (&a.name, &a.path).cmp(&(&b.name, &b.path)));
+        Ok(sources)
+    }
+}
+
+fn find(field: &str, text: &str, base: &Path) -> Result<Vec<(String, PathBuf)>, ConfigProblem> {
+    let path = base.join(text);
+    if path.is_file() {
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        return Ok(vec![(name, path)]);
+    }
+    let mut found = Vec::new();
+    if path.is_dir() {
+        walk(&path, DEPTH, &mut found)
+            .map_err(|err| ConfigProblem::new(field, format!("cannot read `{text}`: {err}")))?;
+        if found.is_empty() {
+            return Err(ConfigProblem::new(field, format!("the folder `{text}` holds no table"))
+                .hint(format!("it is searched for files ending in {}", ENDINGS.join(", "))));
+        }
+        return Ok(relative(&path, found));
+    }
+    if text.contains(['*', '?', '[']) {
+        let pattern = path.to_string_lossy();
+        let paths = glob::glob(&pattern)
+            .map_err(|err| ConfigProblem::new(field, format!("`{text}` is not a glob: {}", err.msg)))?;
+        found.extend(paths.filter_map(Result::ok).filter(|path| path.is_file()));
+        if found.is_empty() {
+            return Err(ConfigProblem::new(field, format!("no file matches `{text}`"))
+                .hint(format!("it is looked for below `{}`", fixed_part(&path).display())));
+        }
+        return Ok(relative(&fixed_part(&path), found));
+    }
+    Err(missing(field, text, &path))
+}
+
+fn walk(folder: &Path, depth: usize, found: &mut Vec<PathBuf>) -> std::io::Result<()> {
+    for entry in std::fs::read_dir(folder)? {
+        let entry = entry?;
+        if entry.file_name().to_string_lossy().starts_with('.') {
+            continue;
+        }
+        let path = entry.path();
+        if path.is_dir() {
+            if depth > 0 {
+                walk(&path, depth - 1, found)?;
+            }
+        } else if path
+            .extension()
+            .is_some_and(|end| ENDINGS.iter().any(|known| end.eq_ignore_ascii_case(known)))
+        {
+            found.push(path);
+        }
+    }
+    Ok(())
+}
+
+/// The part of a glob before its first wildcard.
+fn fixed_part(path: &Path) -> PathBuf {
+    path.components()
+        .take_while(|part| !part.as_os_str().to_string_lossy().contains(['*', '?', '[']))
+        .collect()
+}
+
+fn relative(root: &Path, paths: Vec<PathBuf>) -> Vec<(String, PathBuf)> {
+    paths
+        .into_iter()
+        .map(|path| {
+            let name = path.strip_prefix(root).unwrap_or(&path);
+            let parts: Vec<_> = name.iter().map(|part| part.to_string_lossy()).collect();
+            (parts.join("/"), path)
+        })
+        .collect()
+}
+
+/// A path that is not there, with the nearest name that is.
+fn missing(field: &str, text: &str, path: &Path) -> ConfigProblem {
+    let problem = ConfigProblem::new(field, format!("there is no file or folder `{text}`"));
+    let mut wanted = path;
+    while let (Some(parent), Some(name)) = (wanted.parent(), wanted.file_name()) {
+        if parent.is_dir() {
+            let mut names: Vec<String> = std::fs::read_dir(parent)
+                .into_iter()
+                .flatten()
+                .filter_map(|entry| Some(entry.ok()?.file_name().to_string_lossy().into_owned()))
+                .collect();
+            names.sort();
+            let near = nearest(&name.to_string_lossy(), names.iter().map(String::as_str));
+            return problem.hint(match near {
+                Some(near) => format!("`{}` is there: did you mean `{near}`?", parent.display()),
+                None => format!(
+                    "`{}` is there, and nothing in it has a name like that",
+                    parent.display()
+                ),
+            });
+        }
+        wanted = parent;
+    }
+    problem
+}
+
+/// The name most like `wanted`, if one is at all.
+pub fn nearest<'a>(wanted: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    names
+        .into_iter()
+        .map(|name| (distance(&wanted.to_lowercase(), &name.to_lowercase()), name))
+        .min()
+        .filter(|(distance, _)| *distance <= (wanted.chars().count() / 3).max(1))
+        .map(|(_, name)| name)
+}
+
+/// How many letters have to be put in, taken out or changed (Levenshtein).
+fn distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, y) in b.iter().enumerate() {
+            let next = (diagonal + usize::from(x != *y)).min(row[j] + 1).min(row[j + 1] + 1);
+            diagonal = row[j + 1];
+            row[j + 1] = next;
+        }
+    }
+    row[b.len()]
+}
+
+impl Serialize for Paths {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.0.as_slice() {
+            [] => serializer.serialize_str(""),
+            [one] => serializer.serialize_str(one),
+            many => many.serialize(serializer),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Paths {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Visitor;
+        impl<'de> de::Visitor<'de> for Visitor {
+            type Value = Paths;
+            fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
+                f.write_str("a path or a list of paths")
+            }
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<Paths, E> {
+                Ok(Paths(if text.is_empty() {
+                    Vec::new()
+                } else {
+                    vec![text.to_owned()]
+                }))
+            }
+            fn visit_seq<A: de::SeqAccess<'de>>(self, seq: A) -> Result<Paths, A::Error> {
+                Vec::deserialize(de::value::SeqAccessDeserializer::new(seq)).map(Paths)
+            }
+        }
+        deserializer.deserialize_any(Visitor)
+    }
+}
+
+impl JsonSchema for Paths {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Paths".into()
+    }
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        schemars::json_schema!({
+            "description": "A file, folder or glob, or a list of them.",
+            "anyOf": [{ "type": "string" }, { "type": "array", "items": { "type": "string" } }]
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_folders_and_globs() {
+        let dir = tempfile::tempdir().unwrap();
+        let base = dir.path();
+        std::fs::create_dir_all(base.join("data/2019")).unwrap();
+        for name in ["data/b.csv", "data/2019/a.csv.gz", "data/readme.md", "data/.hidden.csv"] {
+            std::fs::write(base.join(name), "x").unwrap();
+        }
+        let names = |paths: &[&str]| -> Result<Vec<String>, ConfigProblem> {
+            let paths = Paths(paths.iter().map(|path| (*path).to_owned()).collect());
+            Ok(paths
+                .find("path", base)?
+                .into_iter()
+                .map(|source| source.name)
+                .collect())
+        };
+        assert_eq!(names(&["data"]).unwrap(), ["2019/a.csv.gz", "b.csv"]);
+        assert_eq!(names(&["data/b.csv"]).unwrap(), ["b.csv"]);
+        assert_eq!(names(&["data/*/*.gz"]).unwrap(), ["2019/a.csv.gz"]);
+        assert_eq!(names(&["data/b.csv", "data/2019"]).unwrap(), ["0/b.csv", "1/a.csv.gz"]);
+
+        let problem = names(&["data/c.csv"]).unwrap_err();
+        assert!(problem.hint.unwrap().contains("did you mean `b.csv`"));
+        assert!(names(&["dta/b.csv"]).unwrap_err().hint.unwrap().contains("`data`"));
+        assert!(names(&["data/*.zip"]).is_err());
+        assert_eq!(names(&[]).unwrap_err().field, "path");
+        assert_eq!(names(&["data", "nothing"]).unwrap_err().field, "path[1]");
+    }
+
+    #[test]
+    fn distances() {
+        assert_eq!(distance("kitten", "sitting"), 3);
+        assert_eq!(nearest("stirke", ["strike", "date"]), Some("strike"));
+        assert_eq!(nearest("zzz", ["strike", "date"]), None);
+    }
+}

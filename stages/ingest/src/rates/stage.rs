@@ -1,0 +1,297 @@
+//! `ingest/rates` as a stage.
+
+use super::zero::zero_rates;
+use crate::files::Paths;
+use crate::frame::Frame;
+use crate::options::{CalendarChoice, CustomLayout, LayoutChoice, OnBadRows, check_dates};
+use crate::read::{self, needed, wanted};
+use crate::unpack::Packed;
+use arrow::array::{ArrayRef, Date32Array, Float64Array, RecordBatch};
+use datasets::calendar::is_trading_day;
+use datasets::layout::{CalendarName, Layout, Mapping, Table, Unit, YieldQuote};
+use datasets::quality::{Action, NEAR_ZERO_YIELD, RATE_RANGE, RATES, Tally};
+use datasets::{Date, DateRange, schema};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use stages_core::dataset::{self, Period};
+use stages_core::{
+    ConfigProblem, Context, OutputPort, Outputs, PlanContext, PortType, Ports, Provided, Source, StageError, StageKind,
+    table,
+};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::Arc;
+
+/// Which files hold interest rates, and how they are read.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct RatesConfig {
+    /// The files: a path, a folder, a glob, or a list of them; CSV or Parquet, plain, `.gz` or `.zip`. Must be given.
+    pub path: Paths,
+    /// How the files look: `auto` (found by the header), a layout's name, or `{ columns: { date: DATE, "0.25": TB3 }, … }`.
+    pub layout: LayoutChoice<RateColumns>,
+    /// Keep these dates alone, both ends included.
+    pub dates: Option<DateRange>,
+    /// What to do with values that can't be right: `drop`, `keep` or `fail`; or by rule.
+    pub on_bad_rows: OnBadRows,
+    /// The currency of the rates, ISO 4217; empty for the layout's.
+    pub currency: String,
+    /// The days on which rates are expected: `auto` (the layout's), `us`, `weekends` or `none`.
+    pub calendar: CalendarChoice,
+}
+
+/// A layout of rates that is not a known one: one row a day, one column a maturity.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct RateColumns {
+    /// `date` and maturities in years (`"0.25"`; `"0"` is overnight), with their names in the files' header.
+    pub columns: BTreeMap<String, String>,
+    /// How dates are written, in `strftime` codes (`%m/%d/%Y`); empty for `%Y-%m-%d`.
+    pub date_format: String,
+    /// Whether the rates are in percent; otherwise decimal.
+    pub percent: bool,
+    /// How they are quoted: `par_semiannual`, `zero_continuous` or `zero_annual`.
+    pub quote: YieldQuote,
+}
+
+impl Default for RateColumns {
+    fn default() -> Self {
+        Self {
+            columns: BTreeMap::new(),
+            date_format: String::new(),
+            percent: true,
+            quote: YieldQuote::ParSemiannual,
+        }
+    }
+}
+
+impl CustomLayout for RateColumns {
+    const TABLE: Table = Table::Rates;
+
+    fn layout(&self) -> Result<Layout, ConfigProblem> {
+        let mut columns = Vec::new();
+        for (ours, theirs) in &self.columns {
+            let tenor = match ours.as_str() {
+                "date" => None,
+                tenor => Some(
+                    tenor
+                        .parse::<f64>()
+                        .ok()
+                        .filter(|t| (0.0..=100.0).contains(t))
+                        .ok_or_else(|| {
+                            ConfigProblem::new(format!("layout.columns.{ours}"), format!("`{ours}` is not a maturity"))
+                                .hint("write `date`, or years between 0 (overnight) and 100, such as \"0.25\"")
+                        })?,
+                ),
+            };
+            columns.push(Mapping {
+                ours: if tenor.is_some() { "rate" } else { "date" }.into(),
+                theirs: theirs.clone().into(),
+                unit: if self.percent && tenor.is_some() {
+                    Unit::Times(0.01)
+                } else {
+                    Unit::AsIs
+                },
+                tenor_years: tenor,
+            });
+        }
+        if !columns.iter().any(|column| column.ours == "date") || !columns.iter().any(|column| column.ours == "rate") {
+            return Err(
+                ConfigProblem::new("layout.columns", "`date` and at least one maturity must be given")
+                    .hint("such as `columns: { date: DATE, \"0.25\": TB3MS }`"),
+            );
+        }
+        columns.sort_by(|a, b| a.tenor_years.unwrap_or(-1.0).total_cmp(&b.tenor_years.unwrap_or(-1.0)));
+        let mut layout = Layout::custom(Table::Rates, columns);
+        layout.facts.yields = self.quote;
+        if !self.date_format.is_empty() {
+            layout.dates = vec![self.date_format.clone().into()];
+        }
+        Ok(layout)
+    }
+}
+
+/// `ingest/rates`.
+pub struct Rates;
+
+impl StageKind for Rates {
+    type Config = RatesConfig;
+    const NAME: &'static str = "ingest/rates";
+    const VERSION: u32 = 1;
+    const ABOUT: &'static str = "interest rates from files, as continuously compounded zero rates";
+    const NOT_IN_KEY: &'static [&'static str] = &["path"];
+    const PORTS: Ports = Ports {
+        inputs: &[],
+        outputs: &[OutputPort {
+            name: "rates",
+            ty: PortType::Rates,
+            doc: "the rates by day and maturity, with the data-quality table in its metadata",
+        }],
+    };
+
+    fn check(&self, config: &RatesConfig, plan: &PlanContext) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
+        config.layout.check()?;
+        config.on_bad_rows.check(RATES)?;
+        check_dates(config.dates)?;
+        let sources = self.sources(config, plan.base)?;
+        for (layout, present) in read::peek("path", &sources, &config.layout)? {
+            if !present.contains("date") || !present.contains("rate") {
+                return Err(
+                    ConfigProblem::new("path", "the files have no dates or no rates").hint(format!(
+                        "they were taken for layout `{}`; `layout: {{ columns: … }}` describes another",
+                        layout.name
+                    )),
+                );
+            }
+        }
+        let columns = schema::RATES.iter().map(|column| column.name);
+        Ok(BTreeMap::from([(
+            "rates".to_owned(),
+            Provided::columns(PortType::Rates, columns),
+        )]))
+    }
+
+    fn sources(&self, config: &RatesConfig, base: &Path) -> Result<Vec<Source>, ConfigProblem> {
+        config.path.find("path", base)
+    }
+
+    fn run(&self, config: &RatesConfig, context: &Context) -> Result<Outputs, StageError> {
+        let sources: Vec<_> = context.sources.iter().collect();
+        let files = read::tables(context, "ingest/rates file v1", &sources, &config.layout, "", parse)?;
+        let facts = files.first().map(|(layout, _)| layout.facts.clone());
+        let facts = facts.ok_or_else(|| StageError::new("there is no file to read"))?;
+        if files.iter().any(|(layout, _)| layout.facts.yields != facts.yields) {
+            return Err(
+                StageError::new("the files quote their rates in different ways").hint("read them in two stages")
+            );
+        }
+        let layouts: BTreeSet<String> = files.iter().map(|(layout, _)| layout.name.to_string()).collect();
+        let mut points = Vec::new();
+        for (_, batch) in &files {
+            let tenors = table::floats(batch, "tenor_years")?;
+            let rates = table::floats(batch, "rate")?;
+            for (i, date) in table::dates(batch, "date")?.into_iter().enumerate() {
+                if config.dates.is_none_or(|dates| dates.contains(date)) {
+                    points.push((date, tenors.value(i), rates.value(i)));
+                }
+            }
+        }
+        let rows_read = points.len();
+        context.check_cancelled()?;
+        let days: BTreeSet<Date> = points.iter().map(|(date, ..)| *date).collect();
+        let calendar = config.calendar.resolve(facts.calendar, &days);
+        let mut tally = Tally::new(RATES);
+        clean(&mut points, &config.on_bad_rows, calendar, &mut tally);
+        config.on_bad_rows.enforce(&tally)?;
+        if points.is_empty() {
+            return Err(StageError::new("no rate is left on these dates").hint("see `dates` and `on_bad_rows`"));
+        }
+        for day in points.chunk_by_mut(|a, b| a.0 == b.0) {
+            let yields: Vec<_> = day.iter().map(|(_, tenor, rate)| (*tenor, *rate)).collect();
+            for (point, zero) in day.iter_mut().zip(zero_rates(facts.yields, &yields)) {
+                point.2 = zero;
+            }
+        }
+        let meta = json!({
+            "currency": if config.currency.is_empty() { &*facts.currency } else { config.currency.as_str() },
+            "layout": layouts,
+            "quoted_as": facts.yields,
+            "calendar": calendar,
+            "rows_read": rows_read,
+            "rows": points.len(),
+            "quality": tally.findings(|rule| config.on_bad_rows.action(rule)),
+        });
+        let partitions = dataset::partition(&context.store, &batch(&points)?, Period::Year, "rates")?;
+        let digest = dataset::write(&context.store, PortType::Rates, meta, partitions)?;
+        Ok(Outputs::from([("rates".to_owned(), digest)]))
+    }
+}
+
+/// One yield: day, maturity in years, decimal.
+type Point = (Date, f64, f64);
+
+/// Reads a table as it is, in decimal; what is missing is no row.
+fn parse(packed: &Packed, layout: &Layout, _: &str) -> Result<RecordBatch, StageError> {
+    let wanted = wanted(layout);
+    let frame = Frame::read(packed, |name| wanted.contains(name))?;
+    let dates = frame.dates(&needed(layout, &frame, &packed.place, "date")?.theirs, &layout.dates)?;
+    needed(layout, &frame, &packed.place, "rate")?;
+    let mut points: Vec<Point> = Vec::new();
+    for mapping in layout.sources("rate") {
+        let Some(tenor) = mapping.tenor_years.filter(|_| frame.has(&mapping.theirs)) else {
+            continue;
+        };
+        for (date, rate) in dates.iter().zip(frame.numbers(mapping)?) {
+            if !rate.is_nan() {
+                points.push((*date, tenor, rate));
+            }
+        }
+    }
+    points.sort_by(order);
+    batch(&points)
+}
+
+fn order(a: &Point, b: &Point) -> std::cmp::Ordering {
+    a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)).then(a.2.total_cmp(&b.2))
+}
+
+fn batch(points: &[Point]) -> Result<RecordBatch, StageError> {
+    let columns: Vec<ArrayRef> = vec![
+        Arc::new(points.iter().map(|(date, ..)| Some(date.0)).collect::<Date32Array>()),
+        Arc::new(Float64Array::from_iter_values(
+            points.iter().map(|(_, tenor, _)| *tenor),
+        )),
+        Arc::new(Float64Array::from_iter_values(points.iter().map(|(_, _, rate)| *rate))),
+    ];
+    Ok(RecordBatch::try_new(table::schema(schema::RATES), columns)?)
+}
+
+/// Sorts yields, makes their key unique, and does what is to be done about each.
+fn clean(points: &mut Vec<Point>, bad: &OnBadRows, calendar: CalendarName, tally: &mut Tally) {
+    let acts = |rule: &str| bad.of(RATES, rule) != Action::Keep;
+    points.sort_by(order);
+    points.dedup_by(|later, first| {
+        let same = later.0 == first.0 && later.1.total_cmp(&first.1).is_eq();
+        if same {
+            tally.add("duplicate_key", later.0, 1);
+        }
+        same
+    });
+    let mut keep = vec![true; points.len()];
+    let mut at = 0;
+    for day in points.chunk_by(|a, b| a.0 == b.0) {
+        for (i, &(date, tenor, rate)) in day.iter().enumerate() {
+            let mut breaks = |rule: &str| {
+                tally.add(rule, date, 1);
+                keep[at + i] &= !acts(rule);
+            };
+            if !is_trading_day(calendar, date) {
+                breaks("non_trading_day");
+            }
+            if rate == 0.0 && stands_for_missing(day, tenor) {
+                breaks("zero_for_missing");
+            }
+            if !(RATE_RANGE.0..=RATE_RANGE.1).contains(&rate) {
+                breaks("implausible_rate");
+            }
+        }
+        at += day.len();
+    }
+    let mut keep = keep.into_iter();
+    points.retain(|_| keep.next().unwrap_or(true));
+}
+
+/// Whether a yield of zero at `tenor` is no yield at all: the nearest maturity of the day with another yield has one that is
+/// far from zero. Where all are zero there is nothing to tell by, and they stand.
+fn stands_for_missing(day: &[Point], tenor: f64) -> bool {
+    let mut nearest: Option<(f64, f64)> = None;
+    for &(_, other, rate) in day {
+        // Maturities are near one another by their ratio: 1 month is nearer to 3 months than to 2 years.
+        let distance = libm::fabs(libm::log((other + 0.01) / (tenor + 0.01)));
+        if rate != 0.0 && nearest.is_none_or(|(best, _)| distance < best) {
+            nearest = Some((distance, rate));
+        }
+    }
+    nearest.is_some_and(|(_, rate)| rate > NEAR_ZERO_YIELD)
+}

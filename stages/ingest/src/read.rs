@@ -1,0 +1,218 @@
+//! Reading a stage's files, each at most once: what a file holds is remembered under the digest of its bytes.
+
+use crate::frame;
+use crate::options::{CustomLayout, LayoutChoice};
+use crate::unpack::{self, Packed};
+use arrow::array::RecordBatch;
+use datasets::layout::{Layout, Mapping};
+use rayon::prelude::*;
+use stages_core::{ConfigProblem, Context, Source, StageError, table};
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// How many files the plan looks into.
+const PEEKED: usize = 16;
+
+/// Turns one vendor's table into ours, as it is: no rule is applied yet. The text is the symbol of rows that name none.
+pub type Parse = fn(&Packed, &Layout, &str) -> Result<RecordBatch, StageError>;
+
+/// Reads files in parallel and gives their layouts and tables, in the order of `sources`.
+///
+/// # Errors
+/// When one cannot be read.
+pub fn tables<C: CustomLayout>(
+    context: &Context,
+    memo: &str,
+    sources: &[&Source],
+    choice: &LayoutChoice<C>,
+    symbol: &str,
+    parse: Parse,
+) -> Result<Vec<(Layout, RecordBatch)>, StageError> {
+    let done = AtomicU64::new(0);
+    let total = sources.len() as u64;
+    context.progress(0, Some(total), "reading");
+    sources
+        .par_iter()
+        .map(|source| {
+            context.check_cancelled()?;
+            let bytes = read(&source.path)?;
+            let first = unpack::first(&source.path, &bytes)?;
+            let layout = choice.resolve(&first.place, &frame::header(&first)?)?;
+            let spelled = serde_json::to_value(&layout).map_err(|err| StageError::new(err.to_string()))?;
+            let stem = if layout.facts.symbol_from_file_name {
+                first.stem.as_str()
+            } else {
+                ""
+            };
+            let mut fresh = None;
+            let blob = context.memo(
+                memo,
+                &[
+                    &bytes,
+                    cache::canonical_json(&spelled).as_bytes(),
+                    symbol.as_bytes(),
+                    stem.as_bytes(),
+                ],
+                || {
+                    let mut batches = Vec::new();
+                    for packed in unpack::unpack(&source.path, read(&source.path)?)? {
+                        context.check_cancelled()?;
+                        batches.push(parse(&packed, &layout, symbol)?);
+                    }
+                    let Some(schema) = batches.first().map(RecordBatch::schema) else {
+                        return Err(StageError::new(format!("`{}` holds no table", source.path.display())));
+                    };
+                    let batch = arrow::compute::concat_batches(&schema, &batches)?;
+                    let bytes = table::to_parquet(&batch)?;
+                    fresh = Some(batch);
+                    Ok(bytes)
+                },
+            )?;
+            let batch = match fresh {
+                Some(batch) => batch,
+                None => table::from_parquet(context.store.blob(blob.blob)?)?,
+            };
+            let name = source.path.file_name().unwrap_or_default().to_string_lossy();
+            context.progress(
+                done.fetch_add(1, Ordering::Relaxed) + 1,
+                Some(total),
+                format!("reading {name}"),
+            );
+            Ok((layout, batch))
+        })
+        .collect()
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, StageError> {
+    std::fs::read(path).map_err(|err| StageError::new(format!("cannot read `{}`: {err}", path.display())))
+}
+
+/// The layouts of files, and which of our columns they hold, from their headers alone.
+///
+/// # Errors
+/// When a file cannot be read, or its layout is not known.
+pub fn peek<C: CustomLayout>(
+    field: &str,
+    sources: &[Source],
+    choice: &LayoutChoice<C>,
+) -> Result<Vec<(Layout, BTreeSet<String>)>, ConfigProblem> {
+    let step = sources.len().div_ceil(PEEKED).max(1);
+    let mut found = Vec::new();
+    for source in sources.iter().step_by(step) {
+        let look = || {
+            let bytes = read(&source.path)?;
+            let first = unpack::first(&source.path, &bytes)?;
+            let header = frame::header(&first)?;
+            let layout = choice.resolve(&first.place, &header)?;
+            let present = columns(&layout, &header);
+            Ok((layout, present))
+        };
+        found.push(look().map_err(|err: StageError| ConfigProblem {
+            field: field.to_owned(),
+            message: err.message,
+            hint: err.hint,
+        })?);
+    }
+    Ok(found)
+}
+
+/// Which of our columns a file with this header fills.
+fn columns(layout: &Layout, header: &[String]) -> BTreeSet<String> {
+    let header: BTreeSet<_> = header.iter().map(|name| datasets::layout::normal(name)).collect();
+    layout
+        .columns
+        .iter()
+        .filter(|column| header.contains(&datasets::layout::normal(&column.theirs)))
+        .map(|column| column.ours.to_string())
+        .collect()
+}
+
+/// The first of a layout's columns for one of ours that the frame has.
+pub fn source_of<'a>(layout: &'a Layout, frame: &frame::Frame, ours: &'a str) -> Option<&'a Mapping> {
+    layout.sources(ours).find(|mapping| frame.has(&mapping.theirs))
+}
+
+/// As [`source_of`], for a column that there must be.
+///
+/// # Errors
+/// When the file has none of them.
+pub fn needed<'a>(
+    layout: &'a Layout,
+    frame: &frame::Frame,
+    place: &str,
+    ours: &'a str,
+) -> Result<&'a Mapping, StageError> {
+    source_of(layout, frame, ours).ok_or_else(|| {
+        let theirs: Vec<_> = layout
+            .sources(ours)
+            .map(|mapping| format!("`{}`", mapping.theirs))
+            .collect();
+        if theirs.is_empty() {
+            StageError::new(format!(
+                "layout `{}` does not say which column is `{ours}`",
+                layout.name
+            ))
+        } else {
+            StageError::new(format!("`{place}` has no column {} for `{ours}`", theirs.join(" or "))).hint(format!(
+                "layout `{}` was used; `layout: {{ columns: … }}` describes another",
+                layout.name
+            ))
+        }
+    })
+}
+
+/// The columns that a layout reads, as [`frame::Frame::read`] asks for them.
+pub fn wanted(layout: &Layout) -> BTreeSet<String> {
+    layout
+        .columns
+        .iter()
+        .flat_map(|column| {
+            let divisor = match &column.unit {
+                datasets::layout::Unit::DividedBy(other) => Some(other),
+                _ => None,
+            };
+            std::iter::once(&column.theirs).chain(divisor)
+        })
+        .map(|name| datasets::layout::normal(name))
+        .collect()
+}
+
+/// Builds the mappings of a layout described in a pipeline file, refusing columns that are not ours.
+///
+/// # Errors
+/// The first name that is not one of `known`, or one of `needed` that is not there.
+pub fn mappings<'a>(
+    columns: impl IntoIterator<Item = (&'a String, &'a String)>,
+    known: &[&str],
+    needed: &[&str],
+    factor: impl Fn(&str) -> Option<f64>,
+) -> Result<Vec<Mapping>, ConfigProblem> {
+    let mut mappings: Vec<Mapping> = Vec::new();
+    for (ours, theirs) in columns {
+        if !known.contains(&ours.as_str()) {
+            return Err(
+                ConfigProblem::new(format!("layout.columns.{ours}"), format!("there is no column `{ours}`"))
+                    .hint(crate::options::suggestion(ours, known)),
+            );
+        }
+        mappings.push(Mapping {
+            ours: ours.clone().into(),
+            theirs: theirs.clone().into(),
+            unit: match factor(ours) {
+                Some(factor) => datasets::layout::Unit::Times(factor),
+                None => datasets::layout::Unit::AsIs,
+            },
+            tenor_years: None,
+        });
+    }
+    for needed in needed {
+        if !mappings.iter().any(|mapping| mapping.ours == *needed) {
+            return Err(
+                ConfigProblem::new("layout.columns", format!("no column is given for `{needed}`"))
+                    .hint(format!("add `{needed}: <the name in the files' header>`")),
+            );
+        }
+    }
+    Ok(mappings)
+}

@@ -1,0 +1,252 @@
+//! Files as tables of bytes: plain, gzip or zip, told by their first bytes and not by their names.
+
+use flate2::read::MultiGzDecoder;
+use stages_core::StageError;
+use std::io::{Cursor, Read};
+use std::path::Path;
+
+/// The most that one file may unpack to, in bytes (4 GiB): a limit for archives that are not what they seem.
+pub const UNPACKED_LIMIT: u64 = 4 << 30;
+
+/// The most entries that a zip archive may have.
+pub const ENTRY_LIMIT: usize = 100_000;
+
+/// How much of a text file is looked at for its header, in bytes.
+const HEADER_LIMIT: u64 = 1 << 20;
+
+/// How a table is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// Text with separators.
+    Csv,
+    /// Parquet.
+    Parquet,
+}
+
+/// A table's bytes.
+#[derive(Debug)]
+pub struct Packed {
+    /// Where they come from, for messages: the file, or `archive.zip: entry.csv`.
+    pub place: String,
+    /// The name of the file or entry without folders and endings: `AAPL` for `data/AAPL.csv.gz`.
+    pub stem: String,
+    /// The bytes, unpacked.
+    pub bytes: Vec<u8>,
+    /// How they are written.
+    pub format: Format,
+}
+
+#[derive(PartialEq, Eq)]
+enum Kind {
+    Gzip,
+    Zip,
+    Parquet,
+    Text,
+}
+
+fn kind(bytes: &[u8]) -> Kind {
+    match bytes {
+        [0x1f, 0x8b, ..] => Kind::Gzip,
+        [b'P', b'K', 3, 4, ..] | [b'P', b'K', 5, 6, ..] => Kind::Zip,
+        [b'P', b'A', b'R', b'1', ..] => Kind::Parquet,
+        _ => Kind::Text,
+    }
+}
+
+/// The tables in a file.
+///
+/// # Errors
+/// When it is damaged, unpacks to more than [`UNPACKED_LIMIT`], or is an archive without a table.
+pub fn unpack(path: &Path, bytes: Vec<u8>) -> Result<Vec<Packed>, StageError> {
+    open(path, bytes, UNPACKED_LIMIT, false)
+}
+
+/// The first table in a file; of a text, no more than is needed for its header.
+///
+/// # Errors
+/// As [`unpack`].
+pub fn first(path: &Path, bytes: &[u8]) -> Result<Packed, StageError> {
+    let bytes = match kind(bytes) {
+        Kind::Text => &bytes[..bytes.len().min(HEADER_LIMIT as usize)],
+        _ => bytes,
+    };
+    let tables = open(path, bytes.to_vec(), UNPACKED_LIMIT, true)?;
+    tables
+        .into_iter()
+        .next()
+        .ok_or_else(|| StageError::new(format!("`{}` holds no table", path.display())))
+}
+
+fn open(path: &Path, bytes: Vec<u8>, limit: u64, head: bool) -> Result<Vec<Packed>, StageError> {
+    let place = path.display().to_string();
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    match kind(&bytes) {
+        Kind::Gzip => {
+            let bytes = inflate(MultiGzDecoder::new(bytes.as_slice()), limit, head, &place)?;
+            if matches!(kind(&bytes), Kind::Zip | Kind::Gzip) {
+                return Err(nested(&place));
+            }
+            Ok(vec![table(place, &name, bytes)])
+        }
+        Kind::Zip => unzip(&place, bytes, limit, head),
+        Kind::Parquet | Kind::Text => Ok(vec![table(place, &name, bytes)]),
+    }
+}
+
+fn table(place: String, name: &str, bytes: Vec<u8>) -> Packed {
+    let name = name.rsplit(['/', '\\']).next().unwrap_or(name);
+    let format = if kind(&bytes) == Kind::Parquet {
+        Format::Parquet
+    } else {
+        Format::Csv
+    };
+    Packed {
+        place,
+        stem: name.split('.').next().unwrap_or(name).to_owned(),
+        bytes,
+        format,
+    }
+}
+
+/// Unpacks, up to `limit` bytes; with `head` a text stops after enough for its header.
+fn inflate(mut reader: impl Read, limit: u64, head: bool, place: &str) -> Result<Vec<u8>, StageError> {
+    let damaged =
+        |err| StageError::new(format!("cannot unpack `{place}`: {err}")).hint("the file may be damaged or incomplete");
+    let mut bytes = Vec::new();
+    if head {
+        (&mut reader)
+            .take(HEADER_LIMIT)
+            .read_to_end(&mut bytes)
+            .map_err(damaged)?;
+        if kind(&bytes) == Kind::Text {
+            return Ok(bytes);
+        }
+    }
+    let left = (limit + 1).saturating_sub(bytes.len() as u64);
+    reader.take(left).read_to_end(&mut bytes).map_err(damaged)?;
+    if bytes.len() as u64 > limit {
+        return Err(too_large(place, limit));
+    }
+    Ok(bytes)
+}
+
+fn unzip(place: &str, bytes: Vec<u8>, limit: u64, head: bool) -> Result<Vec<Packed>, StageError> {
+    let damaged = |err: zip::result::ZipError| {
+        StageError::new(format!("cannot unpack `{place}`: {err}")).hint("the file may be damaged or incomplete")
+    };
+    let mut archive = zip::ZipArchive::new(Cursor::new(bytes)).map_err(damaged)?;
+    if archive.len() > ENTRY_LIMIT {
+        return Err(StageError::new(format!(
+            "`{place}` has more than {ENTRY_LIMIT} entries"
+        )));
+    }
+    let mut entries = Vec::new();
+    for i in 0..archive.len() {
+        let entry = archive.by_index(i).map_err(damaged)?;
+        let name = entry.name().map_err(damaged)?.into_owned();
+        if entry.is_file() && is_table(&name) {
+            entries.push((name, i));
+        }
+    }
+    entries.sort();
+    if entries.is_empty() {
+        return Err(StageError::new(format!("`{place}` holds no table"))
+            .hint("an archive's entries count when they end in .csv, .txt, .tsv or .parquet"));
+    }
+    let mut tables = Vec::new();
+    let mut left = limit;
+    for (name, i) in entries {
+        let inner = format!("{place}: {name}");
+        let entry = archive.by_index(i).map_err(damaged)?;
+        let bytes = inflate(entry, left, head, &inner)
+            .map_err(|err| if left < limit { too_large(place, limit) } else { err })?;
+        left -= bytes.len() as u64;
+        tables.push(table(inner, &name, bytes));
+        if head {
+            break;
+        }
+    }
+    Ok(tables)
+}
+
+fn is_table(name: &str) -> bool {
+    let base = name.rsplit('/').next().unwrap_or(name);
+    let lower = base.to_ascii_lowercase();
+    !base.starts_with('.')
+        && !name.starts_with("__MACOSX/")
+        && [".csv", ".txt", ".tsv", ".parquet"]
+            .iter()
+            .any(|end| lower.ends_with(end))
+}
+
+fn too_large(place: &str, limit: u64) -> StageError {
+    StageError::new(format!("`{place}` unpacks to more than {limit} bytes"))
+        .hint("split it into several files, if it is what it should be")
+}
+
+fn nested(place: &str) -> StageError {
+    StageError::new(format!("`{place}` is an archive within an archive")).hint("unpack it once")
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use std::io::Write;
+
+    pub(crate) fn gzip(bytes: &[u8]) -> Vec<u8> {
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        encoder.write_all(bytes).unwrap();
+        encoder.finish().unwrap()
+    }
+
+    pub(crate) fn zip_of(entries: &[(&str, &[u8])]) -> Vec<u8> {
+        let mut writer = zip::ZipWriter::new(Cursor::new(Vec::new()));
+        for (name, bytes) in entries {
+            writer
+                .start_file(*name, zip::write::SimpleFileOptions::default())
+                .unwrap();
+            writer.write_all(bytes).unwrap();
+        }
+        writer.finish().unwrap().into_inner()
+    }
+
+    #[test]
+    fn plain_gzip_and_zip() {
+        let csv = b"a,b\n1,2\n";
+        let path = Path::new("d/AAPL.csv.gz");
+        for bytes in [csv.to_vec(), gzip(csv), [gzip(b"a,b\n"), gzip(b"1,2\n")].concat()] {
+            let tables = unpack(path, bytes).unwrap();
+            assert_eq!((tables.len(), tables[0].stem.as_str()), (1, "AAPL"));
+            assert_eq!(tables[0].bytes, csv);
+        }
+        let zip = zip_of(&[("x/b.csv", csv), ("x/a.csv", b"a,b\n"), ("read.me", b"no")]);
+        let tables = unpack(Path::new("z.zip"), zip.clone()).unwrap();
+        assert_eq!(tables[0].place, "z.zip: x/a.csv");
+        assert_eq!(tables[1].bytes, csv);
+        assert_eq!(first(Path::new("z.zip"), &zip).unwrap().stem, "a");
+    }
+
+    #[test]
+    fn what_is_refused() {
+        let path = Path::new("x.gz");
+        let bomb = gzip(&vec![b'1'; 100_000]);
+        let err = open(path, bomb.clone(), 1000, false).unwrap_err();
+        assert!(err.message.contains("more than 1000 bytes"), "{err}");
+        let zip = zip_of(&[("a.csv", &[b'1'; 600]), ("b.csv", &[b'1'; 600])]);
+        assert!(
+            open(path, zip, 1000, false)
+                .unwrap_err()
+                .message
+                .contains("more than 1000")
+        );
+        assert!(
+            open(path, gzip(&bomb), 1 << 20, false)
+                .unwrap_err()
+                .message
+                .contains("within")
+        );
+        assert!(open(path, bomb[..50].to_vec(), 1 << 20, false).is_err());
+        assert!(open(path, zip_of(&[("a.md", b"x")]), 1000, false).is_err());
+        assert!(open(path, b"PK\x03\x04 not a zip".to_vec(), 1000, false).is_err());
+    }
+}

@@ -1,0 +1,181 @@
+//! Runs stage kinds on small files.
+#![allow(dead_code, reason = "each test file uses some of it")]
+
+use arrow::array::{Array, AsArray, RecordBatch};
+use arrow::datatypes::{Date32Type, Float64Type};
+use cache::{Artifact, KeyHasher, Store};
+use serde_json::Value;
+use stages_core::event::Silent;
+use stages_core::{AnyStage, CancelToken, ConfigProblem, Context, PlanContext, Provided, StageError};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// A folder with files, and a store.
+pub struct Bench {
+    dir: tempfile::TempDir,
+    pub store: Store,
+}
+
+/// What a stage gave.
+pub struct Done {
+    pub artifact: Artifact,
+    pub digest: String,
+    /// Memos found and asked for.
+    pub memos: (u64, u64),
+}
+
+pub fn kind(name: &str) -> Box<dyn AnyStage> {
+    stages_ingest::kinds()
+        .into_iter()
+        .find(|kind| kind.name() == name)
+        .unwrap()
+}
+
+impl Bench {
+    pub fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(&dir.path().join("home")).unwrap();
+        Self { dir, store }
+    }
+
+    pub fn base(&self) -> &Path {
+        self.dir.path()
+    }
+
+    pub fn file(&self, name: &str, bytes: impl AsRef<[u8]>) -> &Self {
+        let path = self.base().join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, bytes).unwrap();
+        self
+    }
+
+    pub fn check(&self, name: &str, with: Value) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
+        let kind = kind(name);
+        let config = kind.resolve(with)?;
+        let plan = PlanContext {
+            base: self.base(),
+            inputs: BTreeMap::new(),
+        };
+        kind.check(&config, &plan)
+    }
+
+    pub fn run(&self, name: &str, with: Value) -> Result<Done, StageError> {
+        let kind = kind(name);
+        let problem = |problem: ConfigProblem| StageError::new(format!("{}: {}", problem.field, problem.message));
+        let config = kind.resolve(with).map_err(problem)?;
+        let context = Context {
+            key: KeyHasher::new("test").action_key(),
+            store: self.store.clone(),
+            inputs: BTreeMap::new(),
+            sources: kind.sources(&config, self.base()).map_err(problem)?,
+            threads: 2,
+            events: Arc::new(Silent),
+            cancel: CancelToken::default(),
+            memo_counts: Default::default(),
+        };
+        let outputs = kind.run(&config, &context)?;
+        let digest = *outputs.values().next().unwrap();
+        Ok(Done {
+            artifact: self.store.artifact(digest).unwrap(),
+            digest: digest.to_hex(),
+            memos: (context.memo_counts.0.into_inner(), context.memo_counts.1.into_inner()),
+        })
+    }
+
+    /// All rows of an artifact.
+    pub fn rows(&self, done: &Done) -> RecordBatch {
+        let batches: Vec<_> = done
+            .artifact
+            .entries
+            .iter()
+            .map(|entry| stages_core::table::from_parquet(self.store.blob(entry.blob).unwrap()).unwrap())
+            .collect();
+        arrow::compute::concat_batches(&batches[0].schema(), &batches).unwrap()
+    }
+}
+
+impl Done {
+    /// How many rows broke a rule, on how many days, and what was done.
+    pub fn finding(&self, rule: &str) -> (u64, u64, String) {
+        let finding = self.line(rule);
+        (
+            finding["rows"].as_u64().unwrap(),
+            finding["days"].as_u64().unwrap(),
+            finding["action"].as_str().unwrap().to_owned(),
+        )
+    }
+
+    pub fn examples(&self, rule: &str) -> Vec<String> {
+        serde_json::from_value(self.line(rule)["examples"].clone()).unwrap()
+    }
+
+    fn line(&self, rule: &str) -> Value {
+        let table = self.artifact.meta["quality"].as_array().unwrap();
+        table
+            .iter()
+            .find(|line| line["rule"] == rule)
+            .unwrap_or_else(|| panic!("no rule {rule}"))
+            .clone()
+    }
+}
+
+/// A table as text, a line a row, `-` for null.
+pub fn text(batch: &RecordBatch) -> String {
+    let mut out = String::new();
+    for row in 0..batch.num_rows() {
+        let cells: Vec<String> = batch
+            .columns()
+            .iter()
+            .map(|column| {
+                if column.is_null(row) {
+                    return "-".to_owned();
+                }
+                if let Some(texts) = column.as_string_opt::<i32>() {
+                    texts.value(row).to_owned()
+                } else if let Some(days) = column.as_primitive_opt::<Date32Type>() {
+                    datasets::Date(days.value(row)).to_string()
+                } else if let Some(bools) = column.as_boolean_opt() {
+                    if bools.value(row) { "call" } else { "put" }.to_owned()
+                } else {
+                    column.as_primitive::<Float64Type>().value(row).to_string()
+                }
+            })
+            .collect();
+        out.push_str(&cells.join(" "));
+        out.push('\n');
+    }
+    out
+}
+
+pub fn floats(batch: &RecordBatch, name: &str) -> Vec<f64> {
+    stages_core::table::floats_or_nan(batch, name).unwrap()
+}
+
+/// The folder of real files, or a message that there is none.
+pub fn real() -> Option<PathBuf> {
+    let found = std::env::var_os("RUNNER_TEST_DATA").map(|dir| PathBuf::from(dir).join("data"));
+    if found.is_none() {
+        eprintln!("skipped: RUNNER_TEST_DATA is not set");
+    }
+    found
+}
+
+pub fn gzip(bytes: &[u8]) -> Vec<u8> {
+    use std::io::Write;
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    encoder.write_all(bytes).unwrap();
+    encoder.finish().unwrap()
+}
+
+pub fn zip_of(entries: &[(&str, &[u8])]) -> Vec<u8> {
+    use std::io::Write;
+    let mut writer = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
+    for (name, bytes) in entries {
+        writer
+            .start_file(*name, zip::write::SimpleFileOptions::default())
+            .unwrap();
+        writer.write_all(bytes).unwrap();
+    }
+    writer.finish().unwrap().into_inner()
+}

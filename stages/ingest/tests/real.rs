@@ -1,0 +1,201 @@
+//! The stages on real files, and every defect that is known of them.
+
+mod common;
+
+use arrow::array::RecordBatch;
+use common::{Bench, floats, real};
+use datasets::Date;
+use serde_json::json;
+use stages_core::table;
+use std::collections::BTreeMap;
+use std::io::Read;
+
+const CHAIN: &str = "ingest/option_chain";
+
+#[test]
+fn spx_2019() {
+    let Some(data) = real() else { return };
+    let bench = Bench::new();
+    let path = data.join("options/spx_2019_cboe_quotetable/spx_chain_20190425_20190628.parquet");
+    let start = std::time::Instant::now();
+    bench.check(CHAIN, json!({ "path": path })).unwrap();
+    let checked = start.elapsed();
+    let done = bench.run(CHAIN, json!({ "path": path })).unwrap();
+    eprintln!("SPX: check {checked:?}, all {:?}", start.elapsed());
+    let meta = &done.artifact.meta;
+    assert_eq!(meta["rows_read"], 582_508);
+    assert_eq!(meta["exercise"], "european");
+    assert_eq!(meta["settlement"], json!({ "SPX": "am", "SPXW": "pm" }));
+    // The holiday of 05-27 goes, by the calendar; its underlying is that of 05-24.
+    assert_eq!(done.finding("non_trading_day"), (13_324, 1, "dropped".to_owned()));
+    assert_eq!(done.examples("non_trading_day"), ["2019-05-27"]);
+    assert_eq!(done.finding("repeated_underlying"), (13_324, 1, "noted".to_owned()));
+    assert_eq!(done.finding("missing_day"), (5, 5, "noted".to_owned()));
+    assert_eq!(
+        done.examples("missing_day"),
+        ["2019-05-10", "2019-05-17", "2019-06-14", "2019-06-17", "2019-06-18"]
+    );
+    // The monthly class of 06-21 settled that morning: 562 rows with bid = ask = 0.
+    assert_eq!(done.finding("no_quote"), (562, 1, "dropped".to_owned()));
+    assert_eq!(done.finding("settled_in_the_morning"), (562, 1, "dropped".to_owned()));
+    assert_eq!(done.examples("no_quote"), ["2019-06-21"]);
+    // 37,128 zero bids, the 562 among them.
+    assert_eq!(done.finding("zero_bid").0, 37_128 - 562);
+    assert_eq!(done.finding("placeholder_volatility"), (49_691, 42, "repaired".to_owned()));
+    assert_eq!(done.finding("implausible_volatility").0, 1_565);
+    for rule in ["duplicate_key", "crossed_quote", "negative_price", "expired", "weekend_expiry", "impossible_bid"] {
+        assert_eq!(done.finding(rule).0, 0, "{rule}");
+    }
+    assert_eq!(meta["rows"], 582_508 - 13_324 - 562);
+    assert_eq!(meta["snapshots"], 41);
+    assert_eq!(done.artifact.entries.len(), 41, "a day each");
+    assert_eq!(done.artifact.entries[0].path, "SPX/2019-04-25_2019-04-25.parquet");
+}
+
+#[test]
+fn the_vendors_csv_is_the_parquet() {
+    let Some(data) = real() else { return };
+    let bench = Bench::new();
+    let dir = data.join("options/spx_2019_cboe_quotetable");
+    let dates = |day| json!({ "from": day, "to": day });
+    let all = dir.join("spx_chain_20190425_20190628.parquet");
+    for day in ["2019-05-31", "2019-06-03"] {
+        let csv = bench.run(CHAIN, json!({ "path": dir.join("raw/*.csv.gz"), "dates": dates(day) })).unwrap();
+        let parquet = bench.run(CHAIN, json!({ "path": all, "dates": dates(day) })).unwrap();
+        assert_eq!(csv.artifact.entries, parquet.artifact.entries, "{day}: the same bytes");
+        assert_eq!(csv.artifact.meta["quality"], parquet.artifact.meta["quality"]);
+    }
+}
+
+#[test]
+fn vxx_2016() {
+    let Some(data) = real() else { return };
+    let bench = Bench::new();
+    let path = data.join("options/vxx_2016_historicaloptiondata/VXX_201612.csv.gz");
+    let done = bench.run(CHAIN, json!({ "path": path })).unwrap();
+    let meta = &done.artifact.meta;
+    assert_eq!((&meta["rows_read"], &meta["snapshots"]), (&json!(27_940), &json!(20)));
+    assert_eq!(meta["exercise"], "american");
+    assert_eq!(done.examples("missing_day"), ["2016-12-08"]);
+    assert_eq!(done.finding("no_quote").0, 2);
+    assert!((done.finding("zero_bid").0 as f64 / 27_940.0 - 0.1333).abs() < 0.001);
+    assert!(done.finding("weekend_expiry").0 > 0);
+}
+
+/// The prices of the underlying, a day each.
+fn underlying(batch: &RecordBatch) -> BTreeMap<Date, f64> {
+    table::dates(batch, "date").unwrap().into_iter().zip(floats(batch, "underlying")).collect()
+}
+
+#[test]
+fn sse_50etf() {
+    let Some(data) = real() else { return };
+    let bench = Bench::new();
+    let dir = data.join("options/sse50etf_daily_close");
+    let path = dir.join("sse50etf_options_20150209_20211231.parquet");
+    let with = json!({ "path": path, "quotes": { "from_last": {} } });
+    let start = std::time::Instant::now();
+    let done = bench.run(CHAIN, with).unwrap();
+    eprintln!("SSE: {:?}", start.elapsed());
+    let meta = &done.artifact.meta;
+    assert_eq!(meta["rows_read"], 208_422);
+    assert_eq!(meta["snapshots"], 1_680);
+    assert_eq!(done.finding("null_close"), (908, 221, "dropped".to_owned()));
+    assert_eq!(done.finding("duplicate_key"), (1_988, 399, "dropped".to_owned()));
+    assert_eq!(done.finding("missing_underlying").0, 0);
+    assert_eq!(meta["rows"], 208_422 - 908 - 1_988);
+    eprintln!("limit: {:?} {:?}", done.finding("underlying_beyond_limit"), done.examples("underlying_beyond_limit"));
+
+    let spot = underlying(&bench.rows(&done));
+    let moves: Vec<f64> = spot.values().zip(spot.values().skip(1)).map(|(a, b)| (b / a).ln()).collect();
+    assert!(moves.iter().all(|m| m.exp() < 1.1 + 1e-9 && m.exp() > 0.9 - 1e-9));
+
+    // Against the forwards that the data's makers derived, at the nearest expiry of more than a week.
+    let mut text = String::new();
+    let file = std::fs::File::open(dir.join("DERIVED_parity_forward_2015_2021.csv.gz")).unwrap();
+    flate2::read::GzDecoder::new(file).read_to_string(&mut text).unwrap();
+    let mut theirs: BTreeMap<Date, f64> = BTreeMap::new();
+    for line in text.lines().skip(1) {
+        let cells: Vec<&str> = line.split(',').collect();
+        let (date, expiry): (Date, Date) = (cells[0].parse().unwrap(), cells[1].parse().unwrap());
+        if expiry.0 - date.0 > 7 {
+            theirs.entry(date).or_insert_with(|| cells[2].parse().unwrap());
+        }
+    }
+    let mut gaps: Vec<f64> = spot.iter().map(|(date, s)| (s / theirs[date]).ln().abs()).collect();
+    gaps.sort_by(f64::total_cmp);
+    let at = |q: f64| gaps[(q * (gaps.len() - 1) as f64) as usize];
+    eprintln!("spot against derived forward: median {:.5}, 90 % {:.5}, 99 % {:.5}, most {:.5}", at(0.5), at(0.9), at(0.99), at(1.0));
+    assert!(at(0.5) < 0.004 && at(0.9) < 0.012 && at(1.0) < 0.15);
+    // Noise of a price shows as reversal: the first autocorrelation of moves is near 0 for a clean one.
+    let variance: f64 = moves.iter().map(|m| m * m).sum();
+    let reversal: f64 = moves.windows(2).map(|w| w[0] * w[1]).sum::<f64>() / variance;
+    eprintln!("autocorrelation of daily moves {reversal:.3}, volatility {:.3}", (variance / moves.len() as f64 * 252.0).sqrt());
+    assert!(reversal > -0.1);
+}
+
+/// The parity fit on a chain that tells its underlying.
+#[test]
+fn parity_finds_the_index() {
+    let Some(data) = real() else { return };
+    let bench = Bench::new();
+    let path = data.join("options/spx_2019_cboe_quotetable/spx_chain_20190425_20190628.parquet");
+    let dates = json!({ "from": "2019-05-01", "to": "2019-05-31" });
+    let quoted = bench.run(CHAIN, json!({ "path": path, "dates": dates })).unwrap();
+    let fitted = bench.run(CHAIN, json!({ "path": path, "dates": dates, "underlying": "parity" })).unwrap();
+    assert_eq!(fitted.memos, (1, 1));
+    let (quoted, fitted) = (underlying(&bench.rows(&quoted)), underlying(&bench.rows(&fitted)));
+    for (date, index) in &quoted {
+        let gap = fitted[date] / index - 1.0;
+        assert!(gap.abs() < 0.001, "{date}: {index} against {}", fitted[date]);
+    }
+}
+
+#[test]
+fn dow_yahoo_and_spy() {
+    let Some(data) = real() else { return };
+    let bench = Bench::new();
+    let start = std::time::Instant::now();
+    let dow = bench.run("ingest/bars", json!({ "path": data.join("equities/dow36_daily_2007_2024.parquet") })).unwrap();
+    eprintln!("Dow: {:?}", start.elapsed());
+    assert_eq!(dow.artifact.meta["rows_read"], 152_323);
+    assert_eq!(dow.artifact.meta["symbols"].as_array().unwrap().len(), 36);
+    for rule in ["non_trading_day", "missing_day", "duplicate_key", "nonpositive_price"] {
+        assert_eq!(dow.finding(rule).0, 0, "{rule} {:?}", dow.examples(rule));
+    }
+    assert_eq!(dow.artifact.meta["rows"], 152_323);
+
+    let raw = bench.run("ingest/bars", json!({ "path": data.join("equities/raw_yahoo_csv") })).unwrap();
+    assert_eq!(raw.artifact.meta["symbols"], json!(["AAPL", "MSFT"]));
+    assert_eq!(raw.artifact.meta["rows_read"], 2 * 6_084);
+    for rule in ["non_trading_day", "missing_day", "inconsistent_range", "null_close"] {
+        assert_eq!(raw.finding(rule).0, 0, "{rule} {:?}", raw.examples(rule));
+    }
+    let spy = bench.run("ingest/bars", json!({ "path": data.join("equities/ETF_SPY_2009_2020_finrl.csv") })).unwrap();
+    assert_eq!(spy.artifact.meta["symbols"], json!(["SPY"]));
+    eprintln!("SPY: {}", serde_json::to_string(&spy.artifact.meta["quality"]).unwrap());
+    let vix = bench.run("ingest/bars", json!({ "path": data.join("rates/vix_daily_1990_2026.csv.gz"), "symbol": "VIX" })).unwrap();
+    assert_eq!(vix.artifact.meta["rows_read"], 9_235);
+}
+
+#[test]
+fn treasury_and_fed_funds() {
+    let Some(data) = real() else { return };
+    let bench = Bench::new();
+    let path = data.join("rates/ust_par_yield_curve_19900102_20220311.csv.gz");
+    let start = std::time::Instant::now();
+    let done = bench.run("ingest/rates", json!({ "path": path })).unwrap();
+    eprintln!("UST: {:?}", start.elapsed());
+    assert_eq!(done.artifact.meta["rows_read"], 8_055 * 11);
+    // 1M to 2001-07-30, 20Y to 1993-09-30, 30Y from 2002-02-19 to 2006-02-08; the zeros of bills after 2008 are real.
+    let missing = (2_999 - 100) + 939 + 994;
+    assert_eq!(done.finding("zero_for_missing").0, missing);
+    assert_eq!(done.artifact.meta["rows"], 8_055 * 11 - missing);
+    let rows = bench.rows(&done);
+    let zeros = floats(&rows, "rate").iter().filter(|rate| **rate == 0.0).count();
+    assert_eq!(zeros, 100 + 21);
+
+    let fred = bench.run("ingest/rates", json!({ "path": data.join("rates/fred_rates_daily_1990_2026.csv.gz") })).unwrap();
+    assert!(fred.finding("non_trading_day").0 > 3_000, "weekends of fed funds");
+    assert_eq!(fred.finding("implausible_rate").0, 0);
+}

@@ -1,0 +1,304 @@
+//! Checkpoints: everything that training needs to go on to the same bytes, as safetensors.
+//!
+//! A file is written beside its name, flushed and renamed, so that a kill at any instant leaves the old one or the new one;
+//! it carries a digest of its contents, so that a torn file after a crash of the machine is not taken for a good one.
+
+use crate::carry::Carry;
+use crate::moments::Moments;
+use cache::KeyHasher;
+use safetensors::tensor::{Dtype, SafeTensors, TensorView};
+use serde::{Deserialize, Serialize};
+use stages_core::{StageError, error::Cause};
+use std::collections::{BTreeMap, HashMap};
+use std::fs::{self, File};
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::thread::JoinHandle;
+
+const FILE: &str = "checkpoint.safetensors";
+const METADATA: &str = "runner";
+
+/// The layout of what is stored.
+const FORMAT: u32 = 1;
+
+#[derive(Serialize, Deserialize)]
+struct About {
+    format: u32,
+    step: u64,
+    update: u64,
+    adam_steps: u64,
+    episodes: u64,
+    /// How many observations and rewards the statistics have seen, as the bits of floats.
+    obs_count: Option<u64>,
+    reward_count: Option<u64>,
+    /// Of the tensors' bytes, in the order of their names.
+    digest: String,
+}
+
+type Tensors = BTreeMap<&'static str, (Dtype, Vec<u8>)>;
+
+fn f32s(values: &[f32]) -> (Dtype, Vec<u8>) {
+    (
+        Dtype::F32,
+        values.iter().flat_map(|value| value.to_le_bytes()).collect(),
+    )
+}
+
+fn f64s(values: impl IntoIterator<Item = f64>) -> (Dtype, Vec<u8>) {
+    (Dtype::F64, values.into_iter().flat_map(f64::to_le_bytes).collect())
+}
+
+fn bools(values: &[bool]) -> (Dtype, Vec<u8>) {
+    (Dtype::U8, values.iter().map(|&value| u8::from(value)).collect())
+}
+
+fn digest<'a>(tensors: impl Iterator<Item = (&'a str, &'a [u8])>) -> String {
+    let hasher = KeyHasher::new("runner 2026-11 checkpoint v1");
+    tensors
+        .fold(hasher, |hasher, (name, bytes)| hasher.field(name).field(bytes))
+        .memo_key()
+        .to_hex()
+}
+
+/// The bytes of a checkpoint.
+pub(crate) fn encode(carry: &Carry) -> Result<Vec<u8>, StageError> {
+    let mut tensors: Tensors = BTreeMap::from([
+        ("params", f32s(&carry.params)),
+        ("adam.m", f32s(&carry.adam_m)),
+        ("adam.v", f32s(&carry.adam_v)),
+        ("env", (Dtype::U8, carry.env.clone())),
+        ("obs", f32s(&carry.obs)),
+        ("mask", bools(&carry.mask)),
+        ("episode_start", bools(&carry.episode_start)),
+        ("state", f32s(&carry.state)),
+        ("returns", f64s(carry.returns.iter().copied())),
+        ("lengths", f64s(carry.lengths.iter().copied())),
+        (
+            "recent",
+            f64s(carry.recent.iter().flat_map(|&(value, length)| [value, length])),
+        ),
+        ("discounted", f64s(carry.discounted.iter().copied())),
+        ("metrics", (Dtype::U8, carry.metrics.as_bytes().to_vec())),
+    ]);
+    for (names, moments) in [
+        (["obs_moments.mean", "obs_moments.variance"], &carry.obs_moments),
+        (
+            ["reward_moments.mean", "reward_moments.variance"],
+            &carry.reward_moments,
+        ),
+    ] {
+        if let Some(moments) = moments {
+            tensors.insert(names[0], f64s(moments.mean.iter().copied()));
+            tensors.insert(names[1], f64s(moments.variance.iter().copied()));
+        }
+    }
+    let count = |moments: &Option<Moments>| moments.as_ref().map(|moments| moments.count.to_bits());
+    let about = About {
+        format: FORMAT,
+        step: carry.step,
+        update: carry.update,
+        adam_steps: carry.adam_steps,
+        episodes: carry.episodes,
+        obs_count: count(&carry.obs_moments),
+        reward_count: count(&carry.reward_moments),
+        digest: digest(tensors.iter().map(|(&name, (_, bytes))| (name, bytes.as_slice()))),
+    };
+    let failed = |what: String| StageError::new(format!("cannot write a checkpoint: {what}"));
+    let about = serde_json::to_value(&about).map_err(|err| failed(err.to_string()))?;
+    let metadata = HashMap::from([(METADATA.to_owned(), cache::canonical_json(&about))]);
+    let mut views = Vec::new();
+    for (name, (dtype, bytes)) in &tensors {
+        let shape = vec![bytes.len() * 8 / dtype.bitsize()];
+        views.push((
+            *name,
+            TensorView::new(*dtype, shape, bytes).map_err(|err| failed(err.to_string()))?,
+        ));
+    }
+    safetensors::serialize(views, Some(metadata)).map_err(|err| failed(err.to_string()))
+}
+
+/// Reads a checkpoint; `None` when the bytes are not one, or damaged.
+pub(crate) fn decode(bytes: &[u8]) -> Option<Carry> {
+    let (_, header) = SafeTensors::read_metadata(bytes).ok()?;
+    let about: About = serde_json::from_str(header.metadata().as_ref()?.get(METADATA)?).ok()?;
+    let tensors = SafeTensors::deserialize(bytes).ok()?;
+    let mut names: Vec<_> = tensors.names();
+    names.sort_unstable();
+    let mut parts = Vec::with_capacity(names.len());
+    for name in names {
+        parts.push((name, tensors.tensor(name).ok()?.data()));
+    }
+    if about.format != FORMAT || digest(parts.into_iter()) != about.digest {
+        return None;
+    }
+    let raw = |name: &str| Some(tensors.tensor(name).ok()?.data());
+    let f32s = |name: &str| {
+        Some(
+            raw(name)?
+                .as_chunks::<4>()
+                .0
+                .iter()
+                .map(|&b| f32::from_le_bytes(b))
+                .collect::<Vec<_>>(),
+        )
+    };
+    let f64s = |name: &str| {
+        Some(
+            raw(name)?
+                .as_chunks::<8>()
+                .0
+                .iter()
+                .map(|&b| f64::from_le_bytes(b))
+                .collect::<Vec<_>>(),
+        )
+    };
+    let bools = |name: &str| Some(raw(name)?.iter().map(|&b| b != 0).collect::<Vec<_>>());
+    let moments = |count: Option<u64>, name: &str| {
+        let Some(count) = count else { return Some(None) };
+        Some(Some(Moments {
+            mean: f64s(&format!("{name}.mean"))?,
+            variance: f64s(&format!("{name}.variance"))?,
+            count: f64::from_bits(count),
+        }))
+    };
+    let obs_moments = moments(about.obs_count, "obs_moments")?;
+    Some(Carry {
+        step: about.step,
+        update: about.update,
+        adam_steps: about.adam_steps,
+        episodes: about.episodes,
+        params: f32s("params")?,
+        adam_m: f32s("adam.m")?,
+        adam_v: f32s("adam.v")?,
+        env: raw("env")?.to_vec(),
+        obs: f32s("obs")?,
+        mask: bools("mask")?,
+        episode_start: bools("episode_start")?,
+        state: f32s("state")?,
+        returns: f64s("returns")?,
+        lengths: f64s("lengths")?,
+        recent: f64s("recent")?
+            .as_chunks::<2>()
+            .0
+            .iter()
+            .map(|&[value, length]| (value, length))
+            .collect(),
+        normalisation: obs_moments.as_ref().map(Moments::normalisation),
+        obs_moments,
+        reward_moments: moments(about.reward_count, "reward_moments")?,
+        discounted: f64s("discounted")?,
+        metrics: String::from_utf8(raw("metrics")?.to_vec()).ok()?,
+    })
+}
+
+fn io(what: &str, path: &Path, err: &std::io::Error) -> StageError {
+    let mut error = StageError::new(format!("cannot {what} checkpoint `{}`: {err}", path.display()))
+        .hint("make room on the disk that holds the store, and run again");
+    error.cause = Cause::Store;
+    error
+}
+
+fn write(folder: &Path, carry: &Carry) -> Result<(), StageError> {
+    let path = folder.join(FILE);
+    let bytes = encode(carry)?;
+    // Two trainings of different length may share a folder: each writes to a name of its own.
+    let temporary = folder.join(format!(
+        "{FILE}.{}.{:?}.tmp",
+        std::process::id(),
+        std::thread::current().id()
+    ));
+    let written = File::create(&temporary)
+        .and_then(|mut file| file.write_all(&bytes).and_then(|()| file.sync_all()))
+        .and_then(|()| fs::rename(&temporary, &path));
+    if let Err(err) = written {
+        // What is left of it is of no use; the error that counts is the first.
+        drop(fs::remove_file(&temporary));
+        return Err(io("write", &path, &err));
+    }
+    Ok(())
+}
+
+/// The last checkpoint in `folder`; `None` when there is none that is whole. Leftovers of killed writers are removed.
+pub(crate) fn read(folder: &Path) -> Result<Option<Carry>, StageError> {
+    let stale = std::time::Duration::from_secs(3600);
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let temporary = entry.path().extension().is_some_and(|extension| extension == "tmp");
+        let age = entry
+            .metadata()
+            .and_then(|meta| meta.modified())
+            .ok()
+            .and_then(|time| time.elapsed().ok());
+        if temporary && age.is_some_and(|age| age > stale) {
+            // Another process may have removed it first.
+            drop(fs::remove_file(entry.path()));
+        }
+    }
+    let path = folder.join(FILE);
+    match fs::read(&path) {
+        Ok(bytes) => Ok(decode(&bytes)),
+        Err(err) if err.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(err) => Err(io("read", &path, &err)),
+    }
+}
+
+/// Writes checkpoints on a thread of its own.
+pub(crate) struct Writer {
+    folder: PathBuf,
+    sender: Option<SyncSender<Arc<Carry>>>,
+    thread: Option<JoinHandle<Result<(), StageError>>>,
+}
+
+impl Writer {
+    /// A writer into `folder`.
+    pub fn new(folder: &Path) -> Self {
+        let (sender, receiver) = sync_channel::<Arc<Carry>>(0);
+        let to = folder.to_owned();
+        let thread = std::thread::spawn(move || {
+            while let Ok(carry) = receiver.recv() {
+                write(&to, &carry)?;
+            }
+            Ok(())
+        });
+        Self {
+            folder: folder.to_owned(),
+            sender: Some(sender),
+            thread: Some(thread),
+        }
+    }
+
+    /// Where the checkpoint is.
+    pub fn path(&self) -> PathBuf {
+        self.folder.join(FILE)
+    }
+
+    /// Starts to write in the background; `false` when the last one is still being written.
+    pub fn offer(&self, carry: &Arc<Carry>) -> bool {
+        self.sender
+            .as_ref()
+            .is_some_and(|sender| sender.try_send(carry.clone()).is_ok())
+    }
+
+    /// Waits for what is being written, then writes `carry`.
+    pub fn finish(&mut self, carry: &Carry) -> Result<(), StageError> {
+        self.close()?;
+        write(&self.folder, carry)
+    }
+
+    fn close(&mut self) -> Result<(), StageError> {
+        self.sender = None;
+        match self.thread.take().map(JoinHandle::join) {
+            None | Some(Ok(Ok(()))) => Ok(()),
+            Some(Ok(Err(err))) => Err(err),
+            Some(Err(_)) => Err(StageError::new("the thread that writes checkpoints failed")),
+        }
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        // An error here means that another is on its way up already.
+        drop(self.close());
+    }
+}

@@ -1,0 +1,62 @@
+//! Where the time goes.
+
+use std::time::{Duration, Instant};
+
+/// The phases of training.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// Stepping environments, and normalising what they show.
+    Environment,
+    /// The policy, acting.
+    Forward,
+    /// Losses and gradients.
+    Backward,
+    /// Adam.
+    Optimiser,
+    /// Checkpoints and metrics, as far as training waits for them.
+    Io,
+}
+
+const PHASES: [(Phase, &str); 5] = [
+    (Phase::Environment, "time/environment"),
+    (Phase::Forward, "time/forward"),
+    (Phase::Backward, "time/backward"),
+    (Phase::Optimiser, "time/optimiser"),
+    (Phase::Io, "time/io"),
+];
+
+/// Adds up the time of each phase.
+#[derive(Default)]
+pub(crate) struct Clock {
+    spent: [Duration; PHASES.len()],
+    running: Option<(usize, Instant)>,
+}
+
+impl Clock {
+    /// Ends the running phase and starts another.
+    pub fn start(&mut self, phase: Phase) {
+        let now = Instant::now();
+        self.end(now);
+        let index = PHASES.iter().position(|&(other, _)| other == phase);
+        self.running = index.map(|index| (index, now));
+    }
+
+    /// Ends the running phase.
+    pub fn stop(&mut self) {
+        self.end(Instant::now());
+    }
+
+    fn end(&mut self, now: Instant) {
+        if let Some((index, since)) = self.running.take() {
+            self.spent[index] += now - since;
+        }
+    }
+
+    /// The name of each phase's metric, and its seconds.
+    pub fn seconds(&self) -> impl Iterator<Item = (&'static str, f64)> {
+        PHASES
+            .iter()
+            .zip(&self.spent)
+            .map(|(&(_, name), spent)| (name, spent.as_secs_f64()))
+    }
+}

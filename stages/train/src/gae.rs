@@ -1,0 +1,79 @@
+//! Generalised advantage estimation (Schulman and others, 2016).
+
+/// Fills `advantage` `[T, B]` and `target` `[T, B]` (advantage + value) from rewards and values `[T, B]`.
+///
+/// `done` `[T, B]` says whether the episode ended with that step, `last_value` `[B]` is the value of what follows the last step. Where an
+/// episode was cut off rather than over, the reward must hold the discounted value of its last observation already.
+pub fn estimate(
+    gamma: f32,
+    lambda: f32,
+    reward: &[f32],
+    value: &[f32],
+    done: &[bool],
+    last_value: &[f32],
+    advantage: &mut [f32],
+    target: &mut [f32],
+) {
+    let batch = last_value.len();
+    let steps = reward.len() / batch.max(1);
+    for t in (0..steps).rev() {
+        for i in 0..batch {
+            let at = t * batch + i;
+            let (next_value, next_advantage) = if done[at] {
+                (0.0, 0.0)
+            } else if t + 1 == steps {
+                (last_value[i], 0.0)
+            } else {
+                (value[at + batch], advantage[at + batch])
+            };
+            let delta = reward[at] + gamma * next_value - value[at];
+            advantage[at] = delta + gamma * lambda * next_advantage;
+            target[at] = advantage[at] + value[at];
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use datasets::random::Random;
+
+    #[test]
+    fn matches_the_definition() {
+        let (steps, batch, gamma, lambda) = (9, 3, 0.9_f32, 0.8_f32);
+        let mut random = Random::new(&[1]);
+        let mut floats = |n: usize| (0..n).map(|_| random.normal() as f32).collect::<Vec<_>>();
+        let (reward, value, last) = (floats(steps * batch), floats(steps * batch), floats(batch));
+        let done: Vec<bool> = (0..steps * batch).map(|_| random.uniform() < 0.3).collect();
+        let (mut advantage, mut target) = (vec![0.0; steps * batch], vec![0.0; steps * batch]);
+        estimate(
+            gamma,
+            lambda,
+            &reward,
+            &value,
+            &done,
+            &last,
+            &mut advantage,
+            &mut target,
+        );
+        for i in 0..batch {
+            for t in 0..steps {
+                // The sum of (gamma lambda)^k delta(t + k) up to the end of the episode.
+                let (mut sum, mut weight) = (0.0_f64, 1.0_f64);
+                for s in t..steps {
+                    let at = s * batch + i;
+                    let next = if s + 1 == steps { last[i] } else { value[at + batch] };
+                    let next = if done[at] { 0.0 } else { next };
+                    sum += weight * f64::from(reward[at] + gamma * next - value[at]);
+                    weight *= f64::from(gamma * lambda);
+                    if done[at] {
+                        break;
+                    }
+                }
+                let at = t * batch + i;
+                assert!((f64::from(advantage[at]) - sum).abs() < 1e-5);
+                assert!((target[at] - advantage[at] - value[at]).abs() < 1e-6);
+            }
+        }
+    }
+}

@@ -1,0 +1,30 @@
+//! Training algorithms: proximal policy optimisation with and without memory.
+//!
+//! [`trainer`] is the algorithm, from top to bottom; the network stands behind [`stages_policy::Model`]. A training is a function of
+//! settings, seed and environment: the same bytes for any number of threads, and after any number of kills and resumptions.
+
+mod bench;
+mod carry;
+mod checkpoint;
+mod clock;
+pub mod gae;
+pub mod metrics;
+pub mod moments;
+pub mod optimiser;
+mod rollout;
+pub mod settings;
+mod stage;
+pub mod trainer;
+
+pub use bench::{BenchRow, bench};
+pub use settings::{MlpLstmPolicy, MlpPolicy, NetArch, PpoConfig, RecurrentPpoConfig, Settings};
+pub use stage::{Ppo, RecurrentPpo};
+pub use trainer::{Trained, train};
+
+/// The stage kinds of this family.
+pub fn kinds() -> Vec<Box<dyn stages_core::AnyStage>> {
+    vec![stages_core::erase(Ppo), stages_core::erase(RecurrentPpo)]
+}
+
+#[cfg(test)]
+mod tests;

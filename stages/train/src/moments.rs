@@ -1,0 +1,99 @@
+//! Running means and variances (Chan and others, 1979), as stable-baselines3's `VecNormalize` keeps them.
+
+use stages_env::Normalisation;
+
+/// Normalised observations and rewards lie in [-CLIP, CLIP].
+pub const CLIP: f32 = 10.0;
+
+/// Added to variances under the root.
+const EPSILON: f64 = 1e-8;
+
+/// Mean and variance of each of n elements.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Moments {
+    /// `[n]`.
+    pub mean: Vec<f64>,
+    /// `[n]`, of the population.
+    pub variance: Vec<f64>,
+    /// How many rows were seen, and 1e-4.
+    pub count: f64,
+}
+
+impl Moments {
+    /// Mean 0 and variance 1 of hardly anything.
+    pub fn new(len: usize) -> Self {
+        Self {
+            mean: vec![0.0; len],
+            variance: vec![1.0; len],
+            count: 1e-4,
+        }
+    }
+
+    /// Takes in the rows of `[_, n]`.
+    pub fn update(&mut self, rows: impl Iterator<Item = f64> + Clone) {
+        let n = self.mean.len();
+        let mut mean = vec![0.0; n];
+        let mut len = 0;
+        for (i, x) in rows.clone().enumerate() {
+            mean[i % n] += x;
+            len = i + 1;
+        }
+        let batch = (len / n) as f64;
+        if len == 0 {
+            return;
+        }
+        for mean in &mut mean {
+            *mean /= batch;
+        }
+        let mut variance = vec![0.0; n];
+        for (i, x) in rows.enumerate() {
+            let d = x - mean[i % n];
+            variance[i % n] += d * d;
+        }
+        let total = self.count + batch;
+        for i in 0..n {
+            let delta = mean[i] - self.mean[i];
+            let squares = self.variance[i] * self.count + variance[i] + delta * delta * self.count * batch / total;
+            self.mean[i] += delta * batch / total;
+            self.variance[i] = squares / total;
+        }
+        self.count = total;
+    }
+
+    /// The standard deviation of element i.
+    pub fn deviation(&self, i: usize) -> f64 {
+        (self.variance[i] + EPSILON).sqrt()
+    }
+
+    /// As a normalisation of observations.
+    pub fn normalisation(&self) -> Normalisation {
+        Normalisation {
+            offset: self.mean.iter().map(|&mean| mean as f32).collect(),
+            scale: (0..self.mean.len()).map(|i| self.deviation(i) as f32).collect(),
+            clip: CLIP,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn batches_add_up_to_the_whole() {
+        let rows: Vec<f64> = (0..300)
+            .map(|i| ((i * 37) % 101) as f64 * if i % 2 == 0 { 1.0 } else { -0.1 })
+            .collect();
+        let mut moments = Moments::new(2);
+        for batch in rows.chunks(60) {
+            moments.update(batch.iter().copied());
+        }
+        for i in 0..2 {
+            let values: Vec<f64> = rows.iter().skip(i).step_by(2).copied().collect();
+            let mean = values.iter().sum::<f64>() / 150.0;
+            let variance = values.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / 150.0;
+            assert!((moments.mean[i] / mean - 1.0).abs() < 1e-5);
+            assert!((moments.variance[i] / variance - 1.0).abs() < 1e-5);
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! Adam with clipping of the gradient's global norm.
+
+use rayon::prelude::*;
+use stages_policy::kernels::{
+    Level,
+    elementwise::{AdamStep, adam, squares},
+};
+
+/// stable-baselines3's, not PyTorch's 1e-8.
+const EPSILON: f32 = 1e-5;
+const BETA1: f64 = 0.9;
+const BETA2: f64 = 0.999;
+
+/// Parameters that one task takes.
+const CHUNK: usize = 1 << 16;
+
+/// The Euclidean norm; the same for any number of threads.
+pub fn norm(gradient: &[f32]) -> f64 {
+    let level = Level::detect();
+    let part = |chunk: &[f32]| {
+        let mut sum = 0.0;
+        squares(level, chunk, &mut sum);
+        sum
+    };
+    let sums: Vec<f64> = if gradient.len() <= 4 * CHUNK {
+        gradient.chunks(CHUNK).map(part).collect()
+    } else {
+        gradient.par_chunks(CHUNK).map(part).collect()
+    };
+    sums.iter().sum::<f64>().sqrt()
+}
+
+/// Takes Adam's step number `step` (from 1) with the gradient of norm `norm` scaled down to `max_norm`.
+pub fn update(
+    step: u64,
+    learning_rate: f64,
+    (norm, max_norm): (f64, f64),
+    params: &mut [f32],
+    gradient: &[f32],
+    m: &mut [f32],
+    v: &mut [f32],
+) {
+    // PyTorch's clip_grad_norm_.
+    let scale = (max_norm / (norm + 1e-6)).min(1.0);
+    let t = step as f64;
+    let numbers = AdamStep {
+        gradient_scale: scale as f32,
+        rate: (learning_rate / (1.0 - libm::pow(BETA1, t))) as f32,
+        second_correction: (1.0 / libm::sqrt(1.0 - libm::pow(BETA2, t))) as f32,
+        beta1: BETA1 as f32,
+        beta2: BETA2 as f32,
+        epsilon: EPSILON,
+    };
+    let level = Level::detect();
+    if params.len() <= 4 * CHUNK {
+        adam(level, numbers, params, gradient, m, v);
+        return;
+    }
+    params
+        .par_chunks_mut(CHUNK)
+        .zip(gradient.par_chunks(CHUNK))
+        .zip(m.par_chunks_mut(CHUNK).zip(v.par_chunks_mut(CHUNK)))
+        .for_each(|((params, gradient), (m, v))| adam(level, numbers, params, gradient, m, v));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn finds_the_minimum_of_a_bowl() {
+        let (mut x, mut m, mut v) = (vec![3.0_f32; 10], vec![0.0; 10], vec![0.0; 10]);
+        for step in 1..=2000 {
+            let gradient: Vec<f32> = x.iter().map(|x| 2.0 * (x - 1.0)).collect();
+            let norm = norm(&gradient);
+            update(step, 0.01, (norm, 0.5), &mut x, &gradient, &mut m, &mut v);
+        }
+        assert!(x.iter().all(|x| (x - 1.0).abs() < 1e-3), "{x:?}");
+        assert!((norm(&[3.0; 400_000]) - 3.0 * 400_000_f64.sqrt()).abs() < 1e-6);
+    }
+}

@@ -1,0 +1,80 @@
+//! Whole trainings: resumption, threads, learning.
+
+mod learning;
+mod resume;
+mod truncation;
+
+use crate::{PpoConfig, RecurrentPpoConfig};
+use cache::{ActionKey, Artifact, ArtifactDigest, Store};
+use serde_json::json;
+use stages_core::event::Silent;
+use stages_core::{CancelToken, Context, EventSink, Input, StageKind, erase};
+use stages_env::classic::Classic;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+/// A context over a store in `home`.
+fn context(home: &Path) -> Context {
+    context_with(home, Arc::new(Silent), CancelToken::default())
+}
+
+fn context_with(home: &Path, events: Arc<dyn EventSink>, cancel: CancelToken) -> Context {
+    Context {
+        key: ActionKey::from_bytes([0; 32]),
+        store: Store::open(home).unwrap(),
+        inputs: BTreeMap::new(),
+        sources: Vec::new(),
+        threads: 2,
+        events,
+        cancel,
+        memo_counts: Default::default(),
+    }
+}
+
+/// Stores the environment and connects it.
+fn connect(context: &mut Context, id: &str) {
+    let stage = erase(Classic);
+    let config = stage.resolve(json!({ "id": id })).unwrap();
+    let digest: ArtifactDigest = stage.run(&config, context).unwrap()["env"];
+    let artifact: Artifact = context.store.artifact(digest).unwrap();
+    context
+        .inputs
+        .insert("env".to_owned(), vec![Input { digest, artifact }]);
+}
+
+/// The settings of the reference curves for CartPole-v1.
+fn cart_pole(total_timesteps: u64, seed: u64) -> PpoConfig {
+    serde_json::from_value(json!({
+        "total_timesteps": total_timesteps, "seed": seed, "n_envs": 8, "n_steps": 32, "batch_size": 256, "n_epochs": 20,
+        "gamma": 0.98, "gae_lambda": 0.8, "learning_rate": { "linear": [1e-3, 0.0] }, "clip_range": { "linear": [0.2, 0.0] },
+    }))
+    .unwrap()
+}
+
+/// The settings of the reference curves for CartPole with its velocities hidden.
+fn hidden_velocity(total_timesteps: u64, seed: u64) -> RecurrentPpoConfig {
+    serde_json::from_value(json!({
+        "total_timesteps": total_timesteps, "seed": seed, "n_envs": 8, "n_steps": 32, "batch_size": 256, "n_epochs": 20,
+        "gamma": 0.98, "gae_lambda": 0.8, "learning_rate": { "linear": [1e-3, 0.0] }, "clip_range": { "linear": [0.2, 0.0] },
+        "normalize_obs": true, "normalize_reward": true,
+        "policy_kwargs": {
+            "lstm_hidden_size": 64, "net_arch": { "pi": [64], "vf": [64] }, "activation_fn": "relu", "ortho_init": false
+        },
+    }))
+    .unwrap()
+}
+
+/// The bytes of policy and metrics.
+fn outputs<S: StageKind>(stage: S, config: &S::Config, context: &Context) -> (Vec<u8>, Vec<u8>) {
+    let outputs = stage.run(config, context).unwrap();
+    let bytes = |port: &str, entry: &str| {
+        let artifact = context.store.artifact(outputs[port]).unwrap();
+        context
+            .store
+            .blob(artifact.entry(entry).unwrap().blob)
+            .unwrap()
+            .to_vec()
+    };
+    (bytes("policy", "policy.safetensors"), bytes("metrics", "metrics.jsonl"))
+}

@@ -1,0 +1,141 @@
+//! That learning works. The long ones take minutes and are run by hand:
+//! `cargo test --release -p stages-train -- --ignored --nocapture --test-threads 1 learns`
+
+use super::*;
+use crate::{Ppo, RecurrentPpo, metrics::Line};
+use stages_env::{OpenOptions, Step};
+use stages_policy::{Mode, Policy};
+
+/// The mean return of the likeliest actions over 20 episodes of fresh environments.
+fn evaluate(policy: &[u8], context: &Context) -> f64 {
+    let policy = Policy::load(policy).unwrap();
+    let artifact = &context.inputs["env"][0].artifact;
+    let n = 20;
+    let mut env = stages_env::open(&context.store, artifact, &OpenOptions::test(n, 99)).unwrap();
+    let mut step = Step::new(env.spec(), n);
+    env.reset(&mut step);
+    let mut state = policy.start(n);
+    let (mut start, mut actions) = (vec![true; n], vec![0; n]);
+    let (mut returns, mut over) = (vec![0.0; n], vec![false; n]);
+    while over.contains(&false) {
+        policy.act(&step.obs, &step.mask, &start, &mut state, Mode::Greedy, &mut actions);
+        env.step(&actions, &mut step);
+        for i in 0..n {
+            if !over[i] {
+                returns[i] += f64::from(step.reward[i]);
+            }
+            start[i] = step.terminated[i] || step.truncated[i];
+            over[i] |= start[i];
+        }
+    }
+    returns.iter().sum::<f64>() / n as f64
+}
+
+/// Trains, prints the curve and evaluates.
+fn score<S: StageKind>(stage: S, config: &S::Config, env: &str, seed: u64) -> f64 {
+    let home = tempfile::tempdir().unwrap();
+    let mut context = context(home.path());
+    connect(&mut context, env);
+    let began = std::time::Instant::now();
+    let (policy, metrics) = outputs(stage, config, &context);
+    let seconds = began.elapsed().as_secs_f64();
+    let curve: Vec<Line> = String::from_utf8(metrics)
+        .unwrap()
+        .lines()
+        .map(|line| serde_json::from_str::<Line>(line).unwrap())
+        .filter(|line| line.name == "charts/episodic_return")
+        .collect();
+    let mut text = String::new();
+    for line in curve.iter().step_by(curve.len().div_ceil(10).max(1)) {
+        text.push_str(&format!(" {}k:{:.0}", line.step / 1000, line.value));
+    }
+    let score = evaluate(&policy, &context);
+    eprintln!(
+        "{} on {env}, seed {seed}: {score:.1} after {seconds:.1} s; mean of the last 100 episodes{text}",
+        S::NAME
+    );
+    score
+}
+
+#[test]
+fn ppo_learns_a_little_in_seconds() {
+    let score = score(Ppo, &cart_pole(20_000, 1), "CartPole-v1", 1);
+    assert!(score > 150.0, "{score}");
+}
+
+#[test]
+#[ignore = "a minute"]
+fn ppo_learns_cart_pole() {
+    for seed in 1..=3 {
+        let score = score(Ppo, &cart_pole(100_000, seed), "CartPole-v1", seed);
+        assert!(score >= 475.0, "seed {seed}: {score}");
+    }
+}
+
+#[test]
+#[ignore = "some minutes"]
+fn recurrent_ppo_learns_cart_pole_with_hidden_velocity() {
+    for seed in 1..=3 {
+        let score = score(
+            RecurrentPpo,
+            &hidden_velocity(100_000, seed),
+            "CartPole-hidden-velocity",
+            seed,
+        );
+        assert!(score >= 475.0, "seed {seed}: {score}");
+    }
+}
+
+#[test]
+#[ignore = "a minute"]
+fn ppo_without_memory_does_not_learn_hidden_velocity() {
+    for seed in 1..=3 {
+        let mut config = cart_pole(100_000, seed);
+        config.normalize_obs = true;
+        config.normalize_reward = true;
+        let score = score(Ppo, &config, "CartPole-hidden-velocity", seed);
+        assert!(score < 100.0, "seed {seed}: {score}");
+    }
+}
+
+#[test]
+#[ignore = "prints how fast this machine learns"]
+fn speed() {
+    for row in crate::bench() {
+        eprintln!(
+            "{:28} {:>8} parameters, {:>3} x {:>3}, batch {:>4}, {:>2} epochs: {:>7.0} steps/s, {:>5.0} of {:>5.0} GFLOP/s; candle {:>6.0} steps/s",
+            row.name,
+            row.parameters,
+            row.n_envs,
+            row.n_steps,
+            row.batch_size,
+            row.n_epochs,
+            row.steps_per_second,
+            row.gflops,
+            row.gemm_gflops,
+            row.candle_steps_per_second
+        );
+    }
+}
+
+#[test]
+#[ignore = "explore"]
+fn explore() {
+    let from: u64 = std::env::var("SEED").unwrap().parse().unwrap();
+    let variant = std::env::var("VARIANT").unwrap();
+    for seed in from..from + 4 {
+        let mut config = hidden_velocity(100_000, seed);
+        let mut json = serde_json::to_value(&config).unwrap();
+        for item in variant.split(';').filter(|item| !item.is_empty()) {
+            let (path, value) = item.split_once('=').unwrap();
+            let mut at = &mut json;
+            for key in path.split('.') {
+                at = &mut at[key];
+            }
+            *at = serde_json::from_str(value).unwrap();
+        }
+        config = serde_json::from_value(json).unwrap();
+        eprint!("{variant} ");
+        score(RecurrentPpo, &config, "CartPole-hidden-velocity", seed);
+    }
+}

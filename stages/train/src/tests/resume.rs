@@ -1,0 +1,183 @@
+use super::*;
+use crate::{Ppo, RecurrentPpo};
+use datasets::random::Random;
+use stages_core::{StageEvent, error::Cause};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+/// A small recurrent training with everything that has state: normalisation, separate critic, several minibatches.
+fn small(total_timesteps: u64) -> RecurrentPpoConfig {
+    let mut config = hidden_velocity(total_timesteps, 5);
+    config.learning_rate = stages_core::Schedule::Constant(1e-3);
+    config.clip_range = stages_core::Schedule::Constant(0.2);
+    config.batch_size = 96;
+    config.n_epochs = 3;
+    config.policy_kwargs.lstm_hidden_size = 16;
+    config.checkpoint_interval = 1e-9;
+    config
+}
+
+#[test]
+fn same_bytes_for_any_number_of_threads() {
+    let mut config = small(8192);
+    config.n_envs = 64;
+    config.batch_size = 2048;
+    config.policy_kwargs.lstm_hidden_size = 48;
+    let run = |threads: usize| {
+        let home = tempfile::tempdir().unwrap();
+        let mut context = context(home.path());
+        connect(&mut context, "CartPole-hidden-velocity");
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        pool.install(|| outputs(RecurrentPpo, &config, &context))
+    };
+    let one = run(1);
+    assert_eq!(one, run(2));
+    assert_eq!(one, run(3));
+}
+
+/// Asks to stop after a number of events.
+struct Fuse {
+    left: AtomicI64,
+    cancel: CancelToken,
+}
+
+impl EventSink for Fuse {
+    fn emit(&self, _: StageEvent) {
+        if self.left.fetch_sub(1, Ordering::Relaxed) == 0 {
+            self.cancel.cancel();
+        }
+    }
+}
+
+/// Asks to stop after a time.
+fn stop_after(cancel: &CancelToken, micros: u64) -> std::thread::JoinHandle<()> {
+    let cancel = cancel.clone();
+    std::thread::spawn(move || {
+        std::thread::sleep(std::time::Duration::from_micros(micros));
+        cancel.cancel();
+    })
+}
+
+#[test]
+fn stopped_anywhere_and_run_again_ends_in_the_same_bytes() {
+    let config = small(4096);
+    let home = tempfile::tempdir().unwrap();
+    let mut undisturbed = context(home.path());
+    connect(&mut undisturbed, "CartPole-hidden-velocity");
+    let wanted = outputs(RecurrentPpo, &config, &undisturbed);
+
+    let mut random = Random::new(&[3]);
+    for round in 0..3 {
+        let home = tempfile::tempdir().unwrap();
+        let mut stops = 0;
+        loop {
+            let cancel = CancelToken::default();
+            let fuse = Fuse {
+                left: AtomicI64::new(5 + random.below(150) as i64),
+                cancel: cancel.clone(),
+            };
+            let mut context = context_with(home.path(), Arc::new(fuse), cancel.clone());
+            connect(&mut context, "CartPole-hidden-velocity");
+            let timer = (round > 0).then(|| stop_after(&cancel, 2_000 + random.below(60_000)));
+            let result = RecurrentPpo.run(&config, &context);
+            if let Some(timer) = timer {
+                timer.join().unwrap();
+            }
+            match result {
+                Ok(_) => break,
+                Err(err) => assert_eq!(err.cause, Cause::Interrupted, "{err}"),
+            }
+            stops += 1;
+            assert!(stops < 10_000, "no progress between stops");
+        }
+        let mut context = context(home.path());
+        connect(&mut context, "CartPole-hidden-velocity");
+        assert_eq!(
+            outputs(RecurrentPpo, &config, &context),
+            wanted,
+            "round {round}, {stops} stops"
+        );
+    }
+}
+
+/// Keeps log lines.
+#[derive(Default)]
+struct Log(Mutex<Vec<String>>);
+
+impl EventSink for Log {
+    fn emit(&self, event: StageEvent) {
+        if let StageEvent::Log { line } = event {
+            self.0.lock().unwrap().push(line);
+        }
+    }
+}
+
+#[test]
+fn a_longer_training_goes_on_from_the_shorter_one() {
+    let fresh = tempfile::tempdir().unwrap();
+    let mut whole = context(fresh.path());
+    connect(&mut whole, "CartPole-hidden-velocity");
+    let wanted = outputs(RecurrentPpo, &small(3000), &whole);
+
+    let home = tempfile::tempdir().unwrap();
+    let log = Arc::new(Log::default());
+    let mut context = context_with(home.path(), log.clone(), CancelToken::default());
+    connect(&mut context, "CartPole-hidden-velocity");
+    outputs(RecurrentPpo, &small(1500), &context);
+    assert!(log.0.lock().unwrap().is_empty());
+    assert_eq!(outputs(RecurrentPpo, &small(3000), &context), wanted);
+    assert_eq!(
+        log.0.lock().unwrap().as_slice(),
+        ["going on from the checkpoint at step 1536"]
+    );
+
+    // The checkpoint of the longer one is past the end of the shorter one, which starts afresh.
+    let shorter = outputs(RecurrentPpo, &small(1500), &context);
+    let metrics = String::from_utf8(shorter.1).unwrap();
+    assert!(wanted.1.starts_with(metrics.as_bytes()));
+
+    // With a schedule over the whole length, nothing is shared.
+    let mut scheduled = small(1500);
+    scheduled.learning_rate = stages_core::Schedule::Linear(1e-3, 0.0);
+    outputs(RecurrentPpo, &scheduled, &context);
+    assert_eq!(log.0.lock().unwrap().len(), 1);
+}
+
+#[test]
+fn a_damaged_checkpoint_is_not_used() {
+    let home = tempfile::tempdir().unwrap();
+    let mut context = context(home.path());
+    connect(&mut context, "CartPole-v1");
+    let config = cart_pole(512, 1);
+    let wanted = outputs(Ppo, &config, &context);
+    let mut files = Vec::new();
+    let mut folders = vec![home.path().join("scratch")];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path)
+            } else {
+                files.push(path)
+            }
+        }
+    }
+    assert_eq!(files.len(), 1);
+    let mut bytes = std::fs::read(&files[0]).unwrap();
+    let at = bytes.len() / 2;
+    bytes[at] ^= 1;
+    std::fs::write(&files[0], bytes).unwrap();
+    assert_eq!(outputs(Ppo, &config, &context), wanted);
+}
+
+#[test]
+fn divergence_names_the_step_and_the_last_good_checkpoint() {
+    let home = tempfile::tempdir().unwrap();
+    let mut context = context(home.path());
+    connect(&mut context, "CartPole-v1");
+    let mut config = cart_pole(4096, 1);
+    config.learning_rate = stages_core::Schedule::Constant(1e30);
+    let err = Ppo.run(&config, &context).unwrap_err();
+    assert!(err.message.contains("diverged at step"), "{err}");
+    assert!(err.hint.unwrap().contains("checkpoint.safetensors"));
+}

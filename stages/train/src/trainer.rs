@@ -1,0 +1,289 @@
+//! Proximal policy optimisation, with and without memory: collect a rollout, learn from it in minibatches, again and again.
+
+use crate::carry::Carry;
+use crate::checkpoint::{self, Writer};
+use crate::clock::{Clock, Phase};
+use crate::rollout::Rollout;
+use crate::settings::Settings;
+use crate::{metrics, optimiser};
+use datasets::random::Random;
+use stages_core::{Context, StageError};
+use stages_env::{BatchEnv, Step};
+use stages_policy::{Batch, FusedModel, LossSettings, Losses, Model, Policy, initial};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// What the stream of shuffles is called.
+const SHUFFLE: u64 = u64::from_le_bytes(*b"shuffle\0");
+
+/// What a training leaves behind.
+#[derive(Debug)]
+pub struct Trained {
+    /// The policy.
+    pub policy: Policy,
+    /// The metrics of every update, as JSON lines.
+    pub metrics: String,
+    /// Totals and last values.
+    pub summary: serde_json::Value,
+}
+
+/// Trains a policy of the stage kind `kind` on `env`. Goes on from the checkpoint in `scratch` if there is one, and keeps one there.
+///
+/// # Errors
+/// When it is asked to stop (with a checkpoint written), when it diverges, or when the checkpoint cannot be written.
+pub fn train(
+    kind: &str,
+    settings: &Settings,
+    env: Box<dyn BatchEnv>,
+    scratch: &Path,
+    context: &Context,
+) -> Result<Trained, StageError> {
+    let model = FusedModel::new(&settings.architecture(env.spec()));
+    train_with(kind, settings, env, Box::new(model), scratch, context)
+}
+
+/// [`train`] with a given implementation of the network.
+pub(crate) fn train_with(
+    kind: &str,
+    settings: &Settings,
+    env: Box<dyn BatchEnv>,
+    model: Box<dyn Model>,
+    scratch: &Path,
+    context: &Context,
+) -> Result<Trained, StageError> {
+    let mut trainer = Trainer::start(settings, env, model, scratch, context)?;
+    while trainer.carry.step < settings.total_timesteps {
+        match trainer.update() {
+            Ok(()) => {}
+            Err(err) => {
+                // The state at the start of this update is good: keep it, whatever went wrong.
+                let boundary = trainer.boundary.clone();
+                trainer.writer.finish(&boundary)?;
+                return Err(err);
+            }
+        }
+    }
+    trainer.clock.start(Phase::Io);
+    trainer.carry.env = trainer.env.save();
+    let carry = &trainer.carry;
+    trainer.writer.finish(carry)?;
+    trainer.clock.stop();
+    metrics::report_time(context, carry.step, &trainer.clock);
+    let policy = Policy::new(
+        kind,
+        trainer.env.spec(),
+        trainer.model.architecture(),
+        carry.normalisation.clone(),
+        carry.params.clone(),
+    )?;
+    Ok(Trained {
+        policy,
+        metrics: carry.metrics.clone(),
+        summary: metrics::summary(carry),
+    })
+}
+
+struct Trainer<'a> {
+    settings: &'a Settings,
+    context: &'a Context,
+    env: Box<dyn BatchEnv>,
+    model: Box<dyn Model>,
+    carry: Carry,
+    /// [`Trainer::carry`] as it was when the running update began.
+    boundary: Arc<Carry>,
+    rollout: Rollout,
+    gradient: Vec<f32>,
+    writer: Writer,
+    written: Instant,
+    clock: Clock,
+    began: (Instant, u64),
+}
+
+impl<'a> Trainer<'a> {
+    fn start(
+        settings: &'a Settings,
+        mut env: Box<dyn BatchEnv>,
+        mut model: Box<dyn Model>,
+        scratch: &Path,
+        context: &'a Context,
+    ) -> Result<Self, StageError> {
+        let architecture = model.architecture().clone();
+        if let Some(problem) = architecture.problem() {
+            return Err(StageError::new(format!(
+                "this environment cannot be learned: {problem}"
+            )));
+        }
+        let params = initial(&architecture, settings.network.ortho_init, settings.seed);
+        let mut first = Step::new(env.spec(), settings.n_envs);
+        env.reset(&mut first);
+        let fresh = Carry::new(settings, env.spec(), params, architecture.state_len(), &first);
+        let carry = match checkpoint::read(scratch)? {
+            Some(saved)
+                if saved.fits(&fresh)
+                    && saved.step <= settings.total_timesteps.next_multiple_of(settings.rollout()) =>
+            {
+                env.restore(&saved.env).map_err(|err| {
+                    StageError::new(format!("the checkpoint's environments do not fit: {err}"))
+                        .hint(format!("remove `{}` and run again", scratch.display()))
+                })?;
+                context.log(format!("going on from the checkpoint at step {}", saved.step));
+                saved
+            }
+            _ => fresh,
+        };
+        model.load(&carry.params);
+        let now = Instant::now();
+        Ok(Self {
+            settings,
+            context,
+            env,
+            model,
+            boundary: Arc::new(carry.clone()),
+            gradient: vec![0.0; carry.params.len()],
+            rollout: Rollout::default(),
+            writer: Writer::new(scratch),
+            written: now,
+            clock: Clock::default(),
+            began: (now, carry.step),
+            carry,
+        })
+    }
+
+    /// One rollout, and what is learned from it.
+    fn update(&mut self) -> Result<(), StageError> {
+        self.clock.start(Phase::Io);
+        self.carry.env = self.env.save();
+        self.boundary = Arc::new(self.carry.clone());
+        let interval = Duration::try_from_secs_f64(self.settings.checkpoint_interval).unwrap_or(Duration::MAX);
+        if self.written.elapsed() >= interval && self.writer.offer(&self.boundary) {
+            self.written = Instant::now();
+        }
+        self.clock.stop();
+
+        let (settings, context, began) = (self.settings, self.context, self.began);
+        let mut shown = Instant::now();
+        let tick = |t: usize, carry: &Carry| {
+            context.check_cancelled()?;
+            if shown.elapsed() > Duration::from_millis(200) {
+                shown = Instant::now();
+                show(settings, context, carry, began, (t * settings.n_envs) as u64);
+            }
+            Ok(())
+        };
+        self.rollout.collect(
+            settings,
+            &mut *self.env,
+            &mut *self.model,
+            &mut self.carry,
+            &mut self.clock,
+            tick,
+        )?;
+        let done = self.carry.step as f64 / settings.total_timesteps as f64;
+        let learning_rate = settings.learning_rate.at(done);
+        let losses = self.learn(learning_rate, done)?;
+
+        self.clock.start(Phase::Io);
+        self.carry.step += settings.rollout();
+        self.carry.update += 1;
+        let variance = metrics::explained_variance(&self.rollout.value, &self.rollout.target);
+        let last = self.carry.step >= settings.total_timesteps;
+        let loud = last || self.carry.update.is_multiple_of(settings.log_interval);
+        metrics::record(
+            &mut self.carry,
+            &losses,
+            variance,
+            learning_rate,
+            loud.then_some(context),
+        );
+        self.clock.stop();
+        if loud {
+            context.metric("charts/SPS", self.carry.step, speed(&self.carry, self.began, 0));
+            metrics::report_time(context, self.carry.step, &self.clock);
+        }
+        show(settings, context, &self.carry, self.began, 0);
+        Ok(())
+    }
+
+    /// Goes over the rollout in shuffled minibatches; gives the mean of their losses.
+    fn learn(&mut self, learning_rate: f64, done: f64) -> Result<Losses, StageError> {
+        let settings = self.settings;
+        let loss = LossSettings {
+            clip_range: settings.clip_range.at(done) as f32,
+            clip_range_vf: settings.clip_range_vf.map(|schedule| schedule.at(done) as f32),
+            ent_coef: settings.ent_coef as f32,
+            vf_coef: settings.vf_coef as f32,
+            normalize_advantage: settings.normalize_advantage,
+        };
+        let batch = self.rollout.batch(settings);
+        let mut order: Vec<u32> = (0..batch.columns as u32).collect();
+        let size = (settings.batch_size / batch.steps).max(1);
+        let mut random = Random::new(&[settings.seed, SHUFFLE, self.carry.update]);
+        let (mut sum, mut count) = (metrics::Mean::default(), 0);
+        'epochs: for epoch in 0..settings.n_epochs {
+            random.shuffle(&mut order);
+            for pick in order.chunks(size) {
+                self.context.check_cancelled()?;
+                self.clock.start(Phase::Backward);
+                let losses = self.model.gradient(&Batch { pick, ..batch }, &loss, &mut self.gradient);
+                self.clock.start(Phase::Optimiser);
+                let norm = optimiser::norm(&self.gradient);
+                if !(losses.total(&loss).is_finite() && norm.is_finite()) {
+                    self.clock.stop();
+                    return Err(self.diverged(epoch, &losses, norm));
+                }
+                sum.add(&losses);
+                count += 1;
+                if settings.target_kl.is_some_and(|target| losses.approx_kl > 1.5 * target) {
+                    break 'epochs;
+                }
+                let carry = &mut self.carry;
+                carry.adam_steps += 1;
+                optimiser::update(
+                    carry.adam_steps,
+                    learning_rate,
+                    (norm, settings.max_grad_norm),
+                    &mut carry.params,
+                    &self.gradient,
+                    &mut carry.adam_m,
+                    &mut carry.adam_v,
+                );
+                self.model.load(&carry.params);
+            }
+        }
+        self.clock.stop();
+        Ok(sum.over(count))
+    }
+
+    fn diverged(&self, epoch: usize, losses: &Losses, norm: f64) -> StageError {
+        StageError::new(format!(
+            "training diverged at step {} (update {}, epoch {}): policy loss {}, value loss {}, entropy {}, gradient norm {norm}",
+            self.carry.step,
+            self.carry.update + 1,
+            epoch + 1,
+            losses.policy,
+            losses.value,
+            losses.entropy
+        ))
+        .hint(format!(
+            "lower learning_rate, or normalize_reward; the last good checkpoint (step {}) is `{}`",
+            self.boundary.step,
+            self.writer.path().display()
+        ))
+    }
+}
+
+/// Environment steps per second since this process took over.
+fn speed(carry: &Carry, began: (Instant, u64), more: u64) -> f64 {
+    (carry.step + more - began.1) as f64 / began.0.elapsed().as_secs_f64().max(1e-9)
+}
+
+fn show(settings: &Settings, context: &Context, carry: &Carry, began: (Instant, u64), more: u64) {
+    let mut message = String::new();
+    if let Some((value, _)) = carry.recent_mean() {
+        message = format!("episode return {value:.4}, ");
+    }
+    message.push_str(&format!("{:.0} steps/s", speed(carry, began, more)));
+    let done = (carry.step + more).min(settings.total_timesteps);
+    context.progress(done, Some(settings.total_timesteps), message);
+}
