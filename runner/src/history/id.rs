@@ -1,11 +1,11 @@
-//! Ids of runs: the time, which sorts them, and four characters that tell apart what began in the same second.
+//! Ids of runs: they sort by time, to the millisecond.
 
 use crate::error::Failure;
 use chrono::{DateTime, Utc};
 use std::path::Path;
 use std::time::SystemTime;
 
-/// A new id: `20261120T213045-k3f9` (UTC).
+/// A new id: `20261120T213045-k3f9` (UTC); two characters are the millisecond, two are chance.
 pub fn new_id() -> String {
     let now = SystemTime::now();
     let time: DateTime<Utc> = now.into();
@@ -15,10 +15,16 @@ pub fn new_id() -> String {
         .unwrap_or_default()
         .as_nanos();
     let hash = blake3::hash(format!("{nanos} {}", std::process::id()).as_bytes());
-    let alphabet = b"0123456789abcdefghjkmnpqrstvwxyz";
-    let suffix: String = hash.as_bytes()[..4]
+    let millis = time.timestamp_subsec_millis().min(999) as usize;
+    let digits = [
+        millis / 32,
+        millis % 32,
+        usize::from(hash.as_bytes()[0] % 32),
+        usize::from(hash.as_bytes()[1] % 32),
+    ];
+    let suffix: String = digits
+        .map(|digit| char::from(b"0123456789abcdefghjkmnpqrstvwxyz"[digit]))
         .iter()
-        .map(|byte| char::from(alphabet[usize::from(byte % 32)]))
         .collect();
     format!("{}-{suffix}", time.format("%Y%m%dT%H%M%S"))
 }

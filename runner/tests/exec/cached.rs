@@ -148,12 +148,25 @@ stages:
     );
     let ended = project.exec(&[]);
     assert_eq!(ended.code, 0, "{}{}", ended.stdout, ended.stderr);
-    insta::assert_snapshot!(ended.log(), @"");
+    insta::assert_snapshot!(ended.log(), @r"
+    ran point[seed=1,size=10]
+    ran point[seed=1,size=20]
+    ran point[seed=2,size=10]
+    ran point[seed=2,size=20]
+    ran twice[seed=1,size=10]
+    ran twice[seed=1,size=20]
+    ran twice[seed=2,size=10]
+    ran twice[seed=2,size=20]
+    ran all
+    ");
     assert_eq!(
         project.output("all.z"),
         "1 10\n1 10\n1 20\n1 20\n2 10\n2 10\n2 20\n2 20\n"
     );
-    insta::assert_snapshot!(project.exec(&["twice[seed=2,size=10]"]).log(), @"");
+    insta::assert_snapshot!(project.exec(&["twice[seed=2,size=10]"]).log(), @r"
+    cached point[seed=2,size=10]
+    cached twice[seed=2,size=10]
+    ");
 }
 
 #[test]

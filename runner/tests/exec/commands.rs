@@ -55,7 +55,14 @@ fn events_keep_their_keys() {
             format!("{}: {}", fields["event"].as_str().unwrap(), names.join(" "))
         })
         .collect();
-    insta::assert_snapshot!(keys.join("\n"), @"");
+    insta::assert_snapshot!(keys.join("\n"), @r"
+    run_started: file params pipeline program run stages time
+    stage_started: key reason stage threads time
+    stage_finished: computed_seconds key outputs seconds stage status time
+    stage_started: key reason stage threads time
+    stage_finished: computed_seconds key outputs seconds stage status time
+    run_finished: cached failed ran run seconds skipped status time
+    ");
     let digests: Vec<String> = ended
         .events()
         .iter()
@@ -63,21 +70,38 @@ fn events_keep_their_keys() {
         .map(|event| format!("{} {} {}", event["stage"], event["key"], event["outputs"]))
         .collect();
     // Keys and digests are promises to every store on every disk.
-    insta::assert_snapshot!(digests.join("\n"), @"");
+    insta::assert_snapshot!(digests.join("\n"), @r#"
+    "a" "4c0471920a397a8dd3451504c0d47cc201a2d904dcf06edf4201613527073940" {"x":"b4d2c1e61e079d9fe4cff0812d53f3dae7eefd8cfc66f47e2626476f47ad8e6a"}
+    "b" "fa5a0f9796ab905d9e1a65ca0efa558f5d0dc131e87f4ee656a0e48e0029e177" {"y":"a89546f902cd0170c2c605795eb892dc783efa85b6b8128dcf5e8576235e96f8"}
+    "#);
 }
 
 #[test]
 fn plan_and_why() {
     let project = Project::new(PAIR);
-    insta::assert_snapshot!(stable(&ok(project.run(&["plan", "p.yaml"])).stdout), @"");
+    insta::assert_snapshot!(stable(&ok(project.run(&["plan", "p.yaml"])).stdout), @r"
+    stage             took  why
+    a      would run        never ran before
+    b      would run        never ran before; waits for a
+    0 cached, 2 would run, 0 depend on what runs
+    ");
     ok(project.exec(&[]));
     let planned = ok(project.run(&["plan", "p.yaml", "--json"])).stdout;
     let planned: Value = serde_json::from_str(&planned).unwrap();
     assert_eq!(planned["cached"], 2);
     let why = ok(project.run(&["why", "p.yaml", "a", "--set", "word=bye"]));
-    insta::assert_snapshot!(stable(&why.stdout), @"");
+    insta::assert_snapshot!(stable(&why.stdout), @r#"
+    a: would run (last in run RUN)
+      run
+        - "echo hello > ${outputs.x}"
+        + "echo bye > ${outputs.x}"
+    "#);
     let why = ok(project.run(&["why", "p.yaml", "b", "--set", "word=bye"]));
-    insta::assert_snapshot!(stable(&why.stdout), @"");
+    insta::assert_snapshot!(stable(&why.stdout), @r#"
+    b: depends (last in run RUN)
+      waits for a
+      a would run first: run: "echo hello > ${outputs.x}" -> "echo bye > ${outputs.x}"
+    "#);
     let dry = ok(project.run(&["exec", "p.yaml", "--dry-run", "--force", "a", "--json"]));
     let dry: Value = serde_json::from_str(&dry.stdout).unwrap();
     let predictions: Vec<&str> = dry["stages"]
@@ -109,7 +133,23 @@ fn show_and_export() {
     let digest = run["stages"][1]["outputs"]["y"].as_str().unwrap();
     assert!(ok(project.run(&["show", id])).stdout.contains("pipeline pair"));
     let shown = ok(project.run(&["show", &digest[..12]])).stdout;
-    insta::assert_snapshot!(stable(&shown), @"");
+    insta::assert_snapshot!(stable(&shown), @r#"
+    artifact a89546f902cd0170c2c605795eb892dc783efa85b6b8128dcf5e8576235e96f8
+    type file
+    from b.y of run RUN
+    1 file, 12 B
+      y.txt  12 B  cb95216a12
+    meta {
+      "folder": false
+    }
+
+    hello
+    hello
+
+    lineage
+      b (run v1) <- x = a.x
+        a (run v1)
+    "#);
     assert_eq!(shown, ok(project.run(&["show", "latest/b.y"])).stdout);
     let wrong = project.run(&["show", "latest/b.z"]);
     assert_eq!(wrong.code, 2);

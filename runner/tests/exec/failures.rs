@@ -19,8 +19,14 @@ fn nothing_new_starts_after_a_failure() {
     let project = Project::new(FORK);
     let ended = project.exec(&[]);
     assert_eq!(ended.code, 1);
-    insta::assert_snapshot!(ended.log(), @"");
-    insta::assert_snapshot!(ended.error("later"), @"");
+    insta::assert_snapshot!(ended.log(), @r"
+    ran good
+    failed bad
+    skipped after
+    skipped later
+    skipped other
+    ");
+    insta::assert_snapshot!(ended.error("later"), @"needs `bad`, which failed");
     // What was done is kept.
     insta::assert_snapshot!(project.exec(&["good"]).log(), @"cached good");
 }
@@ -30,9 +36,19 @@ fn other_branches_go_on_with_keep_going() {
     let project = Project::new(FORK);
     let ended = project.exec(&["--keep-going"]);
     assert_eq!(ended.code, 1);
-    insta::assert_snapshot!(ended.log(), @"");
+    insta::assert_snapshot!(ended.log(), @r"
+    ran good
+    failed bad
+    skipped after
+    skipped later
+    ran other
+    ");
     let error = ended.error("bad");
-    insta::assert_snapshot!(error, @"");
+    insta::assert_snapshot!(error, @r"
+    the command exited with status 3
+        | broken
+        | very
+    ");
     let text = project.run(&["exec", "p.yaml", "--keep-going"]);
     assert!(
         text.stderr.contains("exited with status 3") && text.stderr.contains("hint: its whole output is in "),
@@ -49,7 +65,7 @@ fn a_missing_output() {
         Project::new("version: 1\nname: missing\nstages:\n  a: { run: 'echo hi > x.tx', outputs: { x: x.txt } }\n");
     let ended = project.exec(&[]);
     assert_eq!(ended.code, 1);
-    insta::assert_snapshot!(ended.error("a"), @"");
+    insta::assert_snapshot!(ended.error("a"), @"the command ended well, but its output `x` (`x.txt`) is missing");
 }
 
 #[test]
@@ -64,7 +80,7 @@ stages:
     );
     let ended = project.exec(&[]);
     assert_eq!(ended.code, 1);
-    insta::assert_snapshot!(ended.error("slow"), @"");
+    insta::assert_snapshot!(ended.error("slow"), @"took longer than its time limit of 1.00 s");
     let counter = project.path("counter");
     project.write(
         "p.yaml",
@@ -84,7 +100,11 @@ stages:
     );
     let ended = project.exec(&[]);
     assert_eq!(ended.code, 0, "{}", ended.stdout);
-    insta::assert_snapshot!(ended.log(), @"");
+    insta::assert_snapshot!(ended.log(), @r"
+    retried flaky
+    retried flaky
+    ran flaky
+    ");
 }
 
 #[test]
@@ -100,8 +120,11 @@ stages:
     );
     let ended = project.exec(&["--keep-going"]);
     assert_eq!(ended.code, 1);
-    insta::assert_snapshot!(ended.log(), @"");
-    insta::assert_snapshot!(ended.error("crash"), @"");
+    insta::assert_snapshot!(ended.log(), @r"
+    failed crash
+    ran good
+    ");
+    insta::assert_snapshot!(ended.error("crash"), @"its worker was killed by signal 9 (SIGKILL)");
 }
 
 #[test]
@@ -128,11 +151,19 @@ stages:
     project.write("p.yaml", &text("two"));
     let ended = project.exec(&[]);
     assert_eq!(ended.code, 0, "{}", ended.stdout);
-    insta::assert_snapshot!(ended.log(), @"");
+    insta::assert_snapshot!(ended.log(), @r"
+    cached a
+    healing a for b
+    ran a
+    ran b
+    ");
     assert_eq!(std::fs::read(&damaged).unwrap(), b"precious\n");
     // One that is gone is noticed when it is looked up.
     std::fs::remove_file(&damaged).unwrap();
-    insta::assert_snapshot!(project.exec(&[]).log(), @"");
+    insta::assert_snapshot!(project.exec(&[]).log(), @r"
+    ran a
+    cached b
+    ");
 }
 
 #[test]
@@ -149,7 +180,13 @@ fn wrong_usage() {
     assert_eq!(code(&["--help"]), 0);
     let ended = project.run(&["exec", "p.yaml"]);
     assert_eq!(ended.stdout, "");
-    insta::assert_snapshot!(ended.stderr, @"");
+    insta::assert_snapshot!(ended.stderr, @r"
+    error: p.yaml:4:14: there is no stage kind `env/clasic`
+      |
+    4 |   a: { uses: env/clasic }
+      |              ^^^^^^^^^^
+      = hint: did you mean `env/classic`?
+    ");
 }
 
 #[test]

@@ -28,7 +28,15 @@ stages:
         assert!(output.status.success());
     };
     run("secret");
-    insta::assert_snapshot!(project.output("a.x"), @"");
+    insta::assert_snapshot!(project.output("a.x"), @r"
+    GREETING
+    HOME
+    LANG
+    PATH
+    TOKEN
+    hello secret
+    x.txt
+    ");
     // A secret is not part of the key.
     run("other");
     assert!(project.output("a.x").contains("hello secret"));
