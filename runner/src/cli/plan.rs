@@ -22,7 +22,7 @@ pub(crate) fn plan(session: &Session, args: &PlanArgs) -> Result<(), Failure> {
         .iter()
         .filter(|stage| stage.prediction != Prediction::Cached)
         .filter_map(|stage| stage.expected_seconds)
-        .sum();
+        .fold(0.0, |sum: f64, seconds| sum + seconds);
     if session.json {
         return output::print_json(&json!({
             "pipeline": project.pipeline.name,
