@@ -14,12 +14,14 @@ pub mod frame;
 pub mod options;
 pub mod rates;
 pub mod read;
+pub mod simulated_market;
 pub mod unpack;
 pub mod value;
 
 /// The stage kinds of this family.
 pub fn kinds() -> Vec<Box<dyn stages_core::AnyStage>> {
     vec![
+        stages_core::erase(simulated_market::SimulatedMarket),
         stages_core::erase(chain::OptionChain),
         stages_core::erase(bars::Bars),
         stages_core::erase(rates::Rates),

@@ -5,3 +5,4 @@ mod table;
 
 pub use stage::{Bars, BarsConfig};
 pub use table::{BarColumns, closes};
+pub(crate) use table::{Bar, clean, to_batch};

@@ -4,4 +4,5 @@ mod stage;
 mod zero;
 
 pub use stage::{RateColumns, Rates, RatesConfig};
+pub(crate) use stage::{Point, batch, clean};
 pub use zero::zero_rates;

@@ -209,7 +209,7 @@ impl StageKind for Rates {
 }
 
 /// One yield: day, maturity in years, decimal.
-type Point = (Date, f64, f64);
+pub(crate) type Point = (Date, f64, f64);
 
 /// Reads a table as it is, in decimal; what is missing is no row.
 fn parse(packed: &Packed, layout: &Layout, _: &str) -> Result<RecordBatch, StageError> {
@@ -236,7 +236,7 @@ fn order(a: &Point, b: &Point) -> std::cmp::Ordering {
     a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)).then(a.2.total_cmp(&b.2))
 }
 
-fn batch(points: &[Point]) -> Result<RecordBatch, StageError> {
+pub(crate) fn batch(points: &[Point]) -> Result<RecordBatch, StageError> {
     let columns: Vec<ArrayRef> = vec![
         Arc::new(points.iter().map(|(date, ..)| Some(date.0)).collect::<Date32Array>()),
         Arc::new(Float64Array::from_iter_values(
@@ -248,7 +248,7 @@ fn batch(points: &[Point]) -> Result<RecordBatch, StageError> {
 }
 
 /// Sorts yields, makes their key unique, and does what is to be done about each.
-fn clean(points: &mut Vec<Point>, bad: &OnBadRows, calendar: CalendarName, tally: &mut Tally) {
+pub(crate) fn clean(points: &mut Vec<Point>, bad: &OnBadRows, calendar: CalendarName, tally: &mut Tally) {
     let acts = |rule: &str| bad.of(RATES, rule) != Action::Keep;
     points.sort_by(order);
     points.dedup_by(|later, first| {

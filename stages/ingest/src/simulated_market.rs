@@ -1,0 +1,264 @@
+//! `ingest/simulated_market`: the built-in market of [`datasets::simulate`].
+
+use crate::bars::{self, Bar};
+use crate::chain::{Chain, Rules};
+use crate::options::OnBadRows;
+use crate::rates;
+use arrow::array::{ArrayRef, BooleanArray, Date32Array, Float64Array, RecordBatch, StringArray};
+use datasets::layout::CalendarName;
+use datasets::quality::{Action, BARS, CHAIN, RATES, Tally};
+use datasets::schema;
+use datasets::simulate::{Day, Market, Parameters, TENORS};
+use rayon::prelude::*;
+use serde_json::{Value, json};
+use stages_core::dataset::{self, Partition, PartitionKey, Period};
+use stages_core::{
+    ConfigProblem, Context, OutputPort, Outputs, PlanContext, PortType, Ports, Provided, StageError, StageKind, table,
+};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Units of the index in a contract.
+const MULTIPLIER: f64 = 100.0;
+
+/// The calendar the simulator keeps.
+const CALENDAR: CalendarName = CalendarName::Us;
+
+/// `ingest/simulated_market`.
+pub struct SimulatedMarket;
+
+impl StageKind for SimulatedMarket {
+    type Config = Parameters;
+    const NAME: &'static str = "ingest/simulated_market";
+    const VERSION: u32 = 1;
+    const ABOUT: &'static str =
+        "a simulated index (stochastic variance and jumps) with its option chain, bars and rates";
+    const PORTS: Ports = Ports {
+        inputs: &[],
+        outputs: &[
+            OutputPort {
+                name: "bars",
+                ty: PortType::Bars,
+                doc: "daily bars of the index",
+            },
+            OutputPort {
+                name: "chain",
+                ty: PortType::OptionChain,
+                doc: "the quotes of all listed options at each close",
+            },
+            OutputPort {
+                name: "rates",
+                ty: PortType::Rates,
+                doc: "zero rates at each close",
+            },
+        ],
+    };
+
+    fn check(&self, config: &Parameters, _: &PlanContext) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
+        config
+            .check()
+            .map_err(|invalid| ConfigProblem::new(invalid.field, invalid.message).hint(invalid.hint))?;
+        let columns = |columns: &'static [schema::Column]| columns.iter().map(|column| column.name);
+        let bars = columns(schema::BARS).filter(|name| *name != "adjusted_close");
+        Ok(BTreeMap::from([
+            ("bars".to_owned(), Provided::columns(PortType::Bars, bars)),
+            (
+                "chain".to_owned(),
+                Provided::columns(PortType::OptionChain, columns(schema::OPTION_CHAIN)),
+            ),
+            (
+                "rates".to_owned(),
+                Provided::columns(PortType::Rates, columns(schema::RATES)),
+            ),
+        ]))
+    }
+
+    fn run(&self, config: &Parameters, context: &Context) -> Result<Outputs, StageError> {
+        let market = Market::new(config).map_err(|invalid| StageError::new(invalid.to_string()))?;
+        let months = chain_by_month(config, &market, context)?;
+        context.progress(0, None, "checking");
+        let (rows, quality) = check_chain(&months, context)?;
+        let roots: BTreeMap<String, &str> = [true, false].map(|monthly| (market.root(monthly), "pm")).into();
+        let chain = dataset::write(
+            &context.store,
+            PortType::OptionChain,
+            json!({
+                "symbols": [&config.symbol],
+                "currency": "USD",
+                "multiplier": MULTIPLIER,
+                "exercise": "european",
+                "settlement": roots,
+                "calendar": CALENDAR,
+                "underlying": "quoted",
+                "has": { "quotes": true, "last": true },
+                "rows": rows,
+                "snapshots": market.days().len(),
+                "quality": quality,
+            }),
+            months,
+        )?;
+        Ok(Outputs::from([
+            ("bars".to_owned(), write_bars(config, market.days(), context)?),
+            ("chain".to_owned(), chain),
+            ("rates".to_owned(), write_rates(market.days(), context)?),
+        ]))
+    }
+}
+
+/// Prices the chain, a month at a time: what a month holds depends on the parameters and on nothing later, so that a longer
+/// market finds the months of a shorter one.
+fn chain_by_month(config: &Parameters, market: &Market, context: &Context) -> Result<Vec<Partition>, StageError> {
+    let days = market.days();
+    let longer = Parameters {
+        days: 0,
+        ..config.clone()
+    };
+    let spelled = serde_json::to_value(&longer).map_err(|err| StageError::new(err.to_string()))?;
+    let spelled = cache::canonical_json(&spelled);
+    let done = AtomicU64::new(0);
+    let total = days.len() as u64;
+    context.progress(0, Some(total), "pricing options");
+    let mut first = 0;
+    let months: Vec<(usize, &[Day])> = days
+        .chunk_by(|a, b| Period::Month.range(a.date).contains(b.date))
+        .map(|month| {
+            let start = first;
+            first += month.len();
+            (start, month)
+        })
+        .collect();
+    months
+        .into_par_iter()
+        .map(|(start, month)| {
+            let key = PartitionKey {
+                symbol: config.symbol.clone(),
+                range: Period::Month.range(month[0].date),
+            };
+            let (from, length) = (key.range.from.to_string(), (month.len() as u64).to_le_bytes());
+            let parts: [&[u8]; 3] = [spelled.as_bytes(), from.as_bytes(), &length];
+            let blob = context.memo("ingest/simulated_market chain v1", &parts, || {
+                let mut batches = Vec::with_capacity(month.len());
+                for i in start..start + month.len() {
+                    context.check_cancelled()?;
+                    batches.push(quotes(config, market, i)?);
+                    context.progress(done.load(Ordering::Relaxed), Some(total), "pricing options");
+                    done.fetch_add(1, Ordering::Relaxed);
+                }
+                table::to_parquet(&arrow::compute::concat_batches(&batches[0].schema(), &batches)?)
+            })?;
+            Ok(Partition { key, blob })
+        })
+        .collect()
+}
+
+/// The chain of day `i` as a table.
+fn quotes(config: &Parameters, market: &Market, i: usize) -> Result<RecordBatch, StageError> {
+    let day = &market.days()[i];
+    let quotes = market.chain(i);
+    let n = quotes.len();
+    let roots = [market.root(false), market.root(true)];
+    let float = |value: fn(&datasets::simulate::Quote) -> f64| -> ArrayRef {
+        Arc::new(table::nullable(&quotes.iter().map(value).collect::<Vec<_>>()))
+    };
+    let columns = schema::OPTION_CHAIN
+        .iter()
+        .map(|column| -> ArrayRef {
+            match column.name {
+                "symbol" => Arc::new(StringArray::from_iter_values((0..n).map(|_| &config.symbol))),
+                "date" => Arc::new(Date32Array::from(vec![day.date.0; n])),
+                "expiry" => Arc::new(Date32Array::from_iter_values(quotes.iter().map(|q| q.expiry.0))),
+                "root" => Arc::new(StringArray::from_iter_values(
+                    quotes.iter().map(|q| &roots[usize::from(q.monthly)]),
+                )),
+                "strike" => Arc::new(Float64Array::from_iter_values(quotes.iter().map(|q| q.strike))),
+                "call" => Arc::new(quotes.iter().map(|q| Some(q.call)).collect::<BooleanArray>()),
+                "bid" => float(|q| q.bid),
+                "ask" => float(|q| q.ask),
+                "last" => float(|q| q.last),
+                "volume" => float(|q| q.volume),
+                "open_interest" => float(|q| q.open_interest),
+                "implied_volatility" => float(|q| q.implied_volatility),
+                _ => Arc::new(Float64Array::from(vec![day.close; n])),
+            }
+        })
+        .collect();
+    Ok(RecordBatch::try_new(table::schema(schema::OPTION_CHAIN), columns)?)
+}
+
+/// Holds the chain to the rules that files are held to. Nothing is dropped.
+fn check_chain(months: &[Partition], context: &Context) -> Result<(usize, Value), StageError> {
+    let mut chain = Chain::default();
+    for batch in months
+        .par_iter()
+        .map(|month| month.read(&context.store))
+        .collect::<Vec<_>>()
+    {
+        chain.append(&batch?)?;
+    }
+    let rows = chain.len();
+    let mut tally = Tally::new(CHAIN);
+    let bad = keep();
+    Rules {
+        bad: &bad,
+        calendar: CALENDAR,
+        is_morning: &|_| false,
+        quoted: true,
+    }
+    .clean(&mut chain, &mut tally);
+    Ok((rows, json!(tally.findings(|rule| bad.action(rule)))))
+}
+
+fn keep() -> OnBadRows {
+    OnBadRows {
+        default: Action::Keep,
+        rules: BTreeMap::new(),
+    }
+}
+
+fn write_bars(config: &Parameters, days: &[Day], context: &Context) -> Result<cache::ArtifactDigest, StageError> {
+    let symbol: Arc<str> = Arc::from(config.symbol.as_str());
+    let mut found: Vec<Bar> = days
+        .iter()
+        .map(|day| Bar {
+            symbol: Arc::clone(&symbol),
+            date: day.date,
+            values: [day.open, day.high, day.low, day.close, day.volume, f64::NAN],
+        })
+        .collect();
+    let batch = bars::to_batch(&found)?;
+    let (bad, mut tally) = (keep(), Tally::new(BARS));
+    bars::clean(&mut found, &bad, CALENDAR, &mut tally);
+    let meta = json!({
+        "symbols": [&config.symbol],
+        "currency": "USD",
+        "calendar": CALENDAR,
+        "rows": days.len(),
+        "quality": tally.findings(|rule| bad.action(rule)),
+    });
+    let partitions = dataset::partition(&context.store, &batch, Period::Year, "")?;
+    dataset::write(&context.store, PortType::Bars, meta, partitions)
+}
+
+fn write_rates(days: &[Day], context: &Context) -> Result<cache::ArtifactDigest, StageError> {
+    let mut points: Vec<rates::Point> = days
+        .iter()
+        .flat_map(|day| {
+            TENORS
+                .iter()
+                .zip(day.curve.0)
+                .map(|(tenor, rate)| (day.date, *tenor, rate))
+        })
+        .collect();
+    let batch = rates::batch(&points)?;
+    let (bad, mut tally) = (keep(), Tally::new(RATES));
+    rates::clean(&mut points, &bad, CALENDAR, &mut tally);
+    let meta = json!({
+        "currency": "USD",
+        "calendar": CALENDAR,
+        "rows": days.len() * TENORS.len(),
+        "quality": tally.findings(|rule| bad.action(rule)),
+    });
+    let partitions = dataset::partition(&context.store, &batch, Period::Year, "rates")?;
+    dataset::write(&context.store, PortType::Rates, meta, partitions)
+}
