@@ -1,7 +1,8 @@
 //! What the default market pays for selling variance.
+#![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
 use datasets::Date;
-use datasets::simulate::{Market, Parameters, Quote, simulate_days};
+use datasets::simulate::{Day, Market, Parameters, Quote, simulate_days};
 use rayon::prelude::*;
 
 /// What was seen on one path.
@@ -15,6 +16,33 @@ struct Seen {
     /// underlying, and the same marked at mid every day.
     monthly: Vec<f64>,
     daily: Vec<f64>,
+    /// As `monthly`, with the straddle's delta held in the underlying, adjusted at every close.
+    hedged: Vec<f64>,
+    /// What the straddle was sold for, as a fraction of the underlying.
+    sold: Vec<f64>,
+}
+
+/// A straddle that was sold.
+struct Held {
+    expiry: Date,
+    strike: f64,
+    since: usize,
+    sold: f64,
+    mark: f64,
+    /// Units of the underlying held against it, and what such holdings have earned.
+    delta: f64,
+    hedge: f64,
+}
+
+/// The delta of a straddle, by Black and Scholes's formula with calendar days over 365.
+fn straddle_delta(parameters: &Parameters, day: &Day, call: &Quote, put: &Quote) -> f64 {
+    let years = f64::from(call.expiry.0 - day.date.0) / 365.0;
+    let volatilities = [call.implied_volatility, put.implied_volatility];
+    let known: Vec<f64> = volatilities.into_iter().filter(|v| !v.is_nan()).collect();
+    let deviation = if known.is_empty() { 0.01 } else { mean(&known) } * years.sqrt();
+    let drift = (day.curve.rate(years) - parameters.dividend_yield) * years;
+    let d1 = (libm::log(day.close / call.strike) + drift) / deviation + 0.5 * deviation;
+    libm::exp(-parameters.dividend_yield * years) * libm::erf(d1 / 2.0_f64.sqrt())
 }
 
 fn nearest(chain: &[Quote], expiry: Date, price: f64) -> (Quote, Quote) {
@@ -39,38 +67,42 @@ fn mid(quote: &Quote) -> f64 {
 }
 
 fn look(seed: u64, days: u32) -> Seen {
-    let market = Market::new(&Parameters {
+    let parameters = Parameters {
         seed,
         days,
         ..Parameters::default()
-    })
-    .unwrap();
+    };
+    let market = Market::new(&parameters).unwrap();
     let all = market.days();
     let mut seen = Seen::default();
-    let mut held: Option<(Date, f64, usize, f64, f64)> = None;
+    let mut held: Option<Held> = None;
     for (i, day) in all.iter().enumerate() {
-        if let Some((expiry, strike, since, sold, mark)) = &mut held {
-            if *expiry == day.date {
-                let payoff = (day.close - *strike).abs();
-                let base = all[*since].close;
-                seen.monthly.push((*sold - payoff) / base);
-                seen.daily.push((*mark - payoff) / base);
+        if let Some(short) = &mut held {
+            let before = &all[i - 1];
+            let years = f64::from(day.date.0 - before.date.0) / 365.0;
+            let carry = before.close * libm::expm1((before.curve.rate(years) - parameters.dividend_yield) * years);
+            short.hedge += short.delta * (day.close - before.close - carry);
+            let base = all[short.since].close;
+            if short.expiry == day.date {
+                let payoff = (day.close - short.strike).abs();
+                seen.monthly.push((short.sold - payoff) / base);
+                seen.hedged.push((short.sold - payoff + short.hedge) / base);
+                seen.daily.push((short.mark - payoff) / base);
                 let mut sum = 0.0;
-                for pair in all[*since..=i].windows(2) {
+                for pair in all[short.since..=i].windows(2) {
                     let r = libm::log(pair[1].close / pair[0].close);
                     sum += r * r;
                 }
-                seen.realised.push(sum / market.years(all[*since].date, day.date));
+                seen.realised.push(sum / market.years(all[short.since].date, day.date));
                 held = None;
             } else {
                 let chain = market.chain(i);
-                let (call, put) = (
-                    find(&chain, *expiry, *strike, true),
-                    find(&chain, *expiry, *strike, false),
-                );
-                let value = mid(&call.unwrap()) + mid(&put.unwrap());
-                seen.daily.push((*mark - value) / all[*since].close);
-                *mark = value;
+                let call = find(&chain, short.expiry, short.strike, true).unwrap();
+                let put = find(&chain, short.expiry, short.strike, false).unwrap();
+                let value = mid(&call) + mid(&put);
+                seen.daily.push((short.mark - value) / base);
+                short.mark = value;
+                short.delta = straddle_delta(&parameters, day, &call, &put);
             }
         }
         if held.is_none() {
@@ -87,7 +119,17 @@ fn look(seed: u64, days: u32) -> Seen {
             // By the market's clock, as the realised variance.
             let implied = 0.5 * (call.implied_volatility + put.implied_volatility) / years.sqrt();
             seen.implied.push(implied);
-            held = Some((near, call.strike, i, call.bid + put.bid, mid(&call) + mid(&put)));
+            let sold = call.bid + put.bid;
+            seen.sold.push(sold / day.close);
+            held = Some(Held {
+                expiry: near,
+                strike: call.strike,
+                since: i,
+                sold,
+                mark: mid(&call) + mid(&put),
+                delta: straddle_delta(&parameters, day, &call, &put),
+                hedge: 0.0,
+            });
         }
     }
     seen
@@ -146,6 +188,37 @@ fn what_selling_straddles_earns() {
         monthly.iter().copied().fold(0.0, f64::min),
         mean(&monthly) / deviation(&monthly) * 12_f64.sqrt()
     );
+    let sold = mean(&all(|s| &s.sold));
+    println!("sold for {sold:.5} of the underlying");
+    for seeds in [20, seen.len()] {
+        for (name, of) in [
+            ("unhedged", (|s| &s.monthly) as fn(&Seen) -> &Vec<f64>),
+            ("delta-hedged", |s| &s.hedged),
+        ] {
+            let each: Vec<f64> = seen[..seeds].iter().map(|s| mean(of(s))).collect();
+            let months: Vec<f64> = seen[..seeds].iter().flat_map(of).copied().collect();
+            println!(
+                "{seeds} seeds, {name}: {:.5} of the underlying a month ({:.1} % of the premium), t over seeds {:.2}; \
+                 Sharpe {:.2}, worst month {:.3}, paths that lose {:.0} %",
+                mean(&each),
+                100.0 * mean(&each) / sold,
+                mean(&each) / deviation(&each) * (each.len() as f64 - 1.0).sqrt(),
+                mean(&months) / deviation(&months) * 12_f64.sqrt(),
+                months.iter().copied().fold(0.0, f64::min),
+                100.0 * each.iter().filter(|m| **m < 0.0).count() as f64 / each.len() as f64
+            );
+        }
+        let (implied, realised): (Vec<f64>, Vec<f64>) = seen[..seeds]
+            .iter()
+            .flat_map(|s| s.implied.iter().copied().zip(s.realised.iter().map(|r| r.sqrt())))
+            .unzip();
+        println!(
+            "{seeds} seeds: implied {:.4}, realised {:.4}, spread {:.4}",
+            mean(&implied),
+            mean(&realised),
+            mean(&implied) - mean(&realised)
+        );
+    }
     println!(
         "daily marks: Sharpe {:.2}",
         mean(&daily) / deviation(&daily) * 252_f64.sqrt()

@@ -127,7 +127,7 @@ impl Bates {
                 let log = self.log_moment(v, years, Complex::new(s, 0.0)).re;
                 let size = log.max(0.5 * variance * (a * a - 0.25)).max(0.0);
                 let width = (DIGITS + size) / a;
-                if !(width <= best) {
+                if width.is_nan() || width > best {
                     break;
                 }
                 best = width;

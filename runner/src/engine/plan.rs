@@ -114,7 +114,12 @@ pub fn plan(
         } else {
             None
         };
-        let waits = format!("waits for {}", unknown.join(", "));
+        let waits = match unknown.as_slice() {
+            [first, second, third, rest @ ..] if rest.len() > 1 => {
+                format!("waits for {first}, {second}, {third} and {} more", rest.len())
+            }
+            few => format!("waits for {}", few.join(", ")),
+        };
         let (prediction, reason) = match &found {
             Some(found) => {
                 let when = found.info.get("run").and_then(|run| run.as_str());

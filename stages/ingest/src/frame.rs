@@ -446,15 +446,13 @@ mod tests {
 
     #[test]
     fn errors_name_file_row_and_column() {
-        let message = |text: &str| {
-            {
-                let packed = packed(text.as_bytes());
-                let frame = Frame::read(&packed, |_| true)?;
-                frame.numbers(&number("b"))?;
-                frame.dates("d", &[Cow::Borrowed("%Y-%m-%d")])
-            }
-            .map_err(|err| err.message)
+        let read = |text: &str| -> Result<Vec<Date>, StageError> {
+            let packed = packed(text.as_bytes());
+            let frame = Frame::read(&packed, |_| true)?;
+            frame.numbers(&number("b"))?;
+            frame.dates("d", &[Cow::Borrowed("%Y-%m-%d")])
         };
+        let message = |text: &str| read(text).map_err(|err| err.message);
         assert_eq!(message("b,d\n1,2019-01-02\n").unwrap(), [Date(17_898)]);
         assert_eq!(
             message("b,d\n1,2019-01-02\n\nx,2019-01-02\n").unwrap_err(),

@@ -137,16 +137,23 @@ fn chain_by_month(config: &Parameters, market: &Market, context: &Context) -> Re
             };
             let (from, length) = (key.range.from.to_string(), (month.len() as u64).to_le_bytes());
             let parts: [&[u8]; 3] = [spelled.as_bytes(), from.as_bytes(), &length];
+            let mut priced = 0;
+            let advance = |days: u64| {
+                let done = done.fetch_add(days, Ordering::Relaxed) + days;
+                context.progress(done, Some(total), "pricing options");
+            };
             let blob = context.memo("ingest/simulated_market chain v1", &parts, || {
                 let mut batches = Vec::with_capacity(month.len());
                 for i in start..start + month.len() {
                     context.check_cancelled()?;
                     batches.push(quotes(config, market, i)?);
-                    context.progress(done.load(Ordering::Relaxed), Some(total), "pricing options");
-                    done.fetch_add(1, Ordering::Relaxed);
+                    priced += 1;
+                    advance(1);
                 }
                 table::to_parquet(&arrow::compute::concat_batches(&batches[0].schema(), &batches)?)
             })?;
+            // All of it where the month was known.
+            advance(month.len() as u64 - priced);
             Ok(Partition { key, blob })
         })
         .collect()

@@ -1,0 +1,350 @@
+//! `ingest/simulated_market` as a stage: the same bytes on any number of threads, months that a longer market shares, rules
+//! kept, wrong parameters refused.
+#![expect(clippy::unwrap_used, clippy::print_stderr, reason = "helpers of tests")]
+
+mod common;
+
+use arrow::array::{Array, AsArray, RecordBatch};
+use cache::{Artifact, KeyHasher};
+use common::{Bench, floats, kind};
+use datasets::quality::{BARS, CHAIN, RATES, Remedy, Rule};
+use datasets::simulate::{Parameters, TENORS};
+use serde_json::{Value, json};
+use stages_core::error::Cause;
+use stages_core::event::Silent;
+use stages_core::{CancelToken, Context, StageError, table};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+const NAME: &str = "ingest/simulated_market";
+
+/// What the stage gave, by port.
+struct Market {
+    artifacts: BTreeMap<String, Artifact>,
+    digests: BTreeMap<String, String>,
+    /// Memos found and asked for.
+    memos: (u64, u64),
+}
+
+impl Market {
+    /// The paths and blobs of an output.
+    fn blobs(&self, port: &str) -> Vec<(String, String)> {
+        let entries = self.artifacts[port].entries.iter();
+        entries.map(|entry| (entry.path.clone(), entry.blob.to_hex())).collect()
+    }
+
+    fn quality(&self, port: &str) -> &[Value] {
+        self.artifacts[port].meta["quality"].as_array().unwrap()
+    }
+
+    fn rows(&self, bench: &Bench, port: &str) -> RecordBatch {
+        let batches: Vec<_> = self.artifacts[port]
+            .entries
+            .iter()
+            .map(|entry| table::from_parquet(bench.store.blob(entry.blob).unwrap()).unwrap())
+            .collect();
+        arrow::compute::concat_batches(&batches[0].schema(), &batches).unwrap()
+    }
+}
+
+fn try_run(bench: &Bench, with: Value, threads: usize, cancel: CancelToken) -> Result<Market, StageError> {
+    let kind = kind(NAME);
+    let config = kind.resolve(with).unwrap();
+    let context = Context {
+        key: KeyHasher::new("test").action_key(),
+        store: bench.store.clone(),
+        inputs: BTreeMap::new(),
+        sources: Vec::new(),
+        threads,
+        events: Arc::new(Silent),
+        cancel,
+        memo_counts: Default::default(),
+    };
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+    let outputs = pool.install(|| kind.run(&config, &context))?;
+    let artifact = |digest| bench.store.artifact(digest).unwrap();
+    Ok(Market {
+        artifacts: outputs
+            .iter()
+            .map(|(port, digest)| (port.clone(), artifact(*digest)))
+            .collect(),
+        digests: outputs
+            .iter()
+            .map(|(port, digest)| (port.clone(), digest.to_hex()))
+            .collect(),
+        memos: (context.memo_counts.0.into_inner(), context.memo_counts.1.into_inner()),
+    })
+}
+
+fn run(bench: &Bench, with: Value, threads: usize) -> Market {
+    try_run(bench, with, threads, CancelToken::default()).unwrap()
+}
+
+fn texts(batch: &RecordBatch, name: &str) -> Vec<String> {
+    let column = table::texts(batch, name).unwrap();
+    column.iter().map(|text| text.unwrap().to_owned()).collect()
+}
+
+#[test]
+fn the_defaults_are_the_simulators() {
+    let resolved = kind(NAME).resolve(Value::Null).unwrap();
+    assert_eq!(resolved, serde_json::to_value(Parameters::default()).unwrap());
+    assert_eq!((&resolved["days"], &resolved["seed"]), (&json!(652), &json!(7)));
+    let properties = &kind(NAME).schema()["properties"];
+    for field in resolved.as_object().unwrap().keys() {
+        let about = |value: &Value| value.get("description").is_some();
+        assert!(about(&properties[field]), "`{field}` is not documented");
+    }
+}
+
+#[test]
+fn threads_change_nothing() {
+    let one = run(&Bench::new(), json!({ "days": 45, "seed": 3 }), 1);
+    let two = run(&Bench::new(), json!({ "days": 45, "seed": 3 }), 2);
+    assert_eq!(one.digests, two.digests);
+    let other = run(&Bench::new(), json!({ "days": 45, "seed": 4 }), 2);
+    assert!(one.digests.iter().all(|(port, digest)| other.digests[port] != *digest));
+}
+
+#[test]
+fn a_longer_market_finds_the_months_of_a_shorter_one() {
+    // From 2018-01-02: 21 trading days in January, 19 in February, 21 in March.
+    let bench = Bench::new();
+    let short = run(&bench, json!({ "days": 45 }), 2);
+    let months = short.blobs("chain");
+    let paths: Vec<_> = months.iter().map(|(path, _)| path.as_str()).collect();
+    assert_eq!(
+        paths,
+        [
+            "SIM/2018-01-01_2018-01-31.parquet",
+            "SIM/2018-02-01_2018-02-28.parquet",
+            "SIM/2018-03-01_2018-03-31.parquet"
+        ]
+    );
+    assert_eq!(short.memos, (0, 3));
+    let long = run(&bench, json!({ "days": 61 }), 2);
+    assert_eq!(long.memos, (2, 3), "March is another one");
+    assert_eq!(long.blobs("chain")[..2], months[..2]);
+    assert_ne!(long.blobs("chain")[2], months[2]);
+    // A month that was computed after another market's is what it is on its own.
+    assert_eq!(long.digests, run(&Bench::new(), json!({ "days": 61 }), 1).digests);
+    let again = run(&bench, json!({ "days": 61 }), 2);
+    assert_eq!((again.memos, &again.digests), ((3, 3), &long.digests));
+
+    for port in ["bars", "chain", "rates"] {
+        let (few, many) = (short.rows(&bench, port), long.rows(&bench, port));
+        assert!(few.num_rows() < many.num_rows());
+        assert_eq!(few, many.slice(0, few.num_rows()), "{port}");
+    }
+}
+
+#[test]
+fn parameters_of_the_past_are_in_the_memo() {
+    let bench = Bench::new();
+    let base = run(&bench, json!({ "days": 5 }), 2);
+    for with in [
+        json!({ "days": 5, "seed": 8 }),
+        json!({ "days": 5, "spread": { "relative": 0.02 } }),
+        json!({ "days": 5, "physical": { "theta": 0.02 } }),
+        json!({ "days": 5, "start": "2018-01-03" }),
+        json!({ "days": 5, "symbol": "IDX" }),
+    ] {
+        let other = run(&bench, with.clone(), 2);
+        assert_eq!(other.memos.0, 0, "{with}");
+        assert_ne!(other.digests["chain"], base.digests["chain"], "{with}");
+    }
+}
+
+/// No row breaks a rule but those that only note what is usual.
+fn is_clean(market: &Market, port: &str, rules: &[Rule], usual: &[&str]) {
+    let table = market.quality(port);
+    assert_eq!(table.len(), rules.len());
+    for (line, rule) in table.iter().zip(rules) {
+        assert_eq!(line["rule"], rule.name);
+        assert!(!usual.contains(&rule.name) || rule.remedy == Remedy::Note);
+        assert!(line["rows"] == 0 || usual.contains(&rule.name), "{port}: {line}");
+    }
+}
+
+#[test]
+fn the_rules_of_ingested_data_hold() {
+    let bench = Bench::new();
+    let market = run(&bench, json!({ "days": 90, "seed": 11 }), 2);
+    is_clean(&market, "chain", CHAIN, &["zero_bid"]);
+    is_clean(&market, "bars", BARS, &[]);
+    is_clean(&market, "rates", RATES, &[]);
+
+    let (bars, chain, rates) = (
+        market.rows(&bench, "bars"),
+        market.rows(&bench, "chain"),
+        market.rows(&bench, "rates"),
+    );
+    for (port, rows) in [("bars", &bars), ("chain", &chain), ("rates", &rates)] {
+        assert_eq!(market.artifacts[port].meta["rows"], rows.num_rows(), "{port}");
+    }
+    assert_eq!((bars.num_rows(), rates.num_rows()), (90, 90 * TENORS.len()));
+    assert_eq!(market.blobs("bars")[0].0, "SIM/2018-01-01_2018-12-31.parquet");
+    assert_eq!(market.blobs("rates")[0].0, "rates/2018-01-01_2018-12-31.parquet");
+
+    // By hand, beside the stage's own table: the key is sorted and unique, quotes are two-sided about what they may be.
+    let (dates, expiries) = (
+        table::dates(&chain, "date").unwrap(),
+        table::dates(&chain, "expiry").unwrap(),
+    );
+    let (roots, strikes) = (texts(&chain, "root"), floats(&chain, "strike"));
+    let calls = table::bools(&chain, "call").unwrap();
+    let key = |i: usize| {
+        let cents = (strikes[i] * 100.0) as i64;
+        (dates[i], expiries[i], roots[i].as_str(), cents, !calls.value(i))
+    };
+    assert!((1..chain.num_rows()).all(|i| key(i - 1) < key(i)));
+    let [bid, ask, underlying, volatility] =
+        ["bid", "ask", "underlying", "implied_volatility"].map(|name| floats(&chain, name));
+    let mut zero_bids = 0;
+    for i in 0..chain.num_rows() {
+        let bound = if calls.value(i) { underlying[i] } else { strikes[i] };
+        assert!(bid[i] >= 0.0 && ask[i] > bid[i] && bid[i] < bound && expiries[i] > dates[i]);
+        assert!(volatility[i].is_nan() || (volatility[i] > 0.02 && volatility[i] < 5.0));
+        zero_bids += u64::from(bid[i] == 0.0);
+    }
+    let noted = market.quality("chain").iter().find(|line| line["rule"] == "zero_bid");
+    assert_eq!(noted.unwrap()["rows"], zero_bids);
+
+    // A snapshot is the close of the day.
+    let closes: BTreeMap<_, _> = table::dates(&bars, "date")
+        .unwrap()
+        .into_iter()
+        .zip(floats(&bars, "close"))
+        .collect();
+    assert!(
+        dates
+            .iter()
+            .zip(&underlying)
+            .all(|(date, price)| closes[date] == *price)
+    );
+    assert_eq!(dates.iter().collect::<std::collections::BTreeSet<_>>().len(), 90);
+    assert_eq!(bars.column_by_name("adjusted_close").unwrap().null_count(), 90);
+    assert!(
+        table::texts(&chain, "symbol")
+            .unwrap()
+            .iter()
+            .all(|symbol| symbol == Some("SIM"))
+    );
+    assert!(chain.column_by_name("call").unwrap().as_boolean_opt().is_some());
+}
+
+#[test]
+fn the_terms_are_in_the_metadata() {
+    let market = run(&Bench::new(), json!({ "days": 3, "symbol": "IDX" }), 2);
+    let meta = &market.artifacts["chain"].meta;
+    assert_eq!(meta["symbols"], json!(["IDX"]));
+    assert_eq!(meta["currency"], "USD");
+    assert_eq!(meta["multiplier"], 100.0);
+    assert_eq!(meta["exercise"], "european");
+    assert_eq!(meta["settlement"], json!({ "IDX": "pm", "IDXW": "pm" }));
+    assert_eq!(meta["snapshots"], 3);
+    assert_eq!(market.artifacts["bars"].meta["symbols"], json!(["IDX"]));
+    assert_eq!(market.artifacts["rates"].meta["currency"], "USD");
+}
+
+#[test]
+fn what_it_will_hold_is_known_before() {
+    let provided = Bench::new().check(NAME, json!({})).unwrap();
+    assert!(provided["bars"].may_have("high") && !provided["bars"].may_have("adjusted_close"));
+    assert!(
+        ["bid", "ask", "underlying", "open_interest"]
+            .iter()
+            .all(|c| provided["chain"].may_have(c))
+    );
+    assert!(provided["rates"].may_have("tenor_years"));
+}
+
+#[test]
+fn wrong_parameters_are_refused() {
+    let bench = Bench::new();
+    for (with, field) in [
+        (json!({ "days": 0 }), "days"),
+        (json!({ "days": 30000 }), "days"),
+        (json!({ "symbol": "a/b" }), "symbol"),
+        (json!({ "start": "1970-01-01" }), "start"),
+        (json!({ "spot": -1.0 }), "spot"),
+        (json!({ "physical": { "rho": -1.0 } }), "physical.rho"),
+        (json!({ "risk_neutral": { "kappa": 0.0 } }), "risk_neutral.kappa"),
+        (json!({ "time": { "overnight": 1.0 } }), "time.overnight"),
+        (json!({ "expiries": { "monthly": 0 } }), "expiries.monthly"),
+        (json!({ "strikes": { "step": 0.01 } }), "strikes.step"),
+        (json!({ "spread": { "minimum": -0.1 } }), "spread.minimum"),
+        (json!({ "rates": { "mean": 9.0 } }), "rates.mean"),
+    ] {
+        let problem = bench.check(NAME, with.clone()).unwrap_err();
+        assert_eq!(problem.field, field, "{with}");
+        assert!(problem.hint.unwrap().starts_with("give "), "{with}");
+    }
+    for with in [
+        json!({ "day": 3 }),
+        json!({ "physical": { "kapa": 1.0 } }),
+        json!({ "days": -1 }),
+    ] {
+        assert!(bench.check(NAME, with.clone()).is_err(), "{with}");
+    }
+}
+
+#[test]
+fn it_stops_when_asked() {
+    let cancel = CancelToken::default();
+    cancel.cancel();
+    let stopped = try_run(&Bench::new(), json!({ "days": 45 }), 2, cancel).err().unwrap();
+    assert_eq!(stopped.cause, Cause::Interrupted);
+}
+
+/// Digests of a small market. If a change of code or of a dependency moves one, raise the kind's `VERSION` (and the version
+/// in the memo's name, for the chain), and then the digest here.
+#[test]
+fn golden() {
+    let market = run(&Bench::new(), json!({ "days": 25 }), 2);
+    let found: Vec<_> = market
+        .digests
+        .iter()
+        .map(|(port, digest)| (port.as_str(), digest.as_str()))
+        .collect();
+    assert_eq!(
+        found,
+        [
+            (
+                "bars",
+                "d462c1d8d3b2fc1085002bbe721aed72e5085bce984a3046dbee13fff6549dc0"
+            ),
+            (
+                "chain",
+                "e80e121ae6d13d559c450b741935c90f714200e1b2b7a0901aa01f9c4762a617"
+            ),
+            (
+                "rates",
+                "5c6ec588a86185254d1b0c601b83f588d067f8938c202382b1de0667361aa90f"
+            ),
+        ]
+    );
+}
+
+#[test]
+#[ignore = "measures: run it with --ignored --nocapture"]
+fn how_long_it_takes() {
+    for threads in [1, 2] {
+        let (bench, clock) = (Bench::new(), std::time::Instant::now());
+        let market = run(&bench, json!({}), threads);
+        println!("{threads} threads: {:.2} s", clock.elapsed().as_secs_f64());
+        let clock = std::time::Instant::now();
+        run(&bench, json!({}), threads);
+        println!("  again, from memos: {:.2} s", clock.elapsed().as_secs_f64());
+        for (port, artifact) in &market.artifacts {
+            let sizes: Vec<u64> = artifact.entries.iter().map(|entry| entry.blob_ref().size).collect();
+            println!(
+                "  {port}: {} rows in {} blobs, {} bytes, the largest {}",
+                artifact.meta["rows"],
+                sizes.len(),
+                sizes.iter().sum::<u64>(),
+                sizes.iter().max().unwrap()
+            );
+        }
+    }
+}
