@@ -32,7 +32,12 @@ pub struct Column {
 }
 
 const fn column(name: &'static str, ty: Type, nullable: bool, doc: &'static str) -> Column {
-    Column { name, ty, nullable, doc }
+    Column {
+        name,
+        ty,
+        nullable,
+        doc,
+    }
 }
 
 /// Daily bars of an underlying or a stock.
@@ -44,7 +49,12 @@ pub const BARS: &[Column] = &[
     column("low", Type::Float, true, "lowest price"),
     column("close", Type::Float, false, "last price"),
     column("volume", Type::Float, true, "units traded"),
-    column("adjusted_close", Type::Float, true, "close adjusted for splits and dividends"),
+    column(
+        "adjusted_close",
+        Type::Float,
+        true,
+        "close adjusted for splits and dividends",
+    ),
 ];
 
 /// Option quotes, one row for each contract and snapshot.
@@ -55,22 +65,52 @@ pub const OPTION_CHAIN: &[Column] = &[
     column("root", Type::Text, false, "option class, such as SPX or SPXW"),
     column("strike", Type::Float, false, "strike price, in currency"),
     column("call", Type::Bool, false, "true for a call, false for a put"),
-    column("bid", Type::Float, true, "best bid for one unit of the underlying; null or 0 when there is none"),
+    column(
+        "bid",
+        Type::Float,
+        true,
+        "best bid for one unit of the underlying; null or 0 when there is none",
+    ),
     column("ask", Type::Float, true, "best ask; null when there is none"),
     column("last", Type::Float, true, "last trade or close"),
     column("volume", Type::Float, true, "contracts traded"),
     column("open_interest", Type::Float, true, "contracts open"),
-    column("underlying", Type::Float, true, "price of the underlying at the snapshot"),
-    column("implied_volatility", Type::Float, true, "annual, decimal (0.2 is 20 %), at mid"),
+    column(
+        "underlying",
+        Type::Float,
+        true,
+        "price of the underlying at the snapshot",
+    ),
+    column(
+        "implied_volatility",
+        Type::Float,
+        true,
+        "annual, decimal (0.2 is 20 %), at mid",
+    ),
 ];
 
 /// What `greeks/implied_volatility` adds to (or, for `implied_volatility`, replaces in) an option chain.
 pub const IMPLIED_VOLATILITY: &[Column] = &[
     column("years", Type::Float, false, "time to expiry in years of 365 days"),
-    column("forward", Type::Float, true, "forward price of the underlying at expiry"),
+    column(
+        "forward",
+        Type::Float,
+        true,
+        "forward price of the underlying at expiry",
+    ),
     column("discount_factor", Type::Float, true, "value now of 1 at expiry"),
-    column("implied_volatility", Type::Float, true, "annual, decimal, at mid; null when there is none"),
-    column("iv_status", Type::Code, false, "0 ok, otherwise why there is no implied volatility"),
+    column(
+        "implied_volatility",
+        Type::Float,
+        true,
+        "annual, decimal, at mid; null when there is none",
+    ),
+    column(
+        "iv_status",
+        Type::Code,
+        false,
+        "0 ok, otherwise why there is no implied volatility",
+    ),
 ];
 
 /// Greeks, row by row beside an option chain; per one unit of the underlying.
@@ -89,13 +129,23 @@ pub const GREEKS: &[Column] = &[
     column("rho", Type::Float, true, "dV/dr per 1.00 of rate"),
     column("vanna", Type::Float, true, "d2V/dS dsigma per 1.00 of volatility"),
     column("volga", Type::Float, true, "d2V/dsigma2 per 1.00 of volatility squared"),
-    column("charm", Type::Float, true, "d(delta)/dt per year of calendar time passing"),
+    column(
+        "charm",
+        Type::Float,
+        true,
+        "d(delta)/dt per year of calendar time passing",
+    ),
 ];
 
 /// Zero rates by tenor. Sorted by (date, tenor_years).
 pub const RATES: &[Column] = &[
     column("date", Type::Date, false, "day"),
-    column("tenor_years", Type::Float, false, "time to maturity in years; 0 is overnight"),
+    column(
+        "tenor_years",
+        Type::Float,
+        false,
+        "time to maturity in years; 0 is overnight",
+    ),
     column("rate", Type::Float, false, "continuously compounded, annual, decimal"),
 ];
 

@@ -145,9 +145,8 @@ impl Context {
 pub fn memo_key(name: &str, parts: &[&[u8]]) -> MemoKey {
     parts
         .iter()
-        .fold(
-            KeyHasher::new("runner 2026-11 memo v1").field(name),
-            |hasher, part| hasher.field(part),
-        )
+        .fold(KeyHasher::new("runner 2026-11 memo v1").field(name), |hasher, part| {
+            hasher.field(part)
+        })
         .memo_key()
 }

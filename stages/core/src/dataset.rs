@@ -25,7 +25,13 @@ impl PartitionKey {
         let symbol: String = self
             .symbol
             .chars()
-            .map(|c| if c.is_ascii_alphanumeric() || "-_^.".contains(c) { c } else { '_' })
+            .map(|c| {
+                if c.is_ascii_alphanumeric() || "-_^.".contains(c) {
+                    c
+                } else {
+                    '_'
+                }
+            })
             .collect();
         format!("{symbol}/{}_{}.parquet", self.range.from, self.range.to)
     }
@@ -63,7 +69,11 @@ impl Period {
         match self {
             Self::Day => DateRange { from: date, to: date },
             Self::Month => {
-                let next = if month == 12 { day(year + 1, 1, 1) } else { day(year, month + 1, 1) };
+                let next = if month == 12 {
+                    day(year + 1, 1, 1)
+                } else {
+                    day(year, month + 1, 1)
+                };
                 DateRange {
                     from: day(year, month, 1),
                     to: next.plus(-1),
@@ -203,8 +213,7 @@ pub fn partition(
     for i in 0..batch.num_rows() {
         match cuts.last_mut() {
             Some((last, _, end))
-                if last.range.contains(dates[i])
-                    && symbols.is_none_or(|symbols| symbols.value(i) == last.symbol) =>
+                if last.range.contains(dates[i]) && symbols.is_none_or(|symbols| symbols.value(i) == last.symbol) =>
             {
                 *end = i + 1;
             }

@@ -185,8 +185,7 @@ impl<S: StageKind> AnyStage for Erased<S> {
 
     fn key_config(&self, resolved: &Value) -> Value {
         let default = serde_json::to_value(S::Config::default()).unwrap_or_default();
-        let mut pruned =
-            prune(resolved, &default).unwrap_or_else(|| Value::Object(serde_json::Map::new()));
+        let mut pruned = prune(resolved, &default).unwrap_or_else(|| Value::Object(serde_json::Map::new()));
         if let Value::Object(map) = &mut pruned {
             map.retain(|key, _| !S::NOT_IN_KEY.contains(&key.as_str()));
         }

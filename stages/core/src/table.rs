@@ -116,9 +116,7 @@ pub fn dates(batch: &RecordBatch, name: &str) -> Result<Vec<Date>, StageError> {
 /// # Errors
 /// When there is none of that name and type.
 pub fn bools<'a>(batch: &'a RecordBatch, name: &str) -> Result<&'a BooleanArray, StageError> {
-    named(batch, name)?
-        .as_boolean_opt()
-        .ok_or_else(|| wrong(name, "bool"))
+    named(batch, name)?.as_boolean_opt().ok_or_else(|| wrong(name, "bool"))
 }
 
 /// A text column.
@@ -126,7 +124,5 @@ pub fn bools<'a>(batch: &'a RecordBatch, name: &str) -> Result<&'a BooleanArray,
 /// # Errors
 /// When there is none of that name and type.
 pub fn texts<'a>(batch: &'a RecordBatch, name: &str) -> Result<&'a arrow::array::StringArray, StageError> {
-    named(batch, name)?
-        .as_string_opt()
-        .ok_or_else(|| wrong(name, "text"))
+    named(batch, name)?.as_string_opt().ok_or_else(|| wrong(name, "text"))
 }

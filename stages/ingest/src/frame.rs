@@ -9,6 +9,7 @@ use datasets::Date;
 use datasets::layout::{Mapping, Text, Unit, normal};
 use polars::prelude::{Column, CsvParseOptions, CsvReadOptions, DataFrame, DataType, ParquetReader, SerReader};
 use stages_core::StageError;
+use std::borrow::Cow;
 use std::io::Cursor;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -283,6 +284,7 @@ fn csv(packed: &Packed, text: &[u8], header: &[String], indices: &[usize]) -> Re
             .map(|&i| Column::new_empty(header[i].as_str().into(), &DataType::String));
         return guarded(&packed.place, || DataFrame::new(0, empty.collect()));
     }
+    let text = without_empty_lines(text);
     guarded(&packed.place, || {
         CsvReadOptions::default()
             .with_has_header(true)
@@ -292,9 +294,27 @@ fn csv(packed: &Packed, text: &[u8], header: &[String], indices: &[usize]) -> Re
             .with_rechunk(false)
             .with_raise_if_empty(false)
             .with_parse_options(CsvParseOptions::default().with_separator(separator))
-            .into_reader_with_file_handle(Cursor::new(text))
+            .into_reader_with_file_handle(Cursor::new(&text))
             .finish()
     })
+}
+
+/// The text without its empty lines, which polars takes for rows.
+fn without_empty_lines(text: &[u8]) -> Cow<'_, [u8]> {
+    let begins_empty = |rest: &[u8]| rest.starts_with(b"\n") || rest.starts_with(b"\r\n");
+    let suspicious = |i: usize| text[i] == b'\n' && begins_empty(&text[i + 1..]);
+    if !(0..text.len()).any(suspicious) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = Vec::with_capacity(text.len());
+    let mut quoted = false;
+    for line in text.split_inclusive(|b| *b == b'\n') {
+        if quoted || !begins_empty(line) {
+            out.extend_from_slice(line);
+        }
+        quoted ^= line.iter().filter(|b| **b == b'"').count() % 2 == 1;
+    }
+    Cow::Owned(out)
 }
 
 /// A text without its byte-order mark.
@@ -401,7 +421,6 @@ fn line_of(text: &[u8], row: usize) -> usize {
 mod tests {
     use super::*;
     use proptest::prelude::*;
-    use std::borrow::Cow;
 
     fn packed(bytes: &[u8]) -> Packed {
         Packed {

@@ -141,7 +141,9 @@ impl JsonSchema for OnBadRows {
 }
 
 /// A layout that is described in the pipeline file.
-pub trait CustomLayout: Serialize + for<'de> Deserialize<'de> + JsonSchema + Clone + fmt::Debug + PartialEq + Send + Sync {
+pub trait CustomLayout:
+    Serialize + for<'de> Deserialize<'de> + JsonSchema + Clone + fmt::Debug + PartialEq + Send + Sync
+{
     /// The table it fills.
     const TABLE: Table;
     /// It as a layout.

@@ -47,9 +47,13 @@ ABC 2019-06-04 21.5 21.6 21.4 21.5 - 21
         assert_eq!(done.finding(rule).0, rows, "{rule}");
     }
     assert_eq!(done.examples("missing_day"), ["2019-05-30"]);
-    let keep = bench.run("ingest/bars", json!({ "path": "raw", "on_bad_rows": "keep" })).unwrap();
+    let keep = bench
+        .run("ingest/bars", json!({ "path": "raw", "on_bad_rows": "keep" }))
+        .unwrap();
     assert_eq!(bench.rows(&keep).num_rows(), 7);
-    let named = bench.run("ingest/bars", json!({ "path": "raw/*.gz", "symbol": "XYZ" })).unwrap();
+    let named = bench
+        .run("ingest/bars", json!({ "path": "raw/*.gz", "symbol": "XYZ" }))
+        .unwrap();
     assert_eq!(named.artifact.meta["symbols"], json!(["XYZ"]));
 }
 
@@ -60,13 +64,18 @@ fn other_bars() {
         .file("spy.csv", "datadate,tic,prccd,ajexdi,prcod,prchd,prcld,cshtrd\n20090102,SPY,92.96,2.0,90.44,93.44,89.85,227563000.0\n")
         .file("vix.csv", "DATE,CLOSE\n01/02/1990,17.24\n");
     let spy = bench.run("ingest/bars", json!({ "path": "spy.csv" })).unwrap();
-    assert_eq!(text(&bench.rows(&spy)), "SPY 2009-01-02 90.44 93.44 89.85 92.96 227563000 46.48\n");
+    assert_eq!(
+        text(&bench.rows(&spy)),
+        "SPY 2009-01-02 90.44 93.44 89.85 92.96 227563000 46.48\n"
+    );
     let provided = bench.check("ingest/bars", json!({ "path": "vix.csv" })).unwrap();
     assert!(!provided["bars"].may_have("high") && provided["bars"].may_have("close"));
     let vix = bench.run("ingest/bars", json!({ "path": "vix.csv" })).unwrap();
     assert_eq!(text(&bench.rows(&vix)), "vix 1990-01-02 - - - 17.24 - -\n");
     let layout = json!({ "columns": { "date": "DATE", "close": "LAST" } });
-    let problem = bench.check("ingest/bars", json!({ "path": "vix.csv", "layout": layout })).unwrap_err();
+    let problem = bench
+        .check("ingest/bars", json!({ "path": "vix.csv", "layout": layout }))
+        .unwrap_err();
     assert!(problem.message.contains("no column for `close`"), "{}", problem.message);
 }
 
@@ -84,16 +93,27 @@ fn par_yields() {
     assert_eq!(done.finding("zero_for_missing"), (1, 1, "dropped".to_owned()));
     let (tenors, rates) = (floats(&rows, "tenor_years"), floats(&rows, "rate"));
     assert_eq!((tenors[4], rates[4]), (1.0 / 12.0, 0.0));
-    assert!((rates[6] - 2.0 * (1.0 + 0.0021 / 2.0_f64).ln()).abs() < 1e-12, "six months are simple");
-    assert!((rates[7] - 0.0049).abs() < 2e-5 && rates[9] > 0.0309, "zero rates of a rising curve are above par");
+    assert!(
+        (rates[6] - 2.0 * (1.0 + 0.0021 / 2.0_f64).ln()).abs() < 1e-12,
+        "six months are simple"
+    );
+    assert!(
+        (rates[7] - 0.0049).abs() < 2e-5 && rates[9] > 0.0309,
+        "zero rates of a rising curve are above par"
+    );
     assert_eq!(done.artifact.entries[0].path, "rates/2008-01-01_2008-12-31.parquet");
     assert_eq!(done.artifact.meta["quoted_as"], "par_semiannual");
 
     bench.file("ois.csv", "d;on;1y\n05.01.2009;1.0;2.0\n");
     let layout = json!({ "columns": { "date": "d", "0": "on", "1": "1y" }, "date_format": "%d.%m.%Y", "quote": "zero_continuous" });
-    let done = bench.run("ingest/rates", json!({ "path": "ois.csv", "layout": layout })).unwrap();
+    let done = bench
+        .run("ingest/rates", json!({ "path": "ois.csv", "layout": layout }))
+        .unwrap();
     assert_eq!(text(&bench.rows(&done)), "2009-01-05 0 0.01\n2009-01-05 1 0.02\n");
-    let problem = bench.check("ingest/rates", json!({ "path": "ois.csv", "layout": { "columns": { "date": "d", "1y": "x" } } }));
+    let problem = bench.check(
+        "ingest/rates",
+        json!({ "path": "ois.csv", "layout": { "columns": { "date": "d", "1y": "x" } } }),
+    );
     assert_eq!(problem.unwrap_err().field, "layout.columns.1y");
 }
 
@@ -102,8 +122,18 @@ fn par_yields() {
 #[test]
 fn golden() {
     let bench = Bench::new();
-    bench.file("ABC.csv", YAHOO).file("ust.csv", "date,BC_3MONTH,BC_6MONTH,BC_10YEAR\n2008-12-09,0.10,0.20,2.7\n");
+    bench.file("ABC.csv", YAHOO).file(
+        "ust.csv",
+        "date,BC_3MONTH,BC_6MONTH,BC_10YEAR\n2008-12-09,0.10,0.20,2.7\n",
+    );
     let bars = bench.run("ingest/bars", json!({ "path": "ABC.csv" })).unwrap();
     let rates = bench.run("ingest/rates", json!({ "path": "ust.csv" })).unwrap();
-    assert_eq!((bars.digest.as_str(), rates.digest.as_str()), ("", ""));
+    assert_eq!(
+        bars.digest,
+        "5fa396c3c941ce8ea7fed670d283e28640efd7813f104ea57b29f02f6a601236"
+    );
+    assert_eq!(
+        rates.digest,
+        "c4f28b12e0825c1f986faad10712a9d89c49469165194ea35723cc1be9a6bfbf"
+    );
 }

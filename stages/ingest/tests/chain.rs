@@ -287,7 +287,22 @@ fn golden() {
     let bench = Bench::new();
     bench.file("a.csv", CBOE);
     let cboe = bench.run("ingest/option_chain", json!({ "path": "a.csv" })).unwrap();
-    bench.file("sse.csv", format!("quote_date,type,expiration,strike,close\n{}", closes(2.5, "2020-03-02")));
-    let sse = bench.run("ingest/option_chain", json!({ "path": "sse.csv", "quotes": { "from_last": {} } })).unwrap();
-    assert_eq!((cboe.digest.as_str(), sse.digest.as_str()), ("", ""));
+    bench.file(
+        "sse.csv",
+        format!("quote_date,type,expiration,strike,close\n{}", closes(2.5, "2020-03-02")),
+    );
+    let sse = bench
+        .run(
+            "ingest/option_chain",
+            json!({ "path": "sse.csv", "quotes": { "from_last": {} } }),
+        )
+        .unwrap();
+    assert_eq!(
+        cboe.digest,
+        "dd2deb220676f0e55475618595fd22bebc9624f6cf1f986105b47023f2bc9f63"
+    );
+    assert_eq!(
+        sse.digest,
+        "612d88a710b25f89bc2ee2e5664011883271f92b7c63d5f5be3d9bdcf4fc465c"
+    );
 }

@@ -21,7 +21,10 @@ fn parquet(columns: Vec<(&str, ArrayRef)>) -> Vec<u8> {
 fn times_integers_and_single_precision() {
     let bench = Bench::new();
     let bytes = parquet(vec![
-        ("quote_date", Arc::new(TimestampNanosecondArray::from(vec![18_047 * DAY; 2]))),
+        (
+            "quote_date",
+            Arc::new(TimestampNanosecondArray::from(vec![18_047 * DAY; 2])),
+        ),
         ("root", Arc::new(LargeStringArray::from(vec!["ABC"; 2]))),
         ("expiration", Arc::new(Date32Array::from(vec![18_068; 2]))),
         ("strike", Arc::new(Float32Array::from(vec![2.2, 2.3]))),
@@ -30,7 +33,11 @@ fn times_integers_and_single_precision() {
         ("ask", Arc::new(Int64Array::from(vec![Some(2), None]))),
         ("underlying_last", Arc::new(Float32Array::from(vec![2.5; 2]))),
     ]);
-    for (name, bytes) in [("a.parquet", bytes.clone()), ("b.parquet.gz", gzip(&bytes)), ("c.zip", zip_of(&[("c.parquet", &bytes)]))] {
+    for (name, bytes) in [
+        ("a.parquet", bytes.clone()),
+        ("b.parquet.gz", gzip(&bytes)),
+        ("c.zip", zip_of(&[("c.parquet", &bytes)])),
+    ] {
         bench.file(name, bytes);
         let with = json!({ "path": name, "on_bad_rows": { "crossed_quote": "keep" } });
         let done = bench.run("ingest/option_chain", with).unwrap();
@@ -56,13 +63,20 @@ fn our_own_tables() {
         ("ask", Arc::new(Float32Array::from(vec![1.25, 1.75]))),
     ]);
     bench.file("a.parquet", bytes);
-    let done = bench.run("ingest/option_chain", json!({ "path": "a.parquet" })).unwrap();
+    let done = bench
+        .run("ingest/option_chain", json!({ "path": "a.parquet" }))
+        .unwrap();
     let first = text(&bench.rows(&done));
-    assert!(first.starts_with("ABC 2019-05-31 2019-06-21 ABC 10 call 1.5 1.75"), "{first}");
+    assert!(
+        first.starts_with("ABC 2019-05-31 2019-06-21 ABC 10 call 1.5 1.75"),
+        "{first}"
+    );
     let again = Bench::new();
     let blob = bench.store.blob(done.artifact.entries[0].blob).unwrap();
     again.file("b.parquet", &blob[..]);
-    let done = again.run("ingest/option_chain", json!({ "path": "b.parquet" })).unwrap();
+    let done = again
+        .run("ingest/option_chain", json!({ "path": "b.parquet" }))
+        .unwrap();
     assert_eq!(text(&again.rows(&done)), first);
 }
 
@@ -73,17 +87,32 @@ fn wrong_types_and_damage() {
         ("date", Arc::new(Date32Array::from(vec![18_047]))),
         ("close", Arc::new(BooleanArray::from(vec![true]))),
     ]);
-    bench.file("a.parquet", &bytes).file("b.parquet", &bytes[..bytes.len() / 2]);
+    bench
+        .file("a.parquet", &bytes)
+        .file("b.parquet", &bytes[..bytes.len() / 2]);
     let err = bench.run("ingest/bars", json!({ "path": "a.parquet" })).err().unwrap();
-    assert!(err.message.contains("column `close`: holds bool and not numbers"), "{err}");
-    assert!(bench.check("ingest/bars", json!({ "path": "b.parquet" })).unwrap_err().message.contains("cannot read"));
+    assert!(
+        err.message.contains("column `close`: holds bool and not numbers"),
+        "{err}"
+    );
+    assert!(
+        bench
+            .check("ingest/bars", json!({ "path": "b.parquet" }))
+            .unwrap_err()
+            .message
+            .contains("cannot read")
+    );
     let nulls = parquet(vec![
         ("date", Arc::new(Date32Array::from(vec![Some(18_047), None]))),
         ("close", Arc::new(Int64Array::from(vec![1, 2]))),
     ]);
     bench.file("c.parquet", nulls);
     let err = bench.run("ingest/bars", json!({ "path": "c.parquet" })).err().unwrap();
-    assert!(err.message.ends_with("c.parquet`, row 2, column `date`: the date is missing"), "{err}");
+    assert!(
+        err.message
+            .ends_with("c.parquet`, row 2, column `date`: the date is missing"),
+        "{err}"
+    );
 }
 
 proptest! {

@@ -4,5 +4,5 @@ mod stage;
 mod table;
 
 pub use stage::{Bars, BarsConfig};
-pub use table::{BarColumns, closes};
 pub(crate) use table::{Bar, clean, to_batch};
+pub use table::{BarColumns, closes};

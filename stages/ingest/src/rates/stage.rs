@@ -179,7 +179,9 @@ impl StageKind for Rates {
         }
         let rows_read = points.len();
         context.check_cancelled()?;
-        let days: BTreeSet<Date> = points.iter().map(|(date, ..)| *date).collect();
+        // Overnight rates are published for weekends too, and say nothing of when the market is open.
+        let is_term = |(_, tenor, _): &&Point| *tenor > 0.0;
+        let days: BTreeSet<Date> = points.iter().filter(is_term).map(|(date, ..)| *date).collect();
         let calendar = config.calendar.resolve(facts.calendar, &days);
         let mut tally = Tally::new(RATES);
         clean(&mut points, &config.on_bad_rows, calendar, &mut tally);
