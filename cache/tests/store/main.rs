@@ -1,5 +1,7 @@
 //! The store as its users see it.
 
+#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "tests")]
+
 mod concurrent;
 mod damage;
 mod files;

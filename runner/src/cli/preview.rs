@@ -119,12 +119,11 @@ fn type_name(ty: &arrow::datatypes::DataType) -> String {
 fn shorten(cell: String) -> String {
     match cell.parse::<f64>() {
         Ok(value) if cell.len() > 12 && cell.contains(['.', 'e']) => {
-            let digits = if value != 0.0 && (value.abs() < 1e-3 || value.abs() >= 1e9) {
+            if value != 0.0 && (value.abs() < 1e-3 || value.abs() >= 1e9) {
                 format!("{value:.4e}")
             } else {
                 format!("{value:.6}")
-            };
-            digits
+            }
         }
         _ if cell.chars().count() > 32 => cell.chars().take(31).chain(['…']).collect(),
         _ => cell,

@@ -42,7 +42,7 @@ fn run(arguments: Arguments) -> Result<u8, Failure> {
     let done = |()| exit::DONE;
     match arguments.command {
         Command::Exec(args) => exec::exec(&session, &args),
-        Command::Plan(args) => plan::plan(&session, &args.into()).map(done),
+        Command::Plan(args) => plan::plan(&session, &args).map(done),
         Command::Why(args) => why::why(&session, &args).map(done),
         Command::Graph(args) => stages::graph(&session, &args).map(done),
         Command::Stages(args) => stages::stages(&session, &args).map(done),

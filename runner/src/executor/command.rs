@@ -241,11 +241,7 @@ impl Run<'_> {
         let mut peak = 0;
         let mut asked: Option<Instant> = None;
         let mut pause = Duration::from_millis(10);
-        loop {
-            match ended.recv_timeout(pause) {
-                Err(RecvTimeoutError::Timeout) => {}
-                _ => break,
-            }
+        while ended.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) {
             pause = (pause * 2).min(Duration::from_millis(200));
             peak = peak.max(tree_memory(pid));
             if let Some(line) = tail.last_line() {

@@ -112,7 +112,7 @@ pub(crate) fn lines(title: &str, series: &[Series], axis: Axis, height: f64) -> 
 /// A bar cut into parts, with the share of each.
 pub(crate) fn split(title: &str, parts: &[(String, f64)]) -> String {
     let total: f64 = parts.iter().map(|part| part.1).sum();
-    if !(total > 0.0) {
+    if total <= 0.0 {
         return String::new();
     }
     let mut out = format!(

@@ -17,7 +17,7 @@ pub(super) fn section(run: &Run, store: &Store) -> String {
             if artifact.meta.get("quality").is_none() {
                 continue;
             }
-            let _ = write!(out, "<h3>{}.{}</h3>\n", escape(&stage.id), escape(name));
+            let _ = writeln!(out, "<h3>{}.{}</h3>", escape(&stage.id), escape(name));
             out.push_str(&block(&artifact));
         }
     }

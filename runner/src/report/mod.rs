@@ -129,9 +129,9 @@ fn parameters(run: &Run) -> String {
     }
     for stage in &run.stages {
         let config = serde_json::to_string_pretty(&stage.config).unwrap_or_default();
-        let _ = write!(
+        let _ = writeln!(
             out,
-            "<details><summary>{} <span class=\"dim\">{} v{}</span></summary><pre>{}</pre></details>\n",
+            "<details><summary>{} <span class=\"dim\">{} v{}</span></summary><pre>{}</pre></details>",
             escape(&stage.id),
             escape(&stage.kind),
             stage.version,

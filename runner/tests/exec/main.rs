@@ -1,5 +1,7 @@
 //! The command line and the engine, by the real binary, on pipelines of external programs.
 
+#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "tests")]
+
 mod cached;
 mod commands;
 mod failures;

@@ -1,5 +1,7 @@
 //! The pipeline file: from text to a resolved graph, and what is said of files that are wrong.
 
+#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "tests")]
+
 mod corpus;
 mod fuzz;
 mod kinds;

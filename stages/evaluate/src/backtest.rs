@@ -98,7 +98,7 @@ impl StageKind for Backtest {
                 return Err(ConfigProblem::new(field, "must be at least 1").hint("the defaults are 20, 20 and 1000"));
             }
         }
-        if !(config.bootstrap_block >= 1.0) {
+        if config.bootstrap_block.is_nan() || config.bootstrap_block < 1.0 {
             return Err(ConfigProblem::new("bootstrap_block", "must be at least 1 step").hint("the default is 10"));
         }
         Ok(BTreeMap::from([

@@ -1,5 +1,7 @@
 //! Prints how fast this machine is: `cargo test --release -p stages-greeks --test speed -- --ignored --nocapture`.
 
+#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "tests")]
+
 #[test]
 #[ignore = "measures, asserts nothing"]
 fn speed() {

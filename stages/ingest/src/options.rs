@@ -154,20 +154,15 @@ pub trait CustomLayout:
 }
 
 /// The files' layout: `auto` (by their header), a name, or `{ columns: { ours: theirs, … }, … }`.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub enum LayoutChoice<C> {
     /// Found by the header.
+    #[default]
     Auto,
     /// One that is known by name.
     Named(String),
     /// One described here.
     Custom(Box<C>),
-}
-
-impl<C> Default for LayoutChoice<C> {
-    fn default() -> Self {
-        Self::Auto
-    }
 }
 
 impl<C: CustomLayout> LayoutChoice<C> {

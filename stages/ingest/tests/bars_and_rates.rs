@@ -1,5 +1,7 @@
 //! `ingest/bars` and `ingest/rates` on small files.
 
+#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "tests")]
+
 mod common;
 
 use common::{Bench, floats, gzip, text};

@@ -1,5 +1,7 @@
 //! `ingest/option_chain` on small files.
 
+#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "tests")]
+
 mod common;
 
 use common::{Bench, floats, gzip, text, zip_of};

@@ -1,5 +1,7 @@
 //! Parquet files of the types that other programs write, golden digests, and bytes that are no table.
 
+#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "tests")]
+
 mod common;
 
 use arrow::array::{

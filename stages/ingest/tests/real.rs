@@ -1,5 +1,7 @@
 //! The stages on real files, and every defect that is known of them.
 
+#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "tests")]
+
 mod common;
 
 use arrow::array::RecordBatch;

@@ -93,7 +93,7 @@ impl CustomLayout for ChainColumns {
             self.percent.iter().any(|percent| percent == ours).then_some(0.01)
         })?;
         let has = |name: &str| self.columns.contains_key(name);
-        if !(has("bid") && has("ask")) && !has("last") {
+        if !(has("last") || has("bid") && has("ask")) {
             return Err(
                 ConfigProblem::new("layout.columns", "neither `bid` and `ask` nor `last` is given")
                     .hint("a chain needs quotes, or at least closes"),

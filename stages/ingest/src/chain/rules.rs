@@ -118,7 +118,7 @@ impl Rules<'_> {
                 let some = |price: f64| price > 0.0;
                 if !some(bid) && !some(ask) {
                     breaks("no_quote", drop_no_quote);
-                } else if some(bid) && !(ask >= bid) {
+                } else if some(bid) && (ask.is_nan() || ask < bid) {
                     breaks("crossed_quote", drop_crossed);
                 } else if !some(bid) {
                     breaks("zero_bid", false);

@@ -27,7 +27,7 @@ pub fn exp<const FMA: bool>(x: f32) -> f32 {
     let p = mul_add::<FMA>(p, r, 8.333_452e-3);
     let p = mul_add::<FMA>(p, r, 4.166_579_6e-2);
     let p = mul_add::<FMA>(p, r, 1.666_666_5e-1);
-    let p = mul_add::<FMA>(p, r, 5.000_000_1e-1);
+    let p = mul_add::<FMA>(p, r, 0.5);
     let p = mul_add::<FMA>(p, r * r, r) + 1.0;
     p * f32::from_bits(shifted.to_bits().wrapping_add(127) << 23)
 }
@@ -43,7 +43,7 @@ pub fn sigmoid<const FMA: bool>(x: f32) -> f32 {
 pub fn tanh<const FMA: bool>(x: f32) -> f32 {
     let x = clamp(x, -7.905_311, 7.905_311);
     let x2 = x * x;
-    let p = mul_add::<FMA>(x2, -2.760_768_5e-16, 2.000_187_9e-13);
+    let p = mul_add::<FMA>(x2, -2.760_768_5e-16, 2.000_188e-13);
     let p = mul_add::<FMA>(x2, p, -8.604_672e-11);
     let p = mul_add::<FMA>(x2, p, 5.122_297_1e-8);
     let p = mul_add::<FMA>(x2, p, 1.485_722_4e-5);
