@@ -6,19 +6,22 @@ use cache::{Artifact, Store};
 use serde_json::Value;
 use std::fmt::Write as _;
 
-/// One block for each data set that says something of its quality.
+/// One block for each data set that says something of its quality. What one hands on from another is shown once.
 pub(super) fn section(run: &Run, store: &Store) -> String {
     let mut out = String::new();
+    let mut shown: Vec<Value> = Vec::new();
     for stage in &run.stages {
         for (name, digest) in &stage.outputs {
             let Ok(artifact) = store.artifact(*digest) else {
                 continue;
             };
-            if artifact.meta.get("quality").is_none() {
+            let quality = &artifact.meta["quality"];
+            let Some(findings) = quality.as_array().filter(|_| !shown.contains(quality)) else {
                 continue;
-            }
+            };
+            shown.push(quality.clone());
             let _ = writeln!(out, "<h3>{}.{}</h3>", escape(&stage.id), escape(name));
-            out.push_str(&block(&artifact));
+            out.push_str(&block(&artifact, findings));
         }
     }
     if out.is_empty() {
@@ -28,48 +31,31 @@ pub(super) fn section(run: &Run, store: &Store) -> String {
     }
 }
 
-fn block(artifact: &Artifact) -> String {
+fn block(artifact: &Artifact, findings: &[Value]) -> String {
     let size: u64 = artifact.entries.iter().map(|entry| entry.size).sum();
+    let rows = artifact.meta["rows"].as_u64();
     let mut out = format!(
-        "<p class=\"dim\">{} partitions, {}</p>\n",
+        "<p class=\"dim\">{}{} partitions, {}</p>\n",
+        rows.map(|rows| format!("{rows} rows, ")).unwrap_or_default(),
         artifact.entries.len(),
         super::bytes(size)
     );
-    match &artifact.meta["quality"] {
-        Value::Array(rows) if rows.iter().all(Value::is_object) => out.push_str(&objects(rows)),
-        Value::Object(map) => {
-            let (tables, plain): (Vec<_>, Vec<_>) = map
-                .iter()
-                .partition(|(_, value)| value.as_array().is_some_and(|rows| rows.iter().all(Value::is_object)));
-            let rows: Vec<_> = plain
-                .into_iter()
-                .map(|(name, value)| vec![escape(name), text(value)])
-                .collect();
-            if !rows.is_empty() {
-                out.push_str(&table(&["", ""], &rows));
-            }
-            for (_, value) in tables {
-                out.push_str(&objects(value.as_array().map_or(&[], Vec::as_slice)));
-            }
-        }
-        other => {
-            let _ = write!(out, "<p>{}</p>", text(other));
-        }
+    let (found, clean): (Vec<_>, Vec<_>) = findings
+        .iter()
+        .partition(|finding| finding["rows"].as_u64().is_none_or(|rows| rows > 0));
+    if !found.is_empty() {
+        let columns = ["rule", "about", "action", "rows", "days", "examples"];
+        let rows: Vec<_> = found
+            .iter()
+            .map(|finding| columns.iter().map(|column| text(&finding[*column])).collect())
+            .collect();
+        out.push_str(&table(&["rule", "what", "done", "rows", "days", "such as"], &rows));
+    }
+    if !clean.is_empty() {
+        let names: Vec<_> = clean.iter().map(|finding| text(&finding["rule"])).collect();
+        let _ = writeln!(out, "<p class=\"dim\">Not found: {}.</p>", names.join(", "));
     }
     out
-}
-
-/// A table of JSON objects with the same keys.
-fn objects(rows: &[Value]) -> String {
-    let Some(Value::Object(first)) = rows.first() else {
-        return "<p>No defects.</p>\n".to_owned();
-    };
-    let keys: Vec<&str> = first.keys().map(String::as_str).collect();
-    let cells: Vec<_> = rows
-        .iter()
-        .map(|row| keys.iter().map(|key| text(&row[*key])).collect())
-        .collect();
-    table(&keys, &cells)
 }
 
 fn text(value: &Value) -> String {

@@ -29,14 +29,32 @@ pub(crate) fn page(title: &str, body: &str) -> String {
 /// A table; cells are HTML already.
 pub(crate) fn table(head: &[&str], rows: &[Vec<String>]) -> String {
     let mut out = String::from("<div class=\"wide\"><table><thead><tr>");
-    for cell in head {
-        out.push_str(&format!("<th>{}</th>", escape(cell)));
+    // Numbers stand to the right, texts to the left; long ones may be broken.
+    let is_number = |cell: &&str| cell.starts_with(|c: char| c.is_ascii_digit() || "+-–".contains(c));
+    let classes: Vec<&str> = (0..head.len())
+        .map(|i| {
+            let mut cells = rows
+                .iter()
+                .filter_map(|row| row.get(i))
+                .map(String::as_str)
+                .filter(|cell| !cell.is_empty());
+            if cells.clone().any(|cell| cell.len() > 40 && !cell.contains('<')) {
+                "t long"
+            } else if cells.next().as_ref().is_some_and(is_number) {
+                ""
+            } else {
+                "t"
+            }
+        })
+        .collect();
+    for (cell, class) in head.iter().zip(&classes) {
+        out.push_str(&format!("<th class=\"{class}\">{}</th>", escape(cell)));
     }
     out.push_str("</tr></thead><tbody>");
     for row in rows {
         out.push_str("<tr>");
-        for cell in row {
-            out.push_str(&format!("<td>{cell}</td>"));
+        for (cell, class) in row.iter().zip(&classes) {
+            out.push_str(&format!("<td class=\"{class}\">{cell}</td>"));
         }
         out.push_str("</tr>");
     }
@@ -58,7 +76,7 @@ h3{font-size:1rem;margin:1em 0 .3em}
 table{border-collapse:collapse;font-variant-numeric:tabular-nums;font-size:.9rem}
 th,td{padding:3px 10px;text-align:right;border-bottom:1px solid var(--line);white-space:nowrap}
 th:first-child,td:first-child{text-align:left}th{color:var(--dim);font-weight:600}
-td.t{text-align:left;white-space:normal}
+th.t,td.t{text-align:left}td.long{white-space:normal;min-width:16em}
 .charts{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,430px),1fr));gap:12px}
 figure{margin:0;padding:10px;background:var(--card);border-radius:8px;min-width:0}
 figcaption{font-weight:600;font-size:.9rem;margin-bottom:4px}
