@@ -130,7 +130,8 @@ fn perturbed(store: &Store, digest: ArtifactDigest, ty: PortType, date: Date, ho
                 .iter()
                 .zip(after.columns())
                 .map(|(field, column)| -> ArrayRef {
-                    if *field.data_type() != DataType::Float64 || ["strike", "tenor_years"].contains(&field.name().as_str())
+                    if *field.data_type() != DataType::Float64
+                        || ["strike", "tenor_years"].contains(&field.name().as_str())
                     {
                         return column.clone();
                     }
@@ -236,10 +237,19 @@ fn the_future_changes_nothing_that_came_before() {
         perturbed(&store, market["rates"], PortType::Rates, date, false),
         &env,
     );
-    for name in ["implied volatility", "greeks", "technical", "realised volatility", "surface"] {
+    for name in [
+        "implied volatility",
+        "greeks",
+        "technical",
+        "realised volatility",
+        "surface",
+    ] {
         let ((a, n), (b, m)) = (past(&store, truth[name], date), past(&store, other[name], date));
         assert_same(name, &a, &b);
-        assert!(n > 20 && m > 20 && truth[name] != other[name], "{name} was not perturbed");
+        assert!(
+            n > 20 && m > 20 && truth[name] != other[name],
+            "{name} was not perturbed"
+        );
     }
 
     let open = |artifact: ArtifactDigest| {

@@ -6,6 +6,9 @@ use stages_env::{EnvSpec, Normalisation, Step};
 use stages_policy::kernels::{Level, elementwise};
 use std::collections::VecDeque;
 
+/// The discount of the return whose deviation rewards are divided by: `VecNormalize`'s default, whatever the agent's own.
+const RETURN_GAMMA: f64 = 0.99;
+
 /// Episodes that the reported return is the mean of, as in stable-baselines3.
 pub(crate) const WINDOW: usize = 100;
 
@@ -90,12 +93,12 @@ impl Carry {
     }
 
     /// Takes in a step: observations, episodes' accounts, statistics. [`Carry::episode_start`] is left to the caller.
-    pub fn observe_step(&mut self, settings: &Settings, step: &Step) {
+    pub fn observe_step(&mut self, step: &Step) {
         self.see(&step.obs);
         self.mask.copy_from_slice(&step.mask);
         if let Some(moments) = &mut self.reward_moments {
             for (sum, &reward) in self.discounted.iter_mut().zip(&step.reward) {
-                *sum = *sum * settings.gamma + f64::from(reward);
+                *sum = *sum * RETURN_GAMMA + f64::from(reward);
             }
             moments.update(self.discounted.iter().copied());
         }

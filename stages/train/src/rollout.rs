@@ -91,7 +91,7 @@ impl Rollout {
 
             clock.start(Phase::Environment);
             env.step(actions, &mut self.step);
-            carry.observe_step(settings, &self.step);
+            carry.observe_step(&self.step);
             for i in 0..b {
                 let at = rows.start + i;
                 self.reward[at] = carry.reward(self.step.reward[i]);

@@ -124,7 +124,7 @@ macro_rules! config {
             pub policy_kwargs: $policy,
             /// Whether observations are normalised by running mean and variance (to within 10), frozen in the policy.
             pub normalize_obs: bool,
-            /// Whether rewards are divided by the running standard deviation of the discounted return (to within 10).
+            /// Whether rewards are divided by the running standard deviation of their return discounted by 0.99 (to within 10).
             pub normalize_reward: bool,
             /// Seconds between checkpoints. Does not change the result.
             pub checkpoint_interval: f64,

@@ -117,25 +117,3 @@ fn speed() {
         );
     }
 }
-
-#[test]
-#[ignore = "explore"]
-fn explore() {
-    let from: u64 = std::env::var("SEED").unwrap().parse().unwrap();
-    let variant = std::env::var("VARIANT").unwrap();
-    for seed in from..from + 4 {
-        let mut config = hidden_velocity(100_000, seed);
-        let mut json = serde_json::to_value(&config).unwrap();
-        for item in variant.split(';').filter(|item| !item.is_empty()) {
-            let (path, value) = item.split_once('=').unwrap();
-            let mut at = &mut json;
-            for key in path.split('.') {
-                at = &mut at[key];
-            }
-            *at = serde_json::from_str(value).unwrap();
-        }
-        config = serde_json::from_value(json).unwrap();
-        eprint!("{variant} ");
-        score(RecurrentPpo, &config, "CartPole-hidden-velocity", seed);
-    }
-}
