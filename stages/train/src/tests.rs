@@ -1,5 +1,6 @@
 //! Whole trainings: resumption, threads, learning.
 
+mod golden;
 mod learning;
 mod resume;
 mod truncation;
