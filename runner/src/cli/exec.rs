@@ -2,7 +2,7 @@
 
 use super::args::ExecArgs;
 use super::session::{Project, Session};
-use super::{output, plan};
+use super::{output, plan, results};
 use crate::engine::{self, Control, Event, Options, RunStatus, StageStatus, Stamped, Summary};
 use crate::error::Failure;
 use crate::executor::{WorkerProcess, machine_memory};
@@ -87,6 +87,9 @@ pub(crate) fn exec(session: &Session, args: &ExecArgs) -> Result<u8, Failure> {
     let page = history::load(&project.runs, &run).and_then(|run| report::write(&run, &project.runs, &project.store));
     if !session.json && session.verbosity > crate::reporter::Verbosity::Quiet {
         output::print(&table(&project, &run, &summary))?;
+        if let Ok(run) = history::load(&project.runs, &run) {
+            output::print(&results::table(&run, &project.store))?;
+        }
         if let Ok(page) = &page {
             let page = page.strip_prefix(&session.current).unwrap_or(page);
             output::print(&format!("report: {}\n", page.display()))?;

@@ -12,6 +12,7 @@ mod output;
 mod plan;
 mod preview;
 mod program;
+mod results;
 mod runs;
 mod session;
 mod show;

@@ -53,7 +53,7 @@ impl<'a> Frame<'a> {
     /// Reads the columns whose names are wanted, compared as [`normal`] does.
     ///
     /// # Errors
-    /// When the table is damaged or its rows have too many fields.
+    /// When the table is damaged or a row has not as many fields as the header.
     pub fn read(packed: &'a Packed, wanted: impl Fn(&str) -> bool) -> Result<Self, StageError> {
         let header = header(packed)?;
         let mut names: Vec<String> = Vec::new();
@@ -270,13 +270,17 @@ fn guarded<T>(place: &str, read: impl FnOnce() -> polars::error::PolarsResult<T>
 
 fn csv(packed: &Packed, text: &[u8], header: &[String], indices: &[usize]) -> Result<DataFrame, StageError> {
     let separator = separator(std::str::from_utf8(first_line(text)).unwrap_or_default());
-    if let Some((row, found)) = long_row(text, separator, header.len()) {
+    if let Some((row, found)) = uneven_row(text, separator, header.len()) {
         return Err(StageError::new(format!(
             "`{}`, row {row}: {found} fields under a header of {}",
             packed.place,
             header.len()
         ))
-        .hint("a text that holds the separator must stand in quotes"));
+        .hint(if found > header.len() {
+            "a text that holds the separator must stand in quotes"
+        } else {
+            "the row is cut off; the file may be incomplete"
+        }));
     }
     if first_line(text).len() + 1 >= text.len() {
         let empty = indices
@@ -391,11 +395,11 @@ fn records(text: &[u8], separator: u8, mut take: impl FnMut(usize, usize) -> boo
     }
 }
 
-/// The first record with more fields than the header, and how many.
-fn long_row(text: &[u8], separator: u8, header: usize) -> Option<(usize, usize)> {
+/// The first record that has not as many fields as the header, and how many.
+fn uneven_row(text: &[u8], separator: u8, header: usize) -> Option<(usize, usize)> {
     let mut found = None;
     records(text, separator, |line, fields| {
-        if fields > header {
+        if fields != header {
             found = Some((line, fields));
         }
         found.is_none()
@@ -488,6 +492,10 @@ mod tests {
         assert_eq!(
             message("b,d\n1,2019-01-02,3\n").unwrap_err(),
             "`t.csv`, row 2: 3 fields under a header of 2"
+        );
+        assert_eq!(
+            message("b,d\n1,2019-01-02\n1").unwrap_err(),
+            "`t.csv`, row 3: 1 fields under a header of 2"
         );
         assert_eq!(message("b\n1\n").unwrap_err(), "`t.csv` has no column `d`");
         assert!(message("").unwrap_err().contains("no header"));

@@ -8,6 +8,7 @@ use datasets::layout::{Layout, Mapping};
 use rayon::prelude::*;
 use stages_core::{ConfigProblem, Context, Source, StageError, table};
 use std::collections::BTreeSet;
+use std::io::Read;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -45,18 +46,21 @@ pub fn tables<C: CustomLayout>(
             } else {
                 ""
             };
+            let content = cache::KeyHasher::new("runner 2026-11 ingested file v1")
+                .field(&bytes)
+                .memo_key();
             let mut fresh = None;
             let blob = context.memo(
                 memo,
                 &[
-                    &bytes,
+                    content.as_bytes(),
                     cache::canonical_json(&spelled).as_bytes(),
                     symbol.as_bytes(),
                     stem.as_bytes(),
                 ],
                 || {
                     let mut batches = Vec::new();
-                    for packed in unpack::unpack(&source.path, read(&source.path)?)? {
+                    for packed in unpack::unpack(&source.path, bytes)? {
                         context.check_cancelled()?;
                         batches.push(parse(&packed, &layout, symbol)?);
                     }
@@ -85,7 +89,48 @@ pub fn tables<C: CustomLayout>(
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, StageError> {
-    std::fs::read(path).map_err(|err| StageError::new(format!("cannot read `{}`: {err}", path.display())))
+    std::fs::read(path).map_err(|err| unreadable(path, &err))
+}
+
+/// As much of a file as [`unpack::first`] needs: of a plain text its beginning.
+fn read_head(path: &Path) -> Result<Vec<u8>, StageError> {
+    let read = || {
+        let mut file = std::fs::File::open(path)?;
+        let mut bytes = Vec::new();
+        (&mut file).take(unpack::HEADER_LIMIT).read_to_end(&mut bytes)?;
+        if !unpack::is_plain_text(&bytes) {
+            file.read_to_end(&mut bytes)?;
+        }
+        Ok(bytes)
+    };
+    read().map_err(|err: std::io::Error| unreadable(path, &err))
+}
+
+fn unreadable(path: &Path, err: &std::io::Error) -> StageError {
+    StageError::new(format!("cannot read `{}`: {err}", path.display()))
+}
+
+/// Refuses files whose layouts disagree on what the table's metadata says once for all rows, unless `set` does.
+///
+/// # Errors
+/// When they do.
+pub fn agree<T: PartialEq>(
+    layouts: &[Layout],
+    what: &str,
+    set: bool,
+    fact: impl Fn(&Layout) -> T,
+) -> Result<(), StageError> {
+    let Some((first, rest)) = layouts.split_first().filter(|_| !set) else {
+        return Ok(());
+    };
+    match rest.iter().find(|layout| fact(layout) != fact(first)) {
+        None => Ok(()),
+        Some(other) => Err(StageError::new(format!(
+            "the files are of layouts `{}` and `{}`, whose {what} differ",
+            first.name, other.name
+        ))
+        .hint("read them in two stages")),
+    }
 }
 
 /// The layouts of files, and which of our columns they hold, from their headers alone.
@@ -101,8 +146,7 @@ pub fn peek<C: CustomLayout>(
     let mut found = Vec::new();
     for source in sources.iter().step_by(step) {
         let look = || {
-            let bytes = read(&source.path)?;
-            let first = unpack::first(&source.path, &bytes)?;
+            let first = unpack::first(&source.path, &read_head(&source.path)?)?;
             let header = frame::header(&first)?;
             let layout = choice.resolve(&first.place, &header)?;
             let present = columns(&layout, &header);

@@ -12,7 +12,7 @@ pub const UNPACKED_LIMIT: u64 = 4 << 30;
 pub const ENTRY_LIMIT: usize = 100_000;
 
 /// How much of a text file is looked at for its header, in bytes.
-const HEADER_LIMIT: u64 = 1 << 20;
+pub const HEADER_LIMIT: u64 = 1 << 20;
 
 /// How a table is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,6 +51,11 @@ fn kind(bytes: &[u8]) -> Kind {
         [b'P', b'A', b'R', b'1', ..] => Kind::Parquet,
         _ => Kind::Text,
     }
+}
+
+/// Whether bytes begin a plain text, neither packed nor Parquet.
+pub fn is_plain_text(bytes: &[u8]) -> bool {
+    kind(bytes) == Kind::Text
 }
 
 /// The tables in a file.

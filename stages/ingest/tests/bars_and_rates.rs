@@ -53,6 +53,8 @@ ABC 2019-06-04 21.5 21.6 21.4 21.5 - 21
         .run("ingest/bars", json!({ "path": "raw", "on_bad_rows": "keep" }))
         .unwrap();
     assert_eq!(bench.rows(&keep).num_rows(), 7);
+    assert_eq!(keep.finding("null_close").2, "dropped", "the schema needs a close");
+    assert_eq!(keep.finding("inconsistent_range").2, "kept");
     let named = bench
         .run("ingest/bars", json!({ "path": "raw/*.gz", "symbol": "XYZ" }))
         .unwrap();
@@ -117,6 +119,39 @@ fn par_yields() {
         json!({ "path": "ois.csv", "layout": { "columns": { "date": "d", "1y": "x" } } }),
     );
     assert_eq!(problem.unwrap_err().field, "layout.columns.1y");
+}
+
+/// Adding a file reads that file alone, and threads change nothing.
+#[test]
+fn files_and_threads() {
+    let bench = Bench::new();
+    bench
+        .file("bars/ABC.csv", YAHOO)
+        .file("bars/XYZ.csv.gz", gzip(YAHOO.as_bytes()))
+        .file("rates/1.csv", "date,BC_3MONTH,BC_10YEAR\n2008-12-09,0.10,2.7\n");
+    for (kind, folder) in [("ingest/bars", "bars"), ("ingest/rates", "rates")] {
+        let with = json!({ "path": folder });
+        let before = bench.run(kind, with.clone()).unwrap();
+        let (new, body) = match folder {
+            "bars" => ("bars/DEF.csv", YAHOO.replace("10.", "11.")),
+            _ => (
+                "rates/2.csv",
+                "date,BC_3MONTH,BC_10YEAR\n2008-12-10,0.20,2.8\n".to_owned(),
+            ),
+        };
+        bench.file(new, body);
+        let after = bench.run(kind, with.clone()).unwrap();
+        assert_eq!(before.memos.0, 0);
+        assert_eq!(after.memos, (before.memos.1, before.memos.1 + 1), "{kind}");
+        for threads in [1, 2, 3] {
+            assert_eq!(bench.digest_with(threads, kind, with.clone()), after.digest);
+        }
+    }
+    bench
+        .file("mixed/a.csv", YAHOO)
+        .file("mixed/b.csv", "d;on\n2019-01-02;1.0\n");
+    let err = bench.run("ingest/bars", json!({ "path": "mixed" })).err().unwrap();
+    assert!(err.message.contains("b.csv`: no layout is known"), "{err}");
 }
 
 /// Digests of outputs on small input. If a change of code or of a dependency moves one, raise the kind's `VERSION`, and

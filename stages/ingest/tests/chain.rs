@@ -77,6 +77,21 @@ fn the_same_rows_give_the_same_bytes() {
     assert_eq!(before.memos, (0, 2));
     assert_eq!(after.memos, (2, 3), "the new file alone is read");
     assert_eq!(after.artifact.entries, whole.artifact.entries);
+    for threads in [1, 2, 3] {
+        let digest = split.digest_with(threads, "ingest/option_chain", json!({ "path": "d" }));
+        assert_eq!(digest, after.digest, "{threads} threads");
+    }
+
+    split.file(
+        "d/sse.csv",
+        "quote_date,type,expiration,strike,close\n2019-05-31,C,2019-06-26,2.5,0.1\n",
+    );
+    let err = split.run("ingest/option_chain", json!({ "path": "d" })).err().unwrap();
+    assert!(
+        err.message
+            .contains("`cboe_quote_table` and `sse_50etf_close`, whose currencies differ"),
+        "{err}"
+    );
 }
 
 #[test]
@@ -168,6 +183,7 @@ fn errors_name_file_row_and_column() {
             .message
     };
     assert!(broken("28.1", "28,1").ends_with("a.csv`, row 2: 18 fields under a header of 17"));
+    assert!(broken(",0.5,0.0\n", "\n").ends_with("a.csv`, row 3: 15 fields under a header of 17"));
     assert!(broken("33.5", "x33").ends_with("a.csv`, row 3, column `bid`: `x33` is not a number"));
     assert!(
         broken(",call,06/07/2019", ",kall,06/07/2019")

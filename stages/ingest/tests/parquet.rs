@@ -118,7 +118,7 @@ fn wrong_types_and_damage() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() })]
 
     /// Whatever the bytes, a stage ends with a table or an error.
     #[test]

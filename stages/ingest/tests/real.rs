@@ -5,7 +5,7 @@
 mod common;
 
 use arrow::array::RecordBatch;
-use common::{Bench, floats, real};
+use common::{Bench, floats, real, zip_of};
 use datasets::Date;
 use serde_json::json;
 use stages_core::table;
@@ -61,6 +61,24 @@ fn spx_2019() {
     assert_eq!(meta["rows"], 582_508 - 13_324 - 562);
     assert_eq!(meta["snapshots"], 41);
     assert_eq!(done.artifact.entries.len(), 41, "a day each");
+    for threads in [1, 2] {
+        assert_eq!(bench.digest_with(threads, CHAIN, json!({ "path": path })), done.digest);
+    }
+
+    let kept = bench
+        .run(CHAIN, json!({ "path": path, "on_bad_rows": "keep" }))
+        .unwrap();
+    assert_eq!(kept.memos, (1, 1), "the file is not read again");
+    assert_eq!(kept.artifact.meta["rows"], 582_508);
+    assert_eq!(kept.finding("no_quote"), (562, 1, "kept".to_owned()));
+    let some = json!({ "no_quote": "keep", "settled_in_the_morning": "keep", "non_trading_day": "drop" });
+    let some = bench.run(CHAIN, json!({ "path": path, "on_bad_rows": some })).unwrap();
+    assert_eq!(some.artifact.meta["rows"], 582_508 - 13_324);
+    let err = bench
+        .run(CHAIN, json!({ "path": path, "on_bad_rows": "fail" }))
+        .err()
+        .unwrap();
+    assert!(err.message.contains("`non_trading_day`, first on 2019-05-27"), "{err}");
     assert_eq!(done.artifact.entries[0].path, "SPX/2019-04-25_2019-04-25.parquet");
 }
 
@@ -96,6 +114,109 @@ fn vxx_2016() {
     assert!(done.finding("weekend_expiry").0 > 0);
 }
 
+/// A layout that the pipeline file describes gives what the known one gives, from `.csv.gz`, `.zip` and a folder of both.
+#[test]
+fn a_described_layout_on_the_vendors_file() {
+    let Some(data) = real() else { return };
+    let dir = data.join("options/spx_2019_cboe_quotetable/raw");
+    let bench = Bench::new();
+    let mut text = Vec::new();
+    for day in ["20190531", "20190603"] {
+        let packed = std::fs::read(dir.join(format!("SPX_{day}.csv.gz"))).unwrap();
+        let start = text.len();
+        flate2::read::GzDecoder::new(packed.as_slice())
+            .read_to_end(&mut text)
+            .unwrap();
+        let entry = format!("{day}.csv");
+        match day {
+            "20190531" => bench.file("both/first.csv.gz", &packed),
+            _ => bench.file("both/deeper/second.zip", zip_of(&[(&entry, &text[start..])])),
+        };
+    }
+    let known = bench.run(CHAIN, json!({ "path": "both" })).unwrap();
+    assert_eq!(known.artifact.meta["rows_read"], 13_944 + 14_078);
+    let layout = json!({
+        "columns": {
+            "symbol": "underlying", "date": "quotedate", "expiry": "expiration", "root": "optionroot", "strike": "strike",
+            "call": "type", "bid": "bid", "ask": "ask", "last": "last", "volume": "volume", "open_interest": "openinterest",
+            "underlying": "underlying_last", "implied_volatility": "impliedvol"
+        },
+        "date_format": "%m/%d/%Y"
+    });
+    let described = bench
+        .run(CHAIN, json!({ "path": "both", "layout": layout, "calendar": "us" }))
+        .unwrap();
+    assert_eq!(described.artifact.entries, known.artifact.entries);
+    assert_eq!(described.artifact.meta["quality"], known.artifact.meta["quality"]);
+}
+
+/// How long reading takes, beside polars alone and from a memo; run it with `--ignored --nocapture`.
+#[test]
+#[ignore = "measures"]
+fn how_long_it_takes() {
+    use polars::prelude::{CsvReadOptions, CsvWriter, ParquetReader, SerReader, SerWriter};
+    let Some(data) = real() else { return };
+    let median = |mut times: Vec<f64>| {
+        times.sort_by(f64::total_cmp);
+        times[times.len() / 2]
+    };
+    let time = |run: &mut dyn FnMut()| {
+        median(
+            (0..5)
+                .map(|_| {
+                    let start = std::time::Instant::now();
+                    run();
+                    start.elapsed().as_secs_f64()
+                })
+                .collect(),
+        )
+    };
+    // All days as the vendor's CSV, from the Parquet file.
+    let dir = data.join("options/spx_2019_cboe_quotetable");
+    let spx = dir.join("spx_chain_20190425_20190628.parquet");
+    let sse = data.join("options/sse50etf_daily_close/sse50etf_options_20150209_20211231.parquet");
+    let csv = Bench::new();
+    let mut frame = ParquetReader::new(std::fs::File::open(&spx).unwrap()).finish().unwrap();
+    let big = csv.base().join("spx.csv");
+    CsvWriter::new(std::fs::File::create(&big).unwrap())
+        .finish(&mut frame)
+        .unwrap();
+    for (name, path) in [("SPX parquet", &spx), ("SPX csv", &big), ("SSE parquet", &sse)] {
+        let quotes = if name.starts_with("SSE") {
+            json!({ "from_last": {} })
+        } else {
+            json!("as_given")
+        };
+        let with = json!({ "path": path, "quotes": quotes });
+        let mut rows = 0.0;
+        let cold = time(&mut || {
+            let done = Bench::new().run(CHAIN, with.clone()).unwrap();
+            rows = done.artifact.meta["rows_read"].as_f64().unwrap();
+        });
+        let bench = Bench::new();
+        bench.run(CHAIN, with.clone()).unwrap();
+        let warm = time(&mut || drop(bench.run(CHAIN, with.clone()).unwrap()));
+        let plain = time(&mut || {
+            if name.ends_with("csv") {
+                drop(
+                    CsvReadOptions::default()
+                        .try_into_reader_with_file_path(Some(path.clone()))
+                        .unwrap()
+                        .finish()
+                        .unwrap(),
+                );
+            } else {
+                drop(ParquetReader::new(std::fs::File::open(path).unwrap()).finish().unwrap());
+            }
+        });
+        eprintln!(
+            "{name}: {rows} rows, cold {cold:.3} s ({:.0} rows/s), file from memo {warm:.3} s, polars alone {plain:.3} s, ratio {:.1}",
+            rows / cold,
+            cold / plain
+        );
+    }
+}
+
 /// The prices of the underlying, a day each.
 fn underlying(batch: &RecordBatch) -> BTreeMap<Date, f64> {
     table::dates(batch, "date")
@@ -122,10 +243,13 @@ fn sse_50etf() {
     assert_eq!(done.finding("duplicate_key"), (1_988, 399, "dropped".to_owned()));
     assert_eq!(done.finding("missing_underlying").0, 0);
     assert_eq!(meta["rows"], 208_422 - 908 - 1_988);
-    eprintln!(
-        "limit: {:?} {:?}",
-        done.finding("underlying_beyond_limit"),
-        done.examples("underlying_beyond_limit")
+    // The 22 % jump of the crash: parity's price is held at the exchange's limit of 10 %.
+    assert_eq!(done.finding("underlying_beyond_limit"), (168, 1, "repaired".to_owned()));
+    assert_eq!(done.examples("underlying_beyond_limit"), ["2015-08-24"]);
+    assert_eq!(meta["has"], json!({ "quotes": true, "last": true }));
+    assert_eq!(
+        meta["quotes"]["from_last"]["half_spread"], 0.01,
+        "quotes are made up, and it says so"
     );
 
     let spot = underlying(&bench.rows(&done));
@@ -223,7 +347,10 @@ fn dow_yahoo_and_spy() {
         )
         .unwrap();
     assert_eq!(spy.artifact.meta["symbols"], json!(["SPY"]));
-    eprintln!("SPY: {}", serde_json::to_string(&spy.artifact.meta["quality"]).unwrap());
+    assert_eq!(spy.artifact.meta["rows_read"], 2_886);
+    for finding in spy.artifact.meta["quality"].as_array().unwrap() {
+        assert_eq!(finding["rows"], 0, "{finding}");
+    }
     let vix = bench
         .run(
             "ingest/bars",
@@ -256,6 +383,47 @@ fn treasury_and_fed_funds() {
             json!({ "path": data.join("rates/fred_rates_daily_1990_2026.csv.gz") }),
         )
         .unwrap();
-    assert!(fred.finding("non_trading_day").0 > 3_000, "weekends of fed funds");
+    // Weekends, on which fed funds alone have a value.
+    assert_eq!(fred.finding("non_trading_day"), (3_808, 3_808, "dropped".to_owned()));
     assert_eq!(fred.finding("implausible_rate").0, 0);
+}
+
+/// What `pipelines/spx_options.yaml` and `pipelines/sse50_options.yaml` ask of these files.
+#[test]
+fn what_the_pipelines_ask() {
+    let Some(data) = real() else { return };
+    let bench = Bench::new();
+    let at = |path: &str| data.join(path);
+    let run = |kind, with: serde_json::Value| {
+        bench.check(kind, with.clone()).unwrap();
+        bench.run(kind, with).unwrap().artifact.meta
+    };
+    let spx = run(
+        CHAIN,
+        json!({ "path": at("options/spx_2019_cboe_quotetable/*.parquet") }),
+    );
+    assert_eq!((&spx["underlying"], &spx["snapshots"]), (&json!("quoted"), &json!(41)));
+    let rates = run(
+        "ingest/rates",
+        json!({
+            "path": at("rates/ust_par_yield_curve_*.csv.gz"),
+            "dates": { "from": "2019-01-01", "to": "2019-12-31" }
+        }),
+    );
+    assert_eq!(
+        (&rates["rows_read"], &rates["rows"]),
+        (&json!(250 * 11), &json!(250 * 11))
+    );
+    let sse = run(
+        CHAIN,
+        json!({
+            "path": at("options/sse50etf_daily_close/sse50etf_options_20150209_20211231.parquet"),
+            "underlying": "parity",
+            "quotes": { "from_last": { "half_spread": 0.01 } }
+        }),
+    );
+    assert_eq!(
+        (&sse["underlying"], &sse["multiplier"]),
+        (&json!("parity"), &json!(10_000.0))
+    );
 }

@@ -27,6 +27,10 @@ pub struct BenchRow {
     pub n_epochs: usize,
     /// Environment steps per second: acting, gradients and Adam.
     pub steps_per_second: f64,
+    /// The part of that time which acting takes, Adam takes, and gradients the rest.
+    pub acting: f64,
+    /// See [`BenchRow::acting`].
+    pub adam: f64,
     /// The arithmetic of it, 2 operations per parameter and sample forth and 4 back, in 1e9 per second.
     pub gflops: f64,
     /// What a product of two 1024 x 1024 matrices reaches with all threads, in 1e9 per second.
@@ -50,7 +54,7 @@ const fn lstm(hidden: usize, critic: Critic) -> Option<Lstm> {
     Some(Lstm { hidden, critic })
 }
 
-const CASES: [Case; 6] = [
+const CASES: [Case; 9] = [
     Case {
         name: "ppo, 2 x 64",
         obs_dim: 4,
@@ -72,44 +76,74 @@ const CASES: [Case; 6] = [
         n_epochs: 20,
     },
     Case {
-        name: "recurrent ppo, 448 and 448",
-        obs_dim: 240,
-        lstm: lstm(448, Critic::Separate),
-        layers: &[256, 256],
+        name: "recurrent ppo, 496 and 496",
+        obs_dim: 190,
+        lstm: lstm(496, Critic::Separate),
+        layers: &[64],
+        n_envs: 32,
+        n_steps: 64,
+        batch_size: 512,
+        n_epochs: 1,
+    },
+    Case {
+        name: "recurrent ppo, 496 and 496",
+        obs_dim: 190,
+        lstm: lstm(496, Critic::Separate),
+        layers: &[64],
+        n_envs: 32,
+        n_steps: 64,
+        batch_size: 512,
+        n_epochs: 4,
+    },
+    Case {
+        name: "recurrent ppo, 496 and 496",
+        obs_dim: 190,
+        lstm: lstm(496, Critic::Separate),
+        layers: &[64],
+        n_envs: 32,
+        n_steps: 64,
+        batch_size: 2048,
+        n_epochs: 4,
+    },
+    Case {
+        name: "recurrent ppo, 496 and 496",
+        obs_dim: 190,
+        lstm: lstm(496, Critic::Separate),
+        layers: &[64],
         n_envs: 64,
         n_steps: 32,
-        batch_size: 2048,
+        batch_size: 512,
         n_epochs: 4,
     },
     Case {
-        name: "recurrent ppo, 448 and 448",
-        obs_dim: 240,
-        lstm: lstm(448, Critic::Separate),
-        layers: &[256, 256],
-        n_envs: 128,
+        name: "recurrent ppo, 496 and 496",
+        obs_dim: 190,
+        lstm: lstm(496, Critic::Separate),
+        layers: &[64],
+        n_envs: 64,
         n_steps: 32,
-        batch_size: 2048,
+        batch_size: 1024,
         n_epochs: 4,
     },
     Case {
-        name: "recurrent ppo, 448 and 448",
-        obs_dim: 240,
-        lstm: lstm(448, Critic::Separate),
-        layers: &[256, 256],
+        name: "recurrent ppo, 496 and 496",
+        obs_dim: 190,
+        lstm: lstm(496, Critic::Separate),
+        layers: &[64],
         n_envs: 128,
-        n_steps: 32,
-        batch_size: 4096,
-        n_epochs: 3,
+        n_steps: 16,
+        batch_size: 1024,
+        n_epochs: 4,
     },
     Case {
-        name: "recurrent ppo, 512 shared",
-        obs_dim: 240,
-        lstm: lstm(512, Critic::Shared),
-        layers: &[256, 256],
-        n_envs: 128,
+        name: "recurrent ppo, 512 and 512",
+        obs_dim: 190,
+        lstm: lstm(512, Critic::Separate),
+        layers: &[256],
+        n_envs: 64,
         n_steps: 32,
-        batch_size: 4096,
-        n_epochs: 3,
+        batch_size: 1024,
+        n_epochs: 4,
     },
 ];
 
@@ -139,8 +173,21 @@ fn gemm_gflops() -> f64 {
     2.0 * (n as f64).powi(3) / seconds / 1e9
 }
 
-/// Seconds for a sample: acting, and learning `n_epochs` times.
-fn seconds_per_sample(case: &Case, architecture: &Architecture, model: &mut dyn Model) -> f64 {
+/// Seconds for a sample.
+struct Seconds {
+    acting: f64,
+    /// `n_epochs` times, as is Adam.
+    gradient: f64,
+    adam: f64,
+}
+
+impl Seconds {
+    fn total(&self) -> f64 {
+        self.acting + self.gradient + self.adam
+    }
+}
+
+fn seconds_per_sample(case: &Case, architecture: &Architecture, model: &mut dyn Model) -> Seconds {
     let mut random = Random::new(&[1]);
     let (b, d, a) = (case.n_envs, architecture.obs_dim, architecture.num_actions);
     let n = case.n_steps * b;
@@ -184,13 +231,21 @@ fn seconds_per_sample(case: &Case, architecture: &Architecture, model: &mut dyn 
     };
     let mut gradient = vec![0.0; params.len()];
     let (mut m, mut v) = (gradient.clone(), gradient.clone());
+    let samples = batch.len() as f64 / case.n_epochs as f64;
     let learn = shortest(|| {
+        // Packing of weights is a part of the gradient.
+        model.load(&params);
         model.gradient(&batch, &settings, &mut gradient);
+    });
+    let adam = shortest(|| {
         let norm = optimiser::norm(&gradient);
         optimiser::update(1, 1e-6, (norm, 0.5), &mut params, &gradient, &mut m, &mut v);
-        model.load(&params);
-    }) / batch.len() as f64;
-    forward + case.n_epochs as f64 * learn
+    });
+    Seconds {
+        acting: forward,
+        gradient: learn / samples,
+        adam: adam / samples,
+    }
 }
 
 /// Measures a few configurations, some seconds each, with the threads of rayon's current pool.
@@ -216,10 +271,12 @@ pub fn bench() -> Vec<BenchRow> {
                 n_steps: case.n_steps,
                 batch_size: case.batch_size,
                 n_epochs: case.n_epochs,
-                steps_per_second: 1.0 / fused,
-                gflops: (2 + 6 * case.n_epochs) as f64 * parameters as f64 / fused / 1e9,
+                steps_per_second: 1.0 / fused.total(),
+                acting: fused.acting / fused.total(),
+                adam: fused.adam / fused.total(),
+                gflops: (2 + 6 * case.n_epochs) as f64 * parameters as f64 / fused.total() / 1e9,
                 gemm_gflops: gemm_gflops(),
-                candle_steps_per_second: 1.0 / candle,
+                candle_steps_per_second: 1.0 / candle.total(),
             }
         })
         .collect()

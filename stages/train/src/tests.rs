@@ -1,7 +1,9 @@
 //! Whole trainings: resumption, threads, learning.
 
+mod divergence;
 mod golden;
 mod learning;
+mod replay;
 mod resume;
 mod truncation;
 
@@ -12,7 +14,7 @@ use stages_core::event::Silent;
 use stages_core::{CancelToken, Context, EventSink, Input, StageKind, erase};
 use stages_env::classic::Classic;
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// A context over a store in `home`.
@@ -78,4 +80,28 @@ fn outputs<S: StageKind>(stage: S, config: &S::Config, context: &Context) -> (Ve
             .to_vec()
     };
     (bytes("policy", "policy.safetensors"), bytes("metrics", "metrics.jsonl"))
+}
+
+/// The files that trainings keep in a store.
+fn checkpoints(home: &Path) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    let mut folders = vec![home.join("scratch")];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).into_iter().flatten() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path)
+            } else {
+                files.push(path)
+            }
+        }
+    }
+    files
+}
+
+/// The one checkpoint in a store.
+fn checkpoint(home: &Path) -> PathBuf {
+    let mut files = checkpoints(home);
+    assert_eq!(files.len(), 1, "{files:?}");
+    files.remove(0)
 }

@@ -57,9 +57,9 @@ pub(crate) fn train_with(
         match trainer.update() {
             Ok(()) => {}
             Err(err) => {
-                // The state at the start of this update is good: keep it, whatever went wrong.
-                let boundary = trainer.boundary.clone();
-                trainer.writer.finish(&boundary)?;
+                if let Some(keep) = trainer.worth_keeping() {
+                    trainer.writer.finish(&keep)?;
+                }
                 return Err(err);
             }
         }
@@ -92,6 +92,10 @@ struct Trainer<'a> {
     carry: Carry,
     /// [`Trainer::carry`] as it was when the running update began.
     boundary: Arc<Carry>,
+    /// The last boundary whose parameters have given a finite loss and gradient: the one before may have ended in a step of Adam
+    /// that spoiled them.
+    good: Option<Arc<Carry>>,
+    diverged: bool,
     rollout: Rollout,
     gradient: Vec<f32>,
     writer: Writer,
@@ -140,6 +144,8 @@ impl<'a> Trainer<'a> {
             env,
             model,
             boundary: Arc::new(carry.clone()),
+            good: None,
+            diverged: false,
             gradient: vec![0.0; carry.params.len()],
             rollout: Rollout::default(),
             writer: Writer::new(scratch),
@@ -230,7 +236,11 @@ impl<'a> Trainer<'a> {
                 let norm = optimiser::norm(&self.gradient);
                 if !(losses.total(&loss).is_finite() && norm.is_finite()) {
                     self.clock.stop();
-                    return Err(self.diverged(epoch, &losses, norm));
+                    self.diverged = true;
+                    return Err(self.divergence(epoch, &losses, norm));
+                }
+                if count == 0 {
+                    self.good = Some(self.boundary.clone());
                 }
                 sum.add(&losses);
                 count += 1;
@@ -255,7 +265,24 @@ impl<'a> Trainer<'a> {
         Ok(sum.over(count))
     }
 
-    fn diverged(&self, epoch: usize, losses: &Losses, norm: f64) -> StageError {
+    /// What to leave as the checkpoint when an update fails: the state at its start, but after a divergence the last good one.
+    fn worth_keeping(&self) -> Option<Arc<Carry>> {
+        if self.diverged {
+            self.good.clone()
+        } else {
+            Some(self.boundary.clone())
+        }
+    }
+
+    fn divergence(&self, epoch: usize, losses: &Losses, norm: f64) -> StageError {
+        let checkpoint = match &self.good {
+            Some(good) => format!(
+                "the last good checkpoint (step {}) is `{}`",
+                good.step,
+                self.writer.path().display()
+            ),
+            None => "there is no good checkpoint".to_owned(),
+        };
         StageError::new(format!(
             "training diverged at step {} (update {}, epoch {}): policy loss {}, value loss {}, entropy {}, gradient norm {norm}",
             self.carry.step,
@@ -265,11 +292,7 @@ impl<'a> Trainer<'a> {
             losses.value,
             losses.entropy
         ))
-        .hint(format!(
-            "lower learning_rate, or normalize_reward; the last good checkpoint (step {}) is `{}`",
-            self.boundary.step,
-            self.writer.path().display()
-        ))
+        .hint(format!("lower learning_rate, or normalize_reward; {checkpoint}"))
     }
 }
 

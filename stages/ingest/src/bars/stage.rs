@@ -4,7 +4,8 @@ use super::table::{BarColumns, MEMO, clean, collect, parse, to_batch};
 use crate::files::Paths;
 use crate::options::{CalendarChoice, LayoutChoice, OnBadRows, PartitionChoice, check_dates};
 use crate::read;
-use datasets::quality::{BARS, Tally};
+use datasets::layout::Layout;
+use datasets::quality::{Action, BARS, Tally};
 use datasets::{Date, DateRange};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -92,7 +93,11 @@ impl StageKind for Bars {
         let files = read::tables(context, MEMO, &sources, &config.layout, &config.symbol, parse)?;
         let facts = files.first().map(|(layout, _)| layout.facts.clone());
         let facts = facts.ok_or_else(|| StageError::new("there is no file to read"))?;
-        let layouts: BTreeSet<String> = files.iter().map(|(layout, _)| layout.name.to_string()).collect();
+        let all: Vec<Layout> = files.iter().map(|(layout, _)| layout.clone()).collect();
+        read::agree(&all, "currencies", !config.currency.is_empty(), |l| {
+            l.facts.currency.clone()
+        })?;
+        let layouts: BTreeSet<String> = all.iter().map(|layout| layout.name.to_string()).collect();
         let batches: Vec<_> = files.into_iter().map(|(_, batch)| batch).collect();
         let mut bars = collect(&batches, |symbol, date| {
             (config.symbols.is_empty() || config.symbols.iter().any(|s| s == symbol))
@@ -120,7 +125,11 @@ impl StageKind for Bars {
             "calendar": calendar,
             "rows_read": rows_read,
             "rows": bars.len(),
-            "quality": tally.findings(|rule| config.on_bad_rows.action(rule)),
+            "quality": tally.findings(|rule| match rule.name {
+                // Never kept: the schema has no bar without a close.
+                "null_close" => Action::Drop,
+                _ => config.on_bad_rows.action(rule),
+            }),
         });
         let first_day = bars.iter().take_while(|bar| bar.date == bars[0].date).count();
         let period = config.partition.resolve(first_day, Period::Year);

@@ -126,6 +126,15 @@ impl StageKind for OptionChain {
             }
         }
         layouts.sort_by(|a, b| a.name.cmp(&b.name));
+        read::agree(&layouts, "currencies", !config.currency.is_empty(), |l| {
+            l.facts.currency.clone()
+        })?;
+        read::agree(&layouts, "contract sizes", config.multiplier.is_some(), |l| {
+            l.facts.multiplier
+        })?;
+        read::agree(&layouts, "exercise styles", config.exercise.is_some(), |l| {
+            l.facts.exercise
+        })?;
         filter(&mut chain, config);
         if chain.is_empty() {
             return Err(

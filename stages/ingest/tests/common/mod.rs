@@ -61,15 +61,19 @@ impl Bench {
     }
 
     pub fn run(&self, name: &str, with: Value) -> Result<Done, StageError> {
+        self.run_in(&self.store, name, with)
+    }
+
+    fn run_in(&self, store: &Store, name: &str, with: Value) -> Result<Done, StageError> {
         let kind = kind(name);
         let problem = |problem: ConfigProblem| StageError::new(format!("{}: {}", problem.field, problem.message));
         let config = kind.resolve(with).map_err(problem)?;
         let context = Context {
             key: KeyHasher::new("test").action_key(),
-            store: self.store.clone(),
+            store: store.clone(),
             inputs: BTreeMap::new(),
             sources: kind.sources(&config, self.base()).map_err(problem)?,
-            threads: 2,
+            threads: rayon::current_num_threads(),
             events: Arc::new(Silent),
             cancel: CancelToken::default(),
             memo_counts: Default::default(),
@@ -77,10 +81,18 @@ impl Bench {
         let outputs = kind.run(&config, &context)?;
         let digest = *outputs.values().next().unwrap();
         Ok(Done {
-            artifact: self.store.artifact(digest).unwrap(),
+            artifact: store.artifact(digest).unwrap(),
             digest: digest.to_hex(),
             memos: (context.memo_counts.0.into_inner(), context.memo_counts.1.into_inner()),
         })
+    }
+
+    /// The digest of a run from the same files in a fresh store, in a pool of so many threads.
+    pub fn digest_with(&self, threads: usize, name: &str, with: Value) -> String {
+        let home = tempfile::tempdir().unwrap();
+        let store = Store::open(&home.path().join("home")).unwrap();
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        pool.install(|| self.run_in(&store, name, with).unwrap().digest)
     }
 
     /// All rows of an artifact.

@@ -1,5 +1,5 @@
 //! That learning works. The long ones take minutes and are run by hand:
-//! `cargo test --release -p stages-train -- --ignored --nocapture --test-threads 1 learns`
+//! `cargo test --release --workspace --lib learning -- --ignored --nocapture --test-threads 1`
 
 use super::*;
 use crate::{Ppo, RecurrentPpo, metrics::Line};
@@ -103,7 +103,7 @@ fn ppo_without_memory_does_not_learn_hidden_velocity() {
 fn speed() {
     for row in crate::bench() {
         eprintln!(
-            "{:28} {:>8} parameters, {:>3} x {:>3}, batch {:>4}, {:>2} epochs: {:>7.0} steps/s, {:>5.0} of {:>5.0} GFLOP/s; candle {:>6.0} steps/s",
+            "{:28} {:>8} parameters, {:>3} x {:>3}, batch {:>4}, {:>2} epochs: {:>7.0} steps/s ({:.0} % acting, {:.0} % Adam), {:>5.0} of {:>5.0} GFLOP/s; candle {:>6.0} steps/s",
             row.name,
             row.parameters,
             row.n_envs,
@@ -111,6 +111,8 @@ fn speed() {
             row.batch_size,
             row.n_epochs,
             row.steps_per_second,
+            100.0 * row.acting,
+            100.0 * row.adam,
             row.gflops,
             row.gemm_gflops,
             row.candle_steps_per_second

@@ -1,0 +1,75 @@
+//! A training that diverges says so, and leaves a checkpoint that has not.
+
+use super::*;
+use crate::{Ppo, train};
+use stages_env::{BatchEnv, EnvSpec, OpenOptions, Step};
+
+#[test]
+fn divergence_names_the_step_and_the_last_good_checkpoint() {
+    // With one minibatch in a rollout, the step that spoils the parameters is the last of its update, and the next one finds out.
+    for (n_epochs, step) in [(20, 0), (1, 256)] {
+        let home = tempfile::tempdir().unwrap();
+        let mut context = context(home.path());
+        connect(&mut context, "CartPole-v1");
+        let mut config = cart_pole(4096, 1);
+        config.n_epochs = n_epochs;
+        config.checkpoint_interval = 1e-9;
+        config.learning_rate = stages_core::Schedule::Constant(1e30);
+        let err = Ppo.run(&config, &context).unwrap_err();
+        assert!(err.message.contains(&format!("diverged at step {step} ")), "{err}");
+        let file = checkpoint(home.path());
+        let hint = err.hint.unwrap();
+        let wanted = format!("the last good checkpoint (step 0) is `{}`", file.display());
+        assert!(hint.contains(&wanted), "{hint}");
+        let kept = crate::checkpoint::read(file.parent().unwrap()).unwrap().unwrap();
+        assert_eq!(kept.step, 0);
+        assert!(kept.params.iter().all(|x| x.abs() < 10.0));
+    }
+}
+
+#[test]
+fn a_bad_reward_stops_training_before_it_spoils_the_policy() {
+    struct Poisoned(Box<dyn BatchEnv>, u32);
+    impl BatchEnv for Poisoned {
+        fn spec(&self) -> &EnvSpec {
+            self.0.spec()
+        }
+        fn num_envs(&self) -> usize {
+            self.0.num_envs()
+        }
+        fn reset(&mut self, out: &mut Step) {
+            self.0.reset(out);
+        }
+        fn step(&mut self, actions: &[u32], out: &mut Step) {
+            self.0.step(actions, out);
+            self.1 += 1;
+            if self.1 == 100 {
+                out.reward[3] = f32::NAN;
+            }
+        }
+        fn save(&self) -> Vec<u8> {
+            self.0.save()
+        }
+        fn restore(&mut self, bytes: &[u8]) -> Result<(), String> {
+            self.0.restore(bytes)
+        }
+    }
+    let home = tempfile::tempdir().unwrap();
+    let mut context = context(home.path());
+    connect(&mut context, "CartPole-v1");
+    let settings = cart_pole(4096, 1).settings().unwrap();
+    let env = OpenOptions::train(settings.n_envs, settings.seed);
+    let env = stages_env::open(&context.store, &context.inputs["env"][0].artifact, &env).unwrap();
+    let scratch = home.path().join("here");
+    std::fs::create_dir(&scratch).unwrap();
+    let err = train("test", &settings, Box::new(Poisoned(env, 0)), &scratch, &context).unwrap_err();
+    // Step 100 of 8 environments lies in the fourth rollout of 32, which learns from step 768 on.
+    assert!(
+        err.message.contains("diverged at step 768 (update 4, epoch 1)"),
+        "{err}"
+    );
+    assert!(err.hint.unwrap().contains("the last good checkpoint (step 512)"));
+    let kept = crate::checkpoint::read(&scratch).unwrap().unwrap();
+    assert_eq!(kept.step, 512);
+    assert!(kept.params.iter().all(|x| x.is_finite()));
+}
