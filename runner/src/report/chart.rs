@@ -206,7 +206,11 @@ fn thin(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
 
 /// Round values that span the range, about `wanted` of them.
 fn ticks(low: f64, high: f64, wanted: usize) -> Vec<f64> {
-    let span = if high > low { high - low } else { low.abs().max(1.0) };
+    let span = match (high - low, low.abs()) {
+        (span, _) if span > 0.0 => span,
+        (_, size) if size > 0.0 => size,
+        _ => 1.0,
+    };
     let raw = span / wanted as f64;
     let magnitude = 10_f64.powf(raw.log10().floor());
     let step = [1.0, 2.0, 2.5, 5.0, 10.0]
