@@ -108,7 +108,11 @@ fn one_holder_at_a_time_among_threads_and_processes() {
         // Meanwhile somebody removes locks that nobody holds.
         scope.spawn(|| {
             for _ in 0..100 {
-                sweep(&home.store).unwrap();
+                // A process that another test starts holds the lock of the sweep before, from its fork to its exec.
+                match sweep(&home.store) {
+                    Ok(()) | Err(Error::Busy { .. }) => {}
+                    Err(err) => panic!("{err}"),
+                }
             }
         });
     });
