@@ -30,8 +30,8 @@ pub(crate) fn table(run: &Run, store: &Store) -> String {
             continue;
         };
         let values = |prefix: &str| -> Vec<Option<f64>> {
-            let value = |name: &&str| summary.get(&format!("{prefix}{name}")).and_then(Value::as_f64);
-            SHOWN.iter().map(|name| value(&name)).collect()
+            let value = |name: &str| summary.get(&format!("{prefix}{name}")).and_then(Value::as_f64);
+            SHOWN.iter().map(|name| value(name)).collect()
         };
         rows.push((stage.id.clone(), values("")));
         let mut baselines: Vec<&str> = summary
