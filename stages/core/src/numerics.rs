@@ -9,7 +9,11 @@ pub fn class() -> String {
 pub fn instruction_set() -> &'static str {
     #[cfg(target_arch = "x86_64")]
     {
-        if is_x86_feature_detected!("avx512f") {
+        if is_x86_feature_detected!("avx512f")
+            && is_x86_feature_detected!("avx512vl")
+            && is_x86_feature_detected!("avx512dq")
+            && is_x86_feature_detected!("avx512bw")
+        {
             return "x86_64-avx512";
         }
         if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
