@@ -1,6 +1,7 @@
 //! Digests and keys: a type for each, so that one is never taken for another.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
@@ -46,16 +47,21 @@ macro_rules! id_type {
         }
         impl Serialize for $name {
             fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                serializer.serialize_str(&self.to_hex())
+                serializer.serialize_str(&blake3::Hash::from_bytes(self.0).to_hex())
             }
         }
         impl<'de> Deserialize<'de> for $name {
             fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+                // Where the text stands as it is in the input, it is read without a copy.
+                let hex = Hex::deserialize(deserializer)?;
+                hex.0.parse().map_err(serde::de::Error::custom)
             }
         }
     };
 }
+
+#[derive(Deserialize)]
+struct Hex<'a>(#[serde(borrow)] Cow<'a, str>);
 
 id_type!(
     /// The BLAKE3 digest of a blob's bytes.

@@ -93,7 +93,15 @@ impl Store {
             .filter(|blob| plan.is_young_file(&blob.meta))
             .map(|blob| blob.id)
             .collect();
-        self.gc_actions(plan, &mut keep, &mut report)?;
+        let mut recent = BTreeSet::new();
+        for (path, meta, keys) in self.recent_files()? {
+            if plan.is_young_file(&meta) {
+                recent.extend(keys);
+            } else if !plan.dry_run {
+                remove(&path)?;
+            }
+        }
+        self.gc_actions(plan, &recent, &mut keep, &mut report)?;
         self.gc_memos(plan, &mut keep, &mut report)?;
         for blob in blobs {
             let bytes = blob.meta.len();
@@ -125,9 +133,16 @@ impl Store {
         Ok(report)
     }
 
-    fn gc_actions(&self, plan: &GcPlan, keep: &mut BTreeSet<BlobDigest>, report: &mut GcReport) -> Result<()> {
+    fn gc_actions(
+        &self,
+        plan: &GcPlan,
+        recent: &BTreeSet<ActionKey>,
+        keep: &mut BTreeSet<BlobDigest>,
+        report: &mut GcReport,
+    ) -> Result<()> {
         for action in self.list::<ActionKey>("actions")? {
-            if (plan.keep_actions.contains(&action.id) || plan.is_young_file(&action.meta))
+            let wanted = plan.keep_actions.contains(&action.id) || recent.contains(&action.id);
+            if (wanted || plan.is_young_file(&action.meta))
                 && let Sealed::Intact(stored, _) = sealed::read::<StoredAction>(&action.path)?
             {
                 keep.extend(stored.blobs().chain(stored.record.log).map(|blob| blob.blob));

@@ -8,6 +8,7 @@
 //! ├── blobs/ab/cdef…          bytes, named by their BLAKE3 digest; read-only once in place
 //! ├── actions/ab/cdef…        action records, named by action key: a line of JSON, a line with its checksum
 //! ├── memos/ab/cdef…          memo records (likewise), named by memo key
+//! ├── recent/ab/cdef…         the hits that recent runs ended with (likewise): a short cut to their records
 //! ├── stat/ab/cdef…           digests of source files (likewise), named by the digest of their path
 //! ├── scratch/ab/cdef…/       checkpoints of unfinished work, mutable, dropped by `gc`
 //! ├── damaged/                files that were not what their name says, dropped by `gc`
@@ -31,6 +32,7 @@ mod error;
 mod gc;
 mod lock;
 mod publish;
+mod recent;
 mod record;
 mod sealed;
 mod source;
@@ -47,7 +49,8 @@ pub use digest::{ActionKey, ArtifactDigest, BlobDigest, KeyHasher, MemoKey};
 pub use error::Error;
 pub use gc::{GcPlan, GcReport};
 pub use lock::{ActionLock, StoreGuard};
-pub use record::ActionRecord;
+pub use recent::Recent;
+pub use record::{ActionRecord, Hit};
 pub use status::{Count, Status};
 pub use store::Store;
 pub use verify::{VerifyProgress, VerifyReport};

@@ -47,6 +47,37 @@ impl StoredAction {
     }
 }
 
+/// What a look-up of an action gives: as much of its record as a run needs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Hit {
+    /// Its output artifacts, by port.
+    pub outputs: BTreeMap<String, ArtifactDigest>,
+    /// Its log, if it is still there.
+    pub log: Option<BlobRef>,
+    /// How long it took when it was computed, in seconds.
+    pub seconds: f64,
+    /// The peak resident memory of its worker in bytes, where known.
+    pub peak_memory: Option<u64>,
+    /// The manifests of its outputs and what they name, each once, sorted.
+    pub blobs: Vec<(BlobDigest, u64)>,
+}
+
+/// The fields of [`StoredAction`] that a [`Hit`] is made of.
+#[derive(Deserialize)]
+struct StoredHit {
+    record: HitRecord,
+    blobs: Vec<(BlobDigest, u64)>,
+}
+
+#[derive(Deserialize)]
+struct HitRecord {
+    key: ActionKey,
+    outputs: BTreeMap<String, ArtifactDigest>,
+    log: Option<BlobRef>,
+    seconds: f64,
+    peak_memory: Option<u64>,
+}
+
 /// A memo as it is stored.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct StoredMemo {
@@ -95,12 +126,36 @@ impl Store {
         Ok(Some(record))
     }
 
+    /// As [`Store::action`], without what only people and `why` need.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn hit(&self, key: ActionKey) -> Result<Option<Hit>> {
+        let path = self.action_path(key);
+        let (StoredHit { record, blobs }, meta) = match sealed::read::<StoredHit>(&path)? {
+            Sealed::Intact(stored, meta) if stored.record.key == key => (stored, meta),
+            Sealed::Absent => return Ok(None),
+            _ => return remove(&path).map(|()| None),
+        };
+        if !blobs.iter().all(|&(blob, size)| self.has(BlobRef { blob, size })) {
+            return Ok(None);
+        }
+        touch_record(&path, &meta);
+        Ok(Some(Hit {
+            outputs: record.outputs,
+            log: record.log.filter(|log| self.has(*log)),
+            seconds: record.seconds,
+            peak_memory: record.peak_memory,
+            blobs,
+        }))
+    }
+
     /// Writes an action record. Its outputs must be stored already.
     ///
     /// # Errors
     /// When the store cannot be written, or an output or a blob that it names is not there ([`Error::Missing`],
     /// [`Error::Damaged`]).
-    pub fn put_action(&self, record: &ActionRecord) -> Result<()> {
+    pub fn put_action(&self, record: &ActionRecord) -> Result<Hit> {
         let mut blobs = BTreeSet::new();
         for &output in record.outputs.values() {
             let manifest = self.blob(output.into())?;
@@ -117,7 +172,21 @@ impl Store {
                 digest: lost.blob.to_hex(),
             });
         }
-        sealed::write(self.root(), &self.action_path(record.key), &stored)
+        let path = self.action_path(record.key);
+        if let Sealed::Intact(old, _) = sealed::read::<StoredHit>(&path)?
+            && old.record.outputs != record.outputs
+        {
+            // The newest result of a key is the one that counts.
+            self.forget_recent()?;
+        }
+        sealed::write(self.root(), &path, &stored)?;
+        Ok(Hit {
+            outputs: record.outputs.clone(),
+            log: record.log,
+            seconds: record.seconds,
+            peak_memory: record.peak_memory,
+            blobs: stored.blobs,
+        })
     }
 
     /// The value of a memo, if it is known and its blob is there.

@@ -12,8 +12,8 @@ use std::time::Duration;
 /// The version of the layout. Raise it when a program that knows only the old one would misread the new one.
 const FORMAT: &str = "1";
 
-const FOLDERS: [&str; 8] = [
-    "blobs", "actions", "memos", "stat", "scratch", "damaged", "locks", "tmp",
+const FOLDERS: [&str; 9] = [
+    "blobs", "actions", "memos", "recent", "stat", "scratch", "damaged", "locks", "tmp",
 ];
 
 /// A store on the local disk. Cheap to clone; safe to use from several threads and processes.
@@ -157,6 +157,15 @@ impl Store {
             self.set_verified(digest);
         }
         Ok(blob)
+    }
+
+    /// Checks a blob's bytes although they were checked before: something may have written to its file.
+    ///
+    /// # Errors
+    /// As [`Store::blob`].
+    pub fn recheck(&self, digest: BlobDigest) -> Result<()> {
+        self.forget_verified(digest);
+        self.blob(digest).map(|_| ())
     }
 
     /// Stores a manifest.

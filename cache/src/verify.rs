@@ -87,6 +87,9 @@ impl Store {
             ..VerifyReport::default()
         };
         self.verify_records(&mut report)?;
+        if !report.is_clean() {
+            self.forget_recent()?;
+        }
         Ok(report)
     }
 

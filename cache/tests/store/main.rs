@@ -6,6 +6,7 @@ mod concurrent;
 mod damage;
 mod files;
 mod gc;
+mod recent;
 
 use cache::{ActionKey, ActionRecord, ArtifactBuilder, BlobRef, KeyHasher, MemoKey, Store};
 use serde_json::json;

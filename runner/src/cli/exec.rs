@@ -1,17 +1,20 @@
 //! `runner exec`.
 
-use super::args::ExecArgs;
+use super::args::{ExecArgs, PipelineArgs};
 use super::session::{Project, Session};
 use super::{output, plan, results};
-use crate::engine::{self, Control, Event, Options, RunStatus, StageStatus, Stamped, Summary};
+use crate::engine::{self, Control, Options, RunStatus, StageStatus, Stamped, Summary};
 use crate::error::Failure;
 use crate::executor::{WorkerProcess, machine_memory};
-use crate::history::{self, ResolvedPipeline};
+use crate::history::{self, ResolvedPipeline, Run};
 use crate::reporter::{JsonLines, Reporter, Terminal};
 use crate::{exit, report, text};
+use cache::{Recent, Store, StoreGuard};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::io::IsTerminal as _;
+use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Name and version of this program.
@@ -23,8 +26,6 @@ const GRACE: Duration = Duration::from_secs(15);
 /// What the engine needs to know of a project and the machine.
 pub(crate) fn options(session: &Session, project: &Project, run: &str) -> Result<Options, Failure> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let nodes = &project.pipeline.nodes;
-    let ids = project.chosen.iter().map(|&i| nodes[i].id.as_str());
     Ok(Options {
         run: run.to_owned(),
         program: PROGRAM.to_owned(),
@@ -36,7 +37,8 @@ pub(crate) fn options(session: &Session, project: &Project, run: &str) -> Result
         env: session.env.clone(),
         logs: project.runs.join(run).join("logs"),
         grace: GRACE,
-        last: history::last_actions(&project.runs, &project.pipeline.name, ids, None)?,
+        recent: Arc::default(),
+        past: Arc::new(history::PastRuns::new(&project.runs, &project.pipeline.name)),
     })
 }
 
@@ -47,28 +49,46 @@ pub(crate) fn exec(session: &Session, args: &ExecArgs) -> Result<u8, Failure> {
         };
         return plan::plan(session, &args).map(|()| exit::DONE);
     }
-    let project = session.project(&args.pipeline)?;
+    let name = recent_name(session, &args.pipeline);
+    // While the pipeline is read, so is what its last run ended with.
+    let (project, early) = std::thread::scope(|scope| {
+        let early = scope.spawn(|| recall(session, &args.pipeline, &name));
+        let project = session.project(&args.pipeline);
+        (project, early.join().ok().flatten())
+    });
+    let project = project?;
     let run = history::new_id();
     let mut options = options(session, &project, &run)?;
     options.jobs = args.jobs.map_or(options.jobs, |jobs| jobs as usize);
     options.keep_going = args.keep_going;
-    let executor = WorkerProcess::new().map_err(|err| Failure::caused("cannot tell which program this is", &err))?;
+    let executor =
+        WorkerProcess::new(&project.store).map_err(|err| Failure::caused("cannot tell which program this is", &err))?;
     let control = Control::default();
     listen(&control)?;
     // Whoever collects garbage waits until the run is over.
-    let guard = project.store.guard()?;
+    let guard = match early {
+        Some((root, guard, recent)) if root == project.store.root() => {
+            options.recent = Arc::new(recent);
+            guard
+        }
+        _ => project.store.guard()?,
+    };
     let resolved = ResolvedPipeline::new(&project.pipeline, &project.chosen);
-    let mut writer = history::Writer::create(&project.runs, &run, &resolved)?;
+    let mut writer = history::Writer::create(&project.runs, &run, resolved)?;
     let live = std::io::stderr().is_terminal() && std::env::var("TERM").is_ok_and(|term| term != "dumb");
     let colour = live && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
     let mut terminal = Terminal::new(session.verbosity, live, colour);
     let mut lines = session.json.then(|| JsonLines::new(std::io::stdout()));
-    let mut report = |event: Event| {
-        let event = Stamped::now(event);
-        writer.report(&event);
-        terminal.report(&event);
-        if let Some(lines) = &mut lines {
-            lines.report(&event);
+    let mut report = |events: &[Stamped]| {
+        let lines = lines.as_mut().map(|lines| lines as &mut dyn Reporter);
+        for reporter in [&mut writer as &mut dyn Reporter, &mut terminal]
+            .into_iter()
+            .chain(lines)
+        {
+            for event in events {
+                reporter.report(event);
+            }
+            reporter.flush();
         }
     };
     let summary = engine::run(
@@ -80,16 +100,20 @@ pub(crate) fn exec(session: &Session, args: &ExecArgs) -> Result<u8, Failure> {
         &control,
         &mut report,
     );
+    let recent = &options.recent;
+    if summary.hits.len() != recent.len() || summary.hits.iter().any(|(key, hit)| recent.get(*key) != Some(hit)) {
+        project.store.remember(&name, &summary.hits)?;
+    }
     project.store.flush()?;
     drop(guard);
     writer.check()?;
-    drop(writer);
-    let page = history::load(&project.runs, &run).and_then(|run| report::write(&run, &project.runs, &project.store));
+    let Some(ended) = writer.finish() else {
+        return Ok(code(&summary));
+    };
+    let page = report::write(&ended, &project.runs, &project.store);
     if !session.json && session.verbosity > crate::reporter::Verbosity::Quiet {
-        output::print(&table(&project, &run, &summary))?;
-        if let Ok(run) = history::load(&project.runs, &run) {
-            output::print(&results::table(&run, &project.store))?;
-        }
+        output::print(&table(&ended, &summary))?;
+        output::print(&results::table(&ended, &project.store))?;
         if let Ok(page) = &page {
             let page = page.strip_prefix(&session.current).unwrap_or(page);
             output::print(&format!("report: {}\n", page.display()))?;
@@ -100,6 +124,25 @@ pub(crate) fn exec(session: &Session, args: &ExecArgs) -> Result<u8, Failure> {
         Err(err) if code == exit::DONE => Err(err),
         _ => Ok(code),
     }
+}
+
+/// What tells one kind of run from another, so that each finds what its last one ended with.
+fn recent_name(session: &Session, args: &PipelineArgs) -> Vec<u8> {
+    let file = session.current.join(&args.pipeline);
+    format!("{:?} {:?} {:?}", file, args.stages, args.set).into_bytes()
+}
+
+/// Keeps garbage collectors away from the store and reads what the last run ended with; `None` where there is no store yet.
+fn recall(session: &Session, args: &PipelineArgs, name: &[u8]) -> Option<(PathBuf, StoreGuard, Recent)> {
+    let file = session.current.join(&args.pipeline);
+    let home = session.home(file.parent());
+    if !home.join("format").is_file() {
+        return None;
+    }
+    let store = Store::open(&home).ok()?;
+    let guard = store.guard().ok()?;
+    let recent = store.recent(name);
+    Some((store.root().to_owned(), guard, recent))
 }
 
 fn code(summary: &Summary) -> u8 {
@@ -127,17 +170,16 @@ fn listen(control: &Control) -> Result<(), Failure> {
 }
 
 /// The summary: what a run gives on standard output.
-fn table(project: &Project, run: &str, summary: &Summary) -> String {
-    let ended = history::load(&project.runs, run).ok();
+fn table(run: &Run, summary: &Summary) -> String {
     let rows: Vec<Vec<String>> = summary
         .stages
         .iter()
-        .map(|(id, status)| {
-            let stage = ended.as_ref().and_then(|run| run.stage(id));
-            let seconds = stage.map_or(0.0, |stage| match status {
+        .zip(&run.stages)
+        .map(|((id, status), stage)| {
+            let seconds = match status {
                 StageStatus::Cached => stage.computed_seconds.unwrap_or(0.0),
                 _ => stage.seconds,
-            });
+            };
             vec![
                 id.clone(),
                 status.name().to_owned(),
@@ -146,14 +188,8 @@ fn table(project: &Project, run: &str, summary: &Summary) -> String {
                     StageStatus::Cached => format!("({})", text::duration(seconds)),
                     _ => text::duration(seconds),
                 },
-                stage
-                    .and_then(|stage| stage.peak_memory)
-                    .map(text::size)
-                    .unwrap_or_default(),
-                stage
-                    .and_then(|stage| stage.key)
-                    .map(|key| key.short())
-                    .unwrap_or_default(),
+                stage.peak_memory.map(text::size).unwrap_or_default(),
+                stage.key.map(|key| key.short()).unwrap_or_default(),
             ]
         })
         .collect();
@@ -171,7 +207,8 @@ fn table(project: &Project, run: &str, summary: &Summary) -> String {
         }
     }
     out.push_str(&format!(
-        "run {run}: {} in {} ({})\n",
+        "run {}: {} in {} ({})\n",
+        run.id,
         summary.status.name(),
         text::duration(summary.seconds),
         counts.join(", ")

@@ -11,9 +11,11 @@ use std::io::Write as _;
 /// Runs the program and returns its exit code.
 pub fn main() -> u8 {
     // Before anything else: a worker gets no arguments from people.
-    let mut given = std::env::args_os().skip(1);
-    if given.next().is_some_and(|first| first == "worker") && given.next().is_none() {
-        return executor::worker(registry::kinds());
+    let given: Vec<_> = std::env::args_os().skip(1).take(2).collect();
+    match given.as_slice() {
+        [only] if only == "worker" => return executor::worker(registry::kinds()),
+        [only] if only == "keeper" => return executor::keeper(),
+        _ => {}
     }
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,

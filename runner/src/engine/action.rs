@@ -4,7 +4,7 @@ use super::prepare::digests;
 use super::{Options, Prepared, damaged};
 use crate::executor::{Executor, Job, JobWork, Limits};
 use crate::pipeline::{Node, Work};
-use cache::{ActionRecord, ArtifactDigest, Store};
+use cache::{ActionRecord, ArtifactDigest, Hit, Store};
 use serde_json::json;
 use stages_core::error::Cause;
 use stages_core::{EventSink, StageError};
@@ -16,7 +16,7 @@ use std::time::{Instant, SystemTime};
 /// How an action went.
 pub(crate) enum Outcome {
     /// It ran, and its record is in the store.
-    Ran(Box<ActionRecord>),
+    Ran(Box<Hit>),
     /// It failed.
     Failed(StageError),
     /// It found an input missing or damaged; these are.
@@ -35,7 +35,7 @@ pub(crate) fn run(
     events: &Arc<dyn EventSink>,
 ) -> Outcome {
     match try_run(node, prepared, threads, store, executor, options, limits, events) {
-        Ok(record) => Outcome::Ran(Box::new(record)),
+        Ok(hit) => Outcome::Ran(Box::new(hit)),
         Err(err) if err.cause == Cause::DamagedInput => {
             let inputs = prepared.recipe.inputs.values().flatten().copied();
             Outcome::Damaged(err, damaged(store, inputs))
@@ -53,7 +53,7 @@ fn try_run(
     options: &Options,
     limits: &Limits,
     events: &Arc<dyn EventSink>,
-) -> Result<ActionRecord, StageError> {
+) -> Result<Hit, StageError> {
     let started = Instant::now();
     let began = SystemTime::now();
     let job = Job {
@@ -102,8 +102,7 @@ fn try_run(
             ),
         ]),
     };
-    store.put_action(&record)?;
-    Ok(record)
+    Ok(store.put_action(&record)?)
 }
 
 /// Where a stage that does not finish leaves its log.

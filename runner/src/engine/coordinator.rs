@@ -3,11 +3,11 @@
 use super::action::{self, Outcome};
 use super::prepare::{prepare, sources};
 use super::resources::{Pool, Share};
-use super::{Control, Event, Options, Prepared, RunStatus, StageStatus, Summary};
+use super::{Control, Event, Options, Prepared, RunStatus, StageStatus, Stamped, Summary};
 use crate::executor::{Executor, Limits};
 use crate::key::Recipe;
 use crate::pipeline::{Node, Pipeline};
-use cache::{ActionKey, ActionLock, ActionRecord, ArtifactDigest, Store};
+use cache::{ActionKey, ActionLock, ArtifactDigest, Hit, Store};
 use stages_core::error::Cause;
 use stages_core::{EventSink, StageError, StageEvent};
 use std::collections::{BTreeMap, BTreeSet};
@@ -57,7 +57,8 @@ struct Slot {
     missing: usize,
     /// The stages that wait for it.
     waiters: Vec<usize>,
-    outputs: BTreeMap<String, ArtifactDigest>,
+    /// Its result, once there is one.
+    hit: Option<Hit>,
     key: Option<ActionKey>,
     forced: bool,
     retries: u32,
@@ -68,6 +69,12 @@ struct Slot {
     began: Option<Instant>,
 }
 
+impl Slot {
+    fn output(&self, name: &str) -> Option<&ArtifactDigest> {
+        self.hit.as_ref()?.outputs.get(name)
+    }
+}
+
 struct Coordinator<'a, 'scope, 'env> {
     scope: &'scope Scope<'scope, 'env>,
     pipeline: &'env Pipeline,
@@ -75,7 +82,9 @@ struct Coordinator<'a, 'scope, 'env> {
     executor: &'env dyn Executor,
     options: &'env Options,
     limits: &'env Limits,
-    report: &'a mut dyn FnMut(Event),
+    report: &'a mut dyn FnMut(&[Stamped]),
+    /// What was not reported yet: events go out together, before the coordinator waits.
+    batch: Vec<Stamped>,
     sender: Sender<Message>,
     slots: Vec<Slot>,
     pool: Pool,
@@ -88,7 +97,8 @@ struct Coordinator<'a, 'scope, 'env> {
     machine_failed: bool,
 }
 
-/// Runs the chosen nodes of a pipeline; what they need must be among them.
+/// Runs the chosen nodes of a pipeline; what they need must be among them. `report` is given events in their order, those
+/// that fall together in one call.
 pub fn run(
     pipeline: &Pipeline,
     chosen: &[usize],
@@ -96,10 +106,10 @@ pub fn run(
     executor: &dyn Executor,
     options: &Options,
     control: &Control,
-    report: &mut dyn FnMut(Event),
+    report: &mut dyn FnMut(&[Stamped]),
 ) -> Summary {
     let started = Instant::now();
-    report(Event::RunStarted {
+    let first = Stamped::now(Event::RunStarted {
         run: options.run.clone(),
         pipeline: pipeline.name.clone(),
         file: pipeline.file.clone(),
@@ -114,7 +124,7 @@ pub fn run(
         grace: options.grace,
     };
     let (sender, receiver) = channel();
-    let (slots, machine_failed) = std::thread::scope(|scope| {
+    let (mut slots, machine_failed) = std::thread::scope(|scope| {
         let mut coordinator = Coordinator {
             scope,
             pipeline,
@@ -123,6 +133,7 @@ pub fn run(
             options,
             limits: &limits,
             report,
+            batch: vec![first],
             sender,
             slots: slots(pipeline, chosen, options),
             pool: Pool::new(options.jobs, options.threads, options.memory),
@@ -140,11 +151,16 @@ pub fn run(
             if coordinator.open == 0 {
                 break;
             }
+            coordinator.hand_over();
             match receiver.recv_timeout(TICK) {
                 Ok(message) => coordinator.take(message),
                 Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
             }
+            for message in receiver.try_iter() {
+                coordinator.take(message);
+            }
         }
+        coordinator.hand_over();
         (coordinator.slots, coordinator.machine_failed)
     });
     let stages: Vec<(String, StageStatus)> = chosen
@@ -157,11 +173,16 @@ pub fn run(
             (pipeline.nodes[i].id.clone(), status)
         })
         .collect();
+    let hits = chosen
+        .iter()
+        .filter_map(|&i| Some((slots[i].key?, slots[i].hit.take()?)))
+        .collect();
     let mut summary = Summary {
         status: RunStatus::Done,
         machine_failed,
         seconds: started.elapsed().as_secs_f64(),
         stages,
+        hits,
     };
     let unfinished = summary.count(StageStatus::Failed) + summary.count(StageStatus::Skipped) > 0;
     if unfinished && (control.cancel.is_cancelled() || control.kill.is_cancelled()) {
@@ -169,7 +190,7 @@ pub fn run(
     } else if unfinished {
         summary.status = RunStatus::Failed;
     }
-    report(Event::RunFinished {
+    report(&[Stamped::now(Event::RunFinished {
         run: options.run.clone(),
         status: summary.status,
         seconds: summary.seconds,
@@ -177,7 +198,7 @@ pub fn run(
         ran: summary.count(StageStatus::Ran),
         failed: summary.count(StageStatus::Failed),
         skipped: summary.count(StageStatus::Skipped),
-    });
+    })]);
     summary
 }
 
@@ -191,7 +212,7 @@ fn slots(pipeline: &Pipeline, chosen: &[usize], options: &Options) -> Vec<Slot> 
             state: State::Waiting,
             missing: 0,
             waiters: Vec::new(),
-            outputs: BTreeMap::new(),
+            hit: None,
             key: None,
             forced: options.force.contains(&i),
             retries: node.retries,
@@ -226,6 +247,18 @@ impl Coordinator<'_, '_, '_> {
         self.pipeline.nodes[i].id.clone()
     }
 
+    fn say(&mut self, event: Event) {
+        self.batch.push(Stamped::now(event));
+    }
+
+    /// Reports what there is to report.
+    fn hand_over(&mut self) {
+        if !self.batch.is_empty() {
+            (self.report)(&self.batch);
+            self.batch.clear();
+        }
+    }
+
     /// Does all that can be done without waiting.
     fn advance(&mut self) {
         if self.limits.cancel.is_cancelled() || self.limits.kill.is_cancelled() {
@@ -247,7 +280,7 @@ impl Coordinator<'_, '_, '_> {
             Message::Prepared(i, Err(err)) => self.fail(i, err),
             Message::Event(i, event) => {
                 let event = Event::of_stage(&self.node(i).id, event);
-                (self.report)(event);
+                self.say(event);
             }
             Message::Ended(i, outcome) => self.ended(i, outcome),
         }
@@ -260,7 +293,7 @@ impl Coordinator<'_, '_, '_> {
         let mut inputs: BTreeMap<String, Vec<ArtifactDigest>> = BTreeMap::new();
         for (port, refs) in &node.needs {
             for need in refs {
-                match self.slots[need.node].outputs.get(&need.output) {
+                match self.slots[need.node].output(&need.output) {
                     Some(&digest) => inputs.entry(port.clone()).or_default().push(digest),
                     None => {
                         let message = format!("`{}` made no output `{}`", self.node(need.node).id, need.output);
@@ -298,9 +331,13 @@ impl Coordinator<'_, '_, '_> {
         if self.slots[i].forced {
             return false;
         }
-        match self.store.action(prepared.key) {
-            Ok(Some(record)) => {
-                self.finish(i, StageStatus::Cached, Some(&record));
+        let hit = match self.options.recent.get(prepared.key) {
+            Some(hit) => Ok(Some(hit.clone())),
+            None => self.store.hit(prepared.key),
+        };
+        match hit {
+            Ok(Some(hit)) => {
+                self.finish(i, StageStatus::Cached, hit);
                 true
             }
             Ok(None) => false,
@@ -359,7 +396,7 @@ impl Coordinator<'_, '_, '_> {
                     stage: self.pipeline.nodes[i].id.clone(),
                     key: prepared.key,
                 };
-                (self.report)(event);
+                self.say(event);
             }
             return Ok(None);
         };
@@ -371,7 +408,7 @@ impl Coordinator<'_, '_, '_> {
         let (store, executor, options) = (self.store, self.executor, self.options);
         let node = &self.pipeline.nodes[i];
         let reason = self.reason(i, &prepared);
-        (self.report)(Event::StageStarted {
+        self.say(Event::StageStarted {
             stage: node.id.clone(),
             key: prepared.key,
             threads: share.threads,
@@ -409,7 +446,7 @@ impl Coordinator<'_, '_, '_> {
         if self.slots[i].forced {
             return "forced".to_owned();
         }
-        reason(self.store, self.options.last.get(&self.node(i).id), prepared)
+        reason(self.store, self.options.past.last(&self.node(i).id).as_ref(), prepared)
     }
 
     fn ended(&mut self, i: usize, outcome: Outcome) {
@@ -425,9 +462,9 @@ impl Coordinator<'_, '_, '_> {
             }
         }
         match outcome {
-            Outcome::Ran(record) => {
+            Outcome::Ran(hit) => {
                 self.slots[i].forced = false;
-                self.finish(i, StageStatus::Ran, Some(&record));
+                self.finish(i, StageStatus::Ran, *hit);
             }
             Outcome::Damaged(err, damaged) => {
                 if self.slots[i].healed || self.stopping {
@@ -452,7 +489,7 @@ impl Coordinator<'_, '_, '_> {
                 slot.state = State::Ready(prepared);
                 self.ready.insert(i);
                 let stage = self.id(i);
-                (self.report)(Event::StageRetried {
+                self.say(Event::StageRetried {
                     stage,
                     retry,
                     retries,
@@ -467,7 +504,7 @@ impl Coordinator<'_, '_, '_> {
         self.slots[i].healed = true;
         let mut producers = BTreeSet::new();
         for need in self.pipeline.nodes[i].needs.values().flatten() {
-            let made = self.slots[need.node].outputs.get(&need.output);
+            let made = self.slots[need.node].output(&need.output);
             if made.is_some_and(|digest| damaged.contains(digest)) {
                 producers.insert(need.node);
             }
@@ -479,7 +516,7 @@ impl Coordinator<'_, '_, '_> {
                 stage: self.id(producer),
                 found_by: self.id(i),
             };
-            (self.report)(event);
+            self.say(event);
             let slot = &mut self.slots[producer];
             slot.waiters.push(i);
             if matches!(slot.state, State::Over(_)) {
@@ -495,24 +532,24 @@ impl Coordinator<'_, '_, '_> {
         }
     }
 
-    fn finish(&mut self, i: usize, status: StageStatus, record: Option<&ActionRecord>) {
+    fn finish(&mut self, i: usize, status: StageStatus, hit: Hit) {
         let slot = &mut self.slots[i];
         slot.state = State::Over(status);
-        slot.outputs = record.map(|record| record.outputs.clone()).unwrap_or_default();
         let seconds = slot.began.map_or(0.0, |began| began.elapsed().as_secs_f64());
         let event = Event::StageFinished {
             stage: self.pipeline.nodes[i].id.clone(),
             key: slot.key,
             status,
             seconds,
-            outputs: slot.outputs.clone(),
-            computed_seconds: record.map(|record| record.seconds),
-            peak_memory: record.and_then(|record| record.peak_memory),
-            log: record.and_then(|record| record.log),
+            outputs: hit.outputs.clone(),
+            computed_seconds: Some(hit.seconds),
+            peak_memory: hit.peak_memory,
+            log: hit.log,
             error: None,
             hint: None,
         };
-        (self.report)(event);
+        slot.hit = Some(hit);
+        self.say(event);
         self.over(i);
         for waiter in std::mem::take(&mut self.slots[i].waiters) {
             let slot = &mut self.slots[waiter];
@@ -548,7 +585,7 @@ impl Coordinator<'_, '_, '_> {
             error,
             hint,
         };
-        (self.report)(event);
+        self.say(event);
         self.over(i);
     }
 

@@ -246,32 +246,13 @@ impl Stamped {
         }
     }
 
-    /// As one line of JSON, without the line's end.
+    /// As one line of JSON, without the line's end: `event` and `time` come first.
     pub fn to_line(&self) -> String {
-        let mut fields = serde_json::Map::new();
-        if let Ok(Value::Object(event)) = serde_json::to_value(&self.event) {
-            fields.extend(event);
-        }
-        fields.insert("time".to_owned(), Value::String(timestamp(self.time)));
-        // The two that every line has come first.
-        let mut line = String::from("{");
-        let rank = |name: &str| match name {
-            "event" => 0,
-            "time" => 1,
-            "run" | "stage" => 2,
-            "key" => 3,
-            _ => 4,
-        };
-        let mut names: Vec<&String> = fields.keys().collect();
-        names.sort_by_key(|name| (rank(name), *name));
-        for (i, name) in names.into_iter().enumerate() {
-            if i > 0 {
-                line.push(',');
-            }
-            line.push_str(&format!("{}:{}", Value::String(name.clone()), fields[name]));
-        }
-        line.push('}');
-        line
+        let event = serde_json::to_string(&self.event).unwrap_or_default();
+        // The tag is written first, and is a plain name.
+        let end = event.find([',', '}']).unwrap_or(event.len());
+        let (tag, rest) = event.split_at(end);
+        format!("{tag},\"time\":\"{}\"{rest}", timestamp(self.time))
     }
 
     /// Reads a line; `None` when it is not an event (of this version, or not written to its end).

@@ -20,14 +20,15 @@ pub use event::{Event, RunStatus, StageStatus, Stamped, timestamp};
 pub use plan::{Planned, Prediction, plan};
 pub use prepare::{Prepared, prepare};
 
-use cache::{ActionKey, Artifact, ArtifactDigest, Store};
+use cache::{ActionKey, Artifact, ArtifactDigest, Hit, Recent, Store};
 use stages_core::CancelToken;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// How a run is to go.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Options {
     /// The run's id.
     pub run: String,
@@ -49,8 +50,19 @@ pub struct Options {
     pub logs: PathBuf,
     /// How long a stage may take to stop once it was asked.
     pub grace: Duration,
-    /// What each stage was the last time, by its id: the run and the action key.
-    pub last: BTreeMap<String, (String, ActionKey)>,
+    /// What the stages were in earlier runs.
+    pub past: Arc<dyn Past>,
+    /// What the last run of this kind ended with: looked at before the records are.
+    pub recent: Arc<Recent>,
+}
+
+/// What the stages of a pipeline were in its earlier runs: asked only about what is not cached.
+pub trait Past: Send + Sync {
+    /// The last time that this stage ended well: the run and the action key.
+    fn last(&self, stage: &str) -> Option<(String, ActionKey)>;
+
+    /// Every different action of this stage that ended well, newest first, each with the newest run that had it.
+    fn all(&self, stage: &str) -> Vec<(String, ActionKey)>;
 }
 
 /// Stops a run.
@@ -73,6 +85,8 @@ pub struct Summary {
     pub seconds: f64,
     /// How each stage ended, in order.
     pub stages: Vec<(String, StageStatus)>,
+    /// The results of those that are cached or ran.
+    pub hits: Vec<(ActionKey, Hit)>,
 }
 
 impl Summary {

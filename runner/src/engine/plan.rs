@@ -68,7 +68,8 @@ pub fn plan(
     let mut planned = Vec::new();
     for &i in chosen {
         let node = &pipeline.nodes[i];
-        let last = options.last.get(&node.id);
+        let last = options.past.last(&node.id);
+        let last = last.as_ref();
         let record: Option<ActionRecord> = match last {
             Some((_, key)) => store.action(*key)?,
             None => None,

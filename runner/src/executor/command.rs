@@ -3,21 +3,21 @@
 //! ```text
 //! TMP/run-XXXXXX/
 //! ├── work/        where it is started: empty but for its `files:`
-//! └── needs/X/     the content of its input X: copies, so that nothing it does reaches the store
+//! └── needs/X/     the content of its input X: see `links`
 //! ```
 
-use super::Done;
+use super::links::Links;
 use super::memory::tree_memory;
+use super::{Done, Limits, timed_out};
 use crate::pipeline::command_text;
-use cache::{Artifact, ArtifactBuilder, ArtifactDigest, Store};
+use cache::{ArtifactBuilder, ArtifactDigest, Store};
 use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::json;
 use stages_core::error::Cause;
-use stages_core::{CancelToken, EventSink, Input, PortType, Source, StageError, StageEvent};
+use stages_core::{EventSink, Input, PortType, Source, StageError, StageEvent};
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, Read as _, Seek as _, SeekFrom};
-use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
@@ -31,7 +31,8 @@ const GRACE: Duration = Duration::from_secs(5);
 /// How many of the last lines of a failed program's output are shown.
 const LAST_LINES: usize = 10;
 
-type Announce = dyn Fn(i32) + Send + Sync;
+/// Is told a process group's id, and whether it begins or is over.
+type Announce = dyn Fn(i32, bool) + Send + Sync;
 
 #[derive(Default)]
 struct GroupState {
@@ -47,8 +48,8 @@ pub(crate) struct Group {
 }
 
 impl Group {
-    /// `announce` is told the group's id when a program starts.
-    pub fn new(announce: impl Fn(i32) + Send + Sync + 'static) -> Self {
+    /// `announce` is told the group's id when a program starts, and when it is over.
+    pub fn new(announce: impl Fn(i32, bool) + Send + Sync + 'static) -> Self {
         Self {
             state: Arc::default(),
             announce: Some(Arc::new(announce)),
@@ -73,7 +74,7 @@ impl Group {
         let child = command.spawn()?;
         state.pid = Pid::from_raw(child.id().cast_signed());
         if let Some(announce) = &self.announce {
-            announce(child.id().cast_signed());
+            announce(child.id().cast_signed(), true);
         }
         Ok(child)
     }
@@ -87,7 +88,10 @@ impl Group {
     /// Ends what the program left running, and forgets it.
     fn clear(&self) {
         self.signal(Signal::KILL);
-        self.state.lock().unwrap_or_else(PoisonError::into_inner).pid = None;
+        let pid = self.state.lock().unwrap_or_else(PoisonError::into_inner).pid.take();
+        if let (Some(pid), Some(announce)) = (pid, &self.announce) {
+            announce(pid.as_raw_nonzero().get(), false);
+        }
     }
 }
 
@@ -101,7 +105,7 @@ pub(crate) struct Run<'a> {
     pub log: &'a Path,
 }
 
-fn failed(what: &str, path: &Path) -> impl FnOnce(io::Error) -> StageError {
+pub(super) fn failed(what: &str, path: &Path) -> impl FnOnce(io::Error) -> StageError {
     let message = format!("cannot {what} `{}`", path.display());
     move |err| StageError {
         cause: Cause::Store,
@@ -123,7 +127,7 @@ impl Run<'_> {
         &self,
         store: &Store,
         events: &dyn EventSink,
-        cancel: &CancelToken,
+        limits: &Limits,
         group: &Group,
     ) -> Result<Done, StageError> {
         // Paths are put into the command as they are.
@@ -147,6 +151,7 @@ impl Run<'_> {
                 .map_err(|err| StageError::new(format!("cannot read `{}`: {err}", source.path.display())))?;
         }
         let mut needs = BTreeMap::new();
+        let mut links = Links::default();
         for (port, inputs) in self.inputs {
             let base = dir.path().join("needs").join(port);
             let mut paths = Vec::new();
@@ -156,7 +161,7 @@ impl Run<'_> {
                 } else {
                     base.join(i.to_string())
                 };
-                paths.push(write_out(store, &input.artifact, &base)?.display().to_string());
+                paths.push(links.write_out(store, &input.artifact, &base)?.display().to_string());
             }
             needs.insert(port.as_str(), paths.join(" "));
         }
@@ -167,8 +172,12 @@ impl Run<'_> {
             "needs" => needs.get(name).cloned(),
             _ => self.outputs.get(name).map(|file| work.join(file).display().to_string()),
         });
-        let (status, peak_memory) = self.wait(&text, &work, events, cancel, group)?;
-        if cancel.is_cancelled() && !status.success() {
+        let (status, peak_memory, over_time) = self.wait(&text, &work, events, limits, group)?;
+        links.check(store)?;
+        if let Some(limit) = over_time {
+            return Err(timed_out(limit));
+        }
+        if (limits.cancel.is_cancelled() || limits.kill.is_cancelled()) && !status.success() {
             return Err(StageError::interrupted());
         }
         if !status.success() {
@@ -203,9 +212,9 @@ impl Run<'_> {
         text: &str,
         work: &Path,
         events: &dyn EventSink,
-        cancel: &CancelToken,
+        limits: &Limits,
         group: &Group,
-    ) -> Result<(ExitStatus, Option<u64>), StageError> {
+    ) -> Result<(ExitStatus, Option<u64>, Option<Duration>), StageError> {
         create_parent(self.log)?;
         File::create(self.log).map_err(failed("write", self.log))?;
         // Both streams append, so that their lines stand in the order they were written.
@@ -239,7 +248,9 @@ impl Run<'_> {
         });
         let mut tail = Tail::new(self.log);
         let mut peak = 0;
+        let started = Instant::now();
         let mut asked: Option<Instant> = None;
+        let mut over_time = None;
         let mut pause = Duration::from_millis(10);
         while ended.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) {
             pause = (pause * 2).min(Duration::from_millis(200));
@@ -251,13 +262,17 @@ impl Run<'_> {
                     message: line,
                 });
             }
+            if asked.is_none() {
+                over_time = limits.timeout.filter(|limit| started.elapsed() > *limit);
+            }
             match asked {
-                None if cancel.is_cancelled() => {
+                _ if limits.kill.is_cancelled() => group.signal(Signal::KILL),
+                None if over_time.is_some() || limits.cancel.is_cancelled() => {
                     group.signal(Signal::TERM);
                     asked = Some(Instant::now());
                     pause = Duration::from_millis(10);
                 }
-                Some(since) if since.elapsed() > GRACE => group.signal(Signal::KILL),
+                Some(since) if since.elapsed() > GRACE.min(limits.grace) => group.signal(Signal::KILL),
                 _ => {}
             }
         }
@@ -266,7 +281,11 @@ impl Run<'_> {
             .map_err(|_| StageError::new("the thread that waits for the command panicked"))?
             .map_err(|err| StageError::new(format!("cannot wait for the command: {err}")))?;
         group.clear();
-        Ok((status, (peak > 0).then_some(peak)))
+        Ok((
+            status,
+            (peak > 0).then_some(peak),
+            over_time.filter(|_| !status.success()),
+        ))
     }
 
     /// Adds the end of the program's output to an error.
@@ -318,30 +337,11 @@ pub(crate) fn signal_name(signal: i32) -> String {
     format!("signal {signal} ({name})")
 }
 
-fn create_parent(path: &Path) -> Result<(), StageError> {
+pub(super) fn create_parent(path: &Path) -> Result<(), StageError> {
     match path.parent() {
         Some(parent) => fs::create_dir_all(parent).map_err(failed("create", parent)),
         None => Ok(()),
     }
-}
-
-/// Writes an artifact's files below `base`, read-only, and returns the path that stands for it: the file where it is one, the
-/// folder otherwise.
-fn write_out(store: &Store, artifact: &Artifact, base: &Path) -> Result<PathBuf, StageError> {
-    fs::create_dir_all(base).map_err(failed("create", base))?;
-    for entry in &artifact.entries {
-        let to = base.join(&entry.path);
-        create_parent(&to)?;
-        // Checked on the way, and a copy: a program run by root could write through a link.
-        store.blob(entry.blob)?;
-        fs::copy(store.blob_path(entry.blob), &to).map_err(failed("write", &to))?;
-        fs::set_permissions(&to, fs::Permissions::from_mode(0o444)).map_err(failed("write", &to))?;
-    }
-    let is_folder = artifact.meta["folder"] == json!(true);
-    Ok(match artifact.entries.as_slice() {
-        [entry] if !is_folder => base.join(&entry.path),
-        _ => base.to_owned(),
-    })
 }
 
 /// Stores a file or folder that a program made.

@@ -1,6 +1,7 @@
 //! Runs actions in this process: for tests, and for programs that use this crate as a library.
 
 use super::{Done, Executor, Job, Limits, command, job, timed_out};
+use cache::Store;
 use stages_core::error::Cause;
 use stages_core::{AnyStage, CancelToken, EventSink, StageError};
 use std::sync::Arc;
@@ -20,8 +21,13 @@ impl Executor for InProcess {
             .num_threads(job.threads.max(1))
             .build()
             .map_err(|err| StageError::new(format!("cannot start threads: {err}")))?;
+        let store = Store::open(&job.home)?;
         let group = command::Group::default();
         let stop = CancelToken::default();
+        let inner = Limits {
+            cancel: stop.clone(),
+            ..limits.clone()
+        };
         let (over, ended) = channel::<()>();
         let mut timeout = None;
         let result = std::thread::scope(|scope| {
@@ -42,7 +48,7 @@ impl Executor for InProcess {
                     }
                 }
             });
-            let result = pool.install(|| job::run(job, self.kinds, events, &stop, &group));
+            let result = pool.install(|| job::run(job, &store, self.kinds, events, &inner, &group));
             drop(over);
             timeout = watch.join().unwrap_or(None);
             result

@@ -1,12 +1,12 @@
 //! An action to run, and running it.
 
-use super::command;
 use super::peak_memory;
+use super::{Limits, command};
 use crate::key::RUN;
 use cache::{ActionKey, Artifact, ArtifactDigest, BlobRef, Store};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use stages_core::{AnyStage, CancelToken, Context, EventSink, Input, Outputs, Source, StageError, StageEvent};
+use stages_core::{AnyStage, Context, EventSink, Input, Outputs, Source, StageError, StageEvent};
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
@@ -102,15 +102,16 @@ impl EventSink for Tap {
     }
 }
 
-/// Runs a job in this process. `group` is where an external program's process group is made known while it runs.
+/// Runs a job in this process. A stage kind is asked to stop by `limits.cancel` alone, an external program is held to all of
+/// them. `group` is where an external program's process group is made known while it runs.
 pub(crate) fn run(
     job: &Job,
+    store: &Store,
     kinds: &'static [Box<dyn AnyStage>],
     events: &Arc<dyn EventSink>,
-    cancel: &CancelToken,
+    limits: &Limits,
     group: &command::Group,
 ) -> Result<Done, StageError> {
-    let store = Store::open(&job.home)?;
     let mut inputs: BTreeMap<String, Vec<Input>> = BTreeMap::new();
     for (port, digests) in &job.inputs {
         for &digest in digests {
@@ -128,7 +129,7 @@ pub(crate) fn run(
                 files: &job.sources,
                 log: &job.log,
             };
-            run.execute(&store, events.as_ref(), cancel, group)
+            run.execute(store, events.as_ref(), limits, group)
         }
         JobWork::Kind { name, version, config } => {
             let kind = kinds
@@ -152,7 +153,7 @@ pub(crate) fn run(
                 sources: job.sources.clone(),
                 threads: job.threads,
                 events: tap.clone(),
-                cancel: cancel.clone(),
+                cancel: limits.cancel.clone(),
                 memo_counts: (AtomicU64::new(0), AtomicU64::new(0)),
             };
             let outputs = catch_unwind(AssertUnwindSafe(|| kind.run(config, &context)))

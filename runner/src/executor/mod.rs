@@ -3,6 +3,8 @@
 mod command;
 mod in_process;
 mod job;
+mod keeper;
+mod links;
 mod memory;
 mod protocol;
 mod worker;
@@ -10,6 +12,7 @@ mod worker_process;
 
 pub use in_process::InProcess;
 pub use job::{Done, Job, JobWork};
+pub use keeper::keeper;
 pub use memory::{machine_memory, peak_memory};
 pub use worker::worker;
 pub use worker_process::WorkerProcess;

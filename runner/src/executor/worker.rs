@@ -1,8 +1,9 @@
 //! The worker's side of a worker process.
 
 use super::protocol::{Message, STOP};
-use super::{Job, JobWork, command, job};
-use stages_core::{AnyStage, CancelToken, EventSink, StageError, StageEvent};
+use super::{Job, JobWork, Limits, command, job};
+use cache::Store;
+use stages_core::{AnyStage, EventSink, StageError, StageEvent};
 use std::io::{BufRead as _, Write as _, stdin, stdout};
 use std::process::exit;
 use std::sync::Arc;
@@ -36,13 +37,17 @@ pub fn worker(kinds: &'static [Box<dyn AnyStage>]) -> u8 {
         Lines.write(&Message::failed(StageError::new("the worker cannot read its job")));
         return 2;
     };
-    let cancel = CancelToken::default();
-    let group = command::Group::new(|pid| Lines.write(&Message::Group(pid)));
+    let limits = Limits::default();
+    let group = command::Group::new(|pid, begins| {
+        if begins {
+            Lines.write(&Message::Group(pid));
+        }
+    });
     if matches!(job.work, JobWork::Kind { .. }) {
         end_with_parent();
     }
     {
-        let (cancel, group) = (cancel.clone(), group.clone());
+        let (cancel, group) = (limits.cancel.clone(), group.clone());
         std::thread::spawn(move || {
             // Reads until the end, which comes when the parent closes the pipe or is gone, however it went.
             for line in stdin().lock().lines() {
@@ -56,13 +61,15 @@ pub fn worker(kinds: &'static [Box<dyn AnyStage>]) -> u8 {
             exit(1);
         });
     }
-    prefer_as_victim();
+    prefer_as_victim(std::process::id().cast_signed());
     let pool = rayon::ThreadPoolBuilder::new()
         .num_threads(job.threads.max(1))
         .build_global();
     let events: Arc<dyn EventSink> = Arc::new(Lines);
     let result = match pool {
-        Ok(()) => job::run(&job, kinds, &events, &cancel, &group),
+        Ok(()) => Store::open(&job.home)
+            .map_err(StageError::from)
+            .and_then(|store| job::run(&job, &store, kinds, &events, &limits, &group)),
         Err(err) => Err(StageError::new(format!("cannot start threads: {err}"))),
     };
     let code = u8::from(result.is_err());
@@ -82,8 +89,10 @@ fn end_with_parent() {
     }
 }
 
-/// When memory runs out, the system ends a worker rather than the engine.
-fn prefer_as_victim() {
+/// When memory runs out, the system ends this process rather than the engine.
+pub(super) fn prefer_as_victim(pid: i32) {
     #[cfg(target_os = "linux")]
-    let _ = std::fs::write("/proc/self/oom_score_adj", "500");
+    let _ = std::fs::write(format!("/proc/{pid}/oom_score_adj"), "500");
+    #[cfg(not(target_os = "linux"))]
+    let _ = pid;
 }

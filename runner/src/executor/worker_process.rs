@@ -1,8 +1,11 @@
 //! The engine's side of a worker process.
 
-use super::command::signal_name;
+use super::command::{self, signal_name};
+use super::keeper::Keeper;
 use super::protocol::{Message, STOP, error};
-use super::{Done, Executor, Job, Limits, timed_out};
+use super::worker::prefer_as_victim;
+use super::{Done, Executor, Job, JobWork, Limits, job, timed_out};
+use cache::Store;
 use rustix::process::{Pid, Signal, kill_process_group};
 use stages_core::error::Cause;
 use stages_core::{EventSink, StageError, StageEvent};
@@ -10,15 +13,18 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-/// Runs each action in a process of its own: this program, as `runner worker`. A crash, an out-of-memory kill or a time limit
-/// touches nothing else, and the worker ends when this process does.
+/// Runs each action in a process of its own: a stage kind in this program, as `runner worker`, an external program as it is. A
+/// crash, an out-of-memory kill or a time limit touches nothing else, and all of them end when this process does.
 pub struct WorkerProcess {
     /// The program.
     program: PathBuf,
+    store: Store,
+    /// Ends the external programs; started with the first of them.
+    keeper: OnceLock<Option<Arc<Keeper>>>,
 }
 
 impl WorkerProcess {
@@ -26,13 +32,36 @@ impl WorkerProcess {
     ///
     /// # Errors
     /// When the system does not say which program this is.
-    pub fn new() -> std::io::Result<Self> {
+    pub fn new(store: &Store) -> std::io::Result<Self> {
         let program = if cfg!(target_os = "linux") {
             "/proc/self/exe".into()
         } else {
             std::env::current_exe()?
         };
-        Ok(Self { program })
+        Ok(Self {
+            program,
+            store: store.clone(),
+            keeper: OnceLock::new(),
+        })
+    }
+
+    /// Runs an external program from this process.
+    fn command(&self, job: &Job, events: &Arc<dyn EventSink>, limits: &Limits) -> Result<Done, StageError> {
+        let keeper = self
+            .keeper
+            .get_or_init(|| Keeper::start(&self.program).ok().map(Arc::new));
+        let keeper = keeper.clone();
+        let group = command::Group::new(move |group, begins| {
+            if begins {
+                prefer_as_victim(group);
+            }
+            match &keeper {
+                Some(keeper) if begins => keeper.keep(group),
+                Some(keeper) => keeper.release(group),
+                None => {}
+            }
+        });
+        job::run(job, &self.store, &[], events, limits, &group)
     }
 }
 
@@ -85,6 +114,9 @@ enum Said {
 
 impl Executor for WorkerProcess {
     fn run(&self, job: &Job, events: &Arc<dyn EventSink>, limits: &Limits) -> Result<Done, StageError> {
+        if matches!(job.work, JobWork::Command { .. }) {
+            return self.command(job, events, limits);
+        }
         let failed =
             |what: &str, err: std::io::Error| StageError::new(format!("cannot {what} a worker process: {err}"));
         // This thread lives as long as the worker: the worker's death signal is tied to it.

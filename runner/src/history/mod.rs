@@ -10,14 +10,17 @@
 //!
 //! [`list`] and [`load`] read it; [`Writer`] writes it.
 
+mod builder;
 mod id;
 mod model;
+mod past;
 mod pipeline_file;
 mod reader;
 mod writer;
 
 pub use id::{new_id, resolve};
 pub use model::{Metric, Run, StageRun};
+pub use past::PastRuns;
 pub use pipeline_file::{ResolvedPipeline, ResolvedStage};
-pub use reader::{ids, last_actions, list, load};
+pub use reader::{ids, list, load};
 pub use writer::Writer;

@@ -1,6 +1,7 @@
 //! Writes the history of a run.
 
-use super::ResolvedPipeline;
+use super::builder::Builder;
+use super::{ResolvedPipeline, Run};
 use crate::engine::{Event, Stamped};
 use crate::error::Failure;
 use crate::reporter::Reporter;
@@ -18,6 +19,10 @@ const PROGRESS: Duration = Duration::from_secs(5);
 pub struct Writer {
     dir: PathBuf,
     events: File,
+    /// Lines that are not written yet.
+    lines: String,
+    pipeline: ResolvedPipeline,
+    builder: Builder,
     progress: HashMap<String, Instant>,
     failed: Option<std::io::Error>,
 }
@@ -27,7 +32,7 @@ impl Writer {
     ///
     /// # Errors
     /// When it cannot be made.
-    pub fn create(runs: &Path, id: &str, pipeline: &ResolvedPipeline) -> Result<Self, Failure> {
+    pub fn create(runs: &Path, id: &str, pipeline: ResolvedPipeline) -> Result<Self, Failure> {
         let dir = runs.join(id);
         let failed = |path: &Path| {
             let message = format!("cannot write `{}`", path.display());
@@ -39,7 +44,7 @@ impl Writer {
         let logs = dir.join("logs");
         std::fs::create_dir_all(&logs).map_err(failed(&logs))?;
         let path = dir.join("pipeline.json");
-        let json = serde_json::to_string_pretty(pipeline).unwrap_or_default();
+        let json = serde_json::to_string(&pipeline).unwrap_or_default();
         std::fs::write(&path, json).map_err(failed(&path))?;
         let path = dir.join("events.jsonl");
         let events = File::options()
@@ -49,8 +54,11 @@ impl Writer {
             .map_err(failed(&path))?;
         events.lock().map_err(failed(&path))?;
         Ok(Self {
+            builder: Builder::new(id, &dir),
             dir,
             events,
+            lines: String::new(),
+            pipeline,
             progress: HashMap::new(),
             failed: None,
         })
@@ -64,6 +72,11 @@ impl Writer {
     /// Where stages that do not finish leave their logs.
     pub fn logs(&self) -> PathBuf {
         self.dir.join("logs")
+    }
+
+    /// Ends the history, and returns the run; `None` when it has no events.
+    pub fn finish(self) -> Option<Run> {
+        self.builder.finish()
     }
 
     /// Whether every event was written.
@@ -91,10 +104,16 @@ impl Reporter for Writer {
                 _ => self.progress.insert(stage.clone(), now),
             };
         }
-        // One write for each line: whoever reads meanwhile sees whole lines.
-        let line = event.to_line() + "\n";
-        if let Err(err) = self.events.write_all(line.as_bytes()) {
+        self.builder.take(event, Some(&self.pipeline));
+        self.lines.push_str(&event.to_line());
+        self.lines.push('\n');
+    }
+
+    /// In one write: whoever reads meanwhile sees whole lines.
+    fn flush(&mut self) {
+        if let Err(err) = self.events.write_all(self.lines.as_bytes()) {
             self.failed.get_or_insert(err);
         }
+        self.lines.clear();
     }
 }

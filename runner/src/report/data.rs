@@ -4,6 +4,7 @@ use super::html::{escape, table};
 use crate::history::Run;
 use cache::{Artifact, Store};
 use serde_json::Value;
+use stages_core::PortType;
 use std::fmt::Write as _;
 
 /// One block for each data set that says something of its quality. What one hands on from another is shown once.
@@ -12,6 +13,10 @@ pub(super) fn section(run: &Run, store: &Store) -> String {
     let mut shown: Vec<Value> = Vec::new();
     for stage in &run.stages {
         for (name, digest) in &stage.outputs {
+            // Files of external programs say nothing of their quality.
+            if stage.types.get(name).is_some_and(|ty| ty == PortType::File.name()) {
+                continue;
+            }
             let Ok(artifact) = store.artifact(*digest) else {
                 continue;
             };

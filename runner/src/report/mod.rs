@@ -12,6 +12,7 @@ use crate::history::{Run, StageRun};
 use cache::Store;
 use dag::DagNode;
 use html::{escape, table};
+use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
@@ -50,14 +51,9 @@ pub fn render(run: &Run, runs: &Path, store: &Store) -> String {
 }
 
 fn nodes(run: &Run) -> Vec<DagNode> {
-    let index = |reference: &str| {
-        // `stage.output`; a point of a matrix may hold dots: `train[learning_rate=0.1].policy`.
-        run.stages.iter().position(|stage| {
-            reference
-                .strip_prefix(&stage.id)
-                .is_some_and(|rest| rest.starts_with('.'))
-        })
-    };
+    let places: HashMap<&str, usize> = run.stages.iter().map(|stage| stage.id.as_str()).zip(0..).collect();
+    // `stage.output`; a point of a matrix may hold dots, `train[learning_rate=0.1].policy`, an output may not.
+    let index = |reference: &str| places.get(reference.rsplit_once('.')?.0).copied();
     run.stages
         .iter()
         .map(|stage| DagNode {

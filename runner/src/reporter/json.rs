@@ -9,9 +9,10 @@ use std::time::{Duration, Instant};
 /// Progress of one stage is written at most this often.
 const PROGRESS: Duration = Duration::from_secs(1);
 
-/// Writes a line for each event, flushed.
+/// Writes a line for each event.
 pub struct JsonLines<W> {
     out: W,
+    lines: String,
     progress: HashMap<String, Instant>,
     closed: bool,
 }
@@ -21,6 +22,7 @@ impl<W: Write> JsonLines<W> {
     pub fn new(out: W) -> Self {
         Self {
             out,
+            lines: String::new(),
             progress: HashMap::new(),
             closed: false,
         }
@@ -36,14 +38,19 @@ impl<W: Write> Reporter for JsonLines<W> {
                 _ => self.progress.insert(stage.clone(), now),
             };
         }
+        self.lines.push_str(&event.to_line());
+        self.lines.push('\n');
+    }
+
+    fn flush(&mut self) {
         if !self.closed {
-            let line = event.to_line() + "\n";
             // Whoever read has gone: the run goes on without them.
             self.closed = self
                 .out
-                .write_all(line.as_bytes())
+                .write_all(self.lines.as_bytes())
                 .and_then(|()| self.out.flush())
                 .is_err();
         }
+        self.lines.clear();
     }
 }

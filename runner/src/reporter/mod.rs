@@ -12,4 +12,7 @@ use crate::engine::Stamped;
 pub trait Reporter {
     /// Takes note of one. Failures to write are kept by the reporter: they must not stop a run.
     fn report(&mut self, event: &Stamped);
+
+    /// Writes what it kept back: called whenever there is nothing more to report for now.
+    fn flush(&mut self) {}
 }

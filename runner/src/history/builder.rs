@@ -1,0 +1,176 @@
+//! A run, put together from its events.
+
+use super::{Metric, ResolvedPipeline, ResolvedStage, Run, StageRun};
+use crate::engine::{Event, RunStatus, Stamped};
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+/// Puts a run together, event by event: from the file of one that is over, or while one goes on.
+pub(crate) struct Builder {
+    id: String,
+    dir: PathBuf,
+    run: Option<Run>,
+    index: HashMap<String, usize>,
+}
+
+impl Builder {
+    /// Of the run `id`, whose folder is `dir`.
+    pub fn new(id: &str, dir: &Path) -> Self {
+        Self {
+            id: id.to_owned(),
+            dir: dir.to_owned(),
+            run: None,
+            index: HashMap::new(),
+        }
+    }
+
+    /// The run; `None` when it has no events.
+    pub fn finish(self) -> Option<Run> {
+        self.run
+    }
+
+    /// Takes the next event. `resolved` is its pipeline, asked for with the first one.
+    pub fn take(&mut self, stamped: &Stamped, resolved: Option<&ResolvedPipeline>) {
+        match &mut self.run {
+            Some(run) => apply(run, &self.index, stamped),
+            None => self.begin(stamped, resolved),
+        }
+    }
+
+    fn begin(&mut self, stamped: &Stamped, resolved: Option<&ResolvedPipeline>) {
+        let Event::RunStarted {
+            pipeline,
+            file,
+            params,
+            stages,
+            program,
+            ..
+        } = &stamped.event
+        else {
+            return;
+        };
+        let known: HashMap<&str, &ResolvedStage> = resolved
+            .iter()
+            .flat_map(|pipeline| &pipeline.stages)
+            .map(|stage| (stage.id.as_str(), stage))
+            .collect();
+        self.index = stages.iter().cloned().zip(0..).collect();
+        let stages = stages
+            .iter()
+            .map(|id| {
+                let known = known.get(id.as_str());
+                StageRun {
+                    stage: known.map_or_else(|| id.clone(), |stage| stage.stage.clone()),
+                    point: known.map(|stage| stage.point.clone()).unwrap_or_default(),
+                    kind: known.map(|stage| stage.kind.clone()).unwrap_or_default(),
+                    version: known.map(|stage| stage.version).unwrap_or_default(),
+                    config: known.map(|stage| stage.config.clone()).unwrap_or_default(),
+                    needs: known.map(|stage| stage.needs.clone()).unwrap_or_default(),
+                    types: known.map(|stage| stage.outputs.clone()).unwrap_or_default(),
+                    id: id.clone(),
+                    key: None,
+                    status: None,
+                    started: false,
+                    reason: None,
+                    seconds: 0.0,
+                    computed_seconds: None,
+                    peak_memory: None,
+                    outputs: Default::default(),
+                    log: None,
+                    error: None,
+                    hint: None,
+                    memo: None,
+                    doing: None,
+                    metrics: Default::default(),
+                }
+            })
+            .collect();
+        self.run = Some(Run {
+            id: self.id.clone(),
+            dir: self.dir.clone(),
+            pipeline: pipeline.clone(),
+            file: file.clone(),
+            params: params.clone(),
+            program: program.clone(),
+            status: RunStatus::Running,
+            started: stamped.time,
+            seconds: 0.0,
+            stages,
+        });
+    }
+}
+
+fn apply(run: &mut Run, index: &HashMap<String, usize>, stamped: &Stamped) {
+    let elapsed = (stamped.time - run.started).num_milliseconds() as f64 / 1e3;
+    run.seconds = run.seconds.max(elapsed);
+    let find = |run, name: &str| stage(run, *index.get(name)?);
+    match &stamped.event {
+        Event::RunStarted { .. } => {}
+        Event::StageStarted { stage, key, reason, .. } => {
+            if let Some(stage) = find(run, stage) {
+                stage.key = Some(*key);
+                stage.started = true;
+                stage.reason = Some(reason.clone());
+                stage.status = None;
+                stage.metrics.clear();
+            }
+        }
+        Event::Progress { stage, message, .. } => {
+            if let Some(stage) = find(run, stage) {
+                stage.doing = Some(message.clone());
+            }
+        }
+        Event::Metric {
+            stage,
+            name,
+            step,
+            value,
+        } => {
+            if let Some(stage) = find(run, stage) {
+                stage.metrics.entry(name.clone()).or_default().push(Metric {
+                    step: *step,
+                    value: *value,
+                    seconds: elapsed,
+                });
+            }
+        }
+        Event::Memo { stage, hits, total } => {
+            if let Some(stage) = find(run, stage) {
+                stage.memo = Some((*hits, *total));
+            }
+        }
+        Event::StageFinished {
+            stage,
+            key,
+            status,
+            seconds,
+            outputs,
+            computed_seconds,
+            peak_memory,
+            log,
+            error,
+            hint,
+        } => {
+            if let Some(stage) = find(run, stage) {
+                stage.key = key.or(stage.key);
+                stage.status = Some(*status);
+                stage.seconds = *seconds;
+                stage.outputs.clone_from(outputs);
+                stage.computed_seconds = *computed_seconds;
+                stage.peak_memory = *peak_memory;
+                stage.log = *log;
+                stage.error.clone_from(error);
+                stage.hint.clone_from(hint);
+            }
+        }
+        Event::RunFinished { status, seconds, .. } => {
+            run.status = *status;
+            run.seconds = *seconds;
+        }
+        Event::Log { .. } | Event::StageWaiting { .. } | Event::StageRetried { .. } | Event::StageHealing { .. } => {}
+    }
+}
+
+fn stage(run: &mut Run, i: usize) -> Option<&mut StageRun> {
+    run.stages.get_mut(i)
+}
