@@ -77,8 +77,8 @@ impl Write for BlobWriter {
             self.flush()?;
         }
         if bytes.len() >= CHUNK {
-            self.file.write_all(bytes)?;
-            update(&mut self.hasher, bytes);
+            let (file, hasher) = (self.file.as_file_mut(), &mut self.hasher);
+            rayon::join(|| file.write_all(bytes), || update(hasher, bytes)).0?;
         } else {
             self.buffer.extend_from_slice(bytes);
         }
@@ -129,45 +129,68 @@ impl BlobWriter {
 }
 
 /// Hashes a file by reading it, which unlike a mapping survives that somebody truncates it meanwhile. `parallel` uses
-/// rayon's current pool.
+/// rayon's current pool, and reads the next piece while one is hashed.
 pub(crate) fn hash_file(file: &mut File, path: &Path, parallel: bool) -> Result<BlobRef> {
     let mut hasher = blake3::Hasher::new();
-    let size = read_chunks(file, path, |chunk| {
-        if parallel {
-            update(&mut hasher, chunk);
+    let (mut piece, mut next) = (buffer(file, path)?, Vec::new());
+    let mut size = 0;
+    let mut filled = fill(file, path, &mut piece)?;
+    while filled == piece.len() {
+        next.resize(piece.len(), 0);
+        let ahead = if parallel {
+            rayon::join(|| fill(file, path, &mut next), || update(&mut hasher, &piece)).0
         } else {
-            hasher.update(chunk);
-        }
-        Ok(())
-    })?;
+            hasher.update(&piece);
+            fill(file, path, &mut next)
+        };
+        size += filled as u64;
+        filled = ahead?;
+        std::mem::swap(&mut piece, &mut next);
+    }
+    let last = &piece[..filled];
+    if parallel {
+        update(&mut hasher, last);
+    } else {
+        hasher.update(last);
+    }
     Ok(BlobRef {
         blob: digest(&hasher),
-        size,
+        size: size + filled as u64,
     })
 }
 
 /// Hands a file over in large pieces and returns its length.
 pub(crate) fn read_chunks(file: &mut File, path: &Path, mut take: impl FnMut(&[u8]) -> Result<()>) -> Result<u64> {
-    let len = file.metadata().map_err(Error::io("read", path))?.len();
-    // One byte more than the file has, so that a small file ends within one piece.
-    let mut buffer = vec![0; usize::try_from(len + 1).unwrap_or(CHUNK).clamp(4096, CHUNK)];
+    let mut buffer = buffer(file, path)?;
     let mut size = 0;
     loop {
-        let mut filled = 0;
-        while filled < buffer.len() {
-            match file.read(&mut buffer[filled..]) {
-                Ok(0) => break,
-                Ok(n) => filled += n,
-                Err(err) if err.kind() == ErrorKind::Interrupted => {}
-                Err(err) => return Err(Error::io("read", path)(err)),
-            }
-        }
+        let filled = fill(file, path, &mut buffer)?;
         take(&buffer[..filled])?;
         size += filled as u64;
         if filled < buffer.len() {
             return Ok(size);
         }
     }
+}
+
+/// Room for a piece of a file: one byte more than it has, so that a small one ends within one piece.
+fn buffer(file: &File, path: &Path) -> Result<Vec<u8>> {
+    let len = file.metadata().map_err(Error::io("read", path))?.len();
+    Ok(vec![0; usize::try_from(len + 1).unwrap_or(CHUNK).clamp(4096, CHUNK)])
+}
+
+/// Reads until the buffer is full or the file ends, and returns how much.
+fn fill(file: &mut File, path: &Path, buffer: &mut [u8]) -> Result<usize> {
+    let mut filled = 0;
+    while filled < buffer.len() {
+        match file.read(&mut buffer[filled..]) {
+            Ok(0) => break,
+            Ok(n) => filled += n,
+            Err(err) if err.kind() == ErrorKind::Interrupted => {}
+            Err(err) => return Err(Error::io("read", path)(err)),
+        }
+    }
+    Ok(filled)
 }
 
 pub(crate) fn update(hasher: &mut blake3::Hasher, bytes: &[u8]) {

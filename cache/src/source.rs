@@ -66,11 +66,24 @@ impl Store {
     /// # Errors
     /// When it cannot be read, is not an ordinary file, or keeps changing meanwhile ([`Error::Changing`]).
     pub fn hash_file(&self, path: &Path) -> Result<BlobRef> {
+        self.digest_file(path, false)
+    }
+
+    /// [`Store::hash_file`] that reads the file whatever the system says of it.
+    ///
+    /// # Errors
+    /// Likewise.
+    pub fn rehash_file(&self, path: &Path) -> Result<BlobRef> {
+        self.digest_file(path, true)
+    }
+
+    fn digest_file(&self, path: &Path, reread: bool) -> Result<BlobRef> {
         let path = &std::path::absolute(path).map_err(Error::io("read", path))?;
         let name = blake3::hash(path.as_os_str().as_bytes()).to_hex();
         let entry = sharded(&self.folder("stat"), &name);
         let now = Stamp::of(&ordinary(path)?);
-        if let Sealed::Intact(known, meta) = sealed::read::<Known>(&entry)?
+        if !reread
+            && let Sealed::Intact(known, meta) = sealed::read::<Known>(&entry)?
             && known.path == *path
             && known.stamp == now
         {

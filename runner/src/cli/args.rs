@@ -153,6 +153,12 @@ pub(crate) struct ExecArgs {
     /// Only say what would run.
     #[arg(short = 'n', long)]
     pub dry_run: bool,
+    /// Read every source file, also those that have not changed since they were hashed.
+    #[arg(long)]
+    pub verify_inputs: bool,
+    /// Refuse pipelines whose stages run programs of their author's choosing (`run:`).
+    #[arg(long)]
+    pub no_run_stages: bool,
 }
 
 #[derive(Args, Clone, Debug)]

@@ -5,11 +5,9 @@ use super::output;
 use super::session::Session;
 use crate::error::Failure;
 use crate::text;
-use cache::{ActionRecord, KeyHasher, Store};
 use clap::ValueEnum;
 use serde::Serialize;
-use serde_json::{Value, json};
-use std::time::Instant;
+use serde_json::Value;
 
 /// What can be measured.
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -22,7 +20,7 @@ pub(crate) enum What {
     Env,
     /// Training steps a second.
     Train,
-    /// What the store does a second.
+    /// What a run costs that has nothing, little or everything to do, and what the store costs.
     Cache,
 }
 
@@ -32,7 +30,7 @@ pub(crate) fn bench(session: &Session, args: &BenchArgs) -> Result<(), Failure> 
         What::Features => value(&stages_features::bench(30, 20_000).rows),
         What::Env => value(&stages_env::options::bench()?),
         What::Train => value(&stages_train::bench()),
-        What::Cache => value(&cache()?),
+        What::Cache => value(&super::bench_cache::measure()?),
     };
     if session.json {
         output::print_json(&result)
@@ -56,14 +54,15 @@ fn table(rows: &Value) -> String {
     let Some(first) = rows.first() else {
         return "nothing was measured\n".to_owned();
     };
-    // What a row is about comes first.
+    // What a row is about comes first, what the floor is comes last.
     let mut names: Vec<&String> = first.keys().collect();
-    names.sort_by_key(|name| !first[*name].is_string());
+    names.sort_by_key(|name| (*name == "floor", !first[*name].is_string()));
     let header: Vec<String> = names.iter().map(|name| name.replace('_', " ")).collect();
     let header: Vec<&str> = header.iter().map(String::as_str).collect();
     let cell = |value: &Value| match value {
         Value::String(text) => text.clone(),
         Value::Number(number) if number.is_f64() => figure(number.as_f64().unwrap_or(f64::NAN)),
+        Value::Null => String::new(),
         other => other.to_string(),
     };
     let body: Vec<Vec<String>> = rows
@@ -96,71 +95,4 @@ fn figure(value: f64) -> String {
         out.push(digit);
     }
     format!("{sign}{out}")
-}
-
-/// Measures a store in a temporary folder.
-fn cache() -> Result<Vec<Value>, Failure> {
-    let dir = tempfile::tempdir().map_err(|err| Failure::caused("cannot make a temporary folder", &err))?;
-    let store = Store::open(dir.path())?;
-    let mut rows = Vec::new();
-    let mut add = |what: &str, per_second: f64, unit: &str| {
-        rows.push(json!({ "what": what, "per_second": per_second, "unit": unit }));
-    };
-    const LARGE: usize = 64 << 20;
-    const SMALL: usize = 500;
-    let mut bytes: Vec<u8> = (0..LARGE)
-        .map(|i| (i.wrapping_mul(2_654_435_761) >> 13) as u8)
-        .collect();
-    let mebibytes = LARGE as f64 / f64::from(1 << 20);
-    let began = Instant::now();
-    let blob = store.put(&bytes)?;
-    add("store a large blob", mebibytes / began.elapsed().as_secs_f64(), "MiB");
-    let other = Store::open(dir.path())?;
-    let began = Instant::now();
-    other.blob(blob.blob)?;
-    add(
-        "read it for the first time",
-        mebibytes / began.elapsed().as_secs_f64(),
-        "MiB",
-    );
-    let began = Instant::now();
-    for i in 0..SMALL {
-        bytes[..8].copy_from_slice(&(i as u64).to_le_bytes());
-        store.put(&bytes[..4096])?;
-    }
-    add(
-        "store small blobs",
-        SMALL as f64 / began.elapsed().as_secs_f64(),
-        "blobs",
-    );
-    let key = |i: usize| KeyHasher::new("runner bench").field(i.to_le_bytes()).action_key();
-    let began = Instant::now();
-    for i in 0..SMALL {
-        store.put_action(&ActionRecord {
-            key: key(i),
-            recipe: Value::Null,
-            outputs: Default::default(),
-            log: None,
-            seconds: 0.0,
-            peak_memory: None,
-            numerics_class: String::new(),
-            program: String::new(),
-            info: Default::default(),
-        })?;
-    }
-    add(
-        "write action records",
-        SMALL as f64 / began.elapsed().as_secs_f64(),
-        "records",
-    );
-    let began = Instant::now();
-    for i in 0..SMALL {
-        store.action(key(i))?;
-    }
-    add(
-        "look actions up",
-        SMALL as f64 / began.elapsed().as_secs_f64(),
-        "records",
-    );
-    Ok(rows)
 }

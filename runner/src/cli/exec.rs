@@ -5,20 +5,24 @@ use super::session::{Project, Session};
 use super::{output, plan, results};
 use crate::engine::{self, Control, Options, RunStatus, StageStatus, Stamped, Summary};
 use crate::error::Failure;
-use crate::executor::{WorkerProcess, machine_memory};
+use crate::executor::{WorkerProcess, machine_memory, peak_memory};
 use crate::history::{self, ResolvedPipeline, Run};
 use crate::reporter::{JsonLines, Reporter, Terminal};
+use crate::pipeline::Work;
 use crate::{exit, report, text};
 use cache::{Recent, Store, StoreGuard};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
-use std::io::IsTerminal as _;
+use std::io::{IsTerminal as _, Write as _};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 /// Name and version of this program.
 pub(crate) const PROGRAM: &str = concat!("runner ", env!("CARGO_PKG_VERSION"));
+
+/// What `-v` says of the engine itself at the end.
+pub(crate) const PEAK_MEMORY: &str = "peak memory of the engine in bytes: ";
 
 /// How long a stage may take to stop after Ctrl-C: enough to write a checkpoint.
 const GRACE: Duration = Duration::from_secs(15);
@@ -33,6 +37,7 @@ pub(crate) fn options(session: &Session, project: &Project, run: &str) -> Result
         threads: cores,
         memory: machine_memory(),
         keep_going: false,
+        verify_inputs: false,
         force: project.force.clone(),
         env: session.env.clone(),
         logs: project.runs.join(run).join("logs"),
@@ -61,6 +66,10 @@ pub(crate) fn exec(session: &Session, args: &ExecArgs) -> Result<u8, Failure> {
     let mut options = options(session, &project, &run)?;
     options.jobs = args.jobs.map_or(options.jobs, |jobs| jobs as usize);
     options.keep_going = args.keep_going;
+    options.verify_inputs = args.verify_inputs;
+    if args.no_run_stages {
+        refuse_programs(&project)?;
+    }
     let executor =
         WorkerProcess::new(&project.store).map_err(|err| Failure::caused("cannot tell which program this is", &err))?;
     let control = Control::default();
@@ -119,10 +128,38 @@ pub(crate) fn exec(session: &Session, args: &ExecArgs) -> Result<u8, Failure> {
             output::print(&format!("report: {}\n", page.display()))?;
         }
     }
+    if session.verbosity == crate::reporter::Verbosity::Verbose
+        && let Some(bytes) = peak_memory()
+    {
+        let _ = writeln!(std::io::stderr(), "{PEAK_MEMORY}{bytes}");
+    }
     let code = code(&summary);
     match page {
         Err(err) if code == exit::DONE => Err(err),
         _ => Ok(code),
+    }
+}
+
+/// Refuses a pipeline with stages that would run a program of its author's choosing.
+fn refuse_programs(project: &Project) -> Result<(), Failure> {
+    let nodes = project.chosen.iter().map(|&i| &project.pipeline.nodes[i]);
+    let programs: Vec<&str> = nodes
+        .filter(|node| matches!(node.work, Work::Command(_)))
+        .map(|node| node.id.as_str())
+        .collect();
+    match programs.as_slice() {
+        [] => Ok(()),
+        [first, rest @ ..] => {
+            let more = if rest.is_empty() {
+                String::new()
+            } else {
+                format!(" and {}", text::count(rest.len(), "other stage"))
+            };
+            Err(Failure::usage(format!(
+                "`{first}`{more} would run a program that the pipeline names, and `--no-run-stages` refuses that"
+            ))
+            .hint("name the stages to run that need none of them, or read the `run:` lines and leave the option out"))
+        }
     }
 }
 

@@ -4,6 +4,7 @@
 mod args;
 mod artifact;
 mod bench;
+mod bench_cache;
 mod cache;
 mod doctor;
 mod exec;

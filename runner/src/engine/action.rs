@@ -68,7 +68,7 @@ fn try_run(
     };
     let done = executor.run(&job, events, limits)?;
     // What a stage read may have been edited while it ran: then the result is not the key's.
-    let now = digests(store, &prepared.sources)?;
+    let now = digests(store, &prepared.sources, options.verify_inputs)?;
     if let Some((source, _)) = prepared
         .sources
         .iter()

@@ -288,7 +288,7 @@ impl Coordinator<'_, '_, '_> {
 
     /// Makes the key of a stage whose inputs are known: here, or in a thread where files have to be read.
     fn prepare(&mut self, i: usize) {
-        let (pipeline, store) = (self.pipeline, self.store);
+        let (pipeline, store, reread) = (self.pipeline, self.store, self.options.verify_inputs);
         let node = &pipeline.nodes[i];
         let mut inputs: BTreeMap<String, Vec<ArtifactDigest>> = BTreeMap::new();
         for (port, refs) in &node.needs {
@@ -305,14 +305,14 @@ impl Coordinator<'_, '_, '_> {
         self.slots[i].state = State::Preparing;
         self.slots[i].began = Some(Instant::now());
         if sources(pipeline, node).is_ok_and(|sources| sources.is_empty()) {
-            match prepare(pipeline, node, inputs, store) {
+            match prepare(pipeline, node, inputs, store, reread) {
                 Ok(prepared) => self.prepared(i, prepared),
                 Err(err) => self.fail(i, err),
             }
         } else {
             let sender = self.sender.clone();
             self.scope.spawn(move || {
-                let prepared = prepare(pipeline, node, inputs, store);
+                let prepared = prepare(pipeline, node, inputs, store, reread);
                 let _ = sender.send(Message::Prepared(i, prepared));
             });
         }

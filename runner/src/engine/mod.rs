@@ -42,6 +42,8 @@ pub struct Options {
     pub memory: Option<u64>,
     /// Whether a failure leaves other branches going.
     pub keep_going: bool,
+    /// Whether source files are read although they have not changed since they were hashed.
+    pub verify_inputs: bool,
     /// Nodes that run even if they are cached.
     pub force: BTreeSet<usize>,
     /// The environment: what `run:` stages may be given of it.

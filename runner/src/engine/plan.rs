@@ -103,7 +103,7 @@ pub fn plan(
         }
         unknown.sort_unstable();
         unknown.dedup();
-        let prepared: Prepared = prepare(pipeline, node, inputs, store)?;
+        let prepared: Prepared = prepare(pipeline, node, inputs, store, options.verify_inputs)?;
         let differences = old
             .as_ref()
             .map(|old| prepared.recipe.differences(old))

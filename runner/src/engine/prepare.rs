@@ -26,12 +26,17 @@ pub(crate) fn sources(pipeline: &Pipeline, node: &Node) -> Result<Vec<Source>, C
     }
 }
 
-/// The digests of files outside the store, in their order.
-pub(crate) fn digests(store: &Store, sources: &[Source]) -> Result<Vec<SourceDigest>, StageError> {
+/// The digests of files outside the store, in their order; `reread` reads those too that have not changed.
+pub(crate) fn digests(store: &Store, sources: &[Source], reread: bool) -> Result<Vec<SourceDigest>, StageError> {
     sources
         .iter()
         .map(|source| {
-            let blob = store.hash_file(&source.path).map_err(|err| {
+            let blob = if reread {
+                store.rehash_file(&source.path)
+            } else {
+                store.hash_file(&source.path)
+            };
+            let blob = blob.map_err(|err| {
                 let cause = std::error::Error::source(&err)
                     .map(|cause| format!(": {cause}"))
                     .unwrap_or_default();
@@ -45,7 +50,8 @@ pub(crate) fn digests(store: &Store, sources: &[Source]) -> Result<Vec<SourceDig
         .collect()
 }
 
-/// Makes the recipe of a node whose inputs have these digests. Reads the files that it names, unless the store knows them.
+/// Makes the recipe of a node whose inputs have these digests. Reads the files that it names, unless the store knows them and
+/// nobody asks to `reread` them.
 ///
 /// # Errors
 /// When a file that it names cannot be read.
@@ -54,6 +60,7 @@ pub fn prepare(
     node: &Node,
     inputs: BTreeMap<String, Vec<ArtifactDigest>>,
     store: &Store,
+    reread: bool,
 ) -> Result<Prepared, StageError> {
     let sources = sources(pipeline, node)?;
     let (kind, version, config) = match &node.work {
@@ -73,7 +80,7 @@ pub fn prepare(
         version,
         config,
         inputs,
-        sources: digests(store, &sources)?,
+        sources: digests(store, &sources, reread)?,
     };
     Ok(Prepared {
         key: recipe.key(),
