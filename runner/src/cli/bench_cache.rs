@@ -73,7 +73,10 @@ fn pipeline(stages: usize, changed: Option<usize>) -> String {
     let mut text = format!("version: 1\nname: trivial_{stages}\nstages:\n");
     for i in 0..stages {
         let word = if changed == Some(i) { "changed" } else { "stage" };
-        text.push_str(&format!("  s{i}:\n    run: {}\n    outputs: {{ x: x.txt }}\n", command(word, i)));
+        text.push_str(&format!(
+            "  s{i}:\n    run: {}\n    outputs: {{ x: x.txt }}\n",
+            command(word, i)
+        ));
         if i >= 10 {
             text.push_str(&format!("    needs: {{ a: s{} }}\n", i - 10));
         }
@@ -109,8 +112,12 @@ impl Bench {
             return Err(Failure::usage(format!("a run that is measured failed: {text}")));
         }
         let text = String::from_utf8_lossy(&output.stderr);
-        let peak = text.lines().find_map(|line| line.trim().strip_prefix(super::exec::PEAK_MEMORY));
-        Ok(peak.and_then(|bytes| bytes.trim().parse::<f64>().ok()).map(|bytes| bytes / f64::from(1 << 20)))
+        let peak = text
+            .lines()
+            .find_map(|line| line.trim().strip_prefix(super::exec::PEAK_MEMORY));
+        Ok(peak
+            .and_then(|bytes| bytes.trim().parse::<f64>().ok())
+            .map(|bytes| bytes / f64::from(1 << 20)))
     }
 
     fn start(&self) -> Result<f64, Failure> {
@@ -139,7 +146,10 @@ impl Bench {
                 milliseconds: time,
                 peak_mebibytes: peak,
                 floor_milliseconds: floor,
-                floor: format!("start this program, read the pipeline file, look at {} blobs", blobs.len()),
+                floor: format!(
+                    "start this program, read the pipeline file, look at {} blobs",
+                    blobs.len()
+                ),
             });
         }
         Ok(())
@@ -157,7 +167,10 @@ impl Bench {
                 let text = pipeline(1000, Some(999)).replace("changed", &format!("changed{round}"));
                 fs::write(&file, text).map_err(failed)
             },
-            || self.exec(&home, &["exec", "-q", &file.display().to_string()]).map(|_| ()),
+            || {
+                self.exec(&home, &["exec", "-q", &file.display().to_string()])
+                    .map(|_| ())
+            },
         )?;
         let last = self.rows.last().map_or(0.0, |row| row.milliseconds);
         let floor = last + best(20, || Ok(()), || self.shell(0))?;
@@ -186,7 +199,11 @@ impl Bench {
         let home = self.home("cold");
         let time = best(
             5,
-            || fs::create_dir(&home).or_else(|_| fs::remove_dir_all(&home)).map_err(failed),
+            || {
+                fs::create_dir(&home)
+                    .or_else(|_| fs::remove_dir_all(&home))
+                    .map_err(failed)
+            },
             || self.exec(&home, &["exec", "-q", &file]).map(|_| ()),
         )?;
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
@@ -195,7 +212,9 @@ impl Bench {
             std::thread::scope(|scope| {
                 let thread = |t: usize| scope.spawn(move || (t..100).step_by(cores).try_for_each(|i| this.shell(i)));
                 let threads: Vec<_> = (0..cores).map(thread).collect();
-                threads.into_iter().try_for_each(|thread| thread.join().unwrap_or(Ok(())))
+                threads
+                    .into_iter()
+                    .try_for_each(|thread| thread.join().unwrap_or(Ok(())))
             })
         };
         let floor = best(5, || Ok(()), all)?;
@@ -227,12 +246,16 @@ impl Bench {
                 Ok(())
             },
         )?;
-        let hash = best(3, || Ok(()), || {
-            for _ in 0..LARGE / PIECE {
-                std::hint::black_box(BlobRef::of(&piece));
-            }
-            Ok(())
-        })?;
+        let hash = best(
+            3,
+            || Ok(()),
+            || {
+                for _ in 0..LARGE / PIECE {
+                    std::hint::black_box(BlobRef::of(&piece));
+                }
+                Ok(())
+            },
+        )?;
         let store = Store::open(&self.home("file"))?;
         let new = best(3, || Ok(()), || Ok(store.rehash_file(&path).map(|_| ())?))?;
         // A file that was changed within the last seconds is not trusted to show its next change.
@@ -260,7 +283,12 @@ impl Bench {
                 gigabytes(hash)
             ),
         );
-        add("the same file, unchanged", again, look, "one look at its metadata".to_owned());
+        add(
+            "the same file, unchanged",
+            again,
+            look,
+            "one look at its metadata".to_owned(),
+        );
         fs::remove_file(&path).map_err(failed)
     }
 
@@ -302,7 +330,12 @@ impl Bench {
         let open = best(20, || Ok(()), || File::open(&file).map(|_| ()).map_err(failed))?;
         for (what, milliseconds, floor_milliseconds, floor) in [
             ("store a table of 1 GB", put, write, "write a file of 1 GB"),
-            ("open it for the first time in a process", first, 0.0, "none: its bytes are checked, which is the hash above"),
+            (
+                "open it for the first time in a process",
+                first,
+                0.0,
+                "none: its bytes are checked, which is the hash above",
+            ),
             ("open it again", again, open, "open a file"),
         ] {
             self.rows.push(Row {

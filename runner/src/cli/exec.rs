@@ -7,8 +7,8 @@ use crate::engine::{self, Control, Options, RunStatus, StageStatus, Stamped, Sum
 use crate::error::Failure;
 use crate::executor::{WorkerProcess, machine_memory, peak_memory};
 use crate::history::{self, ResolvedPipeline, Run};
-use crate::reporter::{JsonLines, Reporter, Terminal};
 use crate::pipeline::Work;
+use crate::reporter::{JsonLines, Reporter, Terminal};
 use crate::{exit, report, text};
 use cache::{Recent, Store, StoreGuard};
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -82,33 +82,43 @@ pub(crate) fn exec(session: &Session, args: &ExecArgs) -> Result<u8, Failure> {
         }
         _ => project.store.guard()?,
     };
-    let resolved = ResolvedPipeline::new(&project.pipeline, &project.chosen);
-    let mut writer = history::Writer::create(&project.runs, &run, resolved)?;
+    let mut writer = history::Writer::create(&project.runs, &run)?;
     let live = std::io::stderr().is_terminal() && std::env::var("TERM").is_ok_and(|term| term != "dumb");
     let colour = live && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
     let mut terminal = Terminal::new(session.verbosity, live, colour);
     let mut lines = session.json.then(|| JsonLines::new(std::io::stdout()));
-    let mut report = |events: &[Stamped]| {
-        let lines = lines.as_mut().map(|lines| lines as &mut dyn Reporter);
-        for reporter in [&mut writer as &mut dyn Reporter, &mut terminal]
-            .into_iter()
-            .chain(lines)
-        {
-            for event in events {
-                reporter.report(event);
+    let (sender, batches) = std::sync::mpsc::channel::<Vec<Stamped>>();
+    let (summary, writer) = std::thread::scope(|scope| {
+        // What shows and stores events does not hold the engine up.
+        let reporters = scope.spawn(|| {
+            writer.pipeline(ResolvedPipeline::new(&project.pipeline, &project.chosen));
+            for events in batches {
+                let lines = lines.as_mut().map(|lines| lines as &mut dyn Reporter);
+                for reporter in [&mut writer as &mut dyn Reporter, &mut terminal]
+                    .into_iter()
+                    .chain(lines)
+                {
+                    events.iter().for_each(|event| reporter.report(event));
+                    reporter.flush();
+                }
             }
-            reporter.flush();
-        }
+            writer
+        });
+        let summary = engine::run(
+            &project.pipeline,
+            &project.chosen,
+            &project.store,
+            &executor,
+            &options,
+            &control,
+            &mut |events| drop(sender.send(events)),
+        );
+        drop(sender);
+        (summary, reporters.join())
+    });
+    let Ok(mut writer) = writer else {
+        return Err(Failure::machine("what shows the events of a run panicked"));
     };
-    let summary = engine::run(
-        &project.pipeline,
-        &project.chosen,
-        &project.store,
-        &executor,
-        &options,
-        &control,
-        &mut report,
-    );
     let recent = &options.recent;
     if summary.hits.len() != recent.len() || summary.hits.iter().any(|(key, hit)| recent.get(*key) != Some(hit)) {
         project.store.remember(&name, &summary.hits)?;

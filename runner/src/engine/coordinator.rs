@@ -36,6 +36,9 @@ impl EventSink for Sink {
     }
 }
 
+/// So many events are handed over at once at most.
+const BATCH: usize = 64;
+
 /// How far a stage is.
 enum State {
     /// Some of what it needs is not there yet.
@@ -82,7 +85,7 @@ struct Coordinator<'a, 'scope, 'env> {
     executor: &'env dyn Executor,
     options: &'env Options,
     limits: &'env Limits,
-    report: &'a mut dyn FnMut(&[Stamped]),
+    report: &'a mut dyn FnMut(Vec<Stamped>),
     /// What was not reported yet: events go out together, before the coordinator waits.
     batch: Vec<Stamped>,
     sender: Sender<Message>,
@@ -106,7 +109,7 @@ pub fn run(
     executor: &dyn Executor,
     options: &Options,
     control: &Control,
-    report: &mut dyn FnMut(&[Stamped]),
+    report: &mut dyn FnMut(Vec<Stamped>),
 ) -> Summary {
     let started = Instant::now();
     let first = Stamped::now(Event::RunStarted {
@@ -190,7 +193,7 @@ pub fn run(
     } else if unfinished {
         summary.status = RunStatus::Failed;
     }
-    report(&[Stamped::now(Event::RunFinished {
+    report(vec![Stamped::now(Event::RunFinished {
         run: options.run.clone(),
         status: summary.status,
         seconds: summary.seconds,
@@ -249,13 +252,15 @@ impl Coordinator<'_, '_, '_> {
 
     fn say(&mut self, event: Event) {
         self.batch.push(Stamped::now(event));
+        if self.batch.len() >= BATCH {
+            self.hand_over();
+        }
     }
 
     /// Reports what there is to report.
     fn hand_over(&mut self) {
         if !self.batch.is_empty() {
-            (self.report)(&self.batch);
-            self.batch.clear();
+            (self.report)(std::mem::take(&mut self.batch));
         }
     }
 

@@ -21,7 +21,7 @@ pub struct Writer {
     events: File,
     /// Lines that are not written yet.
     lines: String,
-    pipeline: ResolvedPipeline,
+    pipeline: Option<ResolvedPipeline>,
     builder: Builder,
     progress: HashMap<String, Instant>,
     failed: Option<std::io::Error>,
@@ -32,7 +32,7 @@ impl Writer {
     ///
     /// # Errors
     /// When it cannot be made.
-    pub fn create(runs: &Path, id: &str, pipeline: ResolvedPipeline) -> Result<Self, Failure> {
+    pub fn create(runs: &Path, id: &str) -> Result<Self, Failure> {
         let dir = runs.join(id);
         let failed = |path: &Path| {
             let message = format!("cannot write `{}`", path.display());
@@ -43,9 +43,6 @@ impl Writer {
         };
         let logs = dir.join("logs");
         std::fs::create_dir_all(&logs).map_err(failed(&logs))?;
-        let path = dir.join("pipeline.json");
-        let json = serde_json::to_string(&pipeline).unwrap_or_default();
-        std::fs::write(&path, json).map_err(failed(&path))?;
         let path = dir.join("events.jsonl");
         let events = File::options()
             .create_new(true)
@@ -58,10 +55,19 @@ impl Writer {
             dir,
             events,
             lines: String::new(),
-            pipeline,
+            pipeline: None,
             progress: HashMap::new(),
             failed: None,
         })
+    }
+
+    /// Writes `pipeline.json`. Comes before the first event.
+    pub fn pipeline(&mut self, pipeline: ResolvedPipeline) {
+        let json = serde_json::to_string(&pipeline).unwrap_or_default();
+        if let Err(err) = std::fs::write(self.dir.join("pipeline.json"), json) {
+            self.failed.get_or_insert(err);
+        }
+        self.pipeline = Some(pipeline);
     }
 
     /// The run's folder.
@@ -86,11 +92,10 @@ impl Writer {
     pub fn check(&mut self) -> Result<(), Failure> {
         match self.failed.take() {
             None => Ok(()),
-            Some(err) => {
-                let path = self.dir.join("events.jsonl");
-                Err(Failure::caused(format!("cannot write `{}`", path.display()), &err)
-                    .hint("the results are in the store all the same; free some room on the disk"))
-            }
+            Some(err) => Err(
+                Failure::caused(format!("cannot write in `{}`", self.dir.display()), &err)
+                    .hint("the results are in the store all the same; free some room on the disk"),
+            ),
         }
     }
 }
@@ -104,7 +109,7 @@ impl Reporter for Writer {
                 _ => self.progress.insert(stage.clone(), now),
             };
         }
-        self.builder.take(event, Some(&self.pipeline));
+        self.builder.take(event, self.pipeline.as_ref());
         self.lines.push_str(&event.to_line());
         self.lines.push('\n');
     }

@@ -16,6 +16,9 @@ use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
+/// A picture of more stages than this shows nothing.
+const MOST_DRAWN: usize = 250;
+
 /// Writes `report.html` into the run's folder and returns its path. `runs` is the folder of all runs, where the times of
 /// stages that were cached in this one are found.
 ///
@@ -39,7 +42,9 @@ pub fn render(run: &Run, runs: &Path, store: &Store) -> String {
         escape(&run.program)
     );
     body.push_str("<h2>Stages</h2>\n");
-    body.push_str(&dag::draw(&nodes(run)));
+    if run.stages.len() <= MOST_DRAWN {
+        body.push_str(&dag::draw(&nodes(run)));
+    }
     body.push_str(&stage_table(run));
     for stage in &run.stages {
         body.push_str(&training::section(stage, runs, store));
