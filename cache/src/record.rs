@@ -208,6 +208,17 @@ impl Store {
         }
     }
 
+    /// As [`Store::memo`], leaving everything as it is: neither its time of use nor a damaged record is touched.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn peek_memo(&self, key: MemoKey) -> Result<Option<BlobRef>> {
+        match sealed::read::<StoredMemo>(&self.memo_path(key))? {
+            Sealed::Intact(memo, _) if memo.key == key && self.has(memo.value) => Ok(Some(memo.value)),
+            _ => Ok(None),
+        }
+    }
+
     /// Remembers a value that is stored already.
     ///
     /// # Errors
@@ -221,13 +232,18 @@ impl Store {
         sealed::write(self.root(), &self.memo_path(key), &StoredMemo { key, value })
     }
 
+    /// Where [`Store::scratch`] keeps a folder, whether or not it is there.
+    pub fn scratch_path(&self, key: MemoKey) -> PathBuf {
+        sharded(&self.folder("scratch"), &key.to_hex())
+    }
+
     /// A folder for checkpoints of unfinished work. Its files may be changed by whoever holds the action's lock; it
     /// outlives a crash, and `gc` drops it once it is old.
     ///
     /// # Errors
     /// When it cannot be made.
     pub fn scratch(&self, key: MemoKey) -> Result<PathBuf> {
-        let path = sharded(&self.folder("scratch"), &key.to_hex());
+        let path = self.scratch_path(key);
         std::fs::create_dir_all(&path).map_err(Error::io("create", &path))?;
         Ok(path)
     }

@@ -135,7 +135,7 @@ pub(crate) struct PipelineArgs {
     /// Override a parameter (`seed=3`) or a stage's configuration (`train.with.learning_rate=1e-4`).
     #[arg(long, value_name = "NAME=VALUE")]
     pub set: Vec<String>,
-    /// Run this stage even if it is cached. Memos and checkpoints of the same work still count.
+    /// Run this stage even if it is cached, from nothing: without memos and checkpoints of earlier work.
     #[arg(long, value_name = "STAGE")]
     pub force: Vec<String>,
 }

@@ -23,18 +23,19 @@ pub(crate) enum Outcome {
     Damaged(StageError, Vec<ArtifactDigest>),
 }
 
-/// Runs the action of `node`.
+/// Runs the action of `node`; from nothing where it is to be `fresh`.
 pub(crate) fn run(
     node: &Node,
     prepared: &Prepared,
     threads: usize,
+    fresh: bool,
     store: &Store,
     executor: &dyn Executor,
     options: &Options,
     limits: &Limits,
     events: &Arc<dyn EventSink>,
 ) -> Outcome {
-    match try_run(node, prepared, threads, store, executor, options, limits, events) {
+    match try_run(node, prepared, threads, fresh, store, executor, options, limits, events) {
         Ok(hit) => Outcome::Ran(Box::new(hit)),
         Err(err) if err.cause == Cause::DamagedInput => {
             let inputs = prepared.recipe.inputs.values().flatten().copied();
@@ -48,6 +49,7 @@ fn try_run(
     node: &Node,
     prepared: &Prepared,
     threads: usize,
+    fresh: bool,
     store: &Store,
     executor: &dyn Executor,
     options: &Options,
@@ -64,6 +66,7 @@ fn try_run(
         inputs: prepared.recipe.inputs.clone(),
         sources: prepared.sources.clone(),
         threads,
+        fresh,
         log: log_path(node, options),
     };
     let done = executor.run(&job, events, limits)?;

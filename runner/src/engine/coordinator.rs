@@ -429,6 +429,8 @@ impl Coordinator<'_, '_, '_> {
             ..self.limits.clone()
         };
         let of_thread = prepared.clone();
+        // What was asked for by name is computed again; what heals another stage may use all that is known.
+        let fresh = self.slots[i].forced && options.force.contains(&i);
         self.slots[i].began = Some(Instant::now());
         self.slots[i].state = State::Running(prepared, share, lock);
         self.scope.spawn(move || {
@@ -436,6 +438,7 @@ impl Coordinator<'_, '_, '_> {
                 node,
                 &of_thread,
                 share.threads,
+                fresh,
                 store,
                 executor,
                 options,

@@ -10,7 +10,6 @@ use stages_core::{AnyStage, Context, EventSink, Input, Outputs, Source, StageErr
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -31,6 +30,9 @@ pub struct Job {
     pub sources: Vec<Source>,
     /// How many threads it may use.
     pub threads: usize,
+    /// Whether it computes from nothing, without memos and checkpoints of earlier work.
+    #[serde(default)]
+    pub fresh: bool,
     /// Where an external program's output goes; kept there when it fails.
     pub log: PathBuf,
 }
@@ -147,14 +149,13 @@ pub(crate) fn run(
                 state: Mutex::default(),
             });
             let context = Context {
-                key: job.key,
-                store: store.clone(),
                 inputs,
                 sources: job.sources.clone(),
                 threads: job.threads,
+                fresh: job.fresh,
                 events: tap.clone(),
                 cancel: limits.cancel.clone(),
-                memo_counts: (AtomicU64::new(0), AtomicU64::new(0)),
+                ..Context::new(job.key, store.clone())
             };
             let outputs = catch_unwind(AssertUnwindSafe(|| kind.run(config, &context)))
                 .unwrap_or_else(|panic| Err(panicked(panic.as_ref())))?;
@@ -163,9 +164,11 @@ pub(crate) fn run(
                     return Err(StageError::new(format!("`{name}` made no output `{}`", port.name)));
                 }
             }
-            let (hits, total) = &context.memo_counts;
-            let (hits, total) = (hits.load(Ordering::Relaxed), total.load(Ordering::Relaxed));
+            let (hits, total) = context.memos.counts();
             if total > 0 {
+                if hits > 0 && hits < total {
+                    context.log(computed(&context.memos.names(), total));
+                }
                 events.emit(StageEvent::Memo { hits, total });
             }
             let log = std::mem::take(&mut tap.state.lock().unwrap_or_else(PoisonError::into_inner).1);
@@ -180,6 +183,23 @@ pub(crate) fn run(
             })
         }
     }
+}
+
+/// How many names of what was computed the log holds.
+const NAMED: usize = 20;
+
+/// What was computed where something was known already.
+fn computed(names: &[String], total: u64) -> String {
+    let more = names.len().saturating_sub(NAMED);
+    let mut line = format!(
+        "computed {} of {total} parts: {}",
+        names.len(),
+        names[..names.len() - more].join(", ")
+    );
+    if more > 0 {
+        line.push_str(&format!(" and {more} more"));
+    }
+    line
 }
 
 fn panicked(panic: &(dyn std::any::Any + Send)) -> StageError {

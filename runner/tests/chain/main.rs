@@ -48,7 +48,8 @@ fn run(
         threads: 2,
         events: Arc::new(Silent),
         cancel: CancelToken::default(),
-        memo_counts: Default::default(),
+        fresh: false,
+        memos: Default::default(),
     };
     let config = kind.resolve(with).unwrap_or_else(|problem| panic!("{problem:?}"));
     kind.run(&config, &context).unwrap_or_else(|err| panic!("{err}"))

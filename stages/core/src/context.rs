@@ -1,12 +1,14 @@
 //! What a stage runs in.
 
+use crate::event::Silent;
+use crate::memo::{Given, Memo, MemoLog};
 use crate::{EventSink, StageError, StageEvent};
-use cache::{ActionKey, Artifact, ArtifactDigest, BlobRef, KeyHasher, MemoKey, Store};
+use cache::{ActionKey, Artifact, ArtifactDigest, BlobRef, Store};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Asks a running stage to stop.
 #[derive(Clone, Debug, Default)]
@@ -54,32 +56,57 @@ pub struct Context {
     pub sources: Vec<Source>,
     /// How many threads it may use. Rayon's current pool has as many.
     pub threads: usize,
+    /// Whether it computes from nothing: memos and checkpoints of earlier work are not used, though new ones are kept.
+    pub fresh: bool,
     /// Where its events go.
     pub events: Arc<dyn EventSink>,
     /// Whether it should stop.
     pub cancel: CancelToken,
-    /// Memos found and memos asked for.
-    pub memo_counts: (AtomicU64, AtomicU64),
+    /// What was asked of the memos.
+    pub memos: MemoLog,
 }
 
 impl Context {
+    /// A context without inputs and sources, with one thread, to which nobody listens.
+    pub fn new(key: ActionKey, store: Store) -> Self {
+        Self {
+            key,
+            store,
+            inputs: BTreeMap::new(),
+            sources: Vec::new(),
+            threads: 1,
+            fresh: false,
+            events: Arc::new(Silent),
+            cancel: CancelToken::default(),
+            memos: MemoLog::default(),
+        }
+    }
+
+    /// What it is given, to look at.
+    pub fn given(&self) -> Given<'_> {
+        Given {
+            store: &self.store,
+            inputs: &self.inputs,
+            sources: &self.sources,
+        }
+    }
+
     /// The artifact at a port that takes one.
     ///
     /// # Errors
     /// When nothing is connected to it.
     pub fn input(&self, port: &str) -> Result<&Input, StageError> {
-        self.optional(port)
-            .ok_or_else(|| StageError::new(format!("input `{port}` is not connected")))
+        self.given().input(port)
     }
 
     /// The artifact at an optional port.
     pub fn optional(&self, port: &str) -> Option<&Input> {
-        self.list(port).first()
+        self.given().optional(port)
     }
 
     /// The artifacts at a port that takes a list.
     pub fn list(&self, port: &str) -> &[Input] {
-        self.inputs.get(port).map_or(&[], Vec::as_slice)
+        self.given().list(port)
     }
 
     /// Says how far the stage is.
@@ -117,36 +144,25 @@ impl Context {
         }
     }
 
-    /// The result of a sub-computation, from the store if it is known. `name` says which one and in which version
-    /// (`technical v1`); `parts` is all that it depends on.
+    /// The result of a sub-computation, from the store if it is known (and the context is not [`Context::fresh`]).
     ///
     /// # Errors
     /// When it fails, or the store does.
     pub fn memo(
         &self,
-        name: &str,
-        parts: &[&[u8]],
+        memo: &Memo,
         compute: impl FnOnce() -> Result<Vec<u8>, StageError>,
     ) -> Result<BlobRef, StageError> {
-        let key = memo_key(name, parts);
-        self.memo_counts.1.fetch_add(1, Ordering::Relaxed);
-        if let Some(value) = self.store.memo(key)? {
-            self.memo_counts.0.fetch_add(1, Ordering::Relaxed);
+        if !self.fresh
+            && let Some(value) = self.store.memo(memo.key)?
+        {
+            self.memos.found();
             return Ok(value);
         }
         self.check_cancelled()?;
+        self.memos.computed(&memo.label);
         let value = self.store.put(&compute()?)?;
-        self.store.put_memo(key, value)?;
+        self.store.put_memo(memo.key, value)?;
         Ok(value)
     }
-}
-
-/// The key of a sub-computation.
-pub fn memo_key(name: &str, parts: &[&[u8]]) -> MemoKey {
-    parts
-        .iter()
-        .fold(KeyHasher::new("runner 2026-11 memo v1").field(name), |hasher, part| {
-            hasher.field(part)
-        })
-        .memo_key()
 }

@@ -22,6 +22,11 @@ pub struct PartitionKey {
 impl PartitionKey {
     /// The path of its entry.
     pub fn path(&self) -> String {
+        format!("{}.parquet", self.name())
+    }
+
+    /// The path of its entry without its ending: what it is called in logs.
+    pub fn name(&self) -> String {
         let symbol: String = self
             .symbol
             .chars()
@@ -33,7 +38,7 @@ impl PartitionKey {
                 }
             })
             .collect();
-        format!("{symbol}/{}_{}.parquet", self.range.from, self.range.to)
+        format!("{symbol}/{}_{}", self.range.from, self.range.to)
     }
 
     fn parse(path: &str) -> Option<Self> {

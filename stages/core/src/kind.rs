@@ -1,6 +1,6 @@
 //! Stage kinds.
 
-use crate::{ConfigProblem, Context, PortType, Ports, Provided, Source, StageError};
+use crate::{ConfigProblem, Context, Given, PortType, Ports, Provided, Share, Source, StageError};
 use cache::ArtifactDigest;
 use schemars::{JsonSchema, generate::SchemaSettings};
 use serde::{Serialize, de::DeserializeOwned};
@@ -66,6 +66,15 @@ pub trait StageKind: Send + Sync + 'static {
     /// # Errors
     /// When it cannot finish; nothing it stored is then reachable.
     fn run(&self, config: &Self::Config, context: &Context) -> Result<Outputs, StageError>;
+
+    /// How much of a run with these inputs and sources is in the store already: memos, checkpoints. It makes their keys as
+    /// [`StageKind::run`] does, computes no value and writes nothing. `None` where the kind keeps no parts.
+    ///
+    /// # Errors
+    /// When an input or source cannot be read.
+    fn cached_share(&self, _config: &Self::Config, _given: &Given<'_>) -> Result<Option<Share>, StageError> {
+        Ok(None)
+    }
 }
 
 /// A [`StageKind`] whose configuration type is hidden behind JSON.
@@ -103,6 +112,11 @@ pub trait AnyStage: Send + Sync {
     /// # Errors
     /// When it cannot finish.
     fn run(&self, resolved: &Value, context: &Context) -> Result<Outputs, StageError>;
+    /// [`StageKind::cached_share`].
+    ///
+    /// # Errors
+    /// When an input or source cannot be read.
+    fn cached_share(&self, resolved: &Value, given: &Given<'_>) -> Result<Option<Share>, StageError>;
     /// The type of the output named `name`.
     fn output_type(&self, name: &str) -> Option<PortType> {
         self.ports()
@@ -202,5 +216,9 @@ impl<S: StageKind> AnyStage for Erased<S> {
 
     fn run(&self, resolved: &Value, context: &Context) -> Result<Outputs, StageError> {
         self.0.run(&typed(resolved.clone())?, context)
+    }
+
+    fn cached_share(&self, resolved: &Value, given: &Given<'_>) -> Result<Option<Share>, StageError> {
+        self.0.cached_share(&typed(resolved.clone())?, given)
     }
 }

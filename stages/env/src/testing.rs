@@ -17,6 +17,7 @@ pub(crate) fn context(dir: &Path, inputs: BTreeMap<String, Vec<Input>>) -> Conte
         threads: 1,
         events: Arc::new(Silent),
         cancel: CancelToken::default(),
-        memo_counts: Default::default(),
+        fresh: false,
+        memos: Default::default(),
     }
 }

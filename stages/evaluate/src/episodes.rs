@@ -127,7 +127,8 @@ mod tests {
             threads: 1,
             events: Arc::new(Silent),
             cancel: CancelToken::default(),
-            memo_counts: Default::default(),
+            fresh: false,
+            memos: Default::default(),
         };
         let mut env = Counting(spec, vec![0; 4]);
         let episodes = play(&context, &policy, &mut env, true, 0).unwrap();

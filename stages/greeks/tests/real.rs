@@ -82,7 +82,8 @@ fn spx_volatilities_agree_with_the_vendor_near_the_money() {
         threads: 2,
         events: Arc::new(stages_core::event::Silent),
         cancel: CancelToken::default(),
-        memo_counts: Default::default(),
+        fresh: false,
+        memos: Default::default(),
     };
     let stage = stages_greeks::kinds()
         .into_iter()

@@ -14,7 +14,6 @@ use stages_greeks::numerics::formula::{Option, black_scholes_merton};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 const RATE: f64 = 0.03;
 const YIELD: f64 = 0.015;
@@ -132,7 +131,8 @@ fn context(store: &Store, inputs: &[(&str, ArtifactDigest)]) -> Context {
         threads: 2,
         events: Arc::new(stages_core::event::Silent),
         cancel: CancelToken::default(),
-        memo_counts: Default::default(),
+        fresh: false,
+        memos: Default::default(),
     }
 }
 
@@ -244,8 +244,8 @@ fn only_a_changed_partition_is_computed_again() {
         let chain = store_table(&store, PortType::OptionChain, batch);
         let context = context(&store, &[("chain", chain)]);
         run(&context, "greeks/implied_volatility", json!({}));
-        let (hits, asked) = (&context.memo_counts.0, &context.memo_counts.1);
-        asked.load(Ordering::Relaxed) - hits.load(Ordering::Relaxed)
+        let (hits, asked) = context.memos.counts();
+        asked - hits
     };
     // Two memos a partition: the table and the counts of its statuses.
     assert_eq!(misses(&chain(5, 99)), 10);

@@ -14,6 +14,7 @@ pub mod frame;
 pub mod options;
 pub mod rates;
 pub mod read;
+pub mod remembered;
 pub mod simulated_market;
 pub mod unpack;
 pub mod value;

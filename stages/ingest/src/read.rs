@@ -1,12 +1,13 @@
-//! Reading a stage's files, each at most once: what a file holds is remembered under the digest of its bytes.
+//! Reading a stage's files, and what their headers say of them.
 
 use crate::frame;
 use crate::options::{CustomLayout, LayoutChoice};
+use crate::remembered::Reading;
 use crate::unpack::{self, Packed};
 use arrow::array::RecordBatch;
 use datasets::layout::{Layout, Mapping};
 use rayon::prelude::*;
-use stages_core::{ConfigProblem, Context, Source, StageError, table};
+use stages_core::{ConfigProblem, Context, Source, StageError};
 use std::collections::BTreeSet;
 use std::io::Read;
 use std::path::Path;
@@ -24,11 +25,8 @@ pub type Parse = fn(&Packed, &Layout, &str) -> Result<RecordBatch, StageError>;
 /// When one cannot be read.
 pub fn tables<C: CustomLayout>(
     context: &Context,
-    memo: &str,
-    sources: &[&Source],
-    choice: &LayoutChoice<C>,
-    symbol: &str,
-    parse: Parse,
+    reading: &Reading<'_, C>,
+    sources: &[Source],
 ) -> Result<Vec<(Layout, RecordBatch)>, StageError> {
     let done = AtomicU64::new(0);
     let total = sources.len() as u64;
@@ -37,59 +35,16 @@ pub fn tables<C: CustomLayout>(
         .par_iter()
         .map(|source| {
             context.check_cancelled()?;
-            let bytes = read(&source.path)?;
-            let first = unpack::first(&source.path, &bytes)?;
-            let layout = choice.resolve(&first.place, &frame::header(&first)?)?;
-            let spelled = serde_json::to_value(&layout).map_err(|err| StageError::new(err.to_string()))?;
-            let stem = if layout.facts.symbol_from_file_name {
-                first.stem.as_str()
-            } else {
-                ""
-            };
-            let content = cache::KeyHasher::new("runner 2026-11 ingested file v1")
-                .field(&bytes)
-                .memo_key();
-            let mut fresh = None;
-            let blob = context.memo(
-                memo,
-                &[
-                    content.as_bytes(),
-                    cache::canonical_json(&spelled).as_bytes(),
-                    symbol.as_bytes(),
-                    stem.as_bytes(),
-                ],
-                || {
-                    let mut batches = Vec::new();
-                    for packed in unpack::unpack(&source.path, bytes)? {
-                        context.check_cancelled()?;
-                        batches.push(parse(&packed, &layout, symbol)?);
-                    }
-                    let Some(schema) = batches.first().map(RecordBatch::schema) else {
-                        return Err(StageError::new(format!("`{}` holds no table", source.path.display())));
-                    };
-                    let batch = arrow::compute::concat_batches(&schema, &batches)?;
-                    let bytes = table::to_parquet(&batch)?;
-                    fresh = Some(batch);
-                    Ok(bytes)
-                },
-            )?;
-            let batch = match fresh {
-                Some(batch) => batch,
-                None => table::from_parquet(context.store.blob(blob.blob)?)?,
-            };
+            let read = reading.table(context, source)?;
             let name = source.path.file_name().unwrap_or_default().to_string_lossy();
             context.progress(
                 done.fetch_add(1, Ordering::Relaxed) + 1,
                 Some(total),
                 format!("reading {name}"),
             );
-            Ok((layout, batch))
+            Ok(read)
         })
         .collect()
-}
-
-fn read(path: &Path) -> Result<Vec<u8>, StageError> {
-    std::fs::read(path).map_err(|err| unreadable(path, &err))
 }
 
 /// As much of a file as [`unpack::first`] needs: of a plain text its beginning.
@@ -106,7 +61,7 @@ fn read_head(path: &Path) -> Result<Vec<u8>, StageError> {
     read().map_err(|err: std::io::Error| unreadable(path, &err))
 }
 
-fn unreadable(path: &Path, err: &std::io::Error) -> StageError {
+pub(crate) fn unreadable(path: &Path, err: &std::io::Error) -> StageError {
     StageError::new(format!("cannot read `{}`: {err}", path.display()))
 }
 

@@ -8,12 +8,13 @@ use arrow::array::{ArrayRef, BooleanArray, Date32Array, Float64Array, RecordBatc
 use datasets::layout::CalendarName;
 use datasets::quality::{Action, BARS, CHAIN, RATES, Tally};
 use datasets::schema;
-use datasets::simulate::{Day, Market, Parameters, TENORS};
+use datasets::simulate::{Day, Market, Parameters, TENORS, simulate_days};
 use rayon::prelude::*;
 use serde_json::{Value, json};
 use stages_core::dataset::{self, Partition, PartitionKey, Period};
 use stages_core::{
-    ConfigProblem, Context, OutputPort, Outputs, PlanContext, PortType, Ports, Provided, StageError, StageKind, table,
+    ConfigProblem, Context, Given, Memo, OutputPort, Outputs, PlanContext, PortType, Ports, Provided, Share,
+    StageError, StageKind, table,
 };
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -104,47 +105,64 @@ impl StageKind for SimulatedMarket {
             ("rates".to_owned(), write_rates(market.days(), context)?),
         ]))
     }
+
+    fn cached_share(&self, config: &Parameters, given: &Given<'_>) -> Result<Option<Share>, StageError> {
+        let days = simulate_days(config).map_err(|invalid| StageError::new(invalid.to_string()))?;
+        let months = months(config, &days)?;
+        Share::of_memos("partitions", given, months.iter().map(|month| &month.memo)).map(Some)
+    }
 }
 
-/// Prices the chain, a month at a time: what a month holds depends on the parameters and on nothing later, so that a longer
-/// market finds the months of a shorter one.
-fn chain_by_month(config: &Parameters, market: &Market, context: &Context) -> Result<Vec<Partition>, StageError> {
-    let days = market.days();
+/// A month of the chain. What it holds depends on the parameters and on nothing later, so that a longer market finds the
+/// months of a shorter one.
+struct Month<'a> {
+    /// The index of its first day.
+    start: usize,
+    days: &'a [Day],
+    key: PartitionKey,
+    memo: Memo,
+}
+
+fn months<'a>(config: &Parameters, days: &'a [Day]) -> Result<Vec<Month<'a>>, StageError> {
     let longer = Parameters {
         days: 0,
         ..config.clone()
     };
     let spelled = serde_json::to_value(&longer).map_err(|err| StageError::new(err.to_string()))?;
     let spelled = cache::canonical_json(&spelled);
-    let done = AtomicU64::new(0);
-    let total = days.len() as u64;
-    context.progress(0, Some(total), "pricing options");
     let mut first = 0;
-    let months: Vec<(usize, &[Day])> = days
+    Ok(days
         .chunk_by(|a, b| Period::Month.range(a.date).contains(b.date))
-        .map(|month| {
+        .map(|days| {
             let start = first;
-            first += month.len();
-            (start, month)
-        })
-        .collect();
-    months
-        .into_par_iter()
-        .map(|(start, month)| {
+            first += days.len();
             let key = PartitionKey {
                 symbol: config.symbol.clone(),
-                range: Period::Month.range(month[0].date),
+                range: Period::Month.range(days[0].date),
             };
-            let (from, length) = (key.range.from.to_string(), (month.len() as u64).to_le_bytes());
+            let (from, length) = (key.range.from.to_string(), (days.len() as u64).to_le_bytes());
             let parts: [&[u8]; 3] = [spelled.as_bytes(), from.as_bytes(), &length];
+            let memo = Memo::new("ingest/simulated_market chain v1", &parts, key.name());
+            Month { start, days, key, memo }
+        })
+        .collect())
+}
+
+fn chain_by_month(config: &Parameters, market: &Market, context: &Context) -> Result<Vec<Partition>, StageError> {
+    let done = AtomicU64::new(0);
+    let total = market.days().len() as u64;
+    context.progress(0, Some(total), "pricing options");
+    months(config, market.days())?
+        .into_par_iter()
+        .map(|Month { start, days, key, memo }| {
             let mut priced = 0;
             let advance = |days: u64| {
                 let done = done.fetch_add(days, Ordering::Relaxed) + days;
                 context.progress(done, Some(total), "pricing options");
             };
-            let blob = context.memo("ingest/simulated_market chain v1", &parts, || {
-                let mut batches = Vec::with_capacity(month.len());
-                for i in start..start + month.len() {
+            let blob = context.memo(&memo, || {
+                let mut batches = Vec::with_capacity(days.len());
+                for i in start..start + days.len() {
                     context.check_cancelled()?;
                     batches.push(quotes(config, market, i)?);
                     priced += 1;
@@ -153,7 +171,7 @@ fn chain_by_month(config: &Parameters, market: &Market, context: &Context) -> Re
                 table::to_parquet(&arrow::compute::concat_batches(&batches[0].schema(), &batches)?)
             })?;
             // All of it where the month was known.
-            advance(month.len() as u64 - priced);
+            advance(days.len() as u64 - priced);
             Ok(Partition { key, blob })
         })
         .collect()

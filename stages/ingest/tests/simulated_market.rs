@@ -58,7 +58,8 @@ fn try_run(bench: &Bench, with: Value, threads: usize, cancel: CancelToken) -> R
         threads,
         events: Arc::new(Silent),
         cancel,
-        memo_counts: Default::default(),
+        fresh: false,
+        memos: Default::default(),
     };
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
     let outputs = pool.install(|| kind.run(&config, &context))?;
@@ -72,7 +73,7 @@ fn try_run(bench: &Bench, with: Value, threads: usize, cancel: CancelToken) -> R
             .iter()
             .map(|(port, digest)| (port.clone(), digest.to_hex()))
             .collect(),
-        memos: (context.memo_counts.0.into_inner(), context.memo_counts.1.into_inner()),
+        memos: context.memos.counts(),
     })
 }
 

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use stages_core::{StageError, error::Cause};
 use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, File};
-use std::io::Write as _;
+use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{SyncSender, sync_channel};
@@ -19,6 +19,9 @@ use std::thread::JoinHandle;
 
 const FILE: &str = "checkpoint.safetensors";
 const METADATA: &str = "runner";
+
+/// More than any header of ours has, in bytes.
+const HEADER_LIMIT: u64 = 1 << 20;
 
 /// The layout of what is stored.
 const FORMAT: u32 = 1;
@@ -241,6 +244,21 @@ pub(crate) fn read(folder: &Path) -> Result<Option<Carry>, StageError> {
         Err(err) if err.kind() == std::io::ErrorKind::NotFound => Ok(None),
         Err(err) => Err(io("read", &path, &err)),
     }
+}
+
+/// How many steps the checkpoint in `folder` holds, by its header alone; `None` when there is none.
+pub(crate) fn step(folder: &Path) -> Option<u64> {
+    let mut file = File::open(folder.join(FILE)).ok()?;
+    let mut length = [0; 8];
+    file.read_exact(&mut length).ok()?;
+    let length = u64::from_le_bytes(length);
+    if length > HEADER_LIMIT {
+        return None;
+    }
+    // The library reads whole files alone. A header is a length and a JSON object of that length.
+    let header: serde_json::Value = serde_json::from_reader(file.take(length)).ok()?;
+    let about: About = serde_json::from_str(header["__metadata__"][METADATA].as_str()?).ok()?;
+    (about.format == FORMAT).then_some(about.step)
 }
 
 /// Writes checkpoints on a thread of its own.

@@ -313,6 +313,11 @@ impl Settings {
         self.n_envs as u64 * self.n_steps as u64
     }
 
+    /// Where training ends: whole rollouts.
+    pub(crate) fn last_step(&self) -> u64 {
+        self.total_timesteps.next_multiple_of(self.rollout())
+    }
+
     /// Whether a schedule depends on how long training is.
     pub(crate) fn depends_on_total(&self) -> bool {
         self.learning_rate.depends_on_total()

@@ -1,14 +1,14 @@
 //! The stage kinds `train/ppo` and `train/recurrent_ppo`.
 
-use crate::metrics;
 use crate::settings::{PpoConfig, RecurrentPpoConfig, Settings};
 use crate::trainer::train;
-use cache::ArtifactBuilder;
+use crate::{checkpoint, metrics};
+use cache::{ArtifactBuilder, MemoKey};
 use serde::Serialize;
 use serde_json::{Value, json};
 use stages_core::{
-    ConfigProblem, Context, InputPort, OutputPort, Outputs, PlanContext, PortType, Ports, Provided, StageError,
-    StageKind, context::memo_key, numerics,
+    ConfigProblem, Context, Given, InputPort, OutputPort, Outputs, PlanContext, PortType, Ports, Provided, Share,
+    StageError, StageKind, memo_key, numerics,
 };
 use stages_env::OpenOptions;
 use stages_policy::policy;
@@ -62,6 +62,27 @@ fn scratch_recipe(config: &impl Serialize, settings: &Settings) -> Result<Value,
     Ok(recipe)
 }
 
+fn scratch_key<S: StageKind>(
+    config: &S::Config,
+    settings: &Settings,
+    given: &Given<'_>,
+) -> Result<MemoKey, StageError> {
+    let recipe = cache::canonical_json(&scratch_recipe(config, settings)?);
+    let env = given.input("env")?.digest;
+    Ok(memo_key(
+        &format!("{} checkpoint v{}", S::NAME, S::VERSION),
+        &[recipe.as_bytes(), env.as_bytes(), numerics::class().as_bytes()],
+    ))
+}
+
+/// How many steps the checkpoint holds that a training would go on from.
+fn share<S: StageKind>(config: &S::Config, settings: &Settings, given: &Given<'_>) -> Result<Share, StageError> {
+    let scratch = given.store.scratch_path(scratch_key::<S>(config, settings, given)?);
+    let done = checkpoint::step(&scratch).filter(|&step| step <= settings.last_step());
+    let total = settings.total_timesteps;
+    Ok(Share::new("steps", done.unwrap_or(0).min(total), total))
+}
+
 fn run<S: StageKind>(config: &S::Config, settings: &Settings, context: &Context) -> Result<Outputs, StageError> {
     let input = context.input("env")?;
     let env = stages_env::open(
@@ -69,11 +90,9 @@ fn run<S: StageKind>(config: &S::Config, settings: &Settings, context: &Context)
         &input.artifact,
         &OpenOptions::train(settings.n_envs, settings.seed),
     )?;
-    let recipe = cache::canonical_json(&scratch_recipe(config, settings)?);
-    let scratch = context.store.scratch(memo_key(
-        &format!("{} checkpoint v{}", S::NAME, S::VERSION),
-        &[recipe.as_bytes(), input.digest.as_bytes(), numerics::class().as_bytes()],
-    ))?;
+    let scratch = context
+        .store
+        .scratch(scratch_key::<S>(config, settings, &context.given())?)?;
     let trained = train(S::NAME, settings, env, &scratch, context)?;
 
     let policy_meta = json!({
@@ -113,6 +132,10 @@ impl StageKind for Ppo {
     fn run(&self, config: &PpoConfig, context: &Context) -> Result<Outputs, StageError> {
         run::<Self>(config, &config.settings()?, context)
     }
+
+    fn cached_share(&self, config: &PpoConfig, given: &Given<'_>) -> Result<Option<Share>, StageError> {
+        share::<Self>(config, &config.settings()?, given).map(Some)
+    }
 }
 
 /// The stage kind `train/recurrent_ppo`.
@@ -133,5 +156,9 @@ impl StageKind for RecurrentPpo {
 
     fn run(&self, config: &RecurrentPpoConfig, context: &Context) -> Result<Outputs, StageError> {
         run::<Self>(config, &config.settings()?, context)
+    }
+
+    fn cached_share(&self, config: &RecurrentPpoConfig, given: &Given<'_>) -> Result<Option<Share>, StageError> {
+        share::<Self>(config, &config.settings()?, given).map(Some)
     }
 }

@@ -31,7 +31,8 @@ fn context_with(home: &Path, events: Arc<dyn EventSink>, cancel: CancelToken) ->
         threads: 2,
         events,
         cancel,
-        memo_counts: Default::default(),
+        fresh: false,
+        memos: Default::default(),
     }
 }
 

@@ -122,11 +122,13 @@ impl<'a> Trainer<'a> {
         let mut first = Step::new(env.spec(), settings.n_envs);
         env.reset(&mut first);
         let fresh = Carry::new(settings, env.spec(), params, architecture.state_len(), &first);
-        let carry = match checkpoint::read(scratch)? {
-            Some(saved)
-                if saved.fits(&fresh)
-                    && saved.step <= settings.total_timesteps.next_multiple_of(settings.rollout()) =>
-            {
+        let saved = if context.fresh {
+            None
+        } else {
+            checkpoint::read(scratch)?
+        };
+        let carry = match saved {
+            Some(saved) if saved.fits(&fresh) && saved.step <= settings.last_step() => {
                 env.restore(&saved.env).map_err(|err| {
                     StageError::new(format!("the checkpoint's environments do not fit: {err}"))
                         .hint(format!("remove `{}` and run again", scratch.display()))

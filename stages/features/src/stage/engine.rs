@@ -3,14 +3,14 @@
 use crate::numerics::{Feature, State, over};
 use arrow::array::{ArrayRef, Date32Array, RecordBatch, StringArray};
 use arrow::datatypes::{DataType, Field, Schema};
-use cache::BlobRef;
+use cache::{BlobRef, Store};
 use datasets::Date;
 use datasets::schema::FEATURES;
 use rayon::prelude::*;
 use serde_json::{Value, json};
 use stages_core::dataset::{self, Partition, PartitionKey};
-use stages_core::{ConfigProblem, Context, PortType, Provided, StageError, table};
-use std::collections::BTreeSet;
+use stages_core::{ConfigProblem, Context, Given, Memo, PortType, Provided, Share, StageError, table};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -22,32 +22,62 @@ pub struct Rows<R> {
     pub rows: Vec<R>,
 }
 
+/// What a partition holds, as far as features read it, column by column: a value that no feature reads changes no key.
+#[derive(Clone, Debug, Default)]
+pub struct Contents {
+    /// Of the dates.
+    pub dates: Vec<u8>,
+    /// Of each input by its name ([`Feature::inputs`]).
+    pub inputs: BTreeMap<&'static str, Vec<u8>>,
+}
+
+impl Contents {
+    /// All that a feature's values in the partition depend on, beside the state carried in.
+    fn read_by<R>(&self, feature: &dyn Feature<R>) -> Vec<u8> {
+        let names: BTreeSet<&str> = feature.inputs().into_iter().collect();
+        names
+            .into_iter()
+            .filter_map(|name| self.inputs.get(name))
+            .flatten()
+            .copied()
+            .collect()
+    }
+}
+
 /// A partition of the source. Its rows are read when the first feature needs them, and no sooner.
 pub struct SourcePartition<R> {
     /// What it holds.
     pub key: PartitionKey,
-    /// All that its rows depend on.
-    pub digest: Vec<u8>,
-    rows: Mutex<Option<Arc<Rows<R>>>>,
+    /// The digests of its contents.
+    pub contents: Contents,
+    rows: OnceRows<R>,
 }
 
-impl<R> SourcePartition<R> {
-    pub fn new(key: PartitionKey, digest: Vec<u8>) -> Self {
-        Self {
-            key,
-            digest,
-            rows: Mutex::new(None),
-        }
-    }
+/// Rows that are read when they are first asked for.
+pub struct OnceRows<R>(Mutex<Option<Arc<Rows<R>>>>);
 
-    fn rows(&self, load: impl FnOnce(&Self) -> Result<Rows<R>, StageError>) -> Result<Arc<Rows<R>>, StageError> {
-        let mut slot = self.rows.lock().unwrap_or_else(PoisonError::into_inner);
+impl<R> Default for OnceRows<R> {
+    fn default() -> Self {
+        Self(Mutex::new(None))
+    }
+}
+
+impl<R> OnceRows<R> {
+    /// The rows, which `load` reads.
+    pub fn get(&self, load: impl FnOnce() -> Result<Rows<R>, StageError>) -> Result<Arc<Rows<R>>, StageError> {
+        let mut slot = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(rows) = &*slot {
             return Ok(rows.clone());
         }
-        let rows = Arc::new(load(self)?);
+        let rows = Arc::new(load()?);
         *slot = Some(rows.clone());
         Ok(rows)
+    }
+}
+
+impl<R> SourcePartition<R> {
+    pub fn new(key: PartitionKey, contents: Contents, rows: OnceRows<R>) -> Self {
+        Self { key, contents, rows }
     }
 }
 
@@ -55,6 +85,50 @@ impl<R> SourcePartition<R> {
 pub struct Named<'a, R> {
     pub key: String,
     pub feature: &'a dyn Feature<R>,
+}
+
+impl<R> Named<'_, R> {
+    /// Its values in a partition, and its state at the end of it, from the state at its start.
+    fn memo(&self, partition: &SourcePartition<R>, state: &[f64]) -> Memo {
+        let before: Vec<u8> = state.iter().flat_map(|value| value.to_le_bytes()).collect();
+        let parts: [&[u8]; 3] = [self.key.as_bytes(), &partition.contents.read_by(self.feature), &before];
+        let label = format!("{} {}", partition.key.name(), self.feature.columns().join(" "));
+        Memo::new("features v2", &parts, label)
+    }
+}
+
+/// The table of a partition, from the values of its features.
+fn table_memo<R>(partition: &SourcePartition<R>, features: &[Named<'_, R>], values: &[BlobRef]) -> Memo {
+    let mut parts: Vec<&[u8]> = vec![partition.key.symbol.as_bytes(), &partition.contents.dates];
+    for (named, blob) in features.iter().zip(values) {
+        parts.push(named.key.as_bytes());
+        parts.push(blob.blob.as_bytes());
+    }
+    Memo::new("features table v2", &parts, format!("{} table", partition.key.name()))
+}
+
+/// How much of the features is known: columns by partition, each symbol's from its first partition on for as long as the
+/// states carried over are known. `None` stands for a partition of which nothing is known.
+pub fn share<R>(
+    given: &Given<'_>,
+    features: &[Named<'_, R>],
+    partitions: &[(PartitionKey, Option<SourcePartition<R>>)],
+) -> Result<Share, StageError> {
+    let mut share = Share::new("columns", 0, (partitions.len() * features.len()) as u64);
+    for symbol in partitions.chunk_by(|a, b| a.0.symbol == b.0.symbol) {
+        for named in features {
+            let mut state = named.feature.start();
+            for (_, partition) in symbol {
+                let Some(partition) = partition else { break };
+                let Some(blob) = given.known(&named.memo(partition, &state))? else {
+                    break;
+                };
+                state = read_values(given.store, blob, named.feature)?.0;
+                share.cached += 1;
+            }
+        }
+    }
+    Ok(share)
 }
 
 /// The state at the end of a partition and the values of the feature in it, as bytes.
@@ -112,18 +186,13 @@ pub fn run<R: Send + Sync>(
             let mut blobs = Vec::new();
             for partition in symbols[symbol] {
                 context.check_cancelled()?;
-                let before: Vec<u8> = state.iter().flat_map(|value| value.to_le_bytes()).collect();
-                let blob = context.memo(
-                    "features v1",
-                    &[named.key.as_bytes(), &partition.digest, &before],
-                    || {
-                        let rows = partition.rows(&load)?;
-                        let mut state = state.clone();
-                        let columns = over(named.feature, &mut state, &rows.rows);
-                        Ok(encode(&state, &columns))
-                    },
-                )?;
-                state = read_values(context, blob, named.feature)?.0;
+                let blob = context.memo(&named.memo(partition, &state), || {
+                    let rows = partition.rows.get(|| load(partition))?;
+                    let mut state = state.clone();
+                    let columns = over(named.feature, &mut state, &rows.rows);
+                    Ok(encode(&state, &columns))
+                })?;
+                state = read_values(&context.store, blob, named.feature)?.0;
                 blobs.push(blob);
                 let done = done.fetch_add(1, Ordering::Relaxed) + 1;
                 if done % 64 == 0 || done == total {
@@ -145,13 +214,8 @@ pub fn run<R: Send + Sync>(
             let values: Vec<BlobRef> = (0..features.len())
                 .map(|f| blobs[symbol * features.len() + f][i])
                 .collect();
-            let mut parts: Vec<&[u8]> = vec![partition.key.symbol.as_bytes(), &partition.digest];
-            for (named, blob) in features.iter().zip(&values) {
-                parts.push(named.key.as_bytes());
-                parts.push(blob.blob.as_bytes());
-            }
-            let blob = context.memo("features table v1", &parts, || {
-                let rows = partition.rows(&load)?;
+            let blob = context.memo(&table_memo(partition, features, &values), || {
+                let rows = partition.rows.get(|| load(partition))?;
                 assemble(context, &partition.key.symbol, &rows.dates, features, &values)
             })?;
             Ok(Partition {
@@ -164,11 +228,11 @@ pub fn run<R: Send + Sync>(
 }
 
 fn read_values<R>(
-    context: &Context,
+    store: &Store,
     blob: BlobRef,
     feature: &dyn Feature<R>,
 ) -> Result<(State, Vec<Vec<f64>>), StageError> {
-    decode(&context.store.blob(blob.blob)?, feature.columns().len())
+    decode(&store.blob(blob.blob)?, feature.columns().len())
         .ok_or_else(|| StageError::new(format!("the memo {} does not hold a feature's values", blob.blob)))
 }
 
@@ -185,7 +249,7 @@ fn assemble<R>(
         Arc::new(Date32Array::from(dates.iter().map(|date| date.0).collect::<Vec<_>>())),
     ];
     for (named, blob) in features.iter().zip(values) {
-        let columns = read_values(context, *blob, named.feature)?.1;
+        let columns = read_values(&context.store, *blob, named.feature)?.1;
         for (name, column) in named.feature.columns().into_iter().zip(columns) {
             fields.push(Field::new(name, DataType::Float64, true));
             arrays.push(Arc::new(table::nullable(&column)));

@@ -1,18 +1,19 @@
 //! `features/options_surface`.
 
-use super::engine::{self, Named, Rows, SourcePartition};
+use super::engine::{self, Contents, Named, OnceRows, Rows, SourcePartition};
 use crate::numerics::Feature;
 use crate::numerics::smile::{Day, Point, Smile, smile};
 use crate::numerics::surface::Surface;
 use arrow::array::RecordBatch;
+use cache::BlobRef;
 use datasets::Date;
 use rayon::prelude::*;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stages_core::dataset::{DataSet, Partition};
 use stages_core::{
-    ConfigProblem, Context, InputPort, OutputPort, Outputs, PlanContext, PortType, Ports, Provided, StageError,
-    StageKind, table,
+    ConfigProblem, Context, Given, InputPort, Memo, OutputPort, Outputs, PlanContext, PortType, Ports, Provided, Share,
+    StageError, StageKind, table,
 };
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -189,61 +190,88 @@ impl StageKind for OptionsSurface {
     }
 
     fn run(&self, config: &Self::Config, context: &Context) -> Result<Outputs, StageError> {
-        let chain = DataSet::open(context.input("chain")?)?;
-        let greeks = DataSet::open(context.input("greeks")?)?;
-        let aligned = chain.partitions.len() == greeks.partitions.len()
-            && chain
-                .partitions
-                .iter()
-                .zip(&greeks.partitions)
-                .all(|(a, b)| a.key == b.key);
-        if !aligned {
-            return Err(unlike());
-        }
-        // The smiles of a partition are a memo of their own: no maturity is in their key.
-        let settings = engine::key("smiles v1", &(config.skew_delta, config.least_days))?;
-        let partitions: Vec<SourcePartition<Day>> = chain
-            .partitions
+        let partitions: Vec<SourcePartition<Day>> = pairs(&context.given())?
             .par_iter()
-            .zip(&greeks.partitions)
             .map(|(chain, greeks)| {
-                let parts: [&[u8]; 3] = [
-                    chain.blob.blob.as_bytes(),
-                    greeks.blob.blob.as_bytes(),
-                    settings.as_bytes(),
-                ];
-                let blob = context.memo("features/options_surface smiles v1", &parts, || {
+                let blob = context.memo(&smiles_memo(chain, greeks, config)?, || {
                     Ok(encode(&smiles(chain, greeks, config, context)?))
                 })?;
-                Ok(SourcePartition::new(chain.key.clone(), blob.blob.as_bytes().to_vec()))
+                Ok(source(chain, blob))
             })
             .collect::<Result<_, StageError>>()?;
         let load = |source: &SourcePartition<Day>| {
             let damaged = || StageError::new(format!("the memo of the smiles of `{}` is not one", source.key.path()));
-            let digest: [u8; 32] = source.digest.as_slice().try_into().map_err(|_| damaged())?;
+            let digest: [u8; 32] = source.contents.dates.as_slice().try_into().map_err(|_| damaged())?;
             let blob = context.store.blob(cache::BlobDigest::from_bytes(digest))?;
             decode(&blob).ok_or_else(damaged)
         };
         let features = config.features();
-        let named = features
-            .iter()
-            .map(|feature| {
-                let window = match feature {
-                    Surface::VarianceRiskPremium {
-                        window, days_a_year, ..
-                    } => Some((window, days_a_year)),
-                    _ => None,
-                };
-                Ok(Named {
-                    key: engine::key("options_surface v1", &(feature.columns(), window))?,
-                    feature: feature as &dyn Feature<Day>,
-                })
-            })
-            .collect::<Result<Vec<_>, StageError>>()?;
         let names: Vec<String> = features.iter().flat_map(Feature::columns).collect();
-        let digest = engine::run(context, &named, &partitions, engine::meta(&names), load)?;
+        let digest = engine::run(context, &named(&features)?, &partitions, engine::meta(&names), load)?;
         Ok(Outputs::from([("features".to_owned(), digest)]))
     }
+
+    fn cached_share(&self, config: &Self::Config, given: &Given<'_>) -> Result<Option<Share>, StageError> {
+        let mut partitions = Vec::new();
+        for (chain, greeks) in pairs(given)? {
+            let smiles = given.known(&smiles_memo(&chain, &greeks, config)?)?;
+            let source = smiles.map(|blob| source(&chain, blob));
+            partitions.push((chain.key, source));
+        }
+        engine::share(given, &named(&config.features())?, &partitions).map(Some)
+    }
+}
+
+/// The partitions of chain and Greeks, side by side.
+fn pairs(given: &Given<'_>) -> Result<Vec<(Partition, Partition)>, StageError> {
+    let chain = DataSet::open(given.input("chain")?)?.partitions;
+    let greeks = DataSet::open(given.input("greeks")?)?.partitions;
+    let aligned = chain.len() == greeks.len() && chain.iter().zip(&greeks).all(|(a, b)| a.key == b.key);
+    if aligned {
+        Ok(chain.into_iter().zip(greeks).collect())
+    } else {
+        Err(unlike())
+    }
+}
+
+/// The smiles of a partition are a memo of their own: no maturity is in their key.
+fn smiles_memo(chain: &Partition, greeks: &Partition, config: &OptionsSurfaceConfig) -> Result<Memo, StageError> {
+    let settings = engine::key("smiles v1", &(config.skew_delta, config.least_days))?;
+    let parts: [&[u8]; 3] = [
+        chain.blob.blob.as_bytes(),
+        greeks.blob.blob.as_bytes(),
+        settings.as_bytes(),
+    ];
+    let label = format!("{} smiles", chain.key.name());
+    Ok(Memo::new("features/options_surface smiles v1", &parts, label))
+}
+
+/// A partition whose smiles are that blob, which holds dates and underlying too: all that features read.
+fn source(chain: &Partition, smiles: BlobRef) -> SourcePartition<Day> {
+    let digest = smiles.blob.as_bytes().to_vec();
+    let contents = Contents {
+        inputs: BTreeMap::from([("implied_volatility", digest.clone())]),
+        dates: digest,
+    };
+    SourcePartition::new(chain.key.clone(), contents, OnceRows::default())
+}
+
+fn named(features: &[Surface]) -> Result<Vec<Named<'_, Day>>, StageError> {
+    features
+        .iter()
+        .map(|feature| {
+            let window = match feature {
+                Surface::VarianceRiskPremium {
+                    window, days_a_year, ..
+                } => Some((window, days_a_year)),
+                _ => None,
+            };
+            Ok(Named {
+                key: engine::key("options_surface v1", &(feature.columns(), window))?,
+                feature: feature as &dyn Feature<Day>,
+            })
+        })
+        .collect()
 }
 
 fn unlike() -> StageError {

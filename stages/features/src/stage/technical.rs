@@ -1,15 +1,17 @@
 //! `features/technical`.
 
-use super::engine::{self, Named, Rows, SourcePartition};
+use super::engine::{self, Contents, Named, OnceRows, Rows, SourcePartition};
 use crate::numerics::technical::{Bollinger, Indicator};
 use crate::numerics::{Bar, Feature};
 use arrow::array::Array as _;
+use cache::BlobRef;
+use rayon::prelude::*;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use stages_core::dataset::DataSet;
+use stages_core::dataset::{DataSet, Partition, PartitionKey};
 use stages_core::{
-    ConfigProblem, Context, InputPort, OutputPort, Outputs, PlanContext, PortType, Ports, Provided, StageError,
-    StageKind, table,
+    ConfigProblem, Context, Given, InputPort, Memo, OutputPort, Outputs, PlanContext, PortType, Ports, Provided, Share,
+    StageError, StageKind, table,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -96,18 +98,25 @@ impl StageKind for Technical {
     }
 
     fn run(&self, config: &Self::Config, context: &Context) -> Result<Outputs, StageError> {
-        let features = config
-            .indicators
-            .iter()
-            .map(|indicator| {
-                Ok(Named {
-                    key: engine::key("technical v1", indicator)?,
-                    feature: indicator as &dyn Feature<Bar>,
-                })
-            })
-            .collect::<Result<Vec<_>, StageError>>()?;
-        run_over_bars(context, &features, config.price)
+        run_over_bars(context, &named(config)?, config.price)
     }
+
+    fn cached_share(&self, config: &Self::Config, given: &Given<'_>) -> Result<Option<Share>, StageError> {
+        share_over_bars(given, &named(config)?, config.price).map(Some)
+    }
+}
+
+fn named(config: &TechnicalConfig) -> Result<Vec<Named<'_, Bar>>, StageError> {
+    config
+        .indicators
+        .iter()
+        .map(|indicator| {
+            Ok(Named {
+                key: engine::key("technical v1", indicator)?,
+                feature: indicator as &dyn Feature<Bar>,
+            })
+        })
+        .collect()
 }
 
 /// Refuses a feature whose inputs the bars lack.
@@ -170,15 +179,19 @@ pub(super) fn run_over_bars(
     }
     let partitions: Vec<SourcePartition<Bar>> = bars
         .partitions
-        .iter()
+        .par_iter()
         .map(|partition| {
-            let mut digest = partition.blob.blob.as_bytes().to_vec();
-            digest.push(u8::from(price == Price::AdjustedClose));
-            SourcePartition::new(partition.key.clone(), digest)
+            let rows = OnceRows::default();
+            let blob = context.memo(&contents_memo(partition, price), || {
+                Ok(contents(
+                    &*rows.get(|| read_bars(&partition.read(&context.store)?, price))?,
+                ))
+            })?;
+            let contents = decode(&context.store.blob(blob.blob)?)?;
+            Ok(SourcePartition::new(partition.key.clone(), contents, rows))
         })
-        .collect();
-    let blob =
-        |key: &stages_core::dataset::PartitionKey| bars.partitions.iter().find(|partition| partition.key == *key);
+        .collect::<Result<_, StageError>>()?;
+    let blob = |key: &PartitionKey| bars.partitions.iter().find(|partition| partition.key == *key);
     let load = |source: &SourcePartition<Bar>| {
         let partition =
             blob(&source.key).ok_or_else(|| StageError::new(format!("no partition `{}`", source.key.path())))?;
@@ -187,6 +200,77 @@ pub(super) fn run_over_bars(
     let names: Vec<String> = features.iter().flat_map(|named| named.feature.columns()).collect();
     let digest = engine::run(context, features, &partitions, engine::meta(&names), load)?;
     Ok(Outputs::from([("features".to_owned(), digest)]))
+}
+
+/// How much of features over the bars at the port `bars` is known.
+pub(super) fn share_over_bars(
+    given: &Given<'_>,
+    features: &[Named<'_, Bar>],
+    price: Price,
+) -> Result<Share, StageError> {
+    let mut partitions = Vec::new();
+    for partition in DataSet::open(given.input("bars")?)?.partitions {
+        let source = match given.known(&contents_memo(&partition, price))? {
+            Some(blob) => {
+                let contents = decode(&given.store.blob(blob.blob)?)?;
+                Some(SourcePartition::new(
+                    partition.key.clone(),
+                    contents,
+                    OnceRows::default(),
+                ))
+            }
+            None => None,
+        };
+        partitions.push((partition.key, source));
+    }
+    engine::share(given, features, &partitions)
+}
+
+/// The digests of a partition's bars, column by column.
+fn contents_memo(partition: &Partition, price: Price) -> Memo {
+    let parts: [&[u8]; 2] = [
+        partition.blob.blob.as_bytes(),
+        &[u8::from(price == Price::AdjustedClose)],
+    ];
+    Memo::new(
+        "features bars contents v1",
+        &parts,
+        format!("{} contents", partition.key.name()),
+    )
+}
+
+/// What features read of a bar, by the names of [`Feature::inputs`].
+const READ: [(&str, fn(&Bar) -> f64); 4] = [
+    ("open", |bar| bar.open),
+    ("high", |bar| bar.high),
+    ("low", |bar| bar.low),
+    ("close", |bar| bar.close),
+];
+
+/// The digests of dates and columns, one after another.
+fn contents(rows: &Rows<Bar>) -> Vec<u8> {
+    let dates: Vec<u8> = rows.dates.iter().flat_map(|date| date.0.to_le_bytes()).collect();
+    let mut digests = BlobRef::of(&dates).blob.as_bytes().to_vec();
+    for (_, value) in READ {
+        let values: Vec<u8> = rows.rows.iter().flat_map(|bar| value(bar).to_le_bytes()).collect();
+        digests.extend(BlobRef::of(&values).blob.as_bytes());
+    }
+    digests
+}
+
+fn decode(bytes: &[u8]) -> Result<Contents, StageError> {
+    let (digests, rest) = bytes.as_chunks::<32>();
+    match digests {
+        [dates, columns @ ..] if columns.len() == READ.len() && rest.is_empty() => Ok(Contents {
+            dates: dates.to_vec(),
+            inputs: READ
+                .iter()
+                .zip(columns)
+                .map(|((name, _), digest)| (*name, digest.to_vec()))
+                .collect(),
+        }),
+        _ => Err(StageError::new("the memo of a partition's contents does not hold them")),
+    }
 }
 
 /// The bars of a table.

@@ -1,13 +1,14 @@
 //! `features/volatility`.
 
 use super::engine::{self, Named};
-use super::technical::{BARS_IN, Price, check_inputs, run_over_bars};
+use super::technical::{BARS_IN, Price, check_inputs, run_over_bars, share_over_bars};
 use crate::numerics::volatility::{Estimator, Realised};
 use crate::numerics::{Bar, Feature};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stages_core::{
-    ConfigProblem, Context, OutputPort, Outputs, PlanContext, PortType, Ports, Provided, StageError, StageKind,
+    ConfigProblem, Context, Given, OutputPort, Outputs, PlanContext, PortType, Ports, Provided, Share, StageError,
+    StageKind,
 };
 use std::collections::BTreeMap;
 
@@ -106,19 +107,23 @@ impl StageKind for Volatility {
     }
 
     fn run(&self, config: &Self::Config, context: &Context) -> Result<Outputs, StageError> {
-        let features = config.features();
-        let named = features
-            .iter()
-            .map(|feature| {
-                Ok(Named {
-                    key: engine::key(
-                        "volatility v1",
-                        &(feature.estimator, feature.window, feature.days_a_year),
-                    )?,
-                    feature: feature as &dyn Feature<Bar>,
-                })
-            })
-            .collect::<Result<Vec<_>, StageError>>()?;
-        run_over_bars(context, &named, config.price)
+        run_over_bars(context, &named(&config.features())?, config.price)
     }
+
+    fn cached_share(&self, config: &Self::Config, given: &Given<'_>) -> Result<Option<Share>, StageError> {
+        share_over_bars(given, &named(&config.features())?, config.price).map(Some)
+    }
+}
+
+fn named(features: &[Realised]) -> Result<Vec<Named<'_, Bar>>, StageError> {
+    features
+        .iter()
+        .map(|feature| {
+            let settings = (feature.estimator, feature.window, feature.days_a_year);
+            Ok(Named {
+                key: engine::key("volatility v1", &settings)?,
+                feature: feature as &dyn Feature<Bar>,
+            })
+        })
+        .collect()
 }

@@ -13,8 +13,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use stages_core::dataset::{self, DataSet, Partition};
 use stages_core::{
-    ConfigProblem, Context, InputPort, OutputPort, Outputs, PlanContext, PortType, Ports, Provided, StageError,
-    StageKind, table,
+    ConfigProblem, Context, Given, InputPort, Memo, OutputPort, Outputs, PlanContext, PortType, Ports, Provided, Share,
+    StageError, StageKind, table,
 };
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -97,21 +97,15 @@ impl StageKind for Analytic {
 
     fn run(&self, config: &Self::Config, context: &Context) -> Result<Outputs, StageError> {
         let chain = DataSet::open(context.input("chain")?)?;
-        let curves = Curves::open(context)?.unwrap_or_default();
-        let settings =
-            cache::canonical_json(&serde_json::to_value(config).map_err(|err| StageError::new(err.to_string()))?);
+        let curves = Curves::open(&context.given())?.unwrap_or_default();
+        let settings = settings(config)?;
         let (done, total) = (AtomicU64::new(0), chain.partitions.len() as u64);
         let partitions: Vec<Partition> = chain
             .partitions
             .par_iter()
             .map(|partition| {
                 context.check_cancelled()?;
-                let parts: [&[u8]; 3] = [
-                    partition.blob.blob.as_bytes(),
-                    settings.as_bytes(),
-                    &curves.key(partition.key.range),
-                ];
-                let blob = context.memo("greeks/analytic v1", &parts, || {
+                let blob = context.memo(&memo(partition, &settings, &curves), || {
                     table::to_parquet(&chain_greeks(&partition.read(&context.store)?, config, &curves)?)
                 })?;
                 let done = done.fetch_add(1, Ordering::Relaxed) + 1;
@@ -132,6 +126,33 @@ impl StageKind for Analytic {
         let digest = dataset::write(&context.store, PortType::Greeks, meta, partitions)?;
         Ok(Outputs::from([("greeks".to_owned(), digest)]))
     }
+
+    fn cached_share(&self, config: &Self::Config, given: &Given<'_>) -> Result<Option<Share>, StageError> {
+        let chain = DataSet::open(given.input("chain")?)?;
+        let curves = Curves::open(given)?.unwrap_or_default();
+        let settings = settings(config)?;
+        let memos: Vec<Memo> = chain
+            .partitions
+            .iter()
+            .map(|partition| memo(partition, &settings, &curves))
+            .collect();
+        Share::of_memos("partitions", given, &memos).map(Some)
+    }
+}
+
+fn settings(config: &AnalyticConfig) -> Result<String, StageError> {
+    let config = serde_json::to_value(config).map_err(|err| StageError::new(err.to_string()))?;
+    Ok(cache::canonical_json(&config))
+}
+
+/// The Greeks of a partition of the chain.
+fn memo(partition: &Partition, settings: &str, curves: &Curves) -> Memo {
+    let parts: [&[u8]; 3] = [
+        partition.blob.blob.as_bytes(),
+        settings.as_bytes(),
+        &curves.key(partition.key.range),
+    ];
+    Memo::new("greeks/analytic v1", &parts, partition.key.name())
 }
 
 /// A float column, or NaN in every row where the table has none.

@@ -3,7 +3,7 @@
 use crate::numerics::term::zero_rate;
 use datasets::{Date, DateRange};
 use stages_core::dataset::DataSet;
-use stages_core::{Context, StageError, table};
+use stages_core::{Given, StageError, table};
 
 /// The curves of a rates data set, by date. A day without one has the last curve before it, never a later one.
 #[derive(Clone, Debug, Default)]
@@ -13,12 +13,12 @@ pub(super) struct Curves {
 
 impl Curves {
     /// Reads the data set at the optional port `rates`.
-    pub fn open(context: &Context) -> Result<Option<Self>, StageError> {
-        let Some(input) = context.optional("rates") else {
+    pub fn open(given: &Given<'_>) -> Result<Option<Self>, StageError> {
+        let Some(input) = given.optional("rates") else {
             return Ok(None);
         };
         let mut rows = Vec::new();
-        for batch in DataSet::open(input)?.read_all(&context.store)? {
+        for batch in DataSet::open(input)?.read_all(given.store)? {
             let dates = table::dates(&batch, "date")?;
             let tenors = table::floats_or_nan(&batch, "tenor_years")?;
             let rates = table::floats_or_nan(&batch, "rate")?;

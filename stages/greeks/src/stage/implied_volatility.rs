@@ -15,8 +15,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use stages_core::dataset::{self, DataSet, Partition};
 use stages_core::{
-    ConfigProblem, Context, InputPort, OutputPort, Outputs, PlanContext, PortType, Ports, Provided, StageError,
-    StageKind, table,
+    ConfigProblem, Context, Given, InputPort, Memo, OutputPort, Outputs, PlanContext, PortType, Ports, Provided, Share,
+    StageError, StageKind, table,
 };
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -165,40 +165,30 @@ impl StageKind for ImpliedVolatility {
 
     fn run(&self, config: &Self::Config, context: &Context) -> Result<Outputs, StageError> {
         let chain = DataSet::open(context.input("chain")?)?;
-        let curves = Curves::open(context)?;
-        let settings =
-            cache::canonical_json(&serde_json::to_value(config).map_err(|err| StageError::new(err.to_string()))?);
+        let curves = Curves::open(&context.given())?;
+        let settings = settings(config)?;
         let (done, total) = (AtomicU64::new(0), chain.partitions.len() as u64);
         let results: Vec<(Partition, [u64; 8])> = chain
             .partitions
             .par_iter()
             .map(|partition| {
                 context.check_cancelled()?;
-                let curve_key = curves.as_ref().map(|curves| curves.key(partition.key.range));
-                let blob = context.memo(
-                    "greeks/implied_volatility v1",
-                    &[
-                        partition.blob.blob.as_bytes(),
-                        settings.as_bytes(),
-                        &[u8::from(curve_key.is_some())],
-                        &curve_key.unwrap_or_default(),
-                    ],
-                    || {
-                        table::to_parquet(&add_volatility(
-                            &partition.read(&context.store)?,
-                            config,
-                            curves.as_ref(),
-                        )?)
-                    },
-                )?;
-                let counts = context.memo(
+                let blob = context.memo(&memo(partition, &settings, curves.as_ref()), || {
+                    table::to_parquet(&add_volatility(
+                        &partition.read(&context.store)?,
+                        config,
+                        curves.as_ref(),
+                    )?)
+                })?;
+                let counts = Memo::new(
                     "greeks/implied_volatility status counts v1",
                     &[blob.blob.as_bytes()],
-                    || {
-                        let batch = table::from_parquet(context.store.blob(blob.blob)?)?;
-                        Ok(count(&batch)?.iter().flat_map(|n| n.to_le_bytes()).collect())
-                    },
-                )?;
+                    format!("{} (counts)", partition.key.name()),
+                );
+                let counts = context.memo(&counts, || {
+                    let batch = table::from_parquet(context.store.blob(blob.blob)?)?;
+                    Ok(count(&batch)?.iter().flat_map(|n| n.to_le_bytes()).collect())
+                })?;
                 let counts = context.store.blob(counts.blob)?;
                 let mut totals = [0_u64; 8];
                 for (total, bytes) in totals.iter_mut().zip(counts.as_chunks::<8>().0) {
@@ -234,6 +224,35 @@ impl StageKind for ImpliedVolatility {
         let digest = dataset::write(&context.store, PortType::OptionChain, Value::Object(meta), partitions)?;
         Ok(Outputs::from([("chain".to_owned(), digest)]))
     }
+
+    fn cached_share(&self, config: &Self::Config, given: &Given<'_>) -> Result<Option<Share>, StageError> {
+        let chain = DataSet::open(given.input("chain")?)?;
+        let curves = Curves::open(given)?;
+        let settings = settings(config)?;
+        let memos: Vec<Memo> = chain
+            .partitions
+            .iter()
+            .map(|partition| memo(partition, &settings, curves.as_ref()))
+            .collect();
+        Share::of_memos("partitions", given, &memos).map(Some)
+    }
+}
+
+fn settings(config: &ImpliedVolatilityConfig) -> Result<String, StageError> {
+    let config = serde_json::to_value(config).map_err(|err| StageError::new(err.to_string()))?;
+    Ok(cache::canonical_json(&config))
+}
+
+/// A partition of the chain with its volatilities. Of the rates, those count that are known on its dates.
+fn memo(partition: &Partition, settings: &str, curves: Option<&Curves>) -> Memo {
+    let rates = curves.map(|curves| curves.key(partition.key.range));
+    let parts: [&[u8]; 4] = [
+        partition.blob.blob.as_bytes(),
+        settings.as_bytes(),
+        &[u8::from(rates.is_some())],
+        &rates.unwrap_or_default(),
+    ];
+    Memo::new("greeks/implied_volatility v1", &parts, partition.key.name())
 }
 
 fn count(batch: &RecordBatch) -> Result<[u64; 8], StageError> {

@@ -5,4 +5,4 @@ mod table;
 
 pub use stage::{Bars, BarsConfig};
 pub(crate) use table::{Bar, clean, to_batch};
-pub use table::{BarColumns, closes};
+pub use table::{BarColumns, closes, reading};

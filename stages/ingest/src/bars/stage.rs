@@ -1,6 +1,6 @@
 //! `ingest/bars` as a stage.
 
-use super::table::{BarColumns, MEMO, clean, collect, parse, to_batch};
+use super::table::{BarColumns, clean, collect, reading, to_batch};
 use crate::files::Paths;
 use crate::options::{CalendarChoice, LayoutChoice, OnBadRows, PartitionChoice, check_dates};
 use crate::read;
@@ -12,7 +12,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use stages_core::dataset::{self, Period};
 use stages_core::{
-    ConfigProblem, Context, OutputPort, Outputs, PlanContext, PortType, Ports, Provided, Source, StageError, StageKind,
+    ConfigProblem, Context, Given, OutputPort, Outputs, PlanContext, PortType, Ports, Provided, Share, Source,
+    StageError, StageKind,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -89,8 +90,7 @@ impl StageKind for Bars {
     }
 
     fn run(&self, config: &BarsConfig, context: &Context) -> Result<Outputs, StageError> {
-        let sources: Vec<_> = context.sources.iter().collect();
-        let files = read::tables(context, MEMO, &sources, &config.layout, &config.symbol, parse)?;
+        let files = read::tables(context, &reading(&config.layout, &config.symbol), &context.sources)?;
         let facts = files.first().map(|(layout, _)| layout.facts.clone());
         let facts = facts.ok_or_else(|| StageError::new("there is no file to read"))?;
         let all: Vec<Layout> = files.iter().map(|(layout, _)| layout.clone()).collect();
@@ -136,5 +136,11 @@ impl StageKind for Bars {
         let partitions = dataset::partition(&context.store, &to_batch(&bars)?, period, "")?;
         let digest = dataset::write(&context.store, PortType::Bars, meta, partitions)?;
         Ok(Outputs::from([("bars".to_owned(), digest)]))
+    }
+
+    fn cached_share(&self, config: &BarsConfig, given: &Given<'_>) -> Result<Option<Share>, StageError> {
+        reading(&config.layout, &config.symbol)
+            .share(given, given.sources)
+            .map(Some)
     }
 }

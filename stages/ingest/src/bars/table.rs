@@ -3,6 +3,7 @@
 use crate::frame::Frame;
 use crate::options::{CustomLayout, LayoutChoice, OnBadRows, count_missing_days};
 use crate::read::{mappings, needed, source_of, wanted};
+use crate::remembered::Reading;
 use crate::unpack::Packed;
 use arrow::array::{ArrayRef, Date32Array, Float64Array, RecordBatch, StringArray};
 use datasets::Date;
@@ -260,8 +261,8 @@ pub fn clean(bars: &mut Vec<Bar>, bad: &OnBadRows, calendar: CalendarName, tally
 ///
 /// # Errors
 /// When a file cannot be read.
-pub fn closes(context: &Context, sources: &[&Source]) -> Result<BTreeMap<String, BTreeMap<Date, f64>>, StageError> {
-    let files = crate::read::tables::<BarColumns>(context, MEMO, sources, &LayoutChoice::Auto, "", parse)?;
+pub fn closes(context: &Context, sources: &[Source]) -> Result<BTreeMap<String, BTreeMap<Date, f64>>, StageError> {
+    let files = crate::read::tables(context, &reading(&LayoutChoice::Auto, ""), sources)?;
     let batches: Vec<_> = files.into_iter().map(|(_, batch)| batch).collect();
     let mut bars = collect(&batches, |_, _| true)?;
     clean(
@@ -279,5 +280,12 @@ pub fn closes(context: &Context, sources: &[&Source]) -> Result<BTreeMap<String,
     Ok(out)
 }
 
-/// What a file's bars are remembered as.
-pub const MEMO: &str = "ingest/bars file v1";
+/// How files of bars are read.
+pub fn reading<'a>(choice: &'a LayoutChoice<BarColumns>, symbol: &'a str) -> Reading<'a, BarColumns> {
+    Reading {
+        memo: "ingest/bars file v2",
+        choice,
+        symbol,
+        parse,
+    }
+}

@@ -1,6 +1,6 @@
 //! `ingest/option_chain` as a stage.
 
-use super::config::{ChainConfig, UnderlyingChoice};
+use super::config::{ChainColumns, ChainConfig, UnderlyingChoice};
 use super::quotes::Quotes;
 use super::rules::{Rules, count_missing_underlying};
 use super::table::{ASK, BID, Chain, LAST, UNDERLYING};
@@ -8,13 +8,15 @@ use super::{parity, parse};
 use crate::bars::{self, BarColumns};
 use crate::options::LayoutChoice;
 use crate::read;
+use crate::remembered::Reading;
 use datasets::layout::{Exercise, Layout, exercise_of, is_settled_in_the_morning};
 use datasets::quality::{Action, CHAIN, Tally};
 use datasets::{Date, schema};
 use serde_json::{Value, json};
 use stages_core::dataset::{self, Period};
 use stages_core::{
-    ConfigProblem, Context, OutputPort, Outputs, PlanContext, PortType, Ports, Provided, Source, StageError, StageKind,
+    ConfigProblem, Context, Given, OutputPort, Outputs, PlanContext, PortType, Ports, Provided, Share, Source,
+    StageError, StageKind,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -108,15 +110,7 @@ impl StageKind for OptionChain {
 
     fn run(&self, config: &ChainConfig, context: &Context) -> Result<Outputs, StageError> {
         let (sources, underlying) = split(context.sources.clone());
-        let refs: Vec<_> = sources.iter().collect();
-        let files = read::tables(
-            context,
-            "ingest/option_chain file v1",
-            &refs,
-            &config.layout,
-            &config.symbol,
-            parse::parse,
-        )?;
+        let files = read::tables(context, &reading(config), &sources)?;
         let mut chain = Chain::default();
         let mut layouts: Vec<Layout> = Vec::new();
         for (layout, batch) in files {
@@ -202,6 +196,24 @@ impl StageKind for OptionChain {
         let digest = dataset::write(&context.store, PortType::OptionChain, meta, partitions)?;
         Ok(Outputs::from([("chain".to_owned(), digest)]))
     }
+
+    fn cached_share(&self, config: &ChainConfig, given: &Given<'_>) -> Result<Option<Share>, StageError> {
+        let (sources, underlying) = split(given.sources.to_vec());
+        let mut share = reading(config).share(given, &sources)?;
+        let of_bars = bars::reading(&LayoutChoice::Auto, "").share(given, &underlying)?;
+        share.cached += of_bars.cached;
+        share.total += of_bars.total;
+        Ok(Some(share))
+    }
+}
+
+fn reading(config: &ChainConfig) -> Reading<'_, ChainColumns> {
+    Reading {
+        memo: "ingest/option_chain file v2",
+        choice: &config.layout,
+        symbol: &config.symbol,
+        parse: parse::parse,
+    }
 }
 
 /// The chain's own files, and those of the underlying.
@@ -241,8 +253,7 @@ fn price_underlying(
         UnderlyingChoice::Quoted => Ok("quoted"),
         UnderlyingChoice::Auto if files.is_empty() && quoted => Ok("quoted"),
         UnderlyingChoice::Auto | UnderlyingChoice::File if !files.is_empty() => {
-            let refs: Vec<_> = files.iter().collect();
-            let closes = bars::closes(context, &refs)?;
+            let closes = bars::closes(context, files)?;
             let symbols: BTreeSet<u32> = chain.symbol.iter().copied().collect();
             for i in 0..chain.len() {
                 let name = chain.name(chain.symbol[i]);

@@ -5,6 +5,7 @@ use crate::files::Paths;
 use crate::frame::Frame;
 use crate::options::{CalendarChoice, CustomLayout, LayoutChoice, OnBadRows, check_dates};
 use crate::read::{self, needed, wanted};
+use crate::remembered::Reading;
 use crate::unpack::Packed;
 use arrow::array::{ArrayRef, Date32Array, Float64Array, RecordBatch};
 use datasets::calendar::is_trading_day;
@@ -16,8 +17,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use stages_core::dataset::{self, Period};
 use stages_core::{
-    ConfigProblem, Context, OutputPort, Outputs, PlanContext, PortType, Ports, Provided, Source, StageError, StageKind,
-    table,
+    ConfigProblem, Context, Given, OutputPort, Outputs, PlanContext, PortType, Ports, Provided, Share, Source,
+    StageError, StageKind, table,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -157,8 +158,7 @@ impl StageKind for Rates {
     }
 
     fn run(&self, config: &RatesConfig, context: &Context) -> Result<Outputs, StageError> {
-        let sources: Vec<_> = context.sources.iter().collect();
-        let files = read::tables(context, "ingest/rates file v1", &sources, &config.layout, "", parse)?;
+        let files = read::tables(context, &reading(config), &context.sources)?;
         let facts = files.first().map(|(layout, _)| layout.facts.clone());
         let facts = facts.ok_or_else(|| StageError::new("there is no file to read"))?;
         if files.iter().any(|(layout, _)| layout.facts.yields != facts.yields) {
@@ -207,6 +207,19 @@ impl StageKind for Rates {
         let partitions = dataset::partition(&context.store, &batch(&points)?, Period::Year, "rates")?;
         let digest = dataset::write(&context.store, PortType::Rates, meta, partitions)?;
         Ok(Outputs::from([("rates".to_owned(), digest)]))
+    }
+
+    fn cached_share(&self, config: &RatesConfig, given: &Given<'_>) -> Result<Option<Share>, StageError> {
+        reading(config).share(given, given.sources).map(Some)
+    }
+}
+
+fn reading(config: &RatesConfig) -> Reading<'_, RateColumns> {
+    Reading {
+        memo: "ingest/rates file v2",
+        choice: &config.layout,
+        symbol: "",
+        parse,
     }
 }
 

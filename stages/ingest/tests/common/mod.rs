@@ -76,14 +76,15 @@ impl Bench {
             threads: rayon::current_num_threads(),
             events: Arc::new(Silent),
             cancel: CancelToken::default(),
-            memo_counts: Default::default(),
+            fresh: false,
+            memos: Default::default(),
         };
         let outputs = kind.run(&config, &context)?;
         let digest = *outputs.values().next().unwrap();
         Ok(Done {
             artifact: store.artifact(digest).unwrap(),
             digest: digest.to_hex(),
-            memos: (context.memo_counts.0.into_inner(), context.memo_counts.1.into_inner()),
+            memos: context.memos.counts(),
         })
     }
 

@@ -204,6 +204,30 @@ fn a_longer_training_goes_on_from_the_shorter_one() {
 }
 
 #[test]
+fn a_fresh_training_uses_no_checkpoint() {
+    let home = tempfile::tempdir().unwrap();
+    let log = Arc::new(Log::default());
+    let mut context = context_with(home.path(), log.clone(), CancelToken::default());
+    connect(&mut context, "CartPole-hidden-velocity");
+    let share = |total: u64, context: &Context| {
+        let share = RecurrentPpo.cached_share(&small(total), &context.given()).unwrap();
+        share.unwrap().to_string()
+    };
+    assert_eq!(share(1500, &context), "0 of 1500 steps");
+    assert!(checkpoints(home.path()).is_empty(), "a look writes nothing");
+    let wanted = outputs(RecurrentPpo, &small(1500), &context);
+    assert_eq!(share(1500, &context), "1500 of 1500 steps");
+    assert_eq!(share(3000, &context), "1536 of 3000 steps");
+    assert_eq!(share(1000, &context), "0 of 1000 steps", "it is past the end");
+    context.fresh = true;
+    assert_eq!(outputs(RecurrentPpo, &small(1500), &context), wanted);
+    assert!(log.0.lock().unwrap().is_empty());
+    context.fresh = false;
+    assert_eq!(outputs(RecurrentPpo, &small(1500), &context), wanted);
+    assert_eq!(log.0.lock().unwrap().len(), 1);
+}
+
+#[test]
 fn a_damaged_checkpoint_is_not_used() {
     let home = tempfile::tempdir().unwrap();
     let mut context = context(home.path());
