@@ -175,7 +175,7 @@ fn digests(inputs: &BTreeMap<String, Vec<ArtifactDigest>>, port: &str) -> Option
 }
 
 /// The scalars of a configuration, by path; lists of scalars count as one value.
-fn leaves(value: &Value) -> BTreeMap<String, String> {
+pub(crate) fn leaves(value: &Value) -> BTreeMap<String, String> {
     fn walk(value: &Value, path: &str, out: &mut BTreeMap<String, String>) {
         match value {
             Value::Object(map) => {

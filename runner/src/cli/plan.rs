@@ -31,23 +31,35 @@ pub(crate) fn plan(session: &Session, args: &PlanArgs) -> Result<(), Failure> {
             "runs": runs,
             "depends": depends,
             "expected_seconds": expected,
+            "fetch_bytes": planned.iter().map(|stage| stage.fetch_bytes).sum::<u64>(),
+            "store_bytes": planned.iter().filter_map(|stage| stage.store_bytes).sum::<u64>(),
         }));
     }
     let rows: Vec<Vec<String>> = planned
         .iter()
         .map(|stage| {
-            let expected = stage
-                .expected_seconds
-                .filter(|_| stage.prediction != Prediction::Cached);
+            let runs = stage.prediction != Prediction::Cached;
+            let some_bytes = |bytes: u64| (bytes > 0).then(|| text::size(bytes)).unwrap_or_default();
             vec![
                 stage.stage.clone(),
                 stage.prediction.name().to_owned(),
-                expected.map(text::duration).unwrap_or_default(),
+                stage.share.as_ref().map(ToString::to_string).unwrap_or_default(),
+                stage
+                    .expected_seconds
+                    .filter(|_| runs)
+                    .map(text::duration)
+                    .unwrap_or_default(),
+                some_bytes(stage.fetch_bytes),
+                stage.store_bytes.map(some_bytes).unwrap_or_default(),
                 stage.reason.clone(),
             ]
         })
         .collect();
-    let mut out = text::table(&["stage", "", "took", "why"], &rows, &[2]);
+    let mut out = without_blanks(
+        &["stage", "", "cached", "time", "fetch", "store", "why"],
+        rows,
+        &[3, 4, 5],
+    );
     out.push_str(&format!(
         "{cached} cached, {runs} would run, {depends} depend on what runs"
     ));
@@ -55,4 +67,18 @@ pub(crate) fn plan(session: &Session, args: &PlanArgs) -> Result<(), Failure> {
         out.push_str(&format!("; about {} of work by past runs", text::duration(expected)));
     }
     output::print(&(out + "\n"))
+}
+
+/// A table without the columns that have nothing in any row.
+fn without_blanks(header: &[&str], rows: Vec<Vec<String>>, right: &[usize]) -> String {
+    let kept: Vec<usize> = (0..header.len())
+        .filter(|&i| rows.iter().any(|row| !row[i].is_empty()))
+        .collect();
+    let names: Vec<&str> = kept.iter().map(|&i| header[i]).collect();
+    let rows: Vec<Vec<String>> = rows
+        .into_iter()
+        .map(|row| kept.iter().map(|&i| row[i].clone()).collect())
+        .collect();
+    let right: Vec<usize> = (0..kept.len()).filter(|&i| right.contains(&kept[i])).collect();
+    text::table(&names, &rows, &right)
 }

@@ -1,11 +1,11 @@
 //! The coordinator: the one thread that knows how far every stage is.
 
 use super::action::{self, Outcome};
+use super::compare;
 use super::prepare::{prepare, sources};
 use super::resources::{Pool, Share};
 use super::{Control, Event, Options, Prepared, RunStatus, StageStatus, Stamped, Summary};
 use crate::executor::{Executor, Limits};
-use crate::key::Recipe;
 use crate::pipeline::{Node, Pipeline};
 use cache::{ActionKey, ActionLock, ArtifactDigest, Hit, Store};
 use stages_core::error::Cause;
@@ -454,7 +454,7 @@ impl Coordinator<'_, '_, '_> {
         if self.slots[i].forced {
             return "forced".to_owned();
         }
-        reason(self.store, self.options.past.last(&self.node(i).id).as_ref(), prepared)
+        compare::reason(self.store, self.options.past.last(&self.node(i).id).as_ref(), prepared)
     }
 
     fn ended(&mut self, i: usize, outcome: Outcome) {
@@ -633,31 +633,4 @@ impl Coordinator<'_, '_, '_> {
             }
         }
     }
-}
-
-/// Why an action is not cached, given what the stage was the last time.
-pub(crate) fn reason(store: &Store, last: Option<&(String, ActionKey)>, prepared: &Prepared) -> String {
-    let Some((run, key)) = last else {
-        return "never ran before".to_owned();
-    };
-    if *key == prepared.key {
-        return "its result is no longer in the store".to_owned();
-    }
-    let old = store
-        .action(*key)
-        .ok()
-        .flatten()
-        .and_then(|record| Recipe::from_json(&record.recipe));
-    let Some(old) = old else {
-        return format!("differs from run {run}, whose record is no longer in the store");
-    };
-    let differences = prepared.recipe.differences(&old);
-    let shown: Vec<String> = differences.iter().take(3).map(ToString::to_string).collect();
-    let more = differences.len().saturating_sub(3);
-    let more = if more > 0 {
-        format!(" and {more} more")
-    } else {
-        String::new()
-    };
-    shown.join(", ") + &more
 }

@@ -9,12 +9,14 @@
 //! and what is running ends, its results kept.
 
 mod action;
+mod compare;
 mod coordinator;
 mod event;
 mod plan;
 mod prepare;
 mod resources;
 
+pub use compare::{Nearest, Parts};
 pub use coordinator::run;
 pub use event::{Event, RunStatus, StageStatus, Stamped, timestamp};
 pub use plan::{Planned, Prediction, plan};

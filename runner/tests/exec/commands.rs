@@ -80,9 +80,9 @@ fn events_keep_their_keys() {
 fn plan_and_why() {
     let project = Project::new(PAIR);
     insta::assert_snapshot!(stable(&ok(project.run(&["plan", "p.yaml"])).stdout), @r"
-    stage             took  why
-    a      would run        never ran before
-    b      would run        never ran before; waits for a
+    stage             why
+    a      would run  never ran before
+    b      would run  never ran before; waits for a
     0 cached, 2 would run, 0 depend on what runs
     ");
     ok(project.exec(&[]));
@@ -92,6 +92,7 @@ fn plan_and_why() {
     let why = ok(project.run(&["why", "p.yaml", "a", "--set", "word=bye"]));
     insta::assert_snapshot!(stable(&why.stdout), @r#"
     a: would run (last in run RUN)
+      1 of 4 fields differ from run RUN, the nearest
       run
         - "echo hello > ${outputs.x}"
         + "echo bye > ${outputs.x}"
