@@ -156,6 +156,10 @@ pub(crate) struct ExecArgs {
     /// Read every source file, also those that have not changed since they were hashed.
     #[arg(long)]
     pub verify_inputs: bool,
+    /// Compute this share of the cached stages again, without memos and checkpoints, and compare: a stage that gives another
+    /// result fails. At least one stage is taken, by chance.
+    #[arg(long, value_name = "N%", value_parser = percentage)]
+    pub check_determinism: Option<f64>,
     /// Refuse pipelines whose stages run programs of their author's choosing (`run:`).
     #[arg(long)]
     pub no_run_stages: bool,
@@ -275,6 +279,15 @@ pub(crate) struct GcArgs {
     /// Only say what would be dropped.
     #[arg(short = 'n', long)]
     pub dry_run: bool,
+}
+
+/// A share from 0 to 1, written `10%`.
+fn percentage(text: &str) -> Result<f64, String> {
+    let number = text.strip_suffix('%').unwrap_or(text).trim().parse::<f64>();
+    match number {
+        Ok(number) if number > 0.0 && number <= 100.0 => Ok(number / 100.0),
+        _ => Err("a share is written `10%`, more than 0 and at most 100".to_owned()),
+    }
 }
 
 fn age(text: &str) -> Result<std::time::Duration, String> {

@@ -14,6 +14,7 @@ use cache::{Recent, Store, StoreGuard};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::io::{IsTerminal as _, Write as _};
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -38,6 +39,7 @@ pub(crate) fn options(session: &Session, project: &Project, run: &str) -> Result
         memory: machine_memory(),
         keep_going: false,
         verify_inputs: false,
+        check: BTreeSet::new(),
         force: project.force.clone(),
         env: session.env.clone(),
         logs: project.runs.join(run).join("logs"),
@@ -67,6 +69,9 @@ pub(crate) fn exec(session: &Session, args: &ExecArgs) -> Result<u8, Failure> {
     options.jobs = args.jobs.map_or(options.jobs, |jobs| jobs as usize);
     options.keep_going = args.keep_going;
     options.verify_inputs = args.verify_inputs;
+    if let Some(share) = args.check_determinism {
+        options.check = sample(&project.chosen, share, &run);
+    }
     if args.no_run_stages {
         refuse_programs(&project)?;
     }
@@ -148,6 +153,15 @@ pub(crate) fn exec(session: &Session, args: &ExecArgs) -> Result<u8, Failure> {
         Err(err) if code == exit::DONE => Err(err),
         _ => Ok(code),
     }
+}
+
+/// A share of the nodes, at least one, by chance that the run's name decides.
+fn sample(nodes: &[usize], share: f64, run: &str) -> BTreeSet<usize> {
+    let rank = |node: &usize| *blake3::hash(format!("{run} {node}").as_bytes()).as_bytes();
+    let mut ranked = nodes.to_vec();
+    ranked.sort_by_key(rank);
+    ranked.truncate((nodes.len() as f64 * share).ceil() as usize);
+    ranked.into_iter().collect()
 }
 
 /// Refuses a pipeline with stages that would run a program of its author's choosing.

@@ -23,19 +23,30 @@ pub(crate) enum Outcome {
     Damaged(StageError, Vec<ArtifactDigest>),
 }
 
-/// Runs the action of `node`; from nothing where it is to be `fresh`.
+/// How an action is to be run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mode {
+    /// With all that the store has.
+    Usual,
+    /// From nothing, without memos and checkpoints.
+    Fresh,
+    /// From nothing, and without a record: to see whether it gives the same again.
+    Check,
+}
+
+/// Runs the action of `node`.
 pub(crate) fn run(
     node: &Node,
     prepared: &Prepared,
     threads: usize,
-    fresh: bool,
+    mode: Mode,
     store: &Store,
     executor: &dyn Executor,
     options: &Options,
     limits: &Limits,
     events: &Arc<dyn EventSink>,
 ) -> Outcome {
-    match try_run(node, prepared, threads, fresh, store, executor, options, limits, events) {
+    match try_run(node, prepared, threads, mode, store, executor, options, limits, events) {
         Ok(hit) => Outcome::Ran(Box::new(hit)),
         Err(err) if err.cause == Cause::DamagedInput => {
             let inputs = prepared.recipe.inputs.values().flatten().copied();
@@ -49,7 +60,7 @@ fn try_run(
     node: &Node,
     prepared: &Prepared,
     threads: usize,
-    fresh: bool,
+    mode: Mode,
     store: &Store,
     executor: &dyn Executor,
     options: &Options,
@@ -66,7 +77,7 @@ fn try_run(
         inputs: prepared.recipe.inputs.clone(),
         sources: prepared.sources.clone(),
         threads,
-        fresh,
+        fresh: mode != Mode::Usual,
         log: log_path(node, options),
     };
     let done = executor.run(&job, events, limits)?;
@@ -85,6 +96,15 @@ fn try_run(
         .hint("run it again once the file is complete"));
     }
     let seconds = started.elapsed().as_secs_f64();
+    if mode == Mode::Check {
+        return Ok(Hit {
+            outputs: done.outputs,
+            log: done.log,
+            seconds,
+            peak_memory: done.peak_memory,
+            blobs: Vec::new(),
+        });
+    }
     let record = ActionRecord {
         key: prepared.key,
         recipe: prepared.recipe.to_json(),

@@ -1,12 +1,12 @@
 //! The coordinator: the one thread that knows how far every stage is.
 
-use super::action::{self, Outcome};
+use super::action::{self, Mode, Outcome};
 use super::compare;
 use super::prepare::{prepare, sources};
 use super::resources::{Pool, Share};
 use super::{Control, Event, Options, Prepared, RunStatus, StageStatus, Stamped, Summary};
 use crate::executor::{Executor, Limits};
-use crate::pipeline::{Node, Pipeline};
+use crate::pipeline::{Node, Pipeline, Work};
 use cache::{ActionKey, ActionLock, ArtifactDigest, Hit, Store};
 use stages_core::error::Cause;
 use stages_core::{EventSink, StageError, StageEvent};
@@ -64,6 +64,10 @@ struct Slot {
     hit: Option<Hit>,
     key: Option<ActionKey>,
     forced: bool,
+    /// Whether it is computed again if it is cached, to compare.
+    to_check: bool,
+    /// The cached result that it is compared with.
+    check: Option<Hit>,
     retries: u32,
     healed: bool,
     /// Whether it was said that another process is at its action.
@@ -218,6 +222,8 @@ fn slots(pipeline: &Pipeline, chosen: &[usize], options: &Options) -> Vec<Slot> 
             hit: None,
             key: None,
             forced: options.force.contains(&i),
+            to_check: options.check.contains(&i),
+            check: None,
             retries: node.retries,
             healed: false,
             said: false,
@@ -333,7 +339,7 @@ impl Coordinator<'_, '_, '_> {
 
     /// Finishes a stage that is cached (or whose look-up fails), and says whether it did.
     fn look_up(&mut self, i: usize, prepared: &Prepared) -> bool {
-        if self.slots[i].forced {
+        if self.slots[i].forced || self.slots[i].check.is_some() {
             return false;
         }
         let hit = match self.options.recent.get(prepared.key) {
@@ -341,6 +347,10 @@ impl Coordinator<'_, '_, '_> {
             None => self.store.hit(prepared.key),
         };
         match hit {
+            Ok(Some(hit)) if self.slots[i].to_check && self.is_comparable(i, prepared) => {
+                self.slots[i].check = Some(hit);
+                false
+            }
             Ok(Some(hit)) => {
                 self.finish(i, StageStatus::Cached, hit);
                 true
@@ -351,6 +361,62 @@ impl Coordinator<'_, '_, '_> {
                 true
             }
         }
+    }
+
+    /// Whether the cached result of a stage must come out again if it is computed again; says so where it need not.
+    fn is_comparable(&mut self, i: usize, prepared: &Prepared) -> bool {
+        let why = match &self.node(i).work {
+            Work::Kind { kind, .. } => kind.nondeterministic(),
+            Work::Command(_) => None,
+        };
+        let class = self.store.recorded(prepared.key).ok().flatten();
+        let class = class.map(|record| record.numerics_class).unwrap_or_default();
+        let why = match why {
+            Some(why) => Some(why.to_owned()),
+            None if class == stages_core::numerics::class() => None,
+            None => Some(format!(
+                "it was computed on another numerics class, {class}, which may give other bytes"
+            )),
+        };
+        let Some(line) = why else { return true };
+        self.slots[i].to_check = false;
+        let stage = self.id(i);
+        self.say(Event::Log {
+            stage,
+            line: format!("not computed again for comparison: {line}"),
+        });
+        false
+    }
+
+    /// Compares what a cached stage gave when it was computed again with what the store has.
+    fn checked(&mut self, i: usize, key: ActionKey, cached: Hit, again: &Hit) {
+        let different: Vec<String> = cached
+            .outputs
+            .iter()
+            .filter(|(name, digest)| again.outputs.get(*name) != Some(digest))
+            .map(|(name, digest)| {
+                let now = again.outputs.get(name).map(ArtifactDigest::short).unwrap_or_default();
+                format!("`{name}` is {now} and was {}", digest.short())
+            })
+            .collect();
+        let stage = self.id(i);
+        self.say(Event::DeterminismChecked {
+            stage,
+            key,
+            same: different.is_empty(),
+            seconds: again.seconds,
+        });
+        if different.is_empty() {
+            return self.finish(i, StageStatus::Cached, cached);
+        }
+        let err = StageError::new(format!(
+            "computed again, it gave another result: {}",
+            different.join(", ")
+        ));
+        self.fail(
+            i,
+            err.hint("look for clocks, chance without a seed, and the order of threads or files; what is cached stays as it was"),
+        );
     }
 
     /// Starts what is ready, in the pipeline's order, while the machine has room.
@@ -430,7 +496,13 @@ impl Coordinator<'_, '_, '_> {
         };
         let of_thread = prepared.clone();
         // What was asked for by name is computed again; what heals another stage may use all that is known.
-        let fresh = self.slots[i].forced && options.force.contains(&i);
+        let mode = if self.slots[i].check.is_some() {
+            Mode::Check
+        } else if self.slots[i].forced && options.force.contains(&i) {
+            Mode::Fresh
+        } else {
+            Mode::Usual
+        };
         self.slots[i].began = Some(Instant::now());
         self.slots[i].state = State::Running(prepared, share, lock);
         self.scope.spawn(move || {
@@ -438,7 +510,7 @@ impl Coordinator<'_, '_, '_> {
                 node,
                 &of_thread,
                 share.threads,
-                fresh,
+                mode,
                 store,
                 executor,
                 options,
@@ -453,6 +525,9 @@ impl Coordinator<'_, '_, '_> {
     fn reason(&self, i: usize, prepared: &Prepared) -> String {
         if self.slots[i].forced {
             return "forced".to_owned();
+        }
+        if self.slots[i].check.is_some() {
+            return "to see whether it gives the same again".to_owned();
         }
         compare::reason(self.store, self.options.past.last(&self.node(i).id).as_ref(), prepared)
     }
@@ -470,6 +545,11 @@ impl Coordinator<'_, '_, '_> {
             }
         }
         match outcome {
+            Outcome::Ran(hit) if self.slots[i].check.is_some() => {
+                if let Some(cached) = self.slots[i].check.take() {
+                    self.checked(i, prepared.key, cached, &hit);
+                }
+            }
             Outcome::Ran(hit) => {
                 self.slots[i].forced = false;
                 self.finish(i, StageStatus::Ran, *hit);

@@ -103,6 +103,17 @@ pub enum Event {
         /// The stage that found the damage.
         found_by: String,
     },
+    /// A cached stage was computed again, to see whether it gives the same.
+    DeterminismChecked {
+        /// The stage.
+        stage: String,
+        /// Its action key.
+        key: ActionKey,
+        /// Whether every output has the digest that the store has.
+        same: bool,
+        /// How long it took, in seconds.
+        seconds: f64,
+    },
     /// A stage is over.
     StageFinished {
         /// The stage.

@@ -48,6 +48,8 @@ pub struct Options {
     pub verify_inputs: bool,
     /// Nodes that run even if they are cached.
     pub force: BTreeSet<usize>,
+    /// Nodes that are computed again if they are cached, to see whether they give the same.
+    pub check: BTreeSet<usize>,
     /// The environment: what `run:` stages may be given of it.
     pub env: BTreeMap<String, String>,
     /// Where stages that do not finish leave their logs.

@@ -192,6 +192,17 @@ impl Reporter for Terminal {
                 "{:>8} {stage}  `{found_by}` found its result missing or damaged: it runs again",
                 "heals"
             )),
+            Event::DeterminismChecked {
+                stage, same, seconds, ..
+            } => {
+                if *same && self.verbosity > Verbosity::Quiet {
+                    self.say(&format!(
+                        "{:>8} {stage}  computed again in {}, to the same result",
+                        "same",
+                        text::duration(*seconds)
+                    ));
+                }
+            }
             Event::Log { stage, line } => {
                 if self.verbosity == Verbosity::Verbose {
                     self.say(&format!("{:>8} {stage}  {line}", "log"));

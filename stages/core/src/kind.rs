@@ -37,6 +37,8 @@ pub trait StageKind: Send + Sync + 'static {
     const ABOUT: &'static str;
     /// Top-level fields of the configuration that cannot change the result (paths, intervals, threads).
     const NOT_IN_KEY: &'static [&'static str] = &[];
+    /// Why its result is not the same each time, for a kind that cannot help it.
+    const NONDETERMINISTIC: Option<&'static str> = None;
     /// Its ports.
     const PORTS: Ports;
 
@@ -87,6 +89,8 @@ pub trait AnyStage: Send + Sync {
     fn about(&self) -> &'static str;
     /// [`StageKind::PORTS`].
     fn ports(&self) -> Ports;
+    /// [`StageKind::NONDETERMINISTIC`].
+    fn nondeterministic(&self) -> Option<&'static str>;
     /// The JSON Schema (draft 7) of its configuration.
     fn schema(&self) -> Value;
     /// Reads a configuration and fills in the defaults. `Null` stands for an absent `with:`.
@@ -183,6 +187,10 @@ impl<S: StageKind> AnyStage for Erased<S> {
 
     fn ports(&self) -> Ports {
         S::PORTS
+    }
+
+    fn nondeterministic(&self) -> Option<&'static str> {
+        S::NONDETERMINISTIC
     }
 
     fn schema(&self) -> Value {
