@@ -5,6 +5,7 @@
 //! ├── format                  the version of this layout, `1`
 //! ├── flushed                 the machine's boot and the time up to which everything is known to be on the disk
 //! ├── unflushed               is there while something may have been written since
+//! ├── scrubbed                the blob that the last scrub ended with
 //! ├── blobs/ab/cdef…          bytes, named by their BLAKE3 digest; read-only once in place
 //! ├── actions/ab/cdef…        action records, named by action key: a line of JSON, a line with its checksum
 //! ├── memos/ab/cdef…          memo records (likewise), named by memo key
@@ -34,6 +35,7 @@ mod lock;
 mod publish;
 mod recent;
 mod record;
+mod scrub;
 mod sealed;
 mod source;
 mod status;
@@ -51,6 +53,7 @@ pub use gc::{GcPlan, GcReport};
 pub use lock::{ActionLock, StoreGuard};
 pub use recent::Recent;
 pub use record::{ActionRecord, Hit};
+pub use scrub::ScrubReport;
 pub use status::{Count, Status};
 pub use store::Store;
 pub use verify::{VerifyProgress, VerifyReport};

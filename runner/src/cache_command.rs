@@ -88,17 +88,18 @@ fn status_text(status: &Status) -> String {
     out
 }
 
-/// Hashes everything again. Also returns whether all was sound; what was not is forgotten, and computed again when it is
+/// Hashes a share of the blobs again, all of them at 1. Also returns whether all was sound; what was not is forgotten, and computed again when it is
 /// needed. `on_progress` is called from several threads.
 ///
 /// # Errors
 /// When the store cannot be read.
 pub fn verify(
     store: &Store,
+    share: f64,
     as_json: bool,
     on_progress: impl Fn(VerifyProgress) + Sync,
 ) -> Result<(String, bool), Failure> {
-    let report = store.verify(on_progress)?;
+    let report = store.verify_sample(share, on_progress)?;
     let clean = report.is_clean();
     let out = if as_json {
         document(&report, [("clean", json!(clean))])?

@@ -254,8 +254,8 @@ pub(crate) enum CacheCommand {
     #[command(after_help = "Example:\n  runner cache status --json")]
     Status,
     /// Hash everything again. What is damaged is forgotten, and computed again when it is needed; the exit code is then 3.
-    #[command(after_help = "Example:\n  runner cache verify")]
-    Verify,
+    #[command(after_help = "Examples:\n  runner cache verify\n  runner cache verify --sample 5%")]
+    Verify(VerifyArgs),
     /// Drop what no kept run needs. Runs themselves stay listed. Refused while a run uses the store.
     #[command(after_help = "\
 Examples:
@@ -263,6 +263,13 @@ Examples:
   runner cache gc --keep-last 3 --keep-younger-than 12h
   runner cache gc --keep-last 0 --keep-run 20261120T213045-k3f9 --keep-younger-than 0s")]
     Gc(GcArgs),
+}
+
+#[derive(Args, Clone, Debug)]
+pub(crate) struct VerifyArgs {
+    /// Hash only this share of the blobs, others each time. Records are all checked.
+    #[arg(long, value_name = "N%", value_parser = percentage)]
+    pub sample: Option<f64>,
 }
 
 #[derive(Args, Clone, Debug)]

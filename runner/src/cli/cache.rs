@@ -15,17 +15,18 @@ pub(crate) fn cache(session: &Session, command: &CacheCommand) -> Result<u8, Fai
     let archive = session.archive()?;
     match command {
         CacheCommand::Status => output::print(&command::status(&archive.store, session.json)?)?,
-        CacheCommand::Verify => {
+        CacheCommand::Verify(args) => {
             let shown = session.verbosity != Verbosity::Quiet && std::io::stderr().is_terminal();
             let last = Mutex::new(Instant::now());
-            let (text, clean) = command::verify(&archive.store, session.json, |progress| {
-                let Ok(mut last) = last.try_lock() else { return };
-                if shown && last.elapsed() > Duration::from_millis(100) {
-                    *last = Instant::now();
-                    let (done, total) = (text::size(progress.done), text::size(progress.total));
-                    let _ = write!(std::io::stderr(), "\r\x1b[Khashing {done} of {total}");
-                }
-            })?;
+            let (text, clean) =
+                command::verify(&archive.store, args.sample.unwrap_or(1.0), session.json, |progress| {
+                    let Ok(mut last) = last.try_lock() else { return };
+                    if shown && last.elapsed() > Duration::from_millis(100) {
+                        *last = Instant::now();
+                        let (done, total) = (text::size(progress.done), text::size(progress.total));
+                        let _ = write!(std::io::stderr(), "\r\x1b[Khashing {done} of {total}");
+                    }
+                })?;
             if shown {
                 let _ = write!(std::io::stderr(), "\r\x1b[K");
             }

@@ -13,14 +13,17 @@ use crate::{exit, report, text};
 use cache::{Recent, Store, StoreGuard};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
-use std::io::{IsTerminal as _, Write as _};
 use std::collections::BTreeSet;
+use std::io::{IsTerminal as _, Write as _};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 /// Name and version of this program.
 pub(crate) const PROGRAM: &str = concat!("runner ", env!("CARGO_PKG_VERSION"));
+
+/// The share of a run's time that is spent on looking for silent damage, at least a millisecond and at most a second.
+const SCRUB_SHARE: f64 = 0.01;
 
 /// What `-v` says of the engine itself at the end.
 pub(crate) const PEAK_MEMORY: &str = "peak memory of the engine in bytes: ";
@@ -128,13 +131,28 @@ pub(crate) fn exec(session: &Session, args: &ExecArgs) -> Result<u8, Failure> {
     if summary.hits.len() != recent.len() || summary.hits.iter().any(|(key, hit)| recent.get(*key) != Some(hit)) {
         project.store.remember(&name, &summary.hits)?;
     }
-    project.store.flush()?;
-    drop(guard);
+    // While the report is written below, a little of the store is read again.
+    let budget = Duration::from_secs_f64((summary.seconds * SCRUB_SHARE).clamp(0.001, 1.0));
     writer.check()?;
     let Some(ended) = writer.finish() else {
         return Ok(code(&summary));
     };
-    let page = report::write(&ended, &project.runs, &project.store);
+    let (page, scrubbed) = std::thread::scope(|scope| {
+        let scrubbed = scope.spawn(|| project.store.scrub(budget));
+        let page = report::write(&ended, &project.runs, &project.store);
+        (page, scrubbed.join())
+    });
+    if let Ok(Ok(scrubbed)) = &scrubbed
+        && !scrubbed.damaged.is_empty()
+    {
+        let _ = writeln!(
+            std::io::stderr(),
+            "warning: {} of the store had been damaged; what made them runs again when they are next needed\n   hint: `runner cache verify` looks at everything: the disk or its memory may be failing",
+            text::count(scrubbed.damaged.len(), "file")
+        );
+    }
+    project.store.flush()?;
+    drop(guard);
     if !session.json && session.verbosity > crate::reporter::Verbosity::Quiet {
         output::print(&table(&ended, &summary))?;
         output::print(&results::table(&ended, &project.store))?;

@@ -167,7 +167,11 @@ fn apply(run: &mut Run, index: &HashMap<String, usize>, stamped: &Stamped) {
             run.status = *status;
             run.seconds = *seconds;
         }
-        Event::Log { .. } | Event::DeterminismChecked { .. } | Event::StageWaiting { .. } | Event::StageRetried { .. } | Event::StageHealing { .. } => {}
+        Event::Log { .. }
+        | Event::DeterminismChecked { .. }
+        | Event::StageWaiting { .. }
+        | Event::StageRetried { .. }
+        | Event::StageHealing { .. } => {}
     }
 }
 
