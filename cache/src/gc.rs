@@ -1,17 +1,15 @@
 //! Drops what nobody needs any more.
 
-use crate::publish::remove;
+use crate::publish::{metadata, remove};
 use crate::record::{StoredAction, StoredMemo};
 use crate::sealed::{self, Sealed};
-use crate::{ActionKey, BlobDigest, Count, Error, MemoKey, Result, Store, lock, walk};
+use crate::{ActionKey, BlobDigest, Count, Error, MemoKey, Result, Store, lock, walk, workspace};
 use serde::Serialize;
 use std::collections::BTreeSet;
-use std::fs::{File, Metadata};
+use std::fs::Metadata;
+use std::io::ErrorKind;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
-
-/// No writer needs this long from making a file in `tmp` to locking it.
-const TMP_AGE: Duration = Duration::from_secs(3600);
 
 /// What to keep.
 #[derive(Clone, Debug)]
@@ -122,13 +120,16 @@ impl Store {
         }
         for folder in self.list::<MemoKey>("scratch")? {
             let (bytes, newest) = walk::size_and_age(&folder.path, &folder.meta)?;
-            if !plan.is_young(newest) {
-                report.scratch.add(bytes);
-                if !plan.dry_run {
-                    std::fs::remove_dir_all(&folder.path).map_err(Error::io("remove", &folder.path))?;
-                }
+            if plan.is_young(newest) {
+                gc_unfinished(plan, &folder.path, &mut report)?;
+                continue;
+            }
+            report.scratch.add(bytes);
+            if !plan.dry_run {
+                std::fs::remove_dir_all(&folder.path).map_err(Error::io("remove", &folder.path))?;
             }
         }
+        self.gc_tmp(plan, &mut report)?;
         self.gc_loose_files(plan, &mut report)?;
         Ok(report)
     }
@@ -173,19 +174,46 @@ impl Store {
         Ok(())
     }
 
-    /// Leftovers in `tmp`, damaged files, and locks that nobody holds.
-    fn gc_loose_files(&self, plan: &GcPlan, report: &mut GcReport) -> Result<()> {
-        for (path, meta) in walk::entries_with_metadata(&self.folder("tmp"))? {
-            let age = meta.modified().ok().and_then(|time| plan.now.duration_since(time).ok());
-            if !meta.is_file() || age.is_none_or(|age| age < TMP_AGE.max(plan.keep_younger_than)) {
-                continue;
+    /// What killed writers left in `tmp`: files, and workspaces with the file that locks them.
+    fn gc_tmp(&self, plan: &GcPlan, report: &mut GcReport) -> Result<()> {
+        let tmp = self.folder("tmp");
+        let (folders, _): (Vec<_>, Vec<_>) = walk::entries_with_metadata(&tmp)?
+            .into_iter()
+            .partition(|(_, meta)| meta.is_dir());
+        for (path, meta) in folders {
+            let lock_path = workspace::lock_path(&path);
+            let lock = match metadata(&lock_path)? {
+                // The lock is made before the folder and goes after it.
+                None => None,
+                Some(meta) => match lock::abandoned(&lock_path, &meta, plan.now) {
+                    Some(lock) => Some(lock),
+                    None => continue,
+                },
+            };
+            let (bytes, _) = walk::size_and_age(&path, &meta)?;
+            report.tmp.add(bytes);
+            if !plan.dry_run {
+                match walk::remove_tree(&path) {
+                    // A program that outlived its run may still be writing there.
+                    Err(err) if matches!(err.kind(), ErrorKind::NotFound | ErrorKind::DirectoryNotEmpty) => continue,
+                    removed => removed.map_err(Error::io("remove", &path))?,
+                }
             }
-            // Its writer holds a lock on it.
-            let free = File::open(&path).is_ok_and(|file| file.try_lock().is_ok());
-            if free {
+            // Its own file is a leftover like any other from here on.
+            drop(lock);
+        }
+        for (path, meta) in walk::entries_with_metadata(&tmp)? {
+            if !meta.is_dir()
+                && let Some(_lock) = lock::abandoned(&path, &meta, plan.now)
+            {
                 drop_file(plan, &path, &meta, &mut report.tmp)?;
             }
         }
+        Ok(())
+    }
+
+    /// Damaged files, and locks that nobody holds.
+    fn gc_loose_files(&self, plan: &GcPlan, report: &mut GcReport) -> Result<()> {
         for (path, meta) in walk::entries_with_metadata(&self.folder("damaged"))? {
             if meta.is_file() && !plan.is_young_file(&meta) {
                 drop_file(plan, &path, &meta, &mut report.damaged)?;
@@ -202,6 +230,16 @@ impl Store {
         }
         Ok(())
     }
+}
+
+/// Files of a folder of checkpoints that were being written when their writer was killed.
+fn gc_unfinished(plan: &GcPlan, folder: &Path, report: &mut GcReport) -> Result<()> {
+    for (path, meta) in walk::entries_with_metadata(folder)? {
+        if meta.is_file() && path.extension().is_some_and(|extension| extension == "tmp") {
+            drop_file(plan, &path, &meta, &mut report.tmp)?;
+        }
+    }
+    Ok(())
 }
 
 fn drop_file(plan: &GcPlan, path: &Path, meta: &Metadata, count: &mut Count) -> Result<()> {

@@ -14,7 +14,7 @@
 //! ├── scratch/ab/cdef…/       checkpoints of unfinished work, mutable, dropped by `gc`
 //! ├── damaged/                files that were not what their name says, dropped by `gc`
 //! ├── locks/                  advisory locks: one for each action being computed, `store` for `gc`
-//! └── tmp/                    files on their way into place
+//! └── tmp/                    files on their way into place, and workspaces of external programs
 //! ```
 //!
 //! An artifact's manifest is itself a blob: its digest is the digest of its canonical JSON.
@@ -43,6 +43,7 @@ mod store;
 mod transfer;
 mod verify;
 mod walk;
+mod workspace;
 
 pub use artifact::{Artifact, ArtifactBuilder, Entry};
 pub use blob::{Blob, BlobRef, BlobWriter};
@@ -57,6 +58,7 @@ pub use scrub::ScrubReport;
 pub use status::{Count, Status};
 pub use store::Store;
 pub use verify::{VerifyProgress, VerifyReport};
+pub use workspace::Workspace;
 
 /// What everything here returns.
 pub type Result<T, E = Error> = std::result::Result<T, E>;

@@ -3,10 +3,11 @@
 
 use crate::publish::metadata;
 use crate::{ActionKey, Error, Result, Store};
-use std::fs::{File, TryLockError};
+use std::fs::{File, Metadata, TryLockError};
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
 
 /// The right to compute one action; no other thread or process has it until this is dropped.
 #[derive(Debug)]
@@ -117,6 +118,24 @@ fn attempt(path: &Path, mode: Mode) -> Result<Option<File>> {
             Err(TryLockError::WouldBlock) => return Ok(None),
             Err(TryLockError::Error(err)) if err.kind() == ErrorKind::Interrupted => {}
             Err(TryLockError::Error(err)) => return Err(Error::io("lock", path)(err)),
+        }
+    }
+}
+
+/// Without locks, a file of this age has lost its writer.
+const ABANDONED: Duration = Duration::from_secs(24 * 3600);
+
+/// The lock of a file whose writer held it and is gone; `None` while it is at work, or when the file is gone itself.
+pub(crate) fn abandoned(path: &Path, meta: &Metadata, now: SystemTime) -> Option<File> {
+    // Over NFS only what can be written can be locked for oneself alone; what is about to get its name cannot.
+    let file = File::options().read(true).write(true).open(path);
+    let file = file.or_else(|_| File::open(path)).ok()?;
+    match file.try_lock() {
+        Ok(()) => Some(file),
+        Err(TryLockError::WouldBlock) => None,
+        Err(TryLockError::Error(_)) => {
+            let age = meta.modified().ok().and_then(|time| now.duration_since(time).ok());
+            age.is_some_and(|age| age > ABANDONED).then_some(file)
         }
     }
 }

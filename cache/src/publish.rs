@@ -3,7 +3,7 @@
 use crate::{Error, Result};
 use std::fs::{File, Metadata, Permissions};
 use std::io;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 use tempfile::NamedTempFile;
@@ -15,7 +15,7 @@ const TOUCH_AFTER: Duration = Duration::from_secs(3600);
 pub(crate) const UNFLUSHED: &str = "unflushed";
 
 /// A file in `tmp`, which makes the store have something to flush. It is locked for as long as its writer lives, which is
-/// how `gc` tells a leftover.
+/// how `gc` tells a leftover ([`lock::abandoned`](crate::lock::abandoned)).
 pub(crate) fn temporary(root: &Path) -> Result<NamedTempFile> {
     let marker = root.join(UNFLUSHED);
     let marked = File::options().write(true).create_new(true).open(&marker);
@@ -29,25 +29,31 @@ pub(crate) fn temporary(root: &Path) -> Result<NamedTempFile> {
 
 /// [`temporary`] for what need not be flushed.
 pub(crate) fn unmarked_temporary(root: &Path) -> Result<NamedTempFile> {
-    let tmp = root.join("tmp");
-    let file = tempfile::Builder::new()
-        .prefix("new-")
-        .tempfile_in(&tmp)
-        .map_err(Error::io("write a file in", &tmp))?;
-    // Where the file system has no locks, a file's age alone protects it.
-    file.as_file().try_lock().ok();
-    Ok(file)
+    held(&root.join("tmp"), tempfile::Builder::new().prefix("new-"))
 }
 
-/// Gives a complete temporary file its name. A file of that name and of `keep_size` bytes has the same content (its
-/// name is a digest) and is left alone. Returns whether the new file is in place.
-pub(crate) fn publish(file: NamedTempFile, path: &Path, keep_size: Option<u64>) -> Result<bool> {
+/// A new file that is locked for as long as it is open.
+pub(crate) fn held(dir: &Path, name: &tempfile::Builder<'_, '_>) -> Result<NamedTempFile> {
+    loop {
+        let file = name.tempfile_in(dir).map_err(Error::io("write a file in", dir))?;
+        // Where the file system has no locks, a file's age alone protects it.
+        file.as_file().lock().ok();
+        // Between its creation and its lock, `gc` may have taken it for a leftover.
+        if file.as_file().metadata().map_or(true, |meta| meta.nlink() > 0) {
+            return Ok(file);
+        }
+    }
+}
+
+/// Gives a complete temporary file its name. A file of that name and of `keep_size` bytes has the same content, as its
+/// writer knows, and is left alone.
+pub(crate) fn publish(file: NamedTempFile, path: &Path, keep_size: Option<u64>) -> Result<()> {
     if let Some(size) = keep_size
         && let Some(meta) = metadata(path)?
         && meta.len() == size
     {
         touch(path, &meta, Duration::ZERO);
-        return Ok(false);
+        return Ok(());
     }
     if let Some(parent) = path.parent() {
         std::fs::create_dir_all(parent).map_err(Error::io("create", parent))?;
@@ -56,7 +62,7 @@ pub(crate) fn publish(file: NamedTempFile, path: &Path, keep_size: Option<u64>) 
         .set_permissions(Permissions::from_mode(0o444))
         .map_err(Error::io("write", file.path()))?;
     file.persist(path).map_err(|err| Error::io("write", path)(err.error))?;
-    Ok(true)
+    Ok(())
 }
 
 /// What the system knows of a file; `None` when it is not there.

@@ -110,7 +110,7 @@ impl Store {
             .map(|file| {
                 let keys = match sealed::read::<Vec<(ActionKey, Hit)>>(&file.path)? {
                     Sealed::Intact(hits, _) => hits.into_iter().map(|(key, _)| key).collect(),
-                    Sealed::Absent | Sealed::Damaged => BTreeSet::new(),
+                    Sealed::Absent | Sealed::Damaged(_) => BTreeSet::new(),
                 };
                 Ok((file.path, file.meta, keys))
             })

@@ -1,6 +1,6 @@
 //! Action records and memos: which key had which result.
 
-use crate::publish::{remove, touch_record};
+use crate::publish::touch_record;
 use crate::sealed::{self, Sealed};
 use crate::store::sharded;
 use crate::{ActionKey, ArtifactDigest, BlobDigest, BlobRef, Error, MemoKey, Result, Store};
@@ -106,7 +106,7 @@ impl Store {
     }
 
     /// The record of an action whose outputs are all there; `None` when it has to run. Costs one small read, and a look
-    /// at the size of each blob. A damaged record is removed; a lost log alone does not make the action run again.
+    /// at the size of each blob. A damaged record is moved away; a lost log alone does not make the action run again.
     ///
     /// # Errors
     /// When the store cannot be read.
@@ -115,7 +115,7 @@ impl Store {
         let (stored, meta) = match sealed::read::<StoredAction>(&path)? {
             Sealed::Intact(stored, meta) if stored.record.key == key => (stored, meta),
             Sealed::Absent => return Ok(None),
-            _ => return remove(&path).map(|()| None),
+            Sealed::Intact(_, seen) | Sealed::Damaged(seen) => return self.set_aside(&path, &seen).map(|()| None),
         };
         if !stored.blobs().all(|blob| self.has(blob)) {
             return Ok(None);
@@ -135,7 +135,7 @@ impl Store {
         let (StoredHit { record, blobs }, meta) = match sealed::read::<StoredHit>(&path)? {
             Sealed::Intact(stored, meta) if stored.record.key == key => (stored, meta),
             Sealed::Absent => return Ok(None),
-            _ => return remove(&path).map(|()| None),
+            Sealed::Intact(_, seen) | Sealed::Damaged(seen) => return self.set_aside(&path, &seen).map(|()| None),
         };
         if !blobs.iter().all(|&(blob, size)| self.has(BlobRef { blob, size })) {
             return Ok(None);
@@ -204,7 +204,7 @@ impl Store {
                 Ok(Some(memo.value))
             }
             Sealed::Absent => Ok(None),
-            _ => remove(&path).map(|()| None),
+            Sealed::Intact(_, seen) | Sealed::Damaged(seen) => self.set_aside(&path, &seen).map(|()| None),
         }
     }
 
@@ -238,7 +238,8 @@ impl Store {
     }
 
     /// A folder for checkpoints of unfinished work. Its files may be changed by whoever holds the action's lock; it
-    /// outlives a crash, and `gc` drops it once it is old.
+    /// outlives a crash, and `gc` drops it once it is old. A file on its way into place is named `….tmp`, so that `gc`
+    /// knows it for a leftover.
     ///
     /// # Errors
     /// When it cannot be made.

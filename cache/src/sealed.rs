@@ -12,7 +12,7 @@ pub(crate) enum Sealed<T> {
     /// There is none.
     Absent,
     /// One that cannot be trusted.
-    Damaged,
+    Damaged(Metadata),
     /// The record, and what the system knows of its file.
     Intact(T, Metadata),
 }
@@ -41,7 +41,7 @@ pub(crate) fn read<T: DeserializeOwned>(path: &Path) -> Result<Sealed<T>> {
     file.read_to_end(&mut bytes).map_err(Error::io("read", path))?;
     Ok(match open(&bytes) {
         Some(value) => Sealed::Intact(value, meta),
-        None => Sealed::Damaged,
+        None => Sealed::Damaged(meta),
     })
 }
 

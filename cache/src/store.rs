@@ -3,7 +3,7 @@
 use crate::publish::{found, metadata, publish, touch};
 use crate::{Artifact, ArtifactDigest, Blob, BlobDigest, BlobRef, BlobWriter, Error, Result};
 use std::collections::HashSet;
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -27,6 +27,11 @@ struct Inner {
     root: PathBuf,
     /// What was hashed in this process, and so need not be again.
     verified: Mutex<HashSet<BlobDigest>>,
+}
+
+/// Whether two looks were at one file.
+fn is_same(a: &Metadata, b: &Metadata) -> bool {
+    (a.dev(), a.ino()) == (b.dev(), b.ino())
 }
 
 pub(crate) fn sharded(dir: &Path, hex: &str) -> PathBuf {
@@ -103,6 +108,8 @@ impl Store {
         let path = self.blob_path(blob.blob);
         if let Some(meta) = metadata(&path)?
             && meta.len() == blob.size
+            // What is kept is sound: computing again heals whatever happened to a blob.
+            && self.blob(blob.blob).is_ok()
         {
             touch(&path, &meta, Duration::ZERO);
             return Ok(blob);
@@ -115,9 +122,9 @@ impl Store {
 
     /// Puts a complete file in place whose bytes were hashed while they were written.
     pub(crate) fn publish_blob(&self, file: tempfile::NamedTempFile, blob: BlobRef) -> Result<()> {
-        if publish(file, &self.blob_path(blob.blob), Some(blob.size))? {
-            self.set_verified(blob.blob);
-        }
+        let keep_size = self.is_verified(blob.blob).then_some(blob.size);
+        publish(file, &self.blob_path(blob.blob), keep_size)?;
+        self.set_verified(blob.blob);
         Ok(())
     }
 
@@ -202,13 +209,21 @@ impl Store {
     /// Moves a damaged file out of the way, unless it has been replaced since it was opened as `seen`.
     pub(crate) fn quarantine(&self, path: &Path, seen: &File) -> Result<()> {
         let seen = seen.metadata().map_err(Error::io("read", path))?;
-        if let Some(now) = metadata(path)?
-            && (now.dev(), now.ino()) == (seen.dev(), seen.ino())
-        {
-            let name = path.strip_prefix(self.root()).unwrap_or(path);
-            let name = name.to_string_lossy().replace('/', "-");
-            let aside = self.folder("damaged").join(name);
-            found(std::fs::rename(path, &aside), "move away", path)?;
+        self.set_aside(path, &seen)
+    }
+
+    /// Moves the file that was seen at `path` to `damaged/`. One that has taken its place since stays where it is.
+    pub(crate) fn set_aside(&self, path: &Path, seen: &Metadata) -> Result<()> {
+        if !metadata(path)?.is_some_and(|now| is_same(&now, seen)) {
+            return Ok(());
+        }
+        let name = path.strip_prefix(self.root()).unwrap_or(path);
+        let name = name.to_string_lossy().replace('/', "-");
+        let aside = self.folder("damaged").join(name);
+        found(std::fs::rename(path, &aside), "move away", path)?;
+        // Another process may have put a sound one there since it was looked at.
+        if metadata(&aside)?.is_some_and(|moved| !is_same(&moved, seen)) {
+            found(std::fs::rename(&aside, path), "move back", path)?;
         }
         Ok(())
     }

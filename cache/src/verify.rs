@@ -1,6 +1,6 @@
 //! Reads everything again.
 
-use crate::publish::{found, remove};
+use crate::publish::found;
 use crate::record::{StoredAction, StoredMemo};
 use crate::sealed::{self, Sealed};
 use crate::{ActionKey, BlobDigest, Error, MemoKey, Result, Store, blob, walk};
@@ -112,35 +112,35 @@ impl Store {
         let mut missing = BTreeSet::new();
         for action in self.list::<ActionKey>("actions")? {
             report.actions += 1;
-            let keep = match sealed::read::<StoredAction>(&action.path)? {
-                Sealed::Intact(stored, _) if stored.record.key == action.id => {
+            let seen = match sealed::read::<StoredAction>(&action.path)? {
+                Sealed::Intact(stored, seen) if stored.record.key == action.id => {
                     let lost: Vec<_> = stored.blobs().filter(|blob| !self.has(*blob)).collect();
                     missing.extend(lost.iter().map(|blob| blob.blob));
-                    lost.is_empty()
+                    (!lost.is_empty()).then_some(seen)
                 }
-                Sealed::Absent => true,
-                _ => false,
+                Sealed::Intact(_, seen) | Sealed::Damaged(seen) => Some(seen),
+                Sealed::Absent => None,
             };
-            if !keep {
-                remove(&action.path)?;
+            if let Some(seen) = seen {
+                self.set_aside(&action.path, &seen)?;
                 report.actions_removed.push(action.id);
             }
         }
         for memo in self.list::<MemoKey>("memos")? {
             report.memos += 1;
-            let keep = match sealed::read::<StoredMemo>(&memo.path)? {
-                Sealed::Intact(stored, _) if stored.key == memo.id => {
-                    let keep = self.has(stored.value);
-                    if !keep {
+            let seen = match sealed::read::<StoredMemo>(&memo.path)? {
+                Sealed::Intact(stored, _) if stored.key == memo.id && self.has(stored.value) => None,
+                Sealed::Intact(stored, seen) => {
+                    if stored.key == memo.id {
                         missing.insert(stored.value.blob);
                     }
-                    keep
+                    Some(seen)
                 }
-                Sealed::Absent => true,
-                _ => false,
+                Sealed::Damaged(seen) => Some(seen),
+                Sealed::Absent => None,
             };
-            if !keep {
-                remove(&memo.path)?;
+            if let Some(seen) = seen {
+                self.set_aside(&memo.path, &seen)?;
                 report.memos_removed.push(memo.id);
             }
         }

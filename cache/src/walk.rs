@@ -2,7 +2,9 @@
 
 use crate::publish::found;
 use crate::{Error, Result, Store};
-use std::fs::{DirEntry, Metadata};
+use std::fs::{DirEntry, Metadata, Permissions};
+use std::io;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Mutex;
@@ -52,6 +54,28 @@ pub(crate) fn size_and_age(path: &Path, meta: &Metadata) -> Result<(u64, SystemT
         newest = newest.max(age);
     }
     Ok((bytes, newest))
+}
+
+/// Removes a folder and all that is in it, also where a program took away its owner's right to write.
+pub(crate) fn remove_tree(path: &Path) -> io::Result<()> {
+    match std::fs::remove_dir_all(path) {
+        Err(err) if err.kind() == io::ErrorKind::PermissionDenied => {
+            open_up(path)?;
+            std::fs::remove_dir_all(path)
+        }
+        removed => removed,
+    }
+}
+
+fn open_up(dir: &Path) -> io::Result<()> {
+    std::fs::set_permissions(dir, Permissions::from_mode(0o700))?;
+    for entry in std::fs::read_dir(dir)? {
+        let entry = entry?;
+        if entry.file_type()?.is_dir() {
+            open_up(&entry.path())?;
+        }
+    }
+    Ok(())
 }
 
 impl Store {

@@ -338,14 +338,14 @@ mod tests {
         let err = gc(&store, &runs, &unknown, false, false).unwrap_err();
         assert_eq!(err.code, crate::exit::WRONG_USAGE);
 
-        let (text, clean) = verify(&store, false, |_| {}).unwrap();
+        let (text, clean) = verify(&store, 1.0, false, |_| {}).unwrap();
         assert_eq!(text, "read 1 blob (8 B), 1 action record and 0 memos\nall is sound\n");
         assert!(clean);
         let log = store.action(key("b")).unwrap().unwrap().log.unwrap();
         let path = store.blob_path(log.blob);
         std::fs::remove_file(&path).unwrap();
         std::fs::write(&path, b"log of x").unwrap();
-        let (text, clean) = verify(&store, true, |_| {}).unwrap();
+        let (text, clean) = verify(&store, 1.0, true, |_| {}).unwrap();
         let report: Value = serde_json::from_str(&text).unwrap();
         assert!(!clean && report["clean"] == false);
         assert_eq!(report["damaged"], json!([log.blob]));

@@ -2,6 +2,7 @@
 
 use crate::{Home, action_key, age, data, files, memo_key};
 use cache::{ActionKey, GcPlan, GcReport, Store};
+use std::os::unix::fs::PermissionsExt;
 use std::time::{Duration, SystemTime};
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
@@ -105,13 +106,42 @@ fn leftovers_go_once_their_writer_is_gone() {
     let mut writer = home.store.writer().unwrap();
     writer.put(b"still being written").unwrap();
     std::fs::write(tmp.join("new-crash"), b"12345").unwrap();
-    age_all(&home.store);
-    std::fs::write(tmp.join("new-young"), b"1").unwrap();
-    let report = home.store.gc(&plan(&[], Duration::ZERO)).unwrap();
-    assert_eq!((report.tmp.count, report.tmp.bytes), (1, 5));
-    assert!(tmp.join("new-young").exists() && !tmp.join("new-crash").exists());
+    let in_use = home.store.workspace().unwrap();
+    std::fs::write(in_use.path().join("x"), b"1").unwrap();
+    // A killed run's: its lock is free, or was removed by a sweep that was itself killed.
+    for name in ["run-killed", "run-half"] {
+        std::fs::create_dir_all(tmp.join(name).join("work")).unwrap();
+        std::fs::write(tmp.join(name).join("work/x"), b"123").unwrap();
+    }
+    std::fs::write(tmp.join("run-killed.lock"), b"").unwrap();
+    let scratch = home.store.scratch(memo_key("m")).unwrap();
+    std::fs::write(scratch.join("checkpoint"), b"whole").unwrap();
+    std::fs::write(scratch.join("checkpoint.7.tmp"), b"ha").unwrap();
+    let mut dry = plan(&[], DAY);
+    dry.dry_run = true;
+    assert_eq!(home.store.gc(&dry).unwrap().tmp.count, 5);
+    let report = home.store.gc(&plan(&[], DAY)).unwrap();
+    assert_eq!((report.tmp.count, report.tmp.bytes), (5, 5 + 3 + 3 + 2));
+    assert_eq!(files(&scratch), ["checkpoint"]);
     let blob = writer.finish().unwrap();
     assert_eq!(*home.reopen().blob(blob.blob).unwrap(), *b"still being written");
+    assert_eq!(std::fs::read(in_use.path().join("x")).unwrap(), b"1");
+    drop(in_use);
+    assert_eq!(files(&tmp), [""; 0]);
+    assert_eq!(home.store.gc(&plan(&[], DAY)).unwrap().tmp.count, 0);
+}
+
+#[test]
+fn a_leftover_may_be_closed_to_its_owner() {
+    let home = Home::new();
+    let deep = home.store.root().join("tmp/run-killed/work/deep");
+    std::fs::create_dir_all(&deep).unwrap();
+    std::fs::write(deep.join("x"), b"1").unwrap();
+    for folder in [deep.as_path(), deep.parent().unwrap()] {
+        std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o500)).unwrap();
+    }
+    home.store.gc(&plan(&[], DAY)).unwrap();
+    assert_eq!(files(&home.store.root().join("tmp")), [""; 0]);
 }
 
 #[test]

@@ -67,29 +67,27 @@ pub(crate) fn exec(session: &Session, args: &ExecArgs) -> Result<u8, Failure> {
         (project, early.join().ok().flatten())
     });
     let project = project?;
-    let run = history::new_id();
+    if args.no_run_stages {
+        refuse_programs(&project)?;
+    }
+    // Whoever collects garbage waits until the run is over and shown.
+    let (_guard, recent) = match early {
+        Some((root, guard, recent)) if root == project.store.root() => (guard, recent),
+        _ => (project.store.guard()?, Recent::default()),
+    };
+    let run = history::new_run(&project.runs)?;
     let mut options = options(session, &project, &run)?;
+    options.recent = Arc::new(recent);
     options.jobs = args.jobs.map_or(options.jobs, |jobs| jobs as usize);
     options.keep_going = args.keep_going;
     options.verify_inputs = args.verify_inputs;
     if let Some(share) = args.check_determinism {
         options.check = sample(&project.chosen, share, &run);
     }
-    if args.no_run_stages {
-        refuse_programs(&project)?;
-    }
     let executor =
         WorkerProcess::new(&project.store).map_err(|err| Failure::caused("cannot tell which program this is", &err))?;
     let control = Control::default();
     listen(&control)?;
-    // Whoever collects garbage waits until the run is over.
-    let guard = match early {
-        Some((root, guard, recent)) if root == project.store.root() => {
-            options.recent = Arc::new(recent);
-            guard
-        }
-        _ => project.store.guard()?,
-    };
     let mut writer = history::Writer::create(&project.runs, &run)?;
     let live = std::io::stderr().is_terminal() && std::env::var("TERM").is_ok_and(|term| term != "dumb");
     let colour = live && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
@@ -131,6 +129,7 @@ pub(crate) fn exec(session: &Session, args: &ExecArgs) -> Result<u8, Failure> {
     if summary.hits.len() != recent.len() || summary.hits.iter().any(|(key, hit)| recent.get(*key) != Some(hit)) {
         project.store.remember(&name, &summary.hits)?;
     }
+    project.store.flush()?;
     // While the report is written below, a little of the store is read again.
     let budget = Duration::from_secs_f64((summary.seconds * SCRUB_SHARE).clamp(0.001, 1.0));
     writer.check()?;
@@ -151,8 +150,6 @@ pub(crate) fn exec(session: &Session, args: &ExecArgs) -> Result<u8, Failure> {
             text::count(scrubbed.damaged.len(), "file")
         );
     }
-    project.store.flush()?;
-    drop(guard);
     if !session.json && session.verbosity > crate::reporter::Verbosity::Quiet {
         output::print(&table(&ended, &summary))?;
         output::print(&results::table(&ended, &project.store))?;

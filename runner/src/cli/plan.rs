@@ -39,7 +39,7 @@ pub(crate) fn plan(session: &Session, args: &PlanArgs) -> Result<(), Failure> {
         .iter()
         .map(|stage| {
             let runs = stage.prediction != Prediction::Cached;
-            let some_bytes = |bytes: u64| (bytes > 0).then(|| text::size(bytes)).unwrap_or_default();
+            let some_bytes = |bytes: u64| if bytes > 0 { text::size(bytes) } else { String::new() };
             vec![
                 stage.stage.clone(),
                 stage.prediction.name().to_owned(),

@@ -10,7 +10,7 @@ use super::links::Links;
 use super::memory::tree_memory;
 use super::{Done, Limits, timed_out};
 use crate::pipeline::command_text;
-use cache::{ArtifactBuilder, ArtifactDigest, Store};
+use cache::{ArtifactBuilder, ArtifactDigest, Store, Workspace};
 use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::json;
 use stages_core::error::Cause;
@@ -131,17 +131,12 @@ impl Run<'_> {
         group: &Group,
     ) -> Result<Done, StageError> {
         // Paths are put into the command as they are.
-        let inside = store.root().join("tmp");
-        let tmp = if is_plain(&inside) {
-            inside
+        let dir = if is_plain(store.root()) {
+            store.workspace()?
         } else {
-            std::env::temp_dir()
+            let tmp = std::env::temp_dir();
+            Workspace::new(&fs::canonicalize(&tmp).map_err(failed("read", &tmp))?)?
         };
-        let tmp = fs::canonicalize(&tmp).map_err(failed("read", &tmp))?;
-        let dir = tempfile::Builder::new()
-            .prefix("run-")
-            .tempdir_in(&tmp)
-            .map_err(failed("write", &tmp))?;
         let work = dir.path().join("work");
         fs::create_dir(&work).map_err(failed("create", &work))?;
         for source in self.files {

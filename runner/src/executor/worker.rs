@@ -67,9 +67,11 @@ pub fn worker(kinds: &'static [Box<dyn AnyStage>]) -> u8 {
         .build_global();
     let events: Arc<dyn EventSink> = Arc::new(Lines);
     let result = match pool {
-        Ok(()) => Store::open(&job.home)
-            .map_err(StageError::from)
-            .and_then(|store| job::run(&job, &store, kinds, &events, &limits, &group)),
+        Ok(()) => Store::open(&job.home).map_err(StageError::from).and_then(|store| {
+            // The engine keeps garbage collectors away, but may be killed a moment before this process is.
+            let _guard = store.guard()?;
+            job::run(&job, &store, kinds, &events, &limits, &group)
+        }),
         Err(err) => Err(StageError::new(format!("cannot start threads: {err}"))),
     };
     let code = u8::from(result.is_err());

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::SystemTime;
 
 /// A new id: `20261120T213045-k3f9` (UTC); two characters are the millisecond, two are chance.
-pub fn new_id() -> String {
+fn new_id() -> String {
     let now = SystemTime::now();
     let time: DateTime<Utc> = now.into();
     // The only use of chance outside seeded generators: it names a folder and reaches no result.
@@ -27,6 +27,28 @@ pub fn new_id() -> String {
         .iter()
         .collect();
     format!("{}-{suffix}", time.format("%Y%m%dT%H%M%S"))
+}
+
+/// A new run: makes its folder, which no other run has, and returns its id.
+///
+/// # Errors
+/// When the folder cannot be made.
+pub fn new_run(runs: &Path) -> Result<String, Failure> {
+    let failed = |path: &Path, err: std::io::Error| {
+        Failure::caused(format!("cannot create `{}`", path.display()), &err)
+            .hint("set `RUNNER_HOME` to a folder that can be written, with room on its disk")
+    };
+    std::fs::create_dir_all(runs).map_err(|err| failed(runs, err))?;
+    loop {
+        let id = new_id();
+        let dir = runs.join(&id);
+        match std::fs::create_dir(&dir) {
+            Ok(()) => return Ok(id),
+            // Two runs began in one millisecond, and chance gave them one name.
+            Err(err) if err.kind() == std::io::ErrorKind::AlreadyExists => {}
+            Err(err) => return Err(failed(&dir, err)),
+        }
+    }
 }
 
 /// The id that `name` stands for: itself, a unique part that it begins or ends with, or `latest`.

@@ -18,7 +18,7 @@ mod pipeline_file;
 mod reader;
 mod writer;
 
-pub use id::{new_id, resolve};
+pub use id::{new_run, resolve};
 pub use model::{Metric, Run, StageRun};
 pub use past::PastRuns;
 pub use pipeline_file::{ResolvedPipeline, ResolvedStage};

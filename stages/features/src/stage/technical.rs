@@ -239,8 +239,11 @@ fn contents_memo(partition: &Partition, price: Price) -> Memo {
     )
 }
 
+/// Reads one value of a bar.
+type Column = fn(&Bar) -> f64;
+
 /// What features read of a bar, by the names of [`Feature::inputs`].
-const READ: [(&str, fn(&Bar) -> f64); 4] = [
+const READ: [(&str, Column); 4] = [
     ("open", |bar| bar.open),
     ("high", |bar| bar.high),
     ("low", |bar| bar.low),

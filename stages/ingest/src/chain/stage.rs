@@ -44,7 +44,7 @@ impl StageKind for OptionChain {
 
     fn check(&self, config: &ChainConfig, plan: &PlanContext) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
         config.check()?;
-        let (sources, underlying) = split(self.sources(config, plan.base)?);
+        let (sources, underlying) = split(&self.sources(config, plan.base)?);
         if !underlying.is_empty() {
             read::peek::<BarColumns>("underlying_path", &underlying, &LayoutChoice::Auto)?;
         }
@@ -109,7 +109,7 @@ impl StageKind for OptionChain {
     }
 
     fn run(&self, config: &ChainConfig, context: &Context) -> Result<Outputs, StageError> {
-        let (sources, underlying) = split(context.sources.clone());
+        let (sources, underlying) = split(&context.sources);
         let files = read::tables(context, &reading(config), &sources)?;
         let mut chain = Chain::default();
         let mut layouts: Vec<Layout> = Vec::new();
@@ -198,7 +198,7 @@ impl StageKind for OptionChain {
     }
 
     fn cached_share(&self, config: &ChainConfig, given: &Given<'_>) -> Result<Option<Share>, StageError> {
-        let (sources, underlying) = split(given.sources.to_vec());
+        let (sources, underlying) = split(given.sources);
         let mut share = reading(config).share(given, &sources)?;
         let of_bars = bars::reading(&LayoutChoice::Auto, "").share(given, &underlying)?;
         share.cached += of_bars.cached;
@@ -217,9 +217,10 @@ fn reading(config: &ChainConfig) -> Reading<'_, ChainColumns> {
 }
 
 /// The chain's own files, and those of the underlying.
-fn split(sources: Vec<Source>) -> (Vec<Source>, Vec<Source>) {
+fn split(sources: &[Source]) -> (Vec<Source>, Vec<Source>) {
     sources
-        .into_iter()
+        .iter()
+        .cloned()
         .partition(|source| !source.name.starts_with(UNDERLYING_FILES))
 }
 

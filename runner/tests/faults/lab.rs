@@ -1,0 +1,301 @@
+//! A folder with a pipeline and a home of its own, and what must hold there at any time.
+
+use cache::{ActionKey, Store};
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+/// Quick stages of every sort: a market and what follows from it, a training with checkpoints, external programs with
+/// files, folders, a source file, a matrix and logs.
+pub const QUICK: &str = "\
+version: 1
+name: faults
+stages:
+  market: { uses: ingest/simulated_market, with: { days: 6, seed: 7 } }
+  technical: { uses: features/technical, needs: { bars: market.bars }, with: { indicators: [{ rsi: 14 }] } }
+  iv: { uses: greeks/implied_volatility, needs: { chain: market.chain, rates: market.rates } }
+  env: { uses: env/classic }
+  train:
+    uses: train/ppo
+    needs: { env: env }
+    with:
+      total_timesteps: 1024
+      n_steps: 64
+      n_envs: 4
+      batch_size: 64
+      n_epochs: 1
+      checkpoint_interval: 1s
+      policy_kwargs: { net_arch: { pi: [8], vf: [8] } }
+  evaluate: { uses: evaluate/backtest, needs: { env: env, policy: train } }
+  seed: { run: 'cat seed.txt > ${outputs.x}; echo read it', files: [seed.txt], outputs: { x: x.txt } }
+  part:
+    matrix: { n: [1, 2] }
+    run: 'mkdir ${outputs.x}; head -n ${matrix.n} ${needs.x} > ${outputs.x}/a; wc < ${needs.x} > ${outputs.x}/b'
+    needs: { x: seed.x }
+    outputs: { x: d }
+  all: { run: 'cat ${needs.x}/* > ${outputs.x}', needs: { x: 'part[n=2].x' }, outputs: { x: x.txt } }
+";
+
+/// The stages of [`QUICK`].
+pub const STAGES: [&str; 9] = [
+    "market",
+    "technical",
+    "iv",
+    "env",
+    "train",
+    "evaluate",
+    "seed",
+    "part",
+    "all",
+];
+
+pub struct Lab {
+    dir: TempDir,
+}
+
+/// What a command gave.
+pub struct Ended {
+    pub code: Option<i32>,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+/// The outputs of every stage.
+pub type Digests = BTreeMap<String, String>;
+
+impl Lab {
+    pub fn new(pipeline: &str) -> Self {
+        let lab = Self {
+            dir: tempfile::tempdir().unwrap(),
+        };
+        std::fs::write(lab.path("p.yaml"), pipeline).unwrap();
+        std::fs::write(lab.path("seed.txt"), "one\ntwo\nthree\n").unwrap();
+        lab
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    pub fn home(&self) -> PathBuf {
+        self.path("home")
+    }
+
+    /// Makes a command at home here.
+    pub fn at_home<'c>(&self, command: &'c mut Command) -> &'c mut Command {
+        command
+            .current_dir(self.dir.path())
+            .env("RUNNER_HOME", self.home())
+            .env("NO_COLOR", "1")
+            .stdin(Stdio::null())
+    }
+
+    pub fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(runner());
+        self.at_home(&mut command).args(args);
+        command
+    }
+
+    pub fn run(&self, args: &[&str]) -> Ended {
+        ended(self.command(args).output().unwrap())
+    }
+
+    pub fn exec(&self, args: &[&str]) -> Ended {
+        self.run(&[&["exec", "p.yaml", "--json"], args].concat())
+    }
+
+    /// What the pipeline gives when nothing disturbs it.
+    pub fn reference(&self) -> Digests {
+        let undisturbed = Self::new(&std::fs::read_to_string(self.path("p.yaml")).unwrap());
+        let ended = undisturbed.exec(&[]);
+        assert_eq!(ended.code, Some(0), "{}{}", ended.stdout, ended.stderr);
+        ended.digests()
+    }
+
+    pub fn store(&self) -> Store {
+        Store::open(&self.home()).unwrap()
+    }
+
+    /// Waits until nothing that was started here is left.
+    pub fn settle(&self) {
+        let mark = format!("RUNNER_HOME={}", self.home().display());
+        let started = Instant::now();
+        while is_alive(&mark) {
+            assert!(
+                started.elapsed() < Duration::from_secs(60),
+                "a process outlives its run"
+            );
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+
+    /// The actions that can be seen. Each is whole: its blobs are there, and are what their names say.
+    pub fn complete(&self) -> BTreeSet<String> {
+        let folder = self.home().join("actions");
+        if !folder.is_dir() {
+            return BTreeSet::new();
+        }
+        let store = self.store();
+        let keys: BTreeSet<String> = files(&folder)
+            .iter()
+            .map(|path| {
+                let name = path.strip_prefix(&folder).unwrap().display().to_string();
+                name.replace('/', "")
+            })
+            .collect();
+        for key in &keys {
+            let found = store.action(key.parse::<ActionKey>().unwrap()).unwrap();
+            assert!(found.is_some(), "a record without its blobs: {key}");
+        }
+        let report = store.verify(|_| {}).unwrap();
+        assert!(report.is_clean(), "{report:?}");
+        keys
+    }
+
+    /// A run that must end as if nothing had happened, computing nothing again that is in `complete`.
+    pub fn ends_well(&self, reference: &Digests, complete: &BTreeSet<String>) {
+        let ended = self.exec(&[]);
+        assert_eq!(ended.code, Some(0), "{}{}", ended.stdout, ended.stderr);
+        assert_eq!(&ended.digests(), reference);
+        for event in ended.events() {
+            if event["event"] == "stage_finished" && event["status"] == "ran" {
+                let key = event["key"].as_str().unwrap();
+                assert!(!complete.contains(key), "computed again: {event}");
+            }
+        }
+    }
+
+    /// Collects garbage. Nothing temporary may be left, and nothing that a run needs may be gone.
+    pub fn sweep(&self) {
+        let ended = self.gc();
+        assert_eq!(ended.code, Some(0), "{}{}", ended.stdout, ended.stderr);
+        assert_eq!(self.temporary(), [""; 0]);
+    }
+
+    pub fn gc(&self) -> Ended {
+        self.run(&["cache", "gc", "--keep-last", "1000", "--keep-younger-than", "0s"])
+    }
+
+    /// What is on its way into place.
+    pub fn temporary(&self) -> Vec<String> {
+        let home = self.home();
+        let mut found: Vec<String> = std::fs::read_dir(home.join("tmp"))
+            .into_iter()
+            .flatten()
+            .map(|entry| entry.unwrap().path().display().to_string())
+            .collect();
+        found.extend(
+            files(&home)
+                .iter()
+                .map(|path| path.display().to_string())
+                .filter(|path| {
+                    let name = path.rsplit('/').next().unwrap();
+                    name.ends_with(".tmp") || name.starts_with(".tmp") || name.starts_with("new-")
+                }),
+        );
+        found
+    }
+
+    /// Empties it, but for the pipeline.
+    pub fn wipe(&self) {
+        if self.home().exists() {
+            std::fs::remove_dir_all(self.home()).unwrap();
+        }
+    }
+}
+
+impl Ended {
+    pub fn events(&self) -> Vec<Value> {
+        self.stdout
+            .lines()
+            .filter_map(|line| serde_json::from_str(line).ok())
+            .collect()
+    }
+
+    /// The outputs of every stage that ended well, the last time it did.
+    pub fn digests(&self) -> Digests {
+        self.events()
+            .iter()
+            .filter(|event| event["event"] == "stage_finished" && event["status"] != "failed")
+            .map(|event| {
+                let stage = event["stage"].as_str().unwrap().to_owned();
+                (stage, event["outputs"].to_string())
+            })
+            .collect()
+    }
+
+    /// The stages that ended so.
+    pub fn stages(&self, status: &str) -> Vec<String> {
+        self.events()
+            .iter()
+            .filter(|event| event["event"] == "stage_finished" && event["status"] == status)
+            .map(|event| event["stage"].as_str().unwrap().to_owned())
+            .collect()
+    }
+
+    /// Everything that it said.
+    pub fn text(&self) -> String {
+        format!("{}{}", self.stdout, self.stderr)
+    }
+}
+
+pub fn ended(output: Output) -> Ended {
+    Ended {
+        code: output.status.code(),
+        stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+        stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+    }
+}
+
+pub fn runner() -> &'static str {
+    env!("CARGO_BIN_EXE_runner")
+}
+
+/// All files below a folder, in order.
+pub fn files(dir: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(dir).into_iter().flatten() {
+        let path = entry.unwrap().path();
+        if path.is_dir() && !path.is_symlink() {
+            found.extend(files(&path));
+        } else {
+            found.push(path);
+        }
+    }
+    found.sort();
+    found
+}
+
+/// Whether a process lives whose environment holds `mark`.
+fn is_alive(mark: &str) -> bool {
+    std::fs::read_dir("/proc").unwrap().flatten().any(|entry| {
+        let path = entry.path();
+        let environ = std::fs::read(path.join("environ")).unwrap_or_default();
+        let zombie = std::fs::read_to_string(path.join("stat")).is_ok_and(|stat| stat.contains(") Z "));
+        !zombie && String::from_utf8_lossy(&environ).contains(mark)
+    })
+}
+
+/// Chance with a seed (splitmix64).
+pub struct Chance(u64);
+
+impl Chance {
+    pub fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    pub fn below(&mut self, n: usize) -> usize {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((z ^ (z >> 31)) % n as u64) as usize
+    }
+
+    pub fn pick<'a, T>(&mut self, of: &'a [T]) -> &'a T {
+        &of[self.below(of.len())]
+    }
+}

@@ -1,0 +1,59 @@
+//! What came of a fault, counted.
+
+use std::collections::BTreeMap;
+
+/// How often a fault was tried, and what came of it.
+pub struct Tally {
+    pub fault: String,
+    pub skipped: Option<&'static str>,
+    outcomes: BTreeMap<String, usize>,
+}
+
+impl Tally {
+    pub fn new(fault: &str) -> Self {
+        Self {
+            fault: fault.to_owned(),
+            skipped: None,
+            outcomes: BTreeMap::new(),
+        }
+    }
+
+    /// A fault that cannot be made here.
+    pub fn skipped(fault: &str, why: &'static str) -> Self {
+        eprintln!("skipped: {fault}: {why}");
+        Self {
+            skipped: Some(why),
+            ..Self::new(fault)
+        }
+    }
+
+    pub fn count(&mut self, outcome: &str) {
+        *self.outcomes.entry(outcome.to_owned()).or_default() += 1;
+    }
+
+    pub fn tried(&self) -> usize {
+        self.outcomes.values().sum()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.skipped.is_none() && self.outcomes.is_empty()
+    }
+}
+
+/// The table, as Markdown.
+pub fn table(tallies: &[Tally]) -> String {
+    let mut out = "| fault | times | outcome |\n| --- | ---: | --- |\n".to_owned();
+    for tally in tallies {
+        let outcome = match tally.skipped {
+            Some(why) => format!("skipped: {why}"),
+            None => tally
+                .outcomes
+                .iter()
+                .map(|(outcome, n)| format!("{outcome}: {n}"))
+                .collect::<Vec<_>>()
+                .join("; "),
+        };
+        out.push_str(&format!("| {} | {} | {outcome} |\n", tally.fault, tally.tried()));
+    }
+    out
+}
