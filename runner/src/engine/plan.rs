@@ -100,6 +100,7 @@ pub fn plan(
                 }
             }
         }
+        node.add_earlier(&mut inputs);
         unknown.sort_unstable();
         unknown.dedup();
         let prepared: Prepared = prepare(pipeline, node, inputs, store)?;

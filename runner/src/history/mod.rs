@@ -10,6 +10,7 @@
 //!
 //! [`list`] and [`load`] read it; [`Writer`] writes it.
 
+pub mod earlier;
 mod id;
 mod model;
 mod pipeline_file;
