@@ -3,7 +3,7 @@
 //! Each function returns what goes to standard output, as text or as one JSON document.
 
 use crate::error::Failure;
-use crate::history::Run;
+use crate::history::{Run, StageRun};
 use crate::text;
 use cache::{ActionKey, Count, GcPlan, GcReport, Status, Store, VerifyProgress, VerifyReport};
 use serde::Serialize;
@@ -47,11 +47,25 @@ impl Keep {
             .filter(|(i, run)| self.keeps(run, runs.len() - 1 - i, now))
             .map(|(_, run)| run)
             .collect();
-        let keys = kept
-            .iter()
-            .flat_map(|run| run.stages.iter().filter_map(|stage| stage.key));
-        (kept.iter().map(|run| run.id.clone()).collect(), keys.collect())
+        let mut keys = BTreeSet::new();
+        let mut stages: Vec<&StageRun> = kept.iter().flat_map(|run| &run.stages).collect();
+        while let Some(stage) = stages.pop() {
+            let is_new = stage.key.is_none_or(|key| keys.insert(key));
+            if is_new {
+                let needs = stage.needs.values().flatten();
+                stages.extend(needs.filter_map(|need| of_earlier(runs, need)));
+            }
+        }
+        (kept.iter().map(|run| run.id.clone()).collect(), keys)
     }
+}
+
+/// The stage of an earlier run that a need names as `RUN/STAGE.OUTPUT`.
+fn of_earlier<'r>(runs: &'r [Run], need: &str) -> Option<&'r StageRun> {
+    let (run, output) = need.split_once('/')?;
+    let run = runs.iter().find(|other| other.id == run)?;
+    let made = |stage: &&StageRun| output.strip_prefix(&stage.id).is_some_and(|rest| rest.starts_with('.'));
+    run.stages.iter().find(made)
 }
 
 /// What the store holds.
@@ -220,7 +234,6 @@ fn document<const N: usize>(value: &impl Serialize, facts: [(&str, Value); N]) -
 mod tests {
     use super::*;
     use crate::engine::RunStatus;
-    use crate::history::StageRun;
     use cache::{ActionRecord, KeyHasher};
     use std::collections::BTreeMap;
 

@@ -4,7 +4,7 @@ use super::args::{Arguments, PipelineArgs};
 use crate::error::Failure;
 use crate::pipeline::{LoadOptions, Pipeline, PipelineErrors, load_with_sources, select};
 use crate::reporter::Verbosity;
-use crate::{home, registry};
+use crate::{history, home, registry};
 use cache::Store;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -49,10 +49,15 @@ impl Session {
 
     /// Reads a pipeline.
     pub fn load(&self, file: &Path, set: &[String]) -> Result<Pipeline, Failure> {
+        let folder = std::path::absolute(file).unwrap_or_else(|_| self.current.join(file));
+        let home = self.home(folder.parent());
         let options = LoadOptions {
             set: set.to_vec(),
             env: self.env.clone(),
             kinds: registry::kinds(),
+            earlier: Some(Box::new(move |reference| {
+                history::earlier::find(&home.join("runs"), &home, reference)
+            })),
         };
         load_with_sources(file, &options).map_err(wrong)
     }

@@ -313,6 +313,7 @@ impl Coordinator<'_, '_, '_> {
                 }
             }
         }
+        node.add_earlier(&mut inputs);
         self.slots[i].state = State::Preparing;
         self.slots[i].began = Some(Instant::now());
         if sources(pipeline, node).is_ok_and(|sources| sources.is_empty()) {

@@ -115,6 +115,7 @@ fn stage(
         let missing = refs.iter().filter(|need| !hits.contains_key(&need.node));
         unknown.extend(missing.map(|need| pipeline.nodes[need.node].id.as_str()));
     }
+    node.add_earlier(&mut inputs);
     let prepared = prepare(pipeline, node, inputs, store, options.verify_inputs)?;
     let forced = options.force.contains(&i);
     let known = unknown.is_empty();

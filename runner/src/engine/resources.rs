@@ -95,6 +95,7 @@ mod tests {
             point: BTreeMap::new(),
             work,
             needs: BTreeMap::new(),
+            earlier: BTreeMap::new(),
             provides: BTreeMap::new(),
             resources: Resources { threads, memory },
             retries: 0,

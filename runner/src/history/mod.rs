@@ -11,6 +11,7 @@
 //! [`list`] and [`load`] read it; [`Writer`] writes it.
 
 mod builder;
+pub mod earlier;
 mod id;
 mod model;
 mod past;

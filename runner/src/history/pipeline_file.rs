@@ -35,7 +35,7 @@ pub struct ResolvedStage {
     pub version: u32,
     /// Its configuration, defaults filled in.
     pub config: Value,
-    /// What it needs, by port: `stage.output`.
+    /// What it needs, by port: `stage.output`; of an earlier run `run/stage.output`.
     pub needs: BTreeMap<String, Vec<String>>,
     /// The types of its outputs, by name.
     pub outputs: BTreeMap<String, String>,
@@ -70,12 +70,17 @@ fn stage(pipeline: &Pipeline, node: &Node) -> ResolvedStage {
             }),
         ),
     };
-    let needs = node.needs.iter().map(|(port, refs)| {
+    let mut needs: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for (port, refs) in &node.needs {
         let refs = refs
             .iter()
             .map(|need| format!("{}.{}", pipeline.nodes[need.node].id, need.output));
-        (port.clone(), refs.collect())
-    });
+        needs.entry(port.clone()).or_default().extend(refs);
+    }
+    for (port, earlier) in &node.earlier {
+        let names = earlier.iter().map(|earlier| earlier.name.clone());
+        needs.entry(port.clone()).or_default().extend(names);
+    }
     ResolvedStage {
         id: node.id.clone(),
         stage: node.stage.clone(),
@@ -83,7 +88,7 @@ fn stage(pipeline: &Pipeline, node: &Node) -> ResolvedStage {
         kind: kind.to_owned(),
         version,
         config,
-        needs: needs.collect(),
+        needs,
         outputs: node
             .provides
             .iter()

@@ -54,7 +54,8 @@ pub fn load(runs: &Path, id: &str) -> Result<Run, Failure> {
     })
 }
 
-fn read(runs: &Path, id: &str, metrics: bool) -> Result<Option<Run>, Failure> {
+/// A run, with its metrics or without; `None` when it has no events.
+pub(super) fn read(runs: &Path, id: &str, metrics: bool) -> Result<Option<Run>, Failure> {
     let dir = runs.join(id);
     let path = dir.join("events.jsonl");
     let failed = |err: std::io::Error| Failure::caused(format!("cannot read `{}`", path.display()), &err);

@@ -31,6 +31,11 @@ pub fn text(pipeline: &Pipeline) -> String {
                     .iter()
                     .map(move |input| format!("{port}={}.{}", pipeline.nodes[input.node].id, input.output))
             })
+            .chain(
+                node.earlier
+                    .iter()
+                    .flat_map(|(port, all)| all.iter().map(move |earlier| format!("{port}={}", earlier.name))),
+            )
             .collect();
         let line = format!(
             "{:ids$}  {:labels$}  {}{}",

@@ -12,7 +12,7 @@ use super::source::{self, Spot, Texts};
 use super::tree::{Key, Tree, Value, spell};
 use super::units::{duration, relative, size};
 use super::yaml;
-use super::{Command, InputRef, Node, Pipeline, PipelineErrors, Resources, Work};
+use super::{Command, FindEarlier, InputRef, Node, Pipeline, PipelineErrors, Resources, Work};
 use serde_json::Value as Json;
 use stages_core::{AnyStage, ConfigProblem, PlanContext, PortType, Provided};
 use std::collections::BTreeMap;
@@ -26,6 +26,8 @@ pub struct LoadOptions {
     pub env: BTreeMap<String, String>,
     /// The stage kinds there are.
     pub kinds: &'static [Box<dyn AnyStage>],
+    /// Finds what earlier runs made, where a need names it; without it, none can.
+    pub earlier: Option<FindEarlier>,
 }
 
 impl LoadOptions {
@@ -35,6 +37,7 @@ impl LoadOptions {
             set: Vec::new(),
             env: BTreeMap::new(),
             kinds,
+            earlier: None,
         }
     }
 }
@@ -140,7 +143,7 @@ impl<'a> Loader<'a> {
         let stages = &document.stages;
         let faces = needs::faces(stages, self.options.kinds, &mut self.problems);
         let needs: Vec<Needs> = (0..stages.len())
-            .map(|index| needs::resolve(index, stages, &faces, &mut self.problems))
+            .map(|index| needs::resolve(index, stages, &faces, self.options.earlier.as_ref(), &mut self.problems))
             .collect();
         let order = needs::order(stages, &needs, &mut self.problems)?;
         let names: Vec<&str> = stages.iter().map(|stage| stage.key.name.as_str()).collect();
@@ -239,6 +242,7 @@ impl<'a> Loader<'a> {
                 secrets: Vec::new(),
             }),
             needs: inputs,
+            earlier: plan.needs.earlier.clone(),
             provides: BTreeMap::new(),
             resources: Resources::default(),
             retries: 0,
@@ -320,11 +324,18 @@ impl<'a> Loader<'a> {
     /// Lets the kind check its configuration against what its inputs will hold.
     fn check(&mut self, kind: &dyn AnyStage, stage: &Stage, with: &Tree, uses: Spot, config: &Json, node: &mut Node) {
         let provided = |input: &InputRef| self.nodes[input.node].provides.get(&input.output).cloned();
-        let inputs = node
+        let mut inputs: BTreeMap<String, Vec<Provided>> = node
             .needs
             .iter()
             .map(|(port, inputs)| (port.clone(), inputs.iter().filter_map(provided).collect()))
             .collect();
+        for port in kind.ports().inputs {
+            let earlier = node.earlier.get(port.name).map_or(0, Vec::len);
+            if earlier > 0 {
+                let all = inputs.entry(port.name.to_owned()).or_default();
+                all.extend(std::iter::repeat_n(Provided::unknown(port.ty), earlier));
+            }
+        }
         let plan = PlanContext {
             base: &self.base,
             inputs,

@@ -7,6 +7,7 @@
 mod configure;
 mod describe;
 mod document;
+mod earlier;
 mod error;
 mod files;
 pub mod graph;
@@ -24,10 +25,13 @@ mod units;
 mod yaml;
 
 pub use describe::{describe_kind, describe_kinds, kind_json, kinds_json};
+pub use earlier::{Earlier, EarlierRef, FindEarlier, NotFound};
+pub(crate) use error::suggest;
 pub use error::{PipelineError, PipelineErrors};
 pub use interpolate::command_text;
 pub use load::{LoadOptions, load, load_text, load_with_sources};
 pub use model::{Command, InputRef, Node, Pipeline, Place, Resources, Work};
+pub(crate) use needs::same as same_value;
 pub use schema::{schema, schema_of};
 pub use select::select;
 pub(crate) use units::duration;

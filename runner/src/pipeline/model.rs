@@ -1,5 +1,7 @@
 //! A resolved pipeline: every parameter replaced, every matrix expanded, every port connected and checked.
 
+use super::Earlier;
+use cache::ArtifactDigest;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use stages_core::{AnyStage, Provided};
@@ -33,6 +35,8 @@ pub struct Node {
     pub work: Work,
     /// What it reads, by port.
     pub needs: BTreeMap<String, Vec<InputRef>>,
+    /// What it reads of earlier runs, by port; after what it reads of this pipeline's stages at the same port.
+    pub earlier: BTreeMap<String, Vec<Earlier>>,
     /// What its outputs will hold, as far as that is known.
     pub provides: BTreeMap<String, Provided>,
     /// What it asks of the machine.
@@ -43,6 +47,16 @@ pub struct Node {
     pub timeout: Option<Duration>,
     /// Where it stands in the file.
     pub place: Place,
+}
+
+impl Node {
+    /// Adds what it reads of earlier runs to its inputs.
+    pub fn add_earlier(&self, inputs: &mut BTreeMap<String, Vec<ArtifactDigest>>) {
+        for (port, earlier) in &self.earlier {
+            let digests = earlier.iter().map(|earlier| earlier.digest);
+            inputs.entry(port.clone()).or_default().extend(digests);
+        }
+    }
 }
 
 /// What a stage does.

@@ -1,6 +1,7 @@
 //! `needs:`: what each stage reads of which other one, ports and types checked, and the order that follows.
 
 use super::document::{Job, Stage};
+use super::earlier::{self, Earlier, EarlierRef, FindEarlier};
 use super::error::{Problems, list, suggest};
 use super::source::Spot;
 use super::tree::{Tree, Value, spell};
@@ -101,6 +102,8 @@ pub(crate) struct Select {
 pub(crate) struct Needs {
     /// The references, by port, in the order of the file.
     pub ports: Vec<(String, Vec<Reference>)>,
+    /// The artifacts of earlier runs, by port.
+    pub earlier: BTreeMap<String, Vec<Earlier>>,
     /// Whether all of them could be resolved.
     pub sound: bool,
 }
@@ -146,11 +149,18 @@ pub(crate) fn same(value: &Json, wanted: &Json) -> bool {
 }
 
 /// Resolves the needs of the stage at `index`.
-pub(crate) fn resolve(index: usize, stages: &[Stage], faces: &[Face], problems: &mut Problems) -> Needs {
+pub(crate) fn resolve(
+    index: usize,
+    stages: &[Stage],
+    faces: &[Face],
+    find: Option<&FindEarlier>,
+    problems: &mut Problems,
+) -> Needs {
     let stage = &stages[index];
     let before = problems.count();
     let mut sound = true;
     let mut ports = Vec::new();
+    let mut of_earlier: BTreeMap<String, Vec<Earlier>> = BTreeMap::new();
     for (key, value) in &stage.needs {
         let port = match faces[index] {
             Face::Kind(kind) => {
@@ -190,12 +200,24 @@ pub(crate) fn resolve(index: usize, stages: &[Stage], faces: &[Face], problems: 
             Value::List(items) => items,
             _ => std::slice::from_ref(value),
         };
-        let references: Vec<Reference> = items
+        let (past, own): (Vec<&Tree>, Vec<&Tree>) = items
+            .iter()
+            .partition(|item| item.text().is_some_and(|text| earlier::split(text).is_some()));
+        let references: Vec<Reference> = own
             .iter()
             .filter_map(|item| reference(item, index, port, many, stages, faces, problems))
             .collect();
-        sound &= references.len() == items.len();
-        ports.push((key.name.clone(), references));
+        let found: Vec<Earlier> = past
+            .iter()
+            .filter_map(|item| of_run(item, port, find, problems))
+            .collect();
+        sound &= references.len() == own.len() && found.len() == past.len();
+        if !own.is_empty() {
+            ports.push((key.name.clone(), references));
+        }
+        if !past.is_empty() {
+            of_earlier.insert(key.name.clone(), found);
+        }
     }
     // A misspelt name is the better message.
     if let Face::Kind(kind) = faces[index]
@@ -206,7 +228,71 @@ pub(crate) fn resolve(index: usize, stages: &[Stage], faces: &[Face], problems: 
     }
     Needs {
         ports,
+        earlier: of_earlier,
         sound: sound && !stage.doubtful && problems.count() == before,
+    }
+}
+
+/// The artifact of an earlier run that a need names.
+fn of_run(
+    tree: &Tree,
+    port: Option<&InputPort>,
+    find: Option<&FindEarlier>,
+    problems: &mut Problems,
+) -> Option<Earlier> {
+    const FORMS: &str =
+        "write `RUN/STAGE`, `RUN/STAGE.OUTPUT` or `\"RUN/STAGE[AXIS=VALUE]\"`, where RUN is an id or `latest`";
+    let text = tree.text()?;
+    let (run, rest) = earlier::split(text)?;
+    let mut wrong = |message: String, hint: &str| {
+        problems.add(tree.spot, message, hint);
+        None
+    };
+    if text.contains("${") {
+        return wrong(
+            format!("`{text}` is no reference"),
+            "needs are fixed: interpolations are not read here",
+        );
+    }
+    let (stage, select, output) = match parse(rest) {
+        Ok(parsed) if !run.is_empty() && !parsed.0.is_empty() => parsed,
+        Ok(_) => return wrong(format!("`{text}` is no reference"), FORMS),
+        Err(message) => return wrong(message, FORMS),
+    };
+    if select.all || !select.all_of.is_empty() {
+        return wrong(
+            format!("`{text}` stands for several points"),
+            "of an earlier run, name one point; a list takes several references",
+        );
+    }
+    let Some(find) = find else {
+        return wrong(
+            format!("`{text}` names an earlier run, and there are none here"),
+            "name a stage of this pipeline",
+        );
+    };
+    let reference = EarlierRef {
+        run,
+        stage,
+        point: &select.picks,
+        output,
+        ty: port.map(|port| port.ty),
+    };
+    match find(&reference) {
+        Err(err) => wrong(err.message, &err.hint),
+        Ok(found) => match port.filter(|port| port.ty.name() != found.ty) {
+            Some(port) => wrong(
+                format!(
+                    "the input `{}` takes `{}`, and `{}` is `{}`",
+                    port.name,
+                    port.ty.name(),
+                    found.name,
+                    found.ty
+                ),
+                "name another output or stage of that run",
+            ),
+            None => Some(found),
+        },
     }
 }
 

@@ -60,7 +60,7 @@ fn the_same_bytes_for_any_number_of_threads_and_for_ever() {
         .map(|(name, digest)| format!("{name}: {digest}"))
         .collect();
     insta::assert_snapshot!(text.join("\n"), @r"
-    env: b15fa710ae06e009fadcb6ca59886bdf4eb5113284a56f4d24d6179d97785c19
+    env: dae6383dd15f2ae27efb22dba1db432ebaa62f3808a1780954c19e0507abfec6
     evaluate metrics: 6cf891ce7a396b273a1a6531268ac29655eb7a3ae587748b1cf74e98a04a103f
     evaluate trajectory: ac669dd1f26dfcbf1fb6fa7f2c60f8dcf4d9c90aa63c2004aae5491136f909d6
     greeks: df6051ddbba7e7ce06cb37e05b48c96af741819e451ebee46bbcb9f911bcc75a

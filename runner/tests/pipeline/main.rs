@@ -80,6 +80,7 @@ fn options(set: &[&str]) -> LoadOptions {
             .map(|(name, value)| (name.to_owned(), value.to_owned()))
             .into(),
         kinds: kinds::all(),
+        earlier: None,
     }
 }
 

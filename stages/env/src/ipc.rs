@@ -1,7 +1,9 @@
 //! Arrow IPC files that are looked up where they lie: uncompressed, 64-byte aligned, read without a copy.
 
-use arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray, FixedSizeListArray, PrimitiveArray, RecordBatch};
-use arrow::buffer::{Buffer, ScalarBuffer};
+use arrow::array::{
+    Array, ArrayRef, ArrowPrimitiveType, AsArray, FixedSizeListArray, ListArray, PrimitiveArray, RecordBatch,
+};
+use arrow::buffer::{Buffer, OffsetBuffer, ScalarBuffer};
 use arrow::datatypes::{Field, Schema};
 use arrow::ipc::convert::try_fb_to_schema;
 use arrow::ipc::reader::{FileDecoder, read_footer_length};
@@ -36,6 +38,13 @@ pub(crate) fn matrix<T: ArrowPrimitiveType>(values: Vec<T::Native>, width: usize
         Arc::new(values),
         None,
     )?))
+}
+
+/// A column of lists: row i has the next `lengths[i]` of `items`.
+pub(crate) fn lists(items: ArrayRef, lengths: &[usize]) -> Result<ArrayRef, StageError> {
+    let field = Arc::new(Field::new("item", items.data_type().clone(), false));
+    let offsets = OffsetBuffer::<i32>::from_lengths(lengths.iter().copied());
+    Ok(Arc::new(ListArray::try_new(field, offsets, items, None)?))
 }
 
 /// Opens a file that [`write`] made; its columns point into `bytes`.
@@ -93,6 +102,34 @@ pub(crate) fn numbers<T: ArrowPrimitiveType>(
     Ok(array.values().clone())
 }
 
+/// Where the rows of a column made by [`lists`] of [`matrix`] begin, with the end of the last (in items of `width` numbers),
+/// and the numbers, without a copy.
+pub(crate) fn list_numbers<T: ArrowPrimitiveType>(
+    batch: &RecordBatch,
+    name: &str,
+    width: usize,
+) -> Result<(Vec<usize>, ScalarBuffer<T::Native>), StageError> {
+    let wrong = || StageError::new(format!("the environment's table has no column `{name}` of lists"));
+    let lists = batch
+        .column_by_name(name)
+        .and_then(|column| column.as_list_opt::<i32>())
+        .ok_or_else(wrong)?;
+    let items = lists.values().as_fixed_size_list_opt().ok_or_else(wrong)?;
+    let numbers = items
+        .values()
+        .as_primitive_opt::<T>()
+        .ok_or_else(wrong)?
+        .values()
+        .clone();
+    let offsets: Vec<usize> = lists.value_offsets().iter().map(|&offset| offset as usize).collect();
+    let sound = offsets.is_sorted() && offsets.last().is_some_and(|&end| end * width <= numbers.len());
+    if sound && items.value_length() as usize == width {
+        Ok((offsets, numbers))
+    } else {
+        Err(wrong())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -103,7 +140,8 @@ mod tests {
     fn no_copy_and_aligned() {
         let a: ArrayRef = Arc::new(Float64Array::from(vec![1.0, 2.0, 3.0]));
         let m = matrix::<Float32Type>((0..15).map(|x| x as f32).collect(), 5).unwrap();
-        let file = write(vec![("a", a), ("m", m)]).unwrap();
+        let l = lists(matrix::<Float64Type>(vec![0.5; 10], 2).unwrap(), &[2, 0, 3]).unwrap();
+        let file = write(vec![("a", a), ("m", m), ("l", l)]).unwrap();
         let dir = tempfile::tempdir().unwrap();
         let store = cache::Store::open(dir.path()).unwrap();
         let blob = store.blob(store.put(&file).unwrap().blob).unwrap();
@@ -113,7 +151,14 @@ mod tests {
         let m = numbers::<Float32Type>(&batch, "m").unwrap();
         assert_eq!(&a[..], [1.0, 2.0, 3.0]);
         assert_eq!(m[14], 14.0);
-        for address in [a.as_ptr().cast::<u8>(), m.as_ptr().cast::<u8>()] {
+        let (offsets, l) = list_numbers::<Float64Type>(&batch, "l", 2).unwrap();
+        assert_eq!((offsets, l.len()), (vec![0, 2, 2, 5], 10));
+        assert!(list_numbers::<Float64Type>(&batch, "l", 8).is_err());
+        for address in [
+            a.as_ptr().cast::<u8>(),
+            m.as_ptr().cast::<u8>(),
+            l.as_ptr().cast::<u8>(),
+        ] {
             assert!(range.contains(&address), "copied");
             assert_eq!(address as usize % 64, 0);
         }

@@ -2,6 +2,7 @@
 
 use crate::moments::{CLIP, Moments};
 use crate::settings::Settings;
+use crate::warm_start;
 use stages_env::{EnvSpec, Normalisation, Step};
 use stages_policy::kernels::{Level, elementwise};
 use std::collections::VecDeque;
@@ -51,9 +52,21 @@ pub(crate) struct Carry {
 }
 
 impl Carry {
-    /// The start of training: `first` is what the environments showed on reset.
-    pub fn new(settings: &Settings, spec: &EnvSpec, params: Vec<f32>, state_len: usize, first: &Step) -> Self {
+    /// The start of training: `first` is what the environments showed on reset; `seen` is what another training came to
+    /// normalise observations by, if this one begins with its policy.
+    pub fn new(
+        settings: &Settings,
+        spec: &EnvSpec,
+        params: Vec<f32>,
+        seen: Option<&Normalisation>,
+        state_len: usize,
+        first: &Step,
+    ) -> Self {
         let b = settings.n_envs;
+        let moments = || match seen {
+            Some(seen) => Moments::of(seen, warm_start::WEIGHT * settings.rollout() as f64),
+            None => Moments::new(spec.obs_dim()),
+        };
         let mut carry = Self {
             step: 0,
             update: 0,
@@ -70,7 +83,7 @@ impl Carry {
             returns: vec![0.0; b],
             lengths: vec![0.0; b],
             recent: VecDeque::new(),
-            obs_moments: settings.normalize_obs.then(|| Moments::new(spec.obs_dim())),
+            obs_moments: settings.normalize_obs.then(moments),
             reward_moments: settings.normalize_reward.then(|| Moments::new(1)),
             discounted: vec![0.0; b],
             metrics: String::new(),

@@ -15,6 +15,7 @@ mod rollout;
 pub mod settings;
 mod stage;
 pub mod trainer;
+mod warm_start;
 
 pub use bench::{BenchRow, bench};
 pub use settings::{MlpLstmPolicy, MlpPolicy, NetArch, PpoConfig, RecurrentPpoConfig, Settings};

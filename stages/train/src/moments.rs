@@ -29,6 +29,16 @@ impl Moments {
         }
     }
 
+    /// Those that give a normalisation, as if of so many rows.
+    pub fn of(normalisation: &Normalisation, count: f64) -> Self {
+        let variance = |&scale: &f32| f64::from(scale) * f64::from(scale) - EPSILON;
+        Self {
+            mean: normalisation.offset.iter().map(|&offset| f64::from(offset)).collect(),
+            variance: normalisation.scale.iter().map(variance).collect(),
+            count,
+        }
+    }
+
     /// Takes in the rows of `[_, n]`.
     pub fn update(&mut self, rows: impl Iterator<Item = f64> + Clone) {
         let n = self.mean.len();
@@ -78,6 +88,14 @@ impl Moments {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_normalisation_comes_back() {
+        let mut moments = Moments::new(3);
+        moments.update([0.1, 20.0, -3.0, 0.3, 50.0, -3.0].into_iter());
+        let normalisation = moments.normalisation();
+        assert_eq!(Moments::of(&normalisation, 1e3).normalisation(), normalisation);
+    }
 
     #[test]
     fn batches_add_up_to_the_whole() {

@@ -2,7 +2,7 @@
 
 use crate::settings::{PpoConfig, RecurrentPpoConfig, Settings};
 use crate::trainer::train;
-use crate::{checkpoint, metrics};
+use crate::{checkpoint, metrics, warm_start};
 use cache::{ArtifactBuilder, MemoKey};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -15,13 +15,22 @@ use stages_policy::policy;
 use std::collections::BTreeMap;
 
 const PORTS: Ports = Ports {
-    inputs: &[InputPort {
-        name: "env",
-        ty: PortType::Env,
-        optional: false,
-        list: false,
-        doc: "what to learn; its training dates",
-    }],
+    inputs: &[
+        InputPort {
+            name: "env",
+            ty: PortType::Env,
+            optional: false,
+            list: false,
+            doc: "what to learn; its training dates",
+        },
+        InputPort {
+            name: warm_start::PORT,
+            ty: PortType::Policy,
+            optional: true,
+            list: false,
+            doc: "a policy to begin with: its weights, and what its observations are normalised by",
+        },
+    ],
     outputs: &[
         OutputPort {
             name: "policy",
@@ -68,11 +77,14 @@ fn scratch_key<S: StageKind>(
     given: &Given<'_>,
 ) -> Result<MemoKey, StageError> {
     let recipe = cache::canonical_json(&scratch_recipe(config, settings)?);
-    let env = given.input("env")?.digest;
-    Ok(memo_key(
-        &format!("{} checkpoint v{}", S::NAME, S::VERSION),
-        &[recipe.as_bytes(), env.as_bytes(), numerics::class().as_bytes()],
-    ))
+    let (env, class) = (given.input("env")?.digest, numerics::class());
+    let mut parts: Vec<&[u8]> = vec![recipe.as_bytes(), env.as_bytes(), class.as_bytes()];
+    parts.extend(
+        given
+            .optional(warm_start::PORT)
+            .map(|init| init.digest.as_bytes().as_slice()),
+    );
+    Ok(memo_key(&format!("{} checkpoint v{}", S::NAME, S::VERSION), &parts))
 }
 
 /// How many steps the checkpoint holds that a training would go on from.
@@ -85,15 +97,18 @@ fn share<S: StageKind>(config: &S::Config, settings: &Settings, given: &Given<'_
 
 fn run<S: StageKind>(config: &S::Config, settings: &Settings, context: &Context) -> Result<Outputs, StageError> {
     let input = context.input("env")?;
-    let env = stages_env::open(
-        &context.store,
-        &input.artifact,
-        &OpenOptions::train(settings.n_envs, settings.seed),
-    )?;
+    let init = warm_start::policy(&context.given())?;
+    // A policy to begin with sees what it saw, in its own normalisation.
+    let seen = init.as_ref().and_then(|init| init.spec().normalisation.clone());
+    let options = OpenOptions {
+        normalise_as: seen,
+        ..OpenOptions::train(settings.n_envs, settings.seed)
+    };
+    let env = stages_env::open(&context.store, &input.artifact, &options)?;
     let scratch = context
         .store
         .scratch(scratch_key::<S>(config, settings, &context.given())?)?;
-    let trained = train(S::NAME, settings, env, &scratch, context)?;
+    let trained = train(S::NAME, settings, env, init.as_ref(), &scratch, context)?;
 
     let policy_meta = json!({
         "kind": S::NAME,

@@ -6,6 +6,7 @@ mod learning;
 mod replay;
 mod resume;
 mod truncation;
+mod warm;
 
 use crate::{PpoConfig, RecurrentPpoConfig};
 use cache::{ActionKey, Artifact, ArtifactDigest, Store};

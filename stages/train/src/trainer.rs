@@ -5,7 +5,7 @@ use crate::checkpoint::{self, Writer};
 use crate::clock::{Clock, Phase};
 use crate::rollout::Rollout;
 use crate::settings::Settings;
-use crate::{metrics, optimiser};
+use crate::{metrics, optimiser, warm_start};
 use datasets::random::Random;
 use stages_core::{Context, StageError};
 use stages_env::{BatchEnv, Step};
@@ -28,19 +28,21 @@ pub struct Trained {
     pub summary: serde_json::Value,
 }
 
-/// Trains a policy of the stage kind `kind` on `env`. Goes on from the checkpoint in `scratch` if there is one, and keeps one there.
+/// Trains a policy of the stage kind `kind` on `env`, from first weights or from those of `init`. Goes on from the checkpoint
+/// in `scratch` if there is one, and keeps one there.
 ///
 /// # Errors
-/// When it is asked to stop (with a checkpoint written), when it diverges, or when the checkpoint cannot be written.
+/// When `init` does not fit, when it is asked to stop (with a checkpoint written), when it diverges, or when the checkpoint cannot be written.
 pub fn train(
     kind: &str,
     settings: &Settings,
     env: Box<dyn BatchEnv>,
+    init: Option<&Policy>,
     scratch: &Path,
     context: &Context,
 ) -> Result<Trained, StageError> {
     let model = FusedModel::new(&settings.architecture(env.spec()));
-    train_with(kind, settings, env, Box::new(model), scratch, context)
+    train_with(kind, settings, env, Box::new(model), init, scratch, context)
 }
 
 /// [`train`] with a given implementation of the network.
@@ -49,10 +51,11 @@ pub(crate) fn train_with(
     settings: &Settings,
     env: Box<dyn BatchEnv>,
     model: Box<dyn Model>,
+    init: Option<&Policy>,
     scratch: &Path,
     context: &Context,
 ) -> Result<Trained, StageError> {
-    let mut trainer = Trainer::start(settings, env, model, scratch, context)?;
+    let mut trainer = Trainer::start(settings, env, model, init, scratch, context)?;
     while trainer.carry.step < settings.total_timesteps {
         match trainer.update() {
             Ok(()) => {}
@@ -109,6 +112,7 @@ impl<'a> Trainer<'a> {
         settings: &'a Settings,
         mut env: Box<dyn BatchEnv>,
         mut model: Box<dyn Model>,
+        init: Option<&Policy>,
         scratch: &Path,
         context: &'a Context,
     ) -> Result<Self, StageError> {
@@ -118,10 +122,16 @@ impl<'a> Trainer<'a> {
                 "this environment cannot be learned: {problem}"
             )));
         }
-        let params = initial(&architecture, settings.network.ortho_init, settings.seed);
+        let (params, seen) = match init {
+            Some(init) => {
+                warm_start::check(init, settings, env.spec(), &architecture)?;
+                (init.params().to_vec(), init.observation_normalisation())
+            }
+            None => (initial(&architecture, settings.network.ortho_init, settings.seed), None),
+        };
         let mut first = Step::new(env.spec(), settings.n_envs);
         env.reset(&mut first);
-        let fresh = Carry::new(settings, env.spec(), params, architecture.state_len(), &first);
+        let fresh = Carry::new(settings, env.spec(), params, seen, architecture.state_len(), &first);
         let saved = if context.fresh {
             None
         } else {

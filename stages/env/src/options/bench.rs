@@ -1,6 +1,6 @@
 //! How fast the environment steps on this machine.
 
-use super::{OptionsConfig, OptionsEnv, build, synthetic};
+use super::{InMemory, OptionsConfig, OptionsEnv, build, synthetic};
 use crate::{BatchEnv, OpenOptions, Step};
 use bytes::Bytes;
 use datasets::random::Random;
@@ -30,20 +30,15 @@ pub struct BenchRow {
 /// When the environment cannot be built.
 pub fn bench() -> Result<Vec<BenchRow>, StageError> {
     let market = synthetic::market(652, 7);
-    let built = build(&market.source(), &OptionsConfig::default())?;
-    let files: Vec<(&str, Bytes)> = built
-        .files
-        .into_iter()
-        .map(|(name, bytes)| (name, Bytes::from(bytes)))
-        .collect();
+    let files = build(&market.source(), &OptionsConfig::default(), &InMemory)?.files;
     [1, 64, 1024].into_iter().map(|n| measure(&files, n)).collect()
 }
 
-fn measure(files: &[(&str, Bytes)], num_envs: usize) -> Result<BenchRow, StageError> {
+fn measure(files: &[(String, Bytes)], num_envs: usize) -> Result<BenchRow, StageError> {
     let file = |wanted: &str| {
         files
             .iter()
-            .find(|(name, _)| *name == wanted)
+            .find(|(name, _)| name == wanted)
             .map(|(_, bytes)| bytes.clone())
             .ok_or_else(|| StageError::new(format!("no file `{wanted}`")))
     };

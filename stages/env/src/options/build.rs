@@ -1,14 +1,16 @@
 //! Builds the tables of an environment from a chain, its Greeks, features and rates.
 
 use super::config::{Fills, OptionsConfig, QuoteKind};
-use super::model::{black_scholes, intrinsic};
-use super::observe;
-use super::slate::{self, pick};
+use super::menu::Menu;
+use super::offer::{Key, Offer};
+use super::paths::{Carry, Found, Listing, Part};
 use super::split::split;
-use super::tables::{Contract, Entry, Raw, Spec};
-use super::{menu::Menu, normalise};
+use super::tables::{Rows, SPEC, Spec, names};
+use super::{normalise, observe};
+use bytes::Bytes;
 use datasets::Date;
 use rayon::prelude::*;
+use serde_json::json;
 use stages_core::StageError;
 use std::collections::BTreeMap;
 
@@ -119,7 +121,7 @@ pub struct FeatureColumn {
     pub values: Vec<(Date, f64)>,
 }
 
-/// Where the data come from. The chain is read twice, part by part, so that it need not fit into memory.
+/// Where the data come from. The chain is read part by part, so that it need not fit into memory.
 pub struct MarketSource<'a> {
     /// The underlying.
     pub symbol: String,
@@ -129,76 +131,266 @@ pub struct MarketSource<'a> {
     pub features: Vec<FeatureColumn>,
     /// The shortest rate by date, ascending: continuously compounded, annual, decimal.
     pub rates: Vec<(Date, f64)>,
-    /// How many parts the chain has.
-    pub parts: usize,
+    /// The names of the chain's parts, in order.
+    pub parts: Vec<String>,
     /// Reads a part: its snapshots, ascending, those of one part after those of the part before.
     pub read: Box<dyn Fn(usize) -> Result<Vec<Day>, StageError> + Sync + 'a>,
 }
 
+/// What is found part by part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Piece {
+    /// What a part offers, by its own quotes.
+    Offer,
+    /// The paths of a part's contracts, a file of the tables.
+    Paths,
+}
+
+/// Keeps files, and what was found of a part for when it is asked for again.
+pub trait Keep: Sync {
+    /// What stands for a file that is kept.
+    type File: Clone + Send + Sync;
+
+    /// The piece of a part that `compute` finds, or found before: it depends on the part's quotes and on `key` alone.
+    ///
+    /// # Errors
+    /// When it fails.
+    fn piece(
+        &self,
+        piece: Piece,
+        part: usize,
+        key: &[u8],
+        compute: impl FnOnce() -> Result<Vec<u8>, StageError>,
+    ) -> Result<Self::File, StageError>;
+
+    /// Keeps a file.
+    ///
+    /// # Errors
+    /// When it cannot.
+    fn file(&self, bytes: Vec<u8>) -> Result<Self::File, StageError>;
+
+    /// The bytes of a file.
+    ///
+    /// # Errors
+    /// When it is lost.
+    fn bytes(&self, file: &Self::File) -> Result<Bytes, StageError>;
+}
+
+/// Keeps files in memory, and nothing for another time.
+pub struct InMemory;
+
+impl Keep for InMemory {
+    type File = Bytes;
+
+    fn piece(
+        &self,
+        _: Piece,
+        _: usize,
+        _: &[u8],
+        compute: impl FnOnce() -> Result<Vec<u8>, StageError>,
+    ) -> Result<Bytes, StageError> {
+        compute().map(Bytes::from)
+    }
+
+    fn file(&self, bytes: Vec<u8>) -> Result<Bytes, StageError> {
+        Ok(bytes.into())
+    }
+
+    fn bytes(&self, file: &Bytes) -> Result<Bytes, StageError> {
+        Ok(file.clone())
+    }
+}
+
 /// The tables, as files, and what is worth saying of them.
 #[derive(Debug)]
-pub struct Built {
-    /// Path and bytes, in order.
-    pub files: Vec<(&'static str, Vec<u8>)>,
+pub struct Built<F> {
+    /// Name and file, in order.
+    pub files: Vec<(String, F)>,
     /// Lines for the log.
     pub notes: Vec<String>,
 }
 
-/// What identifies a contract.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Key {
-    expiry: i32,
-    root: String,
-    strike: u64,
-    call: bool,
+/// What of the configuration says how quotes are read.
+fn prices_key(config: &OptionsConfig) -> serde_json::Value {
+    let fills = &config.fills;
+    json!([fills.quotes, fills.slippage, fills.min_half_spread])
 }
 
-impl Key {
-    fn new(day: &Day, quote: &Quote) -> Self {
-        Self {
-            expiry: quote.expiry,
-            root: day.roots.get(usize::from(quote.root)).cloned().unwrap_or_default(),
-            strike: quote.strike.to_bits(),
-            call: quote.call,
+/// What part `part` offers.
+pub(crate) fn offer<K: Keep>(
+    source: &MarketSource<'_>,
+    config: &OptionsConfig,
+    keep: &K,
+    part: usize,
+) -> Result<Offer, StageError> {
+    let key = cache::canonical_json(&json!([prices_key(config), config.slate]));
+    let file = keep.piece(Piece::Offer, part, key.as_bytes(), || {
+        Offer::new(&days(source, part)?, config).encode()
+    })?;
+    Offer::decode(&keep.bytes(&file)?)
+}
+
+/// The snapshots of a part that have a price of the underlying.
+fn days(source: &MarketSource<'_>, part: usize) -> Result<Vec<Day>, StageError> {
+    let mut days = (source.read)(part)?;
+    days.retain(|day| day.underlying > 0.0 && day.underlying.is_finite());
+    Ok(days)
+}
+
+/// The parts of the chain that have snapshots, each with what it offers and its contracts.
+pub(crate) struct Chain {
+    /// Of each, its number in the source.
+    numbers: Vec<usize>,
+    offers: Vec<Offer>,
+    listings: Vec<Listing>,
+    /// By snapshot, over all parts.
+    dates: Vec<Date>,
+    rate: Vec<f64>,
+}
+
+impl Chain {
+    /// `offers` are those of the source's parts, from the first on.
+    pub(crate) fn new(source: &MarketSource<'_>, config: &OptionsConfig, offers: Vec<Offer>) -> Self {
+        let (numbers, offers): (Vec<usize>, Vec<Offer>) = offers
+            .into_iter()
+            .enumerate()
+            .filter(|(_, offer)| !offer.snapshots.is_empty())
+            .unzip();
+        let mut listings: Vec<Listing> = Vec::with_capacity(offers.len());
+        for offer in &offers {
+            let next = match listings.last() {
+                Some(before) => before.after(offer),
+                None => Listing::default().after(offer),
+            };
+            listings.push(next);
         }
+        let snapshots = || offers.iter().flat_map(|offer| &offer.snapshots);
+        let dates: Vec<Date> = snapshots().map(|snapshot| Date(snapshot.date)).collect();
+        let rate = dates
+            .iter()
+            .map(|&date| {
+                let known = source.rates.partition_point(|&(day, _)| day <= date);
+                known.checked_sub(1).map_or(config.rate, |i| source.rates[i].1)
+            })
+            .collect();
+        Self {
+            numbers,
+            listings,
+            dates,
+            rate,
+            offers,
+        }
+    }
+
+    /// The snapshots of each part, as a range of all.
+    fn ranges(&self) -> Vec<std::ops::Range<usize>> {
+        let mut start = 0;
+        self.offers
+            .iter()
+            .map(|offer| {
+                let range = start..start + offer.snapshots.len();
+                start = range.end;
+                range
+            })
+            .collect()
+    }
+
+    /// The paths of every part, one after the other: each goes on from what the one before carries over.
+    pub(crate) fn paths<K: Keep>(
+        &self,
+        source: &MarketSource<'_>,
+        config: &OptionsConfig,
+        keep: &K,
+    ) -> Result<Vec<K::File>, StageError> {
+        let slate = &config.slate;
+        let settings = cache::canonical_json(&json!([
+            prices_key(config),
+            slate.maturities,
+            slate.deltas,
+            slate.min_days
+        ]));
+        let parts: Vec<Part<'_>> = self
+            .ranges()
+            .into_iter()
+            .enumerate()
+            .map(|(i, range)| Part {
+                offer: &self.offers[i],
+                listing: &self.listings[i],
+                rate: &self.rate[range],
+            })
+            .collect();
+        let mut ahead = Ahead::default();
+        let mut carry = Carry::default();
+        let mut files = Vec::with_capacity(parts.len());
+        for (i, part) in parts.iter().enumerate() {
+            let mut key = settings.clone().into_bytes();
+            key.extend(part.key(&carry));
+            let mut computed = false;
+            let file = keep.piece(Piece::Paths, self.numbers[i], &key, || {
+                computed = true;
+                let found = ahead.take(i, parts.len(), |i| {
+                    Ok(Found::new(&days(source, self.numbers[i])?, &parts[i], &config.fills))
+                })?;
+                found.complete(part, &carry)
+            })?;
+            if !computed {
+                ahead = Ahead::default();
+            }
+            carry = part.carry(&carry, &keep.bytes(&file)?)?;
+            files.push(file);
+        }
+        Ok(files)
     }
 }
 
-struct Snapshot {
-    date: Date,
-    underlying: f64,
-    slots: Vec<Option<Key>>,
-    at_the_money: Vec<Option<(Key, Key)>>,
-    features: Vec<f32>,
+/// Reads quotes ahead and in parallel, while the parts that need them follow one another: twice as many each time, so that
+/// little is read in vain where a single part has changed.
+#[derive(Default)]
+struct Ahead {
+    found: BTreeMap<usize, Found>,
+    wave: usize,
 }
 
-/// How a class's forward and discount factor stood at a snapshot, per year.
-#[derive(Clone, Copy)]
-struct Curve {
-    carry: f64,
-    rate: f64,
+impl Ahead {
+    fn take(
+        &mut self,
+        part: usize,
+        parts: usize,
+        find: impl Fn(usize) -> Result<Found, StageError> + Sync,
+    ) -> Result<Found, StageError> {
+        if let Some(found) = self.found.remove(&part) {
+            return Ok(found);
+        }
+        self.wave = (2 * self.wave).clamp(1, 2 * rayon::current_num_threads());
+        let end = parts.min(part + self.wave);
+        let found = (part..end)
+            .into_par_iter()
+            .map(|part| Ok((part, find(part)?)))
+            .collect::<Result<Vec<_>, StageError>>()?;
+        self.found.extend(found);
+        self.found
+            .remove(&part)
+            .ok_or_else(|| StageError::new(format!("part {part} of the chain was not read")))
+    }
 }
 
 /// Builds the tables.
 ///
 /// # Errors
 /// When the data cannot make an environment: no snapshots, a feature without any value, no training dates.
-pub fn build(source: &MarketSource, config: &OptionsConfig) -> Result<Built, StageError> {
+pub fn build<K: Keep>(
+    source: &MarketSource<'_>,
+    config: &OptionsConfig,
+    keep: &K,
+) -> Result<Built<K::File>, StageError> {
     let menu = Menu::new(config)?;
     let mut notes = Vec::new();
-    let read = |part: usize| -> Result<Vec<Day>, StageError> {
-        let mut days = (source.read)(part)?;
-        days.retain(|day| day.underlying > 0.0 && day.underlying.is_finite());
-        Ok(days)
-    };
-    let snapshots: Vec<Snapshot> = (0..source.parts)
+    let offers: Vec<Offer> = (0..source.parts.len())
         .into_par_iter()
-        .map(|part| Ok(read(part)?.iter().map(|day| snapshot(day, config)).collect::<Vec<_>>()))
-        .collect::<Result<Vec<_>, StageError>>()?
-        .into_iter()
-        .flatten()
-        .collect();
-    let dates: Vec<Date> = snapshots.iter().map(|snapshot| snapshot.date).collect();
+        .map(|part| offer(source, config, keep, part))
+        .collect::<Result<_, StageError>>()?;
+    let chain = Chain::new(source, config, offers);
+    let dates = &chain.dates;
     if let Some(i) = (1..dates.len()).find(|&i| dates[i] <= dates[i - 1]) {
         return Err(StageError::new(format!(
             "the chain's snapshots are not in order: {} follows {}",
@@ -213,40 +405,21 @@ pub fn build(source: &MarketSource, config: &OptionsConfig) -> Result<Built, Sta
             dates.len()
         )));
     }
-    let rate: Vec<f64> = dates
-        .iter()
-        .map(|&date| {
-            let known = source.rates.partition_point(|&(day, _)| day <= date);
-            known.checked_sub(1).map_or(config.rate, |i| source.rates[i].1)
-        })
-        .collect();
+    let paths = chain.paths(source, config, keep)?;
+    let (features, warm_up) = market_features(&source.features, dates, &mut notes)?;
+    let splits = split(dates, warm_up, config)?;
 
-    let (contracts, keys) = number(&snapshots, &dates);
-    let paths = paths(
-        source.parts,
-        &read,
-        config,
-        &snapshots,
-        &rate,
-        &contracts,
-        &keys,
-        &mut notes,
-    )?;
-    let (features, warm_up) = market_features(&source.features, &dates, &mut notes)?;
-    let splits = split(&dates, warm_up, config)?;
-
-    let k = 2 * config.slate.maturities.len() * config.slate.deltas.len();
-    let g = config.slate.features.len();
-    let width = source.features.len() + k * g;
+    let snapshots = || chain.offers.iter().flat_map(|offer| &offer.snapshots);
+    let f = source.features.len();
+    let width = f + 2 * config.slate.maturities.len() * config.slate.deltas.len() * config.slate.features.len();
     let mut shown = Vec::with_capacity(dates.len() * width);
-    for (t, snapshot) in snapshots.iter().enumerate() {
-        shown.extend(features[t * source.features.len()..].iter().take(source.features.len()));
+    for (t, snapshot) in snapshots().enumerate() {
+        shown.extend(&features[t * f..(t + 1) * f]);
         shown.extend(&snapshot.features);
     }
-    let names: Vec<String> = source.features.iter().map(|feature| feature.name.clone()).collect();
+    let feature_names: Vec<String> = source.features.iter().map(|feature| feature.name.clone()).collect();
     let rest = observe::account_width(config);
-    let normalisation = normalise::fit(&shown, width, splits.train, rest, config.clip);
-    let rows = normalise::rows(&shown, width, &normalisation);
+    let parts: Vec<String> = chain.numbers.iter().map(|&part| source.parts[part].clone()).collect();
     let spec = Spec {
         symbol: source.symbol.clone(),
         multiplier: source.multiplier,
@@ -255,323 +428,69 @@ pub fn build(source: &MarketSource, config: &OptionsConfig) -> Result<Built, Sta
         splits,
         env: crate::EnvSpec {
             name: "options".to_owned(),
-            observation: observe::names(&names, config),
+            observation: observe::names(&feature_names, config),
             actions: menu.names,
             masked: true,
-            normalisation: Some(normalisation),
+            normalisation: Some(normalise::fit(&shown, width, splits.train, rest, config.clip)),
         },
+        parts,
     };
-    let id = |key: &Option<Key>| key.as_ref().map_or(-1, |key| keys[key] as i32);
-    let empty = snapshots
-        .iter()
-        .flat_map(|s| &s.slots)
-        .filter(|slot| slot.is_none())
-        .count();
+    let (slots, empty) = snapshots()
+        .flat_map(|snapshot| &snapshot.slots)
+        .fold((0, 0), |(all, empty), slot| {
+            (all + 1, empty + u64::from(slot.is_none()))
+        });
+    let own = |listing: &Listing| listing.contracts.len() - listing.carried;
     notes.push(format!(
-        "{} snapshots from {} to {}, the first {warm_up} for the features' warm-up; {} of {} slots filled; {} contracts, {} path \
-         entries",
+        "{} snapshots from {} to {}, the first {warm_up} for the features' warm-up; {} of {slots} slots filled; {} contracts",
         dates.len(),
         dates[0],
         dates[dates.len() - 1],
-        dates.len() * k - empty,
-        dates.len() * k,
-        contracts.len(),
-        paths.len()
+        slots - empty,
+        chain.listings.iter().map(own).sum::<usize>(),
     ));
-    let raw = Raw {
-        accrual: accruals(&dates, &rate),
-        underlying: snapshots.iter().map(|s| s.underlying).collect(),
-        slate: snapshots.iter().flat_map(|s| s.slots.iter().map(id)).collect(),
-        at_the_money: snapshots
-            .iter()
-            .flat_map(|s| &s.at_the_money)
-            .flat_map(|pair| match pair {
-                Some((call, put)) => [keys[call] as i32, keys[put] as i32],
-                None => [-1, -1],
-            })
-            .collect(),
-        slate_features: snapshots.iter().flat_map(|s| s.features.iter().copied()).collect(),
-        dates,
-        rate,
-        features,
-        feature_names: names,
-        contracts,
-        roots: {
-            let mut by_id: Vec<_> = keys.iter().map(|(key, &id)| (id, key.root.clone())).collect();
-            by_id.sort();
-            by_id.into_iter().map(|(_, root)| root).collect()
-        },
-        paths,
-        rows,
-    };
-    Ok(Built {
-        files: raw.files(&spec)?,
-        notes,
-    })
+    let mut files = vec![(SPEC.to_owned(), keep.file(spec.encode()?)?)];
+    for (i, (range, paths)) in chain.ranges().into_iter().zip(paths).enumerate() {
+        let [snapshots, of_paths] = names(&spec.parts[i]);
+        let features = &features[range.start * f..range.end * f];
+        let rows = rows(&chain.offers[i], &chain.listings[i], &chain.rate[range], features);
+        files.push((snapshots, keep.file(rows.file()?)?));
+        files.push((of_paths, paths));
+    }
+    Ok(Built { files, notes })
 }
 
-fn snapshot(day: &Day, config: &OptionsConfig) -> Snapshot {
-    let pick = pick(day, config);
-    let key = |i: usize| Key::new(day, &day.quotes[i]);
-    Snapshot {
-        date: day.date,
-        underlying: day.underlying,
-        features: pick
-            .slots
-            .iter()
-            .flat_map(|slot| {
-                config.slate.features.iter().map(move |&feature| match slot {
-                    Some(i) => slate::feature(feature, &day.quotes[*i], day, config) as f32,
-                    None => f32::NAN,
-                })
-            })
-            .collect(),
-        slots: pick.slots.iter().map(|slot| slot.map(key)).collect(),
-        at_the_money: pick
-            .at_the_money
-            .iter()
-            .map(|pair| pair.map(|(call, put)| (key(call), key(put))))
-            .collect(),
+/// The snapshots of a part as they are stored.
+fn rows(offer: &Offer, listing: &Listing, rate: &[f64], features: &[f32]) -> Rows {
+    let places = listing.places();
+    let place = |key: Option<&Key>| key.and_then(|key| places.get(key)).map_or(-1, |&i| i as i32);
+    let mut rows = Rows {
+        rate: rate.to_vec(),
+        features: features.to_vec(),
+        ..Rows::default()
+    };
+    for snapshot in &offer.snapshots {
+        rows.dates.push(snapshot.date);
+        rows.underlying.push(snapshot.underlying);
+        rows.slate
+            .extend(snapshot.slots.iter().map(|slot| place(slot.as_ref())));
+        for pair in &snapshot.at_the_money {
+            let (call, put) = pair.as_ref().map(|(call, put)| (call, put)).unzip();
+            rows.at_the_money.extend([place(call), place(put)]);
+        }
+        rows.slate_features.extend(&snapshot.features);
     }
+    rows
 }
 
 /// What 1 of cash earns to the next snapshot, at the rate known now.
-fn accruals(dates: &[Date], rate: &[f64]) -> Vec<f64> {
+pub(crate) fn accruals(dates: &[i32], rate: &[f64]) -> Vec<f64> {
     (0..dates.len())
         .map(|t| {
-            let days = dates.get(t + 1).map_or(0, |next| next.0 - dates[t].0);
+            let days = dates.get(t + 1).map_or(0, |next| next - dates[t]);
             libm::expm1(rate[t] * f64::from(days) / 365.0)
         })
         .collect()
-}
-
-/// Numbers the contracts that were ever on offer, in the order of their first appearance, so that later data change no
-/// earlier number; and lays out their paths.
-fn number(snapshots: &[Snapshot], dates: &[Date]) -> (Vec<Contract>, BTreeMap<Key, u32>) {
-    let mut keys = BTreeMap::new();
-    let mut contracts: Vec<Contract> = Vec::new();
-    let mut start = 0;
-    for (t, snapshot) in snapshots.iter().enumerate() {
-        let pairs = snapshot
-            .at_the_money
-            .iter()
-            .flatten()
-            .flat_map(|(call, put)| [call, put]);
-        for key in snapshot.slots.iter().flatten().chain(pairs) {
-            if keys.contains_key(key) {
-                continue;
-            }
-            keys.insert(key.clone(), contracts.len() as u32);
-            let settles = dates.partition_point(|date| date.0 < key.expiry);
-            let last = settles.min(dates.len() - 1);
-            contracts.push(Contract {
-                expiry: key.expiry,
-                strike: f64::from_bits(key.strike),
-                call: key.call,
-                first: t as u32,
-                last: last as u32,
-                settles: settles < dates.len(),
-                start,
-            });
-            start += (last - t + 1) as u64;
-        }
-    }
-    (contracts, keys)
-}
-
-/// The path of every contract, from its first snapshot on the slate to its settlement or the last snapshot.
-fn paths(
-    parts: usize,
-    read: &(impl Fn(usize) -> Result<Vec<Day>, StageError> + Sync),
-    config: &OptionsConfig,
-    snapshots: &[Snapshot],
-    rate: &[f64],
-    contracts: &[Contract],
-    keys: &BTreeMap<Key, u32>,
-    notes: &mut Vec<String>,
-) -> Result<Vec<Entry>, StageError> {
-    struct Found {
-        contract: u32,
-        t: u32,
-        entry: Entry,
-        volatility: f64,
-    }
-    type Curves = Vec<((i32, String), u32, Curve)>;
-    let index = |date: Date| snapshots.partition_point(|snapshot| snapshot.date < date);
-    let found: Vec<(Vec<Found>, Curves)> = (0..parts)
-        .into_par_iter()
-        .map(|part| {
-            let (mut found, mut curves) = (Vec::new(), Curves::new());
-            for day in read(part)? {
-                let t = index(day.date) as u32;
-                let mut last_class = None;
-                for quote in &day.quotes {
-                    if last_class != Some((quote.expiry, quote.root)) && quote.forward > 0.0 && quote.discount > 0.0 {
-                        let years = f64::from(quote.expiry - day.date.0) / 365.0;
-                        if years > 0.0 {
-                            last_class = Some((quote.expiry, quote.root));
-                            let curve = Curve {
-                                carry: libm::log(quote.forward / day.underlying) / years,
-                                rate: -libm::log(quote.discount) / years,
-                            };
-                            curves.push(((quote.expiry, Key::new(&day, quote).root), t, curve));
-                        }
-                    }
-                    let Some(&id) = keys.get(&Key::new(&day, quote)) else {
-                        continue;
-                    };
-                    let contract = &contracts[id as usize];
-                    if t < contract.first || t > contract.last {
-                        continue;
-                    }
-                    let prices = quote.prices(&config.fills);
-                    found.push(Found {
-                        contract: id,
-                        t,
-                        entry: Entry {
-                            bid: prices.bid,
-                            ask: prices.ask,
-                            mark: prices.mid,
-                            delta: quote.delta,
-                            gamma: quote.gamma,
-                            vega: quote.vega,
-                            theta: quote.theta,
-                            source: Entry::QUOTED,
-                        },
-                        volatility: quote.implied_volatility,
-                    });
-                }
-            }
-            Ok((found, curves))
-        })
-        .collect::<Result<_, StageError>>()?;
-
-    let total = contracts.last().map_or(0, |c| c.start as usize + c.len());
-    let mut entries = vec![Entry::MISSING; total];
-    let mut volatility = vec![f64::NAN; total];
-    let mut curves: BTreeMap<(i32, String), Vec<(u32, Curve)>> = BTreeMap::new();
-    for (found, part_curves) in found {
-        for Found {
-            contract,
-            t,
-            entry,
-            volatility: v,
-        } in found
-        {
-            let contract = &contracts[contract as usize];
-            let at = contract.start as usize + (t - contract.first) as usize;
-            // A key that appears twice is the first one.
-            if entries[at].is_missing() && volatility[at].is_nan() {
-                entries[at] = entry;
-                volatility[at] = v;
-            }
-        }
-        for (class, t, curve) in part_curves {
-            curves.entry(class).or_default().push((t, curve));
-        }
-    }
-    let mut modelled = 0;
-    for (key, &id) in keys {
-        let contract = &contracts[id as usize];
-        let range = contract.start as usize..contract.start as usize + contract.len();
-        let curves = curves
-            .get(&(key.expiry, key.root.clone()))
-            .map_or(&[][..], Vec::as_slice);
-        modelled += fill(
-            contract,
-            &mut entries[range.clone()],
-            &volatility[range],
-            curves,
-            snapshots,
-            rate,
-        );
-    }
-    let late = contracts
-        .iter()
-        .filter(|c| c.settles && snapshots[c.last as usize].date.0 > c.expiry)
-        .count();
-    notes.push(format!(
-        "{modelled} of {total} path entries have no quote and keep a model mark; {late} contracts expire on days without a \
-         snapshot and settle at the next one"
-    ));
-    Ok(entries)
-}
-
-/// Completes a contract's path: model marks and Greeks where there are none, the settlement at its end. Goes forward in time
-/// and uses what was known. Returns how many entries had no quote.
-fn fill(
-    contract: &Contract,
-    entries: &mut [Entry],
-    volatility: &[f64],
-    curves: &[(u32, Curve)],
-    snapshots: &[Snapshot],
-    rate: &[f64],
-) -> usize {
-    let mut modelled = 0;
-    let (mut last_volatility, mut time_value) = (f64::NAN, 0.0);
-    let n = entries.len();
-    for (i, entry) in entries.iter_mut().enumerate() {
-        let t = contract.first as usize + i;
-        let underlying = snapshots[t].underlying;
-        let inner = intrinsic(underlying, contract.strike, contract.call);
-        if i + 1 == n && contract.settles {
-            *entry = Entry {
-                bid: f64::NAN,
-                ask: f64::NAN,
-                mark: inner,
-                delta: 0.0,
-                gamma: 0.0,
-                vega: 0.0,
-                theta: 0.0,
-                source: Entry::SETTLED,
-            };
-            continue;
-        }
-        if volatility[i] > 0.0 {
-            last_volatility = volatility[i];
-        }
-        let missing = entry.is_missing();
-        let greeks =
-            entry.delta.is_finite() && entry.gamma.is_finite() && entry.vega.is_finite() && entry.theta.is_finite();
-        if missing || !greeks {
-            let years = f64::from(contract.expiry - snapshots[t].date.0) / 365.0;
-            let known = curves.partition_point(|&(at, _)| at as usize <= t);
-            let curve = known.checked_sub(1).map_or(
-                Curve {
-                    carry: rate[t],
-                    rate: rate[t],
-                },
-                |i| curves[i].1,
-            );
-            let (forward, discount) = (
-                underlying * libm::exp(curve.carry * years),
-                libm::exp(-curve.rate * years),
-            );
-            let known = last_volatility > 0.0;
-            let sigma = if known { last_volatility } else { 0.0 };
-            let value = black_scholes(
-                underlying,
-                forward,
-                discount,
-                sigma,
-                years,
-                contract.strike,
-                contract.call,
-            );
-            if missing {
-                // Without any volatility, the time value of the last mark is kept.
-                entry.mark = if known { value.price } else { inner + time_value };
-                entry.source = Entry::MODEL;
-                modelled += 1;
-            }
-            if !greeks {
-                (entry.delta, entry.gamma, entry.vega, entry.theta) =
-                    (value.delta, value.gamma, value.vega, value.theta);
-            }
-        }
-        time_value = (entry.mark - inner).max(0.0);
-    }
-    modelled
 }
 
 /// `[T, F]`, and how many snapshots go by until every feature has had a value. Later gaps keep the last value.

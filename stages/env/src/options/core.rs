@@ -7,7 +7,7 @@ use super::ledger::{Ledger, Position, Reason};
 use super::margin::{MAX_POSITIONS, MarginLeg, requirement};
 use super::menu::{CLOSE_ALL, CLOSE_OLDEST, FIRST_OPEN, HOLD, Menu, Traded};
 use super::split::Range;
-use super::tables::{Entry, Tables};
+use super::tables::{At, Entry, Tables};
 use crate::Split;
 use datasets::Date;
 use datasets::random::Random;
@@ -55,12 +55,6 @@ pub(crate) struct Outcome {
 }
 
 impl Core {
-    /// A contract at a snapshot of its path.
-    pub(crate) fn entry(&self, contract: u32, t: usize) -> &Entry {
-        let c = &self.tables.contracts[contract as usize];
-        &self.tables.entries()[c.start as usize + t - c.first as usize]
-    }
-
     /// What the margin requirement is held against.
     pub(crate) fn available(&self, account: &Account, underlying: f64) -> f64 {
         account.cash + 0.5 * account.units * underlying
@@ -144,12 +138,12 @@ impl Core {
         match action {
             HOLD => Ok(()),
             CLOSE_ALL => {
-                self.can_close_all(one.account, one.lines)?;
+                self.can_close_all(self.now(one.account), one.account, one.lines)?;
                 self.close(one, |_| true);
                 Ok(())
             }
             CLOSE_OLDEST => {
-                let group = self.can_close_oldest(one.account, one.lines)?;
+                let group = self.can_close_oldest(self.now(one.account), one.account, one.lines)?;
                 self.close(one, |line| line.is_some_and(|line| line.group == group));
                 Ok(())
             }
@@ -157,8 +151,9 @@ impl Core {
                 let basket = self.strategy(one.account, action.wrapping_sub(FIRST_OPEN))?;
                 // The mask of this very state has the answer already.
                 if one.account.legal >> action & 1 == 0 {
-                    let (mut legs, n) = self.margin_legs(one.account, one.lines);
-                    self.can_open(one.account, &mut legs, n, &basket)?;
+                    let now = self.now(one.account);
+                    let (mut legs, n) = self.margin_legs(now, one.account, one.lines);
+                    self.can_open(now, one.account, &mut legs, n, &basket)?;
                 }
                 self.open(one, &basket);
                 Ok(())
@@ -179,8 +174,9 @@ impl Core {
             }
             basket.push(order.instrument, f64::from(order.quantity));
         }
-        let (mut legs, n) = self.margin_legs(one.account, one.lines);
-        self.can_open(one.account, &mut legs, n, &basket)?;
+        let now = self.now(one.account);
+        let (mut legs, n) = self.margin_legs(now, one.account, one.lines);
+        self.can_open(now, one.account, &mut legs, n, &basket)?;
         self.open(one, &basket);
         Ok(())
     }
@@ -209,36 +205,41 @@ impl Core {
         Ok(basket)
     }
 
+    /// The paths at the snapshot of an account.
+    fn now(&self, account: &Account) -> At<'_> {
+        self.tables.at(account.t as usize)
+    }
+
     /// The lines as the margin rule wants them.
-    fn margin_legs(&self, account: &Account, lines: &[Line]) -> ([MarginLeg; MAX_POSITIONS], usize) {
+    fn margin_legs(&self, now: At<'_>, account: &Account, lines: &[Line]) -> ([MarginLeg; MAX_POSITIONS], usize) {
         let mut legs = [MarginLeg::default(); MAX_POSITIONS];
         let n = account.lines as usize;
         for (leg, line) in legs.iter_mut().zip(&lines[..n]) {
-            *leg = self.margin_leg(line.contract, line.quantity, account.t as usize);
+            *leg = self.margin_leg(now, line.contract, line.quantity);
         }
         (legs, n)
     }
 
-    fn margin_leg(&self, contract: u32, quantity: i32, t: usize) -> MarginLeg {
+    fn margin_leg(&self, now: At<'_>, contract: u32, quantity: i32) -> MarginLeg {
         let terms = &self.tables.contracts[contract as usize];
         MarginLeg {
             expiry: terms.expiry,
             strike: terms.strike,
             call: terms.call,
             quantity,
-            mark: self.entry(contract, t).mark,
+            mark: now.entry(contract).mark,
         }
     }
 
     /// What one unit of an instrument trades at, and its mark; a price of NaN where it does not trade.
-    fn price(&self, instrument: Instrument, buy: bool, t: usize) -> (f64, f64) {
+    fn price(&self, now: At<'_>, instrument: Instrument, buy: bool) -> (f64, f64) {
         match instrument {
             Instrument::Contract(id) => {
-                let entry = self.entry(id, t);
+                let entry = now.entry(id);
                 (if buy { entry.ask } else { entry.bid }, entry.mark)
             }
             Instrument::Underlying => {
-                let mark = self.tables.underlying[t];
+                let mark = now.underlying;
                 let slippage = self.config.fills.underlying_slippage;
                 (mark * if buy { 1.0 + slippage } else { 1.0 - slippage }, mark)
             }
@@ -248,12 +249,12 @@ impl Core {
     /// Whether a basket can be opened beside the `n` positions that `legs` begins with; what follows them is overwritten.
     fn can_open(
         &self,
+        now: At<'_>,
         account: &Account,
         legs: &mut [MarginLeg; MAX_POSITIONS],
         mut n: usize,
         basket: &Basket,
     ) -> Result<(), Reason> {
-        let t = account.t as usize;
         let lines = basket
             .legs()
             .iter()
@@ -264,7 +265,7 @@ impl Core {
         }
         let (mut cash, mut units) = (account.cash, account.units);
         for &(instrument, quantity) in basket.legs() {
-            let (price, _) = self.price(instrument, quantity > 0.0, t);
+            let (price, _) = self.price(now, instrument, quantity > 0.0);
             if price.is_nan() {
                 return Err(Reason::NoQuote);
             }
@@ -275,12 +276,12 @@ impl Core {
                 }
                 Instrument::Contract(id) => {
                     cash -= quantity * price * self.multiplier + quantity.abs() * self.config.fills.commission;
-                    legs[n] = self.margin_leg(id, quantity as i32, t);
+                    legs[n] = self.margin_leg(now, id, quantity as i32);
                     n += 1;
                 }
             }
         }
-        let underlying = self.tables.underlying[t];
+        let underlying = now.underlying;
         let rule = &self.config.margin;
         let needed = requirement(&legs[..n], units, underlying, self.multiplier, rule);
         if cash + 0.5 * units * underlying < rule.initial * needed {
@@ -291,7 +292,7 @@ impl Core {
 
     /// Trades one leg at the prices of now.
     fn trade(&self, account: &mut Account, instrument: Instrument, quantity: f64) {
-        let (price, mark) = self.price(instrument, quantity > 0.0, account.t as usize);
+        let (price, mark) = self.price(self.now(account), instrument, quantity > 0.0);
         let units = match instrument {
             Instrument::Underlying => {
                 account.units += quantity;
@@ -328,28 +329,28 @@ impl Core {
     }
 
     /// Whether a line can be closed at the quotes of now.
-    fn closable(&self, line: &Line, t: usize) -> bool {
+    fn closable(&self, now: At<'_>, line: &Line) -> bool {
         !self
-            .price(Instrument::Contract(line.contract), line.quantity < 0, t)
+            .price(now, Instrument::Contract(line.contract), line.quantity < 0)
             .0
             .is_nan()
     }
 
-    fn can_close_all(&self, account: &Account, lines: &[Line]) -> Result<(), Reason> {
+    fn can_close_all(&self, now: At<'_>, account: &Account, lines: &[Line]) -> Result<(), Reason> {
         let lines = &lines[..account.lines as usize];
         if lines.is_empty() && account.units == 0.0 {
             return Err(Reason::NothingToClose);
         }
-        let some = account.units != 0.0 || lines.iter().any(|line| self.closable(line, account.t as usize));
+        let some = account.units != 0.0 || lines.iter().any(|line| self.closable(now, line));
         if some { Ok(()) } else { Err(Reason::NoQuote) }
     }
 
     /// The oldest strategy, if all of it can be closed.
-    fn can_close_oldest(&self, account: &Account, lines: &[Line]) -> Result<u32, Reason> {
+    fn can_close_oldest(&self, now: At<'_>, account: &Account, lines: &[Line]) -> Result<u32, Reason> {
         let lines = &lines[..account.lines as usize];
         let group = lines.first().ok_or(Reason::NothingToClose)?.group;
         let mut members = lines.iter().filter(|line| line.group == group);
-        if members.all(|line| self.closable(line, account.t as usize)) {
+        if members.all(|line| self.closable(now, line)) {
             Ok(group)
         } else {
             Err(Reason::NoQuote)
@@ -358,11 +359,11 @@ impl Core {
 
     /// Closes the lines that `which` picks and that have a quote, and the underlying where it picks `None`.
     fn close(&self, one: &mut One, which: impl Fn(Option<&Line>) -> bool) {
-        let t = one.account.t as usize;
+        let now = self.now(one.account);
         let mut kept = 0;
         for i in 0..one.account.lines as usize {
             let line = one.lines[i];
-            if which(Some(&line)) && self.closable(&line, t) {
+            if which(Some(&line)) && self.closable(now, &line) {
                 self.trade(
                     one.account,
                     Instrument::Contract(line.contract),
@@ -388,7 +389,7 @@ impl Core {
             let line = one.lines[i];
             let contract = &self.tables.contracts[line.contract as usize];
             if contract.settles && contract.last == t {
-                let value = self.entry(line.contract, t as usize).mark;
+                let value = self.tables.at(t as usize).entry(line.contract).mark;
                 one.account.cash += f64::from(line.quantity) * self.multiplier * value;
             } else {
                 one.lines[kept] = line;
@@ -402,13 +403,13 @@ impl Core {
     /// Marks the account: values, Greeks, margin.
     fn value(&self, one: &mut One) {
         let account = &mut *one.account;
-        let t = account.t as usize;
-        let underlying = self.tables.underlying[t];
+        let now = self.now(account);
+        let underlying = now.underlying;
         let (mut marks, mut liquid) = (0.0, 0.0);
         let mut greeks = [0.0; 4];
         let mut short = false;
         for line in &one.lines[..account.lines as usize] {
-            let entry = self.entry(line.contract, t);
+            let entry = now.entry(line.contract);
             let units = f64::from(line.quantity) * self.multiplier;
             marks += units * entry.mark;
             let exit = if line.quantity < 0 { entry.ask } else { entry.bid };
@@ -435,7 +436,7 @@ impl Core {
         [account.gamma, account.vega, account.theta] = [greeks[1], greeks[2], greeks[3]];
         account.margin = 0.0;
         if short {
-            let (legs, n) = self.margin_legs(account, one.lines);
+            let (legs, n) = self.margin_legs(now, account, one.lines);
             account.margin = requirement(
                 &legs[..n],
                 account.units,
@@ -466,15 +467,16 @@ impl Core {
     /// Finds the legal actions of the state, and counts why others are not.
     fn mask(&self, one: &mut One) {
         let (account, lines) = (&*one.account, &*one.lines);
-        let (mut legs, n) = self.margin_legs(account, lines);
+        let now = self.now(account);
+        let (mut legs, n) = self.margin_legs(now, account, lines);
         let mut legal = 1_u64 << HOLD;
         for action in 1..self.menu.names.len() {
             let refused = match action {
-                CLOSE_ALL => self.can_close_all(account, lines).err(),
-                CLOSE_OLDEST => self.can_close_oldest(account, lines).err(),
+                CLOSE_ALL => self.can_close_all(now, account, lines).err(),
+                CLOSE_OLDEST => self.can_close_oldest(now, account, lines).err(),
                 _ => self
                     .strategy(account, action - FIRST_OPEN)
-                    .and_then(|basket| self.can_open(account, &mut legs, n, &basket))
+                    .and_then(|basket| self.can_open(now, account, &mut legs, n, &basket))
                     .err(),
             };
             match refused {
@@ -512,7 +514,7 @@ impl Core {
             lines: lines.len(),
             model_marks: lines
                 .iter()
-                .filter(|line| self.entry(line.contract, t).source == Entry::MODEL)
+                .filter(|line| self.tables.at(t).entry(line.contract).source == Entry::MODEL)
                 .count(),
             illegal: one.counters.illegal,
             masked: one.counters.masked,
@@ -523,7 +525,7 @@ impl Core {
     /// A line as people see it.
     pub(crate) fn position(&self, line: &Line, t: usize) -> Position {
         let contract = &self.tables.contracts[line.contract as usize];
-        let entry = self.entry(line.contract, t);
+        let entry = self.tables.at(t).entry(line.contract);
         Position {
             contract: line.contract,
             expiry: Date(contract.expiry),

@@ -33,6 +33,8 @@ mod menu;
 mod model;
 mod normalise;
 mod observe;
+mod offer;
+mod paths;
 mod slate;
 mod split;
 mod stage;
@@ -43,7 +45,7 @@ mod tests;
 
 pub use baseline::Baseline;
 pub use bench::{BenchRow, bench};
-pub use build::{Built, Day, FeatureColumn, MarketSource, Quote, build};
+pub use build::{Built, Day, FeatureColumn, InMemory, Keep, MarketSource, Piece, Quote, build};
 pub use config::{
     EpisodeLength, Fills, Leg, MarginConfig, OptionsConfig, QuoteKind, RewardConfig, RewardKind, Right, Sizing,
     SlateConfig, SlateFeature, Strategy,

@@ -74,7 +74,8 @@ impl Core {
         row.copy_from_slice(tables.row(t));
         let clip = f64::from(self.clip);
         let put = |out: &mut f32, value: f64| *out = value.clamp(-clip, clip) as f32;
-        let underlying = tables.underlying[t];
+        let now = tables.at(t);
+        let underlying = now.underlying;
         // Near ruin, the scale stays finite.
         let scale = 1.0 / account.nav.max(1e-3 * self.config.capital);
         let (positions, totals) = rest.split_at_mut(lines.len() * POSITION.len());
@@ -84,7 +85,7 @@ impl Core {
             .zip(positions.chunks_exact_mut(POSITION.len()))
         {
             let contract = &tables.contracts[line.contract as usize];
-            let entry = self.entry(line.contract, t);
+            let entry = now.entry(line.contract);
             let units = f64::from(line.quantity) * self.multiplier * scale;
             put(&mut out[0], 10.0 * (contract.strike / underlying - 1.0));
             put(&mut out[1], f64::from(contract.expiry - tables.dates[t]) / 30.0);

@@ -1,15 +1,17 @@
 //! The stage kind `env/options`.
 
-use super::build::{Day, FeatureColumn, MarketSource, Quote, build};
+use super::build::{Chain, Day, FeatureColumn, Keep, MarketSource, Piece, Quote, build, offer};
 use super::config::{OptionsConfig, QuoteKind};
+use super::offer::Offer;
 use arrow::array::RecordBatch;
 use arrow::datatypes::DataType;
-use cache::ArtifactBuilder;
+use bytes::Bytes;
+use cache::{ArtifactBuilder, BlobRef};
 use datasets::Date;
 use stages_core::dataset::{DataSet, Partition};
 use stages_core::{
-    ConfigProblem, Context, InputPort, OutputPort, Outputs, PlanContext, PortType, Ports, Provided, StageError,
-    StageKind, table,
+    ConfigProblem, Context, Given, InputPort, Memo, OutputPort, Outputs, PlanContext, PortType, Ports, Provided, Share,
+    StageError, StageKind, table,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -33,7 +35,7 @@ const fn input(name: &'static str, ty: PortType, optional: bool, list: bool, doc
 impl StageKind for Options {
     type Config = OptionsConfig;
     const NAME: &'static str = "env/options";
-    const VERSION: u32 = 1;
+    const VERSION: u32 = 2;
     const ABOUT: &'static str = "trading option strategies on one underlying, by look-up in precomputed tables";
     const PORTS: Ports = Ports {
         inputs: &[
@@ -103,53 +105,158 @@ impl StageKind for Options {
     }
 
     fn run(&self, config: &OptionsConfig, context: &Context) -> Result<Outputs, StageError> {
+        let given = context.given();
         let chain = DataSet::open(context.input("chain")?)?;
-        let greeks = DataSet::open(context.input("greeks")?)?;
-        let symbol = symbol(&config.symbol, &chain)?;
-        let parts = pair(&chain, &greeks, &symbol)?;
+        let (symbol, parts) = parts(config, &given, &chain)?;
         let multiplier = match config.multiplier {
             0.0 => chain.meta["multiplier"].as_f64().filter(|&m| m > 0.0).unwrap_or(100.0),
             given => given,
         };
-        let (done, total) = (AtomicU64::new(0), parts.len() as u64 * 2);
         let read = |part: usize| -> Result<Vec<Day>, StageError> {
             context.check_cancelled()?;
-            let (chain, greeks) = parts[part];
-            let days = days(&chain.read(&context.store)?, &greeks.read(&context.store)?).map_err(|err| StageError {
+            let (chain, greeks) = &parts[part];
+            context.progress(
+                part as u64,
+                Some(parts.len() as u64),
+                format!("reading {symbol} {}", chain.key.range.from),
+            );
+            days(&chain.read(&context.store)?, &greeks.read(&context.store)?).map_err(|err| StageError {
                 message: format!("{}: {}", chain.key.path(), err.message),
                 ..err
-            })?;
-            let done = done.fetch_add(1, Ordering::Relaxed) + 1;
-            let doing = if done * 2 <= total {
-                "choosing contracts"
-            } else {
-                "following contracts"
-            };
-            context.progress(
-                done,
-                Some(total),
-                format!("{doing}, {} {}", symbol, chain.key.range.from),
-            );
-            Ok(days)
+            })
         };
         let source = MarketSource {
             features: features(context, &symbol)?,
-            rates: rates(context)?,
-            symbol: symbol.clone(),
+            rates: rates(&given)?,
             multiplier,
-            parts: parts.len(),
+            parts: parts.iter().map(|(chain, _)| chain.key.name()).collect(),
             read: Box::new(read),
+            symbol: symbol.clone(),
         };
-        let built = build(&source, config)?;
+        let built = build(&source, config, &InStore { parts: &parts, context })?;
         for note in built.notes {
             context.log(note);
         }
-        let meta = serde_json::json!({ "family": FAMILY, "format": 1, "symbol": symbol, "multiplier": multiplier });
+        let meta = serde_json::json!({ "family": FAMILY, "format": 2, "symbol": symbol, "multiplier": multiplier });
         let mut builder = ArtifactBuilder::new(&context.store, PortType::Env.name(), meta);
-        for (path, bytes) in &built.files {
-            builder.bytes(path, bytes)?;
+        for (path, blob) in built.files {
+            builder.blob(&path, blob);
         }
         Ok([("env".to_owned(), builder.finish()?)].into())
+    }
+
+    fn cached_share(&self, config: &OptionsConfig, given: &Given<'_>) -> Result<Option<Share>, StageError> {
+        let chain = DataSet::open(given.input("chain")?)?;
+        let (symbol, parts) = parts(config, given, &chain)?;
+        let source = MarketSource {
+            symbol,
+            multiplier: 0.0,
+            features: Vec::new(),
+            rates: rates(given)?,
+            parts: parts.iter().map(|(chain, _)| chain.key.name()).collect(),
+            read: Box::new(|_| Err(unknown())),
+        };
+        let look = Look {
+            parts: &parts,
+            given,
+            paths: AtomicU64::new(0),
+        };
+        let offers: Vec<Offer> = (0..parts.len())
+            .map_while(|part| offer(&source, config, &look, part).ok())
+            .collect();
+        // It ends at the first part that is not known, with those before it counted.
+        let _ = Chain::new(&source, config, offers).paths(&source, config, &look);
+        let cached = look.paths.into_inner();
+        Ok(Some(Share::new("partitions", cached, parts.len() as u64)))
+    }
+}
+
+/// The symbol, and its partitions of chain and Greeks.
+fn parts(
+    config: &OptionsConfig,
+    given: &Given<'_>,
+    chain: &DataSet,
+) -> Result<(String, Vec<(Partition, Partition)>), StageError> {
+    let greeks = DataSet::open(given.input("greeks")?)?;
+    let symbol = symbol(&config.symbol, chain)?;
+    let parts = pair(chain, &greeks, &symbol)?;
+    Ok((symbol, parts))
+}
+
+/// A piece of a part: it depends on the part's quotes and Greeks, and on `key`.
+fn memo(piece: Piece, (chain, greeks): &(Partition, Partition), key: &[u8]) -> Memo {
+    let (name, what) = match piece {
+        Piece::Offer => ("env/options offer v1", "offer"),
+        Piece::Paths => ("env/options paths v1", "paths"),
+    };
+    let parts: [&[u8]; 3] = [chain.blob.blob.as_bytes(), greeks.blob.blob.as_bytes(), key];
+    Memo::new(name, &parts, format!("{} {what}", chain.key.name()))
+}
+
+/// Keeps files in the store.
+struct InStore<'a> {
+    parts: &'a [(Partition, Partition)],
+    context: &'a Context,
+}
+
+impl Keep for InStore<'_> {
+    type File = BlobRef;
+
+    fn piece(
+        &self,
+        piece: Piece,
+        part: usize,
+        key: &[u8],
+        compute: impl FnOnce() -> Result<Vec<u8>, StageError>,
+    ) -> Result<BlobRef, StageError> {
+        self.context.memo(&memo(piece, &self.parts[part], key), compute)
+    }
+
+    fn file(&self, bytes: Vec<u8>) -> Result<BlobRef, StageError> {
+        Ok(self.context.store.put(&bytes)?)
+    }
+
+    fn bytes(&self, file: &BlobRef) -> Result<Bytes, StageError> {
+        Ok(Bytes::from_owner(self.context.store.blob(file.blob)?))
+    }
+}
+
+/// Looks for what is kept in the store, and counts the parts of which the paths are.
+struct Look<'a> {
+    parts: &'a [(Partition, Partition)],
+    given: &'a Given<'a>,
+    paths: AtomicU64,
+}
+
+fn unknown() -> StageError {
+    StageError::new("not known yet")
+}
+
+impl Keep for Look<'_> {
+    type File = BlobRef;
+
+    fn piece(
+        &self,
+        piece: Piece,
+        part: usize,
+        key: &[u8],
+        _: impl FnOnce() -> Result<Vec<u8>, StageError>,
+    ) -> Result<BlobRef, StageError> {
+        let found = self
+            .given
+            .known(&memo(piece, &self.parts[part], key))?
+            .ok_or_else(unknown)?;
+        self.paths
+            .fetch_add(u64::from(piece == Piece::Paths), Ordering::Relaxed);
+        Ok(found)
+    }
+
+    fn file(&self, _: Vec<u8>) -> Result<BlobRef, StageError> {
+        Err(unknown())
+    }
+
+    fn bytes(&self, file: &BlobRef) -> Result<Bytes, StageError> {
+        Ok(Bytes::from_owner(self.given.store.blob(file.blob)?))
     }
 }
 
@@ -174,11 +281,7 @@ fn symbol(wanted: &str, chain: &DataSet) -> Result<String, StageError> {
 }
 
 /// The partitions of chain and Greeks, side by side.
-fn pair<'a>(
-    chain: &'a DataSet,
-    greeks: &'a DataSet,
-    symbol: &str,
-) -> Result<Vec<(&'a Partition, &'a Partition)>, StageError> {
+fn pair(chain: &DataSet, greeks: &DataSet, symbol: &str) -> Result<Vec<(Partition, Partition)>, StageError> {
     let by_path: BTreeMap<String, &Partition> = greeks.partitions.iter().map(|p| (p.key.path(), p)).collect();
     chain
         .partitions
@@ -189,7 +292,7 @@ fn pair<'a>(
                 StageError::new(format!("the Greeks have no partition {}", partition.key.path()))
                     .hint("`greeks` must come from the very chain at `chain`")
             })?;
-            Ok((partition, *greeks))
+            Ok((partition.clone(), (*greeks).clone()))
         })
         .collect()
 }
@@ -309,12 +412,12 @@ fn features(context: &Context, symbol: &str) -> Result<Vec<FeatureColumn>, Stage
 }
 
 /// The rate of the shortest tenor by date.
-fn rates(context: &Context) -> Result<Vec<(Date, f64)>, StageError> {
-    let Some(input) = context.optional("rates") else {
+fn rates(given: &Given<'_>) -> Result<Vec<(Date, f64)>, StageError> {
+    let Some(input) = given.optional("rates") else {
         return Ok(Vec::new());
     };
     let mut shortest: BTreeMap<Date, (f64, f64)> = BTreeMap::new();
-    for batch in DataSet::open(input)?.read_all(&context.store)? {
+    for batch in DataSet::open(input)?.read_all(given.store)? {
         let (tenors, rates) = (
             table::floats_or_nan(&batch, "tenor_years")?,
             table::floats_or_nan(&batch, "rate")?,

@@ -5,6 +5,7 @@ use super::build::{Day, FeatureColumn, MarketSource, Quote};
 use super::model::black_scholes;
 use datasets::Date;
 use datasets::random::Random;
+use stages_core::dataset::{PartitionKey, Period};
 
 /// The market.
 #[derive(Clone, Debug)]
@@ -17,7 +18,6 @@ pub struct SyntheticMarket {
     pub rates: Vec<(Date, f64)>,
 }
 
-const PART: usize = 21;
 const CARRY: f64 = 0.01;
 
 /// A market of `days` snapshots, wholly determined by `seed`: an underlying near 100, expiries on Fridays up to 75 days ahead,
@@ -104,15 +104,26 @@ pub fn market(days: usize, seed: u64) -> SyntheticMarket {
 }
 
 impl SyntheticMarket {
-    /// The market as the environment reads it.
+    /// The market as the environment reads it, a month a part.
     pub fn source(&self) -> MarketSource<'_> {
+        let months: Vec<&[Day]> = self
+            .days
+            .chunk_by(|a, b| Period::Month.range(a.date).contains(b.date))
+            .collect();
+        let name = |month: &&[Day]| {
+            let key = PartitionKey {
+                symbol: "TOY".to_owned(),
+                range: Period::Month.range(month[0].date),
+            };
+            key.name()
+        };
         MarketSource {
             symbol: "TOY".to_owned(),
             multiplier: 100.0,
             features: self.features.clone(),
             rates: self.rates.clone(),
-            parts: self.days.len().div_ceil(PART),
-            read: Box::new(|part| Ok(self.days[part * PART..].iter().take(PART).cloned().collect())),
+            parts: months.iter().map(name).collect(),
+            read: Box::new(move |part| Ok(months[part].to_vec())),
         }
     }
 }

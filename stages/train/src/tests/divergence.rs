@@ -62,7 +62,7 @@ fn a_bad_reward_stops_training_before_it_spoils_the_policy() {
     let env = stages_env::open(&context.store, &context.inputs["env"][0].artifact, &env).unwrap();
     let scratch = home.path().join("here");
     std::fs::create_dir(&scratch).unwrap();
-    let err = train("test", &settings, Box::new(Poisoned(env, 0)), &scratch, &context).unwrap_err();
+    let err = train("test", &settings, Box::new(Poisoned(env, 0)), None, &scratch, &context).unwrap_err();
     // Step 100 of 8 environments lies in the fourth rollout of 32, which learns from step 768 on.
     assert!(
         err.message.contains("diverged at step 768 (update 4, epoch 1)"),

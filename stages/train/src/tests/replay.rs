@@ -29,7 +29,7 @@ fn the_first_minibatch_has_ratios_of_one() {
         let mut first = Step::new(env.spec(), settings.n_envs);
         env.reset(&mut first);
         let state_len = architecture.state_len();
-        let mut carry = Carry::new(&settings, env.spec(), params, state_len, &first);
+        let mut carry = Carry::new(&settings, env.spec(), params, None, state_len, &first);
         let mut rollout = Rollout::default();
         let mut gradient = vec![0.0; carry.params.len()];
         for _ in 0..4 {

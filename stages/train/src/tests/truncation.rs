@@ -89,7 +89,7 @@ fn an_episode_cut_off_is_worth_its_last_observation() {
     let mut model = Counter(settings.architecture(&spec));
     let mut first = Step::new(&spec, 2);
     env.reset(&mut first);
-    let mut carry = Carry::new(&settings, &spec, vec![], 1, &first);
+    let mut carry = Carry::new(&settings, &spec, vec![], None, 1, &first);
     let mut rollout = Rollout::default();
     rollout
         .collect(

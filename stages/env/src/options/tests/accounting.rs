@@ -16,7 +16,7 @@ fn held(env: &OptionsEnv, menu: &Menu, i: usize, action: u32, legal: bool) -> (V
     }
     let t = ledger.snapshot;
     let stuck = |p: &Position| {
-        let entry = env.core.entry(p.contract, t);
+        let entry = env.core.tables.at(t).entry(p.contract);
         if p.quantity > 0 {
             entry.bid.is_nan()
         } else {
@@ -85,7 +85,9 @@ fn check_identity(config: &OptionsConfig, seed: u64) -> Ledger {
             assert_eq!(next, t + 1);
             let moved: f64 = held
                 .iter()
-                .map(|&(c, q)| q * 100.0 * (env.core.entry(c, next).mark - env.core.entry(c, t).mark))
+                .map(|&(c, q)| {
+                    q * 100.0 * (env.core.tables.at(next).entry(c).mark - env.core.tables.at(t).entry(c).mark)
+                })
                 .sum();
             let profit = moved + units * (after.underlying - before.underlying);
             let costs = after.spread_cost - before.spread_cost + after.commission - before.commission;

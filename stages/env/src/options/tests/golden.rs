@@ -112,12 +112,12 @@ fn golden() {
     let outputs = Options.run(&config, &context).unwrap();
     assert_eq!(
         outputs["env"].to_hex(),
-        "02dea2ee650f7c70bfad5f2ad829014f21f03d2d8692df4b35364ba57dded1c8"
+        "c3c12a33aaf289c21796223e6f7685ba4653d36e22d9bb5f766aeb77c0f07bda"
     );
     // The stage reads what the market says.
     let artifact = store.artifact(outputs["env"]).unwrap();
     for (name, bytes) in files(&market, &config) {
-        let entry = artifact.entry(name).unwrap();
+        let entry = artifact.entry(&name).unwrap();
         assert!(store.blob(entry.blob).unwrap()[..] == bytes[..], "{name}");
     }
     let mut env = crate::open(&store, &artifact, &OpenOptions::train(2, 1)).unwrap();
@@ -156,6 +156,6 @@ fn a_feature_without_values_is_named() {
         .values
         .iter_mut()
         .for_each(|value| value.1 = f64::NAN);
-    let refused = build(&market.source(), &OptionsConfig::default()).unwrap_err();
+    let refused = build(&market.source(), &OptionsConfig::default(), &InMemory).unwrap_err();
     assert!(refused.message.contains("`volatility`"), "{refused}");
 }

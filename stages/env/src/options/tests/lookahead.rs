@@ -65,7 +65,10 @@ fn the_future_changes_nothing() {
     for (id, contract) in a.core.tables.contracts.iter().enumerate() {
         for t in contract.first as usize..=(contract.last as usize).min(n - 1) {
             assert_eq!(*contract, b.core.tables.contracts[id]);
-            assert_eq!(bits(a.core.entry(id as u32, t)), bits(b.core.entry(id as u32, t)));
+            assert_eq!(
+                bits(a.core.tables.at(t).entry(id as u32)),
+                bits(b.core.tables.at(t).entry(id as u32))
+            );
             entries += 1;
         }
     }

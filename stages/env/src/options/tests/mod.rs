@@ -7,23 +7,18 @@ mod real;
 mod rules;
 
 use super::synthetic::SyntheticMarket;
-use super::{OptionsConfig, OptionsEnv, build};
+use super::{InMemory, OptionsConfig, OptionsEnv, build};
 use crate::{BatchEnv, OpenOptions, Split, Step};
 use bytes::Bytes;
 use datasets::random::Random;
 
 /// The files of a market's environment.
-fn files(market: &SyntheticMarket, config: &OptionsConfig) -> Vec<(&'static str, Bytes)> {
+fn files(market: &SyntheticMarket, config: &OptionsConfig) -> Vec<(String, Bytes)> {
     config.validate().unwrap();
-    let built = build(&market.source(), config).unwrap();
-    built
-        .files
-        .into_iter()
-        .map(|(name, bytes)| (name, Bytes::from(bytes)))
-        .collect()
+    build(&market.source(), config, &InMemory).unwrap().files
 }
 
-fn open(files: &[(&'static str, Bytes)], options: &OpenOptions) -> OptionsEnv {
+fn open(files: &[(String, Bytes)], options: &OpenOptions) -> OptionsEnv {
     let file = |wanted: &str| Ok(files.iter().find(|(name, _)| *name == wanted).unwrap().1.clone());
     OptionsEnv::from_files(file, options).unwrap()
 }

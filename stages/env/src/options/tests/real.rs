@@ -85,14 +85,14 @@ fn spx_2019() {
         multiplier: 100.0,
         features: Vec::new(),
         rates: Vec::new(),
-        parts: days.len(),
+        parts: days.iter().map(|day| format!("SPX/{}", day.date)).collect(),
         read: Box::new(|part| Ok(vec![days[part].clone()])),
     };
     let config = OptionsConfig {
         rate: 0.024,
         ..OptionsConfig::default()
     };
-    let built = build(&source, &config).unwrap();
+    let built = build(&source, &config, &InMemory).unwrap();
     for note in &built.notes {
         eprintln!("{note}");
     }
@@ -101,12 +101,7 @@ fn spx_2019() {
         "{:?}",
         built.notes
     );
-    let files: Vec<_> = built
-        .files
-        .into_iter()
-        .map(|(name, bytes)| (name, Bytes::from(bytes)))
-        .collect();
-    let mut env = open(&files, &OpenOptions::train(8, 1));
+    let mut env = open(&built.files, &OpenOptions::train(8, 1));
     let mut out = Step::new(env.spec(), 8);
     env.reset(&mut out);
     for _ in 0..100 {

@@ -39,8 +39,8 @@ fn the_default_slate_and_menu() {
     let contract = |slot: usize| env.core.tables.contracts[slate[slot].unwrap() as usize];
     assert_eq!(contract(8).strike, contract(9).strike);
     let t = env.ledger(0).snapshot;
-    assert!((env.core.entry(slate[2].unwrap(), t).delta - 0.2).abs() < 0.1);
-    assert!((env.core.entry(slate[3].unwrap(), t).delta + 0.2).abs() < 0.1);
+    assert!((env.core.tables.at(t).entry(slate[2].unwrap()).delta - 0.2).abs() < 0.1);
+    assert!((env.core.tables.at(t).entry(slate[3].unwrap()).delta + 0.2).abs() < 0.1);
     let days = contract(0).expiry - env.core.tables.dates[t];
     assert!((27..=33).contains(&days), "{days}");
 }
@@ -449,7 +449,7 @@ fn path_marks_are_the_chain_mids() {
     let mut checked = 0;
     for (id, contract) in tables.contracts.iter().enumerate() {
         for t in contract.first..=contract.last {
-            let entry = env.core.entry(id as u32, t as usize);
+            let entry = env.core.tables.at(t as usize).entry(id as u32);
             let same = |q: &&crate::options::Quote| {
                 q.expiry == contract.expiry && q.strike == contract.strike && q.call == contract.call
             };
