@@ -8,7 +8,7 @@ use std::path::PathBuf;
 /// One mistake.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PipelineError {
-    /// The file, or `--set` or `STAGE` where an argument of the command line is wrong.
+    /// The file, or `--set`, `--profile` or `STAGE` where an argument of the command line is wrong.
     pub file: PathBuf,
     /// Where in it.
     pub place: Place,
@@ -101,7 +101,7 @@ impl From<PipelineError> for PipelineErrors {
 
 /// Collects mistakes.
 pub(crate) struct Problems {
-    /// The file and the arguments of `--set`.
+    /// The files and the arguments of the command line.
     pub texts: Texts,
     found: Vec<(Spot, PipelineError)>,
 }
@@ -117,6 +117,11 @@ impl Problems {
     /// Notes a mistake; the same one twice (at two points of a matrix) counts once.
     pub fn add(&mut self, spot: Spot, message: impl Into<String>, hint: impl Into<String>) {
         let error = self.texts.error(spot, message.into(), hint.into());
+        self.push(spot, error);
+    }
+
+    /// Notes a mistake that knows its place.
+    pub fn push(&mut self, spot: Spot, error: PipelineError) {
         if !self.found.iter().any(|(_, known)| *known == error) {
             self.found.push((spot, error));
         }

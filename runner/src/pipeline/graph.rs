@@ -1,6 +1,7 @@
 //! The graph of a pipeline as text, Mermaid and Graphviz.
 
 use super::{Pipeline, Work};
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 /// What a node does, in a few words.
@@ -98,10 +99,10 @@ pub fn dot(pipeline: &Pipeline) -> String {
 fn edges(pipeline: &Pipeline) -> Vec<(usize, usize, String)> {
     let mut edges = Vec::new();
     for (to, node) in pipeline.nodes.iter().enumerate() {
+        let mut seen = BTreeSet::new();
         for input in node.needs.values().flatten() {
-            let edge = (input.node, to, input.output.clone());
-            if !edges.contains(&edge) {
-                edges.push(edge);
+            if seen.insert((input.node, &input.output)) {
+                edges.push((input.node, to, input.output.clone()));
             }
         }
     }

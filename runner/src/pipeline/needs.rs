@@ -486,19 +486,37 @@ pub(crate) fn order(stages: &[Stage], needs: &[Needs], problems: &mut Problems) 
             edges.entry((user, reference.stage)).or_insert(reference.spot);
         }
     }
+    let mut waiting: Vec<usize> = vec![0; stages.len()];
+    let mut users: Vec<Vec<usize>> = vec![Vec::new(); stages.len()];
+    for (user, needed) in edges.keys() {
+        waiting[*user] += 1;
+        users[*needed].push(*user);
+    }
+    let mut ready: BTreeSet<usize> = (0..stages.len()).filter(|i| waiting[*i] == 0).collect();
+    let mut order = Vec::with_capacity(stages.len());
+    while let Some(next) = ready.pop_first() {
+        order.push(next);
+        for &user in &users[next] {
+            waiting[user] -= 1;
+            if waiting[user] == 0 {
+                ready.insert(user);
+            }
+        }
+    }
+    if order.len() == stages.len() {
+        return Some(order);
+    }
     let mut graph = DiGraph::<usize, ()>::new();
     let nodes: Vec<_> = (0..stages.len()).map(|i| graph.add_node(i)).collect();
     for (user, needed) in edges.keys() {
         graph.add_edge(nodes[*user], nodes[*needed], ());
     }
-    let mut cyclic = false;
     for component in petgraph::algo::tarjan_scc(&graph) {
         let mut members: Vec<usize> = component.iter().map(|node| graph[*node]).collect();
         members.sort_unstable();
         let Some(path) = circle(&members, &edges) else {
             continue;
         };
-        cyclic = true;
         let names: Vec<String> = path.iter().map(|i| format!("`{}`", stages[*i].key.name)).collect();
         let spot = edges.get(&(path[0], path[1])).copied().unwrap_or_default();
         problems.add(
@@ -507,25 +525,7 @@ pub(crate) fn order(stages: &[Stage], needs: &[Needs], problems: &mut Problems) 
             "remove one of these needs",
         );
     }
-    if cyclic {
-        return None;
-    }
-    let mut waiting: Vec<usize> = vec![0; stages.len()];
-    for (user, _) in edges.keys() {
-        waiting[*user] += 1;
-    }
-    let mut ready: BTreeSet<usize> = (0..stages.len()).filter(|i| waiting[*i] == 0).collect();
-    let mut order = Vec::new();
-    while let Some(next) = ready.pop_first() {
-        order.push(next);
-        for (user, _) in edges.keys().filter(|(_, needed)| *needed == next) {
-            waiting[*user] -= 1;
-            if waiting[*user] == 0 {
-                ready.insert(*user);
-            }
-        }
-    }
-    Some(order)
+    None
 }
 
 /// A shortest way from the first of `members` back to itself, both ends named.

@@ -1,4 +1,4 @@
-//! The texts that errors point into: the pipeline file, and the arguments of `--set`.
+//! The texts that errors point into: the pipeline file, those it includes, and arguments of the command line.
 
 use super::{PipelineError, Place};
 use std::fs::File;
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 /// A place in one of the texts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Spot {
-    /// Which text: 0 is the file.
+    /// Which text: 0 is the pipeline file.
     pub text: usize,
     /// Where it begins.
     pub place: Place,
@@ -38,6 +38,8 @@ impl Spot {
 struct Text {
     name: PathBuf,
     content: String,
+    /// Whether it comes from the command line.
+    argument: bool,
 }
 
 /// The texts.
@@ -45,10 +47,42 @@ struct Text {
 pub(crate) struct Texts(Vec<Text>);
 
 impl Texts {
-    /// Adds a text and returns its index.
+    /// Adds a file and returns its index.
     pub fn push(&mut self, name: PathBuf, content: String) -> usize {
-        self.0.push(Text { name, content });
+        self.add(name, content, false)
+    }
+
+    /// Adds an argument of the command line (`--set`) and returns its index.
+    pub fn push_argument(&mut self, name: &str, content: String) -> usize {
+        self.add(PathBuf::from(name), content, true)
+    }
+
+    fn add(&mut self, name: PathBuf, content: String, argument: bool) -> usize {
+        self.0.push(Text {
+            name,
+            content,
+            argument,
+        });
         self.0.len() - 1
+    }
+
+    /// Whether the text at `index` comes from the command line.
+    pub fn is_argument(&self, index: usize) -> bool {
+        self.0.get(index).is_some_and(|text| text.argument)
+    }
+
+    /// The name of the text at `index`.
+    pub fn name(&self, index: usize) -> &Path {
+        self.0.get(index).map_or(Path::new(""), |text| &text.name)
+    }
+
+    /// Where `spot` is, for a message about something in the text at `from`: `line 4`, or `common.yaml:4`.
+    pub fn line(&self, spot: Spot, from: usize) -> String {
+        if spot.text == from {
+            format!("line {}", spot.place.line)
+        } else {
+            format!("{}:{}", self.name(spot.text).display(), spot.place.line)
+        }
     }
 
     /// The text at `index`.
@@ -118,21 +152,26 @@ const LONGEST: u64 = 1 << 20;
 
 /// Reads a pipeline file: UTF-8 without control characters, of a sensible length.
 pub(crate) fn read(file: &Path) -> Result<String, PipelineError> {
-    let fail = |message: String, hint: &str| {
+    let bytes = bytes(file).map_err(|(message, hint)| {
         let mut texts = Texts::default();
         texts.push(file.to_owned(), String::new());
-        texts.error(Spot::start(0), message, hint.to_owned())
-    };
+        texts.error(Spot::start(0), message, hint)
+    })?;
+    decode(file, bytes)
+}
+
+/// The bytes of a pipeline file, or what is wrong and what to do about it.
+pub(crate) fn bytes(file: &Path) -> Result<Vec<u8>, (String, String)> {
     let unreadable = |err: std::io::Error| {
-        fail(
+        (
             format!("cannot read the pipeline file: {err}"),
-            "give the path of a YAML file, relative to the current folder",
+            "give the path of a YAML file, relative to the current folder".to_owned(),
         )
     };
     if file.is_dir() {
-        return Err(fail(
+        return Err((
             "this is a folder, not a pipeline file".to_owned(),
-            "give the path of a YAML file, such as `pipelines/rppo_options.yaml`",
+            "give the path of a YAML file, such as `pipelines/rppo_options.yaml`".to_owned(),
         ));
     }
     let mut bytes = Vec::new();
@@ -142,12 +181,12 @@ pub(crate) fn read(file: &Path) -> Result<String, PipelineError> {
         .read_to_end(&mut bytes)
         .map_err(unreadable)?;
     if bytes.len() as u64 > LONGEST {
-        return Err(fail(
+        return Err((
             format!("the file is longer than {} KiB", LONGEST >> 10),
-            "a pipeline file names data, it does not hold them: move them to files that a stage reads",
+            "a pipeline file names data, it does not hold them: move them to files that a stage reads".to_owned(),
         ));
     }
-    decode(file, bytes)
+    Ok(bytes)
 }
 
 /// The text of a pipeline file.

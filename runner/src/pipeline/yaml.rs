@@ -26,6 +26,9 @@ const DEEPEST: usize = 48;
 /// How many values a file may hold, aliases followed.
 const MOST: usize = 50_000;
 
+/// Maps of fewer entries are looked through for a key that is given twice.
+const LOOKED_THROUGH: usize = 16;
+
 const EMPTY_HINT: &str = "a pipeline begins with `version: 1`, `name: NAME` and `stages:`";
 
 /// Reads a text of one YAML document. `text` is its index, for the spots.
@@ -193,7 +196,8 @@ impl<'t> Builder<'t> {
 
     fn entries(&mut self, depth: usize) -> Result<Vec<(Key, Tree)>, Issue> {
         let mut entries: Vec<(Key, Tree)> = Vec::new();
-        let mut lines: HashMap<String, usize> = HashMap::new();
+        // Where each key stands, once there are too many to look through.
+        let mut index: HashMap<String, Spot> = HashMap::new();
         let mut merged = Vec::new();
         loop {
             let (event, span) = self.next()?;
@@ -201,54 +205,85 @@ impl<'t> Builder<'t> {
                 break;
             }
             let spot = self.spot(&span);
-            let plain = matches!(&event, Event::Scalar(_, ScalarStyle::Plain, ..));
-            let name = match &event {
-                Event::Scalar(text, ..) => Some(text.to_string()),
-                _ => None,
-            };
-            let key = self.node(event, spot, depth + 1)?;
-            let name = match (&key.value, name) {
-                (Value::Scalar(Json::Null), _) => {
-                    return Err(Issue {
-                        spot,
-                        message: "a key is empty".to_owned(),
-                        hint: "write `key: value`".to_owned(),
-                    });
-                }
-                // As it is written, so that the key `007` stays itself.
-                (Value::Scalar(Json::String(text)), _) => text.clone(),
-                (Value::Scalar(_), Some(name)) => name,
-                (Value::Scalar(value), None) => value.to_string(),
-                (Value::List(_) | Value::Map(_), _) => {
-                    return Err(Issue {
-                        spot,
-                        message: format!("a key is {}, not a text", key.describe()),
-                        hint:
-                            "quote it; an interpolation between braces or brackets needs quotes: `\"${params.seed}\"`"
-                                .to_owned(),
-                    });
-                }
-            };
+            let (name, plain) = self.key(event, spot, depth)?;
             let (event, span) = self.next()?;
             let at = self.spot(&span);
             if plain && name == "<<" {
                 merged.push(self.node(event, at, depth + 1)?);
                 continue;
             }
-            if let Some(line) = lines.insert(name.clone(), spot.place.line) {
+            let known = if index.is_empty() {
+                entries.iter().find(|(key, _)| key.name == name).map(|(key, _)| key.spot)
+            } else {
+                index.get(&name).copied()
+            };
+            if let Some(known) = known {
                 return Err(Issue {
                     spot,
                     message: format!("the key `{name}` is given twice"),
-                    hint: format!("it stands in line {line} already: remove one of the two"),
+                    hint: format!(
+                        "it stands in line {} already: remove one of the two",
+                        known.place.line
+                    ),
                 });
             }
             let value = self.node(event, at, depth + 1)?;
+            if !index.is_empty() {
+                index.insert(name.clone(), spot);
+            }
             entries.push((Key { name, spot }, value));
+            if entries.len() == LOOKED_THROUGH {
+                index.extend(entries.iter().map(|(key, _)| (key.name.clone(), key.spot)));
+            }
         }
         for tree in merged {
             self.merge(&mut entries, tree)?;
         }
         Ok(entries)
+    }
+
+    /// The text of a key, and whether it is written without quotes.
+    fn key(&mut self, event: Event<'t>, spot: Spot, depth: usize) -> Result<(String, bool), Issue> {
+        let plain = matches!(&event, Event::Scalar(_, ScalarStyle::Plain, ..));
+        // As it is written, so that the key `007` stays itself.
+        let name = match &event {
+            Event::Scalar(text, ..) => Some(text.to_string()),
+            _ => None,
+        };
+        // A plain word is its own text: most keys need no more.
+        if let (Event::Scalar(_, _, 0, None), Some(name)) = (&event, &name)
+            && name.starts_with(|c: char| c.is_ascii_alphabetic() && !matches!(c, 'n' | 'N'))
+            && depth < DEEPEST
+            && self.nodes < MOST
+        {
+            self.nodes += 1;
+            return Ok((name.clone(), plain));
+        }
+        let key = self.node(event, spot, depth + 1)?;
+        let name = match (key.value, name) {
+            (Value::Scalar(Json::Null), _) => {
+                return Err(Issue {
+                    spot,
+                    message: "a key is empty".to_owned(),
+                    hint: "write `key: value`".to_owned(),
+                });
+            }
+            (Value::Scalar(Json::String(text)), _) => text,
+            (Value::Scalar(_), Some(name)) => name,
+            (Value::Scalar(value), None) => value.to_string(),
+            (value @ (Value::List(_) | Value::Map(_)), _) => {
+                return Err(Issue {
+                    spot,
+                    message: format!(
+                        "a key is {}, not a text",
+                        if matches!(value, Value::List(_)) { "a list" } else { "a map" }
+                    ),
+                    hint: "quote it; an interpolation between braces or brackets needs quotes: `\"${params.seed}\"`"
+                        .to_owned(),
+                });
+            }
+        };
+        Ok((name, plain))
     }
 
     /// `<<: *defaults`: what the map itself says wins, then the earlier of what is merged.
