@@ -132,12 +132,22 @@ pub(crate) struct PipelineArgs {
     /// Stages to run, with what they need; all where none is named. `train[seed=1]` is one point of a matrix.
     #[arg(value_name = "STAGE")]
     pub stages: Vec<String>,
-    /// Override a parameter (`seed=3`) or a stage's configuration (`train.with.learning_rate=1e-4`).
-    #[arg(long, value_name = "NAME=VALUE")]
-    pub set: Vec<String>,
+    #[command(flatten)]
+    pub settings: Settings,
     /// Run this stage even if it is cached, from nothing: without memos and checkpoints of earlier work.
     #[arg(long, value_name = "STAGE")]
     pub force: Vec<String>,
+}
+
+/// What a pipeline is read with.
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct Settings {
+    /// Override a parameter (`seed=3`) or a stage's configuration (`train.with.learning_rate=1e-4`).
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub set: Vec<String>,
+    /// Set what this profile of the pipeline sets; a later one wins, and `--set` over all.
+    #[arg(long, value_name = "NAME")]
+    pub profile: Vec<String>,
 }
 
 #[derive(Args, Clone, Debug)]
@@ -177,9 +187,8 @@ pub(crate) struct WhyArgs {
     pub pipeline: PathBuf,
     /// The stage, or one point of its matrix.
     pub stage: String,
-    /// As for `exec`.
-    #[arg(long, value_name = "NAME=VALUE")]
-    pub set: Vec<String>,
+    #[command(flatten)]
+    pub settings: Settings,
 }
 
 #[derive(Args, Clone, Debug)]
@@ -189,9 +198,8 @@ pub(crate) struct GraphArgs {
     /// How to write it.
     #[arg(long, value_enum, default_value_t = GraphFormat::Text)]
     pub format: GraphFormat,
-    /// As for `exec`.
-    #[arg(long, value_name = "NAME=VALUE")]
-    pub set: Vec<String>,
+    #[command(flatten)]
+    pub settings: Settings,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]

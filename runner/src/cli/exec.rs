@@ -1,6 +1,6 @@
 //! `runner exec`.
 
-use super::args::{ExecArgs, PipelineArgs};
+use super::args::{ExecArgs, PipelineArgs, Settings};
 use super::session::{Project, Session};
 use super::{output, plan, results};
 use crate::engine::{self, Control, Options, RunStatus, StageStatus, Stamped, Summary};
@@ -205,7 +205,8 @@ fn refuse_programs(project: &Project) -> Result<(), Failure> {
 /// What tells one kind of run from another, so that each finds what its last one ended with.
 fn recent_name(session: &Session, args: &PipelineArgs) -> Vec<u8> {
     let file = session.current.join(&args.pipeline);
-    format!("{:?} {:?} {:?}", file, args.stages, args.set).into_bytes()
+    let Settings { set, profile } = &args.settings;
+    format!("{:?} {:?} {:?} {:?}", file, args.stages, set, profile).into_bytes()
 }
 
 /// Keeps garbage collectors away from the store and reads what the last run ended with; `None` where there is no store yet.

@@ -1,6 +1,6 @@
 //! What every command starts from: the current folder, the environment, how much to say.
 
-use super::args::{Arguments, PipelineArgs};
+use super::args::{Arguments, PipelineArgs, Settings};
 use crate::error::Failure;
 use crate::pipeline::{LoadOptions, Pipeline, PipelineErrors, load_with_sources, select};
 use crate::reporter::Verbosity;
@@ -48,11 +48,12 @@ impl Session {
     }
 
     /// Reads a pipeline.
-    pub fn load(&self, file: &Path, set: &[String]) -> Result<Pipeline, Failure> {
+    pub fn load(&self, file: &Path, settings: &Settings) -> Result<Pipeline, Failure> {
         let folder = std::path::absolute(file).unwrap_or_else(|_| self.current.join(file));
         let home = self.home(folder.parent());
         let options = LoadOptions {
-            set: set.to_vec(),
+            set: settings.set.clone(),
+            profiles: settings.profile.clone(),
             env: self.env.clone(),
             kinds: registry::kinds(),
             earlier: Some(Box::new(move |reference| {
@@ -64,7 +65,7 @@ impl Session {
 
     /// Reads a pipeline, and opens its home.
     pub fn project(&self, args: &PipelineArgs) -> Result<Project, Failure> {
-        let pipeline = self.load(&args.pipeline, &args.set)?;
+        let pipeline = self.load(&args.pipeline, &args.settings)?;
         let wrong_name = |err| wrong(PipelineErrors::from(err));
         let chosen = select(&pipeline, &args.stages).map_err(wrong_name)?;
         let mut force = std::collections::BTreeSet::new();

@@ -41,7 +41,7 @@ pub(crate) fn schema() -> Result<(), Failure> {
 }
 
 pub(crate) fn graph(session: &Session, args: &GraphArgs) -> Result<(), Failure> {
-    let pipeline = session.load(&args.pipeline, &args.set)?;
+    let pipeline = session.load(&args.pipeline, &args.settings)?;
     if session.json {
         let all: Vec<usize> = (0..pipeline.nodes.len()).collect();
         return output::print_json(&ResolvedPipeline::new(&pipeline, &all));

@@ -11,7 +11,7 @@ pub(crate) fn why(session: &Session, args: &WhyArgs) -> Result<(), Failure> {
     let project = session.project(&PipelineArgs {
         pipeline: args.pipeline.clone(),
         stages: vec![args.stage.clone()],
-        set: args.set.clone(),
+        settings: args.settings.clone(),
         force: Vec::new(),
     })?;
     let options = exec::options(session, &project, "")?;

@@ -161,7 +161,9 @@ fn work(node: &Node, options: &Options) -> JobWork {
             JobWork::Command {
                 command: command.command.clone(),
                 outputs: command.outputs.clone(),
+                points: command.points.clone(),
                 env,
+                secrets: command.secrets.clone(),
             }
         }
     }

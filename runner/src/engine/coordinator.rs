@@ -316,15 +316,15 @@ impl Coordinator<'_, '_, '_> {
         node.add_earlier(&mut inputs);
         self.slots[i].state = State::Preparing;
         self.slots[i].began = Some(Instant::now());
-        if sources(pipeline, node).is_ok_and(|sources| sources.is_empty()) {
-            match prepare(pipeline, node, inputs, store, reread) {
+        if sources(node).is_ok_and(|sources| sources.is_empty()) {
+            match prepare(node, inputs, store, reread) {
                 Ok(prepared) => self.prepared(i, prepared),
                 Err(err) => self.fail(i, err),
             }
         } else {
             let sender = self.sender.clone();
             self.scope.spawn(move || {
-                let prepared = prepare(pipeline, node, inputs, store, reread);
+                let prepared = prepare(node, inputs, store, reread);
                 let _ = sender.send(Message::Prepared(i, prepared));
             });
         }

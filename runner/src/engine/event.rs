@@ -320,7 +320,7 @@ mod tests {
             hint: None,
         });
         let line = finished.to_line();
-        insta::assert_snapshot!(line, @r#"{"event":"stage_finished","time":"2026-11-20T21:30:45.123Z","stage":"train[seed=1]","key":"0707070707070707070707070707070707070707070707070707070707070707","outputs":{"policy":"0101010101010101010101010101010101010101010101010101010101010101"},"peak_memory":1099511627776,"seconds":1.5,"status":"ran"}"#);
+        insta::assert_snapshot!(line, @r#"{"event":"stage_finished","time":"2026-11-20T21:30:45.123Z","stage":"train[seed=1]","key":"0707070707070707070707070707070707070707070707070707070707070707","status":"ran","seconds":1.5,"outputs":{"policy":"0101010101010101010101010101010101010101010101010101010101010101"},"peak_memory":1099511627776}"#);
         assert_eq!(Stamped::from_line(&line), Some(finished));
         let line = stamped(Event::Metric {
             stage: "train".into(),

@@ -116,7 +116,7 @@ fn stage(
         unknown.extend(missing.map(|need| pipeline.nodes[need.node].id.as_str()));
     }
     node.add_earlier(&mut inputs);
-    let prepared = prepare(pipeline, node, inputs, store, options.verify_inputs)?;
+    let prepared = prepare(node, inputs, store, options.verify_inputs)?;
     let forced = options.force.contains(&i);
     let known = unknown.is_empty();
     let hit = if known && !forced {

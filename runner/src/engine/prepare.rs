@@ -1,9 +1,9 @@
 //! From a stage whose inputs are known to its recipe and key.
 
 use crate::key::{RUN, RUN_VERSION, Recipe, SourceDigest};
-use crate::pipeline::{Node, Pipeline, Work};
+use crate::pipeline::{Command, Node, Work};
 use cache::{ActionKey, ArtifactDigest, Store};
-use serde_json::json;
+use serde_json::{Value, json};
 use stages_core::{ConfigProblem, Source, StageError};
 use std::collections::BTreeMap;
 
@@ -19,9 +19,9 @@ pub struct Prepared {
 }
 
 /// The files outside the store that a node reads.
-pub(crate) fn sources(pipeline: &Pipeline, node: &Node) -> Result<Vec<Source>, ConfigProblem> {
+pub(crate) fn sources(node: &Node) -> Result<Vec<Source>, ConfigProblem> {
     match &node.work {
-        Work::Kind { kind, config } => kind.sources(config, &pipeline.base),
+        Work::Kind { kind, config } => kind.sources(config, &node.base),
         Work::Command(command) => Ok(command.files.clone()),
     }
 }
@@ -50,30 +50,34 @@ pub(crate) fn digests(store: &Store, sources: &[Source], reread: bool) -> Result
         .collect()
 }
 
+/// What of a command is part of its key.
+fn command_config(command: &Command) -> Value {
+    let mut config = json!({
+        "run": command.command,
+        "outputs": command.outputs,
+        "env": command.env,
+    });
+    if !command.points.is_empty() {
+        config["points"] = json!(command.points);
+    }
+    config
+}
+
 /// Makes the recipe of a node whose inputs have these digests. Reads the files that it names, unless the store knows them and
 /// nobody asks to `reread` them.
 ///
 /// # Errors
 /// When a file that it names cannot be read.
 pub fn prepare(
-    pipeline: &Pipeline,
     node: &Node,
     inputs: BTreeMap<String, Vec<ArtifactDigest>>,
     store: &Store,
     reread: bool,
 ) -> Result<Prepared, StageError> {
-    let sources = sources(pipeline, node)?;
+    let sources = sources(node)?;
     let (kind, version, config) = match &node.work {
         Work::Kind { kind, config } => (kind.name(), kind.version(), kind.key_config(config)),
-        Work::Command(command) => (
-            RUN,
-            RUN_VERSION,
-            json!({
-                "run": command.command,
-                "outputs": command.outputs,
-                "env": command.env,
-            }),
-        ),
+        Work::Command(command) => (RUN, RUN_VERSION, command_config(command)),
     };
     let recipe = Recipe {
         kind: kind.to_owned(),

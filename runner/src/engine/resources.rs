@@ -78,6 +78,7 @@ mod tests {
             command: String::new(),
             files: Vec::new(),
             outputs: BTreeMap::new(),
+            points: BTreeMap::new(),
             env: BTreeMap::new(),
             secrets: Vec::new(),
         };
@@ -100,6 +101,7 @@ mod tests {
             resources: Resources { threads, memory },
             retries: 0,
             timeout: None,
+            base: std::path::Path::new("/").into(),
             place: Place::default(),
         }
     }

@@ -3,11 +3,12 @@
 //! ```text
 //! TMP/run-XXXXXX/
 //! ├── work/        where it is started: empty but for its `files:`
-//! └── needs/X/     the content of its input X: see `links`
+//! └── needs/X/     the content of its input X, or `seed=1/` and so on below it where it is collected: see `links`
 //! ```
 
 use super::links::Links;
 use super::memory::tree_memory;
+use super::secrets::{Filter, Masker};
 use super::{Done, Limits, timed_out};
 use crate::pipeline::command_text;
 use cache::{ArtifactBuilder, ArtifactDigest, Store, Workspace};
@@ -99,7 +100,11 @@ impl Group {
 pub(crate) struct Run<'a> {
     pub command: &'a str,
     pub outputs: &'a BTreeMap<String, String>,
+    /// The folders of collected inputs.
+    pub points: &'a BTreeMap<String, Vec<String>>,
     pub env: &'a BTreeMap<String, String>,
+    /// The variables of `env` whose values are hidden in the log.
+    pub secrets: &'a [String],
     pub inputs: &'a BTreeMap<String, Vec<Input>>,
     pub files: &'a [Source],
     pub log: &'a Path,
@@ -151,10 +156,10 @@ impl Run<'_> {
             let base = dir.path().join("needs").join(port);
             let mut paths = Vec::new();
             for (i, input) in inputs.iter().enumerate() {
-                let base = if inputs.len() == 1 {
-                    base.clone()
-                } else {
-                    base.join(i.to_string())
+                let base = match self.points.get(port).and_then(|names| names.get(i)) {
+                    Some(name) => base.join(name),
+                    None if inputs.len() == 1 => base.clone(),
+                    None => base.join(i.to_string()),
                 };
                 paths.push(links.write_out(store, &input.artifact, &base)?.display().to_string());
             }
@@ -217,7 +222,18 @@ impl Run<'_> {
             .append(true)
             .open(self.log)
             .map_err(failed("write", self.log))?;
-        let second = file.try_clone().map_err(failed("write", self.log))?;
+        let hidden = self.secrets.iter().filter_map(|name| self.env.get(name));
+        let (out, err, filter): (Stdio, Stdio, _) = match Masker::new(hidden.map(String::as_str)) {
+            Some(masker) => {
+                let (from, to) = io::pipe().map_err(|err| StageError::new(format!("cannot make a pipe: {err}")))?;
+                let second = to.try_clone().map_err(failed("write", self.log))?;
+                (to.into(), second.into(), Some(Filter::start(masker, from, file)))
+            }
+            None => {
+                let second = file.try_clone().map_err(failed("write", self.log))?;
+                (file.into(), second.into(), None)
+            }
+        };
         let mut command = Command::new("sh");
         command
             .arg("-c")
@@ -226,14 +242,16 @@ impl Run<'_> {
             .env_clear()
             .envs(self.env)
             .stdin(Stdio::null())
-            .stdout(file)
-            .stderr(second)
+            .stdout(out)
+            .stderr(err)
             .process_group(0);
         let mut child = match group.start(&mut command) {
             Ok(child) => child,
             Err(err) if err.kind() == io::ErrorKind::Interrupted => return Err(StageError::interrupted()),
             Err(err) => return Err(StageError::new(format!("cannot start `sh`: {err}"))),
         };
+        // It holds the ends of the pipe, if there is one.
+        drop(command);
         let pid = child.id();
         let (over, ended) = channel();
         let waiter = std::thread::spawn(move || {
@@ -276,6 +294,9 @@ impl Run<'_> {
             .map_err(|_| StageError::new("the thread that waits for the command panicked"))?
             .map_err(|err| StageError::new(format!("cannot wait for the command: {err}")))?;
         group.clear();
+        if let Some(filter) = filter {
+            filter.finish();
+        }
         Ok((
             status,
             (peak > 0).then_some(peak),

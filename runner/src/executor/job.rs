@@ -56,8 +56,12 @@ pub enum JobWork {
         command: String,
         /// Its outputs: name to file name.
         outputs: BTreeMap<String, String>,
+        /// The folders of collected inputs, by port.
+        points: BTreeMap<String, Vec<String>>,
         /// Its environment, complete.
         env: BTreeMap<String, String>,
+        /// The variables of it whose values are hidden in logs.
+        secrets: Vec<String>,
     },
 }
 
@@ -122,11 +126,19 @@ pub(crate) fn run(
         }
     }
     match &job.work {
-        JobWork::Command { command, outputs, env } => {
+        JobWork::Command {
+            command,
+            outputs,
+            points,
+            env,
+            secrets,
+        } => {
             let run = command::Run {
                 command,
                 outputs,
+                points,
                 env,
+                secrets,
                 inputs: &inputs,
                 files: &job.sources,
                 log: &job.log,

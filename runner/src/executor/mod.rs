@@ -7,6 +7,7 @@ mod keeper;
 mod links;
 mod memory;
 mod protocol;
+mod secrets;
 mod worker;
 mod worker_process;
 

@@ -11,6 +11,8 @@ use std::path::Path;
 pub(crate) struct Document {
     pub name: String,
     pub params: Vec<(Key, Tree)>,
+    /// By name, what each profile sets.
+    pub profiles: Vec<(Key, Vec<(Key, Tree)>)>,
     pub stages: Vec<Stage>,
 }
 
@@ -26,6 +28,16 @@ pub(crate) struct Stage {
     pub timeout: Option<Tree>,
     /// Whether a key was refused, so that what is missing may only be misspelt.
     pub doubtful: bool,
+}
+
+impl Stage {
+    /// The variables that it gets from outside.
+    pub fn secrets(&self) -> &[String] {
+        match &self.job {
+            Job::Command { secrets, .. } => secrets,
+            Job::Kind { .. } | Job::Broken => &[],
+        }
+    }
 }
 
 /// What a stage does.
@@ -49,7 +61,7 @@ pub(crate) enum Job {
     Broken,
 }
 
-const TOP: [&str; 4] = ["version", "name", "params", "stages"];
+const TOP: [&str; 6] = ["version", "name", "include", "params", "profiles", "stages"];
 const COMMON: [&str; 5] = ["needs", "matrix", "resources", "retries", "timeout"];
 const OF_KIND: [&str; 2] = ["uses", "with"];
 const OF_COMMAND: [&str; 5] = ["run", "files", "outputs", "env", "secrets"];
@@ -68,6 +80,7 @@ pub(crate) fn read(root: Tree, file: &Path, problems: &mut Problems) -> Option<D
     let mut version = None;
     let mut name = None;
     let mut params = Vec::new();
+    let mut profiles = Vec::new();
     let mut stages = None;
     // What is missing may only be misspelt.
     let mut misspelt: Vec<&str> = Vec::new();
@@ -76,12 +89,17 @@ pub(crate) fn read(root: Tree, file: &Path, problems: &mut Problems) -> Option<D
             "version" => version = Some(value),
             "name" => name = Some(value),
             "params" => params = named(value, "parameter", problems),
+            "profiles" => {
+                let entries = named(value, "profile", problems);
+                profiles = entries
+                    .into_iter()
+                    .map(|(key, value)| (key, map(value, "parameter", problems)))
+                    .collect();
+            }
             "stages" => stages = Some((key, value)),
             other => {
                 misspelt.extend(nearest(other, TOP));
-                let hint = if other == "include" {
-                    "it is not supported yet: copy the stages into this file".to_owned()
-                } else if COMMON
+                let hint = if COMMON
                     .iter()
                     .chain(&OF_KIND)
                     .chain(&OF_COMMAND)
@@ -143,6 +161,7 @@ pub(crate) fn read(root: Tree, file: &Path, problems: &mut Problems) -> Option<D
     Some(Document {
         name: name.unwrap_or_default(),
         params,
+        profiles,
         stages,
     })
 }

@@ -5,7 +5,7 @@ use super::source::Spot;
 use super::tree::{self, Key, Tree, Value, follow, spell, steps};
 use super::yaml;
 use serde_json::Value as Json;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What interpolations read.
 pub(crate) struct Scope<'a> {
@@ -15,6 +15,8 @@ pub(crate) struct Scope<'a> {
     pub matrix: Option<&'a BTreeMap<String, Json>>,
     /// The environment.
     pub env: &'a BTreeMap<String, String>,
+    /// The variables of it that `secrets:` of some stage names: they are read nowhere else.
+    pub secrets: &'a BTreeSet<String>,
 }
 
 /// A piece of a text.
@@ -100,11 +102,11 @@ fn fill_text(text: &str, spot: Spot, scope: &Scope, problems: &mut Problems) -> 
             return Tree::scalar(spot, Json::Null);
         };
         // What the command line gives is a mistake of the command line.
-        let set = value.spot.text > 0;
+        let set = problems.texts.is_argument(value.spot.text);
         return Tree {
             spot: if set { value.spot } else { spot },
             note: Some(if set {
-                format!("read as `{text}` in line {}", spot.place.line)
+                format!("read as `{text}` in {}", problems.texts.line(spot, 0))
             } else {
                 note
             }),
@@ -193,10 +195,11 @@ fn look_up(inner: &str, spot: Spot, scope: &Scope, problems: &mut Problems) -> O
                 );
                 return None;
             }
-            let from = if found.value.spot.text > 0 {
-                format!(", from `--set {}`", problems.texts.content(found.value.spot.text))
+            let from = found.value.spot;
+            let from = if problems.texts.is_argument(from.text) {
+                format!(", from `--set {}`", problems.texts.content(from.text))
             } else {
-                format!(", from line {}", found.value.spot.place.line)
+                format!(", from {}", problems.texts.line(from, spot.text))
             };
             let note = format!("`{whole}` is {}{from}", found.value.describe());
             Some((found.value.clone(), note))
@@ -232,6 +235,14 @@ fn look_up(inner: &str, spot: Spot, scope: &Scope, problems: &mut Problems) -> O
                 at,
                 "the matrix cannot be read here",
                 "use `${matrix.X}` in `with:`, `run:`, `env:`, `files:`, `outputs:`, `resources:`, `retries:` or `timeout:`",
+            );
+            None
+        }
+        ("env", ..) if scope.secrets.contains(name) => {
+            problems.add(
+                at,
+                format!("`{name}` is a secret, and this would write its value into keys and histories"),
+                "let a `run:` stage that names it in `secrets:` read it from its environment",
             );
             None
         }
@@ -394,6 +405,7 @@ mod tests {
             params: Some(&params),
             matrix: Some(&point),
             env: &env,
+            secrets: &BTreeSet::new(),
         };
         let mut texts = Texts::default();
         texts.push("p.yaml".into(), text.to_owned());
@@ -485,6 +497,7 @@ mod tests {
             )])),
             matrix: Some(&BTreeMap::new()),
             env: &BTreeMap::new(),
+            secrets: &BTreeSet::new(),
         };
         let text = "f ${needs.a} ${HOME:-x} $${params.x} '${params.x}' ${outputs.b} ${open";
         let mut problems = Problems::new(Texts::default());

@@ -1,5 +1,7 @@
 //! From a pipeline file to a resolved graph.
 
+use super::axes;
+use super::compose::compose;
 use super::configure;
 use super::document::{self, Document, Job, Stage};
 use super::error::Problems;
@@ -15,13 +17,16 @@ use super::yaml;
 use super::{Command, FindEarlier, InputRef, Node, Pipeline, PipelineErrors, Resources, Work};
 use serde_json::Value as Json;
 use stages_core::{AnyStage, ConfigProblem, PlanContext, PortType, Provided};
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::Arc;
 
 /// What a pipeline file is read with.
 pub struct LoadOptions {
     /// The arguments of `--set`: `NAME=VALUE` or `STAGE.with.KEY=VALUE`.
     pub set: Vec<String>,
+    /// The arguments of `--profile`, in their order.
+    pub profiles: Vec<String>,
     /// The environment, for `${env.X}`.
     pub env: BTreeMap<String, String>,
     /// The stage kinds there are.
@@ -35,6 +40,7 @@ impl LoadOptions {
     pub fn new(kinds: &'static [Box<dyn AnyStage>]) -> Self {
         Self {
             set: Vec::new(),
+            profiles: Vec::new(),
             env: BTreeMap::new(),
             kinds,
             earlier: None,
@@ -71,12 +77,16 @@ pub fn load_text(file: &Path, text: &[u8], options: &LoadOptions) -> Result<Pipe
 
 struct Loader<'a> {
     file: &'a Path,
-    base: PathBuf,
+    base: Arc<Path>,
+    /// The folders of the stages that come from included files.
+    bases: BTreeMap<String, Arc<Path>>,
     options: &'a LoadOptions,
     sources: bool,
     problems: Problems,
     params: BTreeMap<String, Tree>,
     settings: Vec<Setting>,
+    /// The variables that some stage names in `secrets:`.
+    secrets: BTreeSet<String>,
     nodes: Vec<Node>,
 }
 
@@ -91,7 +101,7 @@ impl<'a> Loader<'a> {
     fn new(file: &'a Path, text: String, options: &'a LoadOptions, sources: bool) -> Self {
         let mut texts = Texts::default();
         texts.push(file.to_owned(), text);
-        overrides::texts(&mut texts, &options.set);
+        overrides::texts(&mut texts, &options.set, &options.profiles);
         let folder = file.parent().unwrap_or(Path::new(""));
         let folder = if folder.as_os_str().is_empty() {
             Path::new(".")
@@ -100,12 +110,14 @@ impl<'a> Loader<'a> {
         };
         Self {
             file,
-            base: std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned()),
+            base: std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned()).into(),
+            bases: BTreeMap::new(),
             options,
             sources,
             problems: Problems::new(texts),
             params: BTreeMap::new(),
             settings: Vec::new(),
+            secrets: BTreeSet::new(),
             nodes: Vec::new(),
         }
     }
@@ -116,7 +128,7 @@ impl<'a> Loader<'a> {
             Some(name) if !self.problems.any() => Ok(Pipeline {
                 name,
                 file: self.file.to_owned(),
-                base: self.base,
+                base: self.base.to_path_buf(),
                 params: self
                     .params
                     .iter()
@@ -137,8 +149,12 @@ impl<'a> Loader<'a> {
                 return None;
             }
         };
-        let mut document = document::read(root, self.file, &mut self.problems)?;
-        self.settings = overrides::apply(&self.options.set, &mut document, &mut self.problems);
+        let composed = compose(root, self.file, &self.base, &mut self.problems);
+        self.bases = composed.bases;
+        let mut document = document::read(composed.root, self.file, &mut self.problems)?;
+        let options = self.options;
+        self.settings = overrides::apply(&options.set, &options.profiles, &mut document, &mut self.problems);
+        self.secrets = document.stages.iter().flat_map(Stage::secrets).cloned().collect();
         self.fill_params(&document);
         let stages = &document.stages;
         let faces = needs::faces(stages, self.options.kinds, &mut self.problems);
@@ -167,15 +183,15 @@ impl<'a> Loader<'a> {
                 params: Some(&self.params),
                 matrix: None,
                 env: &self.options.env,
+                secrets: &self.secrets,
             };
-            let axes = matrix::axes(&plan.stage.matrix, &scope, &mut self.problems);
+            let Some(own) = axes::read(&plan.stage.matrix, &scope, &mut self.problems) else {
+                continue;
+            };
             let stage = &plan.stage.key.name;
-            let Some(own) = matrix::points(stage, &axes, plan.needs, &names, &points, &mut self.problems) else {
+            let Some(own) = matrix::points(stage, &own, plan.needs, &names, &points, &mut self.problems) else {
                 continue;
             };
-            if axes.len() < plan.stage.matrix.len() {
-                continue;
-            }
             if self.nodes.len() + own.len() > MOST_NODES {
                 self.problems.add(
                     plan.stage.key.spot,
@@ -191,7 +207,10 @@ impl<'a> Loader<'a> {
                 // One point's mistakes are those of all.
                 let quiet = self.problems.count() > before;
                 let inputs = inputs(&plan, point, &points, &first);
-                let node = self.node(&plan, point, inputs, quiet);
+                let mut node = self.node(&plan, point, inputs, quiet);
+                if let Work::Command(command) = &mut node.work {
+                    command.points = folders(&plan, point, &points);
+                }
                 self.nodes.push(node);
             }
             points[index] = own;
@@ -205,10 +224,11 @@ impl<'a> Loader<'a> {
             params: None,
             matrix: None,
             env: &self.options.env,
+            secrets: &self.secrets,
         };
         for (key, value) in &document.params {
             // What the command line gives is not looked into.
-            let value = if value.spot.text > 0 {
+            let value = if self.problems.texts.is_argument(value.spot.text) {
                 value.clone()
             } else {
                 let filled = fill(value, &scope, &mut self.problems);
@@ -238,6 +258,7 @@ impl<'a> Loader<'a> {
                 command: String::new(),
                 files: Vec::new(),
                 outputs: BTreeMap::new(),
+                points: BTreeMap::new(),
                 env: BTreeMap::new(),
                 secrets: Vec::new(),
             }),
@@ -247,6 +268,7 @@ impl<'a> Loader<'a> {
             resources: Resources::default(),
             retries: 0,
             timeout: None,
+            base: self.bases.get(&stage.key.name).unwrap_or(&self.base).clone(),
             place: stage.key.spot.place,
         };
         match (&stage.job, plan.face) {
@@ -273,7 +295,7 @@ impl<'a> Loader<'a> {
                     .iter()
                     .map(|(key, _)| (key.name.clone(), Provided::unknown(PortType::File)))
                     .collect();
-                let command = self.command(stage, run, files, outputs, env, point);
+                let command = self.command(stage, run, files, outputs, env, point, &node.base);
                 node.work = Work::Command(Command {
                     secrets: secrets.clone(),
                     ..command
@@ -301,6 +323,7 @@ impl<'a> Loader<'a> {
             params: Some(&self.params),
             matrix: Some(point),
             env: &self.options.env,
+            secrets: &self.secrets,
         };
         let mut with = fill(with, &scope, &mut self.problems);
         for setting in self.settings.iter().filter(|setting| setting.stage == stage.key.name) {
@@ -337,12 +360,12 @@ impl<'a> Loader<'a> {
             }
         }
         let plan = PlanContext {
-            base: &self.base,
+            base: &node.base,
             inputs,
         };
         let outcome = kind.check(config, &plan).and_then(|provides| {
             if self.sources {
-                kind.sources(config, &self.base)?;
+                kind.sources(config, &node.base)?;
             }
             Ok(provides)
         });
@@ -364,11 +387,13 @@ impl<'a> Loader<'a> {
         outputs: &[(Key, Tree)],
         env: &[(Key, Tree)],
         point: &Point,
+        base: &Path,
     ) -> Command {
         let scope = Scope {
             params: Some(&self.params),
             matrix: Some(point),
             env: &self.options.env,
+            secrets: &self.secrets,
         };
         let problems = &mut self.problems;
         let needs: Vec<&str> = stage.needs.iter().map(|(key, _)| key.name.as_str()).collect();
@@ -377,7 +402,7 @@ impl<'a> Loader<'a> {
         let before = problems.count();
         let files: Vec<Tree> = files.iter().map(|file| fill(file, &scope, problems)).collect();
         let files = if problems.count() == before {
-            files::expand(&files, &self.base, problems)
+            files::expand(&files, base, problems)
         } else {
             Vec::new()
         };
@@ -446,6 +471,7 @@ impl<'a> Loader<'a> {
             files,
             outputs: places,
             env: variables,
+            points: BTreeMap::new(),
             secrets: Vec::new(),
         }
     }
@@ -456,6 +482,7 @@ impl<'a> Loader<'a> {
             params: Some(&self.params),
             matrix: Some(point),
             env: &self.options.env,
+            secrets: &self.secrets,
         };
         let problems = &mut self.problems;
         let mut read = |tree: &Option<Tree>, what: &str, hint: &str, set: &mut dyn FnMut(&Json) -> bool| {
@@ -531,6 +558,30 @@ fn inputs(plan: &Plan, point: &Point, points: &[Vec<Point>], first: &[usize]) ->
         .iter()
         .map(|(port, references)| (port.clone(), of(references)))
         .collect()
+}
+
+/// The folders of the inputs that a program collects, by port: named by what tells the points apart.
+fn folders(plan: &Plan, point: &Point, points: &[Vec<Point>]) -> BTreeMap<String, Vec<String>> {
+    let mut folders = BTreeMap::new();
+    for (port, references) in &plan.needs.ports {
+        let collects = |reference: &needs::Reference| {
+            let select = &reference.select;
+            (select.all || !select.all_of.is_empty()) && points[reference.stage].iter().any(|point| !point.is_empty())
+        };
+        if !references.iter().any(collects) {
+            continue;
+        }
+        let mut names: Vec<String> = Vec::new();
+        for reference in references {
+            let of_it = points[reference.stage].iter();
+            for producer in of_it.filter(|producer| matrix::matches(reference, producer, point)) {
+                let own = producer.iter().filter(|(axis, _)| !point.contains_key(*axis));
+                names.push(matrix::folder(own, &names));
+            }
+        }
+        folders.insert(port.clone(), names);
+    }
+    folders
 }
 
 /// Whether two relative paths are the same, or one is a folder above the other.

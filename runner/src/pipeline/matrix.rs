@@ -1,88 +1,18 @@
-//! Matrices: the axes of a stage, and the points that it fans out over.
+//! The points that a stage fans out over: those of its own matrix, and of all that it needs.
 
+use super::axes::Matrix;
 use super::error::{Problems, list, suggest};
-use super::interpolate::{Scope, fill};
 use super::needs::{Needs, Reference, same};
 use super::source::Spot;
-use super::tree::{Key, Tree, Value, spell};
+use super::tree::spell;
 use serde_json::Value as Json;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A point: a value for each axis.
 pub(crate) type Point = BTreeMap<String, Json>;
 
-/// An axis of a stage's own matrix.
-pub(crate) struct Axis {
-    pub name: String,
-    pub spot: Spot,
-    pub values: Vec<Json>,
-}
-
 /// A pipeline has no more stages than this, matrices expanded.
 pub(crate) const MOST_NODES: usize = 10_000;
-
-/// Reads the axes of a matrix.
-pub(crate) fn axes(matrix: &[(Key, Tree)], scope: &Scope, problems: &mut Problems) -> Vec<Axis> {
-    let mut axes = Vec::new();
-    for (key, tree) in matrix {
-        let before = problems.count();
-        let filled = fill(tree, scope, problems);
-        if problems.count() > before {
-            continue;
-        }
-        let items = match &filled.value {
-            Value::List(items) if !items.is_empty() => items,
-            _ => {
-                problems.add(
-                    tree.spot,
-                    format!(
-                        "the axis `{}` is {}, not a list of values",
-                        key.name,
-                        match &filled.value {
-                            Value::List(_) => "an empty list".to_owned(),
-                            _ => filled.describe(),
-                        }
-                    ),
-                    format!("write its values as a list: `{}: [1, 2, 3]`", key.name),
-                );
-                continue;
-            }
-        };
-        let mut values: Vec<Json> = Vec::new();
-        for item in items {
-            let value = item.to_json();
-            let text = spell(&value);
-            let plain = text
-                .as_ref()
-                .is_some_and(|text| !text.is_empty() && !text.contains([',', '[', ']', '=', '\n', '*']));
-            if !plain {
-                problems.add(
-                    item.spot,
-                    format!("{} cannot be a value of the axis `{}`", item.describe(), key.name),
-                    "use numbers, booleans, or texts without `,`, `=`, `*` and brackets: they name the stage's points",
-                );
-            } else if values.iter().any(|known| spell(known) == text) {
-                problems.add(
-                    item.spot,
-                    format!(
-                        "the axis `{}` has the value {} twice",
-                        key.name,
-                        text.unwrap_or_default()
-                    ),
-                    "remove one",
-                );
-            } else {
-                values.push(value);
-            }
-        }
-        axes.push(Axis {
-            name: key.name.clone(),
-            spot: key.spot,
-            values,
-        });
-    }
-    axes
-}
 
 /// `stage`, or `stage[seed=1]`.
 pub(crate) fn id(stage: &str, point: &Point) -> String {
@@ -94,6 +24,28 @@ pub(crate) fn id(stage: &str, point: &Point) -> String {
         .map(|(axis, value)| format!("{axis}={}", spell(value).unwrap_or_default()))
         .collect();
     format!("{stage}[{}]", parts.join(","))
+}
+
+/// A name for the folder of a point, `lr=0.1,seed=1`, other than the `taken` ones; the shell takes it as it is.
+pub(crate) fn folder<'p>(point: impl Iterator<Item = (&'p String, &'p Json)>, taken: &[String]) -> String {
+    let parts: Vec<String> = point
+        .map(|(axis, value)| format!("{axis}={}", spell(value).unwrap_or_default()))
+        .collect();
+    let plain = |c: char| {
+        if c.is_ascii_alphanumeric() || "._-+,=".contains(c) {
+            c
+        } else {
+            '_'
+        }
+    };
+    let name: String = parts.join(",").chars().map(plain).collect();
+    let name = if name.is_empty() { "all".to_owned() } else { name };
+    let mut others = (2..).map(|i| format!("{name}-{i}"));
+    if taken.contains(&name) {
+        others.find(|other| !taken.contains(other)).unwrap_or(name)
+    } else {
+        name
+    }
 }
 
 /// The points of the producer that a reference takes, each reduced to the axes that its user fans out over.
@@ -174,7 +126,7 @@ struct Origin {
 /// `None` when they don't fit together.
 pub(crate) fn points(
     stage: &str,
-    own: &[Axis],
+    own: &Matrix,
     needs: &Needs,
     names: &[&str],
     known: &[Vec<Point>],
@@ -189,12 +141,8 @@ pub(crate) fn points(
             relations.push((points, reference.spot, producer.to_owned()));
         }
     }
-    for axis in own {
-        let points = axis
-            .values
-            .iter()
-            .map(|value| Point::from([(axis.name.clone(), value.clone())]));
-        relations.push((points.collect(), axis.spot, "its own matrix".to_owned()));
+    for relation in &own.relations {
+        relations.push((relation.points.clone(), relation.spot, "its own matrix".to_owned()));
     }
     let mut origins: BTreeMap<String, Origin> = BTreeMap::new();
     let mut points = vec![Point::new()];
@@ -226,8 +174,8 @@ pub(crate) fn points(
                             quoted(&who)
                         ),
                         format!(
-                            "give the axis the same values in both (the other stands in line {}), another name in one, or pick a point: `\"STAGE[{axis}=VALUE]\"`",
-                            origin.spot.place.line
+                            "give the axis the same values in both (the other stands in {}), another name in one, or pick a point: `\"STAGE[{axis}=VALUE]\"`",
+                            problems.texts.line(origin.spot, spot.text)
                         ),
                     );
                 }
@@ -261,7 +209,7 @@ pub(crate) fn points(
         }
         points = joined;
     }
-    (problems.count() == before).then_some(points)
+    (problems.count() == before && own.exclude(&mut points, stage, problems)).then_some(points)
 }
 
 fn quoted(who: &str) -> String {

@@ -4,6 +4,8 @@
 //! (keys and names checked), `overrides` (`--set`), `needs` (references, ports, order), `matrix` (points), `interpolate`
 //! (`${…}`), `configure` (a stage kind's configuration) and `load`, which leads through them.
 
+mod axes;
+mod compose;
 mod configure;
 mod describe;
 mod document;
@@ -17,6 +19,7 @@ mod matrix;
 mod model;
 mod needs;
 mod overrides;
+mod sample;
 mod schema;
 mod select;
 mod source;

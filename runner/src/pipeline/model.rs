@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use stages_core::{AnyStage, Provided};
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// A pipeline, ready to be planned and run.
@@ -15,7 +16,7 @@ pub struct Pipeline {
     pub name: String,
     /// The file.
     pub file: PathBuf,
-    /// The file's folder, absolute: relative paths are relative to it.
+    /// The file's folder, absolute.
     pub base: PathBuf,
     /// Its parameters as resolved.
     pub params: BTreeMap<String, Value>,
@@ -45,6 +46,8 @@ pub struct Node {
     pub retries: u32,
     /// When to give up.
     pub timeout: Option<Duration>,
+    /// The folder of the file that says what it does, absolute: its relative paths are relative to it.
+    pub base: Arc<Path>,
     /// Where it stands in the file.
     pub place: Place,
 }
@@ -81,6 +84,9 @@ pub struct Command {
     pub files: Vec<stages_core::Source>,
     /// Its outputs: name to file name in its folder.
     pub outputs: BTreeMap<String, String>,
+    /// The folders of inputs that are collected from a matrix, by port, in the order of the inputs: `seed=1`. Part of the key.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub points: BTreeMap<String, Vec<String>>,
     /// Variables of its environment, part of the key.
     pub env: BTreeMap<String, String>,
     /// Names of variables passed on from outside, not part of the key.

@@ -296,6 +296,36 @@ fn of_run(
     }
 }
 
+/// `{ collect: STAGE, over: [AXIS] }`: what it names, and the axes; all of them where none are given.
+fn collect<'t>(tree: &'t Tree, problems: &mut Problems) -> Option<(&'t Tree, Option<Vec<String>>)> {
+    const FORM: &str = "write `{ collect: STAGE }` or `{ collect: STAGE, over: [AXIS] }`";
+    let Value::Map(entries) = &tree.value else { return None };
+    if let Some((key, _)) = entries
+        .iter()
+        .find(|(key, _)| key.name != "collect" && key.name != "over")
+    {
+        problems.add(key.spot, format!("unknown key `{}` of a need", key.name), FORM);
+        return None;
+    }
+    let Some((_, named)) = tree.entry("collect") else {
+        problems.add(tree.spot, "a need is a map without `collect`", FORM);
+        return None;
+    };
+    let Some((_, over)) = tree.entry("over") else {
+        return Some((named, None));
+    };
+    let items = match &over.value {
+        Value::List(items) => items.as_slice(),
+        _ => std::slice::from_ref(over),
+    };
+    let axes: Option<Vec<String>> = items.iter().map(|item| item.text().map(str::to_owned)).collect();
+    if axes.as_ref().is_none_or(Vec::is_empty) {
+        problems.add(over.spot, "`over` names no axes", FORM);
+        return None;
+    }
+    Some((named, axes))
+}
+
 fn reference(
     tree: &Tree,
     index: usize,
@@ -305,11 +335,16 @@ fn reference(
     faces: &[Face],
     problems: &mut Problems,
 ) -> Option<Reference> {
-    const FORMS: &str = "write `STAGE`, `STAGE.OUTPUT`, `\"STAGE[AXIS=VALUE]\"` or `\"STAGE[*]\"`";
-    let Some(text) = tree.text() else {
+    const FORMS: &str =
+        "write `STAGE`, `STAGE.OUTPUT`, `\"STAGE[AXIS=VALUE]\"`, `\"STAGE[*]\"` or `{ collect: STAGE, over: [AXIS] }`";
+    let (named, over) = match &tree.value {
+        Value::Map(_) => collect(tree, problems)?,
+        _ => (tree, None),
+    };
+    let Some(text) = named.text() else {
         problems.add(
-            tree.spot,
-            format!("a need is {}, not the name of a stage", tree.describe()),
+            named.spot,
+            format!("a need is {}, not the name of a stage", named.describe()),
             FORMS,
         );
         return None;
@@ -322,13 +357,17 @@ fn reference(
         );
         return None;
     }
-    let (name, select, output) = match parse(text) {
+    let (name, mut select, output) = match parse(text) {
         Ok(parsed) => parsed,
         Err(message) => {
-            problems.add(tree.spot, message, FORMS);
+            problems.add(named.spot, message, FORMS);
             return None;
         }
     };
+    match over {
+        Some(axes) => select.all_of.extend(axes),
+        None => select.all |= !std::ptr::eq(named, tree),
+    }
     let Some(target) = stages.iter().position(|stage| stage.key.name == name) else {
         let others = stages.iter().enumerate().filter(|(i, _)| *i != index);
         let names: Vec<&str> = others.map(|(_, stage)| stage.key.name.as_str()).collect();
@@ -339,10 +378,10 @@ fn reference(
         );
         return None;
     };
-    if select.all && !many {
+    if (select.all || !select.all_of.is_empty()) && !many {
         problems.add(
             tree.spot,
-            format!("`{text}` is a list, and the input takes one artifact"),
+            format!("`{text}` is a list here, and the input takes one artifact"),
             format!("write `{name}` to fan out over its points, or pick one: `\"{name}[AXIS=VALUE]\"`"),
         );
         return None;

@@ -1,4 +1,4 @@
-//! `--set NAME=VALUE` and `--set STAGE.with.KEY=VALUE`.
+//! `--set NAME=VALUE` and `--set STAGE.with.KEY=VALUE`, and profiles, which set the same names.
 
 use super::document::{Document, Job};
 use super::error::{Problems, suggest};
@@ -6,7 +6,6 @@ use super::source::{Spot, Texts};
 use super::tree::{Key, Step, Tree, Value, describe, steps};
 use super::{Place, yaml};
 use serde_json::{Number, Value as Json};
-use std::path::PathBuf;
 
 /// An argument of `--set` for a stage's configuration.
 pub(crate) struct Setting {
@@ -16,22 +15,69 @@ pub(crate) struct Setting {
     pub path: Vec<Step>,
     /// The path as it is written, and where.
     pub name: Key,
-    /// The value's text.
-    text: String,
+    /// What it is set to.
+    value: Given,
     /// Where the value stands.
     spot: Spot,
 }
 
-/// Adds the arguments to the texts that errors point into.
-pub(crate) fn texts(texts: &mut Texts, arguments: &[String]) {
+/// A value that replaces another one.
+#[derive(Clone)]
+enum Given {
+    /// An argument's text, read by the type of what it replaces.
+    Text(String),
+    /// A value of a profile.
+    Tree(Tree),
+}
+
+/// Adds the arguments to the texts that errors point into: those of `--set`, then those of `--profile`.
+pub(crate) fn texts(texts: &mut Texts, arguments: &[String], profiles: &[String]) {
     for argument in arguments {
-        texts.push(PathBuf::from("--set"), argument.clone());
+        texts.push_argument("--set", argument.clone());
+    }
+    for profile in profiles {
+        texts.push_argument("--profile", profile.clone());
     }
 }
 
-/// Replaces parameters, and returns what is set of the stages' configurations.
-pub(crate) fn apply(arguments: &[String], document: &mut Document, problems: &mut Problems) -> Vec<Setting> {
+/// Replaces parameters, and returns what is set of the stages' configurations. The chosen profiles come first, in the order
+/// they are named; `--set` has the last word. Profiles that nobody chose are checked all the same.
+pub(crate) fn apply(
+    arguments: &[String],
+    profiles: &[String],
+    document: &mut Document,
+    problems: &mut Problems,
+) -> Vec<Setting> {
     let mut settings = Vec::new();
+    let known = std::mem::take(&mut document.profiles);
+    for (_, entries) in known.iter().filter(|(key, _)| !profiles.contains(&key.name)) {
+        for (key, value) in entries {
+            find(&key.name, key.spot, document, problems)
+                .and_then(|target| replacement(&target, &Given::Tree(value.clone()), value.spot, document, problems));
+        }
+    }
+    for (i, name) in profiles.iter().enumerate() {
+        let Some((_, entries)) = known.iter().find(|(key, _)| key.name == *name) else {
+            problems.add(
+                Spot::whole(arguments.len() + i + 1, name),
+                format!("the pipeline has no profile `{name}`"),
+                suggest(name, "profiles", known.iter().map(|(key, _)| key.name.as_str())),
+            );
+            continue;
+        };
+        for (key, value) in entries {
+            let given = Given::Tree(value.clone());
+            set(
+                &key.name,
+                key.spot,
+                given,
+                value.spot,
+                document,
+                &mut settings,
+                problems,
+            );
+        }
+    }
     for (i, argument) in arguments.iter().enumerate() {
         let whole = Spot::whole(i + 1, argument);
         let Some((name, text)) = argument.split_once('=') else {
@@ -55,73 +101,122 @@ pub(crate) fn apply(arguments: &[String], document: &mut Document, problems: &mu
             width: before.max(1),
             ..whole
         };
-        match name.split_once('.') {
-            None => {
-                let known = document.params.iter_mut().find(|(key, _)| key.name == name);
-                match known.map(|(_, value)| (typed(text, spot, &value.value, Strictness::Exact), value)) {
-                    Some((Ok(new), value)) => *value = new,
-                    Some((Err((message, hint)), _)) => {
-                        problems.add(spot, format!("`{name}`: {message}"), hint);
-                    }
-                    None => {
-                        let hint = match document.stages.iter().find(|stage| stage.key.name == name) {
-                            Some(_) => format!("`{name}` is a stage: write `--set {name}.with.KEY=VALUE`"),
-                            None => suggest(
-                                name,
-                                "parameters",
-                                document.params.iter().map(|(key, _)| key.name.as_str()),
-                            ),
-                        };
-                        problems.add(at, format!("the pipeline has no parameter `{name}`"), hint);
-                    }
-                }
-            }
-            Some((stage, rest)) => {
-                let Some(found) = document.stages.iter().find(|known| known.key.name == stage) else {
-                    let names = document.stages.iter().map(|stage| stage.key.name.as_str());
-                    problems.add(
-                        at,
-                        format!("the pipeline has no stage `{stage}`"),
-                        suggest(stage, "stages", names),
-                    );
-                    continue;
-                };
-                let path = rest.strip_prefix("with.").map(steps).filter(|path| {
-                    matches!(path.first(), Some(Step::Key(_)))
-                        && path
-                            .iter()
-                            .all(|step| !matches!(step, Step::Key(name) if name.is_empty()))
-                });
-                let Some(path) = path else {
-                    problems.add(
-                        at,
-                        format!("`{name}` cannot be set"),
-                        format!("only parameters and configurations can: write `--set {stage}.with.KEY=VALUE`"),
-                    );
-                    continue;
-                };
-                if matches!(found.job, Job::Command { .. }) {
-                    problems.add(
-                        at,
-                        format!("`{stage}` is a `run:` stage and has no `with:`"),
-                        "let its command read a parameter, and set that",
-                    );
-                    continue;
-                }
-                settings.push(Setting {
-                    stage: stage.to_owned(),
-                    path,
-                    name: Key {
-                        name: rest.to_owned(),
-                        spot: at,
-                    },
-                    text: text.to_owned(),
-                    spot,
-                });
-            }
-        }
+        let given = Given::Text(text.to_owned());
+        set(name, at, given, spot, document, &mut settings, problems);
     }
     settings
+}
+
+/// What a name stands for.
+enum Target {
+    /// The parameter of this index.
+    Param(usize),
+    /// A field of a stage's configuration.
+    Field {
+        stage: String,
+        path: Vec<Step>,
+        rest: String,
+    },
+}
+
+/// Sets a parameter, or notes what is set of a stage.
+fn set(
+    name: &str,
+    at: Spot,
+    given: Given,
+    spot: Spot,
+    document: &mut Document,
+    settings: &mut Vec<Setting>,
+    problems: &mut Problems,
+) {
+    let Some(target) = find(name, at, document, problems) else {
+        return;
+    };
+    let new = replacement(&target, &given, spot, document, problems);
+    match target {
+        Target::Param(index) => {
+            if let (Some(new), Some((_, value))) = (new, document.params.get_mut(index)) {
+                *value = new;
+            }
+        }
+        Target::Field { stage, path, rest } => settings.push(Setting {
+            stage,
+            path,
+            name: Key { name: rest, spot: at },
+            value: given,
+            spot,
+        }),
+    }
+}
+
+/// The new value of a parameter, where it fits the old one.
+fn replacement(
+    target: &Target,
+    given: &Given,
+    spot: Spot,
+    document: &Document,
+    problems: &mut Problems,
+) -> Option<Tree> {
+    let Target::Param(index) = target else { return None };
+    let (key, old) = document.params.get(*index)?;
+    let new = given
+        .read(spot, &old.value, Strictness::Exact)
+        .map_err(|(message, hint)| problems.add(spot, format!("`{}`: {message}", key.name), hint));
+    new.ok()
+}
+
+fn find(name: &str, at: Spot, document: &Document, problems: &mut Problems) -> Option<Target> {
+    let Some((stage, rest)) = name.split_once('.') else {
+        let known = document.params.iter().position(|(key, _)| key.name == name);
+        if known.is_none() {
+            let hint = match document.stages.iter().find(|stage| stage.key.name == name) {
+                Some(_) => format!("`{name}` is a stage: write `{name}.with.KEY`"),
+                None => suggest(
+                    name,
+                    "parameters",
+                    document.params.iter().map(|(key, _)| key.name.as_str()),
+                ),
+            };
+            problems.add(at, format!("the pipeline has no parameter `{name}`"), hint);
+        }
+        return known.map(Target::Param);
+    };
+    let Some(found) = document.stages.iter().find(|known| known.key.name == stage) else {
+        let names = document.stages.iter().map(|stage| stage.key.name.as_str());
+        problems.add(
+            at,
+            format!("the pipeline has no stage `{stage}`"),
+            suggest(stage, "stages", names),
+        );
+        return None;
+    };
+    let path = rest.strip_prefix("with.").map(steps).filter(|path| {
+        matches!(path.first(), Some(Step::Key(_)))
+            && path
+                .iter()
+                .all(|step| !matches!(step, Step::Key(name) if name.is_empty()))
+    });
+    let Some(path) = path else {
+        problems.add(
+            at,
+            format!("`{name}` cannot be set"),
+            format!("only parameters and configurations can: write `{stage}.with.KEY`"),
+        );
+        return None;
+    };
+    if matches!(found.job, Job::Command { .. }) {
+        problems.add(
+            at,
+            format!("`{stage}` is a `run:` stage and has no `with:`"),
+            "let its command read a parameter, and set that",
+        );
+        return None;
+    }
+    Some(Target::Field {
+        stage: stage.to_owned(),
+        path,
+        rest: rest.to_owned(),
+    })
 }
 
 impl Setting {
@@ -176,7 +271,9 @@ impl Setting {
             }),
             value => value.clone(),
         };
-        *target = typed(&self.text, self.spot, &replaced, Strictness::Kind)
+        *target = self
+            .value
+            .read(self.spot, &replaced, Strictness::Kind)
             .map_err(|(message, hint)| (self.spot, format!("`{}`: {message}", self.name.name), hint))?;
         Ok(())
     }
@@ -189,6 +286,19 @@ enum Strictness {
     Exact,
     /// The stage kind, later.
     Kind,
+}
+
+impl Given {
+    /// The value, which replaces `old`, or what is wrong and what to do about it.
+    fn read(&self, spot: Spot, old: &Value, strictness: Strictness) -> Result<Tree, (String, String)> {
+        match self {
+            Self::Text(text) => typed(text, spot, old, strictness),
+            Self::Tree(tree) if strictness == Strictness::Kind => Ok(tree.clone()),
+            // What it yields is known only where it is read.
+            Self::Tree(tree) if tree.text().is_some_and(|text| text.contains("${")) => Ok(tree.clone()),
+            Self::Tree(tree) => fitting(tree.clone(), spot, old),
+        }
+    }
 }
 
 /// Reads the text of a value that replaces `old`: a YAML scalar of its type; a list or map in brackets or braces.
@@ -207,9 +317,14 @@ fn typed(text: &str, spot: Spot, old: &Value, strictness: Strictness) -> Result<
     } else {
         Tree::scalar(spot, yaml::scalar(text.trim())?)
     };
-    if strictness == Strictness::Kind {
-        return Ok(tree);
+    match strictness {
+        Strictness::Kind => Ok(tree),
+        Strictness::Exact => fitting(tree, spot, old),
     }
+}
+
+/// A value of the type of `old`.
+fn fitting(tree: Tree, spot: Spot, old: &Value) -> Result<Tree, (String, String)> {
     let (value, wanted) = match (old, &tree.value) {
         (Value::List(_), Value::List(_)) | (Value::Map(_), Value::Map(_)) => return Ok(tree),
         (Value::Scalar(Json::Null), _) => return Ok(tree),

@@ -230,7 +230,10 @@ mod tests {
     #[test]
     fn ranges_are_exact() {
         assert_eq!(stepped(json!(1), json!(10), json!(2)), Ok(json!([1, 3, 5, 7, 9])));
-        assert_eq!(stepped(json!(64), json!(256), json!(64)), Ok(json!([64, 128, 192, 256])));
+        assert_eq!(
+            stepped(json!(64), json!(256), json!(64)),
+            Ok(json!([64, 128, 192, 256]))
+        );
         assert_eq!(stepped(json!(3), json!(-1), json!(-2)), Ok(json!([3, 1, -1])));
         assert_eq!(stepped(json!(5), json!(5), json!(1)), Ok(json!([5])));
         assert_eq!(
@@ -253,15 +256,14 @@ mod tests {
 
     #[test]
     fn spaced_values_have_short_texts() {
-        let spaced = |from: Json, to: Json, count, log| {
-            Json::Array(super::spaced(&number(from), &number(to), count, log)).to_string()
-        };
-        assert_eq!(spaced(json!(1e-5), json!(1e-2), 4, true), "[0.00001,0.0001,0.001,0.01]");
-        assert_eq!(spaced(json!(16), json!(128), 4, true), "[16,32,64,128]");
-        assert_eq!(spaced(json!(1), json!(10), 4, false), "[1,4,7,10]");
-        assert_eq!(spaced(json!(0), json!(1), 4, false), "[0.0,0.333333,0.666667,1.0]");
-        assert_eq!(spaced(json!(0.9), json!(0.999), 3, false), "[0.9,0.9495,0.999]");
-        assert_eq!(spaced(json!(1), json!(0), 3, false), "[1.0,0.5,0.0]");
+        let texts =
+            |from: Json, to: Json, count, log| Json::Array(spaced(&number(from), &number(to), count, log)).to_string();
+        assert_eq!(texts(json!(1e-5), json!(1e-2), 4, true), "[0.00001,0.0001,0.001,0.01]");
+        assert_eq!(texts(json!(16), json!(128), 4, true), "[16,32,64,128]");
+        assert_eq!(texts(json!(1), json!(10), 4, false), "[1,4,7,10]");
+        assert_eq!(texts(json!(0), json!(1), 4, false), "[0.0,0.333333,0.666667,1.0]");
+        assert_eq!(texts(json!(0.9), json!(0.999), 3, false), "[0.9,0.9495,0.999]");
+        assert_eq!(texts(json!(1), json!(0), 3, false), "[1.0,0.5,0.0]");
     }
 
     /// Points, and so results of months, are found by these values: they never change.
@@ -283,7 +285,15 @@ mod tests {
             Json::Array(distinct(&Draw::Uniform(0.0, 1.0), 2, "lr", 2).unwrap()),
             Json::Array(distinct(&Draw::Uniform(0.0, 1.0), 1, "a_longer_name", 2).unwrap()),
         ));
-        insta::assert_snapshot!(text, @"");
+        insta::assert_snapshot!(text, @r#"
+        [0.684929,0.716692,0.817,0.104222]
+        [0.00113445,0.00141278,0.00282489,0.0000205431,0.0000204351,0.0000109742]
+        [69,72,82,11,2,8]
+        [3411329701147720282,3997256401260478434]
+        ["c","a","b"]
+        [0.926453,0.954929]
+        [0.798467,0.577899]
+        "#);
     }
 
     #[test]
@@ -303,7 +313,13 @@ mod tests {
         }
         assert!(tenths.iter().all(|&count| (560..=780).contains(&count)), "{tenths:?}");
         let all = distinct(&Draw::Integer(-2, 2), 0, "n", 5).unwrap();
-        assert_eq!(all.iter().map(|value| value.as_i64().unwrap()).collect::<BTreeSet<_>>().len(), 5);
+        assert_eq!(
+            all.iter()
+                .map(|value| value.as_i64().unwrap())
+                .collect::<BTreeSet<_>>()
+                .len(),
+            5
+        );
         assert_eq!(distinct(&Draw::Integer(1, 3), 0, "n", 4), Err(3));
     }
 }

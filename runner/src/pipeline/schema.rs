@@ -20,12 +20,21 @@ pub fn schema_of(kinds: &[Box<dyn AnyStage>]) -> Value {
             "pattern": "\\$\\{(params|matrix|env)\\.[^}]+\\}",
         }),
     );
-    let need = json!({
-        "description": "`STAGE`, `STAGE.OUTPUT`, `STAGE[AXIS=VALUE]` or `STAGE[*]`",
+    let name = json!({
+        "description": "`STAGE`, `STAGE.OUTPUT`, `STAGE[AXIS=VALUE]` or `STAGE[*]`; `RUN/STAGE` of an earlier run",
         "type": "string",
-        "pattern": "^[A-Za-z_][A-Za-z0-9_-]*(\\[[^\\]]+\\])?(\\.[A-Za-z_][A-Za-z0-9_-]*)?$",
+        "pattern": "^([^/\\[]+/)?[A-Za-z_][A-Za-z0-9_-]*(\\[[^\\]]+\\])?(\\.[A-Za-z_][A-Za-z0-9_-]*)?$",
     });
-    definitions.insert("need".to_owned(), need);
+    let axes = json!({ "type": ["string", "array"], "minItems": 1, "items": { "type": "string" } });
+    let collect = json!({
+        "description": "All points of a stage, or those that differ along some axes.",
+        "type": "object",
+        "additionalProperties": false,
+        "required": ["collect"],
+        "properties": { "collect": name, "over": axes },
+    });
+    definitions.insert("need".to_owned(), json!({ "anyOf": [name, collect] }));
+    definitions.insert("matrix".to_owned(), matrix());
     let mut rules = Vec::new();
     for kind in kinds {
         definitions.insert(kind.name().to_owned(), configuration(kind.as_ref()));
@@ -51,6 +60,17 @@ pub fn schema_of(kinds: &[Box<dyn AnyStage>]) -> Value {
                 "type": ["object", "null"],
                 "propertyNames": { "pattern": NAME },
             },
+            "include": {
+                "description": "Files whose parameters, profiles and stages are part of this one.",
+                "type": ["string", "array"],
+                "items": { "type": "string" },
+            },
+            "profiles": {
+                "description": "Values set together by `--profile NAME`: parameters, or `STAGE.with.KEY`.",
+                "type": ["object", "null"],
+                "propertyNames": { "pattern": NAME },
+                "additionalProperties": { "type": ["object", "null"] },
+            },
             "stages": {
                 "description": "The stages, by name, in any order.",
                 "type": "object",
@@ -67,7 +87,6 @@ const NAME: &str = "^[A-Za-z_][A-Za-z0-9_-]*$";
 const VARIABLE: &str = "^[A-Za-z_][A-Za-z0-9_]*$";
 
 fn stage(names: &[&str], rules: Vec<Value>) -> Value {
-    let or_interpolation = |schema: Value| json!({ "anyOf": [schema, { "$ref": "#/definitions/interpolation" }] });
     let described = |text: &str, schema: Value| {
         let mut schema = schema;
         if let Value::Object(map) = &mut schema {
@@ -99,7 +118,7 @@ fn stage(names: &[&str], rules: Vec<Value>) -> Value {
     all.extend(rules);
     json!({
         "type": "object",
-        "oneOf": [{ "required": ["uses"] }, { "required": ["run"] }],
+        "not": { "required": ["uses", "run"] },
         "properties": {
             "uses": { "description": "The stage kind.", "type": "string", "enum": names },
             "with": { "description": "The configuration of the stage kind.", "type": ["object", "null"] },
@@ -112,17 +131,7 @@ fn stage(names: &[&str], rules: Vec<Value>) -> Value {
                     { "type": "array", "minItems": 1, "items": { "$ref": "#/definitions/need" } },
                 ] },
             },
-            "matrix": {
-                "description": "Axes of values; the stage is run at each point of their product.",
-                "type": ["object", "null"],
-                "propertyNames": { "pattern": NAME },
-                "additionalProperties": or_interpolation(json!({
-                    "type": "array",
-                    "minItems": 1,
-                    "uniqueItems": true,
-                    "items": { "type": ["number", "string", "boolean"] },
-                })),
-            },
+            "matrix": { "$ref": "#/definitions/matrix" },
             "resources": {
                 "description": "What it asks of the machine.",
                 "type": ["object", "null"],
@@ -170,6 +179,66 @@ fn stage(names: &[&str], rules: Vec<Value>) -> Value {
             },
         },
         "allOf": all,
+    })
+}
+
+fn or_interpolation(schema: Value) -> Value {
+    json!({ "anyOf": [schema, { "$ref": "#/definitions/interpolation" }] })
+}
+
+/// The points of a stage.
+fn matrix() -> Value {
+    let value = json!({ "type": ["number", "string", "boolean"] });
+    let values = json!({ "type": "array", "minItems": 1, "uniqueItems": true, "items": value });
+    let number = or_interpolation(json!({ "type": "number" }));
+    let whole = or_interpolation(json!({ "type": "integer", "minimum": 0 }));
+    let range = json!({
+        "description": "A range, both ends included.",
+        "type": "object",
+        "additionalProperties": false,
+        "required": ["from", "to"],
+        "properties": { "from": number, "to": number, "step": number, "count": whole, "spacing": { "enum": ["linear", "log"] } },
+    });
+    let ends = json!({ "type": "array", "minItems": 2, "maxItems": 2, "items": number });
+    let draws = json!({
+        "description": "Values drawn at random: an axis of `samples` values, or drawn with others where the matrix has `samples`.",
+        "type": "object",
+        "additionalProperties": false,
+        "properties": {
+            "uniform": ends, "log_uniform": ends, "integer": ends, "choice": values, "samples": whole, "seed": whole,
+        },
+        "oneOf": [
+            { "required": ["uniform"] },
+            { "required": ["log_uniform"] },
+            { "required": ["integer"] },
+            { "required": ["choice"] },
+        ],
+    });
+    let samples = json!({
+        "type": "object",
+        "additionalProperties": false,
+        "required": ["count"],
+        "properties": { "count": whole, "seed": whole },
+    });
+    let exclude = json!({ "type": "object", "additionalProperties": { "anyOf": [value, values] } });
+    json!({
+        "description": "Axes of values; the stage is run at each point of their product.",
+        "type": ["object", "null"],
+        "propertyNames": { "pattern": NAME },
+        "properties": {
+            "points": {
+                "description": "Axes that go together: whole points.",
+                "type": "array",
+                "minItems": 1,
+                "items": { "type": "object", "minProperties": 1, "additionalProperties": value },
+            },
+            "exclude": {
+                "description": "Points to leave out: those that have one of the values at every axis named.",
+                "anyOf": [exclude, { "type": "array", "items": exclude }],
+            },
+            "samples": { "description": "How many points are drawn of the axes without samples of their own.", "anyOf": [whole, samples] },
+        },
+        "additionalProperties": { "anyOf": [values, range, draws, { "$ref": "#/definitions/interpolation" }] },
     })
 }
 

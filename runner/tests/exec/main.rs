@@ -8,6 +8,7 @@ mod failures;
 mod killed;
 mod programs;
 mod shared;
+mod sweeps;
 mod trust;
 
 use serde_json::Value;

@@ -189,11 +189,11 @@ fn bad_arguments() {
     fast=yes                       6: `fast`: the text "yes" does not fit: it replaces `false` | give `true` or `false`
     window=5                       8: `window`: the number 5 does not fit: it replaces a map | give a map: `{ key: value }`
     window={a: }}                  8: `window`: this is not valid YAML: misplaced bracket | quote values that hold `: `, ` #` or begin with one of `{ [ & * ! | > % @`, and keep the same indentation for the keys of a map
-    train=5                        1: the pipeline has no parameter `train` | `train` is a stage: write `--set train.with.KEY=VALUE`
+    train=5                        1: the pipeline has no parameter `train` | `train` is a stage: write `train.with.KEY`
     trian.with.gamma=1             1: the pipeline has no stage `trian` | did you mean `train`?
-    train.gamma=1                  1: `train.gamma` cannot be set | only parameters and configurations can: write `--set train.with.KEY=VALUE`
-    train.with=1                   1: `train.with` cannot be set | only parameters and configurations can: write `--set train.with.KEY=VALUE`
-    train.with.=1                  1: `train.with.` cannot be set | only parameters and configurations can: write `--set train.with.KEY=VALUE`
+    train.gamma=1                  1: `train.gamma` cannot be set | only parameters and configurations can: write `train.with.KEY`
+    train.with=1                   1: `train.with` cannot be set | only parameters and configurations can: write `train.with.KEY`
+    train.with.=1                  1: `train.with.` cannot be set | only parameters and configurations can: write `train.with.KEY`
     train.with.gama=1              1: unknown key `gama` in the configuration of `train` (train/ppo) | did you mean `gamma`?
     train.with.gamma=high          18: `gamma` of `train`: expected a number, found the text "high" | write a number, such as 10 or 3e-4
     train.with.gamma=[1            18: `with.gamma`: this `[` is not closed | close it

@@ -76,6 +76,7 @@ stages:
 fn options(set: &[&str]) -> LoadOptions {
     LoadOptions {
         set: set.iter().map(|text| (*text).to_owned()).collect(),
+        profiles: Vec::new(),
         env: [("HOME", "/home/x"), ("COUNT", "12")]
             .map(|(name, value)| (name.to_owned(), value.to_owned()))
             .into(),

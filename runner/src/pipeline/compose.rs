@@ -1,0 +1,268 @@
+//! `include:`: one pipeline from several files.
+//!
+//! What the including file says wins over what it includes, and a later file of the list over an earlier one:
+//!
+//! - a parameter, or a value of a profile, replaces the one of that name;
+//! - a stage with `uses:` or `run:` replaces the one of that name; one without changes it, map by map, so that
+//!   `train: { with: { learning_rate: 1e-4 } }` changes one value.
+//!
+//! Relative paths of a stage are relative to the file that says what it does (its `uses:` or `run:`).
+
+use super::error::Problems;
+use super::source::{self, Spot};
+use super::tree::{Key, Tree, Value};
+use super::yaml;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// A pipeline takes part of no more files than this.
+const MOST_FILES: usize = 64;
+
+/// A document whose includes are in their places, and the folder of each stage that comes from an included file.
+pub(crate) struct Composed {
+    pub root: Tree,
+    pub bases: BTreeMap<String, Arc<Path>>,
+}
+
+/// Replaces `include:` by what it names. `folder` is what paths are relative to.
+pub(crate) fn compose(root: Tree, file: &Path, folder: &Path, problems: &mut Problems) -> Composed {
+    let mut composer = Composer {
+        problems,
+        files: 0,
+        chain: Vec::new(),
+    };
+    if root.entry("include").is_none() {
+        return Composed {
+            root,
+            bases: BTreeMap::new(),
+        };
+    }
+    composer.chain.extend(std::fs::canonicalize(file).ok());
+    // For messages, a name is relative to the current folder, as the pipeline's is.
+    let shown = file.parent().unwrap_or(Path::new(""));
+    composer.resolve(root, folder, shown, true)
+}
+
+struct Composer<'p> {
+    problems: &'p mut Problems,
+    files: usize,
+    /// The files being read, each included by the one before.
+    chain: Vec<PathBuf>,
+}
+
+impl Composer<'_> {
+    fn resolve(&mut self, root: Tree, folder: &Path, shown: &Path, outermost: bool) -> Composed {
+        let spot = root.spot;
+        let Value::Map(entries) = root.value else {
+            return Composed {
+                root,
+                bases: BTreeMap::new(),
+            };
+        };
+        let mut own = Vec::new();
+        let mut names = Vec::new();
+        for (key, value) in entries {
+            match key.name.as_str() {
+                "include" => names = self.names(&value),
+                // Each file may be a pipeline by itself; its name and version are its own.
+                "name" | "version" if !outermost => self.version(&key, &value),
+                _ => own.push((key, value)),
+            }
+        }
+        let mut all = Composed {
+            root: map(spot, Vec::new()),
+            bases: BTreeMap::new(),
+        };
+        for (name, at) in names {
+            if let Some(part) = self.file(&name, at, folder, shown) {
+                overlay(&mut all, part);
+            }
+        }
+        let bases = if outermost {
+            BTreeMap::new()
+        } else {
+            let base: Arc<Path> = folder.into();
+            given(&own).map(|name| (name.to_owned(), base.clone())).collect()
+        };
+        // A stage that this file gives anew has this file's folder.
+        for name in given(&own) {
+            all.bases.remove(name);
+        }
+        let root = map(spot, own);
+        overlay(&mut all, Composed { root, bases });
+        all
+    }
+
+    fn names(&mut self, value: &Tree) -> Vec<(String, Spot)> {
+        let items = match &value.value {
+            Value::List(items) => items.as_slice(),
+            _ => std::slice::from_ref(value),
+        };
+        let mut names = Vec::new();
+        for item in items {
+            match item.text() {
+                Some(text) if text.contains("${") => self.problems.add(
+                    item.spot,
+                    format!("`{text}` is no file name"),
+                    "includes are fixed: interpolations are not read here",
+                ),
+                Some(text) if !text.is_empty() => names.push((text.to_owned(), item.spot)),
+                _ => self.problems.add(
+                    item.spot,
+                    format!("`include` is {}, not the name of a file", item.describe()),
+                    "write `include: common.yaml` or `include: [market.yaml, train.yaml]`",
+                ),
+            }
+        }
+        names
+    }
+
+    fn version(&mut self, key: &Key, value: &Tree) {
+        if key.name == "version" && value.to_json().as_u64() != Some(1) {
+            self.problems.add(
+                value.spot,
+                format!("the version of the format is {}, not 1", value.describe()),
+                "write `version: 1`",
+            );
+        }
+    }
+
+    fn file(&mut self, name: &str, at: Spot, folder: &Path, shown: &Path) -> Option<Composed> {
+        let (path, shown) = (folder.join(name), shown.join(name));
+        self.files += 1;
+        if self.files > MOST_FILES {
+            let message = format!("more than {MOST_FILES} files are included");
+            self.problems.add(at, message, "include fewer, larger files");
+            return None;
+        }
+        let bytes = match source::bytes(&path) {
+            Ok(bytes) => bytes,
+            Err((message, _)) => {
+                let message = message.replace("the pipeline file", &format!("`{name}`"));
+                let hint = format!("includes are looked for in {}", folder.display());
+                self.problems.add(at, message, hint);
+                return None;
+            }
+        };
+        let real = std::fs::canonicalize(&path).unwrap_or_else(|_| path.clone());
+        if self.chain.contains(&real) {
+            let message = format!("`{name}` includes itself, by itself or by way of others");
+            self.problems.add(at, message, "remove one of these includes");
+            return None;
+        }
+        let text = match source::decode(&shown, bytes) {
+            Ok(text) => text,
+            Err(error) => {
+                self.problems.push(at, error);
+                return None;
+            }
+        };
+        let index = self.problems.texts.push(shown.clone(), text);
+        let root = match yaml::parse(self.problems.texts.content(index), index) {
+            Ok(root) => root,
+            Err(issue) => {
+                self.problems.add(issue.spot, issue.message, issue.hint);
+                return None;
+            }
+        };
+        if !matches!(root.value, Value::Map(_)) {
+            self.problems.add(
+                root.spot,
+                format!("an included file is a map of keys, and this is {}", root.describe()),
+                "it holds `params:`, `profiles:` or `stages:`",
+            );
+            return None;
+        }
+        self.chain.push(real);
+        let folder = path.parent().unwrap_or(folder).to_owned();
+        let shown = shown.parent().unwrap_or(Path::new("")).to_owned();
+        let composed = self.resolve(root, &folder, &shown, false);
+        self.chain.pop();
+        Some(composed)
+    }
+}
+
+fn map(spot: Spot, entries: Vec<(Key, Tree)>) -> Tree {
+    Tree {
+        spot,
+        value: Value::Map(entries),
+        note: None,
+    }
+}
+
+/// The stages whose work a file gives.
+fn given(entries: &[(Key, Tree)]) -> impl Iterator<Item = &str> {
+    let stages = entries.iter().filter(|(key, _)| key.name == "stages");
+    let stages = stages.flat_map(|(_, stages)| match &stages.value {
+        Value::Map(stages) => stages.as_slice(),
+        _ => &[],
+    });
+    stages
+        .filter(|(_, stage)| does_something(stage))
+        .map(|(key, _)| key.name.as_str())
+}
+
+fn does_something(stage: &Tree) -> bool {
+    stage.entry("uses").is_some() || stage.entry("run").is_some()
+}
+
+/// Lays one document over another.
+fn overlay(below: &mut Composed, above: Composed) {
+    below.bases.extend(above.bases);
+    let Value::Map(entries) = above.root.value else {
+        return;
+    };
+    for (key, value) in entries {
+        match key.name.as_str() {
+            // A section without anything in it takes nothing away.
+            "params" | "profiles" | "stages" if value.is_null() => {}
+            "params" => merge(&mut below.root, key, value, 1),
+            "profiles" => merge(&mut below.root, key, value, 2),
+            "stages" => stages(&mut below.root, key, value),
+            _ => merge(&mut below.root, key, value, 0),
+        }
+    }
+}
+
+fn stages(below: &mut Tree, key: Key, above: Tree) {
+    let known = match &mut below.value {
+        Value::Map(entries) => entries.iter_mut().find(|(known, _)| known.name == key.name),
+        _ => None,
+    };
+    let (Some((_, known)), Value::Map(_)) = (known, &above.value) else {
+        return merge(below, key, above, 0);
+    };
+    if let Value::Map(entries) = above.value {
+        for (key, stage) in entries {
+            let depth = if does_something(&stage) { 0 } else { usize::MAX };
+            merge(known, key, stage, depth);
+        }
+    }
+}
+
+/// Puts an entry into a map: to this depth, maps are merged, and below it replaced.
+fn merge(below: &mut Tree, key: Key, above: Tree, depth: usize) {
+    let Value::Map(entries) = &mut below.value else {
+        return;
+    };
+    let Some((place, known)) = entries.iter_mut().find(|(known, _)| known.name == key.name) else {
+        entries.push((key, above));
+        return;
+    };
+    match above.value {
+        Value::Map(above) if depth > 0 && matches!(known.value, Value::Map(_)) => {
+            for (key, value) in above {
+                merge(known, key, value, depth - 1);
+            }
+        }
+        value => {
+            *place = key;
+            *known = Tree {
+                spot: above.spot,
+                value,
+                note: above.note,
+            };
+        }
+    }
+}

@@ -1,0 +1,286 @@
+//! Pipelines of several files, profiles, and matrices: what is run of them, and what is shared.
+
+use crate::Project;
+
+const SWEEP: &str = "\
+version: 1
+name: sweep
+params: { base: 10 }
+stages:
+  shared:
+    run: echo ${params.base} > ${outputs.x}
+    outputs: { x: x.txt }
+  train:
+    run: echo $(cat ${needs.x}) ${matrix.lr} ${matrix.seed} > ${outputs.y}
+    needs: { x: shared.x }
+    matrix:
+      lr: { from: 1e-3, to: 1e-1, count: 3, spacing: log }
+      seed: { from: 1, to: 2 }
+      exclude: [{ lr: 0.1, seed: 2 }]
+    outputs: { y: y.txt }
+  table:
+    run: for f in ${needs.runs}; do echo $(basename $(dirname $f)) $(cat $f); done > ${outputs.t}
+    needs: { runs: { collect: train } }
+    outputs: { t: t.txt }
+  seeds:
+    run: for f in ${needs.runs}; do echo $(basename $(dirname $f)) $(cat $f); done > ${outputs.t}
+    needs: { runs: { collect: train.y, over: seed } }
+    outputs: { t: t.txt }
+";
+
+#[test]
+fn a_matrix_is_expanded_collected_and_shared() {
+    let project = Project::new(SWEEP);
+    let first = project.exec(&[]);
+    assert_eq!(first.code, 0, "{}", first.stderr);
+    insta::assert_snapshot!(first.log(), @r"
+    ran shared
+    ran train[lr=0.001,seed=1]
+    ran train[lr=0.001,seed=2]
+    ran train[lr=0.01,seed=1]
+    ran train[lr=0.01,seed=2]
+    ran train[lr=0.1,seed=1]
+    ran table
+    ran seeds[lr=0.001]
+    ran seeds[lr=0.01]
+    ran seeds[lr=0.1]
+    ");
+    insta::assert_snapshot!(project.output("table.t"), @r"
+    lr=0.001,seed=1 10 0.001 1
+    lr=0.001,seed=2 10 0.001 2
+    lr=0.01,seed=1 10 0.01 1
+    lr=0.01,seed=2 10 0.01 2
+    lr=0.1,seed=1 10 0.1 1
+    ");
+    insta::assert_snapshot!(project.output("seeds[lr=0.01].t"), @r"
+    seed=1 10 0.01 1
+    seed=2 10 0.01 2
+    ");
+}
+
+#[test]
+fn a_point_alone_and_in_a_matrix_are_one_action() {
+    let alone = "\
+version: 1
+name: alone
+stages:
+  shared:
+    run: echo 10 > ${outputs.x}
+    outputs: { x: x.txt }
+  train:
+    run: echo $(cat ${needs.x}) 0.01 2 > ${outputs.y}
+    needs: { x: shared.x }
+    outputs: { y: y.txt }
+";
+    let project = Project::new(SWEEP);
+    project.write("alone.yaml", alone);
+    let alone = project.run(&["exec", "alone.yaml", "--json", "--jobs", "1"]);
+    insta::assert_snapshot!(alone.log(), @r"
+    ran shared
+    ran train
+    ");
+    // One point of the sweep is all that is asked for, and it is there.
+    insta::assert_snapshot!(project.exec(&["train[lr=0.01,seed=2]"]).log(), @r"
+    cached shared
+    cached train[lr=0.01,seed=2]
+    ");
+    // The others share what they stand on.
+    insta::assert_snapshot!(project.exec(&["train"]).log(), @r"
+    cached shared
+    cached train[lr=0.01,seed=2]
+    ran train[lr=0.001,seed=1]
+    ran train[lr=0.001,seed=2]
+    ran train[lr=0.01,seed=1]
+    ran train[lr=0.1,seed=1]
+    ");
+    // Another form of the same values is the same stages.
+    let listed = SWEEP
+        .replace("{ from: 1e-3, to: 1e-1, count: 3, spacing: log }", "[0.1, 0.01, 0.001]")
+        .replace("{ from: 1, to: 2 }", "[1, 2]");
+    project.write("p.yaml", &listed);
+    assert!(!project.exec(&["train"]).log().contains("ran "));
+}
+
+#[test]
+fn draws_are_the_same_in_every_run_and_grow_at_the_end() {
+    let pipeline = |count: u32| {
+        format!(
+            "\
+version: 1
+name: draws
+stages:
+  a:
+    run: echo ${{matrix.lr}} ${{matrix.n}} > ${{outputs.x}}
+    matrix:
+      lr: {{ log_uniform: [1e-5, 1e-2] }}
+      n: {{ choice: [a, b, c] }}
+      samples: {{ count: {count}, seed: 3 }}
+    outputs: {{ x: x.txt }}
+"
+        )
+    };
+    let project = Project::new(&pipeline(4));
+    let first = project.exec(&[]);
+    assert_eq!(
+        first.log().lines().filter(|line| line.starts_with("ran ")).count(),
+        4,
+        "{}",
+        first.log()
+    );
+    assert_eq!(project.exec(&[]).log(), first.log().replace("ran ", "cached "));
+    project.write("p.yaml", &pipeline(6));
+    let more = project.exec(&[]).log();
+    assert_eq!(
+        more.lines().filter(|line| line.starts_with("ran ")).count(),
+        2,
+        "{more}"
+    );
+    for line in first.log().lines() {
+        assert!(more.contains(&line.replace("ran ", "cached ")), "{line}\n{more}");
+    }
+}
+
+#[test]
+fn profiles_set_what_set_would() {
+    let project = Project::new(
+        "\
+version: 1
+name: profiles
+params: { size: 100, word: long }
+profiles:
+  quick: { size: 5 }
+  loud: { word: LOUD, size: 7 }
+stages:
+  a:
+    run: echo ${params.size} ${params.word} > ${outputs.x}
+    outputs: { x: x.txt }
+",
+    );
+    let output = |args: &[&str]| {
+        let ended = project.exec(args);
+        assert_eq!(ended.code, 0, "{}", ended.stderr);
+        (project.output("a.x"), ended.log())
+    };
+    assert_eq!(output(&[]).0, "100 long\n");
+    assert_eq!(output(&["--profile", "quick"]).0, "5 long\n");
+    assert_eq!(output(&["--profile", "quick", "--profile", "loud"]).0, "7 LOUD\n");
+    assert_eq!(output(&["--profile", "loud", "--set", "size=1"]).0, "1 LOUD\n");
+    assert_eq!(
+        output(&["--set", "size=5"]),
+        ("5 long\n".to_owned(), "cached a".to_owned())
+    );
+    let wrong = project.exec(&["--profile", "qick"]);
+    assert_eq!(wrong.code, 2);
+    insta::assert_snapshot!(wrong.stderr, @r"
+    error: --profile:1:1: the pipeline has no profile `qick`
+      |
+    1 | qick
+      | ^^^^
+      = hint: did you mean `quick`?
+    ");
+}
+
+#[test]
+fn files_include_others_with_their_folders() {
+    let project = Project::new(
+        "\
+version: 1
+name: whole
+include: [parts/market.yaml, parts/report.yaml]
+params: { word: here }
+stages:
+  report: { env: { LOUD: 1 } }
+",
+    );
+    project.write("parts/data.txt", "from parts\n");
+    project.write(
+        "parts/market.yaml",
+        "\
+version: 1
+name: market
+params: { word: there, other: kept }
+stages:
+  market:
+    run: cat data.txt > ${outputs.x}; echo ${params.word} ${params.other} >> ${outputs.x}
+    files: [data.txt]
+    outputs: { x: x.txt }
+",
+    );
+    project.write(
+        "parts/report.yaml",
+        "\
+stages:
+  report:
+    run: echo $LOUD $QUIET > ${outputs.y}; cat ${needs.x} >> ${outputs.y}
+    needs: { x: market.x }
+    env: { LOUD: 0, QUIET: 0 }
+    outputs: { y: y.txt }
+",
+    );
+    let ended = project.exec(&[]);
+    assert_eq!(ended.code, 0, "{}", ended.stderr);
+    assert_eq!(project.output("report.y"), "1 0\nfrom parts\nhere kept\n");
+    // A part that is a pipeline by itself runs by itself.
+    let part = project.run(&["exec", "parts/market.yaml", "--json", "--set", "word=here"]);
+    assert_eq!(part.log(), "cached market");
+    // Mistakes are shown in the file they stand in, as one would name it from here.
+    project.write("parts/report.yaml", "stages:\n  report:\n    rum: echo\n");
+    let wrong = project.exec(&[]);
+    assert_eq!(wrong.code, 2);
+    insta::assert_snapshot!(wrong.stderr, @r"
+    error: parts/report.yaml:2:3: the stage `report` has neither `uses` nor `run`
+      |
+    2 |   report:
+      |   ^^^^^^
+      = hint: add `uses: KIND` (see `runner stages`) or `run: COMMAND`
+
+    parts/report.yaml:3:5: unknown key `rum` in the stage `report`
+      |
+    3 |     rum: echo
+      |     ^^^
+      = hint: did you mean `run`?
+    ");
+}
+
+#[test]
+fn secrets_reach_the_program_and_nothing_else() {
+    let project = Project::new(
+        "\
+version: 1
+name: secrets
+stages:
+  a:
+    run: |
+      printf 'the key is %s' \"$TOKEN\" | head -c 22; sleep 0.1; printf %s \"$TOKEN\" | tail -c +12; echo; echo \"$TOKEN\" >&2
+      printf %s \"$TOKEN\" | wc -c > ${outputs.n}
+      test -z \"$FAIL\"
+    outputs: { n: n.txt }
+    secrets: [TOKEN, FAIL]
+",
+    );
+    let secret = "sesame-open-8741";
+    let run = |args: &[&str], fail: &str| {
+        let mut all = vec!["exec", "p.yaml", "-v"];
+        all.extend(args);
+        let output = project
+            .command(&all)
+            .env("TOKEN", secret)
+            .env("FAIL", fail)
+            .output()
+            .unwrap();
+        String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
+    };
+    let failed = run(&[], "yes-fail");
+    assert!(failed.contains("the key is ***"), "{failed}");
+    let said = run(&[], "");
+    assert_eq!(project.output("a.n"), "16\n");
+    assert!(!(failed + &said).contains("sesame"));
+    let mut logs = 0;
+    for path in crate::files(&project.home()) {
+        let text = String::from_utf8_lossy(&std::fs::read(&path).unwrap()).into_owned();
+        assert!(!text.contains("sesame"), "{}", path.display());
+        assert!(!text.contains("yes-fail"), "{}", path.display());
+        logs += usize::from(text.contains("the key is ***\n***\n"));
+    }
+    assert!(logs >= 1, "no log was found");
+}
