@@ -1,6 +1,7 @@
 //! The arguments of every command.
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
 const EXIT_CODES: &str = "\
@@ -46,7 +47,9 @@ With --json, each event is a line on standard output.")]
     #[command(after_help = "\
 Examples:
   runner plan pipelines/rppo_options.yaml
-  runner plan p.yaml --set train.with.learning_rate=1e-4")]
+  runner plan p.yaml --set train.with.learning_rate=1e-4
+  runner plan p.yaml --profile quick --resolved
+  runner plan p.yaml --save plan.json && runner exec --plan plan.json")]
     Plan(PlanArgs),
     /// What made a stage's key differ from its last run.
     #[command(after_help = "\
@@ -129,10 +132,18 @@ Example:
 pub(crate) struct PipelineArgs {
     /// The pipeline file.
     pub pipeline: PathBuf,
+    #[command(flatten)]
+    pub selection: Selection,
+}
+
+/// What of a pipeline is run, and how it is read.
+#[derive(Args, Clone, Debug, Default, Deserialize, Serialize)]
+pub(crate) struct Selection {
     /// Stages to run, with what they need; all where none is named. `train[seed=1]` is one point of a matrix.
     #[arg(value_name = "STAGE")]
     pub stages: Vec<String>,
     #[command(flatten)]
+    #[serde(flatten)]
     pub settings: Settings,
     /// Run this stage even if it is cached, from nothing: without memos and checkpoints of earlier work.
     #[arg(long, value_name = "STAGE")]
@@ -140,7 +151,7 @@ pub(crate) struct PipelineArgs {
 }
 
 /// What a pipeline is read with.
-#[derive(Args, Clone, Debug, Default)]
+#[derive(Args, Clone, Debug, Default, Deserialize, Serialize)]
 pub(crate) struct Settings {
     /// Override a parameter (`seed=3`) or a stage's configuration (`train.with.learning_rate=1e-4`).
     #[arg(long, value_name = "NAME=VALUE")]
@@ -152,8 +163,14 @@ pub(crate) struct Settings {
 
 #[derive(Args, Clone, Debug)]
 pub(crate) struct ExecArgs {
+    /// The pipeline file.
+    #[arg(required_unless_present = "plan")]
+    pub pipeline: Option<PathBuf>,
     #[command(flatten)]
-    pub pipeline: PipelineArgs,
+    pub selection: Selection,
+    /// Run exactly what this plan says, as `plan --save` or `plan --json` wrote it, or refuse because something changed since.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["pipeline", "stages", "set", "profile", "force", "dry_run"])]
+    pub plan: Option<PathBuf>,
     /// How many stages run side by side at most [default: the number of cores].
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub jobs: Option<u32>,
@@ -179,6 +196,13 @@ pub(crate) struct ExecArgs {
 pub(crate) struct PlanArgs {
     #[command(flatten)]
     pub pipeline: PipelineArgs,
+    /// Write the plan to FILE, for `exec --plan FILE`.
+    #[arg(long, value_name = "FILE")]
+    pub save: Option<PathBuf>,
+    /// Print the pipeline as one file: includes, profiles, `--set`, parameters and the environment filled in, ranges and draws
+    /// written out. It can be run as it is. With --json, every stage and point with its whole configuration.
+    #[arg(long, conflicts_with = "save")]
+    pub resolved: bool,
 }
 
 #[derive(Args, Clone, Debug)]

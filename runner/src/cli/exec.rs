@@ -1,6 +1,7 @@
 //! `runner exec`.
 
-use super::args::{ExecArgs, PipelineArgs, Settings};
+use super::args::{ExecArgs, PipelineArgs, Selection};
+use super::planned::SavedPlan;
 use super::session::{Project, Session};
 use super::{output, plan, results};
 use crate::engine::{self, Control, Options, RunStatus, StageStatus, Stamped, Summary};
@@ -13,7 +14,7 @@ use crate::{exit, report, text};
 use cache::{Recent, Store, StoreGuard};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{IsTerminal as _, Write as _};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -43,6 +44,7 @@ pub(crate) fn options(session: &Session, project: &Project, run: &str) -> Result
         keep_going: false,
         verify_inputs: false,
         check: BTreeSet::new(),
+        planned: BTreeMap::new(),
         force: project.force.clone(),
         env: session.env.clone(),
         logs: project.runs.join(run).join("logs"),
@@ -55,15 +57,28 @@ pub(crate) fn options(session: &Session, project: &Project, run: &str) -> Result
 pub(crate) fn exec(session: &Session, args: &ExecArgs) -> Result<u8, Failure> {
     if args.dry_run {
         let args = super::args::PlanArgs {
-            pipeline: args.pipeline.clone(),
+            pipeline: PipelineArgs {
+                pipeline: args.pipeline.clone().unwrap_or_default(),
+                selection: args.selection.clone(),
+            },
+            save: None,
+            resolved: false,
         };
         return plan::plan(session, &args).map(|()| exit::DONE);
     }
-    let name = recent_name(session, &args.pipeline);
+    let saved = args.plan.as_deref().map(SavedPlan::read).transpose()?;
+    let of_pipeline = match &saved {
+        Some(saved) => saved.arguments.pipeline(),
+        None => PipelineArgs {
+            pipeline: args.pipeline.clone().unwrap_or_default(),
+            selection: args.selection.clone(),
+        },
+    };
+    let name = recent_name(session, &of_pipeline);
     // While the pipeline is read, so is what its last run ended with.
     let (project, early) = std::thread::scope(|scope| {
-        let early = scope.spawn(|| recall(session, &args.pipeline, &name));
-        let project = session.project(&args.pipeline);
+        let early = scope.spawn(|| recall(session, &of_pipeline, &name));
+        let project = session.project(&of_pipeline);
         (project, early.join().ok().flatten())
     });
     let project = project?;
@@ -83,6 +98,9 @@ pub(crate) fn exec(session: &Session, args: &ExecArgs) -> Result<u8, Failure> {
     options.verify_inputs = args.verify_inputs;
     if let Some(share) = args.check_determinism {
         options.check = sample(&project.chosen, share, &run);
+    }
+    if let Some(saved) = &saved {
+        options.planned = saved.check(&project, &options)?;
     }
     let executor =
         WorkerProcess::new(&project.store).map_err(|err| Failure::caused("cannot tell which program this is", &err))?;
@@ -205,8 +223,8 @@ fn refuse_programs(project: &Project) -> Result<(), Failure> {
 /// What tells one kind of run from another, so that each finds what its last one ended with.
 fn recent_name(session: &Session, args: &PipelineArgs) -> Vec<u8> {
     let file = session.current.join(&args.pipeline);
-    let Settings { set, profile } = &args.settings;
-    format!("{:?} {:?} {:?} {:?}", file, args.stages, set, profile).into_bytes()
+    let Selection { stages, settings, .. } = &args.selection;
+    format!("{:?} {:?} {:?} {:?}", file, stages, settings.set, settings.profile).into_bytes()
 }
 
 /// Keeps garbage collectors away from the store and reads what the last run ended with; `None` where there is no store yet.

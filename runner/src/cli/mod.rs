@@ -11,6 +11,7 @@ mod exec;
 mod export;
 mod output;
 mod plan;
+mod planned;
 mod preview;
 mod program;
 mod results;

@@ -1,15 +1,24 @@
 //! `runner plan`.
 
 use super::args::PlanArgs;
+use super::planned::{PlanArguments, SavedPlan};
 use super::session::Session;
 use super::{exec, output};
 use crate::engine::{self, Prediction};
 use crate::error::Failure;
+use crate::history::ResolvedPipeline;
 use crate::text;
 use serde_json::json;
 
 pub(crate) fn plan(session: &Session, args: &PlanArgs) -> Result<(), Failure> {
+    if args.resolved && !session.json {
+        let file = &args.pipeline.pipeline;
+        return output::print(&session.resolved(file, &args.pipeline.selection.settings)?);
+    }
     let project = session.project(&args.pipeline)?;
+    if args.resolved {
+        return output::print_json(&ResolvedPipeline::new(&project.pipeline, &project.chosen));
+    }
     let options = exec::options(session, &project, "")?;
     let planned = engine::plan(&project.pipeline, &project.chosen, &project.store, &options)?;
     let count = |prediction| planned.iter().filter(|stage| stage.prediction == prediction).count();
@@ -23,9 +32,9 @@ pub(crate) fn plan(session: &Session, args: &PlanArgs) -> Result<(), Failure> {
         .filter(|stage| stage.prediction != Prediction::Cached)
         .filter_map(|stage| stage.expected_seconds)
         .fold(0.0, |sum: f64, seconds| sum + seconds);
-    if session.json {
-        return output::print_json(&json!({
+    let document = json!({
             "pipeline": project.pipeline.name,
+            "arguments": PlanArguments::new(session, &args.pipeline),
             "stages": planned,
             "cached": cached,
             "runs": runs,
@@ -33,7 +42,12 @@ pub(crate) fn plan(session: &Session, args: &PlanArgs) -> Result<(), Failure> {
             "expected_seconds": expected,
             "fetch_bytes": planned.iter().map(|stage| stage.fetch_bytes).sum::<u64>(),
             "store_bytes": planned.iter().filter_map(|stage| stage.store_bytes).sum::<u64>(),
-        }));
+    });
+    if let Some(file) = &args.save {
+        SavedPlan::write(file, &document)?;
+    }
+    if session.json {
+        return output::print_json(&document);
     }
     let rows: Vec<Vec<String>> = planned
         .iter()

@@ -2,7 +2,7 @@
 
 use super::args::{Arguments, PipelineArgs, Settings};
 use crate::error::Failure;
-use crate::pipeline::{LoadOptions, Pipeline, PipelineErrors, load_with_sources, select};
+use crate::pipeline::{LoadOptions, Pipeline, PipelineErrors, load_with_sources, resolved, select};
 use crate::reporter::Verbosity;
 use crate::{history, home, registry};
 use cache::Store;
@@ -49,9 +49,19 @@ impl Session {
 
     /// Reads a pipeline.
     pub fn load(&self, file: &Path, settings: &Settings) -> Result<Pipeline, Failure> {
+        load_with_sources(file, &self.reading(file, settings)).map_err(wrong)
+    }
+
+    /// A pipeline as one file, with everything filled in.
+    pub fn resolved(&self, file: &Path, settings: &Settings) -> Result<String, Failure> {
+        resolved(file, &self.reading(file, settings)).map_err(wrong)
+    }
+
+    /// What a pipeline is read with.
+    fn reading(&self, file: &Path, settings: &Settings) -> LoadOptions {
         let folder = std::path::absolute(file).unwrap_or_else(|_| self.current.join(file));
         let home = self.home(folder.parent());
-        let options = LoadOptions {
+        LoadOptions {
             set: settings.set.clone(),
             profiles: settings.profile.clone(),
             env: self.env.clone(),
@@ -59,17 +69,16 @@ impl Session {
             earlier: Some(Box::new(move |reference| {
                 history::earlier::find(&home.join("runs"), &home, reference)
             })),
-        };
-        load_with_sources(file, &options).map_err(wrong)
+        }
     }
 
     /// Reads a pipeline, and opens its home.
     pub fn project(&self, args: &PipelineArgs) -> Result<Project, Failure> {
-        let pipeline = self.load(&args.pipeline, &args.settings)?;
+        let pipeline = self.load(&args.pipeline, &args.selection.settings)?;
         let wrong_name = |err| wrong(PipelineErrors::from(err));
-        let chosen = select(&pipeline, &args.stages).map_err(wrong_name)?;
+        let chosen = select(&pipeline, &args.selection.stages).map_err(wrong_name)?;
         let mut force = std::collections::BTreeSet::new();
-        for name in &args.force {
+        for name in &args.selection.force {
             let needed = select(&pipeline, std::slice::from_ref(name)).map_err(wrong_name)?;
             let named = |i: &usize| pipeline.nodes[*i].stage == *name || pipeline.nodes[*i].id == *name;
             force.extend(needed.into_iter().filter(named));

@@ -1,6 +1,6 @@
 //! `runner why`.
 
-use super::args::{PipelineArgs, WhyArgs};
+use super::args::{PipelineArgs, Selection, WhyArgs};
 use super::session::Session;
 use super::{exec, output};
 use crate::engine::{self, Parts, Planned, Prediction};
@@ -10,9 +10,11 @@ use crate::key::Difference;
 pub(crate) fn why(session: &Session, args: &WhyArgs) -> Result<(), Failure> {
     let project = session.project(&PipelineArgs {
         pipeline: args.pipeline.clone(),
-        stages: vec![args.stage.clone()],
-        settings: args.settings.clone(),
-        force: Vec::new(),
+        selection: Selection {
+            stages: vec![args.stage.clone()],
+            settings: args.settings.clone(),
+            force: Vec::new(),
+        },
     })?;
     let options = exec::options(session, &project, "")?;
     let planned = engine::plan(&project.pipeline, &project.chosen, &project.store, &options)?;

@@ -332,6 +332,10 @@ impl Coordinator<'_, '_, '_> {
 
     fn prepared(&mut self, i: usize, prepared: Prepared) {
         self.slots[i].key = Some(prepared.key);
+        if self.options.planned.get(&i).is_some_and(|key| *key != prepared.key) {
+            let error = StageError::new("what it reads changed since it was planned");
+            return self.fail(i, error.hint("make a new plan: `runner plan --save FILE`"));
+        }
         if !self.look_up(i, &prepared) && matches!(self.slots[i].state, State::Preparing) {
             self.slots[i].state = State::Ready(Box::new(prepared));
             self.ready.insert(i);

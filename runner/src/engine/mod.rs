@@ -50,6 +50,8 @@ pub struct Options {
     pub force: BTreeSet<usize>,
     /// Nodes that are computed again if they are cached, to see whether they give the same.
     pub check: BTreeSet<usize>,
+    /// The keys that nodes must have, where a plan says so; a node with another key fails.
+    pub planned: BTreeMap<usize, ActionKey>,
     /// The environment: what `run:` stages may be given of it.
     pub env: BTreeMap<String, String>,
     /// Where stages that do not finish leave their logs.

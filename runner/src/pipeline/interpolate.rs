@@ -17,6 +17,8 @@ pub(crate) struct Scope<'a> {
     pub env: &'a BTreeMap<String, String>,
     /// The variables of it that `secrets:` of some stage names: they are read nowhere else.
     pub secrets: &'a BTreeSet<String>,
+    /// Whether what differs from point to point stays as it is, so that the outcome can be read again.
+    pub verbatim: bool,
 }
 
 /// A piece of a text.
@@ -86,6 +88,25 @@ pub(crate) fn fill(tree: &Tree, scope: &Scope, problems: &mut Problems) -> Tree 
 }
 
 impl Tree {
+    /// A copy whose texts yield this one's where they are read.
+    pub fn escaped(&self) -> Self {
+        let value = match &self.value {
+            Value::Scalar(Json::String(text)) => Value::Scalar(Json::String(text.replace("${", "$${"))),
+            Value::Scalar(value) => Value::Scalar(value.clone()),
+            Value::List(items) => Value::List(items.iter().map(Self::escaped).collect()),
+            Value::Map(entries) => Value::Map(
+                entries
+                    .iter()
+                    .map(|(key, value)| (key.clone(), value.escaped()))
+                    .collect(),
+            ),
+        };
+        Self {
+            value,
+            ..self.clone_shallow()
+        }
+    }
+
     fn clone_shallow(&self) -> Self {
         Self {
             spot: self.spot,
@@ -118,7 +139,7 @@ fn fill_text(text: &str, spot: Spot, scope: &Scope, problems: &mut Problems) -> 
     for piece in pieces {
         match piece {
             Piece::Text(text) => out.push_str(text),
-            Piece::Escape => out.push_str("${"),
+            Piece::Escape => out.push_str(if scope.verbatim { "$${" } else { "${" }),
             Piece::Open => {
                 problems.add(problems.texts.locate(spot, "${"), "`${` is not closed", FORMS);
             }
@@ -155,6 +176,18 @@ fn splice(inner: &str, spot: Spot, scope: &Scope, problems: &mut Problems) -> Op
 
 /// What an interpolation yields, and a note of where it comes from.
 fn look_up(inner: &str, spot: Spot, scope: &Scope, problems: &mut Problems) -> Option<(Tree, String)> {
+    if !scope.verbatim {
+        return read(inner, spot, scope, problems);
+    }
+    if inner.starts_with("matrix.") {
+        let kept = Tree::scalar(spot, Json::String(format!("${{{inner}}}")));
+        return Some((kept, String::new()));
+    }
+    let (value, note) = read(inner, spot, scope, problems)?;
+    Some((value.escaped(), note))
+}
+
+fn read(inner: &str, spot: Spot, scope: &Scope, problems: &mut Problems) -> Option<(Tree, String)> {
     let whole = format!("${{{inner}}}");
     let at = problems.texts.locate(spot, &whole);
     let (space, name) = inner.split_once('.').unwrap_or((inner, ""));
@@ -329,7 +362,12 @@ pub(crate) fn fill_command(
             _ => {
                 if let Some((text, _)) = splice(inner, tree.spot, scope, problems) {
                     // What a value holds is not read again.
-                    out.push_str(&text.replace("${", "$${"));
+                    let text = if scope.verbatim {
+                        text
+                    } else {
+                        text.replace("${", "$${")
+                    };
+                    out.push_str(&text);
                 }
                 continue;
             }
@@ -406,6 +444,7 @@ mod tests {
             matrix: Some(&point),
             env: &env,
             secrets: &BTreeSet::new(),
+            verbatim: false,
         };
         let mut texts = Texts::default();
         texts.push("p.yaml".into(), text.to_owned());
@@ -498,6 +537,7 @@ mod tests {
             matrix: Some(&BTreeMap::new()),
             env: &BTreeMap::new(),
             secrets: &BTreeSet::new(),
+            verbatim: false,
         };
         let text = "f ${needs.a} ${HOME:-x} $${params.x} '${params.x}' ${outputs.b} ${open";
         let mut problems = Problems::new(Texts::default());

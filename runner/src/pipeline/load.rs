@@ -10,6 +10,7 @@ use super::interpolate::{Scope, fill, fill_command};
 use super::matrix::{self, MOST_NODES, Point};
 use super::needs::{self, Face, Needs};
 use super::overrides::{self, Setting};
+use super::resolved::Resolved;
 use super::source::{self, Spot, Texts};
 use super::tree::{Key, Tree, Value, spell};
 use super::units::{duration, relative, size};
@@ -75,6 +76,35 @@ pub fn load_text(file: &Path, text: &[u8], options: &LoadOptions) -> Result<Pipe
     Loader::new(file, text, options, false).load()
 }
 
+/// The text of a pipeline with everything filled in that does not differ from point to point, as one file.
+///
+/// # Errors
+/// As [`load_with_sources`].
+pub fn resolved(file: &Path, options: &LoadOptions) -> Result<String, PipelineErrors> {
+    let mut loader = Loader::new(file, source::read(file)?, options, true);
+    match loader.resolve() {
+        Some(document) if !loader.problems.any() => {
+            let resolved = Resolved {
+                document: &document,
+                scope: Scope {
+                    params: Some(&loader.params),
+                    matrix: Some(&Point::new()),
+                    env: &options.env,
+                    secrets: &loader.secrets,
+                    verbatim: true,
+                },
+                settings: &loader.settings,
+                kinds: options.kinds,
+                file,
+                base: &loader.base,
+                bases: &loader.bases,
+            };
+            Ok(resolved.text(&mut loader.problems))
+        }
+        _ => Err(loader.problems.finish()),
+    }
+}
+
 struct Loader<'a> {
     file: &'a Path,
     base: Arc<Path>,
@@ -123,10 +153,9 @@ impl<'a> Loader<'a> {
     }
 
     fn load(mut self) -> Result<Pipeline, PipelineErrors> {
-        let name = self.resolve();
-        match name {
-            Some(name) if !self.problems.any() => Ok(Pipeline {
-                name,
+        match self.resolve() {
+            Some(document) if !self.problems.any() => Ok(Pipeline {
+                name: document.name,
                 file: self.file.to_owned(),
                 base: self.base.to_path_buf(),
                 params: self
@@ -141,7 +170,7 @@ impl<'a> Loader<'a> {
     }
 
     /// Fills `nodes`; `None` where there is no going on.
-    fn resolve(&mut self) -> Option<String> {
+    fn resolve(&mut self) -> Option<Document> {
         let root = match yaml::parse(self.problems.texts.content(0), 0) {
             Ok(root) => root,
             Err(issue) => {
@@ -184,6 +213,7 @@ impl<'a> Loader<'a> {
                 matrix: None,
                 env: &self.options.env,
                 secrets: &self.secrets,
+                verbatim: false,
             };
             let Some(own) = axes::read(&plan.stage.matrix, &scope, &mut self.problems) else {
                 continue;
@@ -215,7 +245,7 @@ impl<'a> Loader<'a> {
             }
             points[index] = own;
         }
-        Some(document.name)
+        Some(document)
     }
 
     /// Replaces what the parameters hold of the environment.
@@ -225,6 +255,7 @@ impl<'a> Loader<'a> {
             matrix: None,
             env: &self.options.env,
             secrets: &self.secrets,
+            verbatim: false,
         };
         for (key, value) in &document.params {
             // What the command line gives is not looked into.
@@ -324,10 +355,12 @@ impl<'a> Loader<'a> {
             matrix: Some(point),
             env: &self.options.env,
             secrets: &self.secrets,
+            verbatim: false,
         };
         let mut with = fill(with, &scope, &mut self.problems);
         for setting in self.settings.iter().filter(|setting| setting.stage == stage.key.name) {
             let default = kind.resolve(Json::Null).unwrap_or_default();
+            let setting = setting.filled(&scope, &mut self.problems);
             if let Err((spot, message, hint)) = setting.apply(&mut with, &default) {
                 self.problems.add(spot, message, hint);
             }
@@ -394,6 +427,7 @@ impl<'a> Loader<'a> {
             matrix: Some(point),
             env: &self.options.env,
             secrets: &self.secrets,
+            verbatim: false,
         };
         let problems = &mut self.problems;
         let needs: Vec<&str> = stage.needs.iter().map(|(key, _)| key.name.as_str()).collect();
@@ -483,6 +517,7 @@ impl<'a> Loader<'a> {
             matrix: Some(point),
             env: &self.options.env,
             secrets: &self.secrets,
+            verbatim: false,
         };
         let problems = &mut self.problems;
         let mut read = |tree: &Option<Tree>, what: &str, hint: &str, set: &mut dyn FnMut(&Json) -> bool| {

@@ -2,6 +2,7 @@
 
 use super::document::{Document, Job};
 use super::error::{Problems, suggest};
+use super::interpolate::{Scope, fill};
 use super::source::{Spot, Texts};
 use super::tree::{Key, Step, Tree, Value, describe, steps};
 use super::{Place, yaml};
@@ -220,6 +221,22 @@ fn find(name: &str, at: Spot, document: &Document, problems: &mut Problems) -> O
 }
 
 impl Setting {
+    /// With interpolations replaced, which profiles may hold: they are part of a file. An argument is taken as it is.
+    pub fn filled(&self, scope: &Scope, problems: &mut Problems) -> Self {
+        let value = match &self.value {
+            Given::Text(text) if scope.verbatim => Given::Text(text.replace("${", "$${")),
+            Given::Text(text) => Given::Text(text.clone()),
+            Given::Tree(tree) => Given::Tree(fill(tree, scope, problems)),
+        };
+        Self {
+            stage: self.stage.clone(),
+            path: self.path.clone(),
+            name: self.name.clone(),
+            value,
+            spot: self.spot,
+        }
+    }
+
     /// Sets the field in a stage's `with:`. `default` is the stage kind's whole default configuration.
     pub fn apply(&self, with: &mut Tree, default: &Json) -> Result<(), (Spot, String, String)> {
         let mut target = with;

@@ -79,6 +79,30 @@ impl Tree {
         }
     }
 
+    #[cfg(test)]
+    pub fn of_json(value: &Json) -> Self {
+        let value = match value {
+            Json::Array(items) => Value::List(items.iter().map(Self::of_json).collect()),
+            Json::Object(entries) => {
+                let key = |name: &String| Key {
+                    name: name.clone(),
+                    spot: Spot::default(),
+                };
+                Value::Map(
+                    entries
+                        .iter()
+                        .map(|(name, value)| (key(name), Self::of_json(value)))
+                        .collect(),
+                )
+            }
+            scalar => Value::Scalar(scalar.clone()),
+        };
+        Self {
+            value,
+            ..Self::default()
+        }
+    }
+
     /// What it is, in words: `a list`, `the text "abc"`.
     pub fn describe(&self) -> String {
         match &self.value {

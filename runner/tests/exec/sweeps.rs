@@ -284,3 +284,144 @@ stages:
     }
     assert!(logs >= 1, "no log was found");
 }
+
+#[test]
+fn a_resolved_pipeline_is_the_same_pipeline() {
+    let project = Project::new(
+        "\
+version: 1
+name: whole
+include: [part.yaml]
+params: { word: \"it's $${x}\", n: 3, seeds: [1, 2] }
+profiles:
+  more: { n: 4 }
+stages:
+  a:
+    run: |
+      # Two lines, and what is the shell's: ${HOME} $${params.n}
+      echo \"${params.word}\" ${matrix.lr} ${matrix.seed} ${matrix.k} ${env.COUNT} > ${outputs.x}
+    needs: { b: b.y }
+    files: [seed.txt]
+    matrix:
+      lr: { uniform: [0, 1] }
+      k: { integer: [1, 9] }
+      samples: 2
+      seed: ${params.seeds}
+      exclude: [{ seed: 1, k: 7 }]
+    outputs: { x: x.txt }
+    env: { N: \"${params.n}\" }
+    resources: { threads: 1, memory: 1GiB }
+    timeout: 1h
+",
+    );
+    project.write(
+        "part.yaml",
+        "stages:\n  b: { run: 'echo $${HOME} > ${outputs.y}', outputs: { y: y.txt } }\n",
+    );
+    project.write("seed.txt", "1\n");
+    let run = |args: &[&str]| {
+        let output = project.command(args).env("COUNT", "12").output().unwrap();
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+        assert!(output.status.success(), "{}", text(output.stderr));
+        text(output.stdout)
+    };
+    let resolved = run(&["plan", "p.yaml", "--profile", "more", "--resolved"]);
+    let folder = project.dir.path().canonicalize().unwrap();
+    insta::assert_snapshot!(resolved.replace(&folder.display().to_string(), "FOLDER"), @r#"
+    # p.yaml, resolved. Its paths are relative to FOLDER
+    version: 1
+    name: whole
+    stages:
+      b:
+        run: "echo $${HOME} > ${outputs.y}"
+        outputs:
+          y: y.txt
+      a:
+        run: |
+          # Two lines, and what is the shell's: ${HOME} $${params.n}
+          echo "it's $${x}" ${matrix.lr} ${matrix.seed} ${matrix.k} 12 > ${outputs.x}
+        needs:
+          b: b.y
+        matrix:
+          seed: [1, 2]
+          points: [{ k: 7, lr: 0.539025 }, { k: 1, lr: 0.141124 }]
+          exclude: [{ seed: [1], k: [7] }]
+        files: [seed.txt]
+        outputs:
+          x: x.txt
+        env:
+          N: 4
+        resources:
+          threads: 1
+          memory: "1GiB"
+        timeout: "1h"
+    "#);
+    project.write("resolved.yaml", &resolved);
+    let keys = |plan: &str| -> Vec<(String, String)> {
+        let plan: serde_json::Value = serde_json::from_str(plan).unwrap();
+        let stages = plan["stages"].as_array().unwrap();
+        stages
+            .iter()
+            .map(|stage| (stage["stage"].to_string(), stage["key"].to_string()))
+            .collect()
+    };
+    run(&["exec", "p.yaml", "--profile", "more"]);
+    let planned = keys(&run(&["plan", "p.yaml", "--profile", "more", "--json"]));
+    assert_eq!(planned.len(), 4);
+    assert_eq!(planned, keys(&run(&["plan", "resolved.yaml", "--json"])));
+    // With --json, each point with all that it is.
+    let points = run(&["plan", "p.yaml", "--profile", "more", "--resolved", "--json"]);
+    let points: serde_json::Value = serde_json::from_str(&points).unwrap();
+    assert_eq!(points["stages"].as_array().unwrap().len(), 4);
+    assert_eq!(points["stages"][1]["config"]["env"]["N"], "4");
+}
+
+#[test]
+fn a_plan_is_run_as_it_was_shown_or_not_at_all() {
+    let project = Project::new(
+        "\
+version: 1
+name: planned
+params: { word: one }
+stages:
+  a: { run: 'cat in.txt > ${outputs.x}', files: [in.txt], outputs: { x: x } }
+  b: { run: 'echo ${params.word} $(cat ${needs.x}) > ${outputs.y}', needs: { x: a }, outputs: { y: y } }
+  c: { run: 'echo other > ${outputs.z}', outputs: { z: z } }
+",
+    );
+    project.write("in.txt", "in\n");
+    let save = || {
+        let args = ["plan", "p.yaml", "b", "--set", "word=two", "--save", "plan.json"];
+        assert_eq!(project.run(&args).code, 0);
+    };
+    let exec = || project.run(&["exec", "--plan", "plan.json", "--json", "--jobs", "1"]);
+    let refused = |what: &str| {
+        let ended = exec();
+        assert_eq!((ended.code, ended.stdout.as_str()), (2, ""), "{}", ended.stderr);
+        assert!(ended.stderr.contains(what), "{}", ended.stderr);
+    };
+    save();
+    insta::assert_snapshot!(exec().log(), @r"
+    ran a
+    ran b
+    ");
+    assert_eq!(project.output("b.y"), "two in\n");
+    // What would run is cached now: that is another plan.
+    refused("`a` was planned as `would run` and is now `cached`, and 1 more");
+    save();
+    insta::assert_snapshot!(exec().log(), @r"
+    cached a
+    cached b
+    ");
+    project.write("in.txt", "changed\n");
+    refused("the configuration or an input of `a` is another one");
+    save();
+    let text = std::fs::read_to_string(project.path("p.yaml")).unwrap();
+    project.write("p.yaml", &text.replace("  b: { run", "  d: { run"));
+    refused("`b`");
+    project.write("plan.json", "{}");
+    refused("`plan.json` is no plan");
+    let both = project.run(&["exec", "p.yaml", "--plan", "plan.json"]);
+    assert_eq!(both.code, 2);
+    assert_eq!(project.run(&["exec"]).code, 2);
+}
