@@ -5,6 +5,7 @@
 mod cached;
 mod commands;
 mod failures;
+mod incremental;
 mod killed;
 mod programs;
 mod shared;
