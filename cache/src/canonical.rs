@@ -1,43 +1,50 @@
 //! Canonical JSON: the one spelling of a value that is hashed.
 
+use serde::Serialize;
 use serde_json::Value;
 
 /// `value` as JSON with sorted keys, no blanks, and numbers in their shortest form that reads back the same.
 pub fn canonical_json(value: &Value) -> String {
-    let mut out = String::new();
+    let mut out = Vec::with_capacity(256);
     write(value, &mut out);
-    out
+    // What serde_json writes is UTF-8.
+    String::from_utf8(out).unwrap_or_default()
 }
 
-fn write(value: &Value, out: &mut String) {
+fn write(value: &Value, out: &mut Vec<u8>) {
     match value {
         Value::Object(map) => {
             // The map's own order depends on a feature flag of serde_json that any dependency may turn on.
-            let mut keys: Vec<_> = map.keys().collect();
-            keys.sort();
-            out.push('{');
-            for (i, key) in keys.into_iter().enumerate() {
+            let mut entries: Vec<_> = map.iter().collect();
+            entries.sort_unstable_by_key(|(key, _)| *key);
+            out.push(b'{');
+            for (i, (key, value)) in entries.into_iter().enumerate() {
                 if i > 0 {
-                    out.push(',');
+                    out.push(b',');
                 }
-                out.push_str(&Value::from(key.as_str()).to_string());
-                out.push(':');
-                write(&map[key], out);
+                scalar(key, out);
+                out.push(b':');
+                write(value, out);
             }
-            out.push('}');
+            out.push(b'}');
         }
         Value::Array(items) => {
-            out.push('[');
+            out.push(b'[');
             for (i, item) in items.iter().enumerate() {
                 if i > 0 {
-                    out.push(',');
+                    out.push(b',');
                 }
                 write(item, out);
             }
-            out.push(']');
+            out.push(b']');
         }
-        scalar => out.push_str(&scalar.to_string()),
+        value => scalar(value, out),
     }
+}
+
+/// Nothing here can fail: it is memory that is written to, and keys are texts.
+fn scalar(value: &(impl Serialize + ?Sized), out: &mut Vec<u8>) {
+    let _ = serde_json::to_writer(out, value);
 }
 
 #[cfg(test)]

@@ -182,6 +182,8 @@ pub(crate) fn exec(session: &Session, args: &ExecArgs) -> Result<u8, Failure> {
         let _ = writeln!(std::io::stderr(), "{PEAK_MEMORY}{bytes}");
     }
     let code = code(&summary);
+    // The process ends with them: taking thousands of stages apart first is time for nothing.
+    std::mem::forget((project, options, ended, summary));
     match page {
         Err(err) if code == exit::DONE => Err(err),
         _ => Ok(code),

@@ -9,6 +9,8 @@ use std::path::{Path, PathBuf};
 pub(crate) struct Builder {
     id: String,
     dir: PathBuf,
+    /// Its pipeline, until the first event.
+    resolved: Option<ResolvedPipeline>,
     run: Option<Run>,
     index: HashMap<String, usize>,
 }
@@ -19,6 +21,7 @@ impl Builder {
         Self {
             id: id.to_owned(),
             dir: dir.to_owned(),
+            resolved: None,
             run: None,
             index: HashMap::new(),
         }
@@ -29,15 +32,20 @@ impl Builder {
         self.run
     }
 
-    /// Takes the next event. `resolved` is its pipeline, asked for with the first one.
-    pub fn take(&mut self, stamped: &Stamped, resolved: Option<&ResolvedPipeline>) {
+    /// Takes its pipeline, which comes before the first event.
+    pub fn pipeline(&mut self, resolved: ResolvedPipeline) {
+        self.resolved = Some(resolved);
+    }
+
+    /// Takes the next event.
+    pub fn take(&mut self, stamped: &Stamped) {
         match &mut self.run {
             Some(run) => apply(run, &self.index, stamped),
-            None => self.begin(stamped, resolved),
+            None => self.begin(stamped),
         }
     }
 
-    fn begin(&mut self, stamped: &Stamped, resolved: Option<&ResolvedPipeline>) {
+    fn begin(&mut self, stamped: &Stamped) {
         let Event::RunStarted {
             pipeline,
             file,
@@ -49,25 +57,30 @@ impl Builder {
         else {
             return;
         };
-        let known: HashMap<&str, &ResolvedStage> = resolved
-            .iter()
-            .flat_map(|pipeline| &pipeline.stages)
-            .map(|stage| (stage.id.as_str(), stage))
+        let resolved = self.resolved.take();
+        let mut known: HashMap<String, ResolvedStage> = resolved
+            .into_iter()
+            .flat_map(|pipeline| pipeline.stages)
+            .map(|stage| (stage.id.clone(), stage))
             .collect();
         self.index = stages.iter().cloned().zip(0..).collect();
         let stages = stages
             .iter()
             .map(|id| {
-                let known = known.get(id.as_str());
+                // Of a run whose pipeline is lost, the names are known.
+                let known = known.remove(id).unwrap_or_else(|| ResolvedStage {
+                    stage: id.clone(),
+                    ..ResolvedStage::default()
+                });
                 StageRun {
-                    stage: known.map_or_else(|| id.clone(), |stage| stage.stage.clone()),
-                    point: known.map(|stage| stage.point.clone()).unwrap_or_default(),
-                    kind: known.map(|stage| stage.kind.clone()).unwrap_or_default(),
-                    version: known.map(|stage| stage.version).unwrap_or_default(),
-                    config: known.map(|stage| stage.config.clone()).unwrap_or_default(),
-                    needs: known.map(|stage| stage.needs.clone()).unwrap_or_default(),
-                    types: known.map(|stage| stage.outputs.clone()).unwrap_or_default(),
                     id: id.clone(),
+                    stage: known.stage,
+                    point: known.point,
+                    kind: known.kind,
+                    version: known.version,
+                    config: known.config,
+                    needs: known.needs,
+                    types: known.outputs,
                     key: None,
                     status: None,
                     started: false,

@@ -21,7 +21,7 @@ pub struct ResolvedPipeline {
 }
 
 /// A resolved stage.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct ResolvedStage {
     /// `train`, or `train[seed=1]`.
     pub id: String,

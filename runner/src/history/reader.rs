@@ -65,6 +65,9 @@ pub(super) fn read(runs: &Path, id: &str, metrics: bool) -> Result<Option<Run>, 
         .ok()
         .and_then(|bytes| serde_json::from_slice(&bytes).ok());
     let mut builder = Builder::new(id, &dir);
+    if let Some(pipeline) = pipeline {
+        builder.pipeline(pipeline);
+    }
     for line in BufReader::new(&file).split(b'\n') {
         let line = line.map_err(failed)?;
         let line = String::from_utf8_lossy(&line);
@@ -73,7 +76,7 @@ pub(super) fn read(runs: &Path, id: &str, metrics: bool) -> Result<Option<Run>, 
             continue;
         }
         if let Some(stamped) = Stamped::from_line(&line) {
-            builder.take(&stamped, pipeline.as_ref());
+            builder.take(&stamped);
         }
     }
     let mut run = builder.finish();

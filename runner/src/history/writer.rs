@@ -21,7 +21,6 @@ pub struct Writer {
     events: File,
     /// Lines that are not written yet.
     lines: String,
-    pipeline: Option<ResolvedPipeline>,
     builder: Builder,
     progress: HashMap<String, Instant>,
     failed: Option<std::io::Error>,
@@ -55,7 +54,6 @@ impl Writer {
             dir,
             events,
             lines: String::new(),
-            pipeline: None,
             progress: HashMap::new(),
             failed: None,
         })
@@ -67,7 +65,7 @@ impl Writer {
         if let Err(err) = std::fs::write(self.dir.join("pipeline.json"), json) {
             self.failed.get_or_insert(err);
         }
-        self.pipeline = Some(pipeline);
+        self.builder.pipeline(pipeline);
     }
 
     /// The run's folder.
@@ -109,7 +107,7 @@ impl Reporter for Writer {
                 _ => self.progress.insert(stage.clone(), now),
             };
         }
-        self.builder.take(event, self.pipeline.as_ref());
+        self.builder.take(event);
         self.lines.push_str(&event.to_line());
         self.lines.push('\n');
     }

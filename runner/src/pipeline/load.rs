@@ -18,7 +18,7 @@ use super::yaml;
 use super::{Command, FindEarlier, InputRef, Node, Pipeline, PipelineErrors, Resources, Work};
 use serde_json::Value as Json;
 use stages_core::{AnyStage, ConfigProblem, PlanContext, PortType, Provided};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -187,8 +187,18 @@ impl<'a> Loader<'a> {
         self.fill_params(&document);
         let stages = &document.stages;
         let faces = needs::faces(stages, self.options.kinds, &mut self.problems);
+        let indices: HashMap<&str, usize> = stages.iter().map(|stage| stage.key.name.as_str()).zip(0..).collect();
         let needs: Vec<Needs> = (0..stages.len())
-            .map(|index| needs::resolve(index, stages, &faces, self.options.earlier.as_ref(), &mut self.problems))
+            .map(|index| {
+                needs::resolve(
+                    index,
+                    stages,
+                    &indices,
+                    &faces,
+                    self.options.earlier.as_ref(),
+                    &mut self.problems,
+                )
+            })
             .collect();
         let order = needs::order(stages, &needs, &mut self.problems)?;
         let names: Vec<&str> = stages.iter().map(|stage| stage.key.name.as_str()).collect();

@@ -9,7 +9,7 @@ use super::yaml;
 use petgraph::graph::DiGraph;
 use serde_json::Value as Json;
 use stages_core::{AnyStage, InputPort, OutputPort, PortType};
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
 /// A stage's kind, or what stands for it.
 #[derive(Clone, Copy)]
@@ -148,10 +148,11 @@ pub(crate) fn same(value: &Json, wanted: &Json) -> bool {
     value == wanted || spell(value).is_some_and(|text| spell(wanted).is_some_and(|wanted| text == wanted))
 }
 
-/// Resolves the needs of the stage at `index`.
+/// Resolves the needs of the stage at `index`. `names` has the indices of all stages.
 pub(crate) fn resolve(
     index: usize,
     stages: &[Stage],
+    names: &HashMap<&str, usize>,
     faces: &[Face],
     find: Option<&FindEarlier>,
     problems: &mut Problems,
@@ -205,7 +206,7 @@ pub(crate) fn resolve(
             .partition(|item| item.text().is_some_and(|text| earlier::split(text).is_some()));
         let references: Vec<Reference> = own
             .iter()
-            .filter_map(|item| reference(item, index, port, many, stages, faces, problems))
+            .filter_map(|item| reference(item, index, port, many, stages, names, faces, problems))
             .collect();
         let found: Vec<Earlier> = past
             .iter()
@@ -332,6 +333,7 @@ fn reference(
     port: Option<&InputPort>,
     many: bool,
     stages: &[Stage],
+    names: &HashMap<&str, usize>,
     faces: &[Face],
     problems: &mut Problems,
 ) -> Option<Reference> {
@@ -368,7 +370,7 @@ fn reference(
         Some(axes) => select.all_of.extend(axes),
         None => select.all |= !std::ptr::eq(named, tree),
     }
-    let Some(target) = stages.iter().position(|stage| stage.key.name == name) else {
+    let Some(&target) = names.get(name) else {
         let others = stages.iter().enumerate().filter(|(i, _)| *i != index);
         let names: Vec<&str> = others.map(|(_, stage)| stage.key.name.as_str()).collect();
         problems.add(

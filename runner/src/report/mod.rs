@@ -130,14 +130,19 @@ fn parameters(run: &Run) -> String {
     }
     for stage in &run.stages {
         let config = serde_json::to_string_pretty(&stage.config).unwrap_or_default();
-        let _ = writeln!(
-            out,
-            "<details><summary>{} <span class=\"dim\">{} v{}</span></summary><pre>{}</pre></details>",
-            escape(&stage.id),
-            escape(&stage.kind),
-            stage.version,
-            escape(&config)
-        );
+        for part in [
+            "<details><summary>",
+            &escape(&stage.id),
+            " <span class=\"dim\">",
+            &escape(&stage.kind),
+            " v",
+            &stage.version.to_string(),
+            "</span></summary><pre>",
+            &escape(&config),
+            "</pre></details>\n",
+        ] {
+            out.push_str(part);
+        }
     }
     out
 }
