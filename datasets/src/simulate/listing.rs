@@ -3,7 +3,7 @@
 //! near ones. When the price moves, strikes are added. What is listed stays until it expires.
 
 use super::clock::EXCHANGE;
-use super::parameters::{Expiries, Strikes};
+use super::parameters::{Expiries, Invalid, Strikes};
 use crate::Date;
 use crate::calendar::{expiry_of, friday_on_or_after, monthly_expiry, third_friday};
 use std::collections::BTreeMap;
@@ -19,15 +19,34 @@ pub struct Listed {
     pub strikes: Vec<(i32, u32)>,
 }
 
+/// The highest price that strikes are listed for, in units of [`Strikes::step`].
+const HIGHEST: f64 = 200_000.0;
+/// The most strikes that a market may have, counted anew each day: some thirty times what two and a half years have.
+const MOST: usize = 20_000_000;
+
 /// What is listed on each of some days, given the closes.
+///
+/// # Errors
+/// When the price has risen so far above the step of the grid that there would be more strikes than a machine can hold.
 pub(super) fn listings(
     expiries: &Expiries,
     strikes: &Strikes,
     days: impl Iterator<Item = (Date, f64)>,
-) -> Vec<Vec<Listed>> {
+) -> Result<Vec<Vec<Listed>>, Invalid> {
+    let mut total = 0;
     let mut known: BTreeMap<Date, (bool, BTreeMap<i32, u32>)> = BTreeMap::new();
     let mut out = Vec::new();
     for (i, (date, price)) in days.enumerate() {
+        if price > HIGHEST * strikes.step || total > MOST {
+            return Err(Invalid {
+                field: "strikes.step",
+                message: format!(
+                    "on {date} the price is {price:.0}, too many strikes of {} apart",
+                    strikes.step
+                ),
+                hint: "give a larger step, or fewer days".to_owned(),
+            });
+        }
         // What expires today has settled at the close.
         known.retain(|expiry, _| *expiry > date);
         for (expiry, monthly) in expiries_on(expiries, date) {
@@ -38,6 +57,7 @@ pub(super) fn listings(
             add_strikes(strikes, price, expiry.0 - date.0, |strike| {
                 grid.entry(strike).or_insert(i as u32);
             });
+            total += grid.len();
             listed.push(Listed {
                 expiry,
                 monthly: *monthly,
@@ -46,7 +66,7 @@ pub(super) fn listings(
         }
         out.push(listed);
     }
-    out
+    Ok(out)
 }
 
 /// The expiries that are listed by `date` at the latest, and whether they are monthly.
@@ -155,8 +175,8 @@ mod tests {
     #[test]
     fn what_is_listed_stays_until_it_expires() {
         let days = walk();
-        let all = listings(&Expiries::default(), &Strikes::default(), days.iter().copied());
-        let short = listings(&Expiries::default(), &Strikes::default(), days[..30].iter().copied());
+        let listings = |days: &[(Date, f64)]| listings(&Expiries::default(), &Strikes::default(), days.iter().copied());
+        let (all, short) = (listings(&days).unwrap(), listings(&days[..30]).unwrap());
         assert_eq!(short, all[..30], "later days change nothing");
         for (i, pair) in all.windows(2).enumerate() {
             for listed in &pair[0] {
@@ -170,6 +190,15 @@ mod tests {
                 }
             }
         }
+        // Nor are there more of them than can be held.
+        let wild = |price: f64, days: usize| {
+            listings(&vec![(all[0][0].expiry, price); days])
+                .map(|_| ())
+                .unwrap_err()
+        };
+        assert_eq!(wild(2e6, 1).field, "strikes.step");
+        assert_eq!(wild(9e5, 4000).field, "strikes.step");
+        assert!(listings(&[(all[0][0].expiry, 0.01)]).is_ok());
         // The grid follows the price.
         let last = all.last().unwrap();
         for listed in last {

@@ -31,13 +31,13 @@ impl Market {
     /// Simulates the days and decides what is listed on each.
     ///
     /// # Errors
-    /// When a parameter cannot be.
+    /// When a parameter cannot be, or the price rises so far that there would be too many strikes.
     pub fn new(parameters: &Parameters) -> Result<Self, Invalid> {
         parameters.check()?;
         let clock = Clock::new(parameters, parameters.horizon());
         let days = path::days(parameters, &clock);
         let closes = days.iter().map(|day| (day.date, day.close));
-        let listings = listings(&parameters.expiries, &parameters.strikes, closes);
+        let listings = listings(&parameters.expiries, &parameters.strikes, closes)?;
         Ok(Self {
             parameters: parameters.clone(),
             pricing: parameters.pricing_model(),

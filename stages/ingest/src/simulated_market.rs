@@ -76,7 +76,7 @@ impl StageKind for SimulatedMarket {
     }
 
     fn run(&self, config: &Parameters, context: &Context) -> Result<Outputs, StageError> {
-        let market = Market::new(config).map_err(|invalid| StageError::new(invalid.to_string()))?;
+        let market = Market::new(config).map_err(|invalid| StageError::new(invalid.to_string()).hint(invalid.hint))?;
         let months = chain_by_month(config, &market, context)?;
         context.progress(0, None, "checking");
         let (rows, quality) = check_chain(&months, context)?;
