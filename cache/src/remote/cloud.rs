@@ -2,6 +2,7 @@
 
 use super::address::Address;
 use super::place::{Attempt, Part, Place, Sink, Trouble};
+use super::settings::RemoteSettings;
 use bytes::Bytes;
 use futures_util::StreamExt as _;
 use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
@@ -11,16 +12,20 @@ use object_store::http::HttpBuilder;
 use object_store::multipart::{MultipartStore, PartId};
 use object_store::path::Path;
 use object_store::{
-    ClientConfigKey, ClientOptions, Error, GetOptions, GetRange, ObjectStore, ObjectStoreExt as _, PutPayload, RetryConfig,
+    ClientConfigKey, ClientOptions, Error, GetOptions, GetRange, ObjectStore, ObjectStoreExt as _, PutPayload,
+    RetryConfig,
 };
 use std::error::Error as _;
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::runtime::{Builder, Runtime};
+use tokio::runtime::{Builder, Handle};
+use tokio::sync::oneshot;
 
-/// Longer ones are written in parts of half this length.
+/// Longer ones are written in parts of half this length, or more where there would be too many of them.
 const IN_PARTS: usize = 16 << 20;
+/// S3 takes 10,000.
+const MOST_PARTS: usize = 9_000;
 /// A slower upload counts as one that hangs, in bytes a second.
 const SLOWEST: u64 = 64 << 10;
 /// The client has a limit for a whole request, which says nothing here: what counts is whether bytes come.
@@ -32,13 +37,37 @@ pub(crate) struct Cloud {
     prefix: String,
     /// How long nothing may happen.
     stall: Duration,
-    runtime: Runtime,
+    runtime: Driven,
+}
+
+/// A runtime whose one thread does what goes on between requests; whoever asks waits for his own.
+struct Driven {
+    handle: Handle,
+    /// The thread ends when this is dropped.
+    _stop: oneshot::Sender<()>,
+}
+
+impl Driven {
+    fn start() -> std::io::Result<Self> {
+        let runtime = Builder::new_current_thread().enable_all().build()?;
+        let handle = runtime.handle().clone();
+        let (_stop, stopped) = oneshot::channel();
+        std::thread::Builder::new()
+            .name("remote".to_owned())
+            .spawn(move || drop(runtime.block_on(stopped)))?;
+        Ok(Self { handle, _stop })
+    }
+
+    fn block_on<T>(&self, future: impl Future<Output = T>) -> T {
+        self.handle.block_on(future)
+    }
 }
 
 impl Cloud {
     /// The client for an address. Credentials are looked for where each cloud's own tools look, as far as they are in the
     /// environment.
-    pub fn new(address: &Address, stall: Duration) -> Result<Self, String> {
+    pub fn new(address: &Address, settings: &RemoteSettings) -> Result<Self, String> {
+        let stall = settings.timeout / 2;
         let connect = format!("{}ms", stall.as_millis());
         // Patience is one thing for all kinds of remote, and lies elsewhere.
         let retry = RetryConfig {
@@ -49,8 +78,17 @@ impl Cloud {
         let (store, parts, prefix): (Arc<dyn ObjectStore>, Option<Arc<dyn MultipartStore>>, &str) = match address {
             Address::S3 { bucket, prefix } => {
                 let key = AmazonS3ConfigKey::Client;
-                let store = AmazonS3Builder::from_env()
-                    .with_bucket_name(bucket)
+                let mut builder = AmazonS3Builder::from_env().with_bucket_name(bucket);
+                if let Some(endpoint) = &settings.endpoint {
+                    builder = builder.with_endpoint(endpoint);
+                }
+                if let Some(region) = &settings.region {
+                    builder = builder.with_region(region);
+                }
+                if settings.allow_http {
+                    builder = builder.with_allow_http(true);
+                }
+                let store = builder
                     .with_config(key(ClientConfigKey::Timeout), NO_LIMIT)
                     .with_config(key(ClientConfigKey::ConnectTimeout), connect)
                     .with_retry(retry)
@@ -71,8 +109,14 @@ impl Cloud {
             }
             Address::Azure { container, prefix } => {
                 let key = AzureConfigKey::Client;
-                let store = MicrosoftAzureBuilder::from_env()
-                    .with_container_name(container)
+                let mut builder = MicrosoftAzureBuilder::from_env().with_container_name(container);
+                if let Some(endpoint) = &settings.endpoint {
+                    builder = builder.with_endpoint(endpoint.clone());
+                }
+                if settings.allow_http {
+                    builder = builder.with_allow_http(true);
+                }
+                let store = builder
                     .with_config(key(ClientConfigKey::Timeout), NO_LIMIT)
                     .with_config(key(ClientConfigKey::ConnectTimeout), connect)
                     .with_retry(retry)
@@ -94,12 +138,7 @@ impl Cloud {
             }
             Address::Directory(_) => return Err("a folder needs no client".to_owned()),
         };
-        let runtime = Builder::new_multi_thread()
-            .worker_threads(1)
-            .thread_name("remote")
-            .enable_all()
-            .build()
-            .map_err(|err| format!("cannot start a thread: {err}"))?;
+        let runtime = Driven::start().map_err(|err| format!("cannot start a thread: {err}"))?;
         Ok(Self {
             store,
             parts,
@@ -227,8 +266,8 @@ impl Place for Cloud {
         }
     }
 
-    fn part_size(&self) -> Option<usize> {
-        self.parts.is_some().then_some(IN_PARTS / 2)
+    fn part_size(&self, len: usize) -> Option<usize> {
+        (self.parts.is_some() && len > IN_PARTS).then(|| (IN_PARTS / 2).max(len.div_ceil(MOST_PARTS)))
     }
 
     fn begin_parts(&self, name: &str) -> Attempt<String> {
@@ -240,13 +279,17 @@ impl Place for Cloud {
     fn part(&self, name: &str, id: &str, index: usize, bytes: Bytes) -> Attempt<Part> {
         let (path, id) = (self.path(name), id.to_owned());
         let limit = self.upload_limit(bytes.len());
-        let part = self.in_parts()?.put_part(&path, &id, index, PutPayload::from_bytes(bytes));
+        let part = self
+            .in_parts()?
+            .put_part(&path, &id, index, PutPayload::from_bytes(bytes));
         self.request(limit, part).map(|part| Part(part.content_id))
     }
 
-    fn end_parts(&self, name: &str, id: &str, parts: Vec<Part>) -> Attempt<()> {
+    fn end_parts(&self, name: &str, id: &str, parts: &[Part]) -> Attempt<()> {
         let (path, id) = (self.path(name), id.to_owned());
-        let parts = parts.into_iter().map(|Part(content_id)| PartId { content_id });
+        let parts = parts.iter().map(|Part(content_id)| PartId {
+            content_id: content_id.clone(),
+        });
         // Putting many parts together takes a server its time.
         let limit = self.stall.max(Duration::from_secs(60));
         self.request(limit, self.in_parts()?.complete_multipart(&path, &id, parts.collect()))

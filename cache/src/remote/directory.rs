@@ -6,7 +6,7 @@ use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 
-const CHUNK: usize = 1 << 20;
+const CHUNK: usize = 4 << 20;
 
 pub(crate) struct Directory {
     root: PathBuf,
@@ -70,7 +70,10 @@ impl Place for Directory {
             match fs::create_dir(&self.root) {
                 Err(err) if err.kind() == ErrorKind::NotFound => {
                     let parent = self.root.parent().unwrap_or(&self.root);
-                    return Err(Trouble::Refused(format!("the folder `{}` is not there", parent.display())));
+                    return Err(Trouble::Refused(format!(
+                        "the folder `{}` is not there",
+                        parent.display()
+                    )));
                 }
                 Err(err) if err.kind() == ErrorKind::AlreadyExists => {}
                 made => made.map_err(trouble(&self.root))?,

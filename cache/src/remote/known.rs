@@ -32,7 +32,7 @@ enum Since {
 #[derive(Default)]
 pub(crate) struct Known {
     blobs: HashMap<BlobDigest, (u64, Since)>,
-    /// Blobs whose bytes there are not what their name says.
+    /// Blobs that are gone, or whose bytes there are not what their name says.
     refused: BTreeSet<BlobDigest>,
     changed: bool,
 }
@@ -42,7 +42,11 @@ impl Known {
     pub fn load(root: &Path, remote: &str) -> Self {
         let index = read(root).filter(|index| index.remote == remote).unwrap_or_default();
         Self {
-            blobs: index.blobs.into_iter().map(|(blob, size)| (blob, (size, Since::Before))).collect(),
+            blobs: index
+                .blobs
+                .into_iter()
+                .map(|(blob, size)| (blob, (size, Since::Before)))
+                .collect(),
             ..Self::default()
         }
     }
@@ -58,7 +62,13 @@ impl Known {
             _ => BTreeMap::new(),
         };
         blobs.extend(self.blobs.iter().map(|(blob, (size, _))| (*blob, *size)));
-        blobs.retain(|blob, size| self.blobs.contains_key(blob) && !is_here(BlobRef { blob: *blob, size: *size }));
+        blobs.retain(|blob, size| {
+            self.blobs.contains_key(blob)
+                && !is_here(BlobRef {
+                    blob: *blob,
+                    size: *size,
+                })
+        });
         let index = Index {
             remote: remote.to_owned(),
             blobs,
@@ -90,7 +100,7 @@ impl Known {
         self.changed |= self.blobs.remove(&blob).is_some();
     }
 
-    /// Its bytes there are wrong. Returns whether that is new.
+    /// It is not to be used: its bytes there are wrong, or it is gone. Returns whether that is new.
     pub fn refuse(&mut self, blob: BlobDigest) -> bool {
         self.remove(blob);
         self.refused.insert(blob)
@@ -138,7 +148,10 @@ mod tests {
         }
         known.save(root, "r", |blob| blob == c).unwrap();
         let mut later = Known::load(root, "r");
-        assert!(later.has(a) && later.has(b) && !later.has(c), "what is here need not be remembered");
+        assert!(
+            later.has(a) && later.has(b) && !later.has(c),
+            "what is here need not be remembered"
+        );
         assert!(!later.has_now(a));
         assert!(!later.has(BlobRef { size: 2, ..a }));
         later.remove(a.blob);

@@ -23,17 +23,20 @@
 //! | [`redact`] | keeping credentials out of messages |
 //! | [`signed`] | records as a remote has them |
 //! | [`known`] | which blobs are there, remembered between runs |
-//! | [`client`] | the remote itself: what it has, and fetching it |
+//! | [`client`] | the remote itself: what it has |
 //! | [`through`] | the store's look-ups that read through |
-//! | [`behind`], [`upload`] | uploads, in the background and by `push` |
-//! | [`pull`] | fetching all that records need |
+//! | [`fetch`], [`upload`], [`behind`], [`pull`] | transfers: for a stage that runs, in the background, and by command |
+//! | [`news`] | what the processes of one run tell each other |
+//! | [`traffic`] | what went over the wire |
 
 mod address;
 mod behind;
 mod client;
 mod cloud;
 mod directory;
+mod fetch;
 mod known;
+mod news;
 mod patience;
 mod place;
 mod pull;
@@ -41,10 +44,14 @@ mod redact;
 mod settings;
 mod signed;
 mod through;
+mod traffic;
 mod upload;
 
-pub use behind::Drained;
-pub use client::{Remote, Traffic};
+pub use behind::{Drained, UploadProgress};
+pub use client::Remote;
+pub(crate) use known::elsewhere;
+pub use news::{Handover, News};
 pub use pull::PullReport;
 pub use settings::{RemoteSettings, SignKey};
-pub use upload::PushReport;
+pub use traffic::Traffic;
+pub use upload::{PushReport, Upload};

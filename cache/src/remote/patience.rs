@@ -129,7 +129,9 @@ impl Patience {
 /// How long to wait after so many tries: twice as long each time, between half of it and the whole by chance.
 fn wait(tries: u32) -> Duration {
     let whole = FIRST_WAIT.saturating_mul(1 << tries.min(10)).min(LONGEST_WAIT);
-    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    let now = SystemTime::now()
+        .duration_since(SystemTime::UNIX_EPOCH)
+        .unwrap_or_default();
     let mut hasher = blake3::Hasher::new();
     hasher.update(&now.as_nanos().to_le_bytes());
     hasher.update(format!("{:?}", std::thread::current().id()).as_bytes());
@@ -157,7 +159,10 @@ mod tests {
     fn a_failure_is_tried_again() {
         let patience = Patience::new(Duration::from_secs(60));
         assert_eq!(patience.try_until(failing(2)).unwrap(), 3);
-        assert!(matches!(patience.try_until::<()>(|_| Err(Trouble::Absent)), Err(Lost::Absent)));
+        assert!(matches!(
+            patience.try_until::<()>(|_| Err(Trouble::Absent)),
+            Err(Lost::Absent)
+        ));
         assert!(!patience.is_aside());
     }
 

@@ -45,8 +45,8 @@ pub(crate) trait Place: Send + Sync {
     /// The names below a folder.
     fn list(&self, folder: &str) -> Attempt<Vec<String>>;
 
-    /// From which length on, and in pieces of which length, bytes are written in parts; `None` where they never are.
-    fn part_size(&self) -> Option<usize> {
+    /// In pieces of which length so many bytes are written; `None` where they are written in one go.
+    fn part_size(&self, _len: usize) -> Option<usize> {
         None
     }
 
@@ -61,7 +61,7 @@ pub(crate) trait Place: Send + Sync {
     }
 
     /// Gives the parts their name.
-    fn end_parts(&self, name: &str, _id: &str, _parts: Vec<Part>) -> Attempt<()> {
+    fn end_parts(&self, name: &str, _id: &str, _parts: &[Part]) -> Attempt<()> {
         Err(Trouble::Refused(format!("`{name}` cannot be written in parts here")))
     }
 

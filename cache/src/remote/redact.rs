@@ -2,7 +2,15 @@
 
 /// Words in the name of an environment variable that holds something secret.
 const SECRET_WORDS: [&str; 9] = [
-    "SECRET", "TOKEN", "PASSWORD", "PASSWD", "KEY", "SAS", "CREDENTIAL", "SIGNATURE", "CONNECTION_STRING",
+    "SECRET",
+    "TOKEN",
+    "PASSWORD",
+    "PASSWD",
+    "KEY",
+    "SAS",
+    "CREDENTIAL",
+    "SIGNATURE",
+    "CONNECTION_STRING",
 ];
 
 /// A shorter value is not searched for: it would be found in ordinary words.
@@ -17,13 +25,14 @@ pub(crate) struct Redactor {
 }
 
 impl Redactor {
-    /// The values of secret-looking variables of the environment, and `more`.
-    pub fn new(more: impl IntoIterator<Item = String>) -> Self {
-        let vars = std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
-        Self::of(vars, more)
+    /// The values of secret-looking variables of the environment.
+    pub fn new() -> Self {
+        Self::of(
+            std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?))),
+        )
     }
 
-    fn of(vars: impl Iterator<Item = (String, String)>, more: impl IntoIterator<Item = String>) -> Self {
+    fn of(vars: impl Iterator<Item = (String, String)>) -> Self {
         let secret = |name: &str| {
             let name = name.to_ascii_uppercase();
             SECRET_WORDS.iter().any(|word| name.contains(word))
@@ -31,7 +40,6 @@ impl Redactor {
         let mut secrets: Vec<String> = vars
             .filter(|(name, value)| secret(name) && value.trim().len() >= SHORTEST)
             .map(|(_, value)| value.trim().to_owned())
-            .chain(more)
             .collect();
         // A value that holds another one goes first.
         secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
@@ -92,15 +100,16 @@ mod tests {
             ("HOME", "/home/somebody"),
             ("SHORT_KEY", "abc"),
         ];
-        let vars = vars.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
-        Redactor::of(vars, ["hunter22".to_owned()]).clean(message)
+        let vars = vars
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        Redactor::of(vars).clean(message)
     }
 
     #[test]
     fn credentials_are_not_shown() {
         insta::assert_snapshot!(clean("key wJalrXUtnFEMI of AKIAEXAMPLE, abc, in /home/somebody"), @"key … of …, abc, in /home/somebody");
         insta::assert_snapshot!(clean("GET https://me:hunter22@host/a?X-Amz-Signature=123&x=y failed"), @"GET https://host/a failed");
-        insta::assert_snapshot!(clean("GET https://me:other@host/a failed"), @"GET https://host/a failed");
         insta::assert_snapshot!(clean("azure said sv=2026&sig=abcdef is over"), @"azure said … is over");
     }
 

@@ -42,6 +42,12 @@ pub struct RemoteSettings {
     pub sign_key: Option<SignKey>,
     /// Writes nothing to it.
     pub read_only: bool,
+    /// The server of an S3-compatible store (`https://host:port`), where it is not Amazon's.
+    pub endpoint: Option<String>,
+    /// The region of the bucket.
+    pub region: Option<String>,
+    /// Whether the server may be spoken to without encryption.
+    pub allow_http: bool,
     /// How long a remote may fail to answer before a run goes on without it.
     pub timeout: Duration,
     /// How long a run waits at its end for what is still to be uploaded.
@@ -55,8 +61,24 @@ impl RemoteSettings {
             url: url.into(),
             sign_key: None,
             read_only: false,
+            endpoint: None,
+            region: None,
+            allow_http: false,
             timeout: Duration::from_secs(5),
             upload_time: Duration::from_secs(300),
+        }
+    }
+
+    /// Checks the URL and the endpoint; `base` is what a relative path is relative to.
+    ///
+    /// # Errors
+    /// What is wrong, as a fragment that follows the name of the field. It repeats nothing that may be secret.
+    pub fn check(&self, base: &Path) -> Result<(), (&'static str, String)> {
+        Address::parse(&self.url, base).map_err(|reason| ("url", reason))?;
+        match self.endpoint.as_deref().map(|endpoint| Address::parse(endpoint, base)) {
+            None | Some(Ok(Address::Http(_))) => Ok(()),
+            Some(Ok(_)) => Err(("endpoint", "it is no `https://` URL".to_owned())),
+            Some(Err(reason)) => Err(("endpoint", reason)),
         }
     }
 }

@@ -13,6 +13,7 @@ mod output;
 mod plan;
 mod preview;
 mod program;
+mod remote;
 mod results;
 mod runs;
 mod session;

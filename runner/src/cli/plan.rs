@@ -2,7 +2,7 @@
 
 use super::args::PlanArgs;
 use super::session::Session;
-use super::{exec, output};
+use super::{exec, output, remote};
 use crate::engine::{self, Prediction};
 use crate::error::Failure;
 use crate::text;
@@ -12,6 +12,10 @@ pub(crate) fn plan(session: &Session, args: &PlanArgs) -> Result<(), Failure> {
     let project = session.project(&args.pipeline)?;
     let options = exec::options(session, &project, "")?;
     let planned = engine::plan(&project.pipeline, &project.chosen, &project.store, &options)?;
+    if let Some(remote) = project.store.remote() {
+        remote.save(&project.store)?;
+        remote::warn(remote);
+    }
     let count = |prediction| planned.iter().filter(|stage| stage.prediction == prediction).count();
     let (cached, runs, depends) = (
         count(Prediction::Cached),

@@ -1,20 +1,23 @@
 //! What every command starts from: the current folder, the environment, how much to say.
 
-use super::args::{Arguments, PipelineArgs};
+use super::args::{Arguments, Command, PipelineArgs};
 use crate::error::Failure;
 use crate::pipeline::{LoadOptions, Pipeline, PipelineErrors, load_with_sources, select};
 use crate::reporter::Verbosity;
-use crate::{history, home, registry};
+use crate::{config, history, home, registry};
 use cache::Store;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// The circumstances of a command.
+#[derive(Clone)]
 pub(crate) struct Session {
     pub current: PathBuf,
     pub env: BTreeMap<String, String>,
     pub verbosity: Verbosity,
     pub json: bool,
+    /// Whether no remote is looked at, whatever is configured.
+    pub no_remote: bool,
 }
 
 impl Session {
@@ -38,6 +41,11 @@ impl Session {
                 _ => Verbosity::Normal,
             },
             json: arguments.json,
+            no_remote: match &arguments.command {
+                Command::Exec(args) => args.no_remote,
+                Command::Plan(args) => args.no_remote,
+                _ => false,
+            },
         })
     }
 
@@ -47,16 +55,31 @@ impl Session {
         home::resolve(variable, start.unwrap_or(&self.current), &self.current)
     }
 
+    /// Opens the store of a home, with the remote that is configured for it.
+    pub fn store(&self, home: &Path) -> Result<Store, Failure> {
+        let settings = match self.no_remote {
+            true => None,
+            false => config::remote(home, &self.current, &self.env)?,
+        };
+        let store = Store::open(home)?;
+        match settings {
+            Some(settings) => Ok(store.with_remote(settings)?),
+            None => Ok(store),
+        }
+    }
+
     /// Reads a pipeline.
     pub fn load(&self, file: &Path, set: &[String]) -> Result<Pipeline, Failure> {
         let folder = std::path::absolute(file).unwrap_or_else(|_| self.current.join(file));
         let home = self.home(folder.parent());
+        let session = self.clone();
         let options = LoadOptions {
             set: set.to_vec(),
             env: self.env.clone(),
             kinds: registry::kinds(),
             earlier: Some(Box::new(move |reference| {
-                history::earlier::find(&home.join("runs"), &home, reference)
+                let open = || session.store(&home).map_err(|failure| failure.message);
+                history::earlier::find(&home.join("runs"), open, reference)
             })),
         };
         load_with_sources(file, &options).map_err(wrong)
@@ -75,7 +98,7 @@ impl Session {
         }
         let home = self.home(Some(&pipeline.base));
         Ok(Project {
-            store: Store::open(&home)?,
+            store: self.store(&home)?,
             runs: home.join("runs"),
             pipeline,
             chosen,
@@ -91,7 +114,7 @@ impl Session {
                 .hint("run a pipeline first, or give its folder with `-C DIR` or RUNNER_HOME"));
         }
         Ok(Archive {
-            store: Store::open(&home)?,
+            store: self.store(&home)?,
             runs: home.join("runs"),
         })
     }

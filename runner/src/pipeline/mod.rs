@@ -4,6 +4,7 @@
 //! (keys and names checked), `overrides` (`--set`), `needs` (references, ports, order), `matrix` (points), `interpolate`
 //! (`${…}`), `configure` (a stage kind's configuration) and `load`, which leads through them.
 
+pub(crate) mod config_file;
 mod configure;
 mod describe;
 mod document;

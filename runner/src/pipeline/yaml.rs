@@ -213,7 +213,10 @@ impl<'t> Builder<'t> {
                 continue;
             }
             let known = if index.is_empty() {
-                entries.iter().find(|(key, _)| key.name == name).map(|(key, _)| key.spot)
+                entries
+                    .iter()
+                    .find(|(key, _)| key.name == name)
+                    .map(|(key, _)| key.spot)
             } else {
                 index.get(&name).copied()
             };
@@ -221,10 +224,7 @@ impl<'t> Builder<'t> {
                 return Err(Issue {
                     spot,
                     message: format!("the key `{name}` is given twice"),
-                    hint: format!(
-                        "it stands in line {} already: remove one of the two",
-                        known.place.line
-                    ),
+                    hint: format!("it stands in line {} already: remove one of the two", known.place.line),
                 });
             }
             let value = self.node(event, at, depth + 1)?;
@@ -276,7 +276,11 @@ impl<'t> Builder<'t> {
                     spot,
                     message: format!(
                         "a key is {}, not a text",
-                        if matches!(value, Value::List(_)) { "a list" } else { "a map" }
+                        if matches!(value, Value::List(_)) {
+                            "a list"
+                        } else {
+                            "a map"
+                        }
                     ),
                     hint: "quote it; an interpolation between braces or brackets needs quotes: `\"${params.seed}\"`"
                         .to_owned(),
