@@ -7,6 +7,7 @@ mod commands;
 mod failures;
 mod killed;
 mod programs;
+mod remote;
 mod shared;
 mod trust;
 
