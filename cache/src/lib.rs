@@ -43,6 +43,7 @@ mod source;
 mod status;
 mod store;
 mod transfer;
+pub mod untrusted;
 mod verify;
 mod walk;
 mod workspace;

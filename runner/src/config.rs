@@ -46,8 +46,9 @@ const KEYS: [&str; 9] = [
 /// # Errors
 /// When the file cannot be read or something in it is wrong, with its line.
 pub fn remote(home: &Path, current: &Path, env: &BTreeMap<String, String>) -> Result<Option<RemoteSettings>, Failure> {
-    let mut settings = read(home, env)?;
-    if let Some(url) = env.get(VARIABLE).filter(|url| !url.trim().is_empty()) {
+    let variable = env.get(VARIABLE).filter(|url| !url.trim().is_empty());
+    let mut settings = read(home, env, variable.is_none())?;
+    if let Some(url) = variable {
         let url = if url.contains("://") {
             url.clone()
         } else {
@@ -66,7 +67,8 @@ pub fn remote(home: &Path, current: &Path, env: &BTreeMap<String, String>) -> Re
 
 const FORMS: &str = "a remote is written `s3://bucket/prefix`, `gs://…`, `az://…`, `file:///folder`, a path, or `https://…`, which is only read";
 
-fn read(home: &Path, env: &BTreeMap<String, String>) -> Result<Option<RemoteSettings>, Failure> {
+/// `needs_url` is whether the file has to name a remote if it says something of one.
+fn read(home: &Path, env: &BTreeMap<String, String>, needs_url: bool) -> Result<Option<RemoteSettings>, Failure> {
     let file = home.join(FILE);
     let bytes = match std::fs::read(&file) {
         Err(err) if matches!(err.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => return Ok(None),
@@ -76,14 +78,20 @@ fn read(home: &Path, env: &BTreeMap<String, String>) -> Result<Option<RemoteSett
     let Some((tree, mut problems)) = config_file::parse(&file, bytes).map_err(wrong)? else {
         return Ok(None);
     };
-    let settings = top(tree, home, env, &mut problems);
+    let settings = top(tree, home, env, needs_url, &mut problems);
     if problems.any() {
         return Err(wrong(problems.finish()));
     }
     Ok(settings)
 }
 
-fn top(tree: Tree, home: &Path, env: &BTreeMap<String, String>, problems: &mut Problems) -> Option<RemoteSettings> {
+fn top(
+    tree: Tree,
+    home: &Path,
+    env: &BTreeMap<String, String>,
+    needs_url: bool,
+    problems: &mut Problems,
+) -> Option<RemoteSettings> {
     let Value::Map(entries) = tree.value else {
         problems.add(
             tree.spot,
@@ -101,16 +109,13 @@ fn top(tree: Tree, home: &Path, env: &BTreeMap<String, String>, problems: &mut P
         }
         settings = match value.value {
             _ if value.is_null() => None,
-            Value::Map(ref entries) if entries.iter().any(|(key, _)| key.name == "url") => {
-                Some(of_remote(&value, home, env, problems))
-            }
-            // A key that is misspelt says so itself.
             Value::Map(_) => {
-                of_remote(&value, home, env, problems);
-                if !problems.any() {
+                let found = of_remote(&value, home, env, problems);
+                // A key that is misspelt says so itself.
+                if needs_url && value.entry("url").is_none() && !problems.any() {
                     problems.add(key.spot, "`url` is missing", FORMS);
                 }
-                None
+                Some(found)
             }
             _ => {
                 let message = format!("`remote` is {}, not a map of keys", value.describe());
@@ -129,7 +134,6 @@ fn of_remote(tree: &Tree, home: &Path, env: &BTreeMap<String, String>, problems:
     };
     for (key, value) in entries {
         let name = key.name.as_str();
-        // What a value is may be a secret in the wrong place: only numbers and truth values are repeated.
         let mut wanted = |what: &str| problems.add(value.spot, format!("`{name}` is not {what}"), hint(name));
         match name {
             "url" => match value.text() {
@@ -158,26 +162,24 @@ fn of_remote(tree: &Tree, home: &Path, env: &BTreeMap<String, String>, problems:
                     "keep one of `sign_key_file` and `sign_key_env`",
                 );
             }
-            "sign_key_file" => match value.text().map(|path| (path, std::fs::read(home.join(path)))) {
+            // Neither the line nor the name is repeated: it may be the key itself, in the wrong place.
+            "sign_key_file" => match value.text().map(|path| std::fs::read(home.join(path))) {
                 None => wanted("the path of a file"),
-                Some((path, Err(err))) => {
-                    problems.add(
-                        value.spot,
-                        format!("cannot read the signing key `{path}`: {err}"),
-                        hint(name),
-                    );
+                Some(Err(err)) => {
+                    let message = format!("cannot read the file that `sign_key_file` names: {err}");
+                    problems.add_blank(value.spot, message, hint(name));
                 }
-                Some((_, Ok(secret))) => match SignKey::new(&secret) {
-                    None => problems.add(value.spot, "the file of the signing key is empty", hint(name)),
+                Some(Ok(secret)) => match SignKey::new(&secret) {
+                    None => problems.add_blank(value.spot, "the file that `sign_key_file` names is empty", hint(name)),
                     key => settings.sign_key = key,
                 },
             },
-            "sign_key_env" => match value.text().map(|name| (name, env.get(name))) {
+            "sign_key_env" => match value.text().map(|name| env.get(name)) {
                 None => wanted("the name of an environment variable"),
-                Some((variable, secret)) => match secret.and_then(|secret| SignKey::new(secret.as_bytes())) {
+                Some(secret) => match secret.and_then(|secret| SignKey::new(secret.as_bytes())) {
                     None => {
-                        let message = format!("the environment has no signing key in `{variable}`");
-                        problems.add(value.spot, message, hint(name));
+                        let message = "the environment has nothing in the variable that `sign_key_env` names";
+                        problems.add_blank(value.spot, message, hint(name));
                     }
                     key => settings.sign_key = key,
                 },
@@ -253,6 +255,10 @@ mod tests {
         assert!(other.read_only, "what else is configured stays");
         assert_eq!(of("", &[(VARIABLE, "gs://b")]).unwrap().unwrap().url, "gs://b");
         assert!(of("", &[(VARIABLE, " ")]).unwrap().is_none());
+        let partly = of("remote: { read_only: true }", &[(VARIABLE, "gs://b")])
+            .unwrap()
+            .unwrap();
+        assert!(partly.read_only && partly.url == "gs://b");
         let of_env = of("remote: { url: /r, sign_key_env: K }", &[("K", "hard to guess")])
             .unwrap()
             .unwrap();
@@ -262,16 +268,73 @@ mod tests {
     #[test]
     fn what_is_wrong_is_said_with_its_line() {
         let wrong = |text: &str| of(text, &[]).unwrap_err();
-        insta::assert_snapshot!(wrong("remote:\n  url: s3://b\n  readonly: true\n"), @"");
-        insta::assert_snapshot!(wrong("remot: {}\n"), @"");
-        insta::assert_snapshot!(wrong("remote: { ulr: /r }\n"), @"");
-        insta::assert_snapshot!(wrong("remote: { read_only: true }\n"), @"");
-        insta::assert_snapshot!(wrong("remote: { url: /r, read_only: yes, timeout: 5 }\n"), @"");
-        insta::assert_snapshot!(wrong("remote: { url: /r, sign_key_file: gone }\n"), @"");
-        insta::assert_snapshot!(wrong("remote: { url: /r, sign_key_file: empty }\n"), @"");
-        insta::assert_snapshot!(wrong("remote: { url: /r, sign_key_env: K }\n"), @"");
-        insta::assert_snapshot!(wrong("remote: [1]\n"), @"");
-        insta::assert_snapshot!(wrong("remote: { url: /a, url: /b }\n"), @"");
+        insta::assert_snapshot!(wrong("remote:\n  url: s3://b\n  readonly: true\n"), @r"
+        error: HOME/config.yaml:3:3: unknown key `readonly` in `remote`
+          |
+        3 |   readonly: true
+          |   ^^^^^^^^
+          = hint: did you mean `read_only`?
+        ");
+        insta::assert_snapshot!(wrong("remot: {}\n"), @r"
+        error: HOME/config.yaml:1:1: unknown key `remot`
+          |
+        1 | remot: {}
+          | ^^^^^
+          = hint: did you mean `remote`?
+        ");
+        insta::assert_snapshot!(wrong("remote: { ulr: /r }\n"), @r"
+        error: HOME/config.yaml:1:11: unknown key `ulr` in `remote`
+          |
+        1 | remote: { ulr: /r }
+          |           ^^^
+          = hint: did you mean `url`?
+        ");
+        insta::assert_snapshot!(wrong("remote: { read_only: true }\n"), @r"
+        error: HOME/config.yaml:1:1: `url` is missing
+          |
+        1 | remote: { read_only: true }
+          | ^^^^^^
+          = hint: a remote is written `s3://bucket/prefix`, `gs://…`, `az://…`, `file:///folder`, a path, or `https://…`, which is only read
+        ");
+        insta::assert_snapshot!(wrong("remote: { url: /r, read_only: yes, timeout: 5 }\n"), @r"
+        error: HOME/config.yaml:1:31: `read_only` is not `true` or `false`
+          |
+        1 | remote: { url: /r, read_only: yes, timeout: 5 }
+          |                               ^^^
+          = hint: write `true` or `false`
+
+        HOME/config.yaml:1:45: `timeout` is not a time
+          |
+        1 | remote: { url: /r, read_only: yes, timeout: 5 }
+          |                                             ^
+          = hint: write it as `5s`, `10m` or `1h`
+        ");
+        insta::assert_snapshot!(wrong("remote: { url: /r, sign_key_file: gone }\n"), @r"
+        error: HOME/config.yaml:1:35: cannot read the file that `sign_key_file` names: No such file or directory (os error 2)
+          = hint: any text will do that is hard to guess, the same on every machine: `openssl rand -hex 32 > FILE`
+        ");
+        insta::assert_snapshot!(wrong("remote: { url: /r, sign_key_file: empty }\n"), @r"
+        error: HOME/config.yaml:1:35: the file that `sign_key_file` names is empty
+          = hint: any text will do that is hard to guess, the same on every machine: `openssl rand -hex 32 > FILE`
+        ");
+        insta::assert_snapshot!(wrong("remote: { url: /r, sign_key_env: K }\n"), @r"
+        error: HOME/config.yaml:1:34: the environment has nothing in the variable that `sign_key_env` names
+          = hint: set it to any text that is hard to guess, the same on every machine
+        ");
+        insta::assert_snapshot!(wrong("remote: [1]\n"), @r"
+        error: HOME/config.yaml:1:9: `remote` is a list, not a map of keys
+          |
+        1 | remote: [1]
+          |         ^
+          = hint: write `url: …` below it
+        ");
+        insta::assert_snapshot!(wrong("remote: { url: /a, url: /b }\n"), @r"
+        error: HOME/config.yaml:1:20: the key `url` is given twice
+          |
+        1 | remote: { url: /a, url: /b }
+          |                    ^^^
+          = hint: it stands in line 1 already: remove one of the two
+        ");
     }
 
     #[test]

@@ -32,8 +32,9 @@ struct State {
     waiting: Vec<Upload>,
     /// Of the batch that is on its way.
     busy: usize,
-    /// Records that could not be uploaded.
-    failed: u64,
+    /// Those that could not be uploaded. They are tried again once, at the end of the run.
+    failed: Vec<Upload>,
+    tried_again: bool,
     started: bool,
 }
 
@@ -67,7 +68,7 @@ impl Remote {
 
     /// Uploads in the background. The thread that does it starts with the first.
     pub(super) fn upload_later(&self, store: &Store, items: impl IntoIterator<Item = Upload>) {
-        if self.is_read_only() || self.inner.writes.is_aside() {
+        if self.is_read_only() {
             return;
         }
         let shared = &self.inner.queue.shared;
@@ -97,9 +98,16 @@ impl Remote {
         let until = Instant::now() + limit;
         let mut state = locked(&shared.state);
         loop {
-            let open = state.waiting.len() + state.busy;
+            let mut open = state.waiting.len() + state.busy;
+            if open == 0 && !state.failed.is_empty() && !state.tried_again && !self.is_aside() {
+                // An outage may be over.
+                state.tried_again = true;
+                state.waiting = std::mem::take(&mut state.failed);
+                open = state.waiting.len();
+                shared.changed.notify_all();
+            }
+            let left = (state.failed.len() + open) as u64;
             if open == 0 || !state.started {
-                let left = state.failed + open as u64;
                 return Drained {
                     left,
                     out_of_time: false,
@@ -108,7 +116,7 @@ impl Remote {
             if Instant::now() >= until || stop() {
                 shared.stop.store(true, Ordering::Relaxed);
                 return Drained {
-                    left: state.failed + open as u64,
+                    left,
                     out_of_time: true,
                 };
             }
@@ -148,16 +156,16 @@ fn work(remote: &Remote, store: &Store, shared: &Shared) {
             shared.batch_bytes.store(bytes, Ordering::Relaxed);
         };
         let report = remote.upload(store, &batch, true, &shared.stop, plan);
-        let failed = match &report {
-            Ok(report) => report.failed + report.incomplete,
+        let failed = match report {
+            Ok(report) => report.left,
             Err(err) => {
                 remote.warn("local", || format!("not all of it was uploaded: {err}"));
-                batch.len() as u64
+                batch
             }
         };
         let mut state = locked(&shared.state);
         state.busy = 0;
-        state.failed += failed;
+        state.failed.extend(failed);
         shared.changed.notify_all();
     }
 }

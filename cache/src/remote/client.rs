@@ -12,9 +12,10 @@ use super::settings::RemoteSettings;
 use super::signed::{self, Signed};
 use crate::{BlobDigest, BlobRef, Error, MemoKey, Result, Store, walk};
 use bytes::Bytes;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// The layout that is read and written.
@@ -48,6 +49,10 @@ pub(super) struct Inner {
     pub traffic: super::traffic::Counters,
     /// Memos that were written here since they were last asked for.
     pub memos: Mutex<Vec<MemoKey>>,
+    /// How many memos were asked for that were not there.
+    pub memo_misses: AtomicU32,
+    /// All memos that were there when it was asked, where it could say and they are not too many.
+    pub memo_names: OnceLock<Option<HashSet<MemoKey>>>,
     pub queue: Queue,
 }
 
@@ -85,6 +90,8 @@ impl Remote {
                 warnings: Mutex::default(),
                 traffic: super::traffic::Counters::default(),
                 memos: Mutex::default(),
+                memo_misses: AtomicU32::new(0),
+                memo_names: OnceLock::new(),
                 queue: Queue::default(),
             }),
         })
@@ -108,6 +115,10 @@ impl Remote {
     /// Whether it can say which records it has.
     pub fn lists(&self) -> bool {
         !matches!(self.inner.address, Address::Http(_))
+    }
+
+    pub(super) fn is_folder(&self) -> bool {
+        matches!(self.inner.address, Address::Directory(_))
     }
 
     /// Whether it did not answer, and this process goes on without it.
@@ -180,10 +191,15 @@ impl Remote {
     pub(super) fn set_aside(&self, message: &str) {
         self.inner.reads.set_aside();
         self.inner.writes.set_aside();
+        self.warn_aside(message);
+    }
+
+    /// Says that nothing is asked of it for now.
+    fn warn_aside(&self, message: &str) {
         self.warn("aside", || {
             format!(
-                "the remote {} is left out from here on: {}\n   hint: results are computed and kept here; look at its address, \
-                 the network and the credentials in the environment, or leave it out with `--no-remote`",
+                "the remote {} is left out: {}\n   hint: results are computed and kept here; look at its address, the network \
+                 and the credentials in the environment, or leave it out with `--no-remote`",
                 self.inner.shown,
                 self.clean(message)
             )
@@ -206,7 +222,8 @@ impl Remote {
             Err(Lost::Absent | Lost::Aside) => Ok(None),
             Err(Lost::Local(err)) => Err(err),
             Err(Lost::NowAside(message)) => {
-                self.set_aside(&message);
+                self.inner.writes.set_to_rest();
+                self.warn_aside(&message);
                 Ok(None)
             }
             Err(Lost::GaveUp(message)) => {
@@ -235,9 +252,9 @@ impl Remote {
                 false
             }
             other => {
-                // Said already, or said now; either way it is aside.
+                // It is aside, and was not looked at.
                 let _ = self.heard(other);
-                false
+                return false;
             }
         };
         *format = Some(there);
@@ -349,10 +366,10 @@ impl Remote {
         self.ask(|place, _| place.size(&path))
     }
 
-    /// The names of the records below a folder, as 64 hex digits; what is named otherwise is not ours. `None` where it cannot
-    /// say.
-    pub(super) fn list(&self, folder: &str) -> Result<Option<Vec<String>>> {
-        let names = self.ask(|place, _| place.list(folder))?;
+    /// The names of the records below a folder, as 64 hex digits, up to so many; what is named otherwise is not ours. `None`
+    /// where it cannot say.
+    pub(super) fn list(&self, folder: &str, most: usize) -> Result<Option<Vec<String>>> {
+        let names = self.ask(|place, _| place.list(folder, most))?;
         Ok(names.map(|names| names.iter().filter_map(|name| id_of(folder, name)).collect()))
     }
 }
@@ -367,7 +384,7 @@ pub(super) fn object(folder: &str, hex: &str) -> String {
 }
 
 /// The digest or key that lies there; `None` where the name is not one that [`object`] gives.
-pub(super) fn id_of(folder: &str, name: &str) -> Option<String> {
+pub(crate) fn id_of(folder: &str, name: &str) -> Option<String> {
     let (shard, rest) = name.strip_prefix(folder)?.strip_prefix('/')?.split_once('/')?;
     let hex = |text: &str| text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
     (shard.len() == 2 && rest.len() == 62 && hex(shard) && hex(rest)).then(|| format!("{shard}{rest}"))

@@ -247,7 +247,7 @@ impl Place for Cloud {
         written.map(|_| ()).map_err(no_bucket)
     }
 
-    fn list(&self, folder: &str) -> Attempt<Vec<String>> {
+    fn list(&self, folder: &str, most: usize) -> Attempt<Vec<String>> {
         let prefix = self.path(folder);
         let strip = format!("{}/", self.prefix);
         let mut stream = self.store.list(Some(&prefix));
@@ -258,6 +258,9 @@ impl Place for Cloud {
                 Ok(Some(Ok(meta))) => {
                     let name = meta.location.as_ref();
                     names.push(name.strip_prefix(&strip).unwrap_or(name).to_owned());
+                    if names.len() >= most {
+                        return Ok(names);
+                    }
                 }
                 Ok(Some(Err(err))) => return Err(trouble(err)),
                 Ok(None) => return Ok(names),

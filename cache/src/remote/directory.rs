@@ -94,12 +94,15 @@ impl Place for Directory {
         })
     }
 
-    fn list(&self, folder: &str) -> Attempt<Vec<String>> {
+    fn list(&self, folder: &str, most: usize) -> Attempt<Vec<String>> {
         let mut names = Vec::new();
         let top = self.path(folder);
         for shard in entries(&top)? {
             for name in entries(&top.join(&shard))? {
                 names.push(format!("{folder}/{shard}/{name}"));
+                if names.len() >= most {
+                    return Ok(names);
+                }
             }
         }
         Ok(names)

@@ -124,6 +124,11 @@ pub(crate) fn elsewhere(root: &Path) -> BTreeMap<BlobDigest, u64> {
     read(root).unwrap_or_default().blobs
 }
 
+/// Whether these bytes are what [`Known::save`] may have left.
+pub(crate) fn reads_index(bytes: &[u8]) -> bool {
+    sealed::open::<Index>(bytes).is_some()
+}
+
 fn read(root: &Path) -> Option<Index> {
     match sealed::read(&path(root)) {
         Ok(Sealed::Intact(index, _)) => Some(index),

@@ -49,9 +49,11 @@ mod upload;
 
 pub use behind::{Drained, UploadProgress};
 pub use client::Remote;
-pub(crate) use known::elsewhere;
+pub(crate) use client::id_of;
+pub(crate) use known::{elsewhere, reads_index};
 pub use news::{Handover, News};
 pub use pull::PullReport;
 pub use settings::{RemoteSettings, SignKey};
+pub(crate) use signed::{reads_action, reads_memo};
 pub use traffic::Traffic;
 pub use upload::{PushReport, Upload};

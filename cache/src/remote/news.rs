@@ -105,8 +105,8 @@ impl Remote {
         }
         self.inner.traffic.add(news.traffic);
         if news.aside {
-            self.inner.reads.set_aside();
-            self.inner.writes.set_aside();
+            self.inner.reads.set_to_rest();
+            self.inner.writes.set_to_rest();
         }
     }
 }

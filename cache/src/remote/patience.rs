@@ -3,6 +3,8 @@
 //! An operation is tried until it goes well. Each failure waits longer than the one before, by chance a little more or less, so
 //! that many machines do not come back at once. One operation that keeps failing while others go well is given up after
 //! [`ATTEMPTS`]; when nothing has gone well for as long as the limit, the remote is set aside: every later operation ends at once.
+//! After a rest it is tried again, for a long run outlives many an outage; each rest is longer than the one before. What was
+//! refused (no permission, another format) is not tried again.
 
 use super::place::{Attempt, Trouble};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -14,6 +16,9 @@ const FIRST_WAIT: Duration = Duration::from_millis(50);
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
 /// What never answered is given this part of the limit.
 const NEVER_ANSWERED: u32 = 3;
+/// How long a remote that does not answer is left alone at first, and at most.
+const REST: Duration = Duration::from_secs(60);
+const LONGEST_REST: Duration = Duration::from_secs(600);
 
 /// Why an operation did not go well.
 #[derive(Debug)]
@@ -36,12 +41,29 @@ struct State {
     failing_since: Option<Instant>,
     /// How many operations went well.
     answers: u64,
-    aside: bool,
+    /// Until when it is set aside.
+    aside: Option<Until>,
+    rest: Duration,
+}
+
+#[derive(Clone, Copy)]
+enum Until {
+    Then(Instant),
+    Forever,
 }
 
 pub(crate) struct Patience {
     limit: Duration,
     state: Mutex<State>,
+}
+
+impl State {
+    fn rest(&mut self) {
+        if self.aside.is_none() {
+            self.rest = (self.rest * 2).clamp(REST, LONGEST_REST);
+            self.aside = Some(Until::Then(Instant::now() + self.rest));
+        }
+    }
 }
 
 impl Patience {
@@ -56,12 +78,29 @@ impl Patience {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Whether it is set aside. Once its rest is over it is not, and counts as one that never answered.
     pub fn is_aside(&self) -> bool {
-        self.state().aside
+        let mut state = self.state();
+        match state.aside {
+            None => false,
+            Some(Until::Then(then)) if then <= Instant::now() => {
+                state.aside = None;
+                state.failing_since = None;
+                state.answers = 0;
+                false
+            }
+            Some(_) => true,
+        }
     }
 
+    /// Sets it aside for good.
     pub fn set_aside(&self) {
-        self.state().aside = true;
+        self.state().aside = Some(Until::Forever);
+    }
+
+    /// Sets it aside until it had some rest.
+    pub fn set_to_rest(&self) {
+        self.state().rest();
     }
 
     fn answered(&self) {
@@ -79,8 +118,10 @@ impl Patience {
         } else {
             self.limit
         };
-        let ends = since.elapsed() >= limit && !state.aside;
-        state.aside |= ends;
+        let ends = since.elapsed() >= limit && state.aside.is_none();
+        if ends {
+            state.rest();
+        }
         ends
     }
 
@@ -171,6 +212,22 @@ mod tests {
         let patience = Patience::new(Duration::from_millis(300));
         assert!(matches!(patience.try_until(failing(u32::MAX)), Err(Lost::NowAside(_))));
         assert!(matches!(patience.try_until(failing(0)), Err(Lost::Aside)));
+    }
+
+    #[test]
+    fn what_was_set_aside_is_tried_again_after_a_rest() {
+        let patience = Patience::new(Duration::ZERO);
+        assert!(matches!(patience.try_until(failing(u32::MAX)), Err(Lost::NowAside(_))));
+        assert!(patience.is_aside());
+        let over = |patience: &Patience| patience.state().aside = Some(Until::Then(Instant::now()));
+        over(&patience);
+        assert_eq!(patience.try_until(failing(0)).unwrap(), 1);
+        assert!(matches!(patience.try_until(failing(u32::MAX)), Err(Lost::NowAside(_))));
+        assert!(patience.state().rest > REST, "the next rest is longer");
+        patience.set_aside();
+        assert!(patience.is_aside());
+        patience.set_to_rest();
+        assert!(matches!(patience.state().aside, Some(Until::Forever)));
     }
 
     #[test]

@@ -42,8 +42,8 @@ pub(crate) trait Place: Send + Sync {
     /// Gives these bytes their name, whole or not at all.
     fn write(&self, name: &str, bytes: Bytes) -> Attempt<()>;
 
-    /// The names below a folder.
-    fn list(&self, folder: &str) -> Attempt<Vec<String>>;
+    /// The names below a folder, up to so many.
+    fn list(&self, folder: &str, most: usize) -> Attempt<Vec<String>>;
 
     /// In pieces of which length so many bytes are written; `None` where they are written in one go.
     fn part_size(&self, _len: usize) -> Option<usize> {

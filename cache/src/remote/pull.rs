@@ -52,7 +52,7 @@ impl Store {
         if !remote.lists() {
             return Ok(None);
         }
-        let (actions, memos) = (remote.list("actions")?, remote.list("memos")?);
+        let (actions, memos) = (remote.list("actions", usize::MAX)?, remote.list("memos", usize::MAX)?);
         if remote.is_aside() {
             return Ok(None);
         }

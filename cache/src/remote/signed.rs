@@ -67,6 +67,16 @@ pub(crate) fn memo(bytes: &[u8], key: MemoKey, sign: Option<&SignKey>) -> Signed
     })
 }
 
+/// Whether a remote's bytes are a record of an action that may be used.
+pub(crate) fn reads_action(bytes: &[u8], key: ActionKey) -> bool {
+    matches!(action(bytes, key, None), Signed::Intact(_))
+}
+
+/// Likewise, of a memo.
+pub(crate) fn reads_memo(bytes: &[u8], key: MemoKey) -> bool {
+    matches!(memo(bytes, key, None), Signed::Intact(_))
+}
+
 fn checked<T>(found: Signed<T>, is_right: impl Fn(&T) -> bool) -> Signed<T> {
     match found {
         Signed::Intact(record) if !is_right(&record) => Signed::Damaged,

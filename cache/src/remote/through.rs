@@ -7,6 +7,7 @@ use super::upload::Upload;
 use crate::record::StoredMemo;
 use crate::sealed;
 use crate::{ActionKey, BlobDigest, BlobRef, Hit, MemoKey, Result, Store};
+use std::sync::atomic::Ordering;
 
 impl Store {
     /// Looks for what is not here in a remote. Nothing is asked of it before there is something to ask.
@@ -121,8 +122,37 @@ impl Store {
 
     pub(crate) fn peek_memo_there(&self, key: MemoKey) -> Result<Option<BlobRef>> {
         let Some(remote) = &self.remote else { return Ok(None) };
+        if !remote.may_have(key)? {
+            return Ok(None);
+        }
         let sign = remote.inner.settings.sign_key.as_ref();
         let stored = remote.record("memos", &key.to_hex(), |bytes| signed::memo(bytes, key, sign))?;
+        if stored.is_none() {
+            remote.inner.memo_misses.fetch_add(1, Ordering::Relaxed);
+        }
         Ok(stored.map(|stored| stored.value).filter(|value| self.has(*value)))
+    }
+}
+
+/// After so many memos that were not there, the remote is asked once which it has: most of the others will not be there either.
+const MISSES: u32 = 32;
+
+/// To list more names than this takes longer than to ask for some.
+const NAMES: usize = 20_000;
+
+impl Remote {
+    fn may_have(&self, key: MemoKey) -> Result<bool> {
+        let inner = &self.inner;
+        // Asking a folder costs nothing.
+        if !self.lists() || self.is_folder() || inner.memo_misses.load(Ordering::Relaxed) < MISSES || self.is_aside() {
+            return Ok(true);
+        }
+        if inner.memo_names.get().is_none() {
+            let names = self.list("memos", NAMES)?.filter(|names| names.len() < NAMES);
+            let names = names.map(|names| names.iter().filter_map(|name| name.parse().ok()).collect());
+            let _ = inner.memo_names.set(names);
+        }
+        let names = inner.memo_names.get().and_then(Option::as_ref);
+        Ok(names.is_none_or(|names| names.contains(&key)))
     }
 }

@@ -25,7 +25,7 @@ pub enum Upload {
 }
 
 /// What an upload did.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct PushReport {
     /// Records that were asked for and are complete there now.
     pub records: u64,
@@ -39,6 +39,9 @@ pub struct PushReport {
     pub incomplete: u64,
     /// Records that could not be uploaded.
     pub failed: u64,
+    /// Those that are not there: incomplete or failed.
+    #[serde(skip)]
+    pub left: Vec<Upload>,
 }
 
 /// A record that is here.
@@ -70,7 +73,10 @@ impl Remote {
         for item in items {
             match read(store, *item)? {
                 Some(record) => ready.push(record),
-                None => report.incomplete += 1,
+                None => {
+                    report.incomplete += 1;
+                    report.left.push(*item);
+                }
             }
         }
         if ready.is_empty() {
@@ -81,6 +87,7 @@ impl Remote {
             Err(lost) => {
                 self.not_written(lost)?;
                 report.failed = ready.len() as u64;
+                report.left.extend(ready.iter().map(|record| record.item));
                 return Ok(report);
             }
         };
@@ -124,6 +131,7 @@ impl Remote {
                 Some(_) => report.failed += 1,
                 None => return true,
             }
+            report.left.push(record.item);
             false
         });
         let written = walk::in_threads(&ready, TRANSFERS, |record| {
@@ -146,13 +154,16 @@ impl Remote {
                 Err(lost) => self.not_written(lost).map(|()| None),
             }
         })?;
-        for written in written {
+        for (record, written) in ready.iter().zip(written) {
             match written {
                 Some(new) => {
                     report.records += 1;
                     report.there_before += u64::from(!new);
                 }
-                None => report.failed += 1,
+                None => {
+                    report.failed += 1;
+                    report.left.push(record.item);
+                }
             }
         }
         Ok(report)
@@ -247,16 +258,12 @@ impl Remote {
 
     /// Goes on without writing to it, and says so once.
     fn not_written(&self, lost: Lost) -> Result<()> {
-        let (message, over) = match lost {
+        let message = match lost {
             Lost::Local(err) => return Err(err),
             Lost::Aside => return Ok(()),
-            Lost::Absent => ("it has no place for it".to_owned(), false),
-            Lost::NowAside(message) => (message, true),
-            Lost::GaveUp(message) => (message, false),
+            Lost::Absent => "it has no place for it".to_owned(),
+            Lost::NowAside(message) | Lost::GaveUp(message) => message,
         };
-        if over {
-            self.inner.writes.set_aside();
-        }
         self.warn("not written", || {
             format!(
                 "not all of it was uploaded to the remote {}: {}\n   hint: `runner cache push` uploads what is missing there; \

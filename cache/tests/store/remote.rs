@@ -2,7 +2,6 @@
 
 use crate::{Home, action_key, data, files, memo_key};
 use cache::{Artifact, BlobRef, Error, RemoteSettings, SignKey, Store, Upload};
-use serde_json::json;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -302,8 +301,5 @@ fn signatures_and_debug_say_nothing_secret() {
     let wrong = RemoteSettings::new("s3://me:hunter22@bucket");
     let err = home.reopen().with_remote(wrong).unwrap_err().to_string();
     assert!(!err.contains("hunter22"), "{err}");
-    assert_eq!(
-        json!(err.contains("credentials come from the environment")),
-        json!(true)
-    );
+    assert!(err.contains("credentials come from the environment"), "{err}");
 }

@@ -57,6 +57,7 @@ impl Project {
             .args(args)
             .current_dir(self.dir.path())
             .env("RUNNER_HOME", self.home())
+            .env_remove("RUNNER_REMOTE")
             .env_remove("NO_COLOR")
             .stdin(Stdio::null());
         command
