@@ -72,6 +72,14 @@ pub enum Error {
         /// What is wrong with it.
         reason: &'static str,
     },
+    /// A remote store cannot be used.
+    #[error("{remote} cannot be used: {reason}")]
+    Remote {
+        /// The remote, without credentials.
+        remote: String,
+        /// What is wrong.
+        reason: String,
+    },
 }
 
 impl Error {

@@ -10,6 +10,7 @@
 //! ├── actions/ab/cdef…        action records, named by action key: a line of JSON, a line with its checksum
 //! ├── memos/ab/cdef…          memo records (likewise), named by memo key
 //! ├── recent/ab/cdef…         the hits that recent runs ended with (likewise): a short cut to their records
+//! ├── remote                  the blobs that the remote is known to have and that are not here
 //! ├── stat/ab/cdef…           digests of source files (likewise), named by the digest of their path
 //! ├── scratch/ab/cdef…/       checkpoints of unfinished work, mutable, dropped by `gc`
 //! ├── damaged/                files that were not what their name says, dropped by `gc`
@@ -35,12 +36,14 @@ mod lock;
 mod publish;
 mod recent;
 mod record;
+mod remote;
 mod scrub;
 mod sealed;
 mod source;
 mod status;
 mod store;
 mod transfer;
+pub mod untrusted;
 mod verify;
 mod walk;
 mod workspace;
@@ -54,6 +57,9 @@ pub use gc::{GcPlan, GcReport};
 pub use lock::{ActionLock, StoreGuard};
 pub use recent::Recent;
 pub use record::{ActionRecord, Hit};
+pub use remote::{
+    Drained, Handover, News, PullReport, PushReport, Remote, RemoteSettings, SignKey, Traffic, Upload, UploadProgress,
+};
 pub use scrub::ScrubReport;
 pub use status::{Count, Status};
 pub use store::Store;

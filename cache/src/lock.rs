@@ -101,6 +101,11 @@ fn wait(path: &Path, mode: Mode) -> Result<File> {
     }
 }
 
+/// A file that only its holder has open and locked, made if it is not there. Waits for whoever holds it.
+pub(crate) fn hold(path: &Path) -> Result<File> {
+    wait(path, Mode::Exclusive)
+}
+
 pub(crate) fn try_exclusive(path: &Path) -> Result<Option<File>> {
     attempt(path, Mode::Exclusive)
 }

@@ -17,6 +17,12 @@ pub(crate) const UNFLUSHED: &str = "unflushed";
 /// A file in `tmp`, which makes the store have something to flush. It is locked for as long as its writer lives, which is
 /// how `gc` tells a leftover ([`lock::abandoned`](crate::lock::abandoned)).
 pub(crate) fn temporary(root: &Path) -> Result<NamedTempFile> {
+    mark_unflushed(root)?;
+    unmarked_temporary(root)
+}
+
+/// Notes that the store has something to flush.
+pub(crate) fn mark_unflushed(root: &Path) -> Result<()> {
     let marker = root.join(UNFLUSHED);
     let marked = File::options().write(true).create_new(true).open(&marker);
     if let Err(err) = marked
@@ -24,7 +30,7 @@ pub(crate) fn temporary(root: &Path) -> Result<NamedTempFile> {
     {
         return Err(Error::io("write", &marker)(err));
     }
-    unmarked_temporary(root)
+    Ok(())
 }
 
 /// [`temporary`] for what need not be flushed.
@@ -63,6 +69,16 @@ pub(crate) fn publish(file: NamedTempFile, path: &Path, keep_size: Option<u64>) 
         .map_err(Error::io("write", file.path()))?;
     file.persist(path).map_err(|err| Error::io("write", path)(err.error))?;
     Ok(())
+}
+
+/// Gives a complete file that is open as `file` the name `goal`, in place of what has it.
+pub(crate) fn publish_held(file: &File, path: &Path, goal: &Path) -> Result<()> {
+    if let Some(parent) = goal.parent() {
+        std::fs::create_dir_all(parent).map_err(Error::io("create", parent))?;
+    }
+    file.set_permissions(Permissions::from_mode(0o444))
+        .map_err(Error::io("write", path))?;
+    std::fs::rename(path, goal).map_err(Error::io("write", goal))
 }
 
 /// What the system knows of a file; `None` when it is not there.

@@ -9,7 +9,7 @@ use crate::publish::{remove, touch_record};
 use crate::record::Hit;
 use crate::sealed::{self, Sealed};
 use crate::store::sharded;
-use crate::{ActionKey, BlobDigest, KeyHasher, Result, Store};
+use crate::{ActionKey, BlobDigest, BlobRef, KeyHasher, Result, Store};
 use std::collections::{BTreeSet, HashMap};
 use std::fmt::Write as _;
 use std::fs::Metadata;
@@ -55,7 +55,7 @@ impl Store {
             return Recent::default();
         };
         touch_record(&path, &meta);
-        let sound = |(_, hit): &(ActionKey, Hit)| self.has_all(hit);
+        let sound = |(_, hit): &(ActionKey, Hit)| self.is_whole(hit);
         let threads = std::thread::available_parallelism()
             .map_or(1, usize::from)
             .min(hits.len() / PER_THREAD)
@@ -89,8 +89,8 @@ impl Store {
         sealed::write(self.root(), &self.recent_path(name), &hits)
     }
 
-    /// Whether every blob of a hit is there, and its log; in one reused path, because there are thousands.
-    fn has_all(&self, hit: &Hit) -> bool {
+    /// Whether every blob of a hit is here (or in the remote, as far as is known), and its log; in one reused path, because there are thousands.
+    fn is_whole(&self, hit: &Hit) -> bool {
         let blobs = self.folder("blobs");
         let mut path = String::with_capacity(80);
         let mut has = |digest: BlobDigest, size: u64| {
@@ -98,6 +98,7 @@ impl Store {
             path.clear();
             let _ = write!(path, "{}/{}", &hex[..2], &hex[2..]);
             std::fs::metadata(blobs.join(&path)).is_ok_and(|meta| meta.is_file() && meta.len() == size)
+                || self.remembers_there(BlobRef { blob: digest, size })
         };
         hit.blobs.iter().all(|&(digest, size)| has(digest, size)) && hit.log.is_none_or(|log| has(log.blob, log.size))
     }

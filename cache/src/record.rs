@@ -45,6 +45,16 @@ impl StoredAction {
     pub fn blobs(&self) -> impl Iterator<Item = BlobRef> {
         self.blobs.iter().map(|&(blob, size)| BlobRef { blob, size })
     }
+
+    pub fn into_hit(self) -> Hit {
+        Hit {
+            outputs: self.record.outputs,
+            log: self.record.log,
+            seconds: self.record.seconds,
+            peak_memory: self.record.peak_memory,
+            blobs: self.blobs,
+        }
+    }
 }
 
 /// What a look-up of an action gives: as much of its record as a run needs.
@@ -60,6 +70,13 @@ pub struct Hit {
     pub peak_memory: Option<u64>,
     /// The manifests of its outputs and what they name, each once, sorted.
     pub blobs: Vec<(BlobDigest, u64)>,
+}
+
+impl Hit {
+    /// The manifests of its outputs and what they name.
+    pub fn blobs(&self) -> impl Iterator<Item = BlobRef> {
+        self.blobs.iter().map(|&(blob, size)| BlobRef { blob, size })
+    }
 }
 
 /// The fields of [`StoredAction`] that a [`Hit`] is made of.
@@ -105,8 +122,8 @@ impl Store {
         }
     }
 
-    /// The record of an action whose outputs are all there; `None` when it has to run. Costs one small read, and a look
-    /// at the size of each blob. A damaged record is moved away; a lost log alone does not make the action run again.
+    /// The record of an action whose outputs are all there (here or in the remote); `None` when it has to run. Costs one
+    /// small read, and a look at the size of each blob. A damaged record is moved away; a lost log alone does not make the action run again.
     ///
     /// # Errors
     /// When the store cannot be read.
@@ -117,7 +134,7 @@ impl Store {
             Sealed::Absent => return Ok(None),
             Sealed::Intact(_, seen) | Sealed::Damaged(seen) => return self.set_aside(&path, &seen).map(|()| None),
         };
-        if !stored.blobs().all(|blob| self.has(blob)) {
+        if !self.has_all(stored.blobs())? {
             return Ok(None);
         }
         touch_record(&path, &meta);
@@ -126,28 +143,52 @@ impl Store {
         Ok(Some(record))
     }
 
-    /// As [`Store::action`], without what only people and `why` need.
+    /// As [`Store::action`], without what only people and `why` need. What is not known here is looked up in the remote;
+    /// none of its blobs is fetched.
     ///
     /// # Errors
     /// When the store cannot be read.
     pub fn hit(&self, key: ActionKey) -> Result<Option<Hit>> {
+        match self.recorded_hit(key, |blobs| self.has_all(blobs.iter().copied()))? {
+            Some(mut hit) => {
+                hit.log = hit.log.filter(|log| self.has(*log));
+                Ok(Some(hit))
+            }
+            None => self.hit_there(key),
+        }
+    }
+
+    /// As [`Store::hit`], by this store alone: nothing is asked of a remote.
+    ///
+    /// # Errors
+    /// Likewise.
+    pub fn hit_here(&self, key: ActionKey) -> Result<Option<Hit>> {
+        let mut hit = self.recorded_hit(key, |blobs| Ok(blobs.iter().all(|blob| self.has_here(*blob))))?;
+        if let Some(hit) = &mut hit {
+            hit.log = hit.log.filter(|log| self.has_here(*log));
+        }
+        Ok(hit)
+    }
+
+    fn recorded_hit(&self, key: ActionKey, has_all: impl Fn(&[BlobRef]) -> Result<bool>) -> Result<Option<Hit>> {
         let path = self.action_path(key);
         let (StoredHit { record, blobs }, meta) = match sealed::read::<StoredHit>(&path)? {
             Sealed::Intact(stored, meta) if stored.record.key == key => (stored, meta),
             Sealed::Absent => return Ok(None),
             Sealed::Intact(_, seen) | Sealed::Damaged(seen) => return self.set_aside(&path, &seen).map(|()| None),
         };
-        if !blobs.iter().all(|&(blob, size)| self.has(BlobRef { blob, size })) {
-            return Ok(None);
-        }
-        touch_record(&path, &meta);
-        Ok(Some(Hit {
+        let hit = Hit {
             outputs: record.outputs,
-            log: record.log.filter(|log| self.has(*log)),
+            log: record.log,
             seconds: record.seconds,
             peak_memory: record.peak_memory,
             blobs,
-        }))
+        };
+        if !has_all(&hit.blobs().collect::<Vec<_>>())? {
+            return Ok(None);
+        }
+        touch_record(&path, &meta);
+        Ok(Some(hit))
     }
 
     /// Writes an action record. Its outputs must be stored already.
@@ -167,29 +208,27 @@ impl Store {
             record: record.clone(),
             blobs: blobs.into_iter().collect(),
         };
-        if let Some(lost) = stored.blobs().chain(record.log).find(|blob| !self.has(*blob)) {
+        if let Some(lost) = self.lost(stored.blobs().chain(record.log))?.first() {
             return Err(Error::Missing {
                 digest: lost.blob.to_hex(),
             });
         }
-        let path = self.action_path(record.key);
+        self.write_action(&stored)?;
+        Ok(stored.into_hit())
+    }
+
+    pub(crate) fn write_action(&self, stored: &StoredAction) -> Result<()> {
+        let path = self.action_path(stored.record.key);
         if let Sealed::Intact(old, _) = sealed::read::<StoredHit>(&path)?
-            && old.record.outputs != record.outputs
+            && old.record.outputs != stored.record.outputs
         {
             // The newest result of a key is the one that counts.
             self.forget_recent()?;
         }
-        sealed::write(self.root(), &path, &stored)?;
-        Ok(Hit {
-            outputs: record.outputs.clone(),
-            log: record.log,
-            seconds: record.seconds,
-            peak_memory: record.peak_memory,
-            blobs: stored.blobs,
-        })
+        sealed::write(self.root(), &path, stored)
     }
 
-    /// The value of a memo, if it is known and its blob is there.
+    /// The value of a memo, if it is known (here or to the remote) and its blob is there.
     ///
     /// # Errors
     /// When the store cannot be read.
@@ -198,13 +237,16 @@ impl Store {
         match sealed::read::<StoredMemo>(&path)? {
             Sealed::Intact(memo, meta) if memo.key == key => {
                 if !self.has(memo.value) {
-                    return Ok(None);
+                    return self.memo_there(key);
                 }
                 touch_record(&path, &meta);
                 Ok(Some(memo.value))
             }
-            Sealed::Absent => Ok(None),
-            Sealed::Intact(_, seen) | Sealed::Damaged(seen) => self.set_aside(&path, &seen).map(|()| None),
+            Sealed::Absent => self.memo_there(key),
+            Sealed::Intact(_, seen) | Sealed::Damaged(seen) => {
+                self.set_aside(&path, &seen)?;
+                self.memo_there(key)
+            }
         }
     }
 
@@ -215,7 +257,7 @@ impl Store {
     pub fn peek_memo(&self, key: MemoKey) -> Result<Option<BlobRef>> {
         match sealed::read::<StoredMemo>(&self.memo_path(key))? {
             Sealed::Intact(memo, _) if memo.key == key && self.has(memo.value) => Ok(Some(memo.value)),
-            _ => Ok(None),
+            _ => self.peek_memo_there(key),
         }
     }
 
@@ -229,7 +271,11 @@ impl Store {
                 digest: value.blob.to_hex(),
             });
         }
-        sealed::write(self.root(), &self.memo_path(key), &StoredMemo { key, value })
+        sealed::write(self.root(), &self.memo_path(key), &StoredMemo { key, value })?;
+        if let Some(remote) = &self.remote {
+            remote.note_memo(key);
+        }
+        Ok(())
     }
 
     /// Where [`Store::scratch`] keeps a folder, whether or not it is there.

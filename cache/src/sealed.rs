@@ -19,16 +19,22 @@ pub(crate) enum Sealed<T> {
 
 /// Writes a record in place of the one that is there.
 pub(crate) fn write(root: &Path, path: &Path, value: &impl Serialize) -> Result<()> {
-    let mut text = serde_json::to_string(value).map_err(|err| Error::io("encode", path)(err.into()))?;
-    let checksum = blake3::hash(text.as_bytes()).to_hex();
-    text.push('\n');
-    text.push_str(&checksum);
-    text.push('\n');
+    let text = text(value).map_err(|err| Error::io("encode", path)(err.into()))?;
     let mut file = publish::temporary(root)?;
     file.write_all(text.as_bytes())
         .map_err(Error::io("write", file.path()))?;
     publish::publish(file, path, None)?;
     Ok(())
+}
+
+/// What is written for a value.
+pub(crate) fn text(value: &impl Serialize) -> serde_json::Result<String> {
+    let mut text = serde_json::to_string(value)?;
+    let checksum = blake3::hash(text.as_bytes()).to_hex();
+    text.push('\n');
+    text.push_str(&checksum);
+    text.push('\n');
+    Ok(text)
 }
 
 /// Reads a record and checks it.
@@ -45,7 +51,8 @@ pub(crate) fn read<T: DeserializeOwned>(path: &Path) -> Result<Sealed<T>> {
     })
 }
 
-fn open<T: DeserializeOwned>(bytes: &[u8]) -> Option<T> {
+/// The value that these bytes were written for, if they were.
+pub(crate) fn open<T: DeserializeOwned>(bytes: &[u8]) -> Option<T> {
     let bytes = bytes.strip_suffix(b"\n")?;
     let end = bytes.iter().rposition(|&byte| byte == b'\n')?;
     let (json, checksum) = (&bytes[..end], &bytes[end + 1..]);

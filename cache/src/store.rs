@@ -1,7 +1,7 @@
 //! The local store: plain files under one folder.
 
 use crate::publish::{found, metadata, publish, touch};
-use crate::{Artifact, ArtifactDigest, Blob, BlobDigest, BlobRef, BlobWriter, Error, Result};
+use crate::{Artifact, ArtifactDigest, Blob, BlobDigest, BlobRef, BlobWriter, Error, Remote, Result};
 use std::collections::HashSet;
 use std::fs::{File, Metadata};
 use std::os::unix::fs::MetadataExt;
@@ -20,6 +20,10 @@ const FOLDERS: [&str; 9] = [
 #[derive(Clone, Debug)]
 pub struct Store {
     inner: Arc<Inner>,
+    /// Where it looks for what is not here.
+    pub(crate) remote: Option<Remote>,
+    /// Nothing longer is fetched from there, in bytes.
+    pub(crate) longest_fetch: u64,
 }
 
 #[derive(Debug)]
@@ -74,6 +78,8 @@ impl Store {
                 root,
                 verified: Mutex::default(),
             }),
+            remote: None,
+            longest_fetch: u64::MAX,
         };
         if known.is_none() {
             store.replace_file(&format, &format!("{FORMAT}\n"))?;
@@ -109,7 +115,7 @@ impl Store {
         if let Some(meta) = metadata(&path)?
             && meta.len() == blob.size
             // What is kept is sound: computing again heals whatever happened to a blob.
-            && self.blob(blob.blob).is_ok()
+            && self.blob_here(blob.blob).is_ok()
         {
             touch(&path, &meta, Duration::ZERO);
             return Ok(blob);
@@ -133,18 +139,33 @@ impl Store {
         sharded(&self.folder("blobs"), &digest.to_hex())
     }
 
-    /// Whether the blob is there, with the stated size (its bytes are not read).
+    /// Whether the blob is in this store or its remote, with the stated size (its bytes are not read).
     pub fn has(&self, blob: BlobRef) -> bool {
+        self.has_here(blob) || self.has_there(blob)
+    }
+
+    /// Whether the blob is in this store itself, with the stated size (its bytes are not read).
+    pub fn has_here(&self, blob: BlobRef) -> bool {
         std::fs::metadata(self.blob_path(blob.blob)).is_ok_and(|meta| meta.is_file() && meta.len() == blob.size)
     }
 
     /// Maps a blob into memory and checks its bytes on the first use in this process. Big blobs are hashed on rayon's
-    /// current pool.
+    /// current pool. One that is missing or damaged is fetched from the remote, if there is one that has it.
     ///
     /// # Errors
     /// [`Error::Missing`] or [`Error::Damaged`] (the file is then moved to `damaged/`); both are healed by running what
     /// made the blob again.
     pub fn blob(&self, digest: BlobDigest) -> Result<Blob> {
+        match self.blob_here(digest) {
+            Err(err) if err.is_healed_by_recomputing() => match self.fetch(digest)? {
+                true => self.blob_here(digest),
+                false => Err(err),
+            },
+            found => found,
+        }
+    }
+
+    pub(crate) fn blob_here(&self, digest: BlobDigest) -> Result<Blob> {
         let path = self.blob_path(digest);
         let Some(file) = found(File::open(&path), "read", &path)? else {
             return Err(Error::Missing {

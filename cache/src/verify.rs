@@ -2,8 +2,9 @@
 
 use crate::publish::found;
 use crate::record::{StoredAction, StoredMemo};
+use crate::remote::elsewhere;
 use crate::sealed::{self, Sealed};
-use crate::{ActionKey, BlobDigest, Error, MemoKey, Result, Store, blob, walk};
+use crate::{ActionKey, BlobDigest, BlobRef, Error, MemoKey, Result, Store, blob, walk};
 use serde::Serialize;
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -110,11 +111,13 @@ impl Store {
 
     fn verify_records(&self, report: &mut VerifyReport) -> Result<()> {
         let mut missing = BTreeSet::new();
+        let elsewhere = elsewhere(self.root());
+        let has = |blob: BlobRef| self.has_here(blob) || elsewhere.get(&blob.blob) == Some(&blob.size);
         for action in self.list::<ActionKey>("actions")? {
             report.actions += 1;
             let seen = match sealed::read::<StoredAction>(&action.path)? {
                 Sealed::Intact(stored, seen) if stored.record.key == action.id => {
-                    let lost: Vec<_> = stored.blobs().filter(|blob| !self.has(*blob)).collect();
+                    let lost: Vec<_> = stored.blobs().filter(|blob| !has(*blob)).collect();
                     missing.extend(lost.iter().map(|blob| blob.blob));
                     (!lost.is_empty()).then_some(seen)
                 }
@@ -129,7 +132,7 @@ impl Store {
         for memo in self.list::<MemoKey>("memos")? {
             report.memos += 1;
             let seen = match sealed::read::<StoredMemo>(&memo.path)? {
-                Sealed::Intact(stored, _) if stored.key == memo.id && self.has(stored.value) => None,
+                Sealed::Intact(stored, _) if stored.key == memo.id && has(stored.value) => None,
                 Sealed::Intact(stored, seen) => {
                     if stored.key == memo.id {
                         missing.insert(stored.value.blob);

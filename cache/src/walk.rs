@@ -107,9 +107,17 @@ impl Store {
 
 /// Applies `work` to every item, on as many threads as the machine has cores; the results are in the items' order.
 pub(crate) fn in_parallel<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> Result<R> + Sync) -> Result<Vec<R>> {
-    let threads = std::thread::available_parallelism()
-        .map_or(1, usize::from)
-        .min(items.len());
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    in_threads(items, threads, work)
+}
+
+/// [`in_parallel`] on so many threads at most: for work that waits more than it computes.
+pub(crate) fn in_threads<T: Sync, R: Send>(
+    items: &[T],
+    threads: usize,
+    work: impl Fn(&T) -> Result<R> + Sync,
+) -> Result<Vec<R>> {
+    let threads = threads.min(items.len());
     let next = AtomicUsize::new(0);
     let done = Mutex::new(Vec::with_capacity(items.len()));
     let take = || {

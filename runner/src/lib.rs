@@ -4,10 +4,12 @@
 //! - [`key`]: what an action's result depends on.
 //! - [`engine`]: plans and runs; [`executor`]: how an action is run; [`reporter`]: who shows what happens.
 //! - [`history`]: the runs so far; [`report`]: a run as a page.
+//! - [`config`]: what a home is configured with.
 //! - [`cli`]: the command line.
 
 pub mod cache_command;
 pub mod cli;
+pub mod config;
 pub mod engine;
 pub mod error;
 pub mod executor;

@@ -7,6 +7,7 @@ mod damage;
 mod files;
 mod gc;
 mod recent;
+mod remote;
 mod scrub;
 
 use cache::{ActionKey, ActionRecord, ArtifactBuilder, BlobRef, KeyHasher, MemoKey, Store};

@@ -107,6 +107,7 @@ Examples:
 Examples:
   runner cache status
   runner cache verify
+  runner cache push latest
   runner cache gc --keep-last 5 --keep-run 20261120T213045-k3f9 --keep-younger-than 2d --dry-run"
     )]
     Cache(CacheCommand),
@@ -190,6 +191,9 @@ pub(crate) struct ExecArgs {
     /// Refuse pipelines whose stages run programs of their author's choosing (`run:`).
     #[arg(long)]
     pub no_run_stages: bool,
+    /// Leave the remote store out that is configured.
+    #[arg(long)]
+    pub no_remote: bool,
 }
 
 #[derive(Args, Clone, Debug)]
@@ -203,6 +207,9 @@ pub(crate) struct PlanArgs {
     /// written out. It can be run as it is. With --json, every stage and point with its whole configuration.
     #[arg(long, conflicts_with = "save")]
     pub resolved: bool,
+    /// Leave the remote store out that is configured.
+    #[arg(long)]
+    pub no_remote: bool,
 }
 
 #[derive(Args, Clone, Debug)]
@@ -295,6 +302,42 @@ Examples:
   runner cache gc --keep-last 3 --keep-younger-than 12h
   runner cache gc --keep-last 0 --keep-run 20261120T213045-k3f9 --keep-younger-than 0s")]
     Gc(GcArgs),
+    /// Upload what runs made to the remote store, as far as it is not there.
+    #[command(after_help = "\
+Examples:
+  runner cache push                 # the last run
+  runner cache push 20261120T213045-k3f9
+  runner cache push --all           # all actions and memos that are here")]
+    Push(PushArgs),
+    /// Fetch from the remote store what runs or pipelines need, as far as it is not here.
+    #[command(after_help = "\
+Examples:
+  runner cache pull pipelines/rppo_options.yaml
+  runner cache pull latest
+  runner cache pull --all           # all that the remote has")]
+    Pull(PullArgs),
+}
+
+#[derive(Args, Clone, Debug)]
+pub(crate) struct PushArgs {
+    /// A run: its id, a unique part of it, or `latest` [default: latest].
+    #[arg(conflicts_with = "all")]
+    pub run: Option<String>,
+    /// All actions and memos of the store.
+    #[arg(long)]
+    pub all: bool,
+}
+
+#[derive(Args, Clone, Debug)]
+pub(crate) struct PullArgs {
+    /// Runs of this home, or pipeline files: what is cached of their stages [default: latest].
+    #[arg(value_name = "RUN|PIPELINE", conflicts_with = "all")]
+    pub what: Vec<String>,
+    #[command(flatten)]
+    pub settings: Settings,
+    /// All that the remote has.
+    #[arg(long)]
+    pub all: bool,
 }
 
 #[derive(Args, Clone, Debug)]

@@ -1,8 +1,8 @@
 //! `runner cache`.
 
 use super::args::CacheCommand;
-use super::output;
 use super::session::Session;
+use super::{output, remote};
 use crate::cache_command::{self as command, Keep};
 use crate::error::Failure;
 use crate::reporter::Verbosity;
@@ -12,8 +12,14 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 pub(crate) fn cache(session: &Session, command: &CacheCommand) -> Result<u8, Failure> {
+    match command {
+        CacheCommand::Push(args) => return remote::push(session, args),
+        CacheCommand::Pull(args) => return remote::pull(session, args),
+        _ => {}
+    }
     let archive = session.archive()?;
     match command {
+        CacheCommand::Push(_) | CacheCommand::Pull(_) => {}
         CacheCommand::Status => output::print(&command::status(&archive.store, session.json)?)?,
         CacheCommand::Verify(args) => {
             let shown = session.verbosity != Verbosity::Quiet && std::io::stderr().is_terminal();

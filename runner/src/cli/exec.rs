@@ -3,7 +3,7 @@
 use super::args::{ExecArgs, PipelineArgs, Selection};
 use super::planned::SavedPlan;
 use super::session::{Project, Session};
-use super::{output, plan, results};
+use super::{output, plan, remote, results};
 use crate::engine::{self, Control, Options, RunStatus, StageStatus, Stamped, Summary};
 use crate::error::Failure;
 use crate::executor::{WorkerProcess, machine_memory, peak_memory};
@@ -11,7 +11,7 @@ use crate::history::{self, ResolvedPipeline, Run};
 use crate::pipeline::Work;
 use crate::reporter::{JsonLines, Reporter, Terminal};
 use crate::{exit, report, text};
-use cache::{Recent, Store, StoreGuard};
+use cache::{Recent, StoreGuard};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::collections::{BTreeMap, BTreeSet};
@@ -28,6 +28,9 @@ const SCRUB_SHARE: f64 = 0.01;
 
 /// What `-v` says of the engine itself at the end.
 pub(crate) const PEAK_MEMORY: &str = "peak memory of the engine in bytes: ";
+
+/// What is longer is not fetched from a remote store to be shown at the end of a run, in bytes.
+const SHOWN: u64 = 1 << 20;
 
 /// How long a stage may take to stop after Ctrl-C: enough to write a checkpoint.
 const GRACE: Duration = Duration::from_secs(15);
@@ -63,6 +66,7 @@ pub(crate) fn exec(session: &Session, args: &ExecArgs) -> Result<u8, Failure> {
             },
             save: None,
             resolved: false,
+            no_remote: args.no_remote,
         };
         return plan::plan(session, &args).map(|()| exit::DONE);
     }
@@ -154,9 +158,11 @@ pub(crate) fn exec(session: &Session, args: &ExecArgs) -> Result<u8, Failure> {
     let Some(ended) = writer.finish() else {
         return Ok(code(&summary));
     };
+    // To show what a remote store has, little of it is fetched, and never a table.
+    let shown = project.store.fetching_at_most(SHOWN);
     let (page, scrubbed) = std::thread::scope(|scope| {
         let scrubbed = scope.spawn(|| project.store.scrub(budget));
-        let page = report::write(&ended, &project.runs, &project.store);
+        let page = report::write(&ended, &project.runs, &shown);
         (page, scrubbed.join())
     });
     if let Ok(Ok(scrubbed)) = &scrubbed
@@ -170,7 +176,7 @@ pub(crate) fn exec(session: &Session, args: &ExecArgs) -> Result<u8, Failure> {
     }
     if !session.json && session.verbosity > crate::reporter::Verbosity::Quiet {
         output::print(&table(&ended, &summary))?;
-        output::print(&results::table(&ended, &project.store))?;
+        output::print(&results::table(&ended, &shown))?;
         if let Ok(page) = &page {
             let page = page.strip_prefix(&session.current).unwrap_or(page);
             output::print(&format!("report: {}\n", page.display()))?;
@@ -181,6 +187,7 @@ pub(crate) fn exec(session: &Session, args: &ExecArgs) -> Result<u8, Failure> {
     {
         let _ = writeln!(std::io::stderr(), "{PEAK_MEMORY}{bytes}");
     }
+    remote::settle(session, &project.store, &run, &control)?;
     let code = code(&summary);
     // The process ends with them: taking thousands of stages apart first is time for nothing.
     std::mem::forget((project, options, ended, summary));
@@ -236,7 +243,7 @@ fn recall(session: &Session, args: &PipelineArgs, name: &[u8]) -> Option<(PathBu
     if !home.join("format").is_file() {
         return None;
     }
-    let store = Store::open(&home).ok()?;
+    let store = session.store(&home).ok()?;
     let guard = store.guard().ok()?;
     let recent = store.recent(name);
     Some((store.root().to_owned(), guard, recent))

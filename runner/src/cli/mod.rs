@@ -14,6 +14,7 @@ mod plan;
 mod planned;
 mod preview;
 mod program;
+mod remote;
 mod results;
 mod runs;
 mod session;

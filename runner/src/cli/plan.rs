@@ -3,7 +3,7 @@
 use super::args::PlanArgs;
 use super::planned::{PlanArguments, SavedPlan};
 use super::session::Session;
-use super::{exec, output};
+use super::{exec, output, remote};
 use crate::engine::{self, Prediction};
 use crate::error::Failure;
 use crate::history::ResolvedPipeline;
@@ -21,6 +21,10 @@ pub(crate) fn plan(session: &Session, args: &PlanArgs) -> Result<(), Failure> {
     }
     let options = exec::options(session, &project, "")?;
     let planned = engine::plan(&project.pipeline, &project.chosen, &project.store, &options)?;
+    if let Some(remote) = project.store.remote() {
+        remote.save(&project.store)?;
+        remote::warn(remote);
+    }
     let count = |prediction| planned.iter().filter(|stage| stage.prediction == prediction).count();
     let (cached, runs, depends) = (
         count(Prediction::Cached),

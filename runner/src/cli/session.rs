@@ -1,20 +1,23 @@
 //! What every command starts from: the current folder, the environment, how much to say.
 
-use super::args::{Arguments, PipelineArgs, Settings};
+use super::args::{Arguments, Command, PipelineArgs, Settings};
 use crate::error::Failure;
 use crate::pipeline::{LoadOptions, Pipeline, PipelineErrors, load_with_sources, resolved, select};
 use crate::reporter::Verbosity;
-use crate::{history, home, registry};
+use crate::{config, history, home, registry};
 use cache::Store;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// The circumstances of a command.
+#[derive(Clone)]
 pub(crate) struct Session {
     pub current: PathBuf,
     pub env: BTreeMap<String, String>,
     pub verbosity: Verbosity,
     pub json: bool,
+    /// Whether no remote is looked at, whatever is configured.
+    pub no_remote: bool,
 }
 
 impl Session {
@@ -38,6 +41,11 @@ impl Session {
                 _ => Verbosity::Normal,
             },
             json: arguments.json,
+            no_remote: match &arguments.command {
+                Command::Exec(args) => args.no_remote,
+                Command::Plan(args) => args.no_remote,
+                _ => false,
+            },
         })
     }
 
@@ -45,6 +53,19 @@ impl Session {
     pub fn home(&self, start: Option<&Path>) -> PathBuf {
         let variable = self.env.get("RUNNER_HOME").map(String::as_str);
         home::resolve(variable, start.unwrap_or(&self.current), &self.current)
+    }
+
+    /// Opens the store of a home, with the remote that is configured for it.
+    pub fn store(&self, home: &Path) -> Result<Store, Failure> {
+        let settings = match self.no_remote {
+            true => None,
+            false => config::remote(home, &self.current, &self.env)?,
+        };
+        let store = Store::open(home)?;
+        match settings {
+            Some(settings) => Ok(store.with_remote(settings)?),
+            None => Ok(store),
+        }
     }
 
     /// Reads a pipeline.
@@ -61,13 +82,15 @@ impl Session {
     fn reading(&self, file: &Path, settings: &Settings) -> LoadOptions {
         let folder = std::path::absolute(file).unwrap_or_else(|_| self.current.join(file));
         let home = self.home(folder.parent());
+        let session = self.clone();
         LoadOptions {
             set: settings.set.clone(),
             profiles: settings.profile.clone(),
             env: self.env.clone(),
             kinds: registry::kinds(),
             earlier: Some(Box::new(move |reference| {
-                history::earlier::find(&home.join("runs"), &home, reference)
+                let open = || session.store(&home).map_err(|failure| failure.message);
+                history::earlier::find(&home.join("runs"), open, reference)
             })),
         }
     }
@@ -85,7 +108,7 @@ impl Session {
         }
         let home = self.home(Some(&pipeline.base));
         Ok(Project {
-            store: Store::open(&home)?,
+            store: self.store(&home)?,
             runs: home.join("runs"),
             pipeline,
             chosen,
@@ -101,7 +124,7 @@ impl Session {
                 .hint("run a pipeline first, or give its folder with `-C DIR` or RUNNER_HOME"));
         }
         Ok(Archive {
-            store: Store::open(&home)?,
+            store: self.store(&home)?,
             runs: home.join("runs"),
         })
     }

@@ -79,8 +79,11 @@ fn try_run(
         threads,
         fresh: mode != Mode::Usual,
         log: log_path(node, options),
+        remote: store.hand_over(),
     };
     let done = executor.run(&job, events, limits)?;
+    let memos = done.news.memos.clone();
+    store.hear(done.news);
     // What a stage read may have been edited while it ran: then the result is not the key's.
     let now = digests(store, &prepared.sources, options.verify_inputs)?;
     if let Some((source, _)) = prepared
@@ -125,7 +128,9 @@ fn try_run(
             ),
         ]),
     };
-    Ok(store.put_action(&record)?)
+    let hit = store.put_action(&record)?;
+    store.upload_later(prepared.key, &memos);
+    Ok(hit)
 }
 
 /// Where a stage that does not finish leaves its log.

@@ -10,7 +10,7 @@ use crate::pipeline::{Node, Pipeline, Work};
 use cache::{ActionKey, ActionLock, ArtifactDigest, Hit, Store};
 use stages_core::error::Cause;
 use stages_core::{EventSink, StageError, StageEvent};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::Scope;
@@ -21,6 +21,7 @@ const TICK: Duration = Duration::from_millis(100);
 
 enum Message {
     Prepared(usize, Result<Prepared, StageError>),
+    Asked(usize, Box<Prepared>, cache::Result<Option<Hit>>),
     Event(usize, StageEvent),
     Ended(usize, Outcome),
 }
@@ -36,6 +37,9 @@ impl EventSink for Sink {
     }
 }
 
+/// So many stages are looked up in the remote store side by side.
+const ASKING: usize = 16;
+
 /// So many events are handed over at once at most.
 const BATCH: usize = 64;
 
@@ -43,7 +47,7 @@ const BATCH: usize = 64;
 enum State {
     /// Some of what it needs is not there yet.
     Waiting,
-    /// Its key is being made.
+    /// Its key is being made, or looked up in the remote store.
     Preparing,
     /// It may start when the machine has room, and when nobody else is at its action.
     Ready(Box<Prepared>),
@@ -97,6 +101,9 @@ struct Coordinator<'a, 'scope, 'env> {
     pool: Pool,
     open: usize,
     to_prepare: BTreeSet<usize>,
+    /// What is to be looked up in the remote store.
+    to_ask: VecDeque<(usize, Box<Prepared>)>,
+    asking: usize,
     ready: BTreeSet<usize>,
     /// Nothing new starts.
     stopping: bool,
@@ -146,6 +153,8 @@ pub fn run(
             pool: Pool::new(options.jobs, options.threads, options.memory),
             open: chosen.len(),
             to_prepare: BTreeSet::new(),
+            to_ask: VecDeque::new(),
+            asking: 0,
             ready: BTreeSet::new(),
             stopping: false,
             failed: false,
@@ -278,6 +287,16 @@ impl Coordinator<'_, '_, '_> {
         while let Some(i) = self.to_prepare.pop_first() {
             self.prepare(i);
         }
+        while self.stopping || self.asking < ASKING {
+            let Some((i, prepared)) = self.to_ask.pop_front() else {
+                break;
+            };
+            if self.stopping {
+                self.make_ready(i, prepared);
+            } else {
+                self.ask(i, prepared);
+            }
+        }
         if self.stopping {
             self.skip_rest();
         } else {
@@ -289,6 +308,12 @@ impl Coordinator<'_, '_, '_> {
         match message {
             Message::Prepared(i, Ok(prepared)) => self.prepared(i, prepared),
             Message::Prepared(i, Err(err)) => self.fail(i, err),
+            Message::Asked(i, prepared, hit) => {
+                self.asking -= 1;
+                if !self.found(i, &prepared, hit) {
+                    self.make_ready(i, prepared);
+                }
+            }
             Message::Event(i, event) => {
                 let event = Event::of_stage(&self.node(i).id, event);
                 self.say(event);
@@ -336,21 +361,52 @@ impl Coordinator<'_, '_, '_> {
             let error = StageError::new("what it reads changed since it was planned");
             return self.fail(i, error.hint("make a new plan: `runner plan --save FILE`"));
         }
-        if !self.look_up(i, &prepared) && matches!(self.slots[i].state, State::Preparing) {
-            self.slots[i].state = State::Ready(Box::new(prepared));
-            self.ready.insert(i);
+        if self.look_up(i, &prepared) || !matches!(self.slots[i].state, State::Preparing) {
+            return;
         }
+        let prepared = Box::new(prepared);
+        let asks = self.store.remote().is_some_and(|remote| !remote.is_aside());
+        if asks && self.looks_up(i) {
+            self.to_ask.push_back((i, prepared));
+        } else {
+            self.make_ready(i, prepared);
+        }
+    }
+
+    fn make_ready(&mut self, i: usize, prepared: Box<Prepared>) {
+        self.slots[i].state = State::Ready(prepared);
+        self.ready.insert(i);
+    }
+
+    /// Looks a stage up in the remote store, in a thread: it takes its time to answer.
+    fn ask(&mut self, i: usize, prepared: Box<Prepared>) {
+        self.asking += 1;
+        let (store, sender) = (self.store, self.sender.clone());
+        self.scope.spawn(move || {
+            let hit = store.hit(prepared.key);
+            let _ = sender.send(Message::Asked(i, prepared, hit));
+        });
+    }
+
+    /// Whether a cached result of a stage would be used.
+    fn looks_up(&self, i: usize) -> bool {
+        !self.slots[i].forced && self.slots[i].check.is_none()
     }
 
     /// Finishes a stage that is cached (or whose look-up fails), and says whether it did.
     fn look_up(&mut self, i: usize, prepared: &Prepared) -> bool {
-        if self.slots[i].forced || self.slots[i].check.is_some() {
+        if !self.looks_up(i) {
             return false;
         }
         let hit = match self.options.recent.get(prepared.key) {
             Some(hit) => Ok(Some(hit.clone())),
-            None => self.store.hit(prepared.key),
+            None => self.store.hit_here(prepared.key),
         };
+        self.found(i, prepared, hit)
+    }
+
+    /// Goes by what a look-up gave, and says whether the stage is over.
+    fn found(&mut self, i: usize, prepared: &Prepared, hit: cache::Result<Option<Hit>>) -> bool {
         match hit {
             Ok(Some(hit)) if self.slots[i].to_check && self.is_comparable(i, prepared) => {
                 self.slots[i].check = Some(hit);

@@ -6,6 +6,7 @@ use crate::key::{Recipe, leaves};
 use crate::pipeline::{Node, Pipeline, Work};
 use cache::{ActionKey, ActionRecord, ArtifactDigest, BlobRef, Hit, Store};
 use serde::{Deserialize, Serialize};
+use stages_core::error::Cause;
 use stages_core::{Given, Input, Share, StageError};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -131,7 +132,13 @@ fn stage(
     let (prediction, reason) = if hit.is_some() {
         let found = store.recorded(prepared.key)?;
         let run = found.as_ref().and_then(|found| found.info.get("run")?.as_str());
-        let reason = run.map_or_else(|| "in the store".to_owned(), |run| format!("computed in run {run}"));
+        let mut reason = run.map_or_else(|| "in the store".to_owned(), |run| format!("computed in run {run}"));
+        if hit
+            .as_ref()
+            .is_some_and(|hit| !hit.blobs().all(|blob| store.has_here(blob)))
+        {
+            reason.push_str(", in the remote");
+        }
         (Prediction::Cached, reason)
     } else if forced {
         (Prediction::Runs, "forced".to_owned())
@@ -154,13 +161,18 @@ fn stage(
     };
     let share = match (&hit, &node.work) {
         (None, Work::Kind { kind, config }) if known && !forced => {
-            let inputs = inputs_of(&prepared, store)?;
-            let given = Given {
-                store,
-                inputs: &inputs,
-                sources: &prepared.sources,
-            };
-            kind.cached_share(config, &given)?
+            match inputs_of(&prepared, store) {
+                // What makes it would run again first; how much of this stage is cached then nobody knows.
+                Err(err) if err.cause == Cause::DamagedInput => None,
+                inputs => {
+                    let given = Given {
+                        store,
+                        inputs: &inputs?,
+                        sources: &prepared.sources,
+                    };
+                    kind.cached_share(config, &given)?
+                }
+            }
         }
         _ => None,
     };
@@ -172,7 +184,7 @@ fn stage(
     let left = left.map_or(1.0, |share| 1.0 - share.cached as f64 / share.total as f64);
     let runs = prediction != Prediction::Cached;
     let absent = |(blob, size): &&(cache::BlobDigest, u64)| {
-        !store.has(BlobRef {
+        !store.has_here(BlobRef {
             blob: *blob,
             size: *size,
         })

@@ -11,7 +11,7 @@ use super::memory::tree_memory;
 use super::secrets::{Filter, Masker};
 use super::{Done, Limits, timed_out};
 use crate::pipeline::command_text;
-use cache::{ArtifactBuilder, ArtifactDigest, Store, Workspace};
+use cache::{ArtifactBuilder, ArtifactDigest, News, Store, Workspace};
 use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::json;
 use stages_core::error::Cause;
@@ -203,6 +203,7 @@ impl Run<'_> {
             outputs,
             log,
             peak_memory,
+            news: News::default(),
         })
     }
 

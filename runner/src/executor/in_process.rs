@@ -21,7 +21,7 @@ impl Executor for InProcess {
             .num_threads(job.threads.max(1))
             .build()
             .map_err(|err| StageError::new(format!("cannot start threads: {err}")))?;
-        let store = Store::open(&job.home)?;
+        let store = Store::open(&job.home)?.take_over(job.remote.clone())?;
         let group = command::Group::default();
         let stop = CancelToken::default();
         let inner = Limits {
@@ -49,6 +49,10 @@ impl Executor for InProcess {
                 }
             });
             let result = pool.install(|| job::run(job, &store, self.kinds, events, &inner, &group));
+            let result = result.map(|done| Done {
+                news: store.news(),
+                ..done
+            });
             drop(over);
             timeout = watch.join().unwrap_or(None);
             result

@@ -3,7 +3,7 @@
 use super::peak_memory;
 use super::{Limits, command};
 use crate::key::RUN;
-use cache::{ActionKey, Artifact, ArtifactDigest, BlobRef, Store};
+use cache::{ActionKey, Artifact, ArtifactDigest, BlobRef, Handover, News, Store};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use stages_core::{AnyStage, Context, EventSink, Input, Outputs, Source, StageError, StageEvent};
@@ -35,6 +35,9 @@ pub struct Job {
     pub fresh: bool,
     /// Where an external program's output goes; kept there when it fails.
     pub log: PathBuf,
+    /// The remote store that is read through.
+    #[serde(default)]
+    pub remote: Option<Handover>,
 }
 
 /// What an action does.
@@ -74,6 +77,9 @@ pub struct Done {
     pub log: Option<BlobRef>,
     /// Peak resident memory in bytes, where known.
     pub peak_memory: Option<u64>,
+    /// What there is to say of the remote store.
+    #[serde(default)]
+    pub news: News,
 }
 
 /// What a log may hold of a stage's own lines, in bytes.
@@ -192,6 +198,7 @@ pub(crate) fn run(
                     Some(store.put(log.as_bytes())?)
                 },
                 peak_memory: peak_memory(),
+                news: News::default(),
             })
         }
     }

@@ -2,11 +2,13 @@
 
 use super::protocol::{Message, STOP};
 use super::{Job, JobWork, Limits, command, job};
-use cache::Store;
+use crate::text;
+use cache::{Store, Traffic};
 use stages_core::{AnyStage, EventSink, StageError, StageEvent};
 use std::io::{BufRead as _, Write as _, stdin, stdout};
 use std::process::exit;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 /// Writes events to standard output. Each line is one write, under the lock of standard output.
 struct Lines;
@@ -66,11 +68,19 @@ pub fn worker(kinds: &'static [Box<dyn AnyStage>]) -> u8 {
         .num_threads(job.threads.max(1))
         .build_global();
     let events: Arc<dyn EventSink> = Arc::new(Lines);
+    let open = || Store::open(&job.home)?.take_over(job.remote.clone());
     let result = match pool {
-        Ok(()) => Store::open(&job.home).map_err(StageError::from).and_then(|store| {
+        Ok(()) => open().map_err(StageError::from).and_then(|store| {
             // The engine keeps garbage collectors away, but may be killed a moment before this process is.
             let _guard = store.guard()?;
-            job::run(&job, &store, kinds, &events, &limits, &group)
+            if let Some(remote) = store.remote() {
+                remote.watch(fetched(events.clone()));
+            }
+            let result = job::run(&job, &store, kinds, &events, &limits, &group);
+            if store.remote().is_some() {
+                Lines.write(&Message::News(store.news()));
+            }
+            result
         }),
         Err(err) => Err(StageError::new(format!("cannot start threads: {err}"))),
     };
@@ -80,6 +90,22 @@ pub fn worker(kinds: &'static [Box<dyn AnyStage>]) -> u8 {
         Err(err) => Message::failed(err),
     });
     code
+}
+
+/// Says how much came from the remote store, not more often than anyone can read.
+fn fetched(events: Arc<dyn EventSink>) -> impl Fn(Traffic) + Send + Sync {
+    let last = Mutex::new(Instant::now());
+    move |traffic| {
+        let Ok(mut last) = last.try_lock() else { return };
+        if last.elapsed() >= Duration::from_millis(200) {
+            *last = Instant::now();
+            events.emit(StageEvent::Progress {
+                done: 0,
+                total: None,
+                message: format!("fetched {} from the remote store", text::size(traffic.moved_bytes)),
+            });
+        }
+    }
 }
 
 /// Asks the system to kill this process when its parent ends: the end of standard input may find it too busy to notice.

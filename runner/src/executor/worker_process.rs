@@ -5,7 +5,7 @@ use super::keeper::Keeper;
 use super::protocol::{Message, STOP, error};
 use super::worker::prefer_as_victim;
 use super::{Done, Executor, Job, JobWork, Limits, job, timed_out};
-use cache::Store;
+use cache::{News, Store};
 use rustix::process::{Pid, Signal, kill_process_group};
 use stages_core::error::Cause;
 use stages_core::{EventSink, StageError, StageEvent};
@@ -171,6 +171,7 @@ impl Executor for WorkerProcess {
         let mut asked: Option<Instant> = None;
         let mut over_time = None;
         let mut result = None;
+        let mut news = News::default();
         loop {
             match said.recv_timeout(Duration::from_millis(50)) {
                 Ok(Said::Message(Message::Event(event))) => events.emit(event),
@@ -180,6 +181,7 @@ impl Executor for WorkerProcess {
                     value: f64::from_bits(bits),
                 }),
                 Ok(Said::Message(Message::Group(pid))) => worker.group = Pid::from_raw(pid),
+                Ok(Said::Message(Message::News(said))) => news = said,
                 Ok(Said::Message(Message::Done(done))) => result = Some(Ok(done)),
                 Ok(Said::Message(Message::Failed { message, hint, cause })) => {
                     result = Some(Err(error(message, hint, cause)));
@@ -203,8 +205,11 @@ impl Executor for WorkerProcess {
         drop(stdin);
         let _ = reader.join();
         let stderr = errors.join().unwrap_or_default();
+        if !matches!(result, Some(Ok(_))) {
+            self.store.hear(std::mem::take(&mut news));
+        }
         match (result, over_time) {
-            (Some(Ok(done)), _) => Ok(done),
+            (Some(Ok(done)), _) => Ok(Done { news, ..done }),
             (_, Some(limit)) => Err(timed_out(limit)),
             (Some(Err(err)), None)
                 if err.cause == Cause::Failed && err.message.contains("panicked") && !stderr.is_empty() =>

@@ -21,11 +21,15 @@ fn failed(failure: Failure) -> NotFound {
     not_found(failure.message + &causes, hint)
 }
 
-/// Finds what a reference stands for among the runs in `runs`, whose artifacts are in the store under `home`.
+/// Finds what a reference stands for among the runs in `runs`, whose artifacts are in the store that `open` opens.
 ///
 /// # Errors
 /// When there is no such run, stage or output, or the artifact is no longer in the store.
-pub fn find(runs: &Path, home: &Path, reference: &EarlierRef<'_>) -> Result<Earlier, NotFound> {
+pub fn find(
+    runs: &Path,
+    open: impl FnOnce() -> Result<Store, String>,
+    reference: &EarlierRef<'_>,
+) -> Result<Earlier, NotFound> {
     let id = resolve(runs, reference.run).map_err(failed)?;
     let run = reader::read(runs, &id, false).map_err(failed)?;
     let run = run.ok_or_else(|| not_found(format!("run `{id}` has no events"), "name another run"))?;
@@ -46,7 +50,7 @@ pub fn find(runs: &Path, home: &Path, reference: &EarlierRef<'_>) -> Result<Earl
         );
         not_found(format!("`{name}` cannot be read: {what}"), hint)
     };
-    let store = Store::open(home).map_err(|err| lost(err.to_string()))?;
+    let store = open().map_err(lost)?;
     let artifact = store.artifact(digest).map_err(|err| lost(err.to_string()))?;
     if !artifact.entries.iter().all(|entry| store.has(entry.blob_ref())) {
         return Err(lost("a part of it is no longer in the store".to_owned()));

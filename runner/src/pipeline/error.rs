@@ -120,6 +120,13 @@ impl Problems {
         self.push(spot, error);
     }
 
+    /// Notes a mistake whose line is not to be shown.
+    pub fn add_blank(&mut self, spot: Spot, message: impl Into<String>, hint: impl Into<String>) {
+        let mut error = self.texts.error(spot, message.into(), hint.into());
+        error.excerpt = String::new();
+        self.push(spot, error);
+    }
+
     /// Notes a mistake that knows its place.
     pub fn push(&mut self, spot: Spot, error: PipelineError) {
         if !self.found.iter().any(|(_, known)| *known == error) {

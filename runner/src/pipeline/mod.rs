@@ -6,6 +6,7 @@
 
 mod axes;
 mod compose;
+pub(crate) mod config_file;
 mod configure;
 mod describe;
 mod document;

@@ -8,6 +8,7 @@ mod failures;
 mod incremental;
 mod killed;
 mod programs;
+mod remote;
 mod shared;
 mod sweeps;
 mod trust;
@@ -58,6 +59,7 @@ impl Project {
             .args(args)
             .current_dir(self.dir.path())
             .env("RUNNER_HOME", self.home())
+            .env_remove("RUNNER_REMOTE")
             .env_remove("NO_COLOR")
             .stdin(Stdio::null());
         command
