@@ -37,10 +37,20 @@ impl Remote {
                 let read = place.read(&name, before, &mut partial);
                 *moved = partial.len > before;
                 read.and_then(|()| partial.complete())
-            })?;
+            });
+            let fetched = match fetched {
+                Ok(fetched) => fetched,
+                Err(err) => {
+                    // A full disk, say, has no room for half a blob.
+                    partial.discard()?;
+                    return Err(err);
+                }
+            };
             if fetched.is_none() {
                 if !self.is_aside() {
-                    self.known().refuse(digest);
+                    let mut known = self.known();
+                    known.distrust();
+                    known.refuse(digest);
                 }
                 partial.keep_or_discard()?;
                 return Ok(false);

@@ -100,6 +100,13 @@ impl Known {
         self.changed |= self.blobs.remove(&blob).is_some();
     }
 
+    /// Takes nothing on trust that an earlier run saw: something of it is gone.
+    pub fn distrust(&mut self) {
+        let before = self.blobs.len();
+        self.blobs.retain(|_, (_, since)| *since == Since::Now);
+        self.changed |= self.blobs.len() < before;
+    }
+
     /// It is not to be used: its bytes there are wrong, or it is gone. Returns whether that is new.
     pub fn refuse(&mut self, blob: BlobDigest) -> bool {
         self.remove(blob);
@@ -164,6 +171,10 @@ mod tests {
         let last = Known::load(root, "r");
         assert!(!last.has(a) && last.has(b));
         assert!(!Known::load(root, "other").has(b));
+        let mut known = Known::load(root, "r");
+        known.add(c);
+        known.distrust();
+        assert!(known.has(c) && !known.has(b), "only what this process saw");
         assert_eq!(elsewhere(root).len(), 1);
     }
 

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Handover {
     settings: RemoteSettings,
-    /// Blobs that are not to be used.
+    /// Blobs that are not to be used. Where there are any, nothing is taken on trust.
     refused: Vec<BlobDigest>,
 }
 
@@ -53,6 +53,7 @@ impl Store {
         let store = self.with_remote(settings)?;
         if let Some(remote) = store.remote.as_ref().filter(|_| !refused.is_empty()) {
             let mut known = remote.known();
+            known.distrust();
             for blob in refused {
                 known.refuse(blob);
             }
@@ -90,9 +91,19 @@ impl Store {
 }
 
 impl Remote {
+    /// How many of its blobs turned out not to be usable.
+    pub fn refusals(&self) -> usize {
+        if self.knows_something() {
+            self.known().refused().len()
+        } else {
+            0
+        }
+    }
+
     fn hear(&self, news: News) {
         if !news.refused.is_empty() {
             let mut known = self.known();
+            known.distrust();
             for blob in news.refused {
                 known.refuse(blob);
             }

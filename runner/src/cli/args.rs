@@ -9,7 +9,8 @@ Exit codes: 0 done; 1 a stage failed; 2 the command line or the pipeline file is
 130 interrupted.
 
 Environment: RUNNER_HOME is where results and runs are kept (else `.runner/` of the nearest folder above the pipeline that has
-one or is a repository's root); NO_COLOR turns colours off.";
+one or is a repository's root); RUNNER_REMOTE is the URL of a remote store, in place of `remote: url:` in the home's `config.yaml`;
+NO_COLOR turns colours off.";
 
 /// A declarative experiment runner for reinforcement learning on markets.
 #[derive(Debug, Parser)]

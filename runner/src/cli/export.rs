@@ -2,7 +2,7 @@
 
 use super::args::ExportArgs;
 use super::session::Session;
-use super::{artifact, output};
+use super::{artifact, output, remote};
 use crate::error::Failure;
 use crate::text;
 
@@ -16,7 +16,11 @@ pub(crate) fn export(session: &Session, args: &ExportArgs) -> Result<(), Failure
         return Err(Failure::usage(format!("`{}` is there already", args.dest.display()))
             .hint("name a folder that does not exist, or is empty"));
     }
-    archive.store.export(&found, &dest)?;
+    let exported = archive.store.export(&found, &dest);
+    if let Some(remote) = archive.store.remote() {
+        remote::warn(remote);
+    }
+    exported?;
     let bytes: u64 = found.entries.iter().map(|entry| entry.size).sum();
     if session.json {
         return output::print_json(&serde_json::json!({

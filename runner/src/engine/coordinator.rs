@@ -74,6 +74,8 @@ struct Slot {
     check: Option<Hit>,
     retries: u32,
     healed: bool,
+    /// How many blobs of the remote store had been refused when it was healed.
+    refusals: usize,
     /// Whether it was said that another process is at its action.
     said: bool,
     try_at: Option<Instant>,
@@ -235,6 +237,7 @@ fn slots(pipeline: &Pipeline, chosen: &[usize], options: &Options) -> Vec<Slot> 
             check: None,
             retries: node.retries,
             healed: false,
+            refusals: 0,
             said: false,
             try_at: None,
             began: None,
@@ -616,7 +619,10 @@ impl Coordinator<'_, '_, '_> {
                 self.finish(i, StageStatus::Ran, *hit);
             }
             Outcome::Damaged(err, damaged) => {
-                if self.slots[i].healed || self.stopping {
+                // Each blob of a remote store is refused once: whoever finds another one has come further.
+                let refusals = self.store.remote().map_or(0, cache::Remote::refusals);
+                let further = refusals > std::mem::replace(&mut self.slots[i].refusals, refusals);
+                if (self.slots[i].healed && !further) || self.stopping {
                     let err = StageError {
                         cause: Cause::Store,
                         ..err

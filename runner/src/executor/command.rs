@@ -11,6 +11,7 @@ use super::memory::tree_memory;
 use super::secrets::{Filter, Masker};
 use super::{Done, Limits, timed_out};
 use crate::pipeline::command_text;
+use crate::text;
 use cache::{ArtifactBuilder, ArtifactDigest, News, Store, Workspace};
 use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::json;
@@ -150,6 +151,7 @@ impl Run<'_> {
             fs::copy(&source.path, &to)
                 .map_err(|err| StageError::new(format!("cannot read `{}`: {err}", source.path.display())))?;
         }
+        fetch(self.inputs, store, events)?;
         let mut needs = BTreeMap::new();
         let mut links = Links::default();
         for (port, inputs) in self.inputs {
@@ -326,6 +328,25 @@ impl Run<'_> {
         });
         error
     }
+}
+
+/// Fetches from the remote store what is not here.
+fn fetch(inputs: &BTreeMap<String, Vec<Input>>, store: &Store, events: &dyn EventSink) -> Result<(), StageError> {
+    let entries = inputs.values().flatten().flat_map(|input| &input.artifact.entries);
+    let absent: Vec<_> = entries
+        .map(cache::Entry::blob_ref)
+        .filter(|blob| !store.has_here(*blob))
+        .collect();
+    if !absent.is_empty() {
+        let bytes = absent.iter().fold(0_u64, |sum, blob| sum.saturating_add(blob.size));
+        events.emit(StageEvent::Progress {
+            done: 0,
+            total: None,
+            message: format!("fetching {} from the remote store", text::size(bytes)),
+        });
+        store.fetch_all(absent)?;
+    }
+    Ok(())
 }
 
 fn describe(status: ExitStatus) -> String {

@@ -25,7 +25,6 @@ impl Links {
     /// the folder otherwise.
     pub fn write_out(&mut self, store: &Store, artifact: &Artifact, base: &Path) -> Result<PathBuf, StageError> {
         fs::create_dir_all(base).map_err(failed("create", base))?;
-        store.fetch_all(artifact.entries.iter().map(cache::Entry::blob_ref))?;
         for entry in &artifact.entries {
             let to = base.join(&entry.path);
             create_parent(&to)?;

@@ -3,7 +3,7 @@
 use super::{BIG, Site, document, replace};
 use crate::files;
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 #[test]
 fn two_homes_share_what_they_compute() {
@@ -98,6 +98,48 @@ fn to_evaluate_a_cached_model_no_table_is_fetched() {
         .find(|event| event["event"] == "memo")
         .unwrap();
     assert!(memo["hits"].as_u64().unwrap() > 0, "{memo}");
+}
+
+#[test]
+fn lost_and_damaged_memos_do_not_fail_a_run() {
+    let site = Site::new(
+        "\
+version: 1
+name: memos
+params: { days: 40 }
+stages:
+  market: { uses: ingest/simulated_market, with: { days: '${params.days}', seed: 7 } }
+  iv: { uses: greeks/implied_volatility, needs: { chain: market.chain, rates: market.rates } }
+",
+    );
+    let first = site.exec("first", &[]);
+    assert_eq!(first.log(), "ran market\nran iv", "{}", first.stderr);
+    // The second has looked: it knows that all of it is there.
+    assert_eq!(site.exec("second", &[]).log(), "cached market\ncached iv");
+    let longer = site.exec("reference", &["--set", "days=45", "--no-remote"]);
+    let manifests: Vec<PathBuf> = files(&site.folder().join("blobs"))
+        .into_iter()
+        .filter(|path| std::fs::read(path).unwrap().starts_with(b"{"))
+        .collect();
+    let mut harmed = 0;
+    for (i, path) in files(&site.folder().join("blobs")).iter().enumerate() {
+        if manifests.contains(path) {
+            continue;
+        }
+        harmed += 1;
+        let mut bytes = std::fs::read(path).unwrap();
+        std::fs::remove_file(path).unwrap();
+        if i % 2 == 0 {
+            bytes[0] ^= 1;
+            std::fs::write(path, bytes).unwrap();
+        }
+    }
+    assert!(harmed > 4);
+    for home in ["second", "third"] {
+        let ended = site.exec(home, &["--set", "days=45"]);
+        assert_eq!(ended.code, 0, "{}{}", ended.stdout, ended.stderr);
+        assert_eq!(ended.digests(), longer.digests());
+    }
 }
 
 fn name_of(root: &Path, path: &Path) -> String {
