@@ -4,10 +4,12 @@
 //! - [`key`]: what an action's result depends on.
 //! - [`engine`]: plans and runs; [`executor`]: how an action is run; [`reporter`]: who shows what happens.
 //! - [`history`]: the runs so far; [`report`]: a run as a page.
+//! - [`query`]: a language to choose among runs; [`compare`]: runs side by side.
 //! - [`cli`]: the command line.
 
 pub mod cache_command;
 pub mod cli;
+pub mod compare;
 pub mod engine;
 pub mod error;
 pub mod executor;
@@ -16,6 +18,7 @@ pub mod history;
 pub mod home;
 pub mod key;
 pub mod pipeline;
+pub mod query;
 pub mod registry;
 pub mod report;
 pub mod reporter;
