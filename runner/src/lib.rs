@@ -5,10 +5,12 @@
 //! - [`engine`]: plans and runs; [`executor`]: how an action is run; [`reporter`]: who shows what happens.
 //! - [`history`]: the runs so far; [`report`]: a run as a page.
 //! - [`config`]: what a home is configured with.
+//! - [`query`]: a language to choose among runs; [`compare`]: runs side by side.
 //! - [`cli`]: the command line.
 
 pub mod cache_command;
 pub mod cli;
+pub mod compare;
 pub mod config;
 pub mod engine;
 pub mod error;
@@ -18,6 +20,7 @@ pub mod history;
 pub mod home;
 pub mod key;
 pub mod pipeline;
+pub mod query;
 pub mod registry;
 pub mod report;
 pub mod reporter;

@@ -30,6 +30,23 @@ pub fn size(bytes: u64) -> String {
     }
 }
 
+/// A number with at most five significant digits; whole ones whole.
+pub fn figure(value: f64) -> String {
+    let size = value.abs();
+    if value.is_nan() || value.is_infinite() || value.fract() == 0.0 && size < 1e15 {
+        return value.to_string();
+    }
+    if !(1e-4..1e7).contains(&size) {
+        return format!("{value:.3e}");
+    }
+    let digits = (4 - size.log10().floor() as i32).clamp(0, 8);
+    let text = format!("{value:.*}", digits as usize);
+    match text.contains('.') {
+        true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
+        false => text,
+    }
+}
+
 /// A table, its columns aligned; the columns in `right` to the right. No blank stands at a line's end.
 pub fn table(header: &[&str], rows: &[Vec<String>], right: &[usize]) -> String {
     let mut widths: Vec<usize> = header.iter().map(|cell| cell.chars().count()).collect();
@@ -62,6 +79,16 @@ pub fn table(header: &[&str], rows: &[Vec<String>], right: &[usize]) -> String {
     out
 }
 
+/// `a, b and 3 more`: the first `most` of some names.
+pub fn some<'t>(names: impl IntoIterator<Item = &'t str>, most: usize) -> String {
+    let names: Vec<&str> = names.into_iter().collect();
+    let shown = names[..most.min(names.len())].join(", ");
+    match names.len().saturating_sub(most) {
+        0 => shown,
+        more => format!("{shown} and {more} more"),
+    }
+}
+
 /// `1 stage`, `2 stages`.
 pub fn count(n: usize, what: &str) -> String {
     if n == 1 {
@@ -88,6 +115,27 @@ mod tests {
             [0, 1023, 1024, 1 << 20, 5 << 29].map(size).join(", "),
             "0 B, 1023 B, 1.0 KiB, 1.0 MiB, 2.5 GiB"
         );
+        let figures: Vec<String> = [
+            0.0,
+            -3.0,
+            0.123456,
+            -12.34567,
+            98765.4321,
+            0.25,
+            1.99999999,
+            1234567.8,
+            3e-5,
+            1e20,
+            f64::NAN,
+        ]
+        .map(figure)
+        .into();
+        assert_eq!(
+            figures.join(", "),
+            "0, -3, 0.12346, -12.346, 98765, 0.25, 2, 1234568, 3.000e-5, 1.000e20, NaN"
+        );
+        assert_eq!(some(["a", "b"], 2), "a, b");
+        assert_eq!(some(["a", "b", "c"], 1), "a and 2 more");
         let rows = [
             vec!["a".to_owned(), "1".to_owned()],
             vec!["long".to_owned(), "22".to_owned()],

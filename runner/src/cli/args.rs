@@ -1,5 +1,7 @@
 //! The arguments of every command.
 
+use super::compare::CompareArgs;
+use super::runs::RunsArgs;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -76,12 +78,12 @@ Example:
   runner schema > pipeline.schema.json
   # then, in a pipeline's first line:  # yaml-language-server: $schema=pipeline.schema.json")]
     Schema,
-    /// The runs so far.
-    #[command(after_help = "\
-Examples:
-  runner runs
-  runner runs --last 5 --json")]
+    /// The runs so far: to find some, and to name, tag and keep them.
+    #[command(after_help = super::runs::EXAMPLES)]
     Runs(RunsArgs),
+    /// Runs, or points of a matrix, side by side: parameters that differ, metrics with their spread over seeds.
+    #[command(after_help = super::compare::EXAMPLES)]
+    Compare(CompareArgs),
     /// A run, a stage of it, or an artifact: schema, first rows, metrics, lineage.
     #[command(after_help = "\
 Examples:
@@ -195,6 +197,12 @@ pub(crate) struct ExecArgs {
     /// Leave the remote store out that is configured.
     #[arg(long)]
     pub no_remote: bool,
+    /// Give the run a name, which then stands for it wherever a run is named.
+    #[arg(long, value_name = "NAME")]
+    pub name: Option<String>,
+    /// Tag the run (repeatable).
+    #[arg(long, value_name = "TAG")]
+    pub tag: Vec<String>,
 }
 
 #[derive(Args, Clone, Debug)]
@@ -251,16 +259,9 @@ pub(crate) struct StagesArgs {
 }
 
 #[derive(Args, Clone, Debug)]
-pub(crate) struct RunsArgs {
-    /// How many to list.
-    #[arg(long, value_name = "N", default_value_t = 20)]
-    pub last: usize,
-}
-
-#[derive(Args, Clone, Debug)]
 pub(crate) struct ShowArgs {
     /// RUN, RUN/STAGE, RUN/STAGE.OUTPUT, or the digest of an artifact. RUN is an id, a unique part of its beginning or end,
-    /// or `latest`.
+    /// the name it was given, or `latest`.
     pub what: String,
     /// How many rows of a table to show.
     #[arg(long, value_name = "N", default_value_t = 8)]
@@ -269,7 +270,7 @@ pub(crate) struct ShowArgs {
 
 #[derive(Args, Clone, Debug)]
 pub(crate) struct ReportArgs {
-    /// An id, a unique part of its beginning or end, or `latest`.
+    /// An id, a unique part of its beginning or end, the name it was given, or `latest`.
     pub run: String,
 }
 
@@ -296,7 +297,7 @@ pub(crate) enum CacheCommand {
     /// Hash everything again. What is damaged is forgotten, and computed again when it is needed; the exit code is then 3.
     #[command(after_help = "Examples:\n  runner cache verify\n  runner cache verify --sample 5%")]
     Verify(VerifyArgs),
-    /// Drop what no kept run needs. Runs themselves stay listed. Refused while a run uses the store.
+    /// Drop what no kept run needs (`runner runs keep RUN` keeps one). Runs themselves stay listed. Refused while a run uses the store.
     #[command(after_help = "\
 Examples:
   runner cache gc --dry-run
@@ -374,6 +375,9 @@ fn percentage(text: &str) -> Result<f64, String> {
 }
 
 fn age(text: &str) -> Result<std::time::Duration, String> {
+    if text.trim_end_matches(['s', 'm', 'h', 'd']) == "0" {
+        return Ok(std::time::Duration::ZERO);
+    }
     crate::pipeline::duration(text).ok_or_else(|| "an age is written `90s`, `15m`, `2h` or `5d`".to_owned())
 }
 
@@ -392,6 +396,13 @@ mod tests {
     #[test]
     fn arguments_are_consistent() {
         Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn an_age_may_be_nothing() {
+        assert_eq!(age("0s"), Ok(std::time::Duration::ZERO));
+        assert_eq!(age("90s"), Ok(std::time::Duration::from_secs(90)));
+        assert!(age("").is_err() && age("s").is_err() && age("-1s").is_err());
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use super::args::CacheCommand;
 use super::session::Session;
-use super::{output, remote};
+use super::{marks, output, remote};
 use crate::cache_command::{self as command, Keep};
 use crate::error::Failure;
 use crate::reporter::Verbosity;
@@ -44,9 +44,11 @@ pub(crate) fn cache(session: &Session, command: &CacheCommand) -> Result<u8, Fai
         CacheCommand::Gc(args) => {
             let runs = history::list(&archive.runs)?;
             let named = |name: &String| history::resolve(&archive.runs, name);
+            let kept = marks::kept(&archive.runs, &runs)?;
+            let named: Result<Vec<String>, Failure> = args.keep_run.iter().map(named).collect();
             let keep = Keep {
                 last_runs: args.keep_last,
-                runs: args.keep_run.iter().map(named).collect::<Result<_, _>>()?,
+                runs: named?.into_iter().chain(kept).collect(),
                 younger_than: args.keep_younger_than,
             };
             output::print(&command::gc(&archive.store, &runs, &keep, args.dry_run, session.json)?)?;

@@ -3,7 +3,7 @@
 use super::args::{ExecArgs, PipelineArgs, Selection};
 use super::planned::SavedPlan;
 use super::session::{Project, Session};
-use super::{output, plan, remote, results};
+use super::{marks, output, plan, remote, results};
 use crate::engine::{self, Control, Options, RunStatus, StageStatus, Stamped, Summary};
 use crate::error::Failure;
 use crate::executor::{WorkerProcess, machine_memory, peak_memory};
@@ -89,6 +89,7 @@ pub(crate) fn exec(session: &Session, args: &ExecArgs) -> Result<u8, Failure> {
     if args.no_run_stages {
         refuse_programs(&project)?;
     }
+    marks::check(&project.runs, args.name.as_deref(), &args.tag)?;
     // Whoever collects garbage waits until the run is over and shown.
     let (_guard, recent) = match early {
         Some((root, guard, recent)) if root == project.store.root() => (guard, recent),
@@ -111,6 +112,7 @@ pub(crate) fn exec(session: &Session, args: &ExecArgs) -> Result<u8, Failure> {
     let control = Control::default();
     listen(&control)?;
     let mut writer = history::Writer::create(&project.runs, &run)?;
+    marks::begin(&project.runs, &run, args.name.as_deref(), &args.tag)?;
     let live = std::io::stderr().is_terminal() && std::env::var("TERM").is_ok_and(|term| term != "dumb");
     let colour = live && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
     let mut terminal = Terminal::new(session.verbosity, live, colour);

@@ -2,7 +2,7 @@
 
 use super::args::{Arguments, Command};
 use super::session::Session;
-use super::{bench, cache, doctor, exec, export, output, plan, runs, show, stages, why};
+use super::{bench, cache, compare, doctor, exec, export, output, plan, runs, show, stages, why};
 use crate::error::Failure;
 use crate::{executor, exit, registry};
 use clap::{CommandFactory as _, Parser as _};
@@ -50,6 +50,7 @@ fn run(arguments: Arguments) -> Result<u8, Failure> {
         Command::Stages(args) => stages::stages(&session, &args).map(done),
         Command::Schema => stages::schema().map(done),
         Command::Runs(args) => runs::runs(&session, &args).map(done),
+        Command::Compare(args) => compare::compare(&session, &args).map(done),
         Command::Show(args) => show::show(&session, &args).map(done),
         Command::Report(args) => runs::report(&session, &args).map(done),
         Command::Export(args) => export::export(&session, &args).map(done),

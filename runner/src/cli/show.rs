@@ -2,12 +2,13 @@
 
 use super::args::ShowArgs;
 use super::artifact::{Named, find};
+use super::marks::{Marked, of as marks_of};
 use super::output;
 use super::preview::preview;
 use super::session::{Archive, Session};
 use crate::engine::StageStatus;
 use crate::error::Failure;
-use crate::history::{Run, StageRun};
+use crate::history::{Marks, Run, StageRun};
 use crate::key::Recipe;
 use crate::text;
 use cache::{ActionRecord, ArtifactDigest};
@@ -16,8 +17,16 @@ use serde_json::{Value, json};
 pub(crate) fn show(session: &Session, args: &ShowArgs) -> Result<(), Failure> {
     let archive = session.archive()?;
     match find(&archive, &args.what)? {
-        Named::Run(run) if session.json => output::print_json(&run),
-        Named::Run(run) => output::print(&of_run(&run)),
+        Named::Run(run) => {
+            let marks = marks_of(&archive.runs, &run.id);
+            match session.json {
+                true => output::print_json(&Marked {
+                    run: &run,
+                    marks: &marks,
+                }),
+                false => output::print(&of_run(&run, &marks)),
+            }
+        }
         Named::Stage(_, stage) if session.json => {
             let record = record(&archive, &stage)?;
             output::print_json(&json!({ "stage": stage, "record": record }))
@@ -42,10 +51,11 @@ fn plain(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), ToOwned::to_owned)
 }
 
-fn of_run(run: &Run) -> String {
+fn of_run(run: &Run, marks: &Marks) -> String {
     let mut out = format!(
-        "run {}\npipeline {} ({})\nstatus {}, {}, started {}\n",
+        "run {}{}\npipeline {} ({})\nstatus {}, {}, started {}\n",
         run.id,
+        super::marks::after(marks),
         run.pipeline,
         run.file.display(),
         run.status.name(),

@@ -1,6 +1,8 @@
 //! Ids of runs: they sort by time, to the millisecond.
 
+use super::marks::AllMarks;
 use crate::error::Failure;
+use crate::pipeline::suggest;
 use chrono::{DateTime, Utc};
 use std::path::Path;
 use std::time::SystemTime;
@@ -51,7 +53,7 @@ pub fn new_run(runs: &Path) -> Result<String, Failure> {
     }
 }
 
-/// The id that `name` stands for: itself, a unique part that it begins or ends with, or `latest`.
+/// The id that `name` stands for: itself, the run of that name, a unique part that an id begins or ends with, or `latest`.
 ///
 /// # Errors
 /// When it stands for none, or for several.
@@ -66,16 +68,26 @@ pub fn resolve(runs: &Path, name: &str) -> Result<String, Failure> {
     if ids.iter().any(|id| id == name) {
         return Ok(name.to_owned());
     }
+    // Names begin with a letter, ids do not.
+    if name.starts_with(|c: char| c.is_ascii_alphabetic())
+        && let Some(id) = AllMarks::read(runs)?.named(name)
+    {
+        return Ok(id.to_owned());
+    }
     let found: Vec<&String> = ids
         .iter()
         .filter(|id| !name.is_empty() && (id.starts_with(name) || id.ends_with(name)))
         .collect();
     match found.as_slice() {
         [id] => Ok((*id).clone()),
-        [] => Err(
-            Failure::usage(format!("there is no run `{name}` in `{}`", runs.display()))
-                .hint("`runner runs` lists them; `latest` is the last one"),
-        ),
+        [] => {
+            let marks = AllMarks::read(runs)?;
+            let names = marks.of.values().filter_map(|marks| marks.name.as_deref());
+            let hint = suggest(name, "runs", ids.iter().map(String::as_str).chain(names));
+            let near = hint.starts_with("did you mean").then_some(hint);
+            let hint = near.unwrap_or_else(|| "`runner runs` lists them; `latest` is the last one".to_owned());
+            Err(Failure::usage(format!("there is no run `{name}` in `{}`", runs.display())).hint(hint))
+        }
         several => {
             let shown: Vec<&str> = several.iter().rev().take(5).map(|id| id.as_str()).collect();
             Err(Failure::usage(format!("`{name}` stands for {} runs", several.len()))

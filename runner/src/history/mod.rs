@@ -4,24 +4,30 @@
 //! HOME/runs/20261120T213045-k3f9/
 //! ├── events.jsonl     every event with its time, a line each; locked while the run goes on
 //! ├── pipeline.json    the resolved pipeline: configuration, needs and outputs of every stage
+//! ├── marks.json       its name, its tags and whether to keep it, where people gave it any
 //! ├── report.html      the report
 //! └── logs/            what `run:` stages that did not finish wrote
 //! ```
 //!
-//! [`list`] and [`load`] read it; [`Writer`] writes it.
+//! [`survey`], [`brief`] and [`load`] read it; [`Writer`] writes it; [`marks`] are people's; [`figures`] are what its stages
+//! measured.
 
 mod builder;
 pub mod earlier;
+pub mod figures;
 mod id;
+pub mod marks;
 mod model;
 mod past;
 mod pipeline_file;
 mod reader;
 mod writer;
 
+pub use figures::Figures;
 pub use id::{new_run, resolve};
+pub use marks::{AllMarks, Marks};
 pub use model::{Metric, Run, StageRun};
 pub use past::PastRuns;
 pub use pipeline_file::{ResolvedPipeline, ResolvedStage};
-pub use reader::{ids, list, load};
+pub use reader::{brief, ids, list, load, survey};
 pub use writer::Writer;

@@ -4,6 +4,7 @@ use super::builder::Builder;
 use super::{ResolvedPipeline, Run};
 use crate::engine::{RunStatus, Stamped};
 use crate::error::Failure;
+use rayon::prelude::*;
 use std::fs::{File, TryLockError};
 use std::io::{BufRead as _, BufReader, ErrorKind};
 use std::path::Path;
@@ -35,10 +36,24 @@ pub fn ids(runs: &Path) -> Result<Vec<String>, Failure> {
 /// # Errors
 /// When the folder cannot be read.
 pub fn list(runs: &Path) -> Result<Vec<Run>, Failure> {
-    Ok(ids(runs)?
-        .iter()
-        .filter_map(|id| read(runs, id, false).ok().flatten())
-        .collect())
+    Ok(survey(runs)?.0)
+}
+
+/// All runs, oldest first, without their metrics; and the ids of those that cannot be read.
+///
+/// # Errors
+/// When the folder cannot be read.
+pub fn survey(runs: &Path) -> Result<(Vec<Run>, Vec<String>), Failure> {
+    let ids = ids(runs)?;
+    let read: Vec<Option<Run>> = ids.par_iter().map(|id| brief(runs, id)).collect();
+    let broken = ids.into_iter().zip(&read).filter(|(_, run)| run.is_none());
+    let broken = broken.map(|(id, _)| id).collect();
+    Ok((read.into_iter().flatten().collect(), broken))
+}
+
+/// A run without its metrics; `None` when it cannot be read.
+pub fn brief(runs: &Path, id: &str) -> Option<Run> {
+    read(runs, id, false).ok().flatten()
 }
 
 /// A run with its metrics.
@@ -68,14 +83,18 @@ pub(super) fn read(runs: &Path, id: &str, metrics: bool) -> Result<Option<Run>, 
     if let Some(pipeline) = pipeline {
         builder.pipeline(pipeline);
     }
-    for line in BufReader::new(&file).split(b'\n') {
-        let line = line.map_err(failed)?;
-        let line = String::from_utf8_lossy(&line);
+    let mut events = BufReader::new(&file);
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        if events.read_until(b'\n', &mut line).map_err(failed)? == 0 {
+            break;
+        }
         // Metrics are nearly all of a training run's lines.
-        if !metrics && line.starts_with(r#"{"event":"metric""#) {
+        if !metrics && line.starts_with(br#"{"event":"metric""#) {
             continue;
         }
-        if let Some(stamped) = Stamped::from_line(&line) {
+        if let Some(stamped) = Stamped::from_line(&String::from_utf8_lossy(&line)) {
             builder.take(&stamped);
         }
     }

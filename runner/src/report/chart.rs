@@ -8,6 +8,19 @@ pub(crate) struct Series {
     pub(crate) name: String,
     /// (x, y), x rising; points that are not finite break the line.
     pub(crate) points: Vec<(f64, f64)>,
+    /// (x, low, high) of a band around the line, x rising, all finite; empty for none.
+    pub(crate) band: Vec<(f64, f64, f64)>,
+}
+
+impl Series {
+    /// A line without a band.
+    pub(crate) fn line(name: &str, points: Vec<(f64, f64)>) -> Self {
+        Self {
+            name: name.to_owned(),
+            points,
+            band: Vec::new(),
+        }
+    }
 }
 
 /// How the horizontal axis is labelled.
@@ -30,12 +43,18 @@ const MOST_POINTS: usize = 800;
 /// A line chart with a legend; empty text when there is nothing to draw.
 pub(crate) fn lines(title: &str, series: &[Series], axis: Axis, height: f64) -> String {
     let finite = || {
+        let edges = |s: &Series| {
+            s.band
+                .iter()
+                .flat_map(|&(x, low, high)| [(x, low), (x, high)])
+                .collect::<Vec<_>>()
+        };
         series
             .iter()
-            .flat_map(|s| &s.points)
+            .flat_map(move |s| s.points.iter().copied().chain(edges(s)))
             .filter(|(x, y)| x.is_finite() && y.is_finite())
     };
-    let bounds = |pick: fn(&(f64, f64)) -> f64| {
+    let bounds = |pick: fn((f64, f64)) -> f64| {
         finite().map(pick).fold(None, |range: Option<(f64, f64)>, value| {
             Some(range.map_or((value, value), |(low, high)| (low.min(value), high.max(value))))
         })
@@ -79,6 +98,16 @@ pub(crate) fn lines(title: &str, series: &[Series], axis: Axis, height: f64) -> 
             height - 6.0
         );
     }
+    for (i, one) in series.iter().enumerate().filter(|(_, one)| !one.band.is_empty()) {
+        let band = thin_band(&one.band);
+        let upper = band.iter().map(|&(x, _, high)| (x, high));
+        let lower = band.iter().rev().map(|&(x, low, _)| (x, low));
+        let corners: Vec<String> = upper
+            .chain(lower)
+            .map(|(x, y)| format!("{:.1} {:.1}", sx(x), sy(y)))
+            .collect();
+        let _ = write!(out, "<path class=\"b{}\" d=\"M{}Z\"/>", i % 6, corners.join("L"));
+    }
     for (i, one) in series.iter().enumerate() {
         let mut path = String::new();
         let mut pen_down = false;
@@ -92,8 +121,10 @@ pub(crate) fn lines(title: &str, series: &[Series], axis: Axis, height: f64) -> 
         }
         let _ = write!(
             out,
-            "<path class=\"c{}\" d=\"{path}\"><title>{}</title></path>",
+            "<path class=\"c{}{}\" d=\"{path}\"><title>{}</title></path>",
             i % 6,
+            // There are six colours.
+            if i < 6 { "" } else { " dashed" },
             escape(&one.name)
         );
     }
@@ -204,6 +235,17 @@ fn thin(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
         .collect()
 }
 
+fn thin_band(band: &[(f64, f64, f64)]) -> Vec<(f64, f64, f64)> {
+    let bucket = band.len().div_ceil(MOST_POINTS / 2).max(1);
+    band.chunks(bucket)
+        .map(|chunk| {
+            let low = chunk.iter().map(|at| at.1).fold(f64::INFINITY, f64::min);
+            let high = chunk.iter().map(|at| at.2).fold(f64::NEG_INFINITY, f64::max);
+            (chunk[chunk.len() / 2].0, low, high)
+        })
+        .collect()
+}
+
 /// Round values that span the range, about `wanted` of them.
 fn ticks(low: f64, high: f64, wanted: usize) -> Vec<f64> {
     let span = match (high - low, low.abs()) {
@@ -271,11 +313,21 @@ mod tests {
 
     #[test]
     fn nothing_to_draw_is_no_chart() {
-        let none = Series {
-            name: "x".into(),
-            points: vec![(0.0, f64::NAN)],
-        };
+        let none = Series::line("x", vec![(0.0, f64::NAN)]);
         assert_eq!(lines("t", &[none], Axis::Steps, 200.0), "");
+    }
+
+    #[test]
+    fn a_band_is_drawn_under_its_line_and_fits() {
+        let series = Series {
+            band: vec![(0.0, -10.0, 12.0), (1.0, 0.0, 3.0)],
+            ..Series::line("<a>", vec![(0.0, 1.0), (1.0, 2.0)])
+        };
+        let svg = lines("t", &[series], Axis::Steps, 200.0);
+        let (band, line) = (svg.find("class=\"b0\"").unwrap(), svg.find("class=\"c0\"").unwrap());
+        assert!(band < line, "{svg}");
+        assert!(svg.contains(">-10<") && svg.contains(">15<"), "{svg}");
+        assert!(svg.contains("&lt;a&gt;"));
     }
 
     #[test]

@@ -2,8 +2,7 @@
 
 use super::chart::{Axis, Series, lines, number, strips};
 use super::html::{escape, table};
-use super::training::series;
-use crate::history::StageRun;
+use crate::history::{StageRun, figures};
 use arrow::array::{Array as _, RecordBatch};
 use cache::Store;
 use stages_core::table as columns;
@@ -33,7 +32,7 @@ pub(super) fn section(stage: &StageRun, store: &Store) -> String {
         return String::new();
     }
     let mut out = format!("<h2>Evaluation: {}</h2>\n", escape(&stage.id));
-    let Some(metrics) = series(stage, store) else {
+    let Some(metrics) = figures::curves(stage, store) else {
         out.push_str("<p class=\"dim\">No metrics are stored for this stage.</p>\n");
         return out;
     };
@@ -139,10 +138,7 @@ fn paths(paths: &[(String, Path)]) -> String {
             .iter()
             .enumerate()
             .filter(|(i, _)| which(*i))
-            .map(|(_, (name, path))| Series {
-                name: name.clone(),
-                points: path.days.iter().copied().zip(of(path)).collect(),
-            })
+            .map(|(_, (name, path))| Series::line(name, path.days.iter().copied().zip(of(path)).collect()))
             .collect();
         lines(title, &series, Axis::Days, 260.0)
     };

@@ -1,11 +1,11 @@
 //! The HTML report of a run: one self-contained file, rendered from the run's events and artifacts. Not a cached stage.
 
-mod chart;
+pub(crate) mod chart;
 mod dag;
 mod data;
 mod evaluation;
-mod html;
-mod training;
+pub(crate) mod html;
+pub(crate) mod training;
 
 use crate::error::Failure;
 use crate::history::{Run, StageRun};

@@ -3,33 +3,18 @@
 use super::chart::{Axis, Series, lines, number, split};
 use super::html::{escape, table};
 use crate::engine::StageStatus;
-use crate::history::{self, StageRun};
+use crate::history::{self, StageRun, figures};
 use cache::Store;
-use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-#[derive(Deserialize)]
-struct Line {
-    name: String,
-    step: u64,
-    value: Option<f64>,
-}
-
-/// The series of a `metrics` artifact, by name.
-pub(super) fn series(stage: &StageRun, store: &Store) -> Option<BTreeMap<String, Vec<(f64, f64)>>> {
-    let artifact = store.artifact(*stage.outputs.get("metrics")?).ok()?;
-    let blob = store.blob(artifact.entry("metrics.jsonl")?.blob).ok()?;
-    let mut series: BTreeMap<String, Vec<(f64, f64)>> = BTreeMap::new();
-    for line in blob.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
-        let line: Line = serde_json::from_slice(line).ok()?;
-        series
-            .entry(line.name)
-            .or_default()
-            .push((line.step as f64, line.value.unwrap_or(f64::NAN)));
-    }
-    Some(series)
-}
+/// What people look for first comes first.
+pub(crate) const FIRST: [&str; 4] = [
+    "charts/episodic_return",
+    "losses/explained_variance",
+    "losses/entropy",
+    "losses/approx_kl",
+];
 
 /// The section of a training stage; empty for other stages.
 pub(super) fn section(stage: &StageRun, runs: &Path, store: &Store) -> String {
@@ -37,7 +22,7 @@ pub(super) fn section(stage: &StageRun, runs: &Path, store: &Store) -> String {
         return String::new();
     }
     let title = format!("<h2>Training: {}</h2>\n", escape(&stage.id));
-    let Some(series) = series(stage, store) else {
+    let Some(series) = figures::curves(stage, store) else {
         return format!("{title}<p class=\"dim\">No metrics are stored for this stage.</p>\n");
     };
     let mut out = title;
@@ -59,26 +44,16 @@ pub(super) fn section(stage: &StageRun, runs: &Path, store: &Store) -> String {
         .collect();
     out.push_str("<div class=\"charts\">\n");
     let chart = |name: &str, points: &[(f64, f64)]| {
-        let series = Series {
-            name: name.to_owned(),
-            points: points.to_vec(),
-        };
+        let series = Series::line(name, points.to_vec());
         lines(name, &[series], Axis::Steps, 220.0)
     };
-    // What people look for first comes first.
-    let first = [
-        "charts/episodic_return",
-        "losses/explained_variance",
-        "losses/entropy",
-        "losses/approx_kl",
-    ];
-    for name in first {
+    for name in FIRST {
         if let Some(points) = series.get(name) {
             out.push_str(&chart(name, points));
         }
     }
     for (name, points) in &series {
-        if !first.contains(&name.as_str()) && points.len() > 1 {
+        if !FIRST.contains(&name.as_str()) && points.len() > 1 {
             out.push_str(&chart(name, points));
         }
     }

@@ -1,0 +1,112 @@
+//! The figures of a stage: its final values and its learning curves.
+//!
+//! They come from its `metrics` artifact, which every stage of the families `train` and `evaluate` has, also where it was
+//! cached; and from the events of the run, in which alone are times, and all there is of a stage that goes on or failed.
+
+use super::StageRun;
+use cache::{Artifact, Store};
+use serde::Deserialize;
+use std::collections::BTreeMap;
+
+/// (step, value), steps rising.
+pub type Curve = Vec<(f64, f64)>;
+
+#[derive(Deserialize)]
+struct Line {
+    name: String,
+    step: u64,
+    value: Option<f64>,
+}
+
+fn artifact(stage: &StageRun, store: &Store) -> Option<Artifact> {
+    store.artifact(*stage.outputs.get("metrics")?).ok()
+}
+
+fn lines(artifact: &Artifact, store: &Store) -> Option<BTreeMap<String, Curve>> {
+    let blob = store.blob(artifact.entry("metrics.jsonl")?.blob).ok()?;
+    let mut curves: BTreeMap<String, Curve> = BTreeMap::new();
+    for line in blob.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
+        let line: Line = serde_json::from_slice(line).ok()?;
+        let point = (line.step as f64, line.value.unwrap_or(f64::NAN));
+        curves.entry(line.name).or_default().push(point);
+    }
+    Some(curves)
+}
+
+fn numbers(artifact: &Artifact) -> BTreeMap<String, f64> {
+    let summary = artifact.meta["summary"].as_object();
+    summary
+        .into_iter()
+        .flatten()
+        .filter_map(|(name, value)| Some((name.clone(), value.as_f64()?)))
+        .collect()
+}
+
+/// The curves of a stage's `metrics` artifact; `None` where it has none that can be read.
+pub fn curves(stage: &StageRun, store: &Store) -> Option<BTreeMap<String, Curve>> {
+    lines(&artifact(stage, store)?, store)
+}
+
+/// The numbers that a stage's `metrics` artifact gives as its summary; `None` where it has none that can be read. Costs one
+/// small read.
+pub fn summary(stage: &StageRun, store: &Store) -> Option<BTreeMap<String, f64>> {
+    artifact(stage, store).map(|artifact| numbers(&artifact))
+}
+
+/// All figures of a stage.
+#[derive(Clone, Debug, Default)]
+pub struct Figures {
+    /// The final value of each metric, where it is finite: what the summary says, or else the curve's last value; and
+    /// `seconds`, the time that the stage took when it was computed.
+    pub values: BTreeMap<String, f64>,
+    /// The names that stand for the stage: those of its summary, without its baselines; of a stage without summary all but
+    /// times.
+    pub headline: Vec<String>,
+    /// The curves.
+    pub curves: BTreeMap<String, Curve>,
+}
+
+impl Figures {
+    /// The figures of a stage of a run that was read with its metrics.
+    pub fn of(stage: &StageRun, store: &Store) -> Self {
+        let artifact = artifact(stage, store);
+        let summary = artifact.as_ref().map(numbers).unwrap_or_default();
+        let mut curves = artifact
+            .and_then(|artifact| lines(&artifact, store))
+            .unwrap_or_default();
+        for (name, reported) in &stage.metrics {
+            let points = || {
+                reported
+                    .iter()
+                    .map(|metric| (metric.step as f64, metric.value))
+                    .collect()
+            };
+            curves.entry(name.clone()).or_insert_with(points);
+        }
+        let seconds = stage.computed_seconds.or(stage.status.map(|_| stage.seconds));
+        let mut values: BTreeMap<String, f64> =
+            seconds.map(|value| ("seconds".to_owned(), value)).into_iter().collect();
+        let last = |(name, points): (&String, &Curve)| Some((name.clone(), points.last()?.1));
+        values.extend(curves.iter().filter_map(last));
+        values.extend(summary.clone());
+        values.retain(|_, value| value.is_finite());
+        let headline = if summary.is_empty() {
+            curves.keys().filter(|name| !is_time(name)).cloned().collect()
+        } else {
+            summary
+                .into_keys()
+                .filter(|name| !name.starts_with("baseline/"))
+                .collect()
+        };
+        Self {
+            values,
+            headline,
+            curves,
+        }
+    }
+}
+
+/// Whether a metric says how long something took: such ones differ from run to run, and are in no artifact.
+pub fn is_time(name: &str) -> bool {
+    name == "charts/SPS" || name.starts_with("time/")
+}

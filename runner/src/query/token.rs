@@ -1,0 +1,154 @@
+//! From text to tokens, and the mistakes that have a place in it.
+
+use super::expr::Op;
+use std::fmt;
+
+/// A mistake in an expression.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ParseError {
+    /// The expression.
+    pub text: String,
+    /// Where, in characters from 0.
+    pub at: usize,
+    /// What is wrong.
+    pub message: String,
+    /// What to do about it.
+    pub hint: String,
+}
+
+impl fmt::Display for ParseError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // A tab or a line's end would move the mark.
+        let line: String = self
+            .text
+            .chars()
+            .map(|c| if c.is_control() { ' ' } else { c })
+            .collect();
+        write!(f, "{}\n  | {line}\n  | {}^", self.message, " ".repeat(self.at))
+    }
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Token {
+    Word(String),
+    Quoted(String),
+    Op(Op),
+    Open,
+    Close,
+    Comma,
+}
+
+pub(super) fn error(text: &str, at: usize, message: impl Into<String>, hint: impl Into<String>) -> ParseError {
+    ParseError {
+        text: text.to_owned(),
+        at,
+        message: message.into(),
+        hint: hint.into(),
+    }
+}
+
+pub(super) fn tokens(text: &str) -> Result<Vec<(usize, Token)>, ParseError> {
+    let chars: Vec<char> = text.chars().collect();
+    let mut tokens = Vec::new();
+    let mut i = 0;
+    while let Some(&c) = chars.get(i) {
+        let at = i;
+        let next = chars.get(i + 1).copied();
+        i += 1;
+        let token = match c {
+            _ if c.is_whitespace() => continue,
+            '(' => Token::Open,
+            ')' => Token::Close,
+            ',' => Token::Comma,
+            '~' => Token::Op(Op::Contains),
+            '<' | '>' | '=' | '!' => {
+                let equal = next == Some('=');
+                i += usize::from(equal);
+                Token::Op(match (c, equal) {
+                    ('<', false) => Op::Less,
+                    ('<', true) => Op::LessEqual,
+                    ('>', false) => Op::Greater,
+                    ('>', true) => Op::GreaterEqual,
+                    ('=', _) => Op::Equal,
+                    ('!', true) => Op::NotEqual,
+                    _ => {
+                        return Err(error(
+                            text,
+                            at,
+                            "`!` is written `not` here",
+                            "or `!=` where two values differ",
+                        ));
+                    }
+                })
+            }
+            '"' | '\'' => {
+                let mut inside = String::new();
+                loop {
+                    match chars.get(i) {
+                        None => {
+                            return Err(error(
+                                text,
+                                at,
+                                "this quote is not closed",
+                                format!("add a {c} at the text's end"),
+                            ));
+                        }
+                        Some(end) if *end == c => break,
+                        Some('\\') if chars.get(i + 1).is_some_and(|next| *next == c || *next == '\\') => {
+                            inside.push(chars[i + 1]);
+                            i += 2;
+                        }
+                        Some(other) => {
+                            inside.push(*other);
+                            i += 1;
+                        }
+                    }
+                }
+                i += 1;
+                Token::Quoted(inside)
+            }
+            '&' | '|' => {
+                let word = if c == '&' { "and" } else { "or" };
+                return Err(error(
+                    text,
+                    at,
+                    format!("`{c}` is written `{word}` here"),
+                    "as in `status == done and kept`",
+                ));
+            }
+            _ if is_word(c) => {
+                // In brackets anything may stand: the point of a matrix.
+                let mut inside = false;
+                while let Some(&c) = chars.get(i) {
+                    match c {
+                        '[' if !inside => inside = true,
+                        ']' if inside => inside = false,
+                        _ if inside || is_word(c) => {}
+                        _ => break,
+                    }
+                    i += 1;
+                }
+                if inside {
+                    return Err(error(
+                        text,
+                        at,
+                        "the `[` of this name is not closed",
+                        "a point is written `train[seed=1]`",
+                    ));
+                }
+                Token::Word(chars[at..i].iter().collect())
+            }
+            other => {
+                let hint =
+                    "names, numbers, texts in quotes, comparisons, `and`, `or`, `not` and parentheses may stand here";
+                return Err(error(text, at, format!("`{other}` means nothing here"), hint));
+            }
+        };
+        tokens.push((at, token));
+    }
+    Ok(tokens)
+}
+
+fn is_word(c: char) -> bool {
+    c.is_alphanumeric() || "_-./:+*%@".contains(c)
+}
