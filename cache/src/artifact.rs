@@ -76,7 +76,11 @@ impl Artifact {
     }
 }
 
-fn check_path(path: &str) -> Result<(), &'static str> {
+/// Whether an artifact may have an entry of this path; otherwise what is wrong, to follow the path in a message.
+///
+/// # Errors
+/// When it is absolute, leaves the artifact's folder, or means different things on different systems.
+pub fn check_path(path: &str) -> Result<(), &'static str> {
     if path.is_empty() {
         return Err("has an empty path");
     }

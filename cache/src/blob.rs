@@ -32,6 +32,15 @@ impl BlobRef {
             size: bytes.len() as u64,
         }
     }
+
+    /// The name and size of a file's bytes, read as they are: for files that nobody else writes to.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn of_file(path: &Path) -> Result<Self> {
+        let mut file = File::open(path).map_err(Error::io("read", path))?;
+        hash_file(&mut file, path, true)
+    }
 }
 
 /// A blob's bytes, memory-mapped and shared; page-aligned.

@@ -7,7 +7,7 @@
 //!
 //! After a clean stop nothing or little is younger than the last flush, and the check is a walk over file names.
 
-use crate::publish::{self, found};
+use crate::publish::{self, found, metadata};
 use crate::{BlobDigest, Error, Result, Store, walk};
 use serde::{Deserialize, Serialize};
 use std::fs::File;
@@ -38,17 +38,24 @@ impl Store {
     }
 
     fn flush_as(&self, boot: Option<String>) -> Result<()> {
+        let (marker, flushing) = (self.folder(publish::UNFLUSHED), self.folder(publish::FLUSHING));
+        // In this order: the marker changes its name before it goes.
+        if metadata(&marker)?.is_none() && metadata(&flushing)?.is_none() {
+            return Ok(());
+        }
+        // Another flush may have taken the marker for what is to be flushed here, and not be done.
+        let _alone = self.flush_lock()?;
         let start = SystemTime::now();
-        // What is written from here on marks the store again.
-        let marker = self.folder(publish::UNFLUSHED);
-        if found(std::fs::remove_file(&marker), "remove", &marker)?.is_none() {
+        // What is written from here on marks the store again. The marker only changes its name: should this process end
+        // before it is done, another one sees that there is something to flush.
+        if found(std::fs::rename(&marker, &flushing), "rename", &marker)?.is_none() && metadata(&flushing)?.is_none() {
             return Ok(());
         }
         self.sync()?;
-        match boot {
-            Some(boot) => self.note_flushed(&boot, start),
-            None => Ok(()),
+        if let Some(boot) = boot {
+            self.note_flushed(&boot, start)?;
         }
+        publish::remove(&flushing)
     }
 
     /// Checks what an unclean stop may have damaged.
@@ -118,8 +125,7 @@ impl Store {
         let mut file = publish::unmarked_temporary(self.root())?;
         file.write_all(text.as_bytes())
             .map_err(Error::io("write", file.path()))?;
-        publish::publish(file, path, None)?;
-        Ok(())
+        publish::put_in_place(file, path)
     }
 }
 
@@ -132,7 +138,6 @@ fn boot_id() -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::publish::metadata;
 
     /// What a power failure does to a file whose bytes never reached the disk.
     fn zero(store: &Store, blob: crate::BlobRef) {
@@ -172,6 +177,32 @@ mod tests {
         store.put(b"x").unwrap();
         store.flush().unwrap();
         assert_eq!(until(), second, "it was there already");
+    }
+
+    #[test]
+    fn a_flush_that_was_killed_is_done_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(dir.path()).unwrap();
+        store.put(b"x").unwrap();
+        let until = || store.flushed().unwrap().unwrap().until;
+        let before = until();
+        // As far as it came.
+        std::fs::rename(store.folder(publish::UNFLUSHED), store.folder(publish::FLUSHING)).unwrap();
+        store.flush().unwrap();
+        assert!(until() > before);
+        assert!(metadata(&store.folder(publish::FLUSHING)).unwrap().is_none());
+    }
+
+    #[test]
+    fn what_is_put_in_place_after_a_flush_marks_the_store_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(dir.path()).unwrap();
+        let mut writer = store.writer().unwrap();
+        writer.write_all(b"x").unwrap();
+        store.flush().unwrap();
+        assert!(metadata(&store.folder(publish::UNFLUSHED)).unwrap().is_none());
+        writer.finish().unwrap();
+        assert!(metadata(&store.folder(publish::UNFLUSHED)).unwrap().is_some());
     }
 
     #[test]

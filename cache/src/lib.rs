@@ -4,7 +4,7 @@
 //! HOME/                       `.runner/` or `RUNNER_HOME`
 //! ├── format                  the version of this layout, `1`
 //! ├── flushed                 the machine's boot and the time up to which everything is known to be on the disk
-//! ├── unflushed               is there while something may have been written since
+//! ├── unflushed               is there while something may have been written since; `flushing` while that is flushed
 //! ├── scrubbed                the blob that the last scrub ended with
 //! ├── blobs/ab/cdef…          bytes, named by their BLAKE3 digest; read-only once in place
 //! ├── actions/ab/cdef…        action records, named by action key: a line of JSON, a line with its checksum
@@ -48,7 +48,7 @@ mod verify;
 mod walk;
 mod workspace;
 
-pub use artifact::{Artifact, ArtifactBuilder, Entry};
+pub use artifact::{Artifact, ArtifactBuilder, Entry, check_path};
 pub use blob::{Blob, BlobRef, BlobWriter};
 pub use canonical::canonical_json;
 pub use digest::{ActionKey, ArtifactDigest, BlobDigest, KeyHasher, MemoKey};

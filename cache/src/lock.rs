@@ -83,6 +83,11 @@ impl Store {
     pub(crate) fn recovery_lock(&self) -> Result<File> {
         wait(&self.folder("locks").join("recovery"), Mode::Exclusive)
     }
+
+    /// Waits until no other process flushes the store.
+    pub(crate) fn flush_lock(&self) -> Result<File> {
+        wait(&self.folder("locks").join("flush"), Mode::Exclusive)
+    }
 }
 
 fn wait(path: &Path, mode: Mode) -> Result<File> {

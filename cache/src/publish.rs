@@ -11,8 +11,11 @@ use tempfile::NamedTempFile;
 /// A use is noted in a record's modification time at most this often.
 const TOUCH_AFTER: Duration = Duration::from_secs(3600);
 
-/// The file that is there while something may have been written since the last flush.
+/// The file that is there while something may have been written since the last flush began.
 pub(crate) const UNFLUSHED: &str = "unflushed";
+
+/// The name that it has while a flush is on its way.
+pub(crate) const FLUSHING: &str = "flushing";
 
 /// A file in `tmp`, which makes the store have something to flush. It is locked for as long as its writer lives, which is
 /// how `gc` tells a leftover ([`lock::abandoned`](crate::lock::abandoned)).
@@ -51,34 +54,49 @@ pub(crate) fn held(dir: &Path, name: &tempfile::Builder<'_, '_>) -> Result<Named
     }
 }
 
-/// Gives a complete temporary file its name. A file of that name and of `keep_size` bytes has the same content, as its
-/// writer knows, and is left alone.
-pub(crate) fn publish(file: NamedTempFile, path: &Path, keep_size: Option<u64>) -> Result<()> {
-    if let Some(size) = keep_size
-        && let Some(meta) = metadata(path)?
-        && meta.len() == size
-    {
-        touch(path, &meta, Duration::ZERO);
-        return Ok(());
+/// Gives a complete temporary file its name, in place of what has it. Marks the store once more: a flush that began since
+/// the file was made has taken the first mark away, and may have been over before the file had its name.
+pub(crate) fn publish(root: &Path, file: NamedTempFile, path: &Path) -> Result<()> {
+    put_in_place(file, path)?;
+    mark_unflushed(root)
+}
+
+/// [`publish`] that gives the file back when there is one of that name: it may be on the disk already, which its twin is
+/// not. A file system that cannot do this replaces it.
+pub(crate) fn publish_new(root: &Path, file: NamedTempFile, path: &Path) -> Result<Option<NamedTempFile>> {
+    make_ready(&file, path)?;
+    match file.persist_noclobber(path) {
+        Ok(_) => mark_unflushed(root).map(|()| None),
+        Err(err) if err.error.kind() == io::ErrorKind::AlreadyExists => Ok(Some(err.file)),
+        Err(err) => publish(root, err.file, path).map(|()| None),
     }
+}
+
+/// [`publish`] for what need not be flushed.
+pub(crate) fn put_in_place(file: NamedTempFile, path: &Path) -> Result<()> {
+    make_ready(&file, path)?;
+    file.persist(path).map_err(|err| Error::io("write", path)(err.error))?;
+    Ok(())
+}
+
+fn make_ready(file: &NamedTempFile, path: &Path) -> Result<()> {
     if let Some(parent) = path.parent() {
         std::fs::create_dir_all(parent).map_err(Error::io("create", parent))?;
     }
     file.as_file()
         .set_permissions(Permissions::from_mode(0o444))
-        .map_err(Error::io("write", file.path()))?;
-    file.persist(path).map_err(|err| Error::io("write", path)(err.error))?;
-    Ok(())
+        .map_err(Error::io("write", file.path()))
 }
 
 /// Gives a complete file that is open as `file` the name `goal`, in place of what has it.
-pub(crate) fn publish_held(file: &File, path: &Path, goal: &Path) -> Result<()> {
+pub(crate) fn publish_held(root: &Path, file: &File, path: &Path, goal: &Path) -> Result<()> {
     if let Some(parent) = goal.parent() {
         std::fs::create_dir_all(parent).map_err(Error::io("create", parent))?;
     }
     file.set_permissions(Permissions::from_mode(0o444))
         .map_err(Error::io("write", path))?;
-    std::fs::rename(path, goal).map_err(Error::io("write", goal))
+    std::fs::rename(path, goal).map_err(Error::io("write", goal))?;
+    mark_unflushed(root)
 }
 
 /// What the system knows of a file; `None` when it is not there.

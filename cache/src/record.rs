@@ -225,7 +225,7 @@ impl Store {
             // The newest result of a key is the one that counts.
             self.forget_recent()?;
         }
-        sealed::write(self.root(), &path, stored)
+        sealed::write_lasting(self.root(), &path, stored)
     }
 
     /// The value of a memo, if it is known (here or to the remote) and its blob is there.
@@ -271,7 +271,7 @@ impl Store {
                 digest: value.blob.to_hex(),
             });
         }
-        sealed::write(self.root(), &self.memo_path(key), &StoredMemo { key, value })?;
+        sealed::write_lasting(self.root(), &self.memo_path(key), &StoredMemo { key, value })?;
         if let Some(remote) = &self.remote {
             remote.note_memo(key);
         }

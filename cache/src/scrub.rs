@@ -22,7 +22,7 @@ pub struct ScrubReport {
 
 impl Store {
     /// Hashes blobs for as long as `budget`, beginning where the last scrub ended, round and round. A blob too large for
-    /// the time that is left is passed over: [`Store::verify`] reads those. Does nothing while another process scrubs.
+    /// the whole time is passed over: [`Store::verify`] reads those. Does nothing while another process scrubs.
     ///
     /// # Errors
     /// When the store cannot be read or written.
@@ -52,8 +52,13 @@ impl Store {
                 let Some(left) = budget.checked_sub(began.elapsed()) else {
                     break 'shards;
                 };
+                let fits = |time: Duration| meta.len() as f64 <= time.as_secs_f64() * BYTES_PER_SECOND;
+                if !fits(left) && fits(budget) {
+                    // The next scrub begins with it.
+                    break 'shards;
+                }
                 reached = Some(digest);
-                if meta.len() as f64 > left.as_secs_f64() * BYTES_PER_SECOND {
+                if !fits(left) {
                     continue;
                 }
                 report.blobs += 1;
@@ -62,6 +67,10 @@ impl Store {
                     report.damaged.push(digest);
                 }
             }
+            // Also an empty shard is a step forward.
+            let mut last_of_shard = [u8::MAX; 32];
+            last_of_shard[0] = shard;
+            reached = Some(BlobDigest::from_bytes(last_of_shard));
             if began.elapsed() >= budget {
                 break;
             }

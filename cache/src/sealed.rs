@@ -6,6 +6,7 @@ use serde::de::DeserializeOwned;
 use std::fs::{File, Metadata};
 use std::io::{Read, Write};
 use std::path::Path;
+use tempfile::NamedTempFile;
 
 /// What a record file holds.
 pub(crate) enum Sealed<T> {
@@ -19,12 +20,26 @@ pub(crate) enum Sealed<T> {
 
 /// Writes a record in place of the one that is there.
 pub(crate) fn write(root: &Path, path: &Path, value: &impl Serialize) -> Result<()> {
+    publish::publish(root, file(root, path, value)?, path)
+}
+
+/// [`write`] of a record that a power failure must not cost: what takes the place of one is on the disk before.
+pub(crate) fn write_lasting(root: &Path, path: &Path, value: &impl Serialize) -> Result<()> {
+    match publish::publish_new(root, file(root, path, value)?, path)? {
+        None => Ok(()),
+        Some(file) => {
+            file.as_file().sync_data().map_err(Error::io("flush", file.path()))?;
+            publish::publish(root, file, path)
+        }
+    }
+}
+
+fn file(root: &Path, path: &Path, value: &impl Serialize) -> Result<NamedTempFile> {
     let text = text(value).map_err(|err| Error::io("encode", path)(err.into()))?;
     let mut file = publish::temporary(root)?;
     file.write_all(text.as_bytes())
         .map_err(Error::io("write", file.path()))?;
-    publish::publish(file, path, None)?;
-    Ok(())
+    Ok(file)
 }
 
 /// What is written for a value.

@@ -1,6 +1,6 @@
 //! The local store: plain files under one folder.
 
-use crate::publish::{found, metadata, publish, touch};
+use crate::publish::{found, metadata, publish_new, touch};
 use crate::{Artifact, ArtifactDigest, Blob, BlobDigest, BlobRef, BlobWriter, Error, Remote, Result};
 use std::collections::HashSet;
 use std::fs::{File, Metadata};
@@ -111,13 +111,7 @@ impl Store {
     /// When the store cannot be written.
     pub fn put(&self, bytes: &[u8]) -> Result<BlobRef> {
         let blob = BlobRef::of(bytes);
-        let path = self.blob_path(blob.blob);
-        if let Some(meta) = metadata(&path)?
-            && meta.len() == blob.size
-            // What is kept is sound: computing again heals whatever happened to a blob.
-            && self.blob_here(blob.blob).is_ok()
-        {
-            touch(&path, &meta, Duration::ZERO);
+        if self.keep(blob)? {
             return Ok(blob);
         }
         let mut file = crate::publish::temporary(self.root())?;
@@ -127,11 +121,38 @@ impl Store {
     }
 
     /// Puts a complete file in place whose bytes were hashed while they were written.
-    pub(crate) fn publish_blob(&self, file: tempfile::NamedTempFile, blob: BlobRef) -> Result<()> {
-        let keep_size = self.is_verified(blob.blob).then_some(blob.size);
-        publish(file, &self.blob_path(blob.blob), keep_size)?;
-        self.set_verified(blob.blob);
+    pub(crate) fn publish_blob(&self, mut file: tempfile::NamedTempFile, blob: BlobRef) -> Result<()> {
+        let path = self.blob_path(blob.blob);
+        while !self.keep(blob)? {
+            match publish_new(self.root(), file, &path)? {
+                None => {
+                    self.set_verified(blob.blob);
+                    break;
+                }
+                Some(back) => file = back,
+            }
+        }
         Ok(())
+    }
+
+    /// Whether the blob is there and sound: computing again heals whatever happened to one. A damaged one is moved away.
+    fn keep(&self, blob: BlobRef) -> Result<bool> {
+        let path = self.blob_path(blob.blob);
+        let Some(meta) = metadata(&path)? else {
+            return Ok(false);
+        };
+        if meta.len() != blob.size {
+            self.set_aside(&path, &meta)?;
+            return Ok(false);
+        }
+        match self.blob_here(blob.blob) {
+            Ok(_) => {
+                touch(&path, &meta, Duration::ZERO);
+                Ok(true)
+            }
+            Err(err) if err.is_healed_by_recomputing() => Ok(false),
+            Err(err) => Err(err),
+        }
     }
 
     /// Where the blob lives, whether or not it exists.

@@ -57,7 +57,7 @@ impl Remote {
             }
             if partial.digest() == digest {
                 let len = partial.len;
-                partial.publish(&goal)?;
+                partial.publish(self, &goal)?;
                 store.set_verified(digest);
                 traffic.fetched(len);
                 return Ok(true);
@@ -169,8 +169,8 @@ impl<'a> Partial<'a> {
         crate::blob::digest(&self.hasher)
     }
 
-    fn publish(self, goal: &Path) -> Result<()> {
-        publish::publish_held(&self.file, &self.path, goal)
+    fn publish(self, store: &Store, goal: &Path) -> Result<()> {
+        publish::publish_held(store.root(), &self.file, &self.path, goal)
     }
 
     fn discard(self) -> Result<()> {

@@ -116,7 +116,7 @@ impl Store {
         let Some(value) = self.peek_memo_there(key)? else {
             return Ok(None);
         };
-        sealed::write(self.root(), &self.memo_path(key), &StoredMemo { key, value })?;
+        sealed::write_lasting(self.root(), &self.memo_path(key), &StoredMemo { key, value })?;
         Ok(Some(value))
     }
 

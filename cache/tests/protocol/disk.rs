@@ -1,0 +1,197 @@
+//! A file system as the protocol sees it: names, files, and what of both a power failure may take.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A number that stands for bytes (of a blob) or for a key (of a record).
+pub type Id = u8;
+
+/// The names that the protocol uses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Name {
+    Blob(Id),
+    Record(Id),
+    /// A file on its way into place, by who writes it.
+    Tmp(Id),
+    /// `damaged/…`, by the name that was moved there.
+    AsideBlob(Id),
+    AsideRecord(Id),
+    Unflushed,
+    Flushing,
+    /// The note up to when everything is on the disk.
+    Flushed,
+}
+
+impl Name {
+    pub fn aside(self) -> Self {
+        match self {
+            Self::Blob(id) => Self::AsideBlob(id),
+            Self::Record(id) => Self::AsideRecord(id),
+            other => other,
+        }
+    }
+}
+
+/// What is in a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Data {
+    Nothing,
+    Blob(Id),
+    Record(Id),
+    /// Everything that was written before this time is on the disk.
+    Note(u8),
+    /// Of the right length, but not what it was.
+    Spoilt,
+}
+
+/// Who made a file, and which of theirs it is: the same in whatever order actors take turns.
+pub type FileId = (Id, u8);
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct File {
+    pub data: Data,
+    /// When its bytes were written, or it was touched.
+    pub written: u8,
+    /// Whether its bytes are on the disk.
+    pub flushed: bool,
+    /// Who holds its lock.
+    pub locked: Option<Id>,
+}
+
+/// Names and files; of names changed since the last flush also what they stood for since then.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Disk {
+    files: BTreeMap<FileId, File>,
+    names: BTreeMap<Name, FileId>,
+    changed: BTreeMap<Name, BTreeSet<Option<FileId>>>,
+    pub clock: u8,
+}
+
+impl Disk {
+    pub fn named(&self, name: Name) -> Option<FileId> {
+        self.names.get(&name).copied()
+    }
+
+    pub fn names(&self) -> impl Iterator<Item = Name> + '_ {
+        self.names.keys().copied()
+    }
+
+    pub fn file(&self, id: FileId) -> &File {
+        &self.files[&id]
+    }
+
+    pub fn file_mut(&mut self, id: FileId) -> &mut File {
+        self.files.get_mut(&id).unwrap()
+    }
+
+    /// What a name's file holds.
+    pub fn data(&self, name: Name) -> Option<Data> {
+        self.named(name).map(|id| self.file(id).data)
+    }
+
+    fn set(&mut self, name: Name, file: Option<FileId>) {
+        let before = self.named(name);
+        let seen = self.changed.entry(name).or_default();
+        seen.extend([before, file]);
+        match file {
+            Some(file) => self.names.insert(name, file),
+            None => self.names.remove(&name),
+        };
+    }
+
+    pub fn create(&mut self, name: Name, id: FileId, data: Data) {
+        let file = File {
+            data,
+            written: self.clock,
+            flushed: false,
+            locked: None,
+        };
+        self.files.insert(id, file);
+        self.set(name, Some(id));
+    }
+
+    /// As the system call: whether there was something to rename.
+    pub fn rename(&mut self, from: Name, to: Name) -> bool {
+        let Some(file) = self.named(from) else { return false };
+        self.set(from, None);
+        self.set(to, Some(file));
+        true
+    }
+
+    pub fn remove(&mut self, name: Name) {
+        if self.named(name).is_some() {
+            self.set(name, None);
+        }
+    }
+
+    pub fn write(&mut self, id: FileId, data: Data) {
+        let clock = self.clock;
+        let file = self.file_mut(id);
+        (file.data, file.written, file.flushed) = (data, clock, false);
+    }
+
+    /// `fdatasync`.
+    pub fn sync_file(&mut self, id: FileId) {
+        self.file_mut(id).flushed = true;
+    }
+
+    /// `syncfs`.
+    pub fn sync(&mut self) {
+        self.changed.clear();
+        self.files.values_mut().for_each(|file| file.flushed = true);
+    }
+
+    pub fn unlock_all_of(&mut self, actor: Id) {
+        for file in self.files.values_mut() {
+            if file.locked == Some(actor) {
+                file.locked = None;
+            }
+        }
+    }
+
+    /// Forgets files that nothing can reach, so that states which differ in them alone are one.
+    pub fn tidy(&mut self, held: &BTreeSet<FileId>) {
+        let reachable: BTreeSet<FileId> = self
+            .names
+            .values()
+            .copied()
+            .chain(self.changed.values().flatten().flatten().copied())
+            .chain(held.iter().copied())
+            .collect();
+        self.files.retain(|id, _| reachable.contains(id));
+    }
+
+    /// What a name may stand for after a power failure at this instant.
+    fn possible(&self, name: Name) -> BTreeSet<Option<FileId>> {
+        let now = self.named(name);
+        let mut all = self.changed.get(&name).cloned().unwrap_or_default();
+        all.insert(now);
+        all
+    }
+
+    /// Whether a power failure leaves the name with bytes that are on the disk: these, or those of a file that had it before.
+    pub fn survives(&self, name: Name) -> bool {
+        let flushed = |file: Option<FileId>| file.is_some_and(|id| self.file(id).flushed);
+        self.possible(name).into_iter().all(flushed)
+    }
+
+    /// A blob whose bytes a power failure may take and that nobody would look at afterwards: it was written before the
+    /// time up to which, says a note, everything is on the disk.
+    pub fn missed_by_recovery(&self) -> Option<Name> {
+        let until = self
+            .possible(Name::Flushed)
+            .into_iter()
+            .map(|id| match id.map(|id| self.file(id).data) {
+                Some(Data::Note(until)) => until,
+                _ => 0,
+            })
+            .max()
+            .unwrap_or(0);
+        let blobs = self.names.keys().chain(self.changed.keys()).copied();
+        blobs.filter(|name| matches!(name, Name::Blob(_))).find(|&name| {
+            self.possible(name).into_iter().flatten().any(|id| {
+                let file = self.file(id);
+                !file.flushed && file.written < until
+            })
+        })
+    }
+}
