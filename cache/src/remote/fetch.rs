@@ -57,7 +57,7 @@ impl Remote {
             }
             if partial.digest() == digest {
                 let len = partial.len;
-                partial.publish(self, &goal)?;
+                partial.publish(store, &goal)?;
                 store.set_verified(digest);
                 traffic.fetched(len);
                 return Ok(true);

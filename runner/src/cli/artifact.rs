@@ -87,10 +87,14 @@ fn by_digest(archive: &Archive, name: &str) -> Result<Option<Named>, Failure> {
         );
     }
     // The digest may be of a run that is gone, or of no run.
-    let whole = name
-        .parse::<ArtifactDigest>()
-        .ok()
-        .filter(|digest| archive.store.artifact(*digest).is_ok());
+    let whole = match name.parse::<ArtifactDigest>() {
+        Ok(digest) => match archive.store.artifact(digest) {
+            Ok(_) => Some(digest),
+            Err(err @ cache::Error::Manifest { .. }) => return Err(err.into()),
+            Err(_) => None,
+        },
+        Err(_) => None,
+    };
     Ok(found
         .pop_first()
         .or(whole)

@@ -7,7 +7,7 @@ use crate::pipeline::{Node, Work};
 use cache::{ActionRecord, ArtifactDigest, Hit, Store};
 use serde_json::json;
 use stages_core::error::Cause;
-use stages_core::{EventSink, StageError};
+use stages_core::{EventSink, Source, StageError};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -75,7 +75,7 @@ fn try_run(
         home: store.root().to_owned(),
         work: work(node, options),
         inputs: prepared.recipe.inputs.clone(),
-        sources: prepared.sources.clone(),
+        sources: keyed_sources(prepared),
         threads,
         fresh: mode != Mode::Usual,
         log: log_path(node, options),
@@ -92,11 +92,7 @@ fn try_run(
         .zip(now.iter().zip(&prepared.recipe.sources))
         .find(|(_, (now, then))| now != then)
     {
-        return Err(StageError::new(format!(
-            "`{}` changed while the stage was reading it",
-            source.path.display()
-        ))
-        .hint("run it again once the file is complete"));
+        return Err(source.changed());
     }
     let seconds = started.elapsed().as_secs_f64();
     if mode == Mode::Check {
@@ -131,6 +127,17 @@ fn try_run(
     let hit = store.put_action(&record)?;
     store.upload_later(prepared.key, &memos);
     Ok(hit)
+}
+
+/// The sources with the digests that the key was made of.
+fn keyed_sources(prepared: &Prepared) -> Vec<Source> {
+    let keyed = prepared.sources.iter().zip(&prepared.recipe.sources);
+    keyed
+        .map(|(source, known)| Source {
+            digest: Some(known.blob),
+            ..source.clone()
+        })
+        .collect()
 }
 
 /// Where a stage that does not finish leaves its log.

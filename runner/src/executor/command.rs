@@ -8,20 +8,20 @@
 
 use super::links::Links;
 use super::memory::tree_memory;
+use super::outputs::take_in;
 use super::secrets::{Filter, Masker};
 use super::{Done, Limits, timed_out};
 use crate::pipeline::command_text;
 use crate::text;
-use cache::{ArtifactBuilder, ArtifactDigest, News, Store, Workspace};
+use cache::{BlobRef, News, Store, Workspace};
 use rustix::process::{Pid, Signal, kill_process_group};
-use serde_json::json;
 use stages_core::error::Cause;
-use stages_core::{EventSink, Input, PortType, Source, StageError, StageEvent};
+use stages_core::{EventSink, Input, Source, StageError, StageEvent};
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -150,6 +150,8 @@ impl Run<'_> {
             create_parent(&to)?;
             fs::copy(&source.path, &to)
                 .map_err(|err| StageError::new(format!("cannot read `{}`: {err}", source.path.display())))?;
+            // What the program reads is this copy, and so what the key says.
+            source.check(BlobRef::of_file(&to)?.blob)?;
         }
         fetch(self.inputs, store, events)?;
         let mut needs = BTreeMap::new();
@@ -186,6 +188,7 @@ impl Run<'_> {
             return Err(self.with_log(StageError::new(format!("the command {}", describe(status)))));
         }
         let mut outputs = BTreeMap::new();
+        let inside = fs::canonicalize(dir.path()).map_err(failed("read", dir.path()))?;
         for (name, file) in self.outputs {
             let path = work.join(file);
             if !path.exists() {
@@ -196,7 +199,7 @@ impl Run<'_> {
                     .hint(format!("the command must write it at ${{outputs.{name}}}")),
                 ));
             }
-            outputs.insert(name.clone(), take_in(store, &path)?);
+            outputs.insert(name.clone(), take_in(store, name, &path, &inside)?);
         }
         let log = fs::read(self.log).unwrap_or_default();
         let log = if log.is_empty() { None } else { Some(store.put(&log)?) };
@@ -380,53 +383,6 @@ pub(super) fn create_parent(path: &Path) -> Result<(), StageError> {
         Some(parent) => fs::create_dir_all(parent).map_err(failed("create", parent)),
         None => Ok(()),
     }
-}
-
-/// Stores a file or folder that a program made.
-fn take_in(store: &Store, path: &Path) -> Result<ArtifactDigest, StageError> {
-    let folder = path.is_dir();
-    let mut files = Vec::new();
-    if folder {
-        collect(path, path, &mut files)?;
-        files.sort();
-    } else {
-        let name = path.file_name().unwrap_or_default();
-        files.push((text_of(Path::new(name))?, path.to_owned()));
-    }
-    let mut builder = ArtifactBuilder::new(store, PortType::File.name(), json!({ "folder": folder }));
-    for (name, path) in files {
-        let mut writer = store.writer()?;
-        let mut file = File::open(&path).map_err(failed("read", &path))?;
-        io::copy(&mut file, &mut writer).map_err(failed("store", &path))?;
-        builder.blob(&name, writer.finish()?);
-    }
-    Ok(builder.finish()?)
-}
-
-fn text_of(path: &Path) -> Result<String, StageError> {
-    path.to_str().map(ToOwned::to_owned).ok_or_else(|| {
-        StageError::new(format!("the output's file name `{}` is not UTF-8", path.display())).hint("rename the file")
-    })
-}
-
-fn collect(root: &Path, dir: &Path, files: &mut Vec<(String, PathBuf)>) -> Result<(), StageError> {
-    for entry in fs::read_dir(dir).map_err(failed("read", dir))? {
-        let path = entry.map_err(failed("read", dir))?.path();
-        let is_link = path.is_symlink();
-        if path.is_dir() {
-            if is_link {
-                return Err(
-                    StageError::new(format!("the output holds a link to a folder, `{}`", path.display()))
-                        .hint("copy the folder into the output, or leave the link out"),
-                );
-            }
-            collect(root, &path, files)?;
-        } else {
-            let name = path.strip_prefix(root).unwrap_or(&path);
-            files.push((text_of(name)?, path.clone()));
-        }
-    }
-    Ok(())
 }
 
 /// Follows the last line of a growing file.

@@ -6,6 +6,7 @@ mod job;
 mod keeper;
 mod links;
 mod memory;
+mod outputs;
 mod protocol;
 mod secrets;
 mod worker;

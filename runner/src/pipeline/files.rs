@@ -65,7 +65,7 @@ pub(crate) fn expand(names: &[Tree], base: &Path, problems: &mut Problems) -> Ve
             None => {}
         }
     }
-    found.into_iter().map(|(name, path)| Source { name, path }).collect()
+    found.into_iter().map(|(name, path)| Source::new(name, path)).collect()
 }
 
 fn add(path: &Path, base: &Path, found: &mut BTreeMap<String, PathBuf>, failure: &mut Option<String>) {

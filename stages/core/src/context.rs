@@ -3,7 +3,7 @@
 use crate::event::Silent;
 use crate::memo::{Given, Memo, MemoLog};
 use crate::{EventSink, StageError, StageEvent};
-use cache::{ActionKey, Artifact, ArtifactDigest, BlobRef, Store};
+use cache::{ActionKey, Artifact, ArtifactDigest, BlobDigest, BlobRef, Store};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -33,6 +33,41 @@ pub struct Source {
     pub name: String,
     /// Where it is on this machine; not part of the key.
     pub path: PathBuf,
+    /// The digest of its bytes that is in the key; none before that is made. What a stage reads must have it: a file may
+    /// change after the key was made, and back again.
+    #[serde(default)]
+    pub digest: Option<BlobDigest>,
+}
+
+impl Source {
+    /// A file of which nothing is known yet.
+    pub fn new(name: impl Into<String>, path: impl Into<PathBuf>) -> Self {
+        Self {
+            name: name.into(),
+            path: path.into(),
+            digest: None,
+        }
+    }
+
+    /// Refuses bytes of another digest than the key says.
+    ///
+    /// # Errors
+    /// When the file has changed since the key was made.
+    pub fn check(&self, read: BlobDigest) -> Result<(), StageError> {
+        if self.digest.is_none_or(|digest| digest == read) {
+            return Ok(());
+        }
+        Err(self.changed())
+    }
+
+    /// What is said of a file that is not what it was.
+    pub fn changed(&self) -> StageError {
+        StageError::new(format!(
+            "`{}` changed while the stage was reading it",
+            self.path.display()
+        ))
+        .hint("run it again once the file is complete")
+    }
 }
 
 /// An artifact that arrives at an input port.

@@ -42,7 +42,7 @@ impl Paths {
             };
             for (name, path) in find(&place, path, base)? {
                 let name = if self.0.len() == 1 { name } else { format!("{i}/{name}") };
-                sources.push(Source { name, path });
+                sources.push(Source::new(name, path));
             }
         }
         sources.sort_by(|a, b| (&a.name, &a.path).cmp(&(&b.name, &b.path)));

@@ -87,9 +87,10 @@ impl<C: CustomLayout> Reading<'_, C> {
         let path = &source.path;
         let name = file_name(path);
         let content = content(&context.given(), path)?;
+        source.check(content)?;
         let mut bytes = None;
         let head = context.memo(&self.head_memo(content, &name), || {
-            let read = bytes.insert(read(path, content)?);
+            let read = bytes.insert(read(source, content)?);
             let first = unpack::first(path, read)?;
             let layout = match self.choice {
                 LayoutChoice::Auto => {
@@ -110,7 +111,7 @@ impl<C: CustomLayout> Reading<'_, C> {
         let blob = context.memo(&self.table_memo(content, &name, &layout, &head), || {
             let bytes = match bytes.take() {
                 Some(bytes) => bytes,
-                None => read(path, content)?,
+                None => read(source, content)?,
             };
             let mut batches = Vec::new();
             for packed in unpack::unpack(path, bytes)? {
@@ -170,14 +171,12 @@ fn decode(bytes: &[u8]) -> Result<Head, StageError> {
 }
 
 /// The bytes of a file, which are those with that digest.
-fn read(path: &Path, content: BlobDigest) -> Result<Vec<u8>, StageError> {
+fn read(source: &Source, content: BlobDigest) -> Result<Vec<u8>, StageError> {
+    let path = &source.path;
     let bytes = std::fs::read(path).map_err(|err| crate::read::unreadable(path, &err))?;
     if BlobRef::of(&bytes).blob == content {
         Ok(bytes)
     } else {
-        Err(
-            StageError::new(format!("`{}` changed while the stage was reading it", path.display()))
-                .hint("run it again once the file is complete"),
-        )
+        Err(source.changed())
     }
 }

@@ -1,0 +1,132 @@
+//! What is taken in of what an external program made: ordinary files of its own folder, whatever it has put in their place.
+
+use super::command::failed;
+use cache::{ArtifactBuilder, ArtifactDigest, Store, check_path};
+use rustix::fs::OFlags;
+use serde_json::json;
+use stages_core::{PortType, StageError};
+use std::fs::{self, File, FileType};
+use std::io;
+use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+
+/// Stores the file or folder at `path`, which the program made as its output `output`. Links may lead to files below `inside`
+/// and nowhere else; what is stored is a copy, whatever other names a file has.
+///
+/// # Errors
+/// When there is nothing, something that is no file or folder, a link that leads elsewhere, or a name that an artifact
+/// cannot have; or when the store cannot be written.
+pub(super) fn take_in(store: &Store, output: &str, path: &Path, inside: &Path) -> Result<ArtifactDigest, StageError> {
+    let found = Found { output, inside };
+    let real = found.real(path)?;
+    let folder = real.is_dir();
+    let mut files = Vec::new();
+    if folder {
+        found.collect(&real, &real, &mut files)?;
+        files.sort();
+    } else {
+        let name = path.file_name().unwrap_or_default();
+        files.push((found.name(path, Path::new(name))?, path.to_owned()));
+    }
+    let mut builder = ArtifactBuilder::new(store, PortType::File.name(), json!({ "folder": folder }));
+    for (name, path) in files {
+        let mut file = found.open(&path)?;
+        let mut writer = store.writer()?;
+        io::copy(&mut file, &mut writer).map_err(failed("store", &path))?;
+        builder.blob(&name, writer.finish()?);
+    }
+    Ok(builder.finish()?)
+}
+
+/// An output, for messages.
+struct Found<'a> {
+    output: &'a str,
+    inside: &'a Path,
+}
+
+impl Found<'_> {
+    fn error(&self, path: &Path, what: &str) -> StageError {
+        StageError::new(format!(
+            "the output `{}` cannot be kept: `{}` {what}",
+            self.output,
+            path.display().to_string().escape_debug()
+        ))
+    }
+
+    fn unreadable(&self, path: &Path, err: &io::Error) -> StageError {
+        self.error(path, &format!("cannot be read: {err}"))
+    }
+
+    /// Where a path leads, which must be below the stage's folder.
+    fn real(&self, path: &Path) -> Result<PathBuf, StageError> {
+        let real = fs::canonicalize(path).map_err(|err| self.unreadable(path, &err))?;
+        if real.starts_with(self.inside) {
+            return Ok(real);
+        }
+        let what = format!("leads out of the stage's folder, to `{}`", real.display());
+        Err(self.error(path, &what).hint("copy the file into the output"))
+    }
+
+    /// Opens an ordinary file. Opening anything else could wait for ever, or do something.
+    fn open(&self, path: &Path) -> Result<File, StageError> {
+        let real = self.real(path)?;
+        let kind = |kind: FileType| -> Result<(), StageError> {
+            if kind.is_file() {
+                return Ok(());
+            }
+            let what = format!("is {}, not a file", describe(kind));
+            Err(self.error(path, &what).hint("only files and folders can be kept"))
+        };
+        kind(
+            fs::symlink_metadata(&real)
+                .map_err(|err| self.unreadable(path, &err))?
+                .file_type(),
+        )?;
+        let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+        let file = File::options()
+            .read(true)
+            .custom_flags(flags.bits().cast_signed())
+            .open(&real)
+            .map_err(|err| self.unreadable(path, &err))?;
+        let meta = file.metadata().map_err(|err| self.unreadable(path, &err))?;
+        kind(meta.file_type())?;
+        Ok(file)
+    }
+
+    /// The name of a file within the artifact.
+    fn name(&self, path: &Path, name: &Path) -> Result<String, StageError> {
+        let refused = |what: &str| self.error(path, what).hint("rename the file");
+        let name = name.to_str().ok_or_else(|| refused("has a name that is not UTF-8"))?;
+        check_path(name).map_err(refused)?;
+        Ok(name.to_owned())
+    }
+
+    fn collect(&self, root: &Path, dir: &Path, files: &mut Vec<(String, PathBuf)>) -> Result<(), StageError> {
+        for entry in fs::read_dir(dir).map_err(|err| self.unreadable(dir, &err))? {
+            let path = entry.map_err(|err| self.unreadable(dir, &err))?.path();
+            if !path.is_dir() {
+                let name = self.name(&path, path.strip_prefix(root).unwrap_or(&path))?;
+                files.push((name, path));
+            } else if path.is_symlink() {
+                return Err(self
+                    .error(&path, "is a link to a folder")
+                    .hint("copy the folder into the output, or leave the link out"));
+            } else {
+                self.collect(root, &path, files)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn describe(kind: FileType) -> &'static str {
+    if kind.is_fifo() {
+        "a named pipe"
+    } else if kind.is_socket() {
+        "a socket"
+    } else if kind.is_char_device() || kind.is_block_device() {
+        "a device"
+    } else {
+        "a folder"
+    }
+}
