@@ -8,6 +8,13 @@ use std::path::Path;
 /// The most that one file may unpack to, in bytes (4 GiB): a limit for archives that are not what they seem.
 pub const UNPACKED_LIMIT: u64 = 4 << 30;
 
+/// How often larger than itself a file may unpack to. Market data in text packs to a fifth or a twentieth; what is made to
+/// fill a memory, to a thousandth.
+pub const RATIO_LIMIT: u64 = 200;
+
+/// What any file may unpack to, however small it is, in bytes (64 MiB).
+pub const UNPACKED_FREE: u64 = 64 << 20;
+
 /// The most entries that a zip archive may have.
 pub const ENTRY_LIMIT: usize = 100_000;
 
@@ -61,9 +68,16 @@ pub fn is_plain_text(bytes: &[u8]) -> bool {
 /// The tables in a file.
 ///
 /// # Errors
-/// When it is damaged, unpacks to more than [`UNPACKED_LIMIT`], or is an archive without a table.
+/// When it is damaged, unpacks to more than [`UNPACKED_LIMIT`] or, beyond [`UNPACKED_FREE`], to more than [`RATIO_LIMIT`]
+/// times its size, or is an archive without a table.
 pub fn unpack(path: &Path, bytes: Vec<u8>) -> Result<Vec<Packed>, StageError> {
-    open(path, bytes, UNPACKED_LIMIT, false)
+    let limit = limit(bytes.len() as u64);
+    open(path, bytes, limit, false)
+}
+
+/// What a file of this length may unpack to.
+fn limit(packed: u64) -> u64 {
+    packed.saturating_mul(RATIO_LIMIT).clamp(UNPACKED_FREE, UNPACKED_LIMIT)
 }
 
 /// The first table in a file; of a text, no more than is needed for its header.
@@ -75,7 +89,7 @@ pub fn first(path: &Path, bytes: &[u8]) -> Result<Packed, StageError> {
         Kind::Text => &bytes[..bytes.len().min(HEADER_LIMIT as usize)],
         _ => bytes,
     };
-    let tables = open(path, bytes.to_vec(), UNPACKED_LIMIT, true)?;
+    let tables = open(path, bytes.to_vec(), limit(bytes.len() as u64), true)?;
     tables
         .into_iter()
         .next()
@@ -185,8 +199,10 @@ fn is_table(name: &str) -> bool {
 }
 
 fn too_large(place: &str, limit: u64) -> StageError {
-    StageError::new(format!("`{place}` unpacks to more than {limit} bytes"))
-        .hint("split it into several files, if it is what it should be")
+    StageError::new(format!(
+        "`{place}` unpacks to more than {limit} bytes, and was not read to its end"
+    ))
+    .hint("it may have been made to fill the memory; if it is what it should be, split it or unpack it first")
 }
 
 fn nested(place: &str) -> StageError {
@@ -250,8 +266,52 @@ pub(crate) mod tests {
                 .message
                 .contains("within")
         );
+        // Within what is free, or within the ratio; never more than the whole.
+        assert_eq!(limit(100), UNPACKED_FREE);
+        assert_eq!(limit(1 << 20), 200 << 20);
+        assert_eq!(limit(1 << 30), UNPACKED_LIMIT);
         assert!(open(path, bomb[..50].to_vec(), 1 << 20, false).is_err());
         assert!(open(path, zip_of(&[("a.md", b"x")]), 1000, false).is_err());
         assert!(open(path, b"PK\x03\x04 not a zip".to_vec(), 1000, false).is_err());
+    }
+
+    /// Some kilobytes that unpack to twice what is free.
+    #[test]
+    fn bombs_are_not_unpacked_to_their_end() {
+        let zeros = vec![b'0'; (UNPACKED_FREE as usize) * 2];
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+        encoder.write_all(&zeros).unwrap();
+        let (gz, zip) = (encoder.finish().unwrap(), zip_of(&[("a.csv", &zeros)]));
+        for (name, bomb) in [("bomb.csv.gz", gz), ("bomb.zip", zip)] {
+            assert!(bomb.len() as u64 * RATIO_LIMIT < zeros.len() as u64);
+            let err = unpack(Path::new(name), bomb).unwrap_err();
+            assert!(
+                err.message.contains(name) && err.message.contains("unpacks to more than"),
+                "{err}"
+            );
+            assert!(err.hint.unwrap().contains("unpack it first"));
+        }
+        // Many entries that are harmless one by one.
+        let parts: Vec<(String, &[u8])> = (0..16)
+            .map(|i| (format!("{i}.csv"), &zeros[..zeros.len() / 16]))
+            .collect();
+        let parts: Vec<(&str, &[u8])> = parts.iter().map(|(name, bytes)| (name.as_str(), *bytes)).collect();
+        let err = unpack(Path::new("parts.zip"), zip_of(&parts)).unwrap_err();
+        assert!(err.message.contains("`parts.zip` unpacks to more than"), "{err}");
+    }
+
+    /// Nothing is written where an entry says; its name is only looked at for a symbol.
+    #[test]
+    fn entries_that_lead_elsewhere_are_only_names() {
+        let csv: &[u8] = b"a,b\n1,2\n";
+        let zip = zip_of(&[
+            ("../../up.csv", csv),
+            ("/root.csv", csv),
+            ("C:\\drive\\back.csv", csv),
+            ("a/../../.csv", csv),
+        ]);
+        let tables = unpack(Path::new("z.zip"), zip).unwrap();
+        let stems: Vec<&str> = tables.iter().map(|table| table.stem.as_str()).collect();
+        assert_eq!(stems, ["up", "root", "back"]);
     }
 }
