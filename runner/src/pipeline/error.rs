@@ -1,7 +1,7 @@
 //! Errors of the pipeline file and of the command line that goes with it: what is wrong, where, and what to do about it.
 
 use super::Place;
-use super::source::{Spot, Texts};
+use super::source::{Spot, Texts, visible};
 use std::fmt;
 use std::path::PathBuf;
 
@@ -37,7 +37,8 @@ const SHOWN: usize = 120;
 impl fmt::Display for PipelineError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Place { line, column } = self.place;
-        write!(f, "{}:{line}:{column}: {}", self.file.display(), self.message)?;
+        let file = visible(&self.file.display().to_string());
+        write!(f, "{file}:{line}:{column}: {}", self.message)?;
         let gutter = line.to_string().len();
         let before = column.saturating_sub(1);
         // A long line is cut to a window around the place.

@@ -136,8 +136,8 @@ impl Texts {
                 line: place.line,
                 column: place.column.clamp(1, line.chars().count() + 1),
             },
-            message,
-            hint: Some(hint),
+            message: visible(&message),
+            hint: Some(visible(&hint)),
             excerpt: line
                 .chars()
                 .map(|c| if c.is_control() && c != '\t' { '\u{fffd}' } else { c })
@@ -149,6 +149,19 @@ impl Texts {
 
 /// No pipeline file is longer than this, in bytes.
 const LONGEST: u64 = 1 << 20;
+
+/// A text whose control characters, which an escape in a file can write, are shown and not sent to a terminal.
+pub(crate) fn visible(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for c in text.chars() {
+        if c.is_control() && c != '\n' {
+            shown.extend(c.escape_debug());
+        } else {
+            shown.push(c);
+        }
+    }
+    shown
+}
 
 /// Reads a pipeline file: UTF-8 without control characters, of a sensible length.
 pub(crate) fn read(file: &Path) -> Result<String, PipelineError> {

@@ -192,3 +192,12 @@ fn a_long_line() {
        = hint: write a number, such as 10 or 3e-4
     "#);
 }
+
+/// What an escape in a file writes reaches no terminal.
+#[test]
+fn control_characters_are_shown_not_sent() {
+    let text = "version: 1\nname: a\nstages:\n  x:\n    uses: \"train/\\e[31mppo\\a\"\n";
+    let said = bad(text, &[]);
+    assert!(said.contains("train/\\u{1b}[31mppo\\u{7}"), "{said}");
+    assert!(!said.contains(|c: char| c.is_control() && c != '\n'), "{said:?}");
+}
