@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 /// The kinds of file that a home has: a folder or file of it, and what is asked of the files there.
-const KINDS: [(&str, &str); 12] = [
+const KINDS: [(&str, &str); 13] = [
     ("blobs", ""),
     ("actions", ""),
     ("memos", ""),
@@ -16,6 +16,7 @@ const KINDS: [(&str, &str); 12] = [
     ("locks", ""),
     ("format", ""),
     ("flushed", ""),
+    ("scrubbed", ""),
     ("runs", "events.jsonl"),
     ("runs", "pipeline.json"),
     ("runs", "report.html"),
@@ -32,12 +33,13 @@ enum Damage {
 const DAMAGES: [Damage; 4] = [Damage::Flip, Damage::Half, Damage::Empty, Damage::Delete];
 
 impl Damage {
+    /// The fault, for the table.
     fn name(self) -> &'static str {
         match self {
-            Self::Flip => "a flipped bit",
-            Self::Half => "cut to half",
-            Self::Empty => "cut to nothing",
-            Self::Delete => "deleted",
+            Self::Flip => "a flipped bit, in every kind of file of the store",
+            Self::Half => "a file cut to half, of every kind",
+            Self::Empty => "a file cut to nothing, of every kind",
+            Self::Delete => "a file deleted, of every kind",
         }
     }
 
@@ -164,21 +166,20 @@ fn one(kept: &Kept, kind: (&str, &str), damage: Damage, chance: &mut Chance) -> 
     outcome
 }
 
-/// Every kind of damage to every kind of file, so many times each.
-pub fn every_kind(times: usize) -> Tally {
+/// Every kind of damage, each to every kind of file, so many times.
+pub fn every_kind(times: usize) -> Vec<Tally> {
     let kept = Kept::new();
     let mut chance = Chance::new(4);
-    let mut tally = Tally::new("a file of the store damaged, of every kind");
-    for _ in 0..times {
-        for kind in KINDS {
-            for damage in DAMAGES {
-                let outcome = one(&kept, kind, damage, &mut chance);
-                tally.count(outcome);
+    let one_damage = |damage: Damage| {
+        let mut tally = Tally::new(damage.name());
+        for _ in 0..times {
+            for kind in KINDS {
+                tally.count(one(&kept, kind, damage, &mut chance));
             }
         }
-    }
-    let _ = Damage::name;
-    tally
+        tally
+    };
+    DAMAGES.into_iter().map(one_damage).collect()
 }
 
 #[test]

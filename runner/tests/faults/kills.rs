@@ -133,11 +133,12 @@ fn kill(pid: u32) -> bool {
 }
 
 /// The system calls by which files come to be, get their names, and go.
-const CALLS: [&str; 16] = [
+const CALLS: [&str; 18] = [
     "openat",
     "write",
     "fchmod",
     "renameat",
+    "renameat2",
     "rename",
     "flock",
     "mkdir",
@@ -149,6 +150,7 @@ const CALLS: [&str; 16] = [
     "linkat",
     "syncfs",
     "fsync",
+    "fdatasync",
     "getdents64",
 ];
 

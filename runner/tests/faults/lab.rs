@@ -27,7 +27,7 @@ stages:
       n_envs: 4
       batch_size: 64
       n_epochs: 1
-      checkpoint_interval: 0
+      checkpoint_interval: 0.000001
       policy_kwargs: { net_arch: { pi: [8], vf: [8] } }
   evaluate: { uses: evaluate/backtest, needs: { env: env, policy: train } }
   seed: { run: 'cat seed.txt > ${outputs.x}; echo read it', files: [seed.txt], outputs: { x: x.txt } }

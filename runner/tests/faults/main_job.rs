@@ -12,7 +12,7 @@ const SMALL: [&str; 8] = [
     "--set",
     "market.with.days=60",
     "--set",
-    "train.with.checkpoint_interval=0",
+    "train.with.checkpoint_interval=0.000001",
     "--set",
     "train.with.policy_kwargs.lstm_hidden_size=32",
 ];
