@@ -15,6 +15,8 @@ mod manifest;
 mod pipeline;
 #[path = "../../fuzz/bodies/record.rs"]
 mod record;
+#[path = "../../fuzz/bodies/remote.rs"]
+mod remote;
 
 use cache::{ActionRecord, ArtifactBuilder, KeyHasher, Store};
 use mutate::{Chance, mutated};
@@ -27,10 +29,11 @@ use std::time::{Duration, Instant};
 /// A target: what it is given, and examples of what it is made for.
 type Target = (&'static str, fn(&[u8]), &'static LazyLock<Vec<Vec<u8>>>);
 
-const TARGETS: [Target; 3] = [
+const TARGETS: [Target; 4] = [
     ("pipeline file", pipeline::check, &PIPELINES),
     ("manifest", manifest::check, &MANIFESTS),
     ("record", record::check, &RECORDS),
+    ("remote", remote::check, &RECORDS),
 ];
 
 fn yaml(folder: &str) -> Vec<Vec<u8>> {
