@@ -8,7 +8,7 @@ use super::prepare::{prepare, sources};
 use super::resources::{Pool, Share};
 use super::{Control, Event, Options, Prepared, RunStatus, StageStatus, Stamped, Summary};
 use crate::executor::{Executor, Limits};
-use crate::pipeline::{Node, Pipeline, Work};
+use crate::pipeline::{Node, Pipeline};
 use cache::{ActionKey, ActionLock, ArtifactDigest, Hit, Store};
 use stages_core::error::Cause;
 use stages_core::{EventSink, StageError, StageEvent};
