@@ -34,6 +34,8 @@ pub(crate) struct Known {
     blobs: HashMap<BlobDigest, (u64, Since)>,
     /// Blobs that are gone, or whose bytes there are not what their name says.
     refused: BTreeSet<BlobDigest>,
+    /// Those that were found out since this process began, also where they have been put right since.
+    found_out: Vec<BlobDigest>,
     changed: bool,
 }
 
@@ -109,8 +111,21 @@ impl Known {
 
     /// It is not to be used: its bytes there are wrong, or it is gone. Returns whether that is new.
     pub fn refuse(&mut self, blob: BlobDigest) -> bool {
+        let is_new = self.take_refused(blob);
+        if is_new {
+            self.found_out.push(blob);
+        }
+        is_new
+    }
+
+    /// [`Known::refuse`] for what another process found out before.
+    pub fn take_refused(&mut self, blob: BlobDigest) -> bool {
         self.remove(blob);
         self.refused.insert(blob)
+    }
+
+    pub fn found_out(&self) -> &[BlobDigest] {
+        &self.found_out
     }
 
     pub fn is_refused(&self, blob: BlobDigest) -> bool {

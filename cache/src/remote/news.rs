@@ -55,7 +55,7 @@ impl Store {
             let mut known = remote.known();
             known.distrust();
             for blob in refused {
-                known.refuse(blob);
+                known.take_refused(blob);
             }
         }
         Ok(store)
@@ -70,7 +70,7 @@ impl Store {
         News {
             memos: std::mem::take(&mut *locked(&remote.inner.memos)),
             refused: if remote.knows_something() {
-                remote.known().refused()
+                remote.known().found_out().to_vec()
             } else {
                 Vec::new()
             },
@@ -91,10 +91,10 @@ impl Store {
 }
 
 impl Remote {
-    /// How many of its blobs turned out not to be usable.
+    /// How many times a blob of it turned out not to be usable.
     pub fn refusals(&self) -> usize {
         if self.knows_something() {
-            self.known().refused().len()
+            self.known().found_out().len()
         } else {
             0
         }
