@@ -42,16 +42,21 @@ pub fn render(run: &Run, runs: &Path, store: &Store) -> String {
         escape(&run.program)
     );
     body.push_str("<h2>Stages</h2>\n");
-    if run.stages.len() <= MOST_DRAWN {
-        body.push_str(&dag::draw(&nodes(run)));
-    }
-    body.push_str(&stage_table(run));
-    for stage in &run.stages {
-        body.push_str(&training::section(stage, runs, store));
-        body.push_str(&evaluation::section(stage, store));
-    }
-    body.push_str(&data::section(run, store));
-    body.push_str(&parameters(run));
+    // Of a thousand stages, the parameters are half of the page.
+    let parameters = std::thread::scope(|scope| {
+        let parameters = scope.spawn(|| parameters(run));
+        if run.stages.len() <= MOST_DRAWN {
+            body.push_str(&dag::draw(&nodes(run)));
+        }
+        body.push_str(&stage_table(run));
+        for stage in &run.stages {
+            body.push_str(&training::section(stage, runs, store));
+            body.push_str(&evaluation::section(stage, store));
+        }
+        body.push_str(&data::section(run, store));
+        parameters.join()
+    });
+    body.push_str(&parameters.unwrap_or_default());
     html::page(&format!("{} · {}", run.pipeline, run.id), &body)
 }
 
