@@ -185,7 +185,8 @@ impl Run<'_> {
             return Err(StageError::interrupted());
         }
         if !status.success() {
-            return Err(self.with_log(StageError::new(format!("the command {}", describe(status)))));
+            let what = format!("the command {}", describe(status));
+            return Err(self.with_log(full(&work, &what).unwrap_or_else(|| StageError::new(what))));
         }
         let mut outputs = BTreeMap::new();
         let inside = fs::canonicalize(dir.path()).map_err(failed("read", dir.path()))?;
@@ -350,6 +351,21 @@ fn fetch(inputs: &BTreeMap<String, Vec<Input>>, store: &Store, events: &dyn Even
         store.fetch_all(absent)?;
     }
     Ok(())
+}
+
+/// Where a program failed on a disk that has no room left, that is why, and no fault of its own.
+fn full(dir: &Path, what: &str) -> Option<StageError> {
+    /// What a program may fail to write at once.
+    const ROOM: u64 = 64 << 10;
+    let disk = rustix::fs::statvfs(dir).ok()?;
+    // Some file systems do not count their files.
+    let no_files = disk.f_files > 0 && disk.f_favail == 0;
+    let no_bytes = disk.f_bavail.saturating_mul(disk.f_frsize) < ROOM;
+    (no_bytes || no_files).then(|| StageError {
+        cause: Cause::Store,
+        ..StageError::new(format!("{what}, and the disk of `{}` is full", dir.display()))
+            .hint("make room, or set `RUNNER_HOME` to a folder on another disk")
+    })
 }
 
 fn describe(status: ExitStatus) -> String {
