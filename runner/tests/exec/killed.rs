@@ -79,7 +79,7 @@ fn start(mark: &str) -> (Project, Child) {
         .spawn()
         .unwrap();
     wait_for("the stage", || ready.exists());
-    assert!(marked(mark).len() >= 3, "{:?}", marked(mark));
+    wait_for("its processes", || marked(mark).len() >= 3);
     (project, child)
 }
 
