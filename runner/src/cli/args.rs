@@ -338,7 +338,7 @@ pub(crate) struct PullArgs {
     #[command(flatten)]
     pub settings: Settings,
     /// All that the remote has.
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["set", "profile"])]
     pub all: bool,
 }
 

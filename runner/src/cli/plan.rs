@@ -37,15 +37,15 @@ pub(crate) fn plan(session: &Session, args: &PlanArgs) -> Result<(), Failure> {
         .filter_map(|stage| stage.expected_seconds)
         .fold(0.0, |sum: f64, seconds| sum + seconds);
     let document = json!({
-            "pipeline": project.pipeline.name,
-            "arguments": PlanArguments::new(session, &args.pipeline),
-            "stages": planned,
-            "cached": cached,
-            "runs": runs,
-            "depends": depends,
-            "expected_seconds": expected,
-            "fetch_bytes": planned.iter().map(|stage| stage.fetch_bytes).sum::<u64>(),
-            "store_bytes": planned.iter().filter_map(|stage| stage.store_bytes).sum::<u64>(),
+        "pipeline": project.pipeline.name,
+        "arguments": PlanArguments::new(session, &args.pipeline),
+        "stages": planned,
+        "cached": cached,
+        "runs": runs,
+        "depends": depends,
+        "expected_seconds": expected,
+        "fetch_bytes": planned.iter().map(|stage| stage.fetch_bytes).sum::<u64>(),
+        "store_bytes": planned.iter().filter_map(|stage| stage.store_bytes).sum::<u64>(),
     });
     if let Some(file) = &args.save {
         SavedPlan::write(file, &document)?;

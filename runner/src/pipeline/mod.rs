@@ -1,8 +1,9 @@
 //! The pipeline file, from text to a resolved graph of stages.
 //!
-//! In the order of the work: `source` (bytes to text), `yaml` (text to a `tree` of values that know their places), `document`
-//! (keys and names checked), `overrides` (`--set`), `needs` (references, ports, order), `matrix` (points), `interpolate`
-//! (`${…}`), `configure` (a stage kind's configuration) and `load`, which leads through them.
+//! In the order of the work: `source` (bytes to text), `yaml` (text to a `tree` of values that know their places), `compose`
+//! (`include:`), `document` (keys and names checked), `overrides` (profiles and `--set`), `needs` (references, ports, order),
+//! `axes` with `sample` (what a matrix says) and `matrix` (the points it comes to), `interpolate` (`${…}`), `configure` (a stage
+//! kind's configuration) and `load`, which leads through them; `resolved` writes the outcome as one file.
 
 mod axes;
 mod compose;

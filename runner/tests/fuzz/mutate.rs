@@ -1,19 +1,17 @@
 //! Changes examples as a fuzzer does.
 
-/// Chance with a seed (splitmix64).
-pub struct Chance(u64);
+use datasets::random::Random;
+
+/// Choices that a seed decides.
+pub struct Chance(Random);
 
 impl Chance {
     pub fn new(seed: u64) -> Self {
-        Self(seed)
+        Self(Random::new(&[seed]))
     }
 
     pub fn below(&mut self, n: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((z ^ (z >> 31)) % n.max(1) as u64) as usize
+        self.0.below(n.max(1) as u64) as usize
     }
 }
 
