@@ -88,31 +88,38 @@ impl From<ArtifactDigest> for BlobDigest {
 
 /// Hashes a sequence of fields, each preceded by its length, under a domain: two different sequences never spell the
 /// same bytes.
-pub struct KeyHasher(blake3::Hasher);
+pub struct KeyHasher {
+    domain: &'static str,
+    /// Gathered first: keys are short, and a hasher of two kilobytes is dear to hand on from field to field.
+    bytes: Vec<u8>,
+}
 
 impl KeyHasher {
     /// Starts a key. `domain` names what is hashed and its version, such as `runner 2026-11 action v1`.
-    pub fn new(domain: &str) -> Self {
-        Self(blake3::Hasher::new_derive_key(domain))
+    pub fn new(domain: &'static str) -> Self {
+        Self {
+            domain,
+            bytes: Vec::with_capacity(256),
+        }
     }
 
     /// Adds one field.
     #[must_use]
     pub fn field(mut self, bytes: impl AsRef<[u8]>) -> Self {
         let bytes = bytes.as_ref();
-        self.0.update(&(bytes.len() as u64).to_le_bytes());
-        self.0.update(bytes);
+        self.bytes.extend_from_slice(&(bytes.len() as u64).to_le_bytes());
+        self.bytes.extend_from_slice(bytes);
         self
     }
 
     /// The key of an action.
     pub fn action_key(self) -> ActionKey {
-        ActionKey(*self.0.finalize().as_bytes())
+        ActionKey(blake3::derive_key(self.domain, &self.bytes))
     }
 
     /// The key of a memo.
     pub fn memo_key(self) -> MemoKey {
-        MemoKey(*self.0.finalize().as_bytes())
+        MemoKey(blake3::derive_key(self.domain, &self.bytes))
     }
 }
 

@@ -10,9 +10,10 @@ use crate::record::Hit;
 use crate::sealed::{self, Sealed};
 use crate::store::sharded;
 use crate::{ActionKey, BlobDigest, BlobRef, KeyHasher, Result, Store};
+use rustix::fs::{AtFlags, FileType, Stat, statat};
 use std::collections::{BTreeSet, HashMap};
 use std::fmt::Write as _;
-use std::fs::Metadata;
+use std::fs::{File, Metadata};
 use std::path::PathBuf;
 
 /// A thread more pays from so many hits on.
@@ -55,7 +56,10 @@ impl Store {
             return Recent::default();
         };
         touch_record(&path, &meta);
-        let sound = |(_, hit): &(ActionKey, Hit)| self.is_whole(hit);
+        let Ok(blobs) = File::open(self.folder("blobs")) else {
+            return Recent::default();
+        };
+        let sound = |(_, hit): &(ActionKey, Hit)| self.is_whole(&blobs, hit);
         let threads = std::thread::available_parallelism()
             .map_or(1, usize::from)
             .min(hits.len() / PER_THREAD)
@@ -89,16 +93,17 @@ impl Store {
         sealed::write(self.root(), &self.recent_path(name), &hits)
     }
 
-    /// Whether every blob of a hit is here (or in the remote, as far as is known), and its log; in one reused path, because there are thousands.
-    fn is_whole(&self, hit: &Hit) -> bool {
-        let blobs = self.folder("blobs");
+    /// Whether every blob of a hit is here (or in the remote, as far as is known), and its log. There are thousands: paths
+    /// are short, from the folder of blobs on.
+    fn is_whole(&self, blobs: &File, hit: &Hit) -> bool {
         let mut path = String::with_capacity(80);
         let mut has = |digest: BlobDigest, size: u64| {
             let hex = blake3::Hash::from_bytes(*digest.as_bytes()).to_hex();
             path.clear();
             let _ = write!(path, "{}/{}", &hex[..2], &hex[2..]);
-            std::fs::metadata(blobs.join(&path)).is_ok_and(|meta| meta.is_file() && meta.len() == size)
-                || self.remembers_there(BlobRef { blob: digest, size })
+            let stat = statat(blobs, &path, AtFlags::empty());
+            let is_here = |stat: Stat| FileType::from_raw_mode(stat.st_mode).is_file() && stat.st_size as u64 == size;
+            stat.is_ok_and(is_here) || self.remembers_there(BlobRef { blob: digest, size })
         };
         hit.blobs.iter().all(|&(digest, size)| has(digest, size)) && hit.log.is_none_or(|log| has(log.blob, log.size))
     }

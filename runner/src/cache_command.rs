@@ -234,6 +234,7 @@ fn document<const N: usize>(value: &impl Serialize, facts: [(&str, Value); N]) -
 mod tests {
     use super::*;
     use crate::engine::RunStatus;
+    use crate::history::ResolvedStage;
     use cache::{ActionRecord, KeyHasher};
     use std::collections::BTreeMap;
 
@@ -243,29 +244,17 @@ mod tests {
 
     /// A run of so many days ago, with one stage.
     fn run(id: &str, days: u64) -> Run {
-        let stage = StageRun {
+        let resolved = ResolvedStage {
             id: "only".to_owned(),
             stage: "only".to_owned(),
-            point: BTreeMap::new(),
             kind: "run".to_owned(),
             version: 1,
-            config: Value::Null,
-            needs: BTreeMap::new(),
-            types: BTreeMap::new(),
+            ..ResolvedStage::default()
+        };
+        let stage = StageRun {
             key: Some(key(id)),
-            status: None,
             started: true,
-            reason: None,
-            seconds: 0.0,
-            computed_seconds: None,
-            peak_memory: None,
-            outputs: BTreeMap::new(),
-            log: None,
-            error: None,
-            hint: None,
-            memo: None,
-            doing: None,
-            metrics: BTreeMap::new(),
+            ..StageRun::new(resolved.into())
         };
         Run {
             id: id.to_owned(),

@@ -3,5 +3,17 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    larger_heap_steps();
     ExitCode::from(runner::cli::main())
+}
+
+/// glibc grows the heap of a thread page by page, and each page is a call of the system: over a thousand of them in a run of a
+/// thousand stages. In steps of this size it is a handful; what is not touched takes no memory.
+fn larger_heap_steps() {
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    #[expect(unsafe_code, reason = "a setting of the C library, which has no safe interface")]
+    // SAFETY: the parameter exists and takes any size; no other thread runs yet.
+    unsafe {
+        libc::mallopt(libc::M_TOP_PAD, 4 << 20);
+    }
 }

@@ -11,7 +11,7 @@ use crate::history::{self, ResolvedPipeline, Run};
 use crate::pipeline::Work;
 use crate::reporter::{JsonLines, Reporter, Terminal};
 use crate::{exit, report, text};
-use cache::{Recent, StoreGuard};
+use cache::{Recent, Store, StoreGuard};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,8 +23,11 @@ use std::time::Duration;
 /// Name and version of this program.
 pub(crate) const PROGRAM: &str = concat!("runner ", env!("CARGO_PKG_VERSION"));
 
-/// The share of a run's time that is spent on looking for silent damage, at least a millisecond and at most a second.
+/// The share of a run's time that is spent on looking for silent damage, at least [`SCRUB_LEAST`] and at most a second.
 const SCRUB_SHARE: f64 = 0.01;
+
+/// What every run spends on that, while its pipeline is read.
+const SCRUB_LEAST: Duration = Duration::from_millis(1);
 
 /// What `-v` says of the engine itself at the end.
 pub(crate) const PEAK_MEMORY: &str = "peak memory of the engine in bytes: ";
@@ -79,7 +82,7 @@ pub(crate) fn exec(session: &Session, args: &ExecArgs) -> Result<u8, Failure> {
         },
     };
     let name = recent_name(session, &of_pipeline);
-    // While the pipeline is read, so is what its last run ended with.
+    // While the pipeline is read, so is what its last run ended with, and a little of the store to see whether it is sound.
     let (project, early) = std::thread::scope(|scope| {
         let early = scope.spawn(|| recall(session, &of_pipeline, &name));
         let project = session.project(&of_pipeline);
@@ -91,13 +94,18 @@ pub(crate) fn exec(session: &Session, args: &ExecArgs) -> Result<u8, Failure> {
     }
     marks::check(&project.runs, args.name.as_deref(), &args.tag)?;
     // Whoever collects garbage waits until the run is over and shown.
-    let (_guard, recent) = match early {
-        Some((root, guard, recent)) if root == project.store.root() => (guard, recent),
-        _ => (project.store.guard()?, Recent::default()),
+    let early = match early {
+        Some(early) if early.root == project.store.root() => early,
+        _ => Early {
+            root: project.store.root().to_owned(),
+            _guard: project.store.guard()?,
+            recent: Recent::default(),
+            damaged: 0,
+        },
     };
     let run = history::new_run(&project.runs)?;
     let mut options = options(session, &project, &run)?;
-    options.recent = Arc::new(recent);
+    options.recent = Arc::new(early.recent);
     options.jobs = args.jobs.map_or(options.jobs, |jobs| jobs as usize);
     options.keep_going = args.keep_going;
     options.verify_inputs = args.verify_inputs;
@@ -154,26 +162,25 @@ pub(crate) fn exec(session: &Session, args: &ExecArgs) -> Result<u8, Failure> {
         project.store.remember(&name, &summary.hits)?;
     }
     project.store.flush()?;
-    // While the report is written below, a little of the store is read again.
-    let budget = Duration::from_secs_f64((summary.seconds * SCRUB_SHARE).clamp(0.001, 1.0));
     writer.check()?;
     let Some(ended) = writer.finish() else {
         return Ok(code(&summary));
     };
     // To show what a remote store has, little of it is fetched, and never a table.
     let shown = project.store.fetching_at_most(SHOWN);
-    let (page, scrubbed) = std::thread::scope(|scope| {
-        let scrubbed = scope.spawn(|| project.store.scrub(budget));
+    // A long run looks at more of the store, while its report is written.
+    let budget = Duration::from_secs_f64((summary.seconds * SCRUB_SHARE).min(1.0)).saturating_sub(SCRUB_LEAST);
+    let (page, damaged) = std::thread::scope(|scope| {
+        let scrubbed = (!budget.is_zero()).then(|| scope.spawn(|| scrub(&project.store, budget)));
         let page = report::write(&ended, &project.runs, &shown);
-        (page, scrubbed.join())
+        (page, scrubbed.and_then(|thread| thread.join().ok()).unwrap_or_default())
     });
-    if let Ok(Ok(scrubbed)) = &scrubbed
-        && !scrubbed.damaged.is_empty()
-    {
+    let damaged = early.damaged + damaged;
+    if damaged > 0 {
         let _ = writeln!(
             std::io::stderr(),
             "warning: {} of the store had been damaged; what made them runs again when they are next needed\n   hint: `runner cache verify` looks at everything: the disk or its memory may be failing",
-            text::count(scrubbed.damaged.len(), "file")
+            text::count(damaged, "file")
         );
     }
     if !session.json && session.verbosity > crate::reporter::Verbosity::Quiet {
@@ -238,8 +245,19 @@ fn recent_name(session: &Session, args: &PipelineArgs) -> Vec<u8> {
     format!("{:?} {:?} {:?} {:?}", file, stages, settings.set, settings.profile).into_bytes()
 }
 
-/// Keeps garbage collectors away from the store and reads what the last run ended with; `None` where there is no store yet.
-fn recall(session: &Session, args: &PipelineArgs, name: &[u8]) -> Option<(PathBuf, StoreGuard, Recent)> {
+/// What is done while the pipeline is read.
+struct Early {
+    root: PathBuf,
+    /// Keeps garbage collectors away.
+    _guard: StoreGuard,
+    /// What the last run ended with.
+    recent: Recent,
+    /// How many files of the store were found to be damaged.
+    damaged: usize,
+}
+
+/// `None` where there is no store yet.
+fn recall(session: &Session, args: &PipelineArgs, name: &[u8]) -> Option<Early> {
     let file = session.current.join(&args.pipeline);
     let home = session.home(file.parent());
     if !home.join("format").is_file() {
@@ -248,7 +266,19 @@ fn recall(session: &Session, args: &PipelineArgs, name: &[u8]) -> Option<(PathBu
     let store = session.store(&home).ok()?;
     let guard = store.guard().ok()?;
     let recent = store.recent(name);
-    Some((store.root().to_owned(), guard, recent))
+    let damaged = scrub(&store, SCRUB_LEAST);
+    Some(Early {
+        root: store.root().to_owned(),
+        _guard: guard,
+        // What was known before the damage was found is not.
+        recent: if damaged == 0 { recent } else { Recent::default() },
+        damaged,
+    })
+}
+
+/// Reads some of the store again, and says how many files of it were damaged.
+fn scrub(store: &Store, budget: Duration) -> usize {
+    store.scrub(budget).map_or(0, |scrubbed| scrubbed.damaged.len())
 }
 
 fn code(summary: &Summary) -> u8 {

@@ -4,13 +4,14 @@ use super::{Metric, ResolvedPipeline, ResolvedStage, Run, StageRun};
 use crate::engine::{Event, RunStatus, Stamped};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Puts a run together, event by event: from the file of one that is over, or while one goes on.
 pub(crate) struct Builder {
     id: String,
     dir: PathBuf,
     /// Its pipeline, until the first event.
-    resolved: Option<ResolvedPipeline>,
+    resolved: Option<Arc<ResolvedPipeline>>,
     run: Option<Run>,
     index: HashMap<String, usize>,
 }
@@ -33,7 +34,7 @@ impl Builder {
     }
 
     /// Takes its pipeline, which comes before the first event.
-    pub fn pipeline(&mut self, resolved: ResolvedPipeline) {
+    pub fn pipeline(&mut self, resolved: Arc<ResolvedPipeline>) {
         self.resolved = Some(resolved);
     }
 
@@ -58,44 +59,24 @@ impl Builder {
             return;
         };
         let resolved = self.resolved.take();
-        let mut known: HashMap<String, ResolvedStage> = resolved
-            .into_iter()
-            .flat_map(|pipeline| pipeline.stages)
-            .map(|stage| (stage.id.clone(), stage))
+        let known: HashMap<&str, &Arc<ResolvedStage>> = resolved
+            .iter()
+            .flat_map(|pipeline| &pipeline.stages)
+            .map(|stage| (stage.id.as_str(), stage))
             .collect();
         self.index = stages.iter().cloned().zip(0..).collect();
         let stages = stages
             .iter()
             .map(|id| {
                 // Of a run whose pipeline is lost, the names are known.
-                let known = known.remove(id).unwrap_or_else(|| ResolvedStage {
-                    stage: id.clone(),
-                    ..ResolvedStage::default()
-                });
-                StageRun {
-                    id: id.clone(),
-                    stage: known.stage,
-                    point: known.point,
-                    kind: known.kind,
-                    version: known.version,
-                    config: known.config,
-                    needs: known.needs,
-                    types: known.outputs,
-                    key: None,
-                    status: None,
-                    started: false,
-                    reason: None,
-                    seconds: 0.0,
-                    computed_seconds: None,
-                    peak_memory: None,
-                    outputs: Default::default(),
-                    log: None,
-                    error: None,
-                    hint: None,
-                    memo: None,
-                    doing: None,
-                    metrics: Default::default(),
-                }
+                let unknown = || {
+                    Arc::new(ResolvedStage {
+                        id: id.clone(),
+                        stage: id.clone(),
+                        ..ResolvedStage::default()
+                    })
+                };
+                StageRun::new(known.get(id.as_str()).map_or_else(unknown, |stage| Arc::clone(stage)))
             })
             .collect();
         self.run = Some(Run {

@@ -1,12 +1,16 @@
 //! A run as it is read back from its events.
 
+use super::ResolvedStage;
 use crate::engine::{RunStatus, StageStatus, timestamp};
 use cache::{ActionKey, ArtifactDigest, BlobRef};
 use chrono::{DateTime, Utc};
+use serde::ser::SerializeMap as _;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 use std::collections::BTreeMap;
+use std::ops::Deref;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// A run.
 #[derive(Clone, Debug, Serialize)]
@@ -42,22 +46,9 @@ fn as_timestamp<S: Serializer>(time: &DateTime<Utc>, serializer: S) -> Result<S:
 /// A stage of a run. What the pipeline says of it is empty where `pipeline.json` is missing.
 #[derive(Clone, Debug, Serialize)]
 pub struct StageRun {
-    /// `train`, or `train[seed=1]`.
-    pub id: String,
-    /// The name in the file.
-    pub stage: String,
-    /// The point of the matrix, by axis.
-    pub point: BTreeMap<String, Value>,
-    /// The stage kind; `run` for an external program.
-    pub kind: String,
-    /// The version of the kind.
-    pub version: u32,
-    /// Its configuration, defaults filled in; command, outputs and environment of an external program.
-    pub config: Value,
-    /// What it needs, by port: `stage.output`.
-    pub needs: BTreeMap<String, Vec<String>>,
-    /// The types of its outputs, by name.
-    pub types: BTreeMap<String, String>,
+    /// What the pipeline says of it.
+    #[serde(flatten, serialize_with = "of_pipeline")]
+    pub of: Arc<ResolvedStage>,
     /// Its action key, once known.
     pub key: Option<ActionKey>,
     /// How it ended; `None` while it waits or runs, and for ever in a run that was killed.
@@ -86,6 +77,51 @@ pub struct StageRun {
     pub doing: Option<String>,
     /// What it reported in this run, by metric, in order. Empty when it was cached: its `metrics` output has them then.
     pub metrics: BTreeMap<String, Vec<Metric>>,
+}
+
+impl StageRun {
+    /// A stage that has not begun.
+    pub fn new(of: Arc<ResolvedStage>) -> Self {
+        Self {
+            of,
+            key: None,
+            status: None,
+            started: false,
+            reason: None,
+            seconds: 0.0,
+            computed_seconds: None,
+            peak_memory: None,
+            outputs: BTreeMap::new(),
+            log: None,
+            error: None,
+            hint: None,
+            memo: None,
+            doing: None,
+            metrics: BTreeMap::new(),
+        }
+    }
+}
+
+impl Deref for StageRun {
+    type Target = ResolvedStage;
+
+    fn deref(&self) -> &ResolvedStage {
+        &self.of
+    }
+}
+
+/// Beside a stage's own fields, where `outputs` are digests.
+fn of_pipeline<S: Serializer>(stage: &ResolvedStage, serializer: S) -> Result<S::Ok, S::Error> {
+    let mut map = serializer.serialize_map(None)?;
+    map.serialize_entry("id", &stage.id)?;
+    map.serialize_entry("stage", &stage.stage)?;
+    map.serialize_entry("point", &stage.point)?;
+    map.serialize_entry("kind", &stage.kind)?;
+    map.serialize_entry("version", &stage.version)?;
+    map.serialize_entry("config", &stage.config)?;
+    map.serialize_entry("needs", &stage.needs)?;
+    map.serialize_entry("types", &stage.types)?;
+    map.end()
 }
 
 /// A metric's value.

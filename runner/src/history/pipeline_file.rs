@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// A resolved pipeline.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -17,7 +18,8 @@ pub struct ResolvedPipeline {
     /// Its parameters.
     pub params: BTreeMap<String, Value>,
     /// Its stages, each after all that it needs.
-    pub stages: Vec<ResolvedStage>,
+    #[serde(with = "shared")]
+    pub stages: Vec<Arc<ResolvedStage>>,
 }
 
 /// A resolved stage.
@@ -38,9 +40,25 @@ pub struct ResolvedStage {
     /// What it needs, by port: `stage.output`; of an earlier run `run/stage.output`.
     pub needs: BTreeMap<String, Vec<String>>,
     /// The types of its outputs, by name.
-    pub outputs: BTreeMap<String, String>,
+    #[serde(rename = "outputs")]
+    pub types: BTreeMap<String, String>,
     /// What it asks of the machine.
     pub resources: Resources,
+}
+
+/// Stages as if they were not shared.
+mod shared {
+    use super::{Arc, ResolvedStage};
+    use serde::{Deserialize as _, Deserializer, Serializer};
+
+    pub fn serialize<S: Serializer>(stages: &[Arc<ResolvedStage>], serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(stages.iter().map(|stage| &**stage))
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Arc<ResolvedStage>>, D::Error> {
+        let stages = Vec::<ResolvedStage>::deserialize(deserializer)?;
+        Ok(stages.into_iter().map(Arc::new).collect())
+    }
 }
 
 impl ResolvedPipeline {
@@ -50,7 +68,10 @@ impl ResolvedPipeline {
             name: pipeline.name.clone(),
             file: pipeline.file.clone(),
             params: pipeline.params.clone(),
-            stages: nodes.iter().map(|&i| stage(pipeline, &pipeline.nodes[i])).collect(),
+            stages: nodes
+                .iter()
+                .map(|&i| Arc::new(stage(pipeline, &pipeline.nodes[i])))
+                .collect(),
         }
     }
 }
@@ -89,7 +110,7 @@ fn stage(pipeline: &Pipeline, node: &Node) -> ResolvedStage {
         version,
         config,
         needs,
-        outputs: node
+        types: node
             .provides
             .iter()
             .map(|(name, provided)| (name.clone(), provided.ty.name().to_owned()))

@@ -81,7 +81,7 @@ pub(super) fn read(runs: &Path, id: &str, metrics: bool) -> Result<Option<Run>, 
         .and_then(|bytes| serde_json::from_slice(&bytes).ok());
     let mut builder = Builder::new(id, &dir);
     if let Some(pipeline) = pipeline {
-        builder.pipeline(pipeline);
+        builder.pipeline(pipeline.into());
     }
     let mut events = BufReader::new(&file);
     let mut line = Vec::new();

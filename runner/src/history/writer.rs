@@ -9,6 +9,8 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// Progress of one stage is noted at most this often: it is for who watches, and would be most of the file.
@@ -22,6 +24,8 @@ pub struct Writer {
     /// Lines that are not written yet.
     lines: String,
     builder: Builder,
+    /// Who writes `pipeline.json`.
+    pipeline: Option<JoinHandle<std::io::Result<()>>>,
     progress: HashMap<String, Instant>,
     failed: Option<std::io::Error>,
 }
@@ -54,18 +58,20 @@ impl Writer {
             dir,
             events,
             lines: String::new(),
+            pipeline: None,
             progress: HashMap::new(),
             failed: None,
         })
     }
 
-    /// Writes `pipeline.json`. Comes before the first event.
+    /// Writes `pipeline.json`, in a thread: of a large pipeline it takes longer than the first events. Comes before them.
     pub fn pipeline(&mut self, pipeline: ResolvedPipeline) {
-        let json = serde_json::to_string(&pipeline).unwrap_or_default();
-        if let Err(err) = std::fs::write(self.dir.join("pipeline.json"), json) {
-            self.failed.get_or_insert(err);
-        }
-        self.builder.pipeline(pipeline);
+        let pipeline = Arc::new(pipeline);
+        self.builder.pipeline(Arc::clone(&pipeline));
+        let path = self.dir.join("pipeline.json");
+        self.pipeline = Some(std::thread::spawn(move || {
+            std::fs::write(path, serde_json::to_vec(&*pipeline)?)
+        }));
     }
 
     /// The run's folder.
@@ -83,12 +89,13 @@ impl Writer {
         self.builder.finish()
     }
 
-    /// Whether every event was written.
+    /// Whether the pipeline and every event was written.
     ///
     /// # Errors
     /// The first failure to write.
     pub fn check(&mut self) -> Result<(), Failure> {
-        match self.failed.take() {
+        let pipeline = self.pipeline.take().and_then(|thread| thread.join().ok()?.err());
+        match pipeline.or(self.failed.take()) {
             None => Ok(()),
             Some(err) => Err(
                 Failure::caused(format!("cannot write in `{}`", self.dir.display()), &err)

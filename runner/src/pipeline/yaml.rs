@@ -4,6 +4,8 @@
 //! and leave what a value means to us. That is YAML 1.2's core schema: `true` and `false` are the only booleans, dates are texts.
 //! Beyond it, duplicate keys are refused, merge keys (`<<`) are merged, and numbers must be finite and fit 64 bits.
 
+mod halves;
+
 use super::Place;
 use super::source::Spot;
 use super::tree::{Key, Tree, Value};
@@ -29,10 +31,26 @@ const MOST: usize = 50_000;
 /// Maps of fewer entries are looked through for a key that is given twice.
 const LOOKED_THROUGH: usize = 16;
 
+/// Texts from this length on, in bytes, are worth a second thread.
+const LONG: usize = 1 << 14;
+
 const EMPTY_HINT: &str = "a pipeline begins with `version: 1`, `name: NAME` and `stages:`";
 
 /// Reads a text of one YAML document. `text` is its index, for the spots.
 pub(crate) fn parse(content: &str, text: usize) -> Result<Tree, Issue> {
+    let halves = if content.len() < LONG {
+        None
+    } else {
+        halves::parse(content, text)
+    };
+    match halves {
+        Some(tree) => Ok(tree),
+        None => read(content, text, 0).map(|(tree, _)| tree),
+    }
+}
+
+/// Reads a text that is preceded by `lines` lines, and says how many values it holds.
+fn read(content: &str, text: usize, lines: usize) -> Result<(Tree, usize), Issue> {
     let mut options = Options::default();
     options.set_emit_comments(false);
     // The library's own limit is above ours, so that ours gives the message.
@@ -42,6 +60,7 @@ pub(crate) fn parse(content: &str, text: usize) -> Result<Tree, Issue> {
         parser: Parser::new_from_str_with_options(content, options),
         content,
         text,
+        lines,
         anchors: HashMap::new(),
         nodes: 0,
         end: Spot::start(text),
@@ -65,7 +84,7 @@ pub(crate) fn parse(content: &str, text: usize) -> Result<Tree, Issue> {
         }
     }
     match root {
-        Some(root) if !root.is_null() => Ok(root),
+        Some(root) if !root.is_null() => Ok((root, builder.nodes)),
         _ => Err(Issue {
             spot: Spot::start(text),
             message: "the file is empty".to_owned(),
@@ -78,6 +97,7 @@ struct Builder<'t> {
     parser: Parser<'t, StrInput<'t>>,
     content: &'t str,
     text: usize,
+    lines: usize,
     /// What each anchor stands for, and how many values that is.
     anchors: HashMap<usize, (Tree, usize)>,
     nodes: usize,
@@ -98,7 +118,7 @@ impl<'t> Builder<'t> {
 
     fn mark(&self, mark: &Marker) -> Place {
         Place {
-            line: mark.line().max(1),
+            line: mark.line().max(1) + self.lines,
             column: mark.col() + 1,
         }
     }

@@ -156,7 +156,11 @@ stages:
     std::fs::set_permissions(&damaged, std::fs::Permissions::from_mode(0o644)).unwrap();
     std::fs::write(&damaged, b"pr3cious\n").unwrap();
     project.write("p.yaml", &text("two"));
+    // Nobody else looks at the store meanwhile, so that the damage is found by who reads the artifact.
+    let scrub = std::fs::File::create(project.home().join("locks/scrub")).unwrap();
+    scrub.lock().unwrap();
     let ended = project.exec(&[]);
+    drop(scrub);
     assert_eq!(ended.code, 0, "{}", ended.stdout);
     insta::assert_snapshot!(ended.log(), @r"
     cached a
