@@ -47,6 +47,18 @@ pub fn figure(value: f64) -> String {
     }
 }
 
+/// A stage's id as the name of a file.
+pub fn file_name(id: &str) -> String {
+    let plain = |c: char| {
+        if c.is_ascii_alphanumeric() || "-_=.,[]".contains(c) {
+            c
+        } else {
+            '_'
+        }
+    };
+    id.chars().map(plain).collect()
+}
+
 /// A table, its columns aligned; the columns in `right` to the right. No blank stands at a line's end.
 pub fn table(header: &[&str], rows: &[Vec<String>], right: &[usize]) -> String {
     let mut widths: Vec<usize> = header.iter().map(|cell| cell.chars().count()).collect();

@@ -2,6 +2,7 @@
 
 use super::compare::CompareArgs;
 use super::runs::RunsArgs;
+use super::watch::WatchArgs;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -92,6 +93,9 @@ Examples:
   runner show 20261120T213045-k3f9/train
   runner show 3fa94c81")]
     Show(ShowArgs),
+    /// How a running run is doing: speed, losses, returns, processor and memory of its stages.
+    #[command(after_help = super::watch::EXAMPLES)]
+    Watch(WatchArgs),
     /// Write the HTML report of a run into its folder.
     #[command(after_help = "\
 Example:

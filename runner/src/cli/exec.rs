@@ -9,7 +9,7 @@ use crate::error::Failure;
 use crate::executor::{WorkerProcess, machine_memory, peak_memory};
 use crate::history::{self, ResolvedPipeline, Run};
 use crate::pipeline::Work;
-use crate::reporter::{JsonLines, Reporter, Terminal};
+use crate::reporter::{JsonLines, Metrics, Reporter, Terminal};
 use crate::{exit, report, text};
 use cache::{Recent, Store, StoreGuard};
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -125,6 +125,7 @@ pub(crate) fn exec(session: &Session, args: &ExecArgs) -> Result<u8, Failure> {
     let colour = live && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
     let mut terminal = Terminal::new(session.verbosity, live, colour);
     let mut lines = session.json.then(|| JsonLines::new(std::io::stdout()));
+    let mut metrics = Metrics::new(writer.dir());
     let (sender, batches) = std::sync::mpsc::channel::<Vec<Stamped>>();
     let (summary, writer) = std::thread::scope(|scope| {
         // What shows and stores events does not hold the engine up.
@@ -132,7 +133,7 @@ pub(crate) fn exec(session: &Session, args: &ExecArgs) -> Result<u8, Failure> {
             writer.pipeline(ResolvedPipeline::new(&project.pipeline, &project.chosen));
             for events in batches {
                 let lines = lines.as_mut().map(|lines| lines as &mut dyn Reporter);
-                for reporter in [&mut writer as &mut dyn Reporter, &mut terminal]
+                for reporter in [&mut writer as &mut dyn Reporter, &mut metrics, &mut terminal]
                     .into_iter()
                     .chain(lines)
                 {

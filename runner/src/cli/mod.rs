@@ -23,6 +23,7 @@ mod runs;
 mod session;
 mod show;
 mod stages;
+mod watch;
 mod why;
 
 pub use program::main;

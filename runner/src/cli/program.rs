@@ -2,7 +2,7 @@
 
 use super::args::{Arguments, Command};
 use super::session::Session;
-use super::{bench, cache, compare, doctor, exec, export, output, plan, runs, show, stages, why};
+use super::{bench, cache, compare, doctor, exec, export, output, plan, runs, show, stages, watch, why};
 use crate::error::Failure;
 use crate::{executor, exit, registry};
 use clap::{CommandFactory as _, Parser as _};
@@ -52,6 +52,7 @@ fn run(arguments: Arguments) -> Result<u8, Failure> {
         Command::Runs(args) => runs::runs(&session, &args).map(done),
         Command::Compare(args) => compare::compare(&session, &args).map(done),
         Command::Show(args) => show::show(&session, &args).map(done),
+        Command::Watch(args) => watch::watch(&session, &args).map(done),
         Command::Report(args) => runs::report(&session, &args).map(done),
         Command::Export(args) => export::export(&session, &args).map(done),
         Command::Cache(command) => cache::cache(&session, &command),

@@ -4,6 +4,7 @@ use super::prepare::digests;
 use super::{Options, Prepared, damaged};
 use crate::executor::{Executor, Job, JobWork, Limits};
 use crate::pipeline::{Node, Work};
+use crate::text;
 use cache::{ActionRecord, ArtifactDigest, Hit, Store};
 use serde_json::json;
 use stages_core::error::Cause;
@@ -142,18 +143,7 @@ fn keyed_sources(prepared: &Prepared) -> Vec<Source> {
 
 /// Where a stage that does not finish leaves its log.
 fn log_path(node: &Node, options: &Options) -> PathBuf {
-    let name: String = node
-        .id
-        .chars()
-        .map(|c| {
-            if c.is_ascii_alphanumeric() || "-_=.,[]".contains(c) {
-                c
-            } else {
-                '_'
-            }
-        })
-        .collect();
-    options.logs.join(format!("{name}.log"))
+    options.logs.join(format!("{}.log", text::file_name(&node.id)))
 }
 
 fn work(node: &Node, options: &Options) -> JobWork {

@@ -69,6 +69,15 @@ pub enum Event {
         #[serde(with = "finite")]
         value: f64,
     },
+    /// What a stage takes of the machine.
+    Usage {
+        /// The stage.
+        stage: String,
+        /// Processor time so far, in seconds.
+        cpu_seconds: f64,
+        /// Resident memory now, in bytes.
+        memory: u64,
+    },
     /// A line of a stage's log.
     Log {
         /// The stage.
@@ -177,6 +186,11 @@ impl Event {
                 name,
                 step,
                 value,
+            },
+            StageEvent::Usage { cpu_seconds, memory } => Self::Usage {
+                stage,
+                cpu_seconds,
+                memory,
             },
             StageEvent::Log { line } => Self::Log { stage, line },
             StageEvent::Memo { hits, total } => Self::Memo { stage, hits, total },

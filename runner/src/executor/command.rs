@@ -7,7 +7,7 @@
 //! ```
 
 use super::links::Links;
-use super::memory::tree_memory;
+use super::memory::{USAGE, tree_cpu, tree_memory};
 use super::outputs::take_in;
 use super::secrets::{Filter, Masker};
 use super::{Done, Limits, timed_out};
@@ -269,12 +269,19 @@ impl Run<'_> {
         let mut tail = Tail::new(self.log);
         let mut peak = 0;
         let started = Instant::now();
+        let mut said = started;
         let mut asked: Option<Instant> = None;
         let mut over_time = None;
         let mut pause = Duration::from_millis(10);
         while ended.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) {
             pause = (pause * 2).min(Duration::from_millis(200));
-            peak = peak.max(tree_memory(pid));
+            let memory = tree_memory(pid);
+            peak = peak.max(memory);
+            if said.elapsed() >= USAGE {
+                said = Instant::now();
+                let cpu_seconds = tree_cpu(pid);
+                events.emit(StageEvent::Usage { cpu_seconds, memory });
+            }
             if let Some(line) = tail.last_line() {
                 events.emit(StageEvent::Progress {
                     done: 0,

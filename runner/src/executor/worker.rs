@@ -1,5 +1,6 @@
 //! The worker's side of a worker process.
 
+use super::memory::{USAGE, tree_cpu, tree_memory};
 use super::protocol::{Message, STOP};
 use super::{Job, JobWork, Limits, command, job};
 use crate::text;
@@ -47,6 +48,7 @@ pub fn worker(kinds: &'static [Box<dyn AnyStage>]) -> u8 {
     });
     if matches!(job.work, JobWork::Kind { .. }) {
         end_with_parent();
+        std::thread::spawn(say_usage);
     }
     {
         let (cancel, group) = (limits.cancel.clone(), group.clone());
@@ -105,6 +107,18 @@ fn fetched(events: Arc<dyn EventSink>) -> impl Fn(Traffic) + Send + Sync {
                 message: format!("fetched {} from the remote store", text::size(traffic.moved_bytes)),
             });
         }
+    }
+}
+
+/// Says every second what this process takes of the machine.
+fn say_usage() {
+    loop {
+        std::thread::sleep(USAGE);
+        let pid = std::process::id();
+        Lines.emit(StageEvent::Usage {
+            cpu_seconds: tree_cpu(pid),
+            memory: tree_memory(pid),
+        });
     }
 }
 

@@ -162,6 +162,7 @@ fn apply(run: &mut Run, index: &HashMap<String, usize>, stamped: &Stamped) {
             run.seconds = *seconds;
         }
         Event::Log { .. }
+        | Event::Usage { .. }
         | Event::DeterminismChecked { .. }
         | Event::StageWaiting { .. }
         | Event::StageRetried { .. }

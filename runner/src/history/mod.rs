@@ -6,15 +6,18 @@
 //! ├── pipeline.json    the resolved pipeline: configuration, needs and outputs of every stage
 //! ├── marks.json       its name, its tags and whether to keep it, where people gave it any
 //! ├── report.html      the report
+//! ├── metrics/         the metrics of stages that ran, a file of JSON lines each
+//! ├── tensorboard/     the same, a folder of TensorBoard's event files each
 //! └── logs/            what `run:` stages that did not finish wrote
 //! ```
 //!
-//! [`survey`], [`brief`] and [`load`] read it; [`Writer`] writes it; [`marks`] are people's; [`figures`] are what its stages
+//! [`survey`], [`brief`] and [`load`] read it, [`Follower`] while it goes on; [`Writer`] writes it; [`marks`] are people's; [`figures`] are what its stages
 //! measured.
 
 mod builder;
 pub mod earlier;
 pub mod figures;
+mod follow;
 mod id;
 pub mod marks;
 mod model;
@@ -24,6 +27,7 @@ mod reader;
 mod writer;
 
 pub use figures::Figures;
+pub use follow::Follower;
 pub use id::{new_run, resolve};
 pub use marks::{AllMarks, Marks};
 pub use model::{Metric, Run, StageRun};

@@ -2,19 +2,18 @@
 
 use super::builder::Builder;
 use super::{ResolvedPipeline, Run};
-use crate::engine::{Event, Stamped};
+use crate::engine::Stamped;
 use crate::error::Failure;
-use crate::reporter::Reporter;
-use std::collections::HashMap;
+use crate::reporter::{Pace, Reporter};
 use std::fs::File;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Progress of one stage is noted at most this often: it is for who watches, and would be most of the file.
-const PROGRESS: Duration = Duration::from_secs(5);
+const PROGRESS: Duration = Duration::from_secs(2);
 
 /// Writes the folder of one run. The file of events stays locked until this is dropped, which tells a run that goes on from
 /// one that was killed.
@@ -26,7 +25,7 @@ pub struct Writer {
     builder: Builder,
     /// Who writes `pipeline.json`.
     pipeline: Option<JoinHandle<std::io::Result<()>>>,
-    progress: HashMap<String, Instant>,
+    pace: Pace,
     failed: Option<std::io::Error>,
 }
 
@@ -59,7 +58,7 @@ impl Writer {
             events,
             lines: String::new(),
             pipeline: None,
-            progress: HashMap::new(),
+            pace: Pace::new(PROGRESS),
             failed: None,
         })
     }
@@ -107,12 +106,8 @@ impl Writer {
 
 impl Reporter for Writer {
     fn report(&mut self, event: &Stamped) {
-        if let Event::Progress { stage, .. } = &event.event {
-            let now = Instant::now();
-            match self.progress.get(stage) {
-                Some(last) if now - *last < PROGRESS => return,
-                _ => self.progress.insert(stage.clone(), now),
-            };
+        if !self.pace.is_due(&event.event) {
+            return;
         }
         self.builder.take(event);
         self.lines.push_str(&event.to_line());

@@ -1,10 +1,9 @@
 //! Events as JSON lines: `exec --json`.
 
-use super::Reporter;
-use crate::engine::{Event, Stamped};
-use std::collections::HashMap;
+use super::{Pace, Reporter};
+use crate::engine::Stamped;
 use std::io::Write;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Progress of one stage is written at most this often.
 const PROGRESS: Duration = Duration::from_secs(1);
@@ -13,7 +12,7 @@ const PROGRESS: Duration = Duration::from_secs(1);
 pub struct JsonLines<W> {
     out: W,
     lines: String,
-    progress: HashMap<String, Instant>,
+    pace: Pace,
     closed: bool,
 }
 
@@ -23,7 +22,7 @@ impl<W: Write> JsonLines<W> {
         Self {
             out,
             lines: String::new(),
-            progress: HashMap::new(),
+            pace: Pace::new(PROGRESS),
             closed: false,
         }
     }
@@ -31,12 +30,8 @@ impl<W: Write> JsonLines<W> {
 
 impl<W: Write> Reporter for JsonLines<W> {
     fn report(&mut self, event: &Stamped) {
-        if let Event::Progress { stage, .. } = &event.event {
-            let now = Instant::now();
-            match self.progress.get(stage) {
-                Some(last) if now - *last < PROGRESS => return,
-                _ => self.progress.insert(stage.clone(), now),
-            };
+        if !self.pace.is_due(&event.event) {
+            return;
         }
         self.lines.push_str(&event.to_line());
         self.lines.push('\n');

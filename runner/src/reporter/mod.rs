@@ -1,12 +1,19 @@
 //! Reporters: what shows or stores events. The engine does not know them.
 
+mod gauge;
 mod json;
+mod metrics;
+mod tensorboard;
 mod terminal;
 
+pub(crate) use gauge::{Gauge, short};
 pub use json::JsonLines;
+pub use metrics::Metrics;
 pub use terminal::{Terminal, Verbosity};
 
-use crate::engine::Stamped;
+use crate::engine::{Event, Stamped};
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
 
 /// Takes note of events.
 pub trait Reporter {
@@ -15,4 +22,37 @@ pub trait Reporter {
 
     /// Writes what it kept back: called whenever there is nothing more to report for now.
     fn flush(&mut self) {}
+}
+
+/// Holds back what comes more often than anyone needs: how far a stage is, and what it takes of the machine.
+pub(crate) struct Pace {
+    most: Duration,
+    last: HashMap<(&'static str, String), Instant>,
+}
+
+impl Pace {
+    /// At most one of each in this time.
+    pub fn new(most: Duration) -> Self {
+        Self {
+            most,
+            last: HashMap::new(),
+        }
+    }
+
+    /// Whether an event is due.
+    pub fn is_due(&mut self, event: &Event) -> bool {
+        let key = match event {
+            Event::Progress { stage, .. } => ("progress", stage.clone()),
+            Event::Usage { stage, .. } => ("usage", stage.clone()),
+            _ => return true,
+        };
+        let now = Instant::now();
+        match self.last.get(&key) {
+            Some(last) if now - *last < self.most => false,
+            _ => {
+                self.last.insert(key, now);
+                true
+            }
+        }
+    }
 }

@@ -1,13 +1,14 @@
 //! Events for people, on standard error: a live line for each running stage on a terminal, a plain line for each stage that is
 //! over anywhere else.
 
-use super::Reporter;
+use super::{Gauge, Reporter};
 use crate::engine::{Event, StageStatus, Stamped};
 use crate::text;
+use chrono::{DateTime, Utc};
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::collections::HashMap;
 use std::io::Write as _;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// How much is said.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -31,7 +32,7 @@ pub struct Terminal {
 
 struct Line {
     bar: ProgressBar,
-    began: Instant,
+    gauge: Gauge,
     known: bool,
 }
 
@@ -67,7 +68,7 @@ impl Terminal {
         }
     }
 
-    fn started(&mut self, stage: &str, reason: &str) {
+    fn started(&mut self, stage: &str, reason: &str, time: DateTime<Utc>) {
         let Some(live) = &self.live else {
             if self.verbosity == Verbosity::Verbose {
                 self.say(&format!("{:>8} {stage}  ({reason})", "starts"));
@@ -81,7 +82,7 @@ impl Terminal {
         bar.enable_steady_tick(Duration::from_millis(200));
         let line = Line {
             bar,
-            began: Instant::now(),
+            gauge: Gauge::new(time),
             known: false,
         };
         if let Some(old) = self.running.insert(stage.to_owned(), line) {
@@ -89,27 +90,28 @@ impl Terminal {
         }
     }
 
-    fn progress(&mut self, stage: &str, done: u64, total: Option<u64>, message: &str) {
+    /// Shows how a running stage is doing.
+    fn doing(&mut self, stage: &str, stamped: &Stamped) {
         let colour = self.colour;
         let Some(line) = self.running.get_mut(stage) else {
             return;
         };
-        let known = total.is_some_and(|total| total > 0);
+        let gauge = &mut line.gauge;
+        gauge.take(stamped);
+        let known = gauge.total.is_some();
         if known != line.known {
             line.known = known;
             line.bar.set_style(style(known, colour));
         }
-        let mut shown = message.to_owned();
-        if let Some(total) = total.filter(|total| *total > 0) {
+        if let Some(total) = gauge.total {
             line.bar.set_length(total);
-            line.bar.set_position(done.min(total));
-            let seconds = line.began.elapsed().as_secs_f64();
-            if done > 0 && done < total && seconds > 1.0 {
-                let left = seconds / done as f64 * (total - done) as f64;
-                shown = format!("{} left  {message}", text::duration(left));
-            }
+            line.bar.set_position(gauge.done().min(total));
         }
-        line.bar.set_message(shown);
+        let left = gauge.left().filter(|_| gauge.done() > 0);
+        let left = left.map(|left| format!("{} left", text::duration(left)));
+        let parts = [left.unwrap_or_default(), gauge.message.clone(), gauge.figures()];
+        let parts: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+        line.bar.set_message(parts.join("  "));
     }
 
     fn finished(&mut self, stage: &str, status: StageStatus, seconds: f64, error: Option<&str>, hint: Option<&str>) {
@@ -167,13 +169,10 @@ impl Reporter for Terminal {
                     self.say(&format!("{:>8} {run}, {}", "run", text::count(stages.len(), "stage")));
                 }
             }
-            Event::StageStarted { stage, reason, .. } => self.started(stage, reason),
-            Event::Progress {
-                stage,
-                done,
-                total,
-                message,
-            } => self.progress(stage, *done, *total, message),
+            Event::StageStarted { stage, reason, .. } => self.started(stage, reason, event.time),
+            Event::Progress { stage, .. } | Event::Metric { stage, .. } | Event::Usage { stage, .. } => {
+                self.doing(stage, event);
+            }
             Event::StageWaiting { stage, .. } => {
                 if self.verbosity > Verbosity::Quiet {
                     self.say(&format!(
@@ -216,7 +215,7 @@ impl Reporter for Terminal {
                 hint,
                 ..
             } => self.finished(stage, *status, *seconds, error.as_deref(), hint.as_deref()),
-            Event::Metric { .. } | Event::Memo { .. } | Event::RunFinished { .. } => {}
+            Event::Memo { .. } | Event::RunFinished { .. } => {}
         }
     }
 }

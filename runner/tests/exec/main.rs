@@ -13,6 +13,7 @@ mod remote;
 mod shared;
 mod sweeps;
 mod trust;
+mod watch;
 
 use serde_json::Value;
 use std::path::{Path, PathBuf};

@@ -24,6 +24,13 @@ pub enum StageEvent {
         /// Its value.
         value: f64,
     },
+    /// What it takes of the machine.
+    Usage {
+        /// Processor time so far, in seconds.
+        cpu_seconds: f64,
+        /// Resident memory now, in bytes.
+        memory: u64,
+    },
     /// A line for the log.
     Log {
         /// The line.

@@ -216,7 +216,10 @@ impl<'a> Trainer<'a> {
         );
         self.clock.stop();
         if loud {
-            context.metric("charts/SPS", self.carry.step, speed(&self.carry, self.began, 0));
+            let speed = speed(&self.carry, self.began, 0);
+            context.metric("charts/SPS", self.carry.step, speed);
+            // Iterations: rollouts, and what is learned from them.
+            context.metric("charts/IPS", self.carry.step, speed / settings.rollout() as f64);
             metrics::report_time(context, self.carry.step, &self.clock);
         }
         show(settings, context, &self.carry, self.began, 0);

@@ -1,0 +1,111 @@
+//! Following a run that goes on: `runner watch`, and the metrics in its folder.
+
+use super::*;
+use std::time::{Duration, Instant};
+
+impl Project {
+    fn watched(&self) -> Value {
+        let ended = self.run(&["watch", "--once", "--json"]);
+        serde_json::from_str(&ended.stdout).unwrap_or_default()
+    }
+}
+
+#[test]
+fn a_run_is_watched_to_its_end() {
+    let project = Project::new(
+        "\
+version: 1
+name: slow
+stages:
+  quick: { run: 'echo 1 > ${outputs.x}', outputs: { x: x } }
+  slow:
+    run: 'i=0; while ! test -e \"$GATE\"; do i=$((i + 1)); done; echo 1 > ${outputs.x}'
+    needs: { x: quick }
+    env: { GATE: \"${params.gate}\" }
+    outputs: { x: x }
+params: { gate: none }
+",
+    );
+    let gate = project.path("gate");
+    let set = format!("gate={}", gate.display());
+    let mut run = project
+        .command(&["exec", "p.yaml", "-q", "--set", &set])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let since = Instant::now();
+    let is_measured = |watched: &Value| {
+        watched["running"]["slow"]["cores"]
+            .as_f64()
+            .is_some_and(|cores| cores > 0.0)
+    };
+    let mut watched = project.watched();
+    while !is_measured(&watched) {
+        if since.elapsed() > Duration::from_secs(60) {
+            let _ = run.kill();
+            panic!("{watched}");
+        }
+        std::thread::sleep(Duration::from_millis(100));
+        watched = project.watched();
+    }
+    assert_eq!(
+        (&watched["status"], &watched["over"]["ran"]),
+        (&"running".into(), &1.into())
+    );
+    assert!(watched["running"]["slow"]["memory"].as_u64().unwrap() > 1 << 20);
+    let picture = project.run(&["watch", "--once"]).stdout;
+    assert!(
+        picture.contains(" running ") && picture.contains("\n  slow  ") && picture.contains("% cpu"),
+        "{picture}"
+    );
+
+    // It goes on until the run ends.
+    let watch = project.command(&["watch"]).stdout(Stdio::piped()).spawn().unwrap();
+    std::fs::write(&gate, "").unwrap();
+    assert!(run.wait().unwrap().success());
+    let shown = String::from_utf8(watch.wait_with_output().unwrap().stdout).unwrap();
+    assert!(shown.lines().last().unwrap().contains(" slow done "), "{shown}");
+    assert_eq!(project.watched()["status"], "done");
+}
+
+#[test]
+fn a_training_leaves_its_metrics_for_others() {
+    let project = Project::new(
+        "\
+version: 1
+name: learn
+stages:
+  env: { uses: env/classic }
+  train: { uses: train/ppo, needs: { env: env }, with: { total_timesteps: 512, n_envs: 2, n_steps: 64, n_epochs: 1 } }
+",
+    );
+    assert_eq!(project.exec(&[]).code, 0);
+    let run = files(&project.home().join("runs"));
+    let file = |part: &str| run.iter().find(|path| path.to_str().unwrap().contains(part)).unwrap();
+    let lines = std::fs::read_to_string(file("/metrics/train.jsonl")).unwrap();
+    let lines: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let of = |name: &str| lines.iter().filter(|line| line["name"] == name).count();
+    assert_eq!(
+        (of("losses/policy_loss"), of("charts/SPS"), of("charts/IPS")),
+        (4, 4, 4)
+    );
+    assert_eq!(lines.last().unwrap()["step"], 512);
+    let events = std::fs::read(file("/tensorboard/train/events.out.tfevents.")).unwrap();
+    // Length, checksum, data, checksum: as many records as metrics, and one before them.
+    let (mut at, mut records) = (0, 0);
+    while at < events.len() {
+        at += 16 + u64::from_le_bytes(events[at..at + 8].try_into().unwrap()) as usize;
+        records += 1;
+    }
+    assert_eq!((at, records), (events.len(), lines.len() + 1));
+    // What is cached learns nothing, and leaves nothing.
+    assert_eq!(project.exec(&[]).log(), "cached env\ncached train");
+    assert_eq!(
+        files(&project.home().join("runs"))
+            .iter()
+            .filter(|path| path.to_str().unwrap().contains("/metrics/"))
+            .count(),
+        1
+    );
+}
