@@ -9,6 +9,7 @@ use cache::{ArtifactBuilder, ArtifactDigest, BlobRef, Store};
 use datasets::{Date, DateRange};
 use rayon::prelude::*;
 use serde_json::Value;
+use std::ops::Range;
 
 /// What a partition holds: one symbol over a range of dates.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -210,24 +211,36 @@ pub fn partition(
 ) -> Result<Vec<Partition>, StageError> {
     let dates = table::dates(batch, "date")?;
     let symbols = table::texts(batch, "symbol").ok();
-    let key = |i: usize| PartitionKey {
-        symbol: symbols.map_or(symbol, |symbols| symbols.value(i)).to_owned(),
-        range: period.range(dates[i]),
-    };
-    let mut cuts: Vec<(PartitionKey, usize, usize)> = Vec::new();
-    for i in 0..batch.num_rows() {
+    let of = |i: usize| (symbols.map_or(symbol, |symbols| symbols.value(i)), dates[i]);
+    let part = |rows: Range<usize>| Ok(batch.slice(rows.start, rows.len()));
+    partition_rows(store, batch.num_rows(), period, of, part)
+}
+
+/// As [`partition`], for rows that are not a table yet: `of` is the symbol and date of a row, `part` makes a table of some.
+///
+/// # Errors
+/// When `part` fails or the store cannot be written.
+pub fn partition_rows<'s>(
+    store: &Store,
+    rows: usize,
+    period: Period,
+    of: impl Fn(usize) -> (&'s str, Date),
+    part: impl Fn(Range<usize>) -> Result<RecordBatch, StageError> + Sync,
+) -> Result<Vec<Partition>, StageError> {
+    let mut cuts: Vec<(PartitionKey, Range<usize>)> = Vec::new();
+    for i in 0..rows {
+        let (symbol, date) = of(i);
         match cuts.last_mut() {
-            Some((last, _, end))
-                if last.range.contains(dates[i]) && symbols.is_none_or(|symbols| symbols.value(i) == last.symbol) =>
-            {
-                *end = i + 1;
+            Some((last, rows)) if last.range.contains(date) && last.symbol == symbol => rows.end = i + 1,
+            _ => {
+                let (symbol, range) = (symbol.to_owned(), period.range(date));
+                cuts.push((PartitionKey { symbol, range }, i..i + 1));
             }
-            _ => cuts.push((key(i), i, i + 1)),
         }
     }
     cuts.into_par_iter()
-        .map(|(key, start, end)| {
-            let bytes = table::to_parquet(&batch.slice(start, end - start))?;
+        .map(|(key, rows)| {
+            let bytes = table::to_parquet(&part(rows)?)?;
             Ok(Partition {
                 key,
                 blob: store.put(&bytes)?,

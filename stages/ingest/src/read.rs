@@ -16,6 +16,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// How many files the plan looks into.
 const PEEKED: usize = 16;
 
+/// How many files are read at a time: enough that threads seldom wait for the largest.
+const FILES_PER_THREAD: usize = 4;
+
 /// Turns one vendor's table into ours, as it is: no rule is applied yet. The text is the symbol of rows that name none.
 pub type Parse = fn(&Packed, &Layout, &str) -> Result<RecordBatch, StageError>;
 
@@ -28,23 +31,46 @@ pub fn tables<C: CustomLayout>(
     reading: &Reading<'_, C>,
     sources: &[Source],
 ) -> Result<Vec<(Layout, RecordBatch)>, StageError> {
+    let mut tables = Vec::with_capacity(sources.len());
+    each(context, reading, sources, |layout, batch| {
+        tables.push((layout, batch));
+        Ok(())
+    })?;
+    Ok(tables)
+}
+
+/// As [`tables`], and hands them on one by one: no more than a few are held at a time.
+///
+/// # Errors
+/// When one cannot be read, or `take` fails.
+pub fn each<C: CustomLayout>(
+    context: &Context,
+    reading: &Reading<'_, C>,
+    sources: &[Source],
+    mut take: impl FnMut(Layout, RecordBatch) -> Result<(), StageError>,
+) -> Result<(), StageError> {
     let done = AtomicU64::new(0);
     let total = sources.len() as u64;
     context.progress(0, Some(total), "reading");
-    sources
-        .par_iter()
-        .map(|source| {
-            context.check_cancelled()?;
-            let read = reading.table(context, source)?;
-            let name = source.path.file_name().unwrap_or_default().to_string_lossy();
-            context.progress(
-                done.fetch_add(1, Ordering::Relaxed) + 1,
-                Some(total),
-                format!("reading {name}"),
-            );
-            Ok(read)
-        })
-        .collect()
+    let read = |source: &Source| {
+        context.check_cancelled()?;
+        let read = reading.table(context, source)?;
+        let name = source.path.file_name().unwrap_or_default().to_string_lossy();
+        context.progress(
+            done.fetch_add(1, Ordering::Relaxed) + 1,
+            Some(total),
+            format!("reading {name}"),
+        );
+        Ok(read)
+    };
+    for sources in sources.chunks(FILES_PER_THREAD * rayon::current_num_threads()) {
+        let tables: Vec<Result<_, StageError>> = sources.par_iter().map(read).collect();
+        for table in tables {
+            let (layout, batch) = table?;
+            take(layout, batch)?;
+        }
+    }
+    Ok(())
 }
 
 /// As much of a file as [`unpack::first`] needs: of a plain text its beginning.

@@ -1,7 +1,7 @@
 //! `ingest/simulated_market`: the built-in market of [`datasets::simulate`].
 
 use crate::bars::{self, Bar};
-use crate::chain::{Chain, Rules};
+use crate::chain::{Chain, Rules, Seen};
 use crate::options::OnBadRows;
 use crate::rates;
 use arrow::array::{ArrayRef, BooleanArray, Date32Array, Float64Array, RecordBatch, StringArray};
@@ -211,26 +211,28 @@ fn quotes(config: &Parameters, market: &Market, i: usize) -> Result<RecordBatch,
     Ok(RecordBatch::try_new(table::schema(schema::OPTION_CHAIN), columns)?)
 }
 
-/// Holds the chain to the rules that files are held to. Nothing is dropped.
+/// Holds the chain to the rules that files are held to, a few months at a time. Nothing is dropped.
 fn check_chain(months: &[Partition], context: &Context) -> Result<(usize, Value), StageError> {
-    let mut chain = Chain::default();
-    for batch in months
-        .par_iter()
-        .map(|month| month.read(&context.store))
-        .collect::<Vec<_>>()
-    {
-        chain.append(&batch?)?;
-    }
-    let rows = chain.len();
-    let mut tally = Tally::new(CHAIN);
+    let (mut seen, mut tally) = (Seen::default(), Tally::new(CHAIN));
     let bad = keep();
-    Rules {
+    let rules = Rules {
         bad: &bad,
         calendar: CALENDAR,
         is_morning: &|_| false,
         quoted: true,
+    };
+    let mut rows = 0;
+    for months in months.chunks(rayon::current_num_threads()) {
+        context.check_cancelled()?;
+        let batches: Vec<_> = months.par_iter().map(|month| month.read(&context.store)).collect();
+        for batch in batches {
+            let mut chain = Chain::default();
+            chain.append(&batch?)?;
+            rows += chain.len();
+            rules.clean(&mut chain, &mut seen, &mut tally);
+        }
     }
-    .clean(&mut chain, &mut tally);
+    seen.count_missing_days(CALENDAR, &mut tally);
     Ok((rows, json!(tally.findings(|rule| bad.action(rule)))))
 }
 

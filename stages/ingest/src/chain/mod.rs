@@ -10,6 +10,6 @@ mod table;
 
 pub use config::{ChainColumns, ChainConfig, UnderlyingChoice};
 pub use quotes::{FromLast, Quotes};
-pub(crate) use rules::Rules;
+pub(crate) use rules::{Rules, Seen};
 pub use stage::OptionChain;
 pub(crate) use table::Chain;

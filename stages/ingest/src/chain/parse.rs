@@ -116,7 +116,7 @@ pub fn parse(packed: &Packed, layout: &Layout, symbol: &str) -> Result<RecordBat
     if chain.root.is_empty() {
         chain.root = chain.symbol.clone();
     }
-    chain.to_batch()
+    chain.to_batch(0..chain.len())
 }
 
 /// The option class of what vendors give for it: of an OCC symbol (`SPXW190531C01000000`) the part before the date.

@@ -20,18 +20,39 @@ pub struct Rules<'a> {
     pub quoted: bool,
 }
 
+/// What of the snapshots seen so far later ones are held against: a chain may come in parts, each later than the one before.
+#[derive(Default)]
+pub struct Seen {
+    symbols: BTreeMap<String, SeenOf>,
+}
+
+#[derive(Default)]
+struct SeenOf {
+    open: BTreeSet<Date>,
+    underlying: Option<f64>,
+}
+
+impl Seen {
+    /// Counts the trading days without a snapshot, once all of the chain was seen.
+    pub fn count_missing_days(&self, calendar: CalendarName, tally: &mut Tally) {
+        for seen in self.symbols.values() {
+            count_missing_days(calendar, &seen.open, tally);
+        }
+    }
+}
+
 impl Rules<'_> {
     fn acts(&self, rule: &str) -> bool {
         self.bad.of(CHAIN, rule) != Action::Keep
     }
 
-    /// Sorts the chain, makes its key unique, and does what is to be done about every row.
-    pub fn clean(&self, chain: &mut Chain, tally: &mut Tally) {
+    /// Sorts the chain, or the next part of it, makes its key unique, and does what is to be done about every row.
+    pub fn clean(&self, chain: &mut Chain, seen: &mut Seen, tally: &mut Tally) {
         self.repair_expiries(chain, tally);
         chain.sort();
         drop_duplicates(chain, tally);
         let mut keep = vec![true; chain.len()];
-        self.days(chain, tally, &mut keep);
+        self.days(chain, seen, tally, &mut keep);
         self.rows(chain, tally, &mut keep);
         chain.retain(&keep);
     }
@@ -54,14 +75,13 @@ impl Rules<'_> {
     }
 
     /// What is wrong with whole snapshots.
-    fn days(&self, chain: &Chain, tally: &mut Tally, keep: &mut [bool]) {
+    fn days(&self, chain: &Chain, seen: &mut Seen, tally: &mut Tally, keep: &mut [bool]) {
         let drop_closed = self.acts("non_trading_day");
-        let mut open: BTreeMap<u32, BTreeSet<Date>> = BTreeMap::new();
-        let mut last: Option<(u32, f64)> = None;
         for run in chain.snapshots() {
             let (symbol, date, rows) = (chain.symbol[run.start], Date(chain.date[run.start]), run.len() as u64);
+            let seen = seen.symbols.entry(chain.name(symbol).to_owned()).or_default();
             if is_trading_day(self.calendar, date) {
-                open.entry(symbol).or_default().insert(date);
+                seen.open.insert(date);
             } else {
                 tally.add("non_trading_day", date, rows);
                 if drop_closed {
@@ -69,13 +89,10 @@ impl Rules<'_> {
                 }
             }
             let underlying = chain.values[UNDERLYING][run.start];
-            if last == Some((symbol, underlying)) {
+            if seen.underlying == Some(underlying) {
                 tally.add("repeated_underlying", date, rows);
             }
-            last = Some((symbol, underlying));
-        }
-        for days in open.values() {
-            count_missing_days(self.calendar, days, tally);
+            seen.underlying = Some(underlying);
         }
     }
 

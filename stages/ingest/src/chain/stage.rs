@@ -2,7 +2,7 @@
 
 use super::config::{ChainColumns, ChainConfig, UnderlyingChoice};
 use super::quotes::Quotes;
-use super::rules::{Rules, count_missing_underlying};
+use super::rules::{Rules, Seen, count_missing_underlying};
 use super::table::{ASK, BID, Chain, LAST, UNDERLYING};
 use super::{parity, parse};
 use crate::bars::{self, BarColumns};
@@ -110,15 +110,14 @@ impl StageKind for OptionChain {
 
     fn run(&self, config: &ChainConfig, context: &Context) -> Result<Outputs, StageError> {
         let (sources, underlying) = split(&context.sources);
-        let files = read::tables(context, &reading(config), &sources)?;
         let mut chain = Chain::default();
         let mut layouts: Vec<Layout> = Vec::new();
-        for (layout, batch) in files {
-            chain.append(&batch)?;
+        read::each(context, &reading(config), &sources, |layout, batch| {
             if !layouts.contains(&layout) {
                 layouts.push(layout);
             }
-        }
+            chain.append(&batch)
+        })?;
         layouts.sort_by(|a, b| a.name.cmp(&b.name));
         read::agree(&layouts, "currencies", !config.currency.is_empty(), |l| {
             l.facts.currency.clone()
@@ -144,7 +143,7 @@ impl StageKind for OptionChain {
         let facts = facts.ok_or_else(|| StageError::new("there is no file to read"))?;
         let days: BTreeSet<Date> = chain.date.iter().map(|day| Date(*day)).collect();
         let calendar = config.calendar.resolve(facts.calendar, &days);
-        let mut tally = Tally::new(CHAIN);
+        let (mut seen, mut tally) = (Seen::default(), Tally::new(CHAIN));
         let is_morning = |root: &str| match &config.morning_settled {
             Some(roots) => roots.iter().any(|r| r == root),
             None => is_settled_in_the_morning(root),
@@ -156,7 +155,8 @@ impl StageKind for OptionChain {
             is_morning: &is_morning,
             quoted,
         }
-        .clean(&mut chain, &mut tally);
+        .clean(&mut chain, &mut seen, &mut tally);
+        seen.count_missing_days(calendar, &mut tally);
         context.check_cancelled()?;
 
         let underlying = price_underlying(config, context, &mut chain, &underlying, facts.daily_limit, &mut tally)?;
@@ -192,7 +192,8 @@ impl StageKind for OptionChain {
         meta["snapshots"] = json!(snapshots.len());
         meta["quality"] = json!(tally.findings(|rule| config.on_bad_rows.action(rule)));
         context.progress(0, None, "writing");
-        let partitions = dataset::partition(&context.store, &chain.to_batch()?, period, "")?;
+        let of = |i: usize| (chain.name(chain.symbol[i]), Date(chain.date[i]));
+        let partitions = dataset::partition_rows(&context.store, chain.len(), period, of, |rows| chain.to_batch(rows))?;
         let digest = dataset::write(&context.store, PortType::OptionChain, meta, partitions)?;
         Ok(Outputs::from([("chain".to_owned(), digest)]))
     }

@@ -6,6 +6,7 @@ use rayon::prelude::*;
 use stages_core::{StageError, table};
 use std::cmp::Ordering;
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// The number columns of a chain, in the order of [`Chain::values`].
@@ -127,6 +128,7 @@ impl Chain {
     /// # Errors
     /// When it is not an option chain.
     pub fn append(&mut self, batch: &RecordBatch) -> Result<(), StageError> {
+        self.reserve(batch.num_rows());
         let symbols = table::texts(batch, "symbol")?;
         let roots = table::texts(batch, "root")?;
         for i in 0..batch.num_rows() {
@@ -149,26 +151,45 @@ impl Chain {
         Ok(())
     }
 
-    /// As a table of the schema.
+    /// Makes room for more rows, an eighth at a time: doubling would hold a decade of a big chain twice.
+    fn reserve(&mut self, rows: usize) {
+        fn grow<T>(column: &mut Vec<T>, rows: usize) {
+            if column.capacity() - column.len() < rows {
+                column.reserve_exact(rows.max(column.len() / 8));
+            }
+        }
+        grow(&mut self.symbol, rows);
+        grow(&mut self.date, rows);
+        grow(&mut self.expiry, rows);
+        grow(&mut self.root, rows);
+        grow(&mut self.strike, rows);
+        grow(&mut self.call, rows);
+        self.values.iter_mut().for_each(|column| grow(column, rows));
+    }
+
+    /// Some of the rows as a table of the schema.
     ///
     /// # Errors
     /// None that is known: the columns fit the schema.
-    pub fn to_batch(&self) -> Result<RecordBatch, StageError> {
-        let texts =
-            |ids: &[u32]| -> ArrayRef { Arc::new(StringArray::from_iter_values(ids.iter().map(|id| self.name(*id)))) };
+    pub fn to_batch(&self, rows: Range<usize>) -> Result<RecordBatch, StageError> {
+        let texts = |ids: &[u32]| -> ArrayRef {
+            Arc::new(StringArray::from_iter_values(
+                ids[rows.clone()].iter().map(|id| self.name(*id)),
+            ))
+        };
         let columns = OPTION_CHAIN
             .iter()
             .map(|column| -> ArrayRef {
                 match column.name {
                     "symbol" => texts(&self.symbol),
                     "root" => texts(&self.root),
-                    "date" => Arc::new(Date32Array::from(self.date.clone())),
-                    "expiry" => Arc::new(Date32Array::from(self.expiry.clone())),
-                    "strike" => Arc::new(arrow::array::Float64Array::from(self.strike.clone())),
-                    "call" => Arc::new(BooleanArray::from(self.call.clone())),
+                    "date" => Arc::new(Date32Array::from(self.date[rows.clone()].to_vec())),
+                    "expiry" => Arc::new(Date32Array::from(self.expiry[rows.clone()].to_vec())),
+                    "strike" => Arc::new(arrow::array::Float64Array::from(self.strike[rows.clone()].to_vec())),
+                    "call" => Arc::new(BooleanArray::from(self.call[rows.clone()].to_vec())),
                     name => {
                         let i = FLOATS.iter().position(|float| *float == name).unwrap_or_default();
-                        Arc::new(table::nullable(&self.values[i]))
+                        Arc::new(table::nullable(&self.values[i][rows.clone()]))
                     }
                 }
             })
@@ -266,8 +287,8 @@ impl Chain {
     }
 
     /// The runs of rows of one symbol and day, of a sorted chain.
-    pub fn snapshots(&self) -> Vec<std::ops::Range<usize>> {
-        let mut runs: Vec<std::ops::Range<usize>> = Vec::new();
+    pub fn snapshots(&self) -> Vec<Range<usize>> {
+        let mut runs: Vec<Range<usize>> = Vec::new();
         for i in 0..self.len() {
             match runs.last_mut() {
                 Some(run) if self.date[i] == self.date[run.start] && self.symbol[i] == self.symbol[run.start] => {
