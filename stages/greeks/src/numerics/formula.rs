@@ -3,7 +3,7 @@
 //! With `d1 = (ln(S/K) + (r - q + sigma^2/2) T) / (sigma sqrt T)`, `d2 = d1 - sigma sqrt T`, and w = 1 for a call, -1 for a put
 //! (E. G. Haug, "The Complete Guide to Option Pricing Formulas", 2nd ed., chapters 1 and 2). Everything is for one unit of the underlying.
 
-use super::special::{INV_SQRT_TAU, exp, gauss, log_ratio, mills};
+use super::fused::{INV_SQRT_TAU, exp, fma, gauss, log_ratio, mills_pair};
 
 /// An option and its market.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -128,51 +128,78 @@ pub fn black_76(option: &Option) -> Greeks {
     }
 }
 
-/// Whether [`lane`] holds: all positive and not NaN.
+/// Whether the formula holds: all positive and not NaN.
 #[inline(always)]
 pub(super) fn is_regular(spot: f64, strike: f64, years: f64, volatility: f64) -> bool {
     spot > 0.0 && strike > 0.0 && years > 0.0 && volatility > 0.0
 }
 
-/// The formula, without branches. `w` is 1 for a call and -1 for a put; `on_forward` is 1 to hold the forward fixed in rho (Black-76 is
-/// Black-Scholes-Merton with q = r but for rho).
+// The formula in three parts, each without branches, so that a kernel runs one after the other over a block: a loop over all at once is so long
+// that the processor finds no second option to work on while it waits for the first.
+
+/// Where the strike lies: `d1`, `d2`, `1 / (sigma sqrt T)` and `sqrt T`.
 #[inline(always)]
-pub(super) fn lane(s: f64, k: f64, t: f64, r: f64, q: f64, sigma: f64, w: f64, on_forward: f64) -> [f64; 9] {
+pub(super) fn position(s: f64, k: f64, t: f64, r: f64, q: f64, sigma: f64) -> [f64; 4] {
     let sqrt_t = t.sqrt();
     let sd = sigma * sqrt_t;
-    // Divisions are what the kernel spends most on: each divisor is inverted once.
-    let (by_sd, by_2t) = (1.0 / sd, 0.5 / t);
+    let by_sd = 1.0 / sd;
+    let m = fma(r - q, t, log_ratio(s, k)) * by_sd;
+    [fma(0.5, sd, m), fma(-0.5, sd, m), by_sd, sqrt_t]
+}
+
+/// `e^(-qT)`, `e^(-rT)`, the density at d1, and the tails beyond |d1| and |d2| of the distribution, both in units of the density at d1 (that of
+/// d2 for the leg of the strike, since `K e^(-rT) pdf(d2) = S e^(-qT) pdf(d1)`).
+#[inline(always)]
+pub(super) fn weights(t: f64, r: f64, q: f64, d1: f64, d2: f64) -> [f64; 5] {
+    let (m1, m2) = mills_pair(d1.abs(), d2.abs());
+    [exp(-q * t), exp(-r * t), gauss(d1) * INV_SQRT_TAU, m1, m2]
+}
+
+/// Price and Greeks. `w` is 1 for a call and -1 for a put; `on_forward` is 1 to hold the forward fixed in rho (Black-76 is
+/// Black-Scholes-Merton with q = r but for rho).
+#[inline(always)]
+pub(super) fn assemble(
+    [s, k, t, r, q, sigma, w]: [f64; 7],
+    [d1, d2, by_sd, sqrt_t]: [f64; 4],
+    [dq, dr, pdf, m1, m2]: [f64; 5],
+    on_forward: f64,
+) -> [f64; 9] {
     let by_sigma = sqrt_t * by_sd;
-    let m = (log_ratio(s, k) + (r - q) * t) * by_sd;
-    let d1 = m + 0.5 * sd;
-    let d2 = m - 0.5 * sd;
-    let dq = exp(-q * t);
-    let dr = exp(-r * t);
+    // 1 / 2T.
+    let root = sigma * by_sd;
+    let by_2t = 0.5 * root * root;
     let (sq, kr) = (s * dq, k * dr);
-    let pdf = gauss(d1) * INV_SQRT_TAU;
-    let z1 = if d1.abs() > 100.0 { 100.0 } else { d1.abs() };
-    let z2 = if d2.abs() > 100.0 { 100.0 } else { d2.abs() };
-    let tail1 = pdf * mills(z1);
-    // K e^(-rT) pdf(d2) = S e^(-qT) pdf(d1).
-    let tail2 = sq * pdf * mills(z2);
-    let cdf1 = if w * d1 < 0.0 { tail1 } else { 1.0 - tail1 };
-    let leg1 = if w * d1 < 0.0 { sq * tail1 } else { sq - sq * tail1 };
-    let leg2 = if w * d2 < 0.0 { tail2 } else { kr - tail2 };
+    let (density, spot_density) = (dq * pdf, sq * pdf);
+    let (tail1, tail2) = (pdf * m1, spot_density * m2);
+    let (out1, out2) = (w * d1 < 0.0, w * d2 < 0.0);
+    let cdf1 = if out1 { tail1 } else { 1.0 - tail1 };
+    let leg1 = if out1 { sq * tail1 } else { fma(-sq, tail1, sq) };
+    let leg2 = if out2 { tail2 } else { kr - tail2 };
     let price = w * (leg1 - leg2);
     let price = if price < 0.0 { 0.0 } else { price };
-    let vega = sq * pdf * sqrt_t;
-    let rho = w * t * leg2;
+    let delta = w * dq * cdf1;
+    let vega = spot_density * sqrt_t;
+    let rho = if on_forward > 0.5 { -t * price } else { w * t * leg2 };
+    let turn = d2 * by_sigma;
     [
         price,
-        w * dq * cdf1,
-        dq * pdf * by_sd / s,
+        delta,
+        density * by_sd / s,
         vega,
-        -vega * sigma * by_2t + w * (q * leg1 - r * leg2),
-        if on_forward > 0.5 { -t * price } else { rho },
-        -dq * pdf * (d2 * by_sigma),
-        vega * (d1 * d2 * by_sigma),
-        w * q * dq * cdf1 - dq * pdf * ((r - q) * by_sd - d2 * by_2t),
+        fma(-vega * sigma, by_2t, w * fma(q, leg1, -(r * leg2))),
+        rho,
+        -density * turn,
+        vega * (d1 * turn),
+        fma(q, delta, -density * fma(r - q, by_sd, -(d2 * by_2t))),
     ]
+}
+
+/// The formula for one option.
+#[inline(always)]
+fn lane(s: f64, k: f64, t: f64, r: f64, q: f64, sigma: f64, w: f64, on_forward: f64) -> [f64; 9] {
+    let place = position(s, k, t, r, q, sigma);
+    let values = weights(t, r, q, place[0], place[1]);
+    assemble([s, k, t, r, q, sigma, w], place, values, on_forward)
 }
 
 /// The limit at expiry or without volatility: the discounted intrinsic value and its derivatives. On the kink itself gamma, vanna, volga and

@@ -1,14 +1,19 @@
-//! The formula over columns: blocks of 64 options, vectorised by the compiler for the processor at hand, blocks in parallel.
+//! The formula over columns: blocks of 64 options, vectorised by the compiler for the processor at hand, tasks of blocks in parallel.
 //!
 //! All versions do the same operations in the same order, so that they give the same bytes (a test compares them).
 
-use super::formula::{Greeks, Model, Option, is_regular, lane, limit};
+use super::dispatch::Loop;
+use super::formula::{Greeks, Model, Option, assemble, is_regular, limit, position, weights};
 use rayon::prelude::*;
+
+pub use super::dispatch::Version;
 
 /// Options in a block.
 const BLOCK: usize = 64;
 /// Options that one task takes.
 const TASK: usize = 4096;
+/// From this many options on, results are stored past the caches, which they would not fit in (72 bytes each).
+const PAST_CACHES: usize = 1 << 18;
 
 /// Columns of options, all of one length.
 #[derive(Clone, Copy, Debug)]
@@ -57,91 +62,6 @@ impl Columns<'_> {
 /// Columns of Greeks, in the order of the fields of [`Greeks`].
 pub type GreekColumns = [Vec<f64>; 9];
 
-/// The inputs of a block: spot, strike, years, rate, yield, volatility, sign.
-type Inputs = [[f64; BLOCK]; 7];
-/// The results of a block.
-type Results = [[f64; BLOCK]; 9];
-
-#[inline(always)]
-fn block(inputs: &Inputs, on_forward: f64, results: &mut Results) {
-    let [s, k, t, r, q, sigma, w] = inputs;
-    for i in 0..BLOCK {
-        let values = lane(s[i], k[i], t[i], r[i], q[i], sigma[i], w[i], on_forward);
-        for (column, value) in results.iter_mut().zip(values) {
-            column[i] = value;
-        }
-    }
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx512f,avx512dq,avx512vl")]
-fn block_avx512(inputs: &Inputs, on_forward: f64, results: &mut Results) {
-    block(inputs, on_forward, results);
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2")]
-fn block_avx2(inputs: &Inputs, on_forward: f64, results: &mut Results) {
-    block(inputs, on_forward, results);
-}
-
-#[inline(never)]
-fn block_portable(inputs: &Inputs, on_forward: f64, results: &mut Results) {
-    block(inputs, on_forward, results);
-}
-
-/// Which version of the kernel to run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Version {
-    /// 8 lanes, x86-64 with AVX-512.
-    Avx512,
-    /// 4 lanes, x86-64 with AVX2.
-    Avx2,
-    /// Whatever the compiler makes for the architecture's baseline (2 lanes on x86-64 and aarch64).
-    Portable,
-}
-
-impl Version {
-    /// The widest that this processor has.
-    pub fn best() -> Self {
-        Self::available()[0]
-    }
-
-    /// Those that this processor has, widest first.
-    pub fn available() -> Vec<Self> {
-        let mut versions = Vec::new();
-        #[cfg(target_arch = "x86_64")]
-        {
-            if is_x86_feature_detected!("avx512f")
-                && is_x86_feature_detected!("avx512dq")
-                && is_x86_feature_detected!("avx512vl")
-            {
-                versions.push(Self::Avx512);
-            }
-            if is_x86_feature_detected!("avx2") {
-                versions.push(Self::Avx2);
-            }
-        }
-        versions.push(Self::Portable);
-        versions
-    }
-
-    /// `self` must be one of [`Version::available`].
-    fn run(self, inputs: &Inputs, on_forward: f64, results: &mut Results) {
-        match self {
-            #[cfg(target_arch = "x86_64")]
-            #[expect(unsafe_code, reason = "calls a function compiled for a wider instruction set")]
-            // SAFETY: `greeks_into` refuses a version that is not available on this processor.
-            Self::Avx512 => unsafe { block_avx512(inputs, on_forward, results) },
-            #[cfg(target_arch = "x86_64")]
-            #[expect(unsafe_code, reason = "calls a function compiled for a wider instruction set")]
-            // SAFETY: as above.
-            Self::Avx2 => unsafe { block_avx2(inputs, on_forward, results) },
-            _ => block_portable(inputs, on_forward, results),
-        }
-    }
-}
-
 /// The Greeks of columns of options, in parallel on rayon's current pool; NaN where there are none.
 ///
 /// # Panics
@@ -168,11 +88,6 @@ pub fn greeks_into(columns: &Columns<'_>, model: Model, version: Version, out: &
     ];
     let same = lengths.iter().all(|&length| length == n) && out.iter().all(|column| column.len() == n);
     assert!(same, "columns of options differ in length");
-    let version = if Version::available().contains(&version) {
-        version
-    } else {
-        Version::Portable
-    };
     let mut tasks: Vec<[&mut [f64]; 9]> = Vec::with_capacity(n.div_ceil(TASK));
     let mut rest = out.each_mut().map(|column| column.chunks_mut(TASK));
     for _ in 0..n.div_ceil(TASK) {
@@ -181,51 +96,188 @@ pub fn greeks_into(columns: &Columns<'_>, model: Model, version: Version, out: &
     tasks
         .into_par_iter()
         .enumerate()
-        .for_each(|(i, out)| task(columns, i * TASK, model, version, out));
+        .for_each(|(i, out)| {
+            version.run(Task {
+                columns,
+                start: i * TASK,
+                model,
+                past_caches: n >= PAST_CACHES,
+                out,
+            });
+        });
 }
 
-/// Fills `out` with the Greeks of the options from `start`.
-fn task(columns: &Columns<'_>, start: usize, model: Model, version: Version, mut out: [&mut [f64]; 9]) {
-    let on_forward = if model == Model::Black76 { 1.0 } else { 0.0 };
-    let yields = if model == Model::Black76 {
-        columns.rate
-    } else {
-        columns.dividend_yield
-    };
-    let n = out[0].len();
-    let mut inputs: Inputs = [[1.0; BLOCK]; 7];
-    let mut results: Results = [[0.0; BLOCK]; 9];
-    let sources = [
-        columns.spot,
-        columns.strike,
-        columns.years,
-        columns.rate,
-        yields,
-        columns.volatility,
-    ];
-    for from in (0..n).step_by(BLOCK) {
-        let length = BLOCK.min(n - from);
-        let at = start + from;
-        for (input, source) in inputs.iter_mut().zip(sources) {
-            input[..length].copy_from_slice(&source[at..at + length]);
+/// The Greeks of the options from `start` on, as many as `out` has room for.
+struct Task<'a> {
+    columns: &'a Columns<'a>,
+    start: usize,
+    model: Model,
+    past_caches: bool,
+    out: [&'a mut [f64]; 9],
+}
+
+/// The inputs of a block: spot, strike, years, rate, yield, volatility.
+type Inputs<'a> = [&'a [f64; BLOCK]; 6];
+
+/// What a block needs in between, and its results: from block to block the same memory, which stays in the nearest cache.
+struct Workspace {
+    sign: [f64; BLOCK],
+    place: [[f64; BLOCK]; 4],
+    values: [[f64; BLOCK]; 5],
+    results: [[f64; BLOCK]; 9],
+}
+
+impl Loop for Task<'_> {
+    #[inline(always)]
+    fn run(mut self) {
+        let n = self.out[0].len();
+        let range = self.start..self.start + n;
+        let c = self.columns;
+        let yields = if self.model == Model::Black76 {
+            c.rate
+        } else {
+            c.dividend_yield
+        };
+        let inputs = [c.spot, c.strike, c.years, c.rate, yields, c.volatility].map(|column| &column[range.clone()]);
+        let calls = &c.call[range];
+        let mut work = Workspace {
+            sign: [1.0; BLOCK],
+            place: [[0.0; BLOCK]; 4],
+            values: [[0.0; BLOCK]; 5],
+            results: [[0.0; BLOCK]; 9],
+        };
+        // The last block is filled up with options that nobody reads.
+        let mut padded = [[1.0; BLOCK]; 6];
+        let rest = n % BLOCK;
+        for (pad, input) in padded.iter_mut().zip(inputs) {
+            pad[..rest].copy_from_slice(&input[n - rest..]);
         }
-        for (sign, &call) in inputs[6].iter_mut().zip(&columns.call[at..at + length]) {
-            *sign = if call { 1.0 } else { -1.0 };
-        }
-        version.run(&inputs, on_forward, &mut results);
-        for (out, result) in out.iter_mut().zip(&results) {
-            out[from..from + length].copy_from_slice(&result[..length]);
-        }
-        for i in 0..length {
-            if !is_regular(inputs[0][i], inputs[1][i], inputs[2][i], inputs[5][i]) {
-                let option = Option {
-                    dividend_yield: inputs[4][i],
-                    ..columns.option(at + i)
-                };
-                let values: Greeks = limit(&option, model);
-                for (out, value) in out.iter_mut().zip(values.to_array()) {
-                    out[from + i] = value;
+        for from in (0..n).step_by(BLOCK) {
+            let length = BLOCK.min(n - from);
+            let mut block: Inputs<'_> = padded.each_ref();
+            for (block, input) in block.iter_mut().zip(inputs) {
+                *block = input[from..].first_chunk().unwrap_or(block);
+            }
+            let calls = &calls[from..from + length];
+            for (sign, &call) in work.sign.iter_mut().zip(calls) {
+                *sign = if call { 1.0 } else { -1.0 };
+            }
+            compute(block, self.model, &mut work);
+            if !all_regular(block) {
+                limits(block, calls, self.model, &mut work.results);
+            }
+            for (out, result) in self.out.iter_mut().zip(&work.results) {
+                let out = &mut out[from..from + length];
+                match out.first_chunk_mut() {
+                    Some(out) if self.past_caches => store_past_caches(out, result),
+                    Some(out) => *out = *result,
+                    None => out.copy_from_slice(&result[..length]),
                 }
+            }
+        }
+        if self.past_caches {
+            finish_stores();
+        }
+    }
+}
+
+/// Lets other threads see what [`store_past_caches`] stored before what is stored from here on.
+#[inline(always)]
+fn finish_stores() {
+    #[cfg(target_arch = "x86_64")]
+    #[expect(unsafe_code, reason = "an instruction of its own")]
+    // SAFETY: x86-64 always has the instruction.
+    unsafe {
+        std::arch::x86_64::_mm_sfence();
+    }
+}
+
+/// Copies a block to memory without first reading what was there, and without driving something else out of the caches.
+#[inline(always)]
+fn store_past_caches(out: &mut [f64; BLOCK], values: &[f64; BLOCK]) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use std::arch::x86_64::{_mm_loadu_pd, _mm_stream_pd};
+        // An array of f64 is aligned to 16 bytes, or one element short of it.
+        let head = usize::from(!out.as_ptr().cast::<[f64; 2]>().addr().is_multiple_of(16));
+        out[..head].copy_from_slice(&values[..head]);
+        let (pairs, tail) = out[head..].as_chunks_mut::<2>();
+        for (out, values) in pairs.iter_mut().zip(values[head..].as_chunks().0) {
+            let values: &[f64; 2] = values;
+            #[expect(unsafe_code, reason = "a store past the caches is an instruction of its own")]
+            // SAFETY: both point to two f64, `out` at a multiple of 16 bytes. The processor has the instructions: x86-64 always does.
+            unsafe {
+                _mm_stream_pd(out.as_mut_ptr(), _mm_loadu_pd(values.as_ptr()));
+            }
+        }
+        tail.copy_from_slice(&values[BLOCK - tail.len()..]);
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    {
+        *out = *values;
+    }
+}
+
+/// Whether the formula holds for all of a block.
+#[inline(always)]
+fn all_regular([s, k, t, _, _, sigma]: Inputs<'_>) -> bool {
+    let mut regular = true;
+    for i in 0..BLOCK {
+        regular &= is_regular(s[i], k[i], t[i], sigma[i]);
+    }
+    regular
+}
+
+/// The formula over a block.
+#[inline(always)]
+fn compute([s, k, t, r, q, sigma]: Inputs<'_>, model: Model, work: &mut Workspace) {
+    let on_forward = if model == Model::Black76 { 1.0 } else { 0.0 };
+    let Workspace {
+        sign,
+        place,
+        values,
+        results,
+    } = work;
+    for i in 0..BLOCK {
+        let lane = position(s[i], k[i], t[i], r[i], q[i], sigma[i]);
+        for (column, value) in place.iter_mut().zip(lane) {
+            column[i] = value;
+        }
+    }
+    for i in 0..BLOCK {
+        let lane = weights(t[i], r[i], q[i], place[0][i], place[1][i]);
+        for (column, value) in values.iter_mut().zip(lane) {
+            column[i] = value;
+        }
+    }
+    for i in 0..BLOCK {
+        let inputs = [s[i], k[i], t[i], r[i], q[i], sigma[i], sign[i]];
+        let place = place.each_ref().map(|column| column[i]);
+        let values = values.each_ref().map(|column| column[i]);
+        let lane = assemble(inputs, place, values, on_forward);
+        for (column, value) in results.iter_mut().zip(lane) {
+            column[i] = value;
+        }
+    }
+}
+
+/// Replaces the options of a block for which the formula does not hold by their limits.
+#[cold]
+fn limits([s, k, t, r, q, sigma]: Inputs<'_>, calls: &[bool], model: Model, out: &mut [[f64; BLOCK]; 9]) {
+    for (i, &call) in calls.iter().enumerate() {
+        if !is_regular(s[i], k[i], t[i], sigma[i]) {
+            let option = Option {
+                spot: s[i],
+                strike: k[i],
+                years: t[i],
+                rate: r[i],
+                dividend_yield: q[i],
+                volatility: sigma[i],
+                call,
+            };
+            let values: Greeks = limit(&option, model);
+            for (column, value) in out.iter_mut().zip(values.to_array()) {
+                column[i] = value;
             }
         }
     }
