@@ -1,7 +1,7 @@
 //! How fast this machine computes Greeks and implied volatilities.
 
 use crate::numerics::formula::{Model, Option};
-use crate::numerics::implied::implied_volatility;
+use crate::numerics::implied::{Prices, implied_volatilities_into};
 use crate::numerics::kernel::{Columns, GreekColumns, Version, greeks, greeks_into};
 use crate::numerics::special::exp;
 use crate::numerics::textbook;
@@ -126,13 +126,23 @@ pub fn bench(options: usize) -> Bench {
             },
         );
     }
-    measure("implied volatility".to_owned(), &|| {
-        let found: Vec<f64> = (0..options)
-            .into_par_iter()
-            .map(|i| implied_volatility(price[i], forward[i], strike[i], discount[i], years[i], call[i]).0)
-            .collect();
-        black_box(found);
-    });
+    let prices = Prices {
+        price: &price,
+        forward: &forward,
+        strike: &strike,
+        discount: &discount,
+        years: &years,
+        call: &call,
+    };
+    let found = Mutex::new((vec![0.0; options], vec![0; options]));
+    for version in Version::available() {
+        measure(format!("implied volatility, {version:?} kernel").to_lowercase(), &|| {
+            let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
+            let (volatility, status) = &mut *found;
+            implied_volatilities_into(&prices, version, volatility, status);
+            black_box(&found);
+        });
+    }
     // A bisection needs no guess and no derivative: what a careful user writes first.
     let some = 2_000.min(options);
     measure("implied volatility, bisection over libm".to_owned(), &|| {

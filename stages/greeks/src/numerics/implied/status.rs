@@ -1,0 +1,56 @@
+//! Why a price has no implied volatility.
+
+/// Whether there is an implied volatility, or why not. The discriminant is the code in the column `iv_status`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum Status {
+    /// There is one.
+    Ok = 0,
+    /// The price is below the discounted intrinsic value.
+    BelowIntrinsic = 1,
+    /// The price is the discounted intrinsic value: the volatility is 0.
+    AtIntrinsic = 2,
+    /// The price is 0 and so is the intrinsic value: the volatility is 0.
+    ZeroPrice = 3,
+    /// The price is at or above its upper bound (discounted forward for a call, discounted strike for a put).
+    AtOrAboveUpper = 4,
+    /// No time is left.
+    Expired = 5,
+    /// There is no two-sided quote and no last price.
+    NoQuote = 6,
+    /// There is no forward or discount factor for the expiry.
+    NoForward = 7,
+}
+
+impl Status {
+    /// All, by code.
+    pub const ALL: [Self; 8] = [
+        Self::Ok,
+        Self::BelowIntrinsic,
+        Self::AtIntrinsic,
+        Self::ZeroPrice,
+        Self::AtOrAboveUpper,
+        Self::Expired,
+        Self::NoQuote,
+        Self::NoForward,
+    ];
+
+    /// The code in the column `iv_status`.
+    pub fn code(self) -> u8 {
+        self as u8
+    }
+
+    /// Its name in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::BelowIntrinsic => "below_intrinsic",
+            Self::AtIntrinsic => "at_intrinsic",
+            Self::ZeroPrice => "zero_price",
+            Self::AtOrAboveUpper => "at_or_above_upper",
+            Self::Expired => "expired",
+            Self::NoQuote => "no_quote",
+            Self::NoForward => "no_forward",
+        }
+    }
+}
