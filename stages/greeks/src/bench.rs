@@ -136,12 +136,15 @@ pub fn bench(options: usize) -> Bench {
     };
     let found = Mutex::new((vec![0.0; options], vec![0; options]));
     for version in Version::available() {
-        measure(format!("implied volatility, {version:?} kernel").to_lowercase(), &|| {
-            let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
-            let (volatility, status) = &mut *found;
-            implied_volatilities_into(&prices, version, volatility, status);
-            black_box(&found);
-        });
+        measure(
+            format!("implied volatility, {version:?} kernel").to_lowercase(),
+            &|| {
+                let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
+                let (volatility, status) = &mut *found;
+                implied_volatilities_into(&prices, version, volatility, status);
+                black_box(&found);
+            },
+        );
     }
     // A bisection needs no guess and no derivative: what a careful user writes first.
     let some = 2_000.min(options);

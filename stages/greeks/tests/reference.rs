@@ -2,7 +2,7 @@
 
 #![expect(clippy::unwrap_used, clippy::print_stderr, reason = "helpers of tests")]
 
-use stages_greeks::numerics::formula::{Option, black_scholes_merton};
+use stages_greeks::numerics::formula::{Option, black_scholes_merton, further};
 use stages_greeks::numerics::implied::{Status, implied_volatility};
 use stages_greeks::numerics::special::exp;
 use std::collections::BTreeMap;
@@ -37,7 +37,7 @@ fn greeks() {
     let mut worst: BTreeMap<&str, (f64, String)> = BTreeMap::new();
     for row in &rows {
         let (s, k) = (number(row, "S"), number(row, "K"));
-        let g = black_scholes_merton(&Option {
+        let option = Option {
             spot: s,
             strike: k,
             years: number(row, "T"),
@@ -45,7 +45,8 @@ fn greeks() {
             dividend_yield: number(row, "q"),
             volatility: number(row, "sigma"),
             call: row["flag"] == "c",
-        });
+        };
+        let (g, f) = (black_scholes_merton(&option), further(&option));
         let scale = s.max(k);
         for (name, value, scale) in [
             ("price", g.price, scale),
@@ -57,6 +58,14 @@ fn greeks() {
             ("vanna", g.vanna, 1.0),
             ("volga", g.volga, scale),
             ("charm", g.charm, 1.0),
+            ("phi", f.phi, scale),
+            ("veta", f.veta, scale),
+            ("speed", f.speed, 1.0 / (s * s)),
+            ("zomma", f.zomma, 1.0 / s),
+            ("color", f.color, 1.0 / s),
+            ("ultima", f.ultima, scale),
+            ("dual_delta", f.dual_delta, 1.0),
+            ("dual_gamma", f.dual_gamma, 1.0 / s),
         ] {
             let reference = number(row, name);
             let error = (value - reference).abs() / (1e-13 * scale + 1e-12 * reference.abs());

@@ -202,6 +202,58 @@ fn lane(s: f64, k: f64, t: f64, r: f64, q: f64, sigma: f64, w: f64, on_forward: 
     assemble([s, k, t, r, q, sigma, w], place, values, on_forward)
 }
 
+/// What else has a name, in the units of [`Greeks`]: all of it follows from those, d1 and d2.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Further {
+    /// dV/dq, also called epsilon.
+    pub phi: f64,
+    /// d2V/dsigma dT: in T, not in calendar time.
+    pub veta: f64,
+    /// d3V/dS3.
+    pub speed: f64,
+    /// d3V/dS2 dsigma.
+    pub zomma: f64,
+    /// d3V/dS2 dT: in T, not in calendar time.
+    pub color: f64,
+    /// d3V/dsigma3.
+    pub ultima: f64,
+    /// dV/dK.
+    pub dual_delta: f64,
+    /// d2V/dK2.
+    pub dual_gamma: f64,
+}
+
+/// [`Further`] of Black-Scholes-Merton; NaN where time or volatility is not positive.
+pub fn further(option: &Option) -> Further {
+    let Option {
+        spot: s,
+        strike: k,
+        years: t,
+        rate: r,
+        dividend_yield: q,
+        volatility: sigma,
+        ..
+    } = *option;
+    let none = if is_regular(s, k, t, sigma) { 0.0 } else { f64::NAN };
+    let g = black_scholes_merton(option);
+    let [d1, d2, by_sd, _] = position(s, k, t, r, q, sigma);
+    let product = d1 * d2;
+    // The relative changes of e^(-qT) pdf(d1) and of sqrt T with T.
+    let density = -q - d1 * ((r - q) * by_sd - 0.5 * d2 / t);
+    let root = 0.5 / t;
+    let ratio = s / k;
+    Further {
+        phi: none - t * s * g.delta,
+        veta: none + g.vega * (density + root),
+        speed: none - g.gamma / s * (d1 * by_sd + 1.0),
+        zomma: none + g.gamma * (product - 1.0) / sigma,
+        color: none + g.gamma * (density - root),
+        ultima: none - g.vega / (sigma * sigma) * (product * (1.0 - product) + d1 * d1 + d2 * d2),
+        dual_delta: none - g.rho / (t * k),
+        dual_gamma: none + g.gamma * ratio * ratio,
+    }
+}
+
 /// The limit at expiry or without volatility: the discounted intrinsic value and its derivatives. On the kink itself gamma, vanna, volga and
 /// charm have no limit and are NaN; delta and rho are the mean of both sides.
 pub(super) fn limit(option: &Option, model: Model) -> Greeks {

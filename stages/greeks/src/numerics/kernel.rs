@@ -93,18 +93,15 @@ pub fn greeks_into(columns: &Columns<'_>, model: Model, version: Version, out: &
     for _ in 0..n.div_ceil(TASK) {
         tasks.push(rest.each_mut().map(|chunks| chunks.next().unwrap_or_default()));
     }
-    tasks
-        .into_par_iter()
-        .enumerate()
-        .for_each(|(i, out)| {
-            version.run(Task {
-                columns,
-                start: i * TASK,
-                model,
-                past_caches: n >= PAST_CACHES,
-                out,
-            });
+    tasks.into_par_iter().enumerate().for_each(|(i, out)| {
+        version.run(Task {
+            columns,
+            start: i * TASK,
+            model,
+            past_caches: n >= PAST_CACHES,
+            out,
         });
+    });
 }
 
 /// The Greeks of the options from `start` on, as many as `out` has room for.

@@ -1,11 +1,15 @@
 //! Prices, Greeks and implied volatility of European options. Nothing here knows of stages or the cache.
 //!
-//! Every function gives the same bytes on every machine: only `+ - * /`, square roots and comparisons, in a fixed order and without fused
-//! multiplication, so that a kernel's lanes and its scalar form agree bit for bit whatever the vector width.
+//! Every function gives the same bytes on every machine: only `+ - * /`, square roots, fused multiplication where it is written, and comparisons,
+//! in a fixed order, so that a kernel's lanes and its scalar form agree bit for bit whatever the vector width.
 
 pub mod dispatch;
+#[cfg(test)]
+mod double_double;
 pub mod formula;
 mod fused;
+#[cfg(test)]
+mod identities;
 pub mod implied;
 pub mod kernel;
 pub mod parity;

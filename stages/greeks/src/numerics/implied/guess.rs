@@ -29,7 +29,7 @@ pub(super) struct Anchors {
 fn point(x: f64, s: f64) -> [f64; 3] {
     let (h, t) = (x / s, 0.5 * s);
     let slope = INV_SQRT_TAU * exp(-0.5 * fma(h, h, t * t));
-    [s, slope * over_vega(x, h, t), slope]
+    [s, slope * over_vega(x, h, t).0, slope]
 }
 
 /// `c - (mills(0) - mills(c))` in powers of c from the second on: where c is small the difference would lose its digits. From `m' = z m - 1`.
@@ -128,8 +128,7 @@ fn rational_cubic(at: f64, interval: Interval) -> f64 {
 #[inline(always)]
 fn far_quantile(p: f64) -> f64 {
     let t = (-2.0 * log(p)).sqrt();
-    t - fma(fma(0.010_328, t, 0.802_853), t, 2.515_517)
-        / fma(fma(fma(0.001_308, t, 0.189_269), t, 1.432_788), t, 1.0)
+    t - fma(fma(0.010_328, t, 0.802_853), t, 2.515_517) / fma(fma(fma(0.001_308, t, 0.189_269), t, 1.432_788), t, 1.0)
 }
 
 /// `cdf(-z)` and the density at z, for z >= 0.
@@ -196,7 +195,11 @@ pub(super) fn guess(x: f64, beta: f64, anchors: Anchors) -> (f64, Target) {
     };
     let below = beta < b_c;
     let (is_lowest, is_highest) = (below & (beta < b_l), !below & (beta > b_h));
-    let interval = choose(below, choose(is_lowest, lowest, lower), choose(is_highest, highest, upper));
+    let interval = choose(
+        below,
+        choose(is_lowest, lowest, lower),
+        choose(is_highest, highest, upper),
+    );
     let y = rational_cubic(beta, interval);
     // Where rounding took the guess out of its interval, a parabola.
     let t = (beta - interval.b[0]) / (interval.b[1] - interval.b[0]);
@@ -205,7 +208,11 @@ pub(super) fn guess(x: f64, beta: f64, anchors: Anchors) -> (f64, Target) {
     } else {
         fma(highest.value[0], 1.0 - t, 0.5 * (bound - b_h) * t) * (1.0 - t)
     };
-    let y = if (is_lowest | is_highest) & !(y > 0.0) { parabola } else { y };
+    let y = if (is_lowest | is_highest) & !(y > 0.0) {
+        parabola
+    } else {
+        y
+    };
     let p = if is_lowest { exp(log(y / (-CUBE * x)) / 3.0) } else { y };
     let far = far_quantile(p);
     let s_lowest = -x * BY_ROOT_3 / far;

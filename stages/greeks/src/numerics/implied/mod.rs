@@ -10,6 +10,8 @@ mod columns;
 mod guess;
 mod status;
 mod step;
+#[cfg(test)]
+mod tests;
 
 pub use columns::{Prices, implied_volatilities, implied_volatilities_into, implied_volatility};
 pub use status::Status;

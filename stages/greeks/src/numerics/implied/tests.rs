@@ -1,0 +1,168 @@
+//! Volatilities back from prices that are known to 31 digits.
+
+use super::Status;
+use super::columns::{Prices, implied_volatilities, implied_volatilities_into, implied_volatility};
+use super::guess::{anchors, guess};
+use super::step::step;
+use crate::numerics::dispatch::Version;
+use crate::numerics::double_double::Dd;
+use datasets::random::Random;
+
+/// b(s), db/ds.
+fn black(x: f64, s: f64) -> (Dd, Dd) {
+    let (h, t) = (Dd::from(x) / s, Dd::from(s) * 0.5);
+    let slope = ((h * h + t * t) * -0.5).exp() * Dd(0.398_942_280_401_432_7, -2.492_327_202_277_73e-17);
+    if (h + t).0 < 0.0 {
+        (slope * ((-(h + t)).mills() - (t - h).mills()), slope)
+    } else {
+        let rest = slope * ((h + t).mills() + (t - h).mills());
+        ((Dd::from(x) * 0.5).exp() - rest, slope)
+    }
+}
+
+/// s from b(s) rounded to a double, against s: the error in units of what that rounding allows.
+fn error(x: f64, s: f64, steps: u32) -> Option<f64> {
+    let (exact, slope) = black(x, s);
+    let beta = exact.f64();
+    let bound = libm::exp(0.5 * x);
+    let amplified = beta / (s * slope.f64());
+    if !(beta > 1e-300 && amplified < 1e9 && slope.f64() > 0.0) {
+        return None;
+    }
+    assert!(beta < bound);
+    // The root of the rounded price, to second order.
+    let root = s + ((Dd::from(beta) - exact) / slope).f64();
+    let (mut found, target) = guess(x, beta, anchors(x));
+    for _ in 0..steps {
+        found = step(target, found);
+    }
+    Some(((found - root) / s).abs() / (f64::EPSILON * (1.0 + amplified)))
+}
+
+#[test]
+fn two_steps_suffice_for_every_attainable_price() {
+    // |x| as in the program that comes with Jäckel's implementation (`letsberational_timing`, version of 2024), to where doubles end.
+    let grid = [
+        0.0, 1e-14, 1e-8, 1e-4, 1e-3, 0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0,
+        512.0,
+    ];
+    let mut worst = (0.0, 0.0, 0.0);
+    let mut tried = 0;
+    let mut random = Random::new(&[5]);
+    let mut consider = |x: f64, s: f64| {
+        if let Some(error) = error(x, s, 2) {
+            tried += 1;
+            if !(error <= worst.0) {
+                worst = (error, x, s);
+            }
+        }
+    };
+    for x in grid {
+        for i in -180..=100 {
+            consider(-x, libm::exp(f64::from(i) * 0.1 + 0.1 * random.uniform()));
+        }
+    }
+    for _ in 0..4_000 {
+        let x = -libm::exp(random.uniform() * 22.0 - 18.0);
+        consider(x, libm::exp(random.uniform() * 12.0 - 9.0));
+        // Around the inflection point, where market prices are.
+        consider(x, (-2.0 * x).sqrt() * libm::exp(random.uniform() * 4.0 - 2.0));
+    }
+    assert!(tried > 5_000, "{tried}");
+    assert!(worst.0 <= 6.0, "{worst:?}");
+}
+
+#[test]
+fn every_price_without_a_volatility_says_why() {
+    let status = |price, forward, strike, years, call| {
+        let (volatility, status) = implied_volatility(price, forward, strike, 1.0, years, call);
+        assert_eq!(volatility.is_nan(), status != Status::Ok);
+        status
+    };
+    let (infinite, none) = (f64::INFINITY, f64::NAN);
+    assert_eq!(status(3.0, 100.0, 101.0, 0.5, true), Status::Ok);
+    assert_eq!(status(19.0, 100.0, 80.0, 0.5, true), Status::BelowIntrinsic);
+    assert_eq!(status(20.0, 100.0, 80.0, 0.5, true), Status::AtIntrinsic);
+    assert_eq!(status(-0.1, 100.0, 80.0, 0.5, false), Status::BelowIntrinsic);
+    assert_eq!(status(0.0, 100.0, 80.0, 0.5, false), Status::ZeroPrice);
+    assert_eq!(status(0.0, 100.0, 100.0, 0.5, true), Status::ZeroPrice);
+    assert_eq!(status(100.0, 100.0, 80.0, 0.5, true), Status::AtOrAboveUpper);
+    assert_eq!(status(80.0, 100.0, 80.0, 0.5, false), Status::AtOrAboveUpper);
+    assert_eq!(status(1e300, 100.0, 80.0, 0.5, false), Status::AtOrAboveUpper);
+    for years in [0.0, -1.0, none] {
+        assert_eq!(status(1.0, 100.0, 80.0, years, false), Status::Expired);
+    }
+    for price in [none, infinite, -infinite] {
+        assert_eq!(status(price, 100.0, 80.0, 1.0, false), Status::NoQuote);
+    }
+    for strike in [none, infinite, 0.0, -1.0] {
+        assert_eq!(status(1.0, 100.0, strike, 1.0, false), Status::NoQuote);
+    }
+    for forward in [none, infinite, 0.0, -1.0] {
+        assert_eq!(status(1.0, forward, 80.0, 1.0, false), Status::NoForward);
+        assert_eq!(
+            implied_volatility(1.0, 100.0, 80.0, forward, 1.0, false).1,
+            Status::NoForward
+        );
+    }
+    for (code, status) in Status::ALL.into_iter().enumerate() {
+        assert_eq!(usize::from(status.code()), code);
+    }
+}
+
+#[test]
+fn every_version_gives_the_same_bytes() {
+    let n = 5_003;
+    let mut random = Random::new(&[6]);
+    let mut column = |low: f64, high: f64| {
+        (0..n)
+            .map(|_| low + (high - low) * random.uniform())
+            .collect::<Vec<_>>()
+    };
+    let (forward, strike, years) = (column(80.0, 120.0), column(50.0, 150.0), column(-0.02, 2.0));
+    let (volatility, share) = (column(0.02, 1.5), column(0.0, 1.0));
+    let call: Vec<bool> = (0..n).map(|i| i % 2 == 0).collect();
+    let price: Vec<f64> = (0..n)
+        .map(|i| match i % 50 {
+            0 => f64::NAN,
+            // Anywhere, also below intrinsic value.
+            1..10 => strike[i] * share[i],
+            _ => {
+                let at = [forward[i], strike[i], years[i].max(1e-3), 0.0, 0.0, volatility[i]].map(Dd::from);
+                crate::numerics::double_double::price(at, call[i]).f64()
+            }
+        })
+        .collect();
+    let prices = Prices {
+        price: &price,
+        forward: &forward,
+        strike: &strike,
+        discount: &vec![1.0; n],
+        years: &years,
+        call: &call,
+    };
+    let (first, codes) = implied_volatilities(&prices);
+    assert!(codes.iter().filter(|&&code| code == Status::Ok.code()).count() > n / 2);
+    for version in Version::available() {
+        let (mut found, mut status) = (vec![0.0; n], vec![0; n]);
+        implied_volatilities_into(&prices, version, &mut found, &mut status);
+        assert_eq!(status, codes);
+        assert!(
+            first.iter().zip(&found).all(|(a, b)| a.to_bits() == b.to_bits()),
+            "{version:?}"
+        );
+    }
+    for i in 0..n {
+        let (found, status) = implied_volatility(price[i], forward[i], strike[i], 1.0, years[i], call[i]);
+        assert_eq!((found.to_bits(), status.code()), (first[i].to_bits(), codes[i]));
+    }
+}
+
+/// At the money: s = 2 cdf^-1((1 + b)/2), for which R's and every other table of normal quantiles will do.
+#[test]
+fn at_the_money_it_is_a_normal_quantile() {
+    let (found, _) = implied_volatility(0.95, 1.0, 1.0, 1.0, 1.0, true);
+    assert!((found / (2.0 * 1.959_963_984_540_054) - 1.0).abs() < 1e-14);
+    let (found, _) = implied_volatility(0.5, 1.0, 1.0, 1.0, 4.0, false);
+    assert!((found / 0.674_489_750_196_081_7 - 1.0).abs() < 1e-15);
+}
