@@ -45,7 +45,7 @@ pub struct Analytic;
 impl StageKind for Analytic {
     type Config = AnalyticConfig;
     const NAME: &'static str = "greeks/analytic";
-    const VERSION: u32 = 1;
+    const VERSION: u32 = 2;
     const ABOUT: &'static str = "price and Greeks by Black-Scholes-Merton or Black-76";
     const PORTS: Ports = Ports {
         inputs: &[
@@ -152,7 +152,7 @@ fn memo(partition: &Partition, settings: &str, curves: &Curves) -> Memo {
         settings.as_bytes(),
         &curves.key(partition.key.range),
     ];
-    Memo::new("greeks/analytic v1", &parts, partition.key.name())
+    Memo::new("greeks/analytic v2", &parts, partition.key.name())
 }
 
 /// A float column, or NaN in every row where the table has none.

@@ -2,7 +2,7 @@
 
 use super::curves::Curves;
 use super::time::TimeConfig;
-use crate::numerics::implied::{Status, implied_volatility};
+use crate::numerics::implied::{Prices, Status, implied_volatilities};
 use crate::numerics::parity::{Carry, Expiry, Limits, Pair, carries};
 use crate::numerics::special::exp;
 use arrow::array::{ArrayRef, Float64Array, RecordBatch, UInt8Array};
@@ -78,7 +78,7 @@ pub struct ImpliedVolatility;
 impl StageKind for ImpliedVolatility {
     type Config = ImpliedVolatilityConfig;
     const NAME: &'static str = "greeks/implied_volatility";
-    const VERSION: u32 = 1;
+    const VERSION: u32 = 2;
     const ABOUT: &'static str = "implied volatility, forward and discount factor of every contract of an option chain";
     const PORTS: Ports = Ports {
         inputs: &[
@@ -252,7 +252,7 @@ fn memo(partition: &Partition, settings: &str, curves: Option<&Curves>) -> Memo 
         &[u8::from(rates.is_some())],
         &rates.unwrap_or_default(),
     ];
-    Memo::new("greeks/implied_volatility v1", &parts, partition.key.name())
+    Memo::new("greeks/implied_volatility v2", &parts, partition.key.name())
 }
 
 fn count(batch: &RecordBatch) -> Result<[u64; 8], StageError> {
@@ -340,8 +340,14 @@ fn runs(rows: Range<usize>, same: impl Fn(usize, usize) -> bool) -> Vec<Range<us
     runs
 }
 
-/// What a date's rows get: years, forward, discount factor, volatility, status.
-type Added = (f64, f64, f64, f64, Status);
+/// What a row's volatility follows from, beside its strike.
+#[derive(Clone, Copy)]
+struct Terms {
+    price: f64,
+    forward: f64,
+    discount: f64,
+    years: f64,
+}
 
 /// The chain with the columns of [`IMPLIED_VOLATILITY`].
 pub(super) fn add_volatility(
@@ -351,18 +357,30 @@ pub(super) fn add_volatility(
 ) -> Result<RecordBatch, StageError> {
     let quotes = Quotes::new(batch)?;
     let days = runs(0..batch.num_rows(), |a, b| quotes.dates[a] == quotes.dates[b]);
-    let added: Vec<Added> = days
+    let terms: Vec<Terms> = days
         .into_par_iter()
         .flat_map_iter(|day| one_day(&quotes, day, config, curves))
         .collect();
-    let values = |f: fn(&Added) -> f64| added.iter().map(f).collect::<Vec<f64>>();
+    let values = |f: fn(&Terms) -> f64| terms.iter().map(f).collect::<Vec<f64>>();
+    let (price, forward) = (values(|row| row.price), values(|row| row.forward));
+    let (discount, years) = (values(|row| row.discount), values(|row| row.years));
+    let (volatility, status) = implied_volatilities(&Prices {
+        price: &price,
+        forward: &forward,
+        strike: &quotes.strikes,
+        discount: &discount,
+        years: &years,
+        call: &quotes.calls,
+    });
+    let (years, status): (ArrayRef, ArrayRef) =
+        (Arc::new(Float64Array::from(years)), Arc::new(UInt8Array::from(status)));
     let column = |name: &str| -> ArrayRef {
         match name {
-            "years" => Arc::new(Float64Array::from(values(|row| row.0))),
-            "forward" => Arc::new(table::nullable(&values(|row| row.1))),
-            "discount_factor" => Arc::new(table::nullable(&values(|row| row.2))),
-            "implied_volatility" => Arc::new(table::nullable(&values(|row| row.3))),
-            _ => Arc::new(added.iter().map(|row| row.4.code()).collect::<UInt8Array>()),
+            "years" => years.clone(),
+            "forward" => Arc::new(table::nullable(&forward)),
+            "discount_factor" => Arc::new(table::nullable(&discount)),
+            "implied_volatility" => Arc::new(table::nullable(&volatility)),
+            _ => status.clone(),
         }
     };
     let is_new = |name: &str| IMPLIED_VOLATILITY.iter().any(|column| column.name == name);
@@ -394,7 +412,7 @@ fn one_day(
     day: Range<usize>,
     config: &ImpliedVolatilityConfig,
     curves: Option<&Curves>,
-) -> Vec<Added> {
+) -> Vec<Terms> {
     let date = quotes.dates[day.start];
     let spot = quotes.spots[day.clone()]
         .iter()
@@ -442,20 +460,14 @@ fn one_day(
             })
             .collect(),
     };
-    let mut added = Vec::with_capacity(day.len());
+    let mut terms = Vec::with_capacity(day.len());
     for ((group, expiry), carry) in groups.into_iter().zip(&expiries).zip(carry) {
-        for i in group {
-            let (price, _) = quotes.price(i);
-            let (volatility, status) = implied_volatility(
-                price,
-                carry.forward,
-                quotes.strikes[i],
-                carry.discount,
-                expiry.years,
-                quotes.calls[i],
-            );
-            added.push((expiry.years, carry.forward, carry.discount, volatility, status));
-        }
+        terms.extend(group.map(|i| Terms {
+            price: quotes.price(i).0,
+            forward: carry.forward,
+            discount: carry.discount,
+            years: expiry.years,
+        }));
     }
-    added
+    terms
 }
