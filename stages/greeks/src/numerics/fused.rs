@@ -182,3 +182,16 @@ pub(super) fn mills_pair(a: f64, b: f64) -> (f64, f64) {
     let inverse = 1.0 / (under_a * under_b);
     (over_a * (under_b * inverse), over_b * (under_a * inverse))
 }
+
+/// Mills' ratios of three arguments from 0 to 1e8 (beyond which they stay as they are there), with one division.
+#[inline(always)]
+pub(super) fn mills_of_three(z: [f64; 3]) -> [f64; 3] {
+    let parts = z.map(|z| mills_parts(if z > 1e8 { 1e8 } else { z }));
+    let [(over_a, a), (over_b, b), (over_c, c)] = parts;
+    let inverse = 1.0 / (a * b * c);
+    [
+        over_a * (b * c * inverse),
+        over_b * (a * c * inverse),
+        over_c * (a * b * inverse),
+    ]
+}

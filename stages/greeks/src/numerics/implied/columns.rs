@@ -1,8 +1,8 @@
 //! Implied volatilities of columns of prices, and of one price.
 
 use super::Status;
-use super::guess::{Anchors, anchors, guess};
-use super::step::{Target, step};
+use super::guess::{Borders, Edge, borders, highest, interpolate, invert, lowest};
+use super::step::{Target, over_vega, rest_over_vega, step};
 use crate::numerics::dispatch::{Loop, Version};
 use crate::numerics::fused::log_ratio;
 use rayon::prelude::*;
@@ -40,10 +40,28 @@ pub fn implied_volatility(
 ) -> (f64, Status) {
     let sign = if call { 1.0 } else { -1.0 };
     let (x, beta, status) = normalise(price, forward, strike, discount, years, sign);
-    let anchors = anchors(x);
-    let (s, target) = guess(x, beta, anchors);
-    let (volatility, status) = finish(step(target, step(target, s)), beta, anchors.bound, years, status);
+    let (s, bound) = total_deviation(x, beta, STEPS);
+    let (volatility, status) = finish(s, beta, bound, years, status);
     (volatility, Status::ALL[status as usize % Status::ALL.len()])
+}
+
+/// How often the guess is improved.
+pub(super) const STEPS: usize = 2;
+
+/// `sigma sqrt T` of a price `beta`, and the price's bound.
+pub(super) fn total_deviation(x: f64, beta: f64, steps: usize) -> (f64, f64) {
+    let borders = borders(x);
+    let (left, right) = (borders.left, borders.right);
+    let (by_left, by_right) = (1.0 / left, 1.0 / right);
+    let low = lowest(x, left, by_left, over_vega(x, left, by_left));
+    let high = highest(x, borders.bound, right, by_right, rest_over_vega(x, right, by_right));
+    let y = interpolate(beta, borders, low, high);
+    let (mut s, target) = invert(x, beta, borders, low.b, high.b, y);
+    for _ in 0..steps {
+        let by_s = 1.0 / s;
+        s = step(target, s, by_s, over_vega(x, s, by_s));
+    }
+    (s, borders.bound)
 }
 
 /// The implied volatilities of columns of prices, in parallel on rayon's current pool.
@@ -132,25 +150,78 @@ struct Workspace {
     x: Column,
     beta: Column,
     status: [u64; BLOCK],
-    anchors: [Column; 10],
+    /// Of [`Borders`].
+    borders: [Column; 4],
+    by_s: Column,
+    ratio: Column,
+    /// Of the lowest zone's [`Edge`], then the highest's.
+    edges: [[Column; 5]; 2],
     s: Column,
-    target: [Column; 3],
+    /// Of [`Target`], without what is above.
+    target: [Column; 4],
 }
 
 impl Default for Workspace {
     fn default() -> Self {
+        let column = [0.0; BLOCK];
         Self {
-            x: [0.0; BLOCK],
-            beta: [0.0; BLOCK],
+            x: column,
+            beta: column,
             status: [0; BLOCK],
-            anchors: [[0.0; BLOCK]; 10],
-            s: [0.0; BLOCK],
-            target: [[0.0; BLOCK]; 3],
+            borders: [column; 4],
+            by_s: column,
+            ratio: column,
+            edges: [[column; 5]; 2],
+            s: column,
+            target: [column; 4],
         }
     }
 }
 
-/// One stage after the other over the whole block, each in a loop of its own that the compiler turns into vectors.
+#[inline(always)]
+fn put<const N: usize>(columns: &mut [Column; N], i: usize, values: [f64; N]) {
+    for (column, value) in columns.iter_mut().zip(values) {
+        column[i] = value;
+    }
+}
+
+#[inline(always)]
+fn get_borders(columns: &[Column; 4], i: usize) -> Borders {
+    let [bound, left, centre, right] = columns.each_ref().map(|column| column[i]);
+    Borders {
+        bound,
+        left,
+        centre,
+        right,
+    }
+}
+
+#[inline(always)]
+fn put_edge(columns: &mut [Column; 5], i: usize, edge: Edge) {
+    let Edge {
+        b,
+        vega,
+        value,
+        slope,
+        curvature,
+    } = edge;
+    put(columns, i, [b, vega, value, slope, curvature]);
+}
+
+#[inline(always)]
+fn get_edge(columns: &[Column; 5], i: usize) -> Edge {
+    let [b, vega, value, slope, curvature] = columns.each_ref().map(|column| column[i]);
+    Edge {
+        b,
+        vega,
+        value,
+        slope,
+        curvature,
+    }
+}
+
+/// [`total_deviation`], one part after the other over the whole block, each in a loop of its own that the compiler turns into vectors: a loop over
+/// all at once is so long that the processor finds no second option to work on while it waits for the first.
 #[inline(always)]
 fn block(inputs: &[Column; 6], work: &mut Workspace, found: &mut Column, codes: &mut [u8; BLOCK]) {
     let [price, forward, strike, discount, years, sign] = inputs;
@@ -158,42 +229,48 @@ fn block(inputs: &[Column; 6], work: &mut Workspace, found: &mut Column, codes: 
         x,
         beta,
         status,
-        anchors: points,
+        borders: zones,
+        by_s,
+        ratio,
+        edges: [low, high],
         s,
         target,
     } = work;
     for i in 0..BLOCK {
         let lane = normalise(price[i], forward[i], strike[i], discount[i], years[i], sign[i]);
-        (x[i], beta[i]) = (lane.0, lane.1);
-        status[i] = lane.2;
+        (x[i], beta[i], status[i]) = lane;
     }
     for i in 0..BLOCK {
-        let Anchors {
-            bound,
-            left,
-            centre,
-            right,
-        } = anchors(x[i]);
-        let values = [
-            bound, left[0], left[1], left[2], centre[0], centre[1], centre[2], right[0], right[1], right[2],
-        ];
-        for (column, value) in points.iter_mut().zip(values) {
-            column[i] = value;
-        }
+        let lane = borders(x[i]);
+        put(zones, i, [lane.bound, lane.left, lane.centre, lane.right]);
     }
     for i in 0..BLOCK {
-        let p = points.each_ref().map(|column| column[i]);
-        let anchors = Anchors {
-            bound: p[0],
-            left: [p[1], p[2], p[3]],
-            centre: [p[4], p[5], p[6]],
-            right: [p[7], p[8], p[9]],
-        };
-        let (guess, aim) = guess(x[i], beta[i], anchors);
+        by_s[i] = 1.0 / zones[1][i];
+        ratio[i] = over_vega(x[i], zones[1][i], by_s[i]);
+    }
+    for i in 0..BLOCK {
+        put_edge(low, i, lowest(x[i], zones[1][i], by_s[i], ratio[i]));
+    }
+    for i in 0..BLOCK {
+        by_s[i] = 1.0 / zones[3][i];
+        ratio[i] = rest_over_vega(x[i], zones[3][i], by_s[i]);
+    }
+    for i in 0..BLOCK {
+        put_edge(high, i, highest(x[i], zones[0][i], zones[3][i], by_s[i], ratio[i]));
+    }
+    for i in 0..BLOCK {
+        s[i] = interpolate(beta[i], get_borders(zones, i), get_edge(low, i), get_edge(high, i));
+    }
+    for i in 0..BLOCK {
+        let (guess, aim) = invert(x[i], beta[i], get_borders(zones, i), low[0][i], high[0][i], s[i]);
         s[i] = guess;
-        (target[0][i], target[1][i], target[2][i]) = (aim.rest, aim.objective, aim.ln);
+        put(target, i, [aim.rest, aim.objective, aim.ln, aim.by_ln]);
     }
-    for _ in 0..2 {
+    for _ in 0..STEPS {
+        for i in 0..BLOCK {
+            by_s[i] = 1.0 / s[i];
+            ratio[i] = over_vega(x[i], s[i], by_s[i]);
+        }
         for i in 0..BLOCK {
             let aim = Target {
                 x: x[i],
@@ -201,12 +278,13 @@ fn block(inputs: &[Column; 6], work: &mut Workspace, found: &mut Column, codes: 
                 rest: target[0][i],
                 objective: target[1][i],
                 ln: target[2][i],
+                by_ln: target[3][i],
             };
-            s[i] = step(aim, s[i]);
+            s[i] = step(aim, s[i], by_s[i], ratio[i]);
         }
     }
     for i in 0..BLOCK {
-        (found[i], status[i]) = finish(s[i], beta[i], points[0][i], years[i], status[i]);
+        (found[i], status[i]) = finish(s[i], beta[i], zones[0][i], years[i], status[i]);
     }
     for i in 0..BLOCK {
         codes[i] = status[i] as u8;

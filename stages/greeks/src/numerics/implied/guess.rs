@@ -1,7 +1,7 @@
 //! The first guess: a rational cubic through two points in one of four zones, whose borders are the inflection point of b(s) and where its tangent
 //! there meets 0 and the bound `e^(x/2)`.
 
-use super::step::{SQRT_TAU, Target, over_vega};
+use super::step::{SQRT_TAU, Target};
 use crate::numerics::fused::{INV_SQRT_TAU, exp, fma, gauss, horner, log, mills};
 
 /// `mills(0)`.
@@ -11,25 +11,30 @@ const CUBE: f64 = 1.209_199_576_156_145_2;
 /// `1 / sqrt 3`.
 const BY_ROOT_3: f64 = 0.577_350_269_189_625_8;
 
-/// The points between the zones, of one x.
+// The guess in parts, each without branches, so that a kernel runs one after the other over a block.
+
+/// The bound of b, and the s between the zones, of one x.
 #[derive(Clone, Copy)]
-pub(super) struct Anchors {
-    /// The bound of b, `e^(x/2)`.
+pub(super) struct Borders {
+    /// `e^(x/2)`, which b approaches as s grows.
     pub bound: f64,
-    /// s, b and db/ds where the lowest zone ends.
-    pub left: [f64; 3],
-    /// At the inflection point.
-    pub centre: [f64; 3],
+    /// Where the lowest zone ends.
+    pub left: f64,
+    /// The inflection point.
+    pub centre: f64,
     /// Where the highest zone begins.
-    pub right: [f64; 3],
+    pub right: f64,
 }
 
-/// s, b or what b leaves to the bound, and db/ds.
-#[inline(always)]
-fn point(x: f64, s: f64) -> [f64; 3] {
-    let (h, t) = (x / s, 0.5 * s);
-    let slope = INV_SQRT_TAU * exp(-0.5 * fma(h, h, t * t));
-    [s, slope * over_vega(x, h, t).0, slope]
+/// What is interpolated in the lowest or in the highest zone, where that meets the one beside it: b and db/ds there, and, by b, the value, its
+/// slope, and its second derivative in units of the interval.
+#[derive(Clone, Copy)]
+pub(super) struct Edge {
+    pub b: f64,
+    pub vega: f64,
+    pub value: f64,
+    pub slope: f64,
+    pub curvature: f64,
 }
 
 /// `c - (mills(0) - mills(c))` in powers of c from the second on: where c is small the difference would lose its digits. From `m' = z m - 1`.
@@ -47,28 +52,73 @@ const LEFT: [f64; 11] = [
     MILLS_0 / 46_080.0,
 ];
 
-/// The points of x <= 0.
+/// The borders of x <= 0.
 #[inline(always)]
-pub(super) fn anchors(x: f64) -> Anchors {
+pub(super) fn borders(x: f64) -> Borders {
     const LEAST: f64 = 1e-150;
-    let bound = exp(0.5 * x);
     let centre = (-2.0 * x).sqrt();
     let centre = if centre < LEAST { LEAST } else { centre };
-    let slope = INV_SQRT_TAU * bound;
     let mills = mills(centre);
     let left = if centre < 0.3 {
         horner(&LEFT, centre) * centre * centre
     } else {
         centre - (MILLS_0 - mills)
     };
-    let left = if left < LEAST * LEAST { LEAST * LEAST } else { left };
-    let right = centre + (MILLS_0 + mills);
-    let [_, rest, right_slope] = point(x, right);
-    Anchors {
-        bound,
-        left: point(x, left),
-        centre: [centre, slope * (centre - left), slope],
-        right: [right, bound - rest, right_slope],
+    Borders {
+        bound: exp(0.5 * x),
+        left: if left < LEAST * LEAST { LEAST * LEAST } else { left },
+        centre,
+        right: centre + (MILLS_0 + mills),
+    }
+}
+
+/// db/ds.
+#[inline(always)]
+fn vega(x: f64, s: f64, by_s: f64) -> f64 {
+    let (h, t) = (x * by_s, 0.5 * s);
+    INV_SQRT_TAU * exp(-0.5 * fma(h, h, t * t))
+}
+
+/// Small prices: `2 pi |x| cdf(-|x| / (sqrt 3 s))^3 / sqrt 27` is nearly linear in b.
+#[inline(always)]
+pub(super) fn lowest(x: f64, s: f64, by_s: f64, ratio: f64) -> Edge {
+    let vega = vega(x, s, by_s);
+    let b = vega * ratio;
+    let flat = -x * by_s;
+    let z = flat * BY_ROOT_3;
+    let square = z * z;
+    let mills = mills(z);
+    let cdf = INV_SQRT_TAU * gauss(z) * mills;
+    let growth = exp(fma(0.125 * s, s, square));
+    let inner = fma(
+        fma(-8.0 * flat, flat, 3.0 * fma(s, s, -8.0)),
+        mills,
+        8.0 / BY_ROOT_3 * flat,
+    );
+    Edge {
+        b,
+        vega,
+        value: -CUBE * x * (cdf * cdf * cdf),
+        slope: std::f64::consts::TAU * square * (cdf * cdf) * growth,
+        curvature: b * by_s * (std::f64::consts::FRAC_PI_6 * square * cdf) * (growth * growth) * inner,
+    }
+}
+
+/// Large prices: `cdf(-s/2)` is nearly linear in b.
+#[inline(always)]
+pub(super) fn highest(x: f64, bound: f64, s: f64, by_s: f64, ratio: f64) -> Edge {
+    let vega = vega(x, s, by_s);
+    let rest = vega * ratio;
+    let steep = x * by_s;
+    let half = 0.5 * s;
+    let w = steep * steep;
+    let lift = exp(0.5 * w);
+    Edge {
+        b: bound - rest,
+        vega,
+        value: INV_SQRT_TAU * gauss(half) * mills(half),
+        slope: -0.5 * lift,
+        curvature: rest * (0.5 * SQRT_TAU) * (lift * lift) * exp(0.125 * s * s) * (w * by_s),
     }
 }
 
@@ -95,9 +145,9 @@ fn choose(condition: bool, yes: Interval, no: Interval) -> Interval {
 }
 
 /// The rational cubic of R. Delbourgo and J. A. Gregory (1985), with its control parameter from the second derivative, at least as great as
-/// keeps it monotonic and convex; linear where that is no number.
+/// keeps it monotonic and convex; linear where that is no number. t goes from 0 to 1 over the interval.
 #[inline(always)]
-fn rational_cubic(at: f64, interval: Interval) -> f64 {
+fn rational_cubic(t: f64, interval: Interval) -> f64 {
     let Interval {
         b: [b0, b1],
         value: [v0, v1],
@@ -115,7 +165,6 @@ fn rational_cubic(at: f64, interval: Interval) -> f64 {
     let greater = |a: f64, b: f64| if a > b { a } else { b };
     let r = greater(control, (d0 + d1) / slope);
     let r = greater(r, greater((change * by_left).abs(), (change * by_right).abs()));
-    let t = (at - b0) * by_h;
     let u = 1.0 - t;
     let tu = t * u;
     let linear = fma(v1, t, v0 * u);
@@ -131,109 +180,108 @@ fn far_quantile(p: f64) -> f64 {
     t - fma(fma(0.010_328, t, 0.802_853), t, 2.515_517) / fma(fma(fma(0.001_308, t, 0.189_269), t, 1.432_788), t, 1.0)
 }
 
-/// `cdf(-z)` and the density at z, for z >= 0.
+/// The value of what is interpolated at `beta`: in the middle zones s itself.
 #[inline(always)]
-fn tail(z: f64) -> (f64, f64) {
-    let density = INV_SQRT_TAU * gauss(z);
-    (density * mills(z), density)
-}
-
-/// The guess, and what to iterate on.
-#[inline(always)]
-pub(super) fn guess(x: f64, beta: f64, anchors: Anchors) -> (f64, Target) {
-    let Anchors {
+pub(super) fn interpolate(beta: f64, borders: Borders, low: Edge, high: Edge) -> f64 {
+    let Borders {
         bound,
-        left: [s_l, b_l, v_l],
-        centre: [s_c, b_c, v_c],
-        right: [s_h, b_h, v_h],
-    } = anchors;
-    // Small prices: 2 pi |x| cdf(-|x| / (sqrt 3 s))^3 / sqrt 27 is nearly linear in b.
-    let flat = -x / s_l;
-    let z = flat * BY_ROOT_3;
-    let (cdf, density) = tail(z);
-    let growth = exp(fma(z, z, 0.125 * s_l * s_l));
-    let square = z * z;
+        left,
+        centre,
+        right,
+    } = borders;
+    let b_c = centre_price(borders);
+    let below = beta < b_c;
+    let by_c = SQRT_TAU / bound;
+    let by_edge = 1.0 / if below { low.vega } else { high.vega };
     let lowest = Interval {
-        b: [0.0, b_l],
-        value: [0.0, -CUBE * x * (cdf * cdf * cdf)],
-        slope: [1.0, std::f64::consts::TAU * square * (cdf * cdf) * growth],
-        curvature: b_l / s_l
-            * (std::f64::consts::FRAC_PI_6 * square * cdf)
-            * (growth * growth)
-            * fma(
-                fma(-8.0 * flat, flat, 3.0 * fma(s_l, s_l, -8.0)),
-                cdf / density,
-                8.0 / BY_ROOT_3 * flat,
-            ),
+        b: [0.0, low.b],
+        value: [0.0, low.value],
+        slope: [1.0, low.slope],
+        curvature: low.curvature,
         at_right: 1.0,
     };
-    // Large prices: so is cdf(-s/2).
-    let steep = x / s_h;
-    let w = steep * steep;
-    let lift = exp(0.5 * w);
     let highest = Interval {
-        b: [b_h, bound],
-        value: [tail(0.5 * s_h).0, 0.0],
-        slope: [-0.5 * lift, -0.5],
-        curvature: (bound - b_h) * (0.5 * SQRT_TAU) * (lift * lift) * exp(0.125 * s_h * s_h) * w / s_h,
+        b: [high.b, bound],
+        value: [high.value, 0.0],
+        slope: [high.slope, -0.5],
+        curvature: high.curvature,
         at_right: 0.0,
     };
-    let by_c = 1.0 / v_c;
     let lower = Interval {
-        b: [b_l, b_c],
-        value: [s_l, s_c],
-        slope: [1.0 / v_l, by_c],
+        b: [low.b, b_c],
+        value: [left, centre],
+        slope: [by_edge, by_c],
         curvature: 0.0,
         at_right: 1.0,
     };
     let upper = Interval {
-        b: [b_c, b_h],
-        value: [s_c, s_h],
-        slope: [by_c, 1.0 / v_h],
+        b: [b_c, high.b],
+        value: [centre, right],
+        slope: [by_c, by_edge],
         curvature: 0.0,
         at_right: 0.0,
     };
-    let below = beta < b_c;
-    let (is_lowest, is_highest) = (below & (beta < b_l), !below & (beta > b_h));
+    let (is_lowest, is_highest) = outer_zones(beta, borders, low.b, high.b);
     let interval = choose(
         below,
         choose(is_lowest, lowest, lower),
         choose(is_highest, highest, upper),
     );
-    let y = rational_cubic(beta, interval);
-    // Where rounding took the guess out of its interval, a parabola.
     let t = (beta - interval.b[0]) / (interval.b[1] - interval.b[0]);
+    let y = rational_cubic(t, interval);
+    // Where rounding took the guess out of its interval, a parabola.
     let parabola = if is_lowest {
-        fma(lowest.value[1], t, b_l * (1.0 - t)) * t
+        fma(low.value, t, low.b * (1.0 - t)) * t
     } else {
-        fma(highest.value[0], 1.0 - t, 0.5 * (bound - b_h) * t) * (1.0 - t)
+        fma(high.value, 1.0 - t, 0.5 * (bound - high.b) * t) * (1.0 - t)
     };
-    let y = if (is_lowest | is_highest) & !(y > 0.0) {
+    if (is_lowest | is_highest) & !(y > 0.0) {
         parabola
     } else {
         y
-    };
+    }
+}
+
+/// b at the inflection point: `left` is where its tangent there meets 0.
+#[inline(always)]
+fn centre_price(borders: Borders) -> f64 {
+    INV_SQRT_TAU * borders.bound * (borders.centre - borders.left)
+}
+
+/// Whether beta is in the lowest zone and whether it is in the highest.
+#[inline(always)]
+fn outer_zones(beta: f64, borders: Borders, b_low: f64, b_high: f64) -> (bool, bool) {
+    let below = beta < centre_price(borders);
+    (below & (beta < b_low), !below & (beta > b_high))
+}
+
+/// The guess from what [`interpolate`] gave, and what to iterate on.
+#[inline(always)]
+pub(super) fn invert(x: f64, beta: f64, borders: Borders, b_low: f64, b_high: f64, y: f64) -> (f64, Target) {
+    let (is_lowest, is_highest) = outer_zones(beta, borders, b_low, b_high);
     let p = if is_lowest { exp(log(y / (-CUBE * x)) / 3.0) } else { y };
     let far = far_quantile(p);
     let s_lowest = -x * BY_ROOT_3 / far;
-    let s_lowest = if s_lowest < s_l { s_lowest } else { s_l };
-    let s_highest = 2.0 * far;
-    let s_highest = if s_highest > s_h { s_highest } else { s_h };
-    let s = if is_lowest {
+    let s_lowest = if s_lowest < borders.left {
         s_lowest
-    } else if is_highest {
+    } else {
+        borders.left
+    };
+    let s_highest = 2.0 * far;
+    let s_highest = if s_highest > borders.right {
         s_highest
     } else {
-        y
+        borders.right
     };
-    let rest = bound - beta;
-    let objective = if is_lowest {
-        -1.0
-    } else if is_highest & (beta > 0.5 * bound) {
+    let outer = if is_lowest { s_lowest } else { s_highest };
+    let s = if is_lowest | is_highest { outer } else { y };
+    let rest = borders.bound - beta;
+    let high = if is_highest & (beta > 0.5 * borders.bound) {
         1.0
     } else {
         0.0
     };
+    let objective = if is_lowest { -1.0 } else { high };
     let ln = log(if objective > 0.0 { rest } else { beta });
     (
         s,
@@ -243,6 +291,7 @@ pub(super) fn guess(x: f64, beta: f64, anchors: Anchors) -> (f64, Target) {
             rest,
             objective,
             ln,
+            by_ln: 1.0 / ln,
         },
     )
 }

@@ -1,17 +1,16 @@
 //! The price in units of its derivative, and one step towards the price that is given.
 
-use crate::numerics::fused::{exp, fma, log, mills, mills_pair};
+use crate::numerics::fused::{exp, fma, log, mills_of_three, mills_pair};
 
 /// sqrt(2 pi).
 pub(super) const SQRT_TAU: f64 = 2.506_628_274_631_000_7;
 /// ln sqrt(2 pi).
 const LN_SQRT_TAU: f64 = 0.918_938_533_204_672_7;
 
-/// `mills(-h - t) - mills(t - h)` for small t: the odd part of Taylor's series in t, whose terms follow `Y^(n+1) = h Y^(n) + n Y^(n-1)`,
-/// `Y' = 1 + h Y`. To full precision for t up to 0.4.
+/// `mills(-h - t) - mills(t - h)` for small t from `y = mills(-h)`: the odd part of Taylor's series in t, whose terms follow
+/// `Y^(n+1) = h Y^(n) + n Y^(n-1)`, `Y' = 1 + h Y`. To full precision for t up to 0.4.
 #[inline(always)]
-fn difference_of_mills(h: f64, t: f64) -> f64 {
-    let y = mills(-h);
+fn difference_of_mills(h: f64, t: f64, y: f64) -> f64 {
     let (mut even, mut odd) = (y, fma(h, y, 1.0));
     let (mut sum, mut power, t2) = (odd, 1.0, t * t);
     for k in 1..10 {
@@ -24,16 +23,37 @@ fn difference_of_mills(h: f64, t: f64) -> f64 {
     2.0 * t * sum
 }
 
-/// Either `b / b'` and true, or `(e^(x/2) - b) / b'` and false, whichever is known better; with `h = x/s` and `t = s/2`, for x <= 0.
+/// Whether [`over_vega`] is `b / b'`, not `(e^(x/2) - b) / b'`.
 #[inline(always)]
-pub(super) fn over_vega(x: f64, h: f64, t: f64) -> (f64, bool) {
-    let (near, far) = mills_pair((h + t).abs(), t - h);
-    let series = difference_of_mills(h, t);
-    // The difference loses digits where both are nearly equal; it doesn't matter where s depends little on the price, far from the money.
-    let small = (t < 0.4) & (x > -1.0);
-    let below = h + t < 0.0;
-    let sum = if below { near - far } else { near + far };
-    (if small { series } else { sum }, small | below)
+fn is_price(x: f64, h: f64, t: f64) -> bool {
+    (h + t < 0.0) | is_small(x, t)
+}
+
+/// Where the difference of Mills' ratios would lose digits. Far from the money it loses them too, but there s depends little on the price.
+#[inline(always)]
+fn is_small(x: f64, t: f64) -> bool {
+    (t < 0.4) & (x > -1.0)
+}
+
+/// `b / b'` or `(e^(x/2) - b) / b'`, whichever is known better, for x <= 0; with `by_s = 1 / s`.
+#[inline(always)]
+pub(super) fn over_vega(x: f64, s: f64, by_s: f64) -> f64 {
+    let (h, t) = (x * by_s, 0.5 * s);
+    let [near, far, middle] = mills_of_three([(h + t).abs(), t - h, -h]);
+    let sum = if h + t < 0.0 { near - far } else { near + far };
+    if is_small(x, t) {
+        difference_of_mills(h, t, middle)
+    } else {
+        sum
+    }
+}
+
+/// [`over_vega`] above the inflection point, for s from 0.8 on.
+#[inline(always)]
+pub(super) fn rest_over_vega(x: f64, s: f64, by_s: f64) -> f64 {
+    let (h, t) = (x * by_s, 0.5 * s);
+    let (near, far) = mills_pair(h + t, t - h);
+    near + far
 }
 
 /// What is iterated on: 1/ln b, b or ln(e^(x/2) - b).
@@ -49,21 +69,22 @@ pub(super) struct Target {
     pub objective: f64,
     /// `ln b` or, for the third, `ln(e^(x/2) - b)`.
     pub ln: f64,
+    /// `1 / ln`.
+    pub by_ln: f64,
 }
 
-/// One of Householder's steps of third order: the next s.
+/// One of Householder's steps of third order: the next s. `by_s` is `1 / s`, and `ratio` [`over_vega`].
 #[inline(always)]
-pub(super) fn step(target: Target, s: f64) -> f64 {
+pub(super) fn step(target: Target, s: f64, by_s: f64, ratio: f64) -> f64 {
     let Target {
         x,
         beta,
         rest,
         objective,
         ln,
+        by_ln,
     } = target;
-    let by_s = 1.0 / s;
     let (h, t) = (x * by_s, 0.5 * s);
-    let (ratio, below) = over_vega(x, h, t);
     let half_square = 0.5 * fma(h, h, t * t);
     // b''/b' and b'''/b', in units of the ratio.
     let second = fma(h * h, by_s, -0.25 * s);
@@ -73,10 +94,11 @@ pub(super) fn step(target: Target, s: f64) -> f64 {
 
     // On ln b and ln(e^(x/2) - b): how far their logarithms are from the target's.
     let ln_here = log(ratio) - (half_square + LN_SQRT_TAU);
+    let by_both = 1.0 / (ln_here * ratio);
+    let (inverse, by_ratio) = (ratio * by_both, ln_here * by_both);
     let excess = ln - ln_here;
-    let inverse = 1.0 / ln_here;
     let turn = fma(2.0, inverse, 1.0);
-    let low = excess * ln_here / ln;
+    let low = excess * ln_here * by_ln;
     let low_1 = low * (second - turn);
     let low_2 = low
         * low
@@ -89,8 +111,9 @@ pub(super) fn step(target: Target, s: f64) -> f64 {
     let high_1 = high * (second + 1.0);
     let high_2 = high * high * fma(3.0, second, third + 2.0);
     // On b: the quotient of the target and the price here, or of what both leave to the bound.
+    let below = is_price(x, h, t);
     let wanted = if below { beta } else { rest };
-    let quotient = wanted * SQRT_TAU * exp(half_square) / ratio;
+    let quotient = wanted * SQRT_TAU * exp(half_square) * by_ratio;
     let middle = if below { quotient - 1.0 } else { 1.0 - quotient };
 
     let (newton, first, second) = if objective < 0.0 {

@@ -1,9 +1,9 @@
 //! Volatilities back from prices that are known to 31 digits.
 
 use super::Status;
-use super::columns::{Prices, implied_volatilities, implied_volatilities_into, implied_volatility};
-use super::guess::{anchors, guess};
-use super::step::step;
+use super::columns::{
+    Prices, STEPS, implied_volatilities, implied_volatilities_into, implied_volatility, total_deviation,
+};
 use crate::numerics::dispatch::Version;
 use crate::numerics::double_double::Dd;
 use datasets::random::Random;
@@ -21,7 +21,7 @@ fn black(x: f64, s: f64) -> (Dd, Dd) {
 }
 
 /// s from b(s) rounded to a double, against s: the error in units of what that rounding allows.
-fn error(x: f64, s: f64, steps: u32) -> Option<f64> {
+fn error(x: f64, s: f64, steps: usize) -> Option<f64> {
     let (exact, slope) = black(x, s);
     let beta = exact.f64();
     let bound = libm::exp(0.5 * x);
@@ -32,10 +32,7 @@ fn error(x: f64, s: f64, steps: u32) -> Option<f64> {
     assert!(beta < bound);
     // The root of the rounded price, to second order.
     let root = s + ((Dd::from(beta) - exact) / slope).f64();
-    let (mut found, target) = guess(x, beta, anchors(x));
-    for _ in 0..steps {
-        found = step(target, found);
-    }
+    let found = total_deviation(x, beta, steps).0;
     Some(((found - root) / s).abs() / (f64::EPSILON * (1.0 + amplified)))
 }
 
@@ -50,7 +47,7 @@ fn two_steps_suffice_for_every_attainable_price() {
     let mut tried = 0;
     let mut random = Random::new(&[5]);
     let mut consider = |x: f64, s: f64| {
-        if let Some(error) = error(x, s, 2) {
+        if let Some(error) = error(x, s, STEPS) {
             tried += 1;
             if !(error <= worst.0) {
                 worst = (error, x, s);
