@@ -26,7 +26,7 @@ pub(crate) enum What {
 
 pub(crate) fn bench(session: &Session, args: &BenchArgs) -> Result<(), Failure> {
     let result = match args.what {
-        What::Greeks => value(&stages_greeks::bench(200_000).rows),
+        What::Greeks => value(&stages_greeks::bench(2_000_000).rows),
         What::Features => value(&stages_features::bench(30, 20_000).rows),
         What::Env => value(&stages_env::options::bench()?),
         What::Train => value(&stages_train::bench()),

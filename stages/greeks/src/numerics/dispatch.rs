@@ -13,7 +13,7 @@ pub enum Version {
 }
 
 /// A loop whose body is inlined into each version. [`Loop::run`] must be `#[inline(always)]`, and so must all that it calls.
-pub(super) trait Loop {
+pub(crate) trait Loop {
     fn run(self);
 }
 
@@ -66,7 +66,7 @@ impl Version {
     }
 
     /// Runs a loop; one that this processor lacks is replaced by the portable one.
-    pub(super) fn run(self, work: impl Loop) {
+    pub(crate) fn run(self, work: impl Loop) {
         match self {
             #[cfg(target_arch = "x86_64")]
             #[expect(unsafe_code, reason = "calls a function compiled for a wider instruction set")]

@@ -1,0 +1,86 @@
+//! How many operations a second a version of the kernels could do at most: what their speed is measured against.
+
+use crate::numerics::dispatch::{Loop, Version};
+use std::hint::black_box;
+use std::time::Instant;
+
+/// Vector operations that a kernel does for one vector of options.
+#[derive(Clone, Copy)]
+pub(super) struct Cost {
+    /// Additions, multiplications, both fused into one, comparisons, selections and operations on integers.
+    pub operations: f64,
+    /// Divisions and square roots.
+    pub divisions: f64,
+}
+
+/// Both counted in the machine code of the AVX-512 version, from loop to loop, without loads, stores and moves.
+pub(super) const GREEKS: Cost = Cost {
+    operations: 203.0,
+    divisions: 5.0,
+};
+pub(super) const IMPLIED_VOLATILITY: Cost = Cost {
+    operations: 1_310.0,
+    divisions: 39.0,
+};
+
+/// Operations and divisions a second on one thread, counted by lanes.
+#[derive(Clone, Copy)]
+pub(super) struct Peak {
+    operations: f64,
+    divisions: f64,
+}
+
+impl Peak {
+    /// Measures a version.
+    pub fn measure(version: Version) -> Self {
+        let (operations, divisions) = match version {
+            // As many chains as hide an operation's latency and fit into the registers.
+            Version::Avx512 => (best::<96, false>(version), best::<96, true>(version)),
+            Version::Avx2 => (best::<48, false>(version), best::<48, true>(version)),
+            Version::Portable => (best::<16, false>(version), best::<16, true>(version)),
+        };
+        Self { operations, divisions }
+    }
+
+    /// Options a second if nothing but operations took time, divisions beside the others.
+    pub fn limit(self, cost: Cost) -> f64 {
+        (self.operations / cost.operations).min(self.divisions / cost.divisions)
+    }
+}
+
+struct Chains<'a, const N: usize, const DIVIDE: bool> {
+    state: &'a mut [f64; N],
+    rounds: usize,
+    by: f64,
+}
+
+impl<const N: usize, const DIVIDE: bool> Loop for Chains<'_, N, DIVIDE> {
+    #[inline(always)]
+    fn run(self) {
+        let Self { state, rounds, by } = self;
+        let mut chains = *state;
+        for _ in 0..rounds {
+            for chain in &mut chains {
+                *chain = if DIVIDE { by / *chain } else { chain.mul_add(by, by) };
+            }
+        }
+        *state = chains;
+    }
+}
+
+fn best<const N: usize, const DIVIDE: bool>(version: Version) -> f64 {
+    let rounds = if version == Version::Portable { 4_000 } else { 40_000 };
+    let mut state = [1.0; N];
+    let mut most = 0.0_f64;
+    for _ in 0..8 {
+        let start = Instant::now();
+        version.run(Chains::<N, DIVIDE> {
+            state: &mut state,
+            rounds,
+            by: black_box(0.5),
+        });
+        black_box(&state);
+        most = most.max((N * rounds) as f64 / start.elapsed().as_secs_f64());
+    }
+    most
+}
