@@ -85,6 +85,24 @@ fn easter(year: i32) -> Date {
     Date::from_ymd(year, (n / 31) as u32, (n % 31 + 1) as u32).unwrap_or_default()
 }
 
+/// Whether the exchange closes three hours early, at 13:00 instead of 16:00: before Independence Day, after Thanksgiving and before Christmas
+/// (NYSE Rule 7.2 and its yearly announcements, from 1993 on). Without a list of its own no other calendar knows of any.
+pub fn closes_early(calendar: CalendarName, date: Date) -> bool {
+    let (year, month, day) = date.ymd();
+    if calendar != CalendarName::Us || year < 1993 || !is_trading_day(calendar, date) {
+        return false;
+    }
+    let weekday = date.weekday();
+    match (month, day) {
+        // Until 2012 the Friday after took its place where Independence Day was a Thursday.
+        (7, 3) => year >= 2013 || weekday != THURSDAY - 1,
+        (7, 5) => year < 2013 && weekday == FRIDAY,
+        (12, 24) => true,
+        (11, _) => weekday == FRIDAY && is_us_holiday(date.plus(-1)),
+        _ => false,
+    }
+}
+
 /// The first day after `date` on which the exchange is open.
 pub fn next_trading_day(calendar: CalendarName, date: Date) -> Date {
     let mut next = date.plus(1);
@@ -219,6 +237,38 @@ mod tests {
         ] {
             assert_eq!(count(year), days, "{year}");
         }
+    }
+
+    #[test]
+    fn early_closes() {
+        let early = |text| closes_early(CalendarName::Us, date(text));
+        for day in [
+            "2008-07-03",
+            "2002-07-05",
+            "2018-07-03",
+            "2019-07-03",
+            "2019-11-29",
+            "2019-12-24",
+            "2023-07-03",
+            "2024-07-03",
+            "2024-12-24",
+        ] {
+            assert!(early(day), "{day}");
+        }
+        // A Friday on which Independence Day is kept; Saturdays; days like any other.
+        for day in [
+            "2020-07-03",
+            "2021-12-24",
+            "2022-12-24",
+            "2002-07-03",
+            "2019-11-28",
+            "2019-11-22",
+            "2019-12-23",
+            "2022-07-05",
+        ] {
+            assert!(!early(day), "{day}");
+        }
+        assert!(!closes_early(CalendarName::Weekends, date("2019-12-24")));
     }
 
     #[test]

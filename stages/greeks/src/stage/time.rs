@@ -1,12 +1,16 @@
 //! Time to expiry.
 
 use datasets::Date;
+use datasets::calendar::{closes_early, expiry_of};
+use datasets::layout::CalendarName;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stages_core::ConfigProblem;
 
-/// How time to expiry is counted: calendar days over 365. On the day of expiry itself the hours left count, so that a contract settled after the
-/// snapshot still has a little time, and one settled before it has none.
+/// How time to expiry is counted: calendar days over 365 (day count actual/365 fixed). On the day of expiry itself the hours left count, so that a
+/// contract settled after the snapshot still has a little time, and one settled before it has none. A contract whose expiry is no trading day
+/// (monthly options were listed to the Saturday until 2015) settles on the trading day before; on days when the exchange closes three hours early,
+/// what is said here of the afternoon is three hours earlier.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct TimeConfig {
@@ -20,6 +24,8 @@ pub struct TimeConfig {
     pub morning_settlement_hour: f64,
     /// The roots that settle in the morning.
     pub morning_roots: Vec<String>,
+    /// The exchange's calendar: `us`, `weekends` or `none`.
+    pub calendar: CalendarName,
 }
 
 impl Default for TimeConfig {
@@ -30,6 +36,7 @@ impl Default for TimeConfig {
             settlement_hour: 16.0,
             morning_settlement_hour: 9.5,
             morning_roots: vec!["SPX".to_owned()],
+            calendar: CalendarName::Us,
         }
     }
 }
@@ -54,6 +61,7 @@ impl TimeConfig {
 
     /// Years from a snapshot on `date` to the settlement on `expiry`; 0 when that is over.
     pub fn years(&self, date: Date, expiry: Date, root: &str) -> f64 {
+        let expiry = expiry_of(self.calendar, expiry);
         let days = expiry.0 - date.0;
         let mut time = f64::from(days);
         if self.hours || days == 0 {
@@ -63,9 +71,18 @@ impl TimeConfig {
             } else {
                 self.settlement_hour
             };
-            time += (settlement - self.snapshot_hour) / 24.0;
+            time += (self.hour(expiry, settlement) - self.hour(date, self.snapshot_hour)) / 24.0;
         }
         (time / 365.0).max(0.0)
+    }
+
+    /// An hour as it is on a date.
+    fn hour(&self, date: Date, hour: f64) -> f64 {
+        if hour > 13.0 && closes_early(self.calendar, date) {
+            hour - 3.0
+        } else {
+            hour
+        }
     }
 }
 
@@ -76,12 +93,34 @@ mod tests {
     #[test]
     fn counts_days_and_the_last_hours() {
         let time = TimeConfig::default();
-        let day = Date(18_000);
+        let day: Date = "2019-04-15".parse().unwrap_or_default();
         assert_eq!(time.years(day, day.plus(73), "SPXW"), 0.2);
         assert_eq!(time.years(day, day, "SPXW"), 0.25 / 24.0 / 365.0);
         assert_eq!(time.years(day, day, "SPX"), 0.0);
         assert_eq!(time.years(day, day.plus(-1), "SPXW"), 0.0);
         let exact = TimeConfig { hours: true, ..time };
         assert_eq!(exact.years(day, day.plus(1), "SPX"), (1.0 - 6.25 / 24.0) / 365.0);
+    }
+
+    #[test]
+    fn keeps_the_exchange_s_days_and_hours() {
+        let time = TimeConfig::default();
+        let date = |text: &str| text.parse::<Date>().unwrap_or_default();
+        // A Saturday of the old monthly options, and Good Friday.
+        assert_eq!(
+            time.years(date("2012-03-16"), date("2012-03-17"), "SPXW"),
+            0.25 / 24.0 / 365.0
+        );
+        assert_eq!(time.years(date("2019-04-15"), date("2019-04-19"), "SPXW"), 3.0 / 365.0);
+        let none = TimeConfig {
+            calendar: CalendarName::None,
+            ..time.clone()
+        };
+        assert_eq!(none.years(date("2019-04-15"), date("2019-04-19"), "SPXW"), 4.0 / 365.0);
+        // Christmas Eve: snapshot and settlement are both three hours early.
+        let eve = date("2019-12-24");
+        assert_eq!(time.years(eve, eve, "SPXW"), 0.25 / 24.0 / 365.0);
+        let exact = TimeConfig { hours: true, ..time };
+        assert_eq!(exact.years(eve.plus(-1), eve, "SPXW"), (1.0 - 2.75 / 24.0) / 365.0);
     }
 }
