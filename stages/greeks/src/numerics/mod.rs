@@ -14,5 +14,6 @@ pub mod implied;
 pub mod kernel;
 pub mod parity;
 pub mod special;
+pub mod surface;
 pub mod term;
 pub mod textbook;

@@ -314,7 +314,7 @@ fn normalise(price: f64, forward: f64, strike: f64, discount: f64, years: f64, s
     note(undiscounted >= upper, Status::AtOrAboveUpper);
     note(!(usable(forward) & usable(discount)), Status::NoForward);
     note(!((price.abs() < f64::INFINITY) & usable(strike)), Status::NoQuote);
-    note(!(years > 0.0), Status::Expired);
+    note((years <= 0.0) | years.is_nan(), Status::Expired);
     let good = status == OK;
     let (forward, strike) = if good { (forward, strike) } else { (1.0, 1.0) };
     let beta = time_value / (forward * strike).sqrt();

@@ -235,7 +235,7 @@ pub(super) fn interpolate(beta: f64, borders: Borders, low: Edge, high: Edge) ->
     } else {
         fma(high.value, 1.0 - t, 0.5 * (bound - high.b) * t) * (1.0 - t)
     };
-    if (is_lowest | is_highest) & !(y > 0.0) {
+    if (is_lowest | is_highest) & ((y <= 0.0) | y.is_nan()) {
         parabola
     } else {
         y
