@@ -1,0 +1,62 @@
+//! American options by spectral collocation, after L. B. G. Andersen, M. Lake and D. Offengenden, "High performance American option pricing",
+//! Journal of Computational Finance 20 (2016); and a lattice as their slow oracle.
+//!
+//! The value is the European one plus an integral over the exercise boundary (Kim 1990). The boundary solves a nonlinear integral equation (system B of
+//! the paper), collocated at Chebyshev nodes of `sqrt(tau)` in `ln(B/B(0+))^2`. Different from the paper: the integrals run over an angle in which
+//! both `sqrt(u)` and `sqrt(tau - u)` are smooth; the equation is solved by Newton's method on the whole boundary, whose Jacobian costs little beside
+//! the integrands, begun on a coarser rule; and the derivatives of the boundary by volatility, rate and yield come from that Jacobian.
+//!
+//! How each Greek is obtained:
+//!
+//! | Greek | from |
+//! | --- | --- |
+//! | delta, gamma | the integral differentiated by the spot, which leaves the boundary alone |
+//! | theta, charm | the Black-Scholes equation (and its derivative by the spot), which every term of the integral satisfies |
+//! | vega, rho, vanna | the integral differentiated, the boundary's own derivative included |
+//! | volga | a central difference of vega over a thousandth of the volatility |
+//!
+//! A call is a put with spot and strike, rate and yield exchanged (R. L. McDonald and M. D. Schroder, 1998).
+
+mod boundary;
+mod lanes;
+mod premium;
+mod price;
+mod rule;
+mod solve;
+
+pub use price::{AmericanColumns, Reason, american, greeks, price};
+
+/// How finely boundary and premium are resolved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Scheme {
+    /// Chebyshev nodes of the boundary.
+    pub nodes: usize,
+    /// Points of the integral at each node.
+    pub points: usize,
+    /// Points of the premium's integral.
+    pub premium: usize,
+}
+
+impl Scheme {
+    /// A price on a strike of 100 to 1e-6 over what markets quote.
+    pub const STANDARD: Self = Self {
+        nodes: 16,
+        points: 16,
+        premium: 40,
+    };
+    /// For extreme parameters, and to check [`Scheme::STANDARD`] against.
+    pub const FINE: Self = Self {
+        nodes: 32,
+        points: 32,
+        premium: 80,
+    };
+
+    /// All counts times two.
+    pub const fn doubled(self) -> Self {
+        Self {
+            nodes: 2 * self.nodes,
+            points: 2 * self.points,
+            premium: 2 * self.premium,
+        }
+    }
+}

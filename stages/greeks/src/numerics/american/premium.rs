@@ -1,0 +1,108 @@
+//! The American put's value and its derivatives, from the boundary.
+
+use super::boundary::{Boundary, Puts, Terms, start_slopes};
+use super::lanes::{Lanes, exp, normals};
+use super::rule::Rule;
+
+/// A put on a strike of 1 and its derivatives by `x = ln S`, deviation, rate and yield.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Values<V> {
+    pub value: V,
+    pub x: V,
+    pub xx: V,
+    pub xxx: V,
+    pub v: V,
+    pub xv: V,
+    pub r: V,
+    pub q: V,
+}
+
+/// The European put. Its derivatives' cash parts are gone: `K e^(-rT) pdf(d2) = S e^(-qT) pdf(d1)`.
+#[inline(always)]
+fn european<V: Lanes>(puts: &Puts) -> Values<V> {
+    let (terms, x) = (Terms::<V>::new(puts), V::load(&puts.log_spot));
+    let by_v = terms.by_v;
+    let (dr, dq) = (exp(-terms.rate), exp(x - terms.dividend_yield));
+    let (d2, d1) = (x * by_v + terms.low, x * by_v + terms.high);
+    let ((_, c2), (f1, c1), _) = normals(-d2, -d1, V::splat(1.0));
+    let density = dq * f1;
+    let share = dq * c1;
+    let curvature = density * by_v;
+    Values {
+        value: dr * c2 - share,
+        x: -share,
+        xx: curvature - share,
+        xxx: curvature + curvature - curvature * d1 * by_v - share,
+        v: density,
+        xv: -curvature * d2,
+        r: -(dr * c2),
+        q: share,
+    }
+}
+
+/// The European put plus the premium of early exercise (Kim 1990), and with `sensitive` all derivatives.
+#[inline(always)]
+pub(super) fn values<V: Lanes>(
+    rule: &Rule,
+    puts: &Puts,
+    boundary: &Boundary<V>,
+    sensitive: bool,
+) -> Values<V> {
+    let c = V::splat;
+    let (zero, one) = (c(0.0), c(1.0));
+    let Terms {
+        rate: r,
+        dividend_yield: q,
+        by_v,
+        low,
+        high,
+        ..
+    } = Terms::<V>::new(puts);
+    let x = V::load(&puts.log_spot);
+    let spot = exp(x);
+    let (start_r, start_q) = start_slopes(r, q);
+    let mut out = european(puts);
+    let outer = if sensitive { &rule.outer_greeks } else { &rule.outer };
+    for (point, row) in outer.points.iter().zip(outer.matrix.chunks_exact(rule.nodes)) {
+        let depth = boundary.square_at(row).sqrt();
+        let scale = by_v * c(point.by_root);
+        let scaled = (x - boundary.start + depth) * scale;
+        let (d2, d1) = (scaled + low * c(point.root), scaled + high * c(point.root));
+        let ((f2, c2), (f1, c1), by_depth) = normals(-d2, -d1, depth);
+        let time = c(point.time);
+        let wr = c(point.weight) * exp(-r * time);
+        let wq = c(point.weight) * exp(-q * time) * spot;
+        let (rate, flow) = (r * wr, q * wq);
+        out.value = out.value + (rate * c2 - flow * c1);
+        if sensitive {
+            let (rf, qf, qc) = (rate * f2, flow * f1, flow * c1);
+            let (s1, s2) = (scale, scale * scale);
+            let d12 = one - d1 * d2;
+            let by_log = (rf - qf) * s1;
+            out.x = out.x - (by_log + qc);
+            out.xx = out.xx + ((rf * d2 - qf * d1) * s2 + (qf + qf) * s1 - qc);
+            let third = (rf * (one - d2 * d2) - qf * (one - d1 * d1)) * s2;
+            out.xxx = out.xxx + ((third + c(3.0) * qf * (one - d1 * s1)) * s1 - qc);
+            // How the boundary at the point moves with each parameter.
+            let mut moved = [zero; 4];
+            for (j, weight) in row.iter().enumerate() {
+                let share = c(*weight) * boundary.depth[j];
+                for (sum, tangent) in moved.iter_mut().zip(&boundary.tangents) {
+                    *sum = *sum + share * tangent[j];
+                }
+                moved[3] = moved[3] + share;
+            }
+            let left = one - moved[3] * by_depth;
+            let moved_v = moved[0] * by_depth;
+            let moved_r = moved[1] * by_depth + start_r * left;
+            let moved_q = moved[2] * by_depth + start_q * left;
+            let by_log_x = ((qf * d1 - rf * d2) * s1 - qf) * s1;
+            out.v = out.v + ((rf * d1 - qf * d2) * by_v + by_log * moved_v);
+            out.xv = out.xv + (((rf - qf) * d12 * s1 - qf * d2) * by_v + by_log_x * moved_v);
+            let shift = (rf - qf) * c(point.root) * by_v;
+            out.r = out.r + (wr * c2 * (one - r * time) - shift + by_log * moved_r);
+            out.q = out.q + (shift - wq * c1 * (one - q * time) + by_log * moved_q);
+        }
+    }
+    out
+}

@@ -1,0 +1,351 @@
+//! Prices and Greeks of American options: which case an option is, and columns of them.
+
+use super::Scheme;
+use super::rule::Rule;
+use super::solve::{Solution, Solver, Want};
+use crate::numerics::formula::{Greeks, Option, black_scholes_merton};
+use crate::numerics::kernel::{Columns, GreekColumns, Version};
+use crate::numerics::special::{exp, log, log_ratio};
+use rayon::prelude::*;
+use std::collections::BTreeMap;
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+
+/// Options that one task takes.
+const TASK: usize = 64;
+
+/// Whether an option has a price, or why not.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum Reason {
+    /// It has.
+    #[default]
+    Ok = 0,
+    /// An input is NaN, or a price, the time or the volatility is out of range.
+    Input = 1,
+    /// A put with q < r < 0, or a call with r < q < 0: its exercise region has two boundaries, which the method does not cover.
+    TwoBoundaries = 2,
+    /// The boundary was not found: the parameters are too extreme.
+    NotConverged = 3,
+}
+
+impl Reason {
+    /// All, by code.
+    pub const ALL: [Self; 4] = [Self::Ok, Self::Input, Self::TwoBoundaries, Self::NotConverged];
+
+    /// Its name in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Input => "input",
+            Self::TwoBoundaries => "two_boundaries",
+            Self::NotConverged => "not_converged",
+        }
+    }
+}
+
+/// Greeks of columns of options, NaN where [`AmericanColumns::reasons`] is not [`Reason::Ok`].
+#[derive(Clone, Debug)]
+pub struct AmericanColumns {
+    /// In the order of the fields of [`Greeks`].
+    pub greeks: GreekColumns,
+    /// Row by row.
+    pub reasons: Vec<Reason>,
+}
+
+/// An option as a put on a strike of 1.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Put {
+    pub log_spot: f64,
+    pub rate: f64,
+    pub dividend_yield: f64,
+    pub volatility: f64,
+    pub years: f64,
+    /// The put's strike: the option's, or of a call the spot.
+    pub unit: f64,
+}
+
+/// What an option's price comes from.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Case {
+    /// Nothing.
+    None(Reason),
+    /// No time or no volatility: the best of exercising at any time, all being known.
+    Certain,
+    /// Never exercised early.
+    European,
+    /// One boundary.
+    Boundary(Put),
+}
+
+impl Case {
+    pub fn of(option: &Option) -> Self {
+        let Option {
+            spot,
+            strike,
+            years,
+            rate,
+            dividend_yield,
+            volatility,
+            call,
+        } = *option;
+        let usable = |x: f64| x > 0.0 && x.is_finite();
+        let known = |x: f64| (0.0..f64::INFINITY).contains(&x);
+        if !usable(spot) || !usable(strike) || !known(years) || !known(volatility) {
+            return Self::None(Reason::Input);
+        }
+        if !rate.is_finite() || !dividend_yield.is_finite() {
+            return Self::None(Reason::Input);
+        }
+        if years == 0.0 || volatility == 0.0 {
+            return Self::Certain;
+        }
+        let (r, q) = if call {
+            (dividend_yield, rate)
+        } else {
+            (rate, dividend_yield)
+        };
+        let (log_spot, unit) = if call {
+            (log_ratio(strike, spot), spot)
+        } else {
+            (log_ratio(spot, strike), strike)
+        };
+        if r <= 0.0 && q >= r && (r < 0.0 || q >= 0.0) {
+            return Self::European;
+        }
+        if r < 0.0 {
+            return Self::None(Reason::TwoBoundaries);
+        }
+        Self::Boundary(Put {
+            log_spot,
+            rate: r,
+            dividend_yield: q,
+            volatility,
+            years,
+            unit,
+        })
+    }
+}
+
+impl Put {
+    /// As a [`Solver`] takes it.
+    pub fn normalised(&self) -> [f64; 4] {
+        [
+            self.log_spot,
+            self.rate * self.years,
+            self.dividend_yield * self.years,
+            self.volatility * self.years.sqrt(),
+        ]
+    }
+}
+
+/// The constants of a scheme, computed once.
+pub(super) fn rule(scheme: Scheme) -> Arc<Rule> {
+    type Key = (usize, usize, usize);
+    static RULES: LazyLock<Mutex<BTreeMap<Key, Arc<Rule>>>> = LazyLock::new(Mutex::default);
+    let key = (scheme.nodes, scheme.points, scheme.premium);
+    let mut rules = RULES.lock().unwrap_or_else(PoisonError::into_inner);
+    rules.entry(key).or_insert_with(|| Arc::new(Rule::new(&scheme))).clone()
+}
+
+/// Price and Greeks of one American option, and why it has none.
+pub fn american(option: &Option) -> (Greeks, Reason) {
+    let columns = Columns {
+        spot: &[option.spot],
+        strike: &[option.strike],
+        years: &[option.years],
+        rate: &[option.rate],
+        dividend_yield: &[option.dividend_yield],
+        volatility: &[option.volatility],
+        call: &[option.call],
+    };
+    let out = greeks(&columns, Scheme::STANDARD, Version::best());
+    let values = std::array::from_fn(|i| out.greeks[i][0]);
+    (Greeks::from_array(values), out.reasons[0])
+}
+
+/// Prices and Greeks of columns of American options, in parallel on rayon's current pool. The same bytes whatever the version and the neighbours.
+///
+/// # Panics
+/// When the columns differ in length.
+pub fn greeks(columns: &Columns<'_>, scheme: Scheme, version: Version) -> AmericanColumns {
+    let rows = rows(columns, scheme, version, Want::All);
+    AmericanColumns {
+        greeks: std::array::from_fn(|i| rows.iter().map(|(values, _)| values.to_array()[i]).collect()),
+        reasons: rows.into_iter().map(|(_, reason)| reason).collect(),
+    }
+}
+
+/// Prices alone, at a fifth of the work; NaN where there is none.
+///
+/// # Panics
+/// When the columns differ in length.
+pub fn price(columns: &Columns<'_>, scheme: Scheme, version: Version) -> Vec<f64> {
+    rows(columns, scheme, version, Want::Value)
+        .into_iter()
+        .map(|(values, _)| values.price)
+        .collect()
+}
+
+fn rows(columns: &Columns<'_>, scheme: Scheme, version: Version, want: Want) -> Vec<(Greeks, Reason)> {
+    let n = columns.len();
+    let lengths = [
+        columns.strike.len(),
+        columns.years.len(),
+        columns.rate.len(),
+        columns.dividend_yield.len(),
+        columns.volatility.len(),
+        columns.call.len(),
+    ];
+    assert!(
+        lengths.iter().all(|&length| length == n),
+        "columns of options differ in length"
+    );
+    let rule = rule(scheme);
+    let mut out = vec![(Greeks::NONE, Reason::Input); n];
+    out.par_chunks_mut(TASK).enumerate().for_each(|(i, out)| {
+        let options: Vec<Option> = (0..out.len()).map(|j| columns.option(i * TASK + j)).collect();
+        task(&options, &rule, version, want, out);
+    });
+    out
+}
+
+/// Fills `out` with what the options are worth.
+fn task(options: &[Option], rule: &Rule, version: Version, want: Want, out: &mut [(Greeks, Reason)]) {
+    let mut places = Vec::with_capacity(options.len());
+    let mut puts = Vec::with_capacity(options.len());
+    for (j, option) in options.iter().enumerate() {
+        match Case::of(option) {
+            Case::None(reason) => out[j] = (Greeks::NONE, reason),
+            Case::Certain => out[j] = (certain(option), Reason::Ok),
+            Case::European => out[j] = (black_scholes_merton(option), Reason::Ok),
+            Case::Boundary(put) => {
+                places.push((j, put));
+                puts.push(put.normalised());
+            }
+        }
+    }
+    if puts.is_empty() {
+        return;
+    }
+    for ((j, put), solution) in places.into_iter().zip(solutions(rule, version, &puts, want)) {
+        out[j] = finish(&put, options[j].call, &solution, want);
+    }
+}
+
+/// The solutions, those that need it by a finer rule.
+pub(super) fn solutions(rule: &Rule, version: Version, puts: &[[f64; 4]], want: Want) -> Vec<Solution> {
+    let mut found = vec![Solution::default(); puts.len()];
+    Solver::new(rule, version).solve(puts, want, &mut found);
+    let again: Vec<usize> = (0..puts.len()).filter(|&i| !found[i].converged).collect();
+    if !again.is_empty() && rule.nodes < Scheme::FINE.nodes {
+        let fine = super::price::rule(Scheme::FINE);
+        let puts: Vec<[f64; 4]> = again.iter().map(|&i| puts[i]).collect();
+        for (i, solution) in again.into_iter().zip(solutions(&fine, version, &puts, want)) {
+            found[i] = solution;
+        }
+    }
+    found
+}
+
+/// From the normalised put's values to the option's.
+fn finish(put: &Put, call: bool, solution: &Solution, want: Want) -> (Greeks, Reason) {
+    if !solution.converged {
+        return (Greeks::NONE, Reason::NotConverged);
+    }
+    let spot = exp(put.log_spot);
+    let intrinsic = 1.0 - spot;
+    if put.log_spot <= solution.boundary {
+        // Exercised now: nothing else moves it.
+        let greeks = Greeks {
+            price: put.unit * intrinsic,
+            delta: if call { 1.0 } else { -1.0 },
+            ..Greeks::default()
+        };
+        return (greeks, Reason::Ok);
+    }
+    let price = put.unit * solution.value.max(intrinsic).max(0.0);
+    if want == Want::Value {
+        return (Greeks { price, ..Greeks::NONE }, Reason::Ok);
+    }
+    let Put {
+        rate: r,
+        dividend_yield: q,
+        volatility: sigma,
+        years,
+        unit,
+        ..
+    } = *put;
+    let Solution {
+        value, x, xx, xxx, v, xv, vv, ..
+    } = *solution;
+    let half = 0.5 * sigma * sigma;
+    let root = years.sqrt();
+    // By calendar time, from the equation; and its derivative by ln S.
+    let time = r * value - (r - q) * x - half * (xx - x);
+    let x_time = r * x - (r - q) * xx - half * (xxx - xx);
+    let greeks = if call {
+        // V = S p(ln(K/S)).
+        Greeks {
+            price,
+            delta: value - x,
+            gamma: (xx - x) / unit,
+            vega: unit * v * root,
+            theta: unit * time,
+            rho: unit * solution.q * years,
+            vanna: (v - xv) * root,
+            volga: unit * vv * years,
+            charm: time - x_time,
+        }
+    } else {
+        // V = K p(ln(S/K)).
+        Greeks {
+            price,
+            delta: x / spot,
+            gamma: (xx - x) / (unit * spot * spot),
+            vega: unit * v * root,
+            theta: unit * time,
+            rho: unit * solution.r * years,
+            vanna: xv * root / spot,
+            volga: unit * vv * years,
+            charm: x_time / spot,
+        }
+    };
+    (greeks, Reason::Ok)
+}
+
+/// Without time or volatility the spot grows by `r - q` and the best time to exercise is known: now, at expiry, or where the gain's slope is 0.
+fn certain(option: &Option) -> Greeks {
+    let Option {
+        spot,
+        strike,
+        years,
+        rate: r,
+        dividend_yield: q,
+        call,
+        ..
+    } = *option;
+    let w = if call { 1.0 } else { -1.0 };
+    let gain = |t: f64| w * (spot * exp(-q * t) - strike * exp(-r * t));
+    let between = log((q * spot) / (r * strike)) / (q - r);
+    let mut best = 0.0;
+    for t in [years, between] {
+        if t > 0.0 && t <= years && gain(t) > gain(best) {
+            best = t;
+        }
+    }
+    let price = gain(best);
+    if price <= 0.0 {
+        return Greeks::default();
+    }
+    // At expiry alone does the time left matter; inside, the slope is 0.
+    let last = if best == years && best > 0.0 { 1.0 } else { 0.0 };
+    let (cash, share) = (strike * exp(-r * best), exp(-q * best));
+    Greeks {
+        price,
+        delta: w * share,
+        theta: last * w * (q * spot * share - r * cash),
+        rho: w * best * cash,
+        charm: last * w * q * share,
+        ..Greeks::default()
+    }
+}
