@@ -3,6 +3,7 @@
 //! Every function gives the same bytes on every machine: only `+ - * /`, square roots, fused multiplication where it is written, and comparisons,
 //! in a fixed order, so that a kernel's lanes and its scalar form agree bit for bit whatever the vector width.
 
+pub mod american;
 pub mod dispatch;
 #[cfg(test)]
 mod double_double;

@@ -156,7 +156,7 @@ fn memo(partition: &Partition, settings: &str, curves: &Curves) -> Memo {
 }
 
 /// A float column, or NaN in every row where the table has none.
-fn floats_if_any(batch: &RecordBatch, name: &str) -> Result<Vec<f64>, StageError> {
+pub(super) fn floats_if_any(batch: &RecordBatch, name: &str) -> Result<Vec<f64>, StageError> {
     if batch.column_by_name(name).is_some() {
         table::floats_or_nan(batch, name)
     } else {

@@ -2,9 +2,12 @@
 
 use super::curves::Curves;
 use super::time::TimeConfig;
+use crate::numerics::american;
+use crate::numerics::dispatch::Version;
+use crate::numerics::formula::Option as Contract;
 use crate::numerics::implied::{Prices, Status, implied_volatilities};
 use crate::numerics::parity::{Carry, Expiry, Limits, Pair, carries};
-use crate::numerics::special::exp;
+use crate::numerics::special::{exp, log, log_ratio};
 use arrow::array::{ArrayRef, Float64Array, RecordBatch, UInt8Array};
 use arrow::datatypes::{Field, Schema};
 use datasets::Date;
@@ -34,10 +37,24 @@ pub enum ForwardSource {
     Rates,
 }
 
+/// When a contract can be exercised.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Style {
+    /// At expiry.
+    #[default]
+    European,
+    /// At any time: the volatility is that of the American model (see [`crate::numerics::american`]). Parity binds American calls and puts only
+    /// within bounds: `forward: rates` is exact where the yield is known, `forward: parity` near the money and for short expiries.
+    American,
+}
+
 /// Configuration of `greeks/implied_volatility`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ImpliedVolatilityConfig {
+    /// When the contracts can be exercised: `european` or `american`.
+    pub style: Style,
     /// Where the forward of an expiry comes from: `parity` or `rates`.
     pub forward: ForwardSource,
     /// Continuous yield of the underlying, annual, decimal; read with `forward: rates` alone.
@@ -57,6 +74,7 @@ pub struct ImpliedVolatilityConfig {
 impl Default for ImpliedVolatilityConfig {
     fn default() -> Self {
         Self {
+            style: Style::European,
             forward: ForwardSource::Parity,
             dividend_yield: 0.0,
             band: 0.2,
@@ -136,6 +154,13 @@ impl StageKind for ImpliedVolatility {
                     ConfigProblem::new("", "the chain at `chain` has neither bid and ask nor last prices")
                         .hint("map `bid` and `ask`, or `last`, in the stage that reads the chain"),
                 );
+            }
+            if config.style == Style::American && !chain.may_have("underlying") {
+                return Err(ConfigProblem::new(
+                    "style",
+                    "`american` needs the underlying's price, which the chain lacks",
+                )
+                .hint("map `underlying` in the stage that reads the chain: early exercise is decided by it"));
             }
             if config.forward == ForwardSource::Rates && !chain.may_have("underlying") {
                 return Err(ConfigProblem::new(
@@ -364,14 +389,17 @@ pub(super) fn add_volatility(
     let values = |f: fn(&Terms) -> f64| terms.iter().map(f).collect::<Vec<f64>>();
     let (price, forward) = (values(|row| row.price), values(|row| row.forward));
     let (discount, years) = (values(|row| row.discount), values(|row| row.years));
-    let (volatility, status) = implied_volatilities(&Prices {
-        price: &price,
-        forward: &forward,
-        strike: &quotes.strikes,
-        discount: &discount,
-        years: &years,
-        call: &quotes.calls,
-    });
+    let (volatility, status) = match config.style {
+        Style::European => implied_volatilities(&Prices {
+            price: &price,
+            forward: &forward,
+            strike: &quotes.strikes,
+            discount: &discount,
+            years: &years,
+            call: &quotes.calls,
+        }),
+        Style::American => american_volatilities(&quotes, &terms),
+    };
     let (years, status): (ArrayRef, ArrayRef) =
         (Arc::new(Float64Array::from(years)), Arc::new(UInt8Array::from(status)));
     let column = |name: &str| -> ArrayRef {
@@ -470,4 +498,34 @@ fn one_day(
         }));
     }
     terms
+}
+
+/// The volatilities and statuses of American contracts: rate and yield are those of the discount factor and the forward.
+fn american_volatilities(quotes: &Quotes<'_>, terms: &[Terms]) -> (Vec<f64>, Vec<u8>) {
+    terms
+        .par_chunks(64)
+        .enumerate()
+        .flat_map_iter(|(chunk, terms)| {
+            let prices: Vec<f64> = terms.iter().map(|terms| terms.price).collect();
+            let contracts: Vec<Contract> = terms
+                .iter()
+                .enumerate()
+                .map(|(j, terms)| {
+                    let i = chunk * 64 + j;
+                    let rate = -log(terms.discount) / terms.years;
+                    Contract {
+                        spot: quotes.spots[i],
+                        strike: quotes.strikes[i],
+                        years: terms.years,
+                        rate,
+                        dividend_yield: rate - log_ratio(terms.forward, quotes.spots[i]) / terms.years,
+                        volatility: f64::NAN,
+                        call: quotes.calls[i],
+                    }
+                })
+                .collect();
+            american::implied_volatilities(&prices, &contracts, Version::best())
+        })
+        .map(|(volatility, status)| (volatility, status.code()))
+        .unzip()
 }

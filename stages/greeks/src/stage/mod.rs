@@ -1,15 +1,21 @@
 //! The stages: they read partitions of an option chain, run the numerics over them, and store the results.
 
+mod american;
 mod analytic;
 mod curves;
 mod implied_volatility;
 mod time;
 
+pub use american::{American, AmericanConfig};
 pub use analytic::{Analytic, AnalyticConfig};
-pub use implied_volatility::{ForwardSource, ImpliedVolatility, ImpliedVolatilityConfig};
+pub use implied_volatility::{ForwardSource, ImpliedVolatility, ImpliedVolatilityConfig, Style};
 pub use time::TimeConfig;
 
 /// The stage kinds of this family.
 pub fn kinds() -> Vec<Box<dyn stages_core::AnyStage>> {
-    vec![stages_core::erase(ImpliedVolatility), stages_core::erase(Analytic)]
+    vec![
+        stages_core::erase(ImpliedVolatility),
+        stages_core::erase(Analytic),
+        stages_core::erase(American),
+    ]
 }

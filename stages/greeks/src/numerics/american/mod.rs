@@ -18,12 +18,16 @@
 //! A call is a put with spot and strike, rate and yield exchanged (R. L. McDonald and M. D. Schroder, 1998).
 
 mod boundary;
+pub mod dividends;
+mod implied;
 mod lanes;
+pub mod lattice;
 mod premium;
 mod price;
 mod rule;
 mod solve;
 
+pub use implied::{implied_volatilities, implied_volatility};
 pub use price::{AmericanColumns, Reason, american, greeks, price};
 
 /// How finely boundary and premium are resolved.

@@ -314,7 +314,7 @@ fn finish(put: &Put, call: bool, solution: &Solution, want: Want) -> (Greeks, Re
 }
 
 /// Without time or volatility the spot grows by `r - q` and the best time to exercise is known: now, at expiry, or where the gain's slope is 0.
-fn certain(option: &Option) -> Greeks {
+pub(super) fn certain(option: &Option) -> Greeks {
     let Option {
         spot,
         strike,

@@ -1,0 +1,189 @@
+//! Implied volatility of American options: Newton's method within a bracket, with the vega of the spectral price.
+
+use super::Scheme;
+use super::price::{Case, Put, Reason, rule, solutions};
+use super::solve::{Solution, Want};
+use crate::numerics::formula::Option;
+use crate::numerics::implied::{Status, implied_volatility as european_volatility};
+use crate::numerics::kernel::Version;
+use crate::numerics::special::exp;
+
+/// Below this part of the greater of spot and strike a difference of prices is rounding of the method.
+const RESOLUTION: f64 = 1e-9;
+/// The least and greatest volatility that is sought.
+const BOUNDS: (f64, f64) = (1e-4, 20.0);
+/// A relative step of Newton's method after which the next would be rounding.
+const NEGLIGIBLE: f64 = 1e-7;
+/// Steps of Newton's method or bisection.
+const STEPS: usize = 60;
+
+/// The volatility at which an American option has a price, or why there is none. `option.volatility` is not read.
+///
+/// [`Status::BelowIntrinsic`] where the price is below what exercise now pays, or below the limit without volatility;
+/// [`Status::AtIntrinsic`] where it is what exercise now pays, to a billionth of the strike: every volatility small enough gives that price;
+/// [`Status::ZeroPrice`] at 0; [`Status::AtOrAboveUpper`] at or above what no volatility reaches; [`Status::Expired`] without time;
+/// [`Status::NoQuote`] without a price; [`Status::NoForward`] where the model has no price (see [`Reason`]).
+pub fn implied_volatility(price: f64, option: &Option) -> (f64, Status) {
+    implied_volatilities(&[price], std::slice::from_ref(option), Version::best())[0]
+}
+
+/// [`implied_volatility`] of each price with its option, side by side on the widest registers.
+///
+/// # Panics
+/// When the slices differ in length.
+pub fn implied_volatilities(prices: &[f64], options: &[Option], version: Version) -> Vec<(f64, Status)> {
+    assert_eq!(prices.len(), options.len(), "prices and options differ in length");
+    let mut out = vec![(f64::NAN, Status::NoForward); prices.len()];
+    let mut searches = Vec::new();
+    for (i, (&price, option)) in prices.iter().zip(options).enumerate() {
+        match start(price, option) {
+            Begin::Done(volatility, status) => out[i] = (volatility, status),
+            Begin::Search(search) => searches.push((i, search)),
+        }
+    }
+    let rule = rule(Scheme::STANDARD);
+    for _ in 0..STEPS {
+        if searches.is_empty() {
+            break;
+        }
+        let puts: Vec<[f64; 4]> = searches.iter().map(|(_, search)| search.put.normalised()).collect();
+        let found = solutions(&rule, version, &puts, Want::First);
+        let mut left = Vec::with_capacity(searches.len());
+        for ((i, mut search), solution) in searches.into_iter().zip(found) {
+            match search.advance(&solution) {
+                Some(end) => out[i] = end,
+                None => left.push((i, search)),
+            }
+        }
+        searches = left;
+    }
+    for (i, search) in searches {
+        out[i] = (search.put.volatility, Status::Ok);
+    }
+    out
+}
+
+enum Begin {
+    Done(f64, Status),
+    Search(Search),
+}
+
+/// A search in progress, for the put that the option is.
+struct Search {
+    put: Put,
+    /// In units of the put's strike.
+    target: f64,
+    low: f64,
+    high: f64,
+}
+
+fn start(price: f64, option: &Option) -> Begin {
+    let none = |status| Begin::Done(f64::NAN, status);
+    if option.years.is_nan() || option.years <= 0.0 {
+        return none(Status::Expired);
+    }
+    if !price.is_finite() {
+        return none(Status::NoQuote);
+    }
+    let probe = |volatility| Option { volatility, ..*option };
+    let put = match Case::of(&probe(0.2)) {
+        Case::European => {
+            let Option {
+                spot,
+                strike,
+                years,
+                rate,
+                dividend_yield,
+                call,
+                ..
+            } = *option;
+            let forward = spot * exp((rate - dividend_yield) * years);
+            let (volatility, status) =
+                european_volatility(price, forward, strike, exp(-rate * years), years, call);
+            return Begin::Done(volatility, status);
+        }
+        Case::Boundary(put) => put,
+        Case::None(Reason::Input) if !(option.strike > 0.0) => return none(Status::NoQuote),
+        Case::None(_) | Case::Certain => return none(Status::NoForward),
+    };
+    let scale = option.spot.max(option.strike);
+    let w = if option.call { 1.0 } else { -1.0 };
+    let intrinsic = (w * (option.spot - option.strike)).max(0.0);
+    let floor = match Case::of(&probe(0.0)) {
+        Case::Certain => super::price::certain(&probe(0.0)).price,
+        _ => intrinsic,
+    };
+    let near = RESOLUTION * scale;
+    if price <= 0.0 {
+        return none(if price == 0.0 && floor <= near {
+            Status::ZeroPrice
+        } else {
+            Status::BelowIntrinsic
+        });
+    }
+    if price < floor.max(intrinsic) - near {
+        return none(Status::BelowIntrinsic);
+    }
+    if price <= floor.max(intrinsic) + near && floor.max(intrinsic) > 0.0 {
+        return none(Status::AtIntrinsic);
+    }
+    // With r >= 0 a put's strike can be had now however far the spot falls.
+    if price >= put.unit {
+        return none(Status::AtOrAboveUpper);
+    }
+    // A European price is a lower bound: its volatility is an upper bound of the one sought, and mostly near it.
+    let (forward, discount) = (
+        exp(put.log_spot + (put.rate - put.dividend_yield) * put.years),
+        exp(-put.rate * put.years),
+    );
+    let (guess, _) = european_volatility(price / put.unit, forward, 1.0, discount, put.years, false);
+    let high = if guess.is_finite() { guess * (1.0 + 1e-6) } else { BOUNDS.1 };
+    let high = high.clamp(BOUNDS.0, BOUNDS.1);
+    Begin::Search(Search {
+        put: Put {
+            volatility: if guess.is_finite() { high } else { 0.5 },
+            ..put
+        },
+        target: price / put.unit,
+        low: 0.0,
+        high,
+    })
+}
+
+impl Search {
+    /// One step; the end of the search if it is over.
+    fn advance(&mut self, solution: &Solution) -> std::option::Option<(f64, Status)> {
+        let at = self.put.volatility;
+        let exercised = self.put.log_spot <= solution.boundary;
+        let usable = solution.converged && !exercised;
+        let (excess, vega) = if usable {
+            (solution.value - self.target, solution.v * self.put.years.sqrt())
+        } else {
+            // Exercised at once, or below what the method resolves: too little volatility.
+            (f64::NEG_INFINITY, 0.0)
+        };
+        if excess > 0.0 {
+            self.high = self.high.min(at);
+        } else {
+            self.low = self.low.max(at);
+        }
+        let newton = at - excess / vega;
+        let inside = newton > self.low && newton < self.high;
+        let next = if inside && vega > 0.0 {
+            newton
+        } else {
+            0.5 * (self.low + self.high)
+        };
+        if self.high >= BOUNDS.1 && next > 0.999 * BOUNDS.1 {
+            return Some((f64::NAN, Status::AtOrAboveUpper));
+        }
+        if (inside && (next - at).abs() <= NEGLIGIBLE * at) || self.high - self.low <= 1e-13 * self.high {
+            return Some((next, Status::Ok));
+        }
+        if next < BOUNDS.0 {
+            return Some((f64::NAN, Status::AtIntrinsic));
+        }
+        self.put.volatility = next;
+        None
+    }
+}

@@ -1,0 +1,246 @@
+//! `greeks/american`.
+
+use super::analytic::floats_if_any;
+use super::curves::Curves;
+use super::time::TimeConfig;
+use crate::numerics::american::{Reason, Scheme, greeks};
+use crate::numerics::kernel::{Columns, Version};
+use crate::numerics::special::{log, log_ratio};
+use arrow::array::{ArrayRef, RecordBatch};
+use datasets::schema::GREEKS;
+use rayon::prelude::*;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use stages_core::dataset::{self, DataSet, Partition};
+use stages_core::{
+    ConfigProblem, Context, Given, InputPort, Memo, OutputPort, Outputs, PlanContext, PortType, Ports, Provided, Share,
+    StageError, StageKind, table,
+};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Configuration of `greeks/american`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct AmericanConfig {
+    /// Interest rate, continuously compounded, annual, decimal: used where the chain has no discount factor and `rates` is not connected or
+    /// knows no rate for the date.
+    pub rate: f64,
+    /// Continuous yield of the underlying, annual, decimal: used where the chain has no forward. With a forward the yield is
+    /// `r - ln(F/S)/T`.
+    pub dividend_yield: f64,
+    /// How time to expiry is counted where the chain has no `years`.
+    pub time: TimeConfig,
+}
+
+/// Price and Greeks of every American contract of an option chain that has an implied volatility, row by row beside it; null where it has none
+/// and where the model refuses it (see [`crate::numerics::american::Reason`]; the counts are in the artifact's metadata).
+pub struct American;
+
+impl StageKind for American {
+    type Config = AmericanConfig;
+    const NAME: &'static str = "greeks/american";
+    const VERSION: u32 = 1;
+    const ABOUT: &'static str = "price and Greeks of American options by spectral collocation";
+    const PORTS: Ports = Ports {
+        inputs: &[
+            InputPort {
+                name: "chain",
+                ty: PortType::OptionChain,
+                optional: false,
+                list: false,
+                doc: "option chain with implied volatility",
+            },
+            InputPort {
+                name: "rates",
+                ty: PortType::Rates,
+                optional: true,
+                list: false,
+                doc: "zero rates, where the chain has no discount factor",
+            },
+        ],
+        outputs: &[OutputPort {
+            name: "greeks",
+            ty: PortType::Greeks,
+            doc: "price, delta, gamma, vega, theta, rho, vanna, volga, charm, row by row beside the chain",
+        }],
+    };
+
+    fn check(&self, config: &Self::Config, plan: &PlanContext) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
+        config.time.check()?;
+        for (name, value) in [("rate", config.rate), ("dividend_yield", config.dividend_yield)] {
+            if !value.is_finite() || value.abs() > 10.0 {
+                return Err(ConfigProblem::new(name, format!("{value} is not an annual rate"))
+                    .hint("give a decimal: 0.02 is 2 %"));
+            }
+        }
+        if let Some(chain) = plan.inputs.get("chain").and_then(|list| list.first()) {
+            if !chain.may_have("implied_volatility") {
+                return Err(ConfigProblem::new("", "the chain at `chain` has no implied volatility").hint(
+                    "put a stage with `uses: greeks/implied_volatility` and `style: american` before this one and connect its chain",
+                ));
+            }
+            if !chain.may_have("underlying") {
+                return Err(ConfigProblem::new("", "the chain at `chain` has no price of the underlying")
+                    .hint("map `underlying` in the stage that reads the chain: early exercise is decided by it"));
+            }
+        }
+        let provided = Provided::columns(PortType::Greeks, GREEKS.iter().map(|column| column.name));
+        Ok(BTreeMap::from([("greeks".to_owned(), provided)]))
+    }
+
+    fn run(&self, config: &Self::Config, context: &Context) -> Result<Outputs, StageError> {
+        let chain = DataSet::open(context.input("chain")?)?;
+        let curves = Curves::open(&context.given())?.unwrap_or_default();
+        let settings = settings(config)?;
+        let (done, total) = (AtomicU64::new(0), chain.partitions.len() as u64);
+        let results: Vec<(Partition, [u64; Reason::ALL.len()])> = chain
+            .partitions
+            .par_iter()
+            .map(|partition| {
+                context.check_cancelled()?;
+                // The counts lie in a memo of their own, for a table that is found carries none.
+                let mut counts = None;
+                let blob = context.memo(&memo(partition, &settings, &curves), || {
+                    let (batch, found) = chain_greeks(&partition.read(&context.store)?, config, &curves)?;
+                    counts = Some(found);
+                    table::to_parquet(&batch)
+                })?;
+                let counts = context.memo(&counts_memo(partition, &settings, &curves), || {
+                    let counts = match counts {
+                        Some(counts) => counts,
+                        None => chain_greeks(&partition.read(&context.store)?, config, &curves)?.1,
+                    };
+                    Ok(counts.iter().flat_map(|n| n.to_le_bytes()).collect())
+                })?;
+                let counts = context.store.blob(counts.blob)?;
+                let mut totals = [0_u64; Reason::ALL.len()];
+                for (total, bytes) in totals.iter_mut().zip(counts.as_chunks::<8>().0) {
+                    *total = u64::from_le_bytes(*bytes);
+                }
+                let done = done.fetch_add(1, Ordering::Relaxed) + 1;
+                context.progress(
+                    done,
+                    Some(total),
+                    format!("American Greeks {} {}", partition.key.symbol, partition.key.range.from),
+                );
+                let key = partition.key.clone();
+                Ok((Partition { key, blob }, totals))
+            })
+            .collect::<Result<_, StageError>>()?;
+        let units: serde_json::Map<_, _> = GREEKS
+            .iter()
+            .map(|column| (column.name.to_owned(), column.doc.into()))
+            .collect();
+        let mut reasons = serde_json::Map::new();
+        for (i, reason) in Reason::ALL.into_iter().enumerate() {
+            let n: u64 = results.iter().map(|(_, counts)| counts[i]).sum();
+            reasons.insert(reason.name().to_owned(), n.into());
+        }
+        let meta = json!({ "model": "american", "columns": units, "rows_by_reason": reasons });
+        let partitions = results.into_iter().map(|(partition, _)| partition);
+        let digest = dataset::write(&context.store, PortType::Greeks, meta, partitions)?;
+        Ok(Outputs::from([("greeks".to_owned(), digest)]))
+    }
+
+    fn cached_share(&self, config: &Self::Config, given: &Given<'_>) -> Result<Option<Share>, StageError> {
+        let chain = DataSet::open(given.input("chain")?)?;
+        let curves = Curves::open(given)?.unwrap_or_default();
+        let settings = settings(config)?;
+        let memos: Vec<Memo> = chain
+            .partitions
+            .iter()
+            .map(|partition| memo(partition, &settings, &curves))
+            .collect();
+        Share::of_memos("partitions", given, &memos).map(Some)
+    }
+}
+
+fn settings(config: &AmericanConfig) -> Result<String, StageError> {
+    let config = serde_json::to_value(config).map_err(|err| StageError::new(err.to_string()))?;
+    Ok(cache::canonical_json(&config))
+}
+
+/// The Greeks of a partition of the chain.
+fn memo(partition: &Partition, settings: &str, curves: &Curves) -> Memo {
+    let rates = curves.key(partition.key.range);
+    let parts: [&[u8]; 3] = [partition.blob.blob.as_bytes(), settings.as_bytes(), &rates];
+    Memo::new("greeks/american v1", &parts, partition.key.name())
+}
+
+/// How many of its rows have Greeks, and why the others have none.
+fn counts_memo(partition: &Partition, settings: &str, curves: &Curves) -> Memo {
+    let rates = curves.key(partition.key.range);
+    let parts: [&[u8]; 3] = [partition.blob.blob.as_bytes(), settings.as_bytes(), &rates];
+    Memo::new(
+        "greeks/american reason counts v1",
+        &parts,
+        format!("{} (counts)", partition.key.name()),
+    )
+}
+
+/// The table of Greeks beside a chain, and its rows by reason.
+fn chain_greeks(
+    batch: &RecordBatch,
+    config: &AmericanConfig,
+    curves: &Curves,
+) -> Result<(RecordBatch, [u64; Reason::ALL.len()]), StageError> {
+    let n = batch.num_rows();
+    let dates = table::dates(batch, "date")?;
+    let expiries = table::dates(batch, "expiry")?;
+    let roots = table::texts(batch, "root")?;
+    let calls = table::bools(batch, "call")?;
+    let strike = table::floats_or_nan(batch, "strike")?;
+    let volatility = table::floats_or_nan(batch, "implied_volatility")
+        .map_err(|err| err.hint("put a stage with `uses: greeks/implied_volatility` before this one"))?;
+    let spot = floats_if_any(batch, "underlying")?;
+    let mut years = floats_if_any(batch, "years")?;
+    let forward = floats_if_any(batch, "forward")?;
+    let mut rate = floats_if_any(batch, "discount_factor")?;
+    let mut dividend_yield = vec![config.dividend_yield; n];
+    for i in 0..n {
+        if years[i].is_nan() {
+            years[i] = config.time.years(dates[i], expiries[i], roots.value(i));
+        }
+        let t = years[i];
+        rate[i] = if rate[i] > 0.0 && t > 0.0 {
+            -log(rate[i]) / t
+        } else {
+            curves.rate(dates[i], t)
+        };
+        if rate[i].is_nan() {
+            rate[i] = config.rate;
+        }
+        if forward[i] > 0.0 && spot[i] > 0.0 && t > 0.0 {
+            dividend_yield[i] = rate[i] - log_ratio(forward[i], spot[i]) / t;
+        }
+    }
+    let call: Vec<bool> = (0..n).map(|i| calls.value(i)).collect();
+    let columns = Columns {
+        spot: &spot,
+        strike: &strike,
+        years: &years,
+        rate: &rate,
+        dividend_yield: &dividend_yield,
+        volatility: &volatility,
+        call: &call,
+    };
+    let values = greeks(&columns, Scheme::STANDARD, Version::best());
+    let mut counts = [0; Reason::ALL.len()];
+    for reason in &values.reasons {
+        counts[*reason as usize] += 1;
+    }
+    let mut arrays: Vec<ArrayRef> = Vec::with_capacity(GREEKS.len());
+    for column in &GREEKS[..GREEKS.len() - values.greeks.len()] {
+        let array = batch
+            .column_by_name(column.name)
+            .ok_or_else(|| StageError::new(format!("the chain has no column `{}`", column.name)))?;
+        arrays.push(array.clone());
+    }
+    for column in &values.greeks {
+        arrays.push(Arc::new(table::nullable(column)));
+    }
+    Ok((RecordBatch::try_new(table::schema(GREEKS), arrays)?, counts))
+}
