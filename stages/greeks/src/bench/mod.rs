@@ -1,5 +1,6 @@
 //! How fast this machine computes Greeks and implied volatilities.
 
+mod american;
 mod peak;
 
 use crate::numerics::formula::{Model, Option};
@@ -199,6 +200,7 @@ pub fn bench(options: usize) -> Bench {
         );
     }
     implied(&mut bencher, &book, some);
+    american::american(&mut bencher, &book);
     Bench {
         options,
         rows: bencher.rows,

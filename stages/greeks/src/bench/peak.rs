@@ -23,6 +23,18 @@ pub(super) const IMPLIED_VOLATILITY: Cost = Cost {
     divisions: 39.0,
 };
 
+/// For American options the source is counted, not the machine code: a point of an integral costs 150 operations and one division and one square
+/// root, with its part of the matrices. A price has 4 steps on the coarse rule (6 nodes of 8 points), 2 on the standard one (14 nodes of 14 points, as
+/// most options need) and the premium's 40 points; its Greeks have 5 steps more, and three times 80 points of 230 operations.
+pub(super) const AMERICAN_PRICE: Cost = Cost {
+    operations: (4.0 * 48.0 + 2.0 * 196.0 + 40.0) * 150.0,
+    divisions: (4.0 * 48.0 + 2.0 * 196.0 + 40.0) * 2.0,
+};
+pub(super) const AMERICAN_GREEKS: Cost = Cost {
+    operations: AMERICAN_PRICE.operations + (5.0 * 196.0 * 150.0 + 240.0 * 230.0),
+    divisions: AMERICAN_PRICE.divisions + (5.0 * 196.0 + 240.0) * 2.0,
+};
+
 /// Operations and divisions a second on one thread, counted by lanes.
 #[derive(Clone, Copy)]
 pub(super) struct Peak {

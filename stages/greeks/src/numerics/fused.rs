@@ -17,10 +17,10 @@
 )]
 
 /// 1.5 * 2^52: adding it to a number below 2^51 rounds it to an integer, held in the low bits of the sum.
-const ROUND: f64 = 6_755_399_441_055_744.0;
+pub(super) const ROUND: f64 = 6_755_399_441_055_744.0;
 /// ln 2 with 20 trailing zero bits, so that its product with an exponent is exact; and the rest (fdlibm).
-const LN2_HIGH: f64 = 6.931_471_803_691_238_164_90e-1;
-const LN2_LOW: f64 = 1.908_214_929_270_587_700_02e-10;
+pub(super) const LN2_HIGH: f64 = 6.931_471_803_691_238_164_90e-1;
+pub(super) const LN2_LOW: f64 = 1.908_214_929_270_587_700_02e-10;
 /// 1 / sqrt(2 pi).
 pub(super) const INV_SQRT_TAU: f64 = 0.398_942_280_401_432_677_94;
 /// Arguments of the exponential below this give 0.
@@ -29,7 +29,7 @@ const LEAST: f64 = -708.0;
 const GREATEST: f64 = 709.0;
 
 /// `(e^r - 1 - r) / r^2` for |r| <= ln 2 / 2 (relative error of e^r 4e-18).
-const EXP: [f64; 10] = [
+pub(super) const EXP: [f64; 10] = [
     0.50000000000000127385,
     0.16666666666666482243,
     0.041666666666516211407,
@@ -43,7 +43,7 @@ const EXP: [f64; 10] = [
 ];
 
 /// `(2 atanh s - 2 s) / s^3` in powers of s^2, for |s| <= 0.2 (relative error of the logarithm 2e-19).
-const LOG: [f64; 8] = [
+pub(super) const LOG: [f64; 8] = [
     0.66666666666666594858,
     0.40000000000057236512,
     0.28571428555757972805,
@@ -56,7 +56,7 @@ const LOG: [f64; 8] = [
 
 /// Mills' ratio as a quotient of polynomials, for every z >= 0 (relative error 1.1e-17). All coefficients are positive, so that nothing
 /// cancels.
-const MILLS_OVER: [f64; 11] = [
+pub(super) const MILLS_OVER: [f64; 11] = [
     1514518.5717318701619,
     2597341.9562901342473,
     2200642.577261471887,
@@ -69,7 +69,7 @@ const MILLS_OVER: [f64; 11] = [
     29.365253148138535593,
     1.0,
 ];
-const MILLS_UNDER: [f64; 12] = [
+pub(super) const MILLS_UNDER: [f64; 12] = [
     1208410.9854340661444,
     3036551.514431828577,
     3574470.8149729628448,

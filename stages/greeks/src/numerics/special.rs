@@ -15,15 +15,15 @@
 )]
 
 /// 1.5 * 2^52: adding it to a number below 2^51 rounds it to an integer, held in the low bits of the sum.
-pub(super) const ROUND: f64 = 6_755_399_441_055_744.0;
+const ROUND: f64 = 6_755_399_441_055_744.0;
 /// ln 2 with 20 trailing zero bits, so that its product with an exponent is exact; and the rest (fdlibm).
-pub(super) const LN2_HIGH: f64 = 6.931_471_803_691_238_164_90e-1;
-pub(super) const LN2_LOW: f64 = 1.908_214_929_270_587_700_02e-10;
+const LN2_HIGH: f64 = 6.931_471_803_691_238_164_90e-1;
+const LN2_LOW: f64 = 1.908_214_929_270_587_700_02e-10;
 /// 1 / sqrt(2 pi).
 pub const INV_SQRT_TAU: f64 = 0.398_942_280_401_432_677_94;
 
 /// `1 / n!` from 2 up to 13.
-pub(super) const EXP: [f64; 12] = [
+const EXP: [f64; 12] = [
     0.5,
     1.0 / 6.0,
     1.0 / 24.0,
@@ -154,7 +154,7 @@ pub fn gauss(z: f64) -> f64 {
 /// Coefficients of `(z + 3/4) mills(z)` in powers of `q = (z - 4) / (z + 4)`, from degree 0 up: the Chebyshev series on -1 <= q < 1,
 /// computed with 40 digits and truncated (relative error 6e-17). The map is that of M. M. Shepherd and J. G. Laframboise, "Chebyshev
 /// approximation of (1 + 2x) exp(x^2) erfc x in 0 <= x < infinity", Math. Comp. 36 (1981).
-pub(super) const MILLS: [f64; 25] = [
+const MILLS: [f64; 25] = [
     1.1240988188394132,
     -0.1356187338302935,
     -0.042851259317988694,

@@ -227,7 +227,7 @@ impl<V: Lanes> Boundary<V> {
             for (row, at) in rows.chunks_exact(n).zip(&mut self.at) {
                 let mut sum = zero;
                 for (weight, square) in row.iter().zip(&self.square) {
-                    sum = sum + c(*weight) * *square;
+                    sum = square.mul_add(c(*weight), sum);
                 }
                 *at = sum.at_least(c(LEAST_SQUARE));
             }
@@ -236,12 +236,13 @@ impl<V: Lanes> Boundary<V> {
                 let depth = self.at[k].sqrt();
                 let scale = by_v * c(point.by_root);
                 let scaled = (depth - self.depth[i]) * scale;
-                let (d2, d1) = (scaled + low * c(point.root), scaled + high * c(point.root));
+                let root = c(point.root);
+                let (d2, d1) = (low.mul_add(root, scaled), high.mul_add(root, scaled));
                 let ((f2, c2), (f1, c1), by_depth) = normals(d2, d1, depth);
                 let (wr, wq) = (c(point.weight) * discounts[k], c(point.weight) * carries[k]);
                 let (rate, yields) = (r * wr, q * wq * price);
-                interest = interest + rate * c2;
-                flow = flow + yields * c1;
+                interest = rate.mul_add(c2, interest);
+                flow = yields.mul_add(c1, flow);
                 let (density2, density1) = (rate * f2, yields * f1);
                 let (slope2, slope1) = (density2 * scale, density1 * scale);
                 interest_b = interest_b + slope2;
@@ -281,7 +282,7 @@ impl<V: Lanes> Boundary<V> {
             for ((column, out), depth) in columns.chunks_exact(l).zip(out.iter_mut()).zip(&self.depth) {
                 let mut sum = zero;
                 for (weight, slope) in column.iter().zip(&self.cash_slope) {
-                    sum = sum + c(*weight) * *slope;
+                    sum = slope.mul_add(c(*weight), sum);
                 }
                 *out = sum * *depth;
                 by_start = by_start - *out;
@@ -330,7 +331,7 @@ impl<V: Lanes> Boundary<V> {
                 let (above, below) = matrix.split_at_mut(i * n);
                 let pivot = &above[c * n..c * n + n];
                 for (b, p) in below[c + 1..n].iter_mut().zip(&pivot[c + 1..]) {
-                    *b = *b - factor * *p;
+                    *b = (-factor).mul_add(*p, *b);
                 }
                 self.residual[i] = self.residual[i] - factor * self.residual[c];
                 if sensitive {
@@ -354,7 +355,7 @@ impl<V: Lanes> Boundary<V> {
     pub fn square_at(&self, row: &[f64]) -> V {
         let mut sum = V::splat(0.0);
         for (weight, square) in row.iter().zip(&self.square) {
-            sum = sum + V::splat(*weight) * *square;
+            sum = square.mul_add(V::splat(*weight), sum);
         }
         sum.at_least(V::splat(LEAST_SQUARE))
     }
@@ -373,7 +374,7 @@ fn back<V: Lanes>(matrix: &[V], n: usize, side: &mut [V]) {
     for i in (0..n).rev() {
         let mut sum = side[i];
         for c in i + 1..n {
-            sum = sum - matrix[i * n + c] * side[c];
+            sum = (-matrix[i * n + c]).mul_add(side[c], sum);
         }
         side[i] = sum * matrix[i * n + i];
     }

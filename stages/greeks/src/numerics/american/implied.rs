@@ -1,11 +1,11 @@
 //! Implied volatility of American options: Newton's method within a bracket, with the vega of the spectral price.
 
 use super::Scheme;
-use super::price::{Case, Put, Reason, rule, solutions};
+use super::price::{Case, Put, Reason, rule_of, solutions};
 use super::solve::{Solution, Want};
 use crate::numerics::formula::Option;
 use crate::numerics::implied::{Status, implied_volatility as european_volatility};
-use crate::numerics::kernel::Version;
+use crate::numerics::dispatch::Version;
 use crate::numerics::special::exp;
 
 /// Below this part of the greater of spot and strike a difference of prices is rounding of the method.
@@ -41,7 +41,7 @@ pub fn implied_volatilities(prices: &[f64], options: &[Option], version: Version
             Begin::Search(search) => searches.push((i, search)),
         }
     }
-    let rule = rule(Scheme::STANDARD);
+    let rule = rule_of(Scheme::STANDARD);
     for _ in 0..STEPS {
         if searches.is_empty() {
             break;
@@ -58,7 +58,7 @@ pub fn implied_volatilities(prices: &[f64], options: &[Option], version: Version
         searches = left;
     }
     for (i, search) in searches {
-        out[i] = (search.put.volatility, Status::Ok);
+        out[i] = search.give_up();
     }
     out
 }
@@ -75,6 +75,10 @@ struct Search {
     target: f64,
     low: f64,
     high: f64,
+    /// Whether the last price was one.
+    priced: bool,
+    /// Whether the last price was that of exercise now.
+    exercised: bool,
 }
 
 fn start(price: f64, option: &Option) -> Begin {
@@ -147,6 +151,8 @@ fn start(price: f64, option: &Option) -> Begin {
         target: price / put.unit,
         low: 0.0,
         high,
+        priced: false,
+        exercised: false,
     })
 }
 
@@ -156,6 +162,7 @@ impl Search {
         let at = self.put.volatility;
         let exercised = self.put.log_spot <= solution.boundary;
         let usable = solution.converged && !exercised;
+        (self.priced, self.exercised) = (usable, solution.converged && exercised);
         let (excess, vega) = if usable {
             (solution.value - self.target, solution.v * self.put.years.sqrt())
         } else {
@@ -177,13 +184,24 @@ impl Search {
         if self.high >= BOUNDS.1 && next > 0.999 * BOUNDS.1 {
             return Some((f64::NAN, Status::AtOrAboveUpper));
         }
-        if (inside && (next - at).abs() <= NEGLIGIBLE * at) || self.high - self.low <= 1e-13 * self.high {
+        if inside && vega > 0.0 && (next - at).abs() <= NEGLIGIBLE * at {
             return Some((next, Status::Ok));
         }
-        if next < BOUNDS.0 {
-            return Some((f64::NAN, Status::AtIntrinsic));
+        if self.high - self.low <= 1e-12 * self.high || next < BOUNDS.0 {
+            return Some(self.give_up());
         }
         self.put.volatility = next;
         None
+    }
+
+    /// The end of a search that Newton's method did not end.
+    fn give_up(&self) -> (f64, Status) {
+        if self.priced {
+            (self.put.volatility, Status::Ok)
+        } else if self.exercised {
+            (f64::NAN, Status::AtIntrinsic)
+        } else {
+            (f64::NAN, Status::NoForward)
+        }
     }
 }

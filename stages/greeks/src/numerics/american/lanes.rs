@@ -1,9 +1,9 @@
 //! Numbers side by side, as one value: eight with AVX-512, four with AVX2, otherwise two.
 //!
-//! All do the same IEEE operations in the same order, so that they give the same bytes. They hold several options, not several points of one, so that
+//! All do the same IEEE operations in the same order, fused multiplication included, so that they give the same bytes. They hold several options, not several points of one, so that
 //! a formula reads as it does for one number.
 
-use crate::numerics::special::{EXP, INV_SQRT_TAU, LN2_HIGH, LN2_LOW, MILLS, ROUND};
+use crate::numerics::fused::{EXP, INV_SQRT_TAU, LN2_HIGH, LN2_LOW, LOG, MILLS_OVER, MILLS_UNDER, ROUND};
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
 /// Numbers side by side.
@@ -18,6 +18,8 @@ pub(super) trait Lanes:
     fn load(x: &[f64]) -> Self;
     /// Into the first places of a slice, which has enough.
     fn store(self, out: &mut [f64]);
+    /// `self factor + term`, rounded once.
+    fn mul_add(self, factor: Self, term: Self) -> Self;
     /// Square roots.
     fn sqrt(self) -> Self;
     /// Where `self < other`, `yes`, otherwise `no`.
@@ -46,83 +48,66 @@ pub(super) trait Lanes:
     }
 }
 
-/// Where the exponent of the sum of a number and [`ROUND`] goes.
+// What brings a mantissa to between sqrt(1/2) and sqrt(2).
 const HALF_ROOT: u64 = 0x3fe6_a09e_0000_0000;
 const SHIFT: u64 = 0x3ff0_0000_0000_0000 - HALF_ROOT;
 const MANTISSA: u64 = 0x000f_ffff_ffff_ffff;
 const TWO_52: u64 = 0x4330_0000_0000_0000;
 const BIAS: f64 = 4_503_599_627_370_496.0 + 1023.0;
 
-/// A polynomial with coefficients from degree 0 up, as four of a quarter of the degree in x^4.
+/// A polynomial with coefficients from degree 0 up, by Horner's rule.
 #[inline(always)]
-fn polynomial<V: Lanes, const N: usize>(c: &[f64; N], x: V) -> V {
-    let x2 = x * x;
-    let x4 = x2 * x2;
-    let mut quarter = [V::splat(0.0); 4];
-    for (j, sum) in quarter.iter_mut().enumerate() {
-        let last = (N - 1 - j) / 4;
-        *sum = V::splat(c[4 * last + j]);
-        for i in (0..last).rev() {
-            *sum = *sum * x4 + V::splat(c[4 * i + j]);
-        }
+fn horner<V: Lanes, const N: usize>(c: &[f64; N], x: V) -> V {
+    let mut sum = V::splat(c[N - 1]);
+    for i in (0..N - 1).rev() {
+        sum = sum.mul_add(x, V::splat(c[i]));
     }
-    (quarter[0] + x * quarter[1]) + x2 * (quarter[2] + x * quarter[3])
+    sum
 }
 
-/// e^x, as [`crate::numerics::special::exp`]; 0 below -708.
+/// e^x for -708 <= x <= 708, and beyond what it is there (see [`crate::numerics::fused`]).
 #[inline(always)]
 pub(super) fn exp<V: Lanes>(x: V) -> V {
     let x = x.at_least(V::splat(-708.0)).at_most(V::splat(708.0));
     let round = V::splat(ROUND);
-    let k = (x * V::splat(std::f64::consts::LOG2_E) + round) - round;
-    let r = (x - k * V::splat(LN2_HIGH)) - k * V::splat(LN2_LOW);
-    let y = V::splat(1.0) + (r + r * r * polynomial(&EXP, r));
+    let k = x.mul_add(V::splat(std::f64::consts::LOG2_E), round) - round;
+    let r = (-k).mul_add(V::splat(LN2_HIGH), x);
+    let r = (-k).mul_add(V::splat(LN2_LOW), r);
+    let y = horner(&EXP, r).mul_add(r * r, r) + V::splat(1.0);
     y * k.power_of_two()
 }
 
-/// Natural logarithms of positive normal numbers, as [`crate::numerics::special::log`].
+/// Natural logarithms of positive normal numbers (see [`crate::numerics::fused`]).
 #[inline(always)]
 pub(super) fn log<V: Lanes>(x: V) -> V {
     let (k, m) = x.split();
-    let f = m - V::splat(1.0);
-    let s = f / (V::splat(2.0) + f);
-    let z = s * s;
-    let w = z * z;
-    let c = V::splat;
-    let even =
-        w * (c(3.999_999_999_940_942e-1) + w * (c(2.222_219_843_214_978_4e-1) + w * c(1.531_383_769_920_937_3e-1)));
-    let odd = z
-        * (c(6.666_666_666_666_735e-1)
-            + w * (c(2.857_142_874_366_239e-1)
-                + w * (c(1.818_357_216_161_805e-1) + w * c(1.479_819_860_511_658_6e-1))));
-    let half_square = c(0.5) * f * f;
-    k * c(LN2_HIGH) - ((half_square - (s * (half_square + (even + odd)) + k * c(LN2_LOW))) - f)
+    let one = V::splat(1.0);
+    let s = (m - one) / (m + one);
+    let w = s * s;
+    let tail = (horner(&LOG, w) * w).mul_add(s, k * V::splat(LN2_LOW));
+    k.mul_add(V::splat(LN2_HIGH), (s + s) + tail)
 }
 
 /// `((pdf(a), cdf(a)), (pdf(b), cdf(b)))` of the standard normal distribution and the inverse of `c`: three divisions made of one.
 #[inline(always)]
 pub(super) fn normals<V: Lanes>(a: V, b: V, c: V) -> ((V, V), (V, V), V) {
     let (za, zb) = (a.abs().at_most(V::splat(37.0)), b.abs().at_most(V::splat(37.0)));
-    let (four, place) = (V::splat(4.0), V::splat(0.75));
-    let (sa, sb) = (za + four, zb + four);
-    let (ta, tb) = (sa * (za + place), sb * (zb + place));
-    let ab = ta * tb;
+    let (ua, ub) = (horner(&MILLS_UNDER, za), horner(&MILLS_UNDER, zb));
+    let (oa, ob) = (horner(&MILLS_OVER, za), horner(&MILLS_OVER, zb));
+    let ab = ua * ub;
     let inverse = V::splat(1.0) / (ab * c);
     let by_ab = inverse * c;
-    let by_c = inverse * ab;
-    let (ia, ib) = (by_ab * tb, by_ab * ta);
-    let ((fa, pa), (fb, pb)) = (tail(za, sa, ia), tail(zb, sb, ib));
+    let (fa, fb) = (density(za), density(zb));
+    let (pa, pb) = (fa * oa * (ub * by_ab), fb * ob * (ua * by_ab));
     let (zero, one) = (V::splat(0.0), V::splat(1.0));
     let (ca, cb) = (a.if_below(zero, pa, one - pa), b.if_below(zero, pb, one - pb));
-    ((fa, ca), (fb, cb), by_c)
+    ((fa, ca), (fb, cb), inverse * ab)
 }
 
-/// Density and upper tail at z >= 0, given `s = z + 4` and the inverse of `s (z + 3/4)`.
+/// Density of the standard normal distribution, to what its argument's rounding lets it have.
 #[inline(always)]
-fn tail<V: Lanes>(z: V, s: V, inverse: V) -> (V, V) {
-    let density = exp(V::splat(-0.5) * (z * z)) * V::splat(INV_SQRT_TAU);
-    let q = (z - V::splat(4.0)) * (z + V::splat(0.75)) * inverse;
-    (density, density * (polynomial(&MILLS, q) * (s * inverse)))
+fn density<V: Lanes>(z: V) -> V {
+    exp(V::splat(-0.5) * (z * z)) * V::splat(INV_SQRT_TAU)
 }
 
 /// Two numbers in an array, which every processor's compiler knows to vectorise.
@@ -143,6 +128,11 @@ impl Lanes for Portable {
     #[inline(always)]
     fn store(self, out: &mut [f64]) {
         out[..2].copy_from_slice(&self.0);
+    }
+    #[inline(always)]
+    fn mul_add(self, factor: Self, term: Self) -> Self {
+        let fused = |j: usize| self.0[j].mul_add(factor.0[j], term.0[j]);
+        Self([fused(0), fused(1)])
     }
     #[inline(always)]
     fn sqrt(self) -> Self {
@@ -202,7 +192,7 @@ mod x86 {
     macro_rules! register {
         (
             $(#[$doc:meta])* $name:ident $inner:ident $width:literal
-            $add:ident $sub:ident $mul:ident $div:ident $xor:ident $set:ident $load:ident $store:ident $sqrt:ident
+            $add:ident $sub:ident $mul:ident $div:ident $xor:ident $set:ident $load:ident $store:ident $sqrt:ident $fused:ident
             $bits:ident $float:ident $add_int:ident $set_int:ident $left:ident $right:ident $or:ident $and:ident
             $below:expr
         ) => {
@@ -271,6 +261,11 @@ mod x86 {
                     unsafe { $store(out.as_mut_ptr(), self.0) }
                 }
                 #[inline(always)]
+                fn mul_add(self, factor: Self, term: Self) -> Self {
+                    // SAFETY: see the module.
+                    Self(unsafe { $fused(self.0, factor.0, term.0) })
+                }
+                #[inline(always)]
                 fn sqrt(self) -> Self {
                     // SAFETY: see the module.
                     Self(unsafe { $sqrt(self.0) })
@@ -318,7 +313,7 @@ mod x86 {
         /// Eight numbers in a register.
         Avx512 __m512d 8
         _mm512_add_pd _mm512_sub_pd _mm512_mul_pd _mm512_div_pd _mm512_xor_pd _mm512_set1_pd _mm512_loadu_pd
-        _mm512_storeu_pd _mm512_sqrt_pd _mm512_castpd_si512 _mm512_castsi512_pd _mm512_add_epi64 _mm512_set1_epi64
+        _mm512_storeu_pd _mm512_sqrt_pd _mm512_fmadd_pd _mm512_castpd_si512 _mm512_castsi512_pd _mm512_add_epi64 _mm512_set1_epi64
         _mm512_slli_epi64 _mm512_srli_epi64 _mm512_or_si512 _mm512_and_si512
         below512
     }
@@ -326,7 +321,7 @@ mod x86 {
         /// Four numbers in a register.
         Avx2 __m256d 4
         _mm256_add_pd _mm256_sub_pd _mm256_mul_pd _mm256_div_pd _mm256_xor_pd _mm256_set1_pd _mm256_loadu_pd
-        _mm256_storeu_pd _mm256_sqrt_pd _mm256_castpd_si256 _mm256_castsi256_pd _mm256_add_epi64 _mm256_set1_epi64x
+        _mm256_storeu_pd _mm256_sqrt_pd _mm256_fmadd_pd _mm256_castpd_si256 _mm256_castsi256_pd _mm256_add_epi64 _mm256_set1_epi64x
         _mm256_slli_epi64 _mm256_srli_epi64 _mm256_or_si256 _mm256_and_si256
         below256
     }

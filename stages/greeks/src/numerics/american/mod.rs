@@ -44,8 +44,8 @@ pub struct Scheme {
 impl Scheme {
     /// A price on a strike of 100 to 1e-6 over what markets quote.
     pub const STANDARD: Self = Self {
-        nodes: 16,
-        points: 16,
+        nodes: 14,
+        points: 14,
         premium: 40,
     };
     /// For extreme parameters, and to check [`Scheme::STANDARD`] against.

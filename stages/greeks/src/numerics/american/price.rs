@@ -4,7 +4,8 @@ use super::Scheme;
 use super::rule::Rule;
 use super::solve::{Solution, Solver, Want};
 use crate::numerics::formula::{Greeks, Option, black_scholes_merton};
-use crate::numerics::kernel::{Columns, GreekColumns, Version};
+use crate::numerics::dispatch::Version;
+use crate::numerics::kernel::{Columns, GreekColumns};
 use crate::numerics::special::{exp, log, log_ratio};
 use rayon::prelude::*;
 use std::collections::BTreeMap;
@@ -24,13 +25,13 @@ pub enum Reason {
     Input = 1,
     /// A put with q < r < 0, or a call with r < q < 0: its exercise region has two boundaries, which the method does not cover.
     TwoBoundaries = 2,
-    /// The boundary was not found: the parameters are too extreme.
-    NotConverged = 3,
+    /// The drift |r - q| T is beyond 1.6 standard deviations of the spot, or the boundary was not found: too extreme for the method.
+    Extreme = 3,
 }
 
 impl Reason {
     /// All, by code.
-    pub const ALL: [Self; 4] = [Self::Ok, Self::Input, Self::TwoBoundaries, Self::NotConverged];
+    pub const ALL: [Self; 4] = [Self::Ok, Self::Input, Self::TwoBoundaries, Self::Extreme];
 
     /// Its name in reports.
     pub fn name(self) -> &'static str {
@@ -38,7 +39,7 @@ impl Reason {
             Self::Ok => "ok",
             Self::Input => "input",
             Self::TwoBoundaries => "two_boundaries",
-            Self::NotConverged => "not_converged",
+            Self::Extreme => "extreme",
         }
     }
 }
@@ -139,7 +140,7 @@ impl Put {
 }
 
 /// The constants of a scheme, computed once.
-pub(super) fn rule(scheme: Scheme) -> Arc<Rule> {
+pub(super) fn rule_of(scheme: Scheme) -> Arc<Rule> {
     type Key = (usize, usize, usize);
     static RULES: LazyLock<Mutex<BTreeMap<Key, Arc<Rule>>>> = LazyLock::new(Mutex::default);
     let key = (scheme.nodes, scheme.points, scheme.premium);
@@ -200,7 +201,7 @@ fn rows(columns: &Columns<'_>, scheme: Scheme, version: Version, want: Want) -> 
         lengths.iter().all(|&length| length == n),
         "columns of options differ in length"
     );
-    let rule = rule(scheme);
+    let rule = rule_of(scheme);
     let mut out = vec![(Greeks::NONE, Reason::Input); n];
     out.par_chunks_mut(TASK).enumerate().for_each(|(i, out)| {
         let options: Vec<Option> = (0..out.len()).map(|j| columns.option(i * TASK + j)).collect();
@@ -232,25 +233,44 @@ fn task(options: &[Option], rule: &Rule, version: Version, want: Want, out: &mut
     }
 }
 
+/// Where the drift in standard deviations is above it, the boundary's first moments are too short for the nodes.
+const GREATEST_DRIFT: f64 = 1.6;
+
+/// Whether a rule finer than [`Scheme::STANDARD`] is needed for the same accuracy.
+fn is_hard(&[_, rate, dividend_yield, deviation]: &[f64; 4]) -> bool {
+    rate > 0.15 || dividend_yield.abs() > 0.15 || deviation > 1.5 || (rate - dividend_yield).abs() > 1.2 * deviation
+}
+
 /// The solutions, those that need it by a finer rule.
 pub(super) fn solutions(rule: &Rule, version: Version, puts: &[[f64; 4]], want: Want) -> Vec<Solution> {
     let mut found = vec![Solution::default(); puts.len()];
-    Solver::new(rule, version).solve(puts, want, &mut found);
-    let again: Vec<usize> = (0..puts.len()).filter(|&i| !found[i].converged).collect();
-    if !again.is_empty() && rule.nodes < Scheme::FINE.nodes {
-        let fine = super::price::rule(Scheme::FINE);
-        let puts: Vec<[f64; 4]> = again.iter().map(|&i| puts[i]).collect();
-        for (i, solution) in again.into_iter().zip(solutions(&fine, version, &puts, want)) {
-            found[i] = solution;
+    let may_refine = rule.nodes < Scheme::FINE.nodes;
+    let (hard, easy): (Vec<usize>, Vec<usize>) = (0..puts.len())
+        .filter(|&i| (puts[i][1] - puts[i][2]).abs() <= GREATEST_DRIFT * puts[i][3])
+        .partition(|&i| may_refine && is_hard(&puts[i]));
+    solve_some(rule, version, puts, &easy, want, &mut found);
+    if may_refine {
+        let again: Vec<usize> = easy.into_iter().filter(|&i| !found[i].converged).chain(hard).collect();
+        if !again.is_empty() {
+            solve_some(&rule_of(Scheme::FINE), version, puts, &again, want, &mut found);
         }
     }
     found
 }
 
+fn solve_some(rule: &Rule, version: Version, puts: &[[f64; 4]], which: &[usize], want: Want, found: &mut [Solution]) {
+    let puts: Vec<[f64; 4]> = which.iter().map(|&i| puts[i]).collect();
+    let mut solutions = vec![Solution::default(); puts.len()];
+    Solver::new(rule, version).solve(&puts, want, &mut solutions);
+    for (&i, solution) in which.iter().zip(solutions) {
+        found[i] = solution;
+    }
+}
+
 /// From the normalised put's values to the option's.
 fn finish(put: &Put, call: bool, solution: &Solution, want: Want) -> (Greeks, Reason) {
     if !solution.converged {
-        return (Greeks::NONE, Reason::NotConverged);
+        return (Greeks::NONE, Reason::Extreme);
     }
     let spot = exp(put.log_spot);
     let intrinsic = 1.0 - spot;

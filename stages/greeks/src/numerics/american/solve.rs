@@ -4,7 +4,7 @@ use super::boundary::{Boundary, CONVERGED, LANES, Puts, Start};
 use super::lanes::{Lanes, Portable};
 use super::premium::{Values, values};
 use super::rule::Rule;
-use crate::numerics::kernel::Version;
+use crate::numerics::dispatch::Version;
 
 /// Newton steps before an option is given up; most need three.
 const STEPS: usize = 16;
@@ -60,9 +60,9 @@ macro_rules! kernels {
 }
 
 #[cfg(target_arch = "x86_64")]
-kernels!(super::lanes::Avx512, "avx512f,avx512dq,avx512vl");
+kernels!(super::lanes::Avx512, "avx512f,avx512dq,avx512vl,avx2,fma");
 #[cfg(target_arch = "x86_64")]
-kernels!(super::lanes::Avx2, "avx2");
+kernels!(super::lanes::Avx2, "avx2,fma");
 
 impl Kernels for Portable {
     #[inline(never)]
@@ -134,7 +134,7 @@ enum Wide {
 impl<'a> Solver<'a> {
     /// `version` must be one of [`Version::available`]; otherwise the portable one is taken.
     pub fn new(rule: &'a Rule, version: Version) -> Self {
-        let available = Version::available().contains(&version);
+        let available = version.is_available();
         let work = match version {
             #[cfg(target_arch = "x86_64")]
             Version::Avx512 if available => Wide::Avx512(Box::new(Work::new(rule))),

@@ -1,0 +1,378 @@
+//! American options against independent numbers: QuantLib's (see the reference's README), published ones, and the lattice.
+
+#![expect(clippy::unwrap_used, clippy::print_stderr, reason = "helpers of tests")]
+
+use datasets::random::Random;
+use proptest::prelude::*;
+use stages_greeks::numerics::american::{AmericanColumns, Reason, Scheme, american, greeks, implied_volatility, lattice, price};
+use stages_greeks::numerics::dispatch::Version;
+use stages_greeks::numerics::formula::{Greeks, Option, black_scholes_merton};
+use stages_greeks::numerics::implied::Status;
+use stages_greeks::numerics::kernel::Columns;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+type Row = BTreeMap<String, String>;
+
+fn table(name: &str) -> std::option::Option<Vec<Row>> {
+    let Some(root) = std::env::var_os("RUNNER_TEST_DATA") else {
+        eprintln!("skipped: RUNNER_TEST_DATA is not set");
+        return None;
+    };
+    let path = PathBuf::from(root).join("reference").join(name);
+    let text = std::fs::read_to_string(&path).expect("the reference table can be read");
+    let mut lines = text.lines();
+    let header: Vec<_> = lines.next().unwrap().split(',').map(str::to_owned).collect();
+    Some(
+        lines
+            .map(|line| header.iter().cloned().zip(line.split(',').map(str::to_owned)).collect())
+            .collect(),
+    )
+}
+
+fn number(row: &Row, name: &str) -> f64 {
+    row[name].parse().unwrap_or(f64::NAN)
+}
+
+/// The columns of options.
+struct Book([Vec<f64>; 6], Vec<bool>);
+
+impl Book {
+    fn new(options: &[Option]) -> Self {
+        let column = |f: fn(&Option) -> f64| options.iter().map(f).collect();
+        Self(
+            [
+                column(|o| o.spot),
+                column(|o| o.strike),
+                column(|o| o.years),
+                column(|o| o.rate),
+                column(|o| o.dividend_yield),
+                column(|o| o.volatility),
+            ],
+            options.iter().map(|o| o.call).collect(),
+        )
+    }
+
+    fn columns(&self) -> Columns<'_> {
+        let [spot, strike, years, rate, dividend_yield, volatility] = self.0.each_ref().map(Vec::as_slice);
+        Columns {
+            spot,
+            strike,
+            years,
+            rate,
+            dividend_yield,
+            volatility,
+            call: &self.1,
+        }
+    }
+}
+
+fn all(options: &[Option], scheme: Scheme) -> AmericanColumns {
+    greeks(&Book::new(options).columns(), scheme, Version::best())
+}
+
+/// What markets quote.
+fn market(n: usize, seed: u64) -> Vec<Option> {
+    let mut random = Random::new(&[seed]);
+    (0..n)
+        .map(|_| Option {
+            spot: 100.0,
+            strike: 70.0 + 60.0 * random.uniform(),
+            years: 0.01 + 2.0 * random.uniform(),
+            rate: 0.05 * random.uniform(),
+            dividend_yield: 0.05 * random.uniform(),
+            volatility: 0.08 + 0.6 * random.uniform(),
+            call: random.uniform() < 0.5,
+        })
+        .collect()
+}
+
+fn option() -> Option {
+    Option {
+        spot: 100.0,
+        strike: 100.0,
+        years: 1.0,
+        rate: 0.05,
+        dividend_yield: 0.05,
+        volatility: 0.25,
+        call: false,
+    }
+}
+
+#[test]
+fn reference() {
+    let Some(rows) = table("american.csv") else { return };
+    assert_eq!(rows.len(), 102);
+    let mut worst = [0.0_f64; 5];
+    for row in &rows {
+        let option = Option {
+            spot: number(row, "S"),
+            strike: number(row, "K"),
+            years: number(row, "T"),
+            rate: number(row, "r"),
+            dividend_yield: number(row, "q"),
+            volatility: number(row, "sigma"),
+            call: row["flag"] == "c",
+        };
+        let place = format!("row {} ({})", row["id"], row["tag"]);
+        let (found, reason) = american(&option);
+        if row["tag"] == "double_boundary" {
+            assert_eq!(reason, Reason::TwoBoundaries, "{place}");
+            continue;
+        }
+        assert_eq!(reason, Reason::Ok, "{place}");
+        // The reference's own error (its Greeks are differences of its price): see the README.
+        for (i, (name, value, tolerance)) in [
+            ("price", found.price, 1e-6),
+            ("delta", found.delta, 1e-6),
+            ("gamma", found.gamma, 1e-6),
+            ("vega", found.vega, 1e-3),
+            ("rho", found.rho, 5e-3),
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            let reference = number(row, name);
+            let error = (value - reference).abs();
+            worst[i] = worst[i].max(error);
+            assert!(error <= tolerance, "{place}: {name} {value} {reference}");
+        }
+        if !row["binom_check"].is_empty() {
+            assert!((found.price - number(row, "binom_check")).abs() < 2e-5, "{place}");
+        }
+    }
+    eprintln!("greatest differences of price, delta, gamma, vega, rho: {worst:.1e?}");
+}
+
+/// R. Geske and H. E. Johnson, "The American put option valued analytically", Journal of Finance 39 (1984), table 1 (binomial column), as corrected to
+/// 10,000 steps by J. Huang, M. Subrahmanyam and G. Yu, "Pricing and hedging American options", Review of Financial Studies 9 (1996), table 1.
+#[test]
+fn published_puts() {
+    let table = [
+        (0.2, 35.0, [0.0062, 0.2004, 0.4328]),
+        (0.2, 40.0, [0.8522, 1.5798, 1.9904]),
+        (0.2, 45.0, [5.0000, 5.0883, 5.2670]),
+        (0.3, 35.0, [0.0774, 0.6975, 1.2198]),
+        (0.3, 40.0, [1.3099, 2.4825, 3.1696]),
+        (0.3, 45.0, [5.0597, 5.7056, 6.2436]),
+        (0.4, 35.0, [0.2466, 1.3460, 2.1549]),
+        (0.4, 40.0, [1.7681, 3.3874, 4.3526]),
+        (0.4, 45.0, [5.2868, 6.5099, 7.3830]),
+    ];
+    for (volatility, strike, prices) in table {
+        for (years, published) in [0.0833, 0.3333, 0.5833].into_iter().zip(prices) {
+            let put = Option {
+                spot: 40.0,
+                strike,
+                years,
+                rate: 0.0488,
+                dividend_yield: 0.0,
+                volatility,
+                call: false,
+            };
+            let found = american(&put).0.price;
+            assert!((found - published).abs() < 1e-4, "{put:?} {found} {published}");
+        }
+    }
+}
+
+/// The benchmark of Andersen, Lake and Offengenden (2016), section 6: the premium of early exercise at S = K = 100, r = q = 5 %, sigma = 25 %, T = 1.
+#[test]
+fn published_premium() {
+    let premium = american(&option()).0.price - black_scholes_merton(&option()).price;
+    assert!((premium - 0.106_952_702_7).abs() < 2e-9, "{premium}");
+}
+
+#[test]
+fn twice_the_nodes_change_a_price_by_less_than_a_millionth() {
+    let mut options = market(600, 7);
+    options.iter_mut().for_each(|o| o.dividend_yield *= 0.4);
+    let book = Book::new(&options);
+    let (once, twice) = (
+        price(&book.columns(), Scheme::STANDARD, Version::best()),
+        price(&book.columns(), Scheme::STANDARD.doubled(), Version::best()),
+    );
+    for ((option, once), twice) in options.iter().zip(once).zip(twice) {
+        assert!((once - twice).abs() < 1e-6, "{option:?} {once} {twice}");
+    }
+}
+
+#[test]
+fn agrees_with_the_lattice() {
+    let mut options = market(24, 8);
+    options.push(Option { rate: 0.0, dividend_yield: -0.01, ..option() });
+    options.push(Option { rate: 0.03, dividend_yield: -0.02, ..option() });
+    options.push(Option { rate: 1e-7, ..option() });
+    options.push(Option { rate: -0.02, dividend_yield: 0.01, call: true, ..option() });
+    for option in options {
+        let (found, reason) = american(&option);
+        let lattice = lattice::extrapolated(&option, &[], 301);
+        assert_eq!(reason, Reason::Ok);
+        assert!((found.price - lattice).abs() < 3e-5, "{option:?} {} {lattice}", found.price);
+    }
+}
+
+#[test]
+fn every_version_gives_the_same_bytes_whatever_the_neighbours() {
+    let mut options = market(100, 9);
+    options.extend(market(20, 10).into_iter().map(|o| Option { years: 5.0 * o.years, ..o }));
+    let first = all(&options, Scheme::STANDARD);
+    let bits = |values: &AmericanColumns, i: usize| values.greeks.each_ref().map(|column| column[i].to_bits());
+    for version in Version::available() {
+        let n = if version == Version::Portable { 30 } else { options.len() };
+        let other = greeks(&Book::new(&options[..n]).columns(), Scheme::STANDARD, version);
+        for i in 0..n {
+            assert_eq!(bits(&first, i), bits(&other, i), "{version:?} {:?}", options[i]);
+        }
+    }
+    for (i, option) in options.iter().enumerate().step_by(7) {
+        let alone = american(option).0.to_array().map(f64::to_bits);
+        assert_eq!(alone, bits(&first, i), "{option:?}");
+    }
+}
+
+#[test]
+fn european_where_early_exercise_never_pays() {
+    for option in market(40, 11) {
+        let call = Option { call: true, dividend_yield: 0.0, ..option };
+        let put = Option { call: false, rate: -option.rate, ..option };
+        for option in [call, put] {
+            assert_eq!(american(&option), (black_scholes_merton(&option), Reason::Ok), "{option:?}");
+        }
+        // A yield that is nearly nothing is nearly nothing of a premium.
+        let near = american(&Option { dividend_yield: 1e-9, ..call }).0.price;
+        assert!((near - black_scholes_merton(&call).price).abs() < 1e-6);
+    }
+}
+
+#[test]
+fn limits_and_refusals() {
+    let of = |option: Option| american(&option);
+    let put = Option { strike: 110.0, ..option() };
+    assert_eq!(of(Option { years: 0.0, ..put }).0.price, 10.0);
+    assert_eq!(of(Option { years: 0.0, ..put }).0.delta, -1.0);
+    // Without volatility and with a yield above the rate waiting pays.
+    let waits = Option { volatility: 0.0, rate: 0.02, dividend_yield: 0.08, ..put };
+    let exact = 110.0 * libm::exp(-0.02) - 100.0 * libm::exp(-0.08);
+    assert!((of(waits).0.price - exact).abs() < 1e-12);
+    let near = of(Option { volatility: 0.04, ..waits }).0.price;
+    assert!((near - exact).abs() < 0.02, "{near} {exact}");
+    assert_eq!(of(Option { rate: -0.01, dividend_yield: -0.02, ..put }).1, Reason::TwoBoundaries);
+    assert_eq!(of(Option { rate: -0.02, dividend_yield: -0.01, call: true, ..put }).1, Reason::TwoBoundaries);
+    assert_eq!(of(Option { volatility: 0.005, rate: 0.1, dividend_yield: 0.0, ..put }).1, Reason::Extreme);
+    for bad in [
+        Option { spot: f64::NAN, ..put },
+        Option { years: -1.0, ..put },
+        Option { strike: 0.0, ..put },
+        Option { volatility: f64::INFINITY, ..put },
+        Option { rate: f64::NAN, ..put },
+    ] {
+        let (greeks, reason) = of(bad);
+        assert_eq!(reason, Reason::Input);
+        assert!(greeks.to_array().iter().all(|value| value.is_nan()));
+    }
+}
+
+#[test]
+fn exercised_now() {
+    let (greeks, reason) = american(&Option { spot: 60.0, dividend_yield: 0.0, ..option() });
+    assert_eq!(reason, Reason::Ok);
+    let exercised = Greeks { price: 40.0, delta: -1.0, ..Greeks::default() };
+    assert_eq!(greeks, exercised);
+}
+
+#[test]
+fn implied_volatility_inverts_the_price() {
+    let mut some = 0;
+    for option in market(200, 12) {
+        let (greeks, _) = american(&option);
+        let (found, status) = implied_volatility(greeks.price, &option);
+        let intrinsic = if option.call { option.spot - option.strike } else { option.strike - option.spot };
+        if greeks.price - intrinsic.max(0.0) < 1e-6 {
+            assert!(status == Status::AtIntrinsic || (found / option.volatility - 1.0).abs() < 1e-2);
+            continue;
+        }
+        some += 1;
+        assert_eq!(status, Status::Ok, "{option:?} {}", greeks.price);
+        assert!((found - option.volatility).abs() < 1e-9, "{option:?} {found}");
+    }
+    assert!(some > 150);
+}
+
+#[test]
+fn reasons_of_no_implied_volatility() {
+    let put = Option { strike: 110.0, dividend_yield: 0.0, ..option() };
+    let status = |price: f64, option: Option| implied_volatility(price, &option).1;
+    assert_eq!(status(9.9, put), Status::BelowIntrinsic);
+    assert_eq!(status(10.0, put), Status::AtIntrinsic);
+    assert_eq!(status(110.0, put), Status::AtOrAboveUpper);
+    assert_eq!(status(0.0, Option { strike: 90.0, ..put }), Status::ZeroPrice);
+    assert_eq!(status(-1.0, Option { strike: 90.0, ..put }), Status::BelowIntrinsic);
+    assert_eq!(status(f64::NAN, put), Status::NoQuote);
+    assert_eq!(status(12.0, Option { years: 0.0, ..put }), Status::Expired);
+    assert_eq!(status(12.0, Option { rate: f64::NAN, ..put }), Status::NoForward);
+    // European ones by the European formula, two boundaries by name.
+    assert_eq!(status(12.0, Option { call: true, strike: 90.0, ..put }), Status::BelowIntrinsic);
+    assert_eq!(status(12.0, Option { rate: -0.01, dividend_yield: -0.02, ..put }), Status::NoForward);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    #[test]
+    fn bounds_monotony_and_symmetry(
+        spot in 60.0..150.0, years in 0.02..3.0, rate in 0.0..0.09, dividend_yield in -0.01..0.09,
+        volatility in 0.1..0.9, call: bool,
+    ) {
+        let o = Option { spot, strike: 100.0, years, rate, dividend_yield, volatility, call };
+        let (g, reason) = american(&o);
+        prop_assert_eq!(reason, Reason::Ok);
+        let w = if call { 1.0 } else { -1.0 };
+        let european = black_scholes_merton(&o).price;
+        prop_assert!(g.price >= european - 1e-7 && g.price >= w * (spot - 100.0));
+        prop_assert!(g.price <= if call { spot * 1.04 } else { 100.0 });
+        let up = |o: Option| american(&o).0.price;
+        prop_assert!(up(Option { volatility: volatility + 0.01, ..o }) >= g.price - 1e-7);
+        prop_assert!(up(Option { years: years + 0.05, ..o }) >= g.price - 1e-6);
+        prop_assert!(w * (up(Option { spot: spot + 1.0, ..o }) - g.price) >= -1e-6);
+        // Symmetry, and homogeneity in spot and strike.
+        let mirrored = Option { spot: 100.0, strike: spot, rate: dividend_yield, dividend_yield: rate, call: !call, ..o };
+        prop_assert!((up(mirrored) - g.price).abs() < 1e-9);
+        prop_assert!((up(Option { spot: 3.0 * spot, strike: 300.0, ..o }) - 3.0 * g.price).abs() < 1e-9);
+    }
+
+    /// Every Greek is the derivative that its name says; and they satisfy the Black-Scholes equation.
+    #[test]
+    fn greeks_are_derivatives(
+        spot in 85.0..115.0, years in 0.1..1.5, rate in 0.005..0.07, dividend_yield in 0.0..0.06,
+        volatility in 0.15..0.5, call: bool,
+    ) {
+        let o = Option { spot, strike: 100.0, years, rate, dividend_yield, volatility, call };
+        let (hs, h) = (0.02, 1e-4);
+        let by_spot = [Option { spot: spot + hs, ..o }, Option { spot: spot - hs, ..o }];
+        let by_vol = [Option { volatility: volatility + h, ..o }, Option { volatility: volatility - h, ..o }];
+        let by_time = [Option { years: years + h, ..o }, Option { years: years - h, ..o }];
+        let by_rate = [Option { rate: rate + h, ..o }, Option { rate: rate - h, ..o }];
+        let options: Vec<Option> = [[o, o], by_spot, by_vol, by_time, by_rate].concat();
+        let found = all(&options, Scheme::FINE);
+        let at = |i: usize| Greeks::from_array(std::array::from_fn(|g| found.greeks[g][i]));
+        // Beside the boundary a difference straddles it.
+        prop_assume!((2..10).all(|i| at(i).vega > 0.0) && at(0).vega > 0.0);
+        let slope = |i: usize, h: f64, of: fn(Greeks) -> f64| (of(at(i)) - of(at(i + 1))) / (2.0 * h);
+        let g = at(0);
+        let close = |a: f64, b: f64, scale: f64| (a - b).abs() <= 1e-4 * (scale + a.abs().max(b.abs()));
+        prop_assert!(close(g.delta, slope(2, hs, |g| g.price), 0.1));
+        prop_assert!(close(g.gamma, slope(2, hs, |g| g.delta), 0.1));
+        prop_assert!(close(g.vega, slope(4, h, |g| g.price), 1.0));
+        prop_assert!(close(g.theta, -slope(6, h, |g| g.price), 1.0));
+        // The boundary's start has a kink at r = q.
+        prop_assume!((rate - dividend_yield).abs() > 2e-3);
+        prop_assert!(close(g.rho, slope(8, h, |g| g.price), 10.0), "{} {}", g.rho, slope(8, h, |g| g.price));
+        prop_assert!(close(g.vanna, slope(4, h, |g| g.delta), 10.0));
+        prop_assert!(close(g.volga, slope(4, h, |g| g.vega), 100.0));
+        prop_assert!(close(g.charm, -slope(6, h, |g| g.delta), 10.0));
+        let pde = g.theta + 0.5 * volatility * volatility * spot * spot * g.gamma
+            + (rate - dividend_yield) * spot * g.delta - rate * g.price;
+        prop_assert!(pde.abs() < 1e-8);
+    }
+}
