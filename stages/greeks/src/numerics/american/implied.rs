@@ -1,6 +1,7 @@
 //! Implied volatility of American options: Newton's method within a bracket, with the vega of the spectral price.
 
 use super::Scheme;
+use super::grid::{Dividend, Grid, price_on_grid};
 use super::price::{Case, Put, Reason, rule_of, solutions};
 use super::solve::{Solution, Want};
 use crate::numerics::formula::Option;
@@ -10,6 +11,8 @@ use crate::numerics::special::exp;
 
 /// Below this part of the greater of spot and strike a difference of prices is rounding of the method.
 const RESOLUTION: f64 = 1e-9;
+/// The same for prices of a grid.
+const GRID_RESOLUTION: f64 = 1e-6;
 /// The least and greatest volatility that is sought.
 const BOUNDS: (f64, f64) = (1e-4, 20.0);
 /// A relative step of Newton's method after which the next would be rounding.
@@ -34,10 +37,12 @@ pub fn implied_volatility(price: f64, option: &Option) -> (f64, Status) {
 pub fn implied_volatilities(prices: &[f64], options: &[Option], version: Version) -> Vec<(f64, Status)> {
     assert_eq!(prices.len(), options.len(), "prices and options differ in length");
     let mut out = vec![(f64::NAN, Status::NoForward); prices.len()];
+    let on_grid = |i: usize| implied_on_grid(prices[i], &options[i], &[], Grid::STANDARD);
     let mut searches = Vec::new();
     for (i, (&price, option)) in prices.iter().zip(options).enumerate() {
         match start(price, option) {
             Begin::Done(volatility, status) => out[i] = (volatility, status),
+            Begin::Grid => out[i] = on_grid(i),
             Begin::Search(search) => searches.push((i, search)),
         }
     }
@@ -51,6 +56,7 @@ pub fn implied_volatilities(prices: &[f64], options: &[Option], version: Version
         let mut left = Vec::with_capacity(searches.len());
         for ((i, mut search), solution) in searches.into_iter().zip(found) {
             match search.advance(&solution) {
+                Some((_, Status::NoForward)) => out[i] = on_grid(i),
                 Some(end) => out[i] = end,
                 None => left.push((i, search)),
             }
@@ -63,7 +69,59 @@ pub fn implied_volatilities(prices: &[f64], options: &[Option], version: Version
     out
 }
 
+/// The volatility at which an American option with cash dividends has a price, by bracketed secants on the grid's price, to 1e-9.
+pub fn implied_on_grid(price: f64, option: &Option, dividends: &[Dividend], grid: Grid) -> (f64, Status) {
+    let none = |status| (f64::NAN, status);
+    if option.years.is_nan() || option.years <= 0.0 {
+        return none(Status::Expired);
+    }
+    if !price.is_finite() || !(option.strike > 0.0) {
+        return none(Status::NoQuote);
+    }
+    let excess = |volatility: f64| price_on_grid(&Option { volatility, ..*option }, dividends, grid) - price;
+    // Below, the drift is too much for the grid.
+    let drift = (option.rate - option.dividend_yield).abs() * option.years.sqrt();
+    let (mut low, mut high) = ((drift / 8.0).max(1e-3), 5.0);
+    let (mut at_low, mut at_high) = (excess(low), excess(high));
+    if at_low.is_nan() || at_high.is_nan() {
+        return none(Status::NoForward);
+    }
+    let near = GRID_RESOLUTION * option.spot.max(option.strike);
+    if at_high < 0.0 {
+        return none(Status::AtOrAboveUpper);
+    }
+    if at_low >= -near {
+        return none(if at_low > near {
+            Status::BelowIntrinsic
+        } else if price.abs() <= near {
+            Status::ZeroPrice
+        } else {
+            Status::AtIntrinsic
+        });
+    }
+    // Illinois: an end that stays has its excess halved.
+    let mut side = 0;
+    for _ in 0..STEPS {
+        let next = (low * at_high - high * at_low) / (at_high - at_low);
+        let value = excess(next);
+        if value < 0.0 {
+            (low, at_low) = (next, value);
+            at_high *= if side < 0 { 0.5 } else { 1.0 };
+            side = -1;
+        } else {
+            (high, at_high) = (next, value);
+            at_low *= if side > 0 { 0.5 } else { 1.0 };
+            side = 1;
+        }
+        if high - low <= 1e-9 || value == 0.0 || value.abs() < 1e-3 * near {
+            return (next, Status::Ok);
+        }
+    }
+    (0.5 * (low + high), Status::Ok)
+}
+
 enum Begin {
+    Grid,
     Done(f64, Status),
     Search(Search),
 }
@@ -107,6 +165,7 @@ fn start(price: f64, option: &Option) -> Begin {
             return Begin::Done(volatility, status);
         }
         Case::Boundary(put) => put,
+        Case::Grid => return Begin::Grid,
         Case::None(Reason::Input) if !(option.strike > 0.0) => return none(Status::NoQuote),
         Case::None(_) | Case::Certain => return none(Status::NoForward),
     };

@@ -1,11 +1,11 @@
 //! A binomial lattice: the slow oracle of the fast methods, sharing nothing with them.
 //!
 //! Steps and probabilities are those of D. P. J. Leisen and M. Reimer, "Binomial models for option valuation: examining and improving convergence",
-//! Applied Mathematical Finance 3 (1996). Cash dividends are those of [`super::dividends`]: at their date the spot falls by the amount, and the value
+//! Applied Mathematical Finance 3 (1996). Cash dividends are those of [`super::grid`]: at their date the spot falls by the amount, and the value
 //! before is the value after, read between the nodes (M. H. Vellekoop and J. W. Nieuwenhuis, "Efficient pricing of derivatives on assets with
 //! discrete dividends", Applied Mathematical Finance 13 (2006)).
 
-use super::dividends::Dividend;
+use super::grid::Dividend;
 use crate::numerics::formula::Option;
 use libm::{exp, log, pow, sqrt};
 

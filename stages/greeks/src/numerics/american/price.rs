@@ -1,6 +1,7 @@
 //! Prices and Greeks of American options: which case an option is, and columns of them.
 
 use super::Scheme;
+use super::grid::{Grid, on_grid, price_on_grid};
 use super::rule::Rule;
 use super::solve::{Solution, Solver, Want};
 use crate::numerics::formula::{Greeks, Option, black_scholes_merton};
@@ -23,22 +24,19 @@ pub enum Reason {
     Ok = 0,
     /// An input is NaN, or a price, the time or the volatility is out of range.
     Input = 1,
-    /// A put with q < r < 0, or a call with r < q < 0: its exercise region has two boundaries, which the method does not cover.
-    TwoBoundaries = 2,
-    /// The drift |r - q| T is beyond 1.6 standard deviations of the spot, or the boundary was not found: too extreme for the method.
-    Extreme = 3,
+    /// The drift |r - q| T is beyond eight standard deviations of the spot, or the boundary was not found: too extreme for the methods.
+    Extreme = 2,
 }
 
 impl Reason {
     /// All, by code.
-    pub const ALL: [Self; 4] = [Self::Ok, Self::Input, Self::TwoBoundaries, Self::Extreme];
+    pub const ALL: [Self; 3] = [Self::Ok, Self::Input, Self::Extreme];
 
     /// Its name in reports.
     pub fn name(self) -> &'static str {
         match self {
             Self::Ok => "ok",
             Self::Input => "input",
-            Self::TwoBoundaries => "two_boundaries",
             Self::Extreme => "extreme",
         }
     }
@@ -74,6 +72,8 @@ pub(super) enum Case {
     Certain,
     /// Never exercised early.
     European,
+    /// Two boundaries (a put with q < r < 0, a call with r < q < 0), or too much drift for the nodes of one: finite differences.
+    Grid,
     /// One boundary.
     Boundary(Put),
 }
@@ -114,7 +114,10 @@ impl Case {
             return Self::European;
         }
         if r < 0.0 {
-            return Self::None(Reason::TwoBoundaries);
+            return Self::Grid;
+        }
+        if (r - q).abs() * years > GREATEST_DRIFT * volatility * years.sqrt() {
+            return Self::Grid;
         }
         Self::Boundary(Put {
             log_spot,
@@ -218,6 +221,7 @@ fn task(options: &[Option], rule: &Rule, version: Version, want: Want, out: &mut
         match Case::of(option) {
             Case::None(reason) => out[j] = (Greeks::NONE, reason),
             Case::Certain => out[j] = (certain(option), Reason::Ok),
+            Case::Grid => out[j] = by_grid(option, want),
             Case::European => out[j] = (black_scholes_merton(option), Reason::Ok),
             Case::Boundary(put) => {
                 places.push((j, put));
@@ -241,13 +245,22 @@ fn is_hard(&[_, rate, dividend_yield, deviation]: &[f64; 4]) -> bool {
     rate > 0.15 || dividend_yield.abs() > 0.15 || deviation > 1.5 || (rate - dividend_yield).abs() > 1.2 * deviation
 }
 
+/// What finite differences give.
+fn by_grid(option: &Option, want: Want) -> (Greeks, Reason) {
+    if want == Want::Value {
+        let price = price_on_grid(option, &[], Grid::STANDARD);
+        (Greeks { price, ..Greeks::NONE }, Reason::Ok)
+    } else {
+        on_grid(option, &[], Grid::STANDARD)
+    }
+}
+
 /// The solutions, those that need it by a finer rule.
 pub(super) fn solutions(rule: &Rule, version: Version, puts: &[[f64; 4]], want: Want) -> Vec<Solution> {
     let mut found = vec![Solution::default(); puts.len()];
     let may_refine = rule.nodes < Scheme::FINE.nodes;
-    let (hard, easy): (Vec<usize>, Vec<usize>) = (0..puts.len())
-        .filter(|&i| (puts[i][1] - puts[i][2]).abs() <= GREATEST_DRIFT * puts[i][3])
-        .partition(|&i| may_refine && is_hard(&puts[i]));
+    let (hard, easy): (Vec<usize>, Vec<usize>) =
+        (0..puts.len()).partition(|&i| may_refine && is_hard(&puts[i]));
     solve_some(rule, version, puts, &easy, want, &mut found);
     if may_refine {
         let again: Vec<usize> = easy.into_iter().filter(|&i| !found[i].converged).chain(hard).collect();
