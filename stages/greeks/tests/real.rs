@@ -74,7 +74,7 @@ fn spx_volatilities_agree_with_the_vendor_near_the_money() {
         digest,
         artifact: store.artifact(digest).unwrap(),
     };
-    let context = Context {
+    let context = |digest| Context {
         key: ActionKey::from_bytes([0; 32]),
         store: store.clone(),
         inputs: BTreeMap::from([("chain".to_owned(), vec![input(digest)])]),
@@ -85,13 +85,21 @@ fn spx_volatilities_agree_with_the_vendor_near_the_money() {
         fresh: false,
         memos: Default::default(),
     };
-    let stage = stages_greeks::kinds()
-        .into_iter()
-        .find(|kind| kind.name() == "greeks/implied_volatility")
-        .unwrap();
-    let start = std::time::Instant::now();
-    let out = stage.run(&stage.resolve(json!({})).unwrap(), &context).unwrap()["chain"];
-    eprintln!("{} rows in {:.2} s", batch.num_rows(), start.elapsed().as_secs_f64());
+    let run = |name: &str, digest| {
+        let stage = stages_greeks::kinds()
+            .into_iter()
+            .find(|kind| kind.name() == name)
+            .unwrap();
+        let start = std::time::Instant::now();
+        let out = stage.run(&stage.resolve(json!({})).unwrap(), &context(digest)).unwrap();
+        eprintln!(
+            "{name}: {} rows in {:.2} s",
+            batch.num_rows(),
+            start.elapsed().as_secs_f64()
+        );
+        out
+    };
+    let out = run("greeks/implied_volatility", digest)["chain"];
     eprintln!("{}", input(out).artifact.meta);
     let found = DataSet::open(&input(out))
         .unwrap()
@@ -145,5 +153,26 @@ fn spx_volatilities_agree_with_the_vendor_near_the_money() {
         .copied()
         .collect();
     assert_eq!(days.len(), 42);
+
+    let surface = run("greeks/surface", out);
+    let fitted = DataSet::open(&input(surface["chain"]))
+        .unwrap()
+        .read_symbol(&store, "SPX")
+        .unwrap()
+        .unwrap();
+    let fitted = column(&fitted, "iv_fitted");
+    for (what, band) in [("near the money", 0.05), ("to 20 % from it", 0.2)] {
+        let errors: Vec<f64> = (0..found.num_rows())
+            .filter(|&i| years[i] > 7.0 / 365.0 && (strike[i] / forward[i] - 1.0).abs() < band)
+            .filter(|&i| calls.value(i) == (strike[i] >= forward[i]) && !ours[i].is_nan())
+            .map(|i| (fitted[i] - ours[i]).abs())
+            .collect();
+        let (half, most) = (quantile(errors.clone(), 0.5), quantile(errors.clone(), 0.95));
+        eprintln!(
+            "surface, {} {what}: from the quotes {half:.4} (half), {most:.4} (95 %)",
+            errors.len()
+        );
+        assert!(half < 0.01 && most < 0.04);
+    }
     assert_eq!(found.column_by_name("years").unwrap().null_count(), 0);
 }

@@ -17,7 +17,8 @@ use std::sync::Arc;
 
 const RATE: f64 = 0.03;
 const YIELD: f64 = 0.015;
-const FIRST: Date = Date(18_000);
+/// A Friday from which all expiries are trading days.
+const FIRST: Date = Date(18_012);
 
 fn smile(strike: f64, spot: f64) -> f64 {
     let x = libm::log(strike / spot);
@@ -230,9 +231,17 @@ fn golden() {
         "greeks/analytic",
         json!({"model": "black_76"}),
     );
+    let surface = run(&context(&store, &[("chain", volatility)]), "greeks/surface", json!({}));
+    let digests = [
+        volatility,
+        greeks,
+        black["greeks"],
+        surface["chain"],
+        surface["features"],
+    ];
     assert_eq!(
-        [volatility, greeks, black["greeks"]].map(|digest| digest.short()),
-        ["a0e3f5c72d", "a10fb69c5d", "cfdaa54a48"]
+        digests.map(|digest| digest.short()),
+        ["cf92e40354", "bc670e5338", "527f8f021a", "", ""]
     );
 }
 
@@ -285,6 +294,90 @@ fn nothing_looks_ahead() {
             assert_ne!(a, b);
         }
     }
+}
+
+#[test]
+fn a_surface_marks_what_has_no_quote() {
+    let home = tempfile::tempdir().unwrap();
+    let store = Store::open(home.path()).unwrap();
+    let (volatility, _) = both(&store, &chain(6, 99), true);
+    let made = context(&store, &[("chain", volatility)]);
+    let out = run(
+        &made,
+        "greeks/surface",
+        json!({ "maturities": [30, 60], "deltas": [0.25], "least_quotes": 4 }),
+    );
+    let (before, chain) = (read(&store, volatility), read(&store, out["chain"]));
+    let column = |batch: &RecordBatch, name: &str| table::floats_or_nan(batch, name).unwrap();
+    let (quoted, marked, fitted) = (
+        column(&before, "implied_volatility"),
+        column(&chain, "implied_volatility"),
+        column(&chain, "iv_fitted"),
+    );
+    assert_eq!(before.column_by_name("iv_status"), chain.column_by_name("iv_status"));
+    let (strike, spot, years) = (
+        column(&chain, "strike"),
+        column(&chain, "underlying"),
+        column(&chain, "years"),
+    );
+    let mut marks = 0;
+    for i in 0..chain.num_rows() {
+        if years[i] * 365.0 < 2.0 {
+            continue;
+        }
+        // The market's smile is no SVI; three parameters come within a volatility point of it.
+        assert!(
+            (fitted[i] - smile(strike[i], spot[i])).abs() < 0.01,
+            "{} {}",
+            strike[i],
+            fitted[i]
+        );
+        let expected = if quoted[i].is_nan() { fitted[i] } else { quoted[i] };
+        assert_eq!(marked[i], expected);
+        marks += usize::from(quoted[i].is_nan());
+    }
+    assert!(marks > 10, "{marks}");
+
+    let features = read(&store, out["features"]);
+    let names: Vec<_> = features
+        .schema()
+        .fields()
+        .iter()
+        .map(|field| field.name().clone())
+        .collect();
+    assert_eq!(
+        names[2..],
+        [
+            "iv_30_atm",
+            "iv_30_put_25",
+            "iv_30_call_25",
+            "iv_60_atm",
+            "iv_60_put_25",
+            "iv_60_call_25",
+            "surface_residual"
+        ]
+    );
+    assert_eq!(features.num_rows(), 6);
+    for i in 0..6 {
+        let at = |name: &str| column(&features, name)[i];
+        assert!((at("iv_30_atm") - 0.2).abs() < 0.005 && (at("iv_60_atm") - 0.2).abs() < 0.005);
+        assert!(at("iv_60_put_25") > at("iv_60_atm") && at("iv_60_atm") > at("iv_60_call_25"));
+        assert!(at("surface_residual") < 0.01);
+    }
+
+    // A later day moves nothing before it, and is alone computed again.
+    let (changed, _) = both(&store, &self::chain(6, 3), true);
+    let again = context(&store, &[("chain", changed)]);
+    let other = run(
+        &again,
+        "greeks/surface",
+        json!({ "maturities": [30, 60], "deltas": [0.25], "least_quotes": 4 }),
+    );
+    let (hits, asked) = again.memos.counts();
+    assert_eq!((hits, asked), (9, 18));
+    let later = read(&store, other["features"]);
+    assert_eq!(features.slice(0, 3), later.slice(0, 3));
+    assert_ne!(features, later);
 }
 
 #[test]

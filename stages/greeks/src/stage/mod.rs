@@ -4,17 +4,20 @@ mod american;
 mod analytic;
 mod curves;
 mod implied_volatility;
+mod surface;
 mod time;
 
 pub use american::{American, AmericanConfig};
 pub use analytic::{Analytic, AnalyticConfig};
 pub use implied_volatility::{ForwardSource, ImpliedVolatility, ImpliedVolatilityConfig, Style};
+pub use surface::{Surface, SurfaceConfig};
 pub use time::TimeConfig;
 
 /// The stage kinds of this family.
 pub fn kinds() -> Vec<Box<dyn stages_core::AnyStage>> {
     vec![
         stages_core::erase(ImpliedVolatility),
+        stages_core::erase(Surface),
         stages_core::erase(Analytic),
         stages_core::erase(American),
     ]

@@ -13,22 +13,36 @@ pub struct Quote {
     pub weight: f64,
 }
 
-/// The smile nearest to the quotes (weighted least squares of volatilities, errors beyond 1.345 robust deviations counting by their size alone:
-/// Huber) among those without butterfly arbitrage and without calendar arbitrage after `before`.
+/// A quote as the fit reads it: `sigma sqrt T`, and by how much its error counts.
+struct Target {
+    k: f64,
+    deviation: f64,
+    weight: f64,
+}
+
+/// The smile nearest to the quotes (weighted least squares of volatilities; errors beyond 1.345 robust deviations count by their size alone: Huber)
+/// among those without butterfly arbitrage and without calendar arbitrage after `before`.
 pub fn fit(quotes: &[Quote], years: f64, before: Option<&Slice>) -> Slice {
+    let targets: Vec<Target> = quotes
+        .iter()
+        .map(|quote| Target {
+            k: quote.log_moneyness,
+            deviation: quote.volatility * years.sqrt(),
+            weight: quote.weight / years.sqrt(),
+        })
+        .collect();
     let nearest = |at: &[f64; 3]| Slice::nearest(libm::exp(at[0]), at[1], at[2], before);
     let theta = at_the_money(quotes) * years;
     // The start: a common smile, well within the bounds.
     let wing = (theta.max(1e-8)).sqrt();
     let mut best = [libm::log(theta.max(1e-8)), 0.4 * wing, 1.2 * wing];
     let mut limit = f64::INFINITY;
+    let mut errors = vec![0.0; quotes.len()];
     for round in 0..3 {
         let cost = |at: &[f64; 3]| {
             let slice = nearest(at);
-            let cost: f64 = quotes
-                .iter()
-                .map(|quote| huber(error(&slice, quote, years), limit))
-                .sum();
+            let mut cost = 0.0;
+            each_error(&slice, &targets, |error| cost += huber(error, limit));
             // Where projection leaves the smile as it is, the nearer to the bounds the better: the search comes back.
             let [theta, right, left] = slice.parameters();
             let outside = (at[0] - libm::log(theta)).abs() + (at[1] - right).abs() + (at[2] - left).abs();
@@ -39,7 +53,8 @@ pub fn fit(quotes: &[Quote], years: f64, before: Option<&Slice>) -> Slice {
         let slice = nearest(&best);
         let [theta, right, left] = slice.parameters();
         best = [libm::log(theta), right, left];
-        let mut errors: Vec<f64> = quotes.iter().map(|quote| error(&slice, quote, years).abs()).collect();
+        errors.clear();
+        each_error(&slice, &targets, |error| errors.push(error.abs()));
         errors.sort_by(f64::total_cmp);
         limit = 1.345 * 1.4826 * errors[errors.len() / 2];
         if limit == 0.0 {
@@ -49,8 +64,17 @@ pub fn fit(quotes: &[Quote], years: f64, before: Option<&Slice>) -> Slice {
     nearest(&best)
 }
 
-fn error(slice: &Slice, quote: &Quote, years: f64) -> f64 {
-    (slice.volatility(quote.log_moneyness, years) - quote.volatility) * quote.weight
+/// Fitted less quoted, weighted.
+#[inline]
+fn each_error(slice: &Slice, targets: &[Target], mut take: impl FnMut(f64)) {
+    let (theta, psi, rho) = (slice.theta(), slice.psi(), slice.rho());
+    let (slope, shift) = (rho * psi, theta * rho);
+    let rest = theta * theta - shift * shift;
+    for target in targets {
+        let inner = psi * target.k + shift;
+        let variance = 0.5 * (theta + slope * target.k + (inner * inner + rest).sqrt());
+        take((variance.sqrt() - target.deviation) * target.weight);
+    }
 }
 
 fn huber(error: f64, limit: f64) -> f64 {

@@ -69,6 +69,11 @@ impl Surface {
         Self { expiries: fitted }
     }
 
+    /// From fitted expiries, sorted by time.
+    pub fn of(expiries: Vec<Expiry>) -> Self {
+        Self { expiries }
+    }
+
     /// The fitted expiries, by time.
     pub fn expiries(&self) -> &[Expiry] {
         &self.expiries

@@ -50,6 +50,11 @@ impl Slice {
         Self { theta, right, left }
     }
 
+    /// From [`Slice::parameters`].
+    pub fn of([theta, right, left]: [f64; 3]) -> Self {
+        Self { theta, right, left }
+    }
+
     /// Total variance at the money.
     pub fn theta(&self) -> f64 {
         self.theta

@@ -1,0 +1,88 @@
+//! What a surface is used for: a volatility for every contract, and features.
+
+use super::SurfaceConfig;
+use super::days::{Chain, Days, runs};
+use crate::numerics::surface::Surface;
+use arrow::array::{ArrayRef, Date32Array, RecordBatch, StringArray};
+use arrow::datatypes::{DataType, Field, Schema};
+use datasets::schema::FEATURES;
+use stages_core::{StageError, table};
+use std::sync::Arc;
+
+/// The column that a chain gets.
+pub(super) const FITTED: &str = "iv_fitted";
+
+/// The chain with the surface's volatilities.
+pub(super) fn mark(batch: &RecordBatch, days: &Days, config: &SurfaceConfig) -> Result<RecordBatch, StageError> {
+    let chain = Chain::new(batch, config)?;
+    let none = Surface::default();
+    let mut fitted = Vec::with_capacity(batch.num_rows());
+    for day in runs(0..batch.num_rows(), |a, b| chain.dates[a] == chain.dates[b]) {
+        let date = chain.dates[day.start];
+        let surface = days
+            .binary_search_by_key(&date, |(date, _)| *date)
+            .map_or(&none, |i| &days[i].1);
+        fitted.extend(day.map(|i| chain.fitted(i, surface)));
+    }
+    let volatility: Vec<f64> = chain
+        .volatility
+        .iter()
+        .zip(&fitted)
+        .map(|(quoted, fitted)| if quoted.is_nan() { *fitted } else { *quoted })
+        .collect();
+    let mut fields: Vec<Arc<Field>> = Vec::new();
+    let mut arrays: Vec<ArrayRef> = Vec::new();
+    for (field, array) in batch.schema().fields().iter().zip(batch.columns()) {
+        if field.name() == FITTED {
+            continue;
+        }
+        fields.push(field.clone());
+        arrays.push(if field.name() == "implied_volatility" {
+            Arc::new(table::nullable(&volatility))
+        } else {
+            array.clone()
+        });
+    }
+    fields.push(Arc::new(Field::new(FITTED, DataType::Float64, true)));
+    arrays.push(Arc::new(table::nullable(&fitted)));
+    Ok(RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays)?)
+}
+
+/// A row of features for each day, in the order of [`SurfaceConfig::features`].
+pub(super) fn features(symbol: &str, days: &Days, config: &SurfaceConfig) -> Result<RecordBatch, StageError> {
+    let names = config.features();
+    let mut columns: Vec<Vec<f64>> = vec![Vec::with_capacity(days.len()); names.len()];
+    for (_, surface) in days {
+        for (column, value) in columns.iter_mut().zip(row(surface, config)) {
+            column.push(value);
+        }
+    }
+    let mut fields: Vec<Field> = FEATURES.iter().map(table::field).collect();
+    let mut arrays: Vec<ArrayRef> = vec![
+        Arc::new(StringArray::from(vec![symbol; days.len()])),
+        Arc::new(days.iter().map(|(date, _)| Some(date.0)).collect::<Date32Array>()),
+    ];
+    for (name, column) in names.iter().zip(&columns) {
+        fields.push(Field::new(name, DataType::Float64, true));
+        arrays.push(Arc::new(table::nullable(column)));
+    }
+    Ok(RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays)?)
+}
+
+fn row(surface: &Surface, config: &SurfaceConfig) -> Vec<f64> {
+    let mut values = Vec::new();
+    for &days in &config.maturities {
+        let years = f64::from(days) / 365.0;
+        let slice = surface.at(years);
+        let at = |k: f64| slice.map_or(f64::NAN, |slice| slice.volatility(k, years));
+        values.push(at(0.0));
+        for call in [false, true] {
+            values.extend(config.deltas.iter().map(|&delta| {
+                let k = slice.map_or(f64::NAN, |slice| slice.log_moneyness_of(delta, call));
+                if k.is_nan() { k } else { at(k) }
+            }));
+        }
+    }
+    values.push(surface.residual());
+    values
+}
