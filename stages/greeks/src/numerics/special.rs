@@ -204,34 +204,6 @@ pub fn normal_cdf(x: f64) -> f64 {
     if x < 0.0 { tail } else { 1.0 - tail }
 }
 
-/// The error function's complement.
-#[inline(always)]
-pub fn erfc(x: f64) -> f64 {
-    2.0 * normal_cdf(-x * std::f64::consts::SQRT_2)
-}
-
-/// Inverse of [`normal_cdf`] to about seven digits: a first guess (M. J. Wichura, algorithm AS 241, PPND7).
-pub fn inverse_normal_cdf(p: f64) -> f64 {
-    let q = p - 0.5;
-    if q.abs() <= 0.425 {
-        let r = 0.180625 - q * q;
-        return q * (((59.109374720 * r + 159.29113202) * r + 50.434271938) * r + 3.3871327179)
-            / (((67.187563600 * r + 78.757757664) * r + 17.895169469) * r + 1.0);
-    }
-    let tail = if q < 0.0 { p } else { 1.0 - p };
-    let r = (-log(tail)).sqrt();
-    let z = if r <= 5.0 {
-        let r = r - 1.6;
-        (((0.17023821103 * r + 1.3067284816) * r + 2.7568153900) * r + 1.4234372777)
-            / ((0.12021132975 * r + 0.73700164250) * r + 1.0)
-    } else {
-        let r = r - 5.0;
-        (((0.017337203997 * r + 0.42868294337) * r + 3.0812263860) * r + 6.6579051150)
-            / ((0.012258202635 * r + 0.24197894225) * r + 1.0)
-    };
-    if q < 0.0 { -z } else { z }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -294,18 +266,6 @@ mod tests {
         let exact = libm::log1p((a - b) / b);
         assert!(ulps(log_ratio(a, b), exact) <= 2.0);
         assert!(ulps(log_ratio(250.0, 100.0), libm::log(2.5)) <= 2.0);
-    }
-
-    #[test]
-    fn inverse_inverts() {
-        for i in 1..600 {
-            let x = -f64::from(i) * 0.06;
-            let p = normal_cdf(x);
-            if p > 1e-300 {
-                assert!((inverse_normal_cdf(p) / x - 1.0).abs() < 1e-5, "{x}");
-            }
-        }
-        assert!((inverse_normal_cdf(0.975) - 1.959_964).abs() < 1e-5);
     }
 
     const NORMAL_CDF: [(f64, f64); 14] = [
