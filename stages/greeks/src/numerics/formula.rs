@@ -86,7 +86,9 @@ pub enum Model {
     Black76,
 }
 
-/// Black-Scholes-Merton. NaN where an input is NaN or has no price (negative time, a spot or strike that is not positive).
+/// Black-Scholes-Merton. Where time, volatility, spot or strike is 0, the limit there: the discounted intrinsic value and its derivatives. On the
+/// kink (at the money without time or volatility) delta and rho are the mean of both sides, and gamma, vanna, volga and charm, and theta at expiry,
+/// are NaN: they have none. NaN too where an input is NaN or below 0.
 pub fn black_scholes_merton(option: &Option) -> Greeks {
     if is_regular(option.spot, option.strike, option.years, option.volatility) {
         let w = if option.call { 1.0 } else { -1.0 };
@@ -254,8 +256,8 @@ pub fn further(option: &Option) -> Further {
     }
 }
 
-/// The limit at expiry or without volatility: the discounted intrinsic value and its derivatives. On the kink itself gamma, vanna, volga and
-/// charm have no limit and are NaN; delta and rho are the mean of both sides.
+/// The limit at expiry, without volatility, or with a spot or strike of 0: the discounted intrinsic value and its derivatives. On the kink itself
+/// gamma, vanna, volga and charm have no limit and are NaN, as is theta at expiry; delta and rho are the mean of both sides.
 pub(super) fn limit(option: &Option, model: Model) -> Greeks {
     let Option {
         spot: s,
@@ -266,7 +268,7 @@ pub(super) fn limit(option: &Option, model: Model) -> Greeks {
         volatility: sigma,
         call,
     } = *option;
-    if !(s > 0.0 && k > 0.0 && t >= 0.0 && sigma >= 0.0) || r.is_nan() || q.is_nan() {
+    if !(s >= 0.0 && k >= 0.0 && t >= 0.0 && sigma >= 0.0) || r.is_nan() || q.is_nan() {
         return Greeks::NONE;
     }
     let w = if call { 1.0 } else { -1.0 };
@@ -358,6 +360,51 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn without_spot_or_strike() {
+        for call in [true, false] {
+            for (nothing, tiny) in [
+                (
+                    Option {
+                        spot: 0.0,
+                        call,
+                        ..option()
+                    },
+                    Option {
+                        spot: 1e-12,
+                        call,
+                        ..option()
+                    },
+                ),
+                (
+                    Option {
+                        strike: 0.0,
+                        call,
+                        ..option()
+                    },
+                    Option {
+                        strike: 1e-12,
+                        call,
+                        ..option()
+                    },
+                ),
+            ] {
+                for f in [black_scholes_merton, black_76] {
+                    for (at, near) in f(&nothing).to_array().into_iter().zip(f(&tiny).to_array()) {
+                        assert!((near - at).abs() < 1e-9, "{near} {at} {nothing:?}");
+                    }
+                }
+            }
+        }
+        let put = black_scholes_merton(&Option {
+            spot: 0.0,
+            call: false,
+            ..option()
+        });
+        assert!((put.price - 100.0 * libm::exp(-0.015)).abs() < 1e-12 && put.gamma == 0.0);
+        assert!(black_scholes_merton(&Option { spot: -1.0, ..option() }).price.is_nan());
     }
 
     #[test]
