@@ -27,10 +27,8 @@ pub struct BenchRow {
     pub per_second: f64,
     /// Options a second if nothing but the kernel's arithmetic took time: the operations of an option over the measured peak of one thread, times
     /// the threads.
-    #[serde(skip_serializing_if = "std::option::Option::is_none")]
     pub arithmetic_limit: std::option::Option<f64>,
     /// The share of that which was reached, in percent.
-    #[serde(skip_serializing_if = "std::option::Option::is_none")]
     pub percent_of_limit: std::option::Option<f64>,
 }
 

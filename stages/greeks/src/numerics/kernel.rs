@@ -340,4 +340,46 @@ mod tests {
             }
         }
     }
+
+    #[test]
+    fn stores_past_the_caches_are_stores() {
+        let values: [f64; BLOCK] = std::array::from_fn(|i| i as f64);
+        for offset in 0..3 {
+            let mut out = vec![-1.0; BLOCK + 4];
+            if let Some(block) = out[offset..].first_chunk_mut() {
+                store_past_caches(block, &values);
+                finish_stores();
+            }
+            assert_eq!(out[offset..offset + BLOCK], values);
+            assert!(
+                out[..offset]
+                    .iter()
+                    .chain(&out[offset + BLOCK..])
+                    .all(|value| *value == -1.0)
+            );
+        }
+        // A column long enough for them has the values that its parts have.
+        let n = PAST_CACHES + 77;
+        let column = |scale: f64| (0..n).map(|i| 1.0 + scale * (i % 101) as f64).collect::<Vec<f64>>();
+        let (spot, strike, years) = (column(0.5), column(0.4), column(0.01));
+        let (small, call) = (column(0.001), vec![true; n]);
+        let part = |from: usize, to: usize| Columns {
+            spot: &spot[from..to],
+            strike: &strike[from..to],
+            years: &years[from..to],
+            rate: &small[from..to],
+            dividend_yield: &small[from..to],
+            volatility: &small[from..to],
+            call: &call[from..to],
+        };
+        let whole = greeks(&part(0, n), Model::BlackScholesMerton);
+        let (head, tail) = (
+            greeks(&part(0, 1_000), Model::BlackScholesMerton),
+            greeks(&part(n - 1_000, n), Model::BlackScholesMerton),
+        );
+        for ((whole, head), tail) in whole.iter().zip(&head).zip(&tail) {
+            assert_eq!(whole[..1_000], head[..]);
+            assert_eq!(whole[n - 1_000..], tail[..]);
+        }
+    }
 }
