@@ -4,7 +4,7 @@ use super::account::{Account, Line, One};
 use super::config::{MAX_LEGS, OptionsConfig, RewardKind};
 use super::env::{Decision, Instrument, Orders};
 use super::ledger::{Ledger, Position, Reason};
-use super::margin::{MAX_POSITIONS, MarginLeg, requirement};
+use super::legal::Ticket;
 use super::menu::{CLOSE_ALL, CLOSE_OLDEST, FIRST_OPEN, HOLD, Menu, Traded};
 use super::split::Range;
 use super::tables::{At, Entry, Tables};
@@ -17,6 +17,8 @@ pub(crate) struct Core {
     pub tables: Tables,
     pub config: OptionsConfig,
     pub menu: Menu,
+    /// `[T, strategies]`.
+    pub tickets: Vec<Ticket>,
     pub multiplier: f64,
     pub clip: f32,
     pub range: Range,
@@ -26,24 +28,30 @@ pub(crate) struct Core {
 
 /// What is traded together: instruments and signed quantities (contracts, or units of the underlying).
 #[derive(Clone, Copy)]
-struct Basket {
+pub(crate) struct Basket {
     legs: [(Instrument, f64); MAX_LEGS],
     n: usize,
 }
 
 impl Basket {
-    const EMPTY: Self = Self {
+    pub(crate) const EMPTY: Self = Self {
         legs: [(Instrument::Underlying, 0.0); MAX_LEGS],
         n: 0,
     };
 
-    fn push(&mut self, instrument: Instrument, quantity: f64) {
+    pub(crate) fn push(&mut self, instrument: Instrument, quantity: f64) {
         self.legs[self.n] = (instrument, quantity);
         self.n += 1;
     }
 
-    fn legs(&self) -> &[(Instrument, f64)] {
+    pub(crate) fn legs(&self) -> &[(Instrument, f64)] {
         &self.legs[..self.n]
+    }
+
+    /// How many lines it needs.
+    pub(crate) fn lines(&self) -> usize {
+        let contract = |leg: &&(Instrument, f64)| leg.0 != Instrument::Underlying;
+        self.legs().iter().filter(contract).count()
     }
 }
 
@@ -85,13 +93,14 @@ impl Core {
         };
         one.lines.fill(Line::default());
         *one.counters = Default::default();
-        self.value(one);
-        self.mask(one);
+        let now = self.now(one.account);
+        let closable = self.value(now, one);
+        self.mask(now, one, closable);
     }
 
     /// One step: trades, goes to the next snapshot, settles, marks, enforces margin, rewards.
     pub(crate) fn step(&self, one: &mut One, decision: Decision) -> Outcome {
-        let before = *one.account;
+        let (nav, peak, traded) = (one.account.nav, one.account.peak, one.account.traded);
         let refused = match decision {
             Decision::Action(action) => self.act(one, action as usize),
             Decision::Orders(orders) => self.order(one, &orders),
@@ -104,29 +113,30 @@ impl Core {
         account.cash += interest;
         account.interest += interest;
         account.t += 1;
-        self.settle(one);
-        self.value(one);
-        let underlying = self.tables.underlying[one.account.t as usize];
+        let now = self.now(account);
+        self.settle(now, one);
+        let mut closable = self.value(now, one);
+        let underlying = now.underlying;
         if self.available(one.account, underlying) < self.config.margin.maintenance * one.account.margin {
-            self.liquidate(one);
+            closable = self.liquidate(now, one, closable);
         }
         let account = &mut *one.account;
-        let drawdown = 1.0 - before.nav / before.peak;
+        let drawdown = 1.0 - nav / peak;
         account.peak = account.peak.max(account.nav);
         let deeper = (1.0 - account.nav / account.peak - drawdown).max(0.0);
 
         let config = &self.config.reward;
-        let scale = 1.0 / before.nav.max(1e-3 * self.config.capital);
+        let scale = 1.0 / nav.max(1e-3 * self.config.capital);
         let gain = match config.kind {
-            RewardKind::Simple => (account.nav - before.nav) / self.config.capital,
+            RewardKind::Simple => (account.nav - nav) / self.config.capital,
             RewardKind::Log => libm::log(account.nav.max(1e-3 * self.config.capital) * scale),
         };
-        let penalty = config.turnover * (account.traded - before.traded) * scale
+        let penalty = config.turnover * (account.traded - traded) * scale
             + config.drawdown * deeper
             + config.delta * (account.delta * underlying * scale).abs();
         let terminated = account.nav <= self.config.ruin * self.config.capital;
         let truncated = !terminated && account.t >= account.last;
-        self.mask(one);
+        self.mask(now, one, closable);
         Outcome {
             reward: (config.scale * (gain - penalty)) as f32,
             terminated,
@@ -134,31 +144,27 @@ impl Core {
         }
     }
 
+    /// Does an action of the menu, if it is legal: the mask of this very state says whether it is.
     fn act(&self, one: &mut One, action: usize) -> Result<(), Reason> {
+        let now = self.now(one.account);
+        if action >= self.menu.names.len() || one.account.legal >> action & 1 == 0 {
+            return Err(self.refusal(now, one, action));
+        }
         match action {
-            HOLD => Ok(()),
-            CLOSE_ALL => {
-                self.can_close_all(self.now(one.account), one.account, one.lines)?;
-                self.close(one, |_| true);
-                Ok(())
-            }
+            HOLD => {}
+            CLOSE_ALL => self.close(now, one, |_| true),
             CLOSE_OLDEST => {
-                let group = self.can_close_oldest(self.now(one.account), one.account, one.lines)?;
-                self.close(one, |line| line.is_some_and(|line| line.group == group));
-                Ok(())
+                let group = one.lines[0].group;
+                self.close(now, one, |line| line.is_some_and(|line| line.group == group));
             }
             _ => {
-                let basket = self.strategy(one.account, action.wrapping_sub(FIRST_OPEN))?;
-                // The mask of this very state has the answer already.
-                if one.account.legal >> action & 1 == 0 {
-                    let now = self.now(one.account);
-                    let (mut legs, n) = self.margin_legs(now, one.account, one.lines);
-                    self.can_open(now, one.account, &mut legs, n, &basket)?;
-                }
-                self.open(one, &basket);
-                Ok(())
+                let size = f64::from(one.account.size);
+                let slots = self.slots(one.account.t as usize);
+                let legs = &self.menu.strategies[action - FIRST_OPEN];
+                self.open(now, one, legs.iter().map(|&leg| self.leg(leg, slots, size)));
             }
         }
+        Ok(())
     }
 
     fn order(&self, one: &mut One, orders: &Orders) -> Result<(), Reason> {
@@ -175,64 +181,51 @@ impl Core {
             basket.push(order.instrument, f64::from(order.quantity));
         }
         let now = self.now(one.account);
-        let (mut legs, n) = self.margin_legs(now, one.account, one.lines);
-        self.can_open(now, one.account, &mut legs, n, &basket)?;
-        self.open(one, &basket);
+        self.can_open(now, one.account, one.lines, &basket)?;
+        self.open(now, one, basket.legs().iter().copied());
         Ok(())
     }
 
-    /// The legs of a strategy as contracts of the slate of now.
-    fn strategy(&self, account: &Account, strategy: usize) -> Result<Basket, Reason> {
-        let legs = self.menu.strategies.get(strategy).ok_or(Reason::NoContract)?;
+    /// The slate at snapshot `t`.
+    pub(crate) fn slots(&self, t: usize) -> &[i32] {
         let slate = &self.config.slate;
         let k = 2 * slate.maturities.len() * slate.deltas.len();
-        let slots = &self.tables.slate[account.t as usize * k..(account.t as usize + 1) * k];
+        &self.tables.slate[t * k..(t + 1) * k]
+    }
+
+    /// A leg of a strategy of `size` as what is traded, at a snapshot with these slots. An empty slot gives a contract beyond
+    /// all, which no legal strategy has.
+    fn leg(&self, (traded, quantity): (Traded, i32), slots: &[i32], size: f64) -> (Instrument, f64) {
+        let quantity = f64::from(quantity) * size;
+        match traded {
+            Traded::Underlying => (Instrument::Underlying, quantity * self.multiplier),
+            Traded::Slot(slot) => (Instrument::Contract(slots[slot] as u32), quantity),
+        }
+    }
+
+    /// A strategy of `size` at snapshot `t`.
+    pub(crate) fn strategy(&self, t: usize, strategy: usize, size: f64) -> Result<Basket, Reason> {
+        let legs = self.menu.strategies.get(strategy).ok_or(Reason::NoContract)?;
+        let slots = self.slots(t);
         let mut basket = Basket::EMPTY;
-        for &(traded, quantity) in legs {
-            let quantity = f64::from(quantity) * f64::from(account.size);
-            match traded {
-                Traded::Underlying => basket.push(Instrument::Underlying, quantity * self.multiplier),
-                Traded::Slot(slot) => {
-                    let id = u32::try_from(slots[slot]).map_err(|_| Reason::NoContract)?;
-                    let instrument = Instrument::Contract(id);
-                    if basket.legs().iter().any(|leg| leg.0 == instrument) {
-                        return Err(Reason::NoContract);
-                    }
-                    basket.push(instrument, quantity);
-                }
+        for &leg in legs {
+            let (instrument, quantity) = self.leg(leg, slots, size);
+            let empty = matches!(leg.0, Traded::Slot(slot) if slots[slot] < 0);
+            if empty || basket.legs().iter().any(|leg| leg.0 == instrument) {
+                return Err(Reason::NoContract);
             }
+            basket.push(instrument, quantity);
         }
         Ok(basket)
     }
 
     /// The paths at the snapshot of an account.
-    fn now(&self, account: &Account) -> At<'_> {
+    pub(crate) fn now(&self, account: &Account) -> At<'_> {
         self.tables.at(account.t as usize)
     }
 
-    /// The lines as the margin rule wants them.
-    fn margin_legs(&self, now: At<'_>, account: &Account, lines: &[Line]) -> ([MarginLeg; MAX_POSITIONS], usize) {
-        let mut legs = [MarginLeg::default(); MAX_POSITIONS];
-        let n = account.lines as usize;
-        for (leg, line) in legs.iter_mut().zip(&lines[..n]) {
-            *leg = self.margin_leg(now, line.contract, line.quantity);
-        }
-        (legs, n)
-    }
-
-    fn margin_leg(&self, now: At<'_>, contract: u32, quantity: i32) -> MarginLeg {
-        let terms = &self.tables.contracts[contract as usize];
-        MarginLeg {
-            expiry: terms.expiry,
-            strike: terms.strike,
-            call: terms.call,
-            quantity,
-            mark: now.entry(contract).mark,
-        }
-    }
-
     /// What one unit of an instrument trades at, and its mark; a price of NaN where it does not trade.
-    fn price(&self, now: At<'_>, instrument: Instrument, buy: bool) -> (f64, f64) {
+    pub(crate) fn price(&self, now: At<'_>, instrument: Instrument, buy: bool) -> (f64, f64) {
         match instrument {
             Instrument::Contract(id) => {
                 let entry = now.entry(id);
@@ -246,53 +239,9 @@ impl Core {
         }
     }
 
-    /// Whether a basket can be opened beside the `n` positions that `legs` begins with; what follows them is overwritten.
-    fn can_open(
-        &self,
-        now: At<'_>,
-        account: &Account,
-        legs: &mut [MarginLeg; MAX_POSITIONS],
-        mut n: usize,
-        basket: &Basket,
-    ) -> Result<(), Reason> {
-        let lines = basket
-            .legs()
-            .iter()
-            .filter(|leg| leg.0 != Instrument::Underlying)
-            .count();
-        if account.lines as usize + lines > self.config.lines {
-            return Err(Reason::NoRoom);
-        }
-        let (mut cash, mut units) = (account.cash, account.units);
-        for &(instrument, quantity) in basket.legs() {
-            let (price, _) = self.price(now, instrument, quantity > 0.0);
-            if price.is_nan() {
-                return Err(Reason::NoQuote);
-            }
-            match instrument {
-                Instrument::Underlying => {
-                    cash -= quantity * price;
-                    units += quantity;
-                }
-                Instrument::Contract(id) => {
-                    cash -= quantity * price * self.multiplier + quantity.abs() * self.config.fills.commission;
-                    legs[n] = self.margin_leg(now, id, quantity as i32);
-                    n += 1;
-                }
-            }
-        }
-        let underlying = now.underlying;
-        let rule = &self.config.margin;
-        let needed = requirement(&legs[..n], units, underlying, self.multiplier, rule);
-        if cash + 0.5 * units * underlying < rule.initial * needed {
-            return Err(Reason::Margin);
-        }
-        Ok(())
-    }
-
     /// Trades one leg at the prices of now.
-    fn trade(&self, account: &mut Account, instrument: Instrument, quantity: f64) {
-        let (price, mark) = self.price(self.now(account), instrument, quantity > 0.0);
+    fn trade(&self, now: At<'_>, account: &mut Account, instrument: Instrument, quantity: f64) {
+        let (price, mark) = self.price(now, instrument, quantity > 0.0);
         let units = match instrument {
             Instrument::Underlying => {
                 account.units += quantity;
@@ -311,11 +260,11 @@ impl Core {
         account.spread_cost += units * (price - mark);
     }
 
-    fn open(&self, one: &mut One, basket: &Basket) {
+    fn open(&self, now: At<'_>, one: &mut One, legs: impl Iterator<Item = (Instrument, f64)>) {
         let group = one.account.groups;
         one.account.groups += 1;
-        for &(instrument, quantity) in basket.legs() {
-            self.trade(one.account, instrument, quantity);
+        for (instrument, quantity) in legs {
+            self.trade(now, one.account, instrument, quantity);
             if let Instrument::Contract(contract) = instrument {
                 one.lines[one.account.lines as usize] = Line {
                     contract,
@@ -328,163 +277,24 @@ impl Core {
         }
     }
 
-    /// Whether a line can be closed at the quotes of now.
-    fn closable(&self, now: At<'_>, line: &Line) -> bool {
-        !self
-            .price(now, Instrument::Contract(line.contract), line.quantity < 0)
-            .0
-            .is_nan()
-    }
-
-    fn can_close_all(&self, now: At<'_>, account: &Account, lines: &[Line]) -> Result<(), Reason> {
-        let lines = &lines[..account.lines as usize];
-        if lines.is_empty() && account.units == 0.0 {
-            return Err(Reason::NothingToClose);
-        }
-        let some = account.units != 0.0 || lines.iter().any(|line| self.closable(now, line));
-        if some { Ok(()) } else { Err(Reason::NoQuote) }
-    }
-
-    /// The oldest strategy, if all of it can be closed.
-    fn can_close_oldest(&self, now: At<'_>, account: &Account, lines: &[Line]) -> Result<u32, Reason> {
-        let lines = &lines[..account.lines as usize];
-        let group = lines.first().ok_or(Reason::NothingToClose)?.group;
-        let mut members = lines.iter().filter(|line| line.group == group);
-        if members.all(|line| self.closable(now, line)) {
-            Ok(group)
-        } else {
-            Err(Reason::NoQuote)
-        }
-    }
-
     /// Closes the lines that `which` picks and that have a quote, and the underlying where it picks `None`.
-    fn close(&self, one: &mut One, which: impl Fn(Option<&Line>) -> bool) {
-        let now = self.now(one.account);
-        let mut kept = 0;
-        for i in 0..one.account.lines as usize {
+    pub(crate) fn close(&self, now: At<'_>, one: &mut One, which: impl Fn(Option<&Line>) -> bool) {
+        let (mut kept, lines) = (0, one.account.lines as usize);
+        for i in 0..lines {
             let line = one.lines[i];
             if which(Some(&line)) && self.closable(now, &line) {
-                self.trade(
-                    one.account,
-                    Instrument::Contract(line.contract),
-                    -f64::from(line.quantity),
-                );
+                let contract = Instrument::Contract(line.contract);
+                self.trade(now, one.account, contract, -f64::from(line.quantity));
             } else {
                 one.lines[kept] = line;
                 kept += 1;
             }
         }
-        one.lines[kept..].fill(Line::default());
+        one.lines[kept..lines].fill(Line::default());
         one.account.lines = kept as u32;
         if which(None) && one.account.units != 0.0 {
-            self.trade(one.account, Instrument::Underlying, -one.account.units);
+            self.trade(now, one.account, Instrument::Underlying, -one.account.units);
         }
-    }
-
-    /// Settles in cash what expires at this snapshot.
-    fn settle(&self, one: &mut One) {
-        let t = one.account.t;
-        let mut kept = 0;
-        for i in 0..one.account.lines as usize {
-            let line = one.lines[i];
-            let contract = &self.tables.contracts[line.contract as usize];
-            if contract.settles && contract.last == t {
-                let value = self.tables.at(t as usize).entry(line.contract).mark;
-                one.account.cash += f64::from(line.quantity) * self.multiplier * value;
-            } else {
-                one.lines[kept] = line;
-                kept += 1;
-            }
-        }
-        one.lines[kept..].fill(Line::default());
-        one.account.lines = kept as u32;
-    }
-
-    /// Marks the account: values, Greeks, margin.
-    fn value(&self, one: &mut One) {
-        let account = &mut *one.account;
-        let now = self.now(account);
-        let underlying = now.underlying;
-        let (mut marks, mut liquid) = (0.0, 0.0);
-        let mut greeks = [0.0; 4];
-        let mut short = false;
-        for line in &one.lines[..account.lines as usize] {
-            let entry = now.entry(line.contract);
-            let units = f64::from(line.quantity) * self.multiplier;
-            marks += units * entry.mark;
-            let exit = if line.quantity < 0 { entry.ask } else { entry.bid };
-            liquid += units
-                * match (exit.is_nan(), entry.source == Entry::QUOTED) {
-                    (false, _) => exit,
-                    // A quote without a bid: nobody pays anything for it.
-                    (true, true) => 0.0,
-                    (true, false) => entry.mark,
-                };
-            for (sum, greek) in greeks
-                .iter_mut()
-                .zip([entry.delta, entry.gamma, entry.vega, entry.theta])
-            {
-                *sum += units * greek;
-            }
-            short |= line.quantity < 0;
-        }
-        let held = account.cash + account.units * underlying;
-        account.nav = held + marks;
-        let slippage = self.config.fills.underlying_slippage;
-        account.liquidation = account.cash + account.units * underlying * (1.0 - slippage) + liquid;
-        account.delta = greeks[0] + account.units;
-        [account.gamma, account.vega, account.theta] = [greeks[1], greeks[2], greeks[3]];
-        account.margin = 0.0;
-        if short {
-            let (legs, n) = self.margin_legs(now, account, one.lines);
-            account.margin = requirement(
-                &legs[..n],
-                account.units,
-                underlying,
-                self.multiplier,
-                &self.config.margin,
-            );
-        }
-        let one_contract = self.multiplier * underlying;
-        account.size = match self.config.sizing.contracts {
-            0 => (self.config.sizing.notional * account.nav / one_contract + 0.5)
-                .floor()
-                .clamp(1.0, 1e5) as u32,
-            n => n.min(100_000),
-        };
-    }
-
-    /// Closes all that has a quote, because margin is not met.
-    fn liquidate(&self, one: &mut One) {
-        let before = (one.account.lines, one.account.units);
-        self.close(one, |_| true);
-        if (one.account.lines, one.account.units) != before {
-            one.account.liquidations += 1;
-            self.value(one);
-        }
-    }
-
-    /// Finds the legal actions of the state, and counts why others are not.
-    fn mask(&self, one: &mut One) {
-        let (account, lines) = (&*one.account, &*one.lines);
-        let now = self.now(account);
-        let (mut legs, n) = self.margin_legs(now, account, lines);
-        let mut legal = 1_u64 << HOLD;
-        for action in 1..self.menu.names.len() {
-            let refused = match action {
-                CLOSE_ALL => self.can_close_all(now, account, lines).err(),
-                CLOSE_OLDEST => self.can_close_oldest(now, account, lines).err(),
-                _ => self
-                    .strategy(account, action - FIRST_OPEN)
-                    .and_then(|basket| self.can_open(now, account, &mut legs, n, &basket))
-                    .err(),
-            };
-            match refused {
-                None => legal |= 1 << action,
-                Some(reason) => one.counters.masked[reason as usize] += 1,
-            }
-        }
-        one.account.legal = legal;
     }
 
     /// The account as people see it.

@@ -5,6 +5,7 @@ use super::baseline::Baseline;
 use super::config::MAX_LEGS;
 use super::core::Core;
 use super::ledger::{Ledger, Position};
+use super::legal::tickets;
 use super::menu::Menu;
 use super::tables::Tables;
 use crate::ranges::{Rows, StepView, View, for_ranges};
@@ -159,8 +160,9 @@ impl OptionsEnv {
         };
         let config = tables.spec.config.clone();
         let clip = tables.spec.env.normalisation.as_ref().map_or(config.clip, |n| n.clip);
-        let core = Core {
+        let mut core = Core {
             menu: Menu::new(&config)?,
+            tickets: Vec::new(),
             multiplier: tables.spec.multiplier,
             clip,
             range,
@@ -169,6 +171,7 @@ impl OptionsEnv {
             tables,
             config,
         };
+        core.tickets = tickets(&core);
         let (b, m) = (options.num_envs, core.config.lines);
         let mut this = Self {
             core,

@@ -84,7 +84,7 @@ pub fn requirement(legs: &[MarginLeg], units: f64, underlying: f64, multiplier: 
 }
 
 /// What a naked short option is charged above its mark, per unit.
-fn charge(leg: &MarginLeg, underlying: f64, rule: &MarginConfig) -> f64 {
+pub(crate) fn charge(leg: &MarginLeg, underlying: f64, rule: &MarginConfig) -> f64 {
     let (out, base) = if leg.call {
         (leg.strike - underlying, underlying)
     } else {

@@ -159,3 +159,60 @@ fn a_feature_without_values_is_named() {
     let refused = build(&market.source(), &OptionsConfig::default(), &InMemory).unwrap_err();
     assert!(refused.message.contains("`volatility`"), "{refused}");
 }
+
+/// All that a policy sees and gets over a long random play, and the accounts at its end, as one number: what a step does to
+/// the last bit. A change here changes every training on this environment.
+fn played(config: &OptionsConfig) -> u64 {
+    let market = market(300, 3);
+    let n = 24;
+    let mut env = env(&market, config, Split::Train, n);
+    let mut out = Step::new(env.spec(), n);
+    let mut random = Random::new(&[11]);
+    env.reset(&mut out);
+    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
+    let mut add = |bytes: &[u8]| {
+        for &byte in bytes {
+            hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+    };
+    for _ in 0..700 {
+        let actions = random_actions(&mut random, &out, n);
+        env.step(&actions, &mut out);
+        add(bytemuck::cast_slice(&out.obs));
+        add(bytemuck::cast_slice(&out.reward));
+        for flags in [&out.mask, &out.terminated, &out.truncated] {
+            add(&flags.iter().map(|&flag| u8::from(flag)).collect::<Vec<_>>());
+        }
+    }
+    add(&env.save());
+    hash
+}
+
+#[test]
+fn steps_are_the_same_to_the_last_bit() {
+    let default = OptionsConfig::default();
+    // Little money for what is traded: margin refuses, liquidates and ruins.
+    let mut tight = OptionsConfig {
+        capital: 1e5,
+        lines: 12,
+        trade_underlying: true,
+        ruin: 0.5,
+        ..OptionsConfig::default()
+    };
+    tight.sizing.contracts = 8;
+    tight.margin.initial = 1.2;
+    let mut other = OptionsConfig {
+        lines: 32,
+        ..OptionsConfig::default()
+    };
+    other.sizing.notional = 2.0;
+    let digests = [played(&default), played(&tight), played(&other)];
+    assert_eq!(
+        digests,
+        [
+            13_265_762_019_607_724_629,
+            10_025_594_056_129_334_368,
+            10_982_849_995_647_155_476
+        ]
+    );
+}
