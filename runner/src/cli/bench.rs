@@ -28,7 +28,7 @@ pub(crate) fn bench(session: &Session, args: &BenchArgs) -> Result<(), Failure> 
     let result = match args.what {
         What::Greeks => value(&stages_greeks::bench(2_000_000).rows),
         What::Features => value(&stages_features::bench(30, 20_000).rows),
-        What::Env => value(&stages_env::options::bench()?),
+        What::Env => value(&stages_env::bench()?),
         What::Train => value(&stages_train::bench()),
         What::Cache => value(&super::bench_cache::measure()?),
     };

@@ -3,8 +3,10 @@
 //! A stage of this family stores tables; [`open`] maps them and gives a [`BatchEnv`].
 
 pub mod batch;
+mod bench;
 pub mod classic;
 mod ipc;
+pub mod lookup;
 mod open;
 pub mod options;
 mod ranges;
@@ -13,12 +15,14 @@ mod state;
 mod testing;
 
 pub use batch::{BatchEnv, EnvSpec, Normalisation, Step};
+pub use bench::{BenchRow, bench};
 pub use open::{OpenOptions, Split, open};
 
 /// The stage kinds of this family.
 pub fn kinds() -> Vec<Box<dyn stages_core::AnyStage>> {
     vec![
         stages_core::erase(classic::Classic),
+        stages_core::erase(lookup::Lookup),
         stages_core::erase(options::Options),
     ]
 }

@@ -1,6 +1,6 @@
 //! From an `env` artifact to environments that can be stepped.
 
-use crate::{BatchEnv, Normalisation, classic, options as options_env};
+use crate::{BatchEnv, Normalisation, classic, lookup, options as options_env};
 use cache::{Artifact, Store};
 use serde::{Deserialize, Serialize};
 use stages_core::StageError;
@@ -77,6 +77,7 @@ pub fn open(store: &Store, artifact: &Artifact, options: &OpenOptions) -> Result
     }
     match family(artifact)?.as_str() {
         classic::FAMILY => Ok(Box::new(classic::open(store, artifact, options)?)),
+        lookup::FAMILY => Ok(Box::new(lookup::open(store, artifact, options)?)),
         options_env::FAMILY => Ok(Box::new(options_env::open(store, artifact, options)?)),
         other => Err(
             StageError::new(format!("this program knows no environment of family `{other}`"))
@@ -85,7 +86,7 @@ pub fn open(store: &Store, artifact: &Artifact, options: &OpenOptions) -> Result
     }
 }
 
-/// The family of an `env` artifact: `classic` or `options`.
+/// The family of an `env` artifact, such as `classic` or `options`.
 fn family(artifact: &Artifact) -> Result<String, StageError> {
     serde_json::from_value::<Meta>(artifact.meta.clone())
         .map(|meta| meta.family)

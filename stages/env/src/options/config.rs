@@ -102,7 +102,7 @@ pub struct SlateConfig {
     pub deltas: Vec<f64>,
     /// Contracts nearer to expiry than this are not offered, in calendar days; at least 1.
     pub min_days: u32,
-    /// What is shown of each slot.
+    /// What is shown of each slot; nothing if empty: the slots are then traded, but not seen.
     pub features: Vec<SlateFeature>,
 }
 
@@ -514,9 +514,6 @@ impl SlateConfig {
                 "slate.min_days",
                 "a contract on offer has at least 1 day left",
             ));
-        }
-        if self.features.is_empty() {
-            return Err(ConfigProblem::new("slate.features", "give at least one"));
         }
         if !distinct(self.features.len(), &|i, j| self.features[i] == self.features[j]) {
             return Err(ConfigProblem::new("slate.features", "a feature is named twice"));

@@ -22,7 +22,6 @@
 
 mod account;
 mod baseline;
-mod bench;
 mod build;
 mod config;
 mod core;
@@ -46,7 +45,6 @@ mod tables;
 mod tests;
 
 pub use baseline::Baseline;
-pub use bench::{BenchRow, bench};
 pub use build::{Built, Day, FeatureColumn, InMemory, Keep, MarketSource, Piece, Quote, build};
 pub use config::{
     EpisodeLength, Fills, Leg, MarginConfig, OptionsConfig, QuoteKind, RewardConfig, RewardKind, Right, Sizing,

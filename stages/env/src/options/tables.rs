@@ -153,10 +153,12 @@ impl Rows {
             columns.push((name, ipc::matrix::<Int32Type>(values, width)?));
         }
         let width = self.slate_features.len() / t;
-        columns.push((
-            "slate_features",
-            ipc::matrix::<Float32Type>(self.slate_features, width)?,
-        ));
+        if width > 0 {
+            columns.push((
+                "slate_features",
+                ipc::matrix::<Float32Type>(self.slate_features, width)?,
+            ));
+        }
         ipc::write(columns)
     }
 }
@@ -345,11 +347,11 @@ impl Reader {
             self.at_the_money.push(number(place)?);
         }
 
-        let theirs = ipc::numbers::<Float32Type>(snapshots, "slate_features")?;
-        let ours = match snapshots.column_by_name("features") {
-            Some(_) => ipc::numbers::<Float32Type>(snapshots, "features")?,
-            None => Vec::new().into(),
+        let shown = |name| match snapshots.column_by_name(name) {
+            Some(_) => ipc::numbers::<Float32Type>(snapshots, name),
+            None => Ok(Vec::new().into()),
         };
+        let (ours, theirs) = (shown("features")?, shown("slate_features")?);
         let (f, g) = (ours.len() / n, theirs.len() / n);
         for t in 0..n {
             self.raw.extend_from_slice(&ours[t * f..(t + 1) * f]);

@@ -1,0 +1,209 @@
+//! How fast environments step on this machine, beside the copying of their observations alone.
+
+use crate::lookup::{self, LookupConfig};
+use crate::options::{FeatureColumn, InMemory, OptionsConfig, OptionsEnv, build, synthetic};
+use crate::ranges::{Rows, View, for_ranges};
+use crate::{BatchEnv, OpenOptions, Split, Step};
+use bytes::Bytes;
+use datasets::random::Random;
+use serde::Serialize;
+use stages_core::StageError;
+use std::time::{Duration, Instant};
+
+/// A measurement.
+#[derive(Clone, Debug, Serialize)]
+pub struct BenchRow {
+    /// Which environment.
+    pub environment: String,
+    /// Environments in the batch.
+    pub num_envs: usize,
+    /// Threads.
+    pub threads: usize,
+    /// Numbers in an observation.
+    pub observation: usize,
+    /// Actions.
+    pub actions: usize,
+    /// Environment steps a second, all environments together.
+    pub steps_per_second: f64,
+    /// As many rows of an observation's size a second are copied from a table of 2,521 rows by the same threads: no
+    /// environment that shows them is faster.
+    pub floor: f64,
+    /// Steps a second as a part of the floor.
+    pub share: f64,
+}
+
+const BATCHES: [usize; 6] = [1, 16, 64, 256, 1024, 4096];
+/// How long a measurement is repeated, the best of so many.
+const TURN: Duration = Duration::from_millis(40);
+const TURNS: usize = 5;
+/// Rows of random actions, drawn beforehand: it is the environment that is measured.
+const DRAWN: usize = 64;
+
+/// Steps 1 to 4,096 environments with random actions (an illegal one counts as holding), with one thread and with all of
+/// rayon's current pool: the look-up task at its defaults, and options on 652 made-up days, with 64 market features and 20
+/// contracts on offer, shown and not shown.
+///
+/// # Errors
+/// When an environment cannot be built.
+pub fn bench() -> Result<Vec<BenchRow>, StageError> {
+    let look_up = LookupConfig::default();
+    let table = lookup::table_file(&look_up, Split::Train)?;
+    let shown = options_files(OptionsConfig::default())?;
+    let mut config = OptionsConfig::default();
+    config.slate.features.clear();
+    let hidden = options_files(config)?;
+    type Opener<'a> = Box<dyn Fn(&OpenOptions) -> Result<Box<dyn BatchEnv>, StageError> + 'a>;
+    let environments: [(&str, Opener); 3] = [
+        (
+            "lookup",
+            Box::new(|open| Ok(Box::new(lookup::from_table(look_up.clone(), table.clone(), open)?))),
+        ),
+        ("options", Box::new(|open| open_options(&shown, open))),
+        (
+            "options, slate left out",
+            Box::new(|open| open_options(&hidden, open)),
+        ),
+    ];
+    let all = rayon::current_num_threads();
+    let mut rows = Vec::new();
+    for (name, open) in &environments {
+        for threads in if all > 1 { vec![1, all] } else { vec![1] } {
+            let pool = rayon::ThreadPoolBuilder::new()
+                .num_threads(threads)
+                .build()
+                .map_err(|err| StageError::new(format!("cannot start threads: {err}")))?;
+            for num_envs in BATCHES {
+                let env = open(&OpenOptions::train(num_envs, 1))?;
+                rows.push(pool.install(|| measure(name, env)));
+            }
+        }
+    }
+    Ok(rows)
+}
+
+/// The files of an options environment with 64 market features.
+fn options_files(config: OptionsConfig) -> Result<Vec<(String, Bytes)>, StageError> {
+    let mut market = synthetic::market(652, 7);
+    let mut random = Random::new(&[5]);
+    for i in market.features.len()..64 {
+        let values = market.days.iter().map(|day| (day.date, random.normal())).collect();
+        let name = format!("feature_{i}");
+        market.features.push(FeatureColumn { name, values });
+    }
+    Ok(build(&market.source(), &config, &InMemory)?.files)
+}
+
+fn open_options(files: &[(String, Bytes)], open: &OpenOptions) -> Result<Box<dyn BatchEnv>, StageError> {
+    let file = |wanted: &str| {
+        let found = files.iter().find(|(name, _)| name == wanted);
+        found
+            .map(|(_, bytes)| bytes.clone())
+            .ok_or_else(|| StageError::new(format!("no file `{wanted}`")))
+    };
+    Ok(Box::new(OptionsEnv::from_files(file, open)?))
+}
+
+fn measure(name: &str, mut env: Box<dyn BatchEnv>) -> BenchRow {
+    let (num_envs, observation, actions) = (env.num_envs(), env.spec().obs_dim(), env.spec().num_actions());
+    let mut out = Step::new(env.spec(), num_envs);
+    env.reset(&mut out);
+    let mut random = Random::new(&[3]);
+    let drawn: Vec<u32> = (0..DRAWN * num_envs)
+        .map(|_| random.below(actions as u64) as u32)
+        .collect();
+    // Past the beginning, when all accounts are empty.
+    for _ in 0..4 {
+        drawn.chunks_exact(num_envs).for_each(|chosen| env.step(chosen, &mut out));
+    }
+    let steps_per_second = rate(num_envs, || {
+        drawn.chunks_exact(num_envs).for_each(|chosen| env.step(chosen, &mut out));
+    });
+    let floor = copies(num_envs, observation);
+    BenchRow {
+        environment: name.to_owned(),
+        num_envs,
+        threads: rayon::current_num_threads(),
+        observation,
+        actions,
+        steps_per_second,
+        floor,
+        share: steps_per_second / floor,
+    }
+}
+
+/// How many times a second `run` steps something, where it steps `DRAWN` x `num_envs` of them.
+fn rate(num_envs: usize, mut run: impl FnMut()) -> f64 {
+    let mut best = 0.0_f64;
+    for _ in 0..TURNS {
+        let (mut runs, start) = (0, Instant::now());
+        while start.elapsed() < TURN {
+            run();
+            runs += 1;
+        }
+        best = best.max((runs * DRAWN * num_envs) as f64 / start.elapsed().as_secs_f64());
+    }
+    best
+}
+
+/// Where each environment looks, and what it writes.
+struct Copies<'a> {
+    at: &'a mut [usize],
+    out: Rows<'a, f32>,
+}
+
+impl View for Copies<'_> {
+    fn split(self, n: usize) -> (Self, Self) {
+        let (at, out) = (self.at.split_at_mut(n), self.out.split(n));
+        (Self { at: at.0, out: out.0 }, Self { at: at.1, out: out.1 })
+    }
+}
+
+/// Rows of `width` numbers copied a second from a table, one for each of `num_envs`, each the row after its last.
+fn copies(num_envs: usize, width: usize) -> f64 {
+    let rows = LookupConfig::default().rows;
+    let table = vec![1.0_f32; rows * width];
+    let mut random = Random::new(&[4]);
+    let mut at: Vec<usize> = (0..num_envs).map(|_| random.below(rows as u64) as usize).collect();
+    let mut out = vec![0.0_f32; num_envs * width];
+    rate(num_envs, || {
+        for _ in 0..DRAWN {
+            let view = Copies {
+                at: &mut at,
+                out: Rows {
+                    values: &mut out,
+                    width,
+                },
+            };
+            for_ranges(view, num_envs, 1024, &|_, len, mut view: Copies| {
+                for i in 0..len {
+                    let row = view.at[i];
+                    view.out
+                        .row(i)
+                        .copy_from_slice(&table[row * width..(row + 1) * width]);
+                    view.at[i] = if row + 1 == rows { 0 } else { row + 1 };
+                }
+            });
+        }
+        std::hint::black_box(&mut out);
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    #[ignore = "it measures for some seconds"]
+    fn measures() {
+        for row in super::bench().unwrap() {
+            eprintln!(
+                "{:24} {:5} x {} threads, {:4} numbers: {:6.2} M/s, copies {:6.2} M/s, share {:.2}",
+                row.environment,
+                row.num_envs,
+                row.threads,
+                row.observation,
+                row.steps_per_second / 1e6,
+                row.floor / 1e6,
+                row.share
+            );
+        }
+    }
+}
