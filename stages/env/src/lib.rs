@@ -5,6 +5,7 @@
 pub mod batch;
 mod bench;
 pub mod classic;
+pub mod hedging;
 mod ipc;
 pub mod lookup;
 mod open;
@@ -23,6 +24,7 @@ pub fn kinds() -> Vec<Box<dyn stages_core::AnyStage>> {
     vec![
         stages_core::erase(classic::Classic),
         stages_core::erase(lookup::Lookup),
+        stages_core::erase(hedging::Hedging),
         stages_core::erase(options::Options),
     ]
 }

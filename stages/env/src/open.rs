@@ -1,6 +1,6 @@
 //! From an `env` artifact to environments that can be stepped.
 
-use crate::{BatchEnv, Normalisation, classic, lookup, options as options_env};
+use crate::{BatchEnv, Normalisation, classic, hedging, lookup, options as options_env};
 use cache::{Artifact, Store};
 use serde::{Deserialize, Serialize};
 use stages_core::StageError;
@@ -76,7 +76,8 @@ pub fn open(store: &Store, artifact: &Artifact, options: &OpenOptions) -> Result
         return Err(StageError::new("cannot open 0 environments").hint("set the number of environments to 1 or more"));
     }
     match family(artifact)?.as_str() {
-        classic::FAMILY => Ok(Box::new(classic::open(store, artifact, options)?)),
+        classic::FAMILY => classic::open(store, artifact, options),
+        hedging::FAMILY => Ok(Box::new(hedging::open(store, artifact, options)?)),
         lookup::FAMILY => Ok(Box::new(lookup::open(store, artifact, options)?)),
         options_env::FAMILY => Ok(Box::new(options_env::open(store, artifact, options)?)),
         other => Err(

@@ -1,9 +1,6 @@
 //! The stage kind `evaluate/backtest`.
 
-use crate::options;
-use crate::output::Metrics;
-use crate::performance::mean_and_deviation;
-use crate::{episodes, output};
+use crate::{episodes, hedging, lookup, options, output};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stages_core::{
@@ -21,9 +18,9 @@ use std::collections::BTreeMap;
 pub struct BacktestConfig {
     /// Whether the policy takes its most likely action (true) or draws one (false).
     pub deterministic: bool,
-    /// Seed of random actions, of the bootstrap and, in classic environments, of starting states.
+    /// Seed of random actions, of the bootstrap and, where there are no test dates, of the beginnings of episodes.
     pub seed: u64,
-    /// How many episodes are played where the environment has no test dates (CartPole).
+    /// How many episodes are played where the environment has no test dates (`env/classic`, `env/lookup`, `env/hedging`).
     pub episodes: usize,
     /// What the policy is compared with over the test dates.
     pub baselines: Vec<Baseline>,
@@ -110,30 +107,32 @@ impl StageKind for Backtest {
     fn run(&self, config: &BacktestConfig, context: &Context) -> Result<Outputs, StageError> {
         let env = &context.input("env")?.artifact;
         let policy = load_policy(context)?;
-        if options::is_options(env) {
-            options::backtest(config, context, env, &policy)
-        } else {
-            let open = OpenOptions {
-                normalise_as: policy.spec().normalisation.clone(),
-                ..OpenOptions::test(config.episodes, config.seed)
-            };
-            let mut env = stages_env::open(&context.store, env, &open)?;
-            check_fits(policy.spec(), env.spec())?;
-            let played = episodes::play(context, &policy, env.as_mut(), config.deterministic, config.seed)?;
-            let returns: Vec<f64> = played.iter().map(|episode| episode.episodic_return).collect();
-            let lengths: Vec<f64> = played.iter().map(|episode| episode.length as f64).collect();
-            let (mean, deviation) = mean_and_deviation(&returns);
-            let mut metrics = Metrics::default();
-            metrics.add("episodic_return", mean);
-            metrics.add("episodic_return_std", if returns.len() > 1 { deviation } else { 0.0 });
-            metrics.add(
-                "episodic_return_min",
-                returns.iter().copied().fold(f64::INFINITY, f64::min),
-            );
-            metrics.add("episodic_length", mean_and_deviation(&lengths).0);
-            metrics.add("episodes", returns.len() as f64);
-            let table = output::episodes(&returns, &lengths)?;
-            output::store(context, metrics, &table, serde_json::json!({ "of": "episodes" }))
+        match env.meta.get("family").and_then(serde_json::Value::as_str) {
+            Some("options") => options::backtest(config, context, env, &policy),
+            Some("lookup") => lookup::backtest(config, context, env, &policy),
+            Some("hedging") => hedging::backtest(config, context, env, &policy),
+            _ => {
+                let mut env = stages_env::open(&context.store, env, &config.open(&policy))?;
+                check_fits(policy.spec(), env.spec())?;
+                let played = episodes::play(context, &policy, env.as_mut(), config.deterministic, config.seed)?;
+                let table = output::columns(&episodes::columns(&played))?;
+                output::store(
+                    context,
+                    episodes::measure(&played),
+                    &table,
+                    serde_json::json!({ "of": "episodes" }),
+                )
+            }
+        }
+    }
+}
+
+impl BacktestConfig {
+    /// How an environment without test dates is opened.
+    pub(crate) fn open(&self, policy: &Policy) -> OpenOptions {
+        OpenOptions {
+            normalise_as: policy.spec().normalisation.clone(),
+            ..OpenOptions::test(self.episodes, self.seed)
         }
     }
 }

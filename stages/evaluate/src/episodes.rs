@@ -1,5 +1,7 @@
 //! Evaluation where an episode is the unit: the return of each of a number of episodes.
 
+use crate::output::Metrics;
+use crate::performance::mean_and_deviation;
 use datasets::random::Random;
 use stages_core::{Context, StageError};
 use stages_env::{BatchEnv, Step};
@@ -57,6 +59,31 @@ pub fn play(
         }
     }
     Ok(ended.into_iter().flatten().collect())
+}
+
+/// The returns and lengths of episodes as columns.
+pub(crate) fn columns(played: &[Episode]) -> Vec<(&'static str, Vec<f64>)> {
+    vec![
+        ("episodic_return", played.iter().map(|e| e.episodic_return).collect()),
+        ("length", played.iter().map(|e| e.length as f64).collect()),
+    ]
+}
+
+/// What is said of episodes whatever they are of.
+pub(crate) fn measure(played: &[Episode]) -> Metrics {
+    let returns: Vec<f64> = played.iter().map(|e| e.episodic_return).collect();
+    let lengths: Vec<f64> = played.iter().map(|e| e.length as f64).collect();
+    let (mean, deviation) = mean_and_deviation(&returns);
+    let mut metrics = Metrics::default();
+    metrics.add("episodic_return", mean);
+    metrics.add("episodic_return_std", if returns.len() > 1 { deviation } else { 0.0 });
+    metrics.add(
+        "episodic_return_min",
+        returns.iter().copied().fold(f64::INFINITY, f64::min),
+    );
+    metrics.add("episodic_length", mean_and_deviation(&lengths).0);
+    metrics.add("episodes", returns.len() as f64);
+    metrics
 }
 
 #[cfg(test)]

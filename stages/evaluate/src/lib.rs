@@ -3,6 +3,8 @@
 mod backtest;
 pub mod bootstrap;
 pub mod episodes;
+mod hedging;
+mod lookup;
 mod options;
 mod output;
 pub mod performance;

@@ -13,11 +13,6 @@ use stages_env::{BatchEnv, OpenOptions, Step};
 use stages_policy::{Mode, Policy};
 use std::sync::Arc;
 
-/// Whether an `env` artifact is one of `env/options`.
-pub(crate) fn is_options(env: &Artifact) -> bool {
-    env.meta.get("family").and_then(serde_json::Value::as_str) == Some("options")
-}
-
 /// One walk over the test dates.
 struct Walk {
     strategy: &'static str,

@@ -38,13 +38,12 @@ impl Metrics {
     }
 }
 
-/// The table of episodes.
-pub(crate) fn episodes(returns: &[f64], lengths: &[f64]) -> Result<RecordBatch, StageError> {
-    let column = |values: &[f64]| Arc::new(Float64Array::from(values.to_vec())) as ArrayRef;
-    Ok(RecordBatch::try_from_iter([
-        ("episodic_return", column(returns)),
-        ("length", column(lengths)),
-    ])?)
+/// A table of columns by name.
+pub(crate) fn columns(columns: &[(&str, Vec<f64>)]) -> Result<RecordBatch, StageError> {
+    Ok(RecordBatch::try_from_iter(columns.iter().map(|(name, values)| {
+        let array: ArrayRef = Arc::new(Float64Array::from(values.clone()));
+        (*name, array)
+    }))?)
 }
 
 /// Stores both outputs and reports the metrics.

@@ -148,7 +148,7 @@ impl Core {
     fn act(&self, one: &mut One, action: usize) -> Result<(), Reason> {
         let now = self.now(one.account);
         if action >= self.menu.names.len() || one.account.legal >> action & 1 == 0 {
-            return Err(self.refusal(now, one, action));
+            return Err(self.refusal(one, action));
         }
         match action {
             HOLD => {}

@@ -147,18 +147,26 @@ impl Core {
     }
 
     /// Why an action that the mask excludes is not legal.
-    pub(crate) fn refusal(&self, now: At<'_>, one: &One, action: usize) -> Reason {
-        let (account, lines) = (&*one.account, &one.lines[..one.account.lines as usize]);
-        match action {
-            CLOSE_ALL if lines.is_empty() && account.units == 0.0 => Reason::NothingToClose,
-            CLOSE_OLDEST if lines.is_empty() => Reason::NothingToClose,
-            CLOSE_ALL | CLOSE_OLDEST => Reason::NoQuote,
-            _ => self
-                .strategy(account.t as usize, action.wrapping_sub(FIRST_OPEN), f64::from(account.size))
-                .and_then(|basket| self.can_open(now, account, lines, &basket))
-                .err()
-                .unwrap_or(Reason::Margin),
-        }
+    pub(crate) fn refusal(&self, one: &One, action: usize) -> Reason {
+        let account = &*one.account;
+        let none = match action {
+            CLOSE_ALL => account.lines == 0 && account.units == 0.0,
+            CLOSE_OLDEST => account.lines == 0,
+            _ => {
+                let strategies = self.menu.strategies.len();
+                let Some(strategy) = action.checked_sub(FIRST_OPEN).filter(|&s| s < strategies) else {
+                    return Reason::NoContract;
+                };
+                let ticket = &self.tickets[account.t as usize * strategies + strategy];
+                return match Reason::ALL.get(ticket.refused as usize) {
+                    Some(Reason::NoContract) => Reason::NoContract,
+                    _ if account.lines + ticket.lines > self.config.lines as u32 => Reason::NoRoom,
+                    Some(&reason) => reason,
+                    None => Reason::Margin,
+                };
+            }
+        };
+        if none { Reason::NothingToClose } else { Reason::NoQuote }
     }
 
     /// Whether a basket can be opened beside the lines of an account.

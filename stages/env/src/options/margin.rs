@@ -37,11 +37,18 @@ pub struct MarginLeg {
 
 /// What the positions require, in currency. `legs` has at most [`MAX_POSITIONS`] positions; `units` of the underlying are held.
 pub fn requirement(legs: &[MarginLeg], units: f64, underlying: f64, multiplier: f64, rule: &MarginConfig) -> f64 {
+    // The longs that are left, by side and as bits: most accounts have few, or none on the side of a short.
     let mut free = [0; MAX_POSITIONS];
-    for (free, leg) in free.iter_mut().zip(legs) {
-        *free = leg.quantity.max(0);
+    let mut longs = [0_u64; 2];
+    for (i, leg) in legs.iter().enumerate() {
+        free[i] = leg.quantity;
+        longs[usize::from(!leg.call)] |= u64::from(leg.quantity > 0) << i;
     }
-    let mut stock = (units / multiplier).floor().clamp(0.0, f64::from(i32::MAX)) as i32;
+    let mut stock = if units > 0.0 {
+        (units / multiplier).floor().clamp(0.0, f64::from(i32::MAX)) as i32
+    } else {
+        0
+    };
     let mut sides = [0.0; 2];
     let mut premium = 0.0;
     for short in legs.iter().filter(|leg| leg.quantity < 0) {
@@ -52,11 +59,18 @@ pub fn requirement(legs: &[MarginLeg], units: f64, underlying: f64, multiplier: 
             left -= covered;
         }
         let naked = charge(short, underlying, rule);
-        let side = &mut sides[usize::from(!short.call)];
+        let (side, longs) = (
+            &mut sides[usize::from(!short.call)],
+            &mut longs[usize::from(!short.call)],
+        );
         while left > 0 {
             let mut best: Option<(usize, f64)> = None;
-            for (i, long) in legs.iter().enumerate() {
-                if free[i] == 0 || long.call != short.call || long.expiry < short.expiry {
+            let mut others = *longs;
+            while others != 0 {
+                let i = others.trailing_zeros() as usize;
+                others &= others - 1;
+                let long = &legs[i];
+                if long.expiry < short.expiry {
                     continue;
                 }
                 let loss = if short.call {
@@ -74,6 +88,7 @@ pub fn requirement(legs: &[MarginLeg], units: f64, underlying: f64, multiplier: 
             };
             let paired = left.min(free[i]);
             free[i] -= paired;
+            *longs &= !(u64::from(free[i] == 0) << i);
             left -= paired;
             *side += f64::from(paired) * loss;
         }

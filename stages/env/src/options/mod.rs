@@ -52,5 +52,6 @@ pub use config::{
 };
 pub use env::{Decision, Instrument, OptionsEnv, Order, Orders, open};
 pub use ledger::{Ledger, Position, Reason};
+pub(crate) use model::black_scholes;
 pub(crate) use stage::FAMILY;
 pub use stage::Options;

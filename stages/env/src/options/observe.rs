@@ -72,27 +72,26 @@ impl Core {
         let tables = &self.tables;
         let (row, rest) = out.split_at_mut(tables.width());
         row.copy_from_slice(tables.row(t));
-        let clip = f64::from(self.clip);
-        let put = |out: &mut f32, value: f64| *out = value.clamp(-clip, clip) as f32;
         let now = tables.at(t);
         let underlying = now.underlying;
         // Near ruin, the scale stays finite.
         let scale = 1.0 / account.nav.max(1e-3 * self.config.capital);
         let (positions, totals) = rest.split_at_mut(lines.len() * POSITION.len());
-        positions.fill(0.0);
-        for (line, out) in lines[..account.lines as usize]
-            .iter()
-            .zip(positions.chunks_exact_mut(POSITION.len()))
-        {
+        let (held, free) = positions.split_at_mut(account.lines as usize * POSITION.len());
+        free.fill(0.0);
+        for (line, out) in lines.iter().zip(held.as_chunks_mut().0) {
             let contract = &tables.contracts[line.contract as usize];
             let entry = now.entry(line.contract);
             let units = f64::from(line.quantity) * self.multiplier * scale;
-            put(&mut out[0], 10.0 * (contract.strike / underlying - 1.0));
-            put(&mut out[1], f64::from(contract.expiry - tables.dates[t]) / 30.0);
-            put(&mut out[2], units * underlying);
-            put(&mut out[3], 10.0 * units * entry.mark);
-            put(&mut out[4], units * entry.delta * underlying);
-            put(&mut out[5], units * entry.vega);
+            let values: [f64; POSITION.len()] = [
+                10.0 * (contract.strike / underlying - 1.0),
+                f64::from(contract.expiry - tables.dates[t]) / 30.0,
+                units * underlying,
+                10.0 * units * entry.mark,
+                units * entry.delta * underlying,
+                units * entry.vega,
+            ];
+            *out = self.cut(values);
         }
         let capital = self.config.capital;
         let available = self.available(account, underlying);
@@ -101,14 +100,27 @@ impl Core {
         } else {
             0.0
         };
-        put(&mut totals[0], account.cash / capital - 1.0);
-        put(&mut totals[1], 10.0 * (account.nav / capital - 1.0));
-        put(&mut totals[2], account.units * underlying * scale);
-        put(&mut totals[3], account.delta * underlying * scale);
-        put(&mut totals[4], account.gamma * underlying * underlying * 0.1 * scale);
-        put(&mut totals[5], account.vega * scale);
-        put(&mut totals[6], account.theta * 1000.0 / 365.0 * scale);
-        put(&mut totals[7], margin_use);
-        put(&mut totals[8], 10.0 * (1.0 - account.nav / account.peak));
+        let values: [f64; ACCOUNT.len()] = [
+            account.cash / capital - 1.0,
+            10.0 * (account.nav / capital - 1.0),
+            account.units * underlying * scale,
+            account.delta * underlying * scale,
+            account.gamma * underlying * underlying * 0.1 * scale,
+            account.vega * scale,
+            account.theta * 1000.0 / 365.0 * scale,
+            margin_use,
+            10.0 * (1.0 - account.nav / account.peak),
+        ];
+        totals.copy_from_slice(&self.cut(values));
+    }
+
+    /// Numbers as they are shown, cut off at `clip`.
+    fn cut<const N: usize>(&self, values: [f64; N]) -> [f32; N] {
+        let clip = f64::from(self.clip);
+        let mut shown = [0.0; N];
+        for (shown, value) in shown.iter_mut().zip(values) {
+            *shown = value.clamp(-clip, clip) as f32;
+        }
+        shown
     }
 }
