@@ -59,10 +59,7 @@ pub fn bench() -> Result<Vec<BenchRow>, StageError> {
             Box::new(|open| Ok(Box::new(lookup::from_table(look_up.clone(), table.clone(), open)?))),
         ),
         ("options", Box::new(|open| open_options(&shown, open))),
-        (
-            "options, slate left out",
-            Box::new(|open| open_options(&hidden, open)),
-        ),
+        ("options, slate left out", Box::new(|open| open_options(&hidden, open))),
     ];
     let all = rayon::current_num_threads();
     let mut rows = Vec::new();
@@ -113,10 +110,14 @@ fn measure(name: &str, mut env: Box<dyn BatchEnv>) -> BenchRow {
         .collect();
     // Past the beginning, when all accounts are empty.
     for _ in 0..4 {
-        drawn.chunks_exact(num_envs).for_each(|chosen| env.step(chosen, &mut out));
+        drawn
+            .chunks_exact(num_envs)
+            .for_each(|chosen| env.step(chosen, &mut out));
     }
     let steps_per_second = rate(num_envs, || {
-        drawn.chunks_exact(num_envs).for_each(|chosen| env.step(chosen, &mut out));
+        drawn
+            .chunks_exact(num_envs)
+            .for_each(|chosen| env.step(chosen, &mut out));
     });
     let floor = copies(num_envs, observation);
     BenchRow {
@@ -177,9 +178,7 @@ fn copies(num_envs: usize, width: usize) -> f64 {
             for_ranges(view, num_envs, 1024, &|_, len, mut view: Copies| {
                 for i in 0..len {
                     let row = view.at[i];
-                    view.out
-                        .row(i)
-                        .copy_from_slice(&table[row * width..(row + 1) * width]);
+                    view.out.row(i).copy_from_slice(&table[row * width..(row + 1) * width]);
                     view.at[i] = if row + 1 == rows { 0 } else { row + 1 };
                 }
             });

@@ -68,10 +68,7 @@ pub(crate) fn backtest(
     metrics.add("hedge/correlation", correlation(&ours.decisions));
     let lost = |hedged: &Hedged| {
         let returns: Vec<f64> = hedged.episodes.iter().map(|e| e.episodic_return).collect();
-        (
-            mean_and_deviation(&returns).0,
-            mean_and_deviation(&hedged.profit).1,
-        )
+        (mean_and_deviation(&returns).0, mean_and_deviation(&hedged.profit).1)
     };
     let (own, reference, unhedged) = (lost(&ours), lost(&delta), lost(&none));
     metrics.add("profit_std", own.1);
@@ -145,6 +142,9 @@ fn correlation(decisions: &[Decision]) -> f64 {
     let mean = |of: &dyn Fn(&Decision) -> f64| decisions.iter().map(of).sum::<f64>() / n;
     let (hedge, delta) = (mean(&|d| d.hedge), mean(&|d| d.delta));
     let both = mean(&|d| (d.hedge - hedge) * (d.delta - delta));
-    let (a, b) = (mean(&|d| (d.hedge - hedge).powi(2)), mean(&|d| (d.delta - delta).powi(2)));
+    let (a, b) = (
+        mean(&|d| (d.hedge - hedge).powi(2)),
+        mean(&|d| (d.delta - delta).powi(2)),
+    );
     both / (a * b).sqrt()
 }

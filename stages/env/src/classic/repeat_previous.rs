@@ -145,31 +145,36 @@ impl BatchEnv for RepeatPrevious {
             episodes: &mut self.episodes,
         };
         let view = (games, StepView::new(out, &self.spec));
-        for_ranges(view, len, GRAIN, &|first, len, (mut games, mut out): (Games, StepView)| {
-            for i in 0..len {
-                let suits = games.suits.row(i);
-                let dealt = games.dealt[i] as usize;
-                out.reward[i] = match dealt.checked_sub(k) {
-                    None => 0.0,
-                    Some(back) if u32::from(suits[back]) == games.actions[i] => unit,
-                    Some(_) => -unit,
-                };
-                // The last card is dealt, but there is nothing left to decide.
-                let over = dealt + 1 == cards;
-                out.terminated[i] = over;
-                out.truncated[i] = false;
-                if over {
-                    show(suits[dealt], out.final_obs.row(i));
-                    games.episodes[i] += 1;
-                    games.dealt[i] = 1;
-                    shuffle(stream, first + i, games.episodes[i], suits);
-                } else {
-                    games.dealt[i] += 1;
+        for_ranges(
+            view,
+            len,
+            GRAIN,
+            &|first, len, (mut games, mut out): (Games, StepView)| {
+                for i in 0..len {
+                    let suits = games.suits.row(i);
+                    let dealt = games.dealt[i] as usize;
+                    out.reward[i] = match dealt.checked_sub(k) {
+                        None => 0.0,
+                        Some(back) if u32::from(suits[back]) == games.actions[i] => unit,
+                        Some(_) => -unit,
+                    };
+                    // The last card is dealt, but there is nothing left to decide.
+                    let over = dealt + 1 == cards;
+                    out.terminated[i] = over;
+                    out.truncated[i] = false;
+                    if over {
+                        show(suits[dealt], out.final_obs.row(i));
+                        games.episodes[i] += 1;
+                        games.dealt[i] = 1;
+                        shuffle(stream, first + i, games.episodes[i], suits);
+                    } else {
+                        games.dealt[i] += 1;
+                    }
+                    show(suits[games.dealt[i] as usize - 1], out.obs.row(i));
                 }
-                show(suits[games.dealt[i] as usize - 1], out.obs.row(i));
-            }
-            out.mask.values.fill(true);
-        });
+                out.mask.values.fill(true);
+            },
+        );
     }
 
     fn save(&self) -> Vec<u8> {

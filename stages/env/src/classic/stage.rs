@@ -44,7 +44,8 @@ impl StageKind for Classic {
     type Config = ClassicConfig;
     const NAME: &'static str = "env/classic";
     const VERSION: u32 = 1;
-    const ABOUT: &'static str = "small environments to learn: CartPole, with and without its velocities, and a game of memory";
+    const ABOUT: &'static str =
+        "small environments to learn: CartPole, with and without its velocities, and a game of memory";
     const PORTS: Ports = Ports {
         inputs: &[],
         outputs: &[OutputPort {
@@ -64,11 +65,7 @@ impl StageKind for Classic {
 }
 
 /// Opens what the stage stored.
-pub(crate) fn open(
-    store: &Store,
-    artifact: &Artifact,
-    options: &OpenOptions,
-) -> Result<Box<dyn BatchEnv>, StageError> {
+pub(crate) fn open(store: &Store, artifact: &Artifact, options: &OpenOptions) -> Result<Box<dyn BatchEnv>, StageError> {
     let entry = artifact
         .entry(FILE)
         .ok_or_else(|| StageError::new(format!("the environment has no `{FILE}`")))?;
@@ -111,7 +108,10 @@ mod tests {
         let config = stage
             .resolve(serde_json::json!({ "id": "RepeatPreviousEasy" }))
             .unwrap();
-        let artifact = context.store.artifact(stage.run(&config, &context).unwrap()["env"]).unwrap();
+        let artifact = context
+            .store
+            .artifact(stage.run(&config, &context).unwrap()["env"])
+            .unwrap();
         let env = crate::open(&context.store, &artifact, &OpenOptions::train(2, 0)).unwrap();
         assert_eq!((env.spec().obs_dim(), env.spec().num_actions()), (4, 4));
     }

@@ -79,7 +79,9 @@ impl HedgingEnv {
         let spec = EnvSpec {
             name: "hedging".to_owned(),
             observation: ["moneyness", "time_left", "hedge"].map(str::to_owned).into(),
-            actions: (0..config.ratios).map(|a| format!("hedge {:.4}", config.ratio(a))).collect(),
+            actions: (0..config.ratios)
+                .map(|a| format!("hedge {:.4}", config.ratio(a)))
+                .collect(),
             masked: false,
             normalisation: None,
         };

@@ -21,6 +21,8 @@
 
 mod env;
 mod stage;
+#[cfg(test)]
+mod tests;
 
 pub use env::HedgingEnv;
 pub(crate) use stage::FAMILY;

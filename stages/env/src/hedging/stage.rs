@@ -71,11 +71,14 @@ impl HedgingConfig {
     fn validate(&self) -> Result<(), ConfigProblem> {
         if self.paths == 0 || self.steps == 0 || u64::from(self.paths) * (u64::from(self.steps) + 1) > 1 << 26 {
             return Err(
-                ConfigProblem::new("paths", "paths x (steps + 1) must lie within 1 and 2^26").hint("the default is 4096 x 31"),
+                ConfigProblem::new("paths", "paths x (steps + 1) must lie within 1 and 2^26")
+                    .hint("the default is 4096 x 31"),
             );
         }
         if !(2..=1024).contains(&self.ratios) {
-            return Err(ConfigProblem::new("ratios", "there are 2 to 1024 hedge ratios").hint("the default is 21: 0, 0.05, …"));
+            return Err(
+                ConfigProblem::new("ratios", "there are 2 to 1024 hedge ratios").hint("the default is 21: 0, 0.05, …")
+            );
         }
         for (field, value) in [
             ("days", self.days),
@@ -167,10 +170,10 @@ pub fn open(store: &Store, artifact: &Artifact, options: &OpenOptions) -> Result
     let name = TABLES[options.split.word() as usize];
     let points = ipc::numbers::<Float64Type>(&ipc::read(name, file(name)?)?, "point")?;
     if points.len() != config.paths as usize * (config.steps as usize + 1) * POINT {
-        return Err(
-            StageError::new(format!("`{name}` of the environment has other sizes than `{SPEC}` says"))
-                .hint("run the environment's stage again with --force"),
-        );
+        return Err(StageError::new(format!(
+            "`{name}` of the environment has other sizes than `{SPEC}` says"
+        ))
+        .hint("run the environment's stage again with --force"));
     }
     Ok(HedgingEnv::new(config, points, options))
 }

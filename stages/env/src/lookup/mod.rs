@@ -16,6 +16,8 @@
 mod env;
 mod optimal;
 mod stage;
+#[cfg(test)]
+mod tests;
 
 pub use env::LookupEnv;
 pub use optimal::Optimal;

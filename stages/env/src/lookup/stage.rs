@@ -70,7 +70,10 @@ impl LookupConfig {
         if self.episode_length == 0 || self.episode_length as usize >= self.rows {
             return Err(ConfigProblem::new(
                 "episode_length",
-                format!("an episode has 1 to {} steps, fewer than rows", self.rows.saturating_sub(1)),
+                format!(
+                    "an episode has 1 to {} steps, fewer than rows",
+                    self.rows.saturating_sub(1)
+                ),
             ));
         }
         for (field, value) in [("volatility", self.volatility), ("cost", self.cost)] {
@@ -79,7 +82,10 @@ impl LookupConfig {
             }
         }
         if !(self.signal.is_finite() && self.signal >= 0.0) {
-            return Err(ConfigProblem::new("signal", format!("{} is not 0 or more", self.signal)));
+            return Err(ConfigProblem::new(
+                "signal",
+                format!("{} is not 0 or more", self.signal),
+            ));
         }
         Ok(())
     }
@@ -110,7 +116,8 @@ impl StageKind for Lookup {
     type Config = LookupConfig;
     const NAME: &'static str = "env/lookup";
     const VERSION: u32 = 1;
-    const ABOUT: &'static str = "a made-up market with a planted edge: a table of features, the first of which predicts the return";
+    const ABOUT: &'static str =
+        "a made-up market with a planted edge: a table of features, the first of which predicts the return";
     const PORTS: Ports = Ports {
         inputs: &[],
         outputs: &[OutputPort {
@@ -146,11 +153,7 @@ pub(crate) fn table_file(config: &LookupConfig, split: Split) -> Result<Bytes, S
 }
 
 /// Opens one of the tables.
-pub(crate) fn from_table(
-    config: LookupConfig,
-    bytes: Bytes,
-    options: &OpenOptions,
-) -> Result<LookupEnv, StageError> {
+pub(crate) fn from_table(config: LookupConfig, bytes: Bytes, options: &OpenOptions) -> Result<LookupEnv, StageError> {
     let (name, _) = TABLES[options.split.word() as usize];
     let batch = ipc::read(name, bytes)?;
     let table = Table {
@@ -159,10 +162,10 @@ pub(crate) fn from_table(
     };
     config.validate()?;
     if table.returns.len() != config.rows || table.features.len() != config.rows * config.features {
-        return Err(
-            StageError::new(format!("`{name}` of the environment has other sizes than `{SPEC}` says"))
-                .hint("run the environment's stage again with --force"),
-        );
+        return Err(StageError::new(format!(
+            "`{name}` of the environment has other sizes than `{SPEC}` says"
+        ))
+        .hint("run the environment's stage again with --force"));
     }
     Ok(LookupEnv::new(config, table, options))
 }
