@@ -175,7 +175,7 @@ fn copies(num_envs: usize, width: usize) -> f64 {
                     width,
                 },
             };
-            for_ranges(view, num_envs, 1024, &|_, len, mut view: Copies| {
+            for_ranges(view, num_envs, 256, &|_, len, mut view: Copies| {
                 for i in 0..len {
                     let row = view.at[i];
                     view.out.row(i).copy_from_slice(&table[row * width..(row + 1) * width]);

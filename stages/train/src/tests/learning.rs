@@ -3,7 +3,7 @@
 
 use super::*;
 use crate::{Ppo, RecurrentPpo, metrics::Line};
-use stages_env::{OpenOptions, Step};
+use stages_env::{BatchEnv as _, OpenOptions, Step};
 use stages_policy::{Mode, Policy};
 
 /// The mean return of the likeliest actions over 20 episodes of fresh environments.
@@ -103,6 +103,158 @@ fn ppo_without_memory_does_not_learn_hidden_velocity() {
         config.normalize_reward = true;
         let score = score(Ppo, &config, "CartPole-hidden-velocity", seed);
         assert!(score < 100.0, "seed {seed}: {score}");
+    }
+}
+
+/// The settings of the game of memory in `pipelines/learning_study.yaml`.
+fn memory(total_timesteps: u64, seed: u64) -> RecurrentPpoConfig {
+    serde_json::from_value(json!({
+        "total_timesteps": total_timesteps, "seed": seed, "n_envs": 32, "n_steps": 51, "batch_size": 408, "n_epochs": 10,
+        "learning_rate": { "linear": [1e-3, 0.0] }, "ent_coef": 0.01, "normalize_reward": true,
+        "policy_kwargs": { "lstm_hidden_size": 64, "net_arch": { "pi": [64], "vf": [64] } },
+    }))
+    .unwrap()
+}
+
+/// Without memory nothing above -0.49 can be had.
+#[test]
+fn recurrent_ppo_remembers_a_little_in_seconds() {
+    let score = score(RecurrentPpo, &memory(50_000, 1), "RepeatPreviousEasy", 1);
+    assert!(score > -0.2, "{score}");
+}
+
+#[test]
+#[ignore = "some minutes"]
+fn recurrent_ppo_remembers_what_ppo_cannot() {
+    for seed in 1..=3 {
+        let remembered = score(RecurrentPpo, &memory(300_000, seed), "RepeatPreviousEasy", seed);
+        assert!(remembered >= 0.95, "seed {seed}: {remembered}");
+        let mut config: PpoConfig = cart_pole(300_000, seed);
+        config.normalize_reward = true;
+        let without = score(Ppo, &config, "RepeatPreviousEasy", seed);
+        assert!(without < -0.4, "seed {seed}: {without}");
+    }
+}
+
+/// Trains on what a stage makes, and gives the store, the environment and the policy.
+fn trained<S: StageKind>(stage: S, env: serde_json::Value, config: &PpoConfig) -> (tempfile::TempDir, Context, Policy) {
+    let home = tempfile::tempdir().unwrap();
+    let mut context = context(home.path());
+    let env: S::Config = serde_json::from_value(env).unwrap();
+    let digest = stage.run(&env, &context).unwrap()["env"];
+    let artifact = context.store.artifact(digest).unwrap();
+    context
+        .inputs
+        .insert("env".to_owned(), vec![Input { digest, artifact }]);
+    let (policy, _) = outputs(Ppo, config, &context);
+    (home, context, Policy::load(&policy).unwrap())
+}
+
+fn ppo(settings: serde_json::Value) -> PpoConfig {
+    let mut all = json!({
+        "n_envs": 64, "n_epochs": 4, "learning_rate": { "linear": [1e-3, 0.0] }, "normalize_reward": true,
+    });
+    all.as_object_mut()
+        .unwrap()
+        .extend(settings.as_object().unwrap().clone());
+    serde_json::from_value(all).unwrap()
+}
+
+/// How much of what the best policy earns on fresh rows a policy earns in the same episodes.
+fn share_of_optimal(context: &Context, policy: &Policy) -> f64 {
+    use stages_env::lookup::{Optimal, open};
+    let n = 500;
+    let artifact = &context.inputs["env"][0].artifact;
+    let mut totals = [0.0; 2];
+    for (best, total) in [false, true].into_iter().zip(&mut totals) {
+        let mut env = open(&context.store, artifact, &OpenOptions::test(n, 1)).unwrap();
+        let optimal = Optimal::new(env.config());
+        let mut step = Step::new(env.spec(), n);
+        env.reset(&mut step);
+        let (mut state, mut actions, mut start) = (policy.start(n), vec![0; n], vec![true; n]);
+        for _ in 0..env.config().episode_length {
+            if best {
+                for (i, action) in actions.iter_mut().enumerate() {
+                    let (left, position, feature) = env.decision(i);
+                    *action = optimal.action(left, position, feature);
+                }
+            } else {
+                policy.act(&step.obs, &step.mask, &start, &mut state, Mode::Greedy, &mut actions);
+                start.fill(false);
+            }
+            env.step(&actions, &mut step);
+            *total += step.reward.iter().map(|&reward| f64::from(reward)).sum::<f64>();
+        }
+    }
+    totals[0] / totals[1]
+}
+
+fn edge(total_timesteps: u64, seed: u64, rows: usize, features: usize) -> f64 {
+    let config = ppo(json!({
+        "total_timesteps": total_timesteps, "seed": seed, "n_steps": 128, "batch_size": 4096, "gamma": 0.9, "ent_coef": 0.01,
+    }));
+    let market = json!({ "rows": rows, "features": features });
+    let (_home, context, policy) = trained(stages_env::lookup::Lookup, market, &config);
+    let share = share_of_optimal(&context, &policy);
+    eprintln!("{features} features, {total_timesteps} steps, seed {seed}: {share:.3} of the best policy's return");
+    share
+}
+
+#[test]
+fn ppo_finds_a_planted_edge_in_seconds() {
+    let share = edge(150_000, 1, 20_000, 4);
+    assert!(share > 0.6, "{share}");
+}
+
+#[test]
+#[ignore = "some minutes"]
+fn ppo_finds_the_planted_edge_among_64_features() {
+    for seed in 1..=3 {
+        let share = edge(2_000_000, seed, 100_000, 64);
+        assert!(share > 0.93, "seed {seed}: {share}");
+    }
+}
+
+/// The root of the mean squared difference between a policy's hedge ratios and the deltas of Black and Scholes.
+fn hedge(total_timesteps: u64, seed: u64) -> f64 {
+    let config = ppo(json!({
+        "total_timesteps": total_timesteps, "seed": seed, "n_steps": 120, "batch_size": 1920, "n_epochs": 10, "gamma": 0.0,
+        "normalize_reward": false,
+    }));
+    let (_home, context, policy) = trained(stages_env::hedging::Hedging, json!({}), &config);
+    let n = 500;
+    let artifact = &context.inputs["env"][0].artifact;
+    let mut env = stages_env::hedging::open(&context.store, artifact, &OpenOptions::test(n, 1)).unwrap();
+    let mut step = Step::new(env.spec(), n);
+    env.reset(&mut step);
+    let (mut state, mut actions, mut start) = (policy.start(n), vec![0; n], vec![true; n]);
+    let (mut squares, steps) = (0.0, env.config().steps);
+    for _ in 0..steps {
+        policy.act(&step.obs, &step.mask, &start, &mut state, Mode::Greedy, &mut actions);
+        start.fill(false);
+        for (i, &action) in actions.iter().enumerate() {
+            squares += (env.config().ratio(action) - env.delta(i).1).powi(2);
+        }
+        env.step(&actions, &mut step);
+    }
+    let error = (squares / n as f64 / f64::from(steps)).sqrt();
+    eprintln!("hedging, {total_timesteps} steps, seed {seed}: {error:.3} from the deltas");
+    error
+}
+
+/// A constant ratio is at least 0.3 off, one drawn at random 0.45.
+#[test]
+fn ppo_learns_to_hedge_in_seconds() {
+    let error = hedge(200_000, 1);
+    assert!(error < 0.15, "{error}");
+}
+
+#[test]
+#[ignore = "some minutes"]
+fn ppo_learns_the_deltas() {
+    for seed in 1..=3 {
+        let error = hedge(2_000_000, seed);
+        assert!(error < 0.07, "seed {seed}: {error}");
     }
 }
 
