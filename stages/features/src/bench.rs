@@ -1,23 +1,30 @@
-//! How fast this machine computes features.
+//! How fast this machine computes features, beside a plain copy of what they write.
 
-use crate::numerics::technical::{Bollinger, Indicator};
+use crate::numerics::technical::{Convention, Indicator};
 use crate::numerics::volatility::{Estimator, Realised};
-use crate::numerics::{Bar, Feature, over};
+use crate::numerics::{Bars, Feature};
 use datasets::random::Random;
 use rayon::prelude::*;
 use serde::Serialize;
+use serde_json::{Value, json};
 use std::hint::black_box;
 use std::time::Instant;
 
 /// A measurement.
 #[derive(Clone, Debug, Serialize)]
 pub struct BenchRow {
-    /// The feature's first column, or `all` of them together.
+    /// The indicator as configurations write it, or `all` of them together.
     pub what: String,
+    /// How many columns it writes.
+    pub columns: usize,
     /// With how many threads.
     pub threads: usize,
     /// Bars a second.
     pub per_second: f64,
+    /// Nanoseconds for each bar and column it writes.
+    pub nanoseconds: f64,
+    /// Nanoseconds for each bar and column of copying what it writes.
+    pub floor: f64,
 }
 
 /// What [`bench`] measured.
@@ -31,86 +38,126 @@ pub struct Bench {
     pub rows: Vec<BenchRow>,
 }
 
-fn walk(symbol: usize, bars: usize) -> Vec<Bar> {
+fn walk(symbol: usize, bars: usize) -> Bars {
     let mut random = Random::new(&[9, symbol as u64]);
     let mut close = 100.0;
-    (0..bars)
-        .map(|_| {
-            let open = close;
-            close *= 1.0 + 0.01 * random.normal();
-            Bar {
-                open,
-                high: open.max(close) * (1.0 + 0.005 * random.uniform()),
-                low: open.min(close) * (1.0 - 0.005 * random.uniform()),
-                close,
-            }
-        })
-        .collect()
+    let mut out = Bars::default();
+    for _ in 0..bars {
+        let open: f64 = close;
+        close *= 1.0 + 0.01 * random.normal();
+        out.open.push(open);
+        out.high.push(open.max(close) * (1.0 + 0.005 * random.uniform()));
+        out.low.push(open.min(close) * (1.0 - 0.005 * random.uniform()));
+        out.close.push(close);
+        out.volume.push((1e6 * (1.0 + random.uniform())).round());
+    }
+    out
 }
 
-/// Measures the default features over `symbols` symbols of `bars` bars: each with one thread, and all together with one thread and with all of
-/// rayon's current pool, parallel over symbols and features as the stages are.
-pub fn bench(symbols: usize, bars: usize) -> Bench {
-    let data: Vec<Vec<Bar>> = (0..symbols).map(|symbol| walk(symbol, bars)).collect();
-    let mut features: Vec<Box<dyn Feature<Bar>>> = Vec::new();
-    for indicator in [
-        Indicator::Sma(20),
-        Indicator::Ema(12),
-        Indicator::Macd([12, 26, 9]),
-        Indicator::Rsi(14),
-        Indicator::Bollinger(Bollinger::default()),
-        Indicator::Atr(14),
-        Indicator::Roc(10),
-    ] {
-        features.push(Box::new(indicator));
-    }
-    for estimator in [
-        Estimator::CloseClose,
-        Estimator::Parkinson,
-        Estimator::GarmanKlass,
-        Estimator::RogersSatchell,
-        Estimator::YangZhang,
-    ] {
-        features.push(Box::new(Realised {
+/// Every indicator with its usual settings.
+fn indicators() -> Vec<Value> {
+    json!([
+        { "sma": 20 }, { "ema": 12 }, { "wma": 30 }, { "dema": 30 }, { "tema": 30 }, { "trima": 30 }, { "kama": 30 }, { "t3": {} },
+        { "macd": [12, 26, 9] }, { "apo": {} }, { "ppo": {} }, { "trix": 30 }, { "rsi": 14 }, { "cmo": 14 }, { "mom": 10 }, { "roc": 10 },
+        { "rocp": 10 }, { "log_return": 1 }, { "bollinger": {} }, { "stddev": 5 }, { "var": 5 }, { "linearreg": 14 },
+        { "linearreg_slope": 14 }, { "linearreg_angle": 14 }, { "linearreg_intercept": 14 }, { "tsf": 14 }, { "beta": { "period": 5 } },
+        { "correl": { "period": 30 } }, { "max": 30 }, { "min": 30 }, { "midpoint": 14 }, { "midprice": 14 }, "trange", { "atr": 14 },
+        { "natr": 14 }, { "dm": 14 }, { "di": 14 }, { "dx": 14 }, { "adx": 14 }, { "adxr": 14 }, { "sar": {} }, { "cci": 14 },
+        { "stoch": [5, 3, 3] }, { "stochf": [5, 3] }, { "stochrsi": [14, 5, 3] }, { "willr": 14 }, { "aroon": 14 },
+        { "ultosc": [7, 14, 28] }, "bop", { "mfi": 14 }, "obv", "ad", { "adosc": [3, 10] }
+    ])
+    .as_array()
+    .cloned()
+    .unwrap_or_default()
+}
+
+const ESTIMATORS: [Estimator; 6] = [
+    Estimator::CloseClose,
+    Estimator::CloseCloseZeroMean,
+    Estimator::Parkinson,
+    Estimator::GarmanKlass,
+    Estimator::RogersSatchell,
+    Estimator::YangZhang,
+];
+
+type Measured = (String, Box<dyn Feature<Bars>>);
+
+fn features() -> Vec<Measured> {
+    let mut features: Vec<Measured> = indicators()
+        .into_iter()
+        .filter_map(|settings| {
+            let name = settings.to_string().replace(['{', '}', '"'], "").replace(':', " ");
+            let indicator: Indicator = serde_json::from_value(settings).ok()?;
+            let defined = indicator.by(Convention::Talib).ok()?;
+            Some((name.trim().to_owned(), Box::new(defined) as Box<dyn Feature<Bars>>))
+        })
+        .collect();
+    for estimator in ESTIMATORS {
+        let realised = Realised {
             estimator,
             window: 20,
             days_a_year: 252.0,
-        }));
+        };
+        features.push((format!("{} 20", estimator.name()), Box::new(realised)));
     }
-    let measure = |chosen: &[Box<dyn Feature<Bar>>]| {
+    features
+}
+
+/// The least seconds of several.
+fn least(mut once: impl FnMut()) -> f64 {
+    (0..5)
+        .map(|_| {
+            let start = Instant::now();
+            once();
+            start.elapsed().as_secs_f64()
+        })
+        .fold(f64::INFINITY, f64::min)
+}
+
+/// Measures every indicator and estimator over `symbols` symbols of `bars` bars: each with one thread, and all together with one thread and with all
+/// of rayon's current pool, parallel over symbols and features as the stages are.
+pub fn bench(symbols: usize, bars: usize) -> Bench {
+    let data: Vec<Bars> = (0..symbols).map(|symbol| walk(symbol, bars)).collect();
+    let features = features();
+    let total = (symbols * bars) as f64;
+    let copy = 1e9 / total
+        * least(|| {
+            for bars in &data {
+                black_box(black_box(&bars.close).clone());
+            }
+        });
+    let measure = |chosen: &[Measured]| {
         let tasks: Vec<(usize, usize)> = (0..symbols)
             .flat_map(|symbol| (0..chosen.len()).map(move |feature| (symbol, feature)))
             .collect();
-        let once = || {
-            let start = Instant::now();
+        least(|| {
             tasks.par_iter().for_each(|&(symbol, feature)| {
-                let feature = chosen[feature].as_ref();
-                black_box(over(feature, &mut feature.start(), &data[symbol]));
+                let feature = chosen[feature].1.as_ref();
+                black_box(feature.over(&mut feature.start(), &data[symbol]));
             });
-            start.elapsed().as_secs_f64()
-        };
-        once();
-        (symbols * bars) as f64 / once().min(once())
+        })
+    };
+    let row = |what: &str, threads, chosen: &[Measured], seconds: f64| {
+        let columns = chosen.iter().map(|(_, feature)| feature.columns().len()).sum();
+        BenchRow {
+            what: what.to_owned(),
+            columns,
+            threads,
+            per_second: total / seconds,
+            nanoseconds: seconds * 1e9 / (total * columns as f64),
+            floor: copy,
+        }
     };
     let mut rows = Vec::new();
-    let mut row = |what: &str, threads, per_second| {
-        rows.push(BenchRow {
-            what: what.to_owned(),
-            threads,
-            per_second,
-        });
-    };
-    let all = "all";
     if let Ok(single) = rayon::ThreadPoolBuilder::new().num_threads(1).build() {
         for feature in features.chunks(1) {
-            let name = feature[0].columns().swap_remove(0);
-            row(&name, 1, single.install(|| measure(feature)));
+            rows.push(row(&feature[0].0, 1, feature, single.install(|| measure(feature))));
         }
-        row(all, 1, single.install(|| measure(&features)));
+        rows.push(row("all", 1, &features, single.install(|| measure(&features))));
     }
     let threads = rayon::current_num_threads();
     if threads > 1 {
-        row(all, threads, measure(&features));
+        rows.push(row("all", threads, &features, measure(&features)));
     }
     Bench { symbols, bars, rows }
 }

@@ -191,7 +191,7 @@ fn golden() {
     ];
     assert_eq!(
         digests.map(|digest| digest.short()),
-        ["65a07322eb", "f27b5f0e27", "0438fe72fa"]
+        ["3eceb05114", "dd95a982ec", "0438fe72fa"]
     );
 }
 

@@ -1,6 +1,9 @@
 //! Features as state machines: each takes one row after the other and gives its values from what it has seen so far, so that it can't look
 //! ahead. Nothing here knows of stages or the cache.
 
+mod anchored;
+mod machine;
+mod rolling;
 pub mod smile;
 pub mod surface;
 pub mod technical;
@@ -10,8 +13,8 @@ mod window;
 /// All that a feature remembers of the rows before: a few numbers, stored and restored bit for bit.
 pub type State = Vec<f64>;
 
-/// A group of columns computed together from rows of type `R`.
-pub trait Feature<R: ?Sized>: Send + Sync {
+/// A group of columns computed together from rows in the form `R`.
+pub trait Feature<R>: Send + Sync {
     /// The names of its columns.
     fn columns(&self) -> Vec<String>;
 
@@ -21,33 +24,34 @@ pub trait Feature<R: ?Sized>: Send + Sync {
     /// The state before the first row.
     fn start(&self) -> State;
 
-    /// Takes a row and writes its values to `out`, NaN where there are none yet. A row that lacks an input gives NaN and leaves the state as it is.
-    fn update(&self, state: &mut State, row: &R, out: &mut [f64]);
+    /// Its values over rows, column by column, from `state` on, which is left as it is after them: NaN where there are none yet. A row that lacks an
+    /// input gives NaN and leaves the state as it is. Any cut of the rows gives the same bits.
+    fn over(&self, state: &mut State, rows: &R) -> Vec<Vec<f64>>;
 }
 
-/// A day's bar; NaN where a value is missing.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Bar {
-    /// First price.
-    pub open: f64,
-    /// Highest price.
-    pub high: f64,
-    /// Lowest price.
-    pub low: f64,
-    /// Last price.
-    pub close: f64,
+/// Daily bars, column by column; NaN where a value is missing.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Bars {
+    /// First prices.
+    pub open: Vec<f64>,
+    /// Highest prices.
+    pub high: Vec<f64>,
+    /// Lowest prices.
+    pub low: Vec<f64>,
+    /// Last prices.
+    pub close: Vec<f64>,
+    /// Volumes.
+    pub volume: Vec<f64>,
 }
 
-/// The values of a feature over rows, from `state` on, column by column; `state` is left as it is after them.
-pub fn over<R>(feature: &dyn Feature<R>, state: &mut State, rows: &[R]) -> Vec<Vec<f64>> {
-    let width = feature.columns().len();
-    let mut columns = vec![Vec::with_capacity(rows.len()); width];
-    let mut out = vec![f64::NAN; width];
+/// Values over rows by a function that takes one row after the other and writes its values to a slice of NaN.
+pub fn row_by_row<R, const N: usize>(rows: &[R], mut update: impl FnMut(&R, &mut [f64; N])) -> Vec<Vec<f64>> {
+    let mut columns = vec![Vec::with_capacity(rows.len()); N];
     for row in rows {
-        out.fill(f64::NAN);
-        feature.update(state, row, &mut out);
-        for (column, value) in columns.iter_mut().zip(&out) {
-            column.push(*value);
+        let mut out = [f64::NAN; N];
+        update(row, &mut out);
+        for (column, value) in columns.iter_mut().zip(out) {
+            column.push(value);
         }
     }
     columns

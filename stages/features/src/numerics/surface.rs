@@ -2,7 +2,7 @@
 
 use super::smile::Day;
 use super::window::{full, push, size};
-use super::{Feature, State};
+use super::{Feature, State, row_by_row};
 
 /// A feature of the surface. Maturities are in calendar days of 1/365 year.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -40,7 +40,7 @@ fn years(days: u32) -> f64 {
     f64::from(days) / 365.0
 }
 
-impl Feature<Day> for Surface {
+impl Feature<Vec<Day>> for Surface {
     fn columns(&self) -> Vec<String> {
         vec![match *self {
             Self::AtTheMoney { days } => format!("atm_iv_{days}"),
@@ -68,7 +68,13 @@ impl Feature<Day> for Surface {
         }
     }
 
-    fn update(&self, state: &mut State, day: &Day, out: &mut [f64]) {
+    fn over(&self, state: &mut State, days: &Vec<Day>) -> Vec<Vec<f64>> {
+        row_by_row(days, |day, out: &mut [f64; 1]| self.update(state, day, out))
+    }
+}
+
+impl Surface {
+    fn update(&self, state: &mut State, day: &Day, out: &mut [f64; 1]) {
         out[0] = match *self {
             Self::AtTheMoney { days } => day.at_the_money(years(days)),
             Self::Skew { days } => day.skew(years(days)),

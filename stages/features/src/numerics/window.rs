@@ -18,19 +18,3 @@ pub fn full(window: &[f64]) -> Option<&[f64]> {
     let values = &window[1..];
     (window[0] == values.len() as f64).then_some(values)
 }
-
-/// Arithmetic mean.
-pub fn mean(values: &[f64]) -> f64 {
-    values.iter().sum::<f64>() / values.len() as f64
-}
-
-/// Sum of squared distances from the mean.
-pub fn squares(values: &[f64]) -> f64 {
-    let mean = mean(values);
-    values.iter().map(|value| (value - mean) * (value - mean)).sum()
-}
-
-/// Sample variance.
-pub fn variance(values: &[f64]) -> f64 {
-    squares(values) / (values.len() as f64 - 1.0)
-}

@@ -1,6 +1,6 @@
 //! Runs features over partitions, memoised by (feature, partition, state carried in), in parallel over symbols and features.
 
-use crate::numerics::{Feature, State, over};
+use crate::numerics::{Feature, State};
 use arrow::array::{ArrayRef, Date32Array, RecordBatch, StringArray};
 use arrow::datatypes::{DataType, Field, Schema};
 use cache::{BlobRef, Store};
@@ -18,8 +18,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub struct Rows<R> {
     /// The dates, ascending.
     pub dates: Vec<Date>,
-    /// What features read, date by date.
-    pub rows: Vec<R>,
+    /// What features read.
+    pub rows: R,
 }
 
 /// What a partition holds, as far as features read it, column by column: a value that no feature reads changes no key.
@@ -189,7 +189,7 @@ pub fn run<R: Send + Sync>(
                 let blob = context.memo(&named.memo(partition, &state), || {
                     let rows = partition.rows.get(|| load(partition))?;
                     let mut state = state.clone();
-                    let columns = over(named.feature, &mut state, &rows.rows);
+                    let columns = named.feature.over(&mut state, &rows.rows);
                     Ok(encode(&state, &columns))
                 })?;
                 state = read_values(&context.store, blob, named.feature)?.0;

@@ -190,7 +190,7 @@ impl StageKind for OptionsSurface {
     }
 
     fn run(&self, config: &Self::Config, context: &Context) -> Result<Outputs, StageError> {
-        let partitions: Vec<SourcePartition<Day>> = pairs(&context.given())?
+        let partitions: Vec<SourcePartition<Vec<Day>>> = pairs(&context.given())?
             .par_iter()
             .map(|(chain, greeks)| {
                 let blob = context.memo(&smiles_memo(chain, greeks, config)?, || {
@@ -199,7 +199,7 @@ impl StageKind for OptionsSurface {
                 Ok(source(chain, blob))
             })
             .collect::<Result<_, StageError>>()?;
-        let load = |source: &SourcePartition<Day>| {
+        let load = |source: &SourcePartition<Vec<Day>>| {
             let damaged = || StageError::new(format!("the memo of the smiles of `{}` is not one", source.key.path()));
             let digest: [u8; 32] = source.contents.dates.as_slice().try_into().map_err(|_| damaged())?;
             let blob = context.store.blob(cache::BlobDigest::from_bytes(digest))?;
@@ -247,7 +247,7 @@ fn smiles_memo(chain: &Partition, greeks: &Partition, config: &OptionsSurfaceCon
 }
 
 /// A partition whose smiles are that blob, which holds dates and underlying too: all that features read.
-fn source(chain: &Partition, smiles: BlobRef) -> SourcePartition<Day> {
+fn source(chain: &Partition, smiles: BlobRef) -> SourcePartition<Vec<Day>> {
     let digest = smiles.blob.as_bytes().to_vec();
     let contents = Contents {
         inputs: BTreeMap::from([("implied_volatility", digest.clone())]),
@@ -256,7 +256,7 @@ fn source(chain: &Partition, smiles: BlobRef) -> SourcePartition<Day> {
     SourcePartition::new(chain.key.clone(), contents, OnceRows::default())
 }
 
-fn named(features: &[Surface]) -> Result<Vec<Named<'_, Day>>, StageError> {
+fn named(features: &[Surface]) -> Result<Vec<Named<'_, Vec<Day>>>, StageError> {
     features
         .iter()
         .map(|feature| {
@@ -268,7 +268,7 @@ fn named(features: &[Surface]) -> Result<Vec<Named<'_, Day>>, StageError> {
             };
             Ok(Named {
                 key: engine::key("options_surface v1", &(feature.columns(), window))?,
-                feature: feature as &dyn Feature<Day>,
+                feature: feature as &dyn Feature<Vec<Day>>,
             })
         })
         .collect()
@@ -295,7 +295,7 @@ fn smiles(
     greeks: &Partition,
     config: &OptionsSurfaceConfig,
     context: &Context,
-) -> Result<Rows<Day>, StageError> {
+) -> Result<Rows<Vec<Day>>, StageError> {
     context.check_cancelled()?;
     let (chain, greeks) = (chain.read(&context.store)?, greeks.read(&context.store)?);
     if chain.num_rows() != greeks.num_rows() {
@@ -366,7 +366,7 @@ fn smiles(
 }
 
 /// Days as bytes: for each its date, the underlying, how many smiles, and the three numbers of each.
-fn encode(days: &Rows<Day>) -> Vec<u8> {
+fn encode(days: &Rows<Vec<Day>>) -> Vec<u8> {
     let mut bytes = Vec::new();
     for (date, day) in days.dates.iter().zip(&days.rows) {
         bytes.extend(date.0.to_le_bytes());
@@ -381,7 +381,7 @@ fn encode(days: &Rows<Day>) -> Vec<u8> {
     bytes
 }
 
-fn decode(mut bytes: &[u8]) -> Option<Rows<Day>> {
+fn decode(mut bytes: &[u8]) -> Option<Rows<Vec<Day>>> {
     fn take<const N: usize>(bytes: &mut &[u8]) -> Option<[u8; N]> {
         let (value, rest) = bytes.split_first_chunk::<N>()?;
         *bytes = rest;

@@ -1,8 +1,8 @@
 //! `features/technical`.
 
 use super::engine::{self, Contents, Named, OnceRows, Rows, SourcePartition};
-use crate::numerics::technical::{Bollinger, Indicator};
-use crate::numerics::{Bar, Feature};
+use crate::numerics::technical::{Bollinger, Column, Convention, Defined, Indicator};
+use crate::numerics::{Bars, Feature};
 use arrow::array::Array as _;
 use cache::BlobRef;
 use rayon::prelude::*;
@@ -22,7 +22,7 @@ pub enum Price {
     /// The last price.
     #[default]
     Close,
-    /// The last price adjusted for splits and dividends; open, high and low are scaled alike.
+    /// The last price adjusted for splits and dividends; open, high and low are scaled alike, the volume is not.
     AdjustedClose,
 }
 
@@ -34,6 +34,9 @@ pub struct TechnicalConfig {
     pub indicators: Vec<Indicator>,
     /// Which price they take for the close.
     pub price: Price,
+    /// Whose definitions they follow: `talib` (0.8, unstable period 0), or `stockstats` (0.6), which FinRL uses and which has only `sma`, `ema`, `macd`,
+    /// `rsi`, `bollinger`, `atr`, `di`, `dx`, `adx`, `cci`, `willr`, `mfi` and `kdj`.
+    pub convention: Convention,
 }
 
 impl Default for TechnicalConfig {
@@ -49,7 +52,22 @@ impl Default for TechnicalConfig {
                 Indicator::Roc(10),
             ],
             price: Price::Close,
+            convention: Convention::Talib,
         }
+    }
+}
+
+impl TechnicalConfig {
+    fn defined(&self) -> Result<Vec<Defined>, ConfigProblem> {
+        self.indicators
+            .iter()
+            .enumerate()
+            .map(|(i, indicator)| {
+                indicator
+                    .by(self.convention)
+                    .map_err(|problem| ConfigProblem::new(format!("indicators[{i}]"), problem))
+            })
+            .collect()
     }
 }
 
@@ -68,9 +86,8 @@ pub struct Technical;
 impl StageKind for Technical {
     type Config = TechnicalConfig;
     const NAME: &'static str = "features/technical";
-    const VERSION: u32 = 1;
-    const ABOUT: &'static str =
-        "technical indicators of bars: moving averages, MACD, RSI, Bollinger bands, ATR, rate of change";
+    const VERSION: u32 = 2;
+    const ABOUT: &'static str = "technical indicators of bars, as TA-Lib or stockstats define them: averages, oscillators, bands, ranges, volume";
     const PORTS: Ports = Ports {
         inputs: &[BARS_IN],
         outputs: &[OutputPort {
@@ -85,35 +102,34 @@ impl StageKind for Technical {
             return Err(ConfigProblem::new("indicators", "no indicator is named")
                 .hint("name one, as in `indicators: [{ sma: 20 }]`"));
         }
-        for (i, indicator) in config.indicators.iter().enumerate() {
-            if let Some(problem) = indicator.problem() {
-                return Err(ConfigProblem::new(format!("indicators[{i}]"), problem));
-            }
-        }
-        let names = engine::check_names("indicators", config.indicators.iter().map(Feature::columns))?;
-        for (i, indicator) in config.indicators.iter().enumerate() {
+        let indicators = config.defined()?;
+        let names = engine::check_names("indicators", indicators.iter().map(Feature::columns))?;
+        for (i, indicator) in indicators.iter().enumerate() {
             check_inputs(plan, &format!("indicators[{i}]"), indicator, config.price)?;
         }
         Ok(BTreeMap::from([("features".to_owned(), engine::provided(&names))]))
     }
 
     fn run(&self, config: &Self::Config, context: &Context) -> Result<Outputs, StageError> {
-        run_over_bars(context, &named(config)?, config.price)
+        run_over_bars(context, &named(&defined(config)?)?, config.price)
     }
 
     fn cached_share(&self, config: &Self::Config, given: &Given<'_>) -> Result<Option<Share>, StageError> {
-        share_over_bars(given, &named(config)?, config.price).map(Some)
+        share_over_bars(given, &named(&defined(config)?)?, config.price).map(Some)
     }
 }
 
-fn named(config: &TechnicalConfig) -> Result<Vec<Named<'_, Bar>>, StageError> {
-    config
-        .indicators
+fn defined(config: &TechnicalConfig) -> Result<Vec<Defined>, StageError> {
+    config.defined().map_err(|problem| StageError::new(problem.message))
+}
+
+fn named(indicators: &[Defined]) -> Result<Vec<Named<'_, Bars>>, StageError> {
+    indicators
         .iter()
         .map(|indicator| {
             Ok(Named {
-                key: engine::key("technical v1", indicator)?,
-                feature: indicator as &dyn Feature<Bar>,
+                key: engine::key("technical v2", indicator)?,
+                feature: indicator as &dyn Feature<Bars>,
             })
         })
         .collect()
@@ -123,7 +139,7 @@ fn named(config: &TechnicalConfig) -> Result<Vec<Named<'_, Bar>>, StageError> {
 pub(super) fn check_inputs(
     plan: &PlanContext,
     field: &str,
-    feature: &dyn Feature<Bar>,
+    feature: &dyn Feature<Bars>,
     price: Price,
 ) -> Result<(), ConfigProblem> {
     let Some(bars) = plan.inputs.get("bars").and_then(|list| list.first()) else {
@@ -138,7 +154,7 @@ pub(super) fn check_inputs(
     Ok(())
 }
 
-fn needed(feature: &dyn Feature<Bar>, price: Price) -> BTreeSet<&'static str> {
+fn needed(feature: &dyn Feature<Bars>, price: Price) -> BTreeSet<&'static str> {
     let mut inputs: BTreeSet<_> = feature.inputs().into_iter().collect();
     if price == Price::AdjustedClose {
         inputs.extend(["close", "adjusted_close"]);
@@ -146,7 +162,7 @@ fn needed(feature: &dyn Feature<Bar>, price: Price) -> BTreeSet<&'static str> {
     inputs
 }
 
-fn lacks(feature: &dyn Feature<Bar>, input: &str, source: &str) -> String {
+fn lacks(feature: &dyn Feature<Bars>, input: &str, source: &str) -> String {
     format!(
         "`{}` needs `{input}`, which {source} have no values of",
         feature.columns().join("`, `")
@@ -156,7 +172,7 @@ fn lacks(feature: &dyn Feature<Bar>, input: &str, source: &str) -> String {
 /// Runs features over the bars at the port `bars`.
 pub(super) fn run_over_bars(
     context: &Context,
-    features: &[Named<'_, Bar>],
+    features: &[Named<'_, Bars>],
     price: Price,
 ) -> Result<Outputs, StageError> {
     let bars = DataSet::open(context.input("bars")?)?;
@@ -177,7 +193,7 @@ pub(super) fn run_over_bars(
             }
         }
     }
-    let partitions: Vec<SourcePartition<Bar>> = bars
+    let partitions: Vec<SourcePartition<Bars>> = bars
         .partitions
         .par_iter()
         .map(|partition| {
@@ -192,7 +208,7 @@ pub(super) fn run_over_bars(
         })
         .collect::<Result<_, StageError>>()?;
     let blob = |key: &PartitionKey| bars.partitions.iter().find(|partition| partition.key == *key);
-    let load = |source: &SourcePartition<Bar>| {
+    let load = |source: &SourcePartition<Bars>| {
         let partition =
             blob(&source.key).ok_or_else(|| StageError::new(format!("no partition `{}`", source.key.path())))?;
         read_bars(&partition.read(&context.store)?, price)
@@ -205,7 +221,7 @@ pub(super) fn run_over_bars(
 /// How much of features over the bars at the port `bars` is known.
 pub(super) fn share_over_bars(
     given: &Given<'_>,
-    features: &[Named<'_, Bar>],
+    features: &[Named<'_, Bars>],
     price: Price,
 ) -> Result<Share, StageError> {
     let mut partitions = Vec::new();
@@ -233,29 +249,25 @@ fn contents_memo(partition: &Partition, price: Price) -> Memo {
         &[u8::from(price == Price::AdjustedClose)],
     ];
     Memo::new(
-        "features bars contents v1",
+        "features bars contents v2",
         &parts,
         format!("{} contents", partition.key.name()),
     )
 }
 
-/// Reads one value of a bar.
-type Column = fn(&Bar) -> f64;
-
-/// What features read of a bar, by the names of [`Feature::inputs`].
-const READ: [(&str, Column); 4] = [
-    ("open", |bar| bar.open),
-    ("high", |bar| bar.high),
-    ("low", |bar| bar.low),
-    ("close", |bar| bar.close),
-];
+/// What features read of bars.
+const READ: [Column; 5] = [Column::Open, Column::High, Column::Low, Column::Close, Column::Volume];
 
 /// The digests of dates and columns, one after another.
-fn contents(rows: &Rows<Bar>) -> Vec<u8> {
+fn contents(rows: &Rows<Bars>) -> Vec<u8> {
     let dates: Vec<u8> = rows.dates.iter().flat_map(|date| date.0.to_le_bytes()).collect();
     let mut digests = BlobRef::of(&dates).blob.as_bytes().to_vec();
-    for (_, value) in READ {
-        let values: Vec<u8> = rows.rows.iter().flat_map(|bar| value(bar).to_le_bytes()).collect();
+    for column in READ {
+        let values: Vec<u8> = column
+            .of(&rows.rows)
+            .iter()
+            .flat_map(|value| value.to_le_bytes())
+            .collect();
         digests.extend(BlobRef::of(&values).blob.as_bytes());
     }
     digests
@@ -269,7 +281,7 @@ fn decode(bytes: &[u8]) -> Result<Contents, StageError> {
             inputs: READ
                 .iter()
                 .zip(columns)
-                .map(|((name, _), digest)| (*name, digest.to_vec()))
+                .map(|(column, digest)| (column.name(), digest.to_vec()))
                 .collect(),
         }),
         _ => Err(StageError::new("the memo of a partition's contents does not hold them")),
@@ -277,35 +289,24 @@ fn decode(bytes: &[u8]) -> Result<Contents, StageError> {
 }
 
 /// The bars of a table.
-fn read_bars(batch: &arrow::array::RecordBatch, price: Price) -> Result<Rows<Bar>, StageError> {
+fn read_bars(batch: &arrow::array::RecordBatch, price: Price) -> Result<Rows<Bars>, StageError> {
     let column = |name| table::floats_or_nan(batch, name);
-    let (open, high, low, close) = (column("open")?, column("high")?, column("low")?, column("close")?);
-    let adjusted = match price {
-        Price::Close => None,
-        Price::AdjustedClose => Some(column("adjusted_close")?),
+    let mut rows = Bars {
+        open: column("open")?,
+        high: column("high")?,
+        low: column("low")?,
+        close: column("close")?,
+        volume: column("volume")?,
     };
-    let rows = (0..batch.num_rows())
-        .map(|i| {
-            let bar = Bar {
-                open: open[i],
-                high: high[i],
-                low: low[i],
-                close: close[i],
-            };
-            match &adjusted {
-                None => bar,
-                Some(adjusted) => {
-                    let factor = adjusted[i] / close[i];
-                    Bar {
-                        open: bar.open * factor,
-                        high: bar.high * factor,
-                        low: bar.low * factor,
-                        close: adjusted[i],
-                    }
-                }
+    if price == Price::AdjustedClose {
+        let adjusted = column("adjusted_close")?;
+        for prices in [&mut rows.open, &mut rows.high, &mut rows.low] {
+            for (price, (adjusted, close)) in prices.iter_mut().zip(adjusted.iter().zip(&rows.close)) {
+                *price *= adjusted / close;
             }
-        })
-        .collect();
+        }
+        rows.close = adjusted;
+    }
     Ok(Rows {
         dates: table::dates(batch, "date")?,
         rows,

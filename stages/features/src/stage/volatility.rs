@@ -3,7 +3,7 @@
 use super::engine::{self, Named};
 use super::technical::{BARS_IN, Price, check_inputs, run_over_bars, share_over_bars};
 use crate::numerics::volatility::{Estimator, Realised};
-use crate::numerics::{Bar, Feature};
+use crate::numerics::{Bars, Feature};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stages_core::{
@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct VolatilityConfig {
-    /// The estimators: `close_close`, `parkinson`, `garman_klass`, `rogers_satchell`, `yang_zhang`.
+    /// The estimators: `close_close`, `close_close_zero_mean`, `parkinson`, `garman_klass`, `rogers_satchell`, `yang_zhang`.
     pub estimators: Vec<Estimator>,
     /// The windows, in bars; each estimator is computed over each.
     pub windows: Vec<usize>,
@@ -63,7 +63,7 @@ pub struct Volatility;
 impl StageKind for Volatility {
     type Config = VolatilityConfig;
     const NAME: &'static str = "features/volatility";
-    const VERSION: u32 = 1;
+    const VERSION: u32 = 2;
     const ABOUT: &'static str = "realised volatility of bars by several estimators, annual and decimal";
     const PORTS: Ports = Ports {
         inputs: &[BARS_IN],
@@ -115,14 +115,14 @@ impl StageKind for Volatility {
     }
 }
 
-fn named(features: &[Realised]) -> Result<Vec<Named<'_, Bar>>, StageError> {
+fn named(features: &[Realised]) -> Result<Vec<Named<'_, Bars>>, StageError> {
     features
         .iter()
         .map(|feature| {
             let settings = (feature.estimator, feature.window, feature.days_a_year);
             Ok(Named {
-                key: engine::key("volatility v1", &settings)?,
-                feature: feature as &dyn Feature<Bar>,
+                key: engine::key("volatility v2", &settings)?,
+                feature: feature as &dyn Feature<Bars>,
             })
         })
         .collect()
