@@ -41,6 +41,7 @@ fn middle(content: &str) -> Option<usize> {
     let mut at = head + HEAD.len();
     let mut indent = None;
     let mut best = None;
+    let mut before = "";
     for line in content[at..].split_inclusive('\n') {
         let word = line.trim_start_matches(' ');
         let blanks = line.len() - word.len();
@@ -50,10 +51,11 @@ fn middle(content: &str) -> Option<usize> {
             }
             let is_key = word.starts_with(|c: char| c.is_ascii_alphanumeric()) && word.trim_end().ends_with(':');
             // The first half keeps a stage.
-            if is_key && indent == Some(blanks) {
+            if is_key && indent == Some(blanks) && !opens_block(before) {
                 best = Some(at);
             }
             indent.get_or_insert(blanks);
+            before = line;
         }
         at += line.len();
         if best.is_some() && at > content.len() / 2 {
@@ -61,6 +63,13 @@ fn middle(content: &str) -> Option<usize> {
         }
     }
     best
+}
+
+/// Whether a line may end with the head of a block scalar: one that holds nothing has another extent where the text ends.
+fn opens_block(line: &str) -> bool {
+    let line = line.split(" #").next().unwrap_or_default().trim_end();
+    line.trim_end_matches(|c: char| c.is_ascii_digit() || "+-".contains(c))
+        .ends_with(['|', '>'])
 }
 
 /// The whole from its halves, unless they share a key.

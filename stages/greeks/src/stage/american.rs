@@ -83,8 +83,10 @@ impl StageKind for American {
                 ));
             }
             if !chain.may_have("underlying") {
-                return Err(ConfigProblem::new("", "the chain at `chain` has no price of the underlying")
-                    .hint("map `underlying` in the stage that reads the chain: early exercise is decided by it"));
+                return Err(
+                    ConfigProblem::new("", "the chain at `chain` has no price of the underlying")
+                        .hint("map `underlying` in the stage that reads the chain: early exercise is decided by it"),
+                );
             }
         }
         let provided = Provided::columns(PortType::Greeks, GREEKS.iter().map(|column| column.name));

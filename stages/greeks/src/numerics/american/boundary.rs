@@ -287,23 +287,26 @@ impl<V: Lanes> Boundary<V> {
                 *out = sum * *depth;
                 by_start = by_start - *out;
             }
-            out[i] = out[i] + (share * by_left + (flow + flow_b) * by_both - interest_b * by_right + on_left * (cash_b * (by_left - by_right)));
+            out[i] = out[i]
+                + (share * by_left + (flow + flow_b) * by_both - interest_b * by_right
+                    + on_left * (cash_b * (by_left - by_right)));
             if sensitive {
                 // The cash that both sides then have.
                 let both = on_left * (by_right - by_left);
                 let cash_t = dr * f2 * c(xi) * by_v;
                 let (start_r, start_q) = start_slopes(r, q);
-                self.tangents[0][i] = (interest_v * by_right - flow_v * by_both) * by_v - call_v * by_left
-                    - dr * f2 * d1 * by_v * both;
+                self.tangents[0][i] =
+                    (interest_v * by_right - flow_v * by_both) * by_v - call_v * by_left - dr * f2 * d1 * by_v * both;
                 self.tangents[1][i] =
                     (interest_r + interest_t * by_v) * by_right - call_r * by_left - flow_t * by_v * by_both
                         + (cash_t - c(tau) * cash) * both
                         - start_r * by_start;
-                self.tangents[2][i] =
-                    flow_t * by_v * by_both - flow_q * by_both - call_q * by_left
-                        - interest_t * by_v * by_right
-                        - cash_t * both
-                        - start_q * by_start;
+                self.tangents[2][i] = flow_t * by_v * by_both
+                    - flow_q * by_both
+                    - call_q * by_left
+                    - interest_t * by_v * by_right
+                    - cash_t * both
+                    - start_q * by_start;
             }
         }
         self.solve(n, sensitive);

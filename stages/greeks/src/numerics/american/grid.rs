@@ -310,8 +310,7 @@ impl Field {
         let half = 0.5 * alpha * dt;
         let mut right = self.values.clone();
         for i in 1..n - 1 {
-            let slope =
-                self.below * self.values[i - 1] + self.here * self.values[i] + self.above * self.values[i + 1];
+            let slope = self.below * self.values[i - 1] + self.here * self.values[i] + self.above * self.values[i + 1];
             right[i] = self.values[i] + half * slope;
         }
         let middle = self.solve(half, &right, ends);

@@ -4,9 +4,9 @@ use super::Scheme;
 use super::grid::{Dividend, Grid, price_on_grid};
 use super::price::{Case, Put, Reason, rule_of, solutions};
 use super::solve::{Solution, Want};
+use crate::numerics::dispatch::Version;
 use crate::numerics::formula::Option;
 use crate::numerics::implied::{Status, implied_volatility as european_volatility};
-use crate::numerics::dispatch::Version;
 use crate::numerics::special::exp;
 
 /// Below this part of the greater of spot and strike a difference of prices is rounding of the method.
@@ -160,8 +160,7 @@ fn start(price: f64, option: &Option) -> Begin {
                 ..
             } = *option;
             let forward = spot * exp((rate - dividend_yield) * years);
-            let (volatility, status) =
-                european_volatility(price, forward, strike, exp(-rate * years), years, call);
+            let (volatility, status) = european_volatility(price, forward, strike, exp(-rate * years), years, call);
             return Begin::Done(volatility, status);
         }
         Case::Boundary(put) => put,
@@ -200,7 +199,11 @@ fn start(price: f64, option: &Option) -> Begin {
         exp(-put.rate * put.years),
     );
     let (guess, _) = european_volatility(price / put.unit, forward, 1.0, discount, put.years, false);
-    let high = if guess.is_finite() { guess * (1.0 + 1e-6) } else { BOUNDS.1 };
+    let high = if guess.is_finite() {
+        guess * (1.0 + 1e-6)
+    } else {
+        BOUNDS.1
+    };
     let high = high.clamp(BOUNDS.0, BOUNDS.1);
     Begin::Search(Search {
         put: Put {

@@ -8,7 +8,13 @@ use std::ops::{Add, Div, Mul, Neg, Sub};
 
 /// Numbers side by side.
 pub(super) trait Lanes:
-    Copy + std::fmt::Debug + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self> + Div<Output = Self> + Neg<Output = Self>
+    Copy
+    + std::fmt::Debug
+    + Add<Output = Self>
+    + Sub<Output = Self>
+    + Mul<Output = Self>
+    + Div<Output = Self>
+    + Neg<Output = Self>
 {
     /// How many.
     const WIDTH: usize;
@@ -145,7 +151,10 @@ impl Lanes for Portable {
     }
     #[inline(always)]
     fn power_of_two(self) -> Self {
-        Self(self.0.map(|k| f64::from_bits((k + ROUND).to_bits().wrapping_add(1023) << 52)))
+        Self(
+            self.0
+                .map(|k| f64::from_bits((k + ROUND).to_bits().wrapping_add(1023) << 52)),
+        )
     }
     #[inline(always)]
     fn split(self) -> (Self, Self) {

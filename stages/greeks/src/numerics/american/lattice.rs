@@ -36,10 +36,7 @@ pub fn lattice(option: &Option, dividends: &[Dividend], steps: usize, american: 
     let carry = rate - dividend_yield;
     let deviation = volatility * sqrt(years);
     let d1 = (log(spot / strike) + carry * years) / deviation + 0.5 * deviation;
-    let (p, share) = (
-        peizer_pratt(d1 - deviation, n as f64),
-        peizer_pratt(d1, n as f64),
-    );
+    let (p, share) = (peizer_pratt(d1 - deviation, n as f64), peizer_pratt(d1, n as f64));
     let growth = exp(carry * dt);
     let up = growth * share / p;
     let down = (growth - p * up) / (1.0 - p);
@@ -81,7 +78,17 @@ pub fn lattice(option: &Option, dividends: &[Dividend], steps: usize, american: 
             let after = values.clone();
             for (value, s) in values.iter_mut().zip(&here) {
                 let fallen = (s - amount).max(0.0);
-                *value = between(&here, &after, fallen, payoff(0.0) * if american { 1.0 } else { exp(-rate * (years - step as f64 * dt)) });
+                *value = between(
+                    &here,
+                    &after,
+                    fallen,
+                    payoff(0.0)
+                        * if american {
+                            1.0
+                        } else {
+                            exp(-rate * (years - step as f64 * dt))
+                        },
+                );
                 if american {
                     *value = value.max(payoff(*s));
                 }

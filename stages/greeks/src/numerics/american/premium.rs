@@ -42,12 +42,7 @@ fn european<V: Lanes>(puts: &Puts) -> Values<V> {
 
 /// The European put plus the premium of early exercise (Kim 1990), and with `sensitive` all derivatives.
 #[inline(always)]
-pub(super) fn values<V: Lanes>(
-    rule: &Rule,
-    puts: &Puts,
-    boundary: &Boundary<V>,
-    sensitive: bool,
-) -> Values<V> {
+pub(super) fn values<V: Lanes>(rule: &Rule, puts: &Puts, boundary: &Boundary<V>, sensitive: bool) -> Values<V> {
     let c = V::splat;
     let (zero, one) = (c(0.0), c(1.0));
     let Terms {

@@ -105,7 +105,9 @@ impl Rule {
         }
         let coarse = (n > COARSE.nodes).then(|| {
             let coarse = Self::new(&COARSE);
-            let nodes: Vec<f64> = (0..=COARSE.nodes).map(|j| cos(PI * j as f64 / COARSE.nodes as f64)).collect();
+            let nodes: Vec<f64> = (0..=COARSE.nodes)
+                .map(|j| cos(PI * j as f64 / COARSE.nodes as f64))
+                .collect();
             let weights = chebyshev[..n].iter().flat_map(|&z| interpolation(&nodes, z)).collect();
             (Box::new(coarse), weights)
         });

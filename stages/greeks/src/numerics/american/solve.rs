@@ -111,7 +111,7 @@ pub(super) enum Want {
 
 /// Memory for puts side by side.
 struct Work<V> {
-    coarse: std::option::Option<Boundary<V>>,
+    coarse: Option<Boundary<V>>,
     fine: Boundary<V>,
     other: Boundary<V>,
     values: Values<V>,
