@@ -2,9 +2,13 @@
 
 use super::analytic::floats_if_any;
 use super::curves::Curves;
+use super::dividends::{self, CashDividend};
 use super::time::TimeConfig;
+use crate::numerics::american::grid::{Dividend, Grid, on_grid};
 use crate::numerics::american::{Reason, Scheme, greeks};
-use crate::numerics::kernel::{Columns, Version};
+use crate::numerics::dispatch::Version;
+use crate::numerics::formula::{Greeks, Option as Contract};
+use crate::numerics::kernel::Columns;
 use crate::numerics::special::{log, log_ratio};
 use arrow::array::{ArrayRef, RecordBatch};
 use datasets::schema::GREEKS;
@@ -31,6 +35,9 @@ pub struct AmericanConfig {
     /// Continuous yield of the underlying, annual, decimal: used where the chain has no forward. With a forward the yield is
     /// `r - ln(F/S)/T`.
     pub dividend_yield: f64,
+    /// Cash dividends of the underlying. A contract that lives to see one is priced on a grid, its spot falling by the amount on the ex-date
+    /// (see [`crate::numerics::american::grid`]), and its yield is `dividend_yield` alone: a forward holds the cash already.
+    pub dividends: Vec<CashDividend>,
     /// How time to expiry is counted where the chain has no `years`.
     pub time: TimeConfig,
 }
@@ -70,6 +77,7 @@ impl StageKind for American {
 
     fn check(&self, config: &Self::Config, plan: &PlanContext) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
         config.time.check()?;
+        dividends::check(&config.dividends)?;
         for (name, value) in [("rate", config.rate), ("dividend_yield", config.dividend_yield)] {
             if !value.is_finite() || value.abs() > 10.0 {
                 return Err(ConfigProblem::new(name, format!("{value} is not an annual rate"))
@@ -195,13 +203,14 @@ fn chain_greeks(
     let roots = table::texts(batch, "root")?;
     let calls = table::bools(batch, "call")?;
     let strike = table::floats_or_nan(batch, "strike")?;
-    let volatility = table::floats_or_nan(batch, "implied_volatility")
+    let mut volatility = table::floats_or_nan(batch, "implied_volatility")
         .map_err(|err| err.hint("put a stage with `uses: greeks/implied_volatility` before this one"))?;
     let spot = floats_if_any(batch, "underlying")?;
     let mut years = floats_if_any(batch, "years")?;
     let forward = floats_if_any(batch, "forward")?;
     let mut rate = floats_if_any(batch, "discount_factor")?;
     let mut dividend_yield = vec![config.dividend_yield; n];
+    let mut with_cash: Vec<(usize, Vec<Dividend>, f64)> = Vec::new();
     for i in 0..n {
         if years[i].is_nan() {
             years[i] = config.time.years(dates[i], expiries[i], roots.value(i));
@@ -215,7 +224,11 @@ fn chain_greeks(
         if rate[i].is_nan() {
             rate[i] = config.rate;
         }
-        if forward[i] > 0.0 && spot[i] > 0.0 && t > 0.0 {
+        let cash = dividends::ahead(&config.dividends, dates[i], expiries[i], t);
+        if !cash.is_empty() {
+            // The columns' method passes it by.
+            with_cash.push((i, cash, std::mem::replace(&mut volatility[i], f64::NAN)));
+        } else if forward[i] > 0.0 && spot[i] > 0.0 && t > 0.0 {
             dividend_yield[i] = rate[i] - log_ratio(forward[i], spot[i]) / t;
         }
     }
@@ -229,7 +242,20 @@ fn chain_greeks(
         volatility: &volatility,
         call: &call,
     };
-    let values = greeks(&columns, Scheme::STANDARD, Version::best());
+    let mut values = greeks(&columns, Scheme::STANDARD, Version::best());
+    let on_grids: Vec<(usize, (Greeks, Reason))> = with_cash
+        .into_par_iter()
+        .map(|(i, cash, volatility)| {
+            let contract = Contract { volatility, ..columns.option(i) };
+            (i, on_grid(&contract, &cash, Grid::STANDARD))
+        })
+        .collect();
+    for (i, (found, reason)) in on_grids {
+        values.reasons[i] = reason;
+        for (column, value) in values.greeks.iter_mut().zip(found.to_array()) {
+            column[i] = value;
+        }
+    }
     let mut counts = [0; Reason::ALL.len()];
     for reason in &values.reasons {
         counts[*reason as usize] += 1;

@@ -1,7 +1,9 @@
 //! `greeks/implied_volatility`.
 
 use super::curves::Curves;
+use super::dividends::{self, CashDividend};
 use super::time::TimeConfig;
+use crate::numerics::american::grid::{Dividend, Grid};
 use crate::numerics::american;
 use crate::numerics::dispatch::Version;
 use crate::numerics::formula::Option as Contract;
@@ -67,6 +69,9 @@ pub struct ImpliedVolatilityConfig {
     pub rate_bounds: [f64; 2],
     /// The greatest standard error of the annual rate that a fitted discount factor may have.
     pub rate_error: f64,
+    /// Cash dividends of the underlying; read with `forward: rates`, whose forward they lower, and with `style: american`: a contract that lives to
+    /// see one is priced on a grid, its spot falling by the amount on the ex-date, its yield being `dividend_yield`.
+    pub dividends: Vec<CashDividend>,
     /// How time to expiry is counted.
     pub time: TimeConfig,
 }
@@ -81,6 +86,7 @@ impl Default for ImpliedVolatilityConfig {
             strikes: 12,
             rate_bounds: [-0.05, 0.25],
             rate_error: 0.01,
+            dividends: Vec::new(),
             time: TimeConfig::default(),
         }
     }
@@ -124,6 +130,7 @@ impl StageKind for ImpliedVolatility {
 
     fn check(&self, config: &Self::Config, plan: &PlanContext) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
         config.time.check()?;
+        dividends::check(&config.dividends)?;
         let positive = |name: &str, value: f64| {
             if value > 0.0 && value.is_finite() {
                 Ok(())
@@ -398,7 +405,7 @@ pub(super) fn add_volatility(
             years: &years,
             call: &quotes.calls,
         }),
-        Style::American => american_volatilities(&quotes, &terms),
+        Style::American => american_volatilities(&quotes, &terms, config),
     };
     let (years, status): (ArrayRef, ArrayRef) =
         (Arc::new(Float64Array::from(years)), Arc::new(UInt8Array::from(status)));
@@ -479,10 +486,13 @@ fn one_day(
         }
         ForwardSource::Rates => expiries
             .iter()
-            .map(|expiry| {
+            .zip(&groups)
+            .map(|(expiry, group)| {
                 let rate = expiry.rate.filter(|_| expiry.years > 0.0).unwrap_or(f64::NAN);
+                let carry = rate - config.dividend_yield;
+                let cash = dividends::ahead(&config.dividends, date, quotes.expiries[group.start], expiry.years);
                 Carry {
-                    forward: spot * exp((rate - config.dividend_yield) * expiry.years),
+                    forward: spot * exp(carry * expiry.years) - dividends::from_forward(&cash, carry, expiry.years),
                     discount: exp(-rate * expiry.years),
                 }
             })
@@ -500,31 +510,50 @@ fn one_day(
     terms
 }
 
-/// The volatilities and statuses of American contracts: rate and yield are those of the discount factor and the forward.
-fn american_volatilities(quotes: &Quotes<'_>, terms: &[Terms]) -> (Vec<f64>, Vec<u8>) {
+/// The volatilities and statuses of American contracts: the rate is that of the discount factor, and the yield that of the forward, unless there are
+/// cash dividends ahead.
+fn american_volatilities(quotes: &Quotes<'_>, terms: &[Terms], config: &ImpliedVolatilityConfig) -> (Vec<f64>, Vec<u8>) {
+    const CHUNK: usize = 64;
+    let contract = |i: usize, terms: &Terms| {
+        let rate = -log(terms.discount) / terms.years;
+        Contract {
+            spot: quotes.spots[i],
+            strike: quotes.strikes[i],
+            years: terms.years,
+            rate,
+            dividend_yield: rate - log_ratio(terms.forward, quotes.spots[i]) / terms.years,
+            volatility: f64::NAN,
+            call: quotes.calls[i],
+        }
+    };
     terms
-        .par_chunks(64)
+        .par_chunks(CHUNK)
         .enumerate()
         .flat_map_iter(|(chunk, terms)| {
-            let prices: Vec<f64> = terms.iter().map(|terms| terms.price).collect();
-            let contracts: Vec<Contract> = terms
-                .iter()
-                .enumerate()
-                .map(|(j, terms)| {
-                    let i = chunk * 64 + j;
-                    let rate = -log(terms.discount) / terms.years;
-                    Contract {
-                        spot: quotes.spots[i],
-                        strike: quotes.strikes[i],
-                        years: terms.years,
-                        rate,
-                        dividend_yield: rate - log_ratio(terms.forward, quotes.spots[i]) / terms.years,
-                        volatility: f64::NAN,
-                        call: quotes.calls[i],
-                    }
+            let first = chunk * CHUNK;
+            let mut prices: Vec<f64> = terms.iter().map(|terms| terms.price).collect();
+            let contracts: Vec<Contract> = (first..).zip(terms).map(|(i, terms)| contract(i, terms)).collect();
+            let cash: Vec<Vec<Dividend>> = (first..)
+                .zip(terms)
+                .map(|(i, terms)| {
+                    dividends::ahead(&config.dividends, quotes.dates[i], quotes.expiries[i], terms.years)
                 })
                 .collect();
-            american::implied_volatilities(&prices, &contracts, Version::best())
+            // The columns' method passes those with cash by.
+            for (price, cash) in prices.iter_mut().zip(&cash) {
+                *price = if cash.is_empty() { *price } else { f64::NAN };
+            }
+            let mut found = american::implied_volatilities(&prices, &contracts, Version::best());
+            for (((found, cash), contract), terms) in found.iter_mut().zip(&cash).zip(&contracts).zip(terms) {
+                if !cash.is_empty() {
+                    let contract = Contract {
+                        dividend_yield: config.dividend_yield,
+                        ..*contract
+                    };
+                    *found = american::implied_on_grid(terms.price, &contract, cash, Grid::STANDARD);
+                }
+            }
+            found
         })
         .map(|(volatility, status)| (volatility, status.code()))
         .unzip()

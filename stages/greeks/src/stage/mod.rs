@@ -3,12 +3,14 @@
 mod american;
 mod analytic;
 mod curves;
+mod dividends;
 mod implied_volatility;
 mod surface;
 mod time;
 
 pub use american::{American, AmericanConfig};
 pub use analytic::{Analytic, AnalyticConfig};
+pub use dividends::CashDividend;
 pub use implied_volatility::{ForwardSource, ImpliedVolatility, ImpliedVolatilityConfig, Style};
 pub use surface::{Surface, SurfaceConfig};
 pub use time::TimeConfig;

@@ -19,7 +19,10 @@ pub(super) struct Puts {
     pub deviation: [f64; LANES],
 }
 
-/// A step of `ln B` after which the next would be rounding.
+/// From so many standard deviations between the strike and the boundary's start on, the equation is written for the flows, not for the call. In between
+/// Newton's method converges with one or the other: both are tried.
+pub(super) const FAR_START: [f64; 2] = [0.1, 0.3];
+/// A step of `ln B` after which the next would be rounding; with a far start, where the method converges less steeply, a hundredth of it.
 pub(super) const CONVERGED: f64 = 1e-5;
 /// Below it the square of a depth is rounding.
 const LEAST_SQUARE: f64 = 1e-28;
@@ -70,6 +73,8 @@ pub(super) enum Start<'a, V> {
 /// The boundary and what was needed to find it.
 #[derive(Clone, Debug)]
 pub(super) struct Boundary<V> {
+    /// See [`FAR_START`].
+    far_start: f64,
     /// `ln B` just before maturity: `min(0, ln(r/q))`.
     pub start: V,
     /// `start - ln B` at the nodes.
@@ -80,6 +85,8 @@ pub(super) struct Boundary<V> {
     pub tangents: [Vec<V>; 3],
     /// The greatest change of `ln B` in the last step.
     pub moved: V,
+    /// The change after which an option is left as it is.
+    pub enough: f64,
     // Of one node: at its points, the inverse of the depth, and the integrands' derivatives by `ln B`.
     at: Vec<V>,
     by_depth: Vec<V>,
@@ -95,10 +102,12 @@ pub(super) struct Boundary<V> {
 
 impl<V: Lanes> Boundary<V> {
     #[inline(always)]
-    pub fn new(rule: &Rule) -> Self {
+    pub fn new(rule: &Rule, far_start: f64) -> Self {
         let (n, l) = (rule.nodes, rule.points);
         let zero = V::splat(0.0);
         Self {
+            far_start,
+            enough: CONVERGED,
             start: zero,
             depth: vec![zero; n],
             square: vec![zero; n],
@@ -200,6 +209,7 @@ impl<V: Lanes> Boundary<V> {
         } = Terms::<V>::new(puts);
         let c = V::splat;
         let (zero, one) = (c(0.0), c(1.0));
+        let on_left = (by_v * -self.start).if_below(c(self.far_start), zero, one);
         for i in 0..n {
             let xi = rule.xi[i];
             let tau = xi * xi;
@@ -262,7 +272,6 @@ impl<V: Lanes> Boundary<V> {
             }
             // Equal at the boundary: call + flow and interest. Where the call decides, its logarithm is nearly a parabola, and where it does not, the
             // flow's is nearly linear.
-            let on_left = (by_v * -self.start).if_below(c(0.2), zero, one);
             let on_right = one - on_left;
             let left = call + on_left * (cash + flow);
             let right = interest + on_left * cash - on_right * flow;
@@ -316,9 +325,9 @@ impl<V: Lanes> Boundary<V> {
         for (depth, step) in self.depth.iter_mut().zip(&self.residual) {
             // A boundary never passes its start.
             let step = step.at_least(c(-0.7) * *depth).at_most(c(2.0) * *depth);
-            let step = moved.if_below(c(CONVERGED), zero, step);
+            let step = moved.if_below(c(self.enough), zero, step);
             *depth = *depth + step;
-            self.moved = self.moved.at_least(step.abs());
+            self.moved = self.moved.at_least(step.abs() * (one + on_left * c(99.0)));
         }
         self.update();
     }

@@ -33,6 +33,8 @@ pub struct Grid {
 impl Grid {
     /// A price on a strike of 100 to a few 1e-5.
     pub const STANDARD: Self = Self { spots: 400, steps: 120 };
+    /// Twice as fine, for much drift.
+    pub const FINE: Self = Self { spots: 800, steps: 240 };
 }
 
 /// Standard deviations of drift up to which central differences of the grid do not swing.
@@ -46,7 +48,7 @@ const CHANGE_OF_RATE: f64 = 1e-3;
 /// The price of an American option with cash dividends; those outside its life are not read. NaN as [`on_grid`] says.
 pub fn price_on_grid(option: &Option, dividends: &[Dividend], grid: Grid) -> f64 {
     let due = due(option, dividends);
-    if !is_regular(option, &due) {
+    if !is_regular(option, &due) || is_swept(option) {
         return f64::NAN;
     }
     let intrinsic = intrinsic(option);
@@ -67,14 +69,13 @@ pub fn on_grid(option: &Option, dividends: &[Dividend], grid: Grid) -> (Greeks, 
     }
     let Option {
         spot,
-        years,
         rate,
         dividend_yield,
         volatility,
         ..
     } = *option;
     let carry = rate - dividend_yield;
-    if carry.abs() * years > GREATEST_DRIFT * volatility * sqrt(years) {
+    if is_swept(option) {
         return (Greeks::NONE, Reason::Extreme);
     }
     // The same nodes for all, whose errors then cancel in differences.
@@ -124,6 +125,12 @@ pub fn on_grid(option: &Option, dividends: &[Dividend], grid: Grid) -> (Greeks, 
 fn intrinsic(option: &Option) -> f64 {
     let gain = option.spot - option.strike;
     if option.call { gain } else { -gain }.max(0.0)
+}
+
+/// Whether the drift is too much for central differences.
+fn is_swept(option: &Option) -> bool {
+    let drift = (option.rate - option.dividend_yield).abs();
+    drift * sqrt(option.years) > GREATEST_DRIFT * option.volatility
 }
 
 fn is_regular(option: &Option, due: &[Dividend]) -> bool {

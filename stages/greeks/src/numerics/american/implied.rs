@@ -81,7 +81,7 @@ pub fn implied_on_grid(price: f64, option: &Option, dividends: &[Dividend], grid
     let excess = |volatility: f64| price_on_grid(&Option { volatility, ..*option }, dividends, grid) - price;
     // Below, the drift is too much for the grid.
     let drift = (option.rate - option.dividend_yield).abs() * option.years.sqrt();
-    let (mut low, mut high) = ((drift / 8.0).max(1e-3), 5.0);
+    let (mut low, mut high) = ((drift / 7.9).max(1e-3), 5.0);
     let (mut at_low, mut at_high) = (excess(low), excess(high));
     if at_low.is_nan() || at_high.is_nan() {
         return none(Status::NoForward);

@@ -1,11 +1,12 @@
 //! Prices and Greeks of American options: which case an option is, and columns of them.
 
 use super::Scheme;
+use super::boundary::FAR_START;
 use super::grid::{Grid, on_grid, price_on_grid};
 use super::rule::Rule;
 use super::solve::{Solution, Solver, Want};
-use crate::numerics::dispatch::Version;
 use crate::numerics::formula::{Greeks, Option, black_scholes_merton};
+use crate::numerics::dispatch::Version;
 use crate::numerics::kernel::{Columns, GreekColumns};
 use crate::numerics::special::{exp, log, log_ratio};
 use rayon::prelude::*;
@@ -13,7 +14,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 /// Options that one task takes.
-const TASK: usize = 64;
+const TASK: usize = 256;
 
 /// Whether an option has a price, or why not.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -24,7 +25,7 @@ pub enum Reason {
     Ok = 0,
     /// An input is NaN, or a price, the time or the volatility is out of range.
     Input = 1,
-    /// The drift |r - q| T is beyond eight standard deviations of the spot, or the boundary was not found: too extreme for the methods.
+    /// The drift |r - q| T is beyond eight standard deviations of the spot: too extreme for the methods.
     Extreme = 2,
 }
 
@@ -233,7 +234,11 @@ fn task(options: &[Option], rule: &Rule, version: Version, want: Want, out: &mut
         return;
     }
     for ((j, put), solution) in places.into_iter().zip(solutions(rule, version, &puts, want)) {
-        out[j] = finish(&put, options[j].call, &solution, want);
+        out[j] = if solution.converged {
+            finish(&put, options[j].call, &solution, want)
+        } else {
+            by_grid(&options[j], want)
+        };
     }
 }
 
@@ -247,11 +252,18 @@ fn is_hard(&[_, rate, dividend_yield, deviation]: &[f64; 4]) -> bool {
 
 /// What finite differences give.
 fn by_grid(option: &Option, want: Want) -> (Greeks, Reason) {
-    if want == Want::Value {
-        let price = price_on_grid(option, &[], Grid::STANDARD);
-        (Greeks { price, ..Greeks::NONE }, Reason::Ok)
+    let drift = (option.rate - option.dividend_yield).abs() * option.years.sqrt();
+    let grid = if drift > GREATEST_DRIFT * option.volatility {
+        Grid::FINE
     } else {
-        on_grid(option, &[], Grid::STANDARD)
+        Grid::STANDARD
+    };
+    if want == Want::Value {
+        let price = price_on_grid(option, &[], grid);
+        let reason = if price.is_nan() { Reason::Extreme } else { Reason::Ok };
+        (Greeks { price, ..Greeks::NONE }, reason)
+    } else {
+        on_grid(option, &[], grid)
     }
 }
 
@@ -259,31 +271,37 @@ fn by_grid(option: &Option, want: Want) -> (Greeks, Reason) {
 pub(super) fn solutions(rule: &Rule, version: Version, puts: &[[f64; 4]], want: Want) -> Vec<Solution> {
     let mut found = vec![Solution::default(); puts.len()];
     let may_refine = rule.nodes < Scheme::FINE.nodes;
-    let (hard, easy): (Vec<usize>, Vec<usize>) = (0..puts.len()).partition(|&i| may_refine && is_hard(&puts[i]));
-    solve_some(rule, version, puts, &easy, want, &mut found);
-    if may_refine {
-        let again: Vec<usize> = easy.into_iter().filter(|&i| !found[i].converged).chain(hard).collect();
-        if !again.is_empty() {
-            solve_some(&rule_of(Scheme::FINE), version, puts, &again, want, &mut found);
+    let (hard, easy): (Vec<usize>, Vec<usize>) =
+        (0..puts.len()).partition(|&i| may_refine && is_hard(&puts[i]));
+    let fine = may_refine.then(|| rule_of(Scheme::FINE));
+    for far_start in FAR_START {
+        let missing = |list: &[usize]| -> Vec<usize> { list.iter().copied().filter(|&i| !found[i].converged).collect() };
+        let (easy, hard) = (missing(&easy), missing(&hard));
+        solve_some(&mut Solver::new(rule, version, far_start), puts, easy, want, &mut found);
+        if let Some(fine) = &fine {
+            solve_some(&mut Solver::new(fine, version, far_start), puts, hard, want, &mut found);
         }
     }
     found
 }
 
-fn solve_some(rule: &Rule, version: Version, puts: &[[f64; 4]], which: &[usize], want: Want, found: &mut [Solution]) {
-    let puts: Vec<[f64; 4]> = which.iter().map(|&i| puts[i]).collect();
-    let mut solutions = vec![Solution::default(); puts.len()];
-    Solver::new(rule, version).solve(&puts, want, &mut solutions);
-    for (&i, solution) in which.iter().zip(solutions) {
+/// Solves some of the puts, like ones side by side: those that need more steps then keep fewer others waiting.
+fn solve_some(solver: &mut Solver<'_>, puts: &[[f64; 4]], mut which: Vec<usize>, want: Want, found: &mut [Solution]) {
+    if which.is_empty() {
+        return;
+    }
+    let likeness = |i: usize| (puts[i][2] - puts[i][1]) / puts[i][3];
+    which.sort_by(|&a, &b| likeness(a).total_cmp(&likeness(b)).then(a.cmp(&b)));
+    let sorted: Vec<[f64; 4]> = which.iter().map(|&i| puts[i]).collect();
+    let mut solutions = vec![Solution::default(); which.len()];
+    solver.solve(&sorted, want, &mut solutions);
+    for (i, solution) in which.into_iter().zip(solutions) {
         found[i] = solution;
     }
 }
 
 /// From the normalised put's values to the option's.
 fn finish(put: &Put, call: bool, solution: &Solution, want: Want) -> (Greeks, Reason) {
-    if !solution.converged {
-        return (Greeks::NONE, Reason::Extreme);
-    }
     let spot = exp(put.log_spot);
     let intrinsic = 1.0 - spot;
     if put.log_spot <= solution.boundary {
@@ -308,14 +326,7 @@ fn finish(put: &Put, call: bool, solution: &Solution, want: Want) -> (Greeks, Re
         ..
     } = *put;
     let Solution {
-        value,
-        x,
-        xx,
-        xxx,
-        v,
-        xv,
-        vv,
-        ..
+        value, x, xx, xxx, v, xv, vv, ..
     } = *solution;
     let half = 0.5 * sigma * sigma;
     let root = years.sqrt();

@@ -8,6 +8,8 @@ use crate::numerics::dispatch::Version;
 
 /// Newton steps before an option is given up; most need three.
 const STEPS: usize = 16;
+/// A step after which a coarse boundary is as good as its nodes.
+const ROUGH: f64 = 1e-3;
 /// The relative change of the deviation in the difference of vegas that is volga.
 const CHANGE: f64 = 1e-3;
 
@@ -133,14 +135,14 @@ enum Wide {
 
 impl<'a> Solver<'a> {
     /// `version` must be one of [`Version::available`]; otherwise the portable one is taken.
-    pub fn new(rule: &'a Rule, version: Version) -> Self {
+    pub fn new(rule: &'a Rule, version: Version, far_start: f64) -> Self {
         let available = version.is_available();
         let work = match version {
             #[cfg(target_arch = "x86_64")]
-            Version::Avx512 if available => Wide::Avx512(Box::new(Work::new(rule))),
+            Version::Avx512 if available => Wide::Avx512(Box::new(Work::new(rule, far_start))),
             #[cfg(target_arch = "x86_64")]
-            Version::Avx2 if available => Wide::Avx2(Box::new(Work::new(rule))),
-            _ => Wide::Portable(Box::new(Work::new(rule))),
+            Version::Avx2 if available => Wide::Avx2(Box::new(Work::new(rule, far_start))),
+            _ => Wide::Portable(Box::new(Work::new(rule, far_start))),
         };
         Self { rule, work }
     }
@@ -158,12 +160,12 @@ impl<'a> Solver<'a> {
 }
 
 impl<V: Kernels> Work<V> {
-    fn new(rule: &Rule) -> Self {
+    fn new(rule: &Rule, far_start: f64) -> Self {
         let zero = V::splat(0.0);
         Self {
-            coarse: rule.coarse.as_ref().map(|(coarse, _)| Boundary::new(coarse)),
-            fine: Boundary::new(rule),
-            other: Boundary::new(rule),
+            coarse: rule.coarse.as_ref().map(|(coarse, _)| Boundary::new(coarse, far_start)),
+            fine: Boundary::new(rule, far_start),
+            other: Boundary::new(rule, far_start),
             values: Values {
                 value: zero,
                 x: zero,
@@ -187,12 +189,12 @@ impl<V: Kernels> Work<V> {
         match (&rule.coarse, &mut self.coarse) {
             (Some((rough, weights)), Some(coarse)) => {
                 V::begin(coarse, rough, puts, Start::Formula);
-                newton(coarse, rough, puts);
+                newton(coarse, rough, puts, ROUGH);
                 V::begin(&mut self.fine, rule, puts, Start::Coarse(coarse, weights));
             }
             _ => V::begin(&mut self.fine, rule, puts, Start::Formula),
         }
-        let moved = newton(&mut self.fine, rule, puts);
+        let moved = newton(&mut self.fine, rule, puts, CONVERGED);
         let sensitive = want > Want::Value;
         if sensitive {
             V::step(&mut self.fine, rule, puts, true);
@@ -227,12 +229,13 @@ impl<V: Kernels> Work<V> {
 }
 
 /// Newton's method until all have converged; how far each moved last.
-fn newton<V: Kernels>(boundary: &mut Boundary<V>, rule: &Rule, puts: &Puts) -> [f64; LANES] {
+fn newton<V: Kernels>(boundary: &mut Boundary<V>, rule: &Rule, puts: &Puts, enough: f64) -> [f64; LANES] {
     let mut moved = [0.0; LANES];
+    boundary.enough = enough;
     for _ in 0..STEPS {
         V::step(boundary, rule, puts, false);
         boundary.moved.store(&mut moved);
-        if moved[..V::WIDTH].iter().all(|moved| *moved < CONVERGED) {
+        if moved[..V::WIDTH].iter().all(|moved| *moved < enough) {
             break;
         }
     }

@@ -1,0 +1,71 @@
+//! Cash dividends that a configuration names.
+
+use crate::numerics::american::grid::Dividend;
+use crate::numerics::special::exp;
+use datasets::Date;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use stages_core::ConfigProblem;
+
+/// A cash dividend of the underlying.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CashDividend {
+    /// The first day on which the underlying trades without it.
+    pub ex_date: Date,
+    /// In currency, for one unit of the underlying.
+    pub amount: f64,
+}
+
+/// Checks the amounts.
+pub(super) fn check(dividends: &[CashDividend]) -> Result<(), ConfigProblem> {
+    match dividends.iter().find(|dividend| !(dividend.amount > 0.0 && dividend.amount.is_finite())) {
+        None => Ok(()),
+        Some(bad) => Err(ConfigProblem::new(
+            "dividends",
+            format!("{} on {} is not an amount of cash", bad.amount, bad.ex_date),
+        )
+        .hint("give what one share pays, such as { ex_date: 2019-03-15, amount: 1.23 }")),
+    }
+}
+
+/// Those that a contract seen on `date` lives to see: their days over 365 from then. What goes ex on the day of expiry does so just before expiry.
+pub(super) fn ahead(dividends: &[CashDividend], date: Date, expiry: Date, years: f64) -> Vec<Dividend> {
+    dividends
+        .iter()
+        .filter(|dividend| dividend.ex_date > date && dividend.ex_date <= expiry && years > 0.0)
+        .map(|dividend| Dividend {
+            years: (f64::from(dividend.ex_date.0 - date.0) / 365.0).min(0.999 * years),
+            amount: dividend.amount,
+        })
+        .collect()
+}
+
+/// What they take from the forward at expiry, in a market that grows by `carry` a year.
+pub(super) fn from_forward(ahead: &[Dividend], carry: f64, years: f64) -> f64 {
+    ahead
+        .iter()
+        .map(|dividend| dividend.amount * exp(carry * (years - dividend.years)))
+        .sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_those_ahead() {
+        let paid = |day: i32| CashDividend {
+            ex_date: Date(day),
+            amount: 1.0,
+        };
+        let found = ahead(&[paid(100), paid(110), paid(120), paid(121)], Date(100), Date(120), 20.0 / 365.0);
+        assert_eq!(found.len(), 2);
+        assert_eq!(found[0].years, 10.0 / 365.0);
+        assert!(found[1].years < 20.0 / 365.0);
+        assert!((from_forward(&found[..1], 0.0, 1.0) - 1.0).abs() < 1e-15);
+        assert!(check(&[paid(1)]).is_ok());
+        let bad = CashDividend { amount: -1.0, ..paid(1) };
+        assert!(check(&[bad]).is_err());
+    }
+}
