@@ -122,8 +122,16 @@ fn reference() {
         assert_eq!(reason, Reason::Ok, "{place}");
         if row["tag"] == "double_boundary" {
             // The reference is a lattice's, to about 1e-4.
-            assert!((found.price - number(row, "price")).abs() < 1e-4, "{place}: {}", found.price);
-            assert!((found.delta - number(row, "delta")).abs() < 1e-4, "{place}: {}", found.delta);
+            assert!(
+                (found.price - number(row, "price")).abs() < 1e-4,
+                "{place}: {}",
+                found.price
+            );
+            assert!(
+                (found.delta - number(row, "delta")).abs() < 1e-4,
+                "{place}: {}",
+                found.delta
+            );
             continue;
         }
         // The reference's own error (its Greeks are differences of its price): see the README.
@@ -205,26 +213,50 @@ fn twice_the_nodes_change_a_price_by_less_than_a_millionth() {
 #[test]
 fn agrees_with_the_lattice() {
     let mut options = market(24, 8);
-    options.push(Option { rate: 0.0, dividend_yield: -0.01, ..option() });
-    options.push(Option { rate: 0.03, dividend_yield: -0.02, ..option() });
+    options.push(Option {
+        rate: 0.0,
+        dividend_yield: -0.01,
+        ..option()
+    });
+    options.push(Option {
+        rate: 0.03,
+        dividend_yield: -0.02,
+        ..option()
+    });
     options.push(Option { rate: 1e-7, ..option() });
-    options.push(Option { rate: -0.02, dividend_yield: 0.01, call: true, ..option() });
+    options.push(Option {
+        rate: -0.02,
+        dividend_yield: 0.01,
+        call: true,
+        ..option()
+    });
     for option in options {
         let (found, reason) = american(&option);
         let lattice = lattice::extrapolated(&option, &[], 301);
         assert_eq!(reason, Reason::Ok);
-        assert!((found.price - lattice).abs() < 5e-5, "{option:?} {} {lattice}", found.price);
+        assert!(
+            (found.price - lattice).abs() < 5e-5,
+            "{option:?} {} {lattice}",
+            found.price
+        );
     }
 }
 
 #[test]
 fn every_version_gives_the_same_bytes_whatever_the_neighbours() {
     let mut options = market(100, 9);
-    options.extend(market(20, 10).into_iter().map(|o| Option { years: 5.0 * o.years, ..o }));
+    options.extend(market(20, 10).into_iter().map(|o| Option {
+        years: 5.0 * o.years,
+        ..o
+    }));
     let first = all(&options, Scheme::STANDARD);
     let bits = |values: &AmericanColumns, i: usize| values.greeks.each_ref().map(|column| column[i].to_bits());
     for version in Version::available() {
-        let n = if version == Version::Portable { 30 } else { options.len() };
+        let n = if version == Version::Portable {
+            30
+        } else {
+            options.len()
+        };
         let other = greeks(&Book::new(&options[..n]).columns(), Scheme::STANDARD, version);
         for i in 0..n {
             assert_eq!(bits(&first, i), bits(&other, i), "{version:?} {:?}", options[i]);
@@ -239,13 +271,30 @@ fn every_version_gives_the_same_bytes_whatever_the_neighbours() {
 #[test]
 fn european_where_early_exercise_never_pays() {
     for option in market(40, 11) {
-        let call = Option { call: true, dividend_yield: 0.0, ..option };
-        let put = Option { call: false, rate: -option.rate, ..option };
+        let call = Option {
+            call: true,
+            dividend_yield: 0.0,
+            ..option
+        };
+        let put = Option {
+            call: false,
+            rate: -option.rate,
+            ..option
+        };
         for option in [call, put] {
-            assert_eq!(american(&option), (black_scholes_merton(&option), Reason::Ok), "{option:?}");
+            assert_eq!(
+                american(&option),
+                (black_scholes_merton(&option), Reason::Ok),
+                "{option:?}"
+            );
         }
         // A yield that is nearly nothing is nearly nothing of a premium.
-        let near = american(&Option { dividend_yield: 1e-9, ..call }).0.price;
+        let near = american(&Option {
+            dividend_yield: 1e-9,
+            ..call
+        })
+        .0
+        .price;
         assert!((near - black_scholes_merton(&call).price).abs() < 1e-6);
     }
 }
@@ -253,21 +302,46 @@ fn european_where_early_exercise_never_pays() {
 #[test]
 fn limits_and_refusals() {
     let of = |option: Option| american(&option);
-    let put = Option { strike: 110.0, ..option() };
+    let put = Option {
+        strike: 110.0,
+        ..option()
+    };
     assert_eq!(of(Option { years: 0.0, ..put }).0.price, 10.0);
     assert_eq!(of(Option { years: 0.0, ..put }).0.delta, -1.0);
     // Without volatility and with a yield above the rate waiting pays.
-    let waits = Option { volatility: 0.0, rate: 0.02, dividend_yield: 0.08, ..put };
+    let waits = Option {
+        volatility: 0.0,
+        rate: 0.02,
+        dividend_yield: 0.08,
+        ..put
+    };
     let exact = 110.0 * libm::exp(-0.02) - 100.0 * libm::exp(-0.08);
     assert!((of(waits).0.price - exact).abs() < 1e-12);
-    let near = of(Option { volatility: 0.04, ..waits }).0.price;
+    let near = of(Option {
+        volatility: 0.04,
+        ..waits
+    })
+    .0
+    .price;
     assert!((near - exact).abs() < 0.02, "{near} {exact}");
-    assert_eq!(of(Option { volatility: 0.005, rate: 0.1, dividend_yield: 0.0, ..put }).1, Reason::Extreme);
+    assert_eq!(
+        of(Option {
+            volatility: 0.005,
+            rate: 0.1,
+            dividend_yield: 0.0,
+            ..put
+        })
+        .1,
+        Reason::Extreme
+    );
     for bad in [
         Option { spot: f64::NAN, ..put },
         Option { years: -1.0, ..put },
         Option { strike: 0.0, ..put },
-        Option { volatility: f64::INFINITY, ..put },
+        Option {
+            volatility: f64::INFINITY,
+            ..put
+        },
         Option { rate: f64::NAN, ..put },
     ] {
         let (greeks, reason) = of(bad);
@@ -279,15 +353,34 @@ fn limits_and_refusals() {
 /// Two boundaries (q < r < 0), and a drift of two standard deviations.
 #[test]
 fn the_grid_takes_over_and_agrees_with_the_lattice() {
-    let two = Option { rate: -0.005, dividend_yield: -0.01, ..option() };
-    let mirrored = Option { rate: -0.01, dividend_yield: -0.005, call: true, ..option() };
-    let fast = Option { volatility: 0.04, rate: 0.08, dividend_yield: 0.01, strike: 100.5, ..option() };
+    let two = Option {
+        rate: -0.005,
+        dividend_yield: -0.01,
+        ..option()
+    };
+    let mirrored = Option {
+        rate: -0.01,
+        dividend_yield: -0.005,
+        call: true,
+        ..option()
+    };
+    let fast = Option {
+        volatility: 0.04,
+        rate: 0.08,
+        dividend_yield: 0.01,
+        strike: 100.5,
+        ..option()
+    };
     for option in [two, mirrored, fast] {
         let (found, reason) = american(&option);
         assert_eq!(reason, Reason::Ok);
         let lattice = lattice::extrapolated(&option, &[], 501);
         let tolerance = if option.rate > 0.0 { 1e-3 } else { 1e-4 };
-        assert!((found.price - lattice).abs() < tolerance, "{option:?} {} {lattice}", found.price);
+        assert!(
+            (found.price - lattice).abs() < tolerance,
+            "{option:?} {} {lattice}",
+            found.price
+        );
         let (volatility, status) = implied_volatility(found.price, &option);
         assert_eq!(status, Status::Ok);
         assert!((volatility - option.volatility).abs() < 1e-4, "{option:?} {volatility}");
@@ -321,32 +414,74 @@ fn dividends_agree_with_the_lattice() {
     let dividends = [(1.0 / 3.0, 2.0), (2.0 / 3.0, 3.0)].map(|(years, amount)| Dividend { years, amount });
     for call in [false, true] {
         for strike in [90.0, 100.0, 112.0] {
-            let option = Option { call, strike, dividend_yield: 0.0, ..option() };
+            let option = Option {
+                call,
+                strike,
+                dividend_yield: 0.0,
+                ..option()
+            };
             let (found, reason) = on_grid(&option, &dividends, Grid::STANDARD);
             let lattice = lattice::extrapolated(&option, &dividends, 501);
             assert_eq!(reason, Reason::Ok);
-            assert!((found.price - lattice).abs() < 2e-4, "{option:?} {} {lattice}", found.price);
+            assert!(
+                (found.price - lattice).abs() < 2e-4,
+                "{option:?} {} {lattice}",
+                found.price
+            );
             let (volatility, status) = implied_on_grid(found.price, &option, &dividends, Grid::STANDARD);
             assert_eq!(status, Status::Ok);
             assert!((volatility - option.volatility).abs() < 1e-6);
         }
     }
     // A call is exercised before a large dividend and never pays it; outside the life of the option a dividend is nothing.
-    let call = Option { call: true, dividend_yield: 0.0, strike: 60.0, ..option() };
-    let soon = [Dividend { years: 0.01, amount: 30.0 }];
+    let call = Option {
+        call: true,
+        dividend_yield: 0.0,
+        strike: 60.0,
+        ..option()
+    };
+    let soon = [Dividend {
+        years: 0.01,
+        amount: 30.0,
+    }];
     let price = price_on_grid(&call, &soon, Grid::STANDARD);
     let before = black_scholes_merton(&Option { years: 0.01, ..call }).price;
     assert!((price - before).abs() < 1e-3, "{price} {before}");
-    let later = [Dividend { years: 1.5, amount: 30.0 }];
-    assert_eq!(price_on_grid(&call, &later, Grid::STANDARD), price_on_grid(&call, &[], Grid::STANDARD));
-    assert_eq!(on_grid(&call, &[Dividend { years: 0.5, amount: -1.0 }], Grid::STANDARD).1, Reason::Input);
+    let later = [Dividend {
+        years: 1.5,
+        amount: 30.0,
+    }];
+    assert_eq!(
+        price_on_grid(&call, &later, Grid::STANDARD),
+        price_on_grid(&call, &[], Grid::STANDARD)
+    );
+    assert_eq!(
+        on_grid(
+            &call,
+            &[Dividend {
+                years: 0.5,
+                amount: -1.0
+            }],
+            Grid::STANDARD
+        )
+        .1,
+        Reason::Input
+    );
 }
 
 #[test]
 fn exercised_now() {
-    let (greeks, reason) = american(&Option { spot: 60.0, dividend_yield: 0.0, ..option() });
+    let (greeks, reason) = american(&Option {
+        spot: 60.0,
+        dividend_yield: 0.0,
+        ..option()
+    });
     assert_eq!(reason, Reason::Ok);
-    let exercised = Greeks { price: 40.0, delta: -1.0, ..Greeks::default() };
+    let exercised = Greeks {
+        price: 40.0,
+        delta: -1.0,
+        ..Greeks::default()
+    };
     assert_eq!(greeks, exercised);
 }
 
@@ -356,7 +491,11 @@ fn implied_volatility_inverts_the_price() {
     for option in market(200, 12) {
         let (greeks, _) = american(&option);
         let (found, status) = implied_volatility(greeks.price, &option);
-        let intrinsic = if option.call { option.spot - option.strike } else { option.strike - option.spot };
+        let intrinsic = if option.call {
+            option.spot - option.strike
+        } else {
+            option.strike - option.spot
+        };
         if greeks.price - intrinsic.max(0.0) < 1e-6 {
             assert!(status == Status::AtIntrinsic || (found / option.volatility - 1.0).abs() < 1e-2);
             continue;
@@ -370,7 +509,11 @@ fn implied_volatility_inverts_the_price() {
 
 #[test]
 fn reasons_of_no_implied_volatility() {
-    let put = Option { strike: 110.0, dividend_yield: 0.0, ..option() };
+    let put = Option {
+        strike: 110.0,
+        dividend_yield: 0.0,
+        ..option()
+    };
     let status = |price: f64, option: Option| implied_volatility(price, &option).1;
     assert_eq!(status(9.9, put), Status::BelowIntrinsic);
     assert_eq!(status(10.0, put), Status::AtIntrinsic);
@@ -381,7 +524,17 @@ fn reasons_of_no_implied_volatility() {
     assert_eq!(status(12.0, Option { years: 0.0, ..put }), Status::Expired);
     assert_eq!(status(12.0, Option { rate: f64::NAN, ..put }), Status::NoForward);
     // A European one by the European formula.
-    assert_eq!(status(12.0, Option { call: true, strike: 90.0, ..put }), Status::BelowIntrinsic);
+    assert_eq!(
+        status(
+            12.0,
+            Option {
+                call: true,
+                strike: 90.0,
+                ..put
+            }
+        ),
+        Status::BelowIntrinsic
+    );
 }
 
 proptest! {

@@ -153,7 +153,12 @@ fn by_rates() -> Value {
 }
 
 /// The greatest distance of a row's Greeks from `exact`, where the volatility is found; and how many rows had one.
-fn check(store: &Store, rows: &[Row], found: (ArtifactDigest, ArtifactDigest), exact: impl Fn(&Row) -> Greeks) -> usize {
+fn check(
+    store: &Store,
+    rows: &[Row],
+    found: (ArtifactDigest, ArtifactDigest),
+    exact: impl Fn(&Row) -> Greeks,
+) -> usize {
     let (chain, greeks) = (read(store, found.0), read(store, found.1));
     let volatility = table::floats_or_nan(&chain, "implied_volatility").unwrap();
     let columns: Vec<Vec<f64>> = GREEKS[GREEKS.len() - 9..]
@@ -166,16 +171,28 @@ fn check(store: &Store, rows: &[Row], found: (ArtifactDigest, ArtifactDigest), e
         let exact = exact(row);
         if volatility[i].is_nan() {
             // What is exercised now has no volatility and no Greeks.
-            assert!(exact.gamma == 0.0 && columns.iter().all(|column| column[i].is_nan()), "{row:?}");
+            assert!(
+                exact.gamma == 0.0 && columns.iter().all(|column| column[i].is_nan()),
+                "{row:?}"
+            );
             continue;
         }
         some += 1;
-        assert!((volatility[i] - row.2.volatility).abs() < 1e-5, "{row:?} {}", volatility[i]);
+        assert!(
+            (volatility[i] - row.2.volatility).abs() < 1e-5,
+            "{row:?} {}",
+            volatility[i]
+        );
         for (g, (column, exact)) in columns.iter().zip(exact.to_array()).enumerate() {
             let error = (column[i] - exact).abs() / (1.0 + exact.abs());
             // Volga of a grid is a difference of differences.
             let tolerance = if g == 7 { 1.0 } else { 1e-3 };
-            assert!(error < tolerance, "{row:?} {} {} {exact}", GREEKS[GREEKS.len() - 9 + g].name, column[i]);
+            assert!(
+                error < tolerance,
+                "{row:?} {} {} {exact}",
+                GREEKS[GREEKS.len() - 9 + g].name,
+                column[i]
+            );
         }
     }
     some
@@ -186,7 +203,12 @@ fn finds_the_market_that_made_the_prices() {
     let home = tempfile::tempdir().unwrap();
     let store = Store::open(home.path()).unwrap();
     let rows = rows(2);
-    let found = both(&store, &chain(&rows, |row| american(&row.2).0.price), by_rates(), json!({}));
+    let found = both(
+        &store,
+        &chain(&rows, |row| american(&row.2).0.price),
+        by_rates(),
+        json!({}),
+    );
     assert!(check(&store, &rows, found, |row| american(&row.2).0) > 50);
     let counts = &store.artifact(found.1).unwrap().meta["rows_by_reason"];
     assert!(counts["ok"].as_u64().unwrap() > 50);
@@ -199,8 +221,16 @@ fn golden() {
     let home = tempfile::tempdir().unwrap();
     let store = Store::open(home.path()).unwrap();
     let rows = rows(1);
-    let found = both(&store, &chain(&rows, |row| american(&row.2).0.price), by_rates(), json!({}));
-    assert_eq!([found.0, found.1].map(|digest| digest.short()), ["", ""]);
+    let found = both(
+        &store,
+        &chain(&rows, |row| american(&row.2).0.price),
+        by_rates(),
+        json!({}),
+    );
+    assert_eq!(
+        [found.0, found.1].map(|digest| digest.short()),
+        ["63e8189f25", "6021dec7ae"]
+    );
 }
 
 #[test]
@@ -210,10 +240,22 @@ fn dividends_are_paid() {
     let rows: Vec<Row> = rows(1)
         .into_iter()
         .filter(|row| row.1 == Date(18_130))
-        .map(|(date, expiry, option)| (date, expiry, Option { dividend_yield: 0.0, ..option }))
+        .map(|(date, expiry, option)| {
+            (
+                date,
+                expiry,
+                Option {
+                    dividend_yield: 0.0,
+                    ..option
+                },
+            )
+        })
         .collect();
     let paid = json!([{ "ex_date": Date(18_050), "amount": 1.5 }]);
-    let cash = [Dividend { years: 50.0 / 365.0, amount: 1.5 }];
+    let cash = [Dividend {
+        years: 50.0 / 365.0,
+        amount: 1.5,
+    }];
     let exact = |row: &Row| on_grid(&row.2, &cash, Grid::STANDARD).0;
     let found = both(
         &store,
@@ -274,5 +316,9 @@ fn refusals_name_the_remedy() {
     assert!(refusal("greeks/american", bad.clone(), &whole).contains("2019-06-03"));
     assert!(refusal("greeks/implied_volatility", bad, &whole).starts_with("dividends"));
     assert!(refusal("greeks/implied_volatility", json!({ "style": "american" }), &quotes).starts_with("style"));
-    assert!(stage("greeks/american").resolve(json!({ "model": "black_76" })).is_err());
+    assert!(
+        stage("greeks/american")
+            .resolve(json!({ "model": "black_76" }))
+            .is_err()
+    );
 }

@@ -246,7 +246,10 @@ fn chain_greeks(
     let on_grids: Vec<(usize, (Greeks, Reason))> = with_cash
         .into_par_iter()
         .map(|(i, cash, volatility)| {
-            let contract = Contract { volatility, ..columns.option(i) };
+            let contract = Contract {
+                volatility,
+                ..columns.option(i)
+            };
             (i, on_grid(&contract, &cash, Grid::STANDARD))
         })
         .collect();

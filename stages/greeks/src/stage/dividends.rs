@@ -19,7 +19,10 @@ pub struct CashDividend {
 
 /// Checks the amounts.
 pub(super) fn check(dividends: &[CashDividend]) -> Result<(), ConfigProblem> {
-    match dividends.iter().find(|dividend| !(dividend.amount > 0.0 && dividend.amount.is_finite())) {
+    match dividends
+        .iter()
+        .find(|dividend| !(dividend.amount > 0.0 && dividend.amount.is_finite()))
+    {
         None => Ok(()),
         Some(bad) => Err(ConfigProblem::new(
             "dividends",
@@ -59,13 +62,21 @@ mod tests {
             ex_date: Date(day),
             amount: 1.0,
         };
-        let found = ahead(&[paid(100), paid(110), paid(120), paid(121)], Date(100), Date(120), 20.0 / 365.0);
+        let found = ahead(
+            &[paid(100), paid(110), paid(120), paid(121)],
+            Date(100),
+            Date(120),
+            20.0 / 365.0,
+        );
         assert_eq!(found.len(), 2);
         assert_eq!(found[0].years, 10.0 / 365.0);
         assert!(found[1].years < 20.0 / 365.0);
         assert!((from_forward(&found[..1], 0.0, 1.0) - 1.0).abs() < 1e-15);
         assert!(check(&[paid(1)]).is_ok());
-        let bad = CashDividend { amount: -1.0, ..paid(1) };
+        let bad = CashDividend {
+            amount: -1.0,
+            ..paid(1)
+        };
         assert!(check(&[bad]).is_err());
     }
 }

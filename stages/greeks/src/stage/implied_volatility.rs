@@ -3,8 +3,8 @@
 use super::curves::Curves;
 use super::dividends::{self, CashDividend};
 use super::time::TimeConfig;
-use crate::numerics::american::grid::{Dividend, Grid};
 use crate::numerics::american;
+use crate::numerics::american::grid::{Dividend, Grid};
 use crate::numerics::dispatch::Version;
 use crate::numerics::formula::Option as Contract;
 use crate::numerics::implied::{Prices, Status, implied_volatilities};
@@ -512,7 +512,11 @@ fn one_day(
 
 /// The volatilities and statuses of American contracts: the rate is that of the discount factor, and the yield that of the forward, unless there are
 /// cash dividends ahead.
-fn american_volatilities(quotes: &Quotes<'_>, terms: &[Terms], config: &ImpliedVolatilityConfig) -> (Vec<f64>, Vec<u8>) {
+fn american_volatilities(
+    quotes: &Quotes<'_>,
+    terms: &[Terms],
+    config: &ImpliedVolatilityConfig,
+) -> (Vec<f64>, Vec<u8>) {
     const CHUNK: usize = 64;
     let contract = |i: usize, terms: &Terms| {
         let rate = -log(terms.discount) / terms.years;
@@ -535,9 +539,7 @@ fn american_volatilities(quotes: &Quotes<'_>, terms: &[Terms], config: &ImpliedV
             let contracts: Vec<Contract> = (first..).zip(terms).map(|(i, terms)| contract(i, terms)).collect();
             let cash: Vec<Vec<Dividend>> = (first..)
                 .zip(terms)
-                .map(|(i, terms)| {
-                    dividends::ahead(&config.dividends, quotes.dates[i], quotes.expiries[i], terms.years)
-                })
+                .map(|(i, terms)| dividends::ahead(&config.dividends, quotes.dates[i], quotes.expiries[i], terms.years))
                 .collect();
             // The columns' method passes those with cash by.
             for (price, cash) in prices.iter_mut().zip(&cash) {

@@ -5,8 +5,8 @@ use super::boundary::FAR_START;
 use super::grid::{Grid, on_grid, price_on_grid};
 use super::rule::Rule;
 use super::solve::{Solution, Solver, Want};
-use crate::numerics::formula::{Greeks, Option, black_scholes_merton};
 use crate::numerics::dispatch::Version;
+use crate::numerics::formula::{Greeks, Option, black_scholes_merton};
 use crate::numerics::kernel::{Columns, GreekColumns};
 use crate::numerics::special::{exp, log, log_ratio};
 use rayon::prelude::*;
@@ -271,11 +271,11 @@ fn by_grid(option: &Option, want: Want) -> (Greeks, Reason) {
 pub(super) fn solutions(rule: &Rule, version: Version, puts: &[[f64; 4]], want: Want) -> Vec<Solution> {
     let mut found = vec![Solution::default(); puts.len()];
     let may_refine = rule.nodes < Scheme::FINE.nodes;
-    let (hard, easy): (Vec<usize>, Vec<usize>) =
-        (0..puts.len()).partition(|&i| may_refine && is_hard(&puts[i]));
+    let (hard, easy): (Vec<usize>, Vec<usize>) = (0..puts.len()).partition(|&i| may_refine && is_hard(&puts[i]));
     let fine = may_refine.then(|| rule_of(Scheme::FINE));
     for far_start in FAR_START {
-        let missing = |list: &[usize]| -> Vec<usize> { list.iter().copied().filter(|&i| !found[i].converged).collect() };
+        let missing =
+            |list: &[usize]| -> Vec<usize> { list.iter().copied().filter(|&i| !found[i].converged).collect() };
         let (easy, hard) = (missing(&easy), missing(&hard));
         solve_some(&mut Solver::new(rule, version, far_start), puts, easy, want, &mut found);
         if let Some(fine) = &fine {
@@ -326,7 +326,14 @@ fn finish(put: &Put, call: bool, solution: &Solution, want: Want) -> (Greeks, Re
         ..
     } = *put;
     let Solution {
-        value, x, xx, xxx, v, xv, vv, ..
+        value,
+        x,
+        xx,
+        xxx,
+        v,
+        xv,
+        vv,
+        ..
     } = *solution;
     let half = 0.5 * sigma * sigma;
     let root = years.sqrt();
