@@ -75,7 +75,7 @@ pub fn implied_on_grid(price: f64, option: &Option, dividends: &[Dividend], grid
     if option.years.is_nan() || option.years <= 0.0 {
         return none(Status::Expired);
     }
-    if !price.is_finite() || !(option.strike > 0.0) {
+    if !price.is_finite() || (option.strike.is_nan() || option.strike <= 0.0) {
         return none(Status::NoQuote);
     }
     let excess = |volatility: f64| price_on_grid(&Option { volatility, ..*option }, dividends, grid) - price;
@@ -165,7 +165,7 @@ fn start(price: f64, option: &Option) -> Begin {
         }
         Case::Boundary(put) => put,
         Case::Grid => return Begin::Grid,
-        Case::None(Reason::Input) if !(option.strike > 0.0) => return none(Status::NoQuote),
+        Case::None(Reason::Input) if option.strike.is_nan() || option.strike <= 0.0 => return none(Status::NoQuote),
         Case::None(_) | Case::Certain => return none(Status::NoForward),
     };
     let scale = option.spot.max(option.strike);
