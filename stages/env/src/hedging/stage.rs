@@ -89,7 +89,7 @@ impl HedgingConfig {
                 return Err(ConfigProblem::new(field, format!("{value} is not a positive number")));
             }
         }
-        if !(self.drift.abs() <= 10.0) {
+        if !(-10.0..=10.0).contains(&self.drift) {
             return Err(ConfigProblem::new("drift", "a drift is a decimal: 0.05 for 5 %"));
         }
         Ok(())
