@@ -19,7 +19,7 @@ END {
         mean = sum / seeds
         for (s = 1; s <= seeds; s++) squares += (at[i, s] - mean) ^ 2
         spread = seeds > 1 ? sqrt(squares / (seeds - 1)) : 0
-        printf mean < 10 && mean > -10 ? " %.2f ± %.2f |" : " %.0f ± %.0f |", mean, spread
+        printf((mean < 10 && mean > -10) ? " %.2f ± %.2f |" : " %.0f ± %.0f |", mean, spread)
     }
     printf "\n"
 }
