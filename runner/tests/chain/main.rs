@@ -111,6 +111,7 @@ fn policy(env: &dyn BatchEnv) -> Policy {
             hidden: 32,
             critic: Critic::Separate,
         }),
+        transformer: None,
     };
     let mut random = Random::new(&[9]);
     let params = (0..architecture.num_params())

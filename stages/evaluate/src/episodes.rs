@@ -115,6 +115,7 @@ mod tests {
             vf: vec![4],
             activation: Activation::Tanh,
             lstm: None,
+            transformer: None,
         };
         let params = stages_policy::initial(&architecture, true, 1);
         let policy = Policy::new("test", &spec, &architecture, None, params).unwrap();

@@ -1,5 +1,6 @@
 //! What a network is made of, and where each of its tensors lies in the flat vector of parameters.
 
+use crate::transformer::{Transformer, TransformerAt};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -36,7 +37,8 @@ pub struct Lstm {
     pub critic: Critic,
 }
 
-/// A network for actor and critic: observation, LSTM where there is one, hidden layers of each, action logits and value.
+/// A network for actor and critic: observation, LSTM or transformer where there is one, hidden layers of each, action logits and
+/// value.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Architecture {
@@ -46,8 +48,11 @@ pub struct Architecture {
     pub num_actions: usize,
     /// What follows each hidden layer.
     pub activation: Activation,
-    /// The recurrent part; `None` for a network without memory.
+    /// The recurrent part; `None` for a network without.
     pub lstm: Option<Lstm>,
+    /// The transformer, which actor and critic share; `None` for a network without, and where there is an LSTM.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transformer: Option<Transformer>,
     /// The sizes of the actor's hidden layers.
     pub pi: Vec<usize>,
     /// The sizes of the critic's hidden layers.
@@ -110,20 +115,21 @@ pub(crate) struct Layout {
     pub actor_lstm: Option<LstmAt>,
     pub critic_lstm: Option<LstmAt>,
     pub critic_linear: Option<Dense>,
+    pub transformer: Option<TransformerAt>,
     /// The hidden layers, then the head.
     pub pi: Vec<Dense>,
     pub vf: Vec<Dense>,
 }
 
 impl Layout {
-    fn tensor(&mut self, name: String, shape: Vec<usize>) -> usize {
+    pub(crate) fn tensor(&mut self, name: String, shape: Vec<usize>) -> usize {
         let offset = self.len;
         self.len += shape.iter().product::<usize>();
         self.tensors.push(Tensor { name, shape, offset });
         offset
     }
 
-    fn dense(&mut self, name: &str, inputs: usize, outputs: usize) -> Dense {
+    pub(crate) fn dense(&mut self, name: &str, inputs: usize, outputs: usize) -> Dense {
         Dense {
             inputs,
             outputs,
@@ -166,6 +172,10 @@ impl Architecture {
                 Critic::Shared => {}
             }
         }
+        if let Some(transformer) = &self.transformer {
+            latent = transformer.d_model;
+            layout.transformer = Some(transformer.lay_out(&mut layout, self.obs_dim));
+        }
         layout.pi = layout.trunk("pi", latent, &self.pi, ("action", self.num_actions));
         layout.vf = layout.trunk("vf", latent, &self.vf, ("value", 1));
         layout
@@ -181,9 +191,17 @@ impl Architecture {
         self.layout().len
     }
 
+    /// Whether it remembers: what it says of an observation depends on those before it.
+    pub fn remembers(&self) -> bool {
+        self.lstm.is_some() || self.transformer.is_some()
+    }
+
     /// S, the number of floats that an environment's recurrent state takes: hidden and cell state of the actor, then those
-    /// of a separate critic.
+    /// of a separate critic; for a transformer see [`crate::transformer::State`].
     pub fn state_len(&self) -> usize {
+        if let Some(transformer) = &self.transformer {
+            return transformer.state(self.obs_dim).len();
+        }
         match self.lstm {
             None => 0,
             Some(Lstm {
@@ -206,6 +224,11 @@ impl Architecture {
         zero("the length of an observation", self.obs_dim)
             .or_else(|| zero("the number of actions", self.num_actions))
             .or_else(|| sizes.into_iter().find_map(|size| zero("the size of a layer", size)))
+            .or_else(|| self.transformer.and_then(|transformer| transformer.problem()))
+            .or_else(|| {
+                (self.lstm.is_some() && self.transformer.is_some())
+                    .then(|| "it has both an LSTM and a transformer".to_owned())
+            })
     }
 }
 
@@ -223,6 +246,7 @@ mod tests {
                 hidden: 4,
                 critic: Critic::Separate,
             }),
+            transformer: None,
             pi: vec![8, 7],
             vf: vec![],
         };

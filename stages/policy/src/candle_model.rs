@@ -1,6 +1,7 @@
 //! The model over candle's own operations and autodiff: plain, slow, and what the fused kernels are checked against.
 
 use crate::architecture::{Critic, Dense, Layout, LstmAt};
+use crate::candle_transformer::Sequences;
 use crate::model::{Batch, LossSettings, Losses, Model, Observed, Output};
 use crate::{Activation, Architecture, distribution};
 use candle_core::{DType, Device, Result, Tensor, Var};
@@ -28,7 +29,11 @@ impl CandleModel {
         }
     }
 
-    fn var(&self, offset: usize) -> &Tensor {
+    pub(crate) fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    pub(crate) fn var(&self, offset: usize) -> &Tensor {
         // Offsets come from the layout whose tensors, in order, the variables are.
         let index = self.layout.tensors.partition_point(|tensor| tensor.offset < offset);
         self.vars[index].as_tensor()
@@ -105,6 +110,14 @@ impl CandleModel {
         ))
     }
 
+    /// Logits and values of what a transformer makes of sequences.
+    fn after_transformer(&self, latent: &Tensor) -> Result<(Tensor, Tensor)> {
+        Ok((
+            self.trunk(&self.layout.pi, latent)?,
+            self.trunk(&self.layout.vf, latent)?,
+        ))
+    }
+
     /// States from rows of `[_, S]`.
     fn states(&self, rows: usize, row: impl Fn(usize) -> usize, states: &[f32]) -> Result<States> {
         let stride = self.architecture.state_len();
@@ -121,9 +134,44 @@ impl CandleModel {
             .collect()
     }
 
+    /// One step of a transformer; the keys and values in the states are left alone.
+    fn transformer_step(&self, input: &Observed, states: &mut [f32]) -> Result<Option<(Tensor, Tensor)>> {
+        let Some(shape) = &self.architecture.transformer else {
+            return Ok(None);
+        };
+        let d = self.architecture.obs_dim;
+        let state = shape.state(d);
+        let mut sequences = Sequences::new();
+        let rows = input.obs.chunks_exact(d).zip(input.episode_start);
+        for ((obs, &start), row) in rows.zip(states.chunks_exact_mut(state.len())) {
+            sequences.column(&state, row, [(obs, start)].into_iter());
+            if start {
+                state.start(row);
+            }
+            let at = state.room(row);
+            state.push(row, obs, at);
+        }
+        let latent = self.transformer(shape, &sequences, 1)?;
+        self.after_transformer(&latent).map(Some)
+    }
+
     fn try_forward(&self, input: &Observed, states: &mut [f32], out: &mut Output) -> Result<()> {
+        let (logits, value) = match self.transformer_step(input, states)? {
+            Some(outputs) => outputs,
+            None => self.recurrent_step(input, states)?,
+        };
+        out.log_prob = logits.flatten_all()?.to_vec1()?;
+        let a = self.architecture.num_actions;
+        for (row, mask) in out.log_prob.chunks_exact_mut(a).zip(input.mask.chunks_exact(a)) {
+            distribution::log_softmax(row, mask);
+        }
+        out.value = value.flatten_all()?.to_vec1()?;
+        Ok(())
+    }
+
+    fn recurrent_step(&self, input: &Observed, states: &mut [f32]) -> Result<(Tensor, Tensor)> {
         let batch = input.episode_start.len();
-        let (d, a) = (self.architecture.obs_dim, self.architecture.num_actions);
+        let d = self.architecture.obs_dim;
         let x = Tensor::from_slice(input.obs, (batch, d), &Device::Cpu)?;
         let keep: Vec<f32> = input
             .episode_start
@@ -143,20 +191,29 @@ impl CandleModel {
                 }
             }
         }
-        out.log_prob = logits.flatten_all()?.to_vec1()?;
-        for (row, mask) in out.log_prob.chunks_exact_mut(a).zip(input.mask.chunks_exact(a)) {
-            distribution::log_softmax(row, mask);
+        Ok((logits, value))
+    }
+
+    /// Logits and values of a minibatch whose samples are `rows`.
+    fn replay(&self, batch: &Batch, rows: &[usize]) -> Result<(Tensor, Tensor)> {
+        let (d, n, device) = (self.architecture.obs_dim, batch.pick.len(), Device::Cpu);
+        let (mut x, mut keep) = (Vec::new(), Vec::new());
+        for rows in rows.chunks_exact(n) {
+            let obs: Vec<f32> = rows
+                .iter()
+                .flat_map(|&i| &batch.obs[i * d..(i + 1) * d])
+                .copied()
+                .collect();
+            x.push(Tensor::from_vec(obs, (n, d), &device)?);
+            let start = rows.iter().map(|&i| if batch.episode_start[i] { 0.0_f32 } else { 1.0 });
+            keep.push(Tensor::from_vec(start.collect::<Vec<_>>(), (n, 1), &device)?);
         }
-        out.value = value.flatten_all()?.to_vec1()?;
-        Ok(())
+        let mut states = self.states(n, |i| batch.pick[i] as usize, batch.state)?;
+        self.network(&x, &keep, &mut states)
     }
 
     fn try_gradient(&self, batch: &Batch, settings: &LossSettings, gradient: &mut [f32]) -> Result<Losses> {
-        let (d, a, n) = (
-            self.architecture.obs_dim,
-            self.architecture.num_actions,
-            batch.pick.len(),
-        );
+        let (d, a) = (self.architecture.obs_dim, self.architecture.num_actions);
         let rows: Vec<usize> = (0..batch.steps)
             .flat_map(|t| {
                 batch
@@ -170,19 +227,21 @@ impl CandleModel {
             let values: Vec<f32> = rows.iter().map(|&i| from[i]).collect();
             Tensor::from_vec(values, rows.len(), &device)
         };
-        let (mut x, mut keep) = (Vec::new(), Vec::new());
-        for rows in rows.chunks_exact(n) {
-            let obs: Vec<f32> = rows
-                .iter()
-                .flat_map(|&i| &batch.obs[i * d..(i + 1) * d])
-                .copied()
-                .collect();
-            x.push(Tensor::from_vec(obs, (n, d), &device)?);
-            let start = rows.iter().map(|&i| if batch.episode_start[i] { 0.0_f32 } else { 1.0 });
-            keep.push(Tensor::from_vec(start.collect::<Vec<_>>(), (n, 1), &device)?);
-        }
-        let mut states = self.states(n, |i| batch.pick[i] as usize, batch.state)?;
-        let (logits, value) = self.network(&x, &keep, &mut states)?;
+        let (logits, value) = match &self.architecture.transformer {
+            Some(shape) => {
+                let state = shape.state(d);
+                let mut sequences = Sequences::new();
+                for &column in batch.pick {
+                    let column = column as usize;
+                    let steps = (0..batch.steps).map(|t| t * batch.columns + column);
+                    let steps = steps.map(|i| (&batch.obs[i * d..(i + 1) * d], batch.episode_start[i]));
+                    let row = &batch.state[column * state.len()..(column + 1) * state.len()];
+                    sequences.column(&state, row, steps);
+                }
+                self.after_transformer(&self.transformer(shape, &sequences, batch.steps)?)?
+            }
+            None => self.replay(batch, &rows)?,
+        };
         let value = value.squeeze(1)?;
 
         let mask: Vec<u8> = rows

@@ -1,11 +1,12 @@
 //! Policies: networks, their fused kernels and their files.
 //!
 //! Algorithms see a network through [`Model`]: flat parameters and gradients, buffers that the caller owns. [`CandleModel`] is the
-//! plain implementation over candle's autodiff and the oracle of tests; [`FusedModel`] is the fast one. [`Policy`] is what a training
+//! plain implementation over candle's autodiff and the oracle of tests; [`FusedModel`] and [`TransformerModel`] are the fast ones. [`Policy`] is what a training
 //! leaves behind.
 
 pub mod architecture;
 pub mod candle_model;
+mod candle_transformer;
 pub mod distribution;
 pub mod fused;
 pub mod init;
@@ -13,6 +14,7 @@ pub mod kernels;
 mod loss;
 pub mod model;
 pub mod policy;
+pub mod transformer;
 
 pub use architecture::{Activation, Architecture, Critic, Lstm, Tensor};
 pub use candle_model::CandleModel;
@@ -20,3 +22,12 @@ pub use fused::FusedModel;
 pub use init::initial;
 pub use model::{Batch, LossSettings, Losses, Model, Observed, Output};
 pub use policy::{Mode, Policy, PolicyState};
+pub use transformer::{Transformer, TransformerModel};
+
+/// The model that training and acting use: own kernels for every architecture.
+pub fn model(architecture: &Architecture) -> Box<dyn Model> {
+    match TransformerModel::new(architecture) {
+        Some(model) => Box::new(model),
+        None => Box::new(FusedModel::new(architecture)),
+    }
+}

@@ -145,6 +145,10 @@ pub trait Model: Send {
     /// Takes over `[P]` parameters.
     fn load(&mut self, params: &[f32]);
 
+    /// Computes again what of the recurrent states `[B, S]` depends on the parameters; called where a rollout begins. Models whose
+    /// state is what the network said leave it as it is.
+    fn refresh(&mut self, _state: &mut [f32]) {}
+
     /// One step: fills `out` and moves the recurrent states `[B, S]` on.
     fn forward(&mut self, input: &Observed, state: &mut [f32], out: &mut Output);
 

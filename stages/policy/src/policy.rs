@@ -1,6 +1,5 @@
 //! A trained policy: its file, and acting with it.
 
-use crate::fused::FusedModel;
 use crate::kernels::{Level, elementwise};
 use crate::model::{Model, Observed, Output};
 use crate::{Architecture, distribution};
@@ -50,7 +49,7 @@ pub enum Mode<'a> {
 
 /// What a policy carries from step to step, for a number of environments.
 pub struct PolicyState {
-    model: FusedModel,
+    model: Box<dyn Model>,
     recurrent: Vec<f32>,
     obs: Vec<f32>,
     output: Output,
@@ -199,7 +198,7 @@ impl Policy {
 
     /// A state for `batch` environments, each at the start of an episode.
     pub fn start(&self, batch: usize) -> PolicyState {
-        let mut model = FusedModel::new(self.architecture());
+        let mut model = crate::model(self.architecture());
         model.load(&self.params);
         PolicyState {
             model,
@@ -280,6 +279,7 @@ mod tests {
                 hidden: 5,
                 critic: Critic::Separate,
             }),
+            transformer: None,
             pi: vec![4],
             vf: vec![4],
         };

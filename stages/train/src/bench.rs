@@ -258,6 +258,7 @@ pub fn bench() -> Vec<BenchRow> {
                 num_actions: 12,
                 activation: Activation::Tanh,
                 lstm: case.lstm,
+                transformer: None,
                 pi: case.layers.to_vec(),
                 vf: case.layers.to_vec(),
             };

@@ -62,6 +62,7 @@ impl Rollout {
             floats.resize(n, 0.0);
         }
         self.actions.resize(n, 0);
+        model.refresh(&mut carry.state);
         self.state.clone_from(&carry.state);
         if self.step.reward.len() != b {
             self.step = Step::new(env.spec(), b);
@@ -161,7 +162,7 @@ impl Rollout {
 
     /// The rollout as a batch, without columns picked yet: sequences where the network remembers, else single steps.
     pub fn batch(&self, settings: &Settings) -> Batch<'_> {
-        let (steps, columns) = if settings.network.lstm.is_some() {
+        let (steps, columns) = if settings.network.remembers() {
             (settings.n_steps, settings.n_envs)
         } else {
             (1, settings.n_steps * settings.n_envs)

@@ -1,6 +1,6 @@
-//! The stage kinds `train/ppo` and `train/recurrent_ppo`.
+//! The stage kinds `train/ppo`, `train/recurrent_ppo` and `train/transformer_ppo`.
 
-use crate::settings::{PpoConfig, RecurrentPpoConfig, Settings};
+use crate::settings::{PpoConfig, RecurrentPpoConfig, Settings, TransformerPpoConfig};
 use crate::trainer::train;
 use crate::{checkpoint, metrics, warm_start};
 use cache::{ArtifactBuilder, MemoKey};
@@ -174,6 +174,35 @@ impl StageKind for RecurrentPpo {
     }
 
     fn cached_share(&self, config: &RecurrentPpoConfig, given: &Given<'_>) -> Result<Option<Share>, StageError> {
+        share::<Self>(config, &config.settings()?, given).map(Some)
+    }
+}
+
+/// The stage kind `train/transformer_ppo`.
+pub struct TransformerPpo;
+
+impl StageKind for TransformerPpo {
+    type Config = TransformerPpoConfig;
+    const NAME: &'static str = "train/transformer_ppo";
+    const VERSION: u32 = 1;
+    const ABOUT: &'static str = "proximal policy optimisation with a gated transformer over a window of steps";
+    const NOT_IN_KEY: &'static [&'static str] = NOT_IN_KEY;
+    const PORTS: Ports = PORTS;
+
+    fn check(
+        &self,
+        config: &TransformerPpoConfig,
+        _: &PlanContext,
+    ) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
+        config.settings()?;
+        Ok(provided())
+    }
+
+    fn run(&self, config: &TransformerPpoConfig, context: &Context) -> Result<Outputs, StageError> {
+        run::<Self>(config, &config.settings()?, context)
+    }
+
+    fn cached_share(&self, config: &TransformerPpoConfig, given: &Given<'_>) -> Result<Option<Share>, StageError> {
         share::<Self>(config, &config.settings()?, given).map(Some)
     }
 }

@@ -5,6 +5,7 @@ mod golden;
 mod learning;
 mod replay;
 mod resume;
+mod transformer;
 mod truncation;
 mod warm;
 

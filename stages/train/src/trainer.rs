@@ -9,7 +9,7 @@ use crate::{metrics, optimiser, warm_start};
 use datasets::random::Random;
 use stages_core::{Context, StageError};
 use stages_env::{BatchEnv, Step};
-use stages_policy::{Batch, FusedModel, LossSettings, Losses, Model, Policy, initial};
+use stages_policy::{Batch, LossSettings, Losses, Model, Policy, initial};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -41,8 +41,8 @@ pub fn train(
     scratch: &Path,
     context: &Context,
 ) -> Result<Trained, StageError> {
-    let model = FusedModel::new(&settings.architecture(env.spec()));
-    train_with(kind, settings, env, Box::new(model), init, scratch, context)
+    let model = stages_policy::model(&settings.architecture(env.spec()));
+    train_with(kind, settings, env, model, init, scratch, context)
 }
 
 /// [`train`] with a given implementation of the network.

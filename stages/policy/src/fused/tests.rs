@@ -9,6 +9,7 @@ fn architectures() -> Vec<Architecture> {
         num_actions: 5,
         activation: Activation::Tanh,
         lstm: None,
+        transformer: None,
         pi: vec![12, 9],
         vf: vec![10],
     };
@@ -280,6 +281,7 @@ fn same_bytes_for_any_number_of_threads() {
             hidden: 48,
             critic: Critic::Separate,
         }),
+        transformer: None,
         pi: vec![32],
         vf: vec![32],
     };

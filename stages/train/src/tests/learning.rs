@@ -2,7 +2,7 @@
 //! `cargo test --release --workspace --lib learning -- --ignored --nocapture --test-threads 1`
 
 use super::*;
-use crate::{Ppo, RecurrentPpo, metrics::Line};
+use crate::{Ppo, RecurrentPpo, TransformerPpo, TransformerPpoConfig, metrics::Line};
 use stages_env::{OpenOptions, Step};
 use stages_policy::{Mode, Policy};
 
@@ -84,6 +84,36 @@ fn recurrent_ppo_learns_cart_pole_with_hidden_velocity() {
         let mut config = hidden_velocity(100_000, seed);
         (config.gamma, config.gae_lambda) = (GAMMA, GAE_LAMBDA);
         let score = score(RecurrentPpo, &config, "CartPole-hidden-velocity", seed);
+        assert!(score >= 475.0, "seed {seed}: {score}");
+    }
+}
+
+/// The settings of [`hidden_velocity`], with a transformer.
+fn hidden_velocity_transformer(total_timesteps: u64, seed: u64) -> TransformerPpoConfig {
+    serde_json::from_value(json!({
+        "total_timesteps": total_timesteps, "seed": seed, "n_envs": 8, "n_steps": 32, "batch_size": 256, "n_epochs": 20,
+        "gamma": GAMMA, "gae_lambda": GAE_LAMBDA,
+        "learning_rate": { "linear": [1e-3, 0.0] }, "clip_range": { "linear": [0.2, 0.0] },
+        "normalize_obs": true, "normalize_reward": true,
+        "policy_kwargs": { "window": 8, "d_model": 32, "n_heads": 2, "n_layers": 1, "d_ff": 64 },
+    }))
+    .unwrap()
+}
+
+/// Without memory, no more than 60 or so.
+#[test]
+fn transformer_ppo_remembers_a_little_in_seconds() {
+    let config = hidden_velocity_transformer(16_384, 1);
+    let score = score(TransformerPpo, &config, "CartPole-hidden-velocity", 1);
+    assert!(score > 150.0, "{score}");
+}
+
+#[test]
+#[ignore = "some minutes"]
+fn transformer_ppo_learns_cart_pole_with_hidden_velocity() {
+    for seed in 1..=3 {
+        let config = hidden_velocity_transformer(100_000, seed);
+        let score = score(TransformerPpo, &config, "CartPole-hidden-velocity", seed);
         assert!(score >= 475.0, "seed {seed}: {score}");
     }
 }
