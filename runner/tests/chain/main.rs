@@ -104,6 +104,7 @@ fn policy(env: &dyn BatchEnv) -> Policy {
     let architecture = Architecture {
         obs_dim: spec.obs_dim(),
         num_actions: spec.num_actions(),
+        continuous: false,
         pi: vec![32],
         vf: vec![32],
         activation: Activation::Tanh,

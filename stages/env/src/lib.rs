@@ -12,7 +12,7 @@ mod state;
 #[cfg(test)]
 mod testing;
 
-pub use batch::{BatchEnv, EnvSpec, Normalisation, Step};
+pub use batch::{BatchEnv, Bounds, EnvSpec, Normalisation, Step};
 pub use open::{OpenOptions, Split, open};
 
 /// The stage kinds of this family.

@@ -76,7 +76,7 @@ pub fn open(store: &Store, artifact: &Artifact, options: &OpenOptions) -> Result
         return Err(StageError::new("cannot open 0 environments").hint("set the number of environments to 1 or more"));
     }
     match family(artifact)?.as_str() {
-        classic::FAMILY => Ok(Box::new(classic::open(store, artifact, options)?)),
+        classic::FAMILY => classic::open(store, artifact, options),
         options_env::FAMILY => Ok(Box::new(options_env::open(store, artifact, options)?)),
         other => Err(
             StageError::new(format!("this program knows no environment of family `{other}`"))

@@ -164,5 +164,11 @@ pub(crate) fn check_fits(policy: &EnvSpec, env: &EnvSpec) -> Result<(), StageErr
             .hint("evaluate it on an environment with the same features, slate and menu, or train it on this one"));
         }
     }
+    if policy.bounds != env.bounds {
+        return Err(StageError::new(
+            "the policy was trained on another environment: the ranges of their actions differ",
+        )
+        .hint("evaluate it on an environment with the same actions, or train it on this one"));
+    }
     Ok(())
 }

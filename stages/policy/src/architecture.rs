@@ -39,13 +39,16 @@ pub struct Lstm {
 
 /// A network for actor and critic: observation, LSTM or transformer where there is one, hidden layers of each, action logits and
 /// value.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Architecture {
     /// D, the length of an observation.
     pub obs_dim: usize,
-    /// A, the number of actions.
+    /// A, the number of actions, or of components of an action.
     pub num_actions: usize,
+    /// Whether an action is A numbers rather than one of A choices.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub continuous: bool,
     /// What follows each hidden layer.
     pub activation: Activation,
     /// The recurrent part; `None` for a network without.
@@ -119,6 +122,8 @@ pub(crate) struct Layout {
     /// The hidden layers, then the head.
     pub pi: Vec<Dense>,
     pub vf: Vec<Dense>,
+    /// Logarithms of standard deviations `[A]`, where actions are numbers.
+    pub log_std: Option<usize>,
 }
 
 impl Layout {
@@ -178,6 +183,9 @@ impl Architecture {
         }
         layout.pi = layout.trunk("pi", latent, &self.pi, ("action", self.num_actions));
         layout.vf = layout.trunk("vf", latent, &self.vf, ("value", 1));
+        if self.continuous {
+            layout.log_std = Some(layout.tensor("log_std".to_owned(), vec![self.num_actions]));
+        }
         layout
     }
 
@@ -241,6 +249,7 @@ mod tests {
         let architecture = Architecture {
             obs_dim: 5,
             num_actions: 3,
+            continuous: false,
             activation: Activation::Tanh,
             lstm: Some(Lstm {
                 hidden: 4,

@@ -160,12 +160,17 @@ impl CandleModel {
             Some(outputs) => outputs,
             None => self.recurrent_step(input, states)?,
         };
+        out.value = value.flatten_all()?.to_vec1()?;
+        if let Some(at) = self.layout.log_std {
+            out.mean = logits.flatten_all()?.to_vec1()?;
+            out.log_std = self.var(at).to_vec1()?;
+            return Ok(());
+        }
         out.log_prob = logits.flatten_all()?.to_vec1()?;
         let a = self.architecture.num_actions;
         for (row, mask) in out.log_prob.chunks_exact_mut(a).zip(input.mask.chunks_exact(a)) {
             distribution::log_softmax(row, mask);
         }
-        out.value = value.flatten_all()?.to_vec1()?;
         Ok(())
     }
 
@@ -212,8 +217,40 @@ impl CandleModel {
         self.network(&x, &keep, &mut states)
     }
 
+    /// Log-probabilities of the actions of the samples `rows`, and their mean entropy.
+    fn choices(&self, batch: &Batch, rows: &[usize], logits: &Tensor) -> Result<(Tensor, Tensor)> {
+        let a = self.architecture.num_actions;
+        let mask: Vec<u8> = rows
+            .iter()
+            .flat_map(|&i| &batch.mask[i * a..(i + 1) * a])
+            .map(|&legal| u8::from(legal))
+            .collect();
+        let mask = Tensor::from_vec(mask, (rows.len(), a), &Device::Cpu)?;
+        let logits = mask.where_cond(logits, &Tensor::full(ILLEGAL, logits.shape(), &Device::Cpu)?)?;
+        let log_prob = candle_nn::ops::log_softmax(&logits, 1)?;
+        let entropy = (log_prob.exp()? * &log_prob)?.sum(1)?.neg()?.mean_all()?;
+        let actions: Vec<u32> = rows.iter().map(|&i| batch.actions[i]).collect();
+        let actions = Tensor::from_vec(actions, (rows.len(), 1), &Device::Cpu)?;
+        Ok((log_prob.gather(&actions, 1)?.squeeze(1)?, entropy))
+    }
+
+    /// The same where actions are numbers: independent normals.
+    fn numbers(&self, batch: &Batch, rows: &[usize], mean: &Tensor, log_std: &Tensor) -> Result<(Tensor, Tensor)> {
+        let half_ln_tau = 0.5 * libm::log(2.0 * std::f64::consts::PI);
+        let a = self.architecture.num_actions;
+        let actions: Vec<f32> = rows
+            .iter()
+            .flat_map(|&i| &batch.numbers[i * a..(i + 1) * a])
+            .copied()
+            .collect();
+        let actions = Tensor::from_vec(actions, (rows.len(), a), &Device::Cpu)?;
+        let z = (actions - mean)?.broadcast_div(&log_std.exp()?)?;
+        let log_prob = z.sqr()?.affine(-0.5, -half_ln_tau)?.broadcast_sub(log_std)?.sum(1)?;
+        Ok((log_prob, (log_std + (half_ln_tau + 0.5))?.sum_all()?))
+    }
+
     fn try_gradient(&self, batch: &Batch, settings: &LossSettings, gradient: &mut [f32]) -> Result<Losses> {
-        let (d, a) = (self.architecture.obs_dim, self.architecture.num_actions);
+        let d = self.architecture.obs_dim;
         let rows: Vec<usize> = (0..batch.steps)
             .flat_map(|t| {
                 batch
@@ -244,18 +281,11 @@ impl CandleModel {
         };
         let value = value.squeeze(1)?;
 
-        let mask: Vec<u8> = rows
-            .iter()
-            .flat_map(|&i| &batch.mask[i * a..(i + 1) * a])
-            .map(|&legal| u8::from(legal))
-            .collect();
-        let mask = Tensor::from_vec(mask, (rows.len(), a), &device)?;
-        let logits = mask.where_cond(&logits, &Tensor::full(ILLEGAL, logits.shape(), &device)?)?;
-        let log_prob = candle_nn::ops::log_softmax(&logits, 1)?;
-        let entropy = (log_prob.exp()? * &log_prob)?.sum(1)?.neg()?.mean_all()?;
-        let actions: Vec<u32> = rows.iter().map(|&i| batch.actions[i]).collect();
-        let actions = Tensor::from_vec(actions, (rows.len(), 1), &device)?;
-        let log_ratio = (log_prob.gather(&actions, 1)?.squeeze(1)? - floats(batch.old_log_prob)?)?;
+        let (log_prob, entropy) = match self.layout.log_std {
+            Some(at) => self.numbers(batch, &rows, &logits, self.var(at))?,
+            None => self.choices(batch, &rows, &logits)?,
+        };
+        let log_ratio = (log_prob - floats(batch.old_log_prob)?)?;
         let ratio = log_ratio.exp()?;
         let (mean, scale) = if settings.normalize_advantage {
             batch.advantage_moments()

@@ -85,7 +85,10 @@ impl Model for FusedModel {
             self.architecture.num_actions,
             self.architecture.state_len(),
         );
-        out.log_prob.resize(batch * a, 0.0);
+        let continuous = self.architecture.continuous;
+        let Output { log_prob, mean, .. } = out;
+        let logits = if continuous { mean } else { log_prob };
+        logits.resize(batch * a, 0.0);
         out.value.resize(batch, 0.0);
         assert!(
             input.obs.len() == batch * d && input.mask.len() == batch * a && state.len() == batch * s,
@@ -107,7 +110,7 @@ impl Model for FusedModel {
             level: self.level,
         };
         let rows = batch.div_ceil(parts).max(1);
-        let (mut states, mut log_probs, mut values) = (state, &mut out.log_prob[..], &mut out.value[..]);
+        let (mut states, mut log_probs, mut values) = (state, &mut logits[..], &mut out.value[..]);
         let mut tasks = Vec::with_capacity(parts);
         for (part, shard) in self.shards[..parts].iter_mut().enumerate() {
             let (from, to) = ((part * rows).min(batch), ((part + 1) * rows).min(batch));
@@ -128,6 +131,9 @@ impl Model for FusedModel {
         let run =
             |(shard, part, state, log_prob, value): (&mut Shard, Observed, &mut [f32], &mut [f32], &mut [f32])| {
                 shard.forward(&network, &part, state, log_prob, value);
+                if continuous {
+                    return;
+                }
                 for (row, mask) in log_prob.chunks_exact_mut(a).zip(part.mask.chunks_exact(a)) {
                     distribution::log_softmax(row, mask);
                 }
@@ -136,6 +142,10 @@ impl Model for FusedModel {
             tasks.into_iter().for_each(run);
         } else {
             tasks.into_par_iter().for_each(run);
+        }
+        if let Some(at) = self.layout.log_std {
+            out.log_std.clear();
+            out.log_std.extend_from_slice(self.weights.slice(at, a));
         }
     }
 

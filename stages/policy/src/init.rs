@@ -10,7 +10,7 @@ use datasets::random::Random;
 /// the LSTM, and biases 0 (Andrychowicz and others, "What matters in on-policy reinforcement learning", 2021; cleanrl). Without:
 /// PyTorch's defaults, uniform within 1/sqrt(inputs), in an LSTM within 1/sqrt(hidden).
 ///
-/// In a transformer, whichever way: layer norms of scale 1 and offset 0, gates of bias 2, vectors of position of normal numbers of deviation
+/// Where actions are numbers, standard deviations of 1. In a transformer, whichever way: layer norms of scale 1 and offset 0, gates of bias 2, vectors of position of normal numbers of deviation
 /// 1/2, so that a head tells near from far from the start; orthogonal weights have gain 1 but where a rectifier follows.
 pub fn initial(architecture: &Architecture, orthogonal: bool, seed: u64) -> Vec<f32> {
     let tensors = architecture.tensors();
@@ -19,7 +19,7 @@ pub fn initial(architecture: &Architecture, orthogonal: bool, seed: u64) -> Vec<
     for (i, tensor) in tensors.iter().enumerate() {
         let mut random = Random::new(&[seed, u64::from_le_bytes(*b"init\0\0\0\0"), i as u64]);
         let out = &mut params[tensor.range()];
-        if transformer_tensor(&tensor.name, out, &mut random) {
+        if special(&tensor.name, out, &mut random) {
             continue;
         }
         let lstm = tensor.name.contains("_lstm.");
@@ -52,8 +52,13 @@ pub fn initial(architecture: &Architecture, orthogonal: bool, seed: u64) -> Vec<
     params
 }
 
-/// Fills the tensors of a transformer that are not weights of a layer; `false` for others.
-fn transformer_tensor(name: &str, out: &mut [f32], random: &mut Random) -> bool {
+/// Fills the tensors that are no weights of a layer; `false` for others.
+fn special(name: &str, out: &mut [f32], random: &mut Random) -> bool {
+    if name == "log_std" {
+        // Standard deviations of 1.
+        out.fill(0.0);
+        return true;
+    }
     let Some((_, part)) = name.strip_prefix("block.").and_then(|rest| rest.split_once('.')) else {
         return false;
     };

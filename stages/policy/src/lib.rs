@@ -9,6 +9,7 @@ pub mod candle_model;
 mod candle_transformer;
 pub mod distribution;
 pub mod fused;
+pub mod gaussian;
 pub mod init;
 pub mod kernels;
 mod loss;
@@ -31,3 +32,6 @@ pub fn model(architecture: &Architecture) -> Box<dyn Model> {
         None => Box::new(FusedModel::new(architecture)),
     }
 }
+
+#[cfg(test)]
+mod tests;

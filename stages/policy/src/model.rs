@@ -16,15 +16,19 @@ pub struct Observed<'a> {
 /// What a network says of B observations.
 #[derive(Clone, Debug, Default)]
 pub struct Output {
-    /// Log-probabilities `[B, A]`; minus infinity where an action is illegal.
+    /// Log-probabilities `[B, A]`; minus infinity where an action is illegal. Empty where actions are numbers.
     pub log_prob: Vec<f32>,
+    /// Where actions are numbers, the means of their normal distributions `[B, A]`.
+    pub mean: Vec<f32>,
+    /// Where actions are numbers, the logarithms of their standard deviations `[A]`.
+    pub log_std: Vec<f32>,
     /// Values `[B]`.
     pub value: Vec<f32>,
 }
 
 /// A rollout of T steps of B columns, of which some columns are picked as a minibatch. All arrays are time-major. An
 /// algorithm without memory sees its rollout as one step of T x B columns.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Batch<'a> {
     /// T.
     pub steps: usize,
@@ -38,8 +42,10 @@ pub struct Batch<'a> {
     pub episode_start: &'a [bool],
     /// The recurrent state before the first step, `[B, S]`.
     pub state: &'a [f32],
-    /// Actions taken `[T, B]`.
+    /// Actions taken `[T, B]`, where they are choices.
     pub actions: &'a [u32],
+    /// Actions taken `[T, B, A]`, where they are numbers, as they were drawn.
+    pub numbers: &'a [f32],
     /// Their log-probabilities then `[T, B]`.
     pub old_log_prob: &'a [f32],
     /// Values then `[T, B]`.
@@ -52,7 +58,21 @@ pub struct Batch<'a> {
     pub pick: &'a [u32],
 }
 
-impl Batch<'_> {
+impl<'a> Batch<'a> {
+    /// The action of sample i, if actions are numbers `[A]`.
+    pub(crate) fn number(&self, i: usize, architecture: &Architecture) -> &'a [f32] {
+        if architecture.continuous {
+            &self.numbers[i * architecture.num_actions..(i + 1) * architecture.num_actions]
+        } else {
+            &[]
+        }
+    }
+
+    /// The action of sample i, if actions are choices; else 0.
+    pub(crate) fn choice(&self, i: usize, architecture: &Architecture) -> u32 {
+        if architecture.continuous { 0 } else { self.actions[i] }
+    }
+
     /// How many samples the minibatch has.
     pub fn len(&self) -> usize {
         self.steps * self.pick.len()

@@ -216,6 +216,7 @@ fn seconds_per_sample(case: &Case, architecture: &Architecture, model: &mut dyn 
         episode_start: &episode_start,
         state: &state,
         actions: &vec![0; n],
+        numbers: &[],
         old_log_prob: &vec![-(a as f32).ln(); n],
         old_value: &value,
         advantage: &advantage,
@@ -256,6 +257,7 @@ pub fn bench() -> Vec<BenchRow> {
             let architecture = Architecture {
                 obs_dim: case.obs_dim,
                 num_actions: 12,
+                continuous: false,
                 activation: Activation::Tanh,
                 lstm: case.lstm,
                 transformer: None,

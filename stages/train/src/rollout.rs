@@ -8,7 +8,8 @@ use datasets::random::Random;
 use stages_core::StageError;
 use stages_env::{BatchEnv, Step};
 use stages_policy::kernels::{Level, elementwise};
-use stages_policy::{Batch, Model, Observed, Output, distribution};
+use stages_policy::{Batch, Model, Observed, Output, distribution, gaussian};
+use std::ops::Range;
 
 /// What the stream of action choices is called.
 const ACT: u64 = u64::from_le_bytes(*b"act\0\0\0\0\0");
@@ -22,6 +23,8 @@ pub(crate) struct Rollout {
     /// The recurrent states before the first step.
     state: Vec<f32>,
     actions: Vec<u32>,
+    /// Where actions are numbers `[T, B, A]`, as they were drawn.
+    numbers: Vec<f32>,
     log_prob: Vec<f32>,
     pub value: Vec<f32>,
     /// As learned from: normalised, and with the value of the last observation where an episode was cut off.
@@ -61,7 +64,9 @@ impl Rollout {
         ] {
             floats.resize(n, 0.0);
         }
-        self.actions.resize(n, 0);
+        let continuous = env.spec().bounds.is_some();
+        self.actions.resize(if continuous { 0 } else { n }, 0);
+        self.numbers.resize(if continuous { n * a } else { 0 }, 0.0);
         model.refresh(&mut carry.state);
         self.state.clone_from(&carry.state);
         if self.step.reward.len() != b {
@@ -83,15 +88,21 @@ impl Rollout {
                 episode_start: &carry.episode_start,
             };
             model.forward(&input, &mut carry.state, &mut self.output);
-            let actions = &mut self.actions[rows.clone()];
-            for (i, row) in self.output.log_prob.chunks_exact(a).enumerate() {
-                actions[i] = distribution::sample(row, random.uniform());
-                self.log_prob[rows.start + i] = row[actions[i] as usize];
-            }
             self.value[rows.clone()].copy_from_slice(&self.output.value);
-
-            clock.start(Phase::Environment);
-            env.step(actions, &mut self.step);
+            if continuous {
+                let numbers = rows.start * a..rows.end * a;
+                self.draw_numbers(rows.clone(), &mut random);
+                clock.start(Phase::Environment);
+                env.step_numbers(&self.numbers[numbers], &mut self.step);
+            } else {
+                let actions = &mut self.actions[rows.clone()];
+                for (i, row) in self.output.log_prob.chunks_exact(a).enumerate() {
+                    actions[i] = distribution::sample(row, random.uniform());
+                    self.log_prob[rows.start + i] = row[actions[i] as usize];
+                }
+                clock.start(Phase::Environment);
+                env.step(actions, &mut self.step);
+            }
             carry.observe_step(&self.step);
             for i in 0..b {
                 let at = rows.start + i;
@@ -123,6 +134,17 @@ impl Rollout {
         );
         clock.stop();
         Ok(())
+    }
+
+    /// Draws an action of numbers for each environment of the step whose samples are `rows`.
+    fn draw_numbers(&mut self, rows: Range<usize>, random: &mut Random) {
+        let Output { mean, log_std, .. } = &self.output;
+        let a = log_std.len();
+        let numbers = self.numbers[rows.start * a..rows.end * a].chunks_exact_mut(a);
+        for ((action, mean), log_prob) in numbers.zip(mean.chunks_exact(a)).zip(&mut self.log_prob[rows]) {
+            gaussian::sample(mean, log_std, || random.normal(), action);
+            *log_prob = gaussian::log_prob(action, mean, log_std);
+        }
     }
 
     /// Where an episode was cut off, adds the discounted value of its last observation to the reward, with the recurrent state
@@ -175,6 +197,7 @@ impl Rollout {
             episode_start: &self.episode_start,
             state: &self.state,
             actions: &self.actions,
+            numbers: &self.numbers,
             old_log_prob: &self.log_prob,
             old_value: &self.value,
             advantage: &self.advantage,

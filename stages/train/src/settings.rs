@@ -443,6 +443,7 @@ impl Settings {
         Architecture {
             obs_dim: env.obs_dim(),
             num_actions: env.num_actions(),
+            continuous: env.bounds.is_some(),
             activation: self.network.activation,
             lstm: self.network.lstm,
             transformer: self.network.transformer,

@@ -3,6 +3,7 @@
 mod divergence;
 mod golden;
 mod learning;
+mod numbers;
 mod replay;
 mod resume;
 mod transformer;

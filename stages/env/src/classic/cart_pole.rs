@@ -56,6 +56,7 @@ impl CartPole {
                 actions: vec!["left".to_owned(), "right".to_owned()],
                 masked: false,
                 normalisation: None,
+                bounds: None,
             },
             stream: [options.seed, options.split.word()],
             hidden,

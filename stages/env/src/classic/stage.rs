@@ -1,7 +1,7 @@
 //! The stage kind `env/classic`.
 
-use super::CartPole;
-use crate::OpenOptions;
+use super::{CartPole, Pendulum};
+use crate::{BatchEnv, OpenOptions};
 use cache::{Artifact, ArtifactBuilder, Store};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -21,6 +21,10 @@ pub enum Id {
     /// The same, showing only position and angle: it takes memory to balance it.
     #[serde(rename = "CartPole-hidden-velocity")]
     CartPoleHiddenVelocity,
+    /// A pendulum that is to be swung up: cosine and sine of its angle, angular velocity; the action is a torque, a number within -2 and 2; 200
+    /// steps.
+    #[serde(rename = "Pendulum-v1")]
+    Pendulum,
 }
 
 /// Configuration of `env/classic`.
@@ -38,7 +42,7 @@ impl StageKind for Classic {
     type Config = ClassicConfig;
     const NAME: &'static str = "env/classic";
     const VERSION: u32 = 1;
-    const ABOUT: &'static str = "classic control environments: CartPole, with and without its velocities";
+    const ABOUT: &'static str = "classic control environments: CartPole, with and without its velocities, and Pendulum";
     const PORTS: Ports = Ports {
         inputs: &[],
         outputs: &[OutputPort {
@@ -58,13 +62,17 @@ impl StageKind for Classic {
 }
 
 /// Opens what the stage stored.
-pub(crate) fn open(store: &Store, artifact: &Artifact, options: &OpenOptions) -> Result<CartPole, StageError> {
+pub(crate) fn open(store: &Store, artifact: &Artifact, options: &OpenOptions) -> Result<Box<dyn BatchEnv>, StageError> {
     let entry = artifact
         .entry(FILE)
         .ok_or_else(|| StageError::new(format!("the environment has no `{FILE}`")))?;
     let config: ClassicConfig = serde_json::from_slice(&store.blob(entry.blob)?)
         .map_err(|err| StageError::new(format!("`{FILE}` of the environment: {err}")))?;
-    Ok(CartPole::new(config.id == Id::CartPoleHiddenVelocity, options))
+    Ok(match config.id {
+        Id::CartPole => Box::new(CartPole::new(false, options)),
+        Id::CartPoleHiddenVelocity => Box::new(CartPole::new(true, options)),
+        Id::Pendulum => Box::new(Pendulum::new(options)),
+    })
 }
 
 #[cfg(test)]
@@ -91,5 +99,12 @@ mod tests {
         assert_eq!(env.spec().obs_dim(), 2);
         assert!(crate::open(&context.store, &artifact, &OpenOptions::train(0, 0)).is_err());
         assert!(stage.resolve(serde_json::json!({ "id": "CartPole" })).is_err());
+        let config = stage.resolve(serde_json::json!({ "id": "Pendulum-v1" })).unwrap();
+        let artifact = context
+            .store
+            .artifact(stage.run(&config, &context).unwrap()["env"])
+            .unwrap();
+        let env = crate::open(&context.store, &artifact, &OpenOptions::train(2, 0)).unwrap();
+        assert_eq!(env.spec().bounds.as_ref().unwrap().high, [2.0]);
     }
 }

@@ -3,12 +3,12 @@
 use super::Network;
 use super::lstm::LstmRun;
 use super::weights::DenseIndex;
-use crate::Activation;
 use crate::architecture::Critic;
 use crate::distribution;
 use crate::kernels::{elementwise, matmul};
 use crate::loss::{self, Samples};
 use crate::model::{Batch, LossSettings, Losses, Observed};
+use crate::{Activation, Architecture};
 
 /// The outputs of a trunk's layers.
 type Trunk = Vec<Vec<f32>>;
@@ -154,8 +154,8 @@ impl Shard {
         total: usize,
     ) -> Losses {
         let architecture = network.architecture;
-        let (d, a) = (architecture.obs_dim, architecture.num_actions);
-        self.gather(batch, pick, (d, a), (mean, scale));
+        let a = architecture.num_actions;
+        self.gather(architecture, batch, pick, (mean, scale));
         let stride = architecture.state_len();
         self.run(network, batch.steps, batch.state, |column| {
             pick[column] as usize * stride
@@ -164,21 +164,35 @@ impl Shard {
         let mut log_prob = std::mem::take(&mut self.above);
         log_prob.clear();
         log_prob.extend_from_slice(last(&self.pi));
-        for (row, mask) in log_prob.chunks_exact_mut(a).zip(self.mask.chunks_exact(a)) {
-            distribution::log_softmax(row, mask);
-        }
         let mut value = last(&self.vf).to_vec();
-        let losses = loss::clipped(&self.samples, settings, a, total, &mut log_prob, &mut value);
-
         let mut gradient = std::mem::take(&mut self.gradient);
         gradient.clear();
         gradient.resize(network.layout.len, 0.0);
+        let losses = match network.layout.log_std {
+            Some(at) => loss::clipped_numbers(
+                network.level,
+                &self.samples,
+                settings,
+                total,
+                network.weights.slice(at, a),
+                &mut gradient[at..at + a],
+                &mut log_prob,
+                &mut value,
+            ),
+            None => {
+                for (row, mask) in log_prob.chunks_exact_mut(a).zip(self.mask.chunks_exact(a)) {
+                    distribution::log_softmax(row, mask);
+                }
+                loss::clipped(&self.samples, settings, a, total, &mut log_prob, &mut value)
+            }
+        };
         self.backward(network, batch.steps, log_prob, value, &mut gradient);
         self.gradient = gradient;
         losses
     }
 
-    fn gather(&mut self, batch: &Batch, pick: &[u32], (d, a): (usize, usize), (mean, scale): (f32, f32)) {
+    fn gather(&mut self, architecture: &Architecture, batch: &Batch, pick: &[u32], (mean, scale): (f32, f32)) {
+        let (d, a) = (architecture.obs_dim, architecture.num_actions);
         self.x.clear();
         self.keep.clear();
         self.mask.clear();
@@ -189,7 +203,8 @@ impl Shard {
                 self.x.extend_from_slice(&batch.obs[i * d..(i + 1) * d]);
                 self.mask.extend_from_slice(&batch.mask[i * a..(i + 1) * a]);
                 self.keep.push(if batch.episode_start[i] { 0.0 } else { 1.0 });
-                self.samples.actions.push(batch.actions[i]);
+                self.samples.actions.push(batch.choice(i, architecture));
+                self.samples.numbers.extend_from_slice(batch.number(i, architecture));
                 self.samples.old_log_prob.push(batch.old_log_prob[i]);
                 self.samples.old_value.push(batch.old_value[i]);
                 self.samples.advantage.push((batch.advantage[i] - mean) * scale);

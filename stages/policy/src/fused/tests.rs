@@ -7,6 +7,7 @@ fn architectures() -> Vec<Architecture> {
     let base = Architecture {
         obs_dim: 7,
         num_actions: 5,
+        continuous: false,
         activation: Activation::Tanh,
         lstm: None,
         transformer: None,
@@ -96,6 +97,7 @@ impl Data {
             episode_start: &self.episode_start,
             state: &self.state,
             actions: &self.actions,
+            numbers: &[],
             old_log_prob: &self.old_log_prob,
             old_value: &self.old_value,
             advantage: &self.advantage,
@@ -276,6 +278,7 @@ fn same_bytes_for_any_number_of_threads() {
     let architecture = Architecture {
         obs_dim: 20,
         num_actions: 6,
+        continuous: false,
         activation: Activation::Tanh,
         lstm: Some(Lstm {
             hidden: 48,

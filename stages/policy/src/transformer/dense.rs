@@ -193,6 +193,8 @@ pub(super) struct Weights {
     pub blocks: Vec<BlockWeights>,
     pub pi: Vec<Layer>,
     pub vf: Vec<Layer>,
+    /// Where the logarithms of standard deviations are, if actions are numbers.
+    pub log_std: Option<usize>,
     d: usize,
     back_ready: bool,
 }
@@ -208,6 +210,7 @@ impl Weights {
             blocks: at.blocks.iter().map(|at| BlockWeights::new(at, d, window)).collect(),
             pi: layout.pi.iter().map(Layer::new).collect(),
             vf: layout.vf.iter().map(Layer::new).collect(),
+            log_std: layout.log_std,
             d,
             back_ready: false,
         })

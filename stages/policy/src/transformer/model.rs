@@ -127,8 +127,22 @@ impl Model for TransformerModel {
             self.architecture.num_actions,
             self.state.len(),
         );
-        out.log_prob.resize(batch * a, 0.0);
-        out.value.resize(batch, 0.0);
+        let Output {
+            log_prob,
+            mean,
+            log_std,
+            value,
+        } = out;
+        log_std.clear();
+        let logits = match self.weights.log_std {
+            Some(at) => {
+                log_std.extend_from_slice(&self.weights.params[at..at + a]);
+                mean
+            }
+            None => log_prob,
+        };
+        logits.resize(batch * a, 0.0);
+        value.resize(batch, 0.0);
         assert!(
             input.obs.len() == batch * d && input.mask.len() == batch * a && state.len() == batch * s,
             "shapes of a step"
@@ -143,22 +157,24 @@ impl Model for TransformerModel {
             .zip(input.episode_start.chunks(rows));
         let outputs = state
             .chunks_mut(rows * s)
-            .zip(out.log_prob.chunks_mut(rows * a))
-            .zip(out.value.chunks_mut(rows));
+            .zip(logits.chunks_mut(rows * a))
+            .zip(value.chunks_mut(rows));
         let tasks: Vec<_> = shards.iter_mut().zip(inputs.zip(outputs)).collect();
         run_all(
             tasks,
-            |(shard, (((obs, mask), episode_start), ((states, log_prob), value)))| {
+            |(shard, (((obs, mask), episode_start), ((states, logits), value)))| {
                 let input = Observed {
                     obs,
                     mask,
                     episode_start,
                 };
                 shard.pass.act(&network, &input, states);
-                log_prob.copy_from_slice(last(&shard.pass.pi));
+                logits.copy_from_slice(last(&shard.pass.pi));
                 value.copy_from_slice(last(&shard.pass.vf));
-                for (row, mask) in log_prob.chunks_exact_mut(a).zip(mask.chunks_exact(a)) {
-                    distribution::log_softmax(row, mask);
+                if network.weights.log_std.is_none() {
+                    for (row, mask) in logits.chunks_exact_mut(a).zip(mask.chunks_exact(a)) {
+                        distribution::log_softmax(row, mask);
+                    }
                 }
             },
         );
@@ -219,17 +235,25 @@ impl Shard {
             self.dlogits.extend_from_slice(last(&self.pass.pi));
             self.dvalue.clear();
             self.dvalue.extend_from_slice(last(&self.pass.vf));
-            for (row, mask) in self.dlogits.chunks_exact_mut(a).zip(self.mask.chunks_exact(a)) {
-                distribution::log_softmax(row, mask);
-            }
-            sums.add(&loss::clipped(
-                &self.samples,
-                settings,
-                a,
-                total,
-                &mut self.dlogits,
-                &mut self.dvalue,
-            ));
+            let losses = match network.weights.log_std {
+                Some(at) => loss::clipped_numbers(
+                    network.kit.level,
+                    &self.samples,
+                    settings,
+                    total,
+                    &network.kit.params[at..at + a],
+                    &mut gradient[at..at + a],
+                    &mut self.dlogits,
+                    &mut self.dvalue,
+                ),
+                None => {
+                    for (row, mask) in self.dlogits.chunks_exact_mut(a).zip(self.mask.chunks_exact(a)) {
+                        distribution::log_softmax(row, mask);
+                    }
+                    loss::clipped(&self.samples, settings, a, total, &mut self.dlogits, &mut self.dvalue)
+                }
+            };
+            sums.add(&losses);
             self.pass.backward(network, &self.dlogits, &self.dvalue, &mut gradient);
         }
         self.gradient = gradient;
@@ -249,7 +273,9 @@ impl Shard {
                 self.pass
                     .step(network, batch.state, column as usize, obs, batch.episode_start[i]);
                 self.mask.extend_from_slice(&batch.mask[i * a..(i + 1) * a]);
-                self.samples.actions.push(batch.actions[i]);
+                let architecture = network.architecture;
+                self.samples.actions.push(batch.choice(i, architecture));
+                self.samples.numbers.extend_from_slice(batch.number(i, architecture));
                 self.samples.old_log_prob.push(batch.old_log_prob[i]);
                 self.samples.old_value.push(batch.old_value[i]);
                 self.samples.advantage.push((batch.advantage[i] - mean) * scale);

@@ -8,6 +8,7 @@ fn architecture(transformer: Transformer) -> Architecture {
     Architecture {
         obs_dim: 5,
         num_actions: 4,
+        continuous: false,
         activation: Activation::Tanh,
         lstm: None,
         transformer: Some(transformer),
@@ -131,6 +132,7 @@ impl Data {
             episode_start: &self.episode_start,
             state: &self.state,
             actions: &self.actions,
+            numbers: &[],
             old_log_prob: &self.old_log_prob,
             old_value: &self.old_value,
             advantage: &self.advantage,
@@ -360,6 +362,7 @@ fn same_bytes_for_any_number_of_threads() {
     let architecture = Architecture {
         obs_dim: 20,
         num_actions: 6,
+        continuous: false,
         ..architecture(shape(8, 48, 4, 2, 96))
     };
     let params = params(&architecture, 10);
@@ -382,4 +385,54 @@ fn same_bytes_for_any_number_of_threads() {
     assert!(TransformerModel::new(&architecture).unwrap().num_shards(150, 1500) > 1);
     assert!(one == run(2));
     assert!(one == run(3));
+}
+
+/// Where the time goes; run by hand: `cargo test --release --workspace --lib -- --ignored --nocapture transformer_speed`
+#[test]
+#[ignore = "prints times"]
+fn transformer_speed() {
+    let ran = || {
+        let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
+        text.split(' ').next().unwrap().parse::<f64>().unwrap() / 1e9
+    };
+    for (window, d_model, heads, layers) in [(32, 64, 4, 2), (8, 64, 4, 2), (32, 128, 4, 2), (64, 64, 4, 1)] {
+        let architecture = Architecture {
+            obs_dim: 68,
+            ..architecture(shape(window, d_model, heads, layers, 4 * d_model))
+        };
+        let params = params(&architecture, 1);
+        let mut data = Data::new(&architecture, &params, 128, 16, 1);
+        data.pick = (0..16).collect();
+        data.episode_start.fill(false);
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
+        let mut model = TransformerModel::new(&architecture).unwrap();
+        let mut gradient = vec![0.0; params.len()];
+        let (learn, act) = pool.install(|| {
+            let mut best = (f64::MAX, f64::MAX);
+            for _ in 0..4 {
+                let start = ran();
+                model.load(&params);
+                model.gradient(&data.batch(), &SETTINGS, &mut gradient);
+                best.0 = best.0.min(ran() - start);
+                let mut state = data.state.clone();
+                let start = ran();
+                model.refresh(&mut state);
+                let mut out = Output::default();
+                for t in 0..128 {
+                    model.forward(&data.input(&architecture, t), &mut state, &mut out);
+                }
+                best.1 = best.1.min(ran() - start);
+            }
+            best
+        });
+        let n = 2048.0;
+        let work = 6.0 * params.len() as f64 * n;
+        println!(
+            "window {window}, d {d_model}, {layers} layers, {} parameters: gradient {:.1} us a step ({:.0} GFLOP/s of weights), acting {:.1} us",
+            params.len(),
+            1e6 * learn / n,
+            work / learn / 1e9,
+            1e6 * act / n
+        );
+    }
 }
