@@ -111,6 +111,7 @@ fn policy(env: &dyn BatchEnv) -> Policy {
         lstm: Some(Lstm {
             hidden: 32,
             critic: Critic::Separate,
+            layers: 1,
         }),
         transformer: None,
     };

@@ -71,17 +71,29 @@ impl CandleModel {
 
     /// Logits `[T b, A]` and values `[T b, 1]` of x, T tensors `[b, D]`, with `keep`, T tensors `[b, 1]`.
     fn network(&self, x: &[Tensor], keep: &[Tensor], states: &mut States) -> Result<(Tensor, Tensor)> {
-        let lstms: Vec<_> = [&self.layout.actor_lstm, &self.layout.critic_lstm]
+        let Layout {
+            actor_lstm,
+            actor_above,
+            critic_lstm,
+            critic_above,
+            ..
+        } = &self.layout;
+        let stacks = [(actor_lstm, actor_above), (critic_lstm, critic_above)];
+        let stacks: Vec<Vec<_>> = stacks
             .into_iter()
-            .flatten()
+            .filter_map(|(first, above)| first.as_ref().map(|first| [first].into_iter().chain(above).collect()))
             .collect();
-        let mut hidden = vec![Vec::new(); lstms.len()];
+        let mut hidden = vec![Vec::new(); stacks.len()];
         for (x, keep) in x.iter().zip(keep) {
-            for (i, at) in lstms.iter().enumerate() {
-                let (h, c) = &states[i];
-                let start = (h.broadcast_mul(keep)?, c.broadcast_mul(keep)?);
-                states[i] = self.cell(at, x, &start)?;
-                hidden[i].push(states[i].0.clone());
+            let mut states = states.iter_mut();
+            for (stack, hidden) in stacks.iter().zip(&mut hidden) {
+                let mut below = x.clone();
+                for (at, state) in stack.iter().zip(&mut states) {
+                    let start = (state.0.broadcast_mul(keep)?, state.1.broadcast_mul(keep)?);
+                    *state = self.cell(at, &below, &start)?;
+                    below = state.0.clone();
+                }
+                hidden.push(below);
             }
         }
         let x = Tensor::cat(x, 0)?;

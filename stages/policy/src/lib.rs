@@ -25,8 +25,11 @@ pub use model::{Batch, LossSettings, Losses, Model, Observed, Output};
 pub use policy::{Mode, Policy, PolicyState};
 pub use transformer::{Transformer, TransformerModel};
 
-/// The model that training and acting use: own kernels for every architecture.
+/// The model that training and acting use: own kernels, but for LSTMs of several layers, which candle runs.
 pub fn model(architecture: &Architecture) -> Box<dyn Model> {
+    if architecture.lstm.is_some_and(|lstm| lstm.layers > 1) {
+        return Box::new(CandleModel::new(architecture));
+    }
     match TransformerModel::new(architecture) {
         Some(model) => Box::new(model),
         None => Box::new(FusedModel::new(architecture)),

@@ -313,6 +313,7 @@ mod tests {
             lstm: Some(Lstm {
                 hidden: 5,
                 critic: Critic::Separate,
+                layers: 1,
             }),
             transformer: None,
             pi: vec![4],

@@ -21,6 +21,7 @@ fn architectures() -> Vec<Architecture> {
     let lstm = Some(Lstm {
         hidden: 5,
         critic: Critic::Separate,
+        layers: 1,
     });
     let transformer = Some(Transformer {
         window: 3,
@@ -159,4 +160,105 @@ fn numbers_are_learned_from_as_candle_does_and_replayed_as_they_were_drawn() {
             }
         }
     }
+}
+
+/// Two layers for each of actor and critic, against the definition in double precision, with a reset on the way; then replayed.
+#[test]
+fn a_stack_of_lstms_is_what_its_definition_says() {
+    let (d, hidden, a, steps) = (3, 4, 2, 6);
+    let architecture = Architecture {
+        obs_dim: d,
+        num_actions: a,
+        lstm: Some(Lstm {
+            hidden,
+            critic: Critic::Separate,
+            layers: 2,
+        }),
+        ..Architecture::default()
+    };
+    let params = initial(&architecture, false, 5);
+    let tensor = |name: &str| {
+        let tensors = architecture.tensors();
+        let found = tensors.iter().find(|tensor| tensor.name == name);
+        let range = found.unwrap_or_else(|| panic!("no {name}")).range();
+        params[range].iter().map(|&x| f64::from(x)).collect::<Vec<_>>()
+    };
+    let product = |x: &[f64], w: &[f64], out: &mut [f64]| {
+        let n = out.len();
+        for (x, w) in x.iter().zip(w.chunks_exact(n)) {
+            for (out, w) in out.iter_mut().zip(w) {
+                *out += x * w;
+            }
+        }
+    };
+    let sigmoid = |x: f64| 1.0 / (1.0 + libm::exp(-x));
+    let mut random = Random::new(&[6]);
+    let obs: Vec<f32> = (0..steps * d).map(|_| random.normal() as f32).collect();
+    let episode_start: Vec<bool> = (0..steps).map(|t| t == 0 || t == 4).collect();
+
+    let mut model = crate::model(&architecture);
+    model.load(&params);
+    let mut state = vec![0.0; architecture.state_len()];
+    let mut exact = vec![[vec![0.0; hidden], vec![0.0; hidden]]; 4];
+    let (mut out, mut old_log_prob, mut value) = (Output::default(), Vec::new(), Vec::new());
+    for t in 0..steps {
+        let input = Observed {
+            obs: &obs[t * d..(t + 1) * d],
+            mask: &[true; 2],
+            episode_start: &episode_start[t..=t],
+        };
+        model.forward(&input, &mut state, &mut out);
+        old_log_prob.push(out.log_prob[0]);
+        value.push(out.value[0]);
+        let mut tops = Vec::new();
+        for (i, [h, c]) in exact.iter_mut().enumerate() {
+            if episode_start[t] {
+                h.fill(0.0);
+                c.fill(0.0);
+            }
+            let name = ["actor_lstm", "actor_lstm.1", "critic_lstm", "critic_lstm.1"][i];
+            let below: Vec<f64> = if i % 2 == 0 {
+                input.obs.iter().map(|&x| f64::from(x)).collect()
+            } else {
+                tops.pop().unwrap()
+            };
+            let mut z = tensor(&format!("{name}.bias"));
+            product(&below, &tensor(&format!("{name}.weight_x")), &mut z);
+            product(h, &tensor(&format!("{name}.weight_h")), &mut z);
+            for j in 0..hidden {
+                let gate = |k: usize| z[k * hidden + j];
+                c[j] = sigmoid(gate(1)) * c[j] + sigmoid(gate(0)) * libm::tanh(gate(2));
+                h[j] = sigmoid(gate(3)) * libm::tanh(c[j]);
+            }
+            tops.push(h.clone());
+        }
+        let mut exact_value = tensor("value.bias");
+        product(&tops[1], &tensor("value.weight"), &mut exact_value);
+        assert!((f64::from(out.value[0]) - exact_value[0]).abs() < 1e-5, "step {t}");
+        let mut logits = tensor("action.bias");
+        product(&tops[0], &tensor("action.weight"), &mut logits);
+        let log_prob = -libm::log(1.0 + libm::exp(logits[1] - logits[0]));
+        assert!((f64::from(out.log_prob[0]) - log_prob).abs() < 1e-5, "step {t}");
+    }
+    let batch = Batch {
+        steps,
+        columns: 1,
+        obs: &obs,
+        mask: &vec![true; steps * a],
+        episode_start: &episode_start,
+        state: &vec![0.0; state.len()],
+        actions: &vec![0; steps],
+        old_log_prob: &old_log_prob,
+        old_value: &value,
+        advantage: &[0.5, -1.0, 0.2, 1.5, 0.0, -0.3],
+        target: &value,
+        pick: &[0],
+        ..Batch::default()
+    };
+    let tight = LossSettings {
+        clip_range: 1e-5,
+        ..SETTINGS
+    };
+    let losses = model.gradient(&batch, &tight, &mut vec![0.0; params.len()]);
+    assert!(losses.clip_fraction == 0.0 && losses.value < 1e-10, "{losses:?}");
 }

@@ -51,7 +51,11 @@ struct Case {
 }
 
 const fn lstm(hidden: usize, critic: Critic) -> Option<Lstm> {
-    Some(Lstm { hidden, critic })
+    Some(Lstm {
+        hidden,
+        critic,
+        layers: 1,
+    })
 }
 
 const CASES: [Case; 9] = [

@@ -60,7 +60,8 @@ pub struct MlpLstmPolicy {
     pub ortho_init: bool,
     /// The size of the LSTM's hidden state.
     pub lstm_hidden_size: usize,
-    /// How many layers of LSTM; 1 is all there is.
+    /// How many layers of LSTM, each of which reads the one below. Several are trained by candle's operations, some times slower than
+    /// one by the kernels made for it.
     pub n_lstm_layers: usize,
     /// Whether the critic reads the actor's LSTM, without teaching it. Set `enable_critic_lstm: false` with it.
     pub shared_lstm: bool,
@@ -318,11 +319,8 @@ impl RecurrentPpoConfig {
     pub fn settings(&self) -> Result<Settings, ConfigProblem> {
         let policy = &self.policy_kwargs;
         let field = |name: &str| format!("policy_kwargs.{name}");
-        if policy.n_lstm_layers != 1 {
-            return Err(
-                ConfigProblem::new(field("n_lstm_layers"), "only one layer of LSTM is implemented")
-                    .hint("leave it at 1 and raise `lstm_hidden_size`"),
-            );
+        if policy.n_lstm_layers == 0 {
+            return Err(ConfigProblem::new(field("n_lstm_layers"), "must be at least 1"));
         }
         if policy.lstm_hidden_size == 0 {
             return Err(ConfigProblem::new(field("lstm_hidden_size"), "must be at least 1"));
@@ -347,6 +345,7 @@ impl RecurrentPpoConfig {
             lstm: Some(Lstm {
                 hidden: policy.lstm_hidden_size,
                 critic,
+                layers: policy.n_lstm_layers,
             }),
             transformer: None,
         });
@@ -565,7 +564,7 @@ mod tests {
             Some("policy_kwargs.shared_lstm")
         );
         assert_eq!(
-            field(&|c| c.policy_kwargs.n_lstm_layers = 2).as_deref(),
+            field(&|c| c.policy_kwargs.n_lstm_layers = 0).as_deref(),
             Some("policy_kwargs.n_lstm_layers")
         );
         assert_eq!(

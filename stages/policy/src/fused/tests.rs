@@ -15,7 +15,11 @@ fn architectures() -> Vec<Architecture> {
         vf: vec![10],
     };
     let recurrent = |critic| Architecture {
-        lstm: Some(Lstm { hidden: 11, critic }),
+        lstm: Some(Lstm {
+            hidden: 11,
+            critic,
+            layers: 1,
+        }),
         ..base.clone()
     };
     vec![
@@ -283,6 +287,7 @@ fn same_bytes_for_any_number_of_threads() {
         lstm: Some(Lstm {
             hidden: 48,
             critic: Critic::Separate,
+            layers: 1,
         }),
         transformer: None,
         pi: vec![32],
