@@ -24,6 +24,9 @@ pub struct Window<'a> {
     pub position_stride: usize,
 }
 
+/// Numbers of a value that are summed up in a register.
+const BLOCK: usize = 16;
+
 /// out[j] := the sum over c of x[c] rows[c, j], for j < LANES.
 #[inline(always)]
 fn products<const FMA: bool>(x: &[f32], rows: &[f32], stride: usize) -> [f32; LANES] {
@@ -35,6 +38,47 @@ fn products<const FMA: bool>(x: &[f32], rows: &[f32], stride: usize) -> [f32; LA
         }
     }
     sums
+}
+
+/// The scores, not yet scaled, of LANES steps from `from` on: the products with keys and with positions.
+#[inline(always)]
+fn scores<const FMA: bool>(q: &[f32], keys: (&[f32], usize), positions: (&[f32], usize)) -> [f32; LANES] {
+    let (mut by_content, mut by_position) = ([0.0_f32; LANES], [0.0_f32; LANES]);
+    for (c, &q) in q.iter().enumerate() {
+        let key = &keys.0[c * keys.1..c * keys.1 + LANES];
+        let position = &positions.0[c * positions.1..c * positions.1 + LANES];
+        for j in 0..LANES {
+            by_content[j] = mul_add::<FMA>(q, key[j], by_content[j]);
+            by_position[j] = mul_add::<FMA>(q, position[j], by_position[j]);
+        }
+    }
+    for j in 0..LANES {
+        by_content[j] += by_position[j];
+    }
+    by_content
+}
+
+/// COUNT blocks of what is read, from column `from` on: sums over the steps, first to last.
+#[inline(always)]
+fn read<const FMA: bool, const COUNT: usize>(
+    weights: [&[f32]; COUNT],
+    values: &[f32],
+    (from, d): (usize, usize),
+    out: &mut [f32],
+) {
+    let mut sums = [[0.0_f32; BLOCK]; COUNT];
+    for j in 0..weights[0].len() {
+        let row = &values[j * d + from..j * d + from + COUNT * BLOCK];
+        for b in 0..COUNT {
+            let weight = weights[b][j];
+            for c in 0..BLOCK {
+                sums[b][c] = mul_add::<FMA>(weight, row[b * BLOCK + c], sums[b][c]);
+            }
+        }
+    }
+    for (out, sums) in out[from..].chunks_exact_mut(BLOCK).zip(&sums) {
+        out.copy_from_slice(sums);
+    }
 }
 
 /// y := y + x w.
@@ -53,7 +97,6 @@ fn forward_body<const FMA: bool>(window: Window<'_>, q: &[f32], values: &[f32], 
     let (n, size) = (window.len, d / window.heads);
     let scale = 1.0 / (size as f32).sqrt();
     let padded = weights.len() / window.heads;
-    out.fill(0.0);
     for head in 0..window.heads {
         let part = head * size..(head + 1) * size;
         let weights = &mut weights[head * padded..(head + 1) * padded];
@@ -62,11 +105,14 @@ fn forward_body<const FMA: bool>(window: Window<'_>, q: &[f32], values: &[f32], 
         let positions = &window.positions[part.start * window.position_stride..];
         let mut tops = [f32::NEG_INFINITY; LANES];
         for from in (0..n).step_by(LANES) {
-            let by_content = products::<FMA>(q, &keys[from..], window.key_stride);
-            let by_position = products::<FMA>(q, &positions[from..], window.position_stride);
+            let products = scores::<FMA>(
+                q,
+                (&keys[from..], window.key_stride),
+                (&positions[from..], window.position_stride),
+            );
             let scores = &mut weights[from..from + LANES];
             for j in 0..LANES {
-                let score = (by_content[j] + by_position[j]) * scale;
+                let score = products[j] * scale;
                 scores[j] = if from + j < n { score } else { f32::NEG_INFINITY };
                 tops[j] = if scores[j] > tops[j] { scores[j] } else { tops[j] };
             }
@@ -82,11 +128,30 @@ fn forward_body<const FMA: bool>(window: Window<'_>, q: &[f32], values: &[f32], 
             }
         }
         let by = 1.0 / sums.iter().sum::<f32>();
-        let out = &mut out[part.clone()];
-        for (j, weight) in weights[..n].iter_mut().enumerate() {
+        for weight in &mut weights[..n.next_multiple_of(LANES)] {
             *weight *= by;
-            axpy::<FMA>(*weight, &values[j * d + part.start..j * d + part.end], out);
         }
+    }
+    if !size.is_multiple_of(BLOCK) {
+        out.fill(0.0);
+        for head in 0..window.heads {
+            let out = &mut out[head * size..(head + 1) * size];
+            for (j, &weight) in weights[head * padded..head * padded + n].iter().enumerate() {
+                axpy::<FMA>(weight, &values[j * d + head * size..j * d + (head + 1) * size], out);
+            }
+        }
+        return;
+    }
+    let of = |from: usize| &weights[from / size * padded..from / size * padded + n];
+    let mut from = 0;
+    while from + 4 * BLOCK <= d {
+        let weights = [0, 1, 2, 3].map(|block| of(from + block * BLOCK));
+        read::<FMA, 4>(weights, values, (from, d), out);
+        from += 4 * BLOCK;
+    }
+    while from < d {
+        read::<FMA, 1>([of(from)], values, (from, d), out);
+        from += BLOCK;
     }
 }
 kernel! {
@@ -144,13 +209,41 @@ fn backward_body<const FMA: bool>(
         }
         let mean = sums.iter().sum::<f32>();
         for j in 0..n {
-            let row = j * d + part.start..j * d + part.end;
-            let slope = scale * weights[j] * (scratch[j] - mean);
-            axpy::<FMA>(slope, &from.key_rows[row.clone()], dq);
-            axpy::<FMA>(slope, &from.position_rows[row.clone()], dq);
-            axpy::<FMA>(slope, q, &mut dkeys[row.clone()]);
-            axpy::<FMA>(slope, q, &mut dpositions[row.clone()]);
-            axpy::<FMA>(weights[j], dout, &mut dvalues[row]);
+            scratch[j] = scale * weights[j] * (scratch[j] - mean);
+        }
+        let blocks = size / BLOCK * BLOCK;
+        for c in (0..blocks).step_by(BLOCK) {
+            let at = part.start + c;
+            let (mut by_key, mut by_position) = ([0.0_f32; BLOCK], [0.0_f32; BLOCK]);
+            let (q, dout) = (&q[c..c + BLOCK], &dout[c..c + BLOCK]);
+            for (j, &slope) in scratch[..n].iter().enumerate() {
+                let row = j * d + at..j * d + at + BLOCK;
+                let (key, position) = (&from.key_rows[row.clone()], &from.position_rows[row.clone()]);
+                let (dkey, dposition) = (&mut dkeys[row.clone()], &mut dpositions[row.clone()]);
+                let dvalue = &mut dvalues[row];
+                for i in 0..BLOCK {
+                    by_key[i] = mul_add::<FMA>(slope, key[i], by_key[i]);
+                    by_position[i] = mul_add::<FMA>(slope, position[i], by_position[i]);
+                    dkey[i] = mul_add::<FMA>(slope, q[i], dkey[i]);
+                    dposition[i] = mul_add::<FMA>(slope, q[i], dposition[i]);
+                    dvalue[i] = mul_add::<FMA>(weights[j], dout[i], dvalue[i]);
+                }
+            }
+            for i in 0..BLOCK {
+                dq[c + i] = by_key[i] + by_position[i];
+            }
+        }
+        for (j, &slope) in scratch[..n].iter().enumerate() {
+            if blocks == size {
+                break;
+            }
+            let row = j * d + part.start + blocks..j * d + part.end;
+            let rest = &mut dq[blocks..];
+            axpy::<FMA>(slope, &from.key_rows[row.clone()], rest);
+            axpy::<FMA>(slope, &from.position_rows[row.clone()], rest);
+            axpy::<FMA>(slope, &q[blocks..], &mut dkeys[row.clone()]);
+            axpy::<FMA>(slope, &q[blocks..], &mut dpositions[row.clone()]);
+            axpy::<FMA>(weights[j], &dout[blocks..], &mut dvalues[row]);
         }
     }
 }

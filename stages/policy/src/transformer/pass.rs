@@ -40,6 +40,8 @@ pub(super) struct Pass {
     above: Vec<f32>,
     below: Vec<f32>,
     dlatent: Vec<f32>,
+    /// Weights of one step's attention.
+    scores: Vec<f32>,
 }
 
 impl Pass {
@@ -205,7 +207,8 @@ impl Pass {
             }
             state.room(row);
         }
-        let mut scores = vec![0.0; shape.n_heads * super::block::weights_len(shape.window)];
+        self.scores
+            .resize(shape.n_heads * super::block::weights_len(shape.window), 0.0);
         for i in 0..shape.n_layers {
             let (done, rest) = self.blocks.split_at_mut(i);
             let x = done.last().map_or(&self.embedded, |block| &block.out);
@@ -231,7 +234,7 @@ impl Pass {
                     window,
                     &block.query[column * d..(column + 1) * d],
                     &values[first * d..],
-                    &mut scores,
+                    &mut self.scores,
                     &mut block.read[column * d..(column + 1) * d],
                 );
             }

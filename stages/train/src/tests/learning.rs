@@ -121,6 +121,15 @@ fn ppo_swings_a_pendulum_up() {
     assert!(score > -400.0, "{score}");
 }
 
+#[test]
+#[ignore = "half a minute"]
+fn ppo_swings_pendulums_up() {
+    for seed in 1..=5 {
+        let score = score(Ppo, &pendulum(100_000, seed), "Pendulum-v1", seed);
+        assert!(score > -300.0, "seed {seed}: {score}");
+    }
+}
+
 /// Without memory, no more than 60 or so.
 #[test]
 fn transformer_ppo_remembers_a_little_in_seconds() {
@@ -132,7 +141,7 @@ fn transformer_ppo_remembers_a_little_in_seconds() {
 #[test]
 #[ignore = "some minutes"]
 fn transformer_ppo_learns_cart_pole_with_hidden_velocity() {
-    for seed in 1..=3 {
+    for seed in 1..=5 {
         let config = hidden_velocity_transformer(100_000, seed);
         let score = score(TransformerPpo, &config, "CartPole-hidden-velocity", seed);
         assert!(score >= 475.0, "seed {seed}: {score}");
