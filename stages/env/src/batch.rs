@@ -99,6 +99,14 @@ pub trait BatchEnv: Send {
     /// numbers ([`EnvSpec::bounds`]), only [`BatchEnv::step_numbers`] steps, and this does nothing.
     fn step(&mut self, actions: &[u32], out: &mut Step);
 
+    /// [`BatchEnv::step`] that shows observations `[B, D]` and legal actions `[B, A]` in the caller's own buffers; what [`Step::obs`] and
+    /// [`Step::mask`] hold then is arbitrary. Environments that can write there directly do.
+    fn step_into(&mut self, actions: &[u32], obs: &mut [f32], mask: &mut [bool], out: &mut Step) {
+        self.step(actions, out);
+        obs.copy_from_slice(&out.obs);
+        mask.copy_from_slice(&out.mask);
+    }
+
     /// Takes an action `[B, A]` for each environment whose actions are numbers; what lies beyond a component's bounds counts as the
     /// nearer of them. Where actions are choices, only [`BatchEnv::step`] steps, and this does nothing.
     fn step_numbers(&mut self, _actions: &[f32], _out: &mut Step) {}

@@ -21,18 +21,18 @@ pub use architecture::{Activation, Architecture, Critic, Lstm, Tensor};
 pub use candle_model::CandleModel;
 pub use fused::FusedModel;
 pub use init::initial;
-pub use model::{Batch, LossSettings, Losses, Model, Observed, Output};
+pub use model::{Batch, LossSettings, Losses, Model, Observed, Output, Precision, Taken};
 pub use policy::{Mode, Policy, PolicyState};
 pub use transformer::{Transformer, TransformerModel};
 
 /// The model that training and acting use: own kernels, but for LSTMs of several layers, which candle runs.
-pub fn model(architecture: &Architecture) -> Box<dyn Model> {
+pub fn model(architecture: &Architecture, precision: Precision) -> Box<dyn Model> {
     if architecture.lstm.is_some_and(|lstm| lstm.layers > 1) {
         return Box::new(CandleModel::new(architecture));
     }
     match TransformerModel::new(architecture) {
         Some(model) => Box::new(model),
-        None => Box::new(FusedModel::new(architecture)),
+        None => Box::new(FusedModel::new(architecture, precision)),
     }
 }
 

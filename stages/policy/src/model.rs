@@ -1,6 +1,19 @@
 //! The interface between algorithms and models: flat parameters and gradients, buffers that the caller owns.
 
 use crate::Architecture;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// What an LSTM's products are computed in. Parameters, sums, states and all else are in f32.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Precision {
+    /// 24 significant bits.
+    #[default]
+    F32,
+    /// 8 significant bits; several times as fast where the processor has AMX.
+    Bf16,
+}
 
 /// One step of B environments, as a policy sees it.
 #[derive(Clone, Copy, Debug)]
@@ -24,6 +37,17 @@ pub struct Output {
     pub log_std: Vec<f32>,
     /// Values `[B]`.
     pub value: Vec<f32>,
+}
+
+/// What B environments are told to do; slices of the caller's rollout.
+#[derive(Debug)]
+pub struct Taken<'a> {
+    /// Actions `[B]`.
+    pub actions: &'a mut [u32],
+    /// Their log-probabilities `[B]`.
+    pub log_prob: &'a mut [f32],
+    /// Values `[B]`.
+    pub value: &'a mut [f32],
 }
 
 /// A rollout of T steps of B columns, of which some columns are picked as a minibatch. All arrays are time-major. An
@@ -171,6 +195,18 @@ pub trait Model: Send {
 
     /// One step: fills `out` and moves the recurrent states `[B, S]` on.
     fn forward(&mut self, input: &Observed, state: &mut [f32], out: &mut Output);
+
+    /// One step that draws actions: those on which the numbers `uniform` `[B]` in [0, 1) fall. Moves the recurrent states on.
+    fn act(&mut self, input: &Observed, uniform: &[f64], state: &mut [f32], out: Taken) {
+        let mut all = Output::default();
+        self.forward(input, state, &mut all);
+        let rows = all.log_prob.chunks_exact(self.architecture().num_actions);
+        for (i, (row, &uniform)) in rows.zip(uniform).enumerate() {
+            out.actions[i] = crate::distribution::sample(row, uniform);
+            out.log_prob[i] = row[out.actions[i] as usize];
+        }
+        out.value.copy_from_slice(&all.value);
+    }
 
     /// PPO's loss of a minibatch and its gradient `[P]`, which overwrites `gradient`. No gradient flows into the recurrent
     /// state before the first step.

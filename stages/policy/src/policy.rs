@@ -2,7 +2,7 @@
 
 use crate::kernels::{Level, elementwise};
 use crate::model::{Model, Observed, Output};
-use crate::{Architecture, distribution, gaussian};
+use crate::{Architecture, Precision, distribution, gaussian};
 use datasets::random::Random;
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 use serde::{Deserialize, Serialize};
@@ -201,7 +201,7 @@ impl Policy {
 
     /// A state for `batch` environments, each at the start of an episode.
     pub fn start(&self, batch: usize) -> PolicyState {
-        let mut model = crate::model(self.architecture());
+        let mut model = crate::model(self.architecture(), Precision::F32);
         model.load(&self.params);
         PolicyState {
             model,

@@ -40,7 +40,7 @@ fn architectures() -> Vec<Architecture> {
 fn own(architecture: &Architecture, level: Level) -> Box<dyn Model> {
     match TransformerModel::with_level(architecture, level) {
         Some(model) => Box::new(model),
-        None => Box::new(FusedModel::with_level(architecture, level)),
+        None => Box::new(FusedModel::with(architecture, level, None)),
     }
 }
 
@@ -196,7 +196,7 @@ fn a_stack_of_lstms_is_what_its_definition_says() {
     let obs: Vec<f32> = (0..steps * d).map(|_| random.normal() as f32).collect();
     let episode_start: Vec<bool> = (0..steps).map(|t| t == 0 || t == 4).collect();
 
-    let mut model = crate::model(&architecture);
+    let mut model = crate::model(&architecture, crate::Precision::F32);
     model.load(&params);
     let mut state = vec![0.0; architecture.state_len()];
     let mut exact = vec![[vec![0.0; hidden], vec![0.0; hidden]]; 4];

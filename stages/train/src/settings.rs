@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stages_core::{ConfigProblem, Schedule};
 use stages_env::EnvSpec;
-use stages_policy::{Activation, Architecture, Critic, Lstm, Transformer};
+use stages_policy::{Activation, Architecture, Critic, Lstm, Precision, Transformer};
 
 /// The sizes of hidden layers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -163,6 +163,8 @@ macro_rules! config {
             pub max_grad_norm: f64,
             /// Leaves off the rest of a rollout's updates once the approximate KL divergence exceeds 1.5 times this; never by default.
             pub target_kl: Option<f64>,
+            /// What an LSTM's products are computed in: `bf16` is several times as fast on processors with AMX. Parameters and sums stay in `f32`.
+            pub precision: Precision,
             /// The network.
             pub policy_kwargs: $policy,
             /// Whether observations are normalised by running mean and variance (to within 10), frozen in the policy.
@@ -194,6 +196,7 @@ macro_rules! config {
                     vf_coef: 0.5,
                     max_grad_norm: 0.5,
                     target_kl: None,
+                    precision: Precision::F32,
                     policy_kwargs: $policy::default(),
                     normalize_obs: false,
                     normalize_reward: false,
@@ -222,6 +225,7 @@ macro_rules! config {
                     vf_coef: self.vf_coef,
                     max_grad_norm: self.max_grad_norm,
                     target_kl: self.target_kl,
+                    precision: self.precision,
                     network,
                     normalize_obs: self.normalize_obs,
                     normalize_reward: self.normalize_reward,
@@ -285,6 +289,7 @@ pub struct Settings {
     pub(crate) vf_coef: f64,
     pub(crate) max_grad_norm: f64,
     pub(crate) target_kl: Option<f64>,
+    pub(crate) precision: Precision,
     pub(crate) network: Network,
     pub(crate) normalize_obs: bool,
     pub(crate) normalize_reward: bool,
@@ -468,6 +473,13 @@ impl Settings {
             if count == 0 {
                 return problem(field, "must be at least 1");
             }
+        }
+        if self.precision == Precision::Bf16 && self.network.lstm.is_none_or(|lstm| lstm.layers > 1) {
+            return Err(ConfigProblem::new(
+                "precision",
+                "only the products of one layer of LSTM are computed in bf16",
+            )
+            .hint("leave `precision` out, or train with `train/recurrent_ppo` and `n_lstm_layers: 1`"));
         }
         if self.rollout() > 1 << 28 {
             return Err(ConfigProblem::new(

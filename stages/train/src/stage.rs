@@ -11,7 +11,8 @@ use stages_core::{
     StageError, StageKind, memo_key, numerics,
 };
 use stages_env::OpenOptions;
-use stages_policy::policy;
+use stages_policy::kernels::bf16::Path;
+use stages_policy::{Precision, policy};
 use std::collections::BTreeMap;
 
 const PORTS: Ports = Ports {
@@ -79,6 +80,10 @@ fn scratch_key<S: StageKind>(
     let recipe = cache::canonical_json(&scratch_recipe(config, settings)?);
     let (env, class) = (given.input("env")?.digest, numerics::class());
     let mut parts: Vec<&[u8]> = vec![recipe.as_bytes(), env.as_bytes(), class.as_bytes()];
+    if settings.precision == Precision::Bf16 {
+        // Checkpoints of one order of additions are not gone on from in another.
+        parts.push(Path::detect().order().as_bytes());
+    }
     parts.extend(
         given
             .optional(warm_start::PORT)
@@ -134,7 +139,7 @@ pub struct Ppo;
 impl StageKind for Ppo {
     type Config = PpoConfig;
     const NAME: &'static str = "train/ppo";
-    const VERSION: u32 = 1;
+    const VERSION: u32 = 2;
     const ABOUT: &'static str = "proximal policy optimisation";
     const NOT_IN_KEY: &'static [&'static str] = NOT_IN_KEY;
     const PORTS: Ports = PORTS;
@@ -159,7 +164,7 @@ pub struct RecurrentPpo;
 impl StageKind for RecurrentPpo {
     type Config = RecurrentPpoConfig;
     const NAME: &'static str = "train/recurrent_ppo";
-    const VERSION: u32 = 1;
+    const VERSION: u32 = 2;
     const ABOUT: &'static str = "proximal policy optimisation with an LSTM";
     const NOT_IN_KEY: &'static [&'static str] = NOT_IN_KEY;
     const PORTS: Ports = PORTS;

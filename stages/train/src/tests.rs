@@ -1,9 +1,11 @@
 //! Whole trainings: resumption, threads, learning.
 
+mod allocations;
 mod divergence;
 mod golden;
 mod learning;
 mod numbers;
+mod pytorch;
 mod replay;
 mod resume;
 mod transformer;

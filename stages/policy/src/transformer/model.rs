@@ -7,7 +7,7 @@ use super::dense::Weights;
 use super::pass::{Network, Pass, last};
 use super::{State, Transformer};
 use crate::kernels::{Level, elementwise};
-use crate::loss::{self, Samples};
+use crate::loss::{self, Deviations, Samples};
 use crate::model::{Batch, LossSettings, Losses, Model, Observed, Output};
 use crate::{Architecture, distribution};
 use rayon::prelude::*;
@@ -33,7 +33,7 @@ pub struct TransformerModel {
 struct Shard {
     pass: Pass,
     gradient: Vec<f32>,
-    mask: Vec<bool>,
+    softmax: distribution::Softmax,
     samples: Samples,
     dlogits: Vec<f32>,
     dvalue: Vec<f32>,
@@ -172,9 +172,7 @@ impl Model for TransformerModel {
                 logits.copy_from_slice(last(&shard.pass.pi));
                 value.copy_from_slice(last(&shard.pass.vf));
                 if network.weights.log_std.is_none() {
-                    for (row, mask) in logits.chunks_exact_mut(a).zip(mask.chunks_exact(a)) {
-                        distribution::log_softmax(row, mask);
-                    }
+                    distribution::log_softmax_rows(network.kit.level, logits, mask, a, &mut shard.softmax);
                 }
             },
         );
@@ -235,25 +233,22 @@ impl Shard {
             self.dlogits.extend_from_slice(last(&self.pass.pi));
             self.dvalue.clear();
             self.dvalue.extend_from_slice(last(&self.pass.vf));
-            let losses = match network.weights.log_std {
-                Some(at) => loss::clipped_numbers(
-                    network.kit.level,
-                    &self.samples,
-                    settings,
-                    total,
-                    &network.kit.params[at..at + a],
-                    &mut gradient[at..at + a],
-                    &mut self.dlogits,
-                    &mut self.dvalue,
-                ),
-                None => {
-                    for (row, mask) in self.dlogits.chunks_exact_mut(a).zip(self.mask.chunks_exact(a)) {
-                        distribution::log_softmax(row, mask);
-                    }
-                    loss::clipped(&self.samples, settings, a, total, &mut self.dlogits, &mut self.dvalue)
-                }
-            };
-            sums.add(&losses);
+            let (level, weight) = (network.kit.level, 1.0 / total as f32);
+            let deviations = network.weights.log_std.map(|at| Deviations {
+                log_std: &network.kit.params[at..at + a],
+                gradient: &mut gradient[at..at + a],
+            });
+            loss::policy(
+                level,
+                &self.samples,
+                settings,
+                weight,
+                deviations,
+                &mut self.softmax,
+                &mut self.dlogits,
+                &mut sums,
+            );
+            loss::value(level, &self.samples, settings, weight, &mut self.dvalue, &mut sums);
             self.pass.backward(network, &self.dlogits, &self.dvalue, &mut gradient);
         }
         self.gradient = gradient;
@@ -261,9 +256,8 @@ impl Shard {
     }
 
     /// Reads the columns' observations where they lie: those of the rollout, and in the states those of the steps before it.
-    fn gather(&mut self, network: &Network, batch: &Batch, pick: &[u32], (mean, scale): (f32, f32)) {
-        let (d, a) = (network.architecture.obs_dim, network.architecture.num_actions);
-        self.mask.clear();
+    fn gather(&mut self, network: &Network, batch: &Batch, pick: &[u32], moments: (f32, f32)) {
+        let d = network.architecture.obs_dim;
         self.samples.clear();
         self.pass.begin(network, batch.state, pick.len(), |i| pick[i] as usize);
         for t in 0..batch.steps {
@@ -272,14 +266,7 @@ impl Shard {
                 let obs = &batch.obs[i * d..(i + 1) * d];
                 self.pass
                     .step(network, batch.state, column as usize, obs, batch.episode_start[i]);
-                self.mask.extend_from_slice(&batch.mask[i * a..(i + 1) * a]);
-                let architecture = network.architecture;
-                self.samples.actions.push(batch.choice(i, architecture));
-                self.samples.numbers.extend_from_slice(batch.number(i, architecture));
-                self.samples.old_log_prob.push(batch.old_log_prob[i]);
-                self.samples.old_value.push(batch.old_value[i]);
-                self.samples.advantage.push((batch.advantage[i] - mean) * scale);
-                self.samples.target.push(batch.target[i]);
+                self.samples.push(batch, i, network.architecture, moments);
             }
         }
     }

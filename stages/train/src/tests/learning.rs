@@ -4,7 +4,7 @@
 use super::*;
 use crate::{Ppo, RecurrentPpo, TransformerPpo, TransformerPpoConfig, metrics::Line};
 use stages_env::{OpenOptions, Step};
-use stages_policy::{Mode, Policy};
+use stages_policy::{Mode, Policy, Precision};
 
 /// The mean return of the likeliest actions over 20 episodes of fresh environments.
 fn evaluate(policy: &[u8], context: &Context) -> f64 {
@@ -85,11 +85,14 @@ const GAE_LAMBDA: f64 = 0.95;
 #[test]
 #[ignore = "some minutes"]
 fn recurrent_ppo_learns_cart_pole_with_hidden_velocity() {
-    for seed in 1..=3 {
-        let mut config = hidden_velocity(100_000, seed);
-        (config.gamma, config.gae_lambda) = (GAMMA, GAE_LAMBDA);
-        let score = score(RecurrentPpo, &config, "CartPole-hidden-velocity", seed);
-        assert!(score >= 475.0, "seed {seed}: {score}");
+    for precision in [Precision::F32, Precision::Bf16] {
+        for seed in 1..=5 {
+            let mut config = hidden_velocity(100_000, seed);
+            (config.gamma, config.gae_lambda) = (GAMMA, GAE_LAMBDA);
+            config.precision = precision;
+            let score = score(RecurrentPpo, &config, "CartPole-hidden-velocity", seed);
+            assert!(score >= 475.0, "{precision:?}, seed {seed}: {score}");
+        }
     }
 }
 
@@ -163,27 +166,5 @@ fn ppo_without_memory_does_not_learn_hidden_velocity() {
         config.normalize_reward = true;
         let score = score(Ppo, &config, "CartPole-hidden-velocity", seed);
         assert!(score < 100.0, "seed {seed}: {score}");
-    }
-}
-
-#[test]
-#[ignore = "prints how fast this machine learns"]
-fn speed() {
-    for row in crate::bench() {
-        eprintln!(
-            "{:28} {:>8} parameters, {:>3} x {:>3}, batch {:>4}, {:>2} epochs: {:>7.0} steps/s ({:.0} % acting, {:.0} % Adam), {:>5.0} of {:>5.0} GFLOP/s; candle {:>6.0} steps/s",
-            row.name,
-            row.parameters,
-            row.n_envs,
-            row.n_steps,
-            row.batch_size,
-            row.n_epochs,
-            row.steps_per_second,
-            100.0 * row.acting,
-            100.0 * row.adam,
-            row.gflops,
-            row.gemm_gflops,
-            row.candle_steps_per_second
-        );
     }
 }

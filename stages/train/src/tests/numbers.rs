@@ -6,7 +6,7 @@ use crate::clock::Clock;
 use crate::rollout::Rollout;
 use crate::{Ppo, RecurrentPpo, Settings, TransformerPpoConfig};
 use stages_env::{OpenOptions, Step};
-use stages_policy::{Batch, LossSettings, initial};
+use stages_policy::{Batch, LossSettings, Precision, initial};
 
 fn settings(kind: &str) -> Settings {
     let common = json!({
@@ -43,7 +43,7 @@ fn the_first_minibatch_has_ratios_of_one() {
         let mut env = stages_env::open(&context.store, &context.inputs["env"][0].artifact, &options).unwrap();
         let architecture = settings.architecture(env.spec());
         assert!(architecture.continuous);
-        let mut model = stages_policy::model(&architecture);
+        let mut model = stages_policy::model(&architecture, Precision::F32);
         let mut first = Step::new(env.spec(), settings.n_envs);
         env.reset(&mut first);
         let params = initial(&architecture, false, 4);
