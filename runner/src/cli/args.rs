@@ -291,6 +291,9 @@ pub(crate) struct BenchArgs {
     /// What to measure.
     #[arg(value_enum)]
     pub what: super::bench::What,
+    /// With `train`: also from 1 to 4096 environments, 1 to all threads, and LSTMs of 64 to 1024; takes some minutes.
+    #[arg(long)]
+    pub sweep: bool,
 }
 
 #[derive(Clone, Debug, Subcommand)]

@@ -29,7 +29,7 @@ pub(crate) fn bench(session: &Session, args: &BenchArgs) -> Result<(), Failure> 
         What::Greeks => value(&stages_greeks::bench(2_000_000).rows),
         What::Features => value(&stages_features::bench(30, 20_000).rows),
         What::Env => value(&stages_env::bench()?),
-        What::Train => value(&stages_train::bench()),
+        What::Train => value(&stages_train::bench(args.sweep)?),
         What::Cache => value(&super::bench_cache::measure()?),
     };
     if session.json {

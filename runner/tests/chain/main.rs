@@ -104,13 +104,16 @@ fn policy(env: &dyn BatchEnv) -> Policy {
     let architecture = Architecture {
         obs_dim: spec.obs_dim(),
         num_actions: spec.num_actions(),
+        continuous: false,
         pi: vec![32],
         vf: vec![32],
         activation: Activation::Tanh,
         lstm: Some(Lstm {
             hidden: 32,
             critic: Critic::Separate,
+            layers: 1,
         }),
+        transformer: None,
     };
     let mut random = Random::new(&[9]);
     let params = (0..architecture.num_params())

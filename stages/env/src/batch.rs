@@ -15,6 +15,18 @@ pub struct EnvSpec {
     pub masked: bool,
     /// How observations were normalised; `None` when they are shown as they are.
     pub normalisation: Option<Normalisation>,
+    /// Where an action is A numbers rather than one of A choices, the range of each; `actions` then names the numbers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bounds: Option<Bounds>,
+}
+
+/// The range of each component of an action.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Bounds {
+    /// `[A]`.
+    pub low: Vec<f32>,
+    /// `[A]`.
+    pub high: Vec<f32>,
 }
 
 /// An observation is (raw - offset) / scale, clipped to [-clip, clip], element by element; fitted on training dates alone.
@@ -34,7 +46,7 @@ impl EnvSpec {
         self.observation.len()
     }
 
-    /// The number A of actions.
+    /// The number A of actions, or of an action's components.
     pub fn num_actions(&self) -> usize {
         self.actions.len()
     }
@@ -53,7 +65,7 @@ pub struct Step {
     pub truncated: Vec<bool>,
     /// `[B, D]`: the last observation of the episode that ended; valid only where it did.
     pub final_obs: Vec<f32>,
-    /// Legal actions `[B, A]` in the state that `obs` shows.
+    /// Legal actions `[B, A]` in the state that `obs` shows; all true where actions are numbers.
     pub mask: Vec<bool>,
 }
 
@@ -83,8 +95,21 @@ pub trait BatchEnv: Send {
     /// Starts an episode in every environment: fills `obs` and `mask`, clears the rest.
     fn reset(&mut self, out: &mut Step);
 
-    /// Takes one action for each environment. An illegal one counts as action 0, which must always be legal.
+    /// Takes one action for each environment. An illegal one counts as action 0, which must always be legal. Where actions are
+    /// numbers ([`EnvSpec::bounds`]), only [`BatchEnv::step_numbers`] steps, and this does nothing.
     fn step(&mut self, actions: &[u32], out: &mut Step);
+
+    /// [`BatchEnv::step`] that shows observations `[B, D]` and legal actions `[B, A]` in the caller's own buffers; what [`Step::obs`] and
+    /// [`Step::mask`] hold then is arbitrary. Environments that can write there directly do.
+    fn step_into(&mut self, actions: &[u32], obs: &mut [f32], mask: &mut [bool], out: &mut Step) {
+        self.step(actions, out);
+        obs.copy_from_slice(&out.obs);
+        mask.copy_from_slice(&out.mask);
+    }
+
+    /// Takes an action `[B, A]` for each environment whose actions are numbers; what lies beyond a component's bounds counts as the
+    /// nearer of them. Where actions are choices, only [`BatchEnv::step`] steps, and this does nothing.
+    fn step_numbers(&mut self, _actions: &[f32], _out: &mut Step) {}
 
     /// All state that later steps depend on, for checkpoints.
     fn save(&self) -> Vec<u8>;

@@ -15,7 +15,7 @@ mod state;
 #[cfg(test)]
 mod testing;
 
-pub use batch::{BatchEnv, EnvSpec, Normalisation, Step};
+pub use batch::{BatchEnv, Bounds, EnvSpec, Normalisation, Step};
 pub use bench::{BenchRow, bench};
 pub use open::{OpenOptions, Split, open};
 

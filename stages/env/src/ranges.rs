@@ -71,23 +71,43 @@ pub(crate) struct StepView<'a> {
 impl<'a> StepView<'a> {
     /// All of `step`.
     pub(crate) fn new(step: &'a mut Step, spec: &EnvSpec) -> Self {
+        let seen = (step.obs.as_mut_slice(), step.mask.as_mut_slice());
+        let rest = (
+            step.reward.as_mut_slice(),
+            step.terminated.as_mut_slice(),
+            step.truncated.as_mut_slice(),
+            step.final_obs.as_mut_slice(),
+        );
+        Self::of(seen, rest, spec)
+    }
+
+    /// All of `step`, with observations and legal actions elsewhere.
+    pub(crate) fn over(obs: &'a mut [f32], mask: &'a mut [bool], step: &'a mut Step, spec: &EnvSpec) -> Self {
+        let rest = (
+            step.reward.as_mut_slice(),
+            step.terminated.as_mut_slice(),
+            step.truncated.as_mut_slice(),
+            step.final_obs.as_mut_slice(),
+        );
+        Self::of((obs, mask), rest, spec)
+    }
+
+    fn of(
+        (obs, mask): (&'a mut [f32], &'a mut [bool]),
+        (reward, terminated, truncated, final_obs): (&'a mut [f32], &'a mut [bool], &'a mut [bool], &'a mut [f32]),
+        spec: &EnvSpec,
+    ) -> Self {
         let (d, a) = (spec.obs_dim(), spec.num_actions());
         Self {
-            obs: Rows {
-                values: &mut step.obs,
-                width: d,
-            },
-            reward: &mut step.reward,
-            terminated: &mut step.terminated,
-            truncated: &mut step.truncated,
+            obs: Rows { values: obs, width: d },
+            reward,
+            terminated,
+            truncated,
             final_obs: Rows {
-                values: &mut step.final_obs,
+                values: final_obs,
                 width: d,
             },
-            mask: Rows {
-                values: &mut step.mask,
-                width: a,
-            },
+            mask: Rows { values: mask, width: a },
         }
     }
 }

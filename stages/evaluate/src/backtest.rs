@@ -163,6 +163,12 @@ pub(crate) fn check_fits(policy: &EnvSpec, env: &EnvSpec) -> Result<(), StageErr
             .hint("evaluate it on an environment with the same features, slate and menu, or train it on this one"));
         }
     }
+    if policy.bounds != env.bounds {
+        return Err(StageError::new(
+            "the policy was trained on another environment: the ranges of their actions differ",
+        )
+        .hint("evaluate it on an environment with the same actions, or train it on this one"));
+    }
     Ok(())
 }
 
@@ -202,8 +208,10 @@ mod tests {
         let architecture = Architecture {
             obs_dim: env.spec().obs_dim(),
             num_actions: env.spec().num_actions(),
+            continuous: false,
             activation: Activation::Tanh,
             lstm: None,
+            transformer: None,
             pi: vec![4],
             vf: vec![4],
         };

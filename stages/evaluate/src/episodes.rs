@@ -33,6 +33,8 @@ pub fn play(
     let mut state = policy.start(batch);
     let mut start = vec![true; batch];
     let mut actions = vec![0; batch];
+    let mut numbers = vec![0.0; batch * env.spec().num_actions()];
+    let continuous = env.spec().bounds.is_some();
     let mut random = Random::new(&[seed, 0x0065_7661]);
     let mut running = vec![(0.0, 0); batch];
     let mut ended: Vec<Option<Episode>> = vec![None; batch];
@@ -43,8 +45,13 @@ pub fn play(
         } else {
             Mode::Sample(&mut random)
         };
-        policy.act(&step.obs, &step.mask, &start, &mut state, mode, &mut actions);
-        env.step(&actions, &mut step);
+        if continuous {
+            policy.act_numbers(&step.obs, &start, &mut state, mode, &mut numbers);
+            env.step_numbers(&numbers, &mut step);
+        } else {
+            policy.act(&step.obs, &step.mask, &start, &mut state, mode, &mut actions);
+            env.step(&actions, &mut step);
+        }
         for i in 0..batch {
             running[i].0 += f64::from(step.reward[i]);
             running[i].1 += 1;
@@ -134,14 +141,17 @@ mod tests {
             actions: vec!["a".into(), "b".into()],
             masked: false,
             normalisation: None::<Normalisation>,
+            bounds: None,
         };
         let architecture = Architecture {
             obs_dim: 1,
             num_actions: 2,
+            continuous: false,
             pi: vec![4],
             vf: vec![4],
             activation: Activation::Tanh,
             lstm: None,
+            transformer: None,
         };
         let params = stages_policy::initial(&architecture, true, 1);
         let policy = Policy::new("test", &spec, &architecture, None, params).unwrap();

@@ -1,5 +1,6 @@
 //! What a network is made of, and where each of its tensors lies in the flat vector of parameters.
 
+use crate::transformer::{Transformer, TransformerAt};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -26,28 +27,46 @@ pub enum Critic {
     Linear,
 }
 
-/// The recurrent part: one layer of LSTM.
+/// The recurrent part: layers of LSTM, each of which reads the outputs of the one below.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Lstm {
-    /// H, the size of the hidden state and of the cell state.
+    /// H, the size of the hidden state and of the cell state of each layer.
     pub hidden: usize,
     /// What the critic reads.
     pub critic: Critic,
+    /// How many layers there are.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub layers: usize,
 }
 
-/// A network for actor and critic: observation, LSTM where there is one, hidden layers of each, action logits and value.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+fn one() -> usize {
+    1
+}
+
+fn is_one(layers: &usize) -> bool {
+    *layers == 1
+}
+
+/// A network for actor and critic: observation, LSTM or transformer where there is one, hidden layers of each, action logits and
+/// value.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Architecture {
     /// D, the length of an observation.
     pub obs_dim: usize,
-    /// A, the number of actions.
+    /// A, the number of actions, or of components of an action.
     pub num_actions: usize,
+    /// Whether an action is A numbers rather than one of A choices.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub continuous: bool,
     /// What follows each hidden layer.
     pub activation: Activation,
-    /// The recurrent part; `None` for a network without memory.
+    /// The recurrent part; `None` for a network without.
     pub lstm: Option<Lstm>,
+    /// The transformer, which actor and critic share; `None` for a network without, and where there is an LSTM.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transformer: Option<Transformer>,
     /// The sizes of the actor's hidden layers.
     pub pi: Vec<usize>,
     /// The sizes of the critic's hidden layers.
@@ -107,23 +126,30 @@ pub(crate) struct LstmAt {
 pub(crate) struct Layout {
     pub tensors: Vec<Tensor>,
     pub len: usize,
+    /// The first layer of the actor's LSTM, and of the critic's.
     pub actor_lstm: Option<LstmAt>,
     pub critic_lstm: Option<LstmAt>,
+    /// The layers above them.
+    pub actor_above: Vec<LstmAt>,
+    pub critic_above: Vec<LstmAt>,
     pub critic_linear: Option<Dense>,
+    pub transformer: Option<TransformerAt>,
     /// The hidden layers, then the head.
     pub pi: Vec<Dense>,
     pub vf: Vec<Dense>,
+    /// Logarithms of standard deviations `[A]`, where actions are numbers.
+    pub log_std: Option<usize>,
 }
 
 impl Layout {
-    fn tensor(&mut self, name: String, shape: Vec<usize>) -> usize {
+    pub(crate) fn tensor(&mut self, name: String, shape: Vec<usize>) -> usize {
         let offset = self.len;
         self.len += shape.iter().product::<usize>();
         self.tensors.push(Tensor { name, shape, offset });
         offset
     }
 
-    fn dense(&mut self, name: &str, inputs: usize, outputs: usize) -> Dense {
+    pub(crate) fn dense(&mut self, name: &str, inputs: usize, outputs: usize) -> Dense {
         Dense {
             inputs,
             outputs,
@@ -142,6 +168,13 @@ impl Layout {
         }
     }
 
+    /// The first layer and those above it.
+    fn lstm_stack(&mut self, name: &str, inputs: usize, lstm: &Lstm) -> (LstmAt, Vec<LstmAt>) {
+        let first = self.lstm(name, inputs, lstm.hidden);
+        let above = (1..lstm.layers).map(|layer| self.lstm(&format!("{name}.{layer}"), lstm.hidden, lstm.hidden));
+        (first, above.collect())
+    }
+
     fn trunk(&mut self, name: &str, mut inputs: usize, sizes: &[usize], head: (&str, usize)) -> Vec<Dense> {
         let mut layers = Vec::with_capacity(sizes.len() + 1);
         for (i, &size) in sizes.iter().enumerate() {
@@ -157,17 +190,29 @@ impl Architecture {
     pub(crate) fn layout(&self) -> Layout {
         let mut layout = Layout::default();
         let mut latent = self.obs_dim;
-        if let Some(Lstm { hidden, critic }) = self.lstm {
+        if let Some(lstm) = &self.lstm {
+            let hidden = lstm.hidden;
             latent = hidden;
-            layout.actor_lstm = Some(layout.lstm("actor_lstm", self.obs_dim, hidden));
-            match critic {
-                Critic::Separate => layout.critic_lstm = Some(layout.lstm("critic_lstm", self.obs_dim, hidden)),
+            let (first, above) = layout.lstm_stack("actor_lstm", self.obs_dim, lstm);
+            (layout.actor_lstm, layout.actor_above) = (Some(first), above);
+            match lstm.critic {
+                Critic::Separate => {
+                    let (first, above) = layout.lstm_stack("critic_lstm", self.obs_dim, lstm);
+                    (layout.critic_lstm, layout.critic_above) = (Some(first), above);
+                }
                 Critic::Linear => layout.critic_linear = Some(layout.dense("critic", self.obs_dim, hidden)),
                 Critic::Shared => {}
             }
         }
+        if let Some(transformer) = &self.transformer {
+            latent = transformer.d_model;
+            layout.transformer = Some(transformer.lay_out(&mut layout, self.obs_dim));
+        }
         layout.pi = layout.trunk("pi", latent, &self.pi, ("action", self.num_actions));
         layout.vf = layout.trunk("vf", latent, &self.vf, ("value", 1));
+        if self.continuous {
+            layout.log_std = Some(layout.tensor("log_std".to_owned(), vec![self.num_actions]));
+        }
         layout
     }
 
@@ -181,17 +226,21 @@ impl Architecture {
         self.layout().len
     }
 
-    /// S, the number of floats that an environment's recurrent state takes: hidden and cell state of the actor, then those
-    /// of a separate critic.
+    /// Whether it remembers: what it says of an observation depends on those before it.
+    pub fn remembers(&self) -> bool {
+        self.lstm.is_some() || self.transformer.is_some()
+    }
+
+    /// S, the number of floats that an environment's recurrent state takes: hidden and cell state of the actor's layers, first to last,
+    /// then those of a separate critic; for a transformer see [`crate::transformer::State`].
     pub fn state_len(&self) -> usize {
-        match self.lstm {
-            None => 0,
-            Some(Lstm {
-                hidden,
-                critic: Critic::Separate,
-            }) => 4 * hidden,
-            Some(Lstm { hidden, .. }) => 2 * hidden,
+        if let Some(transformer) = &self.transformer {
+            return transformer.state(self.obs_dim).len();
         }
+        self.lstm.map_or(0, |lstm| {
+            let stacks = if lstm.critic == Critic::Separate { 2 } else { 1 };
+            stacks * lstm.layers * 2 * lstm.hidden
+        })
     }
 
     /// What is wrong with its sizes, if anything is.
@@ -202,10 +251,15 @@ impl Architecture {
             .iter()
             .chain(&self.vf)
             .copied()
-            .chain(self.lstm.map(|lstm| lstm.hidden));
+            .chain(self.lstm.map(|lstm| lstm.hidden.min(lstm.layers)));
         zero("the length of an observation", self.obs_dim)
             .or_else(|| zero("the number of actions", self.num_actions))
             .or_else(|| sizes.into_iter().find_map(|size| zero("the size of a layer", size)))
+            .or_else(|| self.transformer.and_then(|transformer| transformer.problem()))
+            .or_else(|| {
+                (self.lstm.is_some() && self.transformer.is_some())
+                    .then(|| "it has both an LSTM and a transformer".to_owned())
+            })
     }
 }
 
@@ -218,11 +272,14 @@ mod tests {
         let architecture = Architecture {
             obs_dim: 5,
             num_actions: 3,
+            continuous: false,
             activation: Activation::Tanh,
             lstm: Some(Lstm {
                 hidden: 4,
                 critic: Critic::Separate,
+                layers: 1,
             }),
+            transformer: None,
             pi: vec![8, 7],
             vf: vec![],
         };
@@ -235,5 +292,17 @@ mod tests {
         let lstm = 4 * 4 * (5 + 4 + 1);
         assert_eq!(end, 2 * lstm + (4 * 8 + 8) + (8 * 7 + 7) + (7 * 3 + 3) + (4 + 1));
         assert_eq!(architecture.state_len(), 16);
+        let stacked = Architecture {
+            lstm: architecture.lstm.map(|lstm| Lstm { layers: 3, ..lstm }),
+            ..architecture.clone()
+        };
+        let above = 4 * 4 * (4 + 4 + 1);
+        assert_eq!(stacked.num_params(), end + 2 * 2 * above);
+        assert_eq!(stacked.state_len(), 48);
+        // A single layer is written as it was before there were several.
+        let json = serde_json::to_value(&architecture).unwrap();
+        assert_eq!(json["lstm"], serde_json::json!({ "hidden": 4, "critic": "separate" }));
+        let read: Architecture = serde_json::from_value(json).unwrap();
+        assert_eq!(read, architecture);
     }
 }

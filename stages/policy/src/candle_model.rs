@@ -1,6 +1,7 @@
 //! The model over candle's own operations and autodiff: plain, slow, and what the fused kernels are checked against.
 
 use crate::architecture::{Critic, Dense, Layout, LstmAt};
+use crate::candle_transformer::Sequences;
 use crate::model::{Batch, LossSettings, Losses, Model, Observed, Output};
 use crate::{Activation, Architecture, distribution};
 use candle_core::{DType, Device, Result, Tensor, Var};
@@ -28,7 +29,11 @@ impl CandleModel {
         }
     }
 
-    fn var(&self, offset: usize) -> &Tensor {
+    pub(crate) fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    pub(crate) fn var(&self, offset: usize) -> &Tensor {
         // Offsets come from the layout whose tensors, in order, the variables are.
         let index = self.layout.tensors.partition_point(|tensor| tensor.offset < offset);
         self.vars[index].as_tensor()
@@ -66,17 +71,29 @@ impl CandleModel {
 
     /// Logits `[T b, A]` and values `[T b, 1]` of x, T tensors `[b, D]`, with `keep`, T tensors `[b, 1]`.
     fn network(&self, x: &[Tensor], keep: &[Tensor], states: &mut States) -> Result<(Tensor, Tensor)> {
-        let lstms: Vec<_> = [&self.layout.actor_lstm, &self.layout.critic_lstm]
+        let Layout {
+            actor_lstm,
+            actor_above,
+            critic_lstm,
+            critic_above,
+            ..
+        } = &self.layout;
+        let stacks = [(actor_lstm, actor_above), (critic_lstm, critic_above)];
+        let stacks: Vec<Vec<_>> = stacks
             .into_iter()
-            .flatten()
+            .filter_map(|(first, above)| first.as_ref().map(|first| [first].into_iter().chain(above).collect()))
             .collect();
-        let mut hidden = vec![Vec::new(); lstms.len()];
+        let mut hidden = vec![Vec::new(); stacks.len()];
         for (x, keep) in x.iter().zip(keep) {
-            for (i, at) in lstms.iter().enumerate() {
-                let (h, c) = &states[i];
-                let start = (h.broadcast_mul(keep)?, c.broadcast_mul(keep)?);
-                states[i] = self.cell(at, x, &start)?;
-                hidden[i].push(states[i].0.clone());
+            let mut states = states.iter_mut();
+            for (stack, hidden) in stacks.iter().zip(&mut hidden) {
+                let mut below = x.clone();
+                for (at, state) in stack.iter().zip(&mut states) {
+                    let start = (state.0.broadcast_mul(keep)?, state.1.broadcast_mul(keep)?);
+                    *state = self.cell(at, &below, &start)?;
+                    below = state.0.clone();
+                }
+                hidden.push(below);
             }
         }
         let x = Tensor::cat(x, 0)?;
@@ -105,6 +122,14 @@ impl CandleModel {
         ))
     }
 
+    /// Logits and values of what a transformer makes of sequences.
+    fn after_transformer(&self, latent: &Tensor) -> Result<(Tensor, Tensor)> {
+        Ok((
+            self.trunk(&self.layout.pi, latent)?,
+            self.trunk(&self.layout.vf, latent)?,
+        ))
+    }
+
     /// States from rows of `[_, S]`.
     fn states(&self, rows: usize, row: impl Fn(usize) -> usize, states: &[f32]) -> Result<States> {
         let stride = self.architecture.state_len();
@@ -121,9 +146,49 @@ impl CandleModel {
             .collect()
     }
 
+    /// One step of a transformer; the keys and values in the states are left alone.
+    fn transformer_step(&self, input: &Observed, states: &mut [f32]) -> Result<Option<(Tensor, Tensor)>> {
+        let Some(shape) = &self.architecture.transformer else {
+            return Ok(None);
+        };
+        let d = self.architecture.obs_dim;
+        let state = shape.state(d);
+        let mut sequences = Sequences::new();
+        let rows = input.obs.chunks_exact(d).zip(input.episode_start);
+        for ((obs, &start), row) in rows.zip(states.chunks_exact_mut(state.len())) {
+            sequences.column(&state, row, [(obs, start)].into_iter());
+            if start {
+                state.start(row);
+            }
+            let at = state.room(row);
+            state.push(row, obs, at);
+        }
+        let latent = self.transformer(shape, &sequences, 1)?;
+        self.after_transformer(&latent).map(Some)
+    }
+
     fn try_forward(&self, input: &Observed, states: &mut [f32], out: &mut Output) -> Result<()> {
+        let (logits, value) = match self.transformer_step(input, states)? {
+            Some(outputs) => outputs,
+            None => self.recurrent_step(input, states)?,
+        };
+        out.value = value.flatten_all()?.to_vec1()?;
+        if let Some(at) = self.layout.log_std {
+            out.mean = logits.flatten_all()?.to_vec1()?;
+            out.log_std = self.var(at).to_vec1()?;
+            return Ok(());
+        }
+        out.log_prob = logits.flatten_all()?.to_vec1()?;
+        let a = self.architecture.num_actions;
+        for (row, mask) in out.log_prob.chunks_exact_mut(a).zip(input.mask.chunks_exact(a)) {
+            distribution::log_softmax(row, mask);
+        }
+        Ok(())
+    }
+
+    fn recurrent_step(&self, input: &Observed, states: &mut [f32]) -> Result<(Tensor, Tensor)> {
         let batch = input.episode_start.len();
-        let (d, a) = (self.architecture.obs_dim, self.architecture.num_actions);
+        let d = self.architecture.obs_dim;
         let x = Tensor::from_slice(input.obs, (batch, d), &Device::Cpu)?;
         let keep: Vec<f32> = input
             .episode_start
@@ -143,20 +208,61 @@ impl CandleModel {
                 }
             }
         }
-        out.log_prob = logits.flatten_all()?.to_vec1()?;
-        for (row, mask) in out.log_prob.chunks_exact_mut(a).zip(input.mask.chunks_exact(a)) {
-            distribution::log_softmax(row, mask);
+        Ok((logits, value))
+    }
+
+    /// Logits and values of a minibatch whose samples are `rows`.
+    fn replay(&self, batch: &Batch, rows: &[usize]) -> Result<(Tensor, Tensor)> {
+        let (d, n, device) = (self.architecture.obs_dim, batch.pick.len(), Device::Cpu);
+        let (mut x, mut keep) = (Vec::new(), Vec::new());
+        for rows in rows.chunks_exact(n) {
+            let obs: Vec<f32> = rows
+                .iter()
+                .flat_map(|&i| &batch.obs[i * d..(i + 1) * d])
+                .copied()
+                .collect();
+            x.push(Tensor::from_vec(obs, (n, d), &device)?);
+            let start = rows.iter().map(|&i| if batch.episode_start[i] { 0.0_f32 } else { 1.0 });
+            keep.push(Tensor::from_vec(start.collect::<Vec<_>>(), (n, 1), &device)?);
         }
-        out.value = value.flatten_all()?.to_vec1()?;
-        Ok(())
+        let mut states = self.states(n, |i| batch.pick[i] as usize, batch.state)?;
+        self.network(&x, &keep, &mut states)
+    }
+
+    /// Log-probabilities of the actions of the samples `rows`, and their mean entropy.
+    fn choices(&self, batch: &Batch, rows: &[usize], logits: &Tensor) -> Result<(Tensor, Tensor)> {
+        let a = self.architecture.num_actions;
+        let mask: Vec<u8> = rows
+            .iter()
+            .flat_map(|&i| &batch.mask[i * a..(i + 1) * a])
+            .map(|&legal| u8::from(legal))
+            .collect();
+        let mask = Tensor::from_vec(mask, (rows.len(), a), &Device::Cpu)?;
+        let logits = mask.where_cond(logits, &Tensor::full(ILLEGAL, logits.shape(), &Device::Cpu)?)?;
+        let log_prob = candle_nn::ops::log_softmax(&logits, 1)?;
+        let entropy = (log_prob.exp()? * &log_prob)?.sum(1)?.neg()?.mean_all()?;
+        let actions: Vec<u32> = rows.iter().map(|&i| batch.actions[i]).collect();
+        let actions = Tensor::from_vec(actions, (rows.len(), 1), &Device::Cpu)?;
+        Ok((log_prob.gather(&actions, 1)?.squeeze(1)?, entropy))
+    }
+
+    /// The same where actions are numbers: independent normals.
+    fn numbers(&self, batch: &Batch, rows: &[usize], mean: &Tensor, log_std: &Tensor) -> Result<(Tensor, Tensor)> {
+        let half_ln_tau = 0.5 * libm::log(2.0 * std::f64::consts::PI);
+        let a = self.architecture.num_actions;
+        let actions: Vec<f32> = rows
+            .iter()
+            .flat_map(|&i| &batch.numbers[i * a..(i + 1) * a])
+            .copied()
+            .collect();
+        let actions = Tensor::from_vec(actions, (rows.len(), a), &Device::Cpu)?;
+        let z = (actions - mean)?.broadcast_div(&log_std.exp()?)?;
+        let log_prob = z.sqr()?.affine(-0.5, -half_ln_tau)?.broadcast_sub(log_std)?.sum(1)?;
+        Ok((log_prob, (log_std + (half_ln_tau + 0.5))?.sum_all()?))
     }
 
     fn try_gradient(&self, batch: &Batch, settings: &LossSettings, gradient: &mut [f32]) -> Result<Losses> {
-        let (d, a, n) = (
-            self.architecture.obs_dim,
-            self.architecture.num_actions,
-            batch.pick.len(),
-        );
+        let d = self.architecture.obs_dim;
         let rows: Vec<usize> = (0..batch.steps)
             .flat_map(|t| {
                 batch
@@ -170,33 +276,28 @@ impl CandleModel {
             let values: Vec<f32> = rows.iter().map(|&i| from[i]).collect();
             Tensor::from_vec(values, rows.len(), &device)
         };
-        let (mut x, mut keep) = (Vec::new(), Vec::new());
-        for rows in rows.chunks_exact(n) {
-            let obs: Vec<f32> = rows
-                .iter()
-                .flat_map(|&i| &batch.obs[i * d..(i + 1) * d])
-                .copied()
-                .collect();
-            x.push(Tensor::from_vec(obs, (n, d), &device)?);
-            let start = rows.iter().map(|&i| if batch.episode_start[i] { 0.0_f32 } else { 1.0 });
-            keep.push(Tensor::from_vec(start.collect::<Vec<_>>(), (n, 1), &device)?);
-        }
-        let mut states = self.states(n, |i| batch.pick[i] as usize, batch.state)?;
-        let (logits, value) = self.network(&x, &keep, &mut states)?;
+        let (logits, value) = match &self.architecture.transformer {
+            Some(shape) => {
+                let state = shape.state(d);
+                let mut sequences = Sequences::new();
+                for &column in batch.pick {
+                    let column = column as usize;
+                    let steps = (0..batch.steps).map(|t| t * batch.columns + column);
+                    let steps = steps.map(|i| (&batch.obs[i * d..(i + 1) * d], batch.episode_start[i]));
+                    let row = &batch.state[column * state.len()..(column + 1) * state.len()];
+                    sequences.column(&state, row, steps);
+                }
+                self.after_transformer(&self.transformer(shape, &sequences, batch.steps)?)?
+            }
+            None => self.replay(batch, &rows)?,
+        };
         let value = value.squeeze(1)?;
 
-        let mask: Vec<u8> = rows
-            .iter()
-            .flat_map(|&i| &batch.mask[i * a..(i + 1) * a])
-            .map(|&legal| u8::from(legal))
-            .collect();
-        let mask = Tensor::from_vec(mask, (rows.len(), a), &device)?;
-        let logits = mask.where_cond(&logits, &Tensor::full(ILLEGAL, logits.shape(), &device)?)?;
-        let log_prob = candle_nn::ops::log_softmax(&logits, 1)?;
-        let entropy = (log_prob.exp()? * &log_prob)?.sum(1)?.neg()?.mean_all()?;
-        let actions: Vec<u32> = rows.iter().map(|&i| batch.actions[i]).collect();
-        let actions = Tensor::from_vec(actions, (rows.len(), 1), &device)?;
-        let log_ratio = (log_prob.gather(&actions, 1)?.squeeze(1)? - floats(batch.old_log_prob)?)?;
+        let (log_prob, entropy) = match self.layout.log_std {
+            Some(at) => self.numbers(batch, &rows, &logits, self.var(at))?,
+            None => self.choices(batch, &rows, &logits)?,
+        };
+        let log_ratio = (log_prob - floats(batch.old_log_prob)?)?;
         let ratio = log_ratio.exp()?;
         let (mean, scale) = if settings.normalize_advantage {
             batch.advantage_moments()

@@ -1,5 +1,141 @@
 //! The masked categorical distribution: illegal actions have probability 0.
 
+use crate::kernels::kernel;
+use crate::kernels::math::{exp, ln};
+
+/// A number of each of 16 rows.
+pub(crate) type Lanes = [f32; 16];
+
+/// 16 rows of A logits, by columns, and what they come to.
+#[derive(Default)]
+pub(crate) struct Softmax {
+    /// Logits.
+    pub x: Vec<Lanes>,
+    pub legal: Vec<[bool; 16]>,
+    /// Log-probabilities; of illegal actions finite.
+    pub log_prob: Vec<Lanes>,
+    /// Probabilities; of illegal actions 0.
+    pub p: Vec<Lanes>,
+}
+
+/// Takes over up to 16 rows `[_, A]`. Of rows that are missing action 0 alone is legal.
+#[inline(always)]
+pub(crate) fn load(logits: &[f32], mask: &[bool], num_actions: usize, to: &mut Softmax) {
+    to.x.clear();
+    to.x.resize(num_actions, [0.0; 16]);
+    to.legal.clear();
+    to.legal.resize(num_actions, [false; 16]);
+    to.log_prob.resize(num_actions, [0.0; 16]);
+    to.p.resize(num_actions, [0.0; 16]);
+    let rows = logits.chunks_exact(num_actions).zip(mask.chunks_exact(num_actions));
+    let count = logits.len() / num_actions;
+    for (r, (logits, mask)) in rows.enumerate() {
+        for j in 0..num_actions {
+            to.x[j][r] = logits[j];
+            to.legal[j][r] = mask[j];
+        }
+    }
+    to.legal[0][count..].fill(true);
+}
+
+/// Gives columns back as rows `[_, A]`.
+#[inline(always)]
+pub(crate) fn store(columns: &[Lanes], rows: &mut [f32]) {
+    for (r, row) in rows.chunks_exact_mut(columns.len()).enumerate() {
+        for (x, column) in row.iter_mut().zip(columns) {
+            *x = column[r];
+        }
+    }
+}
+
+impl Softmax {
+    /// From [`Softmax::x`] to [`Softmax::log_prob`] and [`Softmax::p`].
+    #[inline(always)]
+    pub fn normalise<const FMA: bool>(&mut self) {
+        let mut max = [f32::NEG_INFINITY; 16];
+        for (x, legal) in self.x.iter_mut().zip(&self.legal) {
+            for r in 0..16 {
+                let logit = if legal[r] { x[r] } else { f32::NEG_INFINITY };
+                max[r] = if logit > max[r] { logit } else { max[r] };
+            }
+        }
+        let mut sum = [0.0_f32; 16];
+        for ((x, p), legal) in self.x.iter().zip(&mut self.p).zip(&self.legal) {
+            for r in 0..16 {
+                let e = exp::<FMA>(x[r] - max[r]);
+                p[r] = if legal[r] { e } else { 0.0 };
+                sum[r] += p[r];
+            }
+        }
+        let (mut log, mut by) = ([0.0_f32; 16], [0.0_f32; 16]);
+        for r in 0..16 {
+            log[r] = max[r] + ln::<FMA>(sum[r]);
+            by[r] = 1.0 / sum[r];
+        }
+        for ((x, p), log_prob) in self.x.iter().zip(&mut self.p).zip(&mut self.log_prob) {
+            for r in 0..16 {
+                log_prob[r] = x[r] - log[r];
+                p[r] *= by[r];
+            }
+        }
+    }
+}
+
+#[inline(always)]
+fn log_softmax_body<const FMA: bool>(logits: &mut [f32], mask: &[bool], num_actions: usize, softmax: &mut Softmax) {
+    for (logits, mask) in logits.chunks_mut(16 * num_actions).zip(mask.chunks(16 * num_actions)) {
+        load(logits, mask, num_actions, softmax);
+        softmax.normalise::<FMA>();
+        for (column, legal) in softmax.log_prob.iter_mut().zip(&softmax.legal) {
+            for r in 0..16 {
+                column[r] = if legal[r] { column[r] } else { f32::NEG_INFINITY };
+            }
+        }
+        store(&softmax.log_prob, logits);
+    }
+}
+kernel! {
+    /// [`log_softmax`] of rows `[_, A]`.
+    pub(crate) fn log_softmax_rows(logits: &mut [f32], mask: &[bool], num_actions: usize, softmax: &mut Softmax) = log_softmax_body
+}
+
+#[inline(always)]
+fn sample_body<const FMA: bool>(
+    logits: &[f32],
+    mask: &[bool],
+    uniform: &[f64],
+    softmax: &mut Softmax,
+    actions: &mut [u32],
+    log_prob: &mut [f32],
+) {
+    let num_actions = logits.len() / uniform.len().max(1);
+    for (i, uniform) in uniform.chunks(16).enumerate() {
+        let range = 16 * i * num_actions..(16 * i + uniform.len()) * num_actions;
+        load(&logits[range.clone()], &mask[range], num_actions, softmax);
+        softmax.normalise::<FMA>();
+        let mut left = [0.0_f32; 16];
+        for (left, &uniform) in left.iter_mut().zip(uniform) {
+            *left = uniform as f32;
+        }
+        // The action on which the number falls; the last legal one, where rounding leaves something of it.
+        let (mut action, mut of_action) = ([0_u32; 16], [0.0_f32; 16]);
+        for (j, ((p, log_prob), legal)) in softmax.p.iter().zip(&softmax.log_prob).zip(&softmax.legal).enumerate() {
+            for r in 0..16 {
+                let reached = legal[r] && left[r] >= 0.0;
+                action[r] = if reached { j as u32 } else { action[r] };
+                of_action[r] = if reached { log_prob[r] } else { of_action[r] };
+                left[r] -= p[r];
+            }
+        }
+        actions[16 * i..][..uniform.len()].copy_from_slice(&action[..uniform.len()]);
+        log_prob[16 * i..][..uniform.len()].copy_from_slice(&of_action[..uniform.len()]);
+    }
+}
+kernel! {
+    /// The action of each row of logits `[B, A]` that a uniform number in [0, 1) falls on, and its log-probability.
+    pub(crate) fn sample_rows(logits: &[f32], mask: &[bool], uniform: &[f64], softmax: &mut Softmax, actions: &mut [u32], log_prob: &mut [f32]) = sample_body
+}
+
 /// Turns logits into log-probabilities, in place: a log-softmax over the legal actions, minus infinity for the others.
 pub fn log_softmax(logits: &mut [f32], mask: &[bool]) {
     let mut max = f32::NEG_INFINITY;

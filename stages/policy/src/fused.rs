@@ -1,19 +1,30 @@
 //! The model that training uses: own kernels for the forward and the backward pass, checked against [`crate::candle_model`]
 //! and finite differences.
 //!
-//! A minibatch is split by whole columns into shards, each with its own gradient, which are added up in order. The number of shards
-//! depends on the minibatch alone, so that any number of threads gives the same bytes.
+//! A minibatch is split by whole columns into shards, and the network into branches that learn independently of one another. Each
+//! shard of each branch has a gradient of its own; they are added up in order. The number of shards depends on the minibatch alone, so
+//! that any number of threads gives the same bytes.
 
+mod acting;
+mod branch;
+mod half;
 mod lstm;
+mod operands;
 mod shard;
+mod trunk;
 mod weights;
 
 use crate::architecture::Layout;
+use crate::kernels::bf16::Path;
+use crate::kernels::gradient::unpack_gates;
 use crate::kernels::{Level, elementwise};
-use crate::model::{Batch, LossSettings, Losses, Model, Observed, Output};
-use crate::{Architecture, distribution};
+use crate::model::{Batch, LossSettings, Losses, Model, Observed, Output, Taken};
+use crate::{Architecture, Precision};
+use acting::{Actor, Rows, Wanted};
+use branch::{Branch, Recurrent, branches};
+use lstm::gradient_rows;
 use rayon::prelude::*;
-use shard::Shard;
+use shard::{Minibatch, Shard};
 use weights::Weights;
 
 /// The most shards a minibatch is split into.
@@ -27,33 +38,48 @@ pub struct FusedModel {
     architecture: Architecture,
     layout: Layout,
     level: Level,
+    narrow: Option<Path>,
     weights: Weights,
+    branches: Vec<Branch>,
+    /// For each shard, one for each branch.
     shards: Vec<Shard>,
+    actors: Vec<Actor>,
 }
 
 /// What all shards read.
 struct Network<'a> {
     architecture: &'a Architecture,
-    layout: &'a Layout,
     weights: &'a Weights,
     level: Level,
+    /// How products in bf16 are taken, if the LSTM's are.
+    narrow: Option<Path>,
 }
 
 impl FusedModel {
     /// A network without parameters yet.
-    pub fn new(architecture: &Architecture) -> Self {
-        Self::with_level(architecture, Level::detect())
+    pub fn new(architecture: &Architecture, precision: Precision) -> Self {
+        let narrow = match precision {
+            Precision::F32 => None,
+            Precision::Bf16 => Some(Path::detect()),
+        };
+        Self::with(architecture, Level::detect(), narrow)
     }
 
-    /// The same, on the instructions of `level`.
-    pub fn with_level(architecture: &Architecture, level: Level) -> Self {
+    /// The same, on the instructions of `level`, and an LSTM's products on those of `narrow`, if given.
+    pub fn with(architecture: &Architecture, level: Level, narrow: Option<Path>) -> Self {
         let layout = architecture.layout();
+        let (branches, packed) = branches(architecture, &layout);
+        let deviations = layout.log_std.map_or(0..0, |at| at..at + architecture.num_actions);
+        let narrow = narrow.filter(|_| architecture.lstm.is_some());
         Self {
             architecture: architecture.clone(),
-            weights: Weights::new(&layout),
+            weights: Weights::new(&packed, layout.len, deviations, narrow.is_some()),
             layout,
             level,
+            narrow,
+            branches,
             shards: Vec::new(),
+            actors: Vec::new(),
         }
     }
 
@@ -61,8 +87,8 @@ impl FusedModel {
     fn num_shards(&self, columns: usize, samples: usize) -> usize {
         let small = samples.saturating_mul(self.layout.len) < 1 << 22;
         match &self.architecture.lstm {
-            _ if small || columns < 8 => 1,
-            Some(_) => (columns / 32).clamp(2, MAX_SHARDS),
+            _ if small => 1,
+            Some(_) => (columns / 32).clamp(1, MAX_SHARDS),
             None => (columns / 128).clamp(1, MAX_SHARDS),
         }
     }
@@ -80,113 +106,116 @@ impl Model for FusedModel {
 
     fn forward(&mut self, input: &Observed, state: &mut [f32], out: &mut Output) {
         let batch = input.episode_start.len();
-        let (d, a, s) = (
-            self.architecture.obs_dim,
-            self.architecture.num_actions,
-            self.architecture.state_len(),
-        );
-        out.log_prob.resize(batch * a, 0.0);
         out.value.resize(batch, 0.0);
-        assert!(
-            input.obs.len() == batch * d && input.mask.len() == batch * a && state.len() == batch * s,
-            "shapes of a step"
-        );
-        // A row's result does not depend on the split, so that it may follow the number of threads.
-        let parts = if batch.saturating_mul(self.layout.len) < 1 << 21 {
-            1
-        } else {
-            rayon::current_num_threads().min(batch / 8).max(1)
-        };
-        if self.shards.len() < parts {
-            self.shards.resize_with(parts, Shard::default);
-        }
-        let network = Network {
-            architecture: &self.architecture,
-            layout: &self.layout,
-            weights: &self.weights,
-            level: self.level,
-        };
-        let rows = batch.div_ceil(parts).max(1);
-        let (mut states, mut log_probs, mut values) = (state, &mut out.log_prob[..], &mut out.value[..]);
-        let mut tasks = Vec::with_capacity(parts);
-        for (part, shard) in self.shards[..parts].iter_mut().enumerate() {
-            let (from, to) = ((part * rows).min(batch), ((part + 1) * rows).min(batch));
-            let n = to - from;
-            let (state, rest) = states.split_at_mut(n * s);
-            states = rest;
-            let (log_prob, rest) = log_probs.split_at_mut(n * a);
-            log_probs = rest;
-            let (value, rest) = values.split_at_mut(n);
-            values = rest;
-            let part = Observed {
-                obs: &input.obs[from * d..to * d],
-                mask: &input.mask[from * a..to * a],
-                episode_start: &input.episode_start[from..to],
-            };
-            tasks.push((shard, part, state, log_prob, value));
-        }
-        let run =
-            |(shard, part, state, log_prob, value): (&mut Shard, Observed, &mut [f32], &mut [f32], &mut [f32])| {
-                shard.forward(&network, &part, state, log_prob, value);
-                for (row, mask) in log_prob.chunks_exact_mut(a).zip(part.mask.chunks_exact(a)) {
-                    distribution::log_softmax(row, mask);
-                }
-            };
-        if parts == 1 {
-            tasks.into_iter().for_each(run);
-        } else {
-            tasks.into_par_iter().for_each(run);
-        }
+        out.log_std.clone_from(&self.weights.log_std);
+        let continuous = self.architecture.continuous;
+        let said = if continuous { &mut out.mean } else { &mut out.log_prob };
+        said.resize(batch * self.architecture.num_actions, 0.0);
+        self.take(Rows {
+            input: *input,
+            states: state,
+            value: &mut out.value,
+            wanted: if continuous {
+                Wanted::Mean(said)
+            } else {
+                Wanted::LogProb(said)
+            },
+        });
+    }
+
+    fn act(&mut self, input: &Observed, uniform: &[f64], state: &mut [f32], out: Taken) {
+        self.take(Rows {
+            input: *input,
+            states: state,
+            value: out.value,
+            wanted: Wanted::Actions(uniform, out.actions, out.log_prob),
+        });
     }
 
     fn gradient(&mut self, batch: &Batch, settings: &LossSettings, gradient: &mut [f32]) -> Losses {
         assert_eq!(gradient.len(), self.layout.len, "length of the gradient");
         self.weights.prepare_backward();
         let total = batch.len();
-        let parts = self.num_shards(batch.pick.len(), total);
-        if self.shards.len() < parts {
-            self.shards.resize_with(parts, Shard::default);
+        let columns = batch.pick.len();
+        let parts = self.num_shards(columns, total);
+        let branches = &self.branches;
+        let tasks = parts * branches.len();
+        if self.shards.len() < tasks {
+            self.shards.resize_with(tasks, Shard::default);
         }
         let network = Network {
             architecture: &self.architecture,
-            layout: &self.layout,
             weights: &self.weights,
             level: self.level,
+            narrow: self.narrow,
         };
-        let moments = if settings.normalize_advantage {
-            batch.advantage_moments()
-        } else {
-            (0.0, 1.0)
+        let minibatch = Minibatch {
+            batch,
+            settings,
+            moments: if settings.normalize_advantage {
+                batch.advantage_moments()
+            } else {
+                (0.0, 1.0)
+            },
+            weight: 1.0 / total as f32,
         };
-        let columns = batch.pick.len();
-        let shards = &mut self.shards[..parts];
-        let run = |(part, shard): (usize, &mut Shard)| {
+        let shards = &mut self.shards[..tasks];
+        let run = |(task, shard): (usize, &mut Shard)| {
+            let part = task / branches.len();
             let pick = &batch.pick[part * columns / parts..(part + 1) * columns / parts];
-            shard.gradient(&network, batch, pick, settings, moments, total)
+            shard.gradient(&network, &branches[task % branches.len()], minibatch, pick);
         };
-        let losses: Vec<Losses> = if parts == 1 {
-            shards.iter_mut().enumerate().map(run).collect()
+        if tasks == 1 {
+            shards.iter_mut().enumerate().for_each(run);
         } else {
-            shards.par_iter_mut().enumerate().map(run).collect()
-        };
-        let (level, shards) = (self.level, &*shards);
-        let reduce = |(i, out): (usize, &mut [f32])| {
-            let range = i * REDUCTION..i * REDUCTION + out.len();
-            out.copy_from_slice(&shards[0].gradient[range.clone()]);
-            for shard in &shards[1..] {
-                elementwise::add(level, out, &shard.gradient[range.clone()]);
-            }
-        };
-        if parts == 1 {
-            gradient.copy_from_slice(&shards[0].gradient);
-        } else {
-            gradient.par_chunks_mut(REDUCTION).enumerate().for_each(reduce);
+            shards.par_iter_mut().enumerate().with_max_len(1).for_each(run);
         }
+        reduce(
+            (self.level, self.narrow.is_some()),
+            branches,
+            &self.shards[..tasks],
+            gradient,
+        );
+        let shards = &self.shards[..tasks];
         let mut sums = Losses::default();
-        for part in &losses {
-            sums.add(part);
+        for shard in shards {
+            sums.add(&shard.losses);
         }
         sums.scaled(1.0 / total as f64)
+    }
+}
+
+/// Adds up the shards' gradients, in the shards' order.
+fn reduce((level, narrow): (Level, bool), branches: &[Branch], shards: &[Shard], gradient: &mut [f32]) {
+    let many = gradient.len() > REDUCTION;
+    for (i, branch) in branches.iter().enumerate() {
+        let parts = shards.iter().skip(i).step_by(branches.len());
+        for segment in &branch.segments {
+            let out = &mut gradient[segment.global..segment.global + segment.len];
+            for (part, shard) in parts.clone().enumerate() {
+                let values = &shard.gradient[segment.local..segment.local + segment.len];
+                if part == 0 {
+                    out.copy_from_slice(values);
+                } else {
+                    elementwise::add(level, out, values);
+                }
+            }
+        }
+        if let Some(Recurrent { at, .. }) = branch.lstm {
+            let width = 4 * at.hidden;
+            let (m, row) = gradient_rows(narrow, &at);
+            let rows = (REDUCTION / width).max(1);
+            let unpack = |(i, out): (usize, &mut [f32])| {
+                let sums = parts.clone().map(|shard| &*shard.lstm.sum);
+                unpack_gates(sums, m, at.hidden, |k| row(i * rows + k), out);
+            };
+            let out = &mut gradient[at.weight_x..at.bias + width];
+            if many {
+                out.par_chunks_mut(rows * width).enumerate().for_each(unpack);
+            } else {
+                out.chunks_mut(rows * width).enumerate().for_each(unpack);
+            }
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! First parameters.
 
 use crate::Architecture;
+use crate::transformer::GATE_BIAS;
 use datasets::random::Random;
 
 /// Draws the first parameters of a network, tensor i from the stream `[seed, i]` and the purpose's word.
@@ -8,23 +9,30 @@ use datasets::random::Random;
 /// With `orthogonal`: orthogonal weights of gain sqrt(2) in hidden layers, 0.01 in the action head, 1 in the value head and
 /// the LSTM, and biases 0 (Andrychowicz and others, "What matters in on-policy reinforcement learning", 2021; cleanrl). Without:
 /// PyTorch's defaults, uniform within 1/sqrt(inputs), in an LSTM within 1/sqrt(hidden).
+///
+/// Where actions are numbers, standard deviations of 1. In a transformer, whichever way: layer norms of scale 1 and offset 0, gates of bias 2, vectors of position of normal numbers of deviation
+/// 1/2, so that a head tells near from far from the start; orthogonal weights have gain 1 but where a rectifier follows.
 pub fn initial(architecture: &Architecture, orthogonal: bool, seed: u64) -> Vec<f32> {
     let tensors = architecture.tensors();
     let mut params = vec![0.0; architecture.num_params()];
     let mut inputs = 1;
     for (i, tensor) in tensors.iter().enumerate() {
         let mut random = Random::new(&[seed, u64::from_le_bytes(*b"init\0\0\0\0"), i as u64]);
+        let out = &mut params[tensor.range()];
+        if special(&tensor.name, out, &mut random) {
+            continue;
+        }
         let lstm = tensor.name.contains("_lstm.");
         if tensor.shape.len() == 2 {
             inputs = tensor.shape[0];
         }
-        let out = &mut params[tensor.range()];
         if orthogonal {
             if tensor.shape.len() == 2 {
                 let gain = match tensor.name.as_str() {
                     "action.weight" => 0.01,
                     "value.weight" => 1.0,
                     _ if lstm => 1.0,
+                    name if name.starts_with("block.") && !name.ends_with("ff_in.weight") => 1.0,
                     _ => std::f64::consts::SQRT_2,
                 };
                 orthogonal_into(out, tensor.shape[0], tensor.shape[1], gain, &mut random);
@@ -42,6 +50,26 @@ pub fn initial(architecture: &Architecture, orthogonal: bool, seed: u64) -> Vec<
         }
     }
     params
+}
+
+/// Fills the tensors that are no weights of a layer; `false` for others.
+fn special(name: &str, out: &mut [f32], random: &mut Random) -> bool {
+    if name == "log_std" {
+        // Standard deviations of 1.
+        out.fill(0.0);
+        return true;
+    }
+    let Some((_, part)) = name.strip_prefix("block.").and_then(|rest| rest.split_once('.')) else {
+        return false;
+    };
+    match part {
+        "norm.weight" | "ff_norm.weight" => out.fill(1.0),
+        "norm.bias" | "ff_norm.bias" => out.fill(0.0),
+        "gate.bias" | "ff_gate.bias" => out.fill(GATE_BIAS),
+        "position" => out.fill_with(|| (0.5 * random.normal()) as f32),
+        _ => return false,
+    }
+    true
 }
 
 /// Fills `[rows, columns]` with `gain` times a random matrix whose rows or columns, whichever are fewer, are orthonormal:

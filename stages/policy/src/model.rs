@@ -1,6 +1,19 @@
 //! The interface between algorithms and models: flat parameters and gradients, buffers that the caller owns.
 
 use crate::Architecture;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// What an LSTM's products are computed in. Parameters, sums, states and all else are in f32.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Precision {
+    /// 24 significant bits.
+    #[default]
+    F32,
+    /// 8 significant bits; several times as fast where the processor has AMX.
+    Bf16,
+}
 
 /// One step of B environments, as a policy sees it.
 #[derive(Clone, Copy, Debug)]
@@ -16,15 +29,30 @@ pub struct Observed<'a> {
 /// What a network says of B observations.
 #[derive(Clone, Debug, Default)]
 pub struct Output {
-    /// Log-probabilities `[B, A]`; minus infinity where an action is illegal.
+    /// Log-probabilities `[B, A]`; minus infinity where an action is illegal. Empty where actions are numbers.
     pub log_prob: Vec<f32>,
+    /// Where actions are numbers, the means of their normal distributions `[B, A]`.
+    pub mean: Vec<f32>,
+    /// Where actions are numbers, the logarithms of their standard deviations `[A]`.
+    pub log_std: Vec<f32>,
     /// Values `[B]`.
     pub value: Vec<f32>,
 }
 
+/// What B environments are told to do; slices of the caller's rollout.
+#[derive(Debug)]
+pub struct Taken<'a> {
+    /// Actions `[B]`.
+    pub actions: &'a mut [u32],
+    /// Their log-probabilities `[B]`.
+    pub log_prob: &'a mut [f32],
+    /// Values `[B]`.
+    pub value: &'a mut [f32],
+}
+
 /// A rollout of T steps of B columns, of which some columns are picked as a minibatch. All arrays are time-major. An
 /// algorithm without memory sees its rollout as one step of T x B columns.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Batch<'a> {
     /// T.
     pub steps: usize,
@@ -38,8 +66,10 @@ pub struct Batch<'a> {
     pub episode_start: &'a [bool],
     /// The recurrent state before the first step, `[B, S]`.
     pub state: &'a [f32],
-    /// Actions taken `[T, B]`.
+    /// Actions taken `[T, B]`, where they are choices.
     pub actions: &'a [u32],
+    /// Actions taken `[T, B, A]`, where they are numbers, as they were drawn.
+    pub numbers: &'a [f32],
     /// Their log-probabilities then `[T, B]`.
     pub old_log_prob: &'a [f32],
     /// Values then `[T, B]`.
@@ -52,7 +82,21 @@ pub struct Batch<'a> {
     pub pick: &'a [u32],
 }
 
-impl Batch<'_> {
+impl<'a> Batch<'a> {
+    /// The action of sample i, if actions are numbers `[A]`.
+    pub(crate) fn number(&self, i: usize, architecture: &Architecture) -> &'a [f32] {
+        if architecture.continuous {
+            &self.numbers[i * architecture.num_actions..(i + 1) * architecture.num_actions]
+        } else {
+            &[]
+        }
+    }
+
+    /// The action of sample i, if actions are choices; else 0.
+    pub(crate) fn choice(&self, i: usize, architecture: &Architecture) -> u32 {
+        if architecture.continuous { 0 } else { self.actions[i] }
+    }
+
     /// How many samples the minibatch has.
     pub fn len(&self) -> usize {
         self.steps * self.pick.len()
@@ -145,8 +189,24 @@ pub trait Model: Send {
     /// Takes over `[P]` parameters.
     fn load(&mut self, params: &[f32]);
 
+    /// Computes again what of the recurrent states `[B, S]` depends on the parameters; called where a rollout begins. Models whose
+    /// state is what the network said leave it as it is.
+    fn refresh(&mut self, _state: &mut [f32]) {}
+
     /// One step: fills `out` and moves the recurrent states `[B, S]` on.
     fn forward(&mut self, input: &Observed, state: &mut [f32], out: &mut Output);
+
+    /// One step that draws actions: those on which the numbers `uniform` `[B]` in [0, 1) fall. Moves the recurrent states on.
+    fn act(&mut self, input: &Observed, uniform: &[f64], state: &mut [f32], out: Taken) {
+        let mut all = Output::default();
+        self.forward(input, state, &mut all);
+        let rows = all.log_prob.chunks_exact(self.architecture().num_actions);
+        for (i, (row, &uniform)) in rows.zip(uniform).enumerate() {
+            out.actions[i] = crate::distribution::sample(row, uniform);
+            out.log_prob[i] = row[out.actions[i] as usize];
+        }
+        out.value.copy_from_slice(&all.value);
+    }
 
     /// PPO's loss of a minibatch and its gradient `[P]`, which overwrites `gradient`. No gradient flows into the recurrent
     /// state before the first step.

@@ -1,9 +1,8 @@
 //! A trained policy: its file, and acting with it.
 
-use crate::fused::FusedModel;
 use crate::kernels::{Level, elementwise};
 use crate::model::{Model, Observed, Output};
-use crate::{Architecture, distribution};
+use crate::{Architecture, Precision, distribution, gaussian};
 use datasets::random::Random;
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 use serde::{Deserialize, Serialize};
@@ -42,7 +41,7 @@ struct About {
 /// How a policy chooses.
 #[derive(Debug)]
 pub enum Mode<'a> {
-    /// The likeliest action.
+    /// The likeliest action; where actions are numbers, their mean.
     Greedy,
     /// An action drawn from the distribution.
     Sample(&'a mut Random),
@@ -50,7 +49,7 @@ pub enum Mode<'a> {
 
 /// What a policy carries from step to step, for a number of environments.
 pub struct PolicyState {
-    model: FusedModel,
+    model: Box<dyn Model>,
     recurrent: Vec<f32>,
     obs: Vec<f32>,
     output: Output,
@@ -101,7 +100,10 @@ impl Policy {
         if let Some(problem) = architecture.problem() {
             return wrong(&problem);
         }
-        if architecture.obs_dim != env.obs_dim() || architecture.num_actions != env.num_actions() {
+        if architecture.obs_dim != env.obs_dim()
+            || architecture.num_actions != env.num_actions()
+            || architecture.continuous != env.bounds.is_some()
+        {
             return wrong("its network has other observations or actions than its environment");
         }
         if self.params.len() != architecture.num_params() {
@@ -199,7 +201,7 @@ impl Policy {
 
     /// A state for `batch` environments, each at the start of an episode.
     pub fn start(&self, batch: usize) -> PolicyState {
-        let mut model = FusedModel::new(self.architecture());
+        let mut model = crate::model(self.architecture(), Precision::F32);
         model.load(&self.params);
         PolicyState {
             model,
@@ -210,7 +212,8 @@ impl Policy {
     }
 
     /// Chooses an action for each environment of `state`: observations `[B, D]` and legal actions `[B, A]` as the environment gives
-    /// them; `episode_start` `[B]` says where the observation is the first of an episode.
+    /// them; `episode_start` `[B]` says where the observation is the first of an episode. Where actions are numbers
+    /// ([`Policy::act_numbers`]) it leaves `actions` as they are.
     pub fn act(
         &self,
         obs: &[f32],
@@ -220,6 +223,48 @@ impl Policy {
         mode: Mode,
         actions: &mut [u32],
     ) {
+        self.look(obs, mask, episode_start, state);
+        let rows = state.output.log_prob.chunks_exact(self.architecture().num_actions);
+        match mode {
+            Mode::Greedy => {
+                for (action, row) in actions.iter_mut().zip(rows) {
+                    *action = distribution::best(row);
+                }
+            }
+            Mode::Sample(random) => {
+                for (action, row) in actions.iter_mut().zip(rows) {
+                    *action = distribution::sample(row, random.uniform());
+                }
+            }
+        }
+    }
+
+    /// [`Policy::act`] where actions are numbers: fills `actions` `[B, A]`. They may lie beyond the environment's bounds, to which it
+    /// holds them. Where actions are choices it leaves `actions` as they are.
+    pub fn act_numbers(
+        &self,
+        obs: &[f32],
+        episode_start: &[bool],
+        state: &mut PolicyState,
+        mode: Mode,
+        actions: &mut [f32],
+    ) {
+        let a = self.architecture().num_actions;
+        self.look(obs, &vec![true; episode_start.len() * a], episode_start, state);
+        let Output { mean, log_std, .. } = &state.output;
+        match mode {
+            _ if mean.len() != actions.len() => {}
+            Mode::Greedy => actions.copy_from_slice(mean),
+            Mode::Sample(random) => {
+                for (action, mean) in actions.chunks_exact_mut(a).zip(mean.chunks_exact(a)) {
+                    gaussian::sample(mean, log_std, || random.normal(), action);
+                }
+            }
+        }
+    }
+
+    /// Runs the network over a step.
+    fn look(&self, obs: &[f32], mask: &[bool], episode_start: &[bool], state: &mut PolicyState) {
         let PolicyState {
             model,
             recurrent,
@@ -243,19 +288,6 @@ impl Policy {
             recurrent,
             output,
         );
-        let rows = output.log_prob.chunks_exact(self.architecture().num_actions);
-        match mode {
-            Mode::Greedy => {
-                for (action, row) in actions.iter_mut().zip(rows) {
-                    *action = distribution::best(row);
-                }
-            }
-            Mode::Sample(random) => {
-                for (action, row) in actions.iter_mut().zip(rows) {
-                    *action = distribution::sample(row, random.uniform());
-                }
-            }
-        }
     }
 }
 
@@ -271,15 +303,19 @@ mod tests {
             actions: vec!["left".to_owned(), "right".to_owned(), "stay".to_owned()],
             masked: true,
             normalisation: None,
+            bounds: None,
         };
         let architecture = Architecture {
             obs_dim: 2,
             num_actions: 3,
+            continuous: false,
             activation: Activation::Relu,
             lstm: Some(Lstm {
                 hidden: 5,
                 critic: Critic::Separate,
+                layers: 1,
             }),
+            transformer: None,
             pi: vec![4],
             vf: vec![4],
         };

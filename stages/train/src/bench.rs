@@ -1,20 +1,28 @@
-//! How fast this machine learns: own kernels beside candle, and beside a plain matrix product.
+//! How fast this machine learns: whole iterations of training (acting, advantages, every minibatch of every epoch, Adam) beside what
+//! their arithmetic would take at the machine's measured peak.
 
+use crate::carry::Carry;
+use crate::clock::{Clock, Phase};
 use crate::optimiser;
+use crate::rollout::Rollout;
+use crate::settings::{PpoConfig, RecurrentPpoConfig, Settings};
 use candle_core::{Device, Tensor};
 use datasets::random::Random;
+use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
-use stages_policy::{
-    Activation, Architecture, Batch, CandleModel, Critic, FusedModel, LossSettings, Lstm, Model, Observed, Output,
-    initial,
-};
+use stages_core::{ConfigProblem, StageError};
+use stages_env::{BatchEnv, EnvSpec, Step};
+use stages_policy::kernels::bf16::{Left16, Path, Right16, Start16, product16};
+use stages_policy::{Architecture, Batch, Critic, LossSettings, Model, Precision, initial, model};
 use std::time::{Duration, Instant};
 
-/// A configuration and its speed. The environment is not part of it.
+/// A configuration and its speed. Stepping the environment, a table whose rows are shown in turn, is part of the time, though hardly any.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BenchRow {
     /// What was measured.
     pub name: String,
+    /// What an LSTM's products were computed in.
+    pub precision: Precision,
     /// Parameters of the network.
     pub parameters: usize,
     /// Environments stepped together.
@@ -25,259 +33,466 @@ pub struct BenchRow {
     pub batch_size: usize,
     /// Passes over each rollout.
     pub n_epochs: usize,
-    /// Environment steps per second: acting, gradients and Adam.
+    /// Threads.
+    pub threads: usize,
+    /// Environment steps per second, of the fastest iteration.
     pub steps_per_second: f64,
-    /// The part of that time which acting takes, Adam takes, and gradients the rest.
+    /// The parts of its time: the environment, and normalising.
+    pub environment: f64,
+    /// The policy, acting, and advantages.
     pub acting: f64,
-    /// See [`BenchRow::acting`].
+    /// Losses and gradients.
+    pub gradient: f64,
+    /// Adam, and packing of weights.
     pub adam: f64,
-    /// The arithmetic of it, 2 operations per parameter and sample forth and 4 back, in 1e9 per second.
+    /// The arithmetic of acting and gradients, in 1e9 operations per second.
     pub gflops: f64,
-    /// What a product of two 1024 x 1024 matrices reaches with all threads, in 1e9 per second.
-    pub gemm_gflops: f64,
-    /// Environment steps per second on candle's own operations.
-    pub candle_steps_per_second: f64,
+    /// That of the gradients alone, while they are computed.
+    pub update_gflops: f64,
+    /// What a plain product of matrices of 1024 x 1024 reaches with as many threads, in the same precision.
+    pub peak_gflops: f64,
+    /// The share of the peak that the gradients reach.
+    pub update_share: f64,
+    /// Environment steps per second if all of the arithmetic ran at the peak.
+    pub floor: f64,
 }
 
+/// What to measure.
+#[derive(Clone)]
 struct Case {
-    name: &'static str,
+    name: String,
     obs_dim: usize,
-    lstm: Option<Lstm>,
-    layers: &'static [usize],
-    n_envs: usize,
-    n_steps: usize,
-    batch_size: usize,
-    n_epochs: usize,
+    num_actions: usize,
+    settings: Settings,
 }
 
-const fn lstm(hidden: usize, critic: Critic) -> Option<Lstm> {
-    Some(Lstm { hidden, critic })
+/// The task of the table: 68 observations, 5 actions.
+const LOOKUP: (usize, usize) = (68, 5);
+
+fn ppo(name: &str, n_envs: usize, n_steps: usize, batch_size: usize, n_epochs: usize) -> Result<Case, ConfigProblem> {
+    let config = PpoConfig {
+        total_timesteps: 1,
+        n_envs,
+        n_steps,
+        batch_size,
+        n_epochs,
+        ent_coef: 0.01,
+        ..PpoConfig::default()
+    };
+    Ok(Case {
+        name: name.to_owned(),
+        obs_dim: LOOKUP.0,
+        num_actions: LOOKUP.1,
+        settings: config.settings()?,
+    })
 }
 
-const CASES: [Case; 9] = [
-    Case {
-        name: "ppo, 2 x 64",
-        obs_dim: 4,
-        lstm: None,
-        layers: &[64, 64],
-        n_envs: 8,
-        n_steps: 32,
-        batch_size: 256,
-        n_epochs: 20,
-    },
-    Case {
-        name: "recurrent ppo, 64",
-        obs_dim: 2,
-        lstm: lstm(64, Critic::Separate),
-        layers: &[64],
-        n_envs: 8,
-        n_steps: 32,
-        batch_size: 256,
-        n_epochs: 20,
-    },
-    Case {
-        name: "recurrent ppo, 496 and 496",
-        obs_dim: 190,
-        lstm: lstm(496, Critic::Separate),
-        layers: &[64],
-        n_envs: 32,
-        n_steps: 64,
-        batch_size: 512,
-        n_epochs: 1,
-    },
-    Case {
-        name: "recurrent ppo, 496 and 496",
-        obs_dim: 190,
-        lstm: lstm(496, Critic::Separate),
-        layers: &[64],
-        n_envs: 32,
-        n_steps: 64,
-        batch_size: 512,
-        n_epochs: 4,
-    },
-    Case {
-        name: "recurrent ppo, 496 and 496",
-        obs_dim: 190,
-        lstm: lstm(496, Critic::Separate),
-        layers: &[64],
-        n_envs: 32,
-        n_steps: 64,
-        batch_size: 2048,
-        n_epochs: 4,
-    },
-    Case {
-        name: "recurrent ppo, 496 and 496",
-        obs_dim: 190,
-        lstm: lstm(496, Critic::Separate),
-        layers: &[64],
-        n_envs: 64,
-        n_steps: 32,
-        batch_size: 512,
-        n_epochs: 4,
-    },
-    Case {
-        name: "recurrent ppo, 496 and 496",
-        obs_dim: 190,
-        lstm: lstm(496, Critic::Separate),
-        layers: &[64],
-        n_envs: 64,
-        n_steps: 32,
-        batch_size: 1024,
-        n_epochs: 4,
-    },
-    Case {
-        name: "recurrent ppo, 496 and 496",
-        obs_dim: 190,
-        lstm: lstm(496, Critic::Separate),
-        layers: &[64],
-        n_envs: 128,
-        n_steps: 16,
-        batch_size: 1024,
-        n_epochs: 4,
-    },
-    Case {
-        name: "recurrent ppo, 512 and 512",
-        obs_dim: 190,
-        lstm: lstm(512, Critic::Separate),
-        layers: &[256],
-        n_envs: 64,
-        n_steps: 32,
-        batch_size: 1024,
-        n_epochs: 4,
-    },
-];
+fn recurrent(
+    name: &str,
+    (hidden, critic): (usize, Critic),
+    precision: Precision,
+    (n_envs, n_steps, batch_size, n_epochs): (usize, usize, usize, usize),
+) -> Result<Case, ConfigProblem> {
+    let mut config = RecurrentPpoConfig {
+        total_timesteps: 1,
+        n_envs,
+        n_steps,
+        batch_size,
+        n_epochs,
+        ent_coef: 0.01,
+        precision,
+        ..RecurrentPpoConfig::default()
+    };
+    let policy = &mut config.policy_kwargs;
+    policy.lstm_hidden_size = hidden;
+    policy.shared_lstm = critic == Critic::Shared;
+    policy.enable_critic_lstm = critic == Critic::Separate;
+    Ok(Case {
+        name: name.to_owned(),
+        obs_dim: LOOKUP.0,
+        num_actions: LOOKUP.1,
+        settings: config.settings()?,
+    })
+}
 
-/// The shortest of some repetitions, in seconds, at least two of them and half a second in all.
+/// The main job's policy and sizes: 2.8 million parameters.
+fn main_job(precision: Precision) -> Result<Case, ConfigProblem> {
+    let name = "main job, LSTM 496 and 496";
+    let mut case = recurrent(name, (496, Critic::Separate), precision, (32, 64, 512, 1))?;
+    case.settings.network.arch.pi = vec![64];
+    case.settings.network.arch.vf = vec![64];
+    Ok(Case {
+        obs_dim: 190,
+        num_actions: 12,
+        ..case
+    })
+}
+
+/// The sizes of the table that the targets stand in.
+fn table() -> Result<Vec<Case>, ConfigProblem> {
+    let wide = (256, 128, 8192, 4);
+    Ok(vec![
+        recurrent("LSTM 256 shared, wide", (256, Critic::Shared), Precision::F32, wide)?,
+        recurrent("LSTM 256 shared, wide", (256, Critic::Shared), Precision::Bf16, wide)?,
+        ppo("MLP 2 x 64, wide", 256, 128, 8192, 4)?,
+        ppo("MLP 2 x 64, SB3 sizes", 8, 256, 256, 10)?,
+        recurrent(
+            "LSTM 256 and 256, SB3 sizes",
+            (256, Critic::Separate),
+            Precision::F32,
+            (8, 128, 128, 10),
+        )?,
+        main_job(Precision::F32)?,
+        main_job(Precision::Bf16)?,
+    ])
+}
+
+/// Environments from 1 to 4096, and LSTMs from 64 to 1024.
+fn sweeps() -> Result<Vec<Case>, ConfigProblem> {
+    let mut cases = Vec::new();
+    for n_envs in [1, 4, 16, 64, 256, 1024, 4096] {
+        let batch_size = (8 * n_envs).max(32);
+        cases.push(ppo("sweep: environments, MLP 2 x 64", n_envs, 32, batch_size, 4)?);
+        let sizes = (n_envs, 32, batch_size, 4);
+        let name = "sweep: environments, LSTM 256";
+        cases.push(recurrent(name, (256, Critic::Shared), Precision::F32, sizes)?);
+    }
+    for hidden in [64, 128, 256, 512, 1024] {
+        for precision in [Precision::F32, Precision::Bf16] {
+            let name = format!("sweep: LSTM {hidden}");
+            cases.push(recurrent(
+                &name,
+                (hidden, Critic::Shared),
+                precision,
+                (256, 32, 2048, 2),
+            )?);
+        }
+    }
+    Ok(cases)
+}
+
+/// Shows the rows of a table in turn.
+struct Rows {
+    spec: EnvSpec,
+    table: Vec<f32>,
+    at: Vec<usize>,
+}
+
+impl Rows {
+    const LEN: usize = 2521;
+    const EPISODE: usize = 252;
+
+    fn new(case: &Case) -> Self {
+        let mut random = Random::new(&[1]);
+        let names = |prefix: &str, n: usize| (0..n).map(|i| format!("{prefix}{i}")).collect();
+        Self {
+            spec: EnvSpec {
+                name: "rows".to_owned(),
+                observation: names("x", case.obs_dim),
+                actions: names("a", case.num_actions),
+                masked: false,
+                normalisation: None,
+                bounds: None,
+            },
+            table: (0..Self::LEN * case.obs_dim).map(|_| random.normal() as f32).collect(),
+            at: (0..case.settings.n_envs).map(|i| i * 37 % Self::LEN).collect(),
+        }
+    }
+}
+
+impl BatchEnv for Rows {
+    fn spec(&self) -> &EnvSpec {
+        &self.spec
+    }
+
+    fn num_envs(&self) -> usize {
+        self.at.len()
+    }
+
+    fn reset(&mut self, out: &mut Step) {
+        out.obs.fill(0.0);
+        out.mask.fill(true);
+    }
+
+    fn step(&mut self, actions: &[u32], out: &mut Step) {
+        let (mut obs, mut mask) = (std::mem::take(&mut out.obs), std::mem::take(&mut out.mask));
+        self.step_into(actions, &mut obs, &mut mask, out);
+        (out.obs, out.mask) = (obs, mask);
+    }
+
+    fn step_into(&mut self, actions: &[u32], obs: &mut [f32], mask: &mut [bool], out: &mut Step) {
+        let d = self.spec.obs_dim();
+        mask.fill(true);
+        for (i, (at, obs)) in self.at.iter_mut().zip(obs.chunks_exact_mut(d)).enumerate() {
+            *at = (*at + 1) % Self::LEN;
+            obs.copy_from_slice(&self.table[*at * d..(*at + 1) * d]);
+            out.reward[i] = obs[0] * (actions[i] as f32 - 2.0);
+            out.terminated[i] = at.is_multiple_of(Self::EPISODE);
+        }
+    }
+
+    fn save(&self) -> Vec<u8> {
+        Vec::new()
+    }
+
+    fn restore(&mut self, _: &[u8]) -> Result<(), String> {
+        Ok(())
+    }
+}
+
+/// Operations for a sample, forth and back: 2 for each weight forth, 2 for its gradient, 2 where a gradient flows on through it.
+fn operations(architecture: &Architecture) -> (f64, f64) {
+    let shared = architecture.lstm.is_some_and(|lstm| lstm.critic == Critic::Shared);
+    let (mut forth, mut back) = (0.0, 0.0);
+    for tensor in architecture.tensors().iter().filter(|tensor| tensor.shape.len() == 2) {
+        let len = tensor.len() as f64;
+        let name = tensor.name.as_str();
+        let first = name == "pi.0.weight" || name == "vf.0.weight";
+        let stops =
+            name.ends_with("weight_x") || first && architecture.lstm.is_none() || name == "vf.0.weight" && shared;
+        forth += 2.0 * len;
+        back += if stops { 2.0 } else { 4.0 } * len;
+    }
+    (forth, back)
+}
+
+/// The shortest of some repetitions within a third of a second, in seconds.
 fn shortest(mut run: impl FnMut()) -> f64 {
     let (began, mut best) = (Instant::now(), f64::INFINITY);
-    for turn in 0.. {
+    while began.elapsed() < Duration::from_millis(350) {
         let start = Instant::now();
         run();
         best = best.min(start.elapsed().as_secs_f64());
-        if turn >= 1 && began.elapsed() > Duration::from_millis(500) {
-            break;
-        }
     }
     best
 }
 
-/// The speed of a plain matrix product, in 1e9 operations per second; 0 where candle refuses.
-fn gemm_gflops() -> f64 {
-    let n = 1024;
-    let Ok(a) = Tensor::full(0.5_f32, (n, n), &Device::Cpu).and_then(|a| a.contiguous()) else {
-        return 0.0;
-    };
-    let seconds = shortest(|| {
-        std::hint::black_box(a.matmul(&a).ok());
-    });
-    2.0 * (n as f64).powi(3) / seconds / 1e9
-}
-
-/// Seconds for a sample.
-struct Seconds {
-    acting: f64,
-    /// `n_epochs` times, as is Adam.
-    gradient: f64,
-    adam: f64,
-}
-
-impl Seconds {
-    fn total(&self) -> f64 {
-        self.acting + self.gradient + self.adam
-    }
-}
-
-fn seconds_per_sample(case: &Case, architecture: &Architecture, model: &mut dyn Model) -> Seconds {
-    let mut random = Random::new(&[1]);
-    let (b, d, a) = (case.n_envs, architecture.obs_dim, architecture.num_actions);
-    let n = case.n_steps * b;
-    let mut params = initial(architecture, false, 1);
-    let mut floats = |n: usize| (0..n).map(|_| random.normal() as f32).collect::<Vec<_>>();
-    let (obs, value, advantage, target) = (floats(n * d), floats(n), floats(n), floats(n));
-    let (mask, episode_start) = (vec![true; n * a], vec![false; n]);
-    let mut state = vec![0.0; b * architecture.state_len()];
-    let mut out = Output::default();
-    model.load(&params);
-    let input = Observed {
-        obs: &obs[..b * d],
-        mask: &mask[..b * a],
-        episode_start: &episode_start[..b],
-    };
-    let forward = shortest(|| model.forward(&input, &mut state, &mut out)) / b as f64;
-
-    let sequences = case.lstm.is_some();
-    let (steps, columns) = if sequences { (case.n_steps, b) } else { (1, n) };
-    let pick: Vec<u32> = (0..(case.batch_size / steps).min(columns) as u32).collect();
-    let batch = Batch {
-        steps,
-        columns,
-        obs: &obs,
-        mask: &mask,
-        episode_start: &episode_start,
-        state: &state,
-        actions: &vec![0; n],
-        old_log_prob: &vec![-(a as f32).ln(); n],
-        old_value: &value,
-        advantage: &advantage,
-        target: &target,
-        pick: &pick,
-    };
-    let settings = LossSettings {
-        clip_range: 0.2,
-        clip_range_vf: None,
-        ent_coef: 0.01,
-        vf_coef: 0.5,
-        normalize_advantage: true,
-    };
-    let mut gradient = vec![0.0; params.len()];
-    let (mut m, mut v) = (gradient.clone(), gradient.clone());
-    let samples = batch.len() as f64 / case.n_epochs as f64;
-    let learn = shortest(|| {
-        // Packing of weights is a part of the gradient.
-        model.load(&params);
-        model.gradient(&batch, &settings, &mut gradient);
-    });
-    let adam = shortest(|| {
-        let norm = optimiser::norm(&gradient);
-        optimiser::update(1, 1e-6, (norm, 0.5), &mut params, &gradient, &mut m, &mut v);
-    });
-    Seconds {
-        acting: forward,
-        gradient: learn / samples,
-        adam: adam / samples,
-    }
-}
-
-/// Measures a few configurations, some seconds each, with the threads of rayon's current pool.
-pub fn bench() -> Vec<BenchRow> {
-    CASES
-        .iter()
-        .map(|case| {
-            let architecture = Architecture {
-                obs_dim: case.obs_dim,
-                num_actions: 12,
-                activation: Activation::Tanh,
-                lstm: case.lstm,
-                pi: case.layers.to_vec(),
-                vf: case.layers.to_vec(),
+/// The speed of a plain product of matrices with all threads of the current pool, in 1e9 operations per second; 0 where candle refuses.
+fn peak_gflops(precision: Precision) -> f64 {
+    let n: usize = 1024;
+    let operations = 2.0 * (n as f64).powi(3) / 1e9;
+    match precision {
+        Precision::F32 => {
+            let Ok(a) = Tensor::full(0.5_f32, (n, n), &Device::Cpu).and_then(|a| a.contiguous()) else {
+                return 0.0;
             };
-            let parameters = architecture.num_params();
-            let fused = seconds_per_sample(case, &architecture, &mut FusedModel::new(&architecture));
-            let candle = seconds_per_sample(case, &architecture, &mut CandleModel::new(&architecture));
-            BenchRow {
-                name: case.name.to_owned(),
-                parameters,
-                n_envs: case.n_envs,
-                n_steps: case.n_steps,
-                batch_size: case.batch_size,
-                n_epochs: case.n_epochs,
-                steps_per_second: 1.0 / fused.total(),
-                acting: fused.acting / fused.total(),
-                adam: fused.adam / fused.total(),
-                gflops: (2 + 6 * case.n_epochs) as f64 * parameters as f64 / fused.total() / 1e9,
-                gemm_gflops: gemm_gflops(),
-                candle_steps_per_second: 1.0 / candle.total(),
+            operations
+                / shortest(|| {
+                    std::hint::black_box(a.matmul(&a).ok());
+                })
+        }
+        Precision::Bf16 => {
+            // candle has none: our own, each thread with rows of its own.
+            let (path, pairs, panel) = (Path::detect(), n / 2, n / 2 * 32);
+            let rows = 128;
+            let (a, b) = (vec![0x3f00_3f00_u32; n * pairs], vec![0x3f00_3f00_u32; n * pairs]);
+            let mut c = vec![0.0_f32; n * n];
+            operations
+                / shortest(|| {
+                    c.par_chunks_mut(rows * n)
+                        .zip(a.par_chunks(rows * pairs))
+                        .for_each(|(c, a)| {
+                            let left = Left16 {
+                                data: a,
+                                rows,
+                                stride: pairs,
+                                jump: 16,
+                            };
+                            let right = Right16 {
+                                data: &b,
+                                k: n,
+                                panel,
+                                panels: n / 32,
+                            };
+                            product16(path, left, right, Start16::Zero, c, rows * 32);
+                        });
+                })
+        }
+    }
+}
+
+/// A training without its files.
+struct Training<'a> {
+    settings: &'a Settings,
+    env: Rows,
+    model: Box<dyn Model>,
+    carry: Carry,
+    rollout: Rollout,
+    gradient: Vec<f32>,
+}
+
+impl<'a> Training<'a> {
+    fn new(case: &'a Case) -> Self {
+        let settings = &case.settings;
+        let mut env = Rows::new(case);
+        let architecture = settings.architecture(env.spec());
+        let params = initial(&architecture, true, 1);
+        let mut model = model(&architecture, settings.precision);
+        model.load(&params);
+        let mut first = Step::new(env.spec(), settings.n_envs);
+        env.reset(&mut first);
+        let gradient = vec![0.0; params.len()];
+        Self {
+            settings,
+            carry: Carry::new(settings, env.spec(), params, None, architecture.state_len(), &first),
+            env,
+            model,
+            rollout: Rollout::default(),
+            gradient,
+        }
+    }
+
+    /// One rollout, and what is learned from it.
+    fn iterate(&mut self) -> Result<Clock, StageError> {
+        let (settings, carry) = (self.settings, &mut self.carry);
+        let mut clock = Clock::default();
+        self.rollout
+            .collect(settings, &mut self.env, &mut *self.model, carry, &mut clock, |_, _| {
+                Ok(())
+            })?;
+        let loss = LossSettings {
+            clip_range: settings.clip_range.at(0.0) as f32,
+            clip_range_vf: None,
+            ent_coef: settings.ent_coef as f32,
+            vf_coef: settings.vf_coef as f32,
+            normalize_advantage: settings.normalize_advantage,
+        };
+        let batch = self.rollout.batch(settings);
+        let mut order: Vec<u32> = (0..batch.columns as u32).collect();
+        let mut random = Random::new(&[carry.update]);
+        for _ in 0..settings.n_epochs {
+            random.shuffle(&mut order);
+            for pick in order.chunks((settings.batch_size / batch.steps).max(1)) {
+                clock.start(Phase::Backward);
+                self.model.gradient(&Batch { pick, ..batch }, &loss, &mut self.gradient);
+                clock.start(Phase::Optimiser);
+                let norm = optimiser::norm(&self.gradient);
+                carry.adam_steps += 1;
+                optimiser::update(
+                    carry.adam_steps,
+                    // So small that the network stays as it is, whatever the rewards.
+                    1e-9,
+                    (norm, settings.max_grad_norm),
+                    &mut carry.params,
+                    &self.gradient,
+                    &mut carry.adam_m,
+                    &mut carry.adam_v,
+                );
+                self.model.load(&carry.params);
             }
-        })
-        .collect()
+        }
+        clock.stop();
+        carry.update += 1;
+        Ok(clock)
+    }
+}
+
+fn measure(case: &Case, least: Duration) -> Result<BenchRow, StageError> {
+    let settings = &case.settings;
+    let mut training = Training::new(case);
+    training.iterate()?;
+    let began = Instant::now();
+    let mut best: Option<(f64, Clock)> = None;
+    while best.is_none() || began.elapsed() < least {
+        let start = Instant::now();
+        let clock = training.iterate()?;
+        let seconds = start.elapsed().as_secs_f64();
+        if best.as_ref().is_none_or(|(fastest, _)| seconds < *fastest) {
+            best = Some((seconds, clock));
+        }
+    }
+    let (seconds, clock) = best.unwrap_or_default();
+    let spent = |wanted: &str| -> f64 {
+        let of = clock.seconds().find(|(name, _)| *name == wanted);
+        of.map_or(0.0, |(_, seconds)| seconds)
+    };
+    let samples = settings.rollout() as f64;
+    let (forth, back) = operations(training.model.architecture());
+    let update = samples * settings.n_epochs as f64 * (forth + back) / 1e9;
+    let all = update + samples * forth / 1e9;
+    let peak = peak_gflops(settings.precision);
+    let update_gflops = update / spent("time/backward");
+    Ok(BenchRow {
+        name: case.name.clone(),
+        precision: settings.precision,
+        parameters: training.carry.params.len(),
+        n_envs: settings.n_envs,
+        n_steps: settings.n_steps,
+        batch_size: settings.batch_size,
+        n_epochs: settings.n_epochs,
+        threads: rayon::current_num_threads(),
+        steps_per_second: samples / seconds,
+        environment: spent("time/environment") / seconds,
+        acting: spent("time/forward") / seconds,
+        gradient: spent("time/backward") / seconds,
+        adam: spent("time/optimiser") / seconds,
+        gflops: all / seconds,
+        update_gflops,
+        peak_gflops: peak,
+        update_share: update_gflops / peak,
+        floor: samples / (all / peak),
+    })
+}
+
+/// Measures the table that the targets stand in, some seconds a row, with the threads of rayon's current pool; with `sweep`, also
+/// environments from 1 to 4096, LSTMs from 64 to 1024 and threads from 1 to all.
+///
+/// # Errors
+/// When a training fails.
+pub fn bench(sweep: bool) -> Result<Vec<BenchRow>, StageError> {
+    let wrong = |problem: ConfigProblem| StageError::new(format!("`{}` {}", problem.field, problem.message));
+    let mut rows = Vec::new();
+    for case in table().map_err(wrong)? {
+        rows.push(measure(&case, Duration::from_secs(2))?);
+    }
+    if !sweep {
+        return Ok(rows);
+    }
+    let little = Duration::from_millis(500);
+    for case in sweeps().map_err(wrong)? {
+        rows.push(measure(&case, little)?);
+    }
+    let all = rayon::current_num_threads();
+    let mut threads = 1;
+    while threads <= all {
+        let pool = rayon::ThreadPoolBuilder::new()
+            .num_threads(threads)
+            .build()
+            .map_err(|err| StageError::new(format!("cannot start {threads} threads: {err}")))?;
+        for case in table().map_err(wrong)?.iter().take(4) {
+            let case = Case {
+                name: format!("sweep: threads, {}", case.name),
+                ..case.clone()
+            };
+            rows.push(pool.install(|| measure(&case, little))?);
+        }
+        threads = if threads == all {
+            all + 1
+        } else {
+            (2 * threads).min(all)
+        };
+    }
+    Ok(rows)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_operations_and_runs() {
+        let case = recurrent("test", (8, Critic::Shared), Precision::F32, (4, 8, 16, 2)).unwrap();
+        let mut training = Training::new(&case);
+        let architecture = training.model.architecture().clone();
+        let (d, h) = (68.0, 8.0);
+        let trunk = 64.0 * 64.0;
+        let forth = 2.0 * ((d + h) * 4.0 * h + 2.0 * (h * 64.0 + trunk) + 64.0 * 6.0);
+        // No gradient flows into observations, nor from the critic into the LSTM.
+        let back = 2.0 * forth - 2.0 * (d * 4.0 * h + h * 64.0);
+        assert_eq!(operations(&architecture), (forth, back));
+        training.iterate().unwrap();
+        assert!(training.gradient.iter().any(|&x| x != 0.0));
+        assert_eq!(table().unwrap().len(), 7);
+        assert!(sweeps().unwrap().len() > 20);
+    }
 }

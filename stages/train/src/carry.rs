@@ -3,6 +3,7 @@
 use crate::moments::{CLIP, Moments};
 use crate::settings::Settings;
 use crate::warm_start;
+use rayon::prelude::*;
 use stages_env::{EnvSpec, Normalisation, Step};
 use stages_policy::kernels::{Level, elementwise};
 use std::collections::VecDeque;
@@ -89,31 +90,35 @@ impl Carry {
             metrics: String::new(),
             normalisation: None,
         };
-        carry.see(&first.obs);
+        carry.show(&first.obs);
         carry
     }
 
-    /// Takes in what the environments show.
-    fn see(&mut self, raw: &[f32]) {
-        match &mut self.obs_moments {
-            None => self.obs.copy_from_slice(raw),
-            Some(moments) => {
-                moments.update(raw.iter().map(|&x| f64::from(x)));
-                let n = self.normalisation.insert(moments.normalisation());
-                elementwise::normalise(Level::detect(), raw, &n.offset, &n.scale, n.clip, &mut self.obs);
-            }
+    /// Takes in what the environments show at first.
+    fn show(&mut self, raw: &[f32]) {
+        let mut obs = std::mem::take(&mut self.obs);
+        obs.copy_from_slice(raw);
+        self.see(raw, &mut obs);
+        self.obs = obs;
+    }
+
+    /// Takes in what the environments show, and normalises it into `obs`, if that is asked for.
+    pub fn see(&mut self, raw: &[f32], obs: &mut [f32]) {
+        if let Some(moments) = &mut self.obs_moments {
+            moments.update(raw);
+            let n = self.normalisation.get_or_insert_with(|| moments.normalisation());
+            moments.normalise(n);
+            elementwise::normalise(Level::detect(), raw, &n.offset, &n.scale, n.clip, obs);
         }
     }
 
-    /// Takes in a step: observations, episodes' accounts, statistics. [`Carry::episode_start`] is left to the caller.
-    pub fn observe_step(&mut self, step: &Step) {
-        self.see(&step.obs);
-        self.mask.copy_from_slice(&step.mask);
+    /// Takes in a step: episodes' accounts, statistics of rewards.
+    pub fn account(&mut self, step: &Step) {
         if let Some(moments) = &mut self.reward_moments {
             for (sum, &reward) in self.discounted.iter_mut().zip(&step.reward) {
                 *sum = *sum * RETURN_GAMMA + f64::from(reward);
             }
-            moments.update(self.discounted.iter().copied());
+            moments.update(&self.discounted);
         }
         for i in 0..step.reward.len() {
             self.returns[i] += f64::from(step.reward[i]);
@@ -145,7 +150,61 @@ impl Carry {
     }
 }
 
+/// Numbers that one thread copies.
+const COPIED: usize = 1 << 16;
+
 impl Carry {
+    /// Becomes like `from`, in the room that it has.
+    pub fn copy_from(&mut self, from: &Self) {
+        let Self {
+            step,
+            update,
+            adam_steps,
+            episodes,
+            params,
+            adam_m,
+            adam_v,
+            env,
+            obs,
+            mask,
+            episode_start,
+            state,
+            returns,
+            lengths,
+            recent,
+            obs_moments,
+            reward_moments,
+            discounted,
+            metrics,
+            normalisation,
+        } = from;
+        (self.step, self.update) = (*step, *update);
+        (self.adam_steps, self.episodes) = (*adam_steps, *episodes);
+        for (to, from) in [
+            (&mut self.params, params),
+            (&mut self.adam_m, adam_m),
+            (&mut self.adam_v, adam_v),
+        ] {
+            to.resize(from.len(), 0.0);
+            to.par_chunks_mut(COPIED)
+                .zip(from.par_chunks(COPIED))
+                .for_each(|(to, from)| to.copy_from_slice(from));
+        }
+        self.env.clone_from(env);
+        self.obs.clone_from(obs);
+        self.mask.clone_from(mask);
+        self.episode_start.clone_from(episode_start);
+        self.state.clone_from(state);
+        self.returns.clone_from(returns);
+        self.lengths.clone_from(lengths);
+        self.recent.clone_from(recent);
+        self.obs_moments.clone_from(obs_moments);
+        self.reward_moments.clone_from(reward_moments);
+        self.discounted.clone_from(discounted);
+        self.metrics.clone_from(metrics);
+        self.normalisation.clone_from(normalisation);
+    }
+
     /// Whether a saved state has the sizes of a fresh one.
     pub fn fits(&self, fresh: &Self) -> bool {
         let sizes = |carry: &Self| {

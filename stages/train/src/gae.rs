@@ -17,18 +17,23 @@ pub fn estimate(
     let batch = last_value.len();
     let steps = reward.len() / batch.max(1);
     for t in (0..steps).rev() {
+        let now = t * batch..(t + 1) * batch;
+        let (advantage, after) = advantage[now.start..].split_at_mut(batch);
+        let next_value = if t + 1 == steps {
+            last_value
+        } else {
+            &value[now.end..now.end + batch]
+        };
+        // Nothing is known of what follows the last step but its value.
+        let next_advantage = after.get(..batch);
+        let (reward, value, done) = (&reward[now.clone()], &value[now.clone()], &done[now.clone()]);
+        let target = &mut target[now];
         for i in 0..batch {
-            let at = t * batch + i;
-            let (next_value, next_advantage) = if done[at] {
-                (0.0, 0.0)
-            } else if t + 1 == steps {
-                (last_value[i], 0.0)
-            } else {
-                (value[at + batch], advantage[at + batch])
-            };
-            let delta = reward[at] + gamma * next_value - value[at];
-            advantage[at] = delta + gamma * lambda * next_advantage;
-            target[at] = advantage[at] + value[at];
+            let goes_on = if done[i] { 0.0 } else { 1.0 };
+            let later = next_advantage.map_or(0.0, |next| next[i]);
+            let delta = reward[i] + gamma * goes_on * next_value[i] - value[i];
+            advantage[i] = delta + gamma * lambda * goes_on * later;
+            target[i] = advantage[i] + value[i];
         }
     }
 }

@@ -18,13 +18,19 @@ pub mod trainer;
 mod warm_start;
 
 pub use bench::{BenchRow, bench};
-pub use settings::{MlpLstmPolicy, MlpPolicy, NetArch, PpoConfig, RecurrentPpoConfig, Settings};
-pub use stage::{Ppo, RecurrentPpo};
+pub use settings::{
+    MlpLstmPolicy, MlpPolicy, NetArch, PpoConfig, RecurrentPpoConfig, Settings, TransformerPolicy, TransformerPpoConfig,
+};
+pub use stage::{Ppo, RecurrentPpo, TransformerPpo};
 pub use trainer::{Trained, train};
 
 /// The stage kinds of this family.
 pub fn kinds() -> Vec<Box<dyn stages_core::AnyStage>> {
-    vec![stages_core::erase(Ppo), stages_core::erase(RecurrentPpo)]
+    vec![
+        stages_core::erase(Ppo),
+        stages_core::erase(RecurrentPpo),
+        stages_core::erase(TransformerPpo),
+    ]
 }
 
 #[cfg(test)]

@@ -8,6 +8,9 @@ pub const CLIP: f32 = 10.0;
 /// Added to variances under the root.
 const EPSILON: f64 = 1e-8;
 
+/// Elements that are taken in together.
+const LANES: usize = 16;
+
 /// Mean and variance of each of n elements.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Moments {
@@ -39,33 +42,40 @@ impl Moments {
         }
     }
 
-    /// Takes in the rows of `[_, n]`.
-    pub fn update(&mut self, rows: impl Iterator<Item = f64> + Clone) {
+    /// Takes in the rows of `[_, n]`, first to last.
+    pub fn update<T: Copy + Into<f64>>(&mut self, rows: &[T]) {
         let n = self.mean.len();
-        let mut mean = vec![0.0; n];
-        let mut len = 0;
-        for (i, x) in rows.clone().enumerate() {
-            mean[i % n] += x;
-            len = i + 1;
-        }
-        let batch = (len / n) as f64;
+        let len = rows.len() / n.max(1);
         if len == 0 {
             return;
         }
-        for mean in &mut mean {
-            *mean /= batch;
-        }
-        let mut variance = vec![0.0; n];
-        for (i, x) in rows.enumerate() {
-            let d = x - mean[i % n];
-            variance[i % n] += d * d;
-        }
+        let batch = len as f64;
         let total = self.count + batch;
-        for i in 0..n {
-            let delta = mean[i] - self.mean[i];
-            let squares = self.variance[i] * self.count + variance[i] + delta * delta * self.count * batch / total;
-            self.mean[i] += delta * batch / total;
-            self.variance[i] = squares / total;
+        // Some elements at a time, in registers.
+        for from in (0..n).step_by(LANES) {
+            let lanes = LANES.min(n - from);
+            let (mut mean, mut variance) = ([0.0; LANES], [0.0; LANES]);
+            for row in rows.chunks_exact(n) {
+                for (mean, &x) in mean.iter_mut().zip(&row[from..from + lanes]) {
+                    *mean += x.into();
+                }
+            }
+            for mean in &mut mean {
+                *mean /= batch;
+            }
+            for row in rows.chunks_exact(n) {
+                for ((variance, mean), &x) in variance.iter_mut().zip(&mean).zip(&row[from..from + lanes]) {
+                    let d = x.into() - mean;
+                    *variance += d * d;
+                }
+            }
+            for i in 0..lanes {
+                let to = from + i;
+                let delta = mean[i] - self.mean[to];
+                let squares = self.variance[to] * self.count + variance[i] + delta * delta * self.count * batch / total;
+                self.mean[to] += delta * batch / total;
+                self.variance[to] = squares / total;
+            }
         }
         self.count = total;
     }
@@ -73,6 +83,13 @@ impl Moments {
     /// The standard deviation of element i.
     pub fn deviation(&self, i: usize) -> f64 {
         (self.variance[i] + EPSILON).sqrt()
+    }
+
+    /// Brings a normalisation up to date.
+    pub fn normalise(&self, n: &mut Normalisation) {
+        for (i, (offset, scale)) in n.offset.iter_mut().zip(&mut n.scale).enumerate() {
+            (*offset, *scale) = (self.mean[i] as f32, self.deviation(i) as f32);
+        }
     }
 
     /// As a normalisation of observations.
@@ -92,7 +109,7 @@ mod tests {
     #[test]
     fn a_normalisation_comes_back() {
         let mut moments = Moments::new(3);
-        moments.update([0.1, 20.0, -3.0, 0.3, 50.0, -3.0].into_iter());
+        moments.update(&[0.1, 20.0, -3.0, 0.3, 50.0, -3.0]);
         let normalisation = moments.normalisation();
         assert_eq!(Moments::of(&normalisation, 1e3).normalisation(), normalisation);
     }
@@ -104,7 +121,7 @@ mod tests {
             .collect();
         let mut moments = Moments::new(2);
         for batch in rows.chunks(60) {
-            moments.update(batch.iter().copied());
+            moments.update(batch);
         }
         for i in 0..2 {
             let values: Vec<f64> = rows.iter().skip(i).step_by(2).copied().collect();

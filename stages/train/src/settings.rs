@@ -1,10 +1,11 @@
-//! The settings of `train/ppo` and `train/recurrent_ppo`, named and set as stable-baselines3 2.9 and sb3-contrib 2.9 do.
+//! The settings of `train/ppo`, `train/recurrent_ppo` and `train/transformer_ppo`, named and set as stable-baselines3 2.9 and
+//! sb3-contrib 2.9 do.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stages_core::{ConfigProblem, Schedule};
 use stages_env::EnvSpec;
-use stages_policy::{Activation, Architecture, Critic, Lstm};
+use stages_policy::{Activation, Architecture, Critic, Lstm, Precision, Transformer};
 
 /// The sizes of hidden layers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -59,7 +60,8 @@ pub struct MlpLstmPolicy {
     pub ortho_init: bool,
     /// The size of the LSTM's hidden state.
     pub lstm_hidden_size: usize,
-    /// How many layers of LSTM; 1 is all there is.
+    /// How many layers of LSTM, each of which reads the one below. Several are trained by candle's operations, some times slower than
+    /// one by the kernels made for it.
     pub n_lstm_layers: usize,
     /// Whether the critic reads the actor's LSTM, without teaching it. Set `enable_critic_lstm: false` with it.
     pub shared_lstm: bool,
@@ -81,7 +83,48 @@ impl Default for MlpLstmPolicy {
     }
 }
 
-/// The two kinds share all settings but their network's and a few defaults.
+/// The network of `train/transformer_ppo`: a gated transformer (GTrXL) that actor and critic share, then hidden layers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct TransformerPolicy {
+    /// The sizes of hidden layers, which read the transformer.
+    pub net_arch: NetArch,
+    /// What follows each hidden layer.
+    pub activation_fn: Activation,
+    /// Orthogonal first weights, the transformer's too, and zero biases; if not, PyTorch's defaults.
+    pub ortho_init: bool,
+    /// Steps that each block attends to, with the present one. What the policy does depends on the last `n_layers` x (`window` - 1) + 1
+    /// observations of the episode.
+    pub window: usize,
+    /// The numbers that each block takes and gives for each step; a multiple of `n_heads`.
+    pub d_model: usize,
+    /// Heads of attention in a block.
+    pub n_heads: usize,
+    /// Blocks.
+    pub n_layers: usize,
+    /// Rectified units in each block's feed-forward part.
+    pub d_ff: usize,
+}
+
+impl Default for TransformerPolicy {
+    fn default() -> Self {
+        Self {
+            net_arch: NetArch {
+                pi: vec![64],
+                vf: vec![64],
+            },
+            activation_fn: Activation::Tanh,
+            ortho_init: true,
+            window: 32,
+            d_model: 64,
+            n_heads: 4,
+            n_layers: 2,
+            d_ff: 256,
+        }
+    }
+}
+
+/// The kinds share all settings but their network's and a few defaults.
 macro_rules! config {
     ($(#[$meta:meta])* $name:ident { policy: $policy:ident, n_steps: $n_steps:literal, batch_size: $batch_size:literal }, $batch_doc:literal) => {
         $(#[$meta])*
@@ -120,6 +163,8 @@ macro_rules! config {
             pub max_grad_norm: f64,
             /// Leaves off the rest of a rollout's updates once the approximate KL divergence exceeds 1.5 times this; never by default.
             pub target_kl: Option<f64>,
+            /// What an LSTM's products are computed in: `bf16` is several times as fast on processors with AMX. Parameters and sums stay in `f32`.
+            pub precision: Precision,
             /// The network.
             pub policy_kwargs: $policy,
             /// Whether observations are normalised by running mean and variance (to within 10), frozen in the policy.
@@ -151,6 +196,7 @@ macro_rules! config {
                     vf_coef: 0.5,
                     max_grad_norm: 0.5,
                     target_kl: None,
+                    precision: Precision::F32,
                     policy_kwargs: $policy::default(),
                     normalize_obs: false,
                     normalize_reward: false,
@@ -179,6 +225,7 @@ macro_rules! config {
                     vf_coef: self.vf_coef,
                     max_grad_norm: self.max_grad_norm,
                     target_kl: self.target_kl,
+                    precision: self.precision,
                     network,
                     normalize_obs: self.normalize_obs,
                     normalize_reward: self.normalize_reward,
@@ -200,6 +247,11 @@ config!(
     RecurrentPpoConfig { policy: MlpLstmPolicy, n_steps: 128, batch_size: 128 },
     "Samples in a minibatch, a multiple of `n_steps`: minibatches are made of whole sequences, `n_steps` of one environment."
 );
+config!(
+    /// Configuration of `train/transformer_ppo`.
+    TransformerPpoConfig { policy: TransformerPolicy, n_steps: 128, batch_size: 128 },
+    "Samples in a minibatch, a multiple of `n_steps`: minibatches are made of whole sequences, `n_steps` of one environment."
+);
 
 /// A network, before the environment's sizes are known.
 #[derive(Clone, Debug)]
@@ -208,9 +260,17 @@ pub(crate) struct Network {
     pub activation: Activation,
     pub ortho_init: bool,
     pub lstm: Option<Lstm>,
+    pub transformer: Option<Transformer>,
 }
 
-/// The settings of either kind.
+impl Network {
+    /// Whether rollouts are learned from as sequences.
+    pub fn remembers(&self) -> bool {
+        self.lstm.is_some() || self.transformer.is_some()
+    }
+}
+
+/// The settings of any kind.
 #[derive(Clone, Debug)]
 pub struct Settings {
     pub(crate) total_timesteps: u64,
@@ -229,6 +289,7 @@ pub struct Settings {
     pub(crate) vf_coef: f64,
     pub(crate) max_grad_norm: f64,
     pub(crate) target_kl: Option<f64>,
+    pub(crate) precision: Precision,
     pub(crate) network: Network,
     pub(crate) normalize_obs: bool,
     pub(crate) normalize_reward: bool,
@@ -248,6 +309,7 @@ impl PpoConfig {
             activation: policy.activation_fn,
             ortho_init: policy.ortho_init,
             lstm: None,
+            transformer: None,
         });
         settings.check()?;
         Ok(settings)
@@ -262,11 +324,8 @@ impl RecurrentPpoConfig {
     pub fn settings(&self) -> Result<Settings, ConfigProblem> {
         let policy = &self.policy_kwargs;
         let field = |name: &str| format!("policy_kwargs.{name}");
-        if policy.n_lstm_layers != 1 {
-            return Err(
-                ConfigProblem::new(field("n_lstm_layers"), "only one layer of LSTM is implemented")
-                    .hint("leave it at 1 and raise `lstm_hidden_size`"),
-            );
+        if policy.n_lstm_layers == 0 {
+            return Err(ConfigProblem::new(field("n_lstm_layers"), "must be at least 1"));
         }
         if policy.lstm_hidden_size == 0 {
             return Err(ConfigProblem::new(field("lstm_hidden_size"), "must be at least 1"));
@@ -283,16 +342,7 @@ impl RecurrentPpoConfig {
             (false, true) => Critic::Separate,
             (false, false) => Critic::Linear,
         };
-        if self.n_steps > 0 && (self.batch_size < self.n_steps || !self.batch_size.is_multiple_of(self.n_steps)) {
-            let nearest = (self.batch_size.max(1)).next_multiple_of(self.n_steps);
-            return Err(ConfigProblem::new(
-                "batch_size",
-                format!("{} is not a multiple of n_steps ({})", self.batch_size, self.n_steps),
-            )
-            .hint(format!(
-                "minibatches are made of whole sequences of n_steps; the next multiple is {nearest}"
-            )));
-        }
+        whole_sequences(self.batch_size, self.n_steps)?;
         let settings = self.common(Network {
             arch: policy.net_arch.clone(),
             activation: policy.activation_fn,
@@ -300,11 +350,78 @@ impl RecurrentPpoConfig {
             lstm: Some(Lstm {
                 hidden: policy.lstm_hidden_size,
                 critic,
+                layers: policy.n_lstm_layers,
+            }),
+            transformer: None,
+        });
+        settings.check()?;
+        Ok(settings)
+    }
+}
+
+impl TransformerPpoConfig {
+    /// Checks the settings.
+    ///
+    /// # Errors
+    /// The first mistake found.
+    pub fn settings(&self) -> Result<Settings, ConfigProblem> {
+        let policy = &self.policy_kwargs;
+        for (name, size) in [
+            ("window", policy.window),
+            ("d_model", policy.d_model),
+            ("n_heads", policy.n_heads),
+            ("n_layers", policy.n_layers),
+            ("d_ff", policy.d_ff),
+        ] {
+            if size == 0 {
+                return Err(ConfigProblem::new(
+                    format!("policy_kwargs.{name}"),
+                    "must be at least 1",
+                ));
+            }
+        }
+        if !policy.d_model.is_multiple_of(policy.n_heads) {
+            let nearest = policy.d_model.next_multiple_of(policy.n_heads);
+            return Err(ConfigProblem::new(
+                "policy_kwargs.d_model",
+                format!("{} is not a multiple of n_heads ({})", policy.d_model, policy.n_heads),
+            )
+            .hint(format!(
+                "heads share the d_model numbers of a step; the next multiple is {nearest}"
+            )));
+        }
+        whole_sequences(self.batch_size, self.n_steps)?;
+        let settings = self.common(Network {
+            arch: policy.net_arch.clone(),
+            activation: policy.activation_fn,
+            ortho_init: policy.ortho_init,
+            lstm: None,
+            transformer: Some(Transformer {
+                window: policy.window,
+                d_model: policy.d_model,
+                n_heads: policy.n_heads,
+                n_layers: policy.n_layers,
+                d_ff: policy.d_ff,
             }),
         });
         settings.check()?;
         Ok(settings)
     }
+}
+
+/// Refuses minibatches that are not made of whole sequences.
+fn whole_sequences(batch_size: usize, n_steps: usize) -> Result<(), ConfigProblem> {
+    if n_steps == 0 || (batch_size >= n_steps && batch_size.is_multiple_of(n_steps)) {
+        return Ok(());
+    }
+    let nearest = batch_size.max(1).next_multiple_of(n_steps);
+    Err(ConfigProblem::new(
+        "batch_size",
+        format!("{batch_size} is not a multiple of n_steps ({n_steps})"),
+    )
+    .hint(format!(
+        "minibatches are made of whole sequences of n_steps; the next multiple is {nearest}"
+    )))
 }
 
 impl Settings {
@@ -330,8 +447,10 @@ impl Settings {
         Architecture {
             obs_dim: env.obs_dim(),
             num_actions: env.num_actions(),
+            continuous: env.bounds.is_some(),
             activation: self.network.activation,
             lstm: self.network.lstm,
+            transformer: self.network.transformer,
             pi: self.network.arch.pi.clone(),
             vf: self.network.arch.vf.clone(),
         }
@@ -354,6 +473,13 @@ impl Settings {
             if count == 0 {
                 return problem(field, "must be at least 1");
             }
+        }
+        if self.precision == Precision::Bf16 && self.network.lstm.is_none_or(|lstm| lstm.layers > 1) {
+            return Err(ConfigProblem::new(
+                "precision",
+                "only the products of one layer of LSTM are computed in bf16",
+            )
+            .hint("leave `precision` out, or train with `train/recurrent_ppo` and `n_lstm_layers: 1`"));
         }
         if self.rollout() > 1 << 28 {
             return Err(ConfigProblem::new(
@@ -450,12 +576,30 @@ mod tests {
             Some("policy_kwargs.shared_lstm")
         );
         assert_eq!(
-            field(&|c| c.policy_kwargs.n_lstm_layers = 2).as_deref(),
+            field(&|c| c.policy_kwargs.n_lstm_layers = 0).as_deref(),
             Some("policy_kwargs.n_lstm_layers")
         );
         assert_eq!(
             field(&|c| c.policy_kwargs.net_arch.pi = vec![0]).as_deref(),
             Some("policy_kwargs.net_arch")
         );
+        let field = |change: &dyn Fn(&mut TransformerPpoConfig)| {
+            let mut config = TransformerPpoConfig {
+                total_timesteps: 1000,
+                ..Default::default()
+            };
+            change(&mut config);
+            config.settings().err().map(|problem| problem.field)
+        };
+        assert_eq!(field(&|_| {}), None);
+        assert_eq!(
+            field(&|c| c.policy_kwargs.window = 0).as_deref(),
+            Some("policy_kwargs.window")
+        );
+        assert_eq!(
+            field(&|c| c.policy_kwargs.n_heads = 3).as_deref(),
+            Some("policy_kwargs.d_model")
+        );
+        assert_eq!(field(&|c| c.batch_size = 64).as_deref(), Some("batch_size"));
     }
 }

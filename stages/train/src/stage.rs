@@ -1,6 +1,6 @@
-//! The stage kinds `train/ppo` and `train/recurrent_ppo`.
+//! The stage kinds `train/ppo`, `train/recurrent_ppo` and `train/transformer_ppo`.
 
-use crate::settings::{PpoConfig, RecurrentPpoConfig, Settings};
+use crate::settings::{PpoConfig, RecurrentPpoConfig, Settings, TransformerPpoConfig};
 use crate::trainer::train;
 use crate::{checkpoint, metrics, warm_start};
 use cache::{ArtifactBuilder, MemoKey};
@@ -11,7 +11,8 @@ use stages_core::{
     StageError, StageKind, memo_key, numerics,
 };
 use stages_env::OpenOptions;
-use stages_policy::policy;
+use stages_policy::kernels::bf16::Path;
+use stages_policy::{Precision, policy};
 use std::collections::BTreeMap;
 
 const PORTS: Ports = Ports {
@@ -79,6 +80,10 @@ fn scratch_key<S: StageKind>(
     let recipe = cache::canonical_json(&scratch_recipe(config, settings)?);
     let (env, class) = (given.input("env")?.digest, numerics::class());
     let mut parts: Vec<&[u8]> = vec![recipe.as_bytes(), env.as_bytes(), class.as_bytes()];
+    if settings.precision == Precision::Bf16 {
+        // Checkpoints of one order of additions are not gone on from in another.
+        parts.push(Path::detect().order().as_bytes());
+    }
     parts.extend(
         given
             .optional(warm_start::PORT)
@@ -134,7 +139,7 @@ pub struct Ppo;
 impl StageKind for Ppo {
     type Config = PpoConfig;
     const NAME: &'static str = "train/ppo";
-    const VERSION: u32 = 1;
+    const VERSION: u32 = 2;
     const ABOUT: &'static str = "proximal policy optimisation";
     const NOT_IN_KEY: &'static [&'static str] = NOT_IN_KEY;
     const PORTS: Ports = PORTS;
@@ -159,7 +164,7 @@ pub struct RecurrentPpo;
 impl StageKind for RecurrentPpo {
     type Config = RecurrentPpoConfig;
     const NAME: &'static str = "train/recurrent_ppo";
-    const VERSION: u32 = 1;
+    const VERSION: u32 = 2;
     const ABOUT: &'static str = "proximal policy optimisation with an LSTM";
     const NOT_IN_KEY: &'static [&'static str] = NOT_IN_KEY;
     const PORTS: Ports = PORTS;
@@ -174,6 +179,35 @@ impl StageKind for RecurrentPpo {
     }
 
     fn cached_share(&self, config: &RecurrentPpoConfig, given: &Given<'_>) -> Result<Option<Share>, StageError> {
+        share::<Self>(config, &config.settings()?, given).map(Some)
+    }
+}
+
+/// The stage kind `train/transformer_ppo`.
+pub struct TransformerPpo;
+
+impl StageKind for TransformerPpo {
+    type Config = TransformerPpoConfig;
+    const NAME: &'static str = "train/transformer_ppo";
+    const VERSION: u32 = 1;
+    const ABOUT: &'static str = "proximal policy optimisation with a gated transformer over a window of steps";
+    const NOT_IN_KEY: &'static [&'static str] = NOT_IN_KEY;
+    const PORTS: Ports = PORTS;
+
+    fn check(
+        &self,
+        config: &TransformerPpoConfig,
+        _: &PlanContext,
+    ) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
+        config.settings()?;
+        Ok(provided())
+    }
+
+    fn run(&self, config: &TransformerPpoConfig, context: &Context) -> Result<Outputs, StageError> {
+        run::<Self>(config, &config.settings()?, context)
+    }
+
+    fn cached_share(&self, config: &TransformerPpoConfig, given: &Given<'_>) -> Result<Option<Share>, StageError> {
         share::<Self>(config, &config.settings()?, given).map(Some)
     }
 }

@@ -1,10 +1,14 @@
 //! Whole trainings: resumption, threads, learning.
 
+mod allocations;
 mod divergence;
 mod golden;
 mod learning;
+mod numbers;
+mod pytorch;
 mod replay;
 mod resume;
+mod transformer;
 mod truncation;
 mod warm;
 

@@ -9,7 +9,7 @@ use crate::{metrics, optimiser, warm_start};
 use datasets::random::Random;
 use stages_core::{Context, StageError};
 use stages_env::{BatchEnv, Step};
-use stages_policy::{Batch, FusedModel, LossSettings, Losses, Model, Policy, initial};
+use stages_policy::{Batch, LossSettings, Losses, Model, Policy, initial};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -41,8 +41,8 @@ pub fn train(
     scratch: &Path,
     context: &Context,
 ) -> Result<Trained, StageError> {
-    let model = FusedModel::new(&settings.architecture(env.spec()));
-    train_with(kind, settings, env, Box::new(model), init, scratch, context)
+    let model = stages_policy::model(&settings.architecture(env.spec()), settings.precision);
+    train_with(kind, settings, env, model, init, scratch, context)
 }
 
 /// [`train`] with a given implementation of the network.
@@ -98,6 +98,8 @@ struct Trainer<'a> {
     /// The last boundary whose parameters have given a finite loss and gradient: the one before may have ended in a step of Adam
     /// that spoiled them.
     good: Option<Arc<Carry>>,
+    /// The one before.
+    spare: Option<Arc<Carry>>,
     diverged: bool,
     rollout: Rollout,
     gradient: Vec<f32>,
@@ -157,6 +159,7 @@ impl<'a> Trainer<'a> {
             model,
             boundary: Arc::new(carry.clone()),
             good: None,
+            spare: None,
             diverged: false,
             gradient: vec![0.0; carry.params.len()],
             rollout: Rollout::default(),
@@ -172,7 +175,14 @@ impl<'a> Trainer<'a> {
     fn update(&mut self) -> Result<(), StageError> {
         self.clock.start(Phase::Io);
         self.carry.env = self.env.save();
-        self.boundary = Arc::new(self.carry.clone());
+        self.boundary = match self.spare.take().map(Arc::try_unwrap) {
+            // Nobody needs the boundary before last any more: its room is used again.
+            Some(Ok(mut room)) => {
+                room.copy_from(&self.carry);
+                Arc::new(room)
+            }
+            _ => Arc::new(self.carry.clone()),
+        };
         let interval = Duration::try_from_secs_f64(self.settings.checkpoint_interval).unwrap_or(Duration::MAX);
         if self.written.elapsed() >= interval && self.writer.offer(&self.boundary) {
             self.written = Instant::now();
@@ -255,7 +265,7 @@ impl<'a> Trainer<'a> {
                     return Err(self.divergence(epoch, &losses, norm));
                 }
                 if count == 0 {
-                    self.good = Some(self.boundary.clone());
+                    self.spare = self.good.replace(self.boundary.clone());
                 }
                 sum.add(&losses);
                 count += 1;

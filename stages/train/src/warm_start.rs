@@ -51,6 +51,13 @@ pub(crate) fn check(
             .hint("train on an environment with the same features, slate and menu, or without `init`"));
         }
     }
+    if theirs.bounds != env.bounds {
+        return Err(StageError::new(format!(
+            "the policy at `{PORT}` was trained on `{}` and this is `{}`: the ranges of their actions differ",
+            theirs.name, env.name
+        ))
+        .hint("train on an environment with the same actions, or without `init`"));
+    }
     if init.architecture() != architecture {
         let text = |architecture: &Architecture| {
             serde_json::to_value(architecture).map_or_else(|err| err.to_string(), |json| cache::canonical_json(&json))

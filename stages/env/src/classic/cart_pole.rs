@@ -56,6 +56,7 @@ impl CartPole {
                 actions: vec!["left".to_owned(), "right".to_owned()],
                 masked: false,
                 normalisation: None,
+                bounds: None,
             },
             stream: [options.seed, options.split.word()],
             hidden,
@@ -134,6 +135,38 @@ impl View for PoleView<'_> {
     }
 }
 
+impl PoleView<'_> {
+    fn step(self, stream: [u64; 2], hidden: bool, out: StepView) {
+        let len = self.poles.len();
+        let view = (self, out);
+        for_ranges(
+            view,
+            len,
+            GRAIN,
+            &|first, len, (state, mut out): (PoleView, StepView)| {
+                for i in 0..len {
+                    let pole = advance(state.poles[i], state.actions[i] == 1);
+                    state.steps[i] += 1;
+                    let terminated = fallen(pole);
+                    let truncated = !terminated && state.steps[i] >= MAX_STEPS;
+                    out.reward[i] = 1.0;
+                    out.terminated[i] = terminated;
+                    out.truncated[i] = truncated;
+                    state.poles[i] = pole;
+                    if terminated || truncated {
+                        show(pole, hidden, out.final_obs.row(i));
+                        state.episodes[i] += 1;
+                        state.steps[i] = 0;
+                        state.poles[i] = fresh(stream, first + i, state.episodes[i]);
+                    }
+                    show(state.poles[i], hidden, out.obs.row(i));
+                    out.mask.row(i).fill(true);
+                }
+            },
+        );
+    }
+}
+
 impl BatchEnv for CartPole {
     fn spec(&self) -> &EnvSpec {
         &self.spec
@@ -161,39 +194,25 @@ impl BatchEnv for CartPole {
     }
 
     fn step(&mut self, actions: &[u32], out: &mut Step) {
-        let (stream, hidden, len) = (self.stream, self.hidden, self.poles.len());
-        let state = PoleView {
+        let view = StepView::new(out, &self.spec);
+        PoleView {
             actions,
             poles: &mut self.poles,
             steps: &mut self.steps,
             episodes: &mut self.episodes,
-        };
-        let view = (state, StepView::new(out, &self.spec));
-        for_ranges(
-            view,
-            len,
-            GRAIN,
-            &|first, len, (state, mut out): (PoleView, StepView)| {
-                for i in 0..len {
-                    let pole = advance(state.poles[i], state.actions[i] == 1);
-                    state.steps[i] += 1;
-                    let terminated = fallen(pole);
-                    let truncated = !terminated && state.steps[i] >= MAX_STEPS;
-                    out.reward[i] = 1.0;
-                    out.terminated[i] = terminated;
-                    out.truncated[i] = truncated;
-                    state.poles[i] = pole;
-                    if terminated || truncated {
-                        show(pole, hidden, out.final_obs.row(i));
-                        state.episodes[i] += 1;
-                        state.steps[i] = 0;
-                        state.poles[i] = fresh(stream, first + i, state.episodes[i]);
-                    }
-                    show(state.poles[i], hidden, out.obs.row(i));
-                    out.mask.row(i).fill(true);
-                }
-            },
-        );
+        }
+        .step(self.stream, self.hidden, view);
+    }
+
+    fn step_into(&mut self, actions: &[u32], obs: &mut [f32], mask: &mut [bool], out: &mut Step) {
+        let view = StepView::over(obs, mask, out, &self.spec);
+        PoleView {
+            actions,
+            poles: &mut self.poles,
+            steps: &mut self.steps,
+            episodes: &mut self.episodes,
+        }
+        .step(self.stream, self.hidden, view);
     }
 
     fn save(&self) -> Vec<u8> {

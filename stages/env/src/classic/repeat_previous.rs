@@ -47,6 +47,7 @@ impl RepeatPrevious {
                 actions: suits(),
                 masked: false,
                 normalisation: None,
+                bounds: None,
             },
             stream: [options.seed, options.split.word()],
             cards,

@@ -1,6 +1,6 @@
 //! The stage kind `env/classic`.
 
-use super::{CartPole, RepeatPrevious};
+use super::{CartPole, Pendulum, RepeatPrevious};
 use crate::{BatchEnv, OpenOptions};
 use cache::{Artifact, ArtifactBuilder, Store};
 use schemars::JsonSchema;
@@ -27,6 +27,10 @@ pub enum Id {
     RepeatPreviousMedium,
     /// The same with three decks, 63 steps ago.
     RepeatPreviousHard,
+    /// A pendulum that is to be swung up: cosine and sine of its angle, angular velocity; the action is a torque, a number within -2 and 2; 200
+    /// steps.
+    #[serde(rename = "Pendulum-v1")]
+    Pendulum,
 }
 
 /// Configuration of `env/classic`.
@@ -45,7 +49,7 @@ impl StageKind for Classic {
     const NAME: &'static str = "env/classic";
     const VERSION: u32 = 1;
     const ABOUT: &'static str =
-        "small environments to learn: CartPole, with and without its velocities, and a game of memory";
+        "small environments to learn: CartPole, with and without its velocities, Pendulum, and a game of memory";
     const PORTS: Ports = Ports {
         inputs: &[],
         outputs: &[OutputPort {
@@ -78,6 +82,7 @@ pub(crate) fn open(store: &Store, artifact: &Artifact, options: &OpenOptions) ->
         Id::RepeatPreviousEasy => repeat("RepeatPreviousEasy", 1, 4),
         Id::RepeatPreviousMedium => repeat("RepeatPreviousMedium", 2, 32),
         Id::RepeatPreviousHard => repeat("RepeatPreviousHard", 3, 64),
+        Id::Pendulum => Box::new(Pendulum::new(options)),
     })
 }
 
@@ -105,14 +110,15 @@ mod tests {
         assert_eq!(env.spec().obs_dim(), 2);
         assert!(crate::open(&context.store, &artifact, &OpenOptions::train(0, 0)).is_err());
         assert!(stage.resolve(serde_json::json!({ "id": "CartPole" })).is_err());
-        let config = stage
-            .resolve(serde_json::json!({ "id": "RepeatPreviousEasy" }))
-            .unwrap();
-        let artifact = context
-            .store
-            .artifact(stage.run(&config, &context).unwrap()["env"])
-            .unwrap();
-        let env = crate::open(&context.store, &artifact, &OpenOptions::train(2, 0)).unwrap();
+        let open = |id: &str| {
+            let config = stage.resolve(serde_json::json!({ "id": id })).unwrap();
+            let digest = stage.run(&config, &context).unwrap()["env"];
+            let artifact = context.store.artifact(digest).unwrap();
+            crate::open(&context.store, &artifact, &OpenOptions::train(2, 0)).unwrap()
+        };
+        let env = open("RepeatPreviousEasy");
         assert_eq!((env.spec().obs_dim(), env.spec().num_actions()), (4, 4));
+        let env = open("Pendulum-v1");
+        assert_eq!(env.spec().bounds.as_ref().unwrap().high, [2.0]);
     }
 }

@@ -84,6 +84,7 @@ impl HedgingEnv {
                 .collect(),
             masked: false,
             normalisation: None,
+            bounds: None,
         };
         let shared = Shared {
             paths: points.len() / POINT / (config.steps as usize + 1),

@@ -93,6 +93,7 @@ impl LookupEnv {
             actions: POSITIONS.iter().map(|p| format!("position {p}")).collect(),
             masked: false,
             normalisation: None,
+            bounds: None,
         };
         let shared = Shared {
             config,

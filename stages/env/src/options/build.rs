@@ -432,6 +432,7 @@ pub fn build<K: Keep>(
             actions: menu.names,
             masked: true,
             normalisation: Some(normalise::fit(&shown, width, splits.train, rest, config.clip)),
+            bounds: None,
         },
         parts,
     };

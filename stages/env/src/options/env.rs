@@ -201,10 +201,14 @@ impl OptionsEnv {
     }
 
     /// Steps every environment; `decide` says what environment i does, looking at its own state alone.
-    fn run(&mut self, decide: &(impl Fn(&Core, usize, &One) -> Decision + Sync), out: &mut Step) {
+    fn run<'s>(
+        &mut self,
+        decide: &(impl Fn(&Core, usize, &One) -> Decision + Sync),
+        out: impl FnOnce(&EnvSpec) -> StepView<'s>,
+    ) {
         let len = self.accounts.len();
         let (core, state) = self.parts();
-        let view = (state, StepView::new(out, &core.tables.spec.env));
+        let view = (state, out(&core.tables.spec.env));
         for_ranges(
             view,
             len,
@@ -234,12 +238,14 @@ impl OptionsEnv {
 
     /// Takes one decision for each environment, as [`BatchEnv::step`] does with actions.
     pub fn step_decisions(&mut self, decisions: &[Decision], out: &mut Step) {
-        self.run(&|_, i, _| decisions[i], out);
+        self.run(&|_, i, _| decisions[i], |spec| StepView::new(out, spec));
     }
 
     /// Lets a baseline decide for every environment.
     pub fn step_baseline(&mut self, baseline: Baseline, out: &mut Step) {
-        self.run(&|core, i, one| core.baseline(baseline, i, one), out);
+        self.run(&|core, i, one| core.baseline(baseline, i, one), |spec| {
+            StepView::new(out, spec)
+        });
     }
 
     /// The account of environment `i`, as it is now; after the end of an episode, at the start of the next.
@@ -349,7 +355,13 @@ impl BatchEnv for OptionsEnv {
     }
 
     fn step(&mut self, actions: &[u32], out: &mut Step) {
-        self.run(&|_, i, _| Decision::Action(actions[i]), out);
+        self.run(&|_, i, _| Decision::Action(actions[i]), |spec| StepView::new(out, spec));
+    }
+
+    fn step_into(&mut self, actions: &[u32], obs: &mut [f32], mask: &mut [bool], out: &mut Step) {
+        self.run(&|_, i, _| Decision::Action(actions[i]), |spec| {
+            StepView::over(obs, mask, out, spec)
+        });
     }
 
     fn save(&self) -> Vec<u8> {

@@ -1,172 +1,206 @@
-//! An LSTM over whole sequences: the input's projection in one product for all steps, gates in one pass, the weights'
-//! gradients in one product at the end.
+//! An LSTM over whole sequences: the loops over steps, forth and back.
 
 use super::Network;
-use super::weights::LstmIndex;
+use super::branch::Recurrent;
+use super::half::{self, Half};
+use super::operands::{self, Operands, Shape, Single, panel};
 use crate::architecture::LstmAt;
-use crate::kernels::{cell, elementwise, matmul};
+use crate::kernels::aligned::Aligned;
+use crate::kernels::cell::{self, UNITS};
+use crate::kernels::matmul::WIDTH;
 
-/// Everything that the way back needs of the way forth, for b columns and T steps; time-major.
+/// Everything that the way back needs of the way forth, for b columns and T steps; units in blocks of 16 (see [`cell`]).
 #[derive(Default)]
 pub(super) struct LstmRun {
-    /// `[T, b, 4 H]`: what goes into the gates, then the gates, then the gradient of what went in.
-    z: Vec<f32>,
-    /// `[T, b, H]`: the output.
-    pub h: Vec<f32>,
-    /// `[T + 1, b, H]`: the states that each step starts from, zeroed where an episode starts.
-    h_in: Vec<f32>,
-    c_in: Vec<f32>,
-    /// `[T, b, H]`.
-    tanh_c: Vec<f32>,
-    /// `[b, H]`: gradients carried from step to step.
-    dh: Vec<f32>,
-    dc: Vec<f32>,
+    shape: Shape,
+    operands: Option<Box<dyn Operands>>,
+    /// The gates, in panels.
+    z: Aligned,
+    /// `[T + 1, blocks, b, 16]`: the cells before each step; they count as 0 where an episode starts.
+    c: Aligned,
+    /// `[T, b, H]`: the gradient of the output from above.
+    pub above: Aligned,
+    /// `[panels, D + H + 1, 32]`: the gradient of the weights.
+    pub sum: Aligned,
+    /// `[panels, rows, 32]`: the gradient of the output from the next step.
+    dh: Aligned,
+    /// `[blocks, b, 16]`: that of the cells.
+    dc: Aligned,
+    /// `[b]`, zeros.
+    over: Aligned,
+}
+
+fn blocks(hidden: usize) -> usize {
+    hidden.div_ceil(UNITS)
+}
+
+/// How many rows [`LstmRun::sum`] has, and at which of them row i of the weights stands: inputs, states, bias.
+pub(super) fn gradient_rows(narrow: bool, at: &LstmAt) -> (usize, impl Fn(usize) -> usize) {
+    let rows = if narrow {
+        half::gradient_rows(at)
+    } else {
+        operands::gradient_rows(at)
+    };
+    (rows, move |i| if narrow { half::gradient_row(at, i) } else { i })
 }
 
 impl LstmRun {
-    /// Runs `steps` steps over x `[T, b, D]`, from the states at `state[at..]` of each column (h, then c; `stride` apart). `keep` `[T, b]`
-    /// is 0 where an episode starts, else 1.
-    pub fn forward(
+    /// Prepares for `steps` steps of `b` columns from the states at `state(column)` of `states` (h, then c). `keep` `[b]` is 0 where an
+    /// episode starts, else 1.
+    pub fn begin(
         &mut self,
         network: &Network,
-        at: &LstmAt,
-        index: LstmIndex,
-        x: &[f32],
+        lstm: &Recurrent,
+        (b, steps): (usize, usize),
         keep: &[f32],
-        steps: usize,
         state: impl Fn(usize) -> usize,
         states: &[f32],
     ) {
-        let level = network.level;
-        let n = at.hidden;
-        let rows = x.len() / at.inputs;
-        let b = rows / steps;
-        self.z.resize(rows * 4 * n, 0.0);
-        self.h.resize(rows * n, 0.0);
-        self.tanh_c.resize(rows * n, 0.0);
-        self.h_in.resize((rows + b) * n, 0.0);
-        self.c_in.resize((rows + b) * n, 0.0);
-
-        let bias = network.weights.slice(at.bias, 4 * n);
-        for row in self.z.chunks_exact_mut(4 * n) {
-            row.copy_from_slice(bias);
-        }
-        matmul::multiply(level, x, &network.weights.matrix(index.x).forward, &mut self.z);
-
-        for column in 0..b {
-            let from = state(column);
-            let range = column * n..(column + 1) * n;
-            if keep[column] == 0.0 {
-                self.h_in[range.clone()].fill(0.0);
-                self.c_in[range].fill(0.0);
-            } else {
-                self.h_in[range.clone()].copy_from_slice(&states[from..from + n]);
-                self.c_in[range].copy_from_slice(&states[from + n..from + 2 * n]);
-            }
-        }
-        let recurrent = &network.weights.matrix(index.h).forward;
-        for t in 0..steps {
-            let (now, next) = (t * b * n, (t + 1) * b * n);
-            let z = &mut self.z[4 * now..4 * next];
-            matmul::multiply(level, &self.h_in[now..next], recurrent, z);
-            let (c_in, c_out) = self.c_in.split_at_mut(next);
-            let (c_in, c_out) = (&c_in[now..], &mut c_out[..b * n]);
-            for column in 0..b {
-                let row = column * n..(column + 1) * n;
-                cell::forward(
-                    level,
-                    &mut z[column * 4 * n..(column + 1) * 4 * n],
-                    &c_in[row.clone()],
-                    &mut c_out[row.clone()],
-                    &mut self.tanh_c[now..next][row.clone()],
-                    &mut self.h[now..next][row],
-                );
-            }
-            self.h_in[next..next + b * n].copy_from_slice(&self.h[now..next]);
-            if t + 1 < steps {
-                for column in 0..b {
-                    if keep[(t + 1) * b + column] == 0.0 {
-                        c_out[column * n..(column + 1) * n].fill(0.0);
-                        self.h_in[next + column * n..next + (column + 1) * n].fill(0.0);
-                    }
-                }
+        let n = lstm.at.hidden;
+        self.shape = Shape {
+            inputs: lstm.at.inputs,
+            hidden: n,
+            b,
+            steps,
+        };
+        let operands = self.operands.get_or_insert_with(|| match network.narrow {
+            None => Box::<Single>::default(),
+            Some(_) => Box::<Half>::default(),
+        });
+        operands.begin(self.shape);
+        self.z.resize(operands.gates_len());
+        self.c.resize((steps + 1) * b * blocks(n) * UNITS);
+        for (column, &keep) in keep.iter().enumerate().take(b) {
+            let from = state(column) + lstm.state;
+            let (h, c) = states[from..from + 2 * n].split_at(n);
+            operands.state(network.level, 0, column, (keep != 0.0).then_some(h));
+            for (block, c) in c.chunks(UNITS).enumerate() {
+                let at = (block * b + column) * UNITS;
+                self.c[at..at + c.len()].copy_from_slice(c);
+                self.c[at + c.len()..at + UNITS].fill(0.0);
             }
         }
     }
 
-    /// Writes the states after the last step to where [`LstmRun::forward`] read them.
-    pub fn store(&self, hidden: usize, state: impl Fn(usize) -> usize, states: &mut [f32]) {
-        let b = (self.h_in.len() - self.h.len()) / hidden;
-        for column in 0..b {
-            let from = state(column);
-            let last = self.h.len() + column * hidden;
-            states[from..from + hidden].copy_from_slice(&self.h_in[last..last + hidden]);
-            states[from + hidden..from + 2 * hidden].copy_from_slice(&self.c_in[last..last + hidden]);
+    /// Takes the observation of a column at step t.
+    pub fn observe(&mut self, network: &Network, t: usize, column: usize, obs: &[f32]) {
+        if let Some(operands) = &mut self.operands {
+            operands.observe(network.level, t, column, obs);
         }
     }
 
-    /// Goes back from `dh` `[T, b, H]`, the gradient of the output, and adds the weights' to `gradient`.
-    pub fn backward(
+    /// Whether all observations are to be taken before the first step, and [`LstmRun::project`] called.
+    pub fn ahead(&self) -> bool {
+        self.operands.as_ref().is_some_and(|operands| operands.ahead())
+    }
+
+    /// Projects all observations.
+    pub fn project(&mut self, network: &Network, lstm: &Recurrent) {
+        if let Some(operands) = &mut self.operands {
+            operands.project(network, network.weights.matrix(lstm.matrix), &mut self.z);
+        }
+    }
+
+    /// Takes step t: fills `h` `[b, H]`. `keep_next` `[b]` is 0 where the next step starts an episode.
+    pub fn step(
         &mut self,
         network: &Network,
-        at: &LstmAt,
-        index: LstmIndex,
-        x: &[f32],
-        keep: &[f32],
-        steps: usize,
-        dh: &[f32],
-        gradient: &mut [f32],
+        lstm: &Recurrent,
+        t: usize,
+        (keep, keep_next): (&[f32], Option<&[f32]>),
+        h: &mut [f32],
     ) {
-        let level = network.level;
-        let n = at.hidden;
-        let rows = x.len() / at.inputs;
-        let b = rows / steps;
-        self.dh.clear();
-        self.dh.resize(b * n, 0.0);
-        self.dc.clear();
-        self.dc.resize(b * n, 0.0);
-        let recurrent = &network.weights.matrix(index.h).back;
-        for t in (0..steps).rev() {
-            let (now, next) = (t * b * n, (t + 1) * b * n);
-            let z = &mut self.z[4 * now..4 * next];
-            for column in 0..b {
-                let row = column * n..(column + 1) * n;
-                cell::backward(
-                    level,
-                    &mut z[column * 4 * n..(column + 1) * 4 * n],
-                    &self.c_in[now..next][row.clone()],
-                    &self.tanh_c[now..next][row.clone()],
-                    &dh[now..next][row.clone()],
-                    &self.dh[row.clone()],
-                    &mut self.dc[row],
-                    keep[t * b + column],
-                );
-            }
-            if t > 0 {
-                self.dh.fill(0.0);
-                matmul::multiply(level, z, recurrent, &mut self.dh);
-                for column in 0..b {
-                    if keep[t * b + column] == 0.0 {
-                        self.dh[column * n..(column + 1) * n].fill(0.0);
-                    }
-                }
+        let Some(operands) = &mut self.operands else { return };
+        let Shape { hidden: n, b, .. } = self.shape;
+        operands.forward(network, network.weights.matrix(lstm.matrix), t, &mut self.z);
+        let place = operands.gates(t);
+        let cells = blocks(n) * b * UNITS;
+        let (c_prev, c) = self.c[t * cells..(t + 2) * cells].split_at_mut(cells);
+        let rows = panel(place.first)..panel(place.first + b);
+        for u in 0..blocks(n) {
+            let z = &mut self.z[place.base + 2 * u * panel(place.height)..][..2 * panel(place.height)];
+            let (z_if, z_go) = z.split_at_mut(panel(place.height));
+            let units = u * b * UNITS..(u + 1) * b * UNITS;
+            let mut block = cell::Forward {
+                z: [&mut z_if[rows.clone()], &mut z_go[rows.clone()]],
+                c_prev: &c_prev[units.clone()],
+                keep,
+                c: &mut c[units],
+                h: &mut h[u * UNITS..],
+                h_stride: n,
+                lanes: UNITS.min(n - u * UNITS),
+            };
+            cell::forward(network.level, &mut block);
+        }
+        let Some(keep_next) = keep_next else { return };
+        for (column, (h, &keep)) in h.chunks_exact(n).zip(keep_next).enumerate() {
+            operands.state(network.level, t + 1, column, (keep != 0.0).then_some(h));
+        }
+    }
+
+    /// Writes the states after the last step, whose outputs are `h` `[b, H]`, to where [`LstmRun::begin`] read them.
+    pub fn store(&self, lstm: &Recurrent, h: &[f32], state: impl Fn(usize) -> usize, states: &mut [f32]) {
+        let Shape {
+            hidden: n, b, steps, ..
+        } = self.shape;
+        let cells = &self.c[steps * blocks(n) * b * UNITS..];
+        for (column, h) in h.chunks_exact(n).enumerate() {
+            let from = state(column) + lstm.state;
+            let (to_h, to_c) = states[from..from + 2 * n].split_at_mut(n);
+            to_h.copy_from_slice(h);
+            for (block, c) in to_c.chunks_mut(UNITS).enumerate() {
+                c.copy_from_slice(&cells[(block * b + column) * UNITS..][..c.len()]);
             }
         }
-        let d = at.inputs;
-        matmul::outer(
-            x,
-            &self.z,
-            d,
-            4 * n,
-            &mut gradient[at.weight_x..at.weight_x + d * 4 * n],
-        );
-        matmul::outer(
-            &self.h_in[..rows * n],
-            &self.z,
-            n,
-            4 * n,
-            &mut gradient[at.weight_h..at.weight_h + n * 4 * n],
-        );
-        elementwise::column_sums(level, &self.z, &mut gradient[at.bias..at.bias + 4 * n]);
+    }
+
+    /// Goes back from [`LstmRun::above`]; leaves the weights' gradients in [`LstmRun::sum`]. `keep` `[T, b]` is 0 where an episode starts.
+    pub fn backward(&mut self, network: &Network, lstm: &Recurrent, keep: &[f32]) {
+        let Some(operands) = &mut self.operands else { return };
+        let Shape {
+            hidden: n, b, steps, ..
+        } = self.shape;
+        let matrix = network.weights.matrix(lstm.matrix);
+        let cells = blocks(n) * b * UNITS;
+        let height = operands.height();
+        // The lanes beyond the last unit are never written, and must be zero.
+        self.dh.zeros(n.div_ceil(WIDTH) * panel(height));
+        self.dc.resize(cells);
+        self.over.zeros(b);
+        let (rows, _) = gradient_rows(network.narrow.is_some(), &lstm.at);
+        self.sum.resize(rows * 4 * blocks(n) * UNITS);
+        let mut first = true;
+        for t in (0..steps).rev() {
+            let keep_next = keep.get((t + 1) * b..(t + 2) * b).unwrap_or(&self.over);
+            let gates = operands.gates(t);
+            let z = &self.z[gates.base + panel(gates.first)..];
+            let (c_prev, c) = self.c[t * cells..(t + 2) * cells].split_at(cells);
+            let above = &self.above[t * b * n..(t + 1) * b * n];
+            let (dz, place) = operands.dz(t);
+            let rows = panel(place.first)..panel(place.first + b);
+            for (u, dz) in dz.chunks_exact_mut(2 * panel(place.height)).enumerate() {
+                let z_if = &z[2 * u * panel(gates.height)..];
+                let z_go = &z_if[panel(gates.height)..];
+                let (dz_if, dz_go) = dz.split_at_mut(panel(place.height));
+                let units = u * b * UNITS..(u + 1) * b * UNITS;
+                let mut block = cell::Backward {
+                    gates: [z_if, z_go],
+                    c_prev: &c_prev[units.clone()],
+                    keep: &keep[t * b..(t + 1) * b],
+                    c: &c[units.clone()],
+                    above: &above[u * UNITS..],
+                    above_stride: n,
+                    after: &self.dh[u / 2 * panel(height) + u % 2 * UNITS..],
+                    after_stride: WIDTH,
+                    keep_next,
+                    dc: &mut self.dc[units],
+                    dz: [&mut dz_if[rows.clone()], &mut dz_go[rows.clone()]],
+                    lanes: UNITS.min(n - u * UNITS),
+                };
+                cell::backward(network.level, &mut block);
+            }
+            operands.back(network, matrix, t, &mut self.dh);
+            first &= !operands.gradient(network, t, first, &mut self.sum);
+        }
     }
 }

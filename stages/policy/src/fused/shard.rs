@@ -1,267 +1,212 @@
-//! Some columns of a minibatch, forth and back, in buffers that are used again.
+//! Some columns of a minibatch on one branch of the network, forth and back, in buffers that are used again.
+//!
+//! Dense layers, losses and their gradients are taken over a hundred rows or so at a time, right after the LSTM's steps that they
+//! read, while caches hold them; only the LSTM's own gradient waits for the end of the sequences.
 
 use super::Network;
+use super::branch::{Branch, Head, Recurrent};
 use super::lstm::LstmRun;
-use super::weights::DenseIndex;
-use crate::Activation;
-use crate::architecture::Critic;
-use crate::distribution;
-use crate::kernels::{elementwise, matmul};
-use crate::loss::{self, Samples};
+use super::trunk::TrunkRun;
+use crate::distribution::Softmax;
+use crate::kernels::aligned::Aligned;
+use crate::loss::{self, Deviations, Samples};
 use crate::model::{Batch, LossSettings, Losses, Observed};
 
-/// The outputs of a trunk's layers.
-type Trunk = Vec<Vec<f32>>;
+/// Rows that dense layers take at once.
+const ROWS: usize = 128;
+
+/// What all shards of a minibatch know of it.
+#[derive(Clone, Copy)]
+pub(super) struct Minibatch<'a> {
+    pub batch: &'a Batch<'a>,
+    pub settings: &'a LossSettings,
+    /// Mean and reciprocal deviation of the advantages.
+    pub moments: (f32, f32),
+    /// 1 over the number of samples.
+    pub weight: f32,
+}
 
 #[derive(Default)]
 pub(super) struct Shard {
-    /// `[P]`.
-    pub gradient: Vec<f32>,
+    /// Of the branch's dense layers.
+    pub gradient: Aligned,
+    pub losses: Losses,
     x: Vec<f32>,
     keep: Vec<f32>,
-    mask: Vec<bool>,
     samples: Samples,
-    actor: LstmRun,
-    critic: LstmRun,
-    critic_linear: Vec<f32>,
-    pi: Trunk,
-    vf: Trunk,
-    above: Vec<f32>,
-    below: Vec<f32>,
-}
-
-fn trunk_forward(network: &Network, layers: &[DenseIndex], input: &[f32], out: &mut Trunk) {
-    out.resize_with(layers.len(), Vec::new);
-    for (i, layer) in layers.iter().enumerate() {
-        let (done, rest) = out.split_at_mut(i);
-        let x = done.last().map_or(input, Vec::as_slice);
-        dense_forward(network, layer, x, &mut rest[0]);
-        if i + 1 < layers.len() {
-            match network.architecture.activation {
-                Activation::Tanh => elementwise::tanh_in_place(network.level, &mut rest[0]),
-                Activation::Relu => elementwise::relu_in_place(network.level, &mut rest[0]),
-            }
-        }
-    }
-}
-
-fn dense_forward(network: &Network, layer: &DenseIndex, x: &[f32], y: &mut Vec<f32>) {
-    let dense = &layer.dense;
-    let bias = network.weights.slice(dense.bias, dense.outputs);
-    y.resize(x.len() / dense.inputs * dense.outputs, 0.0);
-    for row in y.chunks_exact_mut(dense.outputs) {
-        row.copy_from_slice(bias);
-    }
-    matmul::multiply(network.level, x, &network.weights.matrix(layer.matrix).forward, y);
-}
-
-fn dense_gradient(network: &Network, layer: &DenseIndex, x: &[f32], dy: &[f32], gradient: &mut [f32]) {
-    let dense = &layer.dense;
-    let weight = &mut gradient[dense.weight..dense.weight + dense.inputs * dense.outputs];
-    matmul::outer(x, dy, dense.inputs, dense.outputs, weight);
-    let bias = &mut gradient[dense.bias..dense.bias + dense.outputs];
-    elementwise::column_sums(network.level, dy, bias);
-}
-
-/// Goes back through a trunk. `above` holds the gradient of its output and ends as that of its input, if `to_input`.
-fn trunk_backward(
-    network: &Network,
-    layers: &[DenseIndex],
-    input: &[f32],
-    outputs: &Trunk,
-    above: &mut Vec<f32>,
-    below: &mut Vec<f32>,
-    to_input: bool,
-    gradient: &mut [f32],
-) {
-    for (i, layer) in layers.iter().enumerate().rev() {
-        let x = if i == 0 { input } else { &outputs[i - 1] };
-        if i + 1 < layers.len() {
-            match network.architecture.activation {
-                Activation::Tanh => elementwise::tanh_back(network.level, above, &outputs[i]),
-                Activation::Relu => elementwise::relu_back(network.level, above, &outputs[i]),
-            }
-        }
-        dense_gradient(network, layer, x, above, gradient);
-        if i > 0 || to_input {
-            below.clear();
-            below.resize(x.len(), 0.0);
-            matmul::multiply(network.level, above, &network.weights.matrix(layer.matrix).back, below);
-            std::mem::swap(above, below);
-        }
-    }
+    softmax: Softmax,
+    pub lstm: LstmRun,
+    /// Outputs of the LSTM for as many steps as dense layers take at once.
+    h: Aligned,
+    trunks: Vec<TrunkRun>,
 }
 
 impl Shard {
-    /// Runs the network over `x` and `keep`; leaves logits and values as the trunks' last outputs.
-    fn run(&mut self, network: &Network, steps: usize, states: &[f32], state: impl Fn(usize) -> usize + Copy) {
-        let (layout, weights) = (network.layout, network.weights);
-        if let (Some(at), Some(index)) = (&layout.actor_lstm, weights.actor_lstm) {
-            self.actor
-                .forward(network, at, index, &self.x, &self.keep, steps, state, states);
-        }
-        if let (Some(at), Some(index)) = (&layout.critic_lstm, weights.critic_lstm) {
-            let state = |column| state(column) + 2 * at.hidden;
-            self.critic
-                .forward(network, at, index, &self.x, &self.keep, steps, state, states);
-        }
-        if let Some(layer) = &weights.critic_linear {
-            dense_forward(network, layer, &self.x, &mut self.critic_linear);
-        }
-        let (actor, critic) = latents(network, &self.x, &self.actor, &self.critic, &self.critic_linear);
-        trunk_forward(network, &weights.pi, actor, &mut self.pi);
-        trunk_forward(network, &weights.vf, critic, &mut self.vf);
-    }
-
-    /// One step: logits (not yet masked) and values; moves the states on.
+    /// One step: logits (not yet masked) and values, as far as the branch says them; moves the states on.
     pub fn forward(
         &mut self,
         network: &Network,
+        branch: &Branch,
         input: &Observed,
         states: &mut [f32],
         logits: &mut [f32],
         value: &mut [f32],
     ) {
-        if input.episode_start.is_empty() {
-            return;
-        }
-        self.x.clear();
-        self.x.extend_from_slice(input.obs);
-        self.keep.clear();
-        self.keep
-            .extend(input.episode_start.iter().map(|&start| if start { 0.0 } else { 1.0 }));
-        let stride = network.architecture.state_len();
-        self.run(network, 1, states, |column| column * stride);
-        if let Some(at) = &network.layout.actor_lstm {
-            self.actor.store(at.hidden, |column| column * stride, states);
-        }
-        if let Some(at) = &network.layout.critic_lstm {
-            self.critic
-                .store(at.hidden, |column| column * stride + 2 * at.hidden, states);
-        }
-        logits.copy_from_slice(last(&self.pi));
-        value.copy_from_slice(last(&self.vf));
-    }
-
-    /// Sums of the losses of the columns `pick`; leaves the gradient of the mean loss over `total` samples in `gradient`.
-    pub fn gradient(
-        &mut self,
-        network: &Network,
-        batch: &Batch,
-        pick: &[u32],
-        settings: &LossSettings,
-        (mean, scale): (f32, f32),
-        total: usize,
-    ) -> Losses {
-        let architecture = network.architecture;
-        let (d, a) = (architecture.obs_dim, architecture.num_actions);
-        self.gather(batch, pick, (d, a), (mean, scale));
-        let stride = architecture.state_len();
-        self.run(network, batch.steps, batch.state, |column| {
-            pick[column] as usize * stride
-        });
-
-        let mut log_prob = std::mem::take(&mut self.above);
-        log_prob.clear();
-        log_prob.extend_from_slice(last(&self.pi));
-        for (row, mask) in log_prob.chunks_exact_mut(a).zip(self.mask.chunks_exact(a)) {
-            distribution::log_softmax(row, mask);
-        }
-        let mut value = last(&self.vf).to_vec();
-        let losses = loss::clipped(&self.samples, settings, a, total, &mut log_prob, &mut value);
-
-        let mut gradient = std::mem::take(&mut self.gradient);
-        gradient.clear();
-        gradient.resize(network.layout.len, 0.0);
-        self.backward(network, batch.steps, log_prob, value, &mut gradient);
-        self.gradient = gradient;
-        losses
-    }
-
-    fn gather(&mut self, batch: &Batch, pick: &[u32], (d, a): (usize, usize), (mean, scale): (f32, f32)) {
-        self.x.clear();
-        self.keep.clear();
-        self.mask.clear();
-        self.samples.clear();
-        for t in 0..batch.steps {
-            for &column in pick {
-                let i = t * batch.columns + column as usize;
-                self.x.extend_from_slice(&batch.obs[i * d..(i + 1) * d]);
-                self.mask.extend_from_slice(&batch.mask[i * a..(i + 1) * a]);
-                self.keep.push(if batch.episode_start[i] { 0.0 } else { 1.0 });
-                self.samples.actions.push(batch.actions[i]);
-                self.samples.old_log_prob.push(batch.old_log_prob[i]);
-                self.samples.old_value.push(batch.old_value[i]);
-                self.samples.advantage.push((batch.advantage[i] - mean) * scale);
-                self.samples.target.push(batch.target[i]);
+        let rows = input.episode_start.len();
+        self.trunks.resize_with(branch.trunks.len(), TrunkRun::default);
+        let x = match &branch.lstm {
+            None => input.obs,
+            Some(lstm) => {
+                let (stride, d) = (states.len() / rows, lstm.at.inputs);
+                self.keep.clear();
+                self.keep.extend(input.episode_start.iter().map(keep));
+                self.lstm
+                    .begin(network, lstm, (rows, 1), &self.keep, |column| column * stride, states);
+                for (column, obs) in input.obs.chunks_exact(d).enumerate() {
+                    self.lstm.observe(network, 0, column, obs);
+                }
+                self.h.resize(rows * lstm.at.hidden);
+                self.lstm.step(network, lstm, 0, (&self.keep, None), &mut self.h);
+                self.lstm.store(lstm, &self.h, |column| column * stride, states);
+                &self.h
+            }
+        };
+        for (trunk, run) in branch.trunks.iter().zip(&mut self.trunks) {
+            run.forward(network, trunk, x, rows);
+            match trunk.head {
+                Head::Policy => logits.copy_from_slice(run.last()),
+                Head::Value => value.copy_from_slice(run.last()),
             }
         }
     }
 
-    fn backward(
+    /// Sums of the losses of the columns `pick`, and the gradient of the mean loss.
+    pub fn gradient(&mut self, network: &Network, branch: &Branch, minibatch: Minibatch, pick: &[u32]) {
+        self.gradient.zeros(branch.len);
+        self.losses = Losses::default();
+        self.trunks.resize_with(branch.trunks.len(), TrunkRun::default);
+        match &branch.lstm {
+            None => self.rows(network, branch, minibatch, pick),
+            Some(lstm) => self.sequences(network, branch, lstm, minibatch, pick),
+        }
+    }
+
+    /// Without memory: any rows, in any order.
+    fn rows(&mut self, network: &Network, branch: &Branch, minibatch: Minibatch, pick: &[u32]) {
+        let (batch, d) = (minibatch.batch, network.architecture.obs_dim);
+        for t in 0..batch.steps {
+            for pick in pick.chunks(ROWS) {
+                self.x.clear();
+                self.samples.clear();
+                for &column in pick {
+                    let i = t * batch.columns + column as usize;
+                    self.x.extend_from_slice(&batch.obs[i * d..(i + 1) * d]);
+                    self.samples.push(batch, i, network.architecture, minibatch.moments);
+                }
+                let x = std::mem::take(&mut self.x);
+                self.learn(network, branch, minibatch, &x, None);
+                self.x = x;
+            }
+        }
+    }
+
+    fn sequences(&mut self, network: &Network, branch: &Branch, lstm: &Recurrent, minibatch: Minibatch, pick: &[u32]) {
+        let batch = minibatch.batch;
+        let (steps, b, n, d) = (batch.steps, pick.len(), lstm.at.hidden, lstm.at.inputs);
+        let stride = network.architecture.state_len();
+        self.keep.clear();
+        for t in 0..steps {
+            let starts = &batch.episode_start[t * batch.columns..(t + 1) * batch.columns];
+            self.keep
+                .extend(pick.iter().map(|&column| keep(&starts[column as usize])));
+        }
+        let state = |column: usize| pick[column] as usize * stride;
+        self.lstm
+            .begin(network, lstm, (b, steps), &self.keep[..b], state, batch.state);
+        let together = (ROWS / b).clamp(1, steps);
+        let mut h = std::mem::take(&mut self.h);
+        let mut above = std::mem::take(&mut self.lstm.above);
+        h.resize(together * b * n);
+        above.resize(steps * b * n);
+        self.samples.clear();
+        let ahead = self.lstm.ahead();
+        if ahead {
+            for t in 0..steps {
+                for (column, &from) in pick.iter().enumerate() {
+                    let i = t * batch.columns + from as usize;
+                    self.lstm.observe(network, t, column, &batch.obs[i * d..(i + 1) * d]);
+                }
+            }
+            self.lstm.project(network, lstm);
+        }
+        for t in 0..steps {
+            for (column, &from) in pick.iter().enumerate() {
+                let i = t * batch.columns + from as usize;
+                if !ahead {
+                    self.lstm.observe(network, t, column, &batch.obs[i * d..(i + 1) * d]);
+                }
+                self.samples.push(batch, i, network.architecture, minibatch.moments);
+            }
+            let first = t % together;
+            let now = &mut h[first * b * n..(first + 1) * b * n];
+            let keep_next = self.keep.get((t + 1) * b..(t + 2) * b);
+            let keeps = (&self.keep[t * b..(t + 1) * b], keep_next);
+            self.lstm.step(network, lstm, t, keeps, now);
+            if first + 1 == together || t + 1 == steps {
+                let rows = (first + 1) * b;
+                let to = (t + 1) * b;
+                let above = &mut above[(to - rows) * n..to * n];
+                self.learn(network, branch, minibatch, &h[..rows * n], Some(above));
+                self.samples.clear();
+            }
+        }
+        self.h = h;
+        self.lstm.above = above;
+        self.lstm.backward(network, lstm, &self.keep);
+    }
+
+    /// Forth and back through the trunks over rows whose samples were taken down; `below` takes the policy's gradient of `x`, or else the value's.
+    fn learn(
         &mut self,
         network: &Network,
-        steps: usize,
-        mut above: Vec<f32>,
-        mut value: Vec<f32>,
-        gradient: &mut [f32],
+        branch: &Branch,
+        minibatch: Minibatch,
+        x: &[f32],
+        mut below: Option<&mut [f32]>,
     ) {
-        let (layout, weights) = (network.layout, network.weights);
-        let mut below = std::mem::take(&mut self.below);
-        let (actor, critic) = latents(network, &self.x, &self.actor, &self.critic, &self.critic_linear);
-        let through = layout.actor_lstm.is_some();
-        trunk_backward(
-            network,
-            &weights.pi,
-            actor,
-            &self.pi,
-            &mut above,
-            &mut below,
-            through,
-            gradient,
-        );
-        let through = layout.critic_lstm.is_some() || layout.critic_linear.is_some();
-        trunk_backward(
-            network,
-            &weights.vf,
-            critic,
-            &self.vf,
-            &mut value,
-            &mut below,
-            through,
-            gradient,
-        );
-        if let Some(layer) = &weights.critic_linear {
-            dense_gradient(network, layer, &self.x, &value, gradient);
+        let rows = self.samples.len();
+        for (trunk, run) in branch.trunks.iter().zip(&mut self.trunks) {
+            run.forward(network, trunk, x, rows);
+            let (samples, settings) = (&self.samples, minibatch.settings);
+            match trunk.head {
+                Head::Policy => loss::policy(
+                    network.level,
+                    samples,
+                    settings,
+                    minibatch.weight,
+                    branch.log_std.map(|segment| Deviations {
+                        log_std: &network.weights.log_std,
+                        gradient: &mut self.gradient[segment.local..segment.local + segment.len],
+                    }),
+                    &mut self.softmax,
+                    run.last(),
+                    &mut self.losses,
+                ),
+                Head::Value => loss::value(
+                    network.level,
+                    samples,
+                    settings,
+                    minibatch.weight,
+                    run.last(),
+                    &mut self.losses,
+                ),
+            }
+            // The first trunk alone teaches what both read.
+            run.backward(network, trunk, x, rows, below.take(), &mut self.gradient);
         }
-        if let (Some(at), Some(index)) = (&layout.actor_lstm, weights.actor_lstm) {
-            self.actor
-                .backward(network, at, index, &self.x, &self.keep, steps, &above, gradient);
-        }
-        if let (Some(at), Some(index)) = (&layout.critic_lstm, weights.critic_lstm) {
-            self.critic
-                .backward(network, at, index, &self.x, &self.keep, steps, &value, gradient);
-        }
-        (self.above, self.below) = (above, below);
     }
 }
 
-fn last(trunk: &Trunk) -> &[f32] {
-    trunk.last().map_or(&[], Vec::as_slice)
-}
-
-/// What the actor's and the critic's trunks read.
-fn latents<'a>(
-    network: &Network,
-    x: &'a [f32],
-    actor: &'a LstmRun,
-    critic: &'a LstmRun,
-    linear: &'a [f32],
-) -> (&'a [f32], &'a [f32]) {
-    match network.architecture.lstm.map(|lstm| lstm.critic) {
-        None => (x, x),
-        Some(Critic::Shared) => (&actor.h, &actor.h),
-        Some(Critic::Separate) => (&actor.h, &critic.h),
-        Some(Critic::Linear) => (&actor.h, linear),
-    }
+fn keep(episode_start: &bool) -> f32 {
+    if *episode_start { 0.0 } else { 1.0 }
 }

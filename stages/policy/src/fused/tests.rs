@@ -1,19 +1,25 @@
 use super::*;
 use crate::architecture::{Activation, Critic, Lstm};
-use crate::{CandleModel, initial};
+use crate::{CandleModel, Precision, initial};
 use datasets::random::Random;
 
 fn architectures() -> Vec<Architecture> {
     let base = Architecture {
         obs_dim: 7,
         num_actions: 5,
+        continuous: false,
         activation: Activation::Tanh,
         lstm: None,
+        transformer: None,
         pi: vec![12, 9],
         vf: vec![10],
     };
     let recurrent = |critic| Architecture {
-        lstm: Some(Lstm { hidden: 11, critic }),
+        lstm: Some(Lstm {
+            hidden: 11,
+            critic,
+            layers: 1,
+        }),
         ..base.clone()
     };
     vec![
@@ -95,6 +101,7 @@ impl Data {
             episode_start: &self.episode_start,
             state: &self.state,
             actions: &self.actions,
+            numbers: &[],
             old_log_prob: &self.old_log_prob,
             old_value: &self.old_value,
             advantage: &self.advantage,
@@ -136,7 +143,7 @@ fn loss_and_gradient_match_candle() {
                 let mut wanted = vec![0.0; params.len()];
                 let losses = candle.gradient(&data.batch(), &settings, &mut wanted);
                 for level in Level::all() {
-                    let mut fused = FusedModel::with_level(&architecture, level);
+                    let mut fused = FusedModel::with(&architecture, level, None);
                     fused.load(&params);
                     let mut found = vec![0.0; params.len()];
                     let fused_losses = fused.gradient(&data.batch(), &settings, &mut found);
@@ -175,7 +182,7 @@ fn gradient_matches_finite_differences() {
     for architecture in architectures() {
         let data = Data::new(&architecture, 5, 9, 4);
         let mut params = initial(&architecture, false, 5);
-        let mut fused = FusedModel::new(&architecture);
+        let mut fused = FusedModel::new(&architecture, Precision::F32);
         fused.load(&params);
         let mut gradient = vec![0.0; params.len()];
         // A wide clip range keeps the loss smooth; the shared critic's gradient is cut on purpose, so that it is left out there.
@@ -222,7 +229,10 @@ fn steps_match_candle_and_replay_matches_steps() {
         let mut data = Data::new(&architecture, 8, 10, 7);
         data.pick = (0..10).rev().collect();
         let params = initial(&architecture, false, 8);
-        let (mut candle, mut fused) = (CandleModel::new(&architecture), FusedModel::new(&architecture));
+        let (mut candle, mut fused) = (
+            CandleModel::new(&architecture),
+            FusedModel::new(&architecture, Precision::F32),
+        );
         candle.load(&params);
         fused.load(&params);
         let (mut state, mut other) = (data.state.clone(), data.state.clone());
@@ -271,25 +281,80 @@ fn steps_match_candle_and_replay_matches_steps() {
 }
 
 #[test]
+fn products_in_bf16_are_near_and_the_same_on_tiles_and_without() {
+    for hidden in [11, 40] {
+        let sized = |architecture: Architecture| Architecture {
+            lstm: architecture.lstm.map(|lstm| Lstm { hidden, ..lstm }),
+            ..architecture
+        };
+        for architecture in architectures().into_iter().map(sized) {
+            for (steps, columns) in [(6, 12), (70, 30)] {
+                let data = Data::new(&architecture, steps, columns, 12);
+                let params = initial(&architecture, false, 13);
+                let run = |narrow: Option<Path>| {
+                    let mut model = FusedModel::with(&architecture, Level::detect(), narrow);
+                    model.load(&params);
+                    let (mut state, mut out) = (data.state.clone(), Output::default());
+                    let input = Observed {
+                        obs: &data.obs[..columns * architecture.obs_dim],
+                        mask: &data.mask[..columns * architecture.num_actions],
+                        episode_start: &data.episode_start[..columns],
+                    };
+                    model.forward(&input, &mut state, &mut out);
+                    let mut gradient = vec![0.0; params.len()];
+                    let losses = model.gradient(&data.batch(), &SETTINGS, &mut gradient);
+                    (gradient, losses, state, out.value)
+                };
+                let (wanted, losses, state, value) = run(None);
+                let mut same: Option<(Path, _)> = None;
+                for path in Path::all() {
+                    let found = run(Some(path));
+                    let difference: Vec<f32> = wanted.iter().zip(&found.0).map(|(x, y)| x - y).collect();
+                    assert!(
+                        norm(&difference) < 0.02 * norm(&wanted),
+                        "{path:?} {architecture:?}: {} of {}",
+                        norm(&difference),
+                        norm(&wanted)
+                    );
+                    assert!((found.1.value / losses.value - 1.0).abs() < 0.01);
+                    for (x, y) in state.iter().chain(&value).zip(found.2.iter().chain(&found.3)) {
+                        assert!((x - y).abs() < 0.03, "{path:?} {architecture:?}: {x} {y}");
+                    }
+                    if path.order() == "bf16" {
+                        match &same {
+                            None => same = Some((path, found)),
+                            Some((best, first)) => assert_eq!(*first, found, "{best:?} {path:?} {architecture:?}"),
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
 fn same_bytes_for_any_number_of_threads() {
     let architecture = Architecture {
         obs_dim: 20,
         num_actions: 6,
+        continuous: false,
         activation: Activation::Tanh,
         lstm: Some(Lstm {
             hidden: 48,
             critic: Critic::Separate,
+            layers: 1,
         }),
+        transformer: None,
         pi: vec![32],
         vf: vec![32],
     };
     let mut data = Data::new(&architecture, 8, 160, 9);
     data.pick = (0..150).collect();
     let params = initial(&architecture, true, 10);
-    let run = |threads: usize| {
+    let run = |threads: usize, precision: Precision| {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
         pool.install(|| {
-            let mut model = FusedModel::new(&architecture);
+            let mut model = FusedModel::new(&architecture, precision);
             model.load(&params);
             let mut gradient = vec![0.0; params.len()];
             let losses = model.gradient(&data.batch(), &SETTINGS, &mut gradient);
@@ -303,8 +368,10 @@ fn same_bytes_for_any_number_of_threads() {
             (gradient, losses, state, out.log_prob, out.value)
         })
     };
-    let one = run(1);
-    assert!(FusedModel::new(&architecture).num_shards(150, 1200) > 1);
-    assert_eq!(one, run(2));
-    assert_eq!(one, run(3));
+    assert!(FusedModel::new(&architecture, Precision::F32).num_shards(150, 1200) > 1);
+    for precision in [Precision::F32, Precision::Bf16] {
+        let one = run(1, precision);
+        assert_eq!(one, run(2, precision));
+        assert_eq!(one, run(3, precision));
+    }
 }

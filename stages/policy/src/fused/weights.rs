@@ -1,135 +1,143 @@
 //! Parameters, packed for the products they take part in.
 
-use crate::architecture::{Dense, Layout};
-use crate::kernels::matmul::Panels;
+use super::branch::Packed;
+use crate::kernels::bf16::Panels16;
+use crate::kernels::cell;
+use crate::kernels::matmul::{Panels, WIDTH};
 use rayon::prelude::*;
+use std::ops::Range;
 
-/// Indices of an LSTM's matrices in [`Weights::matrices`].
-#[derive(Clone, Copy)]
-pub(super) struct LstmIndex {
-    pub x: usize,
-    pub h: usize,
-}
-
-/// The index of a dense layer's matrix.
-#[derive(Clone, Copy)]
-pub(super) struct DenseIndex {
-    pub dense: Dense,
-    pub matrix: usize,
-}
+/// How many parameters are packed by one thread alone.
+const FEW: usize = 1 << 17;
 
 /// A weight `[k, n]`, packed for x w and, where a gradient flows back through it, for dy w^T.
 pub(super) struct Matrix {
-    offset: usize,
-    k: usize,
-    n: usize,
-    back_wanted: bool,
+    what: Packed,
     pub forward: Panels,
     pub back: Panels,
+    /// The same in bf16, of an LSTM's gates, where products are.
+    pub forward16: Panels16,
+    pub back16: Panels16,
+    /// What the product is added to, in the order of the panels.
+    pub bias: Vec<f32>,
 }
 
 pub(super) struct Weights {
-    pub params: Vec<f32>,
     matrices: Vec<Matrix>,
-    back_ready: bool,
-    pub actor_lstm: Option<LstmIndex>,
-    pub critic_lstm: Option<LstmIndex>,
-    pub critic_linear: Option<DenseIndex>,
-    pub pi: Vec<DenseIndex>,
-    pub vf: Vec<DenseIndex>,
+    /// The parameters, as long as none but acting needs them packed.
+    params: Vec<f32>,
+    /// Logarithms of actions' standard deviations, where they are numbers, and where they lie.
+    pub log_std: Vec<f32>,
+    deviations: Range<usize>,
+    /// Whether a gradient was asked for.
+    learns: bool,
+    /// Whether an LSTM's products are in bf16.
+    narrow: bool,
+}
+
+impl Matrix {
+    fn load(&mut self, narrow: bool, params: &[f32]) {
+        match self.what {
+            Packed::Dense { dense, .. } => {
+                let w = &params[dense.weight..dense.bias];
+                self.forward.pack(w, dense.inputs, dense.outputs);
+                self.bias.clear();
+                self.bias.extend_from_slice(&params[dense.bias..][..dense.outputs]);
+            }
+            Packed::Gates(at) => {
+                let w = &params[at.weight_x..at.bias];
+                if narrow {
+                    self.forward16.pack_gates(w, at.inputs, at.hidden);
+                } else {
+                    self.forward.pack_gates(w, at.inputs + at.hidden, at.hidden);
+                }
+                let bias = &params[at.bias..][..4 * at.hidden];
+                self.bias.clear();
+                self.bias.resize(4 * at.hidden.next_multiple_of(cell::UNITS), 0.0);
+                for (p, panel) in self.bias.chunks_exact_mut(WIDTH).enumerate() {
+                    for half in 0..2 {
+                        let (column, lanes) = cell::columns(p, half, at.hidden);
+                        panel[half * 16..half * 16 + lanes].copy_from_slice(&bias[column..column + lanes]);
+                    }
+                }
+            }
+        }
+    }
+
+    fn load_back(&mut self, narrow: bool, params: &[f32]) {
+        match self.what {
+            Packed::Dense { dense, back } if back => {
+                let w = &params[dense.weight..dense.bias];
+                self.back.pack_transposed(w, dense.outputs, dense.inputs);
+            }
+            Packed::Dense { .. } => {}
+            Packed::Gates(at) => {
+                let w = &params[at.weight_h..at.bias];
+                if narrow {
+                    self.back16.pack_gates_transposed(w, at.hidden);
+                } else {
+                    self.back.pack_gates_transposed(w, at.hidden);
+                }
+            }
+        }
+    }
 }
 
 impl Weights {
-    pub fn new(layout: &Layout) -> Self {
-        let mut matrices = Vec::new();
-        let mut matrix = |offset: usize, k: usize, n: usize, back_wanted: bool| {
-            matrices.push(Matrix {
-                offset,
-                k,
-                n,
-                back_wanted,
+    pub fn new(packed: &[Packed], len: usize, deviations: Range<usize>, narrow: bool) -> Self {
+        let matrices = packed
+            .iter()
+            .map(|&what| Matrix {
+                what,
                 forward: Panels::default(),
                 back: Panels::default(),
-            });
-            matrices.len() - 1
-        };
-        let mut lstm = |at: &crate::architecture::LstmAt| LstmIndex {
-            x: matrix(at.weight_x, at.inputs, 4 * at.hidden, false),
-            h: matrix(at.weight_h, at.hidden, 4 * at.hidden, true),
-        };
-        let actor_lstm = layout.actor_lstm.as_ref().map(&mut lstm);
-        let critic_lstm = layout.critic_lstm.as_ref().map(&mut lstm);
-        let mut dense = |&dense: &Dense, back: bool| DenseIndex {
-            dense,
-            matrix: matrix(dense.weight, dense.inputs, dense.outputs, back),
-        };
-        let critic_linear = layout.critic_linear.as_ref().map(|at| dense(at, false));
-        // Into the first layer's input a gradient flows only when something that learns made it.
-        let critic_learns = critic_lstm.is_some() || critic_linear.is_some();
-        let pi = layout
-            .pi
-            .iter()
-            .enumerate()
-            .map(|(i, at)| dense(at, i > 0 || actor_lstm.is_some()))
-            .collect();
-        let vf = layout
-            .vf
-            .iter()
-            .enumerate()
-            .map(|(i, at)| dense(at, i > 0 || critic_learns))
+                forward16: Panels16::default(),
+                back16: Panels16::default(),
+                bias: Vec::new(),
+            })
             .collect();
         Self {
-            params: vec![0.0; layout.len],
             matrices,
-            back_ready: false,
-            actor_lstm,
-            critic_lstm,
-            critic_linear,
-            pi,
-            vf,
+            params: vec![0.0; len],
+            log_std: vec![0.0; deviations.len()],
+            deviations,
+            learns: false,
+            narrow,
         }
     }
 
     pub fn load(&mut self, params: &[f32]) {
-        self.params.copy_from_slice(params);
-        self.back_ready = false;
-        let pack = |matrix: &mut Matrix| {
-            let w = &params[matrix.offset..matrix.offset + matrix.k * matrix.n];
-            matrix.forward.pack(w, matrix.k, matrix.n);
-        };
-        self.each(pack);
-    }
-
-    pub fn prepare_backward(&mut self) {
-        if self.back_ready {
-            return;
+        let (learns, narrow) = (self.learns, self.narrow);
+        self.log_std.copy_from_slice(&params[self.deviations.clone()]);
+        if !learns {
+            self.params.copy_from_slice(params);
         }
-        self.back_ready = true;
-        let params = std::mem::take(&mut self.params);
-        let pack = |matrix: &mut Matrix| {
-            if matrix.back_wanted {
-                let w = &params[matrix.offset..matrix.offset + matrix.k * matrix.n];
-                matrix.back.pack_transposed(w, matrix.n, matrix.k);
+        self.each(params, |matrix, params| {
+            matrix.load(narrow, params);
+            if learns {
+                matrix.load_back(narrow, params);
             }
-        };
-        self.each(pack);
-        self.params = params;
+        });
     }
 
-    fn each(&mut self, run: impl Fn(&mut Matrix) + Send + Sync) {
-        let len: usize = self.matrices.iter().map(|matrix| matrix.k * matrix.n).sum();
-        if len < 1 << 17 {
-            self.matrices.iter_mut().for_each(run);
+    /// Packs what the way back needs, from now on with each set of parameters.
+    pub fn prepare_backward(&mut self) {
+        if !self.learns {
+            self.learns = true;
+            let (params, narrow) = (std::mem::take(&mut self.params), self.narrow);
+            self.each(&params, |matrix, params| matrix.load_back(narrow, params));
+        }
+    }
+
+    fn each(&mut self, params: &[f32], run: impl Fn(&mut Matrix, &[f32]) + Send + Sync) {
+        if params.len() < FEW {
+            self.matrices.iter_mut().for_each(|matrix| run(matrix, params));
         } else {
-            self.matrices.par_iter_mut().for_each(run);
+            self.matrices.par_iter_mut().for_each(|matrix| run(matrix, params));
         }
     }
 
     pub fn matrix(&self, index: usize) -> &Matrix {
         &self.matrices[index]
-    }
-
-    pub fn slice(&self, offset: usize, len: usize) -> &[f32] {
-        &self.params[offset..offset + len]
     }
 }

@@ -32,6 +32,29 @@ pub fn exp<const FMA: bool>(x: f32) -> f32 {
     p * f32::from_bits(shifted.to_bits().wrapping_add(127) << 23)
 }
 
+/// ln x for normal positive x, to 2 units in the last place (Cephes' polynomial); NaN of NaN.
+#[inline(always)]
+pub fn ln<const FMA: bool>(x: f32) -> f32 {
+    // x = m 2^e with m within sqrt(1/2) and sqrt(2).
+    let bits = x.to_bits();
+    let e = ((bits.wrapping_sub(0x3f35_04f3)) as i32) >> 23;
+    let m = f32::from_bits(bits.wrapping_sub((e << 23) as u32));
+    let (t, e) = (m - 1.0, e as f32);
+    let p = mul_add::<FMA>(7.037_683_6e-2, t, -1.151_461e-1);
+    let p = mul_add::<FMA>(p, t, 1.167_699_9e-1);
+    let p = mul_add::<FMA>(p, t, -1.242_014_1e-1);
+    let p = mul_add::<FMA>(p, t, 1.424_932_3e-1);
+    let p = mul_add::<FMA>(p, t, -1.666_805_8e-1);
+    let p = mul_add::<FMA>(p, t, 2.000_071_5e-1);
+    let p = mul_add::<FMA>(p, t, -2.499_999_4e-1);
+    let p = mul_add::<FMA>(p, t, 3.333_333e-1);
+    let t2 = t * t;
+    let y = mul_add::<FMA>(e, -2.121_944_4e-4, p * t * t2);
+    let y = mul_add::<FMA>(-0.5, t2, y);
+    let y = mul_add::<FMA>(e, 0.693_359_4, t + y);
+    if x.is_nan() { x } else { y }
+}
+
 /// 1 / (1 + e^-x).
 #[inline(always)]
 pub fn sigmoid<const FMA: bool>(x: f32) -> f32 {
@@ -41,6 +64,13 @@ pub fn sigmoid<const FMA: bool>(x: f32) -> f32 {
 /// tanh x, to a few units in the last place (Eigen's rational approximation).
 #[inline(always)]
 pub fn tanh<const FMA: bool>(x: f32) -> f32 {
+    let (p, q) = tanh_parts::<FMA>(x);
+    p / q
+}
+
+/// tanh x as a fraction, whose denominator lies within 0.004 and 1.
+#[inline(always)]
+pub fn tanh_parts<const FMA: bool>(x: f32) -> (f32, f32) {
     let x = clamp(x, -7.905_311, 7.905_311);
     let x2 = x * x;
     let p = mul_add::<FMA>(x2, -2.760_768_5e-16, 2.000_188e-13);
@@ -52,41 +82,87 @@ pub fn tanh<const FMA: bool>(x: f32) -> f32 {
     let q = mul_add::<FMA>(x2, 1.198_258_4e-6, 1.185_347_1e-4);
     let q = mul_add::<FMA>(x2, q, 2.268_434_7e-3);
     let q = mul_add::<FMA>(x2, q, 4.893_525e-3);
-    x * p / q
+    (x * p, q)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kernels::{Level, kernel};
+
+    /// Each function over a slice, so that it is compiled as it is where it is used: as vectors of each level.
+    macro_rules! mapped {
+        ($name:ident, $body:ident, $function:ident) => {
+            #[inline(always)]
+            fn $body<const FMA: bool>(x: &mut [f32]) {
+                for x in x {
+                    *x = $function::<FMA>(*x);
+                }
+            }
+            kernel! {
+                fn $name(x: &mut [f32]) = $body
+            }
+        };
+    }
+    mapped!(exp_of, exp_body, exp);
+    mapped!(ln_of, ln_body, ln);
+    mapped!(sigmoid_of, sigmoid_body, sigmoid);
+    mapped!(tanh_of, tanh_body, tanh);
+
+    type Exact = fn(f64) -> f64;
+
+    /// Name, function, what it stands for, from where to where, and how many units of the last place it may be off.
+    type Case = (&'static str, fn(Level, &mut [f32]), Exact, (f32, f32), f64);
+
+    /// How far `found` is from `exact`, in units of the last place of f32 there.
+    fn ulps(found: f32, exact: f64) -> f64 {
+        let unit = f64::from(f32::from_bits((exact as f32).abs().to_bits() + 1)) - f64::from((exact as f32).abs());
+        (f64::from(found) - exact).abs() / unit
+    }
 
     #[test]
-    fn near_libm() {
-        let mut x = -100.0_f32;
-        while x < 100.0 {
-            let (exact, a, b) = (libm::exp(f64::from(x)), exp::<true>(x), exp::<false>(x));
-            if x.abs() < 87.0 {
-                assert!((f64::from(a) / exact - 1.0).abs() < 3e-7, "exp {x} {a}");
-                assert!((f64::from(b) / exact - 1.0).abs() < 3e-7, "exp {x} {b}");
+    fn near_libm_on_every_level() {
+        let cases: [Case; 5] = [
+            ("exp", exp_of, libm::exp, (-86.9, 88.0), 2.0),
+            ("ln", ln_of, libm::log, (1e-6, 1e4), 2.5),
+            (
+                "sigmoid",
+                sigmoid_of,
+                |x| 1.0 / (1.0 + libm::exp(-x)),
+                (-86.0, 86.0),
+                3.0,
+            ),
+            ("tanh", tanh_of, libm::tanh, (-10.0, 10.0), 6.0),
+            ("tanh, small", tanh_of, libm::tanh, (-1e-3, 1e-3), 4.0),
+        ];
+        for (name, run, exact, (from, to), most) in cases {
+            let n = 200_003;
+            let x: Vec<f32> = (0..n)
+                .map(|i| from + (to - from) * (i as f32 / (n - 1) as f32))
+                .collect();
+            for level in Level::all() {
+                let mut y = x.clone();
+                run(level, &mut y);
+                let worst = x
+                    .iter()
+                    .zip(&y)
+                    .map(|(&x, &y)| (ulps(y, exact(f64::from(x))), x))
+                    .fold((0.0, 0.0), |a, b| if b.0 > a.0 { b } else { a });
+                assert!(worst.0 <= most, "{name} on {level:?}: {} units at {}", worst.0, worst.1);
             }
-            let exact = libm::tanh(f64::from(x));
-            for y in [tanh::<true>(x), tanh::<false>(x)] {
-                assert!(
-                    (f64::from(y) - exact).abs() <= 6e-7 * exact.abs().max(1e-30),
-                    "tanh {x} {y} {exact}"
-                );
-            }
-            let exact = 1.0 / (1.0 + libm::exp(-f64::from(x)));
-            for y in [sigmoid::<true>(x), sigmoid::<false>(x)] {
-                assert!((f64::from(y) - exact).abs() < 3e-7, "sigmoid {x} {y}");
-            }
-            x += 0.003_7;
         }
-        for y in [
-            exp::<true>(f32::NAN),
-            tanh::<true>(f32::NAN),
-            sigmoid::<false>(f32::NAN),
-        ] {
-            assert!(y.is_nan());
+        for level in Level::all() {
+            for run in [exp_of, ln_of, sigmoid_of, tanh_of] {
+                let mut x = [f32::NAN; 20];
+                run(level, &mut x);
+                assert!(x.iter().all(|x| x.is_nan()));
+            }
+            let mut x = [f32::NEG_INFINITY, -200.0, 200.0, f32::INFINITY];
+            sigmoid_of(level, &mut x);
+            assert!(x[0] < 1e-37 && x[1] < 1e-37 && x[2] == 1.0 && x[3] == 1.0);
+            let mut x = [f32::NEG_INFINITY, -200.0, 0.0, f32::INFINITY];
+            tanh_of(level, &mut x);
+            assert!((x[0] + 1.0).abs() < 3e-7 && x[2] == 0.0 && (x[3] - 1.0).abs() < 3e-7);
         }
     }
 }

@@ -1,99 +1,389 @@
-//! [`super::matmul::multiply`] with AVX-512: 12 rows by 32 columns in registers.
+//! [`super::matmul::product`] and [`super::gradient::gradient`] with AVX-512: 12 rows by 32 columns in registers.
 #![expect(
     unsafe_code,
     reason = "intrinsics over pointers; measured at over twice the speed of what compilers make of the generic kernel"
 )]
 
-use super::matmul::{DEPTH, Panels, WIDTH};
+use super::gradient::{Inputs, Right};
+use super::matmul::{DEPTH, Left, Panels, Start, WIDTH};
 use std::arch::x86_64::{
-    __mmask16, _mm512_fmadd_ps, _mm512_loadu_ps, _mm512_mask_storeu_ps, _mm512_maskz_loadu_ps, _mm512_set1_ps,
-    _mm512_setzero_ps,
+    __mmask16, _MM_HINT_T0, _mm_prefetch, _mm512_castpd_ps, _mm512_castps_pd, _mm512_fmadd_ps, _mm512_loadu_ps,
+    _mm512_mask_storeu_ps, _mm512_maskz_loadu_ps, _mm512_set1_ps, _mm512_setzero_ps, _mm512_shuffle_f32x4,
+    _mm512_storeu_ps, _mm512_unpackhi_pd, _mm512_unpackhi_ps, _mm512_unpacklo_pd, _mm512_unpacklo_ps,
 };
 
+/// How many rows of a panel ahead are fetched into the first-level cache.
+const AHEAD: usize = 16;
+
+/// Rows in registers.
 const ROWS: usize = 12;
 
-/// See [`super::matmul::multiply`], which has checked the shapes.
-pub(super) fn multiply(rows: usize, a: &[f32], w: &Panels, c: &mut [f32]) {
-    assert!(rows * w.k == a.len() && rows * w.n == c.len(), "shapes of a product");
+/// A left operand as the kernel walks it: H rows `stride` apart, `groups` groups of `len` elements, `jump` apart.
+#[derive(Clone, Copy)]
+struct Walk {
+    a: *const f32,
+    stride: usize,
+    groups: usize,
+    len: usize,
+    jump: usize,
+}
+
+/// Where the blocks of a result begin, P panels `panel` apart; the last one is `width` wide.
+#[derive(Clone, Copy)]
+struct Place {
+    c: *mut f32,
+    stride: usize,
+    panel: usize,
+    width: usize,
+    /// What is added to: rows `init_stride` apart, panels `init_panel`.
+    init: *const f32,
+    init_stride: usize,
+    init_panel: usize,
+}
+
+/// See [`super::matmul::product`], which has checked the shapes; c is (data, from row to row, from panel to panel).
+pub(super) fn product(a: Left, w: (&Panels, usize), start: Start, c: &mut [f32], (stride, panel): (usize, usize)) {
     // SAFETY: the instructions were detected (see `Level`), the shapes checked.
-    unsafe { panels(rows, a, w, c) };
+    unsafe { panels(a, w, start, c, stride, panel) };
 }
 
 #[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx2,fma")]
-unsafe fn panels(rows: usize, a: &[f32], w: &Panels, c: &mut [f32]) {
-    let (k, n) = (w.k, w.n);
+unsafe fn panels(a: Left, (w, over): (&Panels, usize), start: Start, c: &mut [f32], stride: usize, c_panel: usize) {
+    static ZEROS: [f32; WIDTH] = [0.0; WIDTH];
+    let n = w.n;
+    let (rows, k) = a.shape();
+    let (data, a_stride, group, jump) = a.layout();
+    let blocks = rows.div_ceil(ROWS);
+    let count = n.div_ceil(WIDTH);
+    // Few rows leave registers for the columns of several panels, which hide the latency of additions.
+    let together = match rows {
+        1 => 4,
+        2 => 4,
+        3 | 4 => 2,
+        _ => 1,
+    };
     for from in (0..k).step_by(DEPTH) {
         let depth = DEPTH.min(k - from);
-        for p in 0..n.div_ceil(WIDTH) {
-            let panel = w.panel(p)[from * WIDTH..(from + depth) * WIDTH].as_ptr();
-            let width = WIDTH.min(n - p * WIDTH);
+        // A group is as long as k, or a divisor of DEPTH.
+        let len = group.min(depth);
+        let mut p = 0;
+        while p < count {
+            let full = n / WIDTH - p.min(n / WIDTH);
+            let many = if full >= together { together } else { 1 };
+            let weights = &w.data()[(p * w.k + over + from) * WIDTH..];
+            let width = WIDTH.min(n - (p + many - 1) * WIDTH);
             let mut row = 0;
-            while row < rows {
-                // Blocks of even height: 12, 12, 8 rather than 12, 12, 7, 1.
-                let height = ROWS.min(rows - row);
-                // SAFETY: rows `row..row + height` of `a` from column `from` on, `depth` long; the same rows of `c` from column
-                // `p * WIDTH` on, `width` wide; `panel` holds `depth` rows of WIDTH.
+            for block_index in 0..blocks {
+                let height = (rows - row).div_ceil(blocks - block_index);
+                // SAFETY: all offsets lie within what the caller checked: `height` rows from `row` on, `depth` of k from `from` on, `many`
+                // panels from `p` on.
                 unsafe {
-                    let a = a.as_ptr().add(row * k + from);
-                    let c = c.as_mut_ptr().add(row * n + p * WIDTH);
-                    match height {
-                        12 => block::<12>(a, k, depth, panel, c, n, width),
-                        11 => block::<11>(a, k, depth, panel, c, n, width),
-                        10 => block::<10>(a, k, depth, panel, c, n, width),
-                        9 => block::<9>(a, k, depth, panel, c, n, width),
-                        8 => block::<8>(a, k, depth, panel, c, n, width),
-                        7 => block::<7>(a, k, depth, panel, c, n, width),
-                        6 => block::<6>(a, k, depth, panel, c, n, width),
-                        5 => block::<5>(a, k, depth, panel, c, n, width),
-                        4 => block::<4>(a, k, depth, panel, c, n, width),
-                        3 => block::<3>(a, k, depth, panel, c, n, width),
-                        2 => block::<2>(a, k, depth, panel, c, n, width),
-                        _ => block::<1>(a, k, depth, panel, c, n, width),
-                    }
+                    let walk = Walk {
+                        a: data.as_ptr().add(a.at(row, from)),
+                        stride: a_stride,
+                        groups: depth / len,
+                        len,
+                        jump,
+                    };
+                    let out = c.as_mut_ptr().add(p * c_panel + row * stride);
+                    let (init, init_stride, init_panel) = match start {
+                        _ if from > 0 => (out.cast_const(), stride, c_panel),
+                        Start::Current => (out.cast_const(), stride, c_panel),
+                        Start::Row(values) => (values.as_ptr().add(p * WIDTH), 0, WIDTH),
+                        Start::Zero => (ZEROS.as_ptr(), 0, 0),
+                    };
+                    let place = Place {
+                        c: out,
+                        stride,
+                        panel: c_panel,
+                        width,
+                        init,
+                        init_stride,
+                        init_panel,
+                    };
+                    dispatch(height, many, walk, weights.as_ptr(), w.k * WIDTH, place);
                 }
                 row += height;
             }
+            p += many;
         }
     }
 }
 
 #[inline]
 #[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx2,fma")]
-unsafe fn block<const H: usize>(
-    a: *const f32,
-    a_stride: usize,
-    depth: usize,
-    panel: *const f32,
-    c: *mut f32,
-    c_stride: usize,
-    width: usize,
-) {
+unsafe fn dispatch(height: usize, many: usize, walk: Walk, w: *const f32, w_panel: usize, place: Place) {
+    let narrow = if place.width <= 16 && many == 1 { 1 } else { 2 };
+    // SAFETY: as the caller vouches.
+    unsafe {
+        match (height, many, narrow) {
+            (12, _, 1) => block::<12, 1, 1>(walk, w, w_panel, place),
+            (11, _, 1) => block::<11, 1, 1>(walk, w, w_panel, place),
+            (10, _, 1) => block::<10, 1, 1>(walk, w, w_panel, place),
+            (9, _, 1) => block::<9, 1, 1>(walk, w, w_panel, place),
+            (8, _, 1) => block::<8, 1, 1>(walk, w, w_panel, place),
+            (7, _, 1) => block::<7, 1, 1>(walk, w, w_panel, place),
+            (6, _, 1) => block::<6, 1, 1>(walk, w, w_panel, place),
+            (5, _, 1) => block::<5, 1, 1>(walk, w, w_panel, place),
+            (4, _, 1) => block::<4, 1, 1>(walk, w, w_panel, place),
+            (3, _, 1) => block::<3, 1, 1>(walk, w, w_panel, place),
+            (2, _, 1) => block::<2, 1, 1>(walk, w, w_panel, place),
+            (1, _, 1) => block::<1, 1, 1>(walk, w, w_panel, place),
+            (12, _, _) => block::<12, 1, 2>(walk, w, w_panel, place),
+            (11, _, _) => block::<11, 1, 2>(walk, w, w_panel, place),
+            (10, _, _) => block::<10, 1, 2>(walk, w, w_panel, place),
+            (9, _, _) => block::<9, 1, 2>(walk, w, w_panel, place),
+            (8, _, _) => block::<8, 1, 2>(walk, w, w_panel, place),
+            (7, _, _) => block::<7, 1, 2>(walk, w, w_panel, place),
+            (6, _, _) => block::<6, 1, 2>(walk, w, w_panel, place),
+            (5, _, _) => block::<5, 1, 2>(walk, w, w_panel, place),
+            (4, 2, _) => block::<4, 2, 2>(walk, w, w_panel, place),
+            (4, _, _) => block::<4, 1, 2>(walk, w, w_panel, place),
+            (3, 2, _) => block::<3, 2, 2>(walk, w, w_panel, place),
+            (3, _, _) => block::<3, 1, 2>(walk, w, w_panel, place),
+            (2, 4, _) => block::<2, 4, 2>(walk, w, w_panel, place),
+            (2, _, _) => block::<2, 1, 2>(walk, w, w_panel, place),
+            (_, 4, _) => block::<1, 4, 2>(walk, w, w_panel, place),
+            (_, _, _) => block::<1, 1, 2>(walk, w, w_panel, place),
+        }
+    }
+}
+
+/// Of the two halves of a panel.
+fn masks(width: usize) -> [__mmask16; 2] {
     let mask = (1_u64 << width) - 1;
-    let (low, high) = (mask as __mmask16, (mask >> 16) as __mmask16);
-    let mut sums = [[_mm512_setzero_ps(); 2]; H];
-    // SAFETY: the caller vouches for H rows of `depth` in `a`, `depth` rows of WIDTH in `panel`, and H rows of `width` in `c`;
-    // masked-out lanes are not touched, so that an address past the end of a row is only computed (by `wrapping_add`).
+    [mask as __mmask16, (mask >> 16) as __mmask16]
+}
+
+#[inline]
+#[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx2,fma")]
+unsafe fn block<const H: usize, const P: usize, const V: usize>(
+    walk: Walk,
+    w: *const f32,
+    w_panel: usize,
+    place: Place,
+) {
+    let lanes = masks(place.width);
+    let mask = |p: usize, v: usize| if p + 1 == P { lanes[v] } else { !0 };
+    let mut sums = [[[_mm512_setzero_ps(); V]; P]; H];
+    // SAFETY: the caller vouches for H rows of the walk, as many rows of WIDTH in each of P panels `w_panel` apart, and H rows of P panels in
+    // the result, the last `width` wide, V vectors; masked-out lanes are not touched, so that an address past the end of a row is only
+    // computed (by `wrapping_add`).
     unsafe {
         for r in 0..H {
-            let c = c.add(r * c_stride);
-            sums[r] = [
-                _mm512_maskz_loadu_ps(low, c),
-                _mm512_maskz_loadu_ps(high, c.wrapping_add(16)),
-            ];
-        }
-        for k in 0..depth {
-            let b0 = _mm512_loadu_ps(panel.add(k * WIDTH));
-            let b1 = _mm512_loadu_ps(panel.add(k * WIDTH + 16));
-            for r in 0..H {
-                let x = _mm512_set1_ps(*a.add(r * a_stride + k));
-                sums[r][0] = _mm512_fmadd_ps(x, b0, sums[r][0]);
-                sums[r][1] = _mm512_fmadd_ps(x, b1, sums[r][1]);
+            for p in 0..P {
+                let init = place.init.add(r * place.init_stride + p * place.init_panel);
+                for v in 0..V {
+                    sums[r][p][v] = _mm512_maskz_loadu_ps(mask(p, v), init.wrapping_add(16 * v));
+                }
             }
         }
+        let (mut a, mut b) = (walk.a, w);
+        for _ in 0..walk.groups {
+            for k in 0..walk.len {
+                let mut columns = [[_mm512_setzero_ps(); V]; P];
+                for p in 0..P {
+                    let ahead = b.wrapping_add(p * w_panel + AHEAD * WIDTH);
+                    for v in 0..V {
+                        columns[p][v] = _mm512_loadu_ps(b.add(p * w_panel + 16 * v));
+                        // Weights come from the second-level cache.
+                        _mm_prefetch::<_MM_HINT_T0>(ahead.wrapping_add(16 * v).cast());
+                    }
+                }
+                b = b.add(WIDTH);
+                for r in 0..H {
+                    let x = _mm512_set1_ps(*a.add(r * walk.stride + k));
+                    for p in 0..P {
+                        for v in 0..V {
+                            sums[r][p][v] = _mm512_fmadd_ps(x, columns[p][v], sums[r][p][v]);
+                        }
+                    }
+                }
+            }
+            a = a.wrapping_add(walk.jump);
+        }
         for r in 0..H {
-            let c = c.add(r * c_stride);
-            _mm512_mask_storeu_ps(c, low, sums[r][0]);
-            _mm512_mask_storeu_ps(c.wrapping_add(16), high, sums[r][1]);
+            for p in 0..P {
+                let c = place.c.add(r * place.stride + p * place.panel);
+                for v in 0..V {
+                    _mm512_mask_storeu_ps(c.wrapping_add(16 * v), mask(p, v), sums[r][p][v]);
+                }
+            }
+        }
+    }
+}
+
+/// 16 rows of 16 numbers, `stride` apart, as the columns of `out`, whose rows are [`WIDTH`] apart.
+pub(super) fn transpose(rows: &[f32], stride: usize, out: &mut [f32]) {
+    assert!(
+        rows.len() >= 15 * stride + 16 && out.len() >= 15 * WIDTH + 16,
+        "a block to transpose"
+    );
+    // SAFETY: the instructions were detected (see `Level`), the shapes checked.
+    unsafe { transpose_block(rows.as_ptr(), stride, out.as_mut_ptr()) };
+}
+
+#[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx2,fma")]
+unsafe fn transpose_block(rows: *const f32, stride: usize, out: *mut f32) {
+    let mut x = [_mm512_setzero_ps(); 16];
+    // SAFETY: the caller vouches for 16 rows of 16 on both sides.
+    unsafe {
+        for r in 0..16 {
+            x[r] = _mm512_loadu_ps(rows.add(r * stride));
+        }
+        // Pairs of rows, then fours, within parts of 128 bits; then the parts.
+        let mut y = x;
+        for r in (0..16).step_by(2) {
+            y[r] = _mm512_unpacklo_ps(x[r], x[r + 1]);
+            y[r + 1] = _mm512_unpackhi_ps(x[r], x[r + 1]);
+        }
+        for r in (0..16).step_by(4) {
+            for half in 0..2 {
+                let (a, b) = (_mm512_castps_pd(y[r + half]), _mm512_castps_pd(y[r + half + 2]));
+                x[r + 2 * half] = _mm512_castpd_ps(_mm512_unpacklo_pd(a, b));
+                x[r + 2 * half + 1] = _mm512_castpd_ps(_mm512_unpackhi_pd(a, b));
+            }
+        }
+        for c in 0..4 {
+            let (a, b) = (
+                _mm512_shuffle_f32x4::<0x88>(x[c], x[4 + c]),
+                _mm512_shuffle_f32x4::<0xdd>(x[c], x[4 + c]),
+            );
+            let (d, e) = (
+                _mm512_shuffle_f32x4::<0x88>(x[8 + c], x[12 + c]),
+                _mm512_shuffle_f32x4::<0xdd>(x[8 + c], x[12 + c]),
+            );
+            _mm512_storeu_ps(out.add(c * WIDTH), _mm512_shuffle_f32x4::<0x88>(a, d));
+            _mm512_storeu_ps(out.add((4 + c) * WIDTH), _mm512_shuffle_f32x4::<0x88>(b, e));
+            _mm512_storeu_ps(out.add((8 + c) * WIDTH), _mm512_shuffle_f32x4::<0xdd>(a, d));
+            _mm512_storeu_ps(out.add((12 + c) * WIDTH), _mm512_shuffle_f32x4::<0xdd>(b, e));
+        }
+    }
+}
+
+/// See [`super::gradient::gradient`], which has checked the shapes.
+pub(super) fn gradient(x: Inputs, dy: Right, add: bool, dw: &mut [f32]) {
+    // SAFETY: the instructions were detected (see `Level`), the shapes checked.
+    unsafe { gradient_panels(x, dy, add, dw) };
+}
+
+/// A block of a gradient: some rows of dw, `dw_stride` apart, of which two parts of 16 columns or less.
+#[derive(Clone, Copy)]
+struct Part {
+    x: *const f32,
+    x_stride: usize,
+    rows: usize,
+    dy: *const f32,
+    dy_stride: usize,
+    dw: *mut f32,
+    dw_stride: usize,
+    width: usize,
+    add: bool,
+}
+
+#[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx2,fma")]
+unsafe fn gradient_panels(x: Inputs, dy: Right, add: bool, dw: &mut [f32]) {
+    let dw_stride = dy.columns.stride();
+    let blocks = x.width.div_ceil(ROWS);
+    for p in 0..dy.columns.panels() {
+        let (place, width) = dy.columns.panel(p, x.width);
+        let mut i = 0;
+        for block_index in 0..blocks {
+            let height = (x.width - i).div_ceil(blocks - block_index);
+            // SAFETY: rows `i..i + height` of the panel in dw, all rows of x and of the panel in dy, as the caller checked.
+            unsafe {
+                let part = Part {
+                    x: x.data.as_ptr().add(i),
+                    x_stride: x.stride,
+                    rows: x.rows,
+                    dy: dy.data.as_ptr().add(p * dy.panel),
+                    dy_stride: dy.stride,
+                    dw: dw.as_mut_ptr().add(place + i * dw_stride),
+                    dw_stride,
+                    width,
+                    add,
+                };
+                match (height, width <= 16) {
+                    (12, true) => gradient_block::<12, 1>(part),
+                    (11, true) => gradient_block::<11, 1>(part),
+                    (10, true) => gradient_block::<10, 1>(part),
+                    (9, true) => gradient_block::<9, 1>(part),
+                    (8, true) => gradient_block::<8, 1>(part),
+                    (7, true) => gradient_block::<7, 1>(part),
+                    (6, true) => gradient_block::<6, 1>(part),
+                    (5, true) => gradient_block::<5, 1>(part),
+                    (4, true) => gradient_block::<4, 1>(part),
+                    (3, true) => gradient_block::<3, 1>(part),
+                    (2, true) => gradient_block::<2, 1>(part),
+                    (12, false) => gradient_block::<12, 2>(part),
+                    (11, false) => gradient_block::<11, 2>(part),
+                    (10, false) => gradient_block::<10, 2>(part),
+                    (9, false) => gradient_block::<9, 2>(part),
+                    (8, false) => gradient_block::<8, 2>(part),
+                    (7, false) => gradient_block::<7, 2>(part),
+                    (6, false) => gradient_block::<6, 2>(part),
+                    (5, false) => gradient_block::<5, 2>(part),
+                    (4, false) => gradient_block::<4, 2>(part),
+                    (3, false) => gradient_block::<3, 2>(part),
+                    (2, false) => gradient_block::<2, 2>(part),
+                    (_, true) => gradient_block::<1, 1>(part),
+                    (_, false) => gradient_block::<1, 2>(part),
+                }
+            }
+            i += height;
+        }
+    }
+}
+
+#[inline]
+#[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx2,fma")]
+unsafe fn gradient_block<const H: usize, const V: usize>(part: Part) {
+    let lanes = masks(part.width);
+    let full = part.width == V * 16;
+    // SAFETY: the caller vouches for the rows named in `part`, and that V vectors hold them; masked-out columns are not touched, and a prefetch may
+    // name any address.
+    unsafe {
+        let mut sums = [[_mm512_setzero_ps(); V]; H];
+        for r in 0..if part.add { H } else { 0 } {
+            let dw = part.dw.add(r * part.dw_stride);
+            for v in 0..V {
+                sums[r][v] = _mm512_maskz_loadu_ps(lanes[v], dw.wrapping_add(16 * v));
+            }
+        }
+        let (mut x, mut dy) = (part.x, part.dy);
+        // The next block's sums, which the first-level cache will have lost.
+        let mut next = part.dw.wrapping_add(H * part.dw_stride);
+        for k in 0..part.rows {
+            let mut columns = [_mm512_setzero_ps(); V];
+            for v in 0..V {
+                columns[v] = if full {
+                    _mm512_loadu_ps(dy.add(16 * v))
+                } else {
+                    _mm512_maskz_loadu_ps(lanes[v], dy.wrapping_add(16 * v))
+                };
+            }
+            let ahead = x.wrapping_add(8 * part.x_stride);
+            _mm_prefetch::<_MM_HINT_T0>(ahead.cast());
+            _mm_prefetch::<_MM_HINT_T0>(ahead.wrapping_add(H - 1).cast());
+            if k < H {
+                _mm_prefetch::<_MM_HINT_T0>(next.cast());
+                _mm_prefetch::<_MM_HINT_T0>(next.wrapping_add(16).cast());
+                next = next.wrapping_add(part.dw_stride);
+            }
+            for r in 0..H {
+                let value = _mm512_set1_ps(*x.add(r));
+                for v in 0..V {
+                    sums[r][v] = _mm512_fmadd_ps(value, columns[v], sums[r][v]);
+                }
+            }
+            x = x.wrapping_add(part.x_stride);
+            dy = dy.wrapping_add(part.dy_stride);
+        }
+        for r in 0..H {
+            let dw = part.dw.add(r * part.dw_stride);
+            for v in 0..V {
+                _mm512_mask_storeu_ps(dw.wrapping_add(16 * v), lanes[v], sums[r][v]);
+            }
         }
     }
 }

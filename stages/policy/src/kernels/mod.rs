@@ -3,14 +3,22 @@
 //! Every element of a result is computed by a chain of operations that depends on neither threads nor cache sizes, so that
 //! the split of work over threads changes no bit. With fused multiply-add or without, bits differ: that is the numerics class.
 
+pub mod aligned;
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+mod amx;
+pub mod attention;
+pub mod bf16;
+#[cfg(target_arch = "x86_64")]
+mod bf16_avx512;
 pub mod cell;
 pub mod elementwise;
+pub mod gate;
+pub mod gradient;
 pub mod math;
 pub mod matmul;
 #[cfg(target_arch = "x86_64")]
 mod matmul_avx512;
-#[cfg(test)]
-mod profile;
+pub mod norm;
 
 /// The instructions that kernels may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,9 +2,9 @@
 //! `cargo test --release --workspace --lib learning -- --ignored --nocapture --test-threads 1`
 
 use super::*;
-use crate::{Ppo, RecurrentPpo, metrics::Line};
+use crate::{Ppo, RecurrentPpo, TransformerPpo, TransformerPpoConfig, metrics::Line};
 use stages_env::{BatchEnv as _, OpenOptions, Step};
-use stages_policy::{Mode, Policy};
+use stages_policy::{Mode, Policy, Precision};
 
 /// The mean return of the likeliest actions over 20 episodes of fresh environments.
 fn evaluate(policy: &[u8], context: &Context) -> f64 {
@@ -15,11 +15,16 @@ fn evaluate(policy: &[u8], context: &Context) -> f64 {
     let mut step = Step::new(env.spec(), n);
     env.reset(&mut step);
     let mut state = policy.start(n);
-    let (mut start, mut actions) = (vec![true; n], vec![0; n]);
+    let (mut start, mut actions, mut numbers) = (vec![true; n], vec![0; n], vec![0.0; n]);
     let (mut returns, mut over) = (vec![0.0; n], vec![false; n]);
     while over.contains(&false) {
-        policy.act(&step.obs, &step.mask, &start, &mut state, Mode::Greedy, &mut actions);
-        env.step(&actions, &mut step);
+        if env.spec().bounds.is_some() {
+            policy.act_numbers(&step.obs, &start, &mut state, Mode::Greedy, &mut numbers);
+            env.step_numbers(&numbers, &mut step);
+        } else {
+            policy.act(&step.obs, &step.mask, &start, &mut state, Mode::Greedy, &mut actions);
+            env.step(&actions, &mut step);
+        }
         for i in 0..n {
             if !over[i] {
                 returns[i] += f64::from(step.reward[i]);
@@ -80,10 +85,68 @@ const GAE_LAMBDA: f64 = 0.95;
 #[test]
 #[ignore = "some minutes"]
 fn recurrent_ppo_learns_cart_pole_with_hidden_velocity() {
-    for seed in 1..=3 {
-        let mut config = hidden_velocity(100_000, seed);
-        (config.gamma, config.gae_lambda) = (GAMMA, GAE_LAMBDA);
-        let score = score(RecurrentPpo, &config, "CartPole-hidden-velocity", seed);
+    for precision in [Precision::F32, Precision::Bf16] {
+        for seed in 1..=5 {
+            let mut config = hidden_velocity(100_000, seed);
+            (config.gamma, config.gae_lambda) = (GAMMA, GAE_LAMBDA);
+            config.precision = precision;
+            let score = score(RecurrentPpo, &config, "CartPole-hidden-velocity", seed);
+            assert!(score >= 475.0, "{precision:?}, seed {seed}: {score}");
+        }
+    }
+}
+
+/// The settings of [`hidden_velocity`], with a transformer, which learns more steadily at half the learning rate.
+fn hidden_velocity_transformer(total_timesteps: u64, seed: u64) -> TransformerPpoConfig {
+    serde_json::from_value(json!({
+        "total_timesteps": total_timesteps, "seed": seed, "n_envs": 8, "n_steps": 32, "batch_size": 256, "n_epochs": 20,
+        "gamma": GAMMA, "gae_lambda": GAE_LAMBDA,
+        "learning_rate": { "linear": [5e-4, 0.0] }, "clip_range": { "linear": [0.2, 0.0] },
+        "normalize_obs": true, "normalize_reward": true,
+        "policy_kwargs": { "window": 8, "d_model": 32, "n_heads": 2, "n_layers": 1, "d_ff": 64 },
+    }))
+    .unwrap()
+}
+
+/// The settings of rl-baselines3-zoo for PPO on Pendulum-v1, without its gSDE: 4 environments of 1024 steps, 10 epochs, gamma 0.9.
+fn pendulum(total_timesteps: u64, seed: u64) -> PpoConfig {
+    serde_json::from_value(json!({
+        "total_timesteps": total_timesteps, "seed": seed, "n_envs": 4, "n_steps": 1024, "batch_size": 64, "n_epochs": 10,
+        "gamma": 0.9, "gae_lambda": 0.95, "learning_rate": 1e-3, "clip_range": 0.2,
+    }))
+    .unwrap()
+}
+
+/// Random torques earn about -1200, the best policies about -150.
+#[test]
+fn ppo_swings_a_pendulum_up() {
+    let score = score(Ppo, &pendulum(100_000, 1), "Pendulum-v1", 1);
+    assert!(score > -400.0, "{score}");
+}
+
+#[test]
+#[ignore = "half a minute"]
+fn ppo_swings_pendulums_up() {
+    for seed in 1..=5 {
+        let score = score(Ppo, &pendulum(100_000, seed), "Pendulum-v1", seed);
+        assert!(score > -300.0, "seed {seed}: {score}");
+    }
+}
+
+/// Without memory, no more than 60 or so.
+#[test]
+fn transformer_ppo_remembers_a_little_in_seconds() {
+    let config = hidden_velocity_transformer(16_384, 1);
+    let score = score(TransformerPpo, &config, "CartPole-hidden-velocity", 1);
+    assert!(score > 150.0, "{score}");
+}
+
+#[test]
+#[ignore = "some minutes"]
+fn transformer_ppo_learns_cart_pole_with_hidden_velocity() {
+    for seed in 1..=5 {
+        let config = hidden_velocity_transformer(100_000, seed);
+        let score = score(TransformerPpo, &config, "CartPole-hidden-velocity", seed);
         assert!(score >= 475.0, "seed {seed}: {score}");
     }
 }
@@ -255,27 +318,5 @@ fn ppo_learns_the_deltas() {
     for seed in 1..=3 {
         let error = hedge(2_000_000, seed);
         assert!(error < 0.07, "seed {seed}: {error}");
-    }
-}
-
-#[test]
-#[ignore = "prints how fast this machine learns"]
-fn speed() {
-    for row in crate::bench() {
-        eprintln!(
-            "{:28} {:>8} parameters, {:>3} x {:>3}, batch {:>4}, {:>2} epochs: {:>7.0} steps/s ({:.0} % acting, {:.0} % Adam), {:>5.0} of {:>5.0} GFLOP/s; candle {:>6.0} steps/s",
-            row.name,
-            row.parameters,
-            row.n_envs,
-            row.n_steps,
-            row.batch_size,
-            row.n_epochs,
-            row.steps_per_second,
-            100.0 * row.acting,
-            100.0 * row.adam,
-            row.gflops,
-            row.gemm_gflops,
-            row.candle_steps_per_second
-        );
     }
 }

@@ -5,7 +5,7 @@ use crate::carry::Carry;
 use crate::clock::Clock;
 use crate::rollout::Rollout;
 use stages_env::{OpenOptions, Step};
-use stages_policy::{Batch, FusedModel, LossSettings, Model, initial};
+use stages_policy::{Batch, FusedModel, LossSettings, Model, Precision, initial};
 
 /// In the first minibatch of the first epoch, no parameter has changed since acting: every ratio is 1, every value the old one.
 /// Rollouts begin in the middle of episodes, and episodes end within them.
@@ -22,7 +22,7 @@ fn the_first_minibatch_has_ratios_of_one() {
         let options = OpenOptions::train(settings.n_envs, settings.seed);
         let mut env = stages_env::open(&context.store, &context.inputs["env"][0].artifact, &options).unwrap();
         let architecture = settings.architecture(env.spec());
-        let mut model = FusedModel::new(&architecture);
+        let mut model = FusedModel::new(&architecture, Precision::F32);
         // Larger than at the start of training, so that a wrong state would show.
         let params: Vec<f32> = initial(&architecture, false, 4).iter().map(|x| 3.0 * x).collect();
         model.load(&params);

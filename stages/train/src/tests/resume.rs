@@ -35,6 +35,28 @@ fn same_bytes_for_any_number_of_threads() {
     assert_eq!(one, run(3));
 }
 
+/// Several layers of LSTM go another way than one.
+#[test]
+fn two_layers_give_the_same_bytes_for_any_number_of_threads_and_after_a_stop() {
+    let config = |total: u64| {
+        let mut config = small(total);
+        (config.n_envs, config.batch_size) = (16, 256);
+        config.policy_kwargs.n_lstm_layers = 2;
+        config
+    };
+    let run = |threads: usize, totals: &[u64]| {
+        let home = tempfile::tempdir().unwrap();
+        let mut context = context(home.path());
+        connect(&mut context, "CartPole-hidden-velocity");
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        let train = |&total: &u64| pool.install(|| outputs(RecurrentPpo, &config(total), &context));
+        totals.iter().map(train).fold(None, |_, last| Some(last))
+    };
+    let one = run(1, &[2048]);
+    assert!(one == run(2, &[2048]));
+    assert!(one == run(3, &[1024, 2048]));
+}
+
 /// Asks to stop after a number of events.
 struct Fuse {
     left: AtomicI64,

@@ -81,6 +81,7 @@ fn an_episode_cut_off_is_worth_its_last_observation() {
         actions: vec!["none".to_owned()],
         masked: false,
         normalisation: None,
+        bounds: None,
     };
     let mut env = Episodes {
         spec: spec.clone(),

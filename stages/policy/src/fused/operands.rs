@@ -1,0 +1,252 @@
+//! The products of an LSTM over sequences, and the operands that stay from step to step: in f32 ([`Single`]) or in bf16
+//! ([`super::half::Half`]).
+//!
+//! Observation, state and a 1 stand side by side, so that a step is one product and the gradients of all weights and biases are one other,
+//! taken over some steps at a time while the second-level cache holds them.
+
+use super::Network;
+use super::weights::Matrix;
+use crate::architecture::LstmAt;
+use crate::kernels::Level;
+use crate::kernels::aligned::Aligned;
+use crate::kernels::cell::UNITS;
+use crate::kernels::gradient::{Inputs, Right, gradient};
+use crate::kernels::matmul::{Left, Out, Start, WIDTH, product, product_over};
+
+/// The sizes of a run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Shape {
+    /// D.
+    pub inputs: usize,
+    /// H.
+    pub hidden: usize,
+    /// Columns.
+    pub b: usize,
+    /// T.
+    pub steps: usize,
+}
+
+impl Shape {
+    /// Units, rounded up to whole blocks.
+    pub fn units(&self) -> usize {
+        self.hidden.next_multiple_of(UNITS)
+    }
+}
+
+/// Where the rows of a step lie in panels of `height` rows: from `base` on, they are the `first` and those after.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place {
+    pub base: usize,
+    pub first: usize,
+    pub height: usize,
+}
+
+/// See the module.
+pub(super) trait Operands: Send + Sync {
+    /// Makes room.
+    fn begin(&mut self, shape: Shape);
+
+    /// Takes an observation.
+    fn observe(&mut self, level: Level, t: usize, column: usize, obs: &[f32]);
+
+    /// Takes the state that a step starts from; zeros if `None`.
+    fn state(&mut self, level: Level, t: usize, column: usize, h: Option<&[f32]>);
+
+    /// Numbers that the gates of all steps take.
+    fn gates_len(&self) -> usize;
+
+    /// Where the gates of step t lie.
+    fn gates(&self, t: usize) -> Place;
+
+    /// Whether all observations are to be taken before the first step.
+    fn ahead(&self) -> bool;
+
+    /// Projects all observations ahead of the steps, where that is worth it.
+    fn project(&mut self, network: &Network, matrix: &Matrix, z: &mut [f32]);
+
+    /// What goes into the gates of step t.
+    fn forward(&mut self, network: &Network, matrix: &Matrix, t: usize, z: &mut [f32]);
+
+    /// Where the gradient of what goes into the gates of step t is to be written.
+    fn dz(&mut self, t: usize) -> (&mut [f32], Place);
+
+    /// Rows of a panel of the gradient that [`Operands::back`] writes.
+    fn height(&self) -> usize;
+
+    /// Takes the gradient that was written for step t; if t > 0, writes that of the state before it, in panels.
+    fn back(&mut self, network: &Network, matrix: &Matrix, t: usize, dh: &mut [f32]);
+
+    /// After step t, going back: adds to the weights' gradient, in panels, when enough steps have been taken; `first` sets it.
+    fn gradient(&mut self, network: &Network, t: usize, first: bool, sum: &mut [f32]) -> bool;
+}
+
+/// Rows of steps whose weights' gradient is taken at once.
+const ROWS: usize = 128;
+
+/// With so few columns observations are projected by a product of their own, ahead of the steps: a step of few rows waits for the
+/// weights, which no first-level cache holds.
+const FEW: usize = 16;
+
+/// Operands in f32.
+#[derive(Default)]
+pub(super) struct Single {
+    shape: Shape,
+    /// From row to row of [`Single::xh`]: an odd number of cache lines, so that rows do not compete for the same places in caches.
+    stride: usize,
+    /// `[T + 1, b, stride]`: observation, the state that each step starts from, 1.
+    xh: Aligned,
+    /// `[panels, rows, 32]`: the gradients of what goes into the gates, for the steps whose weights' gradient is taken together.
+    dz: Aligned,
+}
+
+impl Single {
+    fn together(&self) -> usize {
+        (ROWS / self.shape.b).clamp(1, self.shape.steps)
+    }
+
+    fn row(&mut self, t: usize, column: usize) -> &mut [f32] {
+        let at = (t * self.shape.b + column) * self.stride;
+        &mut self.xh[at..at + self.stride]
+    }
+}
+
+/// How many rows the gradient of the weights has, in panels: those of inputs, of states, and one.
+pub(super) fn gradient_rows(at: &LstmAt) -> usize {
+    at.inputs + at.hidden + 1
+}
+
+impl Operands for Single {
+    fn begin(&mut self, shape: Shape) {
+        if self.shape == shape {
+            return;
+        }
+        self.shape = shape;
+        let len = shape.inputs + shape.hidden;
+        self.stride = 16 * ((len + 1).div_ceil(16) | 1);
+        self.xh.zeros((shape.steps + 1) * shape.b * self.stride);
+        for row in self.xh.chunks_exact_mut(self.stride) {
+            row[len] = 1.0;
+        }
+        self.dz.resize(self.together() * shape.b * 4 * shape.units());
+    }
+
+    fn observe(&mut self, _: Level, t: usize, column: usize, obs: &[f32]) {
+        self.row(t, column)[..obs.len()].copy_from_slice(obs);
+    }
+
+    fn state(&mut self, _: Level, t: usize, column: usize, h: Option<&[f32]>) {
+        let (d, n) = (self.shape.inputs, self.shape.hidden);
+        let to = &mut self.row(t, column)[d..d + n];
+        match h {
+            Some(h) => to.copy_from_slice(h),
+            None => to.fill(0.0),
+        }
+    }
+
+    fn gates_len(&self) -> usize {
+        self.shape.steps * self.shape.b * 4 * self.shape.units()
+    }
+
+    fn gates(&self, t: usize) -> Place {
+        let Shape { b, steps, .. } = self.shape;
+        if self.ahead() {
+            Place {
+                base: 0,
+                first: t * b,
+                height: steps * b,
+            }
+        } else {
+            Place {
+                base: t * b * 4 * self.shape.units(),
+                first: 0,
+                height: b,
+            }
+        }
+    }
+
+    fn ahead(&self) -> bool {
+        self.shape.b <= FEW && self.shape.steps > 1
+    }
+
+    fn project(&mut self, network: &Network, matrix: &Matrix, z: &mut [f32]) {
+        let (d, rows) = (self.shape.inputs, self.shape.steps * self.shape.b);
+        product_over(
+            network.level,
+            Left::rows(&self.xh, rows, d, self.stride),
+            (&matrix.forward, 0..d),
+            Start::Row(&matrix.bias),
+            Out::panels(z, 0, rows),
+        );
+    }
+
+    fn forward(&mut self, network: &Network, matrix: &Matrix, t: usize, z: &mut [f32]) {
+        let Shape {
+            inputs: d,
+            hidden: n,
+            b,
+            ..
+        } = self.shape;
+        let place = self.gates(t);
+        let (from, start) = if self.ahead() {
+            (d, Start::Current)
+        } else {
+            (0, Start::Row(&matrix.bias))
+        };
+        product_over(
+            network.level,
+            Left::rows(&self.xh[t * b * self.stride + from..], b, d + n - from, self.stride),
+            (&matrix.forward, from..d + n),
+            start,
+            Out::panels(&mut z[place.base..], place.first, place.height),
+        );
+    }
+
+    fn dz(&mut self, t: usize) -> (&mut [f32], Place) {
+        let together = self.together();
+        let place = Place {
+            base: 0,
+            first: t % together * self.shape.b,
+            height: together * self.shape.b,
+        };
+        (&mut self.dz, place)
+    }
+
+    fn height(&self) -> usize {
+        self.shape.b
+    }
+
+    fn back(&mut self, network: &Network, matrix: &Matrix, t: usize, dh: &mut [f32]) {
+        let b = self.shape.b;
+        if t > 0 {
+            let (_, place) = self.dz(t);
+            product(
+                network.level,
+                Left::panels(&self.dz, place.first, b, matrix.back.k, place.height),
+                &matrix.back,
+                Start::Zero,
+                Out::panels(dh, 0, b),
+            );
+        }
+    }
+
+    fn gradient(&mut self, network: &Network, t: usize, first: bool, sum: &mut [f32]) -> bool {
+        let (together, b) = (self.together(), self.shape.b);
+        if !t.is_multiple_of(together) {
+            return false;
+        }
+        let inputs = Inputs {
+            data: &self.xh[t * b * self.stride..],
+            stride: self.stride,
+            rows: (self.shape.steps - t).min(together) * b,
+            width: self.shape.inputs + self.shape.hidden + 1,
+        };
+        let dz = Right::gates(&self.dz, self.shape.hidden, together * b);
+        gradient(network.level, inputs, dz, !first, sum);
+        true
+    }
+}
+
+/// Numbers of a panel.
+pub(super) const fn panel(rows: usize) -> usize {
+    rows * WIDTH
+}

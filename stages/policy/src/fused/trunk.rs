@@ -1,0 +1,106 @@
+//! Dense layers over some rows, forth and back, while caches hold them.
+
+use super::Network;
+use super::branch::{Layer, Trunk};
+use crate::Activation;
+use crate::kernels::aligned::Aligned;
+use crate::kernels::elementwise;
+use crate::kernels::gradient::{Inputs, Right, gradient};
+use crate::kernels::matmul::{Left, Out, Start, product};
+
+/// What the layers say, one `[rows, n]` each.
+#[derive(Default)]
+pub(super) struct TrunkRun {
+    outputs: Vec<Aligned>,
+    /// Gradients, from layer to layer.
+    above: Aligned,
+    below: Aligned,
+}
+
+impl TrunkRun {
+    /// Runs `rows` rows of `input`; the result is [`TrunkRun::last`].
+    pub fn forward(&mut self, network: &Network, trunk: &Trunk, input: &[f32], rows: usize) {
+        self.outputs.resize_with(trunk.layers.len(), Aligned::default);
+        for (i, layer) in trunk.layers.iter().enumerate() {
+            let (done, rest) = self.outputs.split_at_mut(i);
+            let (x, y) = (done.last().map_or(input, |x| &**x), &mut rest[0]);
+            let dense = &layer.dense;
+            y.resize(rows * dense.outputs);
+            let matrix = network.weights.matrix(layer.matrix);
+            product(
+                network.level,
+                Left::rows(x, rows, dense.inputs, dense.inputs),
+                &matrix.forward,
+                Start::Row(&matrix.bias),
+                Out::rows(y, dense.outputs),
+            );
+            match layer.activation {
+                Some(Activation::Tanh) => elementwise::tanh_in_place(network.level, y),
+                Some(Activation::Relu) => elementwise::relu_in_place(network.level, y),
+                None => {}
+            }
+        }
+    }
+
+    /// What the last layer said.
+    pub fn last(&mut self) -> &mut [f32] {
+        self.outputs.last_mut().map_or(&mut [], |x| &mut **x)
+    }
+
+    /// Goes back from [`TrunkRun::last`], which holds the gradient of what it said; adds the gradients of the weights to `sum`, and
+    /// writes that of the input to `below`, if it is wanted.
+    pub fn backward(
+        &mut self,
+        network: &Network,
+        trunk: &Trunk,
+        input: &[f32],
+        rows: usize,
+        to_input: Option<&mut [f32]>,
+        sum: &mut [f32],
+    ) {
+        let Some(last) = self.outputs.last_mut() else { return };
+        std::mem::swap(&mut self.above, last);
+        for (i, layer) in trunk.layers.iter().enumerate().rev() {
+            match layer.activation {
+                Some(Activation::Tanh) => elementwise::tanh_back(network.level, &mut self.above, &self.outputs[i]),
+                Some(Activation::Relu) => elementwise::relu_back(network.level, &mut self.above, &self.outputs[i]),
+                None => {}
+            }
+            let x = if i == 0 { input } else { &self.outputs[i - 1] };
+            layer_gradient(network, layer, x, &self.above, rows, sum);
+            if i > 0 {
+                self.below.resize(rows * layer.dense.inputs);
+                back(network, layer, &self.above, rows, &mut self.below);
+                std::mem::swap(&mut self.above, &mut self.below);
+            } else if let Some(below) = to_input {
+                back(network, layer, &self.above, rows, below);
+                break;
+            }
+        }
+    }
+}
+
+fn layer_gradient(network: &Network, layer: &Layer, x: &[f32], dy: &[f32], rows: usize, sum: &mut [f32]) {
+    let dense = &layer.dense;
+    let len = dense.inputs * dense.outputs;
+    let (weight, bias) = sum[layer.gradient..][..len + dense.outputs].split_at_mut(len);
+    let inputs = Inputs {
+        data: x,
+        stride: dense.inputs,
+        rows,
+        width: dense.inputs,
+    };
+    gradient(network.level, inputs, Right::rows(dy, dense.outputs), true, weight);
+    elementwise::column_sums(network.level, dy, bias);
+}
+
+fn back(network: &Network, layer: &Layer, dy: &[f32], rows: usize, dx: &mut [f32]) {
+    let dense = &layer.dense;
+    product(
+        network.level,
+        Left::rows(dy, rows, dense.outputs, dense.outputs),
+        &network.weights.matrix(layer.matrix).back,
+        Start::Zero,
+        Out::rows(dx, dense.inputs),
+    );
+}

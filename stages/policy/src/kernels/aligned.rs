@@ -1,0 +1,65 @@
+//! Numbers that begin on a cache line: a vector that straddles two lines costs two accesses.
+
+use std::ops::{Deref, DerefMut};
+
+/// Bytes of a cache line.
+const LINE: usize = 64;
+
+/// A buffer of numbers of 4 bytes whose first lies at the beginning of a cache line.
+#[derive(Debug, Default)]
+pub struct Aligned<T = f32> {
+    data: Vec<T>,
+    start: usize,
+    len: usize,
+}
+
+impl<T: Copy + Default> Aligned<T> {
+    /// Makes it `len` long. What it holds then is arbitrary, but initialised; nothing is moved or allocated where it was as long before.
+    pub fn resize(&mut self, len: usize) {
+        let room = LINE / size_of::<T>();
+        if self.data.len() < len + room {
+            // Not `resize`, which would copy.
+            self.data = vec![T::default(); len + room];
+            // In numbers; where it cannot be told, nothing but speed is lost.
+            self.start = self.data.as_ptr().align_offset(LINE).min(room);
+        }
+        self.len = len;
+    }
+
+    /// The same, filled with zeros.
+    pub fn zeros(&mut self, len: usize) {
+        self.resize(len);
+        self.fill(T::default());
+    }
+}
+
+impl<T> Deref for Aligned<T> {
+    type Target = [T];
+
+    fn deref(&self) -> &[T] {
+        &self.data[self.start..self.start + self.len]
+    }
+}
+
+impl<T> DerefMut for Aligned<T> {
+    fn deref_mut(&mut self) -> &mut [T] {
+        &mut self.data[self.start..self.start + self.len]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn begins_on_a_line_and_keeps_its_room() {
+        let mut buffer = Aligned::<f32>::default();
+        for len in [1, 1000, 3, 100_000, 0] {
+            buffer.resize(len);
+            buffer.fill(1.0);
+            assert_eq!((buffer.len(), buffer.as_ptr() as usize % 64), (len, 0));
+        }
+        buffer.zeros(10);
+        assert_eq!(*buffer, [0.0; 10]);
+    }
+}

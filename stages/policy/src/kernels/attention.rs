@@ -1,0 +1,254 @@
+//! Attention of one step to the steps that its window holds, which lie side by side, oldest first (Vaswani and others, 2017; with
+//! relative positions on the keys' side: Shaw and others, 2018).
+
+use super::kernel;
+use super::math::{exp, mul_add};
+
+/// Numbers that are computed at once; what is read of transposed keys has room for so many beyond the last.
+pub const LANES: usize = 32;
+
+/// What a step attends to: n steps, oldest first.
+#[derive(Clone, Copy, Debug)]
+pub struct Window<'a> {
+    /// n.
+    pub len: usize,
+    /// The number of heads, which share d among them.
+    pub heads: usize,
+    /// Keys, transposed `[d, key_stride]`, from the first step's on.
+    pub keys: &'a [f32],
+    /// Distance of two numbers of the same key, and of the same value in [`Backward::values`].
+    pub key_stride: usize,
+    /// Vectors of relative position, transposed `[d, position_stride]`, from the first step's on.
+    pub positions: &'a [f32],
+    /// As `key_stride`.
+    pub position_stride: usize,
+}
+
+/// Numbers of a value that are summed up in a register.
+const BLOCK: usize = 16;
+
+/// out[j] := the sum over c of x[c] rows[c, j], for j < LANES.
+#[inline(always)]
+fn products<const FMA: bool>(x: &[f32], rows: &[f32], stride: usize) -> [f32; LANES] {
+    let mut sums = [0.0_f32; LANES];
+    for (c, &x) in x.iter().enumerate() {
+        let row = &rows[c * stride..c * stride + LANES];
+        for j in 0..LANES {
+            sums[j] = mul_add::<FMA>(x, row[j], sums[j]);
+        }
+    }
+    sums
+}
+
+/// The scores, not yet scaled, of LANES steps from `from` on: the products with keys and with positions.
+#[inline(always)]
+fn scores<const FMA: bool>(q: &[f32], keys: (&[f32], usize), positions: (&[f32], usize)) -> [f32; LANES] {
+    let (mut by_content, mut by_position) = ([0.0_f32; LANES], [0.0_f32; LANES]);
+    for (c, &q) in q.iter().enumerate() {
+        let key = &keys.0[c * keys.1..c * keys.1 + LANES];
+        let position = &positions.0[c * positions.1..c * positions.1 + LANES];
+        for j in 0..LANES {
+            by_content[j] = mul_add::<FMA>(q, key[j], by_content[j]);
+            by_position[j] = mul_add::<FMA>(q, position[j], by_position[j]);
+        }
+    }
+    for j in 0..LANES {
+        by_content[j] += by_position[j];
+    }
+    by_content
+}
+
+/// COUNT blocks of what is read, from column `from` on: sums over the steps, first to last.
+#[inline(always)]
+fn read<const FMA: bool, const COUNT: usize>(
+    weights: [&[f32]; COUNT],
+    values: &[f32],
+    (from, d): (usize, usize),
+    out: &mut [f32],
+) {
+    let mut sums = [[0.0_f32; BLOCK]; COUNT];
+    for j in 0..weights[0].len() {
+        let row = &values[j * d + from..j * d + from + COUNT * BLOCK];
+        for b in 0..COUNT {
+            let weight = weights[b][j];
+            for c in 0..BLOCK {
+                sums[b][c] = mul_add::<FMA>(weight, row[b * BLOCK + c], sums[b][c]);
+            }
+        }
+    }
+    for (out, sums) in out[from..].chunks_exact_mut(BLOCK).zip(&sums) {
+        out.copy_from_slice(sums);
+    }
+}
+
+/// y := y + x w.
+#[inline(always)]
+fn axpy<const FMA: bool>(w: f32, x: &[f32], y: &mut [f32]) {
+    let n = y.len();
+    let x = &x[..n];
+    for c in 0..n {
+        y[c] = mul_add::<FMA>(w, x[c], y[c]);
+    }
+}
+
+#[inline(always)]
+fn forward_body<const FMA: bool>(window: Window<'_>, q: &[f32], values: &[f32], weights: &mut [f32], out: &mut [f32]) {
+    let d = q.len();
+    let (n, size) = (window.len, d / window.heads);
+    let scale = 1.0 / (size as f32).sqrt();
+    let padded = weights.len() / window.heads;
+    for head in 0..window.heads {
+        let part = head * size..(head + 1) * size;
+        let weights = &mut weights[head * padded..(head + 1) * padded];
+        let q = &q[part.clone()];
+        let keys = &window.keys[part.start * window.key_stride..];
+        let positions = &window.positions[part.start * window.position_stride..];
+        let mut tops = [f32::NEG_INFINITY; LANES];
+        for from in (0..n).step_by(LANES) {
+            let products = scores::<FMA>(
+                q,
+                (&keys[from..], window.key_stride),
+                (&positions[from..], window.position_stride),
+            );
+            let scores = &mut weights[from..from + LANES];
+            for j in 0..LANES {
+                let score = products[j] * scale;
+                scores[j] = if from + j < n { score } else { f32::NEG_INFINITY };
+                tops[j] = if scores[j] > tops[j] { scores[j] } else { tops[j] };
+            }
+        }
+        let top = tops.iter().fold(f32::NEG_INFINITY, |a, &b| if b > a { b } else { a });
+        let mut sums = [0.0_f32; LANES];
+        for from in (0..n).step_by(LANES) {
+            let scores = &mut weights[from..from + LANES];
+            for j in 0..LANES {
+                let weight = exp::<FMA>(scores[j] - top);
+                scores[j] = if from + j < n { weight } else { 0.0 };
+                sums[j] += scores[j];
+            }
+        }
+        let by = 1.0 / sums.iter().sum::<f32>();
+        for weight in &mut weights[..n.next_multiple_of(LANES)] {
+            *weight *= by;
+        }
+    }
+    if !size.is_multiple_of(BLOCK) {
+        out.fill(0.0);
+        for head in 0..window.heads {
+            let out = &mut out[head * size..(head + 1) * size];
+            for (j, &weight) in weights[head * padded..head * padded + n].iter().enumerate() {
+                axpy::<FMA>(weight, &values[j * d + head * size..j * d + (head + 1) * size], out);
+            }
+        }
+        return;
+    }
+    let of = |from: usize| &weights[from / size * padded..from / size * padded + n];
+    let mut from = 0;
+    while from + 4 * BLOCK <= d {
+        let weights = [0, 1, 2, 3].map(|block| of(from + block * BLOCK));
+        read::<FMA, 4>(weights, values, (from, d), out);
+        from += 4 * BLOCK;
+    }
+    while from < d {
+        read::<FMA, 1>([of(from)], values, (from, d), out);
+        from += BLOCK;
+    }
+}
+kernel! {
+    /// out `[d]` := what a step of query q `[d]` reads from `values` `[n, d]`; `weights` `[heads, n rounded up to LANES, or more]` keep the
+    /// softmax of its scores. n must be at least 1.
+    pub fn forward(window: Window<'_>, q: &[f32], values: &[f32], weights: &mut [f32], out: &mut [f32]) = forward_body
+}
+
+/// What the way back reads beside the window.
+#[derive(Clone, Copy, Debug)]
+pub struct Backward<'a> {
+    /// The query `[d]`.
+    pub q: &'a [f32],
+    /// Keys as rows `[n, d]`.
+    pub key_rows: &'a [f32],
+    /// Vectors of relative position as rows `[n, d]`.
+    pub position_rows: &'a [f32],
+    /// Values, transposed as the keys are.
+    pub values: &'a [f32],
+    /// The softmax of the scores, as [`forward`] left it.
+    pub weights: &'a [f32],
+    /// The gradient of what the step read `[d]`.
+    pub dout: &'a [f32],
+}
+
+#[inline(always)]
+fn backward_body<const FMA: bool>(
+    window: Window<'_>,
+    from: Backward<'_>,
+    dq: &mut [f32],
+    dkeys: &mut [f32],
+    dvalues: &mut [f32],
+    dpositions: &mut [f32],
+    scratch: &mut [f32],
+) {
+    let d = dq.len();
+    let (n, size) = (window.len, d / window.heads);
+    let scale = 1.0 / (size as f32).sqrt();
+    let padded = from.weights.len() / window.heads;
+    dq.fill(0.0);
+    for head in 0..window.heads {
+        let part = head * size..(head + 1) * size;
+        let weights = &from.weights[head * padded..(head + 1) * padded];
+        let (q, dout, dq) = (&from.q[part.clone()], &from.dout[part.clone()], &mut dq[part.clone()]);
+        let values = &from.values[part.start * window.key_stride..];
+        let mut sums = [0.0_f32; LANES];
+        for first in (0..n).step_by(LANES) {
+            let products = products::<FMA>(dout, &values[first..], window.key_stride);
+            let (weights, out) = (&weights[first..first + LANES], &mut scratch[first..first + LANES]);
+            for j in 0..LANES {
+                // Lanes beyond the last step hold what stands there; their weights are 0, but 0 times it need not be.
+                out[j] = if first + j < n { products[j] } else { 0.0 };
+                sums[j] = mul_add::<FMA>(weights[j], out[j], sums[j]);
+            }
+        }
+        let mean = sums.iter().sum::<f32>();
+        for j in 0..n {
+            scratch[j] = scale * weights[j] * (scratch[j] - mean);
+        }
+        let blocks = size / BLOCK * BLOCK;
+        for c in (0..blocks).step_by(BLOCK) {
+            let at = part.start + c;
+            let (mut by_key, mut by_position) = ([0.0_f32; BLOCK], [0.0_f32; BLOCK]);
+            let (q, dout) = (&q[c..c + BLOCK], &dout[c..c + BLOCK]);
+            for (j, &slope) in scratch[..n].iter().enumerate() {
+                let row = j * d + at..j * d + at + BLOCK;
+                let (key, position) = (&from.key_rows[row.clone()], &from.position_rows[row.clone()]);
+                let (dkey, dposition) = (&mut dkeys[row.clone()], &mut dpositions[row.clone()]);
+                let dvalue = &mut dvalues[row];
+                for i in 0..BLOCK {
+                    by_key[i] = mul_add::<FMA>(slope, key[i], by_key[i]);
+                    by_position[i] = mul_add::<FMA>(slope, position[i], by_position[i]);
+                    dkey[i] = mul_add::<FMA>(slope, q[i], dkey[i]);
+                    dposition[i] = mul_add::<FMA>(slope, q[i], dposition[i]);
+                    dvalue[i] = mul_add::<FMA>(weights[j], dout[i], dvalue[i]);
+                }
+            }
+            for i in 0..BLOCK {
+                dq[c + i] = by_key[i] + by_position[i];
+            }
+        }
+        for (j, &slope) in scratch[..n].iter().enumerate() {
+            if blocks == size {
+                break;
+            }
+            let row = j * d + part.start + blocks..j * d + part.end;
+            let rest = &mut dq[blocks..];
+            axpy::<FMA>(slope, &from.key_rows[row.clone()], rest);
+            axpy::<FMA>(slope, &from.position_rows[row.clone()], rest);
+            axpy::<FMA>(slope, &q[blocks..], &mut dkeys[row.clone()]);
+            axpy::<FMA>(slope, &q[blocks..], &mut dpositions[row.clone()]);
+            axpy::<FMA>(weights[j], &dout[blocks..], &mut dvalues[row]);
+        }
+    }
+}
+kernel! {
+    /// The way back of [`forward`]: `dq` `[d]` is set; the gradients of keys, values and vectors of position, all `[n, d]`, are added to.
+    /// `scratch` has n numbers, rounded up to LANES.
+    pub fn backward(window: Window<'_>, from: Backward<'_>, dq: &mut [f32], dkeys: &mut [f32], dvalues: &mut [f32], dpositions: &mut [f32], scratch: &mut [f32]) = backward_body
+}

@@ -1,0 +1,333 @@
+//! Products in bf16: numbers of 8 significant bits are multiplied, exactly, and added up in f32.
+//!
+//! Two neighbours along k make one `u32`, the even one in its low half, on both sides of a product; k is a multiple of [`GROUP`]. For each
+//! group the products of even and of odd k are added up apart, in order, their sum then goes to the result: what AMX does
+//! (Intel's manual, TDPBF16PS), so that the path without special instructions gives the same bits, but for numbers below 1e-38.
+//! AVX512-BF16 adds in another order.
+
+use super::Level;
+use super::aligned::Aligned;
+use super::cell;
+use super::kernel;
+use super::math::mul_add;
+use super::matmul::WIDTH;
+
+/// How many of k are taken together.
+pub const GROUP: usize = 32;
+
+/// Pairs in a group.
+pub(super) const PAIRS: usize = GROUP / 2;
+
+/// Rows that AMX takes at once; buffers have a multiple of them.
+pub const ROWS: usize = 16;
+
+/// The instructions that products in bf16 use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Path {
+    /// Tiles of AMX.
+    #[non_exhaustive]
+    Amx,
+    /// AVX512-BF16.
+    #[non_exhaustive]
+    Avx512,
+    /// Those of a level, in f32.
+    Widened(Level),
+}
+
+impl Path {
+    /// The best that this machine has.
+    pub fn detect() -> Self {
+        Self::all()[0]
+    }
+
+    /// Those that this machine has, best first.
+    pub fn all() -> Vec<Self> {
+        let mut all = Vec::new();
+        #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+        if super::amx::available() {
+            all.push(Self::Amx);
+        }
+        #[cfg(target_arch = "x86_64")]
+        if Level::detect() == Level::Avx512 && is_x86_feature_detected!("avx512bf16") {
+            all.push(Self::Avx512);
+        }
+        all.extend(Level::all().into_iter().map(Self::Widened));
+        all
+    }
+
+    /// What distinguishes its results: the order of additions.
+    pub fn order(self) -> &'static str {
+        match self {
+            Self::Avx512 => "bf16-avx512",
+            Self::Amx | Self::Widened(_) => "bf16",
+        }
+    }
+}
+
+/// The nearest number of bf16, ties to even, as the upper half of its bits; NaN stays NaN.
+#[inline(always)]
+pub fn narrow(x: f32) -> u32 {
+    let bits = x.to_bits();
+    let rounded = bits.wrapping_add(0x7fff + ((bits >> 16) & 1)) >> 16;
+    if x.is_nan() { (bits >> 16) | 0x40 } else { rounded }
+}
+
+#[inline(always)]
+fn pair(even: f32, odd: f32) -> u32 {
+    narrow(even) | narrow(odd) << 16
+}
+
+#[inline(always)]
+fn narrow_body<const FMA: bool>(x: &[f32], out: &mut [u32]) {
+    let (pairs, rest) = x.as_chunks::<2>();
+    for (out, &[even, odd]) in out.iter_mut().zip(pairs) {
+        *out = pair(even, odd);
+    }
+    if let ([last], Some(out)) = (rest, out.get_mut(pairs.len())) {
+        *out = narrow(*last);
+    }
+}
+kernel! {
+    /// Numbers as pairs; an odd one out gets a zero.
+    pub fn narrow_row(x: &[f32], out: &mut [u32]) = narrow_body
+}
+
+#[inline(always)]
+fn narrow_both_body<const FMA: bool>(x: &[f32], by_column: &mut [u32], by_row: &mut [u32]) {
+    let (rows, _) = x.as_chunks::<{ 2 * WIDTH }>();
+    let columns = by_column.as_chunks_mut::<WIDTH>().0;
+    let out = by_row.as_chunks_mut::<WIDTH>().0;
+    for ((x, columns), out) in rows.iter().zip(columns).zip(out) {
+        let mut halves = [0_u32; 2 * WIDTH];
+        for j in 0..2 * WIDTH {
+            halves[j] = narrow(x[j]);
+        }
+        for j in 0..WIDTH {
+            columns[j] = halves[2 * j] | halves[2 * j + 1] << 16;
+            out[j] = halves[j] | halves[WIDTH + j] << 16;
+        }
+    }
+}
+kernel! {
+    /// An even number of rows of a panel `[rows, 32]`: pairs of neighbours in a row `[rows, 16]`, and of neighbours in a column `[rows / 2, 32]`.
+    pub fn narrow_both(x: &[f32], by_column: &mut [u32], by_row: &mut [u32]) = narrow_both_body
+}
+
+/// Turns rows of pairs `[rows, stride]` (their neighbours in a row) into a left operand of their columns, which is in groups of rows: `[rows / 32,
+/// height, 16]`, neighbours in a column paired. `rows` is a multiple of 32, `height` at most 2 `stride`.
+pub fn transpose(rows: &[u32], stride: usize, height: usize, out: &mut [u32]) {
+    let groups = rows.chunks_exact(GROUP * stride);
+    for (rows, out) in groups.zip(out.chunks_exact_mut(height * PAIRS)) {
+        for (column, out) in out.chunks_mut(2 * PAIRS).enumerate() {
+            let (even, odd) = out.split_at_mut(PAIRS.min(out.len()));
+            for i in 0..PAIRS {
+                let (a, b) = (rows[2 * i * stride + column], rows[(2 * i + 1) * stride + column]);
+                even[i] = a & 0xffff | b << 16;
+                if let Some(odd) = odd.get_mut(i) {
+                    *odd = a >> 16 | b & 0xffff_0000;
+                }
+            }
+        }
+    }
+}
+
+/// A right operand `[k, n]` in panels of [`WIDTH`] columns, each `[k / 2, WIDTH]` pairs; zeros where it has no row or column.
+#[derive(Debug, Default)]
+pub struct Panels16 {
+    /// Rows, a multiple of [`GROUP`].
+    pub k: usize,
+    /// Columns, a multiple of [`WIDTH`].
+    pub n: usize,
+    data: Aligned<u32>,
+}
+
+impl Panels16 {
+    fn resize(&mut self, k: usize, n: usize) {
+        let (k, n) = (k.next_multiple_of(GROUP), n.next_multiple_of(WIDTH));
+        if (self.k, self.n) != (k, n) {
+            (self.k, self.n) = (k, n);
+            self.data.zeros(n * k / 2);
+        }
+    }
+
+    /// Takes over row-major gates as [`super::matmul::Panels::pack_gates`] does: `inputs` rows, each number of them padded to be even, then `hidden`.
+    pub fn pack_gates(&mut self, w: &[f32], inputs: usize, hidden: usize) {
+        assert_eq!(w.len(), (inputs + hidden) * 4 * hidden, "gates of {hidden} units");
+        self.resize(
+            inputs.next_multiple_of(2) + hidden,
+            4 * hidden.next_multiple_of(cell::UNITS),
+        );
+        let k = self.k;
+        let (x, h) = w.split_at(inputs * 4 * hidden);
+        for (p, panel) in self.data.chunks_exact_mut(k / 2 * WIDTH).enumerate() {
+            for half in 0..2 {
+                let (column, lanes) = cell::columns(p, half, hidden);
+                let from = (x, 0).into_iter_rows(4 * hidden);
+                let also = (h, inputs.div_ceil(2)).into_iter_rows(4 * hidden);
+                for (at, even, odd) in from.chain(also) {
+                    let out = &mut panel[at * WIDTH + half * 16..][..lanes];
+                    let even = &even[column..column + lanes];
+                    match odd {
+                        Some(odd) => {
+                            for ((out, &even), &odd) in out.iter_mut().zip(even).zip(&odd[column..]) {
+                                *out = pair(even, odd);
+                            }
+                        }
+                        None => {
+                            for (out, &even) in out.iter_mut().zip(even) {
+                                *out = pair(even, 0.0);
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// Takes over recurrent weights as [`super::matmul::Panels::pack_gates_transposed`] does.
+    pub fn pack_gates_transposed(&mut self, w: &[f32], hidden: usize) {
+        assert_eq!(w.len(), 4 * hidden * hidden, "recurrent weights of {hidden} units");
+        self.resize(4 * hidden.next_multiple_of(cell::UNITS), hidden);
+        let k = self.k;
+        for (p, panel) in self.data.chunks_exact_mut(k / 2 * WIDTH).enumerate() {
+            let from = p * WIDTH;
+            for c in 0..WIDTH.min(hidden - from) {
+                let row = &w[(from + c) * 4 * hidden..][..4 * hidden];
+                for (part, out) in panel.chunks_exact_mut(cell::UNITS / 2 * WIDTH).enumerate() {
+                    let (column, lanes) = cell::columns(part / 2, part % 2, hidden);
+                    for (pair_of, out) in row[column..column + lanes].chunks(2).zip(out.chunks_exact_mut(WIDTH)) {
+                        out[c] = pair(pair_of[0], pair_of.get(1).copied().unwrap_or(0.0));
+                    }
+                }
+            }
+        }
+    }
+
+    /// The panels as an operand.
+    pub fn right(&self) -> Right16<'_> {
+        Right16 {
+            data: &self.data,
+            k: self.k,
+            panel: self.k / 2 * WIDTH,
+            panels: self.n / WIDTH,
+        }
+    }
+}
+
+/// Rows of a matrix, two by two.
+trait RowPairs<'a> {
+    /// (The index of the pair, its even row, its odd row).
+    fn into_iter_rows(self, n: usize) -> impl Iterator<Item = (usize, &'a [f32], Option<&'a [f32]>)>;
+}
+
+impl<'a> RowPairs<'a> for (&'a [f32], usize) {
+    fn into_iter_rows(self, n: usize) -> impl Iterator<Item = (usize, &'a [f32], Option<&'a [f32]>)> {
+        let (rows, first) = self;
+        rows.chunks(2 * n).enumerate().map(move |(i, rows)| {
+            let (even, odd) = rows.split_at(n);
+            (first + i, even, (!odd.is_empty()).then_some(odd))
+        })
+    }
+}
+
+/// A left operand `[rows, k]` in pairs: group g of row r begins at r `stride` + g `jump`.
+#[derive(Clone, Copy, Debug)]
+pub struct Left16<'a> {
+    /// The pairs.
+    pub data: &'a [u32],
+    /// A multiple of [`ROWS`].
+    pub rows: usize,
+    /// From row to row.
+    pub stride: usize,
+    /// From group to group.
+    pub jump: usize,
+}
+
+/// A right operand `[k, n]` in panels of pairs `[k / 2, WIDTH]`, `panel` apart.
+#[derive(Clone, Copy, Debug)]
+pub struct Right16<'a> {
+    /// The pairs.
+    pub data: &'a [u32],
+    /// A multiple of [`GROUP`].
+    pub k: usize,
+    /// From panel to panel.
+    pub panel: usize,
+    /// How many.
+    pub panels: usize,
+}
+
+/// What a product is added to.
+#[derive(Clone, Copy, Debug)]
+pub enum Start16<'a> {
+    /// Nothing.
+    Zero,
+    /// The same row of n numbers, in each row.
+    Row(&'a [f32]),
+    /// What stands in the result.
+    Current,
+}
+
+/// c := start + a b; c in panels `[rows, WIDTH]`, `panel` apart.
+pub fn product16(path: Path, a: Left16, b: Right16, start: Start16, c: &mut [f32], panel: usize) {
+    let groups = b.k / GROUP;
+    if a.rows == 0 || b.panels == 0 || groups == 0 {
+        return;
+    }
+    assert!(
+        b.k.is_multiple_of(GROUP)
+            && a.rows.is_multiple_of(ROWS)
+            && a.data.len() >= (a.rows - 1) * a.stride + (groups - 1) * a.jump + PAIRS
+            && b.data.len() >= (b.panels - 1) * b.panel + b.k / 2 * WIDTH
+            && c.len() >= (b.panels - 1) * panel + a.rows * WIDTH,
+        "shapes of a product"
+    );
+    if let Start16::Row(row) = start {
+        assert!(row.len() >= b.panels * WIDTH, "a row to start from");
+    }
+    match path {
+        #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+        Path::Amx => super::amx::product(a, b, start, c, panel),
+        #[cfg(target_arch = "x86_64")]
+        Path::Avx512 => super::bf16_avx512::product(a, b, start, c, panel),
+        Path::Widened(level) => widened(level, a, b, start, c, panel),
+        #[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
+        _ => widened(Level::detect(), a, b, start, c, panel),
+    }
+}
+
+#[inline(always)]
+fn widened_body<const FMA: bool>(a: Left16, b: Right16, start: Start16, c: &mut [f32], panel: usize) {
+    for p in 0..b.panels {
+        let columns = &b.data[p * b.panel..][..b.k / 2 * WIDTH];
+        for r in 0..a.rows {
+            let out = &mut c[p * panel + r * WIDTH..][..WIDTH];
+            let mut sums = [0.0_f32; WIDTH];
+            match start {
+                Start16::Zero => {}
+                Start16::Row(row) => sums.copy_from_slice(&row[p * WIDTH..][..WIDTH]),
+                Start16::Current => sums.copy_from_slice(out),
+            }
+            for (g, columns) in columns.chunks_exact(PAIRS * WIDTH).enumerate() {
+                let a = &a.data[r * a.stride + g * a.jump..][..PAIRS];
+                let [mut even, mut odd] = [[0.0_f32; WIDTH]; 2];
+                for (&x, row) in a.iter().zip(columns.as_chunks::<WIDTH>().0) {
+                    let (low, high) = (f32::from_bits(x << 16), f32::from_bits(x & 0xffff_0000));
+                    for j in 0..WIDTH {
+                        even[j] = mul_add::<FMA>(low, f32::from_bits(row[j] << 16), even[j]);
+                        odd[j] = mul_add::<FMA>(high, f32::from_bits(row[j] & 0xffff_0000), odd[j]);
+                    }
+                }
+                for j in 0..WIDTH {
+                    sums[j] += even[j] + odd[j];
+                }
+            }
+            out.copy_from_slice(&sums);
+        }
+    }
+}
+kernel! {
+    fn widened(a: Left16, b: Right16, start: Start16, c: &mut [f32], panel: usize) = widened_body
+}
+
+#[cfg(test)]
+mod tests;

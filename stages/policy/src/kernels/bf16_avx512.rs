@@ -1,0 +1,74 @@
+//! [`super::bf16::product16`] with AVX512-BF16: up to 12 rows by 32 columns in registers.
+#![expect(unsafe_code, reason = "intrinsics over pointers")]
+
+use super::bf16::{GROUP, Left16, PAIRS, Right16, Start16};
+use super::matmul::WIDTH;
+use std::arch::x86_64::{
+    __m512bh, __m512i, _mm512_dpbf16_ps, _mm512_loadu_ps, _mm512_loadu_si512, _mm512_set1_epi32, _mm512_setzero_ps,
+    _mm512_storeu_ps,
+};
+use std::mem::transmute;
+
+/// See [`super::bf16::product16`], which has checked the shapes.
+pub(super) fn product(a: Left16, b: Right16, start: Start16, c: &mut [f32], panel: usize) {
+    // SAFETY: the path was detected (see `Path`), the shapes checked; rows are a multiple of 16.
+    unsafe { panels(a, b, start, c, panel) };
+}
+
+#[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx512bf16")]
+unsafe fn panels(a: Left16, b: Right16, start: Start16, c: &mut [f32], panel: usize) {
+    for p in 0..b.panels {
+        for row in (0..a.rows).step_by(8) {
+            // SAFETY: 8 rows from `row` on, and panel `p`.
+            unsafe { block::<8>(a, b, start, c, panel, row, p) };
+        }
+    }
+}
+
+#[inline]
+#[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx512bf16")]
+unsafe fn block<const H: usize>(
+    a: Left16,
+    b: Right16,
+    start: Start16,
+    c: &mut [f32],
+    panel: usize,
+    row: usize,
+    p: usize,
+) {
+    let mut sums = [[_mm512_setzero_ps(); 2]; H];
+    // SAFETY: the caller vouches for H rows of `a` and `c` from `row` on, and panel `p` of `b` and `c`. Vectors of 32 numbers of 16 bits and of 16 of 32
+    // are the same bits.
+    unsafe {
+        let out = c.as_mut_ptr().add(p * panel + row * WIDTH);
+        for r in 0..H {
+            for half in 0..2 {
+                sums[r][half] = match start {
+                    Start16::Zero => _mm512_setzero_ps(),
+                    Start16::Row(values) => _mm512_loadu_ps(values.as_ptr().add(p * WIDTH + 16 * half)),
+                    Start16::Current => _mm512_loadu_ps(out.add(r * WIDTH + 16 * half)),
+                };
+            }
+        }
+        let mut columns = b.data.as_ptr().add(p * b.panel);
+        for g in 0..b.k / GROUP {
+            let rows = a.data.as_ptr().add(row * a.stride + g * a.jump);
+            for k in 0..PAIRS {
+                let b0 = transmute::<__m512i, __m512bh>(_mm512_loadu_si512(columns.cast()));
+                let b1 = transmute::<__m512i, __m512bh>(_mm512_loadu_si512(columns.add(16).cast()));
+                columns = columns.add(WIDTH);
+                for r in 0..H {
+                    let x = _mm512_set1_epi32((*rows.add(r * a.stride + k)).cast_signed());
+                    let x = transmute::<__m512i, __m512bh>(x);
+                    sums[r][0] = _mm512_dpbf16_ps(sums[r][0], x, b0);
+                    sums[r][1] = _mm512_dpbf16_ps(sums[r][1], x, b1);
+                }
+            }
+        }
+        for r in 0..H {
+            for half in 0..2 {
+                _mm512_storeu_ps(out.add(r * WIDTH + 16 * half), sums[r][half]);
+            }
+        }
+    }
+}

@@ -1,0 +1,228 @@
+//! Gradients of weights: dw := dw + x^T dy, each element one chain over the rows, first to last.
+//!
+//! That of an LSTM's weights is added up in panels, as dy lies, and brought into its order at the end ([`unpack_gates`]): rows of thousands of
+//! numbers would each stand on a page of its own, and compete for the same places in caches.
+
+use super::Level;
+use super::cell;
+use super::math::mul_add;
+use super::matmul::WIDTH;
+
+/// Rows that are taken at once, so that a panel of dy stays in the first-level cache.
+const ROWS: usize = 256;
+
+/// The gradient of a product's result `[rows, n]`, its columns in panels of [`WIDTH`]: row r of panel p begins at p `panel` + r `stride`.
+#[derive(Clone, Copy, Debug)]
+pub struct Right<'a> {
+    pub(super) data: &'a [f32],
+    pub(super) stride: usize,
+    pub(super) panel: usize,
+    pub(super) columns: Columns,
+}
+
+/// How dw lies.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Columns {
+    /// Row-major, of so many columns.
+    Plain(usize),
+    /// As many panels.
+    Panels(usize),
+}
+
+impl Columns {
+    pub(super) fn panels(self) -> usize {
+        match self {
+            Self::Plain(n) => n.div_ceil(WIDTH),
+            Self::Panels(panels) => panels,
+        }
+    }
+
+    /// From row to row of dw.
+    pub(super) fn stride(self) -> usize {
+        match self {
+            Self::Plain(n) => n,
+            Self::Panels(_) => WIDTH,
+        }
+    }
+
+    /// How many numbers dw has with m rows.
+    fn len(self, m: usize) -> usize {
+        match self {
+            Self::Plain(n) => m * n,
+            Self::Panels(panels) => m * panels * WIDTH,
+        }
+    }
+
+    /// Where row 0 of a panel begins in dw of m rows, and how wide the panel is.
+    pub(super) fn panel(self, panel: usize, m: usize) -> (usize, usize) {
+        match self {
+            Self::Plain(n) => (panel * WIDTH, (n - panel * WIDTH).min(WIDTH)),
+            Self::Panels(_) => (panel * m * WIDTH, WIDTH),
+        }
+    }
+}
+
+impl<'a> Right<'a> {
+    /// Row-major and contiguous.
+    pub fn rows(data: &'a [f32], n: usize) -> Self {
+        Self {
+            data,
+            stride: n,
+            panel: WIDTH,
+            columns: Columns::Plain(n),
+        }
+    }
+
+    /// The gates of an LSTM in panels of `height` rows (see [`cell`]); dw is `[panels, m, 32]`.
+    pub fn gates(data: &'a [f32], hidden: usize, height: usize) -> Self {
+        Self {
+            data,
+            stride: WIDTH,
+            panel: height * WIDTH,
+            columns: Columns::Panels(2 * hidden.div_ceil(cell::UNITS)),
+        }
+    }
+}
+
+/// The inputs x `[rows, m]` of a product, `stride` from row to row.
+#[derive(Clone, Copy, Debug)]
+pub struct Inputs<'a> {
+    /// Row r begins at r `stride`.
+    pub data: &'a [f32],
+    /// From row to row.
+    pub stride: usize,
+    /// How many rows.
+    pub rows: usize,
+    /// How many numbers of each row.
+    pub width: usize,
+}
+
+/// dw `[m, n]` := x^T dy, added to what stands there if `add`.
+pub fn gradient(level: Level, x: Inputs, dy: Right, add: bool, dw: &mut [f32]) {
+    let panels = dy.columns.panels();
+    if x.rows == 0 || x.width == 0 || panels == 0 {
+        return;
+    }
+    let (_, width) = dy.columns.panel(panels - 1, x.width);
+    assert!(
+        x.width <= x.stride
+            && x.data.len() >= (x.rows - 1) * x.stride + x.width
+            && dw.len() == dy.columns.len(x.width)
+            && dy.data.len() >= (panels - 1) * dy.panel + (x.rows - 1) * dy.stride + width,
+        "shapes of a gradient"
+    );
+    for from in (0..x.rows).step_by(ROWS) {
+        let part = Inputs {
+            data: &x.data[from * x.stride..],
+            rows: ROWS.min(x.rows - from),
+            ..x
+        };
+        let dy = Right {
+            data: &dy.data[from * dy.stride..],
+            ..dy
+        };
+        some_rows(level, part, dy, add || from > 0, dw);
+    }
+}
+
+fn some_rows(level: Level, x: Inputs, dy: Right, add: bool, dw: &mut [f32]) {
+    #[cfg(target_arch = "x86_64")]
+    match level {
+        Level::Avx512 => return super::matmul_avx512::gradient(x, dy, add, dw),
+        Level::Avx2 => {
+            #[target_feature(enable = "avx2,fma")]
+            fn avx2(x: Inputs, dy: Right, add: bool, dw: &mut [f32]) {
+                generic::<6, true>(x, dy, add, dw);
+            }
+            #[expect(unsafe_code, reason = "the instructions were detected at run time")]
+            // SAFETY: see `Level`.
+            return unsafe { avx2(x, dy, add, dw) };
+        }
+        Level::Portable => {}
+    }
+    let _ = level;
+    generic::<4, { super::PORTABLE_FMA }>(x, dy, add, dw);
+}
+
+#[inline(always)]
+fn generic<const M: usize, const FMA: bool>(x: Inputs, dy: Right, add: bool, dw: &mut [f32]) {
+    for p in 0..dy.columns.panels() {
+        let (place, width) = dy.columns.panel(p, x.width);
+        for half in (0..width).step_by(16) {
+            let from = p * dy.panel + half;
+            let mut i = 0;
+            while i < x.width {
+                let dw = &mut dw[place + half + i * dy.columns.stride()..];
+                if i + M <= x.width {
+                    block::<M, FMA>((x, i), (dy, from), add, dw, (width - half).min(16));
+                    i += M;
+                } else {
+                    block::<1, FMA>((x, i), (dy, from), add, dw, (width - half).min(16));
+                    i += 1;
+                }
+            }
+        }
+    }
+}
+
+#[inline(always)]
+fn block<const M: usize, const FMA: bool>(
+    (x, i): (Inputs, usize),
+    (dy, from): (Right, usize),
+    add: bool,
+    dw: &mut [f32],
+    lanes: usize,
+) {
+    let n = dy.columns.stride();
+    let mut sums = [[0.0_f32; 16]; M];
+    for r in 0..if add { M } else { 0 } {
+        sums[r][..lanes].copy_from_slice(&dw[r * n..][..lanes]);
+    }
+    for k in 0..x.rows {
+        let x = &x.data[k * x.stride + i..][..M];
+        let row = &dy.data[from + k * dy.stride..];
+        let mut b = [0.0_f32; 16];
+        if lanes == 16 {
+            b.copy_from_slice(&row[..16]);
+        } else {
+            b[..lanes].copy_from_slice(&row[..lanes]);
+        }
+        for r in 0..M {
+            for j in 0..16 {
+                sums[r][j] = mul_add::<FMA>(x[r], b[j], sums[r][j]);
+            }
+        }
+    }
+    for r in 0..M {
+        dw[r * n..][..lanes].copy_from_slice(&sums[r][..lanes]);
+    }
+}
+
+/// Adds up panels of an LSTM's gradient `[panels, m, 32]`, in their order, and brings rows of the sum into the order of the weights
+/// `[_, 4 hidden]`; `row` says which of the m rows each of them is.
+pub fn unpack_gates<'a>(
+    parts: impl Iterator<Item = &'a [f32]> + Clone,
+    m: usize,
+    hidden: usize,
+    row: impl Fn(usize) -> usize,
+    dw: &mut [f32],
+) {
+    for p in 0..2 * hidden.div_ceil(cell::UNITS) {
+        let (low, high) = (cell::columns(p, 0, hidden), cell::columns(p, 1, hidden));
+        for (i, dw) in dw.chunks_exact_mut(4 * hidden).enumerate() {
+            let mut sum = [0.0_f32; WIDTH];
+            for (part, panels) in parts.clone().enumerate() {
+                let row = &panels[(p * m + row(i)) * WIDTH..][..WIDTH];
+                for j in 0..WIDTH {
+                    sum[j] = if part == 0 { row[j] } else { sum[j] + row[j] };
+                }
+            }
+            for (half, (column, lanes)) in sum.as_chunks::<16>().0.iter().zip([low, high]) {
+                match dw[column..column + lanes].as_mut_array() {
+                    Some(dw) => *dw = *half,
+                    None => dw[column..column + lanes].copy_from_slice(&half[..lanes]),
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,294 @@
+//! Some columns of a rollout through the network, forth and back, in buffers that are used again.
+
+use super::block::{Block, Steps, Temp};
+use super::dense::{Kit, Layer, Weights};
+use super::{State, Transformer};
+use crate::kernels::attention::{self, Window};
+use crate::kernels::elementwise;
+use crate::model::Observed;
+use crate::{Activation, Architecture};
+
+/// The outputs of a trunk's layers.
+type Trunk = Vec<Vec<f32>>;
+
+/// A network, its weights and what it keeps of an environment.
+#[derive(Clone, Copy)]
+pub(super) struct Network<'a> {
+    pub architecture: &'a Architecture,
+    pub shape: &'a Transformer,
+    pub state: &'a State,
+    pub weights: &'a Weights,
+    pub kit: Kit<'a>,
+}
+
+#[derive(Default)]
+pub(super) struct Pass {
+    columns: usize,
+    /// Steps before the first that are gone through again.
+    history: usize,
+    /// The steps of the rollout.
+    steps: usize,
+    /// `[history + steps, b]`: how many steps of the episode are known up to each, itself among them.
+    ages: Vec<u32>,
+    /// Observations `[history + steps, b, D]`.
+    x: Vec<f32>,
+    embedded: Vec<f32>,
+    blocks: Vec<Block>,
+    pub pi: Trunk,
+    pub vf: Trunk,
+    temp: Temp,
+    above: Vec<f32>,
+    below: Vec<f32>,
+    dlatent: Vec<f32>,
+    /// Weights of one step's attention.
+    scores: Vec<f32>,
+}
+
+impl Pass {
+    /// Takes up the steps before the rollout from the states `[_, S]`, column i from row `row(i)`.
+    pub fn begin(&mut self, network: &Network, states: &[f32], columns: usize, row: impl Fn(usize) -> usize) {
+        let (state, stride) = (network.state, network.state.len());
+        let states = |column: usize| &states[row(column) * stride..(row(column) + 1) * stride];
+        self.columns = columns;
+        self.steps = 0;
+        self.history = (0..columns).map(|i| state.age(states(i))).max().unwrap_or(0);
+        self.x.clear();
+        self.ages.clear();
+        for ago in (1..=self.history).rev() {
+            for column in 0..columns {
+                let row = states(column);
+                self.x.extend_from_slice(state.past(row, ago));
+                // A step of another episode or of none sees itself alone, and nobody sees it.
+                let age = (state.age(row) + 1).saturating_sub(ago).max(1);
+                self.ages.push(age as u32);
+            }
+        }
+    }
+
+    /// Adds a step of a column: steps first to last, and of each the columns first to last.
+    pub fn step(&mut self, network: &Network, states: &[f32], row: usize, obs: &[f32], episode_start: bool) {
+        let index = self.ages.len();
+        let before = if self.steps_so_far() > 0 {
+            self.ages[index - self.columns]
+        } else {
+            let stride = network.state.len();
+            network.state.age(&states[row * stride..(row + 1) * stride]) as u32
+        };
+        self.ages.push(if episode_start { 1 } else { before + 1 });
+        self.x.extend_from_slice(obs);
+    }
+
+    /// Whole steps of the rollout that have been added.
+    fn steps_so_far(&self) -> usize {
+        self.ages.len() / self.columns.max(1) - self.history
+    }
+
+    /// Steps that come into block i: those of the rollout and as many before it as the later blocks reach back to.
+    fn steps_in(&self, shape: &Transformer, i: usize) -> usize {
+        self.steps + self.history.min((shape.n_layers - i) * shape.memory())
+    }
+
+    fn block_steps(&self, shape: &Transformer, i: usize) -> Steps<'_> {
+        let steps_out = self.steps_in(shape, i + 1);
+        Steps {
+            columns: self.columns,
+            steps_in: self.steps_in(shape, i),
+            steps_out,
+            ages: &self.ages[(self.history + self.steps - steps_out) * self.columns..],
+        }
+    }
+
+    /// Runs all that was added through the blocks.
+    fn run_blocks(&mut self, network: &Network) {
+        let Network {
+            shape, weights, kit, ..
+        } = *network;
+        self.steps = self.steps_so_far();
+        weights.embed.apply(kit, &self.x, &mut self.embedded);
+        let mut blocks = std::mem::take(&mut self.blocks);
+        blocks.resize_with(shape.n_layers, Block::default);
+        let mut temp = std::mem::take(&mut self.temp);
+        for i in 0..blocks.len() {
+            let (done, rest) = blocks.split_at_mut(i);
+            let x = done.last().map_or(&self.embedded, |block| &block.out);
+            let steps = self.block_steps(shape, i);
+            rest[0].forward(kit, shape, &weights.blocks[i], steps, x, &mut temp);
+        }
+        (self.blocks, self.temp) = (blocks, temp);
+    }
+
+    fn run_trunks(&mut self, network: &Network) {
+        let latent = self.blocks.last().map_or(&self.embedded, |block| &block.out);
+        trunk_forward(network, &network.weights.pi, latent, &mut self.pi);
+        trunk_forward(network, &network.weights.vf, latent, &mut self.vf);
+    }
+
+    /// Runs all that was added through the network; leaves logits and values as the trunks' last outputs.
+    pub fn forward(&mut self, network: &Network) {
+        self.run_blocks(network);
+        self.run_trunks(network);
+    }
+
+    /// Goes back from the gradients of logits and values; adds to the gradients of the weights.
+    pub fn backward(&mut self, network: &Network, dlogits: &[f32], dvalue: &[f32], gradient: &mut [f32]) {
+        let Network {
+            shape, weights, kit, ..
+        } = *network;
+        let mut above = std::mem::take(&mut self.above);
+        let mut below = std::mem::take(&mut self.below);
+        let mut dlatent = std::mem::take(&mut self.dlatent);
+        let latent = self.blocks.last().map_or(&self.embedded, |block| &block.out);
+        for (i, (layers, outputs, d)) in [(&weights.pi, &self.pi, dlogits), (&weights.vf, &self.vf, dvalue)]
+            .into_iter()
+            .enumerate()
+        {
+            above.clear();
+            above.extend_from_slice(d);
+            trunk_backward(network, layers, latent, outputs, &mut above, &mut below, gradient);
+            if i == 0 {
+                std::mem::swap(&mut above, &mut dlatent);
+            } else {
+                elementwise::add(kit.level, &mut dlatent, &above);
+            }
+        }
+        let mut temp = std::mem::take(&mut self.temp);
+        for i in (0..self.blocks.len()).rev() {
+            let x = if i == 0 {
+                &self.embedded
+            } else {
+                &self.blocks[i - 1].out
+            };
+            let steps = self.block_steps(shape, i);
+            let block = &weights.blocks[i];
+            self.blocks[i].backward(kit, shape, block, steps, x, &dlatent, &mut above, &mut temp, gradient);
+            std::mem::swap(&mut above, &mut dlatent);
+        }
+        weights.embed.gradient(kit, &self.x, &dlatent, gradient);
+        (self.temp, self.above, self.below, self.dlatent) = (temp, above, below, dlatent);
+    }
+
+    /// Computes the keys and values in `states` `[b, S]` again, from the observations in them.
+    pub fn refresh(&mut self, network: &Network, states: &mut [f32]) {
+        let (shape, state, stride) = (network.shape, network.state, network.state.len());
+        let columns = states.len() / stride;
+        self.begin(network, states, columns, |i| i);
+        if self.history > 0 {
+            self.run_blocks(network);
+        }
+        for (column, row) in states.chunks_exact_mut(stride).enumerate() {
+            for i in 0..shape.n_layers {
+                let steps_in = self.steps_in(shape, i);
+                for ago in 1..=state.age(row).min(shape.memory()) {
+                    let from = ((steps_in - ago) * columns + column) * 2 * shape.d_model;
+                    let key_value = &self.blocks[i].key_value[from..from + 2 * shape.d_model];
+                    state.store(row, i, state.refill_at(ago), key_value);
+                }
+            }
+            state.refilled(row);
+        }
+    }
+
+    /// One step of environments whose keys and values are at hand: leaves logits and values as [`Pass::forward`] does, and
+    /// moves the states `[b, S]` on.
+    pub fn act(&mut self, network: &Network, input: &Observed, states: &mut [f32]) {
+        let Network {
+            shape,
+            state,
+            weights,
+            kit,
+            ..
+        } = *network;
+        let (d, stride) = (shape.d_model, state.len());
+        weights.embed.apply(kit, input.obs, &mut self.embedded);
+        self.blocks.resize_with(shape.n_layers, Block::default);
+        for (row, &start) in states.chunks_exact_mut(stride).zip(input.episode_start) {
+            if start {
+                state.start(row);
+            }
+            state.room(row);
+        }
+        self.scores
+            .resize(shape.n_heads * super::block::weights_len(shape.window), 0.0);
+        for i in 0..shape.n_layers {
+            let (done, rest) = self.blocks.split_at_mut(i);
+            let x = done.last().map_or(&self.embedded, |block| &block.out);
+            let (block, weights) = (&mut rest[0], &weights.blocks[i]);
+            block.before(kit, weights, x, 0, d);
+            for (column, row) in states.chunks_exact_mut(stride).enumerate() {
+                let at = state.room(row);
+                let key_value = &block.key_value[column * 2 * d..(column + 1) * 2 * d];
+                state.store(row, i, at, key_value);
+                let len = state.age(row).min(shape.memory()) + 1;
+                let first = at + 1 - len;
+                let (keys, values) = state.buffers(row, i);
+                let window = Window {
+                    len,
+                    heads: shape.n_heads,
+                    keys: &keys[first..],
+                    key_stride: state.key_stride(),
+                    positions: &weights.positions_across[shape.window - len..],
+                    position_stride: super::dense::position_stride(shape.window),
+                };
+                attention::forward(
+                    kit.level,
+                    window,
+                    &block.query[column * d..(column + 1) * d],
+                    &values[first * d..],
+                    &mut self.scores,
+                    &mut block.read[column * d..(column + 1) * d],
+                );
+            }
+            block.after(kit, weights, x, d);
+        }
+        let obs = input.obs.chunks_exact(network.architecture.obs_dim);
+        for (row, obs) in states.chunks_exact_mut(stride).zip(obs) {
+            let at = state.room(row);
+            state.push(row, obs, at);
+        }
+        self.run_trunks(network);
+    }
+}
+
+fn trunk_forward(network: &Network, layers: &[Layer], input: &[f32], out: &mut Trunk) {
+    out.resize_with(layers.len(), Vec::new);
+    for (i, layer) in layers.iter().enumerate() {
+        let (done, rest) = out.split_at_mut(i);
+        let x = done.last().map_or(input, Vec::as_slice);
+        layer.apply(network.kit, x, &mut rest[0]);
+        if i + 1 < layers.len() {
+            match network.architecture.activation {
+                Activation::Tanh => elementwise::tanh_in_place(network.kit.level, &mut rest[0]),
+                Activation::Relu => elementwise::relu_in_place(network.kit.level, &mut rest[0]),
+            }
+        }
+    }
+}
+
+/// Goes back through a trunk: `above` holds the gradient of its output and ends as that of its input.
+fn trunk_backward(
+    network: &Network,
+    layers: &[Layer],
+    input: &[f32],
+    outputs: &Trunk,
+    above: &mut Vec<f32>,
+    below: &mut Vec<f32>,
+    gradient: &mut [f32],
+) {
+    for (i, layer) in layers.iter().enumerate().rev() {
+        let x = if i == 0 { input } else { &outputs[i - 1] };
+        if i + 1 < layers.len() {
+            match network.architecture.activation {
+                Activation::Tanh => elementwise::tanh_back(network.kit.level, above, &outputs[i]),
+                Activation::Relu => elementwise::relu_back(network.kit.level, above, &outputs[i]),
+            }
+        }
+        layer.gradient(network.kit, x, above, gradient);
+        layer.back(network.kit, above, below);
+        std::mem::swap(above, below);
+    }
+}
+
+/// A trunk's output.
+pub(super) fn last(trunk: &Trunk) -> &[f32] {
+    trunk.last().map_or(&[], Vec::as_slice)
+}

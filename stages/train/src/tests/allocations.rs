@@ -1,0 +1,100 @@
+//! Collecting a rollout allocates nothing once it has been done: not for environments, the policy, nor what is learned from.
+
+use super::*;
+use crate::Settings;
+use crate::carry::Carry;
+use crate::clock::Clock;
+use crate::rollout::Rollout;
+use stages_env::{OpenOptions, Step};
+use stages_policy::{Precision, initial};
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+
+thread_local! {
+    /// How often this thread has allocated.
+    static COUNT: Cell<u64> = const { Cell::new(0) };
+}
+
+struct Counting;
+
+fn count() {
+    // A thread that is ending has no count any more, and none is asked for.
+    let _ = COUNT.try_with(|count| count.set(count.get() + 1));
+}
+
+#[expect(unsafe_code, reason = "an allocator that counts")]
+// SAFETY: the system's allocator, asked with what was asked.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        count();
+        // SAFETY: as the caller vouches.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, ptr: *mut u8, layout: Layout) {
+        // SAFETY: as the caller vouches.
+        unsafe { System.dealloc(ptr, layout) }
+    }
+
+    unsafe fn realloc(&self, ptr: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        count();
+        // SAFETY: as the caller vouches.
+        unsafe { System.realloc(ptr, layout, size) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// Allocations in the third rollout.
+fn allocations(settings: &Settings, context: &Context) -> u64 {
+    let options = OpenOptions::train(settings.n_envs, settings.seed);
+    let mut env = stages_env::open(&context.store, &context.inputs["env"][0].artifact, &options).unwrap();
+    let architecture = settings.architecture(env.spec());
+    let mut model = stages_policy::model(&architecture, settings.precision);
+    let params = initial(&architecture, false, 4);
+    model.load(&params);
+    let mut first = Step::new(env.spec(), settings.n_envs);
+    env.reset(&mut first);
+    let mut carry = Carry::new(settings, env.spec(), params, None, architecture.state_len(), &first);
+    let mut rollout = Rollout::default();
+    // On one thread all of the work is this thread's.
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
+    pool.install(|| {
+        let mut counted = 0;
+        for _ in 0..3 {
+            let before = COUNT.get();
+            let clock = &mut Clock::default();
+            rollout
+                .collect(settings, &mut *env, &mut *model, &mut carry, clock, |_, _| Ok(()))
+                .unwrap();
+            carry.update += 1;
+            counted = COUNT.get() - before;
+        }
+        // Episodes were cut off as well, so that their last values were asked for.
+        assert!(carry.episodes > 20);
+        counted
+    })
+}
+
+#[test]
+fn a_rollout_allocates_nothing() {
+    let home = tempfile::tempdir().unwrap();
+    let mut context = context(home.path());
+    connect(&mut context, "CartPole-hidden-velocity");
+    let mut config = hidden_velocity(10_000, 3);
+    (config.n_envs, config.batch_size) = (130, 64);
+    for precision in [Precision::F32, Precision::Bf16] {
+        config.precision = precision;
+        assert_eq!(allocations(&config.settings().unwrap(), &context), 0, "{precision:?}");
+    }
+    (config.normalize_obs, config.precision) = (false, Precision::F32);
+    assert_eq!(allocations(&config.settings().unwrap(), &context), 0);
+    let mut config = cart_pole(10_000, 3);
+    config.n_envs = 130;
+    assert_eq!(allocations(&config.settings().unwrap(), &context), 0);
+    // The count can fail.
+    let before = COUNT.get();
+    drop(vec![1_u8; 3]);
+    assert_eq!(COUNT.get(), before + 1);
+}
