@@ -60,16 +60,16 @@ fn the_same_bytes_for_any_number_of_threads_and_for_ever() {
         .map(|(name, digest)| format!("{name}: {digest}"))
         .collect();
     insta::assert_snapshot!(text.join("\n"), @r"
-    env: dae6383dd15f2ae27efb22dba1db432ebaa62f3808a1780954c19e0507abfec6
+    env: e2215f682d8366eadaab6e52166095c7f553ef6c5fbfbbebb879a6c89974e7c8
     evaluate metrics: 6cf891ce7a396b273a1a6531268ac29655eb7a3ae587748b1cf74e98a04a103f
-    evaluate trajectory: ac669dd1f26dfcbf1fb6fa7f2c60f8dcf4d9c90aa63c2004aae5491136f909d6
-    greeks: df6051ddbba7e7ce06cb37e05b48c96af741819e451ebee46bbcb9f911bcc75a
-    implied volatility: 9258e85ed779b39e584d38437cc2f3fa2800090c908568b29f10b0a786a96050
+    evaluate trajectory: de4e7c5f91f9de0e5a0a53a3bfa3cf0422a20550217c99f8b3bdaffabce0323b
+    greeks: ec7c321c414c16f1ac6c6c167ffbcf9e1e17ca0f32b51d75fd974fe75142a61c
+    implied volatility: 9cb6db3d69ee1f4b773e438edd9a457a0e868589ed04bde7ff5c8ddf53a5a739
     market bars: 85c5f47a011785f2ae30f1a196ea2c49ed42a6d397bd20294da7735770d00f68
     market chain: ba38a1b693e02e29f58bf6509a7d62f144ca346a2c6074030581f67551ada47b
     market rates: 6ae318d681c24a2c9852eb310e92de5975dbb67e79428341445af66249ef9e67
-    realised volatility: 9645496dcfad62aba82c647f6b225d406c4725cb176cd3542a7cf65ad67aadb8
-    surface: c6330471dad37beb3cd5b7c7a7273c3c35681d3e9bd2fa96b38df77c2ef638c9
-    technical: 7b60ce3df1f25f005386fd4f71671ef3331f570ebd639277dd8429d5a62e2e6a
+    realised volatility: 8be1b0b40bb5d328b89dc18dc41674b606815f2b33c2b42453ec1ba1bbeaaaac
+    surface: 1876f123f1f68c27d544a6c2bcf4b1277d7f9775b6090cbc05b67f4a4ad28f68
+    technical: b6045c9b4543775bb663e723bc9ee99650083596dfe99cd28eb957bd068e79e3
     ");
 }

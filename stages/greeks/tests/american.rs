@@ -550,7 +550,8 @@ proptest! {
         prop_assert_eq!(reason, Reason::Ok);
         let w = if call { 1.0 } else { -1.0 };
         let european = black_scholes_merton(&o).price;
-        prop_assert!(g.price >= european - 1e-7 && g.price >= w * (spot - 100.0));
+        prop_assert!(g.price >= european - 1e-7, "{} {european}", g.price);
+        prop_assert!(g.price >= w * (spot - 100.0), "{} below intrinsic by {}", g.price, w * (spot - 100.0) - g.price);
         let most = if call { spot * 1.04 } else { 100.0 };
         prop_assert!(g.price <= most);
         let up = |o: Option| american(&o).0.price;

@@ -160,7 +160,9 @@ proptest! {
         let residual: f64 = terms.iter().sum();
         let size: f64 = terms.iter().map(|term| term.abs()).sum();
         prop_assert!(residual.abs() <= 1e-13 * (size + o.spot.max(o.strike)), "{residual:e} of {size:e}");
-        prop_assert!((g.vega - s * s * g.gamma * sigma * o.years).abs() <= 1e-14 * g.vega);
+        // Numbers below the normal ones have no such precision.
+        let tiny = g.gamma < f64::MIN_POSITIVE;
+        prop_assert!(tiny || (g.vega - s * s * g.gamma * sigma * o.years).abs() <= 1e-14 * g.vega);
     }
 
     /// No arbitrage: bounds, and which way the price goes.

@@ -234,11 +234,19 @@ fn task(options: &[Option], rule: &Rule, version: Version, want: Want, out: &mut
         return;
     }
     for ((j, put), solution) in places.into_iter().zip(solutions(rule, version, &puts, want)) {
-        out[j] = if solution.converged {
-            finish(&put, options[j].call, &solution, want)
+        let option = &options[j];
+        let (mut greeks, reason) = if solution.converged {
+            finish(&put, option.call, &solution, want)
         } else {
-            by_grid(&options[j], want)
+            by_grid(option, want)
         };
+        // In the option's own units rounding may leave it a last bit below.
+        let sign = if option.call { 1.0 } else { -1.0 };
+        let intrinsic = sign * (option.spot - option.strike);
+        if greeks.price < intrinsic {
+            greeks.price = intrinsic;
+        }
+        out[j] = (greeks, reason);
     }
 }
 
