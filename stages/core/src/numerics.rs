@@ -2,7 +2,7 @@
 
 /// The instruction set that kernels use here, and the version of the kernels.
 pub fn class() -> String {
-    format!("{}-v1", instruction_set())
+    format!("{}-v2", instruction_set())
 }
 
 /// The widest instruction set that kernels use on this machine.

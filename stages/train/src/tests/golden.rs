@@ -15,7 +15,7 @@ fn golden() {
     let (recurrent, _) = outputs(RecurrentPpo, &hidden_velocity(1024, 1), &context);
     let found = [digest(&policy), digest(&metrics), digest(&recurrent)];
     match numerics::class().as_ref() {
-        "x86_64-avx512-v1" => assert_eq!(
+        "x86_64-avx512-v2" => assert_eq!(
             found,
             [
                 "d8ed45bb2ad5d2b5677940a997f80a073cac7d10552ecdb572771cbaab12458a",

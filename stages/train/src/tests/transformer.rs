@@ -106,7 +106,7 @@ fn golden() {
     let (policy, _) = outputs(TransformerPpo, &small(1024), &context);
     let found = context.store.put(&policy).unwrap().blob.to_string();
     match numerics::class().as_ref() {
-        "x86_64-avx512-v1" => {
+        "x86_64-avx512-v2" => {
             assert_eq!(
                 found,
                 "c25bd1fa114e204769a19a19d283aa0f014b62a32f3bc7cbc0d71a868d6b742d"
