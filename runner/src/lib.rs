@@ -4,6 +4,7 @@
 //! - [`key`]: what an action's result depends on.
 //! - [`engine`]: plans and runs; [`executor`]: how an action is run; [`reporter`]: who shows what happens.
 //! - [`history`]: the runs so far; [`report`]: a run as a page.
+//! - [`lookahead`]: whether what is made for a date depends on later data.
 //! - [`config`]: what a home is configured with.
 //! - [`query`]: a language to choose among runs; [`compare`]: runs side by side.
 //! - [`cli`]: the command line.
@@ -19,6 +20,7 @@ pub mod exit;
 pub mod history;
 pub mod home;
 pub mod key;
+pub mod lookahead;
 pub mod pipeline;
 pub mod query;
 pub mod registry;

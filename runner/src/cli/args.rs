@@ -118,6 +118,14 @@ Examples:
   runner cache gc --keep-last 5 --keep-run 20261120T213045-k3f9 --keep-younger-than 2d --dry-run"
     )]
     Cache(CacheCommand),
+    /// Whether what a pipeline makes can be trusted.
+    #[command(
+        subcommand,
+        after_help = "\
+Example:
+  runner check lookahead pipelines/rppo_options.yaml"
+    )]
+    Check(CheckCommand),
     /// Versions, devices, instruction sets and limits, and what is wrong with them.
     #[command(after_help = "\
 Example:
@@ -284,6 +292,29 @@ pub(crate) struct ExportArgs {
     pub what: String,
     /// The folder to write to. It must not exist, or be empty.
     pub dest: PathBuf,
+}
+
+#[derive(Clone, Debug, Subcommand)]
+pub(crate) enum CheckCommand {
+    /// Change each source after a date and see whether anything moves that is of that date or before.
+    ///
+    /// The pipeline runs as it is. Then, for each source by itself (what its first stages make, and text files with dates that programs read), every
+    /// number after the date becomes another, what follows runs again in a store of its own, and every table is compared up to the date, bit by bit.
+    /// Training and evaluation are left out. The exit code is 1 where something moved.
+    #[command(after_help = "\
+Examples:
+  runner check lookahead pipelines/rppo_options.yaml
+  runner check lookahead p.yaml features --at 2019-06-28 --json")]
+    Lookahead(LookaheadArgs),
+}
+
+#[derive(Args, Clone, Debug)]
+pub(crate) struct LookaheadArgs {
+    #[command(flatten)]
+    pub pipeline: PipelineArgs,
+    /// The last date whose data stays as it is; the end of a month in the middle of the data by default.
+    #[arg(long, value_name = "DATE")]
+    pub at: Option<String>,
 }
 
 #[derive(Args, Clone, Debug)]

@@ -16,6 +16,8 @@ pub(crate) enum What {
     Greeks,
     /// Feature rows a second.
     Features,
+    /// Rows of CSV a second.
+    Ingest,
     /// Environment steps a second.
     Env,
     /// Training steps a second.
@@ -28,6 +30,7 @@ pub(crate) fn bench(session: &Session, args: &BenchArgs) -> Result<(), Failure> 
     let result = match args.what {
         What::Greeks => value(&stages_greeks::bench(2_000_000).rows),
         What::Features => value(&stages_features::bench(30, 20_000).rows),
+        What::Ingest => value(&stages_ingest::bench(500_000)?),
         What::Env => value(&stages_env::bench()?),
         What::Train => value(&stages_train::bench(args.sweep)?),
         What::Cache => value(&super::bench_cache::measure()?),

@@ -292,7 +292,7 @@ fn code(summary: &Summary) -> u8 {
 }
 
 /// Ctrl-C and SIGTERM ask running stages to stop; a second one ends them at once.
-fn listen(control: &Control) -> Result<(), Failure> {
+pub(crate) fn listen(control: &Control) -> Result<(), Failure> {
     let mut signals = Signals::new([SIGINT, SIGTERM]).map_err(|err| Failure::caused("cannot handle signals", &err))?;
     let control = control.clone();
     std::thread::spawn(move || {

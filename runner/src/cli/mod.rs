@@ -6,6 +6,7 @@ mod artifact;
 mod bench;
 mod bench_cache;
 mod cache;
+mod check;
 mod choose;
 mod compare;
 mod doctor;

@@ -2,7 +2,7 @@
 
 use super::args::{Arguments, Command};
 use super::session::Session;
-use super::{bench, cache, compare, doctor, exec, export, output, plan, runs, show, stages, watch, why};
+use super::{bench, cache, check, compare, doctor, exec, export, output, plan, runs, show, stages, watch, why};
 use crate::error::Failure;
 use crate::{executor, exit, registry};
 use clap::{CommandFactory as _, Parser as _};
@@ -56,6 +56,7 @@ fn run(arguments: Arguments) -> Result<u8, Failure> {
         Command::Report(args) => runs::report(&session, &args).map(done),
         Command::Export(args) => export::export(&session, &args).map(done),
         Command::Cache(command) => cache::cache(&session, &command),
+        Command::Check(command) => check::check(&session, &command),
         Command::Doctor => doctor::doctor(&session),
         Command::Bench(args) => bench::bench(&session, &args).map(done),
         Command::Completions(args) => {

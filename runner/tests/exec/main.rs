@@ -7,6 +7,7 @@ mod commands;
 mod failures;
 mod incremental;
 mod killed;
+mod lookahead;
 mod outside;
 mod programs;
 mod remote;

@@ -7,7 +7,9 @@ use crate::unpack::{Format, Packed};
 use crate::value::{self, Dates};
 use datasets::Date;
 use datasets::layout::{Mapping, Text, Unit, normal};
-use polars::prelude::{Column, CsvParseOptions, CsvReadOptions, DataFrame, DataType, ParquetReader, SerReader};
+use polars::prelude::{
+    Column, CsvParseOptions, CsvReadOptions, DataFrame, DataType, Field, ParquetReader, Schema, SerReader,
+};
 use stages_core::StageError;
 use std::borrow::Cow;
 use std::io::Cursor;
@@ -55,24 +57,40 @@ impl<'a> Frame<'a> {
     /// # Errors
     /// When the table is damaged or a row has not as many fields as the header.
     pub fn read(packed: &'a Packed, wanted: impl Fn(&str) -> bool) -> Result<Self, StageError> {
+        Self::read_with_numbers(packed, wanted, |_| false)
+    }
+
+    /// As [`Frame::read`], of columns that hold numbers in some places: these are read as numbers at once where each of their values is a plain one.
+    ///
+    /// # Errors
+    /// Likewise.
+    pub fn read_with_numbers(
+        packed: &'a Packed,
+        wanted: impl Fn(&str) -> bool,
+        is_number: impl Fn(&str) -> bool,
+    ) -> Result<Self, StageError> {
         let header = header(packed)?;
         let mut names: Vec<String> = Vec::new();
         let mut indices = Vec::new();
+        let mut numbers = Vec::new();
         for (i, name) in header.iter().enumerate() {
             let name = normal(name);
             if wanted(&name) && !names.contains(&name) {
+                if is_number(&name) {
+                    numbers.push(i);
+                }
                 names.push(name);
                 indices.push(i);
             }
         }
         let (text, frame) = match packed.format {
             Format::Csv => {
-                let text = text_of(&packed.bytes);
-                if let Err(err) = std::str::from_utf8(text) {
-                    let row = 1 + text[..err.valid_up_to()].iter().filter(|b| **b == b'\n').count();
-                    return Err(not_text(&packed.place, row));
-                }
-                (Some(text), csv(packed, text, &header, &indices)?)
+                let bytes = text_of(&packed.bytes);
+                let text = std::str::from_utf8(bytes).map_err(|err| {
+                    let row = 1 + bytes[..err.valid_up_to()].iter().filter(|b| **b == b'\n').count();
+                    not_text(&packed.place, row)
+                })?;
+                (Some(bytes), csv(packed, text, &header, &indices, &numbers)?)
             }
             Format::Parquet => {
                 let frame = guarded(&packed.place, || {
@@ -268,9 +286,17 @@ fn guarded<T>(place: &str, read: impl FnOnce() -> polars::error::PolarsResult<T>
     }
 }
 
-fn csv(packed: &Packed, text: &[u8], header: &[String], indices: &[usize]) -> Result<DataFrame, StageError> {
-    let separator = separator(std::str::from_utf8(first_line(text)).unwrap_or_default());
-    if let Some((row, found)) = uneven_row(text, separator, header.len()) {
+fn csv(
+    packed: &Packed,
+    text: &str,
+    header: &[String],
+    indices: &[usize],
+    numbers: &[usize],
+) -> Result<DataFrame, StageError> {
+    let separator = separator(text.split('\n').next().unwrap_or_default());
+    let Shape { uneven, has_empty } = shape(text, separator, header.len());
+    let text = text.as_bytes();
+    if let Some((row, found)) = uneven {
         return Err(StageError::new(format!(
             "`{}`, row {row}: {found} fields under a header of {}",
             packed.place,
@@ -288,26 +314,87 @@ fn csv(packed: &Packed, text: &[u8], header: &[String], indices: &[usize]) -> Re
             .map(|&i| Column::new_empty(header[i].as_str().into(), &DataType::String));
         return guarded(&packed.place, || DataFrame::new(0, empty.collect()));
     }
-    let text = without_empty_lines(text);
-    guarded(&packed.place, || {
+    let text = if has_empty {
+        without_empty_lines(text)
+    } else {
+        Cow::Borrowed(text)
+    };
+    let read = |schema: Option<Schema>| {
         CsvReadOptions::default()
             .with_has_header(true)
             // Every column as text: what cannot be read is then an error of ours, with its place.
             .with_infer_schema_length(Some(0))
+            .with_schema_overwrite(schema.map(Arc::new))
             .with_projection(Some(Arc::new(indices.to_vec())))
             .with_rechunk(false)
             .with_raise_if_empty(false)
             .with_parse_options(CsvParseOptions::default().with_separator(separator))
             .into_reader_with_file_handle(Cursor::new(&text))
             .finish()
+    };
+    if !numbers.is_empty() {
+        let fields = numbers
+            .iter()
+            .map(|&i| Field::new(header[i].as_str().into(), DataType::Float64));
+        // A value that is no plain number is looked at as text, whatever comes of it.
+        let plain = guarded(&packed.place, || read(Some(fields.collect())));
+        if let Ok(frame) = plain
+            && frame.columns().iter().all(is_finite)
+        {
+            return Ok(frame);
+        }
+    }
+    guarded(&packed.place, || read(None))
+}
+
+/// Whether a column has no infinite number.
+fn is_finite(column: &Column) -> bool {
+    column.f64().map_or(true, |numbers| {
+        numbers.iter().flatten().all(|number| !number.is_infinite())
     })
+}
+
+/// What a text is as a table.
+struct Shape {
+    /// The first record that has not as many fields as the header, and how many.
+    uneven: Option<(usize, usize)>,
+    /// Whether a line may be empty.
+    has_empty: bool,
+}
+
+/// Looks over a text. One without quotes is looked at line by line, which is quick.
+fn shape(text: &str, separator: u8, header: usize) -> Shape {
+    if text.contains('"') {
+        return Shape {
+            uneven: uneven_row(text.as_bytes(), separator, header),
+            has_empty: true,
+        };
+    }
+    let mut has_empty = false;
+    for (i, line) in text.split('\n').enumerate() {
+        if line.is_empty() || line == "\r" {
+            has_empty = true;
+            continue;
+        }
+        // In bytes, so that the loop becomes vector instructions.
+        let fields = line.as_bytes().chunks(255).fold(1, |fields, bytes| {
+            fields + usize::from(bytes.iter().fold(0_u8, |count, b| count + u8::from(*b == separator)))
+        });
+        if fields != header {
+            let uneven = Some((i + 1, fields));
+            return Shape { uneven, has_empty };
+        }
+    }
+    // The end of the last line is none.
+    Shape {
+        uneven: None,
+        has_empty: has_empty && has_empty_line(text.as_bytes()),
+    }
 }
 
 /// The text without its empty lines, which polars takes for rows.
 fn without_empty_lines(text: &[u8]) -> Cow<'_, [u8]> {
-    let begins_empty = |rest: &[u8]| rest.starts_with(b"\n") || rest.starts_with(b"\r\n");
-    let suspicious = |i: usize| text[i] == b'\n' && begins_empty(&text[i + 1..]);
-    if !(0..text.len()).any(suspicious) {
+    if !has_empty_line(text) {
         return Cow::Borrowed(text);
     }
     let mut out = Vec::with_capacity(text.len());
@@ -319,6 +406,15 @@ fn without_empty_lines(text: &[u8]) -> Cow<'_, [u8]> {
         quoted ^= line.iter().filter(|b| **b == b'"').count() % 2 == 1;
     }
     Cow::Owned(out)
+}
+
+fn begins_empty(rest: &[u8]) -> bool {
+    rest.starts_with(b"\n") || rest.starts_with(b"\r\n")
+}
+
+/// Whether an empty line follows a line.
+fn has_empty_line(text: &[u8]) -> bool {
+    (0..text.len()).any(|i| text[i] == b'\n' && begins_empty(&text[i + 1..]))
 }
 
 /// A text without its byte-order mark.

@@ -8,6 +8,7 @@
 //! over files.
 
 pub mod bars;
+mod bench;
 pub mod chain;
 pub mod files;
 pub mod frame;
@@ -18,6 +19,8 @@ pub mod remembered;
 pub mod simulated_market;
 pub mod unpack;
 pub mod value;
+
+pub use bench::{BenchRow, bench};
 
 /// The stage kinds of this family.
 pub fn kinds() -> Vec<Box<dyn stages_core::AnyStage>> {

@@ -203,6 +203,21 @@ pub fn wanted(layout: &Layout) -> BTreeSet<String> {
         .collect()
 }
 
+/// The columns among them that hold nothing but numbers for us.
+pub fn numeric(layout: &Layout) -> BTreeSet<String> {
+    use datasets::schema::{BARS, OPTION_CHAIN, RATES, Type};
+    let all = [BARS, OPTION_CHAIN, RATES];
+    let is_number = |ours: &str| {
+        let mut columns = all.into_iter().flatten().filter(|column| column.name == ours);
+        columns.next().is_some_and(|column| column.ty == Type::Float)
+    };
+    let (numbers, others): (Vec<&Mapping>, Vec<&Mapping>) =
+        layout.columns.iter().partition(|column| is_number(&column.ours));
+    let name = |mapping: &&Mapping| datasets::layout::normal(&mapping.theirs);
+    let others: BTreeSet<String> = others.iter().map(name).collect();
+    numbers.iter().map(name).filter(|name| !others.contains(name)).collect()
+}
+
 /// Builds the mappings of a layout described in a pipeline file, refusing columns that are not ours.
 ///
 /// # Errors

@@ -4,5 +4,5 @@ mod stage;
 mod table;
 
 pub use stage::{Bars, BarsConfig};
-pub(crate) use table::{Bar, clean, to_batch};
+pub(crate) use table::{Bar, clean, parse, to_batch};
 pub use table::{BarColumns, closes, reading};

@@ -2,7 +2,7 @@
 
 use crate::frame::Frame;
 use crate::options::{CustomLayout, LayoutChoice, OnBadRows, count_missing_days};
-use crate::read::{mappings, needed, source_of, wanted};
+use crate::read::{mappings, needed, numeric, source_of, wanted};
 use crate::remembered::Reading;
 use crate::unpack::Packed;
 use arrow::array::{ArrayRef, Date32Array, Float64Array, RecordBatch, StringArray};
@@ -11,6 +11,7 @@ use datasets::calendar::is_trading_day;
 use datasets::layout::{CalendarName, Layout, Table};
 use datasets::quality::{Action, BAR_TOLERANCE, BARS, LARGE_JUMP, Tally};
 use datasets::schema;
+use rayon::prelude::*;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stages_core::{ConfigProblem, Context, Source, StageError, table};
@@ -66,16 +67,22 @@ const VOLUME: usize = 4;
 /// Where a value cannot be read, or a column that there must be is missing.
 pub fn parse(packed: &Packed, layout: &Layout, symbol: &str) -> Result<RecordBatch, StageError> {
     let wanted = wanted(layout);
-    let frame = Frame::read(packed, |name| wanted.contains(name))?;
+    let numeric = numeric(layout);
+    let frame = Frame::read_with_numbers(packed, |name| wanted.contains(name), |name| numeric.contains(name))?;
     let dates = frame.dates(&needed(layout, &frame, &packed.place, "date")?.theirs, &layout.dates)?;
     needed(layout, &frame, &packed.place, "close")?;
-    let mut symbols: Vec<String> = Vec::with_capacity(frame.rows());
+    let mut symbols: Vec<Arc<str>> = Vec::with_capacity(frame.rows());
     if let Some(mapping) = source_of(layout, &frame, "symbol") {
         frame.texts(&mapping.theirs, |row, text| {
             if text.is_empty() {
                 return Err(frame.error(row, &mapping.theirs, "the symbol is missing"));
             }
-            symbols.push(text.to_owned());
+            // Most rows have the symbol of the one before.
+            let symbol = match symbols.last() {
+                Some(last) if **last == *text => Arc::clone(last),
+                _ => Arc::from(text),
+            };
+            symbols.push(symbol);
             Ok(())
         })?;
     } else {
@@ -88,16 +95,16 @@ pub fn parse(packed: &Packed, layout: &Layout, symbol: &str) -> Result<RecordBat
             return Err(StageError::new(format!("`{}` does not name the symbol", packed.place))
                 .hint("give it as `symbol: SPY`"));
         }
-        symbols = vec![name.to_owned(); frame.rows()];
+        symbols = vec![Arc::from(name); frame.rows()];
     }
-    let mut values = Vec::new();
-    for ours in FLOATS {
-        values.push(match source_of(layout, &frame, ours) {
-            Some(mapping) => frame.numbers(mapping)?,
-            None => vec![f64::NAN; frame.rows()],
-        });
-    }
-    batch(symbols.iter().map(String::as_str), dates.iter().copied(), |i| {
+    let values: Vec<Vec<f64>> = FLOATS
+        .par_iter()
+        .map(|ours| match source_of(layout, &frame, ours) {
+            Some(mapping) => frame.numbers(mapping),
+            None => Ok(vec![f64::NAN; frame.rows()]),
+        })
+        .collect::<Result<_, StageError>>()?;
+    batch(symbols.iter().map(|symbol| &**symbol), dates.iter().copied(), |i| {
         &values[i]
     })
 }

@@ -2,7 +2,7 @@
 
 use super::table::{Chain, FLOATS, strike};
 use crate::frame::Frame;
-use crate::read::{needed, source_of, wanted};
+use crate::read::{needed, numeric, source_of, wanted};
 use crate::unpack::Packed;
 use crate::value::shown;
 use arrow::array::RecordBatch;
@@ -16,7 +16,8 @@ use stages_core::StageError;
 /// Where a value cannot be read, or a column that there must be is missing.
 pub fn parse(packed: &Packed, layout: &Layout, symbol: &str) -> Result<RecordBatch, StageError> {
     let wanted = wanted(layout);
-    let frame = Frame::read(packed, |name| wanted.contains(name))?;
+    let numeric = numeric(layout);
+    let frame = Frame::read_with_numbers(packed, |name| wanted.contains(name), |name| numeric.contains(name))?;
     let find = |ours| source_of(layout, &frame, ours);
     let must = |ours| needed(layout, &frame, &packed.place, ours);
     let days = |theirs: &str| -> Result<Vec<i32>, StageError> {

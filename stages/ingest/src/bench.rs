@@ -1,0 +1,99 @@
+//! How fast this machine reads bars from CSV, beside polars alone.
+
+use crate::bars::{self, BarColumns};
+use crate::options::CustomLayout as _;
+use crate::unpack::{Format, Packed};
+use datasets::Date;
+use datasets::random::Random;
+use polars::prelude::{CsvReadOptions, SerReader};
+use serde::Serialize;
+use stages_core::StageError;
+use std::fmt::Write as _;
+use std::hint::black_box;
+use std::io::Cursor;
+use std::time::Instant;
+
+/// A measurement.
+#[derive(Clone, Debug, Serialize)]
+pub struct BenchRow {
+    /// What was done.
+    pub what: String,
+    /// Rows a second.
+    pub per_second: f64,
+    /// Megabytes of text a second.
+    pub megabytes: f64,
+    /// How many times as long as polars alone takes.
+    pub times_polars: f64,
+}
+
+/// Bars of ten symbols as a vendor writes them.
+fn text(rows: usize) -> String {
+    let mut random = Random::new(&[3]);
+    let mut text = "symbol,date,open,high,low,close,volume\n".to_owned();
+    let mut close = 100.0;
+    for i in 0..rows {
+        let open: f64 = close;
+        close = (close * (1.0 + 0.01 * random.normal())).clamp(10.0, 1000.0);
+        let date = Date(7_000 + (i % (rows / 10).max(1)) as i32);
+        let (high, low) = (open.max(close) * 1.004, open.min(close) * 0.996);
+        let volume = (1e6 * (1.0 + random.uniform())).round();
+        let symbol = i / (rows / 10).max(1);
+        let _ = writeln!(
+            text,
+            "S{symbol},{date},{open:.4},{high:.4},{low:.4},{close:.4},{volume}"
+        );
+    }
+    text
+}
+
+fn least(mut once: impl FnMut() -> Result<(), StageError>) -> Result<f64, StageError> {
+    let mut best = f64::INFINITY;
+    for _ in 0..5 {
+        let start = Instant::now();
+        once()?;
+        best = best.min(start.elapsed().as_secs_f64());
+    }
+    Ok(best)
+}
+
+/// Reads `rows` bars from memory: by polars with types of its own choosing, and by the stage, with all its checks, to a table of ours.
+///
+/// # Errors
+/// When they cannot be read.
+pub fn bench(rows: usize) -> Result<Vec<BenchRow>, StageError> {
+    let packed = Packed {
+        place: "bars.csv".to_owned(),
+        stem: "bars".to_owned(),
+        bytes: text(rows).into_bytes(),
+        format: Format::Csv,
+    };
+    let columns =
+        ["symbol", "date", "open", "high", "low", "close", "volume"].map(|name| (name.to_owned(), name.to_owned()));
+    let layout = BarColumns {
+        columns: columns.into(),
+        ..BarColumns::default()
+    };
+    let layout = layout.layout().map_err(|problem| StageError::new(problem.message))?;
+    let alone = least(|| {
+        let frame = CsvReadOptions::default()
+            .into_reader_with_file_handle(Cursor::new(&packed.bytes))
+            .finish()
+            .map_err(|err| StageError::new(err.to_string()))?;
+        black_box(frame);
+        Ok(())
+    })?;
+    let ours = least(|| {
+        black_box(bars::parse(&packed, &layout, "")?);
+        Ok(())
+    })?;
+    let row = |what: &str, seconds: f64| BenchRow {
+        what: what.to_owned(),
+        per_second: rows as f64 / seconds,
+        megabytes: packed.bytes.len() as f64 / 1e6 / seconds,
+        times_polars: seconds / alone,
+    };
+    Ok(vec![
+        row("bars from CSV, polars alone", alone),
+        row("bars from CSV, checked", ours),
+    ])
+}
