@@ -18,7 +18,8 @@ const SMALL: [&str; 8] = [
 ];
 
 pub fn kills(times: usize) -> Tally {
-    let pipeline = concat!(env!("CARGO_MANIFEST_DIR"), "/../pipelines/rppo_options.yaml");
+    let pipeline = std::path::absolute("../pipelines/rppo_options.yaml").unwrap();
+    let pipeline = pipeline.to_str().unwrap();
     let args = [&["exec", pipeline, "--json"], &SMALL[..]].concat();
     let reference = {
         let lab = Lab::new("");

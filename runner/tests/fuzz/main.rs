@@ -22,7 +22,7 @@ use cache::{ActionRecord, ArtifactBuilder, KeyHasher, Store};
 use mutate::{Chance, mutated};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
@@ -37,7 +37,6 @@ const TARGETS: [Target; 4] = [
 ];
 
 fn yaml(folder: &str) -> Vec<Vec<u8>> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
     let mut paths: Vec<PathBuf> = std::fs::read_dir(folder)
         .unwrap()
         .map(|entry| entry.unwrap().path())

@@ -24,8 +24,7 @@ fn check(errors: &PipelineErrors, file: &str, lines: usize) {
 /// `UPDATE=1 cargo test` writes the first lines; a plain run fails where they are not true.
 #[test]
 fn bad_files() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/bad");
-    let mut paths: Vec<_> = std::fs::read_dir(folder)
+    let mut paths: Vec<_> = std::fs::read_dir("tests/bad")
         .unwrap()
         .map(|entry| entry.unwrap().path())
         .collect();

@@ -38,7 +38,8 @@ fn two_homes_share_what_they_compute() {
 
 #[test]
 fn to_evaluate_a_cached_model_no_table_is_fetched() {
-    let pipeline = concat!(env!("CARGO_MANIFEST_DIR"), "/../pipelines/rppo_options.yaml");
+    let pipeline = std::path::absolute("../pipelines/rppo_options.yaml").unwrap();
+    let pipeline = pipeline.to_str().unwrap();
     let site = Site::new("");
     let args = [
         "exec",
