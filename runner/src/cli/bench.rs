@@ -22,6 +22,8 @@ pub(crate) enum What {
     Env,
     /// Training steps a second.
     Train,
+    /// Training steps a second on each device.
+    Device,
     /// What a run costs that has nothing, little or everything to do, and what the store costs.
     Cache,
 }
@@ -33,6 +35,7 @@ pub(crate) fn bench(session: &Session, args: &BenchArgs) -> Result<(), Failure> 
         What::Ingest => value(&stages_ingest::bench(500_000)?),
         What::Env => value(&stages_env::bench()?),
         What::Train => value(&stages_train::bench(args.sweep)?),
+        What::Device => value(&stages_train::bench_devices()?),
         What::Cache => value(&super::bench_cache::measure()?),
     };
     if session.json {

@@ -49,6 +49,11 @@ pub(crate) fn doctor(session: &Session) -> Result<u8, Failure> {
         false,
     );
     add("numerics class", stages_core::numerics::class(), None, false);
+    let devices = stages_policy::Device::ALL.map(|device| match device.open() {
+        Ok(_) => device.name().to_owned(),
+        Err(why) => format!("{device}: {why}"),
+    });
+    add("devices", devices.join("; "), None, false);
     match machine_memory() {
         Some(bytes) => {
             let low = (bytes < 2 << 30).then(|| "less than 2 GiB: large stages may be killed".to_owned());

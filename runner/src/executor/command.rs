@@ -209,6 +209,7 @@ impl Run<'_> {
             outputs,
             log,
             peak_memory,
+            numerics_class: None,
             news: News::default(),
         })
     }

@@ -77,6 +77,9 @@ pub struct Done {
     pub log: Option<BlobRef>,
     /// Peak resident memory in bytes, where known.
     pub peak_memory: Option<u64>,
+    /// The numerics class of the outputs, where it is not the processor's.
+    #[serde(default)]
+    pub numerics_class: Option<String>,
     /// What there is to say of the remote store.
     #[serde(default)]
     pub news: News,
@@ -198,6 +201,7 @@ pub(crate) fn run(
                     Some(store.put(log.as_bytes())?)
                 },
                 peak_memory: peak_memory(),
+                numerics_class: context.numerics_class.get().cloned(),
                 news: News::default(),
             })
         }

@@ -107,11 +107,6 @@ impl Drop for Worker {
     }
 }
 
-enum Said {
-    Message(Message),
-    Other(String),
-}
-
 impl Executor for WorkerProcess {
     fn run(&self, job: &Job, events: &Arc<dyn EventSink>, limits: &Limits) -> Result<Done, StageError> {
         if matches!(job.work, JobWork::Command { .. }) {
@@ -158,10 +153,9 @@ impl Executor for WorkerProcess {
         let reader = std::thread::spawn(move || {
             for line in BufReader::new(stdout).split(b'\n') {
                 let Ok(line) = line else { break };
-                let said = serde_json::from_slice(&line).map_or_else(
-                    |_| Said::Other(String::from_utf8_lossy(&line).into_owned()),
-                    Said::Message,
-                );
+                // Whatever is no message is a line for the log.
+                let said: Result<Message, String> =
+                    serde_json::from_slice(&line).map_err(|_| String::from_utf8_lossy(&line).into_owned());
                 if sender.send(said).is_err() {
                     break;
                 }
@@ -174,19 +168,19 @@ impl Executor for WorkerProcess {
         let mut news = News::default();
         loop {
             match said.recv_timeout(Duration::from_millis(50)) {
-                Ok(Said::Message(Message::Event(event))) => events.emit(event),
-                Ok(Said::Message(Message::Metric(name, step, bits))) => events.emit(StageEvent::Metric {
+                Ok(Ok(Message::Event(event))) => events.emit(event),
+                Ok(Ok(Message::Metric(name, step, bits))) => events.emit(StageEvent::Metric {
                     name,
                     step,
                     value: f64::from_bits(bits),
                 }),
-                Ok(Said::Message(Message::Group(pid))) => worker.group = Pid::from_raw(pid),
-                Ok(Said::Message(Message::News(said))) => news = said,
-                Ok(Said::Message(Message::Done(done))) => result = Some(Ok(done)),
-                Ok(Said::Message(Message::Failed { message, hint, cause })) => {
+                Ok(Ok(Message::Group(pid))) => worker.group = Pid::from_raw(pid),
+                Ok(Ok(Message::News(said))) => news = said,
+                Ok(Ok(Message::Done(done))) => result = Some(Ok(done)),
+                Ok(Ok(Message::Failed { message, hint, cause })) => {
                     result = Some(Err(error(message, hint, cause)));
                 }
-                Ok(Said::Other(line)) => events.emit(StageEvent::Log { line }),
+                Ok(Err(line)) => events.emit(StageEvent::Log { line }),
                 Err(RecvTimeoutError::Disconnected) => break,
                 Err(RecvTimeoutError::Timeout) => {}
             }

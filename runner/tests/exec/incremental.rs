@@ -55,6 +55,7 @@ fn market() -> Market {
         cancel: CancelToken::default(),
         fresh: false,
         memos: Default::default(),
+        numerics_class: Default::default(),
     };
     let config = kind.resolve(json!({ "days": 50, "seed": 5 })).unwrap();
     let outputs = kind.run(&config, &context).unwrap();
@@ -354,6 +355,17 @@ fn a_longer_training_goes_on() {
     project.exec(&[&schedule[..], &["steps=1024"]].concat());
     let other = project.exec(&[&schedule[..], &["steps=2048"]].concat());
     assert!(said(&other, "train").is_empty());
+}
+
+#[test]
+fn the_device_is_no_part_of_a_training() {
+    let project = Project::new(TRAINING);
+    project.exec(&[]);
+    let again = project.exec(&["--set", "train.with.device=cpu"]);
+    insta::assert_snapshot!(log(&again), @r"
+    env: cached
+    train: cached
+    ");
 }
 
 #[test]

@@ -7,8 +7,8 @@ use cache::{ActionKey, Artifact, ArtifactDigest, BlobDigest, BlobRef, Store};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
 /// Asks a running stage to stop.
 #[derive(Clone, Debug, Default)]
@@ -99,6 +99,8 @@ pub struct Context {
     pub cancel: CancelToken,
     /// What was asked of the memos.
     pub memos: MemoLog,
+    /// The numerics class of its results, where it is not the processor's: set by stages that compute on another device.
+    pub numerics_class: OnceLock<String>,
 }
 
 impl Context {
@@ -114,6 +116,7 @@ impl Context {
             events: Arc::new(Silent),
             cancel: CancelToken::default(),
             memos: MemoLog::default(),
+            numerics_class: OnceLock::new(),
         }
     }
 

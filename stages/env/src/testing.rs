@@ -19,5 +19,6 @@ pub(crate) fn context(dir: &Path, inputs: BTreeMap<String, Vec<Input>>) -> Conte
         cancel: CancelToken::default(),
         fresh: false,
         memos: Default::default(),
+        numerics_class: Default::default(),
     }
 }

@@ -196,6 +196,7 @@ mod tests {
             cancel: CancelToken::default(),
             fresh: false,
             memos: Default::default(),
+            numerics_class: Default::default(),
         };
         let connect = |context: &mut Context, port: &str, digest| {
             let artifact: Artifact = context.store.artifact(digest).unwrap();

@@ -166,6 +166,7 @@ mod tests {
             cancel: CancelToken::default(),
             fresh: false,
             memos: Default::default(),
+            numerics_class: Default::default(),
         };
         let mut env = Counting(spec, vec![0; 4]);
         let episodes = play(&context, &policy, &mut env, true, 0).unwrap();

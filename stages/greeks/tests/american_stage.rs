@@ -106,6 +106,7 @@ fn context(store: &Store, inputs: &[(&str, ArtifactDigest)]) -> Context {
         cancel: CancelToken::default(),
         fresh: false,
         memos: Default::default(),
+        numerics_class: Default::default(),
     }
 }
 

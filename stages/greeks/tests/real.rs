@@ -84,6 +84,7 @@ fn spx_volatilities_agree_with_the_vendor_near_the_money() {
         cancel: CancelToken::default(),
         fresh: false,
         memos: Default::default(),
+        numerics_class: Default::default(),
     };
     let run = |name: &str, digest| {
         let stage = stages_greeks::kinds()

@@ -60,6 +60,7 @@ fn try_run(bench: &Bench, with: Value, threads: usize, cancel: CancelToken) -> R
         cancel,
         fresh: false,
         memos: Default::default(),
+        numerics_class: Default::default(),
     };
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
     let outputs = pool.install(|| kind.run(&config, &context))?;

@@ -1,10 +1,11 @@
-//! The model over candle's own operations and autodiff: plain, slow, and what the fused kernels are checked against.
+//! The model over candle's own operations and autodiff, on any of its devices; on the processor slow, and what the fused kernels are
+//! checked against.
 
 use crate::architecture::{Critic, Dense, Layout, LstmAt};
 use crate::candle_transformer::Sequences;
 use crate::model::{Batch, LossSettings, Losses, Model, Observed, Output};
 use crate::{Activation, Architecture, distribution};
-use candle_core::{DType, Device, Result, Tensor, Var};
+use candle_core::{Device, Result, Tensor, Var};
 
 /// Stands for the logit of an illegal action: its probability is 0 in f32.
 const ILLEGAL: f32 = -1e8;
@@ -13,20 +14,33 @@ const ILLEGAL: f32 = -1e8;
 pub struct CandleModel {
     architecture: Architecture,
     layout: Layout,
+    device: Device,
     vars: Vec<Var>,
+    fault: Option<String>,
 }
 
 /// The states of the LSTMs: hidden and cell, `[b, H]` each.
 type States = Vec<(Tensor, Tensor)>;
 
 impl CandleModel {
-    /// A network without parameters yet.
+    /// A network on the processor, without parameters yet.
     pub fn new(architecture: &Architecture) -> Self {
+        Self::on(Device::Cpu, architecture)
+    }
+
+    /// A network on a device, without parameters yet.
+    pub fn on(device: Device, architecture: &Architecture) -> Self {
         Self {
             architecture: architecture.clone(),
             layout: architecture.layout(),
+            device,
             vars: Vec::new(),
+            fault: None,
         }
+    }
+
+    pub(crate) fn device(&self) -> &Device {
+        &self.device
     }
 
     pub(crate) fn layout(&self) -> &Layout {
@@ -139,7 +153,7 @@ impl CandleModel {
                 .flat_map(|i| &states[row(i) * stride + at..][..hidden])
                 .copied()
                 .collect();
-            Tensor::from_vec(values, (rows, hidden), &Device::Cpu)
+            Tensor::from_vec(values, (rows, hidden), &self.device)
         };
         (0..stride / (2 * hidden).max(1))
             .map(|i| Ok((part(2 * i * hidden)?, part((2 * i + 1) * hidden)?)))
@@ -189,13 +203,13 @@ impl CandleModel {
     fn recurrent_step(&self, input: &Observed, states: &mut [f32]) -> Result<(Tensor, Tensor)> {
         let batch = input.episode_start.len();
         let d = self.architecture.obs_dim;
-        let x = Tensor::from_slice(input.obs, (batch, d), &Device::Cpu)?;
+        let x = Tensor::from_slice(input.obs, (batch, d), &self.device)?;
         let keep: Vec<f32> = input
             .episode_start
             .iter()
             .map(|&start| if start { 0.0 } else { 1.0 })
             .collect();
-        let keep = Tensor::from_vec(keep, (batch, 1), &Device::Cpu)?;
+        let keep = Tensor::from_vec(keep, (batch, 1), &self.device)?;
         let mut tensors = self.states(batch, |i| i, states)?;
         let (logits, value) = self.network(&[x], &[keep], &mut tensors)?;
         let stride = self.architecture.state_len();
@@ -213,18 +227,18 @@ impl CandleModel {
 
     /// Logits and values of a minibatch whose samples are `rows`.
     fn replay(&self, batch: &Batch, rows: &[usize]) -> Result<(Tensor, Tensor)> {
-        let (d, n, device) = (self.architecture.obs_dim, batch.pick.len(), Device::Cpu);
-        let (mut x, mut keep) = (Vec::new(), Vec::new());
-        for rows in rows.chunks_exact(n) {
-            let obs: Vec<f32> = rows
-                .iter()
-                .flat_map(|&i| &batch.obs[i * d..(i + 1) * d])
-                .copied()
-                .collect();
-            x.push(Tensor::from_vec(obs, (n, d), &device)?);
-            let start = rows.iter().map(|&i| if batch.episode_start[i] { 0.0_f32 } else { 1.0 });
-            keep.push(Tensor::from_vec(start.collect::<Vec<_>>(), (n, 1), &device)?);
-        }
+        let (d, n) = (self.architecture.obs_dim, batch.pick.len());
+        let obs: Vec<f32> = rows
+            .iter()
+            .flat_map(|&i| &batch.obs[i * d..(i + 1) * d])
+            .copied()
+            .collect();
+        let keep = rows.iter().map(|&i| if batch.episode_start[i] { 0.0_f32 } else { 1.0 });
+        // One transfer to the device, of which the steps are views.
+        let obs = Tensor::from_vec(obs, (rows.len(), d), &self.device)?;
+        let keep = Tensor::from_vec(keep.collect::<Vec<_>>(), (rows.len(), 1), &self.device)?;
+        let steps = |of: &Tensor| -> Result<Vec<Tensor>> { (0..batch.steps).map(|t| of.narrow(0, t * n, n)).collect() };
+        let (x, keep) = (steps(&obs)?, steps(&keep)?);
         let mut states = self.states(n, |i| batch.pick[i] as usize, batch.state)?;
         self.network(&x, &keep, &mut states)
     }
@@ -237,12 +251,12 @@ impl CandleModel {
             .flat_map(|&i| &batch.mask[i * a..(i + 1) * a])
             .map(|&legal| u8::from(legal))
             .collect();
-        let mask = Tensor::from_vec(mask, (rows.len(), a), &Device::Cpu)?;
-        let logits = mask.where_cond(logits, &Tensor::full(ILLEGAL, logits.shape(), &Device::Cpu)?)?;
+        let mask = Tensor::from_vec(mask, (rows.len(), a), &self.device)?;
+        let logits = mask.where_cond(logits, &Tensor::full(ILLEGAL, logits.shape(), &self.device)?)?;
         let log_prob = candle_nn::ops::log_softmax(&logits, 1)?;
         let entropy = (log_prob.exp()? * &log_prob)?.sum(1)?.neg()?.mean_all()?;
         let actions: Vec<u32> = rows.iter().map(|&i| batch.actions[i]).collect();
-        let actions = Tensor::from_vec(actions, (rows.len(), 1), &Device::Cpu)?;
+        let actions = Tensor::from_vec(actions, (rows.len(), 1), &self.device)?;
         Ok((log_prob.gather(&actions, 1)?.squeeze(1)?, entropy))
     }
 
@@ -255,7 +269,7 @@ impl CandleModel {
             .flat_map(|&i| &batch.numbers[i * a..(i + 1) * a])
             .copied()
             .collect();
-        let actions = Tensor::from_vec(actions, (rows.len(), a), &Device::Cpu)?;
+        let actions = Tensor::from_vec(actions, (rows.len(), a), &self.device)?;
         let z = (actions - mean)?.broadcast_div(&log_std.exp()?)?;
         let log_prob = z.sqr()?.affine(-0.5, -half_ln_tau)?.broadcast_sub(log_std)?.sum(1)?;
         Ok((log_prob, (log_std + (half_ln_tau + 0.5))?.sum_all()?))
@@ -271,10 +285,9 @@ impl CandleModel {
                     .map(move |&column| t * batch.columns + column as usize)
             })
             .collect();
-        let device = Device::Cpu;
         let floats = |from: &[f32]| {
             let values: Vec<f32> = rows.iter().map(|&i| from[i]).collect();
-            Tensor::from_vec(values, rows.len(), &device)
+            Tensor::from_vec(values, rows.len(), &self.device)
         };
         let (logits, value) = match &self.architecture.transformer {
             Some(shape) => {
@@ -325,20 +338,40 @@ impl CandleModel {
                 Some(values) => out.copy_from_slice(&values.flatten_all()?.to_vec1::<f32>()?),
             }
         }
-        let scalar = |tensor: &Tensor| tensor.to_dtype(DType::F64)?.to_scalar::<f64>();
-        let outside = ratio.affine(1.0, -1.0)?.abs()?.gt(range)?;
+        let scalar = |tensor: &Tensor| tensor.to_scalar::<f32>().map(f64::from);
+        let outside = ratio.affine(1.0, -1.0)?.abs()?.gt(range)?.to_vec1::<u8>()?;
+        let outside: f64 = outside.into_iter().map(f64::from).sum();
         Ok(Losses {
             policy: scalar(&policy)?,
             value: scalar(&value)?,
             entropy: scalar(&entropy)?,
             approx_kl: scalar(&(ratio.affine(1.0, -1.0)? - log_ratio)?.mean_all()?)?,
-            clip_fraction: scalar(&outside.to_dtype(DType::F64)?.mean_all()?)?,
+            clip_fraction: outside / rows.len() as f64,
         })
     }
 }
 
-/// Candle on the CPU fails on wrong shapes alone, which the layout rules out.
-const SHAPES: &str = "candle's shapes follow from the layout";
+impl CandleModel {
+    fn try_load(&mut self, params: &[f32]) -> Result<()> {
+        let device = &self.device;
+        let tensors = self.layout.tensors.iter();
+        self.vars = tensors
+            .map(|tensor| Var::from_slice(&params[tensor.range()], tensor.shape.as_slice(), device))
+            .collect::<Result<_>>()?;
+        Ok(())
+    }
+
+    /// Keeps what went wrong first. On the processor nothing can but shapes, which the layout rules out.
+    fn keep<T>(&mut self, result: Result<T>) -> Option<T> {
+        match result {
+            Ok(value) => Some(value),
+            Err(err) => {
+                self.fault.get_or_insert_with(|| err.to_string());
+                None
+            }
+        }
+    }
+}
 
 impl Model for CandleModel {
     fn architecture(&self) -> &Architecture {
@@ -346,22 +379,37 @@ impl Model for CandleModel {
     }
 
     fn load(&mut self, params: &[f32]) {
-        self.vars = self
-            .layout
-            .tensors
-            .iter()
-            .map(|tensor| {
-                let values = Tensor::from_slice(&params[tensor.range()], tensor.shape.as_slice(), &Device::Cpu);
-                values.and_then(|values| Var::from_tensor(&values)).expect(SHAPES)
-            })
-            .collect();
+        let result = self.try_load(params);
+        self.keep(result);
     }
 
     fn forward(&mut self, input: &Observed, state: &mut [f32], out: &mut Output) {
-        self.try_forward(input, state, out).expect(SHAPES);
+        let result = match self.fault {
+            Some(_) => None,
+            None => {
+                let result = self.try_forward(input, state, out);
+                self.keep(result)
+            }
+        };
+        if result.is_none() {
+            // Of the right shape, and never used: whoever asked looks for the fault.
+            let (rows, a) = (input.episode_start.len(), self.architecture.num_actions);
+            out.value = vec![0.0; rows];
+            out.mean = vec![0.0; rows * a];
+            out.log_std = vec![0.0; a];
+            out.log_prob = vec![0.0; rows * a];
+        }
     }
 
     fn gradient(&mut self, batch: &Batch, settings: &LossSettings, gradient: &mut [f32]) -> Losses {
-        self.try_gradient(batch, settings, gradient).expect(SHAPES)
+        if self.fault.is_some() {
+            return Losses::default();
+        }
+        let result = self.try_gradient(batch, settings, gradient);
+        self.keep(result).unwrap_or_default()
+    }
+
+    fn fault(&self) -> Option<&str> {
+        self.fault.as_deref()
     }
 }

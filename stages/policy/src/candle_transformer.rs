@@ -4,7 +4,7 @@ use crate::architecture::Dense;
 use crate::candle_model::CandleModel;
 use crate::kernels::norm::EPSILON;
 use crate::transformer::{BlockAt, GateAt, NormAt, State, Transformer};
-use candle_core::{D, Device, Result, Tensor};
+use candle_core::{D, Result, Tensor};
 use candle_nn::ops::{sigmoid, softmax};
 
 /// Stands for the score of a step that is not seen.
@@ -86,7 +86,7 @@ impl CandleModel {
         let by_distance = q.broadcast_matmul(&positions)?;
         let by_position = by_distance.gather(&ago.broadcast_as((b, heads, n, n))?.contiguous()?, 3)?;
         let scores = ((by_content + by_position)? / (size as f64).sqrt())?;
-        let unseen = Tensor::full(UNSEEN, scores.shape(), &Device::Cpu)?;
+        let unseen = Tensor::full(UNSEEN, scores.shape(), self.device())?;
         let scores = seen.broadcast_as(scores.shape())?.where_cond(&scores, &unseen)?;
         softmax(&scores, D::Minus1)?
             .matmul(&v)?
@@ -111,12 +111,12 @@ impl CandleModel {
                 }));
             }
         }
-        let seen = Tensor::from_vec(seen, (b, 1, n, n), &Device::Cpu)?;
+        let seen = Tensor::from_vec(seen, (b, 1, n, n), self.device())?;
         let ago: Vec<u32> = (0..n * n)
             .map(|i| (i / n).saturating_sub(i % n).min(shape.window - 1) as u32)
             .collect();
-        let ago = Tensor::from_vec(ago, (1, 1, n, n), &Device::Cpu)?;
-        let obs = Tensor::from_slice(&sequences.obs, (b, n, at.embed.inputs), &Device::Cpu)?;
+        let ago = Tensor::from_vec(ago, (1, 1, n, n), self.device())?;
+        let obs = Tensor::from_slice(&sequences.obs, (b, n, at.embed.inputs), self.device())?;
         let mut x = self.rows(&at.embed, &obs)?;
         for block in &at.blocks {
             let read = self.attend(shape, block, &self.norm(&block.norm, &x)?, &seen, &ago)?;

@@ -7,6 +7,7 @@
 pub mod architecture;
 pub mod candle_model;
 mod candle_transformer;
+pub mod device;
 pub mod distribution;
 pub mod fused;
 pub mod gaussian;
@@ -19,13 +20,14 @@ pub mod transformer;
 
 pub use architecture::{Activation, Architecture, Critic, Lstm, Tensor};
 pub use candle_model::CandleModel;
+pub use device::Device;
 pub use fused::FusedModel;
 pub use init::initial;
 pub use model::{Batch, LossSettings, Losses, Model, Observed, Output, Precision, Taken};
 pub use policy::{Mode, Policy, PolicyState};
 pub use transformer::{Transformer, TransformerModel};
 
-/// The model that training and acting use: own kernels, but for LSTMs of several layers, which candle runs.
+/// The model that training and acting on the processor use: own kernels, but for LSTMs of several layers, which candle runs.
 pub fn model(architecture: &Architecture, precision: Precision) -> Box<dyn Model> {
     if architecture.lstm.is_some_and(|lstm| lstm.layers > 1) {
         return Box::new(CandleModel::new(architecture));

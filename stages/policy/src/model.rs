@@ -211,4 +211,10 @@ pub trait Model: Send {
     /// PPO's loss of a minibatch and its gradient `[P]`, which overwrites `gradient`. No gradient flows into the recurrent
     /// state before the first step.
     fn gradient(&mut self, batch: &Batch, settings: &LossSettings, gradient: &mut [f32]) -> Losses;
+
+    /// What failed first on the device where the network is computed (it may run out of memory, or lack an operation). From then on
+    /// nothing that the model gives counts. Models on the processor do not fail.
+    fn fault(&self) -> Option<&str> {
+        None
+    }
 }

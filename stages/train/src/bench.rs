@@ -1,22 +1,21 @@
 //! How fast this machine learns: whole iterations of training (acting, advantages, every minibatch of every epoch, Adam) beside what
 //! their arithmetic would take at the machine's measured peak.
 
-use crate::carry::Carry;
 use crate::clock::{Clock, Phase};
-use crate::optimiser;
-use crate::rollout::Rollout;
+use crate::rehearsal::{Rehearsal, Rows};
 use crate::settings::{PpoConfig, RecurrentPpoConfig, Settings};
 use candle_core::{Device, Tensor};
-use datasets::random::Random;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use stages_core::{ConfigProblem, StageError};
-use stages_env::{BatchEnv, EnvSpec, Step};
+use stages_env::lookup::{self, LookupConfig};
+use stages_env::{BatchEnv, EnvSpec, OpenOptions};
 use stages_policy::kernels::bf16::{Left16, Path, Right16, Start16, product16};
-use stages_policy::{Architecture, Batch, Critic, LossSettings, Model, Precision, initial, model};
+use stages_policy::{Architecture, Critic, Precision, model};
 use std::time::{Duration, Instant};
 
-/// A configuration and its speed. Stepping the environment, a table whose rows are shown in turn, is part of the time, though hardly any.
+/// A configuration and its speed. Stepping the environment is part of the time, though hardly any: `env/lookup` at its defaults, and for the
+/// main job's sizes a table whose rows are shown in turn.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BenchRow {
     /// What was measured.
@@ -59,15 +58,39 @@ pub struct BenchRow {
 
 /// What to measure.
 #[derive(Clone)]
-struct Case {
-    name: String,
-    obs_dim: usize,
-    num_actions: usize,
-    settings: Settings,
+pub(crate) struct Case {
+    pub name: String,
+    /// Of a stand-in that shows so many numbers and takes so many actions; of `env/lookup` if there is none.
+    stand_in: Option<(usize, usize)>,
+    pub settings: Settings,
 }
 
-/// The task of the table: 68 observations, 5 actions.
-const LOOKUP: (usize, usize) = (68, 5);
+impl Case {
+    /// The environment.
+    pub fn env(&self) -> Result<Box<dyn BatchEnv>, StageError> {
+        let n_envs = self.settings.n_envs;
+        let Some((obs_dim, num_actions)) = self.stand_in else {
+            let env = lookup::in_memory(&LookupConfig::default(), &OpenOptions::train(n_envs, 1))?;
+            return Ok(Box::new(env));
+        };
+        let names = |prefix: &str, n: usize| (0..n).map(|i| format!("{prefix}{i}")).collect();
+        let spec = EnvSpec {
+            name: "rows".to_owned(),
+            observation: names("x", obs_dim),
+            actions: names("a", num_actions),
+            masked: false,
+            normalisation: None,
+            bounds: None,
+        };
+        Ok(Box::new(Rows::new(&spec, n_envs)))
+    }
+
+    fn rehearsal(&self) -> Result<Rehearsal<'_>, StageError> {
+        let env = self.env()?;
+        let model = model(&self.settings.architecture(env.spec()), self.settings.precision);
+        Ok(Rehearsal::new(&self.settings, env, model))
+    }
+}
 
 fn ppo(name: &str, n_envs: usize, n_steps: usize, batch_size: usize, n_epochs: usize) -> Result<Case, ConfigProblem> {
     let config = PpoConfig {
@@ -81,8 +104,7 @@ fn ppo(name: &str, n_envs: usize, n_steps: usize, batch_size: usize, n_epochs: u
     };
     Ok(Case {
         name: name.to_owned(),
-        obs_dim: LOOKUP.0,
-        num_actions: LOOKUP.1,
+        stand_in: None,
         settings: config.settings()?,
     })
 }
@@ -109,8 +131,7 @@ fn recurrent(
     policy.enable_critic_lstm = critic == Critic::Separate;
     Ok(Case {
         name: name.to_owned(),
-        obs_dim: LOOKUP.0,
-        num_actions: LOOKUP.1,
+        stand_in: None,
         settings: config.settings()?,
     })
 }
@@ -122,14 +143,13 @@ fn main_job(precision: Precision) -> Result<Case, ConfigProblem> {
     case.settings.network.arch.pi = vec![64];
     case.settings.network.arch.vf = vec![64];
     Ok(Case {
-        obs_dim: 190,
-        num_actions: 12,
+        stand_in: Some((190, 12)),
         ..case
     })
 }
 
 /// The sizes of the table that the targets stand in.
-fn table() -> Result<Vec<Case>, ConfigProblem> {
+pub(crate) fn table() -> Result<Vec<Case>, ConfigProblem> {
     let wide = (256, 128, 8192, 4);
     Ok(vec![
         recurrent("LSTM 256 shared, wide", (256, Critic::Shared), Precision::F32, wide)?,
@@ -171,75 +191,6 @@ fn sweeps() -> Result<Vec<Case>, ConfigProblem> {
     Ok(cases)
 }
 
-/// Shows the rows of a table in turn.
-struct Rows {
-    spec: EnvSpec,
-    table: Vec<f32>,
-    at: Vec<usize>,
-}
-
-impl Rows {
-    const LEN: usize = 2521;
-    const EPISODE: usize = 252;
-
-    fn new(case: &Case) -> Self {
-        let mut random = Random::new(&[1]);
-        let names = |prefix: &str, n: usize| (0..n).map(|i| format!("{prefix}{i}")).collect();
-        Self {
-            spec: EnvSpec {
-                name: "rows".to_owned(),
-                observation: names("x", case.obs_dim),
-                actions: names("a", case.num_actions),
-                masked: false,
-                normalisation: None,
-                bounds: None,
-            },
-            table: (0..Self::LEN * case.obs_dim).map(|_| random.normal() as f32).collect(),
-            at: (0..case.settings.n_envs).map(|i| i * 37 % Self::LEN).collect(),
-        }
-    }
-}
-
-impl BatchEnv for Rows {
-    fn spec(&self) -> &EnvSpec {
-        &self.spec
-    }
-
-    fn num_envs(&self) -> usize {
-        self.at.len()
-    }
-
-    fn reset(&mut self, out: &mut Step) {
-        out.obs.fill(0.0);
-        out.mask.fill(true);
-    }
-
-    fn step(&mut self, actions: &[u32], out: &mut Step) {
-        let (mut obs, mut mask) = (std::mem::take(&mut out.obs), std::mem::take(&mut out.mask));
-        self.step_into(actions, &mut obs, &mut mask, out);
-        (out.obs, out.mask) = (obs, mask);
-    }
-
-    fn step_into(&mut self, actions: &[u32], obs: &mut [f32], mask: &mut [bool], out: &mut Step) {
-        let d = self.spec.obs_dim();
-        mask.fill(true);
-        for (i, (at, obs)) in self.at.iter_mut().zip(obs.chunks_exact_mut(d)).enumerate() {
-            *at = (*at + 1) % Self::LEN;
-            obs.copy_from_slice(&self.table[*at * d..(*at + 1) * d]);
-            out.reward[i] = obs[0] * (actions[i] as f32 - 2.0);
-            out.terminated[i] = at.is_multiple_of(Self::EPISODE);
-        }
-    }
-
-    fn save(&self) -> Vec<u8> {
-        Vec::new()
-    }
-
-    fn restore(&mut self, _: &[u8]) -> Result<(), String> {
-        Ok(())
-    }
-}
-
 /// Operations for a sample, forth and back: 2 for each weight forth, 2 for its gradient, 2 where a gradient flows on through it.
 fn operations(architecture: &Architecture) -> (f64, f64) {
     let shared = architecture.lstm.is_some_and(|lstm| lstm.critic == Critic::Shared);
@@ -257,7 +208,7 @@ fn operations(architecture: &Architecture) -> (f64, f64) {
 }
 
 /// The shortest of some repetitions within a third of a second, in seconds.
-fn shortest(mut run: impl FnMut()) -> f64 {
+pub(crate) fn shortest(mut run: impl FnMut()) -> f64 {
     let (began, mut best) = (Instant::now(), f64::INFINITY);
     while began.elapsed() < Duration::from_millis(350) {
         let start = Instant::now();
@@ -267,22 +218,34 @@ fn shortest(mut run: impl FnMut()) -> f64 {
     best
 }
 
-/// The speed of a plain product of matrices with all threads of the current pool, in 1e9 operations per second; 0 where candle refuses.
-fn peak_gflops(precision: Precision) -> f64 {
-    let n: usize = 1024;
-    let operations = 2.0 * (n as f64).powi(3) / 1e9;
-    match precision {
-        Precision::F32 => {
-            let Ok(a) = Tensor::full(0.5_f32, (n, n), &Device::Cpu).and_then(|a| a.contiguous()) else {
-                return 0.0;
-            };
-            operations
-                / shortest(|| {
-                    std::hint::black_box(a.matmul(&a).ok());
-                })
+/// The speed of a plain product of matrices of 1024 x 1024 in f32, in 1e9 operations per second.
+pub(crate) fn product_gflops(device: &Device) -> candle_core::Result<f64> {
+    const N: usize = 1024;
+    // Longer sums than one product each make a wait for the device small.
+    let rounds = if device.is_cpu() { 1 } else { 32 };
+    let a = Tensor::full(0.5_f32, (N, N), device)?.contiguous()?;
+    let mut result = Ok(());
+    let seconds = shortest(|| {
+        for _ in 0..rounds {
+            if let Err(err) = std::hint::black_box(a.matmul(&a)) {
+                result = Err(err);
+            }
         }
+        if let Err(err) = device.synchronize() {
+            result = Err(err);
+        }
+    });
+    result.map(|()| 2.0 * f64::from(rounds) * (N as f64).powi(3) / 1e9 / seconds)
+}
+
+/// The speed of such a product with all threads of the current pool; 0 where candle refuses.
+fn peak_gflops(precision: Precision) -> f64 {
+    match precision {
+        Precision::F32 => product_gflops(&Device::Cpu).unwrap_or(0.0),
         Precision::Bf16 => {
             // candle has none: our own, each thread with rows of its own.
+            let n: usize = 1024;
+            let operations = 2.0 * (n as f64).powi(3) / 1e9;
             let (path, pairs, panel) = (Path::detect(), n / 2, n / 2 * 32);
             let rows = 128;
             let (a, b) = (vec![0x3f00_3f00_u32; n * pairs], vec![0x3f00_3f00_u32; n * pairs]);
@@ -311,85 +274,8 @@ fn peak_gflops(precision: Precision) -> f64 {
     }
 }
 
-/// A training without its files.
-struct Training<'a> {
-    settings: &'a Settings,
-    env: Rows,
-    model: Box<dyn Model>,
-    carry: Carry,
-    rollout: Rollout,
-    gradient: Vec<f32>,
-}
-
-impl<'a> Training<'a> {
-    fn new(case: &'a Case) -> Self {
-        let settings = &case.settings;
-        let mut env = Rows::new(case);
-        let architecture = settings.architecture(env.spec());
-        let params = initial(&architecture, true, 1);
-        let mut model = model(&architecture, settings.precision);
-        model.load(&params);
-        let mut first = Step::new(env.spec(), settings.n_envs);
-        env.reset(&mut first);
-        let gradient = vec![0.0; params.len()];
-        Self {
-            settings,
-            carry: Carry::new(settings, env.spec(), params, None, architecture.state_len(), &first),
-            env,
-            model,
-            rollout: Rollout::default(),
-            gradient,
-        }
-    }
-
-    /// One rollout, and what is learned from it.
-    fn iterate(&mut self) -> Result<Clock, StageError> {
-        let (settings, carry) = (self.settings, &mut self.carry);
-        let mut clock = Clock::default();
-        self.rollout
-            .collect(settings, &mut self.env, &mut *self.model, carry, &mut clock, |_, _| {
-                Ok(())
-            })?;
-        let loss = LossSettings {
-            clip_range: settings.clip_range.at(0.0) as f32,
-            clip_range_vf: None,
-            ent_coef: settings.ent_coef as f32,
-            vf_coef: settings.vf_coef as f32,
-            normalize_advantage: settings.normalize_advantage,
-        };
-        let batch = self.rollout.batch(settings);
-        let mut order: Vec<u32> = (0..batch.columns as u32).collect();
-        let mut random = Random::new(&[carry.update]);
-        for _ in 0..settings.n_epochs {
-            random.shuffle(&mut order);
-            for pick in order.chunks((settings.batch_size / batch.steps).max(1)) {
-                clock.start(Phase::Backward);
-                self.model.gradient(&Batch { pick, ..batch }, &loss, &mut self.gradient);
-                clock.start(Phase::Optimiser);
-                let norm = optimiser::norm(&self.gradient);
-                carry.adam_steps += 1;
-                optimiser::update(
-                    carry.adam_steps,
-                    // So small that the network stays as it is, whatever the rewards.
-                    1e-9,
-                    (norm, settings.max_grad_norm),
-                    &mut carry.params,
-                    &self.gradient,
-                    &mut carry.adam_m,
-                    &mut carry.adam_v,
-                );
-                self.model.load(&carry.params);
-            }
-        }
-        clock.stop();
-        carry.update += 1;
-        Ok(clock)
-    }
-}
-
-fn measure(case: &Case, least: Duration) -> Result<BenchRow, StageError> {
-    let settings = &case.settings;
-    let mut training = Training::new(case);
+/// The seconds of the fastest iteration within `least`, after one that is not counted, and where they went.
+pub(crate) fn fastest(training: &mut Rehearsal, least: Duration) -> Result<(f64, Clock), StageError> {
     training.iterate()?;
     let began = Instant::now();
     let mut best: Option<(f64, Clock)> = None;
@@ -401,17 +287,20 @@ fn measure(case: &Case, least: Duration) -> Result<BenchRow, StageError> {
             best = Some((seconds, clock));
         }
     }
-    let (seconds, clock) = best.unwrap_or_default();
-    let spent = |wanted: &str| -> f64 {
-        let of = clock.seconds().find(|(name, _)| *name == wanted);
-        of.map_or(0.0, |(_, seconds)| seconds)
-    };
+    Ok(best.unwrap_or_default())
+}
+
+fn measure(case: &Case, least: Duration) -> Result<BenchRow, StageError> {
+    let settings = &case.settings;
+    let mut training = case.rehearsal()?;
+    let (seconds, clock) = fastest(&mut training, least)?;
+    let spent = |wanted: Phase| clock.spent(wanted);
     let samples = settings.rollout() as f64;
     let (forth, back) = operations(training.model.architecture());
     let update = samples * settings.n_epochs as f64 * (forth + back) / 1e9;
     let all = update + samples * forth / 1e9;
     let peak = peak_gflops(settings.precision);
-    let update_gflops = update / spent("time/backward");
+    let update_gflops = update / spent(Phase::Backward);
     Ok(BenchRow {
         name: case.name.clone(),
         precision: settings.precision,
@@ -422,10 +311,10 @@ fn measure(case: &Case, least: Duration) -> Result<BenchRow, StageError> {
         n_epochs: settings.n_epochs,
         threads: rayon::current_num_threads(),
         steps_per_second: samples / seconds,
-        environment: spent("time/environment") / seconds,
-        acting: spent("time/forward") / seconds,
-        gradient: spent("time/backward") / seconds,
-        adam: spent("time/optimiser") / seconds,
+        environment: spent(Phase::Environment) / seconds,
+        acting: spent(Phase::Forward) / seconds,
+        gradient: spent(Phase::Backward) / seconds,
+        adam: spent(Phase::Optimiser) / seconds,
         gflops: all / seconds,
         update_gflops,
         peak_gflops: peak,
@@ -482,7 +371,7 @@ mod tests {
     #[test]
     fn counts_operations_and_runs() {
         let case = recurrent("test", (8, Critic::Shared), Precision::F32, (4, 8, 16, 2)).unwrap();
-        let mut training = Training::new(&case);
+        let mut training = case.rehearsal().unwrap();
         let architecture = training.model.architecture().clone();
         let (d, h) = (68.0, 8.0);
         let trunk = 64.0 * 64.0;

@@ -52,6 +52,12 @@ impl Clock {
         }
     }
 
+    /// The seconds of a phase.
+    pub fn spent(&self, phase: Phase) -> f64 {
+        let index = PHASES.iter().position(|&(other, _)| other == phase);
+        index.map_or(0.0, |index| self.spent[index].as_secs_f64())
+    }
+
     /// The name of each phase's metric, and its seconds.
     pub fn seconds(&self) -> impl Iterator<Item = (&'static str, f64)> {
         PHASES

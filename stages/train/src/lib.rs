@@ -7,10 +7,13 @@ mod bench;
 mod carry;
 mod checkpoint;
 mod clock;
+mod device;
+mod device_bench;
 pub mod gae;
 pub mod metrics;
 pub mod moments;
 pub mod optimiser;
+mod rehearsal;
 mod rollout;
 pub mod settings;
 mod stage;
@@ -18,6 +21,7 @@ pub mod trainer;
 mod warm_start;
 
 pub use bench::{BenchRow, bench};
+pub use device_bench::{DeviceRow, bench_devices};
 pub use settings::{
     MlpLstmPolicy, MlpPolicy, NetArch, PpoConfig, RecurrentPpoConfig, Settings, TransformerPolicy, TransformerPpoConfig,
 };

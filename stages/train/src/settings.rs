@@ -5,7 +5,34 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stages_core::{ConfigProblem, Schedule};
 use stages_env::EnvSpec;
-use stages_policy::{Activation, Architecture, Critic, Lstm, Precision, Transformer};
+use stages_policy::{Activation, Architecture, Critic, Device, Lstm, Precision, Transformer};
+
+/// Where a network is trained.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum DeviceChoice {
+    /// The fastest of those that are there, by timing an update of these very sizes on each.
+    #[default]
+    Auto,
+    /// The processor.
+    Cpu,
+    /// The first NVIDIA graphics processor.
+    Cuda,
+    /// Apple's graphics processor.
+    Metal,
+}
+
+impl DeviceChoice {
+    /// What it leaves to choose from.
+    pub(crate) fn candidates(self) -> &'static [Device] {
+        match self {
+            Self::Auto => &Device::ALL,
+            Self::Cpu => &[Device::Cpu],
+            Self::Cuda => &[Device::Cuda],
+            Self::Metal => &[Device::Metal],
+        }
+    }
+}
 
 /// The sizes of hidden layers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -165,6 +192,9 @@ macro_rules! config {
             pub target_kl: Option<f64>,
             /// What an LSTM's products are computed in: `bf16` is several times as fast on processors with AMX. Parameters and sums stay in `f32`.
             pub precision: Precision,
+            /// Where the network is trained: `auto` times an update of these sizes on each device that this program was built for and the
+            /// machine has. Not part of the key: the result of another device is as valid, but has other bytes.
+            pub device: DeviceChoice,
             /// The network.
             pub policy_kwargs: $policy,
             /// Whether observations are normalised by running mean and variance (to within 10), frozen in the policy.
@@ -197,6 +227,7 @@ macro_rules! config {
                     max_grad_norm: 0.5,
                     target_kl: None,
                     precision: Precision::F32,
+                    device: DeviceChoice::Auto,
                     policy_kwargs: $policy::default(),
                     normalize_obs: false,
                     normalize_reward: false,
@@ -226,6 +257,7 @@ macro_rules! config {
                     max_grad_norm: self.max_grad_norm,
                     target_kl: self.target_kl,
                     precision: self.precision,
+                    device: self.device,
                     network,
                     normalize_obs: self.normalize_obs,
                     normalize_reward: self.normalize_reward,
@@ -290,6 +322,7 @@ pub struct Settings {
     pub(crate) max_grad_norm: f64,
     pub(crate) target_kl: Option<f64>,
     pub(crate) precision: Precision,
+    pub(crate) device: DeviceChoice,
     pub(crate) network: Network,
     pub(crate) normalize_obs: bool,
     pub(crate) normalize_reward: bool,

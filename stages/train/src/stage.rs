@@ -1,18 +1,18 @@
 //! The stage kinds `train/ppo`, `train/recurrent_ppo` and `train/transformer_ppo`.
 
 use crate::settings::{PpoConfig, RecurrentPpoConfig, Settings, TransformerPpoConfig};
-use crate::trainer::train;
-use crate::{checkpoint, metrics, warm_start};
+use crate::trainer::train_with;
+use crate::{checkpoint, device, metrics, warm_start};
 use cache::{ArtifactBuilder, MemoKey};
 use serde::Serialize;
 use serde_json::{Value, json};
 use stages_core::{
     ConfigProblem, Context, Given, InputPort, OutputPort, Outputs, PlanContext, PortType, Ports, Provided, Share,
-    StageError, StageKind, memo_key, numerics,
+    StageError, StageKind, memo_key,
 };
 use stages_env::OpenOptions;
 use stages_policy::kernels::bf16::Path;
-use stages_policy::{Precision, policy};
+use stages_policy::{Device, Precision, policy};
 use std::collections::BTreeMap;
 
 const PORTS: Ports = Ports {
@@ -47,7 +47,7 @@ const PORTS: Ports = Ports {
 };
 
 /// Settings that cannot change the result.
-const NOT_IN_KEY: &[&str] = &["checkpoint_interval", "log_interval"];
+const NOT_IN_KEY: &[&str] = &["checkpoint_interval", "device", "log_interval"];
 
 fn provided() -> BTreeMap<String, Provided> {
     PORTS
@@ -76,9 +76,10 @@ fn scratch_key<S: StageKind>(
     config: &S::Config,
     settings: &Settings,
     given: &Given<'_>,
+    device: Device,
 ) -> Result<MemoKey, StageError> {
     let recipe = cache::canonical_json(&scratch_recipe(config, settings)?);
-    let (env, class) = (given.input("env")?.digest, numerics::class());
+    let (env, class) = (given.input("env")?.digest, device.class());
     let mut parts: Vec<&[u8]> = vec![recipe.as_bytes(), env.as_bytes(), class.as_bytes()];
     if settings.precision == Precision::Bf16 {
         // Checkpoints of one order of additions are not gone on from in another.
@@ -92,12 +93,28 @@ fn scratch_key<S: StageKind>(
     Ok(memo_key(&format!("{} checkpoint v{}", S::NAME, S::VERSION), &parts))
 }
 
+/// The step of the checkpoint that a training on `device` would go on from; 0 if there is none.
+fn begun<S: StageKind>(
+    config: &S::Config,
+    settings: &Settings,
+    given: &Given<'_>,
+    device: Device,
+) -> Result<u64, StageError> {
+    let scratch = given
+        .store
+        .scratch_path(scratch_key::<S>(config, settings, given, device)?);
+    let step = checkpoint::step(&scratch).filter(|&step| step <= settings.last_step());
+    Ok(step.unwrap_or(0))
+}
+
 /// How many steps the checkpoint holds that a training would go on from.
 fn share<S: StageKind>(config: &S::Config, settings: &Settings, given: &Given<'_>) -> Result<Share, StageError> {
-    let scratch = given.store.scratch_path(scratch_key::<S>(config, settings, given)?);
-    let done = checkpoint::step(&scratch).filter(|&step| step <= settings.last_step());
+    let mut done = 0;
+    for &device in settings.device.candidates() {
+        done = done.max(begun::<S>(config, settings, given, device)?);
+    }
     let total = settings.total_timesteps;
-    Ok(Share::new("steps", done.unwrap_or(0).min(total), total))
+    Ok(Share::new("steps", done.min(total), total))
 }
 
 fn run<S: StageKind>(config: &S::Config, settings: &Settings, context: &Context) -> Result<Outputs, StageError> {
@@ -110,10 +127,16 @@ fn run<S: StageKind>(config: &S::Config, settings: &Settings, context: &Context)
         ..OpenOptions::train(settings.n_envs, settings.seed)
     };
     let env = stages_env::open(&context.store, &input.artifact, &options)?;
+    let given = context.given();
+    let goes_on = |device| !context.fresh && begun::<S>(config, settings, &given, device).is_ok_and(|step| step > 0);
+    let (device, model) = device::choose(settings, env.spec(), goes_on, context)?;
+    if device != Device::Cpu {
+        context.numerics_class.get_or_init(|| device.class());
+    }
     let scratch = context
         .store
-        .scratch(scratch_key::<S>(config, settings, &context.given())?)?;
-    let trained = train(S::NAME, settings, env, init.as_ref(), &scratch, context)?;
+        .scratch(scratch_key::<S>(config, settings, &given, device)?)?;
+    let trained = train_with(S::NAME, settings, env, model, init.as_ref(), &scratch, context)?;
 
     let policy_meta = json!({
         "kind": S::NAME,

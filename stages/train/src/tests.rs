@@ -1,6 +1,7 @@
 //! Whole trainings: resumption, threads, learning.
 
 mod allocations;
+mod devices;
 mod divergence;
 mod golden;
 mod learning;
@@ -38,6 +39,7 @@ fn context_with(home: &Path, events: Arc<dyn EventSink>, cancel: CancelToken) ->
         cancel,
         fresh: false,
         memos: Default::default(),
+        numerics_class: Default::default(),
     }
 }
 

@@ -28,8 +28,8 @@ pub struct Trained {
     pub summary: serde_json::Value,
 }
 
-/// Trains a policy of the stage kind `kind` on `env`, from first weights or from those of `init`. Goes on from the checkpoint
-/// in `scratch` if there is one, and keeps one there.
+/// Trains a policy of the stage kind `kind` on `env`, on the processor, from first weights or from those of `init`. Goes on from
+/// the checkpoint in `scratch` if there is one, and keeps one there.
 ///
 /// # Errors
 /// When `init` does not fit, when it is asked to stop (with a checkpoint written), when it diverges, or when the checkpoint cannot be written.
@@ -207,6 +207,7 @@ impl<'a> Trainer<'a> {
             &mut self.clock,
             tick,
         )?;
+        self.check_device()?;
         let done = self.carry.step as f64 / settings.total_timesteps as f64;
         let learning_rate = settings.learning_rate.at(done);
         let losses = self.learn(learning_rate, done)?;
@@ -258,6 +259,7 @@ impl<'a> Trainer<'a> {
                 self.clock.start(Phase::Backward);
                 let losses = self.model.gradient(&Batch { pick, ..batch }, &loss, &mut self.gradient);
                 self.clock.start(Phase::Optimiser);
+                self.check_device()?;
                 let norm = optimiser::norm(&self.gradient);
                 if !(losses.total(&loss).is_finite() && norm.is_finite()) {
                     self.clock.stop();
@@ -288,6 +290,19 @@ impl<'a> Trainer<'a> {
         }
         self.clock.stop();
         Ok(sum.over(count))
+    }
+
+    /// Fails if the device has.
+    fn check_device(&self) -> Result<(), StageError> {
+        match self.model.fault() {
+            None => Ok(()),
+            Some(fault) => Err(StageError::new(format!(
+                "the device failed at step {} (update {}): {fault}",
+                self.carry.step,
+                self.carry.update + 1
+            ))
+            .hint("set `device: cpu`, or a smaller batch_size")),
+        }
     }
 
     /// What to leave as the checkpoint when an update fails: the state at its start, but after a divergence the last good one.

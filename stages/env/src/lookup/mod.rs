@@ -22,7 +22,7 @@ mod tests;
 pub use env::LookupEnv;
 pub use optimal::Optimal;
 pub(crate) use stage::{FAMILY, from_table, table_file};
-pub use stage::{Lookup, LookupConfig, open};
+pub use stage::{Lookup, LookupConfig, in_memory, open};
 
 /// What the actions set the position to.
 pub const POSITIONS: [f32; 5] = [-1.0, -0.5, 0.0, 0.5, 1.0];

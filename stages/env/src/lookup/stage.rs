@@ -185,3 +185,11 @@ pub fn open(store: &Store, artifact: &Artifact, options: &OpenOptions) -> Result
         .map_err(|err| StageError::new(format!("`{SPEC}` of the environment: {err}")))?;
     from_table(config, file(TABLES[options.split.word() as usize].0)?, options)
 }
+
+/// Makes the environment of a configuration without a store.
+///
+/// # Errors
+/// When the configuration cannot be used.
+pub fn in_memory(config: &LookupConfig, options: &OpenOptions) -> Result<LookupEnv, StageError> {
+    from_table(config.clone(), table_file(config, options.split)?, options)
+}

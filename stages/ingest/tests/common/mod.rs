@@ -78,6 +78,7 @@ impl Bench {
             cancel: CancelToken::default(),
             fresh: false,
             memos: Default::default(),
+            numerics_class: Default::default(),
         };
         let outputs = kind.run(&config, &context)?;
         let digest = *outputs.values().next().unwrap();

@@ -1,0 +1,106 @@
+//! Where a network is computed: on the processor by own kernels, or on a graphics processor by candle.
+
+use crate::{Architecture, CandleModel, Model, Precision};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// A kind of device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Device {
+    /// The processor.
+    Cpu,
+    /// The first NVIDIA graphics processor; needs a program built with `--features cuda`.
+    Cuda,
+    /// Apple's graphics processor; needs a program built with `--features metal`.
+    Metal,
+}
+
+impl Device {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Cpu, Self::Cuda, Self::Metal];
+
+    /// As it stands in pipelines.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Cpu => "cpu",
+            Self::Cuda => "cuda",
+            Self::Metal => "metal",
+        }
+    }
+
+    /// Whether this program was built for it.
+    pub fn is_built_in(self) -> bool {
+        match self {
+            Self::Cpu => true,
+            Self::Cuda => cfg!(feature = "cuda"),
+            Self::Metal => cfg!(feature = "metal"),
+        }
+    }
+
+    /// The numerics class of what is computed on it: within one, the same key gives the same bytes. Of a graphics processor it names the
+    /// library alone, since its driver may choose other kernels on each model.
+    pub fn class(self) -> String {
+        match self {
+            Self::Cpu => stages_core::numerics::class(),
+            Self::Cuda | Self::Metal => format!("{self}-candle-0.11-v1"),
+        }
+    }
+
+    /// Opens it.
+    ///
+    /// # Errors
+    /// In words, when the program was not built for it or the machine has none.
+    pub fn open(self) -> Result<candle_core::Device, String> {
+        if !self.is_built_in() {
+            return Err(format!("this program was built without `--features {self}`"));
+        }
+        let opened = match self {
+            Self::Cpu => Ok(candle_core::Device::Cpu),
+            Self::Cuda => candle_core::Device::new_cuda(0),
+            Self::Metal => candle_core::Device::new_metal(0),
+        };
+        opened.map_err(|err| one_line(&err.to_string()))
+    }
+
+    /// A network on it.
+    ///
+    /// # Errors
+    /// In words, when it cannot be opened, or lacks `precision`.
+    pub fn model(self, architecture: &Architecture, precision: Precision) -> Result<Box<dyn Model>, String> {
+        if self == Self::Cpu {
+            return Ok(crate::model(architecture, precision));
+        }
+        let device = self.open()?;
+        match precision {
+            Precision::F32 => Ok(Box::new(CandleModel::on(device, architecture))),
+            Precision::Bf16 => Err("`precision: bf16` is there for the processor alone".to_owned()),
+        }
+    }
+}
+
+impl fmt::Display for Device {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// The first line of what a driver says: what follows are backtraces.
+fn one_line(text: &str) -> String {
+    text.lines().next().unwrap_or_default().trim().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_built_in_is_named() {
+        for device in Device::ALL.into_iter().filter(|device| !device.is_built_in()) {
+            let said = device.open().err().unwrap();
+            assert!(said.contains(&format!("--features {device}")), "{said}");
+            assert_ne!(device.class(), Device::Cpu.class());
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! Devices that fail, and which one is taken. No test needs a graphics processor: a model of candle's stands for one.
+
+use super::*;
+use crate::settings::DeviceChoice;
+use crate::{Ppo, device, trainer};
+use stages_core::StageEvent;
+use stages_env::{BatchEnv, OpenOptions};
+use stages_policy::{
+    Architecture, Batch, CandleModel, Device, LossSettings, Losses, Model, Observed, Output, Precision, model,
+};
+use std::sync::Mutex;
+
+#[derive(Default)]
+struct Lines(Mutex<Vec<String>>);
+
+impl EventSink for Lines {
+    fn emit(&self, event: StageEvent) {
+        if let StageEvent::Log { line } = event {
+            self.0.lock().unwrap().push(line);
+        }
+    }
+}
+
+/// Runs out of memory after so many gradients.
+struct Failing(CandleModel, usize);
+
+impl Model for Failing {
+    fn architecture(&self) -> &Architecture {
+        self.0.architecture()
+    }
+    fn load(&mut self, params: &[f32]) {
+        self.0.load(params);
+    }
+    fn forward(&mut self, input: &Observed, state: &mut [f32], out: &mut Output) {
+        self.0.forward(input, state, out);
+    }
+    fn gradient(&mut self, batch: &Batch, settings: &LossSettings, gradient: &mut [f32]) -> Losses {
+        self.1 = self.1.saturating_sub(1);
+        self.0.gradient(batch, settings, gradient)
+    }
+    fn fault(&self) -> Option<&str> {
+        (self.1 == 0).then_some("out of memory")
+    }
+}
+
+fn env(context: &Context, config: &PpoConfig) -> Box<dyn BatchEnv> {
+    let options = OpenOptions::train(config.n_envs, config.seed);
+    stages_env::open(&context.store, &context.inputs["env"][0].artifact, &options).unwrap()
+}
+
+#[test]
+fn a_device_that_fails_is_passed_over() {
+    let home = tempfile::tempdir().unwrap();
+    let lines = Arc::new(Lines::default());
+    let mut context = context_with(home.path(), lines.clone(), CancelToken::default());
+    connect(&mut context, "CartPole-v1");
+    let config = cart_pole(4096, 1);
+    let settings = config.settings().unwrap();
+    let spec = env(&context, &config).spec().clone();
+    let architecture = settings.architecture(&spec);
+    let failing = || Box::new(Failing(CandleModel::new(&architecture), 1)) as Box<dyn Model>;
+    let there = vec![
+        (Device::Cuda, failing()),
+        (Device::Cpu, model(&architecture, Precision::F32)),
+    ];
+    let (taken, _) = device::fastest(&settings, &spec, there, &context).unwrap();
+    assert_eq!(taken, Device::Cpu);
+    let said = std::mem::take(&mut *lines.0.lock().unwrap());
+    assert_eq!(said[0], "device: cuda is passed over: out of memory");
+    assert!(said[1].starts_with("device: cpu would train at "), "{said:?}");
+    assert_eq!(said[2], "device: cpu is taken");
+    assert!(device::fastest(&settings, &spec, vec![(Device::Cuda, failing())], &context).is_err());
+}
+
+#[test]
+fn a_device_that_fails_in_training_is_named_and_leaves_the_checkpoint() {
+    let home = tempfile::tempdir().unwrap();
+    let mut context = context(home.path());
+    connect(&mut context, "CartPole-v1");
+    let config = cart_pole(4096, 1);
+    let settings = config.settings().unwrap();
+    let env = env(&context, &config);
+    // An update has 20 minibatches: the third one fails.
+    let model = Failing(CandleModel::new(&settings.architecture(env.spec())), 50);
+    let scratch = home.path().join("here");
+    std::fs::create_dir(&scratch).unwrap();
+    let err = trainer::train_with("test", &settings, env, Box::new(model), None, &scratch, &context).unwrap_err();
+    assert_eq!(err.message, "the device failed at step 512 (update 3): out of memory");
+    assert_eq!(crate::checkpoint::read(&scratch).unwrap().unwrap().step, 512);
+}
+
+#[test]
+fn a_device_that_is_asked_for_and_not_there_is_refused() {
+    for (choice, device) in [(DeviceChoice::Cuda, Device::Cuda), (DeviceChoice::Metal, Device::Metal)] {
+        if device.open().is_ok() {
+            continue;
+        }
+        let home = tempfile::tempdir().unwrap();
+        let mut context = context(home.path());
+        connect(&mut context, "CartPole-v1");
+        let mut config = cart_pole(4096, 1);
+        config.device = choice;
+        let err = Ppo.run(&config, &context).unwrap_err();
+        assert!(
+            err.message.starts_with(&format!("`device: {device}` cannot be used: ")),
+            "{err}"
+        );
+        assert!(checkpoints(home.path()).is_empty());
+    }
+}
+
+/// What the processor computes does not depend on how it was chosen, and names no class but its own.
+#[test]
+fn the_processor_chosen_or_named_gives_the_same_bytes() {
+    let run = |choice| {
+        let home = tempfile::tempdir().unwrap();
+        let mut context = context(home.path());
+        connect(&mut context, "CartPole-v1");
+        let mut config = cart_pole(512, 1);
+        config.device = choice;
+        let bytes = outputs(Ppo, &config, &context);
+        (bytes, context.numerics_class.get().cloned())
+    };
+    let named = run(DeviceChoice::Cpu);
+    assert_eq!(named.1, None);
+    let chosen = run(DeviceChoice::Auto);
+    if chosen.1.is_none() {
+        assert_eq!(named, chosen);
+    }
+}
