@@ -3,7 +3,7 @@
 
 use crate::clock::{Clock, Phase};
 use crate::rehearsal::{Rehearsal, Rows};
-use crate::settings::{PpoConfig, RecurrentPpoConfig, Settings};
+use crate::settings::{PpoConfig, RecurrentPpoConfig, Settings, TransformerPpoConfig};
 use candle_core::{Device, Tensor};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -136,6 +136,24 @@ fn recurrent(
     })
 }
 
+/// A transformer at its defaults: two blocks of 64 numbers that look back 32 steps.
+fn transformer() -> Result<Case, ConfigProblem> {
+    let config = TransformerPpoConfig {
+        total_timesteps: 1,
+        n_envs: 64,
+        n_steps: 128,
+        batch_size: 2048,
+        n_epochs: 4,
+        ent_coef: 0.01,
+        ..TransformerPpoConfig::default()
+    };
+    Ok(Case {
+        name: "transformer 2 x 64, window 32".to_owned(),
+        stand_in: None,
+        settings: config.settings()?,
+    })
+}
+
 /// The main job's policy and sizes: 2.8 million parameters.
 fn main_job(precision: Precision) -> Result<Case, ConfigProblem> {
     let name = "main job, LSTM 496 and 496";
@@ -164,6 +182,7 @@ pub(crate) fn table() -> Result<Vec<Case>, ConfigProblem> {
         )?,
         main_job(Precision::F32)?,
         main_job(Precision::Bf16)?,
+        transformer()?,
     ])
 }
 
@@ -191,7 +210,8 @@ fn sweeps() -> Result<Vec<Case>, ConfigProblem> {
     Ok(cases)
 }
 
-/// Operations for a sample, forth and back: 2 for each weight forth, 2 for its gradient, 2 where a gradient flows on through it.
+/// Operations for a sample, forth and back: 2 for each weight forth, 2 for its gradient, 2 where a gradient flows on through it; for
+/// attention, as many for each number of each key and value in the window. What a transformer computes again of the steps before a rollout is not counted.
 fn operations(architecture: &Architecture) -> (f64, f64) {
     let shared = architecture.lstm.is_some_and(|lstm| lstm.critic == Critic::Shared);
     let (mut forth, mut back) = (0.0, 0.0);
@@ -199,10 +219,18 @@ fn operations(architecture: &Architecture) -> (f64, f64) {
         let len = tensor.len() as f64;
         let name = tensor.name.as_str();
         let first = name == "pi.0.weight" || name == "vf.0.weight";
-        let stops =
-            name.ends_with("weight_x") || first && architecture.lstm.is_none() || name == "vf.0.weight" && shared;
+        let reads_observations = architecture.lstm.is_none() && architecture.transformer.is_none();
+        let stops = name.ends_with("weight_x")
+            || name == "embed.weight"
+            || first && reads_observations
+            || name == "vf.0.weight" && shared;
         forth += 2.0 * len;
         back += if stops { 2.0 } else { 4.0 } * len;
+    }
+    if let Some(shape) = architecture.transformer {
+        let attention = (2 * shape.n_layers * shape.window * shape.d_model) as f64;
+        forth += 2.0 * attention;
+        back += 4.0 * attention;
     }
     (forth, back)
 }
@@ -381,7 +409,7 @@ mod tests {
         assert_eq!(operations(&architecture), (forth, back));
         training.iterate().unwrap();
         assert!(training.gradient.iter().any(|&x| x != 0.0));
-        assert_eq!(table().unwrap().len(), 7);
+        assert_eq!(table().unwrap().len(), 8);
         assert!(sweeps().unwrap().len() > 20);
     }
 }
