@@ -302,8 +302,13 @@ fn peak_gflops(precision: Precision) -> f64 {
     }
 }
 
-/// The seconds of the fastest iteration within `least`, after one that is not counted, and where they went.
+/// The seconds of the fastest iteration within `least`, after one that is not counted, and where they went. On a thread of the current
+/// pool, where trainings run too: from outside, each task would have to be handed over first.
 pub(crate) fn fastest(training: &mut Rehearsal, least: Duration) -> Result<(f64, Clock), StageError> {
+    rayon::scope(|_| fastest_here(training, least))
+}
+
+fn fastest_here(training: &mut Rehearsal, least: Duration) -> Result<(f64, Clock), StageError> {
     training.iterate()?;
     let began = Instant::now();
     let mut best: Option<(f64, Clock)> = None;

@@ -3,6 +3,7 @@
 //! [`trainer`] is the algorithm, from top to bottom; the network stands behind [`stages_policy::Model`]. A training is a function of
 //! settings, seed and environment: the same bytes for any number of threads, and after any number of kills and resumptions.
 
+mod awake;
 mod bench;
 mod carry;
 mod checkpoint;

@@ -1,5 +1,6 @@
 //! Training without its files: what `runner bench` and `device: auto` time.
 
+use crate::awake::awake;
 use crate::carry::Carry;
 use crate::clock::{Clock, Phase};
 use crate::optimiser;
@@ -120,8 +121,11 @@ impl<'a> Rehearsal<'a> {
     /// One rollout, and what is learned from it.
     pub fn iterate(&mut self) -> Result<Clock, StageError> {
         let mut clock = Clock::default();
-        self.collect(&mut clock)?;
-        self.learn(self.settings.n_epochs, usize::MAX, &mut clock);
+        awake(|| {
+            self.collect(&mut clock)?;
+            self.learn(self.settings.n_epochs, usize::MAX, &mut clock);
+            Ok::<_, StageError>(())
+        })?;
         self.carry.update += 1;
         Ok(clock)
     }

@@ -1,5 +1,6 @@
 //! Proximal policy optimisation, with and without memory: collect a rollout, learn from it in minibatches, again and again.
 
+use crate::awake::awake;
 use crate::carry::Carry;
 use crate::checkpoint::{self, Writer};
 use crate::clock::{Clock, Phase};
@@ -57,7 +58,7 @@ pub(crate) fn train_with(
 ) -> Result<Trained, StageError> {
     let mut trainer = Trainer::start(settings, env, model, init, scratch, context)?;
     while trainer.carry.step < settings.total_timesteps {
-        match trainer.update() {
+        match awake(|| trainer.update()) {
             Ok(()) => {}
             Err(err) => {
                 if let Some(keep) = trainer.worth_keeping() {
