@@ -332,7 +332,7 @@ fn measure(case: &Case, least: Duration) -> Result<BenchRow, StageError> {
     let (forth, back) = operations(training.model.architecture());
     let update = samples * settings.n_epochs as f64 * (forth + back) / 1e9;
     let all = update + samples * forth / 1e9;
-    let peak = peak_gflops(settings.precision);
+    let peak = rayon::scope(|_| peak_gflops(settings.precision));
     let update_gflops = update / spent(Phase::Backward);
     Ok(BenchRow {
         name: case.name.clone(),

@@ -52,7 +52,7 @@ fn rows(device: Device, cases: &[Case]) -> Vec<DeviceRow> {
     };
     let product = device
         .open()
-        .and_then(|opened| product_gflops(&opened).map_err(|err| err.to_string()));
+        .and_then(|opened| rayon::scope(|_| product_gflops(&opened)).map_err(|err| err.to_string()));
     let product = match product {
         Ok(product) => product,
         Err(why) => return vec![passed_over("", why)],

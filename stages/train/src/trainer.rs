@@ -18,6 +18,9 @@ use std::time::{Duration, Instant};
 /// What the stream of shuffles is called.
 const SHUFFLE: u64 = u64::from_le_bytes(*b"shuffle\0");
 
+/// The state is taken down for checkpoints at most this often: it may be as large as what an update goes through.
+const TAKEN: Duration = Duration::from_secs(1);
+
 /// What a training leaves behind.
 #[derive(Debug)]
 pub struct Trained {
@@ -94,8 +97,9 @@ struct Trainer<'a> {
     env: Box<dyn BatchEnv>,
     model: Box<dyn Model>,
     carry: Carry,
-    /// [`Trainer::carry`] as it was when the running update began.
+    /// [`Trainer::carry`] as it was when the running update began, or one shortly before.
     boundary: Arc<Carry>,
+    taken: Instant,
     /// The last boundary whose parameters have given a finite loss and gradient: the one before may have ended in a step of Adam
     /// that spoiled them.
     good: Option<Arc<Carry>>,
@@ -159,6 +163,7 @@ impl<'a> Trainer<'a> {
             env,
             model,
             boundary: Arc::new(carry.clone()),
+            taken: now,
             good: None,
             spare: None,
             diverged: false,
@@ -174,21 +179,7 @@ impl<'a> Trainer<'a> {
 
     /// One rollout, and what is learned from it.
     fn update(&mut self) -> Result<(), StageError> {
-        self.clock.start(Phase::Io);
-        self.carry.env = self.env.save();
-        self.boundary = match self.spare.take().map(Arc::try_unwrap) {
-            // Nobody needs the boundary before last any more: its room is used again.
-            Some(Ok(mut room)) => {
-                room.copy_from(&self.carry);
-                Arc::new(room)
-            }
-            _ => Arc::new(self.carry.clone()),
-        };
-        let interval = Duration::try_from_secs_f64(self.settings.checkpoint_interval).unwrap_or(Duration::MAX);
-        if self.written.elapsed() >= interval && self.writer.offer(&self.boundary) {
-            self.written = Instant::now();
-        }
-        self.clock.stop();
+        self.take_down();
 
         let (settings, context, began) = (self.settings, self.context, self.began);
         let mut shown = Instant::now();
@@ -238,6 +229,29 @@ impl<'a> Trainer<'a> {
         Ok(())
     }
 
+    /// Takes the state down for checkpoints, and offers it to their writer, if it is time.
+    fn take_down(&mut self) {
+        let interval = Duration::try_from_secs_f64(self.settings.checkpoint_interval).unwrap_or(Duration::MAX);
+        if self.taken.elapsed() < interval.min(TAKEN) {
+            return;
+        }
+        self.clock.start(Phase::Io);
+        self.carry.env = self.env.save();
+        self.boundary = match self.spare.take().map(Arc::try_unwrap) {
+            // Nobody needs the boundary before last any more: its room is used again.
+            Some(Ok(mut room)) => {
+                room.copy_from(&self.carry);
+                Arc::new(room)
+            }
+            _ => Arc::new(self.carry.clone()),
+        };
+        self.taken = Instant::now();
+        if self.written.elapsed() >= interval && self.writer.offer(&self.boundary) {
+            self.written = Instant::now();
+        }
+        self.clock.stop();
+    }
+
     /// Goes over the rollout in shuffled minibatches; gives the mean of their losses.
     fn learn(&mut self, learning_rate: f64, done: f64) -> Result<Losses, StageError> {
         let settings = self.settings;
@@ -267,7 +281,7 @@ impl<'a> Trainer<'a> {
                     self.diverged = true;
                     return Err(self.divergence(epoch, &losses, norm));
                 }
-                if count == 0 {
+                if count == 0 && !self.good.as_ref().is_some_and(|good| Arc::ptr_eq(good, &self.boundary)) {
                     self.spare = self.good.replace(self.boundary.clone());
                 }
                 sum.add(&losses);

@@ -77,7 +77,8 @@ fn a_device_that_fails_in_training_is_named_and_leaves_the_checkpoint() {
     let home = tempfile::tempdir().unwrap();
     let mut context = context(home.path());
     connect(&mut context, "CartPole-v1");
-    let config = cart_pole(4096, 1);
+    let mut config = cart_pole(4096, 1);
+    config.checkpoint_interval = 1e-9;
     let settings = config.settings().unwrap();
     let env = env(&context, &config);
     // An update has 20 minibatches: the third one fails.

@@ -57,7 +57,9 @@ fn a_bad_reward_stops_training_before_it_spoils_the_policy() {
     let home = tempfile::tempdir().unwrap();
     let mut context = context(home.path());
     connect(&mut context, "CartPole-v1");
-    let settings = cart_pole(4096, 1).settings().unwrap();
+    let mut config = cart_pole(4096, 1);
+    config.checkpoint_interval = 1e-9;
+    let settings = config.settings().unwrap();
     let env = OpenOptions::train(settings.n_envs, settings.seed);
     let env = stages_env::open(&context.store, &context.inputs["env"][0].artifact, &env).unwrap();
     let scratch = home.path().join("here");
