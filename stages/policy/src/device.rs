@@ -31,7 +31,7 @@ impl Device {
     }
 
     /// Whether this program was built for it.
-    pub fn is_built_in(self) -> bool {
+    pub const fn is_built_in(self) -> bool {
         match self {
             Self::Cpu => true,
             Self::Cuda => cfg!(feature = "cuda"),

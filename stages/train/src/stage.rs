@@ -49,6 +49,13 @@ const PORTS: Ports = Ports {
 /// Settings that cannot change the result.
 const NOT_IN_KEY: &[&str] = &["checkpoint_interval", "device", "log_interval"];
 
+/// Why a training need not give the same bytes again, in a program that was built for several devices.
+const MANY_DEVICES: Option<&str> = if Device::Cuda.is_built_in() || Device::Metal.is_built_in() {
+    Some("`device: auto` may choose another device, which gives other bytes")
+} else {
+    None
+};
+
 fn provided() -> BTreeMap<String, Provided> {
     PORTS
         .outputs
@@ -165,6 +172,7 @@ impl StageKind for Ppo {
     const VERSION: u32 = 2;
     const ABOUT: &'static str = "proximal policy optimisation";
     const NOT_IN_KEY: &'static [&'static str] = NOT_IN_KEY;
+    const NONDETERMINISTIC: Option<&'static str> = MANY_DEVICES;
     const PORTS: Ports = PORTS;
 
     fn check(&self, config: &PpoConfig, _: &PlanContext) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
@@ -190,6 +198,7 @@ impl StageKind for RecurrentPpo {
     const VERSION: u32 = 2;
     const ABOUT: &'static str = "proximal policy optimisation with an LSTM";
     const NOT_IN_KEY: &'static [&'static str] = NOT_IN_KEY;
+    const NONDETERMINISTIC: Option<&'static str> = MANY_DEVICES;
     const PORTS: Ports = PORTS;
 
     fn check(&self, config: &RecurrentPpoConfig, _: &PlanContext) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
@@ -215,6 +224,7 @@ impl StageKind for TransformerPpo {
     const VERSION: u32 = 1;
     const ABOUT: &'static str = "proximal policy optimisation with a gated transformer over a window of steps";
     const NOT_IN_KEY: &'static [&'static str] = NOT_IN_KEY;
+    const NONDETERMINISTIC: Option<&'static str> = MANY_DEVICES;
     const PORTS: Ports = PORTS;
 
     fn check(
