@@ -159,6 +159,12 @@ pub fn check(
             ),
         );
     }
+    if report.tables > 0 && report.rows == 0 && report.moved.is_empty() {
+        return Err(
+            Failure::usage(format!("no table has rows of {at} or before: nothing was compared"))
+                .hint("choose a later date with `--at`, one that the data of all sources reach"),
+        );
+    }
     report.unchecked.splice(0..0, unchecked);
     report.moved.sort_by_key(|moved| (moved.node, moved.source.clone()));
     Ok(report)

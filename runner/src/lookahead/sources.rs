@@ -261,9 +261,28 @@ pub fn span(sources: &[Source], store: &Store) -> Result<Option<(Date, Date)>, F
     Ok(dates.first().copied().zip(dates.last().copied()))
 }
 
-/// The last date of a month near the middle, so that whole partitions lie before it.
+/// The last date of a month near the middle of the time that all sources share, so that whole partitions lie before it; near the middle of
+/// all dates where they share none.
 pub fn middle(sources: &[Source], store: &Store) -> Result<Option<Date>, Failure> {
-    let dates: Vec<Date> = dates(sources, store)?.into_iter().collect();
+    let mut all = BTreeSet::new();
+    let (mut first, mut last) = (Date(i32::MIN), Date(i32::MAX));
+    for source in sources {
+        let dates = source.dates(store)?;
+        if let (Some(&from), Some(&to)) = (dates.iter().min(), dates.iter().max()) {
+            (first, last) = (first.max(from), last.min(to));
+        }
+        all.extend(dates);
+    }
+    let shared: Vec<Date> = all
+        .iter()
+        .copied()
+        .filter(|date| (first..=last).contains(date))
+        .collect();
+    let dates = if shared.len() > 1 {
+        shared
+    } else {
+        all.into_iter().collect()
+    };
     let Some(middle) = dates.len().checked_sub(1).map(|last| last / 2) else {
         return Ok(None);
     };

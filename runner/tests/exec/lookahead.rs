@@ -180,3 +180,32 @@ stages:
         );
     }
 }
+
+/// The default date lies where all sources have data: before it, a table of the shorter one has nothing to compare.
+#[test]
+fn a_date_that_all_sources_share_is_chosen() {
+    let project = Project::new(
+        r#"
+version: 1
+name: joined
+stages:
+  joined:
+    run: >-
+      awk -F, 'FNR == 1 { file++; next } file == 1 { rate = $2; next } FNR == 2 { print "date,close,rate" } { print $1 "," $2 "," $1 }'
+      rates.csv prices.csv > ${outputs.table}
+    files: [rates.csv, prices.csv]
+    outputs: { table: table.csv }
+"#,
+    );
+    project.write("prices.csv", &prices());
+    let rates: String = (2000..2025)
+        .map(|year| format!("{year}-01-31,0.0{}\n", year % 7))
+        .collect();
+    project.write("rates.csv", &format!("date,rate\n{rates}"));
+    let ended = project.run(&["check", "lookahead", "p.yaml"]);
+    assert_eq!(ended.code, 0, "{}{}", ended.stdout, ended.stderr);
+    assert!(ended.stdout.contains("rows up to 2024-01-"), "{}", ended.stdout);
+    let ended = project.run(&["check", "lookahead", "p.yaml", "--at", "2010-01-31"]);
+    assert_eq!(ended.code, 2, "{}{}", ended.stdout, ended.stderr);
+    assert!(ended.stderr.contains("nothing was compared"), "{}", ended.stderr);
+}
