@@ -199,9 +199,8 @@ impl Store {
     pub fn put_action(&self, record: &ActionRecord) -> Result<Hit> {
         let mut blobs = BTreeSet::new();
         for &output in record.outputs.values() {
-            let manifest = self.blob(output.into())?;
-            blobs.insert((output.into(), manifest.len() as u64));
-            let artifact = self.artifact(output)?;
+            let (artifact, size) = self.manifest(output)?;
+            blobs.insert((output.into(), size));
             blobs.extend(artifact.entries.iter().map(|entry| (entry.blob, entry.size)));
         }
         let stored = StoredAction {
