@@ -11,6 +11,7 @@ use super::links::Links;
 use super::memory::{USAGE, tree_cpu, tree_memory};
 use super::outputs::take_in;
 use super::secrets::{Filter, Masker};
+use super::sweeper::Sweeper;
 use super::{Done, Limits, timed_out};
 use crate::pipeline::command_text;
 use crate::text;
@@ -135,6 +136,7 @@ impl Run<'_> {
         events: &dyn EventSink,
         limits: &Limits,
         group: &Group,
+        sweeper: &Sweeper,
     ) -> Result<Done, StageError> {
         // Paths are put into the command as they are.
         let dir = if is_plain(store.root()) {
@@ -143,6 +145,7 @@ impl Run<'_> {
             let tmp = std::env::temp_dir();
             Workspace::new(&fs::canonicalize(&tmp).map_err(failed("read", &tmp))?)?
         };
+        let dir = sweeper.sweeps(dir);
         let work = dir.path().join("work");
         fs::create_dir(&work).map_err(failed("create", &work))?;
         for source in self.files {

@@ -10,6 +10,7 @@ mod memory;
 mod outputs;
 mod protocol;
 mod secrets;
+mod sweeper;
 mod worker;
 mod worker_process;
 

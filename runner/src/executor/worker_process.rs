@@ -3,6 +3,7 @@
 use super::command::{self, signal_name};
 use super::keeper::Keeper;
 use super::protocol::{Message, STOP, error};
+use super::sweeper::Sweeper;
 use super::worker::prefer_as_victim;
 use super::{Done, Executor, Job, JobWork, Limits, job, timed_out};
 use cache::{News, Store};
@@ -25,6 +26,7 @@ pub struct WorkerProcess {
     store: Store,
     /// Ends the external programs; started with the first of them.
     keeper: OnceLock<Option<Arc<Keeper>>>,
+    sweeper: Sweeper,
 }
 
 impl WorkerProcess {
@@ -42,6 +44,7 @@ impl WorkerProcess {
             program,
             store: store.clone(),
             keeper: OnceLock::new(),
+            sweeper: Sweeper::default(),
         })
     }
 
@@ -61,7 +64,7 @@ impl WorkerProcess {
                 None => {}
             }
         });
-        job::run(job, &self.store, &[], events, limits, &group)
+        job::run(job, &self.store, &[], events, limits, &group, &self.sweeper)
     }
 }
 

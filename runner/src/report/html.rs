@@ -2,19 +2,19 @@
 
 /// Text made safe inside HTML.
 pub(crate) fn escape(text: &str) -> String {
-    if !text.contains(['&', '<', '>', '"']) {
-        return text.to_owned();
+    let mut out = String::with_capacity(text.len() + text.len() / 4);
+    let mut rest = text;
+    while let Some(at) = rest.bytes().position(|byte| matches!(byte, b'&' | b'<' | b'>' | b'"')) {
+        out.push_str(&rest[..at]);
+        out.push_str(match rest.as_bytes()[at] {
+            b'&' => "&amp;",
+            b'<' => "&lt;",
+            b'>' => "&gt;",
+            _ => "&quot;",
+        });
+        rest = &rest[at + 1..];
     }
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            c => out.push(c),
-        }
-    }
+    out.push_str(rest);
     out
 }
 

@@ -89,7 +89,7 @@ fn stage_table(run: &Run) -> String {
         .iter()
         .map(|stage| {
             let state = status(stage);
-            let mut shown = format!("<span class=\"{state}\">{state}</span>");
+            let mut shown = ["<span class=\"", state, "\">", state, "</span>"].concat();
             if let Some(error) = &stage.error {
                 let _ = write!(shown, " <span class=\"dim\">{}</span>", escape(error));
             }
