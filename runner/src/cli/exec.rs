@@ -162,20 +162,23 @@ pub(crate) fn exec(session: &Session, args: &ExecArgs) -> Result<u8, Failure> {
     if summary.hits.len() != recent.len() || summary.hits.iter().any(|(key, hit)| recent.get(*key) != Some(hit)) {
         project.store.remember(&name, &summary.hits)?;
     }
-    project.store.flush()?;
     writer.check()?;
     let Some(ended) = writer.finish() else {
+        project.store.flush()?;
         return Ok(code(&summary));
     };
     // To show what a remote store has, little of it is fetched, and never a table.
     let shown = project.store.fetching_at_most(SHOWN);
-    // A long run looks at more of the store, while its report is written.
+    // A long run looks at more of the store, while that is flushed and the report is written.
     let budget = Duration::from_secs_f64((summary.seconds * SCRUB_SHARE).min(1.0)).saturating_sub(SCRUB_LEAST);
-    let (page, damaged) = std::thread::scope(|scope| {
+    let (flushed, page, damaged) = std::thread::scope(|scope| {
+        let flushed = scope.spawn(|| project.store.flush());
         let scrubbed = (!budget.is_zero()).then(|| scope.spawn(|| scrub(&project.store, budget)));
         let page = report::write(&ended, &project.runs, &shown);
-        (page, scrubbed.and_then(|thread| thread.join().ok()).unwrap_or_default())
+        let damaged = scrubbed.and_then(|thread| thread.join().ok()).unwrap_or_default();
+        (flushed.join(), page, damaged)
     });
+    flushed.map_err(|_| Failure::machine("what flushes the store panicked"))??;
     let damaged = early.damaged + damaged;
     if damaged > 0 {
         let _ = writeln!(

@@ -139,13 +139,14 @@ impl Run<'_> {
         sweeper: &Sweeper,
     ) -> Result<Done, StageError> {
         // Paths are put into the command as they are.
-        let dir = if is_plain(store.root()) {
-            store.workspace()?
-        } else {
+        let dir = sweeper.lend(|| {
+            if is_plain(store.root()) {
+                return Ok(store.workspace()?);
+            }
             let tmp = std::env::temp_dir();
-            Workspace::new(&fs::canonicalize(&tmp).map_err(failed("read", &tmp))?)?
-        };
-        let dir = sweeper.sweeps(dir);
+            let tmp = fs::canonicalize(&tmp).map_err(failed("read", &tmp))?;
+            Workspace::new(&tmp).map_err(StageError::from)
+        })?;
         let work = dir.path().join("work");
         fs::create_dir(&work).map_err(failed("create", &work))?;
         for source in self.files {

@@ -52,7 +52,7 @@ impl WorkerProcess {
     fn command(&self, job: &Job, events: &Arc<dyn EventSink>, limits: &Limits) -> Result<Done, StageError> {
         let keeper = self
             .keeper
-            .get_or_init(|| Keeper::start(&self.program).ok().map(Arc::new));
+            .get_or_init(|| Keeper::start(&self.program, self.store.root()).ok().map(Arc::new));
         let keeper = keeper.clone();
         let group = command::Group::new(move |group, begins| {
             if begins {
