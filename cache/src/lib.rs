@@ -33,6 +33,7 @@ mod durable;
 mod error;
 mod gc;
 mod lock;
+mod outputs;
 mod publish;
 mod recent;
 mod record;
@@ -55,6 +56,7 @@ pub use digest::{ActionKey, ArtifactDigest, BlobDigest, KeyHasher, MemoKey};
 pub use error::Error;
 pub use gc::{GcPlan, GcReport};
 pub use lock::{ActionLock, StoreGuard};
+pub use outputs::Outputs;
 pub use recent::Recent;
 pub use record::{ActionRecord, Hit};
 pub use remote::{

@@ -14,6 +14,7 @@ use rustix::fs::{AtFlags, FileType, Stat, statat};
 use std::collections::{BTreeSet, HashMap};
 use std::fmt::Write as _;
 use std::fs::{File, Metadata};
+use std::hash::{BuildHasherDefault, Hasher};
 use std::path::PathBuf;
 
 /// A thread more pays from so many hits on.
@@ -22,7 +23,26 @@ const PER_THREAD: usize = 128;
 /// The hits that a run of some name ended with, less those that have lost a blob.
 #[derive(Debug, Default)]
 pub struct Recent {
-    hits: HashMap<ActionKey, Hit>,
+    hits: HashMap<ActionKey, Hit, BuildHasherDefault<Leading>>,
+}
+
+/// Takes the first bytes of a key for its hash, which it is.
+#[derive(Default)]
+struct Leading(u64);
+
+impl Hasher for Leading {
+    fn write(&mut self, bytes: &[u8]) {
+        if let Some(bytes) = bytes.first_chunk() {
+            self.0 = u64::from_le_bytes(*bytes);
+        }
+    }
+
+    // The length of a key, which is that of all.
+    fn write_usize(&mut self, _: usize) {}
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
 }
 
 impl Recent {

@@ -126,11 +126,11 @@ pub(crate) fn exec(session: &Session, args: &ExecArgs) -> Result<u8, Failure> {
     let mut terminal = Terminal::new(session.verbosity, live, colour);
     let mut lines = session.json.then(|| JsonLines::new(std::io::stdout()));
     let mut metrics = Metrics::new(writer.dir());
+    writer.pipeline(ResolvedPipeline::new(&project.pipeline, &project.chosen));
     let (sender, batches) = std::sync::mpsc::channel::<Vec<Stamped>>();
     let (summary, writer) = std::thread::scope(|scope| {
         // What shows and stores events does not hold the engine up.
         let reporters = scope.spawn(|| {
-            writer.pipeline(ResolvedPipeline::new(&project.pipeline, &project.chosen));
             for events in batches {
                 let lines = lines.as_mut().map(|lines| lines as &mut dyn Reporter);
                 for reporter in [&mut writer as &mut dyn Reporter, &mut metrics, &mut terminal]

@@ -9,7 +9,7 @@ use super::resources::{Pool, Share};
 use super::{Control, Event, Options, Prepared, RunStatus, StageStatus, Stamped, Summary};
 use crate::executor::{Executor, Limits};
 use crate::pipeline::{Node, Pipeline};
-use cache::{ActionKey, ActionLock, ArtifactDigest, Hit, Store};
+use cache::{ActionKey, ActionLock, ArtifactDigest, Hit, Outputs, Store};
 use stages_core::error::Cause;
 use stages_core::{EventSink, StageError, StageEvent};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -593,7 +593,7 @@ impl Coordinator<'_, '_, '_> {
             key: slot.key,
             status,
             seconds: if status == StageStatus::Skipped { 0.0 } else { seconds },
-            outputs: BTreeMap::new(),
+            outputs: Outputs::default(),
             computed_seconds: None,
             peak_memory: None,
             log: None,

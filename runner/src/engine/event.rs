@@ -1,6 +1,6 @@
 //! What the engine says. It never prints: whoever shows or stores an event is a reporter that it does not know.
 
-use cache::{ActionKey, ArtifactDigest, BlobRef};
+use cache::{ActionKey, BlobRef, Outputs};
 use chrono::{DateTime, Datelike as _, Timelike as _, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -134,7 +134,7 @@ pub enum Event {
         /// How long it took in this run, in seconds.
         seconds: f64,
         /// Its output artifacts.
-        outputs: BTreeMap<String, ArtifactDigest>,
+        outputs: Outputs,
         /// How long its action took when it was computed, in seconds.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         computed_seconds: Option<f64>,
@@ -335,6 +335,7 @@ mod finite {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use cache::ArtifactDigest;
 
     #[test]
     fn lines_read_back() {
@@ -347,7 +348,7 @@ mod tests {
             key: Some(ActionKey::from_bytes([7; 32])),
             status: StageStatus::Ran,
             seconds: 1.5,
-            outputs: BTreeMap::from([("policy".into(), ArtifactDigest::from_bytes([1; 32]))]),
+            outputs: BTreeMap::from([("policy".into(), ArtifactDigest::from_bytes([1; 32]))]).into(),
             computed_seconds: None,
             peak_memory: Some(1 << 40),
             log: None,

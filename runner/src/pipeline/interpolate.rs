@@ -340,7 +340,7 @@ pub(crate) fn fill_command(
     outputs: &[&str],
     problems: &mut Problems,
 ) -> String {
-    let mut out = String::new();
+    let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(at) = opening(rest) {
         let (before, after) = rest.split_at(at);
@@ -384,7 +384,9 @@ pub(crate) fn fill_command(
                 suggest(name, space, known.iter().copied()),
             );
         }
-        out.push_str(&format!("${{{inner}}}"));
+        for part in ["${", inner, "}"] {
+            out.push_str(part);
+        }
     }
     out.push_str(rest);
     out

@@ -27,6 +27,7 @@ pub(super) fn parse(content: &str, text: usize) -> Option<Tree> {
         at: 0,
         line: 1,
         begin: 0,
+        end: content.find('\n').unwrap_or(content.len()),
         nodes: 0,
     };
     reader.skip_blank();
@@ -46,6 +47,8 @@ struct Reader<'t> {
     line: usize,
     /// Where its line begins.
     begin: usize,
+    /// Where its line ends.
+    end: usize,
     /// How many values were read, keys included.
     nodes: usize,
 }
@@ -57,8 +60,7 @@ impl<'t> Reader<'t> {
 
     /// The rest of the line.
     fn rest(&self) -> &'t str {
-        let rest = &self.content[self.at..];
-        rest.find('\n').map_or(rest, |end| &rest[..end])
+        &self.content[self.at..self.end]
     }
 
     fn column(&self) -> usize {
@@ -93,11 +95,13 @@ impl<'t> Reader<'t> {
     }
 
     fn next_line(&mut self) {
-        self.at += self.rest().len();
+        self.at = self.end;
         if self.here().is_some() {
             self.at += 1;
             self.line += 1;
             self.begin = self.at;
+            let rest = &self.content[self.at..];
+            self.end = self.at + rest.bytes().position(|byte| byte == b'\n').unwrap_or(rest.len());
         }
     }
 
@@ -264,7 +268,8 @@ impl<'t> Reader<'t> {
         let close = if is_map { b'}' } else { b']' };
         self.at += 1;
         let spot = self.spot(from);
-        let (mut items, mut entries) = (Vec::new(), Vec::new());
+        // Most have one entry.
+        let (mut items, mut entries) = (Vec::new(), Vec::with_capacity(usize::from(is_map)));
         self.skip_spaces();
         while self.here()? != close {
             if !items.is_empty() || !entries.is_empty() {
