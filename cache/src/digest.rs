@@ -189,7 +189,12 @@ mod tests {
         let digest = BlobDigest::from_bytes(*blake3::hash(b"x").as_bytes());
         assert_eq!(digest.to_hex().parse::<BlobDigest>().unwrap(), digest);
         assert_eq!(digest.to_hex().to_uppercase().parse::<BlobDigest>().unwrap(), digest);
-        for wrong in ["xyz", &digest.to_hex()[1..], &digest.to_hex().replace('0', "g"), &format!("{digest}00")] {
+        for wrong in [
+            "xyz",
+            &digest.to_hex()[1..],
+            &digest.to_hex().replace('0', "g"),
+            &format!("{digest}00"),
+        ] {
             assert!(wrong.parse::<BlobDigest>().is_err(), "{wrong}");
         }
         assert_eq!(digest.short(), digest.to_hex()[..10]);

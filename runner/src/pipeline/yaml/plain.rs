@@ -358,7 +358,9 @@ fn all_differ(entries: &[(Key, Tree)]) -> bool {
         let mut known = HashSet::with_capacity(entries.len());
         return names.all(|name| known.insert(name));
     }
-    names.enumerate().all(|(i, name)| entries[..i].iter().all(|(key, _)| key.name != name))
+    names
+        .enumerate()
+        .all(|(i, name)| entries[..i].iter().all(|(key, _)| key.name != name))
 }
 
 #[cfg(test)]
@@ -378,10 +380,64 @@ mod tests {
 
     /// What may change what a text means.
     const WORDS: [&str; 58] = [
-        "a", "b: ", "c:", "n: null", "- ", "-", "-5", "- a: 1", "-- x", "x y", "1e3", "~", "{", "}", "[", "]", "{ a: 1, b: [x, 2] }", "{}",
-        "[]", ", ", ",", ": ", ":", "\"q r\"", "'s'", "\"", "'", "\\", "#", " # note", " ", "  ", "    ", "\n", "\n\n", "\n  ", "\n    ", "|",
-        "|-", "d: |\n  x\n", "e: |-\n      y\n\n   z\n", ">", "&n ", "*n", "!t ", "? ", "<<: ", "%", "@", "`", "---", "...", "$x",
-        "${needs.a}", "a/b.c", "a:b", "x#y", "\t",
+        "a",
+        "b: ",
+        "c:",
+        "n: null",
+        "- ",
+        "-",
+        "-5",
+        "- a: 1",
+        "-- x",
+        "x y",
+        "1e3",
+        "~",
+        "{",
+        "}",
+        "[",
+        "]",
+        "{ a: 1, b: [x, 2] }",
+        "{}",
+        "[]",
+        ", ",
+        ",",
+        ": ",
+        ":",
+        "\"q r\"",
+        "'s'",
+        "\"",
+        "'",
+        "\\",
+        "#",
+        " # note",
+        " ",
+        "  ",
+        "    ",
+        "\n",
+        "\n\n",
+        "\n  ",
+        "\n    ",
+        "|",
+        "|-",
+        "d: |\n  x\n",
+        "e: |-\n      y\n\n   z\n",
+        ">",
+        "&n ",
+        "*n",
+        "!t ",
+        "? ",
+        "<<: ",
+        "%",
+        "@",
+        "`",
+        "---",
+        "...",
+        "$x",
+        "${needs.a}",
+        "a/b.c",
+        "a:b",
+        "x#y",
+        "\t",
     ];
 
     const TEXT: &str = "# A pipeline.\nversion: 1\nname: n # of it\n\nparams: { seed: 7, window: { from: 2019-01-02, to: \"x\" } }\nstages:\n  \
@@ -406,9 +462,15 @@ mod tests {
     /// Words in lines, most of them at a depth that fits.
     fn lines() -> impl Strategy<Value = String> {
         let words = prop::collection::vec(prop::sample::select(WORDS.to_vec()), 1..4);
-        let key = prop::sample::select(vec!["", "a: ", "b: ", "c:", "d: |", "- ", "e: { f: ", "g: [h, ", "- i: "]);
+        let key = prop::sample::select(vec![
+            "", "a: ", "b: ", "c:", "d: |", "- ", "e: { f: ", "g: [h, ", "- i: ",
+        ]);
         let wild = (key, words).prop_map(|(key, words)| format!("{key}{}", words.concat()));
-        let tame = prop::sample::select(TEXT.lines().map(|line| line.trim_start().to_owned()).collect::<Vec<_>>());
+        let tame = prop::sample::select(
+            TEXT.lines()
+                .map(|line| line.trim_start().to_owned())
+                .collect::<Vec<_>>(),
+        );
         let line = (0_usize..4, prop_oneof![1 => wild, 4 => tame]);
         let line = line.prop_map(|(deep, line)| format!("{}{line}", "  ".repeat(deep)));
         (prop::collection::vec(line, 1..10), any::<bool>())
@@ -436,8 +498,27 @@ mod tests {
     #[test]
     fn what_is_not_certain_is_left_to_the_library() {
         for text in [
-            "a: 1\na: 2\n", "a:\n", "a: b: c\n", "a: *x\n", "a: b\n  c\n", "a: \"b\n  c\"\n", "a: { b: 1,\n  c: 2 }\n", "a: \"\\n\"\n", "a: 'b''c'\n",
-            "<<: {}\n", "null: 1\n", "a: .nan\n", "a: 1e999\n", "- a\n", "a: >\n  b\n", "---\na: 1\n", " a: 1\n", "a: \u{fc}\n", "a:\n- b\n", "a: |\n  b", "",
+            "a: 1\na: 2\n",
+            "a:\n",
+            "a: b: c\n",
+            "a: *x\n",
+            "a: b\n  c\n",
+            "a: \"b\n  c\"\n",
+            "a: { b: 1,\n  c: 2 }\n",
+            "a: \"\\n\"\n",
+            "a: 'b''c'\n",
+            "<<: {}\n",
+            "null: 1\n",
+            "a: .nan\n",
+            "a: 1e999\n",
+            "- a\n",
+            "a: >\n  b\n",
+            "---\na: 1\n",
+            " a: 1\n",
+            "a: \u{fc}\n",
+            "a:\n- b\n",
+            "a: |\n  b",
+            "",
         ] {
             assert!(parse(text, 0).is_none(), "{text}");
         }
