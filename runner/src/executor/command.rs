@@ -5,6 +5,9 @@
 //! ├── work/        where it is started: empty but for its `files:`
 //! └── needs/X/     the content of its input X, or `seed=1/` and so on below it where it is collected: see `links`
 //! ```
+//!
+//! `run-XXXXXX` is used again ([`Sweeper`]); what is in it is made anew for each program, so that what an earlier one left
+//! running has no part in it.
 
 use super::ended::Ended;
 use super::links::Links;
