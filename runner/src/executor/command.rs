@@ -25,6 +25,7 @@ use stages_core::{EventSink, Input, Source, StageError, StageEvent};
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, Read as _, Seek as _, SeekFrom};
+use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
@@ -409,7 +410,7 @@ fn shell(path: &str) -> PathBuf {
     std::env::split_paths(path)
         .filter(|folder| folder.is_absolute())
         .map(|folder| folder.join("sh"))
-        .find(|shell| shell.is_file())
+        .find(|shell| fs::metadata(shell).is_ok_and(|meta| meta.is_file() && meta.mode() & 0o111 != 0))
         .unwrap_or_else(|| "sh".into())
 }
 
