@@ -165,7 +165,7 @@ fn each_program_finds_an_empty_folder() {
         .to_owned();
     for i in 1..6 {
         pipeline.push_str(&format!(
-            "  s{i}: {{ run: 'sleep 0.1; found=$(find .. -mindepth 1 | sort); echo "$found {i}" > ${{outputs.x}}', needs: {{ a: s{} }}, outputs: {{ x: x.txt }} }}\n",
+            "  s{i}: {{ run: 'sleep 0.1; found=$(find .. -mindepth 1 | sort); echo \"$found {i}\" > ${{outputs.x}}', needs: {{ a: s{} }}, outputs: {{ x: x.txt }} }}\n",
             i - 1
         ));
     }
