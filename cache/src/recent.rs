@@ -5,6 +5,8 @@
 //! blobs. It is derived from the records: where it is missing, damaged or stale, they are read. `gc` counts the actions
 //! of a young file as used when it was written.
 
+mod packed;
+
 use crate::publish::{remove, touch_record};
 use crate::record::Hit;
 use crate::sealed::{self, Sealed};
@@ -64,7 +66,7 @@ impl Recent {
 
 impl Store {
     fn recent_path(&self, name: &[u8]) -> PathBuf {
-        let name = KeyHasher::new("runner 2026-11 recent v1").field(name).memo_key();
+        let name = KeyHasher::new("runner 2026-11 recent v2").field(name).memo_key();
         sharded(&self.folder("recent"), &name.to_hex())
     }
 
@@ -72,7 +74,10 @@ impl Store {
     /// Nothing where the file is missing, damaged or of another version: it is only a short cut.
     pub fn recent(&self, name: &[u8]) -> Recent {
         let path = self.recent_path(name);
-        let Ok(Sealed::Intact(hits, meta)) = sealed::read::<Vec<(ActionKey, Hit)>>(&path) else {
+        let Ok(Sealed::Intact(bytes, meta)) = sealed::read_bytes(&path) else {
+            return Recent::default();
+        };
+        let Some(hits) = packed::unpack(&bytes) else {
             return Recent::default();
         };
         touch_record(&path, &meta);
@@ -110,7 +115,7 @@ impl Store {
     /// # Errors
     /// When the store cannot be written.
     pub fn remember(&self, name: &[u8], hits: &[(ActionKey, Hit)]) -> Result<()> {
-        sealed::write(self.root(), &self.recent_path(name), &hits)
+        sealed::write_bytes(self.root(), &self.recent_path(name), packed::pack(hits))
     }
 
     /// Whether every blob of a hit is here (or in the remote, as far as is known), and its log. There are thousands: paths
@@ -134,10 +139,11 @@ impl Store {
         files
             .into_iter()
             .map(|file| {
-                let keys = match sealed::read::<Vec<(ActionKey, Hit)>>(&file.path)? {
-                    Sealed::Intact(hits, _) => hits.into_iter().map(|(key, _)| key).collect(),
-                    Sealed::Absent | Sealed::Damaged(_) => BTreeSet::new(),
+                let hits = match sealed::read_bytes(&file.path)? {
+                    Sealed::Intact(bytes, _) => packed::unpack(&bytes).unwrap_or_default(),
+                    Sealed::Absent | Sealed::Damaged(_) => Vec::new(),
                 };
+                let keys = hits.into_iter().map(|(key, _)| key).collect();
                 Ok((file.path, file.meta, keys))
             })
             .collect()
