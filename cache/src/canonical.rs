@@ -15,18 +15,13 @@ fn write(value: &Value, out: &mut Vec<u8>) {
     match value {
         Value::Object(map) => {
             // The map's own order depends on a feature flag of serde_json that any dependency may turn on.
-            let mut entries: Vec<_> = map.iter().collect();
-            entries.sort_unstable_by_key(|(key, _)| *key);
-            out.push(b'{');
-            for (i, (key, value)) in entries.into_iter().enumerate() {
-                if i > 0 {
-                    out.push(b',');
-                }
-                scalar(key, out);
-                out.push(b':');
-                write(value, out);
+            if map.keys().is_sorted() {
+                object(map.iter(), out);
+            } else {
+                let mut entries: Vec<_> = map.iter().collect();
+                entries.sort_unstable_by_key(|(key, _)| *key);
+                object(entries.into_iter(), out);
             }
-            out.push(b'}');
         }
         Value::Array(items) => {
             out.push(b'[');
@@ -40,6 +35,19 @@ fn write(value: &Value, out: &mut Vec<u8>) {
         }
         value => scalar(value, out),
     }
+}
+
+fn object<'v>(entries: impl Iterator<Item = (&'v String, &'v Value)>, out: &mut Vec<u8>) {
+    out.push(b'{');
+    for (i, (key, value)) in entries.enumerate() {
+        if i > 0 {
+            out.push(b',');
+        }
+        scalar(key, out);
+        out.push(b':');
+        write(value, out);
+    }
+    out.push(b'}');
 }
 
 /// Nothing here can fail: it is memory that is written to, and keys are texts.

@@ -26,7 +26,7 @@ macro_rules! id_type {
             }
             /// The first ten hex digits, for people.
             pub fn short(&self) -> String {
-                self.to_hex()[..10].to_owned()
+                blake3::Hash::from_bytes(self.0).to_hex()[..10].to_owned()
             }
         }
         impl fmt::Display for $name {
@@ -42,7 +42,10 @@ macro_rules! id_type {
         impl FromStr for $name {
             type Err = blake3::HexError;
             fn from_str(hex: &str) -> Result<Self, Self::Err> {
-                Ok(Self(*blake3::Hash::from_hex(hex)?.as_bytes()))
+                match decode(hex.as_bytes()) {
+                    Some(bytes) => Ok(Self(bytes)),
+                    None => Ok(Self(*blake3::Hash::from_hex(hex)?.as_bytes())),
+                }
             }
         }
         impl Serialize for $name {
@@ -58,6 +61,32 @@ macro_rules! id_type {
             }
         }
     };
+}
+
+/// The value of each hex digit, 16 of anything else.
+const DIGITS: [u8; 256] = {
+    let mut digits = [16; 256];
+    let mut value = 0;
+    while value < 16 {
+        let digit = b"0123456789abcdef"[value as usize];
+        digits[digit as usize] = value;
+        digits[digit.to_ascii_uppercase() as usize] = value;
+        value += 1;
+    }
+    digits
+};
+
+/// Thousands of digests are read in a run, which has a table pay.
+fn decode(hex: &[u8]) -> Option<[u8; 32]> {
+    let (pairs, []) = hex.as_chunks::<2>() else { return None };
+    let pairs: &[[u8; 2]; 32] = pairs.try_into().ok()?;
+    let (mut bytes, mut seen) = ([0; 32], 0);
+    for (byte, [high, low]) in bytes.iter_mut().zip(pairs) {
+        let (high, low) = (DIGITS[usize::from(*high)], DIGITS[usize::from(*low)]);
+        seen |= high | low;
+        *byte = high << 4 | low & 15;
+    }
+    (seen < 16).then_some(bytes)
 }
 
 #[derive(Deserialize)]
@@ -159,7 +188,15 @@ mod tests {
     fn hex_reads_back() {
         let digest = BlobDigest::from_bytes(*blake3::hash(b"x").as_bytes());
         assert_eq!(digest.to_hex().parse::<BlobDigest>().unwrap(), digest);
-        assert!("xyz".parse::<BlobDigest>().is_err());
+        assert_eq!(digest.to_hex().to_uppercase().parse::<BlobDigest>().unwrap(), digest);
+        for wrong in [
+            "xyz",
+            &digest.to_hex()[1..],
+            &digest.to_hex().replace('0', "g"),
+            &format!("{digest}00"),
+        ] {
+            assert!(wrong.parse::<BlobDigest>().is_err(), "{wrong}");
+        }
         assert_eq!(digest.short(), digest.to_hex()[..10]);
         assert_eq!(
             serde_json::from_str::<BlobDigest>(&serde_json::to_string(&digest).unwrap()).unwrap(),

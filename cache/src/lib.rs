@@ -9,7 +9,7 @@
 //! ├── blobs/ab/cdef…          bytes, named by their BLAKE3 digest; read-only once in place
 //! ├── actions/ab/cdef…        action records, named by action key: a line of JSON, a line with its checksum
 //! ├── memos/ab/cdef…          memo records (likewise), named by memo key
-//! ├── recent/ab/cdef…         the hits that recent runs ended with (likewise): a short cut to their records
+//! ├── recent/ab/cdef…         the hits that recent runs ended with (bytes and their checksum): a short cut to their records
 //! ├── remote                  the blobs that the remote is known to have and that are not here
 //! ├── stat/ab/cdef…           digests of source files (likewise), named by the digest of their path
 //! ├── scratch/ab/cdef…/       checkpoints of unfinished work, mutable, dropped by `gc`
@@ -33,6 +33,7 @@ mod durable;
 mod error;
 mod gc;
 mod lock;
+mod outputs;
 mod publish;
 mod recent;
 mod record;
@@ -55,6 +56,7 @@ pub use digest::{ActionKey, ArtifactDigest, BlobDigest, KeyHasher, MemoKey};
 pub use error::Error;
 pub use gc::{GcPlan, GcReport};
 pub use lock::{ActionLock, StoreGuard};
+pub use outputs::Outputs;
 pub use recent::Recent;
 pub use record::{ActionRecord, Hit};
 pub use remote::{

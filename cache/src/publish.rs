@@ -27,6 +27,10 @@ pub(crate) fn temporary(root: &Path) -> Result<NamedTempFile> {
 /// Notes that the store has something to flush.
 pub(crate) fn mark_unflushed(root: &Path) -> Result<()> {
     let marker = root.join(UNFLUSHED);
+    // Looking at it keeps nobody from the folder, as making it does.
+    if metadata(&marker)?.is_some() {
+        return Ok(());
+    }
     let marked = File::options().write(true).create_new(true).open(&marker);
     if let Err(err) = marked
         && err.kind() != io::ErrorKind::AlreadyExists

@@ -5,6 +5,8 @@
 //! blobs. It is derived from the records: where it is missing, damaged or stale, they are read. `gc` counts the actions
 //! of a young file as used when it was written.
 
+mod packed;
+
 use crate::publish::{remove, touch_record};
 use crate::record::Hit;
 use crate::sealed::{self, Sealed};
@@ -14,6 +16,7 @@ use rustix::fs::{AtFlags, FileType, Stat, statat};
 use std::collections::{BTreeSet, HashMap};
 use std::fmt::Write as _;
 use std::fs::{File, Metadata};
+use std::hash::{BuildHasherDefault, Hasher};
 use std::path::PathBuf;
 
 /// A thread more pays from so many hits on.
@@ -22,7 +25,26 @@ const PER_THREAD: usize = 128;
 /// The hits that a run of some name ended with, less those that have lost a blob.
 #[derive(Debug, Default)]
 pub struct Recent {
-    hits: HashMap<ActionKey, Hit>,
+    hits: HashMap<ActionKey, Hit, BuildHasherDefault<Leading>>,
+}
+
+/// Takes the first bytes of a key for its hash, which it is.
+#[derive(Default)]
+struct Leading(u64);
+
+impl Hasher for Leading {
+    fn write(&mut self, bytes: &[u8]) {
+        if let Some(bytes) = bytes.first_chunk() {
+            self.0 = u64::from_le_bytes(*bytes);
+        }
+    }
+
+    // The length of a key, which is that of all.
+    fn write_usize(&mut self, _: usize) {}
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
 }
 
 impl Recent {
@@ -44,7 +66,7 @@ impl Recent {
 
 impl Store {
     fn recent_path(&self, name: &[u8]) -> PathBuf {
-        let name = KeyHasher::new("runner 2026-11 recent v1").field(name).memo_key();
+        let name = KeyHasher::new("runner 2026-11 recent v2").field(name).memo_key();
         sharded(&self.folder("recent"), &name.to_hex())
     }
 
@@ -52,7 +74,10 @@ impl Store {
     /// Nothing where the file is missing, damaged or of another version: it is only a short cut.
     pub fn recent(&self, name: &[u8]) -> Recent {
         let path = self.recent_path(name);
-        let Ok(Sealed::Intact(hits, meta)) = sealed::read::<Vec<(ActionKey, Hit)>>(&path) else {
+        let Ok(Sealed::Intact(bytes, meta)) = sealed::read_bytes(&path) else {
+            return Recent::default();
+        };
+        let Some(hits) = packed::unpack(&bytes) else {
             return Recent::default();
         };
         touch_record(&path, &meta);
@@ -90,7 +115,7 @@ impl Store {
     /// # Errors
     /// When the store cannot be written.
     pub fn remember(&self, name: &[u8], hits: &[(ActionKey, Hit)]) -> Result<()> {
-        sealed::write(self.root(), &self.recent_path(name), &hits)
+        sealed::write_bytes(self.root(), &self.recent_path(name), packed::pack(hits))
     }
 
     /// Whether every blob of a hit is here (or in the remote, as far as is known), and its log. There are thousands: paths
@@ -114,10 +139,11 @@ impl Store {
         files
             .into_iter()
             .map(|file| {
-                let keys = match sealed::read::<Vec<(ActionKey, Hit)>>(&file.path)? {
-                    Sealed::Intact(hits, _) => hits.into_iter().map(|(key, _)| key).collect(),
-                    Sealed::Absent | Sealed::Damaged(_) => BTreeSet::new(),
+                let hits = match sealed::read_bytes(&file.path)? {
+                    Sealed::Intact(bytes, _) => packed::unpack(&bytes).unwrap_or_default(),
+                    Sealed::Absent | Sealed::Damaged(_) => Vec::new(),
                 };
+                let keys = hits.into_iter().map(|(key, _)| key).collect();
                 Ok((file.path, file.meta, keys))
             })
             .collect()

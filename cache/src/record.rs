@@ -3,7 +3,7 @@
 use crate::publish::touch_record;
 use crate::sealed::{self, Sealed};
 use crate::store::sharded;
-use crate::{ActionKey, ArtifactDigest, BlobDigest, BlobRef, Error, MemoKey, Result, Store};
+use crate::{ActionKey, ArtifactDigest, BlobDigest, BlobRef, Error, MemoKey, Outputs, Result, Store};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -48,7 +48,7 @@ impl StoredAction {
 
     pub fn into_hit(self) -> Hit {
         Hit {
-            outputs: self.record.outputs,
+            outputs: self.record.outputs.into(),
             log: self.record.log,
             seconds: self.record.seconds,
             peak_memory: self.record.peak_memory,
@@ -61,7 +61,7 @@ impl StoredAction {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Hit {
     /// Its output artifacts, by port.
-    pub outputs: BTreeMap<String, ArtifactDigest>,
+    pub outputs: Outputs,
     /// Its log, if it is still there.
     pub log: Option<BlobRef>,
     /// How long it took when it was computed, in seconds.
@@ -89,7 +89,7 @@ struct StoredHit {
 #[derive(Deserialize)]
 struct HitRecord {
     key: ActionKey,
-    outputs: BTreeMap<String, ArtifactDigest>,
+    outputs: Outputs,
     log: Option<BlobRef>,
     seconds: f64,
     peak_memory: Option<u64>,
@@ -199,9 +199,8 @@ impl Store {
     pub fn put_action(&self, record: &ActionRecord) -> Result<Hit> {
         let mut blobs = BTreeSet::new();
         for &output in record.outputs.values() {
-            let manifest = self.blob(output.into())?;
-            blobs.insert((output.into(), manifest.len() as u64));
-            let artifact = self.artifact(output)?;
+            let (artifact, size) = self.manifest(output)?;
+            blobs.insert((output.into(), size));
             blobs.extend(artifact.entries.iter().map(|entry| (entry.blob, entry.size)));
         }
         let stored = StoredAction {
@@ -220,7 +219,7 @@ impl Store {
     pub(crate) fn write_action(&self, stored: &StoredAction) -> Result<()> {
         let path = self.action_path(stored.record.key);
         if let Sealed::Intact(old, _) = sealed::read::<StoredHit>(&path)?
-            && old.record.outputs != stored.record.outputs
+            && *old.record.outputs != stored.record.outputs
         {
             // The newest result of a key is the one that counts.
             self.forget_recent()?;

@@ -1,4 +1,5 @@
-//! Records on disk: one line of JSON, and a line with its BLAKE3 digest. What fails the check was never written.
+//! Records on disk: one line of JSON, and a line with its BLAKE3 digest; or bytes, and their digest. What fails the check was
+//! never written.
 
 use crate::{Error, Result, publish};
 use serde::Serialize;
@@ -36,10 +37,44 @@ pub(crate) fn write_lasting(root: &Path, path: &Path, value: &impl Serialize) ->
 
 fn file(root: &Path, path: &Path, value: &impl Serialize) -> Result<NamedTempFile> {
     let text = text(value).map_err(|err| Error::io("encode", path)(err.into()))?;
+    written(root, text.as_bytes())
+}
+
+fn written(root: &Path, bytes: &[u8]) -> Result<NamedTempFile> {
     let mut file = publish::temporary(root)?;
-    file.write_all(text.as_bytes())
-        .map_err(Error::io("write", file.path()))?;
+    file.write_all(bytes).map_err(Error::io("write", file.path()))?;
     Ok(file)
+}
+
+/// [`write`] of bytes.
+pub(crate) fn write_bytes(root: &Path, path: &Path, mut bytes: Vec<u8>) -> Result<()> {
+    let checksum = blake3::hash(&bytes);
+    bytes.extend(checksum.as_bytes());
+    publish::publish(root, written(root, &bytes)?, path)
+}
+
+/// Reads what [`write_bytes`] wrote, and checks it.
+pub(crate) fn read_bytes(path: &Path) -> Result<Sealed<Vec<u8>>> {
+    let Some((mut bytes, meta)) = contents(path)? else {
+        return Ok(Sealed::Absent);
+    };
+    Ok(match bytes.split_last_chunk::<32>() {
+        Some((inside, checksum)) if blake3::hash(inside) == *checksum => {
+            bytes.truncate(bytes.len() - 32);
+            Sealed::Intact(bytes, meta)
+        }
+        _ => Sealed::Damaged(meta),
+    })
+}
+
+fn contents(path: &Path) -> Result<Option<(Vec<u8>, Metadata)>> {
+    let Some(mut file) = publish::found(File::open(path), "read", path)? else {
+        return Ok(None);
+    };
+    let meta = file.metadata().map_err(Error::io("read", path))?;
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes).map_err(Error::io("read", path))?;
+    Ok(Some((bytes, meta)))
 }
 
 /// What is written for a value.
@@ -54,12 +89,9 @@ pub(crate) fn text(value: &impl Serialize) -> serde_json::Result<String> {
 
 /// Reads a record and checks it.
 pub(crate) fn read<T: DeserializeOwned>(path: &Path) -> Result<Sealed<T>> {
-    let Some(mut file) = publish::found(File::open(path), "read", path)? else {
+    let Some((bytes, meta)) = contents(path)? else {
         return Ok(Sealed::Absent);
     };
-    let meta = file.metadata().map_err(Error::io("read", path))?;
-    let mut bytes = Vec::new();
-    file.read_to_end(&mut bytes).map_err(Error::io("read", path))?;
     Ok(match open(&bytes) {
         Some(value) => Sealed::Intact(value, meta),
         None => Sealed::Damaged(meta),

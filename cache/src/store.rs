@@ -238,10 +238,15 @@ impl Store {
     /// # Errors
     /// As [`Store::blob`], and [`Error::Manifest`] when it is not a manifest.
     pub fn artifact(&self, digest: ArtifactDigest) -> Result<Artifact> {
+        self.manifest(digest).map(|(artifact, _)| artifact)
+    }
+
+    /// A manifest, and its length in bytes.
+    pub(crate) fn manifest(&self, digest: ArtifactDigest) -> Result<(Artifact, u64)> {
         let blob = self.blob(digest.into())?;
         serde_json::from_slice(&blob)
             .map_err(|err| err.to_string())
-            .and_then(|artifact: Artifact| artifact.check().map(|()| artifact))
+            .and_then(|artifact: Artifact| artifact.check().map(|()| (artifact, blob.len() as u64)))
             .map_err(|reason| Error::Manifest {
                 digest: digest.to_hex(),
                 reason,

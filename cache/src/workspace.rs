@@ -6,6 +6,8 @@
 use crate::publish::held;
 use crate::walk::remove_tree;
 use crate::{Error, Result, Store};
+use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use tempfile::NamedTempFile;
 
@@ -17,6 +19,8 @@ const LOCK: &str = ".lock";
 #[must_use = "the folder is removed when it is dropped"]
 pub struct Workspace {
     path: PathBuf,
+    /// Device, inode and mode of the folder as it was made.
+    made: (u64, u64, u32),
     /// Dropped, and so removed, after the folder.
     _lock: NamedTempFile,
 }
@@ -40,7 +44,28 @@ impl Workspace {
         let lock = held(dir, tempfile::Builder::new().prefix("run-").suffix(LOCK))?;
         let path = lock.path().with_extension("");
         std::fs::create_dir(&path).map_err(Error::io("create", &path))?;
-        Ok(Self { path, _lock: lock })
+        let made = identity(&path).map_err(Error::io("read", &path))?;
+        Ok(Self {
+            path,
+            made,
+            _lock: lock,
+        })
+    }
+
+    /// Removes all that is in it. Says whether it is as it was made, and may be used again.
+    pub fn empty(&self) -> bool {
+        let remove = || -> io::Result<()> {
+            for entry in std::fs::read_dir(&self.path)? {
+                let entry = entry?;
+                if entry.file_type()?.is_dir() {
+                    remove_tree(&entry.path())?;
+                } else {
+                    std::fs::remove_file(entry.path())?;
+                }
+            }
+            Ok(())
+        };
+        remove().is_ok() && identity(&self.path).is_ok_and(|found| found == self.made)
     }
 
     /// The folder.
@@ -56,9 +81,42 @@ impl Drop for Workspace {
     }
 }
 
+fn identity(path: &Path) -> io::Result<(u64, u64, u32)> {
+    let meta = std::fs::symlink_metadata(path)?;
+    Ok((meta.dev(), meta.ino(), meta.mode()))
+}
+
 /// The file that locks the workspace at `path`.
 pub(crate) fn lock_path(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(LOCK);
     name.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::{Permissions, create_dir, create_dir_all, read_dir, set_permissions, write};
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn an_emptied_one_is_as_it_was_made() {
+        let dir = tempfile::tempdir().unwrap();
+        let workspace = Workspace::new(dir.path()).unwrap();
+        let path = workspace.path().to_owned();
+        create_dir_all(path.join("work/deep")).unwrap();
+        write(path.join("work/deep/x"), "x").unwrap();
+        write(path.join("y"), "y").unwrap();
+        set_permissions(path.join("work/deep"), Permissions::from_mode(0o500)).unwrap();
+        std::os::unix::fs::symlink(dir.path(), path.join("link")).unwrap();
+        assert!(workspace.empty());
+        assert_eq!(read_dir(&path).unwrap().count(), 0);
+        set_permissions(&path, Permissions::from_mode(0o777)).unwrap();
+        assert!(!workspace.empty(), "its mode is another one");
+        std::fs::remove_dir(&path).unwrap();
+        assert!(!workspace.empty(), "it is gone");
+        create_dir(&path).unwrap();
+        drop(workspace);
+        assert_eq!(read_dir(dir.path()).unwrap().count(), 0);
+    }
 }

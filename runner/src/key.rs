@@ -17,7 +17,7 @@
 //! differs; the decision to run is made on the key alone.
 
 use cache::{ActionKey, ArtifactDigest, BlobDigest, KeyHasher, canonical_json};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -38,11 +38,45 @@ pub struct Recipe {
     /// The version of its implementation.
     pub version: u32,
     /// Its configuration, without what equals its default.
-    pub config: Value,
+    pub config: Config,
     /// The digests of its inputs, by port.
     pub inputs: BTreeMap<String, Vec<ArtifactDigest>>,
     /// The files outside the store that it reads, sorted by name.
     pub sources: Vec<SourceDigest>,
+}
+
+/// A configuration as it is hashed: canonical JSON. Its values are needed only where something differs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config(String);
+
+impl Config {
+    /// Of a value that is written with its keys in order, as a map that sorts them is.
+    pub fn sorted(value: &impl Serialize) -> Self {
+        Self(serde_json::to_string(value).unwrap_or_default())
+    }
+
+    /// As a value.
+    pub fn value(&self) -> Value {
+        serde_json::from_str(&self.0).unwrap_or_default()
+    }
+}
+
+impl From<&Value> for Config {
+    fn from(value: &Value) -> Self {
+        Self(canonical_json(value))
+    }
+}
+
+impl Serialize for Config {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.value().serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Config {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Value::deserialize(deserializer).map(|value| Self::from(&value))
+    }
 }
 
 /// A file outside the store.
@@ -61,7 +95,7 @@ impl Recipe {
         let mut hasher = KeyHasher::new(DOMAIN)
             .field(&self.kind)
             .field(self.version.to_le_bytes())
-            .field(canonical_json(&self.config))
+            .field(&self.config.0)
             .field(count(self.inputs.len()));
         for (port, digests) in &self.inputs {
             hasher = hasher.field(port).field(count(digests.len()));
@@ -102,7 +136,7 @@ impl Recipe {
                 Some(self.version.to_string()),
             );
         }
-        let (before, after) = (leaves(&old.config), leaves(&self.config));
+        let (before, after) = (leaves(&old.config.value()), leaves(&self.config.value()));
         let paths: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
         let root = if self.kind == RUN { "" } else { "with." };
         for path in paths {
@@ -212,7 +246,7 @@ mod tests {
         Recipe {
             kind: "greeks/analytic".into(),
             version: 3,
-            config: json!({"model": "black_76", "slate": {"size": 20}}),
+            config: Config::from(&json!({"model": "black_76", "slate": {"size": 20}})),
             inputs: BTreeMap::from([(
                 "chain".into(),
                 vec![ArtifactDigest::from_bytes([1; 32]), ArtifactDigest::from_bytes([2; 32])],
@@ -242,8 +276,8 @@ mod tests {
         };
         with(&|r| r.kind = "greeks/american".into());
         with(&|r| r.version = 4);
-        with(&|r| r.config = json!({"model": "black_76"}));
-        with(&|r| r.config = json!({"model": "black_76", "slate": {"size": 21}}));
+        with(&|r| r.config = Config::from(&json!({"model": "black_76"})));
+        with(&|r| r.config = Config::from(&json!({"model": "black_76", "slate": {"size": 21}})));
         with(&|r| r.inputs.get_mut("chain").unwrap().reverse());
         with(&|r| {
             let digests = r.inputs.remove("chain").unwrap();
@@ -261,7 +295,7 @@ mod tests {
         let old = recipe();
         let mut new = recipe();
         new.version = 4;
-        new.config = json!({"slate": {"size": 30}, "dividend_yield": 0.5});
+        new.config = Config::from(&json!({"slate": {"size": 30}, "dividend_yield": 0.5}));
         new.inputs
             .insert("chain".into(), vec![ArtifactDigest::from_bytes([9; 32])]);
         new.sources[0].blob = BlobDigest::from_bytes([4; 32]);

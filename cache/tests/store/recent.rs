@@ -32,7 +32,10 @@ fn hits_come_back_as_the_records_give_them() {
     assert_eq!(known(&home.reopen(), &hits), 2);
     assert!(home.store.recent(b"another run").is_empty());
     let record = home.store.action(hits[0].0).unwrap().unwrap();
-    assert_eq!((record.outputs, record.log), (hits[0].1.outputs.clone(), hits[0].1.log));
+    assert_eq!(
+        (record.outputs.into(), record.log),
+        (hits[0].1.outputs.clone(), hits[0].1.log)
+    );
 }
 
 #[test]

@@ -18,6 +18,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{IsTerminal as _, Write as _};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// Name and version of this program.
@@ -26,7 +27,7 @@ pub(crate) const PROGRAM: &str = concat!("runner ", env!("CARGO_PKG_VERSION"));
 /// The share of a run's time that is spent on looking for silent damage, at least [`SCRUB_LEAST`] and at most a second.
 const SCRUB_SHARE: f64 = 0.01;
 
-/// What every run spends on that, while its pipeline is read.
+/// What every run spends on that, beside what it does.
 const SCRUB_LEAST: Duration = Duration::from_millis(1);
 
 /// What `-v` says of the engine itself at the end.
@@ -82,7 +83,7 @@ pub(crate) fn exec(session: &Session, args: &ExecArgs) -> Result<u8, Failure> {
         },
     };
     let name = recent_name(session, &of_pipeline);
-    // While the pipeline is read, so is what its last run ended with, and a little of the store to see whether it is sound.
+    // While the pipeline is read, so is what its last run ended with; and a little of the store, to see whether it is sound.
     let (project, early) = std::thread::scope(|scope| {
         let early = scope.spawn(|| recall(session, &of_pipeline, &name));
         let project = session.project(&of_pipeline);
@@ -98,11 +99,12 @@ pub(crate) fn exec(session: &Session, args: &ExecArgs) -> Result<u8, Failure> {
         Some(early) if early.root == project.store.root() => early,
         _ => Early {
             root: project.store.root().to_owned(),
+            scrub: Scrub(None),
             _guard: project.store.guard()?,
             recent: Recent::default(),
-            damaged: 0,
         },
     };
+    let mut first_scrub = early.scrub;
     let run = history::new_run(&project.runs)?;
     let mut options = options(session, &project, &run)?;
     options.recent = Arc::new(early.recent);
@@ -126,11 +128,11 @@ pub(crate) fn exec(session: &Session, args: &ExecArgs) -> Result<u8, Failure> {
     let mut terminal = Terminal::new(session.verbosity, live, colour);
     let mut lines = session.json.then(|| JsonLines::new(std::io::stdout()));
     let mut metrics = Metrics::new(writer.dir());
+    writer.pipeline(ResolvedPipeline::new(&project.pipeline, &project.chosen));
     let (sender, batches) = std::sync::mpsc::channel::<Vec<Stamped>>();
     let (summary, writer) = std::thread::scope(|scope| {
         // What shows and stores events does not hold the engine up.
         let reporters = scope.spawn(|| {
-            writer.pipeline(ResolvedPipeline::new(&project.pipeline, &project.chosen));
             for events in batches {
                 let lines = lines.as_mut().map(|lines| lines as &mut dyn Reporter);
                 for reporter in [&mut writer as &mut dyn Reporter, &mut metrics, &mut terminal]
@@ -162,21 +164,23 @@ pub(crate) fn exec(session: &Session, args: &ExecArgs) -> Result<u8, Failure> {
     if summary.hits.len() != recent.len() || summary.hits.iter().any(|(key, hit)| recent.get(*key) != Some(hit)) {
         project.store.remember(&name, &summary.hits)?;
     }
-    project.store.flush()?;
     writer.check()?;
     let Some(ended) = writer.finish() else {
+        project.store.flush()?;
         return Ok(code(&summary));
     };
     // To show what a remote store has, little of it is fetched, and never a table.
     let shown = project.store.fetching_at_most(SHOWN);
-    // A long run looks at more of the store, while its report is written.
+    // A long run looks at more of the store, while that is flushed and the report is written.
     let budget = Duration::from_secs_f64((summary.seconds * SCRUB_SHARE).min(1.0)).saturating_sub(SCRUB_LEAST);
-    let (page, damaged) = std::thread::scope(|scope| {
-        let scrubbed = (!budget.is_zero()).then(|| scope.spawn(|| scrub(&project.store, budget)));
+    let mut last_scrub = Scrub::start(&project.store, budget);
+    let (flushed, page) = std::thread::scope(|scope| {
+        let flushed = scope.spawn(|| project.store.flush());
         let page = report::write(&ended, &project.runs, &shown);
-        (page, scrubbed.and_then(|thread| thread.join().ok()).unwrap_or_default())
+        (flushed.join(), page)
     });
-    let damaged = early.damaged + damaged;
+    flushed.map_err(|_| Failure::machine("what flushes the store panicked"))??;
+    let damaged = first_scrub.found() + last_scrub.found();
     if damaged > 0 {
         let _ = writeln!(
             std::io::stderr(),
@@ -246,15 +250,37 @@ fn recent_name(session: &Session, args: &PipelineArgs) -> Vec<u8> {
     format!("{:?} {:?} {:?} {:?}", file, stages, settings.set, settings.profile).into_bytes()
 }
 
-/// What is done while the pipeline is read.
+/// What is done, or begun, while the pipeline is read.
 struct Early {
     root: PathBuf,
+    /// Looks for damage beside the run.
+    scrub: Scrub,
     /// Keeps garbage collectors away.
     _guard: StoreGuard,
     /// What the last run ended with.
     recent: Recent,
-    /// How many files of the store were found to be damaged.
-    damaged: usize,
+}
+
+/// A thread that scrubs the store; it is over when this is dropped.
+struct Scrub(Option<JoinHandle<usize>>);
+
+impl Scrub {
+    /// Does nothing without time for it.
+    fn start(store: &Store, budget: Duration) -> Self {
+        let store = store.clone();
+        Self((!budget.is_zero()).then(|| std::thread::spawn(move || scrub(&store, budget))))
+    }
+
+    /// How many files of the store it found to be damaged.
+    fn found(&mut self) -> usize {
+        self.0.take().and_then(|thread| thread.join().ok()).unwrap_or_default()
+    }
+}
+
+impl Drop for Scrub {
+    fn drop(&mut self) {
+        self.found();
+    }
 }
 
 /// `None` where there is no store yet.
@@ -266,14 +292,12 @@ fn recall(session: &Session, args: &PipelineArgs, name: &[u8]) -> Option<Early> 
     }
     let store = session.store(&home).ok()?;
     let guard = store.guard().ok()?;
-    let recent = store.recent(name);
-    let damaged = scrub(&store, SCRUB_LEAST);
     Some(Early {
         root: store.root().to_owned(),
+        recent: store.recent(name),
+        // Damage that it finds is healed like any other: where the file is needed, and else by the next run.
+        scrub: Scrub::start(&store, SCRUB_LEAST),
         _guard: guard,
-        // What was known before the damage was found is not.
-        recent: if damaged == 0 { recent } else { Recent::default() },
-        damaged,
     })
 }
 

@@ -198,7 +198,7 @@ impl<'r> Reader<'r> {
         }
         for stage in here {
             let prefix = prefix(stage);
-            for (path, canonical) in key::leaves(&stage.config) {
+            for (path, canonical) in key::leaves(&stage.config.value()) {
                 let value = serde_json::from_str(&canonical).unwrap_or(Value::String(canonical));
                 parameters.insert(format!("{prefix}with.{path}"), value);
             }

@@ -98,7 +98,7 @@ fn try_run(
     let seconds = started.elapsed().as_secs_f64();
     if mode == Mode::Check {
         return Ok(Hit {
-            outputs: done.outputs,
+            outputs: done.outputs.into(),
             log: done.log,
             seconds,
             peak_memory: done.peak_memory,

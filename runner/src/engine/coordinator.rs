@@ -1,7 +1,9 @@
 //! The coordinator: the one thread that knows how far every stage is.
 
+mod crew;
 mod look_up;
 
+use self::crew::Crew;
 use super::action::{self, Mode, Outcome};
 use super::compare;
 use super::prepare::{prepare, sources};
@@ -9,7 +11,7 @@ use super::resources::{Pool, Share};
 use super::{Control, Event, Options, Prepared, RunStatus, StageStatus, Stamped, Summary};
 use crate::executor::{Executor, Limits};
 use crate::pipeline::{Node, Pipeline};
-use cache::{ActionKey, ActionLock, ArtifactDigest, Hit, Store};
+use cache::{ActionKey, ActionLock, ArtifactDigest, Hit, Outputs, Store};
 use stages_core::error::Cause;
 use stages_core::{EventSink, StageError, StageEvent};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -89,6 +91,7 @@ impl Slot {
 
 struct Coordinator<'a, 'scope, 'env> {
     scope: &'scope Scope<'scope, 'env>,
+    crew: Crew<'scope, 'env>,
     pipeline: &'env Pipeline,
     store: &'env Store,
     executor: &'env dyn Executor,
@@ -142,6 +145,7 @@ pub fn run(
     let (mut slots, machine_failed) = std::thread::scope(|scope| {
         let mut coordinator = Coordinator {
             scope,
+            crew: Crew::new(scope),
             pipeline,
             store,
             executor,
@@ -429,7 +433,7 @@ impl Coordinator<'_, '_, '_> {
         };
         self.slots[i].began = Some(Instant::now());
         self.slots[i].state = State::Running(prepared, share, lock);
-        self.scope.spawn(move || {
+        self.crew.run(move || {
             let outcome = action::run(
                 node,
                 &of_thread,
@@ -462,6 +466,7 @@ impl Coordinator<'_, '_, '_> {
             return;
         };
         drop(lock);
+        self.crew.done();
         self.pool.give(share);
         for slot in &mut self.slots {
             if slot.key == Some(prepared.key) {
@@ -593,7 +598,7 @@ impl Coordinator<'_, '_, '_> {
             key: slot.key,
             status,
             seconds: if status == StageStatus::Skipped { 0.0 } else { seconds },
-            outputs: BTreeMap::new(),
+            outputs: Outputs::default(),
             computed_seconds: None,
             peak_memory: None,
             log: None,

@@ -262,7 +262,7 @@ fn inputs_of(prepared: &Prepared, store: &Store) -> Result<BTreeMap<String, Vec<
 fn fields(node: &Node, prepared: &Prepared) -> usize {
     let config = match &node.work {
         Work::Kind { config, .. } => leaves(config).len(),
-        Work::Command(_) => leaves(&prepared.recipe.config).len(),
+        Work::Command(_) => leaves(&prepared.recipe.config.value()).len(),
     };
     2 + config + prepared.recipe.inputs.len() + prepared.recipe.sources.len()
 }

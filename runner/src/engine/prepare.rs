@@ -1,9 +1,9 @@
 //! From a stage whose inputs are known to its recipe and key.
 
-use crate::key::{RUN, RUN_VERSION, Recipe, SourceDigest};
+use crate::key::{Config, RUN, RUN_VERSION, Recipe, SourceDigest};
 use crate::pipeline::{Command, Node, Work};
 use cache::{ActionKey, ArtifactDigest, Store};
-use serde_json::{Value, json};
+use serde::Serialize;
 use stages_core::{ConfigProblem, Source, StageError};
 use std::collections::BTreeMap;
 
@@ -50,17 +50,23 @@ pub(crate) fn digests(store: &Store, sources: &[Source], reread: bool) -> Result
         .collect()
 }
 
-/// What of a command is part of its key.
-fn command_config(command: &Command) -> Value {
-    let mut config = json!({
-        "run": command.command,
-        "outputs": command.outputs,
-        "env": command.env,
-    });
-    if !command.points.is_empty() {
-        config["points"] = json!(command.points);
-    }
-    config
+/// What of a command is part of its key, by name.
+#[derive(Serialize)]
+struct CommandConfig<'a> {
+    env: &'a BTreeMap<String, String>,
+    outputs: &'a BTreeMap<String, String>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    points: &'a BTreeMap<String, Vec<String>>,
+    run: &'a str,
+}
+
+fn command_config(command: &Command) -> Config {
+    Config::sorted(&CommandConfig {
+        env: &command.env,
+        outputs: &command.outputs,
+        points: &command.points,
+        run: &command.command,
+    })
 }
 
 /// Makes the recipe of a node whose inputs have these digests. Reads the files that it names, unless the store knows them and
@@ -76,7 +82,7 @@ pub fn prepare(
 ) -> Result<Prepared, StageError> {
     let sources = sources(node)?;
     let (kind, version, config) = match &node.work {
-        Work::Kind { kind, config } => (kind.name(), kind.version(), kind.key_config(config)),
+        Work::Kind { kind, config } => (kind.name(), kind.version(), Config::from(&kind.key_config(config))),
         Work::Command(command) => (RUN, RUN_VERSION, command_config(command)),
     };
     let recipe = Recipe {
@@ -91,4 +97,28 @@ pub fn prepare(
         recipe,
         sources,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn the_configuration_of_a_command_is_canonical() {
+        let map = |pairs: &[(&str, &str)]| pairs.iter().map(|&(k, v)| (k.to_owned(), v.to_owned())).collect();
+        let mut command = Command {
+            command: "echo \"é\" > ${outputs.x}\n".to_owned(),
+            files: Vec::new(),
+            outputs: map(&[("x", "x.txt"), ("A", "a/b"), ("é", "\u{1}")]),
+            points: BTreeMap::new(),
+            env: map(&[("Z", "1"), ("a", "")]),
+            secrets: vec!["S".to_owned()],
+        };
+        let mut expected = json!({"run": command.command, "outputs": command.outputs, "env": command.env});
+        assert_eq!(command_config(&command), Config::from(&expected));
+        command.points.insert("p".to_owned(), vec!["seed=1".to_owned()]);
+        expected["points"] = json!(command.points);
+        assert_eq!(command_config(&command), Config::from(&expected));
+    }
 }

@@ -88,7 +88,7 @@ mod tests {
                 config: serde_json::Value::Null,
             }
         } else {
-            Work::Command(command)
+            Work::Command(std::sync::Arc::new(command))
         };
         Node {
             id: "a".into(),

@@ -5,11 +5,16 @@
 //! ├── work/        where it is started: empty but for its `files:`
 //! └── needs/X/     the content of its input X, or `seed=1/` and so on below it where it is collected: see `links`
 //! ```
+//!
+//! `run-XXXXXX` is used again ([`Sweeper`]); what is in it is made anew for each program, so that what an earlier one left
+//! running has no part in it.
 
+use super::ended::Ended;
 use super::links::Links;
 use super::memory::{USAGE, tree_cpu, tree_memory};
 use super::outputs::take_in;
 use super::secrets::{Filter, Masker};
+use super::sweeper::Sweeper;
 use super::{Done, Limits, timed_out};
 use crate::pipeline::command_text;
 use crate::text;
@@ -20,10 +25,10 @@ use stages_core::{EventSink, Input, Source, StageError, StageEvent};
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, Read as _, Seek as _, SeekFrom};
+use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
-use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -135,14 +140,17 @@ impl Run<'_> {
         events: &dyn EventSink,
         limits: &Limits,
         group: &Group,
+        sweeper: &Sweeper,
     ) -> Result<Done, StageError> {
         // Paths are put into the command as they are.
-        let dir = if is_plain(store.root()) {
-            store.workspace()?
-        } else {
+        let dir = sweeper.lend(|| {
+            if is_plain(store.root()) {
+                return Ok(store.workspace()?);
+            }
             let tmp = std::env::temp_dir();
-            Workspace::new(&fs::canonicalize(&tmp).map_err(failed("read", &tmp))?)?
-        };
+            let tmp = fs::canonicalize(&tmp).map_err(failed("read", &tmp))?;
+            Workspace::new(&tmp).map_err(StageError::from)
+        })?;
         let work = dir.path().join("work");
         fs::create_dir(&work).map_err(failed("create", &work))?;
         for source in self.files {
@@ -169,7 +177,7 @@ impl Run<'_> {
             }
             needs.insert(port.as_str(), paths.join(" "));
         }
-        for name in self.outputs.values() {
+        for name in self.outputs.values().filter(|name| name.contains('/')) {
             create_parent(&work.join(name))?;
         }
         let text = command_text(self.command, |space, name| match space {
@@ -223,13 +231,7 @@ impl Run<'_> {
         limits: &Limits,
         group: &Group,
     ) -> Result<(ExitStatus, Option<u64>, Option<Duration>), StageError> {
-        create_parent(self.log)?;
-        File::create(self.log).map_err(failed("write", self.log))?;
-        // Both streams append, so that their lines stand in the order they were written.
-        let file = File::options()
-            .append(true)
-            .open(self.log)
-            .map_err(failed("write", self.log))?;
+        let file = new_log(self.log).map_err(failed("write", self.log))?;
         let hidden = self.secrets.iter().filter_map(|name| self.env.get(name));
         let (out, err, filter): (Stdio, Stdio, _) = match Masker::new(hidden.map(String::as_str)) {
             Some(masker) => {
@@ -242,8 +244,9 @@ impl Run<'_> {
                 (file.into(), second.into(), None)
             }
         };
-        let mut command = Command::new("sh");
+        let mut command = Command::new(shell(self.env.get("PATH").map_or("/bin:/usr/bin", String::as_str)));
         command
+            .arg0("sh")
             .arg("-c")
             .arg(text)
             .current_dir(work)
@@ -261,12 +264,7 @@ impl Run<'_> {
         // It holds the ends of the pipe, if there is one.
         drop(command);
         let pid = child.id();
-        let (over, ended) = channel();
-        let waiter = std::thread::spawn(move || {
-            let status = child.wait();
-            let _ = over.send(());
-            status
-        });
+        let ended = Pid::from_raw(pid.cast_signed()).map(Ended::of);
         let mut tail = Tail::new(self.log);
         let mut peak = 0;
         let started = Instant::now();
@@ -274,7 +272,7 @@ impl Run<'_> {
         let mut asked: Option<Instant> = None;
         let mut over_time = None;
         let mut pause = Duration::from_millis(10);
-        while ended.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) {
+        while ended.as_ref().is_some_and(|ended| !ended.within(pause)) {
             pause = (pause * 2).min(Duration::from_millis(200));
             let memory = tree_memory(pid);
             peak = peak.max(memory);
@@ -304,9 +302,8 @@ impl Run<'_> {
                 _ => {}
             }
         }
-        let status = waiter
-            .join()
-            .map_err(|_| StageError::new("the thread that waits for the command panicked"))?
+        let status = child
+            .wait()
             .map_err(|err| StageError::new(format!("cannot wait for the command: {err}")))?;
         group.clear();
         if let Some(filter) = filter {
@@ -409,16 +406,42 @@ pub(super) fn create_parent(path: &Path) -> Result<(), StageError> {
     }
 }
 
+/// The shell, at its place: a program that is named by its path is started without a copy of this process.
+fn shell(path: &str) -> PathBuf {
+    std::env::split_paths(path)
+        .filter(|folder| folder.is_absolute())
+        .map(|folder| folder.join("sh"))
+        .find(|shell| fs::metadata(shell).is_ok_and(|meta| meta.is_file() && meta.mode() & 0o111 != 0))
+        .unwrap_or_else(|| "sh".into())
+}
+
+/// An empty file that is appended to, so that the lines of two streams stand in the order they were written.
+fn new_log(path: &Path) -> io::Result<File> {
+    let open = || File::options().append(true).create(true).open(path);
+    let file = match (open(), path.parent()) {
+        (Err(err), Some(parent)) if err.kind() == io::ErrorKind::NotFound => {
+            fs::create_dir_all(parent)?;
+            open()?
+        }
+        (opened, _) => opened?,
+    };
+    file.set_len(0)?;
+    Ok(file)
+}
+
 /// Follows the last line of a growing file.
-struct Tail {
+struct Tail<'p> {
+    path: &'p Path,
+    /// Once it was asked for a line.
     file: Option<File>,
     at: u64,
 }
 
-impl Tail {
-    fn new(path: &Path) -> Self {
+impl<'p> Tail<'p> {
+    fn new(path: &'p Path) -> Self {
         Self {
-            file: File::open(path).ok(),
+            path,
+            file: None,
             at: 0,
         }
     }
@@ -426,6 +449,9 @@ impl Tail {
     /// The last complete line that is new since the last call.
     fn last_line(&mut self) -> Option<String> {
         const WINDOW: u64 = 4096;
+        if self.file.is_none() {
+            self.file = File::open(self.path).ok();
+        }
         let file = self.file.as_mut()?;
         let end = file.metadata().ok()?.len();
         if end <= self.at {

@@ -1,5 +1,6 @@
 //! Runs actions in this process: for tests, and for programs that use this crate as a library.
 
+use super::sweeper::Sweeper;
 use super::{Done, Executor, Job, Limits, command, job, timed_out};
 use cache::Store;
 use stages_core::error::Cause;
@@ -22,7 +23,7 @@ impl Executor for InProcess {
             .build()
             .map_err(|err| StageError::new(format!("cannot start threads: {err}")))?;
         let store = Store::open(&job.home)?.take_over(job.remote.clone())?;
-        let group = command::Group::default();
+        let (group, sweeper) = (command::Group::default(), Sweeper::default());
         let stop = CancelToken::default();
         let inner = Limits {
             cancel: stop.clone(),
@@ -48,7 +49,7 @@ impl Executor for InProcess {
                     }
                 }
             });
-            let result = pool.install(|| job::run(job, &store, self.kinds, events, &inner, &group));
+            let result = pool.install(|| job::run(job, &store, self.kinds, events, &inner, &group, &sweeper));
             let result = result.map(|done| Done {
                 news: store.news(),
                 ..done

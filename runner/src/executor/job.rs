@@ -1,6 +1,7 @@
 //! An action to run, and running it.
 
 use super::peak_memory;
+use super::sweeper::Sweeper;
 use super::{Limits, command};
 use crate::key::RUN;
 use cache::{ActionKey, Artifact, ArtifactDigest, BlobRef, Handover, News, Store};
@@ -118,7 +119,7 @@ impl EventSink for Tap {
 }
 
 /// Runs a job in this process. A stage kind is asked to stop by `limits.cancel` alone, an external program is held to all of
-/// them. `group` is where an external program's process group is made known while it runs.
+/// them. `group` is where an external program's process group is made known while it runs, and `sweeper` removes its folder.
 pub(crate) fn run(
     job: &Job,
     store: &Store,
@@ -126,6 +127,7 @@ pub(crate) fn run(
     events: &Arc<dyn EventSink>,
     limits: &Limits,
     group: &command::Group,
+    sweeper: &Sweeper,
 ) -> Result<Done, StageError> {
     let mut inputs: BTreeMap<String, Vec<Input>> = BTreeMap::new();
     for (port, digests) in &job.inputs {
@@ -152,7 +154,7 @@ pub(crate) fn run(
                 files: &job.sources,
                 log: &job.log,
             };
-            run.execute(store, events.as_ref(), limits, group)
+            run.execute(store, events.as_ref(), limits, group, sweeper)
         }
         JobWork::Kind { name, version, config } => {
             let kind = kinds

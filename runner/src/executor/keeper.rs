@@ -1,15 +1,16 @@
 //! A small process that outlives this one by a moment: it ends the external programs of an engine that was killed.
 //!
-//! External programs are started by the engine itself. Were it killed, nobody would know their process groups: so it tells
-//! them to the keeper, which reads until the pipe between them ends and then kills what is left.
+//! External programs are started by the engine itself. Were it killed, nobody would know their process groups: so it writes
+//! them down. The keeper sleeps until the pipe between them ends, and then kills what is on the list.
 
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::collections::BTreeSet;
-use std::io::{self, BufRead as _, Write as _};
+use std::fs::File;
+use std::io::{self, Read as _, Seek as _, Write as _};
+use std::os::fd::AsFd as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
-use std::process::{Child, ChildStdin, Command, Stdio};
-use std::sync::{Mutex, PoisonError};
+use std::process::{Child, Command, Stdio};
 
 /// The argument that makes this program a keeper.
 pub(crate) const KEEPER: &str = "keeper";
@@ -17,23 +18,24 @@ pub(crate) const KEEPER: &str = "keeper";
 /// The engine's end.
 pub(super) struct Keeper {
     child: Child,
-    pipe: Mutex<Option<ChildStdin>>,
+    /// The process groups, `+` where one begins and `-` where it is over: a file without a name, the keeper's standard output.
+    list: File,
 }
 
 impl Keeper {
-    /// Starts one.
-    pub fn start(program: &Path) -> io::Result<Self> {
-        let mut child = Command::new(program)
+    /// Starts one, with its list in the folder `dir`.
+    pub fn start(program: &Path, dir: &Path) -> io::Result<Self> {
+        let list = tempfile::tempfile_in(dir)?;
+        let child = Command::new(program)
             .arg0("runner")
             .arg(KEEPER)
             .stdin(Stdio::piped())
-            .stdout(Stdio::null())
+            .stdout(list.try_clone()?)
             .stderr(Stdio::null())
             // Ctrl-C is for the engine.
             .process_group(0)
             .spawn()?;
-        let pipe = Mutex::new(child.stdin.take());
-        Ok(Self { child, pipe })
+        Ok(Self { child, list })
     }
 
     /// Names a group to end with the engine.
@@ -47,26 +49,30 @@ impl Keeper {
     }
 
     fn tell(&self, sign: char, group: i32) {
-        let mut pipe = self.pipe.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(pipe) = pipe.as_mut() {
-            // A keeper that is gone protects nothing; the engine goes on.
-            let _ = pipe.write_all(format!("{sign}{group}\n").as_bytes());
-        }
+        // Where there is no room to write it down, nothing protects the group; the engine goes on.
+        let _ = (&self.list).write_all(format!("{sign}{group}\n").as_bytes());
     }
 }
 
 impl Drop for Keeper {
     fn drop(&mut self) {
-        self.pipe.lock().unwrap_or_else(PoisonError::into_inner).take();
+        self.child.stdin.take();
         let _ = self.child.wait();
     }
 }
 
 /// The keeper's side: `runner keeper`. Ends when its engine does.
 pub fn keeper() -> u8 {
+    let _ = io::copy(&mut io::stdin(), &mut io::sink());
+    let Ok(list) = io::stdout().as_fd().try_clone_to_owned() else {
+        return 1;
+    };
+    let (mut list, mut text) = (File::from(list), String::new());
+    if list.rewind().and_then(|()| list.read_to_string(&mut text)).is_err() {
+        return 1;
+    }
     let mut groups = BTreeSet::new();
-    for line in io::stdin().lock().lines() {
-        let Ok(line) = line else { break };
+    for line in text.lines() {
         match line.split_at_checked(1) {
             Some(("+", group)) => groups.extend(group.parse::<i32>()),
             Some(("-", group)) => groups.retain(|known: &i32| Ok(*known) != group.parse()),

@@ -7,11 +7,16 @@ use std::fs::{self, File, Metadata, Permissions};
 use std::io;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
 
 /// The blobs that a program was given as hard links. A program that runs as root, or changes permissions, can write through
 /// one; [`Links::check`] finds that out.
 #[derive(Default)]
 pub(super) struct Links(Vec<(BlobDigest, Stamp)>);
+
+/// The last device that was found to make no clones. It is not asked again for each file.
+static WITHOUT_CLONES: AtomicU64 = AtomicU64::new(u64::MAX);
 
 /// What a write changes.
 type Stamp = (u64, i64, i64);
@@ -27,7 +32,9 @@ impl Links {
         fs::create_dir_all(base).map_err(failed("create", base))?;
         for entry in &artifact.entries {
             let to = base.join(&entry.path);
-            create_parent(&to)?;
+            if entry.path.contains('/') {
+                create_parent(&to)?;
+            }
             // Its bytes are checked on the way.
             store.blob(entry.blob)?;
             let from = store.blob_path(entry.blob);
@@ -44,10 +51,13 @@ impl Links {
 
     /// A clone that shares the blocks, or else a hard link, or else a copy. Returns whether the file is one of its own.
     fn place(&mut self, blob: BlobDigest, from: &Path, to: &Path) -> io::Result<bool> {
-        if reflink(from, to) {
-            return Ok(true);
-        }
         let meta = fs::metadata(from)?;
+        if WITHOUT_CLONES.load(Relaxed) != meta.dev() {
+            if reflink(from, to) {
+                return Ok(true);
+            }
+            WITHOUT_CLONES.store(meta.dev(), Relaxed);
+        }
         if fs::hard_link(from, to).is_ok() {
             self.0.push((blob, stamp(&meta)));
             return Ok(false);

@@ -1,6 +1,7 @@
 //! How an action is run: in this process, or in a worker process of its own.
 
 mod command;
+mod ended;
 mod in_process;
 mod job;
 mod keeper;
@@ -9,6 +10,7 @@ mod memory;
 mod outputs;
 mod protocol;
 mod secrets;
+mod sweeper;
 mod worker;
 mod worker_process;
 

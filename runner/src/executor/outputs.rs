@@ -30,7 +30,8 @@ pub(super) fn take_in(store: &Store, output: &str, path: &Path, inside: &Path) -
     }
     let mut builder = ArtifactBuilder::new(store, PortType::File.name(), json!({ "folder": folder }));
     for (name, path) in files {
-        let mut file = found.open(&path)?;
+        let real = if folder { found.real(&path)? } else { real.clone() };
+        let mut file = found.open(&path, &real)?;
         let mut writer = store.writer()?;
         io::copy(&mut file, &mut writer).map_err(failed("store", &path))?;
         builder.blob(&name, writer.finish()?);
@@ -67,9 +68,8 @@ impl Found<'_> {
         Err(self.error(path, &what).hint("copy the file into the output"))
     }
 
-    /// Opens an ordinary file. Opening anything else could wait for ever, or do something.
-    fn open(&self, path: &Path) -> Result<File, StageError> {
-        let real = self.real(path)?;
+    /// Opens an ordinary file, which is at `real`. Opening anything else could wait for ever, or do something.
+    fn open(&self, path: &Path, real: &Path) -> Result<File, StageError> {
         let kind = |kind: FileType| -> Result<(), StageError> {
             if kind.is_file() {
                 return Ok(());
@@ -78,7 +78,7 @@ impl Found<'_> {
             Err(self.error(path, &what).hint("only files and folders can be kept"))
         };
         kind(
-            fs::symlink_metadata(&real)
+            fs::symlink_metadata(real)
                 .map_err(|err| self.unreadable(path, &err))?
                 .file_type(),
         )?;
@@ -86,7 +86,7 @@ impl Found<'_> {
         let file = File::options()
             .read(true)
             .custom_flags(flags.bits().cast_signed())
-            .open(&real)
+            .open(real)
             .map_err(|err| self.unreadable(path, &err))?;
         let meta = file.metadata().map_err(|err| self.unreadable(path, &err))?;
         kind(meta.file_type())?;

@@ -2,6 +2,7 @@
 
 use super::memory::{USAGE, tree_cpu, tree_memory};
 use super::protocol::{Message, STOP};
+use super::sweeper::Sweeper;
 use super::{Job, JobWork, Limits, command, job};
 use crate::text;
 use cache::{Store, Traffic};
@@ -78,7 +79,7 @@ pub fn worker(kinds: &'static [Box<dyn AnyStage>]) -> u8 {
             if let Some(remote) = store.remote() {
                 remote.watch(fetched(events.clone()));
             }
-            let result = job::run(&job, &store, kinds, &events, &limits, &group);
+            let result = job::run(&job, &store, kinds, &events, &limits, &group, &Sweeper::default());
             if store.remote().is_some() {
                 Lines.write(&Message::News(store.news()));
             }

@@ -3,6 +3,7 @@
 use super::command::{self, signal_name};
 use super::keeper::Keeper;
 use super::protocol::{Message, STOP, error};
+use super::sweeper::Sweeper;
 use super::worker::prefer_as_victim;
 use super::{Done, Executor, Job, JobWork, Limits, job, timed_out};
 use cache::{News, Store};
@@ -25,6 +26,7 @@ pub struct WorkerProcess {
     store: Store,
     /// Ends the external programs; started with the first of them.
     keeper: OnceLock<Option<Arc<Keeper>>>,
+    sweeper: Sweeper,
 }
 
 impl WorkerProcess {
@@ -42,6 +44,7 @@ impl WorkerProcess {
             program,
             store: store.clone(),
             keeper: OnceLock::new(),
+            sweeper: Sweeper::default(),
         })
     }
 
@@ -49,7 +52,7 @@ impl WorkerProcess {
     fn command(&self, job: &Job, events: &Arc<dyn EventSink>, limits: &Limits) -> Result<Done, StageError> {
         let keeper = self
             .keeper
-            .get_or_init(|| Keeper::start(&self.program).ok().map(Arc::new));
+            .get_or_init(|| Keeper::start(&self.program, self.store.root()).ok().map(Arc::new));
         let keeper = keeper.clone();
         let group = command::Group::new(move |group, begins| {
             if begins {
@@ -61,7 +64,7 @@ impl WorkerProcess {
                 None => {}
             }
         });
-        job::run(job, &self.store, &[], events, limits, &group)
+        job::run(job, &self.store, &[], events, limits, &group, &self.sweeper)
     }
 }
 

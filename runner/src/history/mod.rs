@@ -32,6 +32,6 @@ pub use id::{new_run, resolve};
 pub use marks::{AllMarks, Marks};
 pub use model::{Metric, Run, StageRun};
 pub use past::PastRuns;
-pub use pipeline_file::{ResolvedPipeline, ResolvedStage};
+pub use pipeline_file::{ResolvedPipeline, ResolvedStage, Settings};
 pub use reader::{brief, ids, list, load, survey};
 pub use writer::Writer;

@@ -2,7 +2,7 @@
 
 use super::ResolvedStage;
 use crate::engine::{RunStatus, StageStatus, timestamp};
-use cache::{ActionKey, ArtifactDigest, BlobRef};
+use cache::{ActionKey, ArtifactDigest, BlobRef, Outputs};
 use chrono::{DateTime, Utc};
 use serde::ser::SerializeMap as _;
 use serde::{Serialize, Serializer};
@@ -64,7 +64,7 @@ pub struct StageRun {
     /// Its peak resident memory in bytes, when it was computed.
     pub peak_memory: Option<u64>,
     /// Its output artifacts, by name.
-    pub outputs: BTreeMap<String, ArtifactDigest>,
+    pub outputs: Outputs,
     /// Its log.
     pub log: Option<BlobRef>,
     /// Why it failed or was skipped.
@@ -91,7 +91,7 @@ impl StageRun {
             seconds: 0.0,
             computed_seconds: None,
             peak_memory: None,
-            outputs: BTreeMap::new(),
+            outputs: Outputs::default(),
             log: None,
             error: None,
             hint: None,

@@ -1,9 +1,10 @@
 //! `pipeline.json`: the pipeline of a run, resolved.
 
 use crate::key::{RUN, RUN_VERSION};
-use crate::pipeline::{Node, Pipeline, Resources, Work};
-use serde::{Deserialize, Serialize};
+use crate::pipeline::{Command, Node, Pipeline, Resources, Work};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -36,7 +37,7 @@ pub struct ResolvedStage {
     /// The version of the kind.
     pub version: u32,
     /// Its configuration, defaults filled in.
-    pub config: Value,
+    pub config: Settings,
     /// What it needs, by port: `stage.output`; of an earlier run `run/stage.output`.
     pub needs: BTreeMap<String, Vec<String>>,
     /// The types of its outputs, by name.
@@ -44,6 +45,63 @@ pub struct ResolvedStage {
     pub types: BTreeMap<String, String>,
     /// What it asks of the machine.
     pub resources: Resources,
+}
+
+/// The configuration of a resolved stage: JSON, made where it is asked for.
+#[derive(Clone, Debug)]
+pub enum Settings {
+    /// As it was read back, or of a stage kind.
+    Values(Value),
+    /// Of an external program.
+    Program(Arc<Command>),
+}
+
+impl Settings {
+    /// As a value.
+    pub fn value(&self) -> Cow<'_, Value> {
+        match self {
+            Self::Values(value) => Cow::Borrowed(value),
+            Self::Program(_) => Cow::Owned(serde_json::to_value(self).unwrap_or_default()),
+        }
+    }
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self::Values(Value::Null)
+    }
+}
+
+/// What is shown of an external program, by name.
+#[derive(Serialize)]
+struct Program<'a> {
+    command: &'a str,
+    env: &'a BTreeMap<String, String>,
+    files: Vec<&'a str>,
+    outputs: &'a BTreeMap<String, String>,
+    secrets: &'a [String],
+}
+
+impl Serialize for Settings {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Values(value) => value.serialize(serializer),
+            Self::Program(command) => Program {
+                command: &command.command,
+                env: &command.env,
+                files: command.files.iter().map(|file| file.name.as_str()).collect(),
+                outputs: &command.outputs,
+                secrets: &command.secrets,
+            }
+            .serialize(serializer),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Settings {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Value::deserialize(deserializer).map(Self::Values)
+    }
 }
 
 /// Stages as if they were not shared.
@@ -78,18 +136,8 @@ impl ResolvedPipeline {
 
 fn stage(pipeline: &Pipeline, node: &Node) -> ResolvedStage {
     let (kind, version, config) = match &node.work {
-        Work::Kind { kind, config } => (kind.name(), kind.version(), config.clone()),
-        Work::Command(command) => (
-            RUN,
-            RUN_VERSION,
-            serde_json::json!({
-                "command": command.command,
-                "files": command.files.iter().map(|file| &file.name).collect::<Vec<_>>(),
-                "outputs": command.outputs,
-                "env": command.env,
-                "secrets": command.secrets,
-            }),
-        ),
+        Work::Kind { kind, config } => (kind.name(), kind.version(), Settings::Values(config.clone())),
+        Work::Command(command) => (RUN, RUN_VERSION, Settings::Program(Arc::clone(command))),
     };
     let mut needs: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for (port, refs) in &node.needs {

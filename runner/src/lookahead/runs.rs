@@ -58,7 +58,7 @@ impl Run {
                     } => match status {
                         StageStatus::Cached | StageStatus::Ran => {
                             if let (Some(&node), Some(key)) = (nodes.get(stage.as_str()), key) {
-                                run.made.insert(node, (key, outputs));
+                                run.made.insert(node, (key, BTreeMap::clone(&outputs)));
                             }
                         }
                         StageStatus::Failed => run.failed.push((stage, error.unwrap_or_default())),

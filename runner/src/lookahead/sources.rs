@@ -11,6 +11,7 @@ use cache::{ArtifactBuilder, ArtifactDigest, Store};
 use datasets::Date;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// A source.
 pub struct Source {
@@ -151,7 +152,7 @@ impl Source {
     pub fn swap(&self, pipeline: &mut Pipeline, file: PathBuf) -> PathBuf {
         match (&self.what, &mut pipeline.nodes[self.node].work) {
             (What::File { place, .. }, Work::Command(command)) => {
-                std::mem::replace(&mut command.files[*place].path, file)
+                std::mem::replace(&mut Arc::make_mut(command).files[*place].path, file)
             }
             _ => file,
         }

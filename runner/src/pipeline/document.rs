@@ -190,11 +190,11 @@ fn article(word: &str) -> &'static str {
 }
 
 fn map(tree: Tree, what: &str, problems: &mut Problems) -> Vec<(Key, Tree)> {
-    let described = tree.describe();
     match tree.value {
         Value::Map(entries) => entries,
         Value::Scalar(Json::Null) => Vec::new(),
         _ => {
+            let described = tree.describe();
             problems.add(
                 tree.spot,
                 format!("this is {described}, where a map from {what} to value belongs"),
@@ -206,11 +206,11 @@ fn map(tree: Tree, what: &str, problems: &mut Problems) -> Vec<(Key, Tree)> {
 }
 
 fn items(tree: Tree, what: &str, problems: &mut Problems) -> Vec<Tree> {
-    let described = tree.describe();
     match tree.value {
         Value::List(items) => items,
         Value::Scalar(Json::Null) => Vec::new(),
         _ => {
+            let described = tree.describe();
             problems.add(
                 tree.spot,
                 format!("this is {described}, where a list of {what} belongs"),
@@ -234,9 +234,9 @@ fn stage(key: Key, tree: Tree, problems: &mut Problems) -> Stage {
         doubtful: false,
     };
     let name = &stage.key.name;
-    let described = tree.describe();
     let spot = tree.spot;
     let Value::Map(entries) = tree.value else {
+        let described = tree.describe();
         problems.add(
             if described == "nothing" { stage.key.spot } else { spot },
             format!("the stage `{name}` is {described}, not a map of keys"),

@@ -33,10 +33,15 @@ enum Piece<'a> {
     Open,
 }
 
+/// Where the next `${` is. Most texts are short: looking is quicker than preparing to look.
+fn opening(text: &str) -> Option<usize> {
+    text.as_bytes().windows(2).position(|pair| pair == b"${")
+}
+
 fn pieces(text: &str) -> Vec<Piece<'_>> {
     let mut pieces = Vec::new();
     let mut rest = text;
-    while let Some(at) = rest.find("${") {
+    while let Some(at) = opening(rest) {
         if rest[..at].ends_with('$') {
             pieces.push(Piece::Text(&rest[..at - 1]));
             pieces.push(Piece::Escape);
@@ -63,7 +68,7 @@ const FORMS: &str = "write `${params.NAME}`, `${matrix.NAME}` or `${env.NAME}`; 
 /// A copy of `tree` with every interpolation in its texts replaced. Keys are left as they are.
 pub(crate) fn fill(tree: &Tree, scope: &Scope, problems: &mut Problems) -> Tree {
     match &tree.value {
-        Value::Scalar(Json::String(text)) if text.contains("${") => fill_text(text, tree.spot, scope, problems),
+        Value::Scalar(Json::String(text)) if opening(text).is_some() => fill_text(text, tree.spot, scope, problems),
         Value::Scalar(_) => tree.clone(),
         Value::List(items) => Tree {
             value: Value::List(items.iter().map(|item| fill(item, scope, problems)).collect()),
@@ -335,9 +340,9 @@ pub(crate) fn fill_command(
     outputs: &[&str],
     problems: &mut Problems,
 ) -> String {
-    let mut out = String::new();
+    let mut out = String::with_capacity(text.len());
     let mut rest = text;
-    while let Some(at) = rest.find("${") {
+    while let Some(at) = opening(rest) {
         let (before, after) = rest.split_at(at);
         out.push_str(before);
         let inner = after[2..]
@@ -379,7 +384,9 @@ pub(crate) fn fill_command(
                 suggest(name, space, known.iter().copied()),
             );
         }
-        out.push_str(&format!("${{{inner}}}"));
+        for part in ["${", inner, "}"] {
+            out.push_str(part);
+        }
     }
     out.push_str(rest);
     out

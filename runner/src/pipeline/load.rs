@@ -249,7 +249,7 @@ impl<'a> Loader<'a> {
                 let inputs = inputs(&plan, point, &points, &first);
                 let mut node = self.node(&plan, point, inputs, quiet);
                 if let Work::Command(command) = &mut node.work {
-                    command.points = folders(&plan, point, &points);
+                    Arc::make_mut(command).points = folders(&plan, point, &points);
                 }
                 self.nodes.push(node);
             }
@@ -295,14 +295,7 @@ impl<'a> Loader<'a> {
             id: matrix::id(&stage.key.name, point),
             stage: stage.key.name.clone(),
             point: point.clone(),
-            work: Work::Command(Command {
-                command: String::new(),
-                files: Vec::new(),
-                outputs: BTreeMap::new(),
-                points: BTreeMap::new(),
-                env: BTreeMap::new(),
-                secrets: Vec::new(),
-            }),
+            work: Work::Command(Arc::default()),
             needs: inputs,
             earlier: plan.needs.earlier.clone(),
             provides: BTreeMap::new(),
@@ -337,10 +330,8 @@ impl<'a> Loader<'a> {
                     .map(|(key, _)| (key.name.clone(), Provided::unknown(PortType::File)))
                     .collect();
                 let command = self.command(stage, run, files, outputs, env, point, &node.base);
-                node.work = Work::Command(Command {
-                    secrets: secrets.clone(),
-                    ..command
-                });
+                let secrets = secrets.clone();
+                node.work = Work::Command(Arc::new(Command { secrets, ..command }));
             }
             _ => {}
         }

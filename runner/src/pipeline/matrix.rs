@@ -138,7 +138,10 @@ pub(crate) fn points(
         let producer = names[reference.stage];
         if check(reference, producer, &known[reference.stage], problems) {
             let points = projected(reference, &known[reference.stage]);
-            relations.push((points, reference.spot, producer.to_owned()));
+            // The one point without axes fits all.
+            if points != [Point::new()] {
+                relations.push((points, reference.spot, producer.to_owned()));
+            }
         }
     }
     for relation in &own.relations {

@@ -71,12 +71,12 @@ pub enum Work {
         /// Its configuration, defaults filled in.
         config: Value,
     },
-    /// An external program.
-    Command(Command),
+    /// An external program; the history of a run shares what is said of it.
+    Command(Arc<Command>),
 }
 
 /// A `run:` stage.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Command {
     /// The text for `sh -c`, where `${needs.X}` and `${outputs.X}` are still to be replaced and `$${` stands for `${`.
     pub command: String,

@@ -22,18 +22,18 @@ pub(crate) enum Face<'a> {
     Unknown,
 }
 
-impl Face<'_> {
+impl<'a> Face<'a> {
     /// The names and types of the outputs; `None` where they are not known.
-    fn outputs(&self) -> Option<Vec<(String, PortType)>> {
+    fn outputs(&self) -> Option<Vec<(&'a str, PortType)>> {
         match self {
             Self::Kind(kind) => {
                 let outputs: &'static [OutputPort] = kind.ports().outputs;
-                Some(outputs.iter().map(|port| (port.name.to_owned(), port.ty)).collect())
+                Some(outputs.iter().map(|port| (port.name, port.ty)).collect())
             }
             Self::Command { outputs } => Some(
                 outputs
                     .iter()
-                    .map(|(key, _)| (key.name.clone(), PortType::File))
+                    .map(|(key, _)| (key.name.as_str(), PortType::File))
                     .collect(),
             ),
             Self::Unknown => None,
@@ -393,31 +393,32 @@ fn reference(
         outputs
             .iter()
             .filter(move |(_, other)| *other == ty)
-            .map(|(name, _)| name.as_str())
+            .map(|(name, _)| *name)
     };
     let of_stage = || match faces[target] {
         Face::Kind(kind) => format!("`{name}` ({})", kind.name()),
         _ => format!("`{name}`"),
     };
     let found = match output {
-        Some(output) => match outputs.iter().find(|(known, _)| known == output) {
-            Some(found) => found.clone(),
+        Some(output) => match outputs.iter().find(|(known, _)| *known == output) {
+            Some(found) => *found,
             None => {
                 problems.add(
                     tree.spot,
                     format!("{} has no output `{output}`", of_stage()),
-                    suggest(output, "outputs", outputs.iter().map(|(name, _)| name.as_str())),
+                    suggest(output, "outputs", outputs.iter().map(|(name, _)| *name)),
                 );
                 return None;
             }
         },
         None => {
-            let fitting: Vec<&(String, PortType)> = outputs
+            let fitting: Vec<(&str, PortType)> = outputs
                 .iter()
+                .copied()
                 .filter(|(_, ty)| port.is_none_or(|port| port.ty == *ty))
                 .collect();
             match fitting[..] {
-                [one] => one.clone(),
+                [one] => one,
                 [] => {
                     let (message, hint) = match port {
                         Some(port) => (
@@ -473,7 +474,7 @@ fn reference(
     }
     Some(Reference {
         stage: target,
-        output: found.0,
+        output: found.0.to_owned(),
         select,
         spot: tree.spot,
     })

@@ -240,7 +240,10 @@ pub(crate) fn decode(file: &Path, bytes: Vec<u8>) -> Result<String, PipelineErro
         None => text,
     };
     let control = |c: char| c.is_control() && !matches!(c, '\t' | '\n' | '\r');
-    match text.find(control) {
+    // Printable ASCII, which most files are, is told at a glance.
+    let plain = |byte: u8| matches!(byte, b' '..=b'~' | b'\t' | b'\n' | b'\r');
+    let may_hold = !text.bytes().fold(true, |all, byte| all & plain(byte));
+    match may_hold.then(|| text.find(control)).flatten() {
         Some(at) => Err(broken(
             &text[..at],
             format!(

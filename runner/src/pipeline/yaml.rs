@@ -4,7 +4,7 @@
 //! and leave what a value means to us. That is YAML 1.2's core schema: `true` and `false` are the only booleans, dates are texts.
 //! Beyond it, duplicate keys are refused, merge keys (`<<`) are merged, and numbers must be finite and fit 64 bits.
 
-mod halves;
+mod plain;
 
 use super::Place;
 use super::source::Spot;
@@ -31,26 +31,18 @@ const MOST: usize = 50_000;
 /// Maps of fewer entries are looked through for a key that is given twice.
 const LOOKED_THROUGH: usize = 16;
 
-/// Texts from this length on, in bytes, are worth a second thread.
-const LONG: usize = 1 << 14;
-
 const EMPTY_HINT: &str = "a pipeline begins with `version: 1`, `name: NAME` and `stages:`";
 
 /// Reads a text of one YAML document. `text` is its index, for the spots.
 pub(crate) fn parse(content: &str, text: usize) -> Result<Tree, Issue> {
-    let halves = if content.len() < LONG {
-        None
-    } else {
-        halves::parse(content, text)
-    };
-    match halves {
+    match plain::parse(content, text) {
         Some(tree) => Ok(tree),
-        None => read(content, text, 0).map(|(tree, _)| tree),
+        None => read(content, text),
     }
 }
 
-/// Reads a text that is preceded by `lines` lines, and says how many values it holds.
-fn read(content: &str, text: usize, lines: usize) -> Result<(Tree, usize), Issue> {
+/// Reads a text by the library.
+fn read(content: &str, text: usize) -> Result<Tree, Issue> {
     let mut options = Options::default();
     options.set_emit_comments(false);
     // The library's own limit is above ours, so that ours gives the message.
@@ -60,7 +52,6 @@ fn read(content: &str, text: usize, lines: usize) -> Result<(Tree, usize), Issue
         parser: Parser::new_from_str_with_options(content, options),
         content,
         text,
-        lines,
         anchors: HashMap::new(),
         nodes: 0,
         end: Spot::start(text),
@@ -84,7 +75,7 @@ fn read(content: &str, text: usize, lines: usize) -> Result<(Tree, usize), Issue
         }
     }
     match root {
-        Some(root) if !root.is_null() => Ok((root, builder.nodes)),
+        Some(root) if !root.is_null() => Ok(root),
         _ => Err(Issue {
             spot: Spot::start(text),
             message: "the file is empty".to_owned(),
@@ -97,7 +88,6 @@ struct Builder<'t> {
     parser: Parser<'t, StrInput<'t>>,
     content: &'t str,
     text: usize,
-    lines: usize,
     /// What each anchor stands for, and how many values that is.
     anchors: HashMap<usize, (Tree, usize)>,
     nodes: usize,
@@ -118,7 +108,7 @@ impl<'t> Builder<'t> {
 
     fn mark(&self, mark: &Marker) -> Place {
         Place {
-            line: mark.line().max(1) + self.lines,
+            line: mark.line().max(1),
             column: mark.col() + 1,
         }
     }
@@ -436,6 +426,9 @@ pub(crate) fn scalar(text: &str) -> Result<Json, (String, String)> {
 }
 
 fn number(text: &str) -> Result<Option<Json>, (String, String)> {
+    if !text.starts_with(|c: char| c.is_ascii_digit() || "+-.".contains(c)) {
+        return Ok(None);
+    }
     let (sign, digits) = match text.as_bytes().first() {
         Some(b'-') => ("-", &text[1..]),
         Some(b'+') => ("", &text[1..]),

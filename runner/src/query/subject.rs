@@ -153,7 +153,7 @@ impl<'a> Subject<'a> {
 
     fn of_stage(&self, i: usize, stage: &StageRun, what: &What) -> Option<Value> {
         match what {
-            What::With(path) => look_up(&stage.config, path).map(Value::of),
+            What::With(path) => look_up(&stage.config.value(), path).map(Value::of),
             What::Status => stage.status.map(|status| Value::Text(status.name().to_owned())),
             What::Seconds => {
                 let here = (stage.status == Some(StageStatus::Ran)).then_some(stage.seconds);
@@ -201,7 +201,7 @@ impl<'a> Subject<'a> {
                     .figures()
                     .get(i)
                     .map(|figures| figures.values.keys().cloned().collect::<Vec<_>>());
-                let with = crate::key::leaves(&found.config);
+                let with = crate::key::leaves(&found.config.value());
                 metrics
                     .unwrap_or_default()
                     .into_iter()

@@ -1,20 +1,29 @@
 //! The page around the charts.
 
-/// Text made safe inside HTML.
+/// Text made safe inside HTML, in the value of an attribute too.
 pub(crate) fn escape(text: &str) -> String {
-    if !text.contains(['&', '<', '>', '"']) {
-        return text.to_owned();
+    escaped(text, |byte| matches!(byte, b'&' | b'<' | b'>' | b'"'))
+}
+
+/// Text made safe between tags, where quotes are as good as any other character: JSON is full of them.
+pub(crate) fn escape_content(text: &str) -> String {
+    escaped(text, |byte| matches!(byte, b'&' | b'<' | b'>'))
+}
+
+fn escaped(text: &str, is_special: impl Fn(u8) -> bool) -> String {
+    let mut out = String::with_capacity(text.len() + text.len() / 8);
+    let mut rest = text;
+    while let Some(at) = rest.bytes().position(&is_special) {
+        out.push_str(&rest[..at]);
+        out.push_str(match rest.as_bytes()[at] {
+            b'&' => "&amp;",
+            b'<' => "&lt;",
+            b'>' => "&gt;",
+            _ => "&quot;",
+        });
+        rest = &rest[at + 1..];
     }
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            c => out.push(c),
-        }
-    }
+    out.push_str(rest);
     out
 }
 

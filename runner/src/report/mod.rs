@@ -11,7 +11,7 @@ use crate::error::Failure;
 use crate::history::{Run, StageRun};
 use cache::Store;
 use dag::DagNode;
-use html::{escape, table};
+use html::{escape, escape_content, table};
 use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -89,7 +89,7 @@ fn stage_table(run: &Run) -> String {
         .iter()
         .map(|stage| {
             let state = status(stage);
-            let mut shown = format!("<span class=\"{state}\">{state}</span>");
+            let mut shown = ["<span class=\"", state, "\">", state, "</span>"].concat();
             if let Some(error) = &stage.error {
                 let _ = write!(shown, " <span class=\"dim\">{}</span>", escape(error));
             }
@@ -143,7 +143,7 @@ fn parameters(run: &Run) -> String {
             " v",
             &stage.version.to_string(),
             "</span></summary><pre>",
-            &escape(&config),
+            &escape_content(&config),
             "</pre></details>\n",
         ] {
             out.push_str(part);
@@ -154,7 +154,7 @@ fn parameters(run: &Run) -> String {
 
 fn seconds(value: f64) -> String {
     if value < 0.1 {
-        format!("{:.0} ms", value * 1e3)
+        format!("{} ms", (value * 1e3).round_ties_even() as u64)
     } else if value < 100.0 {
         format!("{value:.1} s")
     } else {

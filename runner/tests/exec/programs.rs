@@ -156,3 +156,27 @@ stages:
             .contains("  first\n  second\n")
     );
 }
+
+/// Folders are used again: by a program that finds nothing in them, whatever an earlier one left or left running.
+#[test]
+fn each_program_finds_an_empty_folder() {
+    let mut pipeline = "version: 1\nname: folders\nstages:\n  s0:\n    run: |\n      mkdir -p deep/er && touch .hidden deep/er/x ../beside && chmod 555 deep\n      \
+                        ! command -v setsid || setsid sh -c 'sleep 0.2; echo late > late.txt' &\n      sleep 0.1; echo 0 > ${outputs.x}\n    outputs: { x: x.txt }\n"
+        .to_owned();
+    for i in 1..6 {
+        pipeline.push_str(&format!(
+            "  s{i}: {{ run: 'sleep 0.1; found=$(find .. -mindepth 1 | sort); echo \"$found {i}\" > ${{outputs.x}}', needs: {{ a: s{} }}, outputs: {{ x: x.txt }} }}\n",
+            i - 1
+        ));
+    }
+    let project = Project::new(&pipeline);
+    let ended = project.exec(&[]);
+    assert_eq!(ended.code, 0, "{}{}", ended.stdout, ended.stderr);
+    for i in 1..6 {
+        assert_eq!(
+            project.output(&format!("s{i}")),
+            format!("../needs\n../needs/a\n../needs/a/x.txt\n../work {i}\n")
+        );
+    }
+    assert_eq!(std::fs::read_dir(project.home().join("tmp")).unwrap().count(), 0);
+}
