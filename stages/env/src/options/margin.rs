@@ -35,8 +35,50 @@ pub struct MarginLeg {
     pub mark: f64,
 }
 
+/// How a short was paired. As long as the positions stay the same, so does this, until a mark or the underlying turns one of the
+/// comparisons that led to it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Pairing {
+    /// The contracts of each pair times its loss, in the order of pairing.
+    pub costs: [f64; Self::MOST],
+    /// The greatest loss of a pair per unit; each is below what a naked short needs.
+    pub worst: f64,
+    /// The contracts left naked.
+    pub left: f64,
+    /// The loss against the long that was not taken for them, if there was one; no less than what a naked short needs.
+    pub next: f64,
+    /// Whether there were more pairs than can be told.
+    pub more: bool,
+}
+
+impl Pairing {
+    /// The most pairs of one short that are told apart.
+    pub(crate) const MOST: usize = 2;
+    /// That of a long, or of no line at all.
+    pub(crate) const NONE: Self = Self {
+        costs: [0.0; Self::MOST],
+        worst: f64::NEG_INFINITY,
+        left: 0.0,
+        next: f64::INFINITY,
+        more: false,
+    };
+}
+
 /// What the positions require, in currency. `legs` has at most [`MAX_POSITIONS`] positions; `units` of the underlying are held.
 pub fn requirement(legs: &[MarginLeg], units: f64, underlying: f64, multiplier: f64, rule: &MarginConfig) -> f64 {
+    requirement_and_pairs(legs, units, underlying, multiplier, rule, |_, _| {})
+}
+
+/// [`requirement`], telling `paired` how each short was paired, by its index in `legs`.
+#[inline]
+pub(crate) fn requirement_and_pairs(
+    legs: &[MarginLeg],
+    units: f64,
+    underlying: f64,
+    multiplier: f64,
+    rule: &MarginConfig,
+    mut paired: impl FnMut(usize, &Pairing),
+) -> f64 {
     // The longs that are left, by side and as bits: most accounts have few, or none on the side of a short.
     let mut free = [0; MAX_POSITIONS];
     let mut longs = [0_u64; 2];
@@ -51,7 +93,9 @@ pub fn requirement(legs: &[MarginLeg], units: f64, underlying: f64, multiplier: 
     };
     let mut sides = [0.0; 2];
     let mut premium = 0.0;
-    for short in legs.iter().filter(|leg| leg.quantity < 0) {
+    for (at, short) in legs.iter().enumerate().filter(|(_, leg)| leg.quantity < 0) {
+        let mut pairing = Pairing::NONE;
+        let mut pairs = 0;
         let mut left = -short.quantity;
         if short.call {
             let covered = left.min(stock);
@@ -84,16 +128,27 @@ pub fn requirement(legs: &[MarginLeg], units: f64, underlying: f64, multiplier: 
                 }
             }
             let Some((i, loss)) = best.filter(|&(_, loss)| loss < naked + short.mark) else {
+                pairing.next = best.map_or(f64::INFINITY, |(_, loss)| loss);
                 break;
             };
-            let paired = left.min(free[i]);
-            free[i] -= paired;
+            let contracts = left.min(free[i]);
+            free[i] -= contracts;
             *longs &= !(u64::from(free[i] == 0) << i);
-            left -= paired;
-            *side += f64::from(paired) * loss;
+            left -= contracts;
+            let cost = f64::from(contracts) * loss;
+            *side += cost;
+            match pairing.costs.get_mut(pairs) {
+                Some(place) => *place = cost,
+                None => pairing.more = true,
+            }
+            pairs += 1;
+            // The long that asks least is taken first.
+            pairing.worst = loss;
         }
         *side += f64::from(left) * naked;
         premium += f64::from(left) * short.mark;
+        pairing.left = f64::from(left);
+        paired(at, &pairing);
     }
     (sides[0].max(sides[1]) + premium) * multiplier
 }

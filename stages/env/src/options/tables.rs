@@ -65,10 +65,30 @@ impl Entry {
         source: Self::MODEL,
     };
 
+    /// That of a line without a contract.
+    pub(crate) const NONE: Self = Self {
+        bid: 0.0,
+        ask: 0.0,
+        mark: 0.0,
+        delta: 0.0,
+        gamma: 0.0,
+        vega: 0.0,
+        theta: 0.0,
+        source: Self::QUOTED,
+    };
+
     pub(crate) fn is_missing(&self) -> bool {
         self.mark.is_nan()
     }
+
+    /// Its numbers, in the order of the fields.
+    pub(crate) fn numbers(&self) -> &[f64; Self::WIDTH] {
+        bytemuck::cast_ref(self)
+    }
 }
+
+/// The number of no contract.
+pub(crate) const NO_CONTRACT: u32 = u32::MAX;
 
 /// A contract that was on offer.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -272,6 +292,13 @@ impl<'a> At<'a> {
     pub(crate) fn entry(self, contract: u32) -> &'a Entry {
         let base = self.bases[contract.wrapping_sub(self.first) as usize];
         &self.entries[base.wrapping_add(self.t) as usize]
+    }
+
+    /// As [`At::entry`]; [`Entry::NONE`] for [`NO_CONTRACT`].
+    pub(crate) fn entry_or_none(self, contract: u32) -> &'a Entry {
+        let base = self.bases.get(contract.wrapping_sub(self.first) as usize);
+        let entry = base.and_then(|base| self.entries.get(base.wrapping_add(self.t) as usize));
+        entry.unwrap_or(&Entry::NONE)
     }
 }
 
