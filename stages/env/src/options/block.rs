@@ -6,25 +6,13 @@
 use super::account::{Account, Counters, Line, One};
 use super::config::MAX_LINES;
 use super::core::Core;
-use super::lanes::{Column, LANES};
+use super::lanes::{Column, LANES, Lanes};
 use super::ledger::Reason;
 use super::margin::Pairing;
 use super::tables::NO_CONTRACT;
 
 /// A whole number of each environment.
 pub(crate) type Numbers = [u32; LANES];
-
-/// Lanes, by bit.
-pub(crate) type Lanes = u64;
-
-/// The lanes whose bits are set, first to last.
-pub(crate) fn each(mut lanes: Lanes) -> impl Iterator<Item = usize> {
-    std::iter::from_fn(move || {
-        let lane = (lanes != 0).then(|| lanes.trailing_zeros() as usize);
-        lanes &= lanes.wrapping_sub(1);
-        lane
-    })
-}
 
 /// Accounts. The fields are those of [`Account`] and [`Counters`].
 #[derive(Clone)]

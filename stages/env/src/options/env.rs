@@ -7,7 +7,7 @@ use super::config::MAX_LEGS;
 use super::core::Core;
 #[cfg(target_arch = "x86_64")]
 use super::lanes::Avx512;
-use super::lanes::{LANES, Path, Portable};
+use super::lanes::{LANES, Portable, Vector};
 use super::ledger::{Ledger, Position};
 use super::legal::Tickets;
 use super::menu::Menu;
@@ -21,7 +21,7 @@ use cache::{Artifact, Store};
 use stages_core::StageError;
 
 /// Fewer blocks than this for a thread cost more to hand over than to step.
-const GRAIN: usize = 2;
+const GRAIN: usize = 4;
 
 /// What can be traded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -451,7 +451,7 @@ impl BatchEnv for OptionsEnv {
 
 /// Steps a range of blocks, the first of which is number `first`.
 #[inline(always)]
-fn step_range<P: Path>(core: &Core, first: usize, actions: &[u32], mut range: Range) {
+fn step_range<V: Vector>(core: &Core, first: usize, actions: &[u32], mut range: Range) {
     let mut work = Work::new();
     for (i, block) in range.blocks.iter_mut().enumerate() {
         let at = i * LANES;
@@ -464,7 +464,7 @@ fn step_range<P: Path>(core: &Core, first: usize, actions: &[u32], mut range: Ra
             out: &mut range.out,
             finals: range.finals,
         };
-        core.step_block::<P>(block, range.slots.row(i), &mut work, to);
+        core.step_block::<V>(block, range.slots.row(i), &mut work, to);
     }
 }
 

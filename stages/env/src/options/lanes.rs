@@ -1,202 +1,374 @@
-//! Environments side by side: columns of [`LANES`] numbers, and the few operations on them that a compiler does not find by itself.
+//! Environments side by side: columns of [`LANES`] numbers as vectors, for AVX-512 and for any processor.
 //!
-//! Everything here moves numbers or compares them and rounds nothing, so that every path gives the same bytes.
+//! An operation is the same IEEE operation on every path, and none is fused with another, so that all give the same bytes.
 
 use super::tables::Entry;
+use std::ops::{Add, Div, Mul, Sub};
 
-/// How many environments are stepped side by side.
-pub(crate) const LANES: usize = 16;
-/// Numbers that a vector holds.
-const WIDTH: usize = 8;
-/// Numbers of a line in an observation, as they are written: two more than there are.
-pub(crate) const ROW: usize = 8;
+/// How many environments are stepped side by side: the numbers of an AVX-512 vector, and the fields of an [`Entry`].
+pub(crate) const LANES: usize = 8;
 
 /// A number of each environment.
 pub(crate) type Column = [f64; LANES];
 
-/// The entries of a line of each environment, field by field.
-#[repr(C, align(64))]
-pub(crate) struct Fields(pub [Column; Entry::WIDTH]);
+/// Lanes, by bit.
+pub(crate) type Lanes = u8;
 
-/// What is shown of a line of each environment, by groups of [`WIDTH`] environments.
-#[repr(C, align(64))]
-pub(crate) struct Shown(pub [[[f32; WIDTH]; 6]; LANES / WIDTH]);
+/// The lanes whose bits are set, first to last.
+pub(crate) fn each(mut lanes: Lanes) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let lane = (lanes != 0).then(|| lanes.trailing_zeros() as usize);
+        lanes &= lanes.wrapping_sub(1);
+        lane
+    })
+}
 
-/// Which instructions the caller was compiled for.
-pub(crate) trait Path {
-    /// Entries by field; asks for those that follow them.
-    fn fields(entries: &[&Entry; LANES], out: &mut Fields);
+/// What is shown of each environment, element by element; two more are not shown.
+pub(crate) type Shown = [[f32; LANES]; 6];
 
-    /// Writes six numbers of each of `lanes` environments at `out[first + stride * lane]`, and two more that are arbitrary.
+/// A number of each environment, in registers.
+pub(crate) trait Vector: Copy + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self> + Div<Output = Self> {
+    /// The same number for all.
+    fn all(value: f64) -> Self;
+    /// From a column.
+    fn load(column: &Column) -> Self;
+    /// From whole numbers.
+    fn whole(column: &[i32; LANES]) -> Self;
+    /// To a column.
+    fn store(self, to: &mut Column);
+    /// Rounded to single precision.
+    fn single(self) -> [f32; LANES];
+    /// Towards zero; 0 for NaN. Numbers are neither negative nor above 2^32 - 1.
+    fn unsigned(self) -> [u32; LANES];
+    /// Where this is below.
+    fn below(self, other: Self) -> Lanes;
+    /// Where this is the same number.
+    fn equals(self, other: Self) -> Lanes;
+    /// This where it is above, or else the other, as where one of them is NaN.
+    fn above_or(self, other: Self) -> Self;
+    /// This where it is below, or else the other, as where one of them is NaN.
+    fn below_or(self, other: Self) -> Self;
+    /// Its absolute value.
+    fn abs(self) -> Self;
+    /// This in `lanes`, the other elsewhere.
+    fn choose(self, lanes: Lanes, other: Self) -> Self;
+    /// The entries of a line of each environment, field by field. What follows them is looked up in the next step.
+    fn fields(entries: &[&Entry; LANES]) -> [Self; Entry::WIDTH];
+    /// Writes the numbers of each of `lanes` environments at `out[first + stride * lane]`, with two more that are arbitrary.
     fn rows(shown: &Shown, out: &mut [f32], first: usize, stride: usize, lanes: usize);
 
-    /// The numbers of `values` that times `by` are above `least`, as bits.
-    fn above(values: &[f64; WIDTH], by: f64, least: f64) -> u8;
+    /// 0 outside of `lanes`.
+    #[inline(always)]
+    fn only(self, lanes: Lanes) -> Self {
+        self.choose(lanes, Self::all(0.0))
+    }
+
+    /// As a column.
+    #[inline(always)]
+    fn column(self) -> Column {
+        let mut column = [0.0; LANES];
+        self.store(&mut column);
+        column
+    }
 }
 
 /// For any processor.
-pub(crate) struct Portable;
+#[derive(Clone, Copy)]
+pub(crate) struct Portable([f64; LANES]);
 
-impl Path for Portable {
+impl Portable {
     #[inline(always)]
-    fn fields(entries: &[&Entry; LANES], out: &mut Fields) {
-        for (lane, &entry) in entries.iter().enumerate() {
-            for (column, value) in out.0.iter_mut().zip(entry.numbers()) {
-                column[lane] = *value;
+    fn with(self, other: Self, f: impl Fn(f64, f64) -> f64) -> Self {
+        let mut out = [0.0; LANES];
+        for k in 0..LANES {
+            out[k] = f(self.0[k], other.0[k]);
+        }
+        Self(out)
+    }
+
+    #[inline(always)]
+    fn lanes(self, other: Self, f: impl Fn(f64, f64) -> bool) -> Lanes {
+        let mut lanes = 0;
+        for k in 0..LANES {
+            lanes |= u8::from(f(self.0[k], other.0[k])) << k;
+        }
+        lanes
+    }
+}
+
+macro_rules! operators {
+    ($for:ty, $($operator:ident $name:ident: $with:expr),*) => {
+        $(impl $operator for $for {
+            type Output = Self;
+            #[inline(always)]
+            fn $name(self, other: Self) -> Self {
+                $with(self, other)
+            }
+        })*
+    };
+}
+
+operators!(
+    Portable,
+    Add add: |a: Self, b| a.with(b, |a, b| a + b),
+    Sub sub: |a: Self, b| a.with(b, |a, b| a - b),
+    Mul mul: |a: Self, b| a.with(b, |a, b| a * b),
+    Div div: |a: Self, b| a.with(b, |a, b| a / b)
+);
+
+impl Vector for Portable {
+    #[inline(always)]
+    fn all(value: f64) -> Self {
+        Self([value; LANES])
+    }
+
+    #[inline(always)]
+    fn load(column: &Column) -> Self {
+        Self(*column)
+    }
+
+    #[inline(always)]
+    fn whole(column: &[i32; LANES]) -> Self {
+        Self(column.map(f64::from))
+    }
+
+    #[inline(always)]
+    fn store(self, to: &mut Column) {
+        *to = self.0;
+    }
+
+    #[inline(always)]
+    fn single(self) -> [f32; LANES] {
+        self.0.map(|value| value as f32)
+    }
+
+    #[inline(always)]
+    fn unsigned(self) -> [u32; LANES] {
+        self.0.map(|value| value as u32)
+    }
+
+    #[inline(always)]
+    fn below(self, other: Self) -> Lanes {
+        self.lanes(other, |a, b| a < b)
+    }
+
+    #[inline(always)]
+    fn equals(self, other: Self) -> Lanes {
+        self.lanes(other, |a, b| a == b)
+    }
+
+    #[inline(always)]
+    fn above_or(self, other: Self) -> Self {
+        self.with(other, |a, b| if a > b { a } else { b })
+    }
+
+    #[inline(always)]
+    fn below_or(self, other: Self) -> Self {
+        self.with(other, |a, b| if a < b { a } else { b })
+    }
+
+    #[inline(always)]
+    fn abs(self) -> Self {
+        Self(self.0.map(f64::abs))
+    }
+
+    #[inline(always)]
+    fn choose(self, lanes: Lanes, other: Self) -> Self {
+        let mut out = other.0;
+        for k in 0..LANES {
+            out[k] = if lanes >> k & 1 == 1 { self.0[k] } else { other.0[k] };
+        }
+        Self(out)
+    }
+
+    #[inline(always)]
+    fn fields(entries: &[&Entry; LANES]) -> [Self; Entry::WIDTH] {
+        let mut out = [[0.0; LANES]; Entry::WIDTH];
+        for (k, &entry) in entries.iter().enumerate() {
+            for (column, value) in out.iter_mut().zip(entry.numbers()) {
+                column[k] = *value;
             }
         }
+        out.map(Self)
     }
 
     #[inline(always)]
     fn rows(shown: &Shown, out: &mut [f32], first: usize, stride: usize, lanes: usize) {
         for lane in 0..lanes {
             let at = first + stride * lane;
-            for (i, value) in out[at..at + 6].iter_mut().enumerate() {
-                *value = shown.0[lane / WIDTH][i][lane % WIDTH];
+            for (to, column) in out[at..at + shown.len()].iter_mut().zip(shown) {
+                *to = column[lane];
             }
         }
-    }
-
-    #[inline(always)]
-    fn above(values: &[f64; WIDTH], by: f64, least: f64) -> u8 {
-        let mut bits = 0;
-        for (i, value) in values.iter().enumerate() {
-            bits |= u8::from(by * value > least) << i;
-        }
-        bits
     }
 }
 
-/// For processors with AVX-512 F, VL, DQ and BW, to be used by functions compiled for them.
 #[cfg(target_arch = "x86_64")]
-pub(crate) struct Avx512;
+pub(crate) use avx512::Avx512;
 
 #[cfg(target_arch = "x86_64")]
+#[expect(unsafe_code, reason = "vector instructions")]
 mod avx512 {
-    use super::{Fields, LANES, ROW, Shown, WIDTH};
-    use crate::options::tables::Entry;
+    use super::{Column, Entry, LANES, Lanes, Shown, Vector};
     use std::arch::x86_64::*;
+    use std::ops::{Add, Div, Mul, Sub};
+
+    /// For processors with AVX-512 F and DQ. It is used by functions alone that are compiled for them and called where they were
+    /// detected: this is what all of the calls below rest on.
+    #[derive(Clone, Copy)]
+    pub(crate) struct Avx512(__m512d);
+
+    // SAFETY (of all that follows): see `Avx512`; and a column is eight numbers, as many as a vector.
+    operators!(
+        Avx512,
+        Add add: |a: Self, b: Self| Self(unsafe { _mm512_add_pd(a.0, b.0) }),
+        Sub sub: |a: Self, b: Self| Self(unsafe { _mm512_sub_pd(a.0, b.0) }),
+        Mul mul: |a: Self, b: Self| Self(unsafe { _mm512_mul_pd(a.0, b.0) }),
+        Div div: |a: Self, b: Self| Self(unsafe { _mm512_div_pd(a.0, b.0) })
+    );
+
+    impl Vector for Avx512 {
+        #[inline(always)]
+        fn all(value: f64) -> Self {
+            Self(unsafe { _mm512_set1_pd(value) })
+        }
+
+        #[inline(always)]
+        fn load(column: &Column) -> Self {
+            Self(unsafe { _mm512_loadu_pd(column.as_ptr()) })
+        }
+
+        #[inline(always)]
+        fn whole(column: &[i32; LANES]) -> Self {
+            Self(unsafe { _mm512_cvtepi32_pd(_mm256_loadu_si256(column.as_ptr().cast())) })
+        }
+
+        #[inline(always)]
+        fn store(self, to: &mut Column) {
+            unsafe { _mm512_storeu_pd(to.as_mut_ptr(), self.0) }
+        }
+
+        #[inline(always)]
+        fn single(self) -> [f32; LANES] {
+            let mut out = [0.0; LANES];
+            unsafe { _mm256_storeu_ps(out.as_mut_ptr(), _mm512_cvtpd_ps(self.0)) }
+            out
+        }
+
+        #[inline(always)]
+        fn unsigned(self) -> [u32; LANES] {
+            let mut out = [0; LANES];
+            unsafe {
+                let numbers = _mm512_cmp_pd_mask::<_CMP_ORD_Q>(self.0, self.0);
+                let whole = _mm512_maskz_cvttpd_epu32(numbers, self.0);
+                _mm256_storeu_si256(out.as_mut_ptr().cast(), whole);
+            }
+            out
+        }
+
+        #[inline(always)]
+        fn below(self, other: Self) -> Lanes {
+            unsafe { _mm512_cmp_pd_mask::<_CMP_LT_OQ>(self.0, other.0) }
+        }
+
+        #[inline(always)]
+        fn equals(self, other: Self) -> Lanes {
+            unsafe { _mm512_cmp_pd_mask::<_CMP_EQ_OQ>(self.0, other.0) }
+        }
+
+        #[inline(always)]
+        fn above_or(self, other: Self) -> Self {
+            Self(unsafe { _mm512_max_pd(self.0, other.0) })
+        }
+
+        #[inline(always)]
+        fn below_or(self, other: Self) -> Self {
+            Self(unsafe { _mm512_min_pd(self.0, other.0) })
+        }
+
+        #[inline(always)]
+        fn abs(self) -> Self {
+            Self(unsafe { _mm512_abs_pd(self.0) })
+        }
+
+        #[inline(always)]
+        fn choose(self, lanes: Lanes, other: Self) -> Self {
+            Self(unsafe { _mm512_mask_blend_pd(lanes, other.0, self.0) })
+        }
+
+        #[inline(always)]
+        fn fields(entries: &[&Entry; LANES]) -> [Self; Entry::WIDTH] {
+            unsafe { fields(entries) }.map(Self)
+        }
+
+        #[inline(always)]
+        fn rows(shown: &Shown, out: &mut [f32], first: usize, stride: usize, lanes: usize) {
+            unsafe { rows(shown, out, first, stride, lanes) }
+        }
+    }
 
     #[target_feature(enable = "avx512f")]
     #[inline]
-    pub(super) fn fields(entries: &[&Entry; LANES], out: &mut Fields) {
-        for group in 0..LANES / WIDTH {
-            let mut rows = [_mm512_setzero_pd(); WIDTH];
-            for (row, &entry) in rows.iter_mut().zip(&entries[group * WIDTH..]) {
-                let from: *const Entry = entry;
-                #[expect(unsafe_code, reason = "vector instructions")]
-                // SAFETY: an entry is eight numbers; a hint may name any address.
-                unsafe {
-                    *row = _mm512_loadu_pd(from.cast());
-                    _mm_prefetch::<_MM_HINT_T1>(from.wrapping_add(1).cast());
-                }
+    fn fields(entries: &[&Entry; LANES]) -> [__m512d; LANES] {
+        let [a, b, c, d, e, f, g, h] = entries.map(|entry| {
+            let from: *const Entry = entry;
+            // SAFETY: an entry is eight numbers; a hint may name any address.
+            unsafe {
+                _mm_prefetch::<_MM_HINT_T1>(from.wrapping_add(1).cast());
+                _mm512_loadu_pd(from.cast())
             }
-            let [a, b, c, d, e, f, g, h] = rows;
-            let low = [
-                _mm512_unpacklo_pd(a, b),
-                _mm512_unpacklo_pd(c, d),
-                _mm512_unpacklo_pd(e, f),
-                _mm512_unpacklo_pd(g, h),
-            ];
-            let high = [
-                _mm512_unpackhi_pd(a, b),
-                _mm512_unpackhi_pd(c, d),
-                _mm512_unpackhi_pd(e, f),
-                _mm512_unpackhi_pd(g, h),
-            ];
-            for (odd, [a, b, c, d]) in [low, high].into_iter().enumerate() {
-                let (e, f) = (_mm512_shuffle_f64x2::<0x88>(a, b), _mm512_shuffle_f64x2::<0x88>(c, d));
-                let (g, h) = (_mm512_shuffle_f64x2::<0xdd>(a, b), _mm512_shuffle_f64x2::<0xdd>(c, d));
-                let columns = [
-                    (0, _mm512_shuffle_f64x2::<0x88>(e, f)),
-                    (2, _mm512_shuffle_f64x2::<0x88>(g, h)),
-                    (4, _mm512_shuffle_f64x2::<0xdd>(e, f)),
-                    (6, _mm512_shuffle_f64x2::<0xdd>(g, h)),
-                ];
-                for (field, column) in columns {
-                    let to = &mut out.0[field + odd][group * WIDTH..(group + 1) * WIDTH];
-                    #[expect(unsafe_code, reason = "vector instructions")]
-                    // SAFETY: `to` is eight numbers.
-                    unsafe {
-                        _mm512_storeu_pd(to.as_mut_ptr(), column);
-                    }
-                }
-            }
-        }
+        });
+        // Numbers of even and of odd fields, two entries each, by quarters.
+        let even = [
+            _mm512_unpacklo_pd(a, b),
+            _mm512_unpacklo_pd(c, d),
+            _mm512_unpacklo_pd(e, f),
+            _mm512_unpacklo_pd(g, h),
+        ];
+        let odd = [
+            _mm512_unpackhi_pd(a, b),
+            _mm512_unpackhi_pd(c, d),
+            _mm512_unpackhi_pd(e, f),
+            _mm512_unpackhi_pd(g, h),
+        ];
+        let [[f0, f2, f4, f6], [f1, f3, f5, f7]] = [even, odd].map(|[a, b, c, d]| {
+            let (e, f) = (_mm512_shuffle_f64x2::<0x88>(a, b), _mm512_shuffle_f64x2::<0x88>(c, d));
+            let (g, h) = (_mm512_shuffle_f64x2::<0xdd>(a, b), _mm512_shuffle_f64x2::<0xdd>(c, d));
+            [
+                _mm512_shuffle_f64x2::<0x88>(e, f),
+                _mm512_shuffle_f64x2::<0x88>(g, h),
+                _mm512_shuffle_f64x2::<0xdd>(e, f),
+                _mm512_shuffle_f64x2::<0xdd>(g, h),
+            ]
+        });
+        [f0, f1, f2, f3, f4, f5, f6, f7]
     }
 
     #[target_feature(enable = "avx512f,avx512dq")]
     #[inline]
-    pub(super) fn rows(shown: &Shown, out: &mut [f32], first: usize, stride: usize, lanes: usize) {
-        assert!(lanes <= LANES && (lanes == 0 || first + stride * (lanes - 1) + ROW <= out.len()));
-        // A pair of rows: elements 0 to 3 of both from two columns each, then elements 4 and 5.
-        let start = _mm512_setr_epi32(0, 8, 16, 24, 0, 8, 0, 8, 1, 9, 17, 25, 1, 9, 1, 9);
-        let end = _mm512_setr_epi32(0, 1, 2, 3, 16, 24, 16, 24, 8, 9, 10, 11, 17, 25, 17, 25);
-        let step = _mm512_setr_epi32(2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2);
-        let step_end = _mm512_setr_epi32(0, 0, 0, 0, 2, 2, 2, 2, 0, 0, 0, 0, 2, 2, 2, 2);
-        for (group, columns) in shown.0.iter().enumerate() {
-            let from: *const f32 = columns.as_ptr().cast();
-            #[expect(unsafe_code, reason = "vector instructions")]
-            // SAFETY: `columns` is six times eight numbers in a row.
-            let (ab, cd, ef) = unsafe {
-                (
-                    _mm512_loadu_ps(from),
-                    _mm512_loadu_ps(from.add(16)),
-                    _mm512_loadu_ps(from.add(32)),
-                )
-            };
-            let (mut start, mut end) = (start, end);
-            for pair in 0..WIDTH / 2 {
-                let lane = group * WIDTH + 2 * pair;
-                let abcd = _mm512_permutex2var_ps(ab, start, cd);
-                let both = _mm512_permutex2var_ps(abcd, end, ef);
-                start = _mm512_add_epi32(start, step);
-                end = _mm512_add_epi32(end, step_end);
-                #[expect(unsafe_code, reason = "vector instructions")]
-                // SAFETY: the assertion above holds for every lane below `lanes`.
-                unsafe {
-                    if lane < lanes {
-                        let to = out.as_mut_ptr().add(first + stride * lane);
-                        _mm256_storeu_ps(to, _mm512_castps512_ps256(both));
-                    }
-                    if lane + 1 < lanes {
-                        let to = out.as_mut_ptr().add(first + stride * (lane + 1));
-                        _mm256_storeu_ps(to, _mm512_extractf32x8_ps::<1>(both));
-                    }
+    fn rows(shown: &Shown, out: &mut [f32], first: usize, stride: usize, lanes: usize) {
+        assert!(lanes <= LANES && (lanes == 0 || first + stride * (lanes - 1) + LANES <= out.len()));
+        // SAFETY: a column is eight numbers.
+        let [a, b, c, d, e, f] = shown.each_ref().map(|column| unsafe { _mm256_loadu_ps(column.as_ptr()) });
+        let pair = |a, b| _mm512_insertf32x8::<1>(_mm512_castps256_ps512(a), b);
+        let (ab, cd, ef) = (pair(a, b), pair(c, d), pair(e, f));
+        // Two rows at a time: elements 0 to 3 of both, then 4 and 5 beside them.
+        let mut start = _mm512_setr_epi32(0, 8, 16, 24, 0, 0, 0, 0, 1, 9, 17, 25, 0, 0, 0, 0);
+        let mut end = _mm512_setr_epi32(0, 1, 2, 3, 16, 24, 0, 0, 8, 9, 10, 11, 17, 25, 0, 0);
+        for lane in (0..LANES).step_by(2) {
+            let both = _mm512_permutex2var_ps(_mm512_permutex2var_ps(ab, start, cd), end, ef);
+            start = _mm512_add_epi32(start, _mm512_setr_epi32(2, 2, 2, 2, 0, 0, 0, 0, 2, 2, 2, 2, 0, 0, 0, 0));
+            end = _mm512_add_epi32(end, _mm512_setr_epi32(0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 0, 0, 2, 2, 0, 0));
+            // SAFETY: the assertion above holds for every lane below `lanes`.
+            unsafe {
+                let to = out.as_mut_ptr().wrapping_add(first + stride * lane);
+                if lane < lanes {
+                    _mm256_storeu_ps(to, _mm512_castps512_ps256(both));
+                }
+                if lane + 1 < lanes {
+                    _mm256_storeu_ps(to.wrapping_add(stride), _mm512_extractf32x8_ps::<1>(both));
                 }
             }
         }
-    }
-
-    #[target_feature(enable = "avx512f")]
-    #[inline]
-    pub(super) fn above(values: &[f64; WIDTH], by: f64, least: f64) -> u8 {
-        #[expect(unsafe_code, reason = "vector instructions")]
-        // SAFETY: eight numbers.
-        let values = unsafe { _mm512_loadu_pd(values.as_ptr()) };
-        let product = _mm512_mul_pd(_mm512_set1_pd(by), values);
-        _mm512_cmp_pd_mask::<_CMP_GT_OQ>(product, _mm512_set1_pd(least))
-    }
-}
-
-#[cfg(target_arch = "x86_64")]
-#[expect(unsafe_code, reason = "the instructions were detected at run time")]
-impl Path for Avx512 {
-    #[inline(always)]
-    fn fields(entries: &[&Entry; LANES], out: &mut Fields) {
-        // SAFETY: this path is taken only by functions that are compiled for it.
-        unsafe { avx512::fields(entries, out) }
-    }
-
-    #[inline(always)]
-    fn rows(shown: &Shown, out: &mut [f32], first: usize, stride: usize, lanes: usize) {
-        // SAFETY: as above.
-        unsafe { avx512::rows(shown, out, first, stride, lanes) }
-    }
-
-    #[inline(always)]
-    fn above(values: &[f64; WIDTH], by: f64, least: f64) -> u8 {
-        // SAFETY: as above.
-        unsafe { avx512::above(values, by, least) }
     }
 }

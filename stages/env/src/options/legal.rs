@@ -8,7 +8,7 @@ use super::account::{Account, Line, One};
 use super::block::{Block, Slot};
 use super::core::{Basket, Core};
 use super::env::Instrument;
-use super::lanes::{LANES, Path};
+use super::lanes::{Column, LANES, Lanes, Vector};
 use super::ledger::Reason;
 use super::margin::{MAX_POSITIONS, MarginLeg, charge, requirement};
 use super::marks::Closable;
@@ -209,20 +209,18 @@ impl Core {
 
     /// [`Core::mask`] for each lane.
     #[inline(always)]
-    pub(crate) fn mask_block<P: Path>(
+    pub(crate) fn mask_block<V: Vector>(
         &self,
         now: &[At<'_>; LANES],
+        underlying: &Column,
         block: &mut Block,
         slots: &[Slot],
-        closable: &Closables,
+        closable: Closables,
     ) {
-        let initial = self.config.margin.initial;
-        let mut spare = [0.0; LANES];
-        for k in 0..LANES {
-            let held = 0.5 * block.units[k] * now[k].underlying;
-            let need = initial * block.margin[k];
-            spare[k] = block.cash[k] + held - need - ROUNDING * (block.cash[k].abs() + held.abs() + need);
-        }
+        let held = V::all(0.5) * V::load(&block.units) * V::load(underlying);
+        let need = V::all(self.config.margin.initial) * V::load(&block.margin);
+        let cash = V::load(&block.cash);
+        let spare = (cash + held - need - V::all(ROUNDING) * (cash.abs() + held.abs() + need)).column();
         let eights = self.menu.strategies.len().div_ceil(8);
         let mut counts = [0_u64; LANES];
         for k in 0..LANES {
@@ -233,7 +231,8 @@ impl Core {
             );
             let mut too_much = 0;
             for (i, takes) in self.tickets.takes[t * eights..(t + 1) * eights].iter().enumerate() {
-                too_much |= u64::from(P::above(takes, f64::from(block.size[k]), spare[k])) << (8 * i);
+                let least: Lanes = V::all(spare[k]).below(V::all(f64::from(block.size[k])) * V::load(takes));
+                too_much |= u64::from(least) << (8 * i);
             }
             let mut unsure = open.legal & too_much << FIRST_OPEN;
             let mut legal = close.legal | open.legal;

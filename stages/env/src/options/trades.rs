@@ -1,10 +1,10 @@
 //! What accounts that are stepped side by side do of the menu: one account after another, on columns.
 
 use super::account::Line;
-use super::block::{Block, Lanes, Slot, each};
+use super::block::{Block, Slot};
 use super::core::Core;
 use super::env::Instrument;
-use super::lanes::LANES;
+use super::lanes::{Lanes, each};
 use super::menu::{CLOSE_ALL, CLOSE_OLDEST, FIRST_OPEN, HOLD};
 use super::side_by_side::Stepped;
 
@@ -72,9 +72,9 @@ impl Core {
         for (k, &action) in actions.iter().enumerate() {
             // No bit is set beyond the menu.
             let legal = action < u64::BITS && block.legal[k] >> (action % u64::BITS) & 1 == 1;
-            refused |= u64::from(!legal) << k;
-            open |= u64::from(legal & (action as usize >= FIRST_OPEN)) << k;
-            close |= u64::from(legal & (action as usize != HOLD)) << k;
+            refused |= u8::from(!legal) << k;
+            open |= u8::from(legal & (action as usize >= FIRST_OPEN)) << k;
+            close |= u8::from(legal & (action as usize != HOLD)) << k;
         }
         close &= !open;
         for k in each(open) {
@@ -148,5 +148,3 @@ impl Core {
         sums.put(block, k);
     }
 }
-
-const _: () = assert!(LANES <= Lanes::BITS as usize);
