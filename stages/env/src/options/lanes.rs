@@ -23,8 +23,8 @@ pub(crate) fn each(mut lanes: Lanes) -> impl Iterator<Item = usize> {
     })
 }
 
-/// What is shown of each environment, element by element; two more are not shown.
-pub(crate) type Shown = [[f32; LANES]; 6];
+/// How many numbers are shown of a line.
+pub(crate) const SHOWN: usize = 6;
 
 /// A number of each environment, in registers.
 pub(crate) trait Vector: Copy + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self> + Div<Output = Self> {
@@ -52,10 +52,16 @@ pub(crate) trait Vector: Copy + Add<Output = Self> + Sub<Output = Self> + Mul<Ou
     fn abs(self) -> Self;
     /// This in `lanes`, the other elsewhere.
     fn choose(self, lanes: Lanes, other: Self) -> Self;
-    /// The entries of a line of each environment, field by field. What follows them is looked up in the next step.
+    /// The entries of a line of each environment, field by field.
     fn fields(entries: &[&Entry; LANES]) -> [Self; Entry::WIDTH];
-    /// Writes the numbers of each of `lanes` environments at `out[first + stride * lane]`, with two more that are arbitrary.
-    fn rows(shown: &Shown, out: &mut [f32], first: usize, stride: usize, lanes: usize);
+    /// Writes the numbers of each of `lanes` environments at `out[first + stride * lane]`, cut off at `clip`, with two more that are
+    /// arbitrary.
+    fn rows(shown: [Self; SHOWN], clip: f32, out: &mut [f32], first: usize, stride: usize, lanes: usize);
+
+    /// The sum in `lanes`, this elsewhere.
+    fn plus(self, other: Self, lanes: Lanes) -> Self;
+    /// The numbers at these places, each of which must be one of the table's.
+    fn look_up(table: &[f64], places: &[u32; LANES]) -> Self;
 
     /// 0 outside of `lanes`.
     #[inline(always)]
@@ -182,6 +188,16 @@ impl Vector for Portable {
     }
 
     #[inline(always)]
+    fn plus(self, other: Self, lanes: Lanes) -> Self {
+        (self + other).choose(lanes, self)
+    }
+
+    #[inline(always)]
+    fn look_up(table: &[f64], places: &[u32; LANES]) -> Self {
+        Self(places.map(|place| table[place as usize]))
+    }
+
+    #[inline(always)]
     fn fields(entries: &[&Entry; LANES]) -> [Self; Entry::WIDTH] {
         let mut out = [[0.0; LANES]; Entry::WIDTH];
         for (k, &entry) in entries.iter().enumerate() {
@@ -193,11 +209,11 @@ impl Vector for Portable {
     }
 
     #[inline(always)]
-    fn rows(shown: &Shown, out: &mut [f32], first: usize, stride: usize, lanes: usize) {
+    fn rows(shown: [Self; SHOWN], clip: f32, out: &mut [f32], first: usize, stride: usize, lanes: usize) {
         for lane in 0..lanes {
             let at = first + stride * lane;
-            for (to, column) in out[at..at + shown.len()].iter_mut().zip(shown) {
-                *to = column[lane];
+            for (to, column) in out[at..at + SHOWN].iter_mut().zip(&shown) {
+                *to = (column.0[lane] as f32).clamp(-clip, clip);
             }
         }
     }
@@ -209,7 +225,7 @@ pub(crate) use avx512::Avx512;
 #[cfg(target_arch = "x86_64")]
 #[expect(unsafe_code, reason = "vector instructions")]
 mod avx512 {
-    use super::{Column, Entry, LANES, Lanes, Shown, Vector};
+    use super::{Column, Entry, LANES, Lanes, SHOWN, Vector};
     use std::arch::x86_64::*;
     use std::ops::{Add, Div, Mul, Sub};
 
@@ -297,13 +313,35 @@ mod avx512 {
         }
 
         #[inline(always)]
+        fn plus(self, other: Self, lanes: Lanes) -> Self {
+            Self(unsafe { _mm512_mask_add_pd(self.0, lanes, self.0, other.0) })
+        }
+
+        #[inline(always)]
+        fn look_up(table: &[f64], places: &[u32; LANES]) -> Self {
+            Self(unsafe { look_up(table, places) })
+        }
+
+        #[inline(always)]
         fn fields(entries: &[&Entry; LANES]) -> [Self; Entry::WIDTH] {
             unsafe { fields(entries) }.map(Self)
         }
 
         #[inline(always)]
-        fn rows(shown: &Shown, out: &mut [f32], first: usize, stride: usize, lanes: usize) {
-            unsafe { rows(shown, out, first, stride, lanes) }
+        fn rows(shown: [Self; SHOWN], clip: f32, out: &mut [f32], first: usize, stride: usize, lanes: usize) {
+            unsafe { rows(shown, clip, out, first, stride, lanes) }
+        }
+    }
+
+    #[target_feature(enable = "avx512f,avx512vl")]
+    #[inline]
+    fn look_up(table: &[f64], places: &[u32; LANES]) -> __m512d {
+        // SAFETY: places are eight whole numbers, and those beyond the table are refused before it is read.
+        unsafe {
+            let places = _mm256_loadu_si256(places.as_ptr().cast());
+            let len = _mm256_set1_epi32(table.len().min(i32::MAX as usize) as i32);
+            assert!(_mm256_cmplt_epu32_mask(places, len) == 0xff, "a place beyond the table");
+            _mm512_i32gather_pd::<8>(places, table.as_ptr())
         }
     }
 
@@ -312,11 +350,8 @@ mod avx512 {
     fn fields(entries: &[&Entry; LANES]) -> [__m512d; LANES] {
         let [a, b, c, d, e, f, g, h] = entries.map(|entry| {
             let from: *const Entry = entry;
-            // SAFETY: an entry is eight numbers; a hint may name any address.
-            unsafe {
-                _mm_prefetch::<_MM_HINT_T1>(from.wrapping_add(1).cast());
-                _mm512_loadu_pd(from.cast())
-            }
+            // SAFETY: an entry is eight numbers.
+            unsafe { _mm512_loadu_pd(from.cast()) }
         });
         // Numbers of even and of odd fields, two entries each, by quarters.
         let even = [
@@ -346,11 +381,15 @@ mod avx512 {
 
     #[target_feature(enable = "avx512f,avx512dq")]
     #[inline]
-    fn rows(shown: &Shown, out: &mut [f32], first: usize, stride: usize, lanes: usize) {
+    fn rows(shown: [Avx512; SHOWN], clip: f32, out: &mut [f32], first: usize, stride: usize, lanes: usize) {
         assert!(lanes <= LANES && (lanes == 0 || first + stride * (lanes - 1) + LANES <= out.len()));
-        // SAFETY: a column is eight numbers.
-        let [a, b, c, d, e, f] = shown.each_ref().map(|column| unsafe { _mm256_loadu_ps(column.as_ptr()) });
-        let pair = |a, b| _mm512_insertf32x8::<1>(_mm512_castps256_ps512(a), b);
+        let [a, b, c, d, e, f] = shown.map(|column| _mm512_cvtpd_ps(column.0));
+        let (high, low) = (_mm512_set1_ps(clip), _mm512_set1_ps(-clip));
+        let pair = |a, b| {
+            let both = _mm512_insertf32x8::<1>(_mm512_castps256_ps512(a), b);
+            // NaN stays NaN.
+            _mm512_min_ps(high, _mm512_max_ps(low, both))
+        };
         let (ab, cd, ef) = (pair(a, b), pair(c, d), pair(e, f));
         // Two rows at a time: elements 0 to 3 of both, then 4 and 5 beside them.
         let mut start = _mm512_setr_epi32(0, 8, 16, 24, 0, 0, 0, 0, 1, 9, 17, 25, 0, 0, 0, 0);

@@ -8,7 +8,7 @@ use super::account::{Account, Line, One};
 use super::block::{Block, Slot};
 use super::core::{Basket, Core};
 use super::env::Instrument;
-use super::lanes::{Column, LANES, Lanes, Vector};
+use super::lanes::{LANES, Lanes, Vector};
 use super::ledger::Reason;
 use super::margin::{MAX_POSITIONS, MarginLeg, charge, requirement};
 use super::marks::Closable;
@@ -212,12 +212,12 @@ impl Core {
     pub(crate) fn mask_block<V: Vector>(
         &self,
         now: &[At<'_>; LANES],
-        underlying: &Column,
+        underlying: V,
         block: &mut Block,
         slots: &[Slot],
         closable: Closables,
     ) {
-        let held = V::all(0.5) * V::load(&block.units) * V::load(underlying);
+        let held = V::all(0.5) * V::load(&block.units) * underlying;
         let need = V::all(self.config.margin.initial) * V::load(&block.margin);
         let cash = V::load(&block.cash);
         let spare = (cash + held - need - V::all(ROUNDING) * (cash.abs() + held.abs() + need)).column();

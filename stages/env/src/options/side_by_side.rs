@@ -5,7 +5,7 @@
 use super::block::{Block, Numbers, Slot};
 use super::config::{MAX_LINES, RewardKind};
 use super::core::Core;
-use super::lanes::{Column, LANES, Lanes, Shown, Vector, each};
+use super::lanes::{Column, LANES, Lanes, SHOWN, Vector, each};
 use super::ledger::Ledger;
 use super::margin::{MAX_POSITIONS, MarginLeg, Pairing, requirement_and_pairs};
 use super::marks::Closable;
@@ -88,28 +88,27 @@ impl Core {
     pub(crate) fn step_block<V: Vector>(&self, block: &mut Block, slots: &mut [Slot], work: &mut Work, mut to: Stepped) {
         let before = (V::load(&block.nav), V::load(&block.peak), V::load(&block.traded));
         self.act_block(block, slots, &to);
-        let accrual: Column = std::array::from_fn(|k| self.tables.accrual[block.t[k] as usize]);
         let cash = V::load(&block.cash);
-        let interest = cash * V::load(&accrual);
+        let interest = cash * V::look_up(&self.tables.accrual, &block.t);
         (cash + interest).store(&mut block.cash);
         (V::load(&block.interest) + interest).store(&mut block.interest);
         block.t = block.t.map(|t| t + 1);
         let now: [At<'_>; LANES] = std::array::from_fn(|k| self.tables.at(block.t[k] as usize));
-        let mut underlying: Column = std::array::from_fn(|k| now[k].underlying);
+        let mut underlying = V::look_up(&self.tables.underlying, &block.t);
 
         let used = block.lines.iter().copied().max().unwrap_or(0) as usize;
-        let mut found = self.value_block::<V>(&now, V::load(&underlying), block, &slots[..used], work);
+        let mut found = self.value_block::<V>(&now, underlying, block, &slots[..used], work);
         for k in each(found.unpaired & !found.settled) {
             self.pair(now[k], block, &mut slots[..used], work, k);
         }
         // Lanes whose lines are no longer those that `work` has the marks of.
-        let mut changed = found.settled | self.short_of_margin::<V>(block, V::load(&underlying));
+        let mut changed = found.settled | self.short_of_margin::<V>(block, underlying);
         for k in each(changed) {
             let closable = self.settle_lane(now[k], block, slots, k);
             found.closable.set(k, closable);
         }
-        let over = self.reward_block::<V>(block, V::load(&underlying), before, &mut to);
-        self.mask_block::<V>(&now, &underlying, block, slots, found.closable);
+        let over = self.reward_block::<V>(block, underlying, before, &mut to);
+        self.mask_block::<V>(&now, underlying, block, slots, found.closable);
 
         for k in each(over) {
             let mut lane = block.lane(slots, k);
@@ -121,10 +120,12 @@ impl Core {
             one.account.episode += 1;
             self.begin(to.env + k, &mut one);
             block.put(self, slots, k, &lane);
-            underlying[k] = self.tables.underlying[block.t[k] as usize];
+        }
+        if over != 0 {
+            underlying = V::look_up(&self.tables.underlying, &block.t);
         }
         changed |= over;
-        self.show_block::<V>(block, &slots[..used], V::load(&underlying), work, &mut to);
+        self.show_block::<V>(block, &slots[..used], underlying, work, &mut to);
         for k in each(changed) {
             if k < to.lanes {
                 let mut lane = block.lane(slots, k);
@@ -198,8 +199,8 @@ impl Core {
             found.unpaired |= !V::load(&pairing.worst).below(need) | V::load(&pairing.next).below(need);
             let left = V::load(&pairing.left);
             for cost in [V::load(&pairing.costs[0]), V::load(&pairing.costs[1]), left * naked] {
-                calls = calls + cost.only(call);
-                puts = puts + cost.only(!call);
+                calls = calls.plus(cost, call);
+                puts = puts.plus(cost, !call);
             }
             premium = premium + left * mark;
         }
@@ -338,15 +339,16 @@ impl Core {
                 V::load(&work.vega[s]),
             );
             let days = V::whole(&std::array::from_fn(|k| slot.expiry[k].wrapping_sub(dates[k])));
-            let shown: Shown = [
-                cut((ten * (V::load(&slot.strike) / underlying - one)).only(held)),
-                cut((days / V::all(30.0)).only(held)),
-                cut(units * underlying),
-                cut(ten * units * mark),
-                cut(units * delta * underlying),
-                cut(units * vega),
+            let shown: [V; SHOWN] = [
+                (ten * (V::load(&slot.strike) / underlying - one)).only(held),
+                (days / V::all(30.0)).only(held),
+                units * underlying,
+                ten * units * mark,
+                units * delta * underlying,
+                units * vega,
             ];
-            V::rows(&shown, to.out.obs.values, to.at * row + width + 6 * s, row, to.lanes);
+            let first = to.at * row + width + SHOWN * s;
+            V::rows(shown, self.clip, to.out.obs.values, first, row, to.lanes);
         }
 
         let capital = V::all(self.config.capital);
@@ -366,7 +368,7 @@ impl Core {
         ];
         for k in 0..to.lanes {
             let (lines, account) = to.out.obs.row(to.at + k).split_at_mut(row - totals.len());
-            lines[width + 6 * slots.len()..].fill(0.0);
+            lines[width + SHOWN * slots.len()..].fill(0.0);
             for (out, total) in account.iter_mut().zip(&totals) {
                 *out = total[k];
             }
