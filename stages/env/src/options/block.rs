@@ -9,7 +9,7 @@ use super::core::Core;
 use super::lanes::{Column, LANES, Lanes};
 use super::ledger::Reason;
 use super::margin::Pairing;
-use super::tables::NO_CONTRACT;
+use super::tables::{At, NO_BASE, NO_CONTRACT};
 
 /// A whole number of each environment.
 pub(crate) type Numbers = [u32; LANES];
@@ -44,6 +44,8 @@ pub(crate) struct Block {
     pub liquidations: Numbers,
     pub illegal: [Numbers; Reason::COUNT],
     pub masked: [Numbers; Reason::COUNT],
+    /// The part of the tables that [`Slot::base`] is of.
+    pub part: Numbers,
     /// Lanes whose lines are others than those that [`Slot`] remembers the pairing of.
     pub unpaired: Lanes,
 }
@@ -54,6 +56,8 @@ pub(crate) struct Block {
 pub(crate) struct Slot {
     /// [`NO_CONTRACT`] where there is no such line.
     pub contract: Numbers,
+    /// Where its path is in the part of the account's snapshot; beyond all where there is no contract.
+    pub base: Numbers,
     pub quantity: [i32; LANES],
     pub opened: Numbers,
     pub group: Numbers,
@@ -90,6 +94,7 @@ impl Slot {
         let none = Pairing::NONE;
         Self {
             contract: [NO_CONTRACT; LANES],
+            base: [NO_BASE; LANES],
             quantity: [0; LANES],
             opened: [0; LANES],
             group: [0; LANES],
@@ -114,10 +119,11 @@ impl Slot {
         }
     }
 
-    /// Puts a line here; its pairing is left as it is.
-    pub(crate) fn put(&mut self, core: &Core, lane: usize, line: &Line) {
+    /// Puts a line here, of an account at snapshot `now`; its pairing is left as it is.
+    pub(crate) fn put(&mut self, core: &Core, now: At<'_>, lane: usize, line: &Line) {
         let terms = &core.tables.contracts[line.contract as usize];
         self.contract[lane] = line.contract;
+        self.base[lane] = now.base(line.contract);
         self.quantity[lane] = line.quantity;
         self.opened[lane] = line.opened;
         self.group[lane] = line.group;
@@ -129,6 +135,7 @@ impl Slot {
     /// Takes the line away.
     pub(crate) fn clear(&mut self, lane: usize) {
         self.contract[lane] = NO_CONTRACT;
+        self.base[lane] = NO_BASE;
         self.quantity[lane] = 0;
         self.pairing.put(lane, &Pairing::NONE);
     }
@@ -206,6 +213,7 @@ impl Block {
             liquidations: [0; LANES],
             illegal: [[0; LANES]; Reason::COUNT],
             masked: [[0; LANES]; Reason::COUNT],
+            part: [0; LANES],
             unpaired: 0,
         }
     }
@@ -242,8 +250,11 @@ impl Block {
             self.masked[reason][lane] = from.counters.masked[reason];
         }
         let lines = from.account.lines as usize;
+        let t = from.account.t as usize;
+        let now = core.tables.at(t);
+        self.part[lane] = core.tables.part(t);
         for (slot, line) in slots.iter_mut().zip(&from.lines[..lines]) {
-            slot.put(core, lane, line);
+            slot.put(core, now, lane, line);
         }
         for slot in &mut slots[lines..] {
             slot.clear(lane);

@@ -225,7 +225,8 @@ impl Core {
         match instrument {
             Instrument::Contract(id) => {
                 let entry = now.entry(id);
-                (if buy { entry.ask } else { entry.bid }, entry.mark)
+                // By its place: which it is cannot be foreseen.
+                (entry.numbers()[usize::from(buy)], entry.mark)
             }
             Instrument::Underlying => {
                 let mark = now.underlying;

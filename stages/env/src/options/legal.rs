@@ -211,7 +211,6 @@ impl Core {
     #[inline(always)]
     pub(crate) fn mask_block<V: Vector>(
         &self,
-        now: &[At<'_>; LANES],
         underlying: V,
         block: &mut Block,
         slots: &[Slot],
@@ -239,11 +238,12 @@ impl Core {
             counts[k] = close.counts + open.counts;
             if unsure != 0 {
                 let mut lane = block.lane(slots, k);
+                let now = self.now(&lane.account);
                 let one = lane.one(self.config.lines);
                 while unsure != 0 {
                     let action = unsure.trailing_zeros() as usize;
                     unsure &= unsure - 1;
-                    if self.lacks_margin(now[k], &one, action - FIRST_OPEN) {
+                    if self.lacks_margin(now, &one, action - FIRST_OPEN) {
                         counts[k] = counts[k] - (1 << (8 * LEGAL)) + (1 << (8 * Reason::Margin as u32));
                         legal &= !(1 << action);
                     }
@@ -275,12 +275,9 @@ impl Core {
                     return Reason::NoContract;
                 };
                 let ticket = &self.tickets.all[t as usize * strategies + strategy];
-                return match Reason::ALL.get(ticket.refused as usize) {
-                    Some(Reason::NoContract) => Reason::NoContract,
-                    _ if lines + ticket.lines > self.config.lines as u32 => Reason::NoRoom,
-                    Some(&reason) => reason,
-                    None => Reason::Margin,
-                };
+                let reason = ticket.reason(self.config.lines as u32 - lines).min(LEGAL);
+                return [Reason::ALL[0], Reason::ALL[1], Reason::ALL[2], Reason::ALL[3], Reason::ALL[4], Reason::Margin]
+                    [reason as usize];
             }
         };
         if none { Reason::NothingToClose } else { Reason::NoQuote }

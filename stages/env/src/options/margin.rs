@@ -108,29 +108,31 @@ pub(crate) fn requirement_and_pairs(
             &mut longs[usize::from(!short.call)],
         );
         while left > 0 {
-            let mut best: Option<(usize, f64)> = None;
+            // Without branches, which no processor could foresee.
+            let (mut best, mut least) = (0, f64::INFINITY);
             let mut others = *longs;
             while others != 0 {
                 let i = others.trailing_zeros() as usize;
                 others &= others - 1;
                 let long = &legs[i];
-                if long.expiry < short.expiry {
-                    continue;
-                }
-                let loss = if short.call {
+                let apart = if short.call {
                     long.strike - short.strike
                 } else {
                     short.strike - long.strike
-                }
-                .max(0.0);
-                if best.is_none_or(|(_, least)| loss < least) {
-                    best = Some((i, loss));
-                }
+                };
+                let loss = if long.expiry < short.expiry {
+                    f64::INFINITY
+                } else {
+                    apart.max(0.0)
+                };
+                best = if loss < least { i } else { best };
+                least = if loss < least { loss } else { least };
             }
-            let Some((i, loss)) = best.filter(|&(_, loss)| loss < naked + short.mark) else {
-                pairing.next = best.map_or(f64::INFINITY, |(_, loss)| loss);
+            let (i, loss) = (best, least);
+            if loss >= naked + short.mark {
+                pairing.next = loss;
                 break;
-            };
+            }
             let contracts = left.min(free[i]);
             free[i] -= contracts;
             *longs &= !(u64::from(free[i] == 0) << i);

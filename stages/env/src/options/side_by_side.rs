@@ -7,9 +7,9 @@ use super::config::{MAX_LINES, RewardKind};
 use super::core::Core;
 use super::lanes::{Column, LANES, Lanes, SHOWN, Vector, each};
 use super::ledger::Ledger;
-use super::margin::{MAX_POSITIONS, MarginLeg, Pairing, requirement_and_pairs};
+use super::margin::{MarginLeg, Pairing, requirement_and_pairs};
 use super::marks::Closable;
-use super::tables::{At, Entry, NO_CONTRACT};
+use super::tables::{Entries, Entry, NO_CONTRACT};
 use crate::ranges::StepView;
 
 /// What a step finds of the lines and shows later; kept from block to block to be written over.
@@ -17,6 +17,7 @@ pub(crate) struct Work {
     mark: [Column; MAX_LINES],
     delta: [Column; MAX_LINES],
     vega: [Column; MAX_LINES],
+    legs: [MarginLeg; MAX_LINES],
 }
 
 impl Work {
@@ -25,6 +26,7 @@ impl Work {
             mark: [[0.0; LANES]; MAX_LINES],
             delta: [[0.0; LANES]; MAX_LINES],
             vega: [[0.0; LANES]; MAX_LINES],
+            legs: [MarginLeg::default(); MAX_LINES],
         }
     }
 }
@@ -93,22 +95,26 @@ impl Core {
         (cash + interest).store(&mut block.cash);
         (V::load(&block.interest) + interest).store(&mut block.interest);
         block.t = block.t.map(|t| t + 1);
-        let now: [At<'_>; LANES] = std::array::from_fn(|k| self.tables.at(block.t[k] as usize));
+        for k in 0..LANES {
+            if self.tables.part(block.t[k] as usize) != block.part[k] {
+                self.next_part(block, slots, k);
+            }
+        }
         let mut underlying = V::look_up(&self.tables.underlying, &block.t);
 
         let used = block.lines.iter().copied().max().unwrap_or(0) as usize;
-        let mut found = self.value_block::<V>(&now, underlying, block, &slots[..used], work);
+        let mut found = self.value_block::<V>(underlying, block, &slots[..used], work);
         for k in each(found.unpaired & !found.settled) {
-            self.pair(now[k], block, &mut slots[..used], work, k);
+            self.pair(block, &mut slots[..used], work, k);
         }
         // Lanes whose lines are no longer those that `work` has the marks of.
         let mut changed = found.settled | self.short_of_margin::<V>(block, underlying);
         for k in each(changed) {
-            let closable = self.settle_lane(now[k], block, slots, k);
+            let closable = self.settle_lane(block, slots, k);
             found.closable.set(k, closable);
         }
         let over = self.reward_block::<V>(block, underlying, before, &mut to);
-        self.mask_block::<V>(&now, underlying, block, slots, found.closable);
+        self.mask_block::<V>(underlying, block, slots, found.closable);
 
         for k in each(over) {
             let mut lane = block.lane(slots, k);
@@ -139,7 +145,6 @@ impl Core {
     #[inline(always)]
     fn value_block<V: Vector>(
         &self,
-        now: &[At<'_>; LANES],
         underlying: V,
         block: &mut Block,
         slots: &[Slot],
@@ -159,9 +164,12 @@ impl Core {
             settled: 0,
             unpaired: block.unpaired,
         };
+        let mut shorts = 0;
+        let parts: [Entries<'_>; LANES] = std::array::from_fn(|k| self.tables.entries(block.part[k]));
         let first_group: Numbers = slots.first().map_or([0; LANES], |slot| slot.group);
         for (s, slot) in slots.iter().enumerate() {
-            let entries: [&Entry; LANES] = std::array::from_fn(|k| now[k].entry_or_none(slot.contract[k]));
+            let entries: [&Entry; LANES] =
+                std::array::from_fn(|k| parts[k].get(slot.base[k].wrapping_add(block.t[k])));
             let [bid, ask, mark, d, g, v, th, source] = V::fields(&entries);
             mark.store(&mut work.mark[s]);
             d.store(&mut work.delta[s]);
@@ -170,7 +178,9 @@ impl Core {
             let quantity = V::whole(&slot.quantity);
             let units = quantity * multiplier;
             marks = marks + units * mark;
-            let exit = ask.choose(quantity.below(zero), bid);
+            let short = quantity.below(zero);
+            shorts |= short;
+            let exit = ask.choose(short, bid);
             let quoted = exit.equals(exit);
             // A quote without a bid: nobody pays anything for it.
             let unquoted = zero.choose(source.equals(V::all(Entry::QUOTED)), mark);
@@ -226,11 +236,20 @@ impl Core {
         found
     }
 
+    /// Finds the lines of a lane in another part of the tables.
+    #[cold]
+    fn next_part(&self, block: &mut Block, slots: &mut [Slot], k: usize) {
+        let t = block.t[k] as usize;
+        block.part[k] = self.tables.part(t);
+        for slot in &mut slots[..block.lines[k] as usize] {
+            slot.base[k] = self.tables.at(t).base(slot.contract[k]);
+        }
+    }
+
     /// Finds the margin of a lane by the rule itself, and remembers how it was paired.
-    fn pair(&self, now: At<'_>, block: &mut Block, slots: &mut [Slot], work: &Work, k: usize) {
+    fn pair(&self, block: &mut Block, slots: &mut [Slot], work: &mut Work, k: usize) {
         let n = block.lines[k] as usize;
-        let mut legs = [MarginLeg::default(); MAX_POSITIONS];
-        for (s, (leg, slot)) in legs.iter_mut().zip(&mut slots[..n]).enumerate() {
+        for (s, (leg, slot)) in work.legs.iter_mut().zip(&mut slots[..n]).enumerate() {
             *leg = MarginLeg {
                 expiry: slot.expiry[k],
                 strike: slot.strike[k],
@@ -242,9 +261,9 @@ impl Core {
         }
         let mut more = false;
         block.margin[k] = requirement_and_pairs(
-            &legs[..n],
+            &work.legs[..n],
             block.units[k],
-            now.underlying,
+            self.tables.underlying[block.t[k] as usize],
             self.multiplier,
             &self.config.margin,
             |s, pairing| {
@@ -262,8 +281,9 @@ impl Core {
     }
 
     /// Settles, marks and liquidates a lane as [`Core::step`] does.
-    fn settle_lane(&self, now: At<'_>, block: &mut Block, slots: &mut [Slot], k: usize) -> Closable {
+    fn settle_lane(&self, block: &mut Block, slots: &mut [Slot], k: usize) -> Closable {
         let mut lane = block.lane(slots, k);
+        let now = self.now(&lane.account);
         let closable = self.settle_and_value(now, &mut lane.one(self.config.lines));
         block.put(self, slots, k, &lane);
         closable

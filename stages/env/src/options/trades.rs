@@ -110,7 +110,7 @@ impl Core {
                     opened: t,
                     group,
                 };
-                slots[block.lines[k] as usize].put(self, k, &line);
+                slots[block.lines[k] as usize].put(self, now, k, &line);
                 block.lines[k] += 1;
             }
         }
@@ -131,7 +131,7 @@ impl Core {
                 sums.trade(self, contract, quantity, self.price(now, contract, quantity > 0.0));
             } else {
                 if kept < s {
-                    slots[kept].put(self, k, &line);
+                    slots[kept].put(self, now, k, &line);
                 }
                 kept += 1;
             }
