@@ -119,7 +119,7 @@ impl Slot {
         }
     }
 
-    /// Puts a line here, of an account at snapshot `now`; its pairing is left as it is.
+    /// Puts a line here, of an account at snapshot `now`, not yet paired.
     pub(crate) fn put(&mut self, core: &Core, now: At<'_>, lane: usize, line: &Line) {
         let terms = &core.tables.contracts[line.contract as usize];
         self.contract[lane] = line.contract;
@@ -130,6 +130,7 @@ impl Slot {
         self.expiry[lane] = terms.expiry;
         self.call[lane] = u32::from(terms.call);
         self.strike[lane] = terms.strike;
+        self.pairing.put(lane, &Pairing::NONE);
     }
 
     /// Takes the line away.

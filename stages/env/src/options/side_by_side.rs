@@ -7,7 +7,7 @@ use super::config::{MAX_LINES, RewardKind};
 use super::core::Core;
 use super::lanes::{Column, LANES, Lanes, SHOWN, Vector, each};
 use super::ledger::Ledger;
-use super::margin::{MarginLeg, Pairing, requirement_and_pairs};
+use super::margin::{MarginLeg, requirement_and_pairs};
 use super::marks::Closable;
 use super::tables::{Entries, Entry, NO_CONTRACT};
 use crate::ranges::StepView;
@@ -162,7 +162,7 @@ impl Core {
                 oldest: where_(&block.lines, |lines| lines > 0),
             },
             settled: 0,
-            unpaired: block.unpaired,
+            unpaired: 0,
         };
         let mut shorts = 0;
         let parts: [Entries<'_>; LANES] = std::array::from_fn(|k| self.tables.entries(block.part[k]));
@@ -214,6 +214,8 @@ impl Core {
             }
             premium = premium + left * mark;
         }
+        block.unpaired &= shorts;
+        found.unpaired |= block.unpaired;
         let (cash, units) = (V::load(&block.cash), V::load(&block.units));
         let held = cash + units * underlying;
         let nav = held + marks;
@@ -249,7 +251,7 @@ impl Core {
     /// Finds the margin of a lane by the rule itself, and remembers how it was paired.
     fn pair(&self, block: &mut Block, slots: &mut [Slot], work: &mut Work, k: usize) {
         let n = block.lines[k] as usize;
-        for (s, (leg, slot)) in work.legs.iter_mut().zip(&mut slots[..n]).enumerate() {
+        for (s, (leg, slot)) in work.legs.iter_mut().zip(&slots[..n]).enumerate() {
             *leg = MarginLeg {
                 expiry: slot.expiry[k],
                 strike: slot.strike[k],
@@ -257,7 +259,6 @@ impl Core {
                 quantity: slot.quantity[k],
                 mark: work.mark[s][k],
             };
-            slot.pair(k, &Pairing::NONE);
         }
         let mut more = false;
         block.margin[k] = requirement_and_pairs(
