@@ -150,8 +150,30 @@ impl Slot {
 macro_rules! shared_fields {
     ($act:ident) => {
         $act!(
-            cash, units, nav, peak, liquidation, margin, delta, gamma, vega, theta, spread_cost, commission, interest,
-            traded, contracts_traded, legal, episode, t, first, last, lines, groups, size, liquidations
+            cash,
+            units,
+            nav,
+            peak,
+            liquidation,
+            margin,
+            delta,
+            gamma,
+            vega,
+            theta,
+            spread_cost,
+            commission,
+            interest,
+            traded,
+            contracts_traded,
+            legal,
+            episode,
+            t,
+            first,
+            last,
+            lines,
+            groups,
+            size,
+            liquidations
         )
     };
 }

@@ -27,7 +27,9 @@ pub(crate) fn each(mut lanes: Lanes) -> impl Iterator<Item = usize> {
 pub(crate) const SHOWN: usize = 6;
 
 /// A number of each environment, in registers.
-pub(crate) trait Vector: Copy + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self> + Div<Output = Self> {
+pub(crate) trait Vector:
+    Copy + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self> + Div<Output = Self>
+{
     /// The same number for all.
     fn all(value: f64) -> Self;
     /// From a column.
@@ -409,5 +411,100 @@ mod avx512 {
                 }
             }
         }
+    }
+}
+
+#[cfg(all(test, target_arch = "x86_64"))]
+mod tests {
+    use super::*;
+    use crate::options::env::Stepping;
+
+    const ODD: [f64; 14] = [
+        0.0,
+        -0.0,
+        1.0,
+        -1.0,
+        1.0 / 3.0,
+        1e-310,
+        -1e300,
+        1e300,
+        f64::INFINITY,
+        f64::NEG_INFINITY,
+        f64::NAN,
+        4e9,
+        123_456.789,
+        0.5,
+    ];
+
+    /// All that a path does with two columns and a mask, as bits. The sign and the payload of a NaN that is made are not IEEE's.
+    fn all<V: Vector>(a: &Column, b: &Column, lanes: Lanes) -> Vec<u64> {
+        let (x, y) = (V::load(a), V::load(b));
+        let numbers = [
+            x + y,
+            x - y,
+            x * y,
+            x / y,
+            x.above_or(y),
+            x.below_or(y),
+            x.abs(),
+            x.choose(lanes, y),
+            x.plus(y, lanes),
+            x.only(lanes),
+            V::all(a[0]),
+            V::whole(&[0, 1, -1, 7, i32::MIN, i32::MAX, 12, 13]),
+            V::look_up(a, &[7, 0, 3, 3, 1, 2, 6, 5]),
+        ];
+        let bits = |value: f64| if value.is_nan() { 1 } else { value.to_bits() };
+        let mut out: Vec<u64> = numbers.iter().flat_map(|v| v.column()).map(bits).collect();
+        out.extend(x.single().map(|value| bits(f64::from(value))));
+        out.extend(x.abs().unsigned().map(u64::from));
+        out.extend([x.below(y), x.equals(y)].map(u64::from));
+        let entries: [Entry; LANES] = std::array::from_fn(|k| Entry {
+            bid: a[k],
+            ask: b[k],
+            mark: 10.0 * k as f64,
+            delta: 10.0 * k as f64 + 1.0,
+            gamma: 10.0 * k as f64 + 2.0,
+            vega: a[LANES - 1 - k],
+            theta: b[LANES - 1 - k],
+            source: k as f64,
+        });
+        let fields = V::fields(&entries.each_ref());
+        out.extend(fields.iter().flat_map(|v| v.column()).map(bits));
+        for lanes in 0..=LANES {
+            let mut rows = vec![7.0_f32; 4 + 11 * LANES];
+            let [a, b, c, d, e, f, ..] = fields;
+            V::rows([a, b, c, d, e, f], 2.5, &mut rows, 3, 11, lanes);
+            for (i, value) in rows.into_iter().enumerate() {
+                // Two numbers after each row are arbitrary.
+                if i < 3 || (i - 3) % 11 != 6 && (i - 3) % 11 != 7 {
+                    out.push(bits(f64::from(value)));
+                }
+            }
+        }
+        out
+    }
+
+    #[test]
+    fn both_paths_do_the_same() {
+        if Stepping::detect() != Stepping::Avx512 {
+            return;
+        }
+        for i in 0..ODD.len() * ODD.len() {
+            let a = std::array::from_fn(|k| ODD[(i + k) % ODD.len()]);
+            let b = std::array::from_fn(|k| ODD[(i / ODD.len() + 3 * k) % ODD.len()]);
+            let lanes = (i * 37) as u8;
+            assert_eq!(
+                all::<Portable>(&a, &b, lanes),
+                all::<Avx512>(&a, &b, lanes),
+                "{a:?} {b:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn lanes_by_bit() {
+        assert_eq!(each(0b1010_0001).collect::<Vec<_>>(), [0, 5, 7]);
+        assert_eq!(each(0).count(), 0);
     }
 }

@@ -194,7 +194,10 @@ impl Core {
         let (mut legal, mut counts) = (close.legal | open.legal, close.counts + open.counts);
         let strategies = self.menu.strategies.len();
         let (spare, size) = (self.spare(now, account), f64::from(account.size));
-        for (strategy, ticket) in self.tickets.all[t * strategies..(t + 1) * strategies].iter().enumerate() {
+        for (strategy, ticket) in self.tickets.all[t * strategies..(t + 1) * strategies]
+            .iter()
+            .enumerate()
+        {
             let unsure = legal >> (strategy + FIRST_OPEN) & 1 == 1 && size * ticket.takes > spare;
             if unsure && self.lacks_margin(now, one, strategy) {
                 counts = counts - (1 << (8 * LEGAL)) + (1 << (8 * Reason::Margin as u32));
@@ -209,13 +212,7 @@ impl Core {
 
     /// [`Core::mask`] for each lane.
     #[inline(always)]
-    pub(crate) fn mask_block<V: Vector>(
-        &self,
-        underlying: V,
-        block: &mut Block,
-        slots: &[Slot],
-        closable: Closables,
-    ) {
+    pub(crate) fn mask_block<V: Vector>(&self, underlying: V, block: &mut Block, slots: &[Slot], closable: Closables) {
         let held = V::all(0.5) * V::load(&block.units) * underlying;
         let need = V::all(self.config.margin.initial) * V::load(&block.margin);
         let cash = V::load(&block.cash);
@@ -276,8 +273,14 @@ impl Core {
                 };
                 let ticket = &self.tickets.all[t as usize * strategies + strategy];
                 let reason = ticket.reason(self.config.lines as u32 - lines).min(LEGAL);
-                return [Reason::ALL[0], Reason::ALL[1], Reason::ALL[2], Reason::ALL[3], Reason::ALL[4], Reason::Margin]
-                    [reason as usize];
+                return [
+                    Reason::ALL[0],
+                    Reason::ALL[1],
+                    Reason::ALL[2],
+                    Reason::ALL[3],
+                    Reason::ALL[4],
+                    Reason::Margin,
+                ][reason as usize];
             }
         };
         if none { Reason::NothingToClose } else { Reason::NoQuote }

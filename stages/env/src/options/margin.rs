@@ -82,8 +82,10 @@ pub(crate) fn requirement_and_pairs(
     // The longs that are left, by side and as bits: most accounts have few, or none on the side of a short.
     let mut free = [0; MAX_POSITIONS];
     let mut longs = [0_u64; 2];
+    let mut shorts = 0_u64;
     for (i, leg) in legs.iter().enumerate() {
         free[i] = leg.quantity;
+        shorts |= u64::from(leg.quantity < 0) << i;
         longs[usize::from(!leg.call)] |= u64::from(leg.quantity > 0) << i;
     }
     let mut stock = if units > 0.0 {
@@ -93,7 +95,10 @@ pub(crate) fn requirement_and_pairs(
     };
     let mut sides = [0.0; 2];
     let mut premium = 0.0;
-    for (at, short) in legs.iter().enumerate().filter(|(_, leg)| leg.quantity < 0) {
+    while shorts != 0 {
+        let at = shorts.trailing_zeros() as usize;
+        shorts &= shorts - 1;
+        let short = &legs[at];
         let mut pairing = Pairing::NONE;
         let mut pairs = 0;
         let mut left = -short.quantity;

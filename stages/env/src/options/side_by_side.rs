@@ -87,7 +87,13 @@ fn where_<T: Copy>(column: &[T; LANES], is: impl Fn(T) -> bool) -> Lanes {
 impl Core {
     /// One step of each lane.
     #[inline(always)]
-    pub(crate) fn step_block<V: Vector>(&self, block: &mut Block, slots: &mut [Slot], work: &mut Work, mut to: Stepped) {
+    pub(crate) fn step_block<V: Vector>(
+        &self,
+        block: &mut Block,
+        slots: &mut [Slot],
+        work: &mut Work,
+        mut to: Stepped,
+    ) {
         let before = (V::load(&block.nav), V::load(&block.peak), V::load(&block.traded));
         self.act_block(block, slots, &to);
         let cash = V::load(&block.cash);
@@ -143,13 +149,7 @@ impl Core {
 
     /// Marks the accounts. The margin is that of lines which are paired as they were.
     #[inline(always)]
-    fn value_block<V: Vector>(
-        &self,
-        underlying: V,
-        block: &mut Block,
-        slots: &[Slot],
-        work: &mut Work,
-    ) -> Found {
+    fn value_block<V: Vector>(&self, underlying: V, block: &mut Block, slots: &[Slot], work: &mut Work) -> Found {
         let zero = V::all(0.0);
         let multiplier = V::all(self.multiplier);
         let (rate, minimum) = (V::all(self.config.margin.rate), V::all(self.config.margin.minimum));
@@ -168,8 +168,7 @@ impl Core {
         let parts: [Entries<'_>; LANES] = std::array::from_fn(|k| self.tables.entries(block.part[k]));
         let first_group: Numbers = slots.first().map_or([0; LANES], |slot| slot.group);
         for (s, slot) in slots.iter().enumerate() {
-            let entries: [&Entry; LANES] =
-                std::array::from_fn(|k| parts[k].get(slot.base[k].wrapping_add(block.t[k])));
+            let entries: [&Entry; LANES] = std::array::from_fn(|k| parts[k].get(slot.base[k].wrapping_add(block.t[k])));
             let [bid, ask, mark, d, g, v, th, source] = V::fields(&entries);
             mark.store(&mut work.mark[s]);
             d.store(&mut work.delta[s]);
@@ -354,11 +353,7 @@ impl Core {
         for (s, slot) in slots.iter().enumerate() {
             let held = where_(&slot.contract, |contract| contract != NO_CONTRACT);
             let units = V::whole(&slot.quantity) * multiplier * scale;
-            let (mark, delta, vega) = (
-                V::load(&work.mark[s]),
-                V::load(&work.delta[s]),
-                V::load(&work.vega[s]),
-            );
+            let (mark, delta, vega) = (V::load(&work.mark[s]), V::load(&work.delta[s]), V::load(&work.vega[s]));
             let days = V::whole(&std::array::from_fn(|k| slot.expiry[k].wrapping_sub(dates[k])));
             let shown: [V; SHOWN] = [
                 (ten * (V::load(&slot.strike) / underlying - one)).only(held),

@@ -311,7 +311,6 @@ impl<'a> At<'a> {
     pub(crate) fn base(self, contract: u32) -> u32 {
         self.bases[contract.wrapping_sub(self.first) as usize]
     }
-
 }
 
 /// What [`At::base`] of no contract is.
