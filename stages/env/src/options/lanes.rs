@@ -46,6 +46,10 @@ pub(crate) trait Vector:
     fn below(self, other: Self) -> Lanes;
     /// Where this is the same number.
     fn equals(self, other: Self) -> Lanes;
+    /// Where whole numbers differ.
+    fn differ(a: &[u32; LANES], b: &[u32; LANES]) -> Lanes;
+    /// Where a whole number is below the other.
+    fn less(a: &[u32; LANES], b: &[u32; LANES]) -> Lanes;
     /// This where it is above, or else the other, as where one of them is NaN.
     fn above_or(self, other: Self) -> Self;
     /// This where it is below, or else the other, as where one of them is NaN.
@@ -163,6 +167,16 @@ impl Vector for Portable {
     #[inline(always)]
     fn equals(self, other: Self) -> Lanes {
         self.lanes(other, |a, b| a == b)
+    }
+
+    #[inline(always)]
+    fn differ(a: &[u32; LANES], b: &[u32; LANES]) -> Lanes {
+        (0..LANES).fold(0, |lanes, k| lanes | u8::from(a[k] != b[k]) << k)
+    }
+
+    #[inline(always)]
+    fn less(a: &[u32; LANES], b: &[u32; LANES]) -> Lanes {
+        (0..LANES).fold(0, |lanes, k| lanes | u8::from(a[k] < b[k]) << k)
     }
 
     #[inline(always)]
@@ -292,6 +306,22 @@ mod avx512 {
         #[inline(always)]
         fn equals(self, other: Self) -> Lanes {
             unsafe { _mm512_cmp_pd_mask::<_CMP_EQ_OQ>(self.0, other.0) }
+        }
+
+        #[inline(always)]
+        fn differ(a: &[u32; LANES], b: &[u32; LANES]) -> Lanes {
+            unsafe {
+                let (a, b) = (a.as_ptr().cast(), b.as_ptr().cast());
+                _mm256_cmpneq_epu32_mask(_mm256_loadu_si256(a), _mm256_loadu_si256(b))
+            }
+        }
+
+        #[inline(always)]
+        fn less(a: &[u32; LANES], b: &[u32; LANES]) -> Lanes {
+            unsafe {
+                let (a, b) = (a.as_ptr().cast(), b.as_ptr().cast());
+                _mm256_cmplt_epu32_mask(_mm256_loadu_si256(a), _mm256_loadu_si256(b))
+            }
         }
 
         #[inline(always)]
@@ -459,6 +489,8 @@ mod tests {
         out.extend(x.single().map(|value| bits(f64::from(value))));
         out.extend(x.abs().unsigned().map(u64::from));
         out.extend([x.below(y), x.equals(y)].map(u64::from));
+        let (i, j) = (a.map(|value| value as u32), b.map(|value| value as u32));
+        out.extend([V::differ(&i, &j), V::less(&i, &j)].map(u64::from));
         let entries: [Entry; LANES] = std::array::from_fn(|k| Entry {
             bid: a[k],
             ask: b[k],

@@ -74,16 +74,6 @@ pub(crate) struct Stepped<'a, 'b> {
     pub finals: &'a mut [Option<Ledger>],
 }
 
-/// Lanes by a condition on whole numbers.
-#[inline(always)]
-fn where_<T: Copy>(column: &[T; LANES], is: impl Fn(T) -> bool) -> Lanes {
-    let mut lanes = 0;
-    for k in 0..LANES {
-        lanes |= u8::from(is(column[k])) << k;
-    }
-    lanes
-}
-
 impl Core {
     /// One step of each lane.
     #[inline(always)]
@@ -159,7 +149,7 @@ impl Core {
         let mut found = Found {
             closable: Closables {
                 some: 0,
-                oldest: where_(&block.lines, |lines| lines > 0),
+                oldest: V::differ(&block.lines, &[0; LANES]),
             },
             settled: 0,
             unpaired: 0,
@@ -189,17 +179,14 @@ impl Core {
             vega = vega + units * v;
             theta = theta + units * th;
 
-            let held = where_(&slot.contract, |contract| contract != NO_CONTRACT);
-            let mut others = 0;
-            for k in 0..LANES {
-                others |= u8::from(slot.group[k] != first_group[k]) << k;
-            }
+            let held = V::differ(&slot.contract, &[NO_CONTRACT; LANES]);
+            let others = V::differ(&slot.group, &first_group);
             found.closable.some |= held & quoted;
             found.closable.oldest &= quoted | others;
             found.settled |= source.equals(V::all(Entry::SETTLED));
 
             // `charge`, and what `requirement` adds up.
-            let call = where_(&slot.call, |call| call != 0);
+            let call = V::differ(&slot.call, &[0; LANES]);
             let (strike, pairing) = (V::load(&slot.strike), &slot.pairing);
             let out = (strike - underlying).choose(call, underlying - strike);
             let base = underlying.choose(call, strike);
@@ -318,11 +305,7 @@ impl Core {
         let rewards = (V::all(config.scale) * (gain - penalty)).single();
         let ruin = V::all(self.config.ruin * self.config.capital);
         let terminated = after.below(ruin) | after.equals(ruin);
-        let mut truncated = 0;
-        for k in 0..LANES {
-            truncated |= u8::from(block.t[k] >= block.last[k]) << k;
-        }
-        truncated &= !terminated;
+        let truncated = !(V::less(&block.t, &block.last) | terminated);
         let (at, n) = (to.at, to.lanes);
         to.out.reward[at..at + n].copy_from_slice(&rewards[..n]);
         to.out.terminated[at..at + n].copy_from_slice(&bools(terminated)[..n]);
@@ -351,7 +334,7 @@ impl Core {
         let scale = one / nav.above_or(floor);
         let dates: [i32; LANES] = std::array::from_fn(|k| tables.dates[block.t[k] as usize]);
         for (s, slot) in slots.iter().enumerate() {
-            let held = where_(&slot.contract, |contract| contract != NO_CONTRACT);
+            let held = V::differ(&slot.contract, &[NO_CONTRACT; LANES]);
             let units = V::whole(&slot.quantity) * multiplier * scale;
             let (mark, delta, vega) = (V::load(&work.mark[s]), V::load(&work.delta[s]), V::load(&work.vega[s]));
             let days = V::whole(&std::array::from_fn(|k| slot.expiry[k].wrapping_sub(dates[k])));
