@@ -94,25 +94,41 @@ pub(crate) enum Stepping {
     OneByOne,
     /// Side by side, on any processor.
     Portable,
+    /// Side by side, compiled for AVX2.
+    #[cfg(target_arch = "x86_64")]
+    Avx2,
     /// Side by side, with AVX-512.
     #[cfg(target_arch = "x86_64")]
     Avx512,
 }
 
 impl Stepping {
-    /// The fastest that this machine has.
-    pub(crate) fn detect() -> Self {
+    /// Those that this machine has, fastest first.
+    pub(crate) fn all() -> Vec<Self> {
+        let mut all = Vec::new();
         #[cfg(target_arch = "x86_64")]
-        if is_x86_feature_detected!("avx512f")
-            && is_x86_feature_detected!("avx512vl")
-            && is_x86_feature_detected!("avx512dq")
-            && is_x86_feature_detected!("avx512bw")
-            && is_x86_feature_detected!("bmi1")
-            && is_x86_feature_detected!("bmi2")
-        {
-            return Self::Avx512;
+        if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("bmi1") && is_x86_feature_detected!("bmi2") {
+            if is_x86_feature_detected!("avx512f")
+                && is_x86_feature_detected!("avx512vl")
+                && is_x86_feature_detected!("avx512dq")
+                && is_x86_feature_detected!("avx512bw")
+            {
+                all.push(Self::Avx512);
+            }
+            all.push(Self::Avx2);
         }
-        Self::Portable
+        all.extend([Self::Portable, Self::OneByOne]);
+        all
+    }
+
+    /// The fastest for so many environments: lanes that are nobody's cost as much as others.
+    fn of(num_envs: usize) -> Self {
+        let best = Self::all()[0];
+        #[cfg(target_arch = "x86_64")]
+        let least = if best == Self::Avx512 { 3 } else { LANES };
+        #[cfg(not(target_arch = "x86_64"))]
+        let least = LANES;
+        if num_envs < least { Self::OneByOne } else { best }
     }
 }
 
@@ -205,7 +221,7 @@ impl OptionsEnv {
             blocks: vec![Block::empty(); blocks],
             slots: vec![Slot::empty(); blocks * m],
             finals: vec![None; b],
-            path: Stepping::detect(),
+            path: Stepping::of(b),
         };
         // The lanes of the last block that are nobody's are stepped with the others.
         for i in 0..blocks * LANES {
@@ -288,9 +304,17 @@ impl OptionsEnv {
                 #[cfg(target_arch = "x86_64")]
                 Stepping::Avx512 => {
                     #[expect(unsafe_code, reason = "the instructions were detected at run time")]
-                    // SAFETY: `Stepping::detect` found them.
+                    // SAFETY: `Stepping::all` found them.
                     unsafe {
                         step_avx512(core, first, actions, range);
+                    }
+                }
+                #[cfg(target_arch = "x86_64")]
+                Stepping::Avx2 => {
+                    #[expect(unsafe_code, reason = "the instructions were detected at run time")]
+                    // SAFETY: as above.
+                    unsafe {
+                        step_avx2(core, first, actions, range);
                     }
                 }
                 _ => step_range::<Portable>(core, first, actions, range),
@@ -472,4 +496,10 @@ fn step_range<V: Vector>(core: &Core, first: usize, actions: &[u32], mut range: 
 #[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,bmi1,bmi2")]
 fn step_avx512(core: &Core, first: usize, actions: &[u32], range: Range) {
     step_range::<Avx512>(core, first, actions, range);
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,bmi1,bmi2")]
+fn step_avx2(core: &Core, first: usize, actions: &[u32], range: Range) {
+    step_range::<Portable>(core, first, actions, range);
 }

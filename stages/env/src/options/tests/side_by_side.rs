@@ -7,19 +7,10 @@ use crate::options::synthetic::market;
 use crate::options::{EpisodeLength, RewardConfig, RewardKind};
 use proptest::prelude::*;
 
-/// The ways of stepping that this machine has.
-fn ways() -> Vec<Stepping> {
-    let mut ways = vec![Stepping::OneByOne, Stepping::Portable];
-    if !ways.contains(&Stepping::detect()) {
-        ways.push(Stepping::detect());
-    }
-    ways
-}
-
 /// Plays the same random actions in every way, through saved states too, and compares all that is shown.
 fn play(config: &OptionsConfig, seed: u64, num_envs: usize, steps: usize) {
     let files = files(&market(90, seed), config);
-    let mut envs: Vec<(Stepping, OptionsEnv, Step)> = ways()
+    let mut envs: Vec<(Stepping, OptionsEnv, Step)> = Stepping::all()
         .into_iter()
         .map(|way| {
             let mut env = open(&files, &OpenOptions::train(num_envs, seed));
