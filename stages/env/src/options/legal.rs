@@ -272,15 +272,8 @@ impl Core {
                     return Reason::NoContract;
                 };
                 let ticket = &self.tickets.all[t as usize * strategies + strategy];
-                let reason = ticket.reason(self.config.lines as u32 - lines).min(LEGAL);
-                return [
-                    Reason::ALL[0],
-                    Reason::ALL[1],
-                    Reason::ALL[2],
-                    Reason::ALL[3],
-                    Reason::ALL[4],
-                    Reason::Margin,
-                ][reason as usize];
+                let reason = ticket.reason(self.config.lines as u32 - lines);
+                return Reason::ALL.get(reason as usize).copied().unwrap_or(Reason::Margin);
             }
         };
         if none { Reason::NothingToClose } else { Reason::NoQuote }

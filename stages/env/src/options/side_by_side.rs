@@ -382,7 +382,7 @@ fn bools(bits: u8) -> [bool; 8] {
         let mut all = [[false; 8]; 256];
         let mut i = 0;
         while i < 256 * 8 {
-            all[i / 8][i % 8] = i / 8 >> (i % 8) & 1 == 1;
+            all[i / 8][i % 8] = (i / 8) >> (i % 8) & 1 == 1;
             i += 1;
         }
         all

@@ -5,7 +5,7 @@ use super::block::{Block, Slot};
 use super::core::Core;
 use super::env::Instrument;
 use super::lanes::{Lanes, each};
-use super::menu::{CLOSE_ALL, CLOSE_OLDEST, FIRST_OPEN, HOLD};
+use super::menu::{CLOSE_OLDEST, FIRST_OPEN, HOLD};
 use super::side_by_side::Stepped;
 
 /// The sums of an account that trades change.
@@ -82,7 +82,6 @@ impl Core {
         }
         for k in each(close) {
             let group = (actions[k] as usize == CLOSE_OLDEST).then_some(slots[0].group[k]);
-            debug_assert!(group.is_some() || actions[k] as usize == CLOSE_ALL);
             self.close_lane(block, slots, k, group);
         }
         block.unpaired |= open | close;
