@@ -108,32 +108,8 @@ impl View for Games<'_> {
     }
 }
 
-impl BatchEnv for RepeatPrevious {
-    fn spec(&self) -> &EnvSpec {
-        &self.spec
-    }
-
-    fn num_envs(&self) -> usize {
-        self.dealt.len()
-    }
-
-    fn reset(&mut self, out: &mut Step) {
-        for (i, suits) in self.suits.chunks_exact_mut(self.cards).enumerate() {
-            if self.dealt[i] != 1 {
-                self.episodes[i] += 1;
-                self.dealt[i] = 1;
-                shuffle(self.stream, i, self.episodes[i], suits);
-            }
-            show(suits[0], &mut out.obs[i * SUITS.len()..(i + 1) * SUITS.len()]);
-        }
-        out.reward.fill(0.0);
-        out.terminated.fill(false);
-        out.truncated.fill(false);
-        out.final_obs.fill(0.0);
-        out.mask.fill(true);
-    }
-
-    fn step(&mut self, actions: &[u32], out: &mut Step) {
+impl RepeatPrevious {
+    fn act<'s>(&mut self, actions: &[u32], out: impl FnOnce(&EnvSpec) -> StepView<'s>) {
         let (stream, k, cards, len) = (self.stream, self.k, self.cards, self.dealt.len());
         let unit = 1.0 / (cards - k) as f32;
         let games = Games {
@@ -145,7 +121,7 @@ impl BatchEnv for RepeatPrevious {
             dealt: &mut self.dealt,
             episodes: &mut self.episodes,
         };
-        let view = (games, StepView::new(out, &self.spec));
+        let view = (games, out(&self.spec));
         for_ranges(
             view,
             len,
@@ -177,6 +153,40 @@ impl BatchEnv for RepeatPrevious {
             },
         );
     }
+}
+
+impl BatchEnv for RepeatPrevious {
+    fn spec(&self) -> &EnvSpec {
+        &self.spec
+    }
+
+    fn num_envs(&self) -> usize {
+        self.dealt.len()
+    }
+
+    fn reset(&mut self, out: &mut Step) {
+        for (i, suits) in self.suits.chunks_exact_mut(self.cards).enumerate() {
+            if self.dealt[i] != 1 {
+                self.episodes[i] += 1;
+                self.dealt[i] = 1;
+                shuffle(self.stream, i, self.episodes[i], suits);
+            }
+            show(suits[0], &mut out.obs[i * SUITS.len()..(i + 1) * SUITS.len()]);
+        }
+        out.reward.fill(0.0);
+        out.terminated.fill(false);
+        out.truncated.fill(false);
+        out.final_obs.fill(0.0);
+        out.mask.fill(true);
+    }
+
+    fn step(&mut self, actions: &[u32], out: &mut Step) {
+        self.act(actions, |spec| StepView::new(out, spec));
+    }
+
+    fn step_into(&mut self, actions: &[u32], obs: &mut [f32], mask: &mut [bool], out: &mut Step) {
+        self.act(actions, |spec| StepView::over(obs, mask, out, spec));
+    }
 
     fn save(&self) -> Vec<u8> {
         StateWriter::new(&self.tag())
@@ -202,6 +212,12 @@ mod tests {
 
     fn suit(obs: &[f32]) -> u32 {
         obs.iter().position(|&x| x == 1.0).unwrap() as u32
+    }
+
+    #[test]
+    fn writes_where_it_is_told() {
+        let mut env = RepeatPrevious::new("test", 1, 4, &OpenOptions::train(3, 2));
+        crate::testing::writes_where_it_is_told(&mut env, 120);
     }
 
     /// Plays one episode in each environment; `act` sees the suits so far.

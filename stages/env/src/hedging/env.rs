@@ -122,16 +122,27 @@ impl HedgingEnv {
 
     /// Steps with hedge ratios outside the grid, as [`BatchEnv::step`] does with actions.
     pub fn step_ratios(&mut self, ratios: &[f64], out: &mut Step) {
-        self.run(&|i| ratios[i], out);
+        self.run(&|i| ratios[i], |spec| StepView::new(out, spec));
     }
 
-    fn run(&mut self, ratio: &(impl Fn(usize) -> f64 + Sync), out: &mut Step) {
+    /// Takes actions, each a ratio of the grid.
+    fn act<'s>(&mut self, actions: &[u32], out: impl FnOnce(&EnvSpec) -> StepView<'s>) {
+        let ratios = self.shared.config.ratios;
+        let span = f64::from(ratios - 1);
+        let ratio = |i: usize| {
+            let action = actions[i];
+            f64::from(if action < ratios { action } else { 0 }) / span
+        };
+        self.run(&ratio, out);
+    }
+
+    fn run<'s>(&mut self, ratio: &(impl Fn(usize) -> f64 + Sync), out: impl FnOnce(&EnvSpec) -> StepView<'s>) {
         let (shared, len) = (&self.shared, self.states.len());
         let range = Range {
             states: &mut self.states,
             finals: &mut self.finals,
         };
-        let view = (range, StepView::new(out, &self.spec));
+        let view = (range, out(&self.spec));
         for_ranges(view, len, GRAIN, &|first, len, (range, mut out): (Range, StepView)| {
             for i in 0..len {
                 let state = &mut range.states[i];
@@ -213,15 +224,11 @@ impl BatchEnv for HedgingEnv {
     }
 
     fn step(&mut self, actions: &[u32], out: &mut Step) {
-        let ratios = self.shared.config.ratios;
-        let span = f64::from(ratios - 1);
-        self.run(
-            &|i| {
-                let action = actions[i];
-                f64::from(if action < ratios { action } else { 0 }) / span
-            },
-            out,
-        );
+        self.act(actions, |spec| StepView::new(out, spec));
+    }
+
+    fn step_into(&mut self, actions: &[u32], obs: &mut [f32], mask: &mut [bool], out: &mut Step) {
+        self.act(actions, |spec| StepView::over(obs, mask, out, spec));
     }
 
     fn save(&self) -> Vec<u8> {

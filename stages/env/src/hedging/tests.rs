@@ -36,6 +36,18 @@ fn golden() {
     }
 }
 
+#[test]
+fn writes_where_it_is_told() {
+    let dir = tempfile::tempdir().unwrap();
+    let context = context(dir.path(), BTreeMap::new());
+    let config = HedgingConfig {
+        paths: 64,
+        ..HedgingConfig::default()
+    };
+    let mut env = open(&context.store, &stored(&config, &context), &OpenOptions::train(3, 0)).unwrap();
+    crate::testing::writes_where_it_is_told(&mut env, 80);
+}
+
 /// Hedges one episode on each of many paths; what the hedged positions earned, and the squared error a step.
 fn hedge(env: &mut HedgingEnv, ratio: impl Fn(f64) -> f64) -> (Vec<f64>, f64) {
     let n = env.num_envs();

@@ -176,40 +176,13 @@ impl BatchEnv for LookupEnv {
     }
 
     fn step(&mut self, actions: &[u32], out: &mut Step) {
-        let shared = &self.shared;
-        let (cost, length) = (shared.config.cost as f32, shared.config.episode_length);
-        let len = self.states.len();
-        let range = Range {
-            actions,
-            states: Rows {
-                values: &mut self.states,
-                width: 1,
-            },
-        };
-        let view = (range, StepView::new(out, &self.spec));
-        for_ranges(view, len, GRAIN, &|first, len, (range, mut out): (Range, StepView)| {
-            for i in 0..len {
-                let state = &mut range.states.values[i];
-                let position = *POSITIONS.get(range.actions[i] as usize).unwrap_or(&POSITIONS[0]);
-                let earned = position * shared.table.returns[state.row as usize];
-                let reward = 100.0 * (earned - cost * (position - state.position).abs());
-                state.position = position;
-                state.profit += 0.01 * reward;
-                state.reward = reward;
-                state.row += 1;
-                state.step += 1;
-                let over = state.step >= length;
-                out.reward[i] = reward;
-                out.terminated[i] = over;
-                out.truncated[i] = false;
-                if over {
-                    shared.show(state, out.final_obs.row(i));
-                    *state = shared.fresh(first + i, state.episode + 1);
-                }
-                shared.show(state, out.obs.row(i));
-            }
-            out.mask.values.fill(true);
-        });
+        let view = StepView::new(out, &self.spec);
+        step(&self.shared, &mut self.states, actions, view);
+    }
+
+    fn step_into(&mut self, actions: &[u32], obs: &mut [f32], mask: &mut [bool], out: &mut Step) {
+        let view = StepView::over(obs, mask, out, &self.spec);
+        step(&self.shared, &mut self.states, actions, view);
     }
 
     fn save(&self) -> Vec<u8> {
@@ -221,4 +194,40 @@ impl BatchEnv for LookupEnv {
         reader.array(&mut self.states);
         Ok(())
     }
+}
+
+fn step(shared: &Shared, states: &mut [State], actions: &[u32], out: StepView) {
+    let (cost, length) = (shared.config.cost as f32, shared.config.episode_length);
+    let len = states.len();
+    let range = Range {
+        actions,
+        states: Rows {
+            values: states,
+            width: 1,
+        },
+    };
+    let view = (range, out);
+    for_ranges(view, len, GRAIN, &|first, len, (range, mut out): (Range, StepView)| {
+        for i in 0..len {
+            let state = &mut range.states.values[i];
+            let position = *POSITIONS.get(range.actions[i] as usize).unwrap_or(&POSITIONS[0]);
+            let earned = position * shared.table.returns[state.row as usize];
+            let reward = 100.0 * (earned - cost * (position - state.position).abs());
+            state.position = position;
+            state.profit += 0.01 * reward;
+            state.reward = reward;
+            state.row += 1;
+            state.step += 1;
+            let over = state.step >= length;
+            out.reward[i] = reward;
+            out.terminated[i] = over;
+            out.truncated[i] = false;
+            if over {
+                shared.show(state, out.final_obs.row(i));
+                *state = shared.fresh(first + i, state.episode + 1);
+            }
+            shared.show(state, out.obs.row(i));
+        }
+        out.mask.values.fill(true);
+    });
 }

@@ -35,6 +35,15 @@ fn golden() {
     assert!(stage.resolve(serde_json::json!({ "row": 1 })).is_err());
 }
 
+#[test]
+fn writes_where_it_is_told() {
+    let config = LookupConfig {
+        episode_length: 20,
+        ..LookupConfig::default()
+    };
+    crate::testing::writes_where_it_is_told(&mut env(&config, &OpenOptions::train(3, 7)), 50);
+}
+
 /// The formulas, one environment and one number at a time.
 #[test]
 fn a_step_by_its_definition() {

@@ -1,7 +1,5 @@
-//! The state of an environment: plain numbers, one array of each sort for the whole batch.
-//!
-//! An environment touches all of its own account and lines in a step and none of its neighbours', so that each is kept
-//! together (a few cache lines) instead of one array a field.
+//! The state of one environment: plain numbers, as they are saved and as rules for a single account take them. A batch keeps
+//! them by column ([`super::block`]).
 
 use super::ledger::Reason;
 use bytemuck::{Pod, Zeroable};

@@ -4,7 +4,7 @@ use super::account::{Account, Line, One};
 use super::config::{MAX_LEGS, OptionsConfig, RewardKind};
 use super::env::{Decision, Instrument, Orders};
 use super::ledger::{Ledger, Position, Reason};
-use super::legal::Ticket;
+use super::legal::Tickets;
 use super::menu::{CLOSE_ALL, CLOSE_OLDEST, FIRST_OPEN, HOLD, Menu, Traded};
 use super::split::Range;
 use super::tables::{At, Entry, Tables};
@@ -17,8 +17,7 @@ pub(crate) struct Core {
     pub tables: Tables,
     pub config: OptionsConfig,
     pub menu: Menu,
-    /// `[T, strategies]`.
-    pub tickets: Vec<Ticket>,
+    pub tickets: Tickets,
     pub multiplier: f64,
     pub clip: f32,
     pub range: Range,
@@ -114,12 +113,8 @@ impl Core {
         account.interest += interest;
         account.t += 1;
         let now = self.now(account);
-        self.settle(now, one);
-        let mut closable = self.value(now, one);
+        let closable = self.settle_and_value(now, one);
         let underlying = now.underlying;
-        if self.available(one.account, underlying) < self.config.margin.maintenance * one.account.margin {
-            closable = self.liquidate(now, one, closable);
-        }
         let account = &mut *one.account;
         let drawdown = 1.0 - nav / peak;
         account.peak = account.peak.max(account.nav);
@@ -148,7 +143,8 @@ impl Core {
     fn act(&self, one: &mut One, action: usize) -> Result<(), Reason> {
         let now = self.now(one.account);
         if action >= self.menu.names.len() || one.account.legal >> action & 1 == 0 {
-            return Err(self.refusal(one, action));
+            let account = &*one.account;
+            return Err(self.refusal(account.t, account.lines, account.units, action));
         }
         match action {
             HOLD => {}
@@ -195,7 +191,7 @@ impl Core {
 
     /// A leg of a strategy of `size` as what is traded, at a snapshot with these slots. An empty slot gives a contract beyond
     /// all, which no legal strategy has.
-    fn leg(&self, (traded, quantity): (Traded, i32), slots: &[i32], size: f64) -> (Instrument, f64) {
+    pub(crate) fn leg(&self, (traded, quantity): (Traded, i32), slots: &[i32], size: f64) -> (Instrument, f64) {
         let quantity = f64::from(quantity) * size;
         match traded {
             Traded::Underlying => (Instrument::Underlying, quantity * self.multiplier),
@@ -229,7 +225,8 @@ impl Core {
         match instrument {
             Instrument::Contract(id) => {
                 let entry = now.entry(id);
-                (if buy { entry.ask } else { entry.bid }, entry.mark)
+                // By its place: which it is cannot be foreseen.
+                (entry.numbers()[usize::from(buy)], entry.mark)
             }
             Instrument::Underlying => {
                 let mark = now.underlying;

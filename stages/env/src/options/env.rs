@@ -2,11 +2,16 @@
 
 use super::account::{Account, Counters, Line, One};
 use super::baseline::Baseline;
+use super::block::{Block, Lane, Slot};
 use super::config::MAX_LEGS;
 use super::core::Core;
+#[cfg(target_arch = "x86_64")]
+use super::lanes::Avx512;
+use super::lanes::{LANES, Portable, Vector};
 use super::ledger::{Ledger, Position};
-use super::legal::tickets;
+use super::legal::Tickets;
 use super::menu::Menu;
+use super::side_by_side::{Stepped, Work};
 use super::tables::Tables;
 use crate::ranges::{Rows, StepView, View, for_ranges};
 use crate::state::{StateReader, StateWriter};
@@ -15,8 +20,8 @@ use bytes::Bytes;
 use cache::{Artifact, Store};
 use stages_core::StageError;
 
-/// Fewer environments than this for a thread cost more to hand over than to step.
-const GRAIN: usize = 32;
+/// Fewer blocks than this for a thread cost more to hand over than to step.
+const GRAIN: usize = 4;
 
 /// What can be traded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,12 +79,57 @@ pub enum Decision {
 /// B environments that trade options on one underlying.
 pub struct OptionsEnv {
     pub(crate) core: Core,
-    accounts: Vec<Account>,
-    /// `[B, M]`.
-    lines: Vec<Line>,
-    counters: Vec<Counters>,
+    blocks: Vec<Block>,
+    /// `[blocks, M]`.
+    slots: Vec<Slot>,
     /// How the last episode of each ended.
     finals: Vec<Option<Ledger>>,
+    pub(crate) path: Stepping,
+}
+
+/// How actions of the menu are stepped; all give the same bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stepping {
+    /// One environment after another.
+    OneByOne,
+    /// Side by side, on any processor.
+    Portable,
+    /// Side by side, compiled for AVX2.
+    #[cfg(target_arch = "x86_64")]
+    Avx2,
+    /// Side by side, with AVX-512.
+    #[cfg(target_arch = "x86_64")]
+    Avx512,
+}
+
+impl Stepping {
+    /// Those that this machine has, fastest first.
+    pub(crate) fn all() -> Vec<Self> {
+        let mut all = Vec::new();
+        #[cfg(target_arch = "x86_64")]
+        if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("bmi1") && is_x86_feature_detected!("bmi2") {
+            if is_x86_feature_detected!("avx512f")
+                && is_x86_feature_detected!("avx512vl")
+                && is_x86_feature_detected!("avx512dq")
+                && is_x86_feature_detected!("avx512bw")
+            {
+                all.push(Self::Avx512);
+            }
+            all.push(Self::Avx2);
+        }
+        all.extend([Self::Portable, Self::OneByOne]);
+        all
+    }
+
+    /// The fastest for so many environments: lanes that are nobody's cost as much as others.
+    fn of(num_envs: usize) -> Self {
+        let best = Self::all()[0];
+        #[cfg(target_arch = "x86_64")]
+        let least = if best == Self::Avx512 { 3 } else { LANES };
+        #[cfg(not(target_arch = "x86_64"))]
+        let least = LANES;
+        if num_envs < least { Self::OneByOne } else { best }
+    }
 }
 
 /// Opens what the stage `env/options` stored, as itself rather than as a [`BatchEnv`].
@@ -96,41 +146,33 @@ pub fn open(store: &Store, artifact: &Artifact, options: &OpenOptions) -> Result
     OptionsEnv::from_files(file, options)
 }
 
-struct StateView<'a> {
-    accounts: &'a mut [Account],
-    lines: Rows<'a, Line>,
-    counters: &'a mut [Counters],
+/// A range of blocks and what they write.
+struct Range<'a> {
+    blocks: &'a mut [Block],
+    slots: Rows<'a, Slot>,
     finals: &'a mut [Option<Ledger>],
+    out: StepView<'a>,
 }
 
-impl View for StateView<'_> {
+impl View for Range<'_> {
     fn split(self, n: usize) -> (Self, Self) {
-        let (accounts, lines) = (self.accounts.split_at_mut(n), self.lines.split(n));
-        let (counters, finals) = (self.counters.split_at_mut(n), self.finals.split_at_mut(n));
+        let envs = (n * LANES).min(self.finals.len());
+        let (blocks, slots) = (self.blocks.split_at_mut(n), self.slots.split(n));
+        let (finals, out) = (self.finals.split_at_mut(envs), self.out.split(envs));
         (
             Self {
-                accounts: accounts.0,
-                lines: lines.0,
-                counters: counters.0,
+                blocks: blocks.0,
+                slots: slots.0,
                 finals: finals.0,
+                out: out.0,
             },
             Self {
-                accounts: accounts.1,
-                lines: lines.1,
-                counters: counters.1,
+                blocks: blocks.1,
+                slots: slots.1,
                 finals: finals.1,
+                out: out.1,
             },
         )
-    }
-}
-
-impl StateView<'_> {
-    fn one(&mut self, i: usize) -> One<'_> {
-        One {
-            account: &mut self.accounts[i],
-            lines: self.lines.row(i),
-            counters: &mut self.counters[i],
-        }
     }
 }
 
@@ -162,7 +204,7 @@ impl OptionsEnv {
         let clip = tables.spec.env.normalisation.as_ref().map_or(config.clip, |n| n.clip);
         let mut core = Core {
             menu: Menu::new(&config)?,
-            tickets: Vec::new(),
+            tickets: Tickets::default(),
             multiplier: tables.spec.multiplier,
             clip,
             range,
@@ -171,69 +213,113 @@ impl OptionsEnv {
             tables,
             config,
         };
-        core.tickets = tickets(&core);
+        core.tickets = Tickets::new(&core);
         let (b, m) = (options.num_envs, core.config.lines);
+        let blocks = b.div_ceil(LANES);
         let mut this = Self {
             core,
-            accounts: vec![Account::default(); b],
-            lines: vec![Line::default(); b * m],
-            counters: vec![Counters::default(); b],
+            blocks: vec![Block::empty(); blocks],
+            slots: vec![Slot::empty(); blocks * m],
             finals: vec![None; b],
+            path: Stepping::of(b),
         };
-        for i in 0..b {
-            let (core, mut state) = this.parts();
-            core.begin(i, &mut state.one(i));
+        // The lanes of the last block that are nobody's are stepped with the others.
+        for i in 0..blocks * LANES {
+            let mut lane = Lane::default();
+            this.core.begin(i, &mut lane.one(m));
+            this.put(i, &lane);
         }
         Ok(this)
     }
 
-    fn parts(&mut self) -> (&Core, StateView<'_>) {
-        let state = StateView {
-            accounts: &mut self.accounts,
-            lines: Rows {
-                values: &mut self.lines,
-                width: self.core.config.lines,
-            },
-            counters: &mut self.counters,
-            finals: &mut self.finals,
-        };
-        (&self.core, state)
+    /// Environment `i`.
+    fn lane(&self, i: usize) -> Lane {
+        let (block, m) = (i / LANES, self.core.config.lines);
+        self.blocks[block].lane(&self.slots[block * m..(block + 1) * m], i % LANES)
     }
 
-    /// Steps every environment; `decide` says what environment i does, looking at its own state alone.
-    fn run<'s>(
-        &mut self,
+    fn put(&mut self, i: usize, lane: &Lane) {
+        let (block, m) = (i / LANES, self.core.config.lines);
+        let slots = &mut self.slots[block * m..(block + 1) * m];
+        self.blocks[block].put(&self.core, slots, i % LANES, lane);
+    }
+
+    fn parts<'a>(&'a mut self, out: impl FnOnce(&EnvSpec) -> StepView<'a>) -> (&'a Core, Range<'a>) {
+        let range = Range {
+            blocks: &mut self.blocks,
+            slots: Rows {
+                values: &mut self.slots,
+                width: self.core.config.lines,
+            },
+            finals: &mut self.finals,
+            out: out(&self.core.tables.spec.env),
+        };
+        (&self.core, range)
+    }
+
+    /// Steps every environment, one after another; `decide` says what environment i does, looking at its own state alone.
+    fn run<'a>(
+        &'a mut self,
         decide: &(impl Fn(&Core, usize, &One) -> Decision + Sync),
-        out: impl FnOnce(&EnvSpec) -> StepView<'s>,
+        out: impl FnOnce(&EnvSpec) -> StepView<'a>,
     ) {
-        let len = self.accounts.len();
-        let (core, state) = self.parts();
-        let view = (state, out(&core.tables.spec.env));
-        for_ranges(
-            view,
-            len,
-            GRAIN,
-            &|first, len, (mut state, mut out): (StateView, StepView)| {
-                for i in 0..len {
-                    let mut one = state.one(i);
-                    let decision = decide(core, first + i, &one);
-                    let outcome = core.step(&mut one, decision);
-                    out.reward[i] = outcome.reward;
-                    out.terminated[i] = outcome.terminated;
-                    out.truncated[i] = outcome.truncated;
-                    if outcome.terminated || outcome.truncated {
-                        core.observe(one.account, one.lines, out.final_obs.row(i));
-                        let ledger = core.ledger(&one);
-                        one.account.episode += 1;
-                        core.begin(first + i, &mut one);
-                        show(core, &one, out.obs.row(i), out.mask.row(i));
-                        state.finals[i] = Some(ledger);
-                    } else {
-                        show(core, &one, out.obs.row(i), out.mask.row(i));
+        let blocks = self.blocks.len();
+        let (core, range) = self.parts(out);
+        for_ranges(range, blocks, GRAIN, &|first, _, mut range: Range| {
+            for i in 0..range.finals.len() {
+                let (block, k) = (&mut range.blocks[i / LANES], i % LANES);
+                let slots = range.slots.row(i / LANES);
+                let mut lane = block.lane(slots, k);
+                let mut one = lane.one(core.config.lines);
+                let env = first * LANES + i;
+                let out = &mut range.out;
+                let decision = decide(core, env, &one);
+                let outcome = core.step(&mut one, decision);
+                out.reward[i] = outcome.reward;
+                out.terminated[i] = outcome.terminated;
+                out.truncated[i] = outcome.truncated;
+                if outcome.terminated || outcome.truncated {
+                    core.observe(one.account, one.lines, out.final_obs.row(i));
+                    range.finals[i] = Some(core.ledger(&one));
+                    one.account.episode += 1;
+                    core.begin(env, &mut one);
+                }
+                show(core, &one, out.obs.row(i), out.mask.row(i));
+                block.put(core, slots, k, &lane);
+            }
+        });
+    }
+
+    /// Steps every environment by an action of the menu.
+    fn act<'a>(&'a mut self, actions: &[u32], out: impl FnOnce(&EnvSpec) -> StepView<'a>) {
+        let path = self.path;
+        if path == Stepping::OneByOne {
+            return self.run(&|_, i, _| Decision::Action(actions[i]), out);
+        }
+        let blocks = self.blocks.len();
+        let (core, range) = self.parts(out);
+        for_ranges(range, blocks, GRAIN, &|first, _, range: Range| {
+            let actions = &actions[first * LANES..][..range.finals.len()];
+            match path {
+                #[cfg(target_arch = "x86_64")]
+                Stepping::Avx512 => {
+                    #[expect(unsafe_code, reason = "the instructions were detected at run time")]
+                    // SAFETY: `Stepping::all` found them.
+                    unsafe {
+                        step_avx512(core, first, actions, range);
                     }
                 }
-            },
-        );
+                #[cfg(target_arch = "x86_64")]
+                Stepping::Avx2 => {
+                    #[expect(unsafe_code, reason = "the instructions were detected at run time")]
+                    // SAFETY: as above.
+                    unsafe {
+                        step_avx2(core, first, actions, range);
+                    }
+                }
+                _ => step_range::<Portable>(core, first, actions, range),
+            }
+        });
     }
 
     /// Takes one decision for each environment, as [`BatchEnv::step`] does with actions.
@@ -250,12 +336,7 @@ impl OptionsEnv {
 
     /// The account of environment `i`, as it is now; after the end of an episode, at the start of the next.
     pub fn ledger(&self, i: usize) -> Ledger {
-        let (mut account, mut lines, mut counters) = (self.accounts[i], self.lines_of(i).to_vec(), self.counters[i]);
-        self.core.ledger(&One {
-            account: &mut account,
-            lines: &mut lines,
-            counters: &mut counters,
-        })
+        self.core.ledger(&self.lane(i).one(self.core.config.lines))
     }
 
     /// The account of environment `i` as its last finished episode left it; `None` before the first end.
@@ -265,8 +346,8 @@ impl OptionsEnv {
 
     /// The lines of environment `i`.
     pub fn positions(&self, i: usize) -> Vec<Position> {
-        let account = &self.accounts[i];
-        self.lines_of(i)[..account.lines as usize]
+        let Lane { account, lines, .. } = self.lane(i);
+        lines[..account.lines as usize]
             .iter()
             .map(|line| self.core.position(line, account.t as usize))
             .collect()
@@ -275,13 +356,13 @@ impl OptionsEnv {
     /// The call and the put at the money that environment `i` sees for the slate's maturity `maturity` (an index); they share
     /// expiry and strike.
     pub fn at_the_money(&self, i: usize, maturity: usize) -> Option<(u32, u32)> {
-        self.core.at_the_money(self.accounts[i].t as usize, maturity)
+        self.core.at_the_money(self.lane(i).account.t as usize, maturity)
     }
 
     /// The contracts of the slate that environment `i` sees, by slot.
     pub fn slate(&self, i: usize) -> Vec<Option<u32>> {
         let k = self.core.tables.slate.len() / self.core.tables.dates.len();
-        let t = self.accounts[i].t as usize;
+        let t = self.lane(i).account.t as usize;
         self.core.tables.slate[t * k..(t + 1) * k]
             .iter()
             .map(|&id| u32::try_from(id).ok())
@@ -309,16 +390,11 @@ impl OptionsEnv {
         self.core.multiplier
     }
 
-    fn lines_of(&self, i: usize) -> &[Line] {
-        let m = self.core.config.lines;
-        &self.lines[i * m..(i + 1) * m]
-    }
-
     fn tag(&self) -> String {
         let tables = &self.core.tables;
         format!(
             "options v1 x {} of {} lines over {} snapshots and {} contracts, {:?} with seed {}",
-            self.accounts.len(),
+            self.finals.len(),
             self.core.config.lines,
             tables.dates.len(),
             tables.contracts.len(),
@@ -334,19 +410,20 @@ impl BatchEnv for OptionsEnv {
     }
 
     fn num_envs(&self) -> usize {
-        self.accounts.len()
+        self.finals.len()
     }
 
     fn reset(&mut self, out: &mut Step) {
-        let (core, mut state) = self.parts();
-        let mut view = StepView::new(out, &core.tables.spec.env);
-        for i in 0..state.accounts.len() {
-            let mut one = state.one(i);
+        for i in 0..self.finals.len() {
+            let mut lane = self.lane(i);
+            let one = &mut lane.one(self.core.config.lines);
             if one.account.t != one.account.first {
                 one.account.episode += 1;
-                core.begin(i, &mut one);
+                self.core.begin(i, one);
             }
-            show(core, &one, view.obs.row(i), view.mask.row(i));
+            let mut view = StepView::new(out, &self.core.tables.spec.env);
+            show(&self.core, one, view.obs.row(i), view.mask.row(i));
+            self.put(i, &lane);
         }
         out.reward.fill(0.0);
         out.terminated.fill(false);
@@ -355,30 +432,74 @@ impl BatchEnv for OptionsEnv {
     }
 
     fn step(&mut self, actions: &[u32], out: &mut Step) {
-        self.run(&|_, i, _| Decision::Action(actions[i]), |spec| StepView::new(out, spec));
+        self.act(actions, |spec| StepView::new(out, spec));
     }
 
     fn step_into(&mut self, actions: &[u32], obs: &mut [f32], mask: &mut [bool], out: &mut Step) {
-        self.run(&|_, i, _| Decision::Action(actions[i]), |spec| {
-            StepView::over(obs, mask, out, spec)
-        });
+        self.act(actions, |spec| StepView::over(obs, mask, out, spec));
     }
 
     fn save(&self) -> Vec<u8> {
+        let lanes: Vec<Lane> = (0..self.finals.len()).map(|i| self.lane(i)).collect();
+        let lines = |lane: &Lane| lane.lines[..self.core.config.lines].to_vec();
         StateWriter::new(&self.tag())
-            .array(&self.accounts)
-            .array(&self.lines)
-            .array(&self.counters)
+            .array(&lanes.iter().map(|lane| lane.account).collect::<Vec<_>>())
+            .array(&lanes.iter().flat_map(lines).collect::<Vec<_>>())
+            .array(&lanes.iter().map(|lane| lane.counters).collect::<Vec<_>>())
             .finish()
     }
 
     fn restore(&mut self, state: &[u8]) -> Result<(), String> {
-        let size = size_of_val(&self.accounts[..]) + size_of_val(&self.lines[..]) + size_of_val(&self.counters[..]);
+        let (b, m) = (self.finals.len(), self.core.config.lines);
+        let mut accounts = vec![Account::default(); b];
+        let mut lines = vec![Line::default(); b * m];
+        let mut counters = vec![Counters::default(); b];
+        let size = size_of_val(&accounts[..]) + size_of_val(&lines[..]) + size_of_val(&counters[..]);
         let mut reader = StateReader::new(state, &self.tag(), size)?;
-        reader.array(&mut self.accounts);
-        reader.array(&mut self.lines);
-        reader.array(&mut self.counters);
+        reader.array(&mut accounts);
+        reader.array(&mut lines);
+        reader.array(&mut counters);
+        for i in 0..b {
+            let mut lane = Lane {
+                account: accounts[i],
+                counters: counters[i],
+                ..Lane::default()
+            };
+            lane.lines[..m].copy_from_slice(&lines[i * m..(i + 1) * m]);
+            self.put(i, &lane);
+        }
         self.finals.fill(None);
         Ok(())
     }
+}
+
+/// Steps a range of blocks, the first of which is number `first`.
+#[inline(always)]
+fn step_range<V: Vector>(core: &Core, first: usize, actions: &[u32], mut range: Range) {
+    let mut work = Work::new();
+    for (i, block) in range.blocks.iter_mut().enumerate() {
+        let at = i * LANES;
+        let lanes = LANES.min(range.finals.len() - at);
+        let to = Stepped {
+            env: first * LANES + at,
+            lanes,
+            actions: &actions[at..at + lanes],
+            at,
+            out: &mut range.out,
+            finals: range.finals,
+        };
+        core.step_block::<V>(block, range.slots.row(i), &mut work, to);
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,bmi1,bmi2")]
+fn step_avx512(core: &Core, first: usize, actions: &[u32], range: Range) {
+    step_range::<Avx512>(core, first, actions, range);
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,bmi1,bmi2")]
+fn step_avx2(core: &Core, first: usize, actions: &[u32], range: Range) {
+    step_range::<Portable>(core, first, actions, range);
 }

@@ -35,13 +35,57 @@ pub struct MarginLeg {
     pub mark: f64,
 }
 
+/// How a short was paired. As long as the positions stay the same, so does this, until a mark or the underlying turns one of the
+/// comparisons that led to it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Pairing {
+    /// The contracts of each pair times its loss, in the order of pairing.
+    pub costs: [f64; Self::MOST],
+    /// The greatest loss of a pair per unit; each is below what a naked short needs.
+    pub worst: f64,
+    /// The contracts left naked.
+    pub left: f64,
+    /// The loss against the long that was not taken for them, if there was one; no less than what a naked short needs.
+    pub next: f64,
+    /// Whether there were more pairs than can be told.
+    pub more: bool,
+}
+
+impl Pairing {
+    /// The most pairs of one short that are told apart.
+    pub(crate) const MOST: usize = 2;
+    /// That of a long, or of no line at all.
+    pub(crate) const NONE: Self = Self {
+        costs: [0.0; Self::MOST],
+        worst: f64::NEG_INFINITY,
+        left: 0.0,
+        next: f64::INFINITY,
+        more: false,
+    };
+}
+
 /// What the positions require, in currency. `legs` has at most [`MAX_POSITIONS`] positions; `units` of the underlying are held.
 pub fn requirement(legs: &[MarginLeg], units: f64, underlying: f64, multiplier: f64, rule: &MarginConfig) -> f64 {
+    requirement_and_pairs(legs, units, underlying, multiplier, rule, |_, _| {})
+}
+
+/// [`requirement`], telling `paired` how each short was paired, by its index in `legs`.
+#[inline]
+pub(crate) fn requirement_and_pairs(
+    legs: &[MarginLeg],
+    units: f64,
+    underlying: f64,
+    multiplier: f64,
+    rule: &MarginConfig,
+    mut paired: impl FnMut(usize, &Pairing),
+) -> f64 {
     // The longs that are left, by side and as bits: most accounts have few, or none on the side of a short.
     let mut free = [0; MAX_POSITIONS];
     let mut longs = [0_u64; 2];
+    let mut shorts = 0_u64;
     for (i, leg) in legs.iter().enumerate() {
         free[i] = leg.quantity;
+        shorts |= u64::from(leg.quantity < 0) << i;
         longs[usize::from(!leg.call)] |= u64::from(leg.quantity > 0) << i;
     }
     let mut stock = if units > 0.0 {
@@ -51,7 +95,12 @@ pub fn requirement(legs: &[MarginLeg], units: f64, underlying: f64, multiplier: 
     };
     let mut sides = [0.0; 2];
     let mut premium = 0.0;
-    for short in legs.iter().filter(|leg| leg.quantity < 0) {
+    while shorts != 0 {
+        let at = shorts.trailing_zeros() as usize;
+        shorts &= shorts - 1;
+        let short = &legs[at];
+        let mut pairing = Pairing::NONE;
+        let mut pairs = 0;
         let mut left = -short.quantity;
         if short.call {
             let covered = left.min(stock);
@@ -64,36 +113,49 @@ pub fn requirement(legs: &[MarginLeg], units: f64, underlying: f64, multiplier: 
             &mut longs[usize::from(!short.call)],
         );
         while left > 0 {
-            let mut best: Option<(usize, f64)> = None;
+            // Without branches, which no processor could foresee.
+            let (mut best, mut least) = (0, f64::INFINITY);
             let mut others = *longs;
             while others != 0 {
                 let i = others.trailing_zeros() as usize;
                 others &= others - 1;
                 let long = &legs[i];
-                if long.expiry < short.expiry {
-                    continue;
-                }
-                let loss = if short.call {
+                let apart = if short.call {
                     long.strike - short.strike
                 } else {
                     short.strike - long.strike
-                }
-                .max(0.0);
-                if best.is_none_or(|(_, least)| loss < least) {
-                    best = Some((i, loss));
-                }
+                };
+                let loss = if long.expiry < short.expiry {
+                    f64::INFINITY
+                } else {
+                    apart.max(0.0)
+                };
+                best = if loss < least { i } else { best };
+                least = if loss < least { loss } else { least };
             }
-            let Some((i, loss)) = best.filter(|&(_, loss)| loss < naked + short.mark) else {
+            let (i, loss) = (best, least);
+            if loss >= naked + short.mark {
+                pairing.next = loss;
                 break;
-            };
-            let paired = left.min(free[i]);
-            free[i] -= paired;
+            }
+            let contracts = left.min(free[i]);
+            free[i] -= contracts;
             *longs &= !(u64::from(free[i] == 0) << i);
-            left -= paired;
-            *side += f64::from(paired) * loss;
+            left -= contracts;
+            let cost = f64::from(contracts) * loss;
+            *side += cost;
+            match pairing.costs.get_mut(pairs) {
+                Some(place) => *place = cost,
+                None => pairing.more = true,
+            }
+            pairs += 1;
+            // The long that asks least is taken first.
+            pairing.worst = loss;
         }
         *side += f64::from(left) * naked;
         premium += f64::from(left) * short.mark;
+        pairing.left = f64::from(left);
+        paired(at, &pairing);
     }
     (sides[0].max(sides[1]) + premium) * multiplier
 }

@@ -18,6 +18,16 @@ pub(crate) struct Closable {
 }
 
 impl Core {
+    /// Settles, marks, and liquidates where margin is not met.
+    pub(crate) fn settle_and_value(&self, now: At<'_>, one: &mut One) -> Closable {
+        self.settle(now, one);
+        let closable = self.value(now, one);
+        if self.available(one.account, now.underlying) < self.config.margin.maintenance * one.account.margin {
+            return self.liquidate(now, one, closable);
+        }
+        closable
+    }
+
     /// Settles in cash what expires at this snapshot.
     pub(crate) fn settle(&self, now: At<'_>, one: &mut One) {
         let lines = one.account.lines as usize;

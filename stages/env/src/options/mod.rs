@@ -22,10 +22,12 @@
 
 mod account;
 mod baseline;
+mod block;
 mod build;
 mod config;
 mod core;
 mod env;
+mod lanes;
 mod ledger;
 mod legal;
 pub mod margin;
@@ -36,6 +38,7 @@ mod normalise;
 mod observe;
 mod offer;
 mod paths;
+mod side_by_side;
 mod slate;
 mod split;
 mod stage;
@@ -43,6 +46,7 @@ pub mod synthetic;
 mod tables;
 #[cfg(test)]
 mod tests;
+mod trades;
 
 pub use baseline::Baseline;
 pub use build::{Built, Day, FeatureColumn, InMemory, Keep, MarketSource, Piece, Quote, build};

@@ -65,10 +65,30 @@ impl Entry {
         source: Self::MODEL,
     };
 
+    /// That of a line without a contract.
+    pub(crate) const NONE: Self = Self {
+        bid: 0.0,
+        ask: 0.0,
+        mark: 0.0,
+        delta: 0.0,
+        gamma: 0.0,
+        vega: 0.0,
+        theta: 0.0,
+        source: Self::QUOTED,
+    };
+
     pub(crate) fn is_missing(&self) -> bool {
         self.mark.is_nan()
     }
+
+    /// Its numbers, in the order of the fields.
+    pub(crate) fn numbers(&self) -> &[f64; Self::WIDTH] {
+        bytemuck::cast_ref(self)
+    }
 }
+
+/// The number of no contract.
+pub(crate) const NO_CONTRACT: u32 = u32::MAX;
 
 /// A contract that was on offer.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -233,6 +253,7 @@ impl Tables {
     }
 
     /// The paths at a snapshot.
+    #[inline]
     pub(crate) fn at(&self, t: usize) -> At<'_> {
         let part = &self.parts[self.part_of[t] as usize];
         At {
@@ -242,6 +263,18 @@ impl Tables {
             first: part.first,
             t: t as u32,
         }
+    }
+
+    /// The part of snapshot `t`.
+    #[inline]
+    pub(crate) fn part(&self, t: usize) -> u32 {
+        self.part_of[t]
+    }
+
+    /// The entries of a part.
+    #[inline]
+    pub(crate) fn entries(&self, part: u32) -> Entries<'_> {
+        Entries(bytemuck::cast_slice(&self.parts[part as usize].entries))
     }
 
     /// The width of a row: F + K G.
@@ -272,6 +305,26 @@ impl<'a> At<'a> {
     pub(crate) fn entry(self, contract: u32) -> &'a Entry {
         let base = self.bases[contract.wrapping_sub(self.first) as usize];
         &self.entries[base.wrapping_add(self.t) as usize]
+    }
+
+    /// Where the path of a contract is, for [`Entries::get`] at the snapshots of this part.
+    pub(crate) fn base(self, contract: u32) -> u32 {
+        self.bases[contract.wrapping_sub(self.first) as usize]
+    }
+}
+
+/// What [`At::base`] of no contract is.
+pub(crate) const NO_BASE: u32 = u32::MAX / 2;
+
+/// The entries of a part.
+#[derive(Clone, Copy)]
+pub(crate) struct Entries<'a>(&'a [Entry]);
+
+impl<'a> Entries<'a> {
+    /// The entry at `base` plus the snapshot; [`Entry::NONE`] beyond all.
+    #[inline(always)]
+    pub(crate) fn get(self, place: u32) -> &'a Entry {
+        self.0.get(place as usize).unwrap_or(&Entry::NONE)
     }
 }
 
@@ -412,7 +465,7 @@ impl Reader {
         let first = numbers.iter().copied().min().unwrap_or(0);
         let end = numbers.iter().map(|id| id + 1).max().unwrap_or(0);
         // Contracts between them that have settled have no entries: a number beyond all.
-        let mut by_number = vec![u32::MAX / 2; (end - first) as usize];
+        let mut by_number = vec![NO_BASE; (end - first) as usize];
         for (&id, base) in numbers.iter().zip(bases) {
             by_number[(id - first) as usize] = base;
         }

@@ -5,6 +5,7 @@ mod golden;
 mod lookahead;
 mod real;
 mod rules;
+mod side_by_side;
 
 use super::synthetic::SyntheticMarket;
 use super::{InMemory, OptionsConfig, OptionsEnv, build};
