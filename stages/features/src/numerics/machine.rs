@@ -211,11 +211,14 @@ pub fn drive<const K: usize, const N: usize>(
 ) -> Vec<Vec<f64>> {
     machine.visit(&mut Memory::Load(state));
     let n = inputs.first().map_or(0, |input| input.len());
-    let mut columns: [Vec<f64>; N] = std::array::from_fn(|_| vec![0.0; n]);
+    let mut columns: [Vec<f64>; N] = std::array::from_fn(|_| Vec::with_capacity(n));
     for from in (0..n).step_by(BLOCK) {
         let to = n.min(from + BLOCK);
         let rows = inputs.map(|input| &input[from..to]);
-        let blocks = columns.each_mut().map(|column| &mut column[from..to]);
+        let blocks = columns.each_mut().map(|column| {
+            column.resize(to, 0.0);
+            &mut column[from..]
+        });
         match instructions.take(&mut machine, rows, blocks, flaw) {
             Some(missing) => columns
                 .iter_mut()
