@@ -196,6 +196,7 @@ fn take<const K: usize, const N: usize>(
 
 /// Nothing but 0 for a finite value: its difference from itself, which is 0, or none.
 #[inline(always)]
+#[expect(clippy::eq_op, reason = "that is the question")]
 pub fn not_finite(value: f64) -> u64 {
     (value - value).to_bits()
 }

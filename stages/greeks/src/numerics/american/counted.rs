@@ -107,7 +107,7 @@ impl Lanes for Counted {
     /// Two additions and a shift.
     fn power_of_two(self) -> Self {
         operations(3);
-        Self(self.0.map(|k| libm::exp2(k)))
+        Self(self.0.map(libm::exp2))
     }
 
     /// Two additions of integers, a shift, two combinations of bits and a subtraction.
