@@ -68,8 +68,8 @@ fn the_same_bytes_for_any_number_of_threads_and_for_ever() {
     market bars: 85c5f47a011785f2ae30f1a196ea2c49ed42a6d397bd20294da7735770d00f68
     market chain: ba38a1b693e02e29f58bf6509a7d62f144ca346a2c6074030581f67551ada47b
     market rates: 6ae318d681c24a2c9852eb310e92de5975dbb67e79428341445af66249ef9e67
-    realised volatility: 8be1b0b40bb5d328b89dc18dc41674b606815f2b33c2b42453ec1ba1bbeaaaac
+    realised volatility: 9fd57f88464b37dfc013f8a1720cf2f62ee51802b7710440e29dd97d6b22e435
     surface: 1876f123f1f68c27d544a6c2bcf4b1277d7f9775b6090cbc05b67f4a4ad28f68
-    technical: b6045c9b4543775bb663e723bc9ee99650083596dfe99cd28eb957bd068e79e3
+    technical: c42a483a49a4a8319a5725c60fee24cc150e66baf71caeaf38f0c06fa4cbfa2f
     ");
 }

@@ -38,7 +38,8 @@ pub struct Bench {
     pub rows: Vec<BenchRow>,
 }
 
-fn walk(symbol: usize, bars: usize) -> Bars {
+/// Bars of a simulated symbol: what is measured over.
+pub fn sample_bars(symbol: usize, bars: usize) -> Bars {
     let mut random = Random::new(&[9, symbol as u64]);
     let mut close = 100.0;
     let mut out = Bars::default();
@@ -80,10 +81,12 @@ const ESTIMATORS: [Estimator; 6] = [
     Estimator::YangZhang,
 ];
 
-type Measured = (String, Box<dyn Feature<Bars>>);
+/// A feature with its name.
+pub type Named = (String, Box<dyn Feature<Bars>>);
 
-fn features() -> Vec<Measured> {
-    let mut features: Vec<Measured> = indicators()
+/// What is measured: every indicator with its usual settings by TA-Lib's definitions, and every estimator of volatility over 20 bars.
+pub fn usual_features() -> Vec<Named> {
+    let mut features: Vec<Named> = indicators()
         .into_iter()
         .filter_map(|settings| {
             let name = settings.to_string().replace(['{', '}', '"'], "").replace(':', " ");
@@ -117,8 +120,8 @@ fn least(mut once: impl FnMut()) -> f64 {
 /// Measures every indicator and estimator over `symbols` symbols of `bars` bars: each with one thread, and all together with one thread and with all
 /// of rayon's current pool, parallel over symbols and features as the stages are.
 pub fn bench(symbols: usize, bars: usize) -> Bench {
-    let data: Vec<Bars> = (0..symbols).map(|symbol| walk(symbol, bars)).collect();
-    let features = features();
+    let data: Vec<Bars> = (0..symbols).map(|symbol| sample_bars(symbol, bars)).collect();
+    let features = usual_features();
     let total = (symbols * bars) as f64;
     let copy = 1e9 / total
         * least(|| {
@@ -126,7 +129,7 @@ pub fn bench(symbols: usize, bars: usize) -> Bench {
                 black_box(black_box(&bars.close).clone());
             }
         });
-    let measure = |chosen: &[Measured]| {
+    let measure = |chosen: &[Named]| {
         let tasks: Vec<(usize, usize)> = (0..symbols)
             .flat_map(|symbol| (0..chosen.len()).map(move |feature| (symbol, feature)))
             .collect();
@@ -137,7 +140,7 @@ pub fn bench(symbols: usize, bars: usize) -> Bench {
             });
         })
     };
-    let row = |what: &str, threads, chosen: &[Measured], seconds: f64| {
+    let row = |what: &str, threads, chosen: &[Named], seconds: f64| {
         let columns = chosen.iter().map(|(_, feature)| feature.columns().len()).sum();
         BenchRow {
             what: what.to_owned(),

@@ -5,5 +5,5 @@ mod bench;
 pub mod numerics;
 pub mod stage;
 
-pub use bench::{Bench, BenchRow, bench};
+pub use bench::{Bench, BenchRow, Named, bench, sample_bars, usual_features};
 pub use stage::kinds;

@@ -7,9 +7,12 @@ use crate::unpack::{Format, Packed};
 use crate::value::{self, Dates};
 use datasets::Date;
 use datasets::layout::{Mapping, Text, Unit, normal};
+use memchr::{memchr, memchr_iter};
 use polars::prelude::{
     Column, CsvParseOptions, CsvReadOptions, DataFrame, DataType, Field, ParquetReader, Schema, SerReader,
 };
+use polars_arrow::array::Array as _;
+use rayon::prelude::*;
 use stages_core::StageError;
 use std::borrow::Cow;
 use std::io::Cursor;
@@ -85,12 +88,8 @@ impl<'a> Frame<'a> {
         }
         let (text, frame) = match packed.format {
             Format::Csv => {
-                let bytes = text_of(&packed.bytes);
-                let text = std::str::from_utf8(bytes).map_err(|err| {
-                    let row = 1 + bytes[..err.valid_up_to()].iter().filter(|b| **b == b'\n').count();
-                    not_text(&packed.place, row)
-                })?;
-                (Some(bytes), csv(packed, text, &header, &indices, &numbers)?)
+                let text = text_of(&packed.bytes);
+                (Some(text), csv(packed, text, &header, &indices, &numbers)?)
             }
             Format::Parquet => {
                 let frame = guarded(&packed.place, || {
@@ -192,15 +191,20 @@ impl<'a> Frame<'a> {
         }
         let column = self.cast(theirs, &DataType::Float64)?;
         let numbers = column.f64().map_err(|err| self.polars(&err))?;
-        numbers
-            .iter()
-            .enumerate()
-            .map(|(row, number)| match number {
-                None => Ok(f64::NAN),
-                Some(number) if number.is_infinite() => Err(self.error(row, theirs, "the number is infinite")),
-                Some(number) => Ok(number),
-            })
-            .collect()
+        let mut values = Vec::with_capacity(self.rows);
+        for part in numbers.downcast_iter() {
+            if part.null_count() == 0 {
+                values.extend_from_slice(part.values());
+            } else {
+                values.extend(part.iter().map(|number| number.copied().unwrap_or(f64::NAN)));
+            }
+        }
+        if count_of_infinite(&values) > 0
+            && let Some(row) = values.iter().position(|value| value.is_infinite())
+        {
+            return Err(self.error(row, theirs, "the number is infinite"));
+        }
+        Ok(values)
     }
 
     /// Dates; none may be missing.
@@ -288,14 +292,15 @@ fn guarded<T>(place: &str, read: impl FnOnce() -> polars::error::PolarsResult<T>
 
 fn csv(
     packed: &Packed,
-    text: &str,
+    text: &[u8],
     header: &[String],
     indices: &[usize],
     numbers: &[usize],
 ) -> Result<DataFrame, StageError> {
-    let separator = separator(text.split('\n').next().unwrap_or_default());
-    let Shape { uneven, has_empty } = shape(text, separator, header.len());
-    let text = text.as_bytes();
+    // `header` has read the line as text.
+    let separator = separator(&String::from_utf8_lossy(first_line(text)));
+    let Shape { uneven, has_empty } =
+        shape(text, separator, header.len()).map_err(|row| not_text(&packed.place, row))?;
     if let Some((row, found)) = uneven {
         return Err(StageError::new(format!(
             "`{}`, row {row}: {found} fields under a header of {}",
@@ -350,8 +355,17 @@ fn csv(
 /// Whether a column has no infinite number.
 fn is_finite(column: &Column) -> bool {
     column.f64().map_or(true, |numbers| {
-        numbers.iter().flatten().all(|number| !number.is_infinite())
+        numbers
+            .downcast_iter()
+            .all(|part| count_of_infinite(part.values().as_slice()) == 0)
     })
+}
+
+/// Counted without a branch: the loop becomes vector instructions.
+fn count_of_infinite(values: &[f64]) -> u64 {
+    values
+        .iter()
+        .fold(0, |count, value| count + u64::from(value.is_infinite()))
 }
 
 /// What a text is as a table.
@@ -362,34 +376,103 @@ struct Shape {
     has_empty: bool,
 }
 
-/// Looks over a text. One without quotes is looked at line by line, which is quick.
-fn shape(text: &str, separator: u8, header: usize) -> Shape {
-    if text.contains('"') {
-        return Shape {
-            uneven: uneven_row(text.as_bytes(), separator, header),
-            has_empty: true,
-        };
+/// Looks over a text, in parts side by side; the row (from 1) where it is none.
+fn shape(text: &[u8], separator: u8, header: usize) -> Result<Shape, usize> {
+    let quoted = memchr(b'"', text).is_some();
+    let mut parts = Vec::new();
+    let mut rest = text;
+    while !rest.is_empty() {
+        let least = PART.min(rest.len());
+        let end = memchr(b'\n', &rest[least..]).map_or(rest.len(), |end| least + end + 1);
+        let (part, later) = rest.split_at(end);
+        parts.push(part);
+        rest = later;
     }
+    let look = |part: &[u8]| match std::str::from_utf8(part) {
+        Err(err) => Err(1 + lines_in(&part[..err.valid_up_to()])),
+        Ok(_) if quoted => Ok(Lines::default()),
+        Ok(_) => Ok(Lines::of(part, separator, header)),
+    };
+    let looked: Vec<Result<Lines, usize>> = parts.par_iter().map(|part| look(part)).collect();
+    let mut uneven = None;
     let mut has_empty = false;
-    for (i, line) in text.split('\n').enumerate() {
-        if line.is_empty() || line == "\r" {
-            has_empty = true;
-            continue;
+    let mut before = 0;
+    for (part, lines) in parts.into_iter().zip(looked) {
+        // Only where something is wrong do the lines of the parts before count.
+        match lines {
+            Ok(lines) => {
+                has_empty |= lines.has_empty;
+                if uneven.is_none()
+                    && let Some((line, fields)) = lines.uneven
+                {
+                    uneven = Some((lines_in(&text[..before]) + line, fields));
+                }
+            }
+            Err(row) => return Err(lines_in(&text[..before]) + row),
         }
-        // In bytes, so that the loop becomes vector instructions.
-        let fields = line.as_bytes().chunks(255).fold(1, |fields, bytes| {
-            fields + usize::from(bytes.iter().fold(0_u8, |count, b| count + u8::from(*b == separator)))
-        });
-        if fields != header {
-            let uneven = Some((i + 1, fields));
-            return Shape { uneven, has_empty };
+        before += part.len();
+    }
+    if quoted {
+        uneven = uneven_row(text, separator, header);
+    }
+    Ok(Shape {
+        uneven,
+        has_empty: quoted || (has_empty && has_empty_line(text)),
+    })
+}
+
+/// How many bytes of a text are looked at in one piece, at the least.
+const PART: usize = 1 << 20;
+
+fn lines_in(text: &[u8]) -> usize {
+    text.iter().filter(|b| **b == b'\n').count()
+}
+
+/// What lines without quotes are as rows of a table.
+#[derive(Default)]
+struct Lines {
+    /// The first that has not as many fields as the header, from 1, and how many.
+    uneven: Option<(usize, usize)>,
+    has_empty: bool,
+}
+
+impl Lines {
+    fn of(text: &[u8], separator: u8, header: usize) -> Self {
+        let mut has_empty = false;
+        let mut start = 0;
+        // The end of the text ends a line, too.
+        for (i, end) in memchr_iter(b'\n', text).chain([text.len()]).enumerate() {
+            let line = &text[start..end];
+            start = end + 1;
+            if matches!(line, b"" | b"\r") {
+                has_empty |= end < text.len();
+            } else {
+                let fields = 1 + count_of(separator, line);
+                if fields != header {
+                    let uneven = Some((i + 1, fields));
+                    return Self { uneven, has_empty };
+                }
+            }
+        }
+        Self {
+            uneven: None,
+            has_empty,
         }
     }
-    // The end of the last line is none.
-    Shape {
-        uneven: None,
-        has_empty: has_empty && has_empty_line(text.as_bytes()),
-    }
+}
+
+/// How often a byte stands in a text: eight at a time, for lines are too short for more.
+fn count_of(byte: u8, text: &[u8]) -> usize {
+    const LOW: u64 = 0x7f7f_7f7f_7f7f_7f7f;
+    let all = u64::from(byte) * 0x0101_0101_0101_0101;
+    let (words, rest) = text.as_chunks::<8>();
+    let in_words = words.iter().fold(0, |count, word| {
+        let other = u64::from_le_bytes(*word) ^ all;
+        // The high bit of each byte that is another one.
+        let others = (((other & LOW) + LOW) | other) & !LOW;
+        count + 8 - others.count_ones() as usize
+    });
+    in_words + rest.iter().filter(|b| **b == byte).count()
 }
 
 /// The text without its empty lines, which polars takes for rows.
@@ -537,6 +620,38 @@ mod tests {
             theirs: Cow::Borrowed(theirs),
             unit: Unit::AsIs,
             tenor_years: None,
+        }
+    }
+
+    #[test]
+    fn an_uneven_line_is_found_in_any_part() {
+        let line = "12,345\n";
+        let lines = 3 * PART / line.len();
+        for place in [1, lines / 2, lines - 1] {
+            for wrong in ["12\n", "1,2,3\n"] {
+                let text = [&line.repeat(place), "\n", wrong, &line.repeat(lines - place)].concat();
+                let found = shape(text.as_bytes(), b',', 2).ok().unwrap();
+                assert_eq!(found.uneven, Some((place + 2, wrong.split(',').count())));
+            }
+            let bad = [
+                line.repeat(place).as_bytes(),
+                b"\xff,2\n",
+                line.repeat(lines).as_bytes(),
+            ]
+            .concat();
+            assert_eq!(shape(&bad, b',', 2).err(), Some(place + 1));
+        }
+        let shape = shape(line.repeat(lines).as_bytes(), b',', 2).ok().unwrap();
+        assert!(shape.uneven.is_none() && !shape.has_empty);
+        for text in [
+            "",
+            ",",
+            "a,b",
+            "1,2,3,4,5,6,7,,",
+            "012345,,",
+            "\u{2c2c},\u{ac2c},,,,,,,",
+        ] {
+            assert_eq!(count_of(b',', text.as_bytes()), text.matches(',').count());
         }
     }
 

@@ -74,7 +74,10 @@ impl<'a> Dates<'a> {
                     format!("`{}` is not a date as {}", shown(text), self.formats.join(" or "))
                 }
             })?;
-        self.last = Some((text.to_owned(), date));
+        let (last, of_last) = self.last.get_or_insert_default();
+        last.clear();
+        last.push_str(text);
+        *of_last = date;
         Ok(date)
     }
 }

@@ -56,4 +56,21 @@ mod tests {
         assert_eq!(fitted.scale, [1.0, 1.0, 1.0]);
         assert_eq!(rows(&raw, 2, &fitted), [-1.0, 0.0, 1.0, 0.0, 0.0, 0.0, 5.0, 2.0]);
     }
+
+    /// A level such as an index's: its mean is ten deviations, and it is shown as far as ten deviations away.
+    #[test]
+    fn single_precision_costs_less_than_a_millionth_of_a_deviation() {
+        let exact: Vec<f64> = (0..2000)
+            .map(|i| 3000.0 + 300.0 * (f64::from(i) * 0.01 - 10.0))
+            .collect();
+        let raw: Vec<f32> = exact.iter().map(|value| *value as f32).collect();
+        let by = Normalisation {
+            offset: vec![3000.0],
+            scale: vec![300.0],
+            clip: 10.0,
+        };
+        for (exact, shown) in exact.iter().zip(rows(&raw, 1, &by)) {
+            assert!(((exact - 3000.0) / 300.0 - f64::from(shown)).abs() < 1e-6);
+        }
+    }
 }

@@ -1,12 +1,13 @@
 //! Features as state machines: each takes one row after the other and gives its values from what it has seen so far, so that it can't look
 //! ahead. Nothing here knows of stages or the cache.
 
-mod anchored;
 mod machine;
 mod rolling;
 pub mod smile;
 pub mod surface;
 pub mod technical;
+mod totals;
+mod trail;
 pub mod volatility;
 mod window;
 

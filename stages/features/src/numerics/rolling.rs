@@ -1,4 +1,4 @@
-//! What indicators remember of the last few values: the values, their sums, their extremes.
+//! What the indicators by stockstats remember of the last few values, or of as many as there are: the values, their sums, their extremes.
 
 use super::machine::Memory;
 
@@ -19,7 +19,7 @@ impl Ring {
     }
 
     /// Takes a value, and gives the one that falls out: that of `n` values ago.
-    #[inline]
+    #[inline(always)]
     pub fn replace(&mut self, value: f64) -> f64 {
         let old = std::mem::replace(&mut self.values[self.at], value);
         self.at += 1;
@@ -30,28 +30,13 @@ impl Ring {
     }
 
     /// The oldest value.
-    #[inline]
+    #[inline(always)]
     pub fn oldest(&self) -> f64 {
         self.values[self.at]
     }
 
-    /// The value that came `n` values before the last one.
-    #[inline]
-    pub fn ago(&self, n: usize) -> f64 {
-        let length = self.values.len();
-        let last = self.at + length - 1;
-        let place = last - n;
-        self.values[if place >= length { place - length } else { place }]
-    }
-
-    /// The values, the oldest first.
-    pub fn in_order(&self) -> impl Iterator<Item = f64> + Clone + '_ {
-        let (newer, older) = self.values.split_at(self.at);
-        older.iter().chain(newer).copied()
-    }
-
     /// The values in the order of their places, which is that of time only by chance.
-    #[inline]
+    #[inline(always)]
     pub fn places(&self) -> &[f64] {
         &self.values
     }
@@ -59,58 +44,6 @@ impl Ring {
     pub fn visit(&mut self, memory: &mut Memory<'_>) {
         memory.numbers(&mut self.values);
         memory.count(&mut self.at, self.values.len() - 1);
-    }
-}
-
-/// The value of `n` bars ago and the value of now.
-#[derive(Clone, Debug)]
-pub struct Lag {
-    ring: Ring,
-    seen: usize,
-    n: usize,
-}
-
-impl Lag {
-    pub fn new(n: usize) -> Self {
-        Self {
-            ring: Ring::new(n),
-            seen: 0,
-            n,
-        }
-    }
-
-    /// Takes values and passes each, with that of `n` values before it, to `each`; a value that has none before it is passed over. `each` takes two
-    /// slices of one length and where the first of them stands in `values`.
-    #[inline]
-    pub fn rows(&mut self, values: &[f64], mut each: impl FnMut(usize, &[f64], &[f64])) {
-        // The first come after values that are remembered.
-        let first = values.len().min(self.n);
-        for (i, &value) in values[..first].iter().enumerate() {
-            if let Some(old) = self.next(value) {
-                each(i, &[value], &[old]);
-            }
-        }
-        let rest = values.len() - first;
-        each(first, &values[first..], &values[..rest]);
-        for &value in &values[rest.max(first)..] {
-            self.next(value);
-        }
-    }
-
-    /// Takes a value and gives that of `n` values before it.
-    #[inline]
-    pub fn next(&mut self, value: f64) -> Option<f64> {
-        let old = self.ring.replace(value);
-        if self.seen < self.n {
-            self.seen += 1;
-            return None;
-        }
-        Some(old)
-    }
-
-    pub fn visit(&mut self, memory: &mut Memory<'_>) {
-        self.ring.visit(memory);
-        memory.count(&mut self.seen, self.n);
     }
 }
 
@@ -152,15 +85,8 @@ impl<T: Total> Sliding<T> {
         }
     }
 
-    /// Takes a value; the total, once there are `n`.
-    #[inline]
-    pub fn next(&mut self, value: T::Value) -> Option<T> {
-        let total = self.partial(value);
-        self.full.then_some(total)
-    }
-
     /// Takes a value; the total of the last `n`, or of as many as there are.
-    #[inline]
+    #[inline(always)]
     pub fn partial(&mut self, value: T::Value) -> T {
         self.values[self.at] = value;
         self.beginning = self.beginning.and(T::of(value));
@@ -213,12 +139,12 @@ impl Total for Sum {
     const ZERO: [f64; 1] = [0.0];
     const NONE: Self = Self { count: 0.0, sum: 0.0 };
 
-    #[inline]
+    #[inline(always)]
     fn of([value]: [f64; 1]) -> Self {
         Self { count: 1.0, sum: value }
     }
 
-    #[inline]
+    #[inline(always)]
     fn and(self, later: Self) -> Self {
         Self {
             count: self.count + later.count,
@@ -229,7 +155,7 @@ impl Total for Sum {
 
 impl Sum {
     /// The arithmetic mean.
-    #[inline]
+    #[inline(always)]
     pub fn mean(self) -> f64 {
         self.sum / self.count
     }
@@ -253,7 +179,7 @@ impl Total for Spread {
         squares: 0.0,
     };
 
-    #[inline]
+    #[inline(always)]
     fn of([value]: [f64; 1]) -> Self {
         Self {
             count: 1.0,
@@ -262,7 +188,7 @@ impl Total for Spread {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn and(self, later: Self) -> Self {
         let count = self.count + later.count;
         if count == 0.0 {
@@ -280,29 +206,9 @@ impl Total for Spread {
 
 impl Spread {
     /// The sample variance, of two values or more.
-    #[inline]
+    #[inline(always)]
     pub fn variance(self) -> Option<f64> {
         (self.count > 1.0).then(|| self.squares / (self.count - 1.0))
-    }
-}
-
-/// The greatest of values; that of negated values is the least of them.
-#[derive(Clone, Copy, Debug)]
-pub struct Greatest(pub f64);
-
-impl Total for Greatest {
-    type Value = [f64; 1];
-    const ZERO: [f64; 1] = [0.0];
-    const NONE: Self = Self(f64::NEG_INFINITY);
-
-    #[inline]
-    fn of([value]: [f64; 1]) -> Self {
-        Self(value)
-    }
-
-    #[inline]
-    fn and(self, later: Self) -> Self {
-        if later.0 >= self.0 { later } else { self }
     }
 }
 
@@ -321,57 +227,16 @@ impl Total for Range {
         low: f64::INFINITY,
     };
 
-    #[inline]
+    #[inline(always)]
     fn of([high, low]: [f64; 2]) -> Self {
         Self { high, low }
     }
 
-    #[inline]
+    #[inline(always)]
     fn and(self, later: Self) -> Self {
         Self {
             high: if later.high >= self.high { later.high } else { self.high },
             low: if later.low <= self.low { later.low } else { self.low },
-        }
-    }
-}
-
-/// How many values there were, and where among them, from 0 on, the latest of the highest highs and of the lowest lows is.
-#[derive(Clone, Copy, Debug)]
-pub struct Places {
-    pub count: f64,
-    range: Range,
-    pub high: f64,
-    pub low: f64,
-}
-
-impl Total for Places {
-    type Value = [f64; 2];
-    const ZERO: [f64; 2] = [0.0; 2];
-    const NONE: Self = Self {
-        count: 0.0,
-        range: Range::NONE,
-        high: 0.0,
-        low: 0.0,
-    };
-
-    #[inline]
-    fn of(value: [f64; 2]) -> Self {
-        Self {
-            count: 1.0,
-            range: Range::of(value),
-            high: 0.0,
-            low: 0.0,
-        }
-    }
-
-    #[inline]
-    fn and(self, later: Self) -> Self {
-        let (high, low) = (later.range.high >= self.range.high, later.range.low <= self.range.low);
-        Self {
-            count: self.count + later.count,
-            range: self.range.and(later.range),
-            high: if high { self.count + later.high } else { self.high },
-            low: if low { self.count + later.low } else { self.low },
         }
     }
 }

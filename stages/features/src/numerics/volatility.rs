@@ -12,9 +12,9 @@
 //! | rogers_satchell | mean u (u - c) + d (d - c) | L. C. G. Rogers, S. E. Satchell (1991) |
 //! | yang_zhang | sample var o + k sample var c + (1 - k) rogers_satchell, k = 0.34 / (1.34 + (n + 1) / (n - 1)) | D. Yang, Q. Zhang (2000) |
 
-use super::anchored::Anchored;
-use super::machine::{Machine, Memory, drive, save};
-use super::rolling::{Lag, Sliding, Sum};
+use super::machine::{BLOCK, Instructions, Machine, Memory, Scratch, drive, save};
+use super::totals::{Spread, Sum, Total, Windows};
+use super::trail::Lag;
 use super::{Bars, Feature, State};
 use libm::log;
 use schemars::JsonSchema;
@@ -78,7 +78,7 @@ impl Feature<Bars> for Realised {
 
     fn start(&self) -> State {
         match self.estimator {
-            Estimator::CloseClose => save(CloseClose::new(self)),
+            Estimator::CloseClose => save(Deviation::new(self)),
             Estimator::CloseCloseZeroMean => save(ZeroMean::new(self)),
             Estimator::Parkinson => save(Parkinson::new(self)),
             Estimator::GarmanKlass => save(GarmanKlass::new(self)),
@@ -89,51 +89,75 @@ impl Feature<Bars> for Realised {
 
     fn over(&self, state: &mut State, bars: &Bars) -> Vec<Vec<f64>> {
         // A price that is none, or not positive, has no logarithm.
-        let usable = |value: f64| value > 0.0 && value.is_finite();
+        let flaw = |value: f64| u64::from(!(value > 0.0 && value.is_finite()));
+        let best = Instructions::Best;
         let Bars {
             open, high, low, close, ..
         } = bars;
         match self.estimator {
-            Estimator::CloseClose => drive(CloseClose::new(self), state, [close], usable),
-            Estimator::CloseCloseZeroMean => drive(ZeroMean::new(self), state, [close], usable),
-            Estimator::Parkinson => drive(Parkinson::new(self), state, [high, low], usable),
-            Estimator::GarmanKlass => drive(GarmanKlass::new(self), state, [open, high, low, close], usable),
-            Estimator::RogersSatchell => drive(RogersSatchell::new(self), state, [open, high, low, close], usable),
-            Estimator::YangZhang => drive(YangZhang::new(self), state, [open, high, low, close], usable),
+            Estimator::CloseClose => drive(Deviation::new(self), state, [close], flaw, best),
+            Estimator::CloseCloseZeroMean => drive(ZeroMean::new(self), state, [close], flaw, best),
+            Estimator::Parkinson => drive(Parkinson::new(self), state, [high, low], flaw, best),
+            Estimator::GarmanKlass => drive(GarmanKlass::new(self), state, [open, high, low, close], flaw, best),
+            Estimator::RogersSatchell => drive(RogersSatchell::new(self), state, [open, high, low, close], flaw, best),
+            Estimator::YangZhang => drive(YangZhang::new(self), state, [open, high, low, close], flaw, best),
         }
     }
 }
 
 impl Realised {
     /// Annual and decimal, from the variance of a day.
-    #[inline]
-    fn annual(&self, variance: f64) -> [f64; 1] {
-        [(self.days_a_year * variance.max(0.0)).sqrt()]
+    #[inline(always)]
+    fn annual(&self, variance: f64) -> f64 {
+        (self.days_a_year * variance.max(0.0)).sqrt()
     }
 }
 
-struct CloseClose {
+/// The sample deviation of the logarithmic returns of closes, or their root mean square.
+struct CloseClose<K> {
     realised: Realised,
     before: Lag,
-    returns: Anchored<1>,
+    returns: K,
 }
 
-impl CloseClose {
+type Deviation = CloseClose<Windows<Spread, 1, 2>>;
+type ZeroMean = CloseClose<Windows<Sum, 1, 1>>;
+
+impl<K: Total<1, T>, const T: usize> CloseClose<Windows<K, 1, T>> {
     fn new(realised: &Realised) -> Self {
         Self {
             realised: *realised,
             before: Lag::new(1),
-            returns: Anchored::new(realised.window),
+            returns: Windows::new(realised.window),
         }
     }
 }
 
-impl Machine<1, 1> for CloseClose {
-    #[inline]
-    fn next(&mut self, [close]: [f64; 1]) -> Option<[f64; 1]> {
-        let before = self.before.next(close)?;
-        let [squares] = self.returns.next([log(close / before)])?.squares;
-        Some(self.realised.annual(squares / (self.realised.window as f64 - 1.0)))
+/// The logarithms of values over those before.
+#[inline(always)]
+fn log_returns<'a>(before: &mut Lag, values: &[f64], of: &[f64], scratch: &'a mut Scratch) -> &'a mut [f64] {
+    let (missing, pieces) = before.pieces(values);
+    for (from, befores) in pieces {
+        for (out, (value, before)) in scratch[from..].iter_mut().zip(of[from..].iter().zip(befores)) {
+            *out = log(value / before);
+        }
+    }
+    before.take(values);
+    &mut scratch[missing..values.len()]
+}
+
+impl Machine<1, 1> for Deviation {
+    #[inline(always)]
+    fn rows(&mut self, [close]: [&[f64]; 1], [out]: [&mut [f64]; 1]) -> usize {
+        let mut scratch: Scratch = [0.0; BLOCK];
+        let [_, squares] = self
+            .returns
+            .rows([log_returns(&mut self.before, close, close, &mut scratch)]);
+        let missing = out.len() - squares.len();
+        for (out, squares) in out[missing..].iter_mut().zip(squares) {
+            *out = self.realised.annual(squares / (self.realised.window as f64 - 1.0));
+        }
+        missing
     }
 
     fn visit(&mut self, memory: &mut Memory<'_>) {
@@ -142,32 +166,23 @@ impl Machine<1, 1> for CloseClose {
     }
 }
 
-struct ZeroMean {
-    realised: Realised,
-    before: Lag,
-    squares: Sliding<Sum>,
-}
-
-impl ZeroMean {
-    fn new(realised: &Realised) -> Self {
-        Self {
-            realised: *realised,
-            before: Lag::new(1),
-            squares: Sliding::new(realised.window),
-        }
-    }
-}
-
 impl Machine<1, 1> for ZeroMean {
-    #[inline]
-    fn next(&mut self, [close]: [f64; 1]) -> Option<[f64; 1]> {
-        let r = log(close / self.before.next(close)?);
-        Some(self.realised.annual(self.squares.next([r * r])?.mean()))
+    #[inline(always)]
+    fn rows(&mut self, [close]: [&[f64]; 1], [out]: [&mut [f64]; 1]) -> usize {
+        let mut scratch: Scratch = [0.0; BLOCK];
+        let returns = log_returns(&mut self.before, close, close, &mut scratch);
+        returns.iter_mut().for_each(|r| *r *= *r);
+        let [squares] = self.returns.rows([returns]);
+        let missing = out.len() - squares.len();
+        for (out, squares) in out[missing..].iter_mut().zip(squares) {
+            *out = self.realised.annual(squares / self.realised.window as f64);
+        }
+        missing
     }
 
     fn visit(&mut self, memory: &mut Memory<'_>) {
         self.before.visit(memory);
-        self.squares.visit(memory);
+        self.returns.visit(memory);
     }
 }
 
@@ -176,23 +191,33 @@ macro_rules! by_day {
     ($name:ident, $prices:literal, $day:expr) => {
         struct $name {
             realised: Realised,
-            days: Sliding<Sum>,
+            days: Windows<Sum, 1, 1>,
         }
 
         impl $name {
             fn new(realised: &Realised) -> Self {
                 Self {
                     realised: *realised,
-                    days: Sliding::new(realised.window),
+                    days: Windows::new(realised.window),
                 }
             }
         }
 
         impl Machine<$prices, 1> for $name {
-            #[inline]
-            fn next(&mut self, prices: [f64; $prices]) -> Option<[f64; 1]> {
+            #[inline(always)]
+            fn rows(&mut self, prices: [&[f64]; $prices], [out]: [&mut [f64]; 1]) -> usize {
                 let day: fn([f64; $prices]) -> f64 = $day;
-                Some(self.realised.annual(self.days.next([day(prices)])?.mean()))
+                let mut scratch: Scratch = [0.0; BLOCK];
+                let days = &mut scratch[..out.len()];
+                for (i, out) in days.iter_mut().enumerate() {
+                    *out = day(prices.map(|prices| prices[i]));
+                }
+                let [sums] = self.days.rows([days]);
+                let missing = out.len() - sums.len();
+                for (out, sum) in out[missing..].iter_mut().zip(sums) {
+                    *out = self.realised.annual(sum / self.realised.window as f64);
+                }
+                missing
             }
 
             fn visit(&mut self, memory: &mut Memory<'_>) {
@@ -221,9 +246,9 @@ fn rogers_satchell([open, high, low, close]: [f64; 4]) -> f64 {
 struct YangZhang {
     realised: Realised,
     before: Lag,
-    overnight: Anchored<1>,
-    within: Anchored<1>,
-    days: Sliding<Sum>,
+    /// Of the logarithms of open over the close before, and of close over open.
+    moves: [Windows<Spread, 1, 2>; 2],
+    days: Windows<Sum, 1, 1>,
 }
 
 impl YangZhang {
@@ -232,33 +257,44 @@ impl YangZhang {
         Self {
             realised: *realised,
             before: Lag::new(1),
-            overnight: Anchored::new(n),
-            within: Anchored::new(n),
-            days: Sliding::new(n),
+            moves: [Windows::new(n), Windows::new(n)],
+            days: Windows::new(n),
         }
     }
 }
 
 impl Machine<4, 1> for YangZhang {
-    #[inline]
-    fn next(&mut self, [open, high, low, close]: [f64; 4]) -> Option<[f64; 1]> {
-        let before = self.before.next(close)?;
-        let overnight = self.overnight.next([log(open / before)]);
-        let within = self.within.next([log(close / open)]);
-        let days = self.days.next([rogers_satchell([open, high, low, close])]);
-        let ([overnight], [within], days) = (overnight?.squares, within?.squares, days?.mean());
+    #[inline(always)]
+    fn rows(&mut self, [open, high, low, close]: [&[f64]; 4], [out]: [&mut [f64]; 1]) -> usize {
+        let mut scratch: [Scratch; 3] = [[0.0; BLOCK]; 3];
+        let [overnight, within, days] = &mut scratch;
+        let overnight = log_returns(&mut self.before, close, open, overnight);
+        // The first bar of all has no close before it, and does not count.
+        let first = out.len() - overnight.len();
+        let (within, days) = (&mut within[first..out.len()], &mut days[first..out.len()]);
+        for (i, (within, day)) in (first..).zip(within.iter_mut().zip(days.iter_mut())) {
+            *within = log(close[i] / open[i]);
+            *day = rogers_satchell([open[i], high[i], low[i], close[i]]);
+        }
+        let [of_overnight, of_within] = &mut self.moves;
+        let [_, overnight] = of_overnight.rows([overnight]);
+        let [_, within] = of_within.rows([within]);
+        let [days] = self.days.rows([days]);
+        let missing = out.len() - days.len();
         let n = self.realised.window as f64;
         let k = 0.34 / (1.34 + (n + 1.0) / (n - 1.0));
-        Some(
-            self.realised
-                .annual((overnight + k * within) / (n - 1.0) + (1.0 - k) * days),
-        )
+        for (out, ((overnight, within), days)) in out[missing..].iter_mut().zip(overnight.iter().zip(within).zip(days))
+        {
+            *out = self
+                .realised
+                .annual((overnight + k * within) / (n - 1.0) + (1.0 - k) * (days / n));
+        }
+        missing
     }
 
     fn visit(&mut self, memory: &mut Memory<'_>) {
         self.before.visit(memory);
-        self.overnight.visit(memory);
-        self.within.visit(memory);
+        self.moves.iter_mut().for_each(|moves| moves.visit(memory));
         self.days.visit(memory);
     }
 }

@@ -86,7 +86,7 @@ pub struct Technical;
 impl StageKind for Technical {
     type Config = TechnicalConfig;
     const NAME: &'static str = "features/technical";
-    const VERSION: u32 = 2;
+    const VERSION: u32 = 3;
     const ABOUT: &'static str = "technical indicators of bars, as TA-Lib or stockstats define them: averages, oscillators, bands, ranges, volume";
     const PORTS: Ports = Ports {
         inputs: &[BARS_IN],
@@ -128,7 +128,7 @@ fn named(indicators: &[Defined]) -> Result<Vec<Named<'_, Bars>>, StageError> {
         .iter()
         .map(|indicator| {
             Ok(Named {
-                key: engine::key("technical v2", indicator)?,
+                key: engine::key("technical v3", indicator)?,
                 feature: indicator as &dyn Feature<Bars>,
             })
         })

@@ -63,7 +63,7 @@ pub struct Volatility;
 impl StageKind for Volatility {
     type Config = VolatilityConfig;
     const NAME: &'static str = "features/volatility";
-    const VERSION: u32 = 2;
+    const VERSION: u32 = 3;
     const ABOUT: &'static str = "realised volatility of bars by several estimators, annual and decimal";
     const PORTS: Ports = Ports {
         inputs: &[BARS_IN],
@@ -121,7 +121,7 @@ fn named(features: &[Realised]) -> Result<Vec<Named<'_, Bars>>, StageError> {
         .map(|feature| {
             let settings = (feature.estimator, feature.window, feature.days_a_year);
             Ok(Named {
-                key: engine::key("volatility v2", &settings)?,
+                key: engine::key("volatility v3", &settings)?,
                 feature: feature as &dyn Feature<Bars>,
             })
         })

@@ -30,6 +30,8 @@ pub struct BenchRow {
     pub arithmetic_limit: std::option::Option<f64>,
     /// The share of that which was reached, in percent.
     pub percent_of_limit: std::option::Option<f64>,
+    /// What went from and to memory, in gigabytes a second, where nearly all did.
+    pub gigabytes: std::option::Option<f64>,
 }
 
 /// What [`bench`] measured.
@@ -71,6 +73,18 @@ impl Bencher {
         options: impl Fn(usize) -> usize + Sync,
         run: impl Fn(usize) + Sync,
     ) {
+        self.measure_with_traffic(what, limit, None, options, run);
+    }
+
+    /// As [`measure`](Self::measure), with the bytes that each option takes from and to memory.
+    fn measure_with_traffic(
+        &mut self,
+        what: &str,
+        limit: std::option::Option<f64>,
+        bytes: std::option::Option<f64>,
+        options: impl Fn(usize) -> usize + Sync,
+        run: impl Fn(usize) + Sync,
+    ) {
         let mut row = |threads: usize, seconds: f64| {
             let per_second = options(threads) as f64 / seconds;
             let limit = limit.map(|limit| limit * threads as f64);
@@ -80,6 +94,7 @@ impl Bencher {
                 per_second,
                 arithmetic_limit: limit,
                 percent_of_limit: limit.map(|limit| 100.0 * per_second / limit),
+                gigabytes: bytes.map(|bytes| bytes * per_second / 1e9),
             });
         };
         if let Some(single) = &self.single {
@@ -100,7 +115,7 @@ struct Book {
 }
 
 impl Book {
-    fn new(options: usize) -> Self {
+    pub(super) fn new(options: usize) -> Self {
         let mut random = Random::new(&[1]);
         let list: Vec<Option> = (0..options)
             .map(|_| Option {
@@ -190,19 +205,43 @@ pub fn bench(options: usize) -> Bench {
             |threads| in_cache(threads) * (some / in_cache(threads)).max(1),
             |total| run(total, in_cache(rayon::current_num_threads())),
         );
-        bencher.measure(
+        bencher.measure_with_traffic(
             &name("Greeks from and to memory", version),
             limit,
+            Some(GREEKS_BYTES),
             |_| most,
             |n| run(n, n),
         );
     }
+    copy(&mut bencher, &book);
     implied(&mut bencher, &book, some);
     american::american(&mut bencher, &book);
     Bench {
         options,
         rows: bencher.rows,
     }
+}
+
+/// What an option's Greeks take from and to memory: six numbers and a flag, and nine numbers.
+const GREEKS_BYTES: f64 = 6.0 * 8.0 + 1.0 + 9.0 * 8.0;
+
+/// What memory allows: the numbers of the options copied, each once read and once written.
+fn copy(bencher: &mut Bencher, book: &Book) {
+    let n = book.list.len();
+    let copies = Mutex::new(book.columns.clone());
+    bencher.measure_with_traffic(
+        "copy of six columns, from and to memory",
+        None,
+        Some(2.0 * 6.0 * 8.0),
+        |_| n,
+        |_| {
+            let mut copies = copies.lock().unwrap_or_else(PoisonError::into_inner);
+            copies.par_iter_mut().zip(&book.columns).for_each(|(copy, column)| {
+                copy.copy_from_slice(black_box(column));
+                black_box(copy);
+            });
+        },
+    );
 }
 
 /// What the arithmetic allows; not where a fused operation is a call.

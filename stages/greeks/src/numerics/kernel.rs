@@ -99,6 +99,7 @@ pub fn greeks_into(columns: &Columns<'_>, model: Model, version: Version, out: &
             start: i * TASK,
             model,
             past_caches: n >= PAST_CACHES,
+            whole_lines: version == Version::Avx512 && version.is_available(),
             out,
         });
     });
@@ -110,6 +111,8 @@ struct Task<'a> {
     start: usize,
     model: Model,
     past_caches: bool,
+    /// Whether the processor has instructions that store a line at once.
+    whole_lines: bool,
     out: [&'a mut [f64]; 9],
 }
 
@@ -149,6 +152,7 @@ impl Loop for Task<'_> {
         for (pad, input) in padded.iter_mut().zip(inputs) {
             pad[..rest].copy_from_slice(&input[n - rest..]);
         }
+        let mut held = [Held::default(); 9];
         for from in (0..n).step_by(BLOCK) {
             let length = BLOCK.min(n - from);
             let mut block: Inputs<'_> = padded.each_ref();
@@ -163,22 +167,24 @@ impl Loop for Task<'_> {
             if !all_regular(block) {
                 limits(block, calls, self.model, &mut work.results);
             }
-            for (out, result) in self.out.iter_mut().zip(&work.results) {
-                let out = &mut out[from..from + length];
-                match out.first_chunk_mut() {
-                    Some(out) if self.past_caches => store_past_caches(out, result),
-                    Some(out) => *out = *result,
-                    None => out.copy_from_slice(&result[..length]),
+            for ((out, result), held) in self.out.iter_mut().zip(&work.results).zip(&mut held) {
+                if self.past_caches {
+                    held.store(out, from, &result[..length], self.whole_lines);
+                } else {
+                    out[from..from + length].copy_from_slice(&result[..length]);
                 }
             }
         }
         if self.past_caches {
+            for (out, held) in self.out.iter_mut().zip(held) {
+                held.finish(out, n);
+            }
             finish_stores();
         }
     }
 }
 
-/// Lets other threads see what [`store_past_caches`] stored before what is stored from here on.
+/// Lets other threads see what [`store_line`] stored before what is stored from here on.
 #[inline(always)]
 fn finish_stores() {
     #[cfg(target_arch = "x86_64")]
@@ -189,29 +195,96 @@ fn finish_stores() {
     }
 }
 
-/// Copies a block to memory without first reading what was there, and without driving something else out of the caches.
+/// Numbers in a line of the caches.
+const LINE: usize = 8;
+
+/// The last values of a column, fewer than a line, that wait for the rest of their line: memory takes part of a line as slowly as several whole ones.
+#[derive(Clone, Copy, Default)]
+struct Held {
+    values: [f64; LINE],
+    count: usize,
+}
+
+impl Held {
+    /// Stores values that belong at `from`, as far as they fill lines, past the caches: without first reading what was there, and without driving
+    /// something else out.
+    #[inline(always)]
+    fn store(&mut self, out: &mut [f64], from: usize, values: &[f64], whole_lines: bool) {
+        let out = &mut out[from - self.count..from + values.len()];
+        // Only at the beginning of a column is the place no line's.
+        let head = match self.count {
+            0 => (out.as_ptr().addr().wrapping_neg() % 64 / 8).min(values.len()),
+            _ => 0,
+        };
+        let (begun, out) = out.split_at_mut(head);
+        begun.copy_from_slice(&values[..head]);
+        let mut values = &values[head..];
+        let (lines, _) = out.as_chunks_mut::<LINE>();
+        let mut lines = lines.iter_mut();
+        if self.count > 0
+            && let Some((rest, later)) = values.split_at_checked(LINE - self.count)
+            && let Some(line) = lines.next()
+        {
+            self.values[self.count..].copy_from_slice(rest);
+            store_line(line, &self.values, whole_lines);
+            (values, self.count) = (later, 0);
+        }
+        let (whole, rest) = values.as_chunks();
+        for (line, values) in lines.zip(whole) {
+            store_line(line, values, whole_lines);
+        }
+        self.values[self.count..][..rest.len()].copy_from_slice(rest);
+        self.count += rest.len();
+    }
+
+    /// Stores what is left of a column that ends at `end`.
+    fn finish(self, out: &mut [f64], end: usize) {
+        out[end - self.count..end].copy_from_slice(&self.values[..self.count]);
+    }
+}
+
+/// Stores a line past the caches: at once, where the processor has AVX-512 and the line is one of the caches, too.
 #[inline(always)]
-fn store_past_caches(out: &mut [f64; BLOCK], values: &[f64; BLOCK]) {
+fn store_line(line: &mut [f64; LINE], values: &[f64; LINE], whole: bool) {
     #[cfg(target_arch = "x86_64")]
     {
-        use std::arch::x86_64::{_mm_loadu_pd, _mm_stream_pd};
-        // An array of f64 is aligned to 16 bytes, or one element short of it.
-        let head = usize::from(!out.as_ptr().cast::<[f64; 2]>().addr().is_multiple_of(16));
-        out[..head].copy_from_slice(&values[..head]);
-        let (pairs, tail) = out[head..].as_chunks_mut::<2>();
-        for (out, values) in pairs.iter_mut().zip(values[head..].as_chunks().0) {
-            let values: &[f64; 2] = values;
-            #[expect(unsafe_code, reason = "a store past the caches is an instruction of its own")]
-            // SAFETY: both point to two f64, `out` at a multiple of 16 bytes. The processor has the instructions: x86-64 always does.
-            unsafe {
-                _mm_stream_pd(out.as_mut_ptr(), _mm_loadu_pd(values.as_ptr()));
-            }
+        let address = line.as_ptr().addr();
+        if whole && address.is_multiple_of(64) {
+            #[expect(unsafe_code, reason = "calls a function compiled for a wider instruction set")]
+            // SAFETY: the line is aligned, and the caller says that the processor has the instructions.
+            return unsafe { store_line_avx512(line, values) };
         }
-        tail.copy_from_slice(&values[BLOCK - tail.len()..]);
+        if address.is_multiple_of(16) {
+            return store_line_in_pairs(line, values);
+        }
     }
-    #[cfg(not(target_arch = "x86_64"))]
-    {
-        *out = *values;
+    let _ = whole;
+    *line = *values;
+}
+
+/// # Safety
+/// The line must be at a multiple of 64 bytes.
+#[cfg(target_arch = "x86_64")]
+#[inline]
+#[expect(unsafe_code, reason = "a store past the caches is an instruction of its own")]
+#[target_feature(enable = "avx512f")]
+unsafe fn store_line_avx512(line: &mut [f64; LINE], values: &[f64; LINE]) {
+    use std::arch::x86_64::{_mm512_loadu_pd, _mm512_stream_pd};
+    // SAFETY: both point to eight f64, the line as the caller promises.
+    unsafe { _mm512_stream_pd(line.as_mut_ptr(), _mm512_loadu_pd(values.as_ptr())) }
+}
+
+/// For a line at a multiple of 16 bytes.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+fn store_line_in_pairs(line: &mut [f64; LINE], values: &[f64; LINE]) {
+    use std::arch::x86_64::{_mm_loadu_pd, _mm_stream_pd};
+    for (out, values) in line.as_chunks_mut::<2>().0.iter_mut().zip(values.as_chunks::<2>().0) {
+        #[expect(unsafe_code, reason = "a store past the caches is an instruction of its own")]
+        // SAFETY: both point to two f64, `out` at a multiple of 16 bytes. The processor has the instructions: x86-64 always does.
+        unsafe {
+            _mm_stream_pd(out.as_mut_ptr(), _mm_loadu_pd(values.as_ptr()));
+        }
     }
 }
 
@@ -343,20 +416,22 @@ mod tests {
 
     #[test]
     fn stores_past_the_caches_are_stores() {
-        let values: [f64; BLOCK] = std::array::from_fn(|i| i as f64);
-        for offset in 0..3 {
-            let mut out = vec![-1.0; BLOCK + 4];
-            if let Some(block) = out[offset..].first_chunk_mut() {
-                store_past_caches(block, &values);
+        let values: Vec<f64> = (0..BLOCK).map(|i| i as f64).collect();
+        // Wherever the column begins within a line, and in whatever pieces it comes.
+        for offset in 0..2 * LINE {
+            for (piece, whole_lines) in [(1, false), (5, true), (LINE, true), (13, false), (BLOCK, true)] {
+                let whole_lines = whole_lines && Version::Avx512.is_available();
+                let mut out = vec![-1.0; BLOCK + 3 * LINE];
+                let (mut held, column) = (Held::default(), &mut out[offset..][..BLOCK]);
+                for from in (0..BLOCK).step_by(piece) {
+                    held.store(column, from, &values[from..BLOCK.min(from + piece)], whole_lines);
+                }
+                held.finish(column, BLOCK);
                 finish_stores();
+                assert_eq!(out[offset..offset + BLOCK], values);
+                let around = out[..offset].iter().chain(&out[offset + BLOCK..]);
+                assert!(around.copied().all(|value| value == -1.0));
             }
-            assert_eq!(out[offset..offset + BLOCK], values);
-            assert!(
-                out[..offset]
-                    .iter()
-                    .chain(&out[offset + BLOCK..])
-                    .all(|value| *value == -1.0)
-            );
         }
         // A column long enough for them has the values that its parts have.
         let n = PAST_CACHES + 77;

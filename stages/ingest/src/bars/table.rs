@@ -69,51 +69,69 @@ pub fn parse(packed: &Packed, layout: &Layout, symbol: &str) -> Result<RecordBat
     let wanted = wanted(layout);
     let numeric = numeric(layout);
     let frame = Frame::read_with_numbers(packed, |name| wanted.contains(name), |name| numeric.contains(name))?;
-    let dates = frame.dates(&needed(layout, &frame, &packed.place, "date")?.theirs, &layout.dates)?;
+    let date = &needed(layout, &frame, &packed.place, "date")?.theirs;
+    // Side by side; the errors come in the order of old.
+    let (dates, (symbols, values)) = rayon::join(
+        || frame.dates(date, &layout.dates),
+        || {
+            rayon::join(
+                || symbols(packed, layout, symbol, &frame),
+                || {
+                    FLOATS
+                        .par_iter()
+                        .map(|ours| match source_of(layout, &frame, ours) {
+                            Some(mapping) => frame.numbers(mapping),
+                            None => Ok(vec![f64::NAN; frame.rows()]),
+                        })
+                        .collect::<Vec<_>>()
+                },
+            )
+        },
+    );
+    let dates = dates?;
     needed(layout, &frame, &packed.place, "close")?;
-    let mut symbols: Vec<Arc<str>> = Vec::with_capacity(frame.rows());
-    if let Some(mapping) = source_of(layout, &frame, "symbol") {
+    let symbols = symbols?;
+    let values: Vec<Vec<f64>> = values.into_iter().collect::<Result<_, StageError>>()?;
+    let names = symbols
+        .iter()
+        .flat_map(|(symbol, rows)| std::iter::repeat_n(symbol.as_str(), *rows));
+    batch(names, &dates, values)
+}
+
+/// The symbols of the rows, each with how many rows it has in a row.
+fn symbols(packed: &Packed, layout: &Layout, given: &str, frame: &Frame) -> Result<Vec<(String, usize)>, StageError> {
+    let mut symbols: Vec<(String, usize)> = Vec::new();
+    if let Some(mapping) = source_of(layout, frame, "symbol") {
         frame.texts(&mapping.theirs, |row, text| {
             if text.is_empty() {
                 return Err(frame.error(row, &mapping.theirs, "the symbol is missing"));
             }
-            // Most rows have the symbol of the one before.
-            let symbol = match symbols.last() {
-                Some(last) if **last == *text => Arc::clone(last),
-                _ => Arc::from(text),
-            };
-            symbols.push(symbol);
+            match symbols.last_mut() {
+                Some((last, rows)) if last == text => *rows += 1,
+                _ => symbols.push((text.to_owned(), 1)),
+            }
             Ok(())
         })?;
-    } else {
-        let name = match (symbol, &*layout.facts.symbol) {
-            ("", "") if layout.facts.symbol_from_file_name => packed.stem.as_str(),
-            ("", of_layout) => of_layout,
-            (given, _) => given,
-        };
-        if name.is_empty() {
-            return Err(StageError::new(format!("`{}` does not name the symbol", packed.place))
-                .hint("give it as `symbol: SPY`"));
-        }
-        symbols = vec![Arc::from(name); frame.rows()];
+        return Ok(symbols);
     }
-    let values: Vec<Vec<f64>> = FLOATS
-        .par_iter()
-        .map(|ours| match source_of(layout, &frame, ours) {
-            Some(mapping) => frame.numbers(mapping),
-            None => Ok(vec![f64::NAN; frame.rows()]),
-        })
-        .collect::<Result<_, StageError>>()?;
-    batch(symbols.iter().map(|symbol| &**symbol), dates.iter().copied(), |i| {
-        &values[i]
-    })
+    let name = match (given, &*layout.facts.symbol) {
+        ("", "") if layout.facts.symbol_from_file_name => packed.stem.as_str(),
+        ("", of_layout) => of_layout,
+        (given, _) => given,
+    };
+    if name.is_empty() {
+        return Err(
+            StageError::new(format!("`{}` does not name the symbol", packed.place)).hint("give it as `symbol: SPY`")
+        );
+    }
+    Ok(vec![(name.to_owned(), frame.rows())])
 }
 
 /// A table of bars in which the close may be missing: what the rules are yet to look at.
-fn batch<'a, 'v>(
+fn batch<'a>(
     symbols: impl Iterator<Item = &'a str>,
-    dates: impl Iterator<Item = Date>,
-    values: impl Fn(usize) -> &'v [f64],
+    dates: &[Date],
+    values: Vec<Vec<f64>>,
 ) -> Result<RecordBatch, StageError> {
     let mut fields = Vec::new();
     let mut columns: Vec<ArrayRef> = Vec::new();
@@ -123,8 +141,12 @@ fn batch<'a, 'v>(
         fields.push(field);
     }
     columns.push(Arc::new(StringArray::from_iter_values(symbols)));
-    columns.push(Arc::new(dates.map(|date| Some(date.0)).collect::<Date32Array>()));
-    columns.extend((0..FLOATS.len()).map(|i| -> ArrayRef { Arc::new(table::nullable(values(i))) }));
+    columns.push(Arc::new(Date32Array::from_iter_values(dates.iter().map(|date| date.0))));
+    columns.extend(
+        values
+            .into_iter()
+            .map(|values| -> ArrayRef { Arc::new(table::nullable_of(values)) }),
+    );
     Ok(RecordBatch::try_new(
         Arc::new(arrow::datatypes::Schema::new(fields)),
         columns,

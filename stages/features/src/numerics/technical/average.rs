@@ -1,176 +1,281 @@
 //! Moving averages, with TA-Lib's seeds and order of operations.
 
-use crate::numerics::machine::{Machine, Memory};
-use crate::numerics::rolling::{Lag, Ring};
+use crate::numerics::machine::{BLOCK, Machine, Memory, Scratch, Stepper};
+use crate::numerics::totals::{Sum, Windows};
+use crate::numerics::trail::{Lag, Last, Trail};
 
-/// The simple average: a running sum, which loses what falls out after each value.
+/// The simple average.
 #[derive(Clone, Debug)]
 pub struct Simple {
-    ring: Ring,
-    sum: f64,
-    missing: usize,
-    n: usize,
+    sums: Windows<Sum, 1, 1>,
+    share: f64,
 }
 
 impl Simple {
     pub fn new(n: usize) -> Self {
         Self {
-            ring: Ring::new(n),
-            sum: 0.0,
-            missing: n - 1,
-            n,
+            sums: Windows::new(n),
+            share: 1.0 / n as f64,
         }
     }
 }
 
 impl Machine<1, 1> for Simple {
-    #[inline]
-    fn next(&mut self, [value]: [f64; 1]) -> Option<[f64; 1]> {
-        self.sum += value;
-        self.ring.replace(value);
-        if self.missing > 0 {
-            self.missing -= 1;
-            return None;
+    #[inline(always)]
+    fn rows(&mut self, [values]: [&[f64]; 1], [means]: [&mut [f64]; 1]) -> usize {
+        let [sums] = self.sums.rows([values]);
+        let missing = values.len() - sums.len();
+        for (mean, sum) in means[missing..].iter_mut().zip(sums) {
+            *mean = sum * self.share;
         }
-        let mean = self.sum / self.n as f64;
-        self.sum -= self.ring.oldest();
-        Some([mean])
+        missing
     }
 
     fn visit(&mut self, memory: &mut Memory<'_>) {
-        self.ring.visit(memory);
-        memory.number(&mut self.sum);
-        memory.count(&mut self.missing, self.n);
+        self.sums.visit(memory);
     }
 }
 
-/// The exponential average `k v + (1 - k) a`, `k = 2 / (n + 1)`, which begins with the mean of the first `n`.
+/// The exponential average `k v + (1 - k) a`, `k = 2 / (n + 1)`, or by J. W. Wilder `k = 1 / n`, which begins with the mean of the first `n`.
 #[derive(Clone, Debug)]
 pub struct Exponential {
     average: f64,
     missing: usize,
     n: usize,
     keep: f64,
+    take: f64,
 }
 
 impl Exponential {
     pub fn new(n: usize) -> Self {
+        Self::keeping(n, (n as f64 - 1.0) / (n as f64 + 1.0))
+    }
+
+    pub fn wilder(n: usize) -> Self {
+        Self::keeping(n, (n as f64 - 1.0) / n as f64)
+    }
+
+    fn keeping(n: usize, keep: f64) -> Self {
         Self {
             average: 0.0,
             missing: n,
             n,
-            keep: (n as f64 - 1.0) / (n as f64 + 1.0),
+            keep,
+            take: 1.0 - keep,
         }
     }
 
-    #[inline]
-    pub fn step(&mut self, value: f64) -> Option<f64> {
+    /// Takes a value; the average, once there is one.
+    #[inline(always)]
+    pub fn begin(&mut self, value: f64) -> Option<f64> {
         if self.missing == 0 {
-            self.average = (1.0 - self.keep) * value + self.keep * self.average;
-        } else {
-            self.average += value;
-            self.missing -= 1;
-            if self.missing > 0 {
-                return None;
-            }
-            self.average /= self.n as f64;
+            return Some(self.update(value));
         }
+        self.average += value;
+        self.missing -= 1;
+        if self.missing > 0 {
+            return None;
+        }
+        self.average /= self.n as f64;
         Some(self.average)
     }
-}
 
-impl Machine<1, 1> for Exponential {
-    #[inline]
-    fn next(&mut self, [value]: [f64; 1]) -> Option<[f64; 1]> {
-        self.step(value).map(|value| [value])
+    /// As [`begin`](Self::begin), once there is an average. Fused: the row before is waited for no longer than a multiplication takes.
+    #[inline(always)]
+    pub fn update(&mut self, value: f64) -> f64 {
+        self.average = self.keep.mul_add(self.average, self.take * value);
+        self.average
     }
 
-    fn visit(&mut self, memory: &mut Memory<'_>) {
+    #[inline(always)]
+    pub fn has_begun(&self) -> bool {
+        self.missing == 0
+    }
+
+    pub fn visit(&mut self, memory: &mut Memory<'_>) {
         memory.number(&mut self.average);
         memory.count(&mut self.missing, self.n);
     }
 }
 
-/// The average of averages that lag less (P. G. Mulloy, 1994): `2 a - a(a)`.
-#[derive(Clone, Debug)]
-pub struct DoubleExponential([Exponential; 2]);
+impl Stepper<1, 1> for Exponential {
+    #[inline(always)]
+    fn next(&mut self, [value]: [f64; 1]) -> Option<[f64; 1]> {
+        self.begin(value).map(|value| [value])
+    }
 
-impl DoubleExponential {
-    pub fn new(n: usize) -> Self {
-        Self([Exponential::new(n), Exponential::new(n)])
+    #[inline(always)]
+    fn is_warm(&self) -> bool {
+        self.has_begun()
+    }
+
+    #[inline(always)]
+    fn step(&mut self, [value]: [f64; 1]) -> [f64; 1] {
+        [self.update(value)]
+    }
+
+    fn remember(&mut self, memory: &mut Memory<'_>) {
+        self.visit(memory);
     }
 }
 
-impl Machine<1, 1> for DoubleExponential {
-    #[inline]
-    fn next(&mut self, [value]: [f64; 1]) -> Option<[f64; 1]> {
-        let first = self.0[0].step(value)?;
-        let second = self.0[1].step(first)?;
-        Some([2.0 * first - second])
+/// `N` exponential averages, each of the one before.
+#[derive(Clone, Debug)]
+struct Cascade<const N: usize>([Exponential; N]);
+
+impl<const N: usize> Cascade<N> {
+    fn new(n: usize) -> Self {
+        Self(std::array::from_fn(|_| Exponential::new(n)))
+    }
+
+    #[inline(always)]
+    fn begin(&mut self, mut value: f64) -> Option<[f64; N]> {
+        let mut averages = [0.0; N];
+        for (average, out) in self.0.iter_mut().zip(&mut averages) {
+            value = average.begin(value)?;
+            *out = value;
+        }
+        Some(averages)
+    }
+
+    #[inline(always)]
+    fn update(&mut self, mut value: f64) -> [f64; N] {
+        let mut averages = [0.0; N];
+        for k in 0..N {
+            value = self.0[k].update(value);
+            averages[k] = value;
+        }
+        averages
+    }
+
+    #[inline(always)]
+    fn has_begun(&self) -> bool {
+        self.0[N - 1].has_begun()
     }
 
     fn visit(&mut self, memory: &mut Memory<'_>) {
         self.0.iter_mut().for_each(|average| average.visit(memory));
+    }
+}
+
+/// The average of averages that lag less (P. G. Mulloy, 1994): `2 a - a(a)`.
+#[derive(Clone, Debug)]
+pub struct DoubleExponential(Cascade<2>);
+
+impl DoubleExponential {
+    pub fn new(n: usize) -> Self {
+        Self(Cascade::new(n))
+    }
+
+    #[inline(always)]
+    fn of([first, second]: [f64; 2]) -> [f64; 1] {
+        [2.0 * first - second]
+    }
+}
+
+impl Stepper<1, 1> for DoubleExponential {
+    #[inline(always)]
+    fn next(&mut self, [value]: [f64; 1]) -> Option<[f64; 1]> {
+        self.0.begin(value).map(Self::of)
+    }
+
+    #[inline(always)]
+    fn is_warm(&self) -> bool {
+        self.0.has_begun()
+    }
+
+    #[inline(always)]
+    fn step(&mut self, [value]: [f64; 1]) -> [f64; 1] {
+        Self::of(self.0.update(value))
+    }
+
+    fn remember(&mut self, memory: &mut Memory<'_>) {
+        self.0.visit(memory);
     }
 }
 
 /// `3 a - 3 a(a) + a(a(a))`.
 #[derive(Clone, Debug)]
-pub struct TripleExponential([Exponential; 3]);
+pub struct TripleExponential(Cascade<3>);
 
 impl TripleExponential {
     pub fn new(n: usize) -> Self {
-        Self([Exponential::new(n), Exponential::new(n), Exponential::new(n)])
+        Self(Cascade::new(n))
+    }
+
+    #[inline(always)]
+    fn of([first, second, third]: [f64; 3]) -> [f64; 1] {
+        [third + (3.0 * first - 3.0 * second)]
     }
 }
 
-impl Machine<1, 1> for TripleExponential {
-    #[inline]
+impl Stepper<1, 1> for TripleExponential {
+    #[inline(always)]
     fn next(&mut self, [value]: [f64; 1]) -> Option<[f64; 1]> {
-        let first = self.0[0].step(value)?;
-        let second = self.0[1].step(first)?;
-        let third = self.0[2].step(second)?;
-        Some([third + (3.0 * first - 3.0 * second)])
+        self.0.begin(value).map(Self::of)
     }
 
-    fn visit(&mut self, memory: &mut Memory<'_>) {
-        self.0.iter_mut().for_each(|average| average.visit(memory));
+    #[inline(always)]
+    fn is_warm(&self) -> bool {
+        self.0.has_begun()
+    }
+
+    #[inline(always)]
+    fn step(&mut self, [value]: [f64; 1]) -> [f64; 1] {
+        Self::of(self.0.update(value))
+    }
+
+    fn remember(&mut self, memory: &mut Memory<'_>) {
+        self.0.visit(memory);
     }
 }
 
 /// The rate of change, in percent, of an exponential average taken three times.
 #[derive(Clone, Debug)]
 pub struct Trix {
-    averages: [Exponential; 3],
-    before: Lag,
+    averages: Cascade<3>,
+    before: Last,
 }
 
 impl Trix {
     pub fn new(n: usize) -> Self {
         Self {
-            averages: [Exponential::new(n), Exponential::new(n), Exponential::new(n)],
-            before: Lag::new(1),
+            averages: Cascade::new(n),
+            before: Last::default(),
         }
     }
-}
 
-impl Machine<1, 1> for Trix {
-    #[inline]
-    fn next(&mut self, [value]: [f64; 1]) -> Option<[f64; 1]> {
-        let mut value = value;
-        for average in &mut self.averages {
-            value = average.step(value)?;
-        }
-        let before = self.before.next(value)?;
-        Some([if before == 0.0 {
+    #[inline(always)]
+    fn of(value: f64, before: f64) -> [f64; 1] {
+        [if before == 0.0 {
             0.0
         } else {
             (value / before - 1.0) * 100.0
-        }])
+        }]
+    }
+}
+
+impl Stepper<1, 1> for Trix {
+    #[inline(always)]
+    fn next(&mut self, [value]: [f64; 1]) -> Option<[f64; 1]> {
+        let [.., value] = self.averages.begin(value)?;
+        let before = self.before.next(value)?;
+        Some(Self::of(value, before))
     }
 
-    fn visit(&mut self, memory: &mut Memory<'_>) {
-        self.averages.iter_mut().for_each(|average| average.visit(memory));
+    #[inline(always)]
+    fn is_warm(&self) -> bool {
+        self.before.is_known()
+    }
+
+    #[inline(always)]
+    fn step(&mut self, [value]: [f64; 1]) -> [f64; 1] {
+        let [.., value] = self.averages.update(value);
+        Self::of(value, self.before.replace(value))
+    }
+
+    fn remember(&mut self, memory: &mut Memory<'_>) {
+        self.averages.visit(memory);
         self.before.visit(memory);
     }
 }
@@ -178,13 +283,16 @@ impl Machine<1, 1> for Trix {
 /// The average with weights 1 to `n`, the newest the heaviest.
 #[derive(Clone, Debug)]
 pub struct Weighted {
-    ring: Ring,
+    old: Lag,
     /// Of the values.
     sum: f64,
     /// Of the values by their weights.
     weighted: f64,
-    /// What falls out with the next value.
+    /// The sum of `n` values: by so much less each of them weighs with the next.
+    full: f64,
+    /// What falls out of the sum with the next value.
     trailing: f64,
+    /// Values seen, at most `n - 1`.
     seen: usize,
     n: usize,
 }
@@ -192,9 +300,10 @@ pub struct Weighted {
 impl Weighted {
     pub fn new(n: usize) -> Self {
         Self {
-            ring: Ring::new(n),
+            old: Lag::new(n - 1),
             sum: 0.0,
             weighted: 0.0,
+            full: 0.0,
             trailing: 0.0,
             seen: 0,
             n,
@@ -203,27 +312,37 @@ impl Weighted {
 }
 
 impl Machine<1, 1> for Weighted {
-    #[inline]
-    fn next(&mut self, [value]: [f64; 1]) -> Option<[f64; 1]> {
-        let n = self.n as f64;
-        self.ring.replace(value);
-        self.sum += value;
-        if self.seen + 1 < self.n {
+    #[inline(always)]
+    fn rows(&mut self, [values]: [&[f64]; 1], [averages]: [&mut [f64]; 1]) -> usize {
+        let (missing, pieces) = self.old.pieces(values);
+        let (mut sum, mut weighted) = (self.sum, self.weighted);
+        let (mut full, mut trailing) = (self.full, self.trailing);
+        for value in &values[..missing] {
             self.seen += 1;
-            self.weighted += value * self.seen as f64;
-            return None;
+            sum += value;
+            weighted += value * self.seen as f64;
         }
-        self.sum -= self.trailing;
-        self.weighted += value * n;
-        self.trailing = self.ring.oldest();
-        let average = self.weighted / (n * (n + 1.0) / 2.0);
-        self.weighted -= self.sum;
-        Some([average])
+        let n = self.n as f64;
+        let share = 2.0 / (n * (n + 1.0));
+        for (from, olds) in pieces {
+            let rows = values[from..].iter().zip(olds);
+            for (average, (value, old)) in averages[from..].iter_mut().zip(rows) {
+                // Each sum waits for the row before no longer than one addition takes.
+                weighted += value * n - full;
+                sum += value - trailing;
+                *average = weighted * share;
+                (full, trailing) = (sum, *old);
+            }
+        }
+        (self.sum, self.weighted) = (sum, weighted);
+        (self.full, self.trailing) = (full, trailing);
+        self.old.take(values);
+        missing
     }
 
     fn visit(&mut self, memory: &mut Memory<'_>) {
-        self.ring.visit(memory);
-        for number in [&mut self.sum, &mut self.weighted, &mut self.trailing] {
+        self.old.visit(memory);
+        for number in [&mut self.sum, &mut self.weighted, &mut self.full, &mut self.trailing] {
             memory.number(number);
         }
         memory.count(&mut self.seen, self.n);
@@ -242,10 +361,13 @@ impl Triangular {
 }
 
 impl Machine<1, 1> for Triangular {
-    #[inline]
-    fn next(&mut self, [value]: [f64; 1]) -> Option<[f64; 1]> {
-        let [inner] = self.0[0].next([value])?;
-        self.0[1].next([inner])
+    #[inline(always)]
+    fn rows(&mut self, [values]: [&[f64]; 1], [averages]: [&mut [f64]; 1]) -> usize {
+        let mut scratch: Scratch = [0.0; BLOCK];
+        let inner = &mut scratch[..values.len()];
+        let [first, second] = &mut self.0;
+        let missing = first.rows([values], [inner]);
+        missing + second.rows([&inner[missing..]], [&mut averages[missing..]])
     }
 
     fn visit(&mut self, memory: &mut Memory<'_>) {
@@ -256,14 +378,11 @@ impl Machine<1, 1> for Triangular {
 /// The adaptive average (P. J. Kaufman, 1995): the smoother the less the path of `n` bars was a straight one.
 #[derive(Clone, Debug)]
 pub struct Adaptive {
-    ring: Ring,
-    average: f64,
-    before: f64,
-    /// The price at which the window began a bar ago.
-    trailing: f64,
+    values: Trail,
     /// Of the absolute changes of `n` bars.
     path: f64,
-    seen: usize,
+    average: f64,
+    begun: bool,
     n: usize,
 }
 
@@ -273,61 +392,57 @@ const SLOWEST: f64 = 2.0 / (30.0 + 1.0);
 impl Adaptive {
     pub fn new(n: usize) -> Self {
         Self {
-            ring: Ring::new(n),
-            average: 0.0,
-            before: 0.0,
-            trailing: 0.0,
+            values: Trail::new(n),
             path: 0.0,
-            seen: 0,
+            average: 0.0,
+            begun: false,
             n,
         }
     }
 }
 
 impl Machine<1, 1> for Adaptive {
-    #[inline]
-    fn next(&mut self, [value]: [f64; 1]) -> Option<[f64; 1]> {
-        let old = self.ring.replace(value);
-        let change = (value - self.before).abs();
-        if self.seen < self.n {
-            if self.seen > 0 {
-                self.path += change;
-            }
-            self.seen += 1;
-            self.before = value;
-            return None;
+    #[inline(always)]
+    fn rows(&mut self, [values]: [&[f64]; 1], [averages]: [&mut [f64]; 1]) -> usize {
+        let (n, rows) = (self.n, values.len());
+        let values = self.values.take(values);
+        let count = values.len().saturating_sub(n);
+        if count == 0 {
+            return rows;
         }
-        if self.seen == self.n {
-            self.seen += 1;
-            self.average = self.before;
-            self.path += change;
-        } else {
-            self.path -= (self.trailing - old).abs();
-            self.path += change;
+        if !self.begun {
+            // It begins at the price of the bar before.
+            (self.begun, self.average) = (true, values[n - 1]);
+            self.path = (1..n).map(|i| (values[i] - values[i - 1]).abs()).sum();
         }
-        (self.trailing, self.before) = (old, value);
-        let net = value - old;
-        let straight = if self.path <= net || self.path == 0.0 {
-            1.0
-        } else {
-            (net / self.path).abs()
-        };
-        let k = straight * (FASTEST - SLOWEST) + SLOWEST;
-        self.average += (value - self.average) * (k * k);
-        Some([self.average])
+        let (mut path, mut average) = (self.path, self.average);
+        let from = |place: usize| values[place..][..count].iter();
+        let bars = from(n).zip(from(n - 1)).zip(from(0).zip(from(1)));
+        for (out, ((value, before), (old, after_old))) in averages[rows - count..].iter_mut().zip(bars) {
+            path += (value - before).abs();
+            let net = value - old;
+            let share = (net / path).abs();
+            let straight = if (path <= net) | (path == 0.0) { 1.0 } else { share };
+            let root: f64 = straight * (FASTEST - SLOWEST) + SLOWEST;
+            let k: f64 = root * root;
+            average = (1.0 - k).mul_add(average, k * value);
+            *out = average;
+            path -= (after_old - old).abs();
+        }
+        (self.path, self.average) = (path, average);
+        rows - count
     }
 
     fn visit(&mut self, memory: &mut Memory<'_>) {
-        self.ring.visit(memory);
-        for number in [&mut self.average, &mut self.before, &mut self.trailing, &mut self.path] {
-            memory.number(number);
-        }
-        memory.count(&mut self.seen, self.n + 1);
+        self.values.visit(memory);
+        memory.number(&mut self.path);
+        memory.number(&mut self.average);
+        memory.flag(&mut self.begun);
     }
 }
 
 /// Whether `value`, a difference of numbers of this scale, is nothing but their rounding, as TA-Lib tells it.
-#[inline]
+#[inline(always)]
 pub fn rounding(value: f64, scale: f64) -> bool {
     value.abs() <= 1e-14 * scale
 }
@@ -335,7 +450,7 @@ pub fn rounding(value: f64, scale: f64) -> bool {
 /// T3 (T. Tillson, 1998): six exponential averages, one after the other, in a sum that lags less.
 #[derive(Clone, Debug)]
 pub struct Tillson {
-    averages: [Exponential; 6],
+    averages: Cascade<6>,
     weights: [f64; 4],
 }
 
@@ -347,134 +462,138 @@ impl Tillson {
         let c3 = -6.0 * v2 - 3.0 * (v - c1);
         let c4 = 1.0 + 3.0 * v - c1 + 3.0 * v2;
         Self {
-            averages: std::array::from_fn(|_| Exponential::new(n)),
+            averages: Cascade::new(n),
             weights: [c1, c2, c3, c4],
         }
     }
+
+    #[inline(always)]
+    fn of(weights: [f64; 4], [.., third, fourth, fifth, sixth]: [f64; 6]) -> [f64; 1] {
+        let [c1, c2, c3, c4] = weights;
+        [c1 * sixth + c2 * fifth + c3 * fourth + c4 * third]
+    }
 }
 
-impl Machine<1, 1> for Tillson {
-    #[inline]
+impl Stepper<1, 1> for Tillson {
+    #[inline(always)]
     fn next(&mut self, [value]: [f64; 1]) -> Option<[f64; 1]> {
-        let mut values = [value; 7];
-        for (i, average) in self.averages.iter_mut().enumerate() {
-            values[i + 1] = average.step(values[i])?;
-        }
-        let [c1, c2, c3, c4] = self.weights;
-        Some([c1 * values[6] + c2 * values[5] + c3 * values[4] + c4 * values[3]])
+        let averages = self.averages.begin(value)?;
+        Some(Self::of(self.weights, averages))
     }
 
-    fn visit(&mut self, memory: &mut Memory<'_>) {
-        self.averages.iter_mut().for_each(|average| average.visit(memory));
-    }
-}
-
-/// A fast and a slow average.
-#[derive(Clone, Debug)]
-pub struct Pair<A> {
-    fast: A,
-    slow: A,
-    wait: usize,
-    most: usize,
-}
-
-impl<A: Machine<1, 1>> Pair<A> {
-    pub fn new([fast, slow]: [usize; 2], average: impl Fn(usize) -> A) -> Self {
-        Self {
-            fast: average(fast),
-            slow: average(slow),
-            wait: 0,
-            most: slow,
-        }
+    #[inline(always)]
+    fn is_warm(&self) -> bool {
+        self.averages.has_begun()
     }
 
-    /// Both have their first value at the same bar: the fast one's seed ends where the slow one's does.
-    pub fn together([fast, slow]: [usize; 2], average: impl Fn(usize) -> A) -> Self {
-        Self {
-            wait: slow - fast,
-            ..Self::new([fast, slow], average)
-        }
+    #[inline(always)]
+    fn step(&mut self, [value]: [f64; 1]) -> [f64; 1] {
+        Self::of(self.weights, self.averages.update(value))
     }
 
-    /// The fast and the slow average.
-    #[inline]
-    pub fn step(&mut self, value: f64) -> Option<(f64, f64)> {
-        let slow = self.slow.next([value]);
-        if self.wait > 0 {
-            self.wait -= 1;
-            return None;
-        }
-        let fast = self.fast.next([value]);
-        let ([fast], [slow]) = fast.zip(slow)?;
-        Some((fast, slow))
-    }
-
-    pub fn visit(&mut self, memory: &mut Memory<'_>) {
-        self.fast.visit(memory);
-        self.slow.visit(memory);
-        memory.count(&mut self.wait, self.most);
+    fn remember(&mut self, memory: &mut Memory<'_>) {
+        self.averages.visit(memory);
     }
 }
 
-/// Fast less slow exponential average, its own average and their difference.
+/// Fast less slow exponential average, its own average and their difference. Fast and slow have their first value at the same bar: the fast one's
+/// seed ends where the slow one's does.
 #[derive(Clone, Debug)]
 pub struct Macd {
-    averages: Pair<Exponential>,
+    fast: Exponential,
+    slow: Exponential,
     signal: Exponential,
+    wait: usize,
+    most: usize,
 }
 
 impl Macd {
     pub fn new([fast, slow, signal]: [usize; 3]) -> Self {
         Self {
-            averages: Pair::together([fast, slow], Exponential::new),
+            fast: Exponential::new(fast),
+            slow: Exponential::new(slow),
             signal: Exponential::new(signal),
+            wait: slow - fast,
+            most: slow,
         }
     }
 }
 
-impl Machine<1, 3> for Macd {
-    #[inline]
+impl Stepper<1, 3> for Macd {
+    #[inline(always)]
     fn next(&mut self, [value]: [f64; 1]) -> Option<[f64; 3]> {
-        let (fast, slow) = self.averages.step(value)?;
+        let slow = self.slow.begin(value);
+        if self.wait > 0 {
+            self.wait -= 1;
+            return None;
+        }
+        let (fast, slow) = self.fast.begin(value).zip(slow)?;
         let line = fast - slow;
-        let signal = self.signal.step(line)?;
+        let signal = self.signal.begin(line)?;
         Some([line, signal, line - signal])
     }
 
-    fn visit(&mut self, memory: &mut Memory<'_>) {
-        self.averages.visit(memory);
-        self.signal.visit(memory);
+    #[inline(always)]
+    fn is_warm(&self) -> bool {
+        self.signal.has_begun()
+    }
+
+    #[inline(always)]
+    fn step(&mut self, [value]: [f64; 1]) -> [f64; 3] {
+        let line = self.fast.update(value) - self.slow.update(value);
+        let signal = self.signal.update(line);
+        [line, signal, line - signal]
+    }
+
+    fn remember(&mut self, memory: &mut Memory<'_>) {
+        for average in [&mut self.fast, &mut self.slow, &mut self.signal] {
+            average.visit(memory);
+        }
+        memory.count(&mut self.wait, self.most);
     }
 }
 
 /// Fast less slow average: in currency, or in percent of the slow one.
 #[derive(Clone, Debug)]
 pub struct Difference<A> {
-    averages: Pair<A>,
+    fast: A,
+    slow: A,
     percent: bool,
 }
 
 impl<A: Machine<1, 1>> Difference<A> {
-    pub fn new(periods: [usize; 2], average: impl Fn(usize) -> A, percent: bool) -> Self {
+    pub fn new([fast, slow]: [usize; 2], average: impl Fn(usize) -> A, percent: bool) -> Self {
         Self {
-            averages: Pair::new(periods, average),
+            fast: average(fast),
+            slow: average(slow),
             percent,
         }
     }
 }
 
 impl<A: Machine<1, 1>> Machine<1, 1> for Difference<A> {
-    #[inline]
-    fn next(&mut self, [value]: [f64; 1]) -> Option<[f64; 1]> {
-        let (fast, slow) = self.averages.step(value)?;
-        Some([match self.percent {
-            false => fast - slow,
-            true if slow == 0.0 => 0.0,
-            true => (fast - slow) / slow * 100.0,
-        }])
+    #[inline(always)]
+    fn rows(&mut self, [values]: [&[f64]; 1], [out]: [&mut [f64]; 1]) -> usize {
+        let mut scratch: Scratch = [0.0; BLOCK];
+        let slow = &mut scratch[..values.len()];
+        let missing = self.fast.rows([values], [out]).max(self.slow.rows([values], [slow]));
+        let pairs = out[missing..].iter_mut().zip(&slow[missing..]);
+        if self.percent {
+            pairs.for_each(|(out, slow)| {
+                *out = if *slow == 0.0 {
+                    0.0
+                } else {
+                    (*out - slow) / slow * 100.0
+                }
+            });
+        } else {
+            pairs.for_each(|(out, slow)| *out -= slow);
+        }
+        missing
     }
 
     fn visit(&mut self, memory: &mut Memory<'_>) {
-        self.averages.visit(memory);
+        self.fast.visit(memory);
+        self.slow.visit(memory);
     }
 }

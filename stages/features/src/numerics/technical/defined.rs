@@ -4,7 +4,8 @@ use super::indicator::{Average, Bollinger, Column, Convention, Indicator, Oscill
 use super::momentum::Against;
 use super::statistic::Fit;
 use super::{average, directional, momentum, statistic, stockstats, volume};
-use crate::numerics::machine::{Machine, drive, save};
+use crate::numerics::machine::{Instructions, Machine, drive, not_finite, save};
+use crate::numerics::totals::{Greatest, Least};
 use crate::numerics::{Bars, Feature, State};
 use serde::Serialize;
 
@@ -86,6 +87,7 @@ impl Use for Inputs {
 struct Run<'a> {
     state: &'a mut State,
     bars: &'a Bars,
+    instructions: Instructions,
 }
 
 impl Use for Run<'_> {
@@ -96,7 +98,8 @@ impl Use for Run<'_> {
             machine,
             self.state,
             inputs.map(|column| column.of(self.bars)),
-            f64::is_finite,
+            not_finite,
+            self.instructions,
         )
     }
 }
@@ -148,13 +151,13 @@ impl Defined {
             I::Tsf(n) => using.with(line(n, Fit::Forecast), CLOSE),
             I::Beta(Two { period, x, y }) => using.with(statistic::Beta::new(period), [x, y]),
             I::Correl(Two { period, x, y }) => using.with(statistic::Correlation::new(period), [x, y]),
-            I::Max(n) => using.with(momentum::Extreme::greatest(n), CLOSE),
-            I::Min(n) => using.with(momentum::Extreme::least(n), CLOSE),
+            I::Max(n) => using.with(momentum::Extreme::<Greatest>::new(n), CLOSE),
+            I::Min(n) => using.with(momentum::Extreme::<Least>::new(n), CLOSE),
             I::Midpoint(n) => using.with(momentum::Middle::new(n), [Column::Close, Column::Close]),
             I::Midprice(n) => using.with(momentum::Middle::new(n), HL),
             I::Trange => using.with(directional::TrueRange::new(), HLC),
-            I::Atr(n) => using.with(directional::Atr::new(n, false), HLC),
-            I::Natr(n) => using.with(directional::Atr::new(n, true), HLC),
+            I::Atr(n) => using.with(directional::Atr::<false>::new(n), HLC),
+            I::Natr(n) => using.with(directional::Atr::<true>::new(n), HLC),
             I::Dm(n) => using.with(directional::Movements::new(n), HL),
             I::Di(n) => using.with(directional::Indices::new(n), HLC),
             I::Dx(n) => using.with(directional::Dx::new(n), HLC),
@@ -223,6 +226,55 @@ impl Feature<Bars> for Defined {
     }
 
     fn over(&self, state: &mut State, bars: &Bars) -> Vec<Vec<f64>> {
-        self.with(Run { state, bars })
+        self.with(Run {
+            state,
+            bars,
+            instructions: Instructions::Best,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    /// Some of each kind: windows, running sums, averages, turns.
+    #[test]
+    fn every_instruction_set_gives_the_same_bytes() {
+        let wave =
+            |i: usize, step: f64| 100.0 + 20.0 * libm::sin(i as f64 * step) + 3.0 * libm::sin(i as f64 * 1.7 * step);
+        let mut bars = Bars::default();
+        for i in 0..3000 {
+            let (open, close) = (wave(i, 0.1), wave(i + 1, 0.1));
+            bars.open.push(open);
+            bars.high.push(open.max(close) + wave(i, 0.7) / 100.0);
+            bars.low.push(open.min(close) - wave(i, 0.9) / 100.0);
+            bars.close.push(if i % 700 == 5 { f64::NAN } else { close });
+            bars.volume.push(wave(i, 0.3));
+        }
+        let settings = json!([
+            { "sma": 20 }, { "ema": 12 }, { "wma": 30 }, { "kama": 30 }, { "t3": {} }, { "macd": [12, 26, 9] }, { "rsi": 14 }, { "bollinger": {} },
+            { "linearreg": 14 }, { "correl": { "period": 30 } }, { "midprice": 14 }, { "natr": 14 }, { "adxr": 14 }, { "sar": {} }, { "cci": 14 },
+            { "stoch": [5, 3, 3] }, { "aroon": 14 }, { "ultosc": [7, 14, 28] }, { "mfi": 14 }, { "adosc": [3, 10] }
+        ]);
+        for settings in settings.as_array().unwrap() {
+            let indicator: Indicator = serde_json::from_value(settings.clone()).unwrap();
+            let defined = indicator.by(Convention::Talib).unwrap();
+            let [best, portable] = [Instructions::Best, Instructions::Portable].map(|instructions| {
+                let (mut state, bars) = (defined.start(), &bars);
+                let columns = defined.with(Run {
+                    state: &mut state,
+                    bars,
+                    instructions,
+                });
+                let bits = |values: &[f64]| values.iter().map(|value| value.to_bits()).collect::<Vec<_>>();
+                (
+                    columns.iter().map(|column| bits(column)).collect::<Vec<_>>(),
+                    bits(&state),
+                )
+            });
+            assert_eq!(best, portable, "{settings}");
+        }
     }
 }

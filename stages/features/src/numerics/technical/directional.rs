@@ -1,13 +1,14 @@
 //! True range and directional movement (J. W. Wilder, 1978), and his parabolic stop, with TA-Lib's seeds.
 
-use crate::numerics::machine::{Machine, Memory};
-use crate::numerics::rolling::Lag;
+use super::average::Exponential;
+use crate::numerics::machine::{BLOCK, Machine, Memory, Scratch, Stepper};
+use crate::numerics::trail::{Lag, Last};
 
 /// High, low and close of a bar.
 pub type Hlc = [f64; 3];
 
 /// The range of a bar with the close before it.
-#[inline]
+#[inline(always)]
 pub fn true_range(high: f64, low: f64, before: f64) -> f64 {
     let mut range = high - low;
     let (up, down) = ((before - high).abs(), (before - low).abs());
@@ -31,80 +32,77 @@ impl TrueRange {
 }
 
 impl Machine<3, 1> for TrueRange {
-    #[inline]
-    fn next(&mut self, [high, low, close]: Hlc) -> Option<[f64; 1]> {
-        let before = self.0.next(close)?;
-        Some([true_range(high, low, before)])
+    #[inline(always)]
+    fn rows(&mut self, [high, low, close]: [&[f64]; 3], [out]: [&mut [f64]; 1]) -> usize {
+        let (missing, pieces) = self.0.pieces(close);
+        for (from, befores) in pieces {
+            let bars = high[from..].iter().zip(&low[from..]).zip(befores);
+            for (out, ((&high, &low), &before)) in out[from..].iter_mut().zip(bars) {
+                *out = true_range(high, low, before);
+            }
+        }
+        self.0.take(close);
+        missing
     }
 
     fn visit(&mut self, memory: &mut Memory<'_>) {
         self.0.visit(memory);
     }
-
-    fn rows(mut self, [highs, lows, closes]: [&[f64]; 3], [output]: [&mut [f64]; 1]) -> Self {
-        output.fill(f64::NAN);
-        self.0.rows(closes, |from, _, befores| {
-            let bars = highs[from..].iter().zip(&lows[from..]).zip(befores);
-            for (out, ((&high, &low), &before)) in output[from..].iter_mut().zip(bars) {
-                *out = true_range(high, low, before);
-            }
-        });
-        self
-    }
 }
 
 /// The average true range: the mean of the first `n` true ranges, then Wilder's average.
 #[derive(Clone, Debug)]
-pub struct Atr {
-    range: TrueRange,
-    average: f64,
-    missing: usize,
-    n: usize,
-    keep: f64,
+pub struct Atr<const PERCENT: bool> {
+    before: Last,
+    average: Exponential,
     percent: bool,
 }
 
-impl Atr {
+impl<const PERCENT: bool> Atr<PERCENT> {
     /// In currency, or in percent of the close.
-    pub fn new(n: usize, percent: bool) -> Self {
-        // TA-Lib leaves the true range of a single bar as it is.
-        let (keep, percent) = ((n as f64 - 1.0) / n as f64, percent && n > 1);
+    pub fn new(n: usize) -> Self {
         Self {
-            range: TrueRange::new(),
-            average: 0.0,
-            missing: n,
-            n,
-            keep,
-            percent,
+            before: Last::default(),
+            average: Exponential::wilder(n),
+            // TA-Lib leaves the true range of a single bar as it is.
+            percent: PERCENT && n > 1,
         }
+    }
+
+    #[inline(always)]
+    fn of(&self, average: f64, close: f64) -> [f64; 1] {
+        let percent = average / close * 100.0;
+        [match PERCENT && self.percent {
+            false => average,
+            true if close == 0.0 => 0.0,
+            true => percent,
+        }]
     }
 }
 
-impl Machine<3, 1> for Atr {
-    #[inline]
-    fn next(&mut self, bar: Hlc) -> Option<[f64; 1]> {
-        let [range] = self.range.next(bar)?;
-        if self.missing == 0 {
-            self.average = self.keep * self.average + (1.0 - self.keep) * range;
-        } else {
-            self.average += range;
-            self.missing -= 1;
-            if self.missing > 0 {
-                return None;
-            }
-            self.average /= self.n as f64;
-        }
-        Some([match self.percent {
-            false => self.average,
-            true if bar[2] == 0.0 => 0.0,
-            true => self.average / bar[2] * 100.0,
-        }])
+impl<const PERCENT: bool> Stepper<3, 1> for Atr<PERCENT> {
+    #[inline(always)]
+    fn next(&mut self, [high, low, close]: Hlc) -> Option<[f64; 1]> {
+        let before = self.before.next(close)?;
+        let average = self.average.begin(true_range(high, low, before))?;
+        Some(self.of(average, close))
     }
 
-    fn visit(&mut self, memory: &mut Memory<'_>) {
-        self.range.visit(memory);
-        memory.number(&mut self.average);
-        memory.count(&mut self.missing, self.n);
+    #[inline(always)]
+    fn is_warm(&self) -> bool {
+        self.average.has_begun()
+    }
+
+    #[inline(always)]
+    fn step(&mut self, [high, low, close]: Hlc) -> [f64; 1] {
+        let before = self.before.replace(close);
+        let average = self.average.update(true_range(high, low, before));
+        self.of(average, close)
+    }
+
+    fn remember(&mut self, memory: &mut Memory<'_>) {
+        self.before.visit(memory);
+        self.average.visit(memory);
     }
 }
 
@@ -135,7 +133,7 @@ impl Movement {
     }
 
     /// Takes a bar; whether `needed` changes have been summed. The first `n - 1` are added up, and each after them is smoothed in.
-    #[inline]
+    #[inline(always)]
     fn next(&mut self, bar: Hlc, needed: usize) -> bool {
         let [high, low, close] = std::mem::replace(&mut self.before, bar);
         if self.seen == 0 {
@@ -153,22 +151,22 @@ impl Movement {
             self.down += down;
             self.range += range;
         } else {
-            self.up = self.keep * self.up + up;
-            self.down = self.keep * self.down + down;
-            self.range = self.keep * self.range + range;
+            self.up = self.keep.mul_add(self.up, up);
+            self.down = self.keep.mul_add(self.down, down);
+            self.range = self.keep.mul_add(self.range, range);
         }
         self.seen = (self.seen + 1).min(self.n + 1);
         self.seen > needed
     }
 
     /// The directional indices, up and down, percent.
-    #[inline]
+    #[inline(always)]
     fn indices(&self) -> Option<(f64, f64)> {
         (self.range > 0.0).then(|| (100.0 * (self.up / self.range), 100.0 * (self.down / self.range)))
     }
 
     /// Their difference in percent of their sum.
-    #[inline]
+    #[inline(always)]
     fn index(&self) -> Option<f64> {
         let (up, down) = self.indices()?;
         let sum = down + up;
@@ -194,8 +192,8 @@ impl Movements {
     }
 }
 
-impl Machine<2, 2> for Movements {
-    #[inline]
+impl Stepper<2, 2> for Movements {
+    #[inline(always)]
     fn next(&mut self, [high, low]: [f64; 2]) -> Option<[f64; 2]> {
         // The close is for the true range alone.
         let bar = [high, low, 0.0];
@@ -203,7 +201,7 @@ impl Machine<2, 2> for Movements {
         self.0.next(bar, needed).then_some([self.0.up, self.0.down])
     }
 
-    fn visit(&mut self, memory: &mut Memory<'_>) {
+    fn remember(&mut self, memory: &mut Memory<'_>) {
         self.0.visit(memory);
     }
 }
@@ -218,8 +216,8 @@ impl Indices {
     }
 }
 
-impl Machine<3, 2> for Indices {
-    #[inline]
+impl Stepper<3, 2> for Indices {
+    #[inline(always)]
     fn next(&mut self, bar: Hlc) -> Option<[f64; 2]> {
         if !self.0.next(bar, self.0.n) {
             return None;
@@ -231,7 +229,7 @@ impl Machine<3, 2> for Indices {
         Some([up, down])
     }
 
-    fn visit(&mut self, memory: &mut Memory<'_>) {
+    fn remember(&mut self, memory: &mut Memory<'_>) {
         self.0.visit(memory);
     }
 }
@@ -252,8 +250,8 @@ impl Dx {
     }
 }
 
-impl Machine<3, 1> for Dx {
-    #[inline]
+impl Stepper<3, 1> for Dx {
+    #[inline(always)]
     fn next(&mut self, bar: Hlc) -> Option<[f64; 1]> {
         if !self.movement.next(bar, self.movement.n) {
             return None;
@@ -262,7 +260,7 @@ impl Machine<3, 1> for Dx {
         Some([self.value])
     }
 
-    fn visit(&mut self, memory: &mut Memory<'_>) {
+    fn remember(&mut self, memory: &mut Memory<'_>) {
         self.movement.visit(memory);
         memory.number(&mut self.value);
     }
@@ -285,7 +283,7 @@ impl Adx {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn step(&mut self, bar: Hlc) -> Option<f64> {
         let n = self.movement.n;
         if !self.movement.next(bar, n) {
@@ -295,7 +293,7 @@ impl Adx {
         if self.missing == 0 {
             if let Some(index) = index {
                 let keep = self.movement.keep;
-                self.average = keep * self.average + (1.0 - keep) * index;
+                self.average = keep.mul_add(self.average, (1.0 - keep) * index);
             }
         } else {
             self.average += index.unwrap_or(0.0);
@@ -309,13 +307,13 @@ impl Adx {
     }
 }
 
-impl Machine<3, 1> for Adx {
-    #[inline]
+impl Stepper<3, 1> for Adx {
+    #[inline(always)]
     fn next(&mut self, bar: Hlc) -> Option<[f64; 1]> {
         self.step(bar).map(|value| [value])
     }
 
-    fn visit(&mut self, memory: &mut Memory<'_>) {
+    fn remember(&mut self, memory: &mut Memory<'_>) {
         let most = self.movement.n;
         self.movement.visit(memory);
         memory.number(&mut self.average);
@@ -340,11 +338,20 @@ impl Adxr {
 }
 
 impl Machine<3, 1> for Adxr {
-    #[inline]
-    fn next(&mut self, bar: Hlc) -> Option<[f64; 1]> {
-        let now = self.adx.step(bar)?;
-        let before = self.before.next(now)?;
-        Some([(now + before) / 2.0])
+    #[inline(always)]
+    fn rows(&mut self, bars: [&[f64]; 3], [out]: [&mut [f64]; 1]) -> usize {
+        let first = self.adx.rows(bars, [out]);
+        let mut scratch: Scratch = [0.0; BLOCK];
+        let indices = &mut scratch[first..out.len()];
+        indices.copy_from_slice(&out[first..]);
+        let (missing, pieces) = self.before.pieces(indices);
+        for (from, befores) in pieces {
+            for (out, before) in out[first + from..].iter_mut().zip(befores) {
+                *out = (*out + before) / 2.0;
+            }
+        }
+        self.before.take(indices);
+        first + missing
     }
 
     fn visit(&mut self, memory: &mut Memory<'_>) {
@@ -394,46 +401,84 @@ impl Sar {
     }
 }
 
-impl Machine<2, 1> for Sar {
-    #[inline]
-    fn next(&mut self, bar: [f64; 2]) -> Option<[f64; 1]> {
-        match self.seen {
-            0 => {
-                (self.seen, self.before) = (1, bar);
-                return None;
+impl Sar {
+    /// Goes on, long or short, until the price reaches the stop: the row where it does.
+    #[inline(always)]
+    fn stretch<const LONG: bool>(&mut self, [high, low]: [&[f64]; 2], out: &mut [f64], from: usize) -> usize {
+        let (mut stop, mut extreme, mut factor) = (self.stop, self.extreme, self.factor);
+        let [mut high_before, mut low_before] = self.before;
+        let mut row = from;
+        for ((out, &high), &low) in out[from..].iter_mut().zip(&high[from..]).zip(&low[from..]) {
+            if if LONG { low <= stop } else { high >= stop } {
+                break;
             }
-            1 => {
-                self.seen = 2;
-                self.begin(bar);
-            }
-            _ => {}
-        }
-        let ([high, low], [high_before, low_before]) = (bar, self.before);
-        let (above, below) = (high_before.max(high), low_before.min(low));
-        let value;
-        if (self.long && low <= self.stop) || (!self.long && high >= self.stop) {
-            self.long = !self.long;
-            let within = |stop: f64| if self.long { stop.min(below) } else { stop.max(above) };
-            value = within(self.extreme);
-            self.factor = self.acceleration;
-            self.extreme = if self.long { high } else { low };
-            self.stop = within(value + self.factor * (self.extreme - value));
-        } else {
-            value = self.stop;
-            let further = if self.long {
-                high > self.extreme
+            *out = stop;
+            let (far, bound) = if LONG {
+                (high, if low_before < low { low_before } else { low })
             } else {
-                low < self.extreme
+                (low, if high_before > high { high_before } else { high })
             };
-            if further {
-                self.extreme = if self.long { high } else { low };
-                self.factor = (self.factor + self.acceleration).min(self.maximum);
-            }
-            let next = value + self.factor * (self.extreme - value);
-            self.stop = if self.long { next.min(below) } else { next.max(above) };
+            let further = if LONG { far > extreme } else { far < extreme };
+            let faster = factor + self.acceleration;
+            let faster = if faster < self.maximum { faster } else { self.maximum };
+            factor = if further { faster } else { factor };
+            extreme = if further { far } else { extreme };
+            let next = (1.0 - factor).mul_add(stop, factor * extreme);
+            let within = if LONG { next < bound } else { next > bound };
+            stop = if within { next } else { bound };
+            (high_before, low_before) = (high, low);
+            row += 1;
         }
-        self.before = bar;
-        Some([value])
+        (self.stop, self.extreme, self.factor) = (stop, extreme, factor);
+        self.before = [high_before, low_before];
+        row
+    }
+
+    /// Turns at a bar that reaches the stop; the stop there.
+    #[inline(always)]
+    fn turn(&mut self, [high, low]: [f64; 2]) -> f64 {
+        let [high_before, low_before] = self.before;
+        let (above, below) = (high_before.max(high), low_before.min(low));
+        self.long = !self.long;
+        let within = |stop: f64| if self.long { stop.min(below) } else { stop.max(above) };
+        let value = within(self.extreme);
+        self.factor = self.acceleration;
+        self.extreme = if self.long { high } else { low };
+        self.stop = within(value + self.factor * (self.extreme - value));
+        self.before = [high, low];
+        value
+    }
+}
+
+impl Machine<2, 1> for Sar {
+    #[inline(always)]
+    fn rows(&mut self, [high, low]: [&[f64]; 2], [out]: [&mut [f64]; 1]) -> usize {
+        let mut missing = 0;
+        while self.seen < 2 {
+            let Some((&high, &low)) = high.get(missing).zip(low.get(missing)) else {
+                return missing;
+            };
+            if self.seen == 0 {
+                self.before = [high, low];
+                missing += 1;
+            } else {
+                self.begin([high, low]);
+            }
+            self.seen += 1;
+        }
+        let mut row = missing;
+        loop {
+            row = if self.long {
+                self.stretch::<true>([high, low], out, row)
+            } else {
+                self.stretch::<false>([high, low], out, row)
+            };
+            if row == out.len() {
+                return missing;
+            }
+            out[row] = self.turn([high[row], low[row]]);
+            row += 1;
+        }
     }
 
     fn visit(&mut self, memory: &mut Memory<'_>) {

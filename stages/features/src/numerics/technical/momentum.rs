@@ -1,8 +1,10 @@
 //! Change, strength and position of the close, as TA-Lib defines them.
 
-use super::average::{Simple, rounding};
-use crate::numerics::machine::{Machine, Memory};
-use crate::numerics::rolling::{Greatest, Lag, Places, Range, Ring, Sliding};
+use super::average::{Exponential, Simple, rounding};
+use super::directional::true_range;
+use crate::numerics::machine::{BLOCK, Machine, Memory, Scratch, Stepper};
+use crate::numerics::totals::{Places, Range, Sum, Total, Windows};
+use crate::numerics::trail::{Lag, Last, Trail};
 
 /// How the price of now is set against that of `n` bars ago.
 #[derive(Clone, Copy, Debug)]
@@ -20,21 +22,21 @@ pub enum Against {
 /// The price of now against that of `n` bars ago.
 #[derive(Clone, Debug)]
 pub struct Change {
-    lag: Lag,
+    old: Lag,
     against: Against,
 }
 
 impl Change {
     pub fn new(n: usize, against: Against) -> Self {
         Self {
-            lag: Lag::new(n),
+            old: Lag::new(n),
             against,
         }
     }
 }
 
 impl Against {
-    #[inline]
+    #[inline(always)]
     fn of(self, value: f64, old: f64) -> f64 {
         match self {
             Self::Difference => value - old,
@@ -48,87 +50,75 @@ impl Against {
 }
 
 impl Machine<1, 1> for Change {
-    #[inline]
-    fn next(&mut self, [value]: [f64; 1]) -> Option<[f64; 1]> {
-        let old = self.lag.next(value)?;
-        Some([self.against.of(value, old)])
-    }
-
-    fn visit(&mut self, memory: &mut Memory<'_>) {
-        self.lag.visit(memory);
-    }
-
-    fn rows(mut self, [values]: [&[f64]; 1], [output]: [&mut [f64]; 1]) -> Self {
-        output.fill(f64::NAN);
-        let against = self.against;
-        self.lag.rows(values, |from, values, olds| {
-            let pairs = output[from..].iter_mut().zip(values.iter().zip(olds));
+    #[inline(always)]
+    fn rows(&mut self, [values]: [&[f64]; 1], [out]: [&mut [f64]; 1]) -> usize {
+        let (missing, pieces) = self.old.pieces(values);
+        for (from, olds) in pieces {
+            let pairs = out[from..].iter_mut().zip(values[from..].iter().zip(olds));
             // A loop of its own for each, so that it becomes vector instructions.
-            match against {
+            match self.against {
                 Against::Difference => pairs.for_each(|(out, (&v, &o))| *out = Against::Difference.of(v, o)),
                 Against::Percent => pairs.for_each(|(out, (&v, &o))| *out = Against::Percent.of(v, o)),
                 Against::Fraction => pairs.for_each(|(out, (&v, &o))| *out = Against::Fraction.of(v, o)),
                 Against::Logarithm => pairs.for_each(|(out, (&v, &o))| *out = Against::Logarithm.of(v, o)),
             }
-        });
-        self
+        }
+        self.old.take(values);
+        missing
+    }
+
+    fn visit(&mut self, memory: &mut Memory<'_>) {
+        self.old.visit(memory);
     }
 }
 
 /// Wilder's averages of gains and of losses.
 #[derive(Clone, Debug)]
 struct Strength {
-    before: f64,
-    gain: f64,
-    loss: f64,
-    /// Values seen, at most n + 1.
-    seen: usize,
-    n: usize,
-    keep: f64,
+    before: Last,
+    gains: Exponential,
+    losses: Exponential,
 }
 
 impl Strength {
     fn new(n: usize) -> Self {
         Self {
-            before: 0.0,
-            gain: 0.0,
-            loss: 0.0,
-            seen: 0,
-            n,
-            keep: (n as f64 - 1.0) / n as f64,
+            before: Last::default(),
+            gains: Exponential::wilder(n),
+            losses: Exponential::wilder(n),
         }
     }
 
-    #[inline]
-    fn next(&mut self, value: f64) -> Option<(f64, f64)> {
-        let change = value - self.before;
-        self.before = value;
-        let gain = if change > 0.0 { change } else { 0.0 };
-        let loss = gain - change;
-        if self.seen > self.n {
-            self.gain = self.keep * self.gain + (1.0 - self.keep) * gain;
-            self.loss = self.keep * self.loss + (1.0 - self.keep) * loss;
-        } else {
-            self.seen += 1;
-            if self.seen > 1 {
-                self.gain += gain;
-                self.loss += loss;
-            }
-            if self.seen <= self.n {
-                return None;
-            }
-            self.gain /= self.n as f64;
-            self.loss /= self.n as f64;
-        }
-        Some((self.gain, self.loss))
+    #[inline(always)]
+    fn begin(&mut self, value: f64) -> Option<[f64; 2]> {
+        let [gain, loss] = gain_and_loss(value, self.before.next(value)?);
+        let (gain, loss) = self.gains.begin(gain).zip(self.losses.begin(loss))?;
+        Some([gain, loss])
+    }
+
+    #[inline(always)]
+    fn update(&mut self, value: f64) -> [f64; 2] {
+        let [gain, loss] = gain_and_loss(value, self.before.replace(value));
+        [self.gains.update(gain), self.losses.update(loss)]
+    }
+
+    #[inline(always)]
+    fn has_begun(&self) -> bool {
+        self.gains.has_begun()
     }
 
     fn visit(&mut self, memory: &mut Memory<'_>) {
-        for number in [&mut self.before, &mut self.gain, &mut self.loss] {
-            memory.number(number);
-        }
-        memory.count(&mut self.seen, self.n + 1);
+        self.before.visit(memory);
+        self.gains.visit(memory);
+        self.losses.visit(memory);
     }
+}
+
+#[inline(always)]
+fn gain_and_loss(value: f64, before: f64) -> [f64; 2] {
+    let change = value - before;
+    let gain = if change > 0.0 { change } else { 0.0 };
+    [gain, gain - change]
 }
 
 /// The relative strength index (J. W. Wilder, 1978).
@@ -139,17 +129,31 @@ impl Rsi {
     pub fn new(n: usize) -> Self {
         Self(Strength::new(n))
     }
+
+    #[inline(always)]
+    fn of([gain, loss]: [f64; 2]) -> [f64; 1] {
+        let sum = gain + loss;
+        [if sum == 0.0 { 0.0 } else { 100.0 * (gain / sum) }]
+    }
 }
 
-impl Machine<1, 1> for Rsi {
-    #[inline]
+impl Stepper<1, 1> for Rsi {
+    #[inline(always)]
     fn next(&mut self, [value]: [f64; 1]) -> Option<[f64; 1]> {
-        let (gain, loss) = self.0.next(value)?;
-        let sum = gain + loss;
-        Some([if sum == 0.0 { 0.0 } else { 100.0 * (gain / sum) }])
+        self.0.begin(value).map(Self::of)
     }
 
-    fn visit(&mut self, memory: &mut Memory<'_>) {
+    #[inline(always)]
+    fn is_warm(&self) -> bool {
+        self.0.has_begun()
+    }
+
+    #[inline(always)]
+    fn step(&mut self, [value]: [f64; 1]) -> [f64; 1] {
+        Self::of(self.0.update(value))
+    }
+
+    fn remember(&mut self, memory: &mut Memory<'_>) {
         self.0.visit(memory);
     }
 }
@@ -162,35 +166,59 @@ impl Cmo {
     pub fn new(n: usize) -> Self {
         Self(Strength::new(n))
     }
+
+    #[inline(always)]
+    fn of([gain, loss]: [f64; 2]) -> [f64; 1] {
+        let sum = gain + loss;
+        [if sum == 0.0 { 0.0 } else { 100.0 * ((gain - loss) / sum) }]
+    }
 }
 
-impl Machine<1, 1> for Cmo {
-    #[inline]
+impl Stepper<1, 1> for Cmo {
+    #[inline(always)]
     fn next(&mut self, [value]: [f64; 1]) -> Option<[f64; 1]> {
-        let (gain, loss) = self.0.next(value)?;
-        let sum = gain + loss;
-        Some([if sum == 0.0 { 0.0 } else { 100.0 * ((gain - loss) / sum) }])
+        self.0.begin(value).map(Self::of)
     }
 
-    fn visit(&mut self, memory: &mut Memory<'_>) {
+    #[inline(always)]
+    fn is_warm(&self) -> bool {
+        self.0.has_begun()
+    }
+
+    #[inline(always)]
+    fn step(&mut self, [value]: [f64; 1]) -> [f64; 1] {
+        Self::of(self.0.update(value))
+    }
+
+    fn remember(&mut self, memory: &mut Memory<'_>) {
         self.0.visit(memory);
     }
 }
 
 /// Where the last price stands within the range of `n` bars, percent from its low.
 #[derive(Clone, Debug)]
-struct Position(Sliding<Range>);
+struct Position(Windows<Range, 2, 2>);
 
-impl Position {
-    #[inline]
-    fn next(&mut self, [high, low, close]: [f64; 3]) -> Option<f64> {
-        let Range { high, low } = self.0.next([high, low])?;
-        let range = high - low;
-        Some(if rounding(range, high.abs() + low.abs()) {
-            0.0
-        } else {
-            (close - low) / (range / 100.0)
-        })
+impl Machine<3, 1> for Position {
+    #[inline(always)]
+    fn rows(&mut self, [high, low, close]: [&[f64]; 3], [out]: [&mut [f64]; 1]) -> usize {
+        let [highs, lows] = self.0.rows([high, low]);
+        let missing = close.len() - highs.len();
+        let rows = close[missing..].iter().zip(highs.iter().zip(lows));
+        for (out, (close, (high, low))) in out[missing..].iter_mut().zip(rows) {
+            let range = high - low;
+            let position = (close - low) / (range / 100.0);
+            *out = if rounding(range, high.abs() + low.abs()) {
+                0.0
+            } else {
+                position
+            };
+        }
+        missing
+    }
+
+    fn visit(&mut self, memory: &mut Memory<'_>) {
+        self.0.visit(memory);
     }
 }
 
@@ -206,7 +234,7 @@ impl Stochastic {
     /// `slow` is 1 where %K is not smoothed.
     pub fn new([k, slow, d]: [usize; 3]) -> Self {
         Self {
-            position: Position(Sliding::new(k)),
+            position: Position(Windows::new(k)),
             slow: Simple::new(slow),
             d: Simple::new(d),
         }
@@ -214,15 +242,17 @@ impl Stochastic {
 }
 
 impl Machine<3, 2> for Stochastic {
-    #[inline]
-    fn next(&mut self, bar: [f64; 3]) -> Option<[f64; 2]> {
-        let [k] = self.slow.next([self.position.next(bar)?])?;
-        let [d] = self.d.next([k])?;
-        Some([k, d])
+    #[inline(always)]
+    fn rows(&mut self, bars: [&[f64]; 3], [k, d]: [&mut [f64]; 2]) -> usize {
+        let mut scratch: Scratch = [0.0; BLOCK];
+        let fast = &mut scratch[..k.len()];
+        let mut missing = self.position.rows(bars, [fast]);
+        missing += self.slow.rows([&fast[missing..]], [&mut k[missing..]]);
+        missing + self.d.rows([&k[missing..]], [&mut d[missing..]])
     }
 
     fn visit(&mut self, memory: &mut Memory<'_>) {
-        self.position.0.visit(memory);
+        self.position.visit(memory);
         self.slow.visit(memory);
         self.d.visit(memory);
     }
@@ -240,48 +270,51 @@ impl StochasticRsi {
     pub fn new(n: usize, k: usize, d: usize) -> Self {
         Self {
             rsi: Rsi::new(n),
-            position: Position(Sliding::new(k)),
+            position: Position(Windows::new(k)),
             d: Simple::new(d),
         }
     }
 }
 
 impl Machine<1, 2> for StochasticRsi {
-    #[inline]
-    fn next(&mut self, [value]: [f64; 1]) -> Option<[f64; 2]> {
-        let [rsi] = self.rsi.next([value])?;
-        let k = self.position.next([rsi; 3])?;
-        let [d] = self.d.next([k])?;
-        Some([k, d])
+    #[inline(always)]
+    fn rows(&mut self, values: [&[f64]; 1], [k, d]: [&mut [f64]; 2]) -> usize {
+        let mut scratch: Scratch = [0.0; BLOCK];
+        let rsi = &mut scratch[..k.len()];
+        let mut missing = self.rsi.rows(values, [rsi]);
+        missing += self.position.rows([&rsi[missing..]; 3], [&mut k[missing..]]);
+        missing + self.d.rows([&k[missing..]], [&mut d[missing..]])
     }
 
     fn visit(&mut self, memory: &mut Memory<'_>) {
         self.rsi.visit(memory);
-        self.position.0.visit(memory);
+        self.position.visit(memory);
         self.d.visit(memory);
     }
 }
 
 /// Williams' %R: where the close stands below the high of `n` bars, 0 to -100.
 #[derive(Clone, Debug)]
-pub struct WilliamsR(Sliding<Range>);
+pub struct WilliamsR(Windows<Range, 2, 2>);
 
 impl WilliamsR {
     pub fn new(n: usize) -> Self {
-        Self(Sliding::new(n))
+        Self(Windows::new(n))
     }
 }
 
 impl Machine<3, 1> for WilliamsR {
-    #[inline]
-    fn next(&mut self, [high, low, close]: [f64; 3]) -> Option<[f64; 1]> {
-        let Range { high, low } = self.0.next([high, low])?;
-        let range = high - low;
-        Some([if range == 0.0 {
-            0.0
-        } else {
-            (high - close) / (range / -100.0)
-        }])
+    #[inline(always)]
+    fn rows(&mut self, [high, low, close]: [&[f64]; 3], [out]: [&mut [f64]; 1]) -> usize {
+        let [highs, lows] = self.0.rows([high, low]);
+        let missing = close.len() - highs.len();
+        let rows = close[missing..].iter().zip(highs.iter().zip(lows));
+        for (out, (close, (high, low))) in out[missing..].iter_mut().zip(rows) {
+            let range = high - low;
+            let below = (high - close) / (range / -100.0);
+            *out = if range == 0.0 { 0.0 } else { below };
+        }
+        missing
     }
 
     fn visit(&mut self, memory: &mut Memory<'_>) {
@@ -289,81 +322,112 @@ impl Machine<3, 1> for WilliamsR {
     }
 }
 
-/// The commodity channel index (D. Lambert, 1980): the distance of the typical price from its mean in mean absolute deviations of 0.015. The sums go
-/// over the places of the ring, in TA-Lib's order, since on flat prices their rounding is all there is.
+/// The commodity channel index (D. Lambert, 1980): the distance of the typical price from its mean in mean absolute deviations of 0.015.
 #[derive(Clone, Debug)]
 pub struct Cci {
-    ring: Ring,
-    missing: usize,
+    prices: Trail,
+    sums: Windows<Sum, 1, 1>,
     n: usize,
 }
 
 impl Cci {
     pub fn new(n: usize) -> Self {
         Self {
-            ring: Ring::new(n),
-            missing: n - 1,
+            prices: Trail::new(n - 1),
+            sums: Windows::new(n),
             n,
         }
     }
 }
 
 impl Machine<3, 1> for Cci {
-    #[inline]
-    fn next(&mut self, [high, low, close]: [f64; 3]) -> Option<[f64; 1]> {
+    #[inline(always)]
+    fn rows(&mut self, [high, low, close]: [&[f64]; 3], [out]: [&mut [f64]; 1]) -> usize {
+        let mut scratch: Scratch = [0.0; BLOCK];
+        let prices = &mut scratch[..close.len()];
+        for (price, ((high, low), close)) in prices.iter_mut().zip(high.iter().zip(low).zip(close)) {
+            *price = (high + low + close) / 3.0;
+        }
         let n = self.n as f64;
-        let price = (high + low + close) / 3.0;
-        self.ring.replace(price);
-        if self.missing > 0 {
-            self.missing -= 1;
-            return None;
+        let [sums] = self.sums.rows([prices]);
+        let windows = self.prices.take(prices);
+        let missing = prices.len() - sums.len();
+        let (prices, out) = (&prices[missing..], &mut out[missing..]);
+        let mut scratch: Scratch = [0.0; BLOCK];
+        let means = &mut scratch[..sums.len()];
+        for (mean, sum) in means.iter_mut().zip(sums) {
+            *mean = sum / n;
         }
-        let mut mean = 0.0;
-        for value in self.ring.places() {
-            mean += value;
+        let count = means.len();
+        for from in (0..count).step_by(ROWS) {
+            let mut deviations = [0.0; ROWS];
+            let rows = ROWS.min(count - from);
+            if rows == ROWS {
+                let mut means_here = [0.0; ROWS];
+                means_here.copy_from_slice(&means[from..from + ROWS]);
+                for values in windows[from..from + ROWS + self.n - 1].windows(ROWS) {
+                    for k in 0..ROWS {
+                        deviations[k] += (values[k] - means_here[k]).abs();
+                    }
+                }
+            } else {
+                for k in 0..rows {
+                    for value in &windows[from + k..][..self.n] {
+                        deviations[k] += (value - means[from + k]).abs();
+                    }
+                }
+            }
+            out[from..from + rows].copy_from_slice(&deviations[..rows]);
         }
-        mean /= n;
-        let mut deviations = 0.0;
-        for value in self.ring.places() {
-            deviations += (value - mean).abs();
+        for (out, (price, mean)) in out.iter_mut().zip(prices.iter().zip(means)) {
+            let deviations = *out;
+            let distance = price - *mean;
+            let still = rounding(distance, price.abs() + mean.abs()) | rounding(deviations, n * mean.abs());
+            let index = distance / (0.015 * (deviations / n));
+            *out = if still { 0.0 } else { index };
         }
-        let distance = price - mean;
-        let still = rounding(distance, price.abs() + mean.abs()) || rounding(deviations, n * mean.abs());
-        Some([if still {
-            0.0
-        } else {
-            distance / (0.015 * (deviations / n))
-        }])
+        missing
     }
 
     fn visit(&mut self, memory: &mut Memory<'_>) {
-        self.ring.visit(memory);
-        memory.count(&mut self.missing, self.n);
+        self.prices.visit(memory);
+        self.sums.visit(memory);
     }
 }
+
+/// How many rows' deviations are added up side by side, in registers.
+const ROWS: usize = 16;
 
 /// How long ago the high and the low of `n + 1` bars were: Aroon's up, down and up less down.
 #[derive(Clone, Debug)]
 pub struct Aroon {
-    places: Sliding<Places>,
-    n: usize,
+    places: Windows<Places, 2, 4>,
+    n: f64,
 }
 
 impl Aroon {
     pub fn new(n: usize) -> Self {
         Self {
-            places: Sliding::new(n + 1),
-            n,
+            places: Windows::new(n + 1),
+            n: n as f64,
         }
     }
 }
 
 impl Machine<2, 3> for Aroon {
-    #[inline]
-    fn next(&mut self, [high, low]: [f64; 2]) -> Option<[f64; 3]> {
-        let Places { high, low, .. } = self.places.next([high, low])?;
-        let factor = 100.0 / self.n as f64;
-        Some([factor * high, factor * low, factor * (high - low)])
+    #[inline(always)]
+    fn rows(&mut self, bars: [&[f64]; 2], outputs: [&mut [f64]; 3]) -> usize {
+        let rows = bars[0].len();
+        let [_, _, highs, lows] = self.places.rows(bars);
+        let missing = rows - highs.len();
+        let [up, down, oscillator] = outputs.map(|output| &mut output[missing..]);
+        let factor = 100.0 / self.n;
+        for (((up, down), oscillator), (high, low)) in
+            up.iter_mut().zip(down).zip(oscillator).zip(highs.iter().zip(lows))
+        {
+            (*up, *down, *oscillator) = (factor * high, factor * low, factor * (high - low));
+        }
+        missing
     }
 
     fn visit(&mut self, memory: &mut Memory<'_>) {
@@ -375,67 +439,94 @@ impl Machine<2, 3> for Aroon {
 #[derive(Clone, Debug)]
 pub struct Ultimate {
     before: Lag,
-    pressures: Ring,
-    ranges: Ring,
+    pressures: Trail,
+    ranges: Trail,
     /// Ascending.
     periods: [usize; 3],
-    /// Running sums of both for each period, which lose what falls out after each value.
+    /// Running sums of both for each period, less what has left.
     sums: [[f64; 2]; 3],
-    /// True ranges seen, at most the longest period.
-    seen: usize,
+    begun: bool,
 }
 
 impl Ultimate {
     pub fn new(mut periods: [usize; 3]) -> Self {
         periods.sort_unstable();
-        let ring = || Ring::new(periods[2]);
         Self {
             before: Lag::new(1),
-            pressures: ring(),
-            ranges: ring(),
+            pressures: Trail::new(periods[2] - 1),
+            ranges: Trail::new(periods[2] - 1),
             periods,
             sums: [[0.0; 2]; 3],
-            seen: 0,
+            begun: false,
         }
     }
 }
 
 impl Machine<3, 1> for Ultimate {
-    #[inline]
-    fn next(&mut self, [high, low, close]: [f64; 3]) -> Option<[f64; 1]> {
-        let before = self.before.next(close)?;
-        let floor = if before < low { before } else { low };
-        let (pressure, range) = (close - floor, super::directional::true_range(high, low, before));
-        self.pressures.replace(pressure);
-        self.ranges.replace(range);
-        let most = self.periods[2];
-        // Every sum begins with the bar that makes it full when the longest one is, as in TA-Lib.
-        for (sum, n) in self.sums.iter_mut().zip(self.periods) {
-            if self.seen >= most - n {
-                *sum = [sum[0] + pressure, sum[1] + range];
+    #[inline(always)]
+    fn rows(&mut self, [high, low, close]: [&[f64]; 3], [out]: [&mut [f64]; 1]) -> usize {
+        let mut scratch: [Scratch; 2] = [[0.0; BLOCK]; 2];
+        let rows = close.len();
+        let (first, pieces) = self.before.pieces(close);
+        let [pressures, ranges] = &mut scratch;
+        for (from, befores) in pieces {
+            let bars = high[from..].iter().zip(&low[from..]).zip(&close[from..]).zip(befores);
+            let outs = pressures[from..].iter_mut().zip(&mut ranges[from..]);
+            for ((pressure, range), (((&high, &low), &close), &before)) in outs.zip(bars) {
+                let floor = if before < low { before } else { low };
+                (*pressure, *range) = (close - floor, true_range(high, low, before));
             }
         }
-        self.seen = (self.seen + 1).min(most);
-        if self.seen < most {
-            return None;
+        self.before.take(close);
+        let pressures = self.pressures.take(&pressures[first..rows]);
+        let ranges = self.ranges.take(&ranges[first..rows]);
+        let most = self.periods[2];
+        let count = (ranges.len() + 1).saturating_sub(most);
+        if count == 0 {
+            return rows;
         }
-        let [short, middle, long] = self
-            .sums
-            .map(|[pressure, range]| if range == 0.0 { 0.0 } else { pressure / range });
-        for (sum, n) in self.sums.iter_mut().zip(self.periods) {
-            *sum = [sum[0] - self.pressures.ago(n - 1), sum[1] - self.ranges.ago(n - 1)];
+        if !self.begun {
+            // Each with what stands before the bar that makes the longest full.
+            self.begun = true;
+            for (sum, n) in self.sums.iter_mut().zip(self.periods) {
+                for i in most - n..most - 1 {
+                    *sum = [sum[0] + pressures[i], sum[1] + ranges[i]];
+                }
+            }
         }
-        Some([100.0 * ((4.0 * short + 2.0 * middle + long) / 7.0)])
+        let from = |place: usize| [&pressures[place..][..count], &ranges[place..][..count]];
+        let new = from(most - 1);
+        let olds = self.periods.map(|n| from(most - n));
+        let mut sums = self.sums;
+        let mut windows: [[Scratch; 2]; 3] = [[[0.0; BLOCK]; 2]; 3];
+        for i in 0..count {
+            for k in 0..3 {
+                for of in 0..2 {
+                    let sum = sums[k][of] + new[of][i];
+                    windows[k][of][i] = sum;
+                    sums[k][of] = sum - olds[k][of][i];
+                }
+            }
+        }
+        self.sums = sums;
+        let missing = rows - count;
+        for (i, out) in out[missing..].iter_mut().enumerate() {
+            let mut weighted = 0.0;
+            for (window, weight) in windows.iter().zip([4.0, 2.0, 1.0]) {
+                let share = window[0][i] / window[1][i];
+                weighted += weight * if window[1][i] == 0.0 { 0.0 } else { share };
+            }
+            *out = weighted * (100.0 / 7.0);
+        }
+        missing
     }
 
     fn visit(&mut self, memory: &mut Memory<'_>) {
         self.before.visit(memory);
         self.pressures.visit(memory);
         self.ranges.visit(memory);
-        for sum in &mut self.sums {
-            memory.numbers(sum);
-        }
-        memory.count(&mut self.seen, self.periods[2]);
+        self.sums.iter_mut().for_each(|sums| memory.numbers(sums));
+        memory.flag(&mut self.begun);
     }
 }
 
@@ -443,31 +534,36 @@ impl Machine<3, 1> for Ultimate {
 #[derive(Clone, Debug)]
 pub struct Balance;
 
-impl Machine<4, 1> for Balance {
-    #[inline]
+impl Stepper<4, 1> for Balance {
+    #[inline(always)]
     fn next(&mut self, [open, high, low, close]: [f64; 4]) -> Option<[f64; 1]> {
         let range = high - low;
-        Some([if range <= 0.0 { 0.0 } else { (close - open) / range }])
+        let share = (close - open) / range;
+        Some([if range <= 0.0 { 0.0 } else { share }])
     }
 
-    fn visit(&mut self, _: &mut Memory<'_>) {}
+    fn remember(&mut self, _: &mut Memory<'_>) {}
 }
 
 /// The mean of the highest and the lowest of `n` bars.
 #[derive(Clone, Debug)]
-pub struct Middle(Sliding<Range>);
+pub struct Middle(Windows<Range, 2, 2>);
 
 impl Middle {
     pub fn new(n: usize) -> Self {
-        Self(Sliding::new(n))
+        Self(Windows::new(n))
     }
 }
 
 impl Machine<2, 1> for Middle {
-    #[inline]
-    fn next(&mut self, bar: [f64; 2]) -> Option<[f64; 1]> {
-        let Range { high, low } = self.0.next(bar)?;
-        Some([(high + low) / 2.0])
+    #[inline(always)]
+    fn rows(&mut self, bars: [&[f64]; 2], [out]: [&mut [f64]; 1]) -> usize {
+        let [highs, lows] = self.0.rows(bars);
+        let missing = out.len() - highs.len();
+        for (out, (high, low)) in out[missing..].iter_mut().zip(highs.iter().zip(lows)) {
+            *out = (high + low) / 2.0;
+        }
+        missing
     }
 
     fn visit(&mut self, memory: &mut Memory<'_>) {
@@ -477,35 +573,24 @@ impl Machine<2, 1> for Middle {
 
 /// The greatest of `n` values, or the least.
 #[derive(Clone, Debug)]
-pub struct Extreme {
-    greatest: Sliding<Greatest>,
-    sign: f64,
-}
+pub struct Extreme<K>(Windows<K, 1, 1>);
 
-impl Extreme {
-    pub fn greatest(n: usize) -> Self {
-        Self {
-            greatest: Sliding::new(n),
-            sign: 1.0,
-        }
-    }
-
-    pub fn least(n: usize) -> Self {
-        Self {
-            greatest: Sliding::new(n),
-            sign: -1.0,
-        }
+impl<K: Total<1, 1>> Extreme<K> {
+    pub fn new(n: usize) -> Self {
+        Self(Windows::new(n))
     }
 }
 
-impl Machine<1, 1> for Extreme {
-    #[inline]
-    fn next(&mut self, [value]: [f64; 1]) -> Option<[f64; 1]> {
-        let Greatest(value) = self.greatest.next([value * self.sign])?;
-        Some([value * self.sign])
+impl<K: Total<1, 1>> Machine<1, 1> for Extreme<K> {
+    #[inline(always)]
+    fn rows(&mut self, values: [&[f64]; 1], [out]: [&mut [f64]; 1]) -> usize {
+        let [found] = self.0.rows(values);
+        let missing = out.len() - found.len();
+        out[missing..].copy_from_slice(found);
+        missing
     }
 
     fn visit(&mut self, memory: &mut Memory<'_>) {
-        self.greatest.visit(memory);
+        self.0.visit(memory);
     }
 }

@@ -1,110 +1,88 @@
 //! Statistics over a window: variance, Bollinger bands, straight lines, correlation, as TA-Lib defines them.
 
-use super::average::Simple;
-use crate::numerics::anchored::{Anchored, Moments};
-use crate::numerics::machine::{Machine, Memory};
-use crate::numerics::rolling::{Lag, Sliding, Total};
+use crate::numerics::machine::{BLOCK, Machine, Memory, Scratch};
+use crate::numerics::totals::{Joint, Line, Spread, Windows};
+use crate::numerics::trail::Lag;
 
 /// The population variance, or standard deviation.
 #[derive(Clone, Debug)]
 pub struct Variance {
-    sums: Anchored<1>,
+    spreads: Windows<Spread, 1, 2>,
+    n: f64,
     root: bool,
 }
 
 impl Variance {
     pub fn new(n: usize) -> Self {
         Self {
-            sums: Anchored::new(n),
+            spreads: Windows::new(n),
+            n: n as f64,
             root: false,
         }
     }
 
     pub fn root(n: usize) -> Self {
         Self {
-            sums: Anchored::new(n),
             root: true,
+            ..Self::new(n)
         }
     }
 }
 
 impl Machine<1, 1> for Variance {
-    #[inline]
-    fn next(&mut self, value: [f64; 1]) -> Option<[f64; 1]> {
-        let variance = self.sums.next(value)?.squares[0] * self.sums.share;
-        Some([if self.root { variance.sqrt() } else { variance }])
+    #[inline(always)]
+    fn rows(&mut self, [values]: [&[f64]; 1], [out]: [&mut [f64]; 1]) -> usize {
+        let [_, squares] = self.spreads.rows([values]);
+        let missing = values.len() - squares.len();
+        let pairs = out[missing..].iter_mut().zip(squares);
+        if self.root {
+            pairs.for_each(|(out, squares)| *out = (squares / self.n).sqrt());
+        } else {
+            pairs.for_each(|(out, squares)| *out = squares / self.n);
+        }
+        missing
     }
 
     fn visit(&mut self, memory: &mut Memory<'_>) {
-        self.sums.visit(memory);
+        self.spreads.visit(memory);
     }
 }
 
 /// Bollinger bands: upper, middle, lower.
 #[derive(Clone, Debug)]
 pub struct Bands {
-    deviation: Variance,
-    mean: Simple,
+    spreads: Windows<Spread, 1, 2>,
+    n: f64,
     width: f64,
 }
 
 impl Bands {
     pub fn new(n: usize, width: f64) -> Self {
         Self {
-            deviation: Variance::root(n),
-            mean: Simple::new(n),
+            spreads: Windows::new(n),
+            n: n as f64,
             width,
         }
     }
 }
 
 impl Machine<1, 3> for Bands {
-    #[inline]
-    fn next(&mut self, [value]: [f64; 1]) -> Option<[f64; 3]> {
-        let ([deviation], [middle]) = self.deviation.next([value]).zip(self.mean.next([value]))?;
-        let distance = deviation * self.width;
-        Some([middle + distance, middle, middle - distance])
+    #[inline(always)]
+    fn rows(&mut self, [values]: [&[f64]; 1], outputs: [&mut [f64]; 3]) -> usize {
+        let [means, squares] = self.spreads.rows([values]);
+        let missing = values.len() - means.len();
+        let [upper, middle, lower] = outputs.map(|output| &mut output[missing..]);
+        middle.copy_from_slice(means);
+        let bands = upper.iter_mut().zip(lower);
+        for ((upper, lower), (mean, squares)) in bands.zip(means.iter().zip(squares)) {
+            let distance = (squares / self.n).sqrt() * self.width;
+            (*upper, *lower) = (mean + distance, mean - distance);
+        }
+        missing
     }
 
     fn visit(&mut self, memory: &mut Memory<'_>) {
-        self.deviation.visit(memory);
-        self.mean.visit(memory);
-    }
-}
-
-/// A count of values, their sum and their sum by place, the first being place 0.
-#[derive(Clone, Copy, Debug)]
-struct Line {
-    count: f64,
-    sum: f64,
-    placed: f64,
-}
-
-impl Total for Line {
-    type Value = [f64; 1];
-    const ZERO: [f64; 1] = [0.0];
-    const NONE: Self = Self {
-        count: 0.0,
-        sum: 0.0,
-        placed: 0.0,
-    };
-
-    #[inline]
-    fn of([value]: [f64; 1]) -> Self {
-        Self {
-            count: 1.0,
-            sum: value,
-            placed: 0.0,
-        }
-    }
-
-    #[inline]
-    fn and(self, later: Self) -> Self {
-        Self {
-            count: self.count + later.count,
-            sum: self.sum + later.sum,
-            placed: self.placed + (later.placed + self.count * later.sum),
-        }
+        self.spreads.visit(memory);
     }
 }
 
@@ -126,66 +104,82 @@ pub enum Fit {
 /// The straight line of least squares through `n` values.
 #[derive(Clone, Debug)]
 pub struct Regression {
-    sums: Sliding<Line>,
+    lines: Windows<Line, 1, 2>,
     fit: Fit,
-    n: usize,
+    n: f64,
 }
 
 impl Regression {
     pub fn new(n: usize, fit: Fit) -> Self {
         Self {
-            sums: Sliding::new(n),
+            lines: Windows::new(n),
             fit,
-            n,
+            n: n as f64,
         }
     }
 }
 
 impl Machine<1, 1> for Regression {
-    #[inline]
-    fn next(&mut self, [value]: [f64; 1]) -> Option<[f64; 1]> {
-        let Line { sum, placed, .. } = self.sums.next([value])?;
-        let n = self.n as f64;
+    #[inline(always)]
+    fn rows(&mut self, [values]: [&[f64]; 1], [out]: [&mut [f64]; 1]) -> usize {
+        let [sums, placed] = self.lines.rows([values]);
+        let missing = values.len() - sums.len();
+        let out = &mut out[missing..];
+        let n = self.n;
         let places = n * (n - 1.0) / 2.0;
-        let slope = (n * placed - places * sum) / (n * (n * (n - 1.0) * (2.0 * n - 1.0) / 6.0) - places * places);
-        let intercept = (sum - slope * places) / n;
-        Some([match self.fit {
-            Fit::Value => intercept + slope * (n - 1.0),
-            Fit::Slope => slope,
-            Fit::Angle => libm::atan(slope) * (180.0 / std::f64::consts::PI),
-            Fit::Intercept => intercept,
-            Fit::Forecast => intercept + slope * n,
-        }])
+        let spread = n * (n * (n - 1.0) * (2.0 * n - 1.0) / 6.0) - places * places;
+        let (by_place, by_sum) = (n / spread, places / spread);
+        let slope = |sum: f64, placed: f64| by_place * placed - by_sum * sum;
+        let rows = out.iter_mut().zip(sums.iter().zip(placed));
+        // Where the line is looked at, counted from its first value.
+        let at = match self.fit {
+            Fit::Slope | Fit::Angle => {
+                rows.for_each(|(out, (sum, placed))| *out = slope(*sum, *placed));
+                if matches!(self.fit, Fit::Angle) {
+                    out.iter_mut()
+                        .for_each(|slope| *slope = libm::atan(*slope) * (180.0 / std::f64::consts::PI));
+                }
+                return missing;
+            }
+            Fit::Value => n - 1.0,
+            Fit::Intercept => 0.0,
+            Fit::Forecast => n,
+        };
+        let share = 1.0 / n;
+        let from_mean = at - places * share;
+        rows.for_each(|(out, (sum, placed))| *out = sum * share + slope(*sum, *placed) * from_mean);
+        missing
     }
 
     fn visit(&mut self, memory: &mut Memory<'_>) {
-        self.sums.visit(memory);
+        self.lines.visit(memory);
     }
 }
 
 /// Pearson's correlation; 0 where one of the two does not move.
 #[derive(Clone, Debug)]
-pub struct Correlation(Anchored<2>);
+pub struct Correlation(Windows<Joint, 2, 5>);
 
 impl Correlation {
     pub fn new(n: usize) -> Self {
-        Self(Anchored::new(n))
+        Self(Windows::new(n))
     }
 }
 
 impl Machine<2, 1> for Correlation {
-    #[inline]
-    fn next(&mut self, pair: [f64; 2]) -> Option<[f64; 1]> {
-        let Moments {
-            squares: [xx, yy],
-            products,
-        } = self.0.next(pair)?;
-        let correlation = if xx > 0.0 && yy > 0.0 {
-            products / (xx * yy).sqrt()
-        } else {
-            0.0
-        };
-        Some([correlation.clamp(-1.0, 1.0)])
+    #[inline(always)]
+    fn rows(&mut self, [x, y]: [&[f64]; 2], [out]: [&mut [f64]; 1]) -> usize {
+        let [_, _, xx, yy, xy] = self.0.rows([x, y]);
+        let missing = x.len() - xy.len();
+        for (out, ((xx, yy), xy)) in out[missing..].iter_mut().zip(xx.iter().zip(yy).zip(xy)) {
+            let correlation = xy / (xx * yy).sqrt();
+            *out = if *xx > 0.0 && *yy > 0.0 {
+                correlation.clamp(-1.0, 1.0)
+            } else {
+                0.0
+            };
+        }
+        missing
     }
 
     fn visit(&mut self, memory: &mut Memory<'_>) {
@@ -196,30 +190,46 @@ impl Machine<2, 1> for Correlation {
 /// The slope of the returns of `y` on those of `x`; 0 where `x` does not move.
 #[derive(Clone, Debug)]
 pub struct Beta {
-    returns: Anchored<2>,
     before: [Lag; 2],
+    returns: Windows<Joint, 2, 5>,
 }
 
 impl Beta {
     pub fn new(n: usize) -> Self {
         Self {
-            returns: Anchored::new(n),
             before: [Lag::new(1), Lag::new(1)],
+            returns: Windows::new(n),
         }
     }
 }
 
 impl Machine<2, 1> for Beta {
-    #[inline]
-    fn next(&mut self, [x, y]: [f64; 2]) -> Option<[f64; 1]> {
-        let [before_x, before_y] = &mut self.before;
-        let (last_x, last_y) = before_x.next(x).zip(before_y.next(y))?;
-        let of = |value: f64, last: f64| if last == 0.0 { 0.0 } else { (value - last) / last };
-        let Moments {
-            squares: [xx, _],
-            products,
-        } = self.returns.next([of(x, last_x), of(y, last_y)])?;
-        Some([if xx > 0.0 { products / xx } else { 0.0 }])
+    #[inline(always)]
+    fn rows(&mut self, inputs: [&[f64]; 2], [out]: [&mut [f64]; 1]) -> usize {
+        let mut scratch: [Scratch; 2] = [[0.0; BLOCK]; 2];
+        let rows = inputs[0].len();
+        let mut first = 0;
+        for ((lag, values), returns) in self.before.iter_mut().zip(inputs).zip(&mut scratch) {
+            let (missing, pieces) = lag.pieces(values);
+            for (from, befores) in pieces {
+                let pairs = values[from..].iter().zip(befores);
+                for (out, (value, before)) in returns[from..].iter_mut().zip(pairs) {
+                    let change = (value - before) / before;
+                    *out = if *before == 0.0 { 0.0 } else { change };
+                }
+            }
+            lag.take(values);
+            first = missing;
+        }
+        let [_, _, xx, _, xy] = self
+            .returns
+            .rows(scratch.each_ref().map(|returns| &returns[first..rows]));
+        let missing = rows - xy.len();
+        for (out, (xx, xy)) in out[missing..].iter_mut().zip(xx.iter().zip(xy)) {
+            let slope = xy / xx;
+            *out = if *xx > 0.0 { slope } else { 0.0 };
+        }
+        missing
     }
 
     fn visit(&mut self, memory: &mut Memory<'_>) {

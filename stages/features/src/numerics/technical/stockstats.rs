@@ -3,7 +3,7 @@
 //! deviation in place of that of the population.
 
 use super::directional::{Hlc, true_range};
-use crate::numerics::machine::{Machine, Memory};
+use crate::numerics::machine::{Memory, Stepper};
 use crate::numerics::rolling::{Range, Ring, Sliding, Spread, Sum};
 
 /// The average with weights `(1 - a)^k`, over the sum of the weights of as many bars as there are (pandas' `ewm(adjust=True)`).
@@ -33,7 +33,7 @@ impl Adjusted {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn step(&mut self, value: f64) -> f64 {
         self.weight = self.weight * self.keep + 1.0;
         self.average += (value - self.average) / self.weight;
@@ -46,14 +46,14 @@ impl Adjusted {
     }
 }
 
-impl Machine<1, 1> for Adjusted {
-    #[inline]
+impl Stepper<1, 1> for Adjusted {
+    #[inline(always)]
     fn next(&mut self, [value]: [f64; 1]) -> Option<[f64; 1]> {
         Some([self.step(value)])
     }
 
-    fn visit(&mut self, memory: &mut Memory<'_>) {
-        Self::visit(self, memory);
+    fn remember(&mut self, memory: &mut Memory<'_>) {
+        self.visit(memory);
     }
 }
 
@@ -67,13 +67,13 @@ impl Mean {
     }
 }
 
-impl Machine<1, 1> for Mean {
-    #[inline]
+impl Stepper<1, 1> for Mean {
+    #[inline(always)]
     fn next(&mut self, [value]: [f64; 1]) -> Option<[f64; 1]> {
         Some([self.0.partial([value]).mean()])
     }
 
-    fn visit(&mut self, memory: &mut Memory<'_>) {
+    fn remember(&mut self, memory: &mut Memory<'_>) {
         self.0.visit(memory);
     }
 }
@@ -88,8 +88,8 @@ impl Macd {
     }
 }
 
-impl Machine<1, 3> for Macd {
-    #[inline]
+impl Stepper<1, 3> for Macd {
+    #[inline(always)]
     fn next(&mut self, [value]: [f64; 1]) -> Option<[f64; 3]> {
         let [fast, slow, signal] = &mut self.0;
         let line = fast.step(value) - slow.step(value);
@@ -97,7 +97,7 @@ impl Machine<1, 3> for Macd {
         Some([line, signal, line - signal])
     }
 
-    fn visit(&mut self, memory: &mut Memory<'_>) {
+    fn remember(&mut self, memory: &mut Memory<'_>) {
         self.0.iter_mut().for_each(|average| average.visit(memory));
     }
 }
@@ -118,15 +118,15 @@ impl Bands {
     }
 }
 
-impl Machine<1, 3> for Bands {
-    #[inline]
+impl Stepper<1, 3> for Bands {
+    #[inline(always)]
     fn next(&mut self, [value]: [f64; 1]) -> Option<[f64; 3]> {
         let spread = self.spread.partial([value]);
         let distance = self.width * spread.variance().unwrap_or(f64::NAN).sqrt();
         Some([spread.mean + distance, spread.mean, spread.mean - distance])
     }
 
-    fn visit(&mut self, memory: &mut Memory<'_>) {
+    fn remember(&mut self, memory: &mut Memory<'_>) {
         self.spread.visit(memory);
     }
 }
@@ -147,8 +147,8 @@ impl Rsi {
     }
 }
 
-impl Machine<1, 1> for Rsi {
-    #[inline]
+impl Stepper<1, 1> for Rsi {
+    #[inline(always)]
     fn next(&mut self, [value]: [f64; 1]) -> Option<[f64; 1]> {
         let change = if self.before.is_nan() { 0.0 } else { value - self.before };
         self.before = value;
@@ -158,7 +158,7 @@ impl Machine<1, 1> for Rsi {
         Some([if sum == 0.0 { 50.0 } else { 100.0 * (gain / sum) }])
     }
 
-    fn visit(&mut self, memory: &mut Memory<'_>) {
+    fn remember(&mut self, memory: &mut Memory<'_>) {
         memory.number(&mut self.before);
         self.averages.iter_mut().for_each(|average| average.visit(memory));
     }
@@ -182,8 +182,8 @@ impl Cci {
     }
 }
 
-impl Machine<3, 1> for Cci {
-    #[inline]
+impl Stepper<3, 1> for Cci {
+    #[inline(always)]
     fn next(&mut self, [high, low, close]: Hlc) -> Option<[f64; 1]> {
         let n = self.n as f64;
         let price = (close + high + low) / 3.0;
@@ -203,7 +203,7 @@ impl Machine<3, 1> for Cci {
         }])
     }
 
-    fn visit(&mut self, memory: &mut Memory<'_>) {
+    fn remember(&mut self, memory: &mut Memory<'_>) {
         self.ring.visit(memory);
         memory.count(&mut self.missing, self.n);
     }
@@ -232,7 +232,7 @@ impl Movement {
     }
 
     /// Plus and minus directional index, percent, and the average true range.
-    #[inline]
+    #[inline(always)]
     fn next(&mut self, bar: Hlc) -> (f64, f64, f64) {
         if !self.begun {
             (self.begun, self.before) = (true, bar);
@@ -274,13 +274,13 @@ impl Atr {
     }
 }
 
-impl Machine<3, 1> for Atr {
-    #[inline]
+impl Stepper<3, 1> for Atr {
+    #[inline(always)]
     fn next(&mut self, bar: Hlc) -> Option<[f64; 1]> {
         Some([self.0.next(bar).2])
     }
 
-    fn visit(&mut self, memory: &mut Memory<'_>) {
+    fn remember(&mut self, memory: &mut Memory<'_>) {
         self.0.visit(memory);
     }
 }
@@ -295,14 +295,14 @@ impl Indices {
     }
 }
 
-impl Machine<3, 2> for Indices {
-    #[inline]
+impl Stepper<3, 2> for Indices {
+    #[inline(always)]
     fn next(&mut self, bar: Hlc) -> Option<[f64; 2]> {
         let (up, down, _) = self.0.next(bar);
         Some([up, down])
     }
 
-    fn visit(&mut self, memory: &mut Memory<'_>) {
+    fn remember(&mut self, memory: &mut Memory<'_>) {
         self.0.visit(memory);
     }
 }
@@ -317,13 +317,13 @@ impl Dx {
     }
 }
 
-impl Machine<3, 1> for Dx {
-    #[inline]
+impl Stepper<3, 1> for Dx {
+    #[inline(always)]
     fn next(&mut self, bar: Hlc) -> Option<[f64; 1]> {
         Some([self.0.index(bar)])
     }
 
-    fn visit(&mut self, memory: &mut Memory<'_>) {
+    fn remember(&mut self, memory: &mut Memory<'_>) {
         self.0.visit(memory);
     }
 }
@@ -344,8 +344,8 @@ impl Adx {
     }
 }
 
-impl Machine<3, 1> for Adx {
-    #[inline]
+impl Stepper<3, 1> for Adx {
+    #[inline(always)]
     fn next(&mut self, bar: Hlc) -> Option<[f64; 1]> {
         let index = self.movement.index(bar);
         // pandas passes a missing value over.
@@ -356,7 +356,7 @@ impl Machine<3, 1> for Adx {
         }
     }
 
-    fn visit(&mut self, memory: &mut Memory<'_>) {
+    fn remember(&mut self, memory: &mut Memory<'_>) {
         self.movement.visit(memory);
         self.average.visit(memory);
     }
@@ -372,8 +372,8 @@ impl WilliamsR {
     }
 }
 
-impl Machine<3, 1> for WilliamsR {
-    #[inline]
+impl Stepper<3, 1> for WilliamsR {
+    #[inline(always)]
     fn next(&mut self, [high, low, close]: Hlc) -> Option<[f64; 1]> {
         let Range { high, low } = self.0.partial([high, low]);
         let range = high - low;
@@ -384,7 +384,7 @@ impl Machine<3, 1> for WilliamsR {
         }])
     }
 
-    fn visit(&mut self, memory: &mut Memory<'_>) {
+    fn remember(&mut self, memory: &mut Memory<'_>) {
         self.0.visit(memory);
     }
 }
@@ -407,8 +407,8 @@ impl Kdj {
     }
 }
 
-impl Machine<3, 2> for Kdj {
-    #[inline]
+impl Stepper<3, 2> for Kdj {
+    #[inline(always)]
     fn next(&mut self, [high, low, close]: Hlc) -> Option<[f64; 2]> {
         let Range { high, low } = self.range.partial([high, low]);
         let range = high - low;
@@ -422,7 +422,7 @@ impl Machine<3, 2> for Kdj {
         Some([self.k, self.d])
     }
 
-    fn visit(&mut self, memory: &mut Memory<'_>) {
+    fn remember(&mut self, memory: &mut Memory<'_>) {
         self.range.visit(memory);
         memory.number(&mut self.k);
         memory.number(&mut self.d);
@@ -451,8 +451,8 @@ impl MoneyFlow {
     }
 }
 
-impl Machine<4, 1> for MoneyFlow {
-    #[inline]
+impl Stepper<4, 1> for MoneyFlow {
+    #[inline(always)]
     fn next(&mut self, [high, low, close, volume]: [f64; 4]) -> Option<[f64; 1]> {
         let price = (close + high + low) / 3.0;
         let (flow, before) = (price * volume, std::mem::replace(&mut self.before, price));
@@ -466,7 +466,7 @@ impl Machine<4, 1> for MoneyFlow {
         Some([if sum > 0.0 { up / sum } else { 0.5 }])
     }
 
-    fn visit(&mut self, memory: &mut Memory<'_>) {
+    fn remember(&mut self, memory: &mut Memory<'_>) {
         memory.number(&mut self.before);
         self.up.visit(memory);
         self.down.visit(memory);

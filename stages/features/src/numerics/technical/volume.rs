@@ -1,52 +1,62 @@
 //! Indicators of price and volume, as TA-Lib defines them.
 
 use super::average::rounding;
-use crate::numerics::machine::{Machine, Memory};
-use crate::numerics::rolling::{Lag, Sliding, Sum};
+use crate::numerics::machine::{BLOCK, Machine, Memory, Scratch, Stepper};
+use crate::numerics::totals::{Sum, Windows};
+use crate::numerics::trail::Lag;
 
 /// The money flow index: typical price by volume of the bars that rose, in percent of that of all that moved.
 #[derive(Clone, Debug)]
 pub struct MoneyFlow {
     before: Lag,
-    up: Sliding<Sum>,
-    down: Sliding<Sum>,
+    flows: Windows<Sum, 2, 2>,
 }
 
 impl MoneyFlow {
     pub fn new(n: usize) -> Self {
         Self {
             before: Lag::new(1),
-            up: Sliding::new(n),
-            down: Sliding::new(n),
+            flows: Windows::new(n),
         }
     }
 }
 
 impl Machine<4, 1> for MoneyFlow {
-    #[inline]
-    fn next(&mut self, [high, low, close, volume]: [f64; 4]) -> Option<[f64; 1]> {
-        let price = (high + low + close) / 3.0;
-        let before = self.before.next(price)?;
-        let change = price - before;
-        let flow = if rounding(change, price.abs() + before.abs()) {
-            0.0
-        } else {
-            price * volume
-        };
-        let up = self.up.next([if change > 0.0 { flow } else { 0.0 }]);
-        let down = self.down.next([if change < 0.0 { flow } else { 0.0 }]);
-        let (up, down) = (up?.sum, down?.sum);
-        Some([if up + down > 0.0 {
-            100.0 * (up / (up + down))
-        } else {
-            0.0
-        }])
+    #[inline(always)]
+    fn rows(&mut self, [high, low, close, volume]: [&[f64]; 4], [out]: [&mut [f64]; 1]) -> usize {
+        let mut scratch: [Scratch; 3] = [[0.0; BLOCK]; 3];
+        let [prices, up, down] = scratch.each_mut().map(|column| &mut column[..close.len()]);
+        for (price, ((high, low), close)) in prices.iter_mut().zip(high.iter().zip(low).zip(close)) {
+            *price = (high + low + close) / 3.0;
+        }
+        let (first, pieces) = self.before.pieces(prices);
+        for (from, befores) in pieces {
+            let rows = prices[from..].iter().zip(befores).zip(&volume[from..]);
+            for ((up, down), ((price, before), volume)) in up[from..].iter_mut().zip(&mut down[from..]).zip(rows) {
+                let change = price - before;
+                let flow = price * volume;
+                let flow = if rounding(change, price.abs() + before.abs()) {
+                    0.0
+                } else {
+                    flow
+                };
+                *up = if change > 0.0 { flow } else { 0.0 };
+                *down = if change < 0.0 { flow } else { 0.0 };
+            }
+        }
+        self.before.take(prices);
+        let [up, down] = self.flows.rows([&up[first..], &down[first..]]);
+        let missing = out.len() - up.len();
+        for (out, (up, down)) in out[missing..].iter_mut().zip(up.iter().zip(down)) {
+            let share = 100.0 * (up / (up + down));
+            *out = if up + down > 0.0 { share } else { 0.0 };
+        }
+        missing
     }
 
     fn visit(&mut self, memory: &mut Memory<'_>) {
         self.before.visit(memory);
-        self.up.visit(memory);
-        self.down.visit(memory);
+        self.flows.visit(memory);
     }
 }
 
@@ -58,8 +68,8 @@ pub struct OnBalance {
     begun: bool,
 }
 
-impl Machine<2, 1> for OnBalance {
-    #[inline]
+impl Stepper<2, 1> for OnBalance {
+    #[inline(always)]
     fn next(&mut self, [close, volume]: [f64; 2]) -> Option<[f64; 1]> {
         if !self.begun {
             (self.begun, self.balance) = (true, volume);
@@ -72,7 +82,7 @@ impl Machine<2, 1> for OnBalance {
         Some([self.balance])
     }
 
-    fn visit(&mut self, memory: &mut Memory<'_>) {
+    fn remember(&mut self, memory: &mut Memory<'_>) {
         memory.number(&mut self.before);
         memory.number(&mut self.balance);
         memory.flag(&mut self.begun);
@@ -84,20 +94,37 @@ impl Machine<2, 1> for OnBalance {
 pub struct Accumulation(f64);
 
 impl Accumulation {
-    #[inline]
-    fn step(&mut self, [high, low, close, volume]: [f64; 4]) -> f64 {
-        let range = high - low;
-        if range > 0.0 {
-            self.0 += (((close - low) - (high - close)) / range) * volume;
+    /// Passes each sum to `each`. What bars add is computed some bars ahead, without waiting for the sum.
+    #[inline(always)]
+    fn sums([high, low, close, volume]: [&[f64]; 4], mut sum: f64, mut each: impl FnMut(usize, f64)) -> f64 {
+        let rows = close.len();
+        for from in (0..rows).step_by(AHEAD) {
+            let to = rows.min(from + AHEAD);
+            let mut flows = [0.0; AHEAD];
+            let bars = high[from..to].iter().zip(&low[from..to]);
+            let bars = bars.zip(close[from..to].iter().zip(&volume[from..to]));
+            for (flow, ((high, low), (close, volume))) in flows.iter_mut().zip(bars) {
+                let range = high - low;
+                let moved = (((close - low) - (high - close)) / range) * volume;
+                *flow = if range > 0.0 { moved } else { 0.0 };
+            }
+            for (row, flow) in (from..to).zip(flows) {
+                sum += flow;
+                each(row, sum);
+            }
         }
-        self.0
+        sum
     }
 }
 
+/// How many bars ahead.
+const AHEAD: usize = 16;
+
 impl Machine<4, 1> for Accumulation {
-    #[inline]
-    fn next(&mut self, bar: [f64; 4]) -> Option<[f64; 1]> {
-        Some([self.step(bar)])
+    #[inline(always)]
+    fn rows(&mut self, bars: [&[f64]; 4], [out]: [&mut [f64]; 1]) -> usize {
+        self.0 = Self::sums(bars, self.0, |row, sum| out[row] = sum);
+        0
     }
 
     fn visit(&mut self, memory: &mut Memory<'_>) {
@@ -108,45 +135,54 @@ impl Machine<4, 1> for Accumulation {
 /// Chaikin's oscillator: fast less slow exponential average of accumulation and distribution. Both begin with its first value.
 #[derive(Clone, Debug)]
 pub struct Chaikin {
-    line: Accumulation,
-    fast: f64,
-    slow: f64,
-    seen: usize,
-    periods: [usize; 2],
+    line: f64,
+    averages: [f64; 2],
+    begun: bool,
+    /// By how much of the distance to a value each average goes.
+    take: [f64; 2],
+    /// Rows until there are as many as the longer average takes.
+    missing: usize,
+    most: usize,
 }
 
 impl Chaikin {
     pub fn new(periods: [usize; 2]) -> Self {
+        let most = periods[0].max(periods[1]);
         Self {
-            line: Accumulation::default(),
-            fast: 0.0,
-            slow: 0.0,
-            seen: 0,
-            periods,
+            line: 0.0,
+            averages: [0.0; 2],
+            begun: false,
+            take: periods.map(|n| 2.0 / (n as f64 + 1.0)),
+            missing: most - 1,
+            most,
         }
     }
 }
 
 impl Machine<4, 1> for Chaikin {
-    #[inline]
-    fn next(&mut self, bar: [f64; 4]) -> Option<[f64; 1]> {
-        let line = self.line.step(bar);
-        let [fast, slow] = self.periods.map(|n| 2.0 / (n as f64 + 1.0));
-        if self.seen == 0 {
-            (self.fast, self.slow) = (line, line);
-        } else {
-            self.fast = fast * line + (1.0 - fast) * self.fast;
-            self.slow = slow * line + (1.0 - slow) * self.slow;
-        }
-        let needed = self.periods[0].max(self.periods[1]);
-        self.seen = (self.seen + 1).min(needed);
-        (self.seen == needed).then_some([self.fast - self.slow])
+    #[inline(always)]
+    fn rows(&mut self, bars: [&[f64]; 4], [out]: [&mut [f64]; 1]) -> usize {
+        let (mut begun, [mut fast, mut slow]) = (self.begun, self.averages);
+        let [take_fast, take_slow] = self.take;
+        let [keep_fast, keep_slow] = [1.0 - take_fast, 1.0 - take_slow];
+        self.line = Accumulation::sums(bars, self.line, |row, line| {
+            if !begun {
+                (fast, slow, begun) = (line, line, true);
+            }
+            fast = keep_fast.mul_add(fast, take_fast * line);
+            slow = keep_slow.mul_add(slow, take_slow * line);
+            out[row] = fast - slow;
+        });
+        (self.begun, self.averages) = (begun, [fast, slow]);
+        let missing = self.missing.min(out.len());
+        self.missing -= missing;
+        missing
     }
 
     fn visit(&mut self, memory: &mut Memory<'_>) {
-        self.line.visit(memory);
-        memory.number(&mut self.fast);
-        memory.number(&mut self.slow);
-        memory.count(&mut self.seen, self.periods[0].max(self.periods[1]));
+        memory.number(&mut self.line);
+        memory.numbers(&mut self.averages);
+        memory.flag(&mut self.begun);
+        memory.count(&mut self.missing, self.most);
     }
 }

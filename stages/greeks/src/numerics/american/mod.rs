@@ -22,6 +22,8 @@
 //! A call is a put with spot and strike, rate and yield exchanged (R. L. McDonald and M. D. Schroder, 1998).
 
 mod boundary;
+#[cfg(test)]
+pub(crate) mod counted;
 pub mod grid;
 mod implied;
 mod lanes;

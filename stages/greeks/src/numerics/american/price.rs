@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 /// Options that one task takes.
-const TASK: usize = 256;
+pub(super) const TASK: usize = 256;
 
 /// Whether an option has a price, or why not.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]

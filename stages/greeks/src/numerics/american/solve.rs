@@ -66,20 +66,28 @@ kernels!(super::lanes::Avx512, "avx512f,avx512dq,avx512vl,avx2,fma");
 #[cfg(target_arch = "x86_64")]
 kernels!(super::lanes::Avx2, "avx2,fma");
 
-impl Kernels for Portable {
-    #[inline(never)]
-    fn begin(boundary: &mut Boundary<Self>, rule: &Rule, puts: &Puts, start: Start<'_, Self>) {
-        boundary.begin(rule, puts, start);
-    }
-    #[inline(never)]
-    fn step(boundary: &mut Boundary<Self>, rule: &Rule, puts: &Puts, sensitive: bool) {
-        boundary.step(rule, puts, sensitive);
-    }
-    #[inline(never)]
-    fn values(rule: &Rule, puts: &Puts, boundary: &Boundary<Self>, sensitive: bool, out: &mut Values<Self>) {
-        *out = values(rule, puts, boundary, sensitive);
-    }
+macro_rules! plain_kernels {
+    ($lanes:ty) => {
+        impl Kernels for $lanes {
+            #[inline(never)]
+            fn begin(boundary: &mut Boundary<Self>, rule: &Rule, puts: &Puts, start: Start<'_, Self>) {
+                boundary.begin(rule, puts, start);
+            }
+            #[inline(never)]
+            fn step(boundary: &mut Boundary<Self>, rule: &Rule, puts: &Puts, sensitive: bool) {
+                boundary.step(rule, puts, sensitive);
+            }
+            #[inline(never)]
+            fn values(rule: &Rule, puts: &Puts, boundary: &Boundary<Self>, sensitive: bool, out: &mut Values<Self>) {
+                *out = values(rule, puts, boundary, sensitive);
+            }
+        }
+    };
 }
+
+plain_kernels!(Portable);
+#[cfg(test)]
+plain_kernels!(super::counted::Counted);
 
 /// The value of a normalised put and its derivatives.
 #[derive(Clone, Copy, Debug, Default)]
@@ -157,6 +165,12 @@ impl<'a> Solver<'a> {
             Wide::Portable(work) => work.solve_all(self.rule, puts, want, out),
         }
     }
+}
+
+/// [`Solver::solve`] over numbers that count.
+#[cfg(test)]
+pub(super) fn solve_counted(rule: &Rule, far_start: f64, puts: &[[f64; 4]], want: Want, out: &mut [Solution]) {
+    Work::<super::counted::Counted>::new(rule, far_start).solve_all(rule, puts, want, out);
 }
 
 impl<V: Kernels> Work<V> {

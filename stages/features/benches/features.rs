@@ -1,0 +1,28 @@
+//! `cargo bench --bench features`: every indicator and estimator as `runner bench features` times it, one symbol on one thread, beside a copy of
+//! the column that it writes. `cargo test --benches` runs each once.
+
+use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use stages_features::{sample_bars, usual_features};
+use std::hint::black_box;
+
+/// Bars of 80 years: a column of them fits into the second-level cache.
+const BARS: usize = 20_000;
+
+fn features(criterion: &mut Criterion) {
+    let bars = sample_bars(0, BARS);
+    let mut group = criterion.benchmark_group("features");
+    for (name, feature) in usual_features() {
+        group.throughput(Throughput::Elements((BARS * feature.columns().len()) as u64));
+        group.bench_function(name, |bencher| {
+            bencher.iter(|| feature.over(&mut feature.start(), black_box(&bars)));
+        });
+    }
+    group.throughput(Throughput::Elements(BARS as u64));
+    group.bench_function("copy of a column", |bencher| {
+        bencher.iter(|| black_box(&bars.close).clone());
+    });
+    group.finish();
+}
+
+criterion_group!(benches, features);
+criterion_main!(benches);

@@ -1,0 +1,151 @@
+//! How many operations the spectral method does: the same source over numbers that count them.
+
+use super::Scheme;
+use super::boundary::FAR_START;
+use super::lanes::Lanes;
+use super::price::{Case, TASK, rule_of};
+use super::solve::{Solution, Want, solve_counted};
+use crate::numerics::formula::Option;
+use std::cell::Cell;
+use std::ops::{Add, Div, Mul, Neg, Sub};
+
+thread_local! {
+    static OPERATIONS: Cell<u64> = const { Cell::new(0) };
+    static DIVISIONS: Cell<u64> = const { Cell::new(0) };
+}
+
+/// Eight numbers side by side, as AVX-512 has them.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Counted([f64; 8]);
+
+fn operations(count: u64) {
+    OPERATIONS.set(OPERATIONS.get() + count);
+}
+
+fn divisions(count: u64) {
+    DIVISIONS.set(DIVISIONS.get() + count);
+}
+
+impl Counted {
+    fn zip(self, other: Self, f: impl Fn(f64, f64) -> f64) -> Self {
+        Self(std::array::from_fn(|j| f(self.0[j], other.0[j])))
+    }
+}
+
+impl Add for Counted {
+    type Output = Self;
+    fn add(self, other: Self) -> Self {
+        operations(1);
+        self.zip(other, |a, b| a + b)
+    }
+}
+
+impl Sub for Counted {
+    type Output = Self;
+    fn sub(self, other: Self) -> Self {
+        operations(1);
+        self.zip(other, |a, b| a - b)
+    }
+}
+
+impl Mul for Counted {
+    type Output = Self;
+    fn mul(self, other: Self) -> Self {
+        operations(1);
+        self.zip(other, |a, b| a * b)
+    }
+}
+
+impl Div for Counted {
+    type Output = Self;
+    fn div(self, other: Self) -> Self {
+        divisions(1);
+        self.zip(other, |a, b| a / b)
+    }
+}
+
+impl Neg for Counted {
+    type Output = Self;
+    /// Not counted: it becomes part of a fused multiplication.
+    fn neg(self) -> Self {
+        Self(self.0.map(|x| -x))
+    }
+}
+
+impl Lanes for Counted {
+    const WIDTH: usize = 8;
+
+    fn splat(x: f64) -> Self {
+        Self([x; 8])
+    }
+
+    fn load(x: &[f64]) -> Self {
+        Self(std::array::from_fn(|j| x[j]))
+    }
+
+    fn store(self, out: &mut [f64]) {
+        out[..8].copy_from_slice(&self.0);
+    }
+
+    fn mul_add(self, factor: Self, term: Self) -> Self {
+        operations(1);
+        Self(std::array::from_fn(|j| self.0[j].mul_add(factor.0[j], term.0[j])))
+    }
+
+    fn sqrt(self) -> Self {
+        divisions(1);
+        Self(self.0.map(f64::sqrt))
+    }
+
+    /// A comparison and a selection.
+    fn if_below(self, other: Self, yes: Self, no: Self) -> Self {
+        operations(2);
+        let pick = |j: usize| if self.0[j] < other.0[j] { yes.0[j] } else { no.0[j] };
+        Self(std::array::from_fn(pick))
+    }
+
+    /// Two additions and a shift.
+    fn power_of_two(self) -> Self {
+        operations(3);
+        Self(self.0.map(libm::exp2))
+    }
+
+    /// Two additions of integers, a shift, two combinations of bits and a subtraction.
+    fn split(self) -> (Self, Self) {
+        operations(6);
+        let parts = self.0.map(|x| {
+            let k = libm::round(libm::log2(x));
+            (k, x / libm::exp2(k))
+        });
+        (Self(parts.map(|(k, _)| k)), Self(parts.map(|(_, m)| m)))
+    }
+}
+
+/// Operations, and divisions with square roots, by eight at a time, for each of the options that have one boundary.
+pub(crate) fn count(options: &[Option], greeks: bool) -> (f64, f64) {
+    let want = if greeks { Want::All } else { Want::Value };
+    let rule = rule_of(Scheme::STANDARD);
+    OPERATIONS.set(0);
+    DIVISIONS.set(0);
+    let mut solved = 0;
+    for options in options.chunks(TASK) {
+        let mut puts: Vec<[f64; 4]> = Vec::new();
+        for option in options {
+            if let Case::Boundary(put) = Case::of(option) {
+                puts.push(put.normalised());
+            }
+        }
+        // As `price::solve_some` puts them side by side.
+        let likeness = |put: &[f64; 4]| (put[2] - put[1]) / put[3];
+        puts.sort_by(|a, b| likeness(a).total_cmp(&likeness(b)));
+        solved += puts.len();
+        for far_start in FAR_START {
+            let mut solutions = vec![Solution::default(); puts.len()];
+            solve_counted(&rule, far_start, &puts, want, &mut solutions);
+            let mut solutions = solutions.iter();
+            puts.retain(|_| solutions.next().is_none_or(|solution| !solution.converged));
+        }
+    }
+    let vectors = solved as f64 / 8.0;
+    (OPERATIONS.get() as f64 / vectors, DIVISIONS.get() as f64 / vectors)
+}
