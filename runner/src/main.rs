@@ -16,7 +16,7 @@ fn larger_heap_steps() {
     // SAFETY: the parameters exist and take these sizes; no other thread runs yet.
     unsafe {
         libc::mallopt(libc::M_TOP_PAD, 4 << 20);
-        libc::mallopt(libc::M_MMAP_THRESHOLD, 8 << 20);
-        libc::mallopt(libc::M_TRIM_THRESHOLD, 16 << 20);
+        libc::mallopt(libc::M_MMAP_THRESHOLD, 256 << 10);
+        libc::mallopt(libc::M_TRIM_THRESHOLD, 4 << 20);
     }
 }
