@@ -1,4 +1,4 @@
-//! `cargo bench --bench features`: every indicator and estimator as `runner bench features` times it, one symbol on one thread, beside a copy of
+//! `cargo bench --workspace --bench features`: every indicator and estimator as `runner bench features` times it, one symbol on one thread, beside a copy of
 //! the column that it writes. `cargo test --benches` runs each once.
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};

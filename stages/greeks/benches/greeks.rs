@@ -1,4 +1,4 @@
-//! `cargo bench --bench greeks`: what `runner bench greeks` times, on one thread and by each version of the kernels that this processor has, beside
+//! `cargo bench --workspace --bench greeks`: what `runner bench greeks` times, on one thread and by each version of the kernels that this processor has, beside
 //! the scalar formulas and a copy of the results. `cargo test --benches` runs each once.
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
