@@ -3,24 +3,20 @@
 //! Rows are counted as a text editor or spreadsheet does: the header of a CSV file is row 1. A Parquet file has no header
 //! row, so that its first row is 1.
 
+use crate::csv_text::{Shape, fields, first_line, line_of, separator, shape, text_of, without_empty_lines};
 use crate::unpack::{Format, Packed};
 use crate::value::{self, Dates};
 use datasets::Date;
 use datasets::layout::{Mapping, Text, Unit, normal};
-use memchr::{memchr, memchr_iter};
 use polars::prelude::{
     Column, CsvParseOptions, CsvReadOptions, DataFrame, DataType, Field, ParquetReader, Schema, SerReader,
 };
 use polars_arrow::array::Array as _;
-use rayon::prelude::*;
 use stages_core::StageError;
 use std::borrow::Cow;
 use std::io::Cursor;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-
-/// The separators that text tables are tried with.
-const SEPARATORS: [u8; 4] = [b',', b';', b'\t', b'|'];
 
 /// The names in a table's header, as they stand there.
 ///
@@ -368,241 +364,15 @@ fn count_of_infinite(values: &[f64]) -> u64 {
         .fold(0, |count, value| count + u64::from(value.is_infinite()))
 }
 
-/// What a text is as a table.
-struct Shape {
-    /// The first record that has not as many fields as the header, and how many.
-    uneven: Option<(usize, usize)>,
-    /// Whether a line may be empty.
-    has_empty: bool,
-}
-
-/// Looks over a text, in parts side by side; the row (from 1) where it is none.
-fn shape(text: &[u8], separator: u8, header: usize) -> Result<Shape, usize> {
-    let quoted = memchr(b'"', text).is_some();
-    let mut parts = Vec::new();
-    let mut rest = text;
-    while !rest.is_empty() {
-        let least = PART.min(rest.len());
-        let end = memchr(b'\n', &rest[least..]).map_or(rest.len(), |end| least + end + 1);
-        let (part, later) = rest.split_at(end);
-        parts.push(part);
-        rest = later;
-    }
-    let look = |part: &[u8]| match std::str::from_utf8(part) {
-        Err(err) => Err(1 + lines_in(&part[..err.valid_up_to()])),
-        Ok(_) if quoted => Ok(Lines::default()),
-        Ok(_) => Ok(Lines::of(part, separator, header)),
-    };
-    let looked: Vec<Result<Lines, usize>> = parts.par_iter().map(|part| look(part)).collect();
-    let mut uneven = None;
-    let mut has_empty = false;
-    let mut before = 0;
-    for (part, lines) in parts.into_iter().zip(looked) {
-        // Only where something is wrong do the lines of the parts before count.
-        match lines {
-            Ok(lines) => {
-                has_empty |= lines.has_empty;
-                if uneven.is_none()
-                    && let Some((line, fields)) = lines.uneven
-                {
-                    uneven = Some((lines_in(&text[..before]) + line, fields));
-                }
-            }
-            Err(row) => return Err(lines_in(&text[..before]) + row),
-        }
-        before += part.len();
-    }
-    if quoted {
-        uneven = uneven_row(text, separator, header);
-    }
-    Ok(Shape {
-        uneven,
-        has_empty: quoted || (has_empty && has_empty_line(text)),
-    })
-}
-
-/// How many bytes of a text are looked at in one piece, at the least.
-const PART: usize = 1 << 20;
-
-fn lines_in(text: &[u8]) -> usize {
-    text.iter().filter(|b| **b == b'\n').count()
-}
-
-/// What lines without quotes are as rows of a table.
-#[derive(Default)]
-struct Lines {
-    /// The first that has not as many fields as the header, from 1, and how many.
-    uneven: Option<(usize, usize)>,
-    has_empty: bool,
-}
-
-impl Lines {
-    fn of(text: &[u8], separator: u8, header: usize) -> Self {
-        let mut has_empty = false;
-        let mut start = 0;
-        // The end of the text ends a line, too.
-        for (i, end) in memchr_iter(b'\n', text).chain([text.len()]).enumerate() {
-            let line = &text[start..end];
-            start = end + 1;
-            if matches!(line, b"" | b"\r") {
-                has_empty |= end < text.len();
-            } else {
-                let fields = 1 + count_of(separator, line);
-                if fields != header {
-                    let uneven = Some((i + 1, fields));
-                    return Self { uneven, has_empty };
-                }
-            }
-        }
-        Self {
-            uneven: None,
-            has_empty,
-        }
-    }
-}
-
-/// How often a byte stands in a text: eight at a time, for lines are too short for more.
-fn count_of(byte: u8, text: &[u8]) -> usize {
-    const LOW: u64 = 0x7f7f_7f7f_7f7f_7f7f;
-    let all = u64::from(byte) * 0x0101_0101_0101_0101;
-    let (words, rest) = text.as_chunks::<8>();
-    let in_words = words.iter().fold(0, |count, word| {
-        let other = u64::from_le_bytes(*word) ^ all;
-        // The high bit of each byte that is another one.
-        let others = (((other & LOW) + LOW) | other) & !LOW;
-        count + 8 - others.count_ones() as usize
-    });
-    in_words + rest.iter().filter(|b| **b == byte).count()
-}
-
-/// The text without its empty lines, which polars takes for rows.
-fn without_empty_lines(text: &[u8]) -> Cow<'_, [u8]> {
-    if !has_empty_line(text) {
-        return Cow::Borrowed(text);
-    }
-    let mut out = Vec::with_capacity(text.len());
-    let mut quoted = false;
-    for line in text.split_inclusive(|b| *b == b'\n') {
-        if quoted || !begins_empty(line) {
-            out.extend_from_slice(line);
-        }
-        quoted ^= line.iter().filter(|b| **b == b'"').count() % 2 == 1;
-    }
-    Cow::Owned(out)
-}
-
-fn begins_empty(rest: &[u8]) -> bool {
-    rest.starts_with(b"\n") || rest.starts_with(b"\r\n")
-}
-
-/// Whether an empty line follows a line.
-fn has_empty_line(text: &[u8]) -> bool {
-    (0..text.len()).any(|i| text[i] == b'\n' && begins_empty(&text[i + 1..]))
-}
-
-/// A text without its byte-order mark.
-fn text_of(bytes: &[u8]) -> &[u8] {
-    bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes)
-}
-
-fn first_line(text: &[u8]) -> &[u8] {
-    let end = text.iter().position(|b| *b == b'\n').unwrap_or(text.len());
-    &text[..end]
-}
-
 fn not_text(place: &str, row: usize) -> StageError {
     StageError::new(format!("`{place}`, row {row}: the text is not UTF-8"))
         .hint("CSV (UTF-8, perhaps gzip or zip) and Parquet files are read")
 }
 
-/// The separator that a header line has most of.
-fn separator(line: &str) -> u8 {
-    let count = |s: &u8| line.bytes().filter(|b| b == s).count();
-    let mut best = SEPARATORS[0];
-    for s in SEPARATORS {
-        if count(&s) > count(&best) {
-            best = s;
-        }
-    }
-    best
-}
-
-/// The fields of a line, without their quotes.
-fn fields(line: &str, separator: u8) -> Vec<String> {
-    let mut out = vec![String::new()];
-    let mut quoted = false;
-    for c in line.trim_end_matches('\r').chars() {
-        if c == '"' {
-            quoted = !quoted;
-        } else if c == char::from(separator) && !quoted {
-            out.push(String::new());
-        } else if let Some(field) = out.last_mut() {
-            field.push(c);
-        }
-    }
-    out
-}
-
-/// Walks over the records of a text: where each begins (its line from 1) and how many fields it has, empty lines left out.
-fn records(text: &[u8], separator: u8, mut take: impl FnMut(usize, usize) -> bool) {
-    let (mut line, mut start, mut fields, mut quoted, mut empty) = (1, 1, 1, false, true);
-    for &b in text {
-        match b {
-            b'"' => {
-                quoted = !quoted;
-                empty = false;
-            }
-            b'\n' => {
-                line += 1;
-                if !quoted {
-                    if !empty && !take(start, fields) {
-                        return;
-                    }
-                    (start, fields, empty) = (line, 1, true);
-                }
-            }
-            b if b == separator && !quoted => {
-                fields += 1;
-                empty = false;
-            }
-            b'\r' => {}
-            _ => empty = false,
-        }
-    }
-    if !empty {
-        take(start, fields);
-    }
-}
-
-/// The first record that has not as many fields as the header, and how many.
-fn uneven_row(text: &[u8], separator: u8, header: usize) -> Option<(usize, usize)> {
-    let mut found = None;
-    records(text, separator, |line, fields| {
-        if fields != header {
-            found = Some((line, fields));
-        }
-        found.is_none()
-    });
-    found
-}
-
-/// The line on which data row `row` (from 0) begins.
-fn line_of(text: &[u8], row: usize) -> usize {
-    let (mut seen, mut at) = (0, row + 2);
-    records(text, 0, |line, _| {
-        if seen == row + 1 {
-            at = line;
-            return false;
-        }
-        seen += 1;
-        true
-    });
-    at
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::csv_text::{PART, count_of};
     use proptest::prelude::*;
 
     fn packed(bytes: &[u8]) -> Packed {

@@ -10,6 +10,7 @@
 pub mod bars;
 mod bench;
 pub mod chain;
+mod csv_text;
 pub mod files;
 pub mod frame;
 pub mod options;

@@ -3,6 +3,7 @@
 use super::analytic::floats_if_any;
 use super::curves::Curves;
 use super::dividends::{self, CashDividend};
+use super::ports;
 use super::time::TimeConfig;
 use crate::numerics::american::grid::{Dividend, Grid, on_grid};
 use crate::numerics::american::{Reason, Scheme, greeks};
@@ -18,8 +19,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use stages_core::dataset::{self, DataSet, Partition};
 use stages_core::{
-    ConfigProblem, Context, Given, InputPort, Memo, OutputPort, Outputs, PlanContext, PortType, Ports, Provided, Share,
-    StageError, StageKind, table,
+    ConfigProblem, Context, Given, Memo, Outputs, PlanContext, PortType, Ports, Provided, Share, StageError, StageKind,
+    table,
 };
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -51,39 +52,12 @@ impl StageKind for American {
     const NAME: &'static str = "greeks/american";
     const VERSION: u32 = 1;
     const ABOUT: &'static str = "price and Greeks of American options by spectral collocation";
-    const PORTS: Ports = Ports {
-        inputs: &[
-            InputPort {
-                name: "chain",
-                ty: PortType::OptionChain,
-                optional: false,
-                list: false,
-                doc: "option chain with implied volatility",
-            },
-            InputPort {
-                name: "rates",
-                ty: PortType::Rates,
-                optional: true,
-                list: false,
-                doc: "zero rates, where the chain has no discount factor",
-            },
-        ],
-        outputs: &[OutputPort {
-            name: "greeks",
-            ty: PortType::Greeks,
-            doc: "price, delta, gamma, vega, theta, rho, vanna, volga, charm, row by row beside the chain",
-        }],
-    };
+    const PORTS: Ports = ports::PORTS;
 
     fn check(&self, config: &Self::Config, plan: &PlanContext) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
         config.time.check()?;
         dividends::check(&config.dividends)?;
-        for (name, value) in [("rate", config.rate), ("dividend_yield", config.dividend_yield)] {
-            if !value.is_finite() || value.abs() > 10.0 {
-                return Err(ConfigProblem::new(name, format!("{value} is not an annual rate"))
-                    .hint("give a decimal: 0.02 is 2 %"));
-            }
-        }
+        ports::check_rates(config.rate, config.dividend_yield)?;
         if let Some(chain) = plan.inputs.get("chain").and_then(|list| list.first()) {
             if !chain.may_have("implied_volatility") {
                 return Err(ConfigProblem::new("", "the chain at `chain` has no implied volatility").hint(

@@ -1,6 +1,7 @@
 //! `greeks/analytic`.
 
 use super::curves::Curves;
+use super::ports;
 use super::time::TimeConfig;
 use crate::numerics::formula::Model;
 use crate::numerics::kernel::{Columns, greeks};
@@ -13,8 +14,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use stages_core::dataset::{self, DataSet, Partition};
 use stages_core::{
-    ConfigProblem, Context, Given, InputPort, Memo, OutputPort, Outputs, PlanContext, PortType, Ports, Provided, Share,
-    StageError, StageKind, table,
+    ConfigProblem, Context, Given, Memo, Outputs, PlanContext, PortType, Ports, Provided, Share, StageError, StageKind,
+    table,
 };
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -47,38 +48,11 @@ impl StageKind for Analytic {
     const NAME: &'static str = "greeks/analytic";
     const VERSION: u32 = 2;
     const ABOUT: &'static str = "price and Greeks by Black-Scholes-Merton or Black-76";
-    const PORTS: Ports = Ports {
-        inputs: &[
-            InputPort {
-                name: "chain",
-                ty: PortType::OptionChain,
-                optional: false,
-                list: false,
-                doc: "option chain with implied volatility",
-            },
-            InputPort {
-                name: "rates",
-                ty: PortType::Rates,
-                optional: true,
-                list: false,
-                doc: "zero rates, where the chain has no discount factor",
-            },
-        ],
-        outputs: &[OutputPort {
-            name: "greeks",
-            ty: PortType::Greeks,
-            doc: "price, delta, gamma, vega, theta, rho, vanna, volga, charm, row by row beside the chain",
-        }],
-    };
+    const PORTS: Ports = ports::PORTS;
 
     fn check(&self, config: &Self::Config, plan: &PlanContext) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
         config.time.check()?;
-        for (name, value) in [("rate", config.rate), ("dividend_yield", config.dividend_yield)] {
-            if !value.is_finite() || value.abs() > 10.0 {
-                return Err(ConfigProblem::new(name, format!("{value} is not an annual rate"))
-                    .hint("give a decimal: 0.02 is 2 %"));
-            }
-        }
+        ports::check_rates(config.rate, config.dividend_yield)?;
         if let Some(chain) = plan.inputs.get("chain").and_then(|list| list.first()) {
             if !chain.may_have("implied_volatility") {
                 return Err(ConfigProblem::new("", "the chain at `chain` has no implied volatility")

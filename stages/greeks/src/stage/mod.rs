@@ -5,6 +5,7 @@ mod analytic;
 mod curves;
 mod dividends;
 mod implied_volatility;
+mod ports;
 mod surface;
 mod time;
 

@@ -1,0 +1,39 @@
+//! What the stages of Greeks take and give.
+
+use stages_core::{ConfigProblem, InputPort, OutputPort, PortType, Ports};
+
+pub(super) const PORTS: Ports = Ports {
+    inputs: &[
+        InputPort {
+            name: "chain",
+            ty: PortType::OptionChain,
+            optional: false,
+            list: false,
+            doc: "option chain with implied volatility",
+        },
+        InputPort {
+            name: "rates",
+            ty: PortType::Rates,
+            optional: true,
+            list: false,
+            doc: "zero rates, where the chain has no discount factor",
+        },
+    ],
+    outputs: &[OutputPort {
+        name: "greeks",
+        ty: PortType::Greeks,
+        doc: "price, delta, gamma, vega, theta, rho, vanna, volga, charm, row by row beside the chain",
+    }],
+};
+
+/// Refuses what is no annual rate.
+pub(super) fn check_rates(rate: f64, dividend_yield: f64) -> Result<(), ConfigProblem> {
+    for (name, value) in [("rate", rate), ("dividend_yield", dividend_yield)] {
+        if !value.is_finite() || value.abs() > 10.0 {
+            return Err(
+                ConfigProblem::new(name, format!("{value} is not an annual rate")).hint("give a decimal: 0.02 is 2 %")
+            );
+        }
+    }
+    Ok(())
+}
