@@ -2,7 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
 use datasets::Date;
-use datasets::simulate::{Day, Market, Parameters, Quote, simulate_days};
+use stages_simulate::{Day, Market, Parameters, Quote, simulate_days};
 use rayon::prelude::*;
 
 /// What was seen on one path.

@@ -5,8 +5,8 @@ use super::black::implied_deviation;
 use super::listing::Listed;
 use super::parameters::{Parameters, Spread};
 use super::path::{Day, stream};
-use crate::Date;
-use crate::random::Random;
+use datasets::Date;
+use datasets::random::Random;
 
 /// A row of the option chain.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -6,7 +6,7 @@ use super::listing::{Listed, listings};
 use super::parameters::{Invalid, Parameters};
 use super::path::{self, Day};
 use super::quotes::{Quote, quotes};
-use crate::{Date, DateRange};
+use datasets::{Date, DateRange};
 
 /// A simulated market: its days and listings at once, its quotes as they are asked for.
 #[derive(Clone, Debug)]
@@ -88,7 +88,7 @@ impl Market {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::random::Random;
+    use datasets::random::Random;
 
     fn parameters(days: u32, seed: u64) -> Parameters {
         Parameters {

@@ -5,8 +5,8 @@ use super::bates::Bates;
 use super::clock::Clock;
 use super::parameters::Parameters;
 use super::rates::Curve;
-use crate::Date;
-use crate::random::Random;
+use datasets::Date;
+use datasets::random::Random;
 
 /// Names of streams of random numbers.
 pub(super) mod stream {
