@@ -8,7 +8,6 @@ use arrow::array::{ArrayRef, BooleanArray, Date32Array, Float64Array, RecordBatc
 use datasets::layout::CalendarName;
 use datasets::quality::{Action, BARS, CHAIN, RATES, Tally};
 use datasets::schema;
-use stages_simulate::{Day, Market, Parameters, TENORS, simulate_days};
 use rayon::prelude::*;
 use serde_json::{Value, json};
 use stages_core::dataset::{self, Partition, PartitionKey, Period};
@@ -16,6 +15,7 @@ use stages_core::{
     ConfigProblem, Context, Given, Memo, OutputPort, Outputs, PlanContext, PortType, Ports, Provided, Share,
     StageError, StageKind, table,
 };
+use stages_simulate::{Day, Market, Parameters, TENORS, simulate_days};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
