@@ -3,7 +3,8 @@
 //! A stage makes each [`Memo`] by one function, which both [`StageKind::run`](crate::StageKind::run) and
 //! [`StageKind::cached_share`](crate::StageKind::cached_share) call, so that what a plan says is what a run finds.
 
-use crate::{Input, Source, StageError};
+use crate::error::StageError;
+use crate::input::{Input, Source};
 use cache::{BlobRef, KeyHasher, MemoKey, Store};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

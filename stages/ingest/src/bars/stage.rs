@@ -48,7 +48,7 @@ pub struct Bars;
 impl StageKind for Bars {
     type Config = BarsConfig;
     const NAME: &'static str = "ingest/bars";
-    const VERSION: u32 = 1;
+    const VERSION: u32 = 2;
     const ABOUT: &'static str = "daily bars from files, checked and counted";
     const NOT_IN_KEY: &'static [&'static str] = &["path"];
     const PORTS: Ports = Ports {
@@ -133,7 +133,7 @@ impl StageKind for Bars {
         });
         let first_day = bars.iter().take_while(|bar| bar.date == bars[0].date).count();
         let period = config.partition.resolve(first_day, Period::Year);
-        let partitions = dataset::partition(&context.store, &to_batch(&bars)?, period, "")?;
+        let partitions = dataset::partition_symbols(&context.store, &to_batch(&bars)?, period)?;
         let digest = dataset::write(&context.store, PortType::Bars, meta, partitions)?;
         Ok(Outputs::from([("bars".to_owned(), digest)]))
     }
