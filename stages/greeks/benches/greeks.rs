@@ -3,10 +3,10 @@
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use stages_greeks::numerics::american::{self, Scheme, lattice};
-use stages_greeks::numerics::formula::{Model, Option};
+use stages_greeks::numerics::formula::{Model, Contract};
 use stages_greeks::numerics::implied::{Prices, implied_volatilities_into};
-use stages_greeks::numerics::kernel::{Columns, GreekColumns, Version, greeks, greeks_into};
-use stages_greeks::numerics::special::exp;
+use stages_greeks::numerics::batch::{Columns, GreekColumns, InstructionSet, greeks, greeks_into};
+use stages_numerics::special::exp;
 use stages_greeks::numerics::textbook;
 use stages_numerics::random::Random;
 use std::hint::black_box;
@@ -16,9 +16,9 @@ const OPTIONS: usize = 4_096;
 /// American options, and what is computed one by one.
 const FEW: usize = 64;
 
-fn book() -> Vec<Option> {
+fn book() -> Vec<Contract> {
     let mut random = Random::new(&[1]);
-    let option = |_| Option {
+    let option = |_| Contract {
         spot: 100.0,
         strike: 70.0 + 60.0 * random.uniform(),
         years: 0.01 + 2.0 * random.uniform(),
@@ -35,7 +35,7 @@ fn benches(criterion: &mut Criterion) {
     // One thread; a pool that is there already is as well.
     let _ = rayon::ThreadPoolBuilder::new().num_threads(1).build_global();
     let book = book();
-    let column = |f: fn(&Option) -> f64| book.iter().map(f).collect::<Vec<f64>>();
+    let column = |f: fn(&Contract) -> f64| book.iter().map(f).collect::<Vec<f64>>();
     let (spot, strike, years) = (column(|o| o.spot), column(|o| o.strike), column(|o| o.years));
     let (rate, dividend_yield) = (column(|o| o.rate), column(|o| o.dividend_yield));
     let (volatility, call) = (
@@ -57,14 +57,14 @@ fn benches(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("Greeks");
     group.throughput(Throughput::Elements(OPTIONS as u64));
     let mut results: GreekColumns = greeks(&all, model);
-    for version in Version::available() {
-        group.bench_function(format!("{version:?}"), |bencher| {
-            bencher.iter(|| greeks_into(black_box(&all), model, version, &mut results));
+    for instructions in InstructionSet::available() {
+        group.bench_function(format!("{instructions:?}"), |bencher| {
+            bencher.iter(|| greeks_into(black_box(&all), model, instructions, &mut results));
         });
     }
     group.bench_function("textbook over libm, scalar", |bencher| {
         bencher.iter(|| {
-            let greeks = |option: &Option| textbook::black_scholes_merton(option).to_array().iter().sum::<f64>();
+            let greeks = |option: &Contract| textbook::black_scholes_merton(option).to_array().iter().sum::<f64>();
             black_box(&book).iter().map(greeks).sum::<f64>()
         });
     });
@@ -89,15 +89,15 @@ fn benches(criterion: &mut Criterion) {
         call: &call,
     };
     let (mut found, mut status) = (vec![0.0; OPTIONS], vec![0; OPTIONS]);
-    for version in Version::available() {
-        group.bench_function(format!("{version:?}"), |bencher| {
-            bencher.iter(|| implied_volatilities_into(black_box(&prices), version, &mut found, &mut status));
+    for instructions in InstructionSet::available() {
+        group.bench_function(format!("{instructions:?}"), |bencher| {
+            bencher.iter(|| implied_volatilities_into(black_box(&prices), instructions, &mut found, &mut status));
         });
     }
     group.throughput(Throughput::Elements(FEW as u64));
     group.bench_function("bisection over libm, scalar", |bencher| {
         bencher.iter(|| {
-            let found = |(price, option): (&f64, &Option)| textbook::implied_volatility(*price, option);
+            let found = |(price, option): (&f64, &Contract)| textbook::implied_volatility(*price, option);
             results[0][..FEW].iter().zip(&book).map(found).sum::<f64>()
         });
     });
@@ -105,12 +105,12 @@ fn benches(criterion: &mut Criterion) {
 
     let mut group = criterion.benchmark_group("American");
     group.throughput(Throughput::Elements(FEW as u64));
-    for version in Version::available() {
-        group.bench_function(format!("price, {version:?}"), |bencher| {
-            bencher.iter(|| american::price(black_box(&few), Scheme::STANDARD, version));
+    for instructions in InstructionSet::available() {
+        group.bench_function(format!("price, {instructions:?}"), |bencher| {
+            bencher.iter(|| american::price(black_box(&few), Scheme::STANDARD, instructions));
         });
-        group.bench_function(format!("Greeks, {version:?}"), |bencher| {
-            bencher.iter(|| american::greeks(black_box(&few), Scheme::STANDARD, version));
+        group.bench_function(format!("Greeks, {instructions:?}"), |bencher| {
+            bencher.iter(|| american::greeks(black_box(&few), Scheme::STANDARD, instructions));
         });
     }
     group.throughput(Throughput::Elements(1));

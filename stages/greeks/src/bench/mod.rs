@@ -3,10 +3,10 @@
 mod american;
 mod peak;
 
-use crate::numerics::formula::{Model, Option};
+use crate::numerics::formula::{Model, Contract};
 use crate::numerics::implied::{Prices, implied_volatilities_into};
-use crate::numerics::kernel::{Columns, GreekColumns, Version, greeks, greeks_into};
-use crate::numerics::special::exp;
+use crate::numerics::batch::{Columns, GreekColumns, InstructionSet, greeks, greeks_into};
+use stages_numerics::special::exp;
 use crate::numerics::textbook;
 use peak::{Cost, Peak};
 use rayon::prelude::*;
@@ -27,11 +27,11 @@ pub struct BenchRow {
     pub per_second: f64,
     /// Options a second if nothing but the kernel's arithmetic took time: the operations of an option over the measured peak of one thread, times
     /// the threads.
-    pub arithmetic_limit: std::option::Option<f64>,
+    pub arithmetic_limit: Option<f64>,
     /// The share of that which was reached, in percent.
-    pub percent_of_limit: std::option::Option<f64>,
+    pub percent_of_limit: Option<f64>,
     /// What went from and to memory, in gigabytes a second, where nearly all did.
-    pub gigabytes: std::option::Option<f64>,
+    pub gigabytes: Option<f64>,
 }
 
 /// What [`bench`] measured.
@@ -60,7 +60,7 @@ fn seconds(mut run: impl FnMut()) -> f64 {
 
 /// Runs what is measured with one thread and with all of rayon's current pool.
 struct Bencher {
-    single: std::option::Option<rayon::ThreadPool>,
+    single: Option<rayon::ThreadPool>,
     rows: Vec<BenchRow>,
 }
 
@@ -69,7 +69,7 @@ impl Bencher {
     fn measure(
         &mut self,
         what: &str,
-        limit: std::option::Option<f64>,
+        limit: Option<f64>,
         options: impl Fn(usize) -> usize + Sync,
         run: impl Fn(usize) + Sync,
     ) {
@@ -80,8 +80,8 @@ impl Bencher {
     fn measure_with_traffic(
         &mut self,
         what: &str,
-        limit: std::option::Option<f64>,
-        bytes: std::option::Option<f64>,
+        limit: Option<f64>,
+        bytes: Option<f64>,
         options: impl Fn(usize) -> usize + Sync,
         run: impl Fn(usize) + Sync,
     ) {
@@ -109,7 +109,7 @@ impl Bencher {
 
 /// Simulated options by column.
 struct Book {
-    list: Vec<Option>,
+    list: Vec<Contract>,
     columns: [Vec<f64>; 6],
     call: Vec<bool>,
 }
@@ -117,8 +117,8 @@ struct Book {
 impl Book {
     pub(super) fn new(options: usize) -> Self {
         let mut random = Random::new(&[1]);
-        let list: Vec<Option> = (0..options)
-            .map(|_| Option {
+        let list: Vec<Contract> = (0..options)
+            .map(|_| Contract {
                 spot: 100.0,
                 strike: 70.0 + 60.0 * random.uniform(),
                 years: 0.01 + 2.0 * random.uniform(),
@@ -128,7 +128,7 @@ impl Book {
                 call: random.uniform() < 0.5,
             })
             .collect();
-        let column = |f: fn(&Option) -> f64| list.iter().map(f).collect::<Vec<f64>>();
+        let column = |f: fn(&Contract) -> f64| list.iter().map(f).collect::<Vec<f64>>();
         let columns = [
             column(|o| o.spot),
             column(|o| o.strike),
@@ -156,8 +156,8 @@ impl Book {
     }
 }
 
-fn name(what: &str, version: Version) -> String {
-    format!("{what}, {}", format!("{version:?}").to_lowercase())
+fn name(what: &str, instructions: InstructionSet) -> String {
+    format!("{what}, {}", format!("{instructions:?}").to_lowercase())
 }
 
 /// Measures Greeks (price and eight sensitivities) of `options` options, streaming from and to memory, and of as many as fit into the caches, and
@@ -183,9 +183,9 @@ pub fn bench(options: usize) -> Bench {
             black_box(sum);
         },
     );
-    for version in Version::available() {
-        let limit = limit(version, peak::GREEKS);
-        let most = if version == Version::Portable { some } else { options };
+    for instructions in InstructionSet::available() {
+        let limit = limit(instructions, peak::GREEKS);
+        let most = if instructions == InstructionSet::Portable { some } else { options };
         // Memory is reused, so that the processor is measured and not the system's page faults.
         let buffers: Mutex<GreekColumns> = Mutex::new(std::array::from_fn(|_| Vec::new()));
         let run = |total: usize, n: usize| {
@@ -194,19 +194,19 @@ pub fn bench(options: usize) -> Bench {
                 column.resize(n, 0.0);
             }
             for _ in 0..total / n {
-                greeks_into(&book.columns(n), Model::BlackScholesMerton, version, &mut buffers);
+                greeks_into(&book.columns(n), Model::BlackScholesMerton, instructions, &mut buffers);
                 black_box(&buffers);
             }
         };
         let in_cache = |threads: usize| (IN_CACHE * threads).min(options);
         bencher.measure(
-            &name("Greeks in cache", version),
+            &name("Greeks in cache", instructions),
             limit,
             |threads| in_cache(threads) * (some / in_cache(threads)).max(1),
             |total| run(total, in_cache(rayon::current_num_threads())),
         );
         bencher.measure_with_traffic(
-            &name("Greeks from and to memory", version),
+            &name("Greeks from and to memory", instructions),
             limit,
             Some(GREEKS_BYTES),
             |_| most,
@@ -245,9 +245,9 @@ fn copy(bencher: &mut Bencher, book: &Book) {
 }
 
 /// What the arithmetic allows; not where a fused operation is a call.
-fn limit(version: Version, cost: Cost) -> std::option::Option<f64> {
-    let fused = version != Version::Portable || cfg!(not(target_arch = "x86_64"));
-    fused.then(|| Peak::measure(version).limit(cost))
+fn limit(instructions: InstructionSet, cost: Cost) -> Option<f64> {
+    let fused = instructions != InstructionSet::Portable || cfg!(not(target_arch = "x86_64"));
+    fused.then(|| Peak::measure(instructions).limit(cost))
 }
 
 fn implied(bencher: &mut Bencher, book: &Book, n: usize) {
@@ -272,8 +272,8 @@ fn implied(bencher: &mut Bencher, book: &Book, n: usize) {
             black_box(found);
         },
     );
-    for version in Version::available() {
-        let n = if version == Version::Portable { n.min(20_000) } else { n };
+    for instructions in InstructionSet::available() {
+        let n = if instructions == InstructionSet::Portable { n.min(20_000) } else { n };
         let columns = book.columns(n);
         let prices = Prices {
             price: &price[..n],
@@ -283,16 +283,16 @@ fn implied(bencher: &mut Bencher, book: &Book, n: usize) {
             years: columns.years,
             call: columns.call,
         };
-        let limit = limit(version, peak::IMPLIED_VOLATILITY);
+        let limit = limit(instructions, peak::IMPLIED_VOLATILITY);
         let found = Mutex::new((vec![0.0; n], vec![0; n]));
         bencher.measure(
-            &name("implied volatility", version),
+            &name("implied volatility", instructions),
             limit,
             |_| n,
             |_| {
                 let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
                 let (volatility, status) = &mut *found;
-                implied_volatilities_into(&prices, version, volatility, status);
+                implied_volatilities_into(&prices, instructions, volatility, status);
                 black_box(&found);
             },
         );

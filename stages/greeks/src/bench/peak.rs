@@ -1,6 +1,6 @@
 //! How many operations a second a version of the kernels could do at most: what their speed is measured against.
 
-use crate::numerics::dispatch::{Loop, Version};
+use stages_numerics::dispatch::{InstructionSet, Kernel};
 use std::hint::black_box;
 use std::time::Instant;
 
@@ -13,7 +13,7 @@ pub(super) struct Cost {
     pub divisions: f64,
 }
 
-/// Counted in the machine code of the AVX-512 version, from loop to loop, without loads, stores and moves.
+/// Counted in the machine code of the AVX-512 instructions, from loop to loop, without loads, stores and moves.
 pub(super) const GREEKS: Cost = Cost {
     operations: 203.0,
     divisions: 5.0,
@@ -42,13 +42,13 @@ pub(super) struct Peak {
 }
 
 impl Peak {
-    /// Measures a version.
-    pub fn measure(version: Version) -> Self {
-        let (operations, divisions) = match version {
+    /// Measures a instructions.
+    pub fn measure(instructions: InstructionSet) -> Self {
+        let (operations, divisions) = match instructions {
             // As many chains as hide an operation's latency and fit into the registers.
-            Version::Avx512 => (best::<96, false>(version), best::<96, true>(version)),
-            Version::Avx2 => (best::<48, false>(version), best::<48, true>(version)),
-            Version::Portable => (best::<16, false>(version), best::<16, true>(version)),
+            InstructionSet::Avx512 => (best::<96, false>(instructions), best::<96, true>(instructions)),
+            InstructionSet::Avx2 => (best::<48, false>(instructions), best::<48, true>(instructions)),
+            InstructionSet::Portable => (best::<16, false>(instructions), best::<16, true>(instructions)),
         };
         Self { operations, divisions }
     }
@@ -79,13 +79,13 @@ impl<const N: usize, const DIVIDE: bool> Loop for Chains<'_, N, DIVIDE> {
     }
 }
 
-fn best<const N: usize, const DIVIDE: bool>(version: Version) -> f64 {
-    let rounds = if version == Version::Portable { 4_000 } else { 40_000 };
+fn best<const N: usize, const DIVIDE: bool>(instructions: InstructionSet) -> f64 {
+    let rounds = if instructions == InstructionSet::Portable { 4_000 } else { 40_000 };
     let mut state = [1.0; N];
     let mut most = 0.0_f64;
     for _ in 0..8 {
         let start = Instant::now();
-        version.run(Chains::<N, DIVIDE> {
+        instructions.run(Chains::<N, DIVIDE> {
             state: &mut state,
             rounds,
             by: black_box(0.5),
@@ -100,7 +100,7 @@ fn best<const N: usize, const DIVIDE: bool>(version: Version) -> f64 {
 mod tests {
     use super::*;
     use crate::bench::Book;
-    use crate::numerics::american::counted::count;
+    use crate::numerics::american::flop_count::count;
 
     /// Over the first of the options that the bench takes.
     #[test]

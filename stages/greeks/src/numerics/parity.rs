@@ -4,7 +4,7 @@
 //! square of its spread. It is believed only where the rate it implies is within bounds and its standard error small; otherwise the rate of the
 //! nearest expiry with a believed one is used. The forward is the robust weighted mean of `K + (C - P)/D` over the strikes nearest the money.
 
-use super::special::{exp, log, log_ratio};
+use stages_numerics::special::{exp, log, log_ratio};
 
 /// A strike with both a call and a put quoted.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -7,10 +7,10 @@ use super::ports;
 use super::time::TimeConfig;
 use crate::numerics::american::grid::{Dividend, Grid, on_grid};
 use crate::numerics::american::{Reason, Scheme, greeks};
-use crate::numerics::dispatch::Version;
-use crate::numerics::formula::{Greeks, Option as Contract};
-use crate::numerics::kernel::Columns;
-use crate::numerics::special::{log, log_ratio};
+use stages_numerics::dispatch::InstructionSet;
+use crate::numerics::formula::{Greeks, Contract};
+use crate::numerics::batch::Columns;
+use stages_numerics::special::{log, log_ratio};
 use arrow::array::{ArrayRef, RecordBatch};
 use datasets::schema::GREEKS;
 use rayon::prelude::*;
@@ -216,7 +216,7 @@ fn chain_greeks(
         volatility: &volatility,
         call: &call,
     };
-    let mut values = greeks(&columns, Scheme::STANDARD, Version::best());
+    let mut values = greeks(&columns, Scheme::STANDARD, InstructionSet::detect());
     let on_grids: Vec<(usize, (Greeks, Reason))> = with_cash
         .into_par_iter()
         .map(|(i, cash, volatility)| {

@@ -1,7 +1,7 @@
 //! Cash dividends that a configuration names.
 
 use crate::numerics::american::grid::Dividend;
-use crate::numerics::special::exp;
+use stages_numerics::special::exp;
 use datasets::Date;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

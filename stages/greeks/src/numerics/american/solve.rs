@@ -1,10 +1,10 @@
 //! From normalised puts to values, on the widest registers there are.
 
 use super::boundary::{Boundary, CONVERGED, LANES, Puts, Start};
-use super::lanes::{Lanes, Portable};
+use super::lanes::{F64Vector, Portable};
 use super::premium::{Values, values};
-use super::rule::Rule;
-use crate::numerics::dispatch::Version;
+use super::quadrature::Quadrature;
+use stages_numerics::dispatch::InstructionSet;
 
 /// Newton steps before an option is given up; most need three.
 const STEPS: usize = 16;
@@ -14,48 +14,48 @@ const ROUGH: f64 = 1e-3;
 const CHANGE: f64 = 1e-3;
 
 /// The loops, each compiled for its registers.
-trait Kernels: Lanes {
+trait Kernels: F64Vector {
     /// See [`Boundary::begin`].
-    fn begin(boundary: &mut Boundary<Self>, rule: &Rule, puts: &Puts, start: Start<'_, Self>);
+    fn begin(boundary: &mut Boundary<Self>, quadrature: &Quadrature, puts: &Puts, start: Start<'_, Self>);
     /// See [`Boundary::step`].
-    fn step(boundary: &mut Boundary<Self>, rule: &Rule, puts: &Puts, sensitive: bool);
+    fn step(boundary: &mut Boundary<Self>, quadrature: &Quadrature, puts: &Puts, sensitive: bool);
     /// See [`values`].
-    fn values(rule: &Rule, puts: &Puts, boundary: &Boundary<Self>, sensitive: bool, out: &mut Values<Self>);
+    fn values(quadrature: &Quadrature, puts: &Puts, boundary: &Boundary<Self>, sensitive: bool, out: &mut Values<Self>);
 }
 
 macro_rules! kernels {
     ($lanes:ty, $features:literal) => {
         #[expect(unsafe_code, reason = "calls functions compiled for a wider instruction set")]
         impl Kernels for $lanes {
-            fn begin(boundary: &mut Boundary<Self>, rule: &Rule, puts: &Puts, start: Start<'_, Self>) {
+            fn begin(boundary: &mut Boundary<Self>, quadrature: &Quadrature, puts: &Puts, start: Start<'_, Self>) {
                 #[target_feature(enable = $features)]
-                fn run(boundary: &mut Boundary<$lanes>, rule: &Rule, puts: &Puts, start: Start<'_, $lanes>) {
-                    boundary.begin(rule, puts, start);
+                fn run(boundary: &mut Boundary<$lanes>, quadrature: &Quadrature, puts: &Puts, start: Start<'_, $lanes>) {
+                    boundary.begin(quadrature, puts, start);
                 }
                 // SAFETY: `Solver::new` makes these values only where the processor has the instructions.
-                unsafe { run(boundary, rule, puts, start) }
+                unsafe { run(boundary, quadrature, puts, start) }
             }
-            fn step(boundary: &mut Boundary<Self>, rule: &Rule, puts: &Puts, sensitive: bool) {
+            fn step(boundary: &mut Boundary<Self>, quadrature: &Quadrature, puts: &Puts, sensitive: bool) {
                 #[target_feature(enable = $features)]
-                fn run(boundary: &mut Boundary<$lanes>, rule: &Rule, puts: &Puts, sensitive: bool) {
-                    boundary.step(rule, puts, sensitive);
+                fn run(boundary: &mut Boundary<$lanes>, quadrature: &Quadrature, puts: &Puts, sensitive: bool) {
+                    boundary.step(quadrature, puts, sensitive);
                 }
                 // SAFETY: as above.
-                unsafe { run(boundary, rule, puts, sensitive) }
+                unsafe { run(boundary, quadrature, puts, sensitive) }
             }
-            fn values(rule: &Rule, puts: &Puts, boundary: &Boundary<Self>, sensitive: bool, out: &mut Values<Self>) {
+            fn values(quadrature: &Quadrature, puts: &Puts, boundary: &Boundary<Self>, sensitive: bool, out: &mut Values<Self>) {
                 #[target_feature(enable = $features)]
                 fn run(
-                    rule: &Rule,
+                    quadrature: &Quadrature,
                     puts: &Puts,
                     boundary: &Boundary<$lanes>,
                     sensitive: bool,
                     out: &mut Values<$lanes>,
                 ) {
-                    *out = values(rule, puts, boundary, sensitive);
+                    *out = values(quadrature, puts, boundary, sensitive);
                 }
                 // SAFETY: as above.
-                unsafe { run(rule, puts, boundary, sensitive, out) }
+                unsafe { run(quadrature, puts, boundary, sensitive, out) }
             }
         }
     };
@@ -70,16 +70,16 @@ macro_rules! plain_kernels {
     ($lanes:ty) => {
         impl Kernels for $lanes {
             #[inline(never)]
-            fn begin(boundary: &mut Boundary<Self>, rule: &Rule, puts: &Puts, start: Start<'_, Self>) {
-                boundary.begin(rule, puts, start);
+            fn begin(boundary: &mut Boundary<Self>, quadrature: &Quadrature, puts: &Puts, start: Start<'_, Self>) {
+                boundary.begin(quadrature, puts, start);
             }
             #[inline(never)]
-            fn step(boundary: &mut Boundary<Self>, rule: &Rule, puts: &Puts, sensitive: bool) {
-                boundary.step(rule, puts, sensitive);
+            fn step(boundary: &mut Boundary<Self>, quadrature: &Quadrature, puts: &Puts, sensitive: bool) {
+                boundary.step(quadrature, puts, sensitive);
             }
             #[inline(never)]
-            fn values(rule: &Rule, puts: &Puts, boundary: &Boundary<Self>, sensitive: bool, out: &mut Values<Self>) {
-                *out = values(rule, puts, boundary, sensitive);
+            fn values(quadrature: &Quadrature, puts: &Puts, boundary: &Boundary<Self>, sensitive: bool, out: &mut Values<Self>) {
+                *out = values(quadrature, puts, boundary, sensitive);
             }
         }
     };
@@ -87,7 +87,7 @@ macro_rules! plain_kernels {
 
 plain_kernels!(Portable);
 #[cfg(test)]
-plain_kernels!(super::counted::Counted);
+plain_kernels!(super::flop_count::Counted);
 
 /// The value of a normalised put and its derivatives.
 #[derive(Clone, Copy, Debug, Default)]
@@ -129,7 +129,7 @@ struct Work<V> {
 
 /// Solves puts side by side, on one thread.
 pub(super) struct Solver<'a> {
-    rule: &'a Rule,
+    quadrature: &'a Quadrature,
     work: Wide,
 }
 
@@ -142,44 +142,44 @@ enum Wide {
 }
 
 impl<'a> Solver<'a> {
-    /// `version` must be one of [`Version::available`]; otherwise the portable one is taken.
-    pub fn new(rule: &'a Rule, version: Version, far_start: f64) -> Self {
-        let available = version.is_available();
-        let work = match version {
+    /// `instructions` must be one of [`InstructionSet::available`]; otherwise the portable one is taken.
+    pub fn new(quadrature: &'a Quadrature, instructions: InstructionSet, far_start: f64) -> Self {
+        let available = instructions.is_available();
+        let work = match instructions {
             #[cfg(target_arch = "x86_64")]
-            Version::Avx512 if available => Wide::Avx512(Box::new(Work::new(rule, far_start))),
+            InstructionSet::Avx512 if available => Wide::Avx512(Box::new(Work::new(quadrature, far_start))),
             #[cfg(target_arch = "x86_64")]
-            Version::Avx2 if available => Wide::Avx2(Box::new(Work::new(rule, far_start))),
-            _ => Wide::Portable(Box::new(Work::new(rule, far_start))),
+            InstructionSet::Avx2 if available => Wide::Avx2(Box::new(Work::new(quadrature, far_start))),
+            _ => Wide::Portable(Box::new(Work::new(quadrature, far_start))),
         };
-        Self { rule, work }
+        Self { quadrature, work }
     }
 
     /// The solutions of up to [`LANES`] puts.
     pub fn solve(&mut self, puts: &[[f64; 4]], want: Want, out: &mut [Solution]) {
         match &mut self.work {
             #[cfg(target_arch = "x86_64")]
-            Wide::Avx512(work) => work.solve_all(self.rule, puts, want, out),
+            Wide::Avx512(work) => work.solve_all(self.quadrature, puts, want, out),
             #[cfg(target_arch = "x86_64")]
-            Wide::Avx2(work) => work.solve_all(self.rule, puts, want, out),
-            Wide::Portable(work) => work.solve_all(self.rule, puts, want, out),
+            Wide::Avx2(work) => work.solve_all(self.quadrature, puts, want, out),
+            Wide::Portable(work) => work.solve_all(self.quadrature, puts, want, out),
         }
     }
 }
 
 /// [`Solver::solve`] over numbers that count.
 #[cfg(test)]
-pub(super) fn solve_counted(rule: &Rule, far_start: f64, puts: &[[f64; 4]], want: Want, out: &mut [Solution]) {
-    Work::<super::counted::Counted>::new(rule, far_start).solve_all(rule, puts, want, out);
+pub(super) fn solve_counted(quadrature: &Quadrature, far_start: f64, puts: &[[f64; 4]], want: Want, out: &mut [Solution]) {
+    Work::<super::flop_count::Counted>::new(quadrature, far_start).solve_all(quadrature, puts, want, out);
 }
 
 impl<V: Kernels> Work<V> {
-    fn new(rule: &Rule, far_start: f64) -> Self {
+    fn new(quadrature: &Quadrature, far_start: f64) -> Self {
         let zero = V::splat(0.0);
         Self {
-            coarse: rule.coarse.as_ref().map(|(coarse, _)| Boundary::new(coarse, far_start)),
-            fine: Boundary::new(rule, far_start),
-            other: Boundary::new(rule, far_start),
+            coarse: quadrature.coarse.as_ref().map(|(coarse, _)| Boundary::new(coarse, far_start)),
+            fine: Boundary::new(quadrature, far_start),
+            other: Boundary::new(quadrature, far_start),
             values: Values {
                 value: zero,
                 x: zero,
@@ -193,27 +193,27 @@ impl<V: Kernels> Work<V> {
         }
     }
 
-    fn solve_all(&mut self, rule: &Rule, puts: &[[f64; 4]], want: Want, out: &mut [Solution]) {
+    fn solve_all(&mut self, quadrature: &Quadrature, puts: &[[f64; 4]], want: Want, out: &mut [Solution]) {
         for (puts, out) in puts.chunks(V::WIDTH).zip(out.chunks_mut(V::WIDTH)) {
-            self.solve_some(rule, &gather(puts), want, out);
+            self.solve_some(quadrature, &gather(puts), want, out);
         }
     }
 
-    fn solve_some(&mut self, rule: &Rule, puts: &Puts, want: Want, out: &mut [Solution]) {
-        match (&rule.coarse, &mut self.coarse) {
+    fn solve_some(&mut self, quadrature: &Quadrature, puts: &Puts, want: Want, out: &mut [Solution]) {
+        match (&quadrature.coarse, &mut self.coarse) {
             (Some((rough, weights)), Some(coarse)) => {
                 V::begin(coarse, rough, puts, Start::Formula);
                 newton(coarse, rough, puts, ROUGH);
-                V::begin(&mut self.fine, rule, puts, Start::Coarse(coarse, weights));
+                V::begin(&mut self.fine, quadrature, puts, Start::Coarse(coarse, weights));
             }
-            _ => V::begin(&mut self.fine, rule, puts, Start::Formula),
+            _ => V::begin(&mut self.fine, quadrature, puts, Start::Formula),
         }
-        let moved = newton(&mut self.fine, rule, puts, CONVERGED);
+        let moved = newton(&mut self.fine, quadrature, puts, CONVERGED);
         let sensitive = want > Want::Value;
         if sensitive {
-            V::step(&mut self.fine, rule, puts, true);
+            V::step(&mut self.fine, quadrature, puts, true);
         }
-        V::values(rule, puts, &self.fine, sensitive, &mut self.values);
+        V::values(quadrature, puts, &self.fine, sensitive, &mut self.values);
         let mut boundary = [0.0; LANES];
         self.fine.log_now().store(&mut boundary);
         scatter(&self.values, out);
@@ -229,10 +229,10 @@ impl<V: Kernels> Work<V> {
                 for (v, change) in puts.deviation.iter_mut().zip(change) {
                     *v += change;
                 }
-                V::begin(&mut self.other, rule, &puts, Start::Tangent(&self.fine, change));
-                V::step(&mut self.other, rule, &puts, false);
-                V::step(&mut self.other, rule, &puts, true);
-                V::values(rule, &puts, &self.other, true, &mut self.values);
+                V::begin(&mut self.other, quadrature, &puts, Start::Tangent(&self.fine, change));
+                V::step(&mut self.other, quadrature, &puts, false);
+                V::step(&mut self.other, quadrature, &puts, true);
+                V::values(quadrature, &puts, &self.other, true, &mut self.values);
                 self.values.v.store(vegas);
             }
             for (j, out) in out.iter_mut().enumerate() {
@@ -243,11 +243,11 @@ impl<V: Kernels> Work<V> {
 }
 
 /// Newton's method until all have converged; how far each moved last.
-fn newton<V: Kernels>(boundary: &mut Boundary<V>, rule: &Rule, puts: &Puts, enough: f64) -> [f64; LANES] {
+fn newton<V: Kernels>(boundary: &mut Boundary<V>, quadrature: &Quadrature, puts: &Puts, enough: f64) -> [f64; LANES] {
     let mut moved = [0.0; LANES];
     boundary.enough = enough;
     for _ in 0..STEPS {
-        V::step(boundary, rule, puts, false);
+        V::step(boundary, quadrature, puts, false);
         boundary.moved.store(&mut moved);
         if moved[..V::WIDTH].iter().all(|moved| *moved < enough) {
             break;
@@ -267,7 +267,7 @@ fn gather(puts: &[[f64; 4]]) -> Puts {
     }
 }
 
-fn scatter<V: Lanes>(values: &Values<V>, out: &mut [Solution]) {
+fn scatter<V: F64Vector>(values: &Values<V>, out: &mut [Solution]) {
     let all = [
         values.value,
         values.x,

@@ -3,8 +3,8 @@
 use super::Status;
 use super::guess::{Borders, Edge, borders, highest, interpolate, invert, lowest};
 use super::step::{Target, over_vega, rest_over_vega, step};
-use crate::numerics::dispatch::{Loop, Version};
-use crate::numerics::fused::log_ratio;
+use stages_numerics::dispatch::{InstructionSet, Kernel};
+use stages_numerics::special::fused::log_ratio;
 use rayon::prelude::*;
 
 /// Prices in a block.
@@ -71,7 +71,7 @@ pub(super) fn total_deviation(x: f64, beta: f64, steps: usize) -> (f64, f64) {
 pub fn implied_volatilities(prices: &Prices<'_>) -> (Vec<f64>, Vec<u8>) {
     let n = prices.price.len();
     let (mut volatility, mut status) = (vec![0.0; n], vec![0; n]);
-    implied_volatilities_into(prices, Version::best(), &mut volatility, &mut status);
+    implied_volatilities_into(prices, InstructionSet::detect(), &mut volatility, &mut status);
     (volatility, status)
 }
 
@@ -80,7 +80,7 @@ pub fn implied_volatilities(prices: &Prices<'_>) -> (Vec<f64>, Vec<u8>) {
 ///
 /// # Panics
 /// When the columns differ in length.
-pub fn implied_volatilities_into(prices: &Prices<'_>, version: Version, volatility: &mut [f64], status: &mut [u8]) {
+pub fn implied_volatilities_into(prices: &Prices<'_>, instructions: InstructionSet, volatility: &mut [f64], status: &mut [u8]) {
     let n = prices.price.len();
     let lengths = [
         prices.forward.len(),
@@ -100,7 +100,7 @@ pub fn implied_volatilities_into(prices: &Prices<'_>, version: Version, volatili
         .zip(status.par_chunks_mut(TASK))
         .enumerate()
         .for_each(|(i, (volatility, status))| {
-            version.run(Task {
+            instructions.run(Task {
                 prices,
                 start: i * TASK,
                 volatility,

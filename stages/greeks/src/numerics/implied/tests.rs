@@ -4,7 +4,7 @@ use super::Status;
 use super::columns::{
     Prices, STEPS, implied_volatilities, implied_volatilities_into, implied_volatility, total_deviation,
 };
-use crate::numerics::dispatch::Version;
+use stages_numerics::dispatch::InstructionSet;
 use crate::numerics::double_double::Dd;
 use stages_numerics::random::Random;
 
@@ -39,7 +39,7 @@ fn error(x: f64, s: f64, steps: usize) -> Option<f64> {
 
 #[test]
 fn two_steps_suffice_for_every_attainable_price() {
-    // |x| as in the program that comes with Jäckel's implementation (`letsberational_timing`, version of 2024), to where doubles end.
+    // |x| as in the program that comes with Jäckel's implementation (`letsberational_timing`, instructions of 2024), to where doubles end.
     let grid = [
         0.0, 1e-14, 1e-8, 1e-4, 1e-3, 0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0,
         512.0,
@@ -141,13 +141,13 @@ fn every_version_gives_the_same_bytes() {
     };
     let (first, codes) = implied_volatilities(&prices);
     assert!(codes.iter().filter(|&&code| code == Status::Ok.code()).count() > n / 2);
-    for version in Version::available() {
+    for instructions in InstructionSet::available() {
         let (mut found, mut status) = (vec![0.0; n], vec![0; n]);
-        implied_volatilities_into(&prices, version, &mut found, &mut status);
+        implied_volatilities_into(&prices, instructions, &mut found, &mut status);
         assert_eq!(status, codes);
         assert!(
             first.iter().zip(&found).all(|(a, b)| a.to_bits() == b.to_bits()),
-            "{version:?}"
+            "{instructions:?}"
         );
     }
     for i in 0..n {

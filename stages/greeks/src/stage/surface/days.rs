@@ -1,7 +1,7 @@
 //! The surfaces of a partition's days.
 
 use super::SurfaceConfig;
-use crate::numerics::special::{log_ratio, normal_pdf};
+use stages_numerics::special::{log_ratio, normal_pdf};
 use crate::numerics::surface::{Expiry, Quote, Slice, Surface};
 use arrow::array::{RecordBatch, StringArray};
 use datasets::Date;

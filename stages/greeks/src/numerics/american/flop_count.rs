@@ -2,10 +2,10 @@
 
 use super::Scheme;
 use super::boundary::FAR_START;
-use super::lanes::Lanes;
-use super::price::{Case, TASK, rule_of};
+use super::lanes::F64Vector;
+use super::price::{Case, TASK};
 use super::solve::{Solution, Want, solve_counted};
-use crate::numerics::formula::Option;
+use crate::numerics::formula::Contract;
 use std::cell::Cell;
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
@@ -72,7 +72,7 @@ impl Neg for Counted {
     }
 }
 
-impl Lanes for Counted {
+impl F64Vector for Counted {
     const WIDTH: usize = 8;
 
     fn splat(x: f64) -> Self {
@@ -122,9 +122,9 @@ impl Lanes for Counted {
 }
 
 /// Operations, and divisions with square roots, by eight at a time, for each of the options that have one boundary.
-pub(crate) fn count(options: &[Option], greeks: bool) -> (f64, f64) {
+pub(crate) fn count(options: &[Contract], greeks: bool) -> (f64, f64) {
     let want = if greeks { Want::All } else { Want::Value };
-    let rule = rule_of(Scheme::STANDARD);
+    let quadrature = Quadrature::of(Scheme::STANDARD);
     OPERATIONS.set(0);
     DIVISIONS.set(0);
     let mut solved = 0;
@@ -141,7 +141,7 @@ pub(crate) fn count(options: &[Option], greeks: bool) -> (f64, f64) {
         solved += puts.len();
         for far_start in FAR_START {
             let mut solutions = vec![Solution::default(); puts.len()];
-            solve_counted(&rule, far_start, &puts, want, &mut solutions);
+            solve_counted(&quadrature, far_start, &puts, want, &mut solutions);
             let mut solutions = solutions.iter();
             puts.retain(|_| solutions.next().is_none_or(|solution| !solution.converged));
         }

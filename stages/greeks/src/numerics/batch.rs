@@ -3,10 +3,10 @@
 //! All versions do the same operations in the same order, so that they give the same bytes (a test compares them).
 
 use super::dispatch::Loop;
-use super::formula::{Greeks, Model, Option, assemble, is_regular, limit, position, weights};
+use super::formula::{Greeks, Model, Contract, assemble, is_regular, limit, position, weights};
 use rayon::prelude::*;
 
-pub use super::dispatch::Version;
+pub use super::dispatch::InstructionSet;
 
 /// Options in a block.
 const BLOCK: usize = 64;
@@ -18,19 +18,19 @@ const PAST_CACHES: usize = 1 << 18;
 /// Columns of options, all of one length.
 #[derive(Clone, Copy, Debug)]
 pub struct Columns<'a> {
-    /// [`Option::spot`].
+    /// [`Contract::spot`].
     pub spot: &'a [f64],
-    /// [`Option::strike`].
+    /// [`Contract::strike`].
     pub strike: &'a [f64],
-    /// [`Option::years`].
+    /// [`Contract::years`].
     pub years: &'a [f64],
-    /// [`Option::rate`].
+    /// [`Contract::rate`].
     pub rate: &'a [f64],
-    /// [`Option::dividend_yield`]; not read by Black-76.
+    /// [`Contract::dividend_yield`]; not read by Black-76.
     pub dividend_yield: &'a [f64],
-    /// [`Option::volatility`].
+    /// [`Contract::volatility`].
     pub volatility: &'a [f64],
-    /// [`Option::call`].
+    /// [`Contract::call`].
     pub call: &'a [bool],
 }
 
@@ -46,8 +46,8 @@ impl Columns<'_> {
     }
 
     /// One of them.
-    pub fn option(&self, i: usize) -> Option {
-        Option {
+    pub fn option(&self, i: usize) -> Contract {
+        Contract {
             spot: self.spot[i],
             strike: self.strike[i],
             years: self.years[i],
@@ -68,7 +68,7 @@ pub type GreekColumns = [Vec<f64>; 9];
 /// When the columns differ in length.
 pub fn greeks(columns: &Columns<'_>, model: Model) -> GreekColumns {
     let mut out: GreekColumns = std::array::from_fn(|_| vec![0.0; columns.len()]);
-    greeks_into(columns, model, Version::best(), &mut out);
+    greeks_into(columns, model, InstructionSet::detect(), &mut out);
     out
 }
 
@@ -76,7 +76,7 @@ pub fn greeks(columns: &Columns<'_>, model: Model) -> GreekColumns {
 ///
 /// # Panics
 /// When the columns differ in length.
-pub fn greeks_into(columns: &Columns<'_>, model: Model, version: Version, out: &mut GreekColumns) {
+pub fn greeks_into(columns: &Columns<'_>, model: Model, instructions: InstructionSet, out: &mut GreekColumns) {
     let n = columns.len();
     let lengths = [
         columns.strike.len(),
@@ -94,12 +94,12 @@ pub fn greeks_into(columns: &Columns<'_>, model: Model, version: Version, out: &
         tasks.push(rest.each_mut().map(|chunks| chunks.next().unwrap_or_default()));
     }
     tasks.into_par_iter().enumerate().for_each(|(i, out)| {
-        version.run(Task {
+        instructions.run(Task {
             columns,
             start: i * TASK,
             model,
             past_caches: n >= PAST_CACHES,
-            whole_lines: version == Version::Avx512 && version.is_available(),
+            whole_lines: instructions == InstructionSet::Avx512 && instructions.is_available(),
             out,
         });
     });
@@ -336,7 +336,7 @@ fn compute([s, k, t, r, q, sigma]: Inputs<'_>, model: Model, work: &mut Workspac
 fn limits([s, k, t, r, q, sigma]: Inputs<'_>, calls: &[bool], model: Model, out: &mut [[f64; BLOCK]; 9]) {
     for (i, &call) in calls.iter().enumerate() {
         if !is_regular(s[i], k[i], t[i], sigma[i]) {
-            let option = Option {
+            let option = Contract {
                 spot: s[i],
                 strike: k[i],
                 years: t[i],
@@ -359,10 +359,10 @@ mod tests {
     use crate::numerics::formula::{black_76, black_scholes_merton};
     use stages_numerics::random::Random;
 
-    fn options(n: usize) -> Vec<Option> {
+    fn options(n: usize) -> Vec<Contract> {
         let mut random = Random::new(&[3]);
         (0..n)
-            .map(|i| Option {
+            .map(|i| Contract {
                 spot: 100.0,
                 strike: 50.0 + 100.0 * random.uniform(),
                 years: if i % 97 == 0 { 0.0 } else { 2.0 * random.uniform() },
@@ -377,7 +377,7 @@ mod tests {
     #[test]
     fn every_version_gives_the_bytes_of_the_scalar_formula() {
         let options = options(10_001);
-        let column = |f: fn(&Option) -> f64| options.iter().map(f).collect::<Vec<_>>();
+        let column = |f: fn(&Contract) -> f64| options.iter().map(f).collect::<Vec<_>>();
         let (spot, strike, years) = (column(|o| o.spot), column(|o| o.strike), column(|o| o.years));
         let (rate, dividend_yield, volatility) = (
             column(|o| o.rate),
@@ -395,12 +395,12 @@ mod tests {
             call: &call,
         };
         for (model, scalar) in [
-            (Model::BlackScholesMerton, black_scholes_merton as fn(&Option) -> Greeks),
+            (Model::BlackScholesMerton, black_scholes_merton as fn(&Contract) -> Greeks),
             (Model::Black76, black_76),
         ] {
-            for version in Version::available() {
+            for instructions in InstructionSet::available() {
                 let mut values: GreekColumns = std::array::from_fn(|_| vec![0.0; columns.len()]);
-                greeks_into(&columns, model, version, &mut values);
+                greeks_into(&columns, model, instructions, &mut values);
                 for (i, option) in options.iter().enumerate() {
                     let scalar = scalar(option).to_array().map(f64::to_bits);
                     let kernel = values.each_ref().map(|column| column[i].to_bits());
@@ -408,7 +408,7 @@ mod tests {
                         .iter()
                         .zip(kernel)
                         .all(|(&a, b)| a == b || (f64::from_bits(a).is_nan() && f64::from_bits(b).is_nan()));
-                    assert!(same, "{version:?} {option:?}");
+                    assert!(same, "{instructions:?} {option:?}");
                 }
             }
         }
@@ -420,7 +420,7 @@ mod tests {
         // Wherever the column begins within a line, and in whatever pieces it comes.
         for offset in 0..2 * LINE {
             for (piece, whole_lines) in [(1, false), (5, true), (LINE, true), (13, false), (BLOCK, true)] {
-                let whole_lines = whole_lines && Version::Avx512.is_available();
+                let whole_lines = whole_lines && InstructionSet::Avx512.is_available();
                 let mut out = vec![-1.0; BLOCK + 3 * LINE];
                 let (mut held, column) = (Held::default(), &mut out[offset..][..BLOCK]);
                 for from in (0..BLOCK).step_by(piece) {
