@@ -7,10 +7,10 @@ use stages_greeks::numerics::american::grid::{Dividend, Grid, on_grid, price_on_
 use stages_greeks::numerics::american::{
     AmericanColumns, Reason, Scheme, american, greeks, implied_on_grid, implied_volatility, lattice, price,
 };
-use stages_greeks::numerics::dispatch::InstructionSet;
-use stages_greeks::numerics::formula::{Greeks, Contract, black_scholes_merton};
-use stages_greeks::numerics::implied::Status;
 use stages_greeks::numerics::batch::Columns;
+use stages_greeks::numerics::formula::{Contract, Greeks, black_scholes_merton};
+use stages_greeks::numerics::implied::Status;
+use stages_numerics::dispatch::InstructionSet;
 use stages_numerics::random::Random;
 use std::collections::BTreeMap;
 use std::path::PathBuf;

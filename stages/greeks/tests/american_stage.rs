@@ -11,7 +11,7 @@ use stages_core::dataset::{self, DataSet, Period};
 use stages_core::{AnyStage, CancelToken, Context, Input, Outputs, PlanContext, PortType, Provided, table};
 use stages_greeks::numerics::american::american;
 use stages_greeks::numerics::american::grid::{Dividend, Grid, on_grid};
-use stages_greeks::numerics::formula::{Greeks, Contract};
+use stages_greeks::numerics::formula::{Contract, Greeks};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;

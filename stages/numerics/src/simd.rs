@@ -342,7 +342,9 @@ mod x86 {
 
     #[inline(always)]
     fn if_below_256(token: V3, a: __m256d, b: __m256d, yes: __m256d, no: __m256d) -> __m256d {
-        token.avx._mm256_blendv_pd(no, yes, token.avx._mm256_cmp_pd::<_CMP_LT_OQ>(a, b))
+        token
+            .avx
+            ._mm256_blendv_pd(no, yes, token.avx._mm256_cmp_pd::<_CMP_LT_OQ>(a, b))
     }
 
     vector! {

@@ -3,9 +3,12 @@
 //! With `d1 = (ln(S/K) + (r - q + sigma^2/2) T) / (sigma sqrt T)`, `d2 = d1 - sigma sqrt T`, and w = 1 for a call, -1 for a put
 //! (E. G. Haug, "The Complete Guide to Contract Pricing Formulas", 2nd ed., chapters 1 and 2). Everything is for one unit of the underlying.
 
-use stages_numerics::special::fused::{INV_SQRT_TAU, exp, fma, gauss, log_ratio, mills_pair};
+use stages_numerics::special::INV_SQRT_TAU;
+use stages_numerics::special::fused::{exp, fma, gauss, log_ratio, mills_pair};
 
-/// An option and its market.
+pub use stages_numerics::black_scholes::Greeks;
+
+/// An option contract and its market.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Contract {
     /// Price of the underlying (Black-76: of the forward), in currency.
@@ -22,56 +25,6 @@ pub struct Contract {
     pub volatility: f64,
     /// Whether it is a call.
     pub call: bool,
-}
-
-/// Price and sensitivities, in the units of `datasets::schema::GREEKS`.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Greeks {
-    /// V, in currency.
-    pub price: f64,
-    /// dV/dS.
-    pub delta: f64,
-    /// d2V/dS2.
-    pub gamma: f64,
-    /// dV/dsigma, per 1.00 of volatility.
-    pub vega: f64,
-    /// -dV/dT, per year of calendar time passing.
-    pub theta: f64,
-    /// dV/dr, per 1.00 of rate.
-    pub rho: f64,
-    /// d2V/dS dsigma, per 1.00 of volatility.
-    pub vanna: f64,
-    /// d2V/dsigma2, per 1.00 of volatility squared.
-    pub volga: f64,
-    /// -d2V/dS dT, per year of calendar time passing.
-    pub charm: f64,
-}
-
-impl Greeks {
-    /// All NaN.
-    pub const NONE: Self = Self::from_array([f64::NAN; 9]);
-
-    /// In the order of the fields.
-    pub const fn from_array(v: [f64; 9]) -> Self {
-        Self {
-            price: v[0],
-            delta: v[1],
-            gamma: v[2],
-            vega: v[3],
-            theta: v[4],
-            rho: v[5],
-            vanna: v[6],
-            volga: v[7],
-            charm: v[8],
-        }
-    }
-
-    /// In the order of the fields.
-    pub const fn to_array(self) -> [f64; 9] {
-        [
-            self.price, self.delta, self.gamma, self.vega, self.theta, self.rho, self.vanna, self.volga, self.charm,
-        ]
-    }
 }
 
 /// A pricing model.
@@ -137,7 +90,7 @@ pub(super) fn is_regular(spot: f64, strike: f64, years: f64, volatility: f64) ->
 }
 
 // The formula in three parts, each without branches, so that a kernel runs one after the other over a block: a loop over all at once is so long
-// that the processor finds no second option to work on while it waits for the first.
+// that the CPU finds no second option to work on while it waits for the first.
 
 /// Where the strike lies: `d1`, `d2`, `1 / (sigma sqrt T)` and `sqrt T`.
 #[inline(always)]
@@ -404,7 +357,11 @@ mod tests {
             ..option()
         });
         assert!((put.price - 100.0 * libm::exp(-0.015)).abs() < 1e-12 && put.gamma == 0.0);
-        assert!(black_scholes_merton(&Contract { spot: -1.0, ..option() }).price.is_nan());
+        assert!(
+            black_scholes_merton(&Contract { spot: -1.0, ..option() })
+                .price
+                .is_nan()
+        );
     }
 
     #[test]

@@ -1,9 +1,10 @@
 //! What must hold of prices and Greeks, over the whole domain: an hour to ten years, volatility 0.1 % to 300 %, far in and out of the money, rates of
 //! either sign. And what books print.
 
-use super::double_double::{self, Dd};
-use super::formula::{Greeks, Contract, black_76, black_scholes_merton};
+use super::exact;
+use super::formula::{Contract, Greeks, black_76, black_scholes_merton};
 use proptest::prelude::*;
+use stages_numerics::double_double::Dd;
 
 /// Options of the whole domain; those without a chance of ending on the other side are a part.
 fn options() -> impl Strategy<Value = Contract> {
@@ -65,7 +66,7 @@ fn slope(at: [Dd; 6], k: usize, h: f64, f: &dyn Fn([Dd; 6]) -> Dd) -> Dd {
 /// All nine, as derivatives of the price in double-double arithmetic.
 fn by_differences(o: &Contract) -> [f64; 9] {
     let at = [o.spot, o.strike, o.years, o.rate, o.dividend_yield, o.volatility].map(Dd::from);
-    let price = |at: [Dd; 6]| double_double::price(at, o.call);
+    let price = |at: [Dd; 6]| exact::price(at, o.call);
     let sd = o.volatility * o.years.sqrt();
     let d1 = (libm::log(o.spot / o.strike) + (o.rate - o.dividend_yield) * o.years) / sd + 0.5 * sd;
     let far = 1.0 + d1.abs();

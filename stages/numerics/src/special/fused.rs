@@ -330,7 +330,8 @@ mod tests {
                 vector.store(&mut out);
                 out[..V::WIDTH].iter().map(|x| x.to_bits()).collect::<Vec<u64>>()
             };
-            let each = |values: &[f64], f: &dyn Fn(f64) -> f64| values.iter().map(|x| f(*x).to_bits()).collect::<Vec<u64>>();
+            let each =
+                |values: &[f64], f: &dyn Fn(f64) -> f64| values.iter().map(|x| f(*x).to_bits()).collect::<Vec<u64>>();
             let vector = like.load(x);
             assert_eq!(bits(exp_clamped(vector)), each(x, &|x| exp_clamped(x)));
             assert_eq!(bits(log_normal(vector.abs())), each(x, &|x| log_normal(x.abs())));

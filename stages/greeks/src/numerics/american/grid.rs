@@ -8,8 +8,8 @@
 //! value has a kink: after expiry and after each dividend, seen backwards. At each step the value is the least one that neither the equation nor
 //! exercise exceeds, found by policy iteration, so that the exercise region may have any shape. Two grids, one twice as fine, are extrapolated.
 
-use super::price::Reason;
-use crate::numerics::formula::{Greeks, Contract};
+use super::reason::Reason;
+use crate::numerics::formula::{Contract, Greeks};
 use libm::{exp, log, sqrt};
 
 /// A cash dividend.

@@ -1,12 +1,14 @@
 //! Implied volatility of American options: Newton's method within a bracket, with the vega of the spectral price.
 
-use super::Scheme;
 use super::grid::{Dividend, Grid, price_on_grid};
-use super::price::{Case, Put, Reason, solutions};
+use super::price::{Case, Put, solutions};
+use super::quadrature::Quadrature;
+use super::reason::Reason;
+use super::scheme::Scheme;
 use super::solve::{Solution, Want};
-use stages_numerics::dispatch::InstructionSet;
 use crate::numerics::formula::Contract;
 use crate::numerics::implied::{Status, implied_volatility as european_volatility};
+use stages_numerics::dispatch::InstructionSet;
 use stages_numerics::special::exp;
 
 /// Below this part of the greater of spot and strike a difference of prices is rounding of the method.

@@ -26,13 +26,15 @@ mod boundary;
 pub(crate) mod flop_count;
 pub mod grid;
 mod implied;
-mod lanes;
 pub mod lattice;
 mod premium;
 mod price;
 mod quadrature;
+mod reason;
+mod scheme;
 mod solve;
 
 pub use implied::{implied_on_grid, implied_volatilities, implied_volatility};
-pub use price::{AmericanColumns, Reason, american, greeks, price};
-
+pub use price::{AmericanColumns, american, greeks, price};
+pub use reason::Reason;
+pub use scheme::Scheme;

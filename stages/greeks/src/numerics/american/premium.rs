@@ -43,7 +43,12 @@ fn european<V: F64Vector>(like: V, puts: &Puts) -> Values<V> {
 
 /// The European put plus the premium of early exercise (Kim 1990), and with `sensitive` all derivatives.
 #[inline(always)]
-pub(super) fn values<V: F64Vector>(quadrature: &Quadrature, puts: &Puts, boundary: &Boundary<V>, sensitive: bool) -> Values<V> {
+pub(super) fn values<V: F64Vector>(
+    quadrature: &Quadrature,
+    puts: &Puts,
+    boundary: &Boundary<V>,
+    sensitive: bool,
+) -> Values<V> {
     let like = boundary.start;
     let c = |x| like.splat(x);
     let (zero, one) = (c(0.0), c(1.0));
@@ -59,7 +64,11 @@ pub(super) fn values<V: F64Vector>(quadrature: &Quadrature, puts: &Puts, boundar
     let spot = exp(x);
     let (start_r, start_q) = start_slopes(r, q);
     let mut out = european(like, puts);
-    let outer = if sensitive { &quadrature.outer_greeks } else { &quadrature.outer };
+    let outer = if sensitive {
+        &quadrature.outer_greeks
+    } else {
+        &quadrature.outer
+    };
     for (point, row) in outer.points.iter().zip(outer.matrix.chunks_exact(quadrature.nodes)) {
         let depth = boundary.square_at(row).sqrt();
         let scale = by_v * c(point.by_root);

@@ -1,17 +1,16 @@
 //! Prices and Greeks of American options: which case an option is, and columns of them.
 
-use super::Scheme;
 use super::boundary::FAR_START;
 use super::grid::{Grid, on_grid, price_on_grid};
 use super::quadrature::Quadrature;
+use super::reason::Reason;
+use super::scheme::Scheme;
 use super::solve::{Solution, Solver, Want};
-use stages_numerics::dispatch::InstructionSet;
-use crate::numerics::formula::{Greeks, Contract, black_scholes_merton};
 use crate::numerics::batch::{Columns, GreekColumns};
-use stages_numerics::special::{exp, log, log_ratio};
+use crate::numerics::formula::{Contract, Greeks, black_scholes_merton};
 use rayon::prelude::*;
-use std::collections::BTreeMap;
-use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use stages_numerics::dispatch::InstructionSet;
+use stages_numerics::special::{exp, log, log_ratio};
 
 /// Options that one task takes.
 pub(super) const TASK: usize = 256;
@@ -179,7 +178,13 @@ fn rows(columns: &Columns<'_>, scheme: Scheme, instructions: InstructionSet, wan
 }
 
 /// Fills `out` with what the options are worth.
-fn task(options: &[Contract], quadrature: &Quadrature, instructions: InstructionSet, want: Want, out: &mut [(Greeks, Reason)]) {
+fn task(
+    options: &[Contract],
+    quadrature: &Quadrature,
+    instructions: InstructionSet,
+    want: Want,
+    out: &mut [(Greeks, Reason)],
+) {
     let mut places = Vec::with_capacity(options.len());
     let mut puts = Vec::with_capacity(options.len());
     for (j, option) in options.iter().enumerate() {
@@ -240,7 +245,12 @@ fn by_grid(option: &Contract, want: Want) -> (Greeks, Reason) {
 }
 
 /// The solutions, those that need it by a finer quadrature.
-pub(super) fn solutions(quadrature: &Quadrature, instructions: InstructionSet, puts: &[[f64; 4]], want: Want) -> Vec<Solution> {
+pub(super) fn solutions(
+    quadrature: &Quadrature,
+    instructions: InstructionSet,
+    puts: &[[f64; 4]],
+    want: Want,
+) -> Vec<Solution> {
     let mut found = vec![Solution::default(); puts.len()];
     let may_refine = quadrature.nodes < Scheme::FINE.nodes;
     let (hard, easy): (Vec<usize>, Vec<usize>) = (0..puts.len()).partition(|&i| may_refine && is_hard(&puts[i]));
@@ -249,9 +259,21 @@ pub(super) fn solutions(quadrature: &Quadrature, instructions: InstructionSet, p
         let missing =
             |list: &[usize]| -> Vec<usize> { list.iter().copied().filter(|&i| !found[i].converged).collect() };
         let (easy, hard) = (missing(&easy), missing(&hard));
-        solve_some(&mut Solver::new(quadrature, instructions, far_start), puts, easy, want, &mut found);
+        solve_some(
+            &mut Solver::new(quadrature, instructions, far_start),
+            puts,
+            easy,
+            want,
+            &mut found,
+        );
         if let Some(fine) = &fine {
-            solve_some(&mut Solver::new(fine, instructions, far_start), puts, hard, want, &mut found);
+            solve_some(
+                &mut Solver::new(fine, instructions, far_start),
+                puts,
+                hard,
+                want,
+                &mut found,
+            );
         }
     }
     found

@@ -92,7 +92,10 @@ impl Quadrature {
         static COMPUTED: LazyLock<Mutex<BTreeMap<Key, Arc<Quadrature>>>> = LazyLock::new(Mutex::default);
         let key = (scheme.nodes, scheme.points, scheme.premium);
         let mut computed = COMPUTED.lock().unwrap_or_else(PoisonError::into_inner);
-        computed.entry(key).or_insert_with(|| Arc::new(Self::new(&scheme))).clone()
+        computed
+            .entry(key)
+            .or_insert_with(|| Arc::new(Self::new(&scheme)))
+            .clone()
     }
 
     fn new(scheme: &Scheme) -> Self {

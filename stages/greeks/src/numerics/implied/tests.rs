@@ -4,8 +4,9 @@ use super::Status;
 use super::columns::{
     Prices, STEPS, implied_volatilities, implied_volatilities_into, implied_volatility, total_deviation,
 };
+use crate::numerics::exact;
 use stages_numerics::dispatch::InstructionSet;
-use crate::numerics::double_double::Dd;
+use stages_numerics::double_double::Dd;
 use stages_numerics::random::Random;
 
 /// b(s), db/ds.
@@ -109,7 +110,7 @@ fn every_price_without_a_volatility_says_why() {
 }
 
 #[test]
-fn every_version_gives_the_same_bytes() {
+fn every_instruction_set_gives_the_same_bytes() {
     let n = 5_003;
     let mut random = Random::new(&[6]);
     let mut column = |low: f64, high: f64| {
@@ -127,7 +128,7 @@ fn every_version_gives_the_same_bytes() {
             1..10 => strike[i] * share[i],
             _ => {
                 let at = [forward[i], strike[i], years[i].max(1e-3), 0.0, 0.0, volatility[i]].map(Dd::from);
-                crate::numerics::double_double::price(at, call[i]).f64()
+                exact::price(at, call[i]).f64()
             }
         })
         .collect();
