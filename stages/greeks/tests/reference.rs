@@ -2,9 +2,9 @@
 
 #![expect(clippy::unwrap_used, clippy::print_stderr, reason = "helpers of tests")]
 
-use stages_greeks::numerics::formula::{Option, black_scholes_merton, further};
+use stages_greeks::numerics::formula::{Contract, black_scholes_merton, further};
 use stages_greeks::numerics::implied::{Status, implied_volatility};
-use stages_greeks::numerics::special::exp;
+use stages_numerics::special::exp;
 use std::collections::BTreeMap;
 
 type Row = BTreeMap<String, String>;
@@ -28,7 +28,7 @@ fn greeks() {
     let mut worst: BTreeMap<&str, (f64, String)> = BTreeMap::new();
     for row in &rows {
         let (s, k) = (number(row, "S"), number(row, "K"));
-        let option = Option {
+        let option = Contract {
             spot: s,
             strike: k,
             years: number(row, "T"),
