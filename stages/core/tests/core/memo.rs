@@ -12,7 +12,10 @@ fn memo(parts: &[&[u8]]) -> Memo {
 /// Every store holds values under these keys: a changed encoding would lose them all.
 #[test]
 fn the_key_is_pinned() {
-    assert_eq!(memo(&[b"SPX", b"2019"]).key.to_hex(), "2a10a2e46f45f920cdc17eddced0c648e69d2979793e387663fbf140dcca019d");
+    assert_eq!(
+        memo(&[b"SPX", b"2019"]).key.to_hex(),
+        "2a10a2e46f45f920cdc17eddced0c648e69d2979793e387663fbf140dcca019d"
+    );
 }
 
 #[test]
