@@ -6,8 +6,8 @@
 use crate::ranges::{StepRows, View, for_ranges};
 use crate::state::{StateReader, StateWriter};
 use crate::{ActionSpace, Actions, BatchEnv, EnvSpec, OpenOptions, StepBuffers};
-use datasets::random::Random;
 use stages_core::StageError;
+use stages_numerics::random::Random;
 
 const GRAVITY: f64 = 9.8;
 const MASS_CART: f64 = 1.0;

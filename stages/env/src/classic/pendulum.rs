@@ -6,8 +6,8 @@
 use crate::ranges::{StepRows, View, for_ranges};
 use crate::state::{StateReader, StateWriter};
 use crate::{ActionSpace, Actions, BatchEnv, Bounds, EnvSpec, OpenOptions, StepBuffers};
-use datasets::random::Random;
 use stages_core::StageError;
+use stages_numerics::random::Random;
 use std::f64::consts::PI;
 
 const GRAVITY: f64 = 10.0;

@@ -13,8 +13,8 @@
 use crate::ranges::{Rows, StepRows, View, for_ranges};
 use crate::state::{StateReader, StateWriter};
 use crate::{ActionSpace, Actions, BatchEnv, EnvSpec, OpenOptions, StepBuffers};
-use datasets::random::Random;
 use stages_core::StageError;
+use stages_numerics::random::Random;
 
 const SUITS: [&str; 4] = ["spades", "diamonds", "clubs", "hearts"];
 const CARDS: usize = 52;

@@ -6,8 +6,8 @@ use crate::state::{StateReader, StateWriter};
 use crate::{ActionSpace, Actions, BatchEnv, EnvSpec, OpenOptions, Split, StepBuffers};
 use arrow::buffer::ScalarBuffer;
 use bytemuck::{Pod, Zeroable};
-use datasets::random::Random;
 use stages_core::StageError;
+use stages_numerics::random::Random;
 
 /// Fewer environments than this for a thread cost more to hand over than to step.
 const GRAIN: usize = 1024;
