@@ -5,6 +5,7 @@ mod args;
 mod commands;
 mod config;
 mod home;
+mod interrupt;
 mod lookahead;
 mod output;
 mod program;

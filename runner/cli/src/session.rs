@@ -5,12 +5,21 @@ use crate::config;
 use crate::home;
 use crate::registry;
 use cache::Store;
-use runner_engine::Failure;
+use runner_engine::executor::machine_memory;
+use runner_engine::{Failure, Options};
 use runner_history as history;
 use runner_pipeline::{LoadOptions, Pipeline, PipelineErrors, load_with_sources, resolved, select};
 use runner_report::reporter::Verbosity;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Name and version of this program.
+pub(crate) const PROGRAM: &str = concat!("runner ", env!("CARGO_PKG_VERSION"));
+
+/// How long a stage may take to stop after Ctrl-C: enough to write a checkpoint.
+const GRACE: Duration = Duration::from_secs(15);
 
 /// The circumstances of a command.
 #[derive(Clone)]
@@ -103,7 +112,7 @@ impl Session {
         let pipeline = self.load(&args.pipeline, &args.selection.settings)?;
         let wrong_name = |err| wrong(PipelineErrors::from(err));
         let chosen = select(&pipeline, &args.selection.stages).map_err(wrong_name)?;
-        let mut force = std::collections::BTreeSet::new();
+        let mut force = BTreeSet::new();
         for name in &args.selection.force {
             let needed = select(&pipeline, std::slice::from_ref(name)).map_err(wrong_name)?;
             let named = |i: &usize| pipeline.nodes[*i].stage == *name || pipeline.nodes[*i].id == *name;
@@ -146,7 +155,30 @@ pub(crate) struct Project {
     /// The nodes to run.
     pub chosen: Vec<usize>,
     /// Those that run even if they are cached.
-    pub force: std::collections::BTreeSet<usize>,
+    pub force: BTreeSet<usize>,
+}
+
+impl Project {
+    /// How a run of this project goes on this machine, where nothing else is asked for.
+    pub fn options(&self, session: &Session, run: &str) -> Options {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        Options {
+            run: run.to_owned(),
+            program: PROGRAM.to_owned(),
+            jobs: cores,
+            threads: cores,
+            memory: machine_memory(),
+            keep_going: false,
+            verify_inputs: false,
+            check: BTreeSet::new(),
+            planned: BTreeMap::new(),
+            force: self.force.clone(),
+            env: session.env.clone(),
+            logs: self.runs.join(run).join("logs"),
+            grace: GRACE,
+            past: Arc::new(history::PastRuns::new(&self.runs, &self.pipeline.name)),
+        }
+    }
 }
 
 /// A store and its runs.

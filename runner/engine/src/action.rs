@@ -1,10 +1,11 @@
 //! One action, in a thread of its own: run it, and write its record.
 
-use super::prepare::digests;
-use super::{Options, Prepared, damaged};
+use crate::event::timestamp;
 use crate::executor::{Executor, Job, JobWork, Limits};
+use crate::options::Options;
+use crate::prepare::{Prepared, digests};
 use crate::text;
-use cache::{ActionRecord, ArtifactDigest, Hit, Store};
+use cache::{ActionRecord, Artifact, ArtifactDigest, Hit, Store};
 use runner_pipeline::{Node, Work};
 use serde_json::json;
 use stages_core::error::Cause;
@@ -117,7 +118,7 @@ fn try_run(
         info: BTreeMap::from([
             ("run".to_owned(), json!(options.run)),
             ("stage".to_owned(), json!(node.id)),
-            ("started".to_owned(), json!(super::timestamp(began.into()))),
+            ("started".to_owned(), json!(timestamp(began.into()))),
             ("threads".to_owned(), json!(threads)),
             (
                 "host".to_owned(),
@@ -169,4 +170,13 @@ fn work(node: &Node, options: &Options) -> JobWork {
             }
         }
     }
+}
+
+/// Which of these artifacts have a manifest or a file that is missing or damaged.
+fn damaged(store: &Store, digests: impl IntoIterator<Item = ArtifactDigest>) -> Vec<ArtifactDigest> {
+    let sound = |artifact: &Artifact| artifact.entries.iter().all(|entry| store.blob(entry.blob).is_ok());
+    digests
+        .into_iter()
+        .filter(|&digest| !store.artifact(digest).is_ok_and(|artifact| sound(&artifact)))
+        .collect()
 }

@@ -1,7 +1,7 @@
 //! An action against earlier ones: what differs, and which is the nearest.
 
-use super::Prepared;
 use crate::key::{Difference, Recipe};
+use crate::prepare::Prepared;
 use cache::{ActionKey, Artifact, ArtifactDigest, BlobDigest, Store};
 use serde::Serialize;
 use std::collections::BTreeMap;

@@ -1,8 +1,9 @@
 //! What a run would do, found without running anything.
 
-use super::explain::{self, Nearest};
-use super::{Options, Prepared, prepare};
+use crate::explain::{self, Nearest};
 use crate::key::{Recipe, leaves};
+use crate::options::Options;
+use crate::prepare::{Prepared, prepare};
 use cache::{ActionKey, ActionRecord, ArtifactDigest, BlobRef, Hit, Store};
 use runner_pipeline::{Node, Pipeline, Work};
 use serde::{Deserialize, Serialize};

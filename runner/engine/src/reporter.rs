@@ -1,6 +1,6 @@
 //! Reporters: what shows or stores events. The engine knows this trait alone.
 
-use crate::{Event, Stamped};
+use crate::event::{Event, Stamped};
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 

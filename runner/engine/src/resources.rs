@@ -30,6 +30,11 @@ impl Pool {
         }
     }
 
+    /// Whether nothing more can start, whatever it asks for.
+    pub fn is_full(&self) -> bool {
+        self.running >= self.jobs || (self.running > 0 && self.used.threads >= self.threads)
+    }
+
     /// Takes a share for `node`, one of `waiting` stages that could start now; `None` while it has to wait. A stage that asks
     /// for more than there is runs alone.
     pub fn take(&mut self, node: &Node, waiting: usize) -> Option<Share> {
@@ -71,7 +76,26 @@ impl Pool {
 mod tests {
     use super::*;
     use runner_pipeline::{Command, Place, Resources};
+    use stages_core::{Context, Outputs, Ports, StageError, StageKind};
     use std::collections::BTreeMap;
+
+    /// A kind that does nothing.
+    struct Nothing;
+
+    impl StageKind for Nothing {
+        type Config = ();
+        const NAME: &'static str = "test/nothing";
+        const VERSION: u32 = 1;
+        const ABOUT: &'static str = "Nothing.";
+        const PORTS: Ports = Ports {
+            inputs: &[],
+            outputs: &[],
+        };
+
+        fn run(&self, (): &(), _: &Context) -> Result<Outputs, StageError> {
+            Ok(Outputs::new())
+        }
+    }
 
     fn node(kind: bool, threads: Option<usize>, memory: Option<u64>) -> Node {
         let command = Command {
@@ -84,7 +108,7 @@ mod tests {
         };
         let work = if kind {
             Work::Kind {
-                kind: crate::registry::kinds()[0].as_ref(),
+                kind: Box::leak(stages_core::erase(Nothing)),
                 config: serde_json::Value::Null,
             }
         } else {

@@ -4,13 +4,15 @@ mod crew;
 mod look_up;
 
 use self::crew::Crew;
-use super::action::{self, Mode, Outcome};
-use super::explain;
-use super::prepare::{prepare, sources};
-use super::resources::{Pool, Share};
-use super::{Control, Event, Options, Prepared, RunStatus, StageStatus, Stamped, Summary};
+use crate::action::{self, Mode, Outcome};
+use crate::event::{Event, RunStatus, StageStatus, Stamped};
 use crate::executor::{Executor, Limits};
-use cache::{ActionKey, ActionLock, ArtifactDigest, Hit, Outputs, Store};
+use crate::explain;
+use crate::options::{Options, Run};
+use crate::prepare::{Prepared, prepare, sources};
+use crate::resources::{Pool, Share};
+use crate::summary::Summary;
+use cache::{ActionKey, ActionLock, ArtifactDigest, Hit, Outputs, Recent, Store};
 use runner_pipeline::{Node, Pipeline};
 use stages_core::error::Cause;
 use stages_core::{EventSink, StageError, StageEvent};
@@ -97,6 +99,8 @@ struct Scheduler<'a, 'scope, 'env> {
     executor: &'env dyn Executor,
     options: &'env Options,
     limits: &'env Limits,
+    /// The hits of the last run of this kind: looked at before the records are.
+    recent: &'env Recent,
     report: &'a mut dyn FnMut(Vec<Stamped>),
     /// What was not reported yet: events go out together, before the scheduler waits.
     batch: Vec<Stamped>,
@@ -109,23 +113,27 @@ struct Scheduler<'a, 'scope, 'env> {
     to_ask: VecDeque<(usize, Box<Prepared>)>,
     asking: usize,
     ready: BTreeSet<usize>,
+    running: BTreeSet<usize>,
+    /// The stages that try again later, since another one, or another process, is at their action.
+    delayed: BTreeSet<usize>,
     /// Nothing new starts.
     stopping: bool,
+    /// Whether all that waited when nothing new was to start has been skipped.
+    skipped: bool,
     failed: bool,
     machine_failed: bool,
 }
 
-/// Runs the chosen nodes of a pipeline; what they need must be among them. `report` is given events in their order, those
-/// that fall together in one call.
-pub fn run(
-    pipeline: &Pipeline,
-    chosen: &[usize],
-    store: &Store,
-    executor: &dyn Executor,
-    options: &Options,
-    control: &Control,
-    report: &mut dyn FnMut(Vec<Stamped>),
-) -> Summary {
+/// Runs the chosen nodes of a pipeline. `report` is given events in their order, those that fall together in one call.
+pub fn run(run: &Run<'_>, recent: &Recent, report: &mut dyn FnMut(Vec<Stamped>)) -> Summary {
+    let &Run {
+        pipeline,
+        chosen,
+        store,
+        executor,
+        options,
+        control,
+    } = run;
     let started = Instant::now();
     let first = Stamped::now(Event::RunStarted {
         run: options.run.clone(),
@@ -151,6 +159,7 @@ pub fn run(
             executor,
             options,
             limits: &limits,
+            recent,
             report,
             batch: vec![first],
             sender,
@@ -161,7 +170,10 @@ pub fn run(
             to_ask: VecDeque::new(),
             asking: 0,
             ready: BTreeSet::new(),
+            running: BTreeSet::new(),
+            delayed: BTreeSet::new(),
             stopping: false,
+            skipped: false,
             failed: false,
             machine_failed: false,
         };
@@ -248,14 +260,8 @@ fn slots(pipeline: &Pipeline, chosen: &[usize], options: &Options) -> Vec<Slot> 
         .collect();
     for &i in chosen {
         slots[i].chosen = true;
-        let needs: BTreeSet<usize> = pipeline.nodes[i]
-            .needs
-            .values()
-            .flatten()
-            .map(|need| need.node)
-            .collect();
-        slots[i].missing = needs.len();
-        for need in needs {
+        for need in pipeline.graph.needs(i) {
+            slots[i].missing += 1;
             slots[need].waiters.push(i);
         }
     }
@@ -350,19 +356,28 @@ impl Scheduler<'_, '_, '_> {
     /// Starts what is ready, in the pipeline's order, while the machine has room.
     fn start_ready(&mut self) {
         let now = Instant::now();
-        let mut candidates: Vec<usize> = self.ready.iter().copied().collect();
-        candidates.retain(|&i| self.slots[i].try_at.is_none_or(|at| at <= now));
-        let mut waiting = candidates.len();
-        for i in candidates {
-            let State::Ready(prepared) = &self.slots[i].state else {
+        let is_early = |slot: &Slot| slot.try_at.is_some_and(|at| at > now);
+        let early = self.delayed.iter().filter(|&&i| is_early(&self.slots[i])).count();
+        let mut waiting = self.ready.len().saturating_sub(early);
+        let mut next = 0;
+        while let Some(&i) = self.ready.range(next..).next() {
+            next = i + 1;
+            if self.pool.is_full() {
+                return;
+            }
+            if is_early(&self.slots[i]) {
                 continue;
-            };
-            let prepared = prepared.clone();
+            }
             let Some(share) = self.pool.take(&self.pipeline.nodes[i], waiting) else {
                 // A smaller one further on may fit.
                 continue;
             };
-            waiting -= 1;
+            let State::Ready(prepared) = &self.slots[i].state else {
+                self.pool.give(share);
+                continue;
+            };
+            let prepared = prepared.clone();
+            waiting = waiting.saturating_sub(1);
             match self.lock(i, &prepared) {
                 Ok(Some(lock)) => {
                     self.ready.remove(&i);
@@ -383,10 +398,9 @@ impl Scheduler<'_, '_, '_> {
     /// The lock of a ready stage's action; `None` when it is over by now, or somebody else has it.
     fn lock(&mut self, i: usize, prepared: &Prepared) -> Result<Option<ActionLock>, StageError> {
         let Some(lock) = self.store.try_lock(prepared.key)? else {
-            let ours = self
-                .slots
-                .iter()
-                .any(|slot| matches!(&slot.state, State::Running(other, ..) if other.key == prepared.key));
+            let is_same = |state: &State| matches!(state, State::Running(other, ..) if other.key == prepared.key);
+            let ours = self.running.iter().any(|&other| is_same(&self.slots[other].state));
+            self.delayed.insert(i);
             let slot = &mut self.slots[i];
             slot.try_at = Some(Instant::now() + TICK);
             if !ours && !slot.said {
@@ -433,6 +447,8 @@ impl Scheduler<'_, '_, '_> {
         };
         self.slots[i].began = Some(Instant::now());
         self.slots[i].state = State::Running(prepared, share, lock);
+        self.running.insert(i);
+        self.delayed.remove(&i);
         self.crew.run(move || {
             let outcome = action::run(
                 node,
@@ -468,7 +484,9 @@ impl Scheduler<'_, '_, '_> {
         drop(lock);
         self.crew.done();
         self.pool.give(share);
-        for slot in &mut self.slots {
+        self.running.remove(&i);
+        for &other in &self.delayed {
+            let slot = &mut self.slots[other];
             if slot.key == Some(prepared.key) {
                 slot.try_at = None;
             }
@@ -585,6 +603,7 @@ impl Scheduler<'_, '_, '_> {
     fn over(&mut self, i: usize) {
         self.open = self.open.saturating_sub(1);
         self.ready.remove(&i);
+        self.delayed.remove(&i);
         self.to_prepare.remove(&i);
     }
 
@@ -639,7 +658,12 @@ impl Scheduler<'_, '_, '_> {
         } else {
             "the run was interrupted"
         };
-        for i in 0..self.slots.len() {
+        // Afterwards, only what becomes ready is left to skip.
+        let left: Vec<usize> = match std::mem::replace(&mut self.skipped, true) {
+            false => (0..self.slots.len()).collect(),
+            true => self.ready.iter().copied().collect(),
+        };
+        for i in left {
             if self.slots[i].chosen && matches!(self.slots[i].state, State::Waiting | State::Ready(_)) {
                 self.end(i, StageStatus::Skipped, Some(because.to_owned()), None);
             }

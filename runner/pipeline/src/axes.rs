@@ -434,6 +434,7 @@ fn points(tree: &Tree, spot: Spot, problems: &mut Problems) -> Option<Relation> 
         }
     };
     let mut read: Vec<Point> = Vec::new();
+    let mut seen = BTreeSet::new();
     for item in items {
         let entries = match &item.value {
             Value::Map(entries) if !entries.is_empty() => entries,
@@ -457,7 +458,7 @@ fn points(tree: &Tree, spot: Spot, problems: &mut Problems) -> Option<Relation> 
             .collect();
         if read.first().is_some_and(|first| !first.keys().eq(point.keys())) {
             problems.add(item.spot, "this point has other axes than the first one", HINT);
-        } else if read.contains(&point) {
+        } else if !seen.insert(Json::from_iter(point.clone()).to_string()) {
             problems.add(item.spot, "this point is given twice", "remove one");
         } else {
             read.push(point);

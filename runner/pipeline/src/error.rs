@@ -2,6 +2,7 @@
 
 use super::Place;
 use super::source::{Spot, Texts, visible};
+use std::collections::HashSet;
 use std::fmt;
 use std::path::PathBuf;
 
@@ -105,13 +106,17 @@ pub struct Problems {
     /// The files and the arguments of the command line.
     pub texts: Texts,
     found: Vec<(Spot, PipelineError)>,
+    /// The places and messages of those that were found.
+    known: HashSet<(PathBuf, usize, usize, String)>,
 }
 
 impl Problems {
+    /// No mistakes yet in these texts.
     pub fn new(texts: Texts) -> Self {
         Self {
             texts,
             found: Vec::new(),
+            known: HashSet::new(),
         }
     }
 
@@ -130,15 +135,21 @@ impl Problems {
 
     /// Notes a mistake that knows its place.
     pub fn push(&mut self, spot: Spot, error: PipelineError) {
-        if !self.found.iter().any(|(_, known)| *known == error) {
+        let Place { line, column } = error.place;
+        if self
+            .known
+            .insert((error.file.clone(), line, column, error.message.clone()))
+        {
             self.found.push((spot, error));
         }
     }
 
+    /// Whether there are any.
     pub fn any(&self) -> bool {
         !self.found.is_empty()
     }
 
+    /// The number of mistakes.
     pub fn count(&self) -> usize {
         self.found.len()
     }

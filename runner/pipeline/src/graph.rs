@@ -1,5 +1,6 @@
-//! The graph of a pipeline as text, Mermaid and Graphviz.
+//! The graph of a pipeline as text, Mermaid, Graphviz and SVG.
 
+use super::svg::{SvgNode, draw};
 use super::{Pipeline, Work};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -107,4 +108,18 @@ fn edges(pipeline: &Pipeline) -> Vec<(usize, usize, String)> {
         }
     }
     edges
+}
+
+/// A picture, as a file that refers to nothing outside itself.
+pub fn svg(pipeline: &Pipeline) -> String {
+    let nodes: Vec<SvgNode> = pipeline
+        .nodes
+        .iter()
+        .map(|node| SvgNode {
+            id: node.id.clone(),
+            note: label(&node.work),
+            class: String::new(),
+        })
+        .collect();
+    draw(&nodes, &pipeline.graph).file(&pipeline.name)
 }

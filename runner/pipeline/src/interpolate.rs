@@ -194,12 +194,11 @@ fn look_up(inner: &str, spot: Spot, scope: &Scope, problems: &mut Problems) -> O
 
 fn read(inner: &str, spot: Spot, scope: &Scope, problems: &mut Problems) -> Option<(Tree, String)> {
     let whole = format!("${{{inner}}}");
-    let at = problems.texts.locate(spot, &whole);
     let (space, name) = inner.split_once('.').unwrap_or((inner, ""));
     let trimmed = inner.trim();
     if trimmed.len() < inner.len() {
         problems.add(
-            at,
+            problems.texts.locate(spot, &whole),
             format!("blanks inside `{whole}`"),
             format!("write `${{{trimmed}}}`"),
         );
@@ -213,7 +212,7 @@ fn read(inner: &str, spot: Spot, scope: &Scope, problems: &mut Problems) -> Opti
             };
             let Some(param) = params.get(first) else {
                 problems.add(
-                    at,
+                    problems.texts.locate(spot, &whole),
                     format!("unknown parameter `{first}` in `{whole}`"),
                     suggest(first, "parameters", params.keys().map(String::as_str)),
                 );
@@ -227,7 +226,7 @@ fn read(inner: &str, spot: Spot, scope: &Scope, problems: &mut Problems) -> Opti
                     _ => Vec::new(),
                 };
                 problems.add(
-                    at,
+                    problems.texts.locate(spot, &whole),
                     format!("the parameter `{first}` has no `{}`", rest.unwrap_or_default()),
                     suggest(rest.unwrap_or_default(), "keys", keys),
                 );
@@ -244,7 +243,7 @@ fn read(inner: &str, spot: Spot, scope: &Scope, problems: &mut Problems) -> Opti
         }
         ("params", None, _) => {
             problems.add(
-                at,
+                problems.texts.locate(spot, &whole),
                 "a parameter cannot refer to another one",
                 "write the value out, or refer to both where they are used",
             );
@@ -257,7 +256,7 @@ fn read(inner: &str, spot: Spot, scope: &Scope, problems: &mut Problems) -> Opti
             }
             None => {
                 problems.add(
-                    at,
+                    problems.texts.locate(spot, &whole),
                     format!("unknown axis `{name}` in `{whole}`"),
                     if point.is_empty() {
                         format!("this stage has no matrix: add `matrix: {{ {name}: [1, 2] }}`")
@@ -269,8 +268,7 @@ fn read(inner: &str, spot: Spot, scope: &Scope, problems: &mut Problems) -> Opti
             }
         },
         ("matrix", _, None) => {
-            problems.add(
-                at,
+            problems.add(problems.texts.locate(spot, &whole),
                 "the matrix cannot be read here",
                 "use `${matrix.X}` in `with:`, `run:`, `env:`, `files:`, `outputs:`, `resources:`, `retries:` or `timeout:`",
             );
@@ -278,7 +276,7 @@ fn read(inner: &str, spot: Spot, scope: &Scope, problems: &mut Problems) -> Opti
         }
         ("env", ..) if scope.secrets.contains(name) => {
             problems.add(
-                at,
+                problems.texts.locate(spot, &whole),
                 format!("`{name}` is a secret, and this would write its value into keys and histories"),
                 "let a `run:` stage that names it in `secrets:` read it from its environment",
             );
@@ -297,7 +295,7 @@ fn read(inner: &str, spot: Spot, scope: &Scope, problems: &mut Problems) -> Opti
             None => {
                 let near = super::error::nearest(name, scope.env.keys().map(String::as_str));
                 problems.add(
-                    at,
+                    problems.texts.locate(spot, &whole),
                     format!("the environment has no variable `{name}`"),
                     match near {
                         Some(near) => format!("set it (`{name}=… runner …`); there is `{near}`"),
@@ -309,7 +307,7 @@ fn read(inner: &str, spot: Spot, scope: &Scope, problems: &mut Problems) -> Opti
         },
         ("needs" | "outputs", ..) => {
             problems.add(
-                at,
+                problems.texts.locate(spot, &whole),
                 format!("`{whole}` is known only inside `run:`"),
                 "a stage kind reads its inputs through its ports: see `needs:`",
             );
@@ -324,7 +322,11 @@ fn read(inner: &str, spot: Spot, scope: &Scope, problems: &mut Problems) -> Opti
                     None => FORMS.to_owned(),
                 },
             };
-            problems.add(at, format!("unknown interpolation `{whole}`"), hint);
+            problems.add(
+                problems.texts.locate(spot, &whole),
+                format!("unknown interpolation `{whole}`"),
+                hint,
+            );
             None
         }
     }

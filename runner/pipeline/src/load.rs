@@ -7,7 +7,8 @@ use super::document::{self, Document, Job, Stage};
 use super::error::Problems;
 use super::files;
 use super::interpolate::{Scope, fill, fill_command};
-use super::matrix::{self, MOST_NODES, Point};
+use super::matrix::{self, Folders, MOST_NODES, Matching, Point};
+use super::model;
 use super::needs::{self, Face, Needs};
 use super::overrides::{self, Setting};
 use super::resolved::Resolved;
@@ -163,6 +164,7 @@ impl<'a> Loader<'a> {
                     .iter()
                     .map(|(name, value)| (name.clone(), value.to_json()))
                     .collect(),
+                graph: model::graph_of(&self.nodes),
                 nodes: self.nodes,
             }),
             _ => Err(self.problems.finish()),
@@ -243,13 +245,13 @@ impl<'a> Loader<'a> {
             first[index] = self.nodes.len();
             sound[index] = !matches!(plan.face, Face::Unknown);
             let before = self.problems.count();
+            let connections = Connections::new(plan.needs, &points);
             for point in &own {
                 // One point's mistakes are those of all.
                 let quiet = self.problems.count() > before;
-                let inputs = inputs(&plan, point, &points, &first);
-                let mut node = self.node(&plan, point, inputs, quiet);
+                let mut node = self.node(&plan, point, connections.inputs(point, &first), quiet);
                 if let Work::Command(command) = &mut node.work {
-                    Arc::make_mut(command).points = folders(&plan, point, &points);
+                    Arc::make_mut(command).points = connections.folders(point);
                 }
                 self.nodes.push(node);
             }
@@ -573,51 +575,73 @@ impl<'a> Loader<'a> {
     }
 }
 
-/// The nodes that a point of a stage reads, by port.
-fn inputs(plan: &Plan, point: &Point, points: &[Vec<Point>], first: &[usize]) -> BTreeMap<String, Vec<InputRef>> {
-    let of = |references: &[needs::Reference]| {
-        let mut inputs = Vec::new();
-        for reference in references {
-            for (i, producer) in points[reference.stage].iter().enumerate() {
-                if matrix::matches(reference, producer, point) {
-                    inputs.push(InputRef {
-                        node: first[reference.stage] + i,
-                        output: reference.output.clone(),
-                    });
-                }
-            }
-        }
-        inputs
-    };
-    plan.needs
-        .ports
-        .iter()
-        .map(|(port, references)| (port.clone(), of(references)))
-        .collect()
+/// What the points of a stage read of those of its producers.
+struct Connections<'s> {
+    needs: &'s Needs,
+    points: &'s [Vec<Point>],
+    /// For each reference of each port.
+    matching: Vec<Vec<Matching>>,
 }
 
-/// The folders of the inputs that a program collects, by port: named by what tells the points apart.
-fn folders(plan: &Plan, point: &Point, points: &[Vec<Point>]) -> BTreeMap<String, Vec<String>> {
-    let mut folders = BTreeMap::new();
-    for (port, references) in &plan.needs.ports {
-        let collects = |reference: &needs::Reference| {
-            let select = &reference.select;
-            (select.all || !select.all_of.is_empty()) && points[reference.stage].iter().any(|point| !point.is_empty())
-        };
-        if !references.iter().any(collects) {
-            continue;
+impl<'s> Connections<'s> {
+    fn new(needs: &'s Needs, points: &'s [Vec<Point>]) -> Self {
+        let of = |reference: &needs::Reference| Matching::new(reference, &points[reference.stage]);
+        let ports = needs.ports.iter();
+        Self {
+            needs,
+            points,
+            matching: ports
+                .map(|(_, references)| references.iter().map(of).collect())
+                .collect(),
         }
-        let mut names: Vec<String> = Vec::new();
-        for reference in references {
-            let of_it = points[reference.stage].iter();
-            for producer in of_it.filter(|producer| matrix::matches(reference, producer, point)) {
-                let own = producer.iter().filter(|(axis, _)| !point.contains_key(*axis));
-                names.push(matrix::folder(own, &names));
-            }
-        }
-        folders.insert(port.clone(), names);
     }
-    folders
+
+    /// The references of a port, each with the points of its producer that belong to `point`.
+    fn at<'c>(&'c self, port: usize, point: &'c Point) -> impl Iterator<Item = (&'s needs::Reference, &'c [usize])> {
+        let references = self.needs.ports[port].1.iter();
+        references.zip(self.matching[port].iter().map(|matching| matching.of(point)))
+    }
+
+    /// The nodes that a point reads, by port. `first` has the first node of each stage.
+    fn inputs(&self, point: &Point, first: &[usize]) -> BTreeMap<String, Vec<InputRef>> {
+        let of = |port| {
+            let inputs = self.at(port, point).flat_map(|(reference, producers)| {
+                producers.iter().map(|i| InputRef {
+                    node: first[reference.stage] + i,
+                    output: reference.output.clone(),
+                })
+            });
+            inputs.collect()
+        };
+        let ports = self.needs.ports.iter().enumerate();
+        ports.map(|(port, (name, _))| (name.clone(), of(port))).collect()
+    }
+
+    /// The folders of the inputs that a program collects at a point, by port: named by what tells the inputs apart.
+    fn folders(&self, point: &Point) -> BTreeMap<String, Vec<String>> {
+        let mut folders = BTreeMap::new();
+        for (port, (name, references)) in self.needs.ports.iter().enumerate() {
+            let collects = |reference: &needs::Reference| {
+                let select = &reference.select;
+                let fans_out = self.points[reference.stage]
+                    .first()
+                    .is_some_and(|point| !point.is_empty());
+                (select.all || !select.all_of.is_empty()) && fans_out
+            };
+            if !references.iter().any(collects) {
+                continue;
+            }
+            let mut names = Folders::default();
+            for (reference, producers) in self.at(port, point) {
+                for &i in producers {
+                    let producer = &self.points[reference.stage][i];
+                    names.add(producer.iter().filter(|(axis, _)| !point.contains_key(*axis)));
+                }
+            }
+            folders.insert(name.clone(), names.finish());
+        }
+        folders
+    }
 }
 
 /// Whether two relative paths are the same, or one is a folder above the other.

@@ -6,13 +6,13 @@ use super::needs::{Needs, Reference, same};
 use super::source::Spot;
 use super::tree::spell;
 use serde_json::Value as Json;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 /// A point: a value for each axis.
 pub(crate) type Point = BTreeMap<String, Json>;
 
 /// A pipeline has no more stages than this, matrices expanded.
-pub(crate) const MOST_NODES: usize = 10_000;
+pub(crate) const MOST_NODES: usize = 100_000;
 
 /// `stage`, or `stage[seed=1]`.
 pub(crate) fn id(stage: &str, point: &Point) -> String {
@@ -26,45 +26,72 @@ pub(crate) fn id(stage: &str, point: &Point) -> String {
     format!("{stage}[{}]", parts.join(","))
 }
 
-/// A name for the folder of a point, `lr=0.1,seed=1`, other than the `taken` ones; the shell takes it as it is.
-pub(crate) fn folder<'p>(point: impl Iterator<Item = (&'p String, &'p Json)>, taken: &[String]) -> String {
-    let parts: Vec<String> = point
-        .map(|(axis, value)| format!("{axis}={}", spell(value).unwrap_or_default()))
-        .collect();
-    let plain = |c: char| {
-        if c.is_ascii_alphanumeric() || "._-+,=".contains(c) {
-            c
-        } else {
-            '_'
+/// Names for the folders of points, `lr=0.1,seed=1`, each other than those before it; the shell takes them as they are.
+#[derive(Default)]
+pub(crate) struct Folders {
+    names: Vec<String>,
+    taken: HashSet<String>,
+    /// The number that the next point of the same name is tried with.
+    next: HashMap<String, usize>,
+}
+
+impl Folders {
+    /// Adds the name of a point.
+    pub fn add<'p>(&mut self, point: impl Iterator<Item = (&'p String, &'p Json)>) {
+        let parts: Vec<String> = point
+            .map(|(axis, value)| format!("{axis}={}", spell(value).unwrap_or_default()))
+            .collect();
+        let plain = |c: char| {
+            if c.is_ascii_alphanumeric() || "._-+,=".contains(c) {
+                c
+            } else {
+                '_'
+            }
+        };
+        let plain: String = parts.join(",").chars().map(plain).collect();
+        let plain = if plain.is_empty() { "all".to_owned() } else { plain };
+        let mut name = plain.clone();
+        while !self.taken.insert(name.clone()) {
+            let number = self.next.entry(plain.clone()).or_insert(2);
+            name = format!("{plain}-{number}");
+            *number += 1;
         }
-    };
-    let name: String = parts.join(",").chars().map(plain).collect();
-    let name = if name.is_empty() { "all".to_owned() } else { name };
-    let mut others = (2..).map(|i| format!("{name}-{i}"));
-    if taken.contains(&name) {
-        others.find(|other| !taken.contains(other)).unwrap_or(name)
-    } else {
-        name
+        self.names.push(name);
     }
+
+    /// The names, in the order of the points.
+    pub fn finish(self) -> Vec<String> {
+        self.names
+    }
+}
+
+/// A text that is the same for equal values only, in place of their hash.
+fn key<'v>(values: impl Iterator<Item = Option<&'v Json>>) -> String {
+    let mut key = String::new();
+    for value in values {
+        key.push_str(&value.map(Json::to_string).unwrap_or_default());
+        key.push('\n');
+    }
+    key
 }
 
 /// The points of the producer that a reference takes, each reduced to the axes that its user fans out over.
 fn projected(reference: &Reference, points: &[Point]) -> Vec<Point> {
-    let select = &reference.select;
+    let mut seen = HashSet::new();
     let mut projected: Vec<Point> = Vec::new();
     for point in points.iter().filter(|point| picked(reference, point)) {
-        let rest: Point = point
-            .iter()
-            .filter(|(axis, _)| {
-                !select.all && !select.all_of.contains(*axis) && !select.picks.iter().any(|(picked, _)| picked == *axis)
-            })
-            .map(|(axis, value)| (axis.clone(), value.clone()))
-            .collect();
-        if !projected.contains(&rest) {
-            projected.push(rest);
+        let rest = point.iter().filter(|(axis, _)| is_shared(reference, axis));
+        if seen.insert(key(rest.clone().map(|(_, value)| Some(value)))) {
+            projected.push(rest.map(|(axis, value)| (axis.clone(), value.clone())).collect());
         }
     }
     projected
+}
+
+/// Whether a user of a reference fans out over this axis of the producer.
+fn is_shared(reference: &Reference, axis: &String) -> bool {
+    let select = &reference.select;
+    !select.all && !select.all_of.contains(axis) && !select.picks.iter().any(|(picked, _)| picked == axis)
 }
 
 fn picked(reference: &Reference, point: &Point) -> bool {
@@ -72,16 +99,34 @@ fn picked(reference: &Reference, point: &Point) -> bool {
     picks.all(|(axis, wanted)| point.get(axis).is_some_and(|value| same(value, wanted)))
 }
 
-/// Whether a point of a producer belongs to a point of its user.
-pub(crate) fn matches(reference: &Reference, producer: &Point, user: &Point) -> bool {
-    let select = &reference.select;
-    picked(reference, producer)
-        && producer.iter().all(|(axis, value)| {
-            select.all
-                || select.all_of.contains(axis)
-                || select.picks.iter().any(|(picked, _)| picked == axis)
-                || user.get(axis) == Some(value)
-        })
+/// The points of a producer that belong to each point of its user, by what both share.
+pub(crate) struct Matching {
+    shared: Vec<String>,
+    by_key: HashMap<String, Vec<usize>>,
+}
+
+impl Matching {
+    /// Of the points that a reference takes; the points of a stage all have the same axes.
+    pub fn new(reference: &Reference, producers: &[Point]) -> Self {
+        let axes = producers.first().into_iter().flat_map(Point::keys);
+        let shared: Vec<String> = axes.filter(|axis| is_shared(reference, axis)).cloned().collect();
+        let mut by_key: HashMap<String, Vec<usize>> = HashMap::new();
+        for (i, point) in producers
+            .iter()
+            .enumerate()
+            .filter(|(_, point)| picked(reference, point))
+        {
+            let key = key(shared.iter().map(|axis| point.get(axis)));
+            by_key.entry(key).or_default().push(i);
+        }
+        Self { shared, by_key }
+    }
+
+    /// The indices of the producer's points that belong to a point of the user.
+    pub fn of(&self, user: &Point) -> &[usize] {
+        let key = key(self.shared.iter().map(|axis| user.get(axis)));
+        self.by_key.get(&key).map_or(&[], Vec::as_slice)
+    }
 }
 
 /// Checks the axes and values that a reference names against its producer.
@@ -120,6 +165,8 @@ struct Origin {
     spot: Spot,
     who: String,
     values: Vec<Json>,
+    /// The values as texts.
+    keys: BTreeSet<String>,
 }
 
 /// The points of a stage: the product of its own axes and of those of all that it needs, an axis of one name counted once.
@@ -151,27 +198,22 @@ pub(crate) fn points(
     let mut points = vec![Point::new()];
     for (relation, spot, who) in relations {
         let axes: BTreeSet<&String> = relation.iter().flat_map(Point::keys).collect();
-        for axis in axes {
-            let mut values: Vec<Json> = Vec::new();
-            for value in relation.iter().filter_map(|point| point.get(axis)) {
-                if !values.contains(value) {
-                    values.push(value.clone());
-                }
-            }
-            let same = |origin: &Origin| {
-                origin.values.len() == values.len() && origin.values.iter().all(|value| values.contains(value))
-            };
+        for &axis in &axes {
+            let mut keys = BTreeSet::new();
+            let values = relation.iter().filter_map(|point| point.get(axis));
+            let values: Vec<&Json> = values.filter(|value| keys.insert(value.to_string())).collect();
             match origins.get(axis) {
-                Some(origin) if !same(origin) => {
-                    let show = |values: &[Json]| {
-                        let texts: Vec<String> = values.iter().filter_map(spell).collect();
+                Some(origin) if origin.keys != keys => {
+                    let show = |values: &[&Json]| {
+                        let texts: Vec<String> = values.iter().filter_map(|value| spell(value)).collect();
                         list(texts.iter().map(String::as_str))
                     };
+                    let before: Vec<&Json> = origin.values.iter().collect();
                     problems.add(
                         spot,
                         format!(
                             "the axis `{axis}` of `{stage}` is {} in {}, and {} in {}",
-                            show(&origin.values),
+                            show(&before),
                             quoted(&origin.who),
                             show(&values),
                             quoted(&who)
@@ -184,22 +226,31 @@ pub(crate) fn points(
                 }
                 Some(_) => {}
                 None => {
-                    let who = who.clone();
-                    origins.insert(axis.clone(), Origin { spot, who, values });
+                    let origin = Origin {
+                        spot,
+                        who: who.clone(),
+                        values: values.into_iter().cloned().collect(),
+                        keys,
+                    };
+                    origins.insert(axis.clone(), origin);
                 }
             }
         }
+        // What both have is equal in points that go together; all points of one relation have the same axes.
+        let known: BTreeSet<&String> = points.first().into_iter().flat_map(Point::keys).collect();
+        let shared: Vec<String> = axes.intersection(&known).map(|axis| (*axis).clone()).collect();
+        let mut by_key: HashMap<String, Vec<&Point>> = HashMap::new();
+        for other in &relation {
+            let key = key(shared.iter().map(|axis| other.get(axis)));
+            by_key.entry(key).or_default().push(other);
+        }
         let mut joined: Vec<Point> = Vec::new();
         for point in &points {
-            for other in &relation {
-                let fits = other
-                    .iter()
-                    .all(|(axis, value)| point.get(axis).is_none_or(|known| known == value));
-                if fits {
-                    let mut union = point.clone();
-                    union.extend(other.iter().map(|(axis, value)| (axis.clone(), value.clone())));
-                    joined.push(union);
-                }
+            let fitting = by_key.get(&key(shared.iter().map(|axis| point.get(axis))));
+            for &other in fitting.into_iter().flatten() {
+                let mut union = point.clone();
+                union.extend(other.iter().map(|(axis, value)| (axis.clone(), value.clone())));
+                joined.push(union);
             }
             if joined.len() > MOST_NODES {
                 problems.add(

@@ -1,6 +1,7 @@
 //! A resolved pipeline: every parameter replaced, every matrix expanded, every port connected and checked.
 
-use super::Earlier;
+use super::earlier::Earlier;
+use super::task_graph::TaskGraph;
 use cache::ArtifactDigest;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -22,6 +23,17 @@ pub struct Pipeline {
     pub params: BTreeMap<String, Value>,
     /// Its stages, expanded, each after all that it needs.
     pub nodes: Vec<Node>,
+    /// Which node needs which other ones, by their indices.
+    pub graph: TaskGraph,
+}
+
+/// The graph of nodes that are expanded.
+pub(crate) fn graph_of(nodes: &[Node]) -> TaskGraph {
+    let needs = |(i, node): (usize, &Node)| {
+        let needs = node.needs.values().flatten();
+        needs.map(move |need| (i, need.node)).collect::<Vec<_>>()
+    };
+    TaskGraph::new(nodes.len(), nodes.iter().enumerate().flat_map(needs))
 }
 
 /// One stage, or one point of a matrix stage.

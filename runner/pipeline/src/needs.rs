@@ -4,12 +4,12 @@ use super::document::{Job, Stage};
 use super::earlier::{self, Earlier, EarlierRef, FindEarlier};
 use super::error::{Problems, list, suggest};
 use super::source::Spot;
+use super::task_graph::TaskGraph;
 use super::tree::{Tree, Value, spell};
 use super::yaml;
-use petgraph::graph::DiGraph;
 use serde_json::Value as Json;
 use stages_core::{AnyStage, InputPort, OutputPort, PortType};
-use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// A stage's kind, or what stands for it.
 #[derive(Clone, Copy)]
@@ -522,74 +522,25 @@ fn missing(index: usize, kind: &dyn AnyStage, stages: &[Stage], faces: &[Face], 
 
 /// The stages, each after all that it needs, otherwise in the order of the file. `None` when some need each other.
 pub(crate) fn order(stages: &[Stage], needs: &[Needs], problems: &mut Problems) -> Option<Vec<usize>> {
-    let mut edges: BTreeMap<(usize, usize), Spot> = BTreeMap::new();
+    let mut spots: BTreeMap<(usize, usize), Spot> = BTreeMap::new();
     for (user, needs) in needs.iter().enumerate() {
         for reference in needs.ports.iter().flat_map(|(_, references)| references) {
-            edges.entry((user, reference.stage)).or_insert(reference.spot);
+            spots.entry((user, reference.stage)).or_insert(reference.spot);
         }
     }
-    let mut waiting: Vec<usize> = vec![0; stages.len()];
-    let mut users: Vec<Vec<usize>> = vec![Vec::new(); stages.len()];
-    for (user, needed) in edges.keys() {
-        waiting[*user] += 1;
-        users[*needed].push(*user);
-    }
-    let mut ready: BTreeSet<usize> = (0..stages.len()).filter(|i| waiting[*i] == 0).collect();
-    let mut order = Vec::with_capacity(stages.len());
-    while let Some(next) = ready.pop_first() {
-        order.push(next);
-        for &user in &users[next] {
-            waiting[user] -= 1;
-            if waiting[user] == 0 {
-                ready.insert(user);
-            }
-        }
-    }
+    let graph = TaskGraph::new(stages.len(), spots.keys().copied());
+    let order = graph.order();
     if order.len() == stages.len() {
         return Some(order);
     }
-    let mut graph = DiGraph::<usize, ()>::new();
-    let nodes: Vec<_> = (0..stages.len()).map(|i| graph.add_node(i)).collect();
-    for (user, needed) in edges.keys() {
-        graph.add_edge(nodes[*user], nodes[*needed], ());
-    }
-    for component in petgraph::algo::tarjan_scc(&graph) {
-        let mut members: Vec<usize> = component.iter().map(|node| graph[*node]).collect();
-        members.sort_unstable();
-        let Some(path) = circle(&members, &edges) else {
-            continue;
-        };
-        let names: Vec<String> = path.iter().map(|i| format!("`{}`", stages[*i].key.name)).collect();
-        let spot = edges.get(&(path[0], path[1])).copied().unwrap_or_default();
+    for cycle in graph.cycles() {
+        let names: Vec<String> = cycle.iter().map(|i| format!("`{}`", stages[*i].key.name)).collect();
+        let spot = spots.get(&(cycle[0], cycle[1])).copied().unwrap_or_default();
         problems.add(
             spot,
             format!("stages need each other in a circle: {}", names.join(" needs ")),
             "remove one of these needs",
         );
-    }
-    None
-}
-
-/// A shortest way from the first of `members` back to itself, both ends named.
-fn circle(members: &[usize], edges: &BTreeMap<(usize, usize), Spot>) -> Option<Vec<usize>> {
-    let start = *members.first()?;
-    let mut from: BTreeMap<usize, usize> = BTreeMap::new();
-    let mut queue = VecDeque::from([start]);
-    while let Some(user) = queue.pop_front() {
-        for (_, needed) in edges.range((user, 0)..=(user, usize::MAX)).map(|(edge, _)| *edge) {
-            if needed == start {
-                let mut path = vec![start, user];
-                while let Some(previous) = path.last().and_then(|last| from.get(last)) {
-                    path.push(*previous);
-                }
-                path.reverse();
-                return Some(path);
-            }
-            if members.contains(&needed) && !from.contains_key(&needed) {
-                from.insert(needed, user);
-                queue.push_back(needed);
-            }
-        }
     }
     None
 }
@@ -625,20 +576,5 @@ mod tests {
         ] {
             assert!(parse(bad).is_err(), "{bad}");
         }
-    }
-
-    #[test]
-    fn circles() {
-        let edges = |pairs: &[(usize, usize)]| pairs.iter().map(|pair| (*pair, Spot::default())).collect();
-        assert_eq!(circle(&[0], &edges(&[(0, 0)])), Some(vec![0, 0]));
-        assert_eq!(
-            circle(&[0, 1, 2], &edges(&[(0, 1), (1, 2), (2, 0), (1, 0)])),
-            Some(vec![0, 1, 0])
-        );
-        assert_eq!(
-            circle(&[1, 2, 3], &edges(&[(1, 2), (2, 3), (3, 1)])),
-            Some(vec![1, 2, 3, 1])
-        );
-        assert_eq!(circle(&[1], &edges(&[(1, 2)])), None);
     }
 }

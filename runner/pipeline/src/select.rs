@@ -2,7 +2,6 @@
 
 use super::error::{list, suggest};
 use super::{Pipeline, PipelineError};
-use std::collections::BTreeSet;
 
 /// The nodes that `names` stand for and all that they need, in the pipeline's order; all nodes where `names` is empty. A name
 /// is a stage's, and then stands for all points of its matrix, or one point's (`train[seed=1]`).
@@ -13,16 +12,16 @@ pub fn select(pipeline: &Pipeline, names: &[String]) -> Result<Vec<usize>, Pipel
     if names.is_empty() {
         return Ok((0..pipeline.nodes.len()).collect());
     }
-    let mut waiting = Vec::new();
+    let mut found = Vec::new();
     for name in names {
-        let before = waiting.len();
-        let named = pipeline.nodes.iter().enumerate();
-        waiting.extend(
-            named
+        let before = found.len();
+        let nodes = pipeline.nodes.iter().enumerate();
+        found.extend(
+            nodes
                 .filter(|(_, node)| node.stage == *name || node.id == *name)
                 .map(|(index, _)| index),
         );
-        if waiting.len() == before {
+        if found.len() == before {
             let stage = name.split('[').next().unwrap_or_default();
             let points: Vec<&str> = pipeline
                 .nodes
@@ -45,12 +44,5 @@ pub fn select(pipeline: &Pipeline, names: &[String]) -> Result<Vec<usize>, Pipel
             return Err(PipelineError::argument("STAGE", name, message, hint));
         }
     }
-    let mut chosen = BTreeSet::new();
-    while let Some(index) = waiting.pop() {
-        if chosen.insert(index) {
-            let inputs = pipeline.nodes[index].needs.values().flatten();
-            waiting.extend(inputs.map(|input| input.node));
-        }
-    }
-    Ok(chosen.into_iter().collect())
+    Ok(pipeline.graph.upstream(found).into_iter().collect())
 }

@@ -1,6 +1,7 @@
 //! The texts that errors point into: the pipeline file, those it includes, and arguments of the command line.
 
 use super::{PipelineError, Place};
+use std::cell::OnceCell;
 use std::fs::File;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -38,6 +39,8 @@ impl Spot {
 struct Text {
     name: PathBuf,
     content: String,
+    /// Where each line begins; made for the first message.
+    lines: OnceCell<Vec<usize>>,
     /// Whether it comes from the command line.
     argument: bool,
 }
@@ -61,6 +64,7 @@ impl Texts {
         self.0.push(Text {
             name,
             content,
+            lines: OnceCell::new(),
             argument,
         });
         self.0.len() - 1
@@ -90,11 +94,23 @@ impl Texts {
         self.0.get(index).map_or("", |text| &text.content)
     }
 
+    /// The lines of the text at `index` from the line `first` on, which counts from 0.
+    fn lines(&self, index: usize, first: usize) -> std::str::Lines<'_> {
+        let Some(text) = self.0.get(index) else {
+            return "".lines();
+        };
+        let begins = text.lines.get_or_init(|| {
+            let ends = text.content.match_indices('\n').map(|(at, _)| at + 1);
+            std::iter::once(0).chain(ends).collect()
+        });
+        let begin = begins.get(first).copied().unwrap_or(text.content.len());
+        text.content[begin..].lines()
+    }
+
     /// The first occurrence of `needle` at or after `spot`; `spot` itself where there is none.
     pub fn locate(&self, spot: Spot, needle: &str) -> Spot {
-        let content = self.content(spot.text);
         let first = spot.place.line.saturating_sub(1);
-        for (number, line) in content.lines().enumerate().skip(first) {
+        for (number, line) in (first..).zip(self.lines(spot.text, first)) {
             let from = if number == first {
                 let skip = spot.place.column.saturating_sub(1);
                 line.char_indices().nth(skip).map_or(line.len(), |(at, _)| at)
@@ -117,11 +133,11 @@ impl Texts {
 
     /// An error at `spot`.
     pub fn error(&self, spot: Spot, message: String, hint: String) -> PipelineError {
-        let lines = || self.content(spot.text).lines();
         // A parser may point behind the last line: that is the end of the file.
-        let (place, line) = match lines().nth(spot.place.line.saturating_sub(1)) {
+        let (place, line) = match self.lines(spot.text, spot.place.line.saturating_sub(1)).next() {
             Some(line) => (spot.place, line),
             None => {
+                let lines = || self.content(spot.text).lines();
                 let line = lines().last().unwrap_or_default();
                 let place = Place {
                     line: lines().count().max(1),
@@ -148,7 +164,7 @@ impl Texts {
 }
 
 /// No pipeline file is longer than this, in bytes.
-const LONGEST: u64 = 1 << 20;
+const LONGEST: u64 = 16 << 20;
 
 /// A text whose control characters, which an escape in a file can write, are shown and not sent to a terminal.
 pub(crate) fn visible(text: &str) -> String {
@@ -195,7 +211,7 @@ pub(crate) fn bytes(file: &Path) -> Result<Vec<u8>, (String, String)> {
         .map_err(unreadable)?;
     if bytes.len() as u64 > LONGEST {
         return Err((
-            format!("the file is longer than {} KiB", LONGEST >> 10),
+            format!("the file is longer than {} MiB", LONGEST >> 20),
             "a pipeline file names data, it does not hold them: move them to files that a stage reads".to_owned(),
         ));
     }

@@ -41,6 +41,7 @@ pub struct Key {
 }
 
 impl Tree {
+    /// A scalar at a place.
     pub fn scalar(spot: Spot, value: Json) -> Self {
         Self {
             spot,
@@ -49,10 +50,12 @@ impl Tree {
         }
     }
 
+    /// Whether it is null.
     pub fn is_null(&self) -> bool {
         matches!(self.value, Value::Scalar(Json::Null))
     }
 
+    /// Its text, where it is one.
     pub fn text(&self) -> Option<&str> {
         match &self.value {
             Value::Scalar(Json::String(text)) => Some(text),
@@ -60,6 +63,7 @@ impl Tree {
         }
     }
 
+    /// The entry of that name, where it is a map that has one.
     pub fn entry(&self, name: &str) -> Option<&(Key, Self)> {
         match &self.value {
             Value::Map(entries) => entries.iter().find(|(key, _)| key.name == name),
@@ -79,6 +83,7 @@ impl Tree {
         }
     }
 
+    /// A tree of a value, without places.
     #[cfg(test)]
     pub fn of_json(value: &Json) -> Self {
         let value = match value {

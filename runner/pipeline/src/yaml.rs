@@ -26,7 +26,7 @@ pub(crate) struct Issue {
 /// How deep lists and maps may be nested.
 const DEEPEST: usize = 48;
 /// How many values a file may hold, aliases followed.
-const MOST: usize = 50_000;
+const MOST: usize = 500_000;
 
 /// Maps of fewer entries are looked through for a key that is given twice.
 const LOOKED_THROUGH: usize = 16;

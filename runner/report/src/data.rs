@@ -1,6 +1,6 @@
 //! What the market data is, and what was wrong with it.
 
-use super::html::{escape, table};
+use super::html::{bytes, escape, table};
 use cache::{Artifact, Store};
 use runner_history::Run;
 use serde_json::Value;
@@ -43,7 +43,7 @@ fn block(artifact: &Artifact, findings: &[Value]) -> String {
         "<p class=\"dim\">{}{} partitions, {}</p>\n",
         rows.map(|rows| format!("{rows} rows, ")).unwrap_or_default(),
         artifact.entries.len(),
-        super::bytes(size)
+        bytes(size)
     );
     let (found, clean): (Vec<_>, Vec<_>) = findings
         .iter()

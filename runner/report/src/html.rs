@@ -76,6 +76,16 @@ pub(crate) fn table(head: &[&str], rows: &[Vec<String>]) -> String {
     out
 }
 
+/// A size for people.
+pub(crate) fn bytes(value: u64) -> String {
+    let value = value as f64;
+    if value < 1e9 {
+        format!("{:.0} MB", value / 1e6)
+    } else {
+        format!("{:.2} GB", value / 1e9)
+    }
+}
+
 const STYLE: &str = "
 :root{--bg:#fff;--fg:#1c2024;--dim:#667;--line:#dde1e6;--card:#f6f7f9;
 --c0:#2563c9;--c1:#c2410c;--c2:#15803d;--c3:#9333ea;--c4:#b8860b;--c5:#0e7490}

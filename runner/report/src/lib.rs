@@ -3,7 +3,6 @@
 mod chart;
 mod comparison_page;
 mod comparison_table;
-mod dag;
 mod data;
 mod evaluation;
 mod html;

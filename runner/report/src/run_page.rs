@@ -1,11 +1,12 @@
 //! The HTML report of a run: one self-contained file, rendered from the run's events and artifacts. Not a cached stage.
 
-use crate::dag::{self, DagNode};
-use crate::html::{self, escape, escape_content, table};
+use crate::html::{self, bytes, escape, escape_content, table};
 use crate::{data, evaluation, training};
 use cache::Store;
 use runner_engine::Failure;
 use runner_history::{Run, StageRun};
+use runner_pipeline::TaskGraph;
+use runner_pipeline::svg::{self, SvgNode};
 use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -40,7 +41,7 @@ pub fn render(run: &Run, runs: &Path, store: &Store) -> String {
     let parameters = std::thread::scope(|scope| {
         let parameters = scope.spawn(|| parameters(run));
         if run.stages.len() <= MOST_DRAWN {
-            body.push_str(&dag::draw(&nodes(run)));
+            body.push_str(&graph(run));
         }
         body.push_str(&stage_table(run));
         for stage in &run.stages {
@@ -54,19 +55,33 @@ pub fn render(run: &Run, runs: &Path, store: &Store) -> String {
     html::page(&format!("{} · {}", run.pipeline, run.id), &body)
 }
 
-fn nodes(run: &Run) -> Vec<DagNode> {
+/// The graph of stages, in their colours.
+fn graph(run: &Run) -> String {
     let places: HashMap<&str, usize> = run.stages.iter().map(|stage| stage.id.as_str()).zip(0..).collect();
     // `stage.output`; a point of a matrix may hold dots, `train[learning_rate=0.1].policy`, an output may not.
-    let index = |reference: &str| places.get(reference.rsplit_once('.')?.0).copied();
-    run.stages
+    let place = |need: &String| places.get(need.rsplit_once('.')?.0).copied();
+    let needs = |(i, stage): (usize, &StageRun)| {
+        let needs = stage.needs.values().flatten().filter_map(place);
+        needs.map(move |need| (i, need)).collect::<Vec<_>>()
+    };
+    let graph = TaskGraph::new(run.stages.len(), run.stages.iter().enumerate().flat_map(needs));
+    let nodes: Vec<SvgNode> = run
+        .stages
         .iter()
-        .map(|stage| DagNode {
+        .map(|stage| SvgNode {
             id: stage.id.clone(),
             note: stage.kind.clone(),
-            status: status(stage).to_owned(),
-            needs: stage.needs.values().flatten().filter_map(|need| index(need)).collect(),
+            class: status(stage).to_owned(),
         })
-        .collect()
+        .collect();
+    let drawing = svg::draw(&nodes, &graph);
+    format!(
+        "<div class=\"wide\"><svg class=\"dag\" style=\"min-width:{}px\" viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"graph of stages\">{}</svg></div>\n",
+        drawing.width.min(620.0),
+        drawing.width,
+        drawing.height,
+        drawing.elements
+    )
 }
 
 fn status(stage: &StageRun) -> &'static str {
@@ -153,14 +168,5 @@ fn seconds(value: f64) -> String {
         format!("{value:.1} s")
     } else {
         format!("{:.0} min {:02.0} s", (value / 60.0).floor(), value % 60.0)
-    }
-}
-
-fn bytes(value: u64) -> String {
-    let value = value as f64;
-    if value < 1e9 {
-        format!("{:.0} MB", value / 1e6)
-    } else {
-        format!("{:.2} GB", value / 1e9)
     }
 }

@@ -10,7 +10,7 @@ pub(crate) use pipeline::{
     CheckCommand, ExecArgs, GraphArgs, GraphFormat, LookaheadArgs, PipelineArgs, PlanArgs, Selection, Settings,
     StagesArgs, WhyArgs,
 };
-pub(crate) use store::{CacheCommand, GcArgs, PullArgs, PushArgs, VerifyArgs};
+pub(crate) use store::{CacheCommand, PullArgs, PushArgs};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use history::{COMPARE_EXAMPLES, RUNS_EXAMPLES, WATCH_EXAMPLES};
@@ -74,7 +74,7 @@ Examples:
     #[command(after_help = "\
 Examples:
   runner graph pipelines/rppo_options.yaml
-  runner graph p.yaml --format dot | dot -Tsvg > graph.svg")]
+  runner graph p.yaml --format svg > graph.svg")]
     Graph(GraphArgs),
     /// The stage kinds, or one kind's ports and configuration.
     #[command(after_help = "\

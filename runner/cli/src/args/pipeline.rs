@@ -123,6 +123,8 @@ pub(crate) enum GraphFormat {
     Mermaid,
     /// Graphviz.
     Dot,
+    /// A picture.
+    Svg,
 }
 
 #[derive(Args, Clone, Debug)]

@@ -1,12 +1,11 @@
 //! `runner check`.
 
-use super::exec;
 use crate::args::{CheckCommand, LookaheadArgs};
 use crate::lookahead::{self, Report};
-use crate::output;
 use crate::session::Session;
+use crate::{interrupt, output};
 use datasets::Date;
-use runner_engine::{Control, Failure, exit, text};
+use runner_engine::{Failure, exit, text};
 use runner_report::reporter::Verbosity;
 use std::io::{IsTerminal as _, Write as _};
 
@@ -21,11 +20,10 @@ fn lookahead(session: &Session, args: &LookaheadArgs) -> Result<u8, Failure> {
         Some(text) => Some(text.parse().map_err(Failure::usage)?),
         None => None,
     };
-    let control = Control::default();
-    exec::listen(&control)?;
+    let control = interrupt::control()?;
     let mut project = session.project(&args.pipeline)?;
     let _guard = project.store.guard()?;
-    let mut options = exec::options(session, &project, "lookahead")?;
+    let mut options = project.options(session, "lookahead");
     // No run is kept, and no log of one.
     let logs = tempfile::tempdir().map_err(|err| Failure::caused("cannot make a temporary folder", &err))?;
     options.logs = logs.path().to_owned();

@@ -7,7 +7,7 @@ use crate::session::Session;
 use runner_engine::Failure;
 use runner_history::compare::{self as compared, Comparison, Options};
 use runner_report as report;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 pub(crate) fn compare(session: &Session, args: &CompareArgs) -> Result<(), Failure> {
     if let Some(page) = &args.html {

@@ -1,9 +1,8 @@
 //! `runner doctor`: what this machine is, and what is wrong with it.
 
-use super::exec::PROGRAM;
 use crate::output;
 use crate::registry;
-use crate::session::Session;
+use crate::session::{PROGRAM, Session};
 use cache::Store;
 use runner_engine::executor::machine_memory;
 use runner_engine::{Failure, exit, text};

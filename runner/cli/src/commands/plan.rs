@@ -1,7 +1,7 @@
 //! `runner plan`.
 
 use super::plan_file::{PlanArguments, SavedPlan};
-use super::{exec, remote};
+use super::remote;
 use crate::args::PlanArgs;
 use crate::output;
 use crate::session::Session;
@@ -18,7 +18,7 @@ pub(crate) fn plan(session: &Session, args: &PlanArgs) -> Result<(), Failure> {
     if args.resolved {
         return output::print_json(&ResolvedPipeline::new(&project.pipeline, &project.chosen));
     }
-    let options = exec::options(session, &project, "")?;
+    let options = project.options(session, "");
     let planned = engine::plan(&project.pipeline, &project.chosen, &project.store, &options)?;
     if let Some(remote) = project.store.remote() {
         remote.save(&project.store)?;

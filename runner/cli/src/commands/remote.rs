@@ -1,9 +1,8 @@
 //! The remote store at the command line: `cache push`, `cache pull`, and what a run says of it at its end.
 
-use super::exec;
 use crate::args::{PipelineArgs, PullArgs, PushArgs, Selection, Settings};
-use crate::output;
 use crate::session::Session;
+use crate::{config, interrupt, output};
 use cache::{Remote, RemoteSettings, Store, Traffic, Upload};
 use runner_engine::{self as engine, Control, Failure, Prediction, exit, text};
 use runner_history as history;
@@ -109,8 +108,8 @@ fn patient(store: Store) -> Result<Store, Failure> {
     let Some(remote) = store.remote() else {
         return Err(Failure::usage("no remote store is configured").hint(format!(
             "write `remote: {{ url: s3://bucket/prefix }}` to `{}`, or set {}; a folder will do: `url: /shared/runner`",
-            store.root().join(crate::config::FILE).display(),
-            crate::config::VARIABLE
+            store.root().join(config::FILE).display(),
+            config::VARIABLE
         )));
     };
     let settings = RemoteSettings {
@@ -137,19 +136,6 @@ fn watch(remote: &Remote, line: &ProgressLine, doing: &'static str, total: &Arc<
             )
         });
     });
-}
-
-/// Is set by Ctrl-C.
-fn interrupts() -> Result<Arc<AtomicBool>, Failure> {
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
-        let failed = |err| Failure::caused("cannot handle signals", &err);
-        // A second one ends the process as usual.
-        signal_hook::flag::register_conditional_shutdown(signal, i32::from(exit::INTERRUPTED), stop.clone())
-            .map_err(failed)?;
-        signal_hook::flag::register(signal, stop.clone()).map_err(failed)?;
-    }
-    Ok(stop)
 }
 
 /// The actions of a run of this home.
@@ -190,7 +176,7 @@ pub(crate) fn push(session: &Session, args: &PushArgs) -> Result<u8, Failure> {
     } else {
         of_run(&archive.runs, args.run.as_deref().unwrap_or("latest"))?
     };
-    let stop = interrupts()?;
+    let stop = interrupt::flag()?;
     let (line, total) = (ProgressLine::new(session), Arc::default());
     watch(remote, &line, "uploading", &total);
     let report = store.push(&records, &stop, |bytes| total.store(bytes, Ordering::Relaxed))?;
@@ -225,7 +211,7 @@ pub(crate) fn push(session: &Session, args: &PushArgs) -> Result<u8, Failure> {
 
 pub(crate) fn pull(session: &Session, args: &PullArgs) -> Result<u8, Failure> {
     let mut sets: Vec<(Store, Vec<Upload>)> = Vec::new();
-    let stop = interrupts()?;
+    let stop = interrupt::flag()?;
     if args.all {
         let store = patient(session.store(&session.home(None))?)?;
         let records = store.records_there()?;
@@ -303,7 +289,7 @@ fn of_pipeline(session: &Session, file: &Path, settings: &Settings) -> Result<(S
         },
     })?;
     project.store = patient(project.store)?;
-    let options = exec::options(session, &project, "")?;
+    let options = project.options(session, "");
     let planned = engine::plan(&project.pipeline, &project.chosen, &project.store, &options)?;
     let cached = planned.iter().filter(|stage| stage.prediction == Prediction::Cached);
     let records = cached.filter_map(|stage| stage.key.map(Upload::Action)).collect();

@@ -50,6 +50,7 @@ pub(crate) fn graph(session: &Session, args: &GraphArgs) -> Result<(), Failure> 
         GraphFormat::Text => draw::text(&pipeline),
         GraphFormat::Mermaid => draw::mermaid(&pipeline),
         GraphFormat::Dot => draw::dot(&pipeline),
+        GraphFormat::Svg => draw::svg(&pipeline),
     }))
 }
 

@@ -1,6 +1,5 @@
 //! `runner why`.
 
-use super::exec;
 use crate::args::{PipelineArgs, Selection, WhyArgs};
 use crate::output;
 use crate::session::Session;
@@ -16,7 +15,7 @@ pub(crate) fn why(session: &Session, args: &WhyArgs) -> Result<(), Failure> {
             force: Vec::new(),
         },
     })?;
-    let options = exec::options(session, &project, "")?;
+    let options = project.options(session, "");
     let planned = engine::plan(&project.pipeline, &project.chosen, &project.store, &options)?;
     let nodes = &project.pipeline.nodes;
     let named: Vec<&Planned> = planned

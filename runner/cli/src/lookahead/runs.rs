@@ -2,7 +2,7 @@
 
 use super::overlay::Overlay;
 use super::sources::{Changed, Source};
-use cache::{ActionKey, ArtifactDigest, Store};
+use cache::{ActionKey, ArtifactDigest, Recent, Store};
 use runner_engine::executor::WorkerProcess;
 use runner_engine::{self as engine, Control, Event, Failure, Options, StageStatus};
 use runner_pipeline::Pipeline;
@@ -43,30 +43,41 @@ impl Run {
             made: BTreeMap::new(),
             failed: Vec::new(),
         };
-        let summary = engine::run(pipeline, chosen, store, &executor, &options, control, &mut |events| {
-            for event in events {
-                match event.event {
-                    Event::StageStarted { stage, .. } => say(&format!("{stage} runs")),
-                    Event::StageFinished {
-                        stage,
-                        key,
-                        status,
-                        outputs,
-                        error,
-                        ..
-                    } => match status {
-                        StageStatus::Cached | StageStatus::Ran => {
-                            if let (Some(&node), Some(key)) = (nodes.get(stage.as_str()), key) {
-                                run.made.insert(node, (key, BTreeMap::clone(&outputs)));
+        let summary = engine::run(
+            &engine::Run {
+                pipeline,
+                chosen,
+                store,
+                executor: &executor,
+                options: &options,
+                control,
+            },
+            &Recent::default(),
+            &mut |events| {
+                for event in events {
+                    match event.event {
+                        Event::StageStarted { stage, .. } => say(&format!("{stage} runs")),
+                        Event::StageFinished {
+                            stage,
+                            key,
+                            status,
+                            outputs,
+                            error,
+                            ..
+                        } => match status {
+                            StageStatus::Cached | StageStatus::Ran => {
+                                if let (Some(&node), Some(key)) = (nodes.get(stage.as_str()), key) {
+                                    run.made.insert(node, (key, BTreeMap::clone(&outputs)));
+                                }
                             }
-                        }
-                        StageStatus::Failed => run.failed.push((stage, error.unwrap_or_default())),
-                        StageStatus::Skipped => {}
-                    },
-                    _ => {}
+                            StageStatus::Failed => run.failed.push((stage, error.unwrap_or_default())),
+                            StageStatus::Skipped => {}
+                        },
+                        _ => {}
+                    }
                 }
-            }
-        });
+            },
+        );
         if control.cancel.is_cancelled() {
             return Err(Failure::new(runner_engine::exit::INTERRUPTED, "interrupted"));
         }

@@ -1,7 +1,8 @@
 //! Looking stages up: in the store, and then, in threads, in its remote.
 
 use super::{Message, Scheduler, State};
-use crate::{Event, Prepared, StageStatus};
+use crate::event::{Event, StageStatus};
+use crate::prepare::Prepared;
 use cache::{ActionKey, ArtifactDigest, Hit};
 use runner_pipeline::Work;
 use stages_core::StageError;
@@ -75,7 +76,7 @@ impl Scheduler<'_, '_, '_> {
         if !self.looks_up(i) {
             return false;
         }
-        let hit = match self.options.recent.get(prepared.key) {
+        let hit = match self.recent.get(prepared.key) {
             Some(hit) => Ok(Some(hit.clone())),
             None => self.store.hit_here(prepared.key),
         };
