@@ -6,7 +6,7 @@ use super::listing::{Listed, listings};
 use super::parameters::{Invalid, Parameters};
 use super::path::{self, Day};
 use super::quotes::{Quote, quotes};
-use crate::{Date, DateRange};
+use datasets::{Date, DateRange};
 
 /// A simulated market: its days and listings at once, its quotes as they are asked for.
 #[derive(Clone, Debug)]

@@ -1,15 +1,15 @@
-//! What the indicators by stockstats remember of the last few values, or of as many as there are: the values, their sums, their extremes.
+//! Sliding windows that are used before they are full, as stockstats does: the last values, their sums, their extremes.
 
-use super::machine::Memory;
+use super::state::StateVisitor;
 
 /// The last `n` values.
 #[derive(Clone, Debug)]
-pub struct Ring {
+pub struct RingBuffer {
     values: Vec<f64>,
     at: usize,
 }
 
-impl Ring {
+impl RingBuffer {
     /// Zeros.
     pub fn new(n: usize) -> Self {
         Self {
@@ -18,7 +18,7 @@ impl Ring {
         }
     }
 
-    /// Takes a value, and gives the one that falls out: that of `n` values ago.
+    /// Takes a value. Returns the one that it replaces, of `n` values ago.
     #[inline(always)]
     pub fn replace(&mut self, value: f64) -> f64 {
         let old = std::mem::replace(&mut self.values[self.at], value);
@@ -35,95 +35,95 @@ impl Ring {
         self.values[self.at]
     }
 
-    /// The values in the order of their places, which is that of time only by chance.
+    /// The values; their order is not that of time.
     #[inline(always)]
-    pub fn places(&self) -> &[f64] {
+    pub fn values(&self) -> &[f64] {
         &self.values
     }
 
-    pub fn visit(&mut self, memory: &mut Memory<'_>) {
-        memory.numbers(&mut self.values);
-        memory.count(&mut self.at, self.values.len() - 1);
+    pub fn visit(&mut self, visitor: &mut StateVisitor<'_>) {
+        visitor.numbers(&mut self.values);
+        visitor.count(&mut self.at, self.values.len() - 1);
     }
 }
 
-/// What values come to together: a sum of any kind, which need not be invertible.
-pub trait Total: Copy {
-    /// What is added up: `[f64; 1]` or `[f64; 2]`.
+/// An associative aggregate of values, which need not be invertible.
+pub trait Monoid: Copy {
+    /// The values: `[f64; 1]` or `[f64; 2]`.
     type Value: Copy + AsMut<[f64]>;
     /// Zeros.
     const ZERO: Self::Value;
-    /// Of no value.
+    /// The aggregate of no value.
     const NONE: Self;
-    /// Of one value.
+    /// The aggregate of one value.
     fn of(value: Self::Value) -> Self;
-    /// Of the values of `self`, and then those of `later`.
+    /// The aggregate of the values of `self` followed by those of `later`.
     fn and(self, later: Self) -> Self;
 }
 
-/// The total of the last `n` values without subtracting what falls out, so that no rounding stays behind: values come in blocks of `n`, and each window
-/// is the end of one block and the beginning of the next.
+/// The aggregate of the last `n` values without subtraction, so that no rounding errors accumulate: values come in blocks of `n`, and each window is
+/// a suffix of one block and a prefix of the next.
 #[derive(Clone, Debug)]
-pub struct Sliding<T: Total> {
+pub struct SlidingWindow<T: Monoid> {
     values: Vec<T::Value>,
-    /// Of the block before, from each of its places to its end.
-    ends: Vec<T>,
-    /// Of this block so far.
-    beginning: T,
+    /// The aggregates of the suffixes of the block before.
+    suffixes: Vec<T>,
+    /// The aggregate of this block so far.
+    prefix: T,
     at: usize,
     full: bool,
 }
 
-impl<T: Total> Sliding<T> {
+impl<T: Monoid> SlidingWindow<T> {
     pub fn new(n: usize) -> Self {
         Self {
             values: vec![T::ZERO; n],
-            ends: vec![T::NONE; n + 1],
-            beginning: T::NONE,
+            suffixes: vec![T::NONE; n + 1],
+            prefix: T::NONE,
             at: 0,
             full: false,
         }
     }
 
-    /// Takes a value; the total of the last `n`, or of as many as there are.
+    /// Takes a value. Returns the aggregate of the last `n`, or of as many as there are.
     #[inline(always)]
     pub fn partial(&mut self, value: T::Value) -> T {
         self.values[self.at] = value;
-        self.beginning = self.beginning.and(T::of(value));
+        self.prefix = self.prefix.and(T::of(value));
         self.at += 1;
-        let total = self.ends[self.at].and(self.beginning);
+        let total = self.suffixes[self.at].and(self.prefix);
         if self.at == self.values.len() {
-            ends(&self.values, &mut self.ends);
-            self.beginning = T::NONE;
+            fill_suffixes(&self.values, &mut self.suffixes);
+            self.prefix = T::NONE;
             self.at = 0;
             self.full = true;
         }
         total
     }
 
-    /// The values tell all: before `at` stand those of this block, from there on those of the block before, as far as they still count.
-    pub fn visit(&mut self, memory: &mut Memory<'_>) {
+    /// The state is the values alone: before `at` those of this block, from there on those of the block before that are still in the window.
+    pub fn visit(&mut self, visitor: &mut StateVisitor<'_>) {
         for value in &mut self.values {
-            memory.numbers(value.as_mut());
+            visitor.numbers(value.as_mut());
         }
-        memory.count(&mut self.at, self.values.len() - 1);
-        memory.flag(&mut self.full);
-        if memory.loads() {
+        visitor.count(&mut self.at, self.values.len() - 1);
+        visitor.flag(&mut self.full);
+        if visitor.is_load() {
             let (this, before) = self.values.split_at(self.at);
-            self.beginning = this.iter().fold(T::NONE, |total, &value| total.and(T::of(value)));
+            self.prefix = this.iter().fold(T::NONE, |total, &value| total.and(T::of(value)));
             if self.full {
-                ends(before, &mut self.ends[self.at..]);
+                fill_suffixes(before, &mut self.suffixes[self.at..]);
             }
         }
     }
 }
 
-/// The totals of values from each of their places to the end.
-fn ends<T: Total>(values: &[T::Value], ends: &mut [T]) {
+/// The aggregates of the suffixes of values.
+fn fill_suffixes<T: Monoid>(values: &[T::Value], suffixes: &mut [T]) {
     let mut total = T::NONE;
-    for (end, &value) in ends[..values.len()].iter_mut().zip(values).rev() {
+    for (suffix, &value) in suffixes[..values.len()].iter_mut().zip(values).rev() {
         total = T::of(value).and(total);
-        *end = total;
+        *suffix = total;
     }
 }
 
@@ -134,7 +134,7 @@ pub struct Sum {
     pub sum: f64,
 }
 
-impl Total for Sum {
+impl Monoid for Sum {
     type Value = [f64; 1];
     const ZERO: [f64; 1] = [0.0];
     const NONE: Self = Self { count: 0.0, sum: 0.0 };
@@ -161,16 +161,17 @@ impl Sum {
     }
 }
 
-/// How values are spread about their mean: nothing is lost where the spread is small beside the mean (T. F. Chan, G. H. Golub, R. J. LeVeque, 1979).
+/// The mean and the sum of squared deviations, without cancellation where the deviations are small beside the mean (T. F. Chan, G. H. Golub,
+/// R. J. LeVeque, 1979).
 #[derive(Clone, Copy, Debug)]
-pub struct Spread {
+pub struct Deviations {
     pub count: f64,
     pub mean: f64,
     /// The sum of squared distances from the mean.
     pub squares: f64,
 }
 
-impl Total for Spread {
+impl Monoid for Deviations {
     type Value = [f64; 1];
     const ZERO: [f64; 1] = [0.0];
     const NONE: Self = Self {
@@ -204,7 +205,7 @@ impl Total for Spread {
     }
 }
 
-impl Spread {
+impl Deviations {
     /// The sample variance, of two values or more.
     #[inline(always)]
     pub fn variance(self) -> Option<f64> {
@@ -214,12 +215,12 @@ impl Spread {
 
 /// The highest and the lowest of bars.
 #[derive(Clone, Copy, Debug)]
-pub struct Range {
+pub struct Extremes {
     pub high: f64,
     pub low: f64,
 }
 
-impl Total for Range {
+impl Monoid for Extremes {
     type Value = [f64; 2];
     const ZERO: [f64; 2] = [0.0; 2];
     const NONE: Self = Self {

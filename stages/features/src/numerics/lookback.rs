@@ -1,33 +1,33 @@
-//! The rows before a block of rows.
+//! Lookback: the values before those of a block of rows.
 
-use super::machine::Memory;
+use super::state::StateVisitor;
 
-/// A block of values after the last `reach` values before it, in one piece, so that windows over both are slices.
+/// A block of values behind the last `length` values before it, contiguous, so that windows over both are slices.
 #[derive(Clone, Debug)]
-pub struct Trail {
+pub struct Lookback {
     values: Vec<f64>,
-    reach: usize,
+    length: usize,
 }
 
-impl Trail {
-    pub fn new(reach: usize) -> Self {
+impl Lookback {
+    pub fn new(length: usize) -> Self {
         Self {
             values: Vec::new(),
-            reach,
+            length,
         }
     }
 
-    /// Takes the next block: it and what stands before it, which is less than the reach at the beginning.
+    /// Takes the next block. Returns the values before it, fewer than `length` at the beginning, and the block.
     #[inline(always)]
     pub fn take(&mut self, block: &[f64]) -> &[f64] {
-        let dropped = self.values.len().saturating_sub(self.reach);
+        let dropped = self.values.len().saturating_sub(self.length);
         self.values.drain(..dropped);
         self.values.extend_from_slice(block);
         &self.values
     }
 
-    pub fn visit(&mut self, memory: &mut Memory<'_>) {
-        visit_last(&mut self.values, self.reach, memory);
+    pub fn visit(&mut self, visitor: &mut StateVisitor<'_>) {
+        visit_last(&mut self.values, self.length, visitor);
     }
 }
 
@@ -44,7 +44,7 @@ impl Lag {
         Self { values: Vec::new(), n }
     }
 
-    /// Takes the block, once what it stands beside is no longer needed.
+    /// Takes the block, once its [`pieces`](Self::pieces) are no longer needed.
     #[inline(always)]
     pub fn take(&mut self, block: &[f64]) {
         let new = &block[block.len().saturating_sub(self.n)..];
@@ -53,8 +53,8 @@ impl Lag {
         self.values.extend_from_slice(new);
     }
 
-    /// How many of the block's first rows have no old value; and the old values of the others in two pieces, each with where in the block its rows
-    /// begin: those of before the block, and the block's own.
+    /// The number of the block's first rows without a lagged value, and the lagged values of the others in two pieces, from before the block and from
+    /// the block itself, each with the index of its first row in the block.
     #[inline(always)]
     pub fn pieces<'a>(&'a self, block: &'a [f64]) -> (usize, [(usize, &'a [f64]); 2]) {
         let total = (self.values.len() + block.len()).saturating_sub(self.n);
@@ -67,30 +67,30 @@ impl Lag {
         (missing, pieces)
     }
 
-    pub fn visit(&mut self, memory: &mut Memory<'_>) {
-        visit_last(&mut self.values, self.n, memory);
+    pub fn visit(&mut self, visitor: &mut StateVisitor<'_>) {
+        visit_last(&mut self.values, self.n, visitor);
     }
 }
 
-/// Saves or restores the last `n` of values, or as many as there are.
-fn visit_last(values: &mut Vec<f64>, n: usize, memory: &mut Memory<'_>) {
+/// Saves or restores the last `n` values, or as many as there are.
+fn visit_last(values: &mut Vec<f64>, n: usize, visitor: &mut StateVisitor<'_>) {
     let mut kept = values.len().min(n);
     let mut last = vec![0.0; n];
     last[n - kept..].copy_from_slice(&values[values.len() - kept..]);
-    memory.numbers(&mut last);
-    memory.count(&mut kept, n);
+    visitor.numbers(&mut last);
+    visitor.count(&mut kept, n);
     *values = last.split_off(n - kept);
 }
 
 /// The value of the row before.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Last {
+pub struct Previous {
     value: f64,
     known: bool,
 }
 
-impl Last {
-    /// Takes a value; the one before it, if there is one.
+impl Previous {
+    /// Takes a value. Returns the one before it, if there is one.
     #[inline(always)]
     pub fn next(&mut self, value: f64) -> Option<f64> {
         let known = std::mem::replace(&mut self.known, true);
@@ -98,20 +98,20 @@ impl Last {
         known.then_some(before)
     }
 
-    /// Whether there is a value before the next.
+    /// Returns whether there is a value before the next.
     #[inline(always)]
     pub fn is_known(&self) -> bool {
         self.known
     }
 
-    /// As [`next`](Self::next), where there is one.
+    /// As [`next`](Self::next), once there is one.
     #[inline(always)]
     pub fn replace(&mut self, value: f64) -> f64 {
         std::mem::replace(&mut self.value, value)
     }
 
-    pub fn visit(&mut self, memory: &mut Memory<'_>) {
-        memory.number(&mut self.value);
-        memory.flag(&mut self.known);
+    pub fn visit(&mut self, visitor: &mut StateVisitor<'_>) {
+        visitor.number(&mut self.value);
+        visitor.flag(&mut self.known);
     }
 }

@@ -12,11 +12,11 @@
 //! A day depends on nothing after it: more days leave the earlier ones as they were, to the last bit.
 //!
 //! ```
-//! use datasets::simulate::{Market, Parameters};
+//! use stages_simulate::{Market, Parameters};
 //! let market = Market::new(&Parameters { days: 3, ..Parameters::default() })?;
 //! let quotes = market.chain(2);
 //! assert!(quotes.len() > 300);
-//! # Ok::<(), datasets::simulate::Invalid>(())
+//! # Ok::<(), stages_simulate::Invalid>(())
 //! ```
 
 mod bates;

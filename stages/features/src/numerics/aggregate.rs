@@ -1,36 +1,35 @@
-//! What the values of a window come to together: sums, means and spreads, straight lines, extremes.
+//! Aggregates of rolling windows: sums, means and deviations, lines of least squares, extremes.
 //!
-//! The total of `2 k` values is put together from those of its halves, that of `2 k + 1` with one value more: the windows of `n` values of all rows
-//! take `log2 n` passes, each of vector instructions. Nothing is ever taken away, so that no rounding stays behind, and a window's total
-//! depends on its values alone, wherever the rows were cut.
+//! The aggregate of `2 k` values is joined from those of its halves, that of `2 k + 1` with one value more: the windows of `n` values of all rows take
+//! `log2 n` vectorised passes. Nothing is subtracted, so that no rounding errors accumulate, and a window's aggregate depends on its values alone,
+//! wherever the rows were cut.
 
-use super::machine::Memory;
-use super::trail::Trail;
+use super::lookback::Lookback;
+use super::state::StateVisitor;
 use std::marker::PhantomData;
 
-/// What `V` series come to together, in `T` numbers.
-pub trait Total<const V: usize, const T: usize> {
-    /// Makes `total` that of one row.
+/// An associative aggregate of `V` series, in `T` numbers.
+pub trait Aggregate<const V: usize, const T: usize> {
+    /// Sets `total` to the aggregate of one row.
     fn of(values: &[f64; V], total: &mut [f64; T]);
-    /// Makes `total`, of `n` rows, that of them and of the `m` rows of `later`. In place: a small array that is returned becomes an integer on the
-    /// way, and a loop over it no vector instructions.
+    /// Joins to `total`, of `n` rows, the aggregate `later` of the next `m` rows. In place: a loop that returns a small array is not vectorised.
     fn join(total: &mut [f64; T], n: f64, later: &[f64; T], m: f64);
 }
 
-/// The totals of the last `n` rows.
+/// The aggregates of the last `n` rows, for each row.
 #[derive(Clone, Debug)]
-pub struct Windows<K, const V: usize, const T: usize> {
-    trails: [Trail; V],
+pub struct RollingAggregate<K, const V: usize, const T: usize> {
+    lookbacks: [Lookback; V],
     totals: [Vec<f64>; T],
     next: [Vec<f64>; T],
     n: usize,
     kind: PhantomData<K>,
 }
 
-impl<K: Total<V, T>, const V: usize, const T: usize> Windows<K, V, T> {
+impl<K: Aggregate<V, T>, const V: usize, const T: usize> RollingAggregate<K, V, T> {
     pub fn new(n: usize) -> Self {
         Self {
-            trails: std::array::from_fn(|_| Trail::new(n - 1)),
+            lookbacks: std::array::from_fn(|_| Lookback::new(n - 1)),
             totals: std::array::from_fn(|_| Vec::new()),
             next: std::array::from_fn(|_| Vec::new()),
             n,
@@ -38,13 +37,13 @@ impl<K: Total<V, T>, const V: usize, const T: usize> Windows<K, V, T> {
         }
     }
 
-    /// Takes a block of rows: the totals at its last rows, as many as have `n` rows up to them.
+    /// Takes a block of rows. Returns the aggregates at its last rows, as many as have `n` rows up to them.
     #[inline(always)]
     pub fn rows(&mut self, block: [&[f64]; V]) -> [&[f64]; T] {
         let mut k = 0;
-        let values = self.trails.each_mut().map(|trail| {
+        let values = self.lookbacks.each_mut().map(|lookback| {
             k += 1;
-            trail.take(block[k - 1])
+            lookback.take(block[k - 1])
         });
         let length = values[0].len();
         let grow = |columns: &mut [Vec<f64>; T]| {
@@ -86,14 +85,14 @@ impl<K: Total<V, T>, const V: usize, const T: usize> Windows<K, V, T> {
         self.totals.each_ref().map(|column| &column[..windows])
     }
 
-    pub fn visit(&mut self, memory: &mut Memory<'_>) {
-        self.trails.iter_mut().for_each(|trail| trail.visit(memory));
+    pub fn visit(&mut self, visitor: &mut StateVisitor<'_>) {
+        self.lookbacks.iter_mut().for_each(|lookback| lookback.visit(visitor));
     }
 }
 
-/// The totals of `2 have` rows, or of one more, from those of `have`; the first time from the rows themselves.
+/// The aggregates of `2 have` rows, or of one more, from those of `have`; in the first pass from the rows themselves.
 #[inline(always)]
-fn pass<K: Total<V, T>, const V: usize, const T: usize, const FIRST: bool, const MORE: bool>(
+fn pass<K: Aggregate<V, T>, const V: usize, const T: usize, const FIRST: bool, const MORE: bool>(
     values: [&[f64]; V],
     totals: &[Vec<f64>; T],
     next: &mut [Vec<f64>; T],
@@ -136,7 +135,7 @@ fn at<const N: usize>(columns: &[&[f64]; N], i: usize) -> [f64; N] {
 #[derive(Clone, Debug)]
 pub struct Sum;
 
-impl<const V: usize> Total<V, V> for Sum {
+impl<const V: usize> Aggregate<V, V> for Sum {
     #[inline(always)]
     fn of(values: &[f64; V], total: &mut [f64; V]) {
         *total = *values;
@@ -148,12 +147,12 @@ impl<const V: usize> Total<V, V> for Sum {
     }
 }
 
-/// The mean and the sum of squared distances from it: nothing is lost where the spread is small beside the mean (T. F. Chan, G. H. Golub,
+/// The mean and the sum of squared deviations from it, without cancellation where the deviations are small beside the mean (T. F. Chan, G. H. Golub,
 /// R. J. LeVeque, 1979).
 #[derive(Clone, Debug)]
-pub struct Spread;
+pub struct Deviations;
 
-impl Total<1, 2> for Spread {
+impl Aggregate<1, 2> for Deviations {
     #[inline(always)]
     fn of(values: &[f64; 1], total: &mut [f64; 2]) {
         *total = [values[0], 0.0];
@@ -168,11 +167,11 @@ impl Total<1, 2> for Spread {
     }
 }
 
-/// The means of two series, the sums of the squared distances from them, and that of the products of the distances.
+/// The means of two series, the sums of squared deviations from them, and the sum of the products of the deviations.
 #[derive(Clone, Debug)]
-pub struct Joint;
+pub struct CoDeviations;
 
-impl Total<2, 5> for Joint {
+impl Aggregate<2, 5> for CoDeviations {
     #[inline(always)]
     fn of(values: &[f64; 2], total: &mut [f64; 5]) {
         *total = [values[0], values[1], 0.0, 0.0, 0.0];
@@ -192,11 +191,11 @@ impl Total<2, 5> for Joint {
     }
 }
 
-/// The sum, and the sum of values times their places, the first being place 0.
+/// The sum, and the sum of values times their positions, from 0 on.
 #[derive(Clone, Debug)]
-pub struct Line;
+pub struct LinearFit;
 
-impl Total<1, 2> for Line {
+impl Aggregate<1, 2> for LinearFit {
     #[inline(always)]
     fn of(values: &[f64; 1], total: &mut [f64; 2]) {
         *total = [values[0], 0.0];
@@ -209,13 +208,13 @@ impl Total<1, 2> for Line {
     }
 }
 
-/// The greater, the later of equals.
+/// The greater value, the later of equals.
 #[inline(always)]
 fn greater(a: f64, later: f64) -> f64 {
     if a > later { a } else { later }
 }
 
-/// The less, the later of equals.
+/// The lesser value, the later of equals.
 #[inline(always)]
 fn less(a: f64, later: f64) -> f64 {
     if a < later { a } else { later }
@@ -223,9 +222,9 @@ fn less(a: f64, later: f64) -> f64 {
 
 /// The greatest value.
 #[derive(Clone, Debug)]
-pub struct Greatest;
+pub struct Maximum;
 
-impl Total<1, 1> for Greatest {
+impl Aggregate<1, 1> for Maximum {
     #[inline(always)]
     fn of(values: &[f64; 1], total: &mut [f64; 1]) {
         *total = *values;
@@ -239,9 +238,9 @@ impl Total<1, 1> for Greatest {
 
 /// The least value.
 #[derive(Clone, Debug)]
-pub struct Least;
+pub struct Minimum;
 
-impl Total<1, 1> for Least {
+impl Aggregate<1, 1> for Minimum {
     #[inline(always)]
     fn of(values: &[f64; 1], total: &mut [f64; 1]) {
         *total = *values;
@@ -255,9 +254,9 @@ impl Total<1, 1> for Least {
 
 /// The greatest value of the first series and the least of the second.
 #[derive(Clone, Debug)]
-pub struct Range;
+pub struct Extremes;
 
-impl Total<2, 2> for Range {
+impl Aggregate<2, 2> for Extremes {
     #[inline(always)]
     fn of(values: &[f64; 2], total: &mut [f64; 2]) {
         *total = *values;
@@ -270,11 +269,11 @@ impl Total<2, 2> for Range {
     }
 }
 
-/// As [`Range`], with the place of each, from 0 on, the latest of equals.
+/// As [`Extremes`], with the position of each, from 0 on, the latest of equals.
 #[derive(Clone, Debug)]
-pub struct Places;
+pub struct ExtremePositions;
 
-impl Total<2, 4> for Places {
+impl Aggregate<2, 4> for ExtremePositions {
     #[inline(always)]
     fn of(values: &[f64; 2], total: &mut [f64; 4]) {
         *total = [values[0], values[1], 0.0, 0.0];

@@ -2,13 +2,14 @@
 
 use super::average::{Exponential, Simple, rounding};
 use super::directional::true_range;
-use crate::numerics::machine::{BLOCK, Machine, Memory, Scratch, Stepper};
-use crate::numerics::totals::{Places, Range, Sum, Total, Windows};
-use crate::numerics::trail::{Lag, Last, Trail};
+use crate::numerics::aggregate::{Aggregate, ExtremePositions, Extremes, RollingAggregate, Sum};
+use crate::numerics::kernel::{BLOCK, Kernel, Map, Recurrence, Scratch};
+use crate::numerics::lookback::{Lag, Lookback, Previous};
+use crate::numerics::state::StateVisitor;
 
-/// How the price of now is set against that of `n` bars ago.
+/// The kinds of change over `n` bars.
 #[derive(Clone, Copy, Debug)]
-pub enum Against {
+pub enum ChangeKind {
     /// `v - o`.
     Difference,
     /// `(v / o - 1) 100`.
@@ -19,23 +20,20 @@ pub enum Against {
     Logarithm,
 }
 
-/// The price of now against that of `n` bars ago.
+/// The change of the price over `n` bars.
 #[derive(Clone, Debug)]
 pub struct Change {
     old: Lag,
-    against: Against,
+    kind: ChangeKind,
 }
 
 impl Change {
-    pub fn new(n: usize, against: Against) -> Self {
-        Self {
-            old: Lag::new(n),
-            against,
-        }
+    pub fn new(n: usize, kind: ChangeKind) -> Self {
+        Self { old: Lag::new(n), kind }
     }
 }
 
-impl Against {
+impl ChangeKind {
     #[inline(always)]
     fn of(self, value: f64, old: f64) -> f64 {
         match self {
@@ -49,68 +47,70 @@ impl Against {
     }
 }
 
-impl Machine<1, 1> for Change {
+impl Kernel<1, 1> for Change {
     #[inline(always)]
     fn rows(&mut self, [values]: [&[f64]; 1], [out]: [&mut [f64]; 1]) -> usize {
         let (missing, pieces) = self.old.pieces(values);
         for (from, olds) in pieces {
             let pairs = out[from..].iter_mut().zip(values[from..].iter().zip(olds));
-            // A loop of its own for each, so that it becomes vector instructions.
-            match self.against {
-                Against::Difference => pairs.for_each(|(out, (&v, &o))| *out = Against::Difference.of(v, o)),
-                Against::Percent => pairs.for_each(|(out, (&v, &o))| *out = Against::Percent.of(v, o)),
-                Against::Fraction => pairs.for_each(|(out, (&v, &o))| *out = Against::Fraction.of(v, o)),
-                Against::Logarithm => pairs.for_each(|(out, (&v, &o))| *out = Against::Logarithm.of(v, o)),
+            // One loop for each kind, so that it is vectorised.
+            match self.kind {
+                ChangeKind::Difference => pairs.for_each(|(out, (&v, &o))| *out = ChangeKind::Difference.of(v, o)),
+                ChangeKind::Percent => pairs.for_each(|(out, (&v, &o))| *out = ChangeKind::Percent.of(v, o)),
+                ChangeKind::Fraction => pairs.for_each(|(out, (&v, &o))| *out = ChangeKind::Fraction.of(v, o)),
+                ChangeKind::Logarithm => pairs.for_each(|(out, (&v, &o))| *out = ChangeKind::Logarithm.of(v, o)),
             }
         }
         self.old.take(values);
         missing
     }
 
-    fn visit(&mut self, memory: &mut Memory<'_>) {
-        self.old.visit(memory);
+    fn visit(&mut self, visitor: &mut StateVisitor<'_>) {
+        self.old.visit(visitor);
     }
 }
 
 /// Wilder's averages of gains and of losses.
 #[derive(Clone, Debug)]
-struct Strength {
-    before: Last,
+struct GainsAndLosses {
+    before: Previous,
     gains: Exponential,
     losses: Exponential,
 }
 
-impl Strength {
+impl GainsAndLosses {
     fn new(n: usize) -> Self {
         Self {
-            before: Last::default(),
+            before: Previous::default(),
             gains: Exponential::wilder(n),
             losses: Exponential::wilder(n),
         }
     }
+}
 
+impl Recurrence<1, 2> for GainsAndLosses {
     #[inline(always)]
-    fn begin(&mut self, value: f64) -> Option<[f64; 2]> {
+    fn next(&mut self, [value]: [f64; 1]) -> Option<[f64; 2]> {
         let [gain, loss] = gain_and_loss(value, self.before.next(value)?);
         let (gain, loss) = self.gains.begin(gain).zip(self.losses.begin(loss))?;
         Some([gain, loss])
     }
 
     #[inline(always)]
-    fn update(&mut self, value: f64) -> [f64; 2] {
+    fn is_warm(&self) -> bool {
+        self.gains.has_begun()
+    }
+
+    #[inline(always)]
+    fn step(&mut self, [value]: [f64; 1]) -> [f64; 2] {
         let [gain, loss] = gain_and_loss(value, self.before.replace(value));
         [self.gains.update(gain), self.losses.update(loss)]
     }
 
-    #[inline(always)]
-    fn has_begun(&self) -> bool {
-        self.gains.has_begun()
-    }
-
-    fn visit(&mut self, memory: &mut Memory<'_>) {
-        self.before.visit(memory);
-        self.gains.visit(memory);
-        self.losses.visit(memory);
+    fn visit_state(&mut self, visitor: &mut StateVisitor<'_>) {
+        self.before.visit(visitor);
+        self.gains.visit(visitor);
+        self.losses.visit(visitor);
     }
 }
 
@@ -122,84 +122,26 @@ fn gain_and_loss(value: f64, before: f64) -> [f64; 2] {
 }
 
 /// The relative strength index (J. W. Wilder, 1978).
-#[derive(Clone, Debug)]
-pub struct Rsi(Strength);
-
-impl Rsi {
-    pub fn new(n: usize) -> Self {
-        Self(Strength::new(n))
-    }
-
-    #[inline(always)]
-    fn of([gain, loss]: [f64; 2]) -> [f64; 1] {
+pub fn rsi(n: usize) -> impl Recurrence<1, 1> {
+    Map::new(GainsAndLosses::new(n), |[gain, loss]: [f64; 2]| {
         let sum = gain + loss;
         [if sum == 0.0 { 0.0 } else { 100.0 * (gain / sum) }]
-    }
-}
-
-impl Stepper<1, 1> for Rsi {
-    #[inline(always)]
-    fn next(&mut self, [value]: [f64; 1]) -> Option<[f64; 1]> {
-        self.0.begin(value).map(Self::of)
-    }
-
-    #[inline(always)]
-    fn is_warm(&self) -> bool {
-        self.0.has_begun()
-    }
-
-    #[inline(always)]
-    fn step(&mut self, [value]: [f64; 1]) -> [f64; 1] {
-        Self::of(self.0.update(value))
-    }
-
-    fn remember(&mut self, memory: &mut Memory<'_>) {
-        self.0.visit(memory);
-    }
+    })
 }
 
 /// The momentum oscillator (T. S. Chande), with Wilder's averages as in TA-Lib.
-#[derive(Clone, Debug)]
-pub struct Cmo(Strength);
-
-impl Cmo {
-    pub fn new(n: usize) -> Self {
-        Self(Strength::new(n))
-    }
-
-    #[inline(always)]
-    fn of([gain, loss]: [f64; 2]) -> [f64; 1] {
+pub fn cmo(n: usize) -> impl Recurrence<1, 1> {
+    Map::new(GainsAndLosses::new(n), |[gain, loss]: [f64; 2]| {
         let sum = gain + loss;
         [if sum == 0.0 { 0.0 } else { 100.0 * ((gain - loss) / sum) }]
-    }
+    })
 }
 
-impl Stepper<1, 1> for Cmo {
-    #[inline(always)]
-    fn next(&mut self, [value]: [f64; 1]) -> Option<[f64; 1]> {
-        self.0.begin(value).map(Self::of)
-    }
-
-    #[inline(always)]
-    fn is_warm(&self) -> bool {
-        self.0.has_begun()
-    }
-
-    #[inline(always)]
-    fn step(&mut self, [value]: [f64; 1]) -> [f64; 1] {
-        Self::of(self.0.update(value))
-    }
-
-    fn remember(&mut self, memory: &mut Memory<'_>) {
-        self.0.visit(memory);
-    }
-}
-
-/// Where the last price stands within the range of `n` bars, percent from its low.
+/// The position of the last price in the range of `n` bars, percent from its low.
 #[derive(Clone, Debug)]
-struct Position(Windows<Range, 2, 2>);
+struct Position(RollingAggregate<Extremes, 2, 2>);
 
-impl Machine<3, 1> for Position {
+impl Kernel<3, 1> for Position {
     #[inline(always)]
     fn rows(&mut self, [high, low, close]: [&[f64]; 3], [out]: [&mut [f64]; 1]) -> usize {
         let [highs, lows] = self.0.rows([high, low]);
@@ -217,8 +159,8 @@ impl Machine<3, 1> for Position {
         missing
     }
 
-    fn visit(&mut self, memory: &mut Memory<'_>) {
-        self.0.visit(memory);
+    fn visit(&mut self, visitor: &mut StateVisitor<'_>) {
+        self.0.visit(visitor);
     }
 }
 
@@ -234,14 +176,14 @@ impl Stochastic {
     /// `slow` is 1 where %K is not smoothed.
     pub fn new([k, slow, d]: [usize; 3]) -> Self {
         Self {
-            position: Position(Windows::new(k)),
+            position: Position(RollingAggregate::new(k)),
             slow: Simple::new(slow),
             d: Simple::new(d),
         }
     }
 }
 
-impl Machine<3, 2> for Stochastic {
+impl Kernel<3, 2> for Stochastic {
     #[inline(always)]
     fn rows(&mut self, bars: [&[f64]; 3], [k, d]: [&mut [f64]; 2]) -> usize {
         let mut scratch: Scratch = [0.0; BLOCK];
@@ -251,59 +193,59 @@ impl Machine<3, 2> for Stochastic {
         missing + self.d.rows([&k[missing..]], [&mut d[missing..]])
     }
 
-    fn visit(&mut self, memory: &mut Memory<'_>) {
-        self.position.visit(memory);
-        self.slow.visit(memory);
-        self.d.visit(memory);
+    fn visit(&mut self, visitor: &mut StateVisitor<'_>) {
+        self.position.visit(visitor);
+        self.slow.visit(visitor);
+        self.d.visit(visitor);
     }
 }
 
-/// The stochastic oscillator of the relative strength index.
+/// The stochastic oscillator of another indicator.
 #[derive(Clone, Debug)]
-pub struct StochasticRsi {
-    rsi: Rsi,
+pub struct StochasticOf<I> {
+    indicator: I,
     position: Position,
     d: Simple,
 }
 
-impl StochasticRsi {
-    pub fn new(n: usize, k: usize, d: usize) -> Self {
+impl<I> StochasticOf<I> {
+    pub fn new(indicator: I, k: usize, d: usize) -> Self {
         Self {
-            rsi: Rsi::new(n),
-            position: Position(Windows::new(k)),
+            indicator,
+            position: Position(RollingAggregate::new(k)),
             d: Simple::new(d),
         }
     }
 }
 
-impl Machine<1, 2> for StochasticRsi {
+impl<I: Kernel<1, 1>> Kernel<1, 2> for StochasticOf<I> {
     #[inline(always)]
     fn rows(&mut self, values: [&[f64]; 1], [k, d]: [&mut [f64]; 2]) -> usize {
         let mut scratch: Scratch = [0.0; BLOCK];
-        let rsi = &mut scratch[..k.len()];
-        let mut missing = self.rsi.rows(values, [rsi]);
-        missing += self.position.rows([&rsi[missing..]; 3], [&mut k[missing..]]);
+        let indicator = &mut scratch[..k.len()];
+        let mut missing = self.indicator.rows(values, [indicator]);
+        missing += self.position.rows([&indicator[missing..]; 3], [&mut k[missing..]]);
         missing + self.d.rows([&k[missing..]], [&mut d[missing..]])
     }
 
-    fn visit(&mut self, memory: &mut Memory<'_>) {
-        self.rsi.visit(memory);
-        self.position.visit(memory);
-        self.d.visit(memory);
+    fn visit(&mut self, visitor: &mut StateVisitor<'_>) {
+        self.indicator.visit(visitor);
+        self.position.visit(visitor);
+        self.d.visit(visitor);
     }
 }
 
-/// Williams' %R: where the close stands below the high of `n` bars, 0 to -100.
+/// Williams' %R: the distance of the close from the high of `n` bars, 0 to -100.
 #[derive(Clone, Debug)]
-pub struct WilliamsR(Windows<Range, 2, 2>);
+pub struct WilliamsR(RollingAggregate<Extremes, 2, 2>);
 
 impl WilliamsR {
     pub fn new(n: usize) -> Self {
-        Self(Windows::new(n))
+        Self(RollingAggregate::new(n))
     }
 }
 
-impl Machine<3, 1> for WilliamsR {
+impl Kernel<3, 1> for WilliamsR {
     #[inline(always)]
     fn rows(&mut self, [high, low, close]: [&[f64]; 3], [out]: [&mut [f64]; 1]) -> usize {
         let [highs, lows] = self.0.rows([high, low]);
@@ -317,30 +259,30 @@ impl Machine<3, 1> for WilliamsR {
         missing
     }
 
-    fn visit(&mut self, memory: &mut Memory<'_>) {
-        self.0.visit(memory);
+    fn visit(&mut self, visitor: &mut StateVisitor<'_>) {
+        self.0.visit(visitor);
     }
 }
 
 /// The commodity channel index (D. Lambert, 1980): the distance of the typical price from its mean in mean absolute deviations of 0.015.
 #[derive(Clone, Debug)]
 pub struct Cci {
-    prices: Trail,
-    sums: Windows<Sum, 1, 1>,
+    prices: Lookback,
+    sums: RollingAggregate<Sum, 1, 1>,
     n: usize,
 }
 
 impl Cci {
     pub fn new(n: usize) -> Self {
         Self {
-            prices: Trail::new(n - 1),
-            sums: Windows::new(n),
+            prices: Lookback::new(n - 1),
+            sums: RollingAggregate::new(n),
             n,
         }
     }
 }
 
-impl Machine<3, 1> for Cci {
+impl Kernel<3, 1> for Cci {
     #[inline(always)]
     fn rows(&mut self, [high, low, close]: [&[f64]; 3], [out]: [&mut [f64]; 1]) -> usize {
         let mut scratch: Scratch = [0.0; BLOCK];
@@ -389,32 +331,32 @@ impl Machine<3, 1> for Cci {
         missing
     }
 
-    fn visit(&mut self, memory: &mut Memory<'_>) {
-        self.prices.visit(memory);
-        self.sums.visit(memory);
+    fn visit(&mut self, visitor: &mut StateVisitor<'_>) {
+        self.prices.visit(visitor);
+        self.sums.visit(visitor);
     }
 }
 
-/// How many rows' deviations are added up side by side, in registers.
+/// The number of rows whose deviations are added up together, in registers.
 const ROWS: usize = 16;
 
-/// How long ago the high and the low of `n + 1` bars were: Aroon's up, down and up less down.
+/// Aroon's up, down and up less down: the bars since the high and the low of `n + 1` bars.
 #[derive(Clone, Debug)]
 pub struct Aroon {
-    places: Windows<Places, 2, 4>,
+    places: RollingAggregate<ExtremePositions, 2, 4>,
     n: f64,
 }
 
 impl Aroon {
     pub fn new(n: usize) -> Self {
         Self {
-            places: Windows::new(n + 1),
+            places: RollingAggregate::new(n + 1),
             n: n as f64,
         }
     }
 }
 
-impl Machine<2, 3> for Aroon {
+impl Kernel<2, 3> for Aroon {
     #[inline(always)]
     fn rows(&mut self, bars: [&[f64]; 2], outputs: [&mut [f64]; 3]) -> usize {
         let rows = bars[0].len();
@@ -430,8 +372,8 @@ impl Machine<2, 3> for Aroon {
         missing
     }
 
-    fn visit(&mut self, memory: &mut Memory<'_>) {
-        self.places.visit(memory);
+    fn visit(&mut self, visitor: &mut StateVisitor<'_>) {
+        self.places.visit(visitor);
     }
 }
 
@@ -439,11 +381,11 @@ impl Machine<2, 3> for Aroon {
 #[derive(Clone, Debug)]
 pub struct Ultimate {
     before: Lag,
-    pressures: Trail,
-    ranges: Trail,
+    pressures: Lookback,
+    ranges: Lookback,
     /// Ascending.
     periods: [usize; 3],
-    /// Running sums of both for each period, less what has left.
+    /// Running sums of both for each period.
     sums: [[f64; 2]; 3],
     begun: bool,
 }
@@ -453,8 +395,8 @@ impl Ultimate {
         periods.sort_unstable();
         Self {
             before: Lag::new(1),
-            pressures: Trail::new(periods[2] - 1),
-            ranges: Trail::new(periods[2] - 1),
+            pressures: Lookback::new(periods[2] - 1),
+            ranges: Lookback::new(periods[2] - 1),
             periods,
             sums: [[0.0; 2]; 3],
             begun: false,
@@ -462,7 +404,7 @@ impl Ultimate {
     }
 }
 
-impl Machine<3, 1> for Ultimate {
+impl Kernel<3, 1> for Ultimate {
     #[inline(always)]
     fn rows(&mut self, [high, low, close]: [&[f64]; 3], [out]: [&mut [f64]; 1]) -> usize {
         let mut scratch: [Scratch; 2] = [[0.0; BLOCK]; 2];
@@ -486,7 +428,7 @@ impl Machine<3, 1> for Ultimate {
             return rows;
         }
         if !self.begun {
-            // Each with what stands before the bar that makes the longest full.
+            // Each with the bars before the one that completes the longest window.
             self.begun = true;
             for (sum, n) in self.sums.iter_mut().zip(self.periods) {
                 for i in most - n..most - 1 {
@@ -521,20 +463,20 @@ impl Machine<3, 1> for Ultimate {
         missing
     }
 
-    fn visit(&mut self, memory: &mut Memory<'_>) {
-        self.before.visit(memory);
-        self.pressures.visit(memory);
-        self.ranges.visit(memory);
-        self.sums.iter_mut().for_each(|sums| memory.numbers(sums));
-        memory.flag(&mut self.begun);
+    fn visit(&mut self, visitor: &mut StateVisitor<'_>) {
+        self.before.visit(visitor);
+        self.pressures.visit(visitor);
+        self.ranges.visit(visitor);
+        self.sums.iter_mut().for_each(|sums| visitor.numbers(sums));
+        visitor.flag(&mut self.begun);
     }
 }
 
-/// The balance of power: where the bar went within its range.
+/// The balance of power: the move from open to close in parts of the bar's range.
 #[derive(Clone, Debug)]
 pub struct Balance;
 
-impl Stepper<4, 1> for Balance {
+impl Recurrence<4, 1> for Balance {
     #[inline(always)]
     fn next(&mut self, [open, high, low, close]: [f64; 4]) -> Option<[f64; 1]> {
         let range = high - low;
@@ -542,20 +484,20 @@ impl Stepper<4, 1> for Balance {
         Some([if range <= 0.0 { 0.0 } else { share }])
     }
 
-    fn remember(&mut self, _: &mut Memory<'_>) {}
+    fn visit_state(&mut self, _: &mut StateVisitor<'_>) {}
 }
 
 /// The mean of the highest and the lowest of `n` bars.
 #[derive(Clone, Debug)]
-pub struct Middle(Windows<Range, 2, 2>);
+pub struct Middle(RollingAggregate<Extremes, 2, 2>);
 
 impl Middle {
     pub fn new(n: usize) -> Self {
-        Self(Windows::new(n))
+        Self(RollingAggregate::new(n))
     }
 }
 
-impl Machine<2, 1> for Middle {
+impl Kernel<2, 1> for Middle {
     #[inline(always)]
     fn rows(&mut self, bars: [&[f64]; 2], [out]: [&mut [f64]; 1]) -> usize {
         let [highs, lows] = self.0.rows(bars);
@@ -566,22 +508,22 @@ impl Machine<2, 1> for Middle {
         missing
     }
 
-    fn visit(&mut self, memory: &mut Memory<'_>) {
-        self.0.visit(memory);
+    fn visit(&mut self, visitor: &mut StateVisitor<'_>) {
+        self.0.visit(visitor);
     }
 }
 
 /// The greatest of `n` values, or the least.
 #[derive(Clone, Debug)]
-pub struct Extreme<K>(Windows<K, 1, 1>);
+pub struct Extreme<K>(RollingAggregate<K, 1, 1>);
 
-impl<K: Total<1, 1>> Extreme<K> {
+impl<K: Aggregate<1, 1>> Extreme<K> {
     pub fn new(n: usize) -> Self {
-        Self(Windows::new(n))
+        Self(RollingAggregate::new(n))
     }
 }
 
-impl<K: Total<1, 1>> Machine<1, 1> for Extreme<K> {
+impl<K: Aggregate<1, 1>> Kernel<1, 1> for Extreme<K> {
     #[inline(always)]
     fn rows(&mut self, values: [&[f64]; 1], [out]: [&mut [f64]; 1]) -> usize {
         let [found] = self.0.rows(values);
@@ -590,7 +532,7 @@ impl<K: Total<1, 1>> Machine<1, 1> for Extreme<K> {
         missing
     }
 
-    fn visit(&mut self, memory: &mut Memory<'_>) {
-        self.0.visit(memory);
+    fn visit(&mut self, visitor: &mut StateVisitor<'_>) {
+        self.0.visit(visitor);
     }
 }

@@ -12,10 +12,12 @@
 //! | rogers_satchell | mean u (u - c) + d (d - c) | L. C. G. Rogers, S. E. Satchell (1991) |
 //! | yang_zhang | sample var o + k sample var c + (1 - k) rogers_satchell, k = 0.34 / (1.34 + (n + 1) / (n - 1)) | D. Yang, Q. Zhang (2000) |
 
-use super::machine::{BLOCK, Instructions, Machine, Memory, Scratch, drive, save};
-use super::totals::{Spread, Sum, Total, Windows};
-use super::trail::Lag;
-use super::{Bars, Feature, State};
+use super::aggregate::{Aggregate, Deviations, RollingAggregate, Sum};
+use super::feature::{Bars, Feature};
+use super::kernel::{BLOCK, Instructions, Kernel, Scratch, initial_state, run_kernel};
+use super::lookback::Lag;
+use super::state::State;
+use super::state::StateVisitor;
 use libm::log;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -78,12 +80,12 @@ impl Feature<Bars> for Realised {
 
     fn start(&self) -> State {
         match self.estimator {
-            Estimator::CloseClose => save(Deviation::new(self)),
-            Estimator::CloseCloseZeroMean => save(ZeroMean::new(self)),
-            Estimator::Parkinson => save(Parkinson::new(self)),
-            Estimator::GarmanKlass => save(GarmanKlass::new(self)),
-            Estimator::RogersSatchell => save(RogersSatchell::new(self)),
-            Estimator::YangZhang => save(YangZhang::new(self)),
+            Estimator::CloseClose => initial_state(Deviation::new(self)),
+            Estimator::CloseCloseZeroMean => initial_state(ZeroMean::new(self)),
+            Estimator::Parkinson => initial_state(Parkinson::new(self)),
+            Estimator::GarmanKlass => initial_state(GarmanKlass::new(self)),
+            Estimator::RogersSatchell => initial_state(RogersSatchell::new(self)),
+            Estimator::YangZhang => initial_state(YangZhang::new(self)),
         }
     }
 
@@ -95,12 +97,14 @@ impl Feature<Bars> for Realised {
             open, high, low, close, ..
         } = bars;
         match self.estimator {
-            Estimator::CloseClose => drive(Deviation::new(self), state, [close], flaw, best),
-            Estimator::CloseCloseZeroMean => drive(ZeroMean::new(self), state, [close], flaw, best),
-            Estimator::Parkinson => drive(Parkinson::new(self), state, [high, low], flaw, best),
-            Estimator::GarmanKlass => drive(GarmanKlass::new(self), state, [open, high, low, close], flaw, best),
-            Estimator::RogersSatchell => drive(RogersSatchell::new(self), state, [open, high, low, close], flaw, best),
-            Estimator::YangZhang => drive(YangZhang::new(self), state, [open, high, low, close], flaw, best),
+            Estimator::CloseClose => run_kernel(Deviation::new(self), state, [close], flaw, best),
+            Estimator::CloseCloseZeroMean => run_kernel(ZeroMean::new(self), state, [close], flaw, best),
+            Estimator::Parkinson => run_kernel(Parkinson::new(self), state, [high, low], flaw, best),
+            Estimator::GarmanKlass => run_kernel(GarmanKlass::new(self), state, [open, high, low, close], flaw, best),
+            Estimator::RogersSatchell => {
+                run_kernel(RogersSatchell::new(self), state, [open, high, low, close], flaw, best)
+            }
+            Estimator::YangZhang => run_kernel(YangZhang::new(self), state, [open, high, low, close], flaw, best),
         }
     }
 }
@@ -120,15 +124,15 @@ struct CloseClose<K> {
     returns: K,
 }
 
-type Deviation = CloseClose<Windows<Spread, 1, 2>>;
-type ZeroMean = CloseClose<Windows<Sum, 1, 1>>;
+type Deviation = CloseClose<RollingAggregate<Deviations, 1, 2>>;
+type ZeroMean = CloseClose<RollingAggregate<Sum, 1, 1>>;
 
-impl<K: Total<1, T>, const T: usize> CloseClose<Windows<K, 1, T>> {
+impl<K: Aggregate<1, T>, const T: usize> CloseClose<RollingAggregate<K, 1, T>> {
     fn new(realised: &Realised) -> Self {
         Self {
             realised: *realised,
             before: Lag::new(1),
-            returns: Windows::new(realised.window),
+            returns: RollingAggregate::new(realised.window),
         }
     }
 }
@@ -146,7 +150,7 @@ fn log_returns<'a>(before: &mut Lag, values: &[f64], of: &[f64], scratch: &'a mu
     &mut scratch[missing..values.len()]
 }
 
-impl Machine<1, 1> for Deviation {
+impl Kernel<1, 1> for Deviation {
     #[inline(always)]
     fn rows(&mut self, [close]: [&[f64]; 1], [out]: [&mut [f64]; 1]) -> usize {
         let mut scratch: Scratch = [0.0; BLOCK];
@@ -160,13 +164,13 @@ impl Machine<1, 1> for Deviation {
         missing
     }
 
-    fn visit(&mut self, memory: &mut Memory<'_>) {
-        self.before.visit(memory);
-        self.returns.visit(memory);
+    fn visit(&mut self, visitor: &mut StateVisitor<'_>) {
+        self.before.visit(visitor);
+        self.returns.visit(visitor);
     }
 }
 
-impl Machine<1, 1> for ZeroMean {
+impl Kernel<1, 1> for ZeroMean {
     #[inline(always)]
     fn rows(&mut self, [close]: [&[f64]; 1], [out]: [&mut [f64]; 1]) -> usize {
         let mut scratch: Scratch = [0.0; BLOCK];
@@ -180,9 +184,9 @@ impl Machine<1, 1> for ZeroMean {
         missing
     }
 
-    fn visit(&mut self, memory: &mut Memory<'_>) {
-        self.before.visit(memory);
-        self.returns.visit(memory);
+    fn visit(&mut self, visitor: &mut StateVisitor<'_>) {
+        self.before.visit(visitor);
+        self.returns.visit(visitor);
     }
 }
 
@@ -191,19 +195,19 @@ macro_rules! by_day {
     ($name:ident, $prices:literal, $day:expr) => {
         struct $name {
             realised: Realised,
-            days: Windows<Sum, 1, 1>,
+            days: RollingAggregate<Sum, 1, 1>,
         }
 
         impl $name {
             fn new(realised: &Realised) -> Self {
                 Self {
                     realised: *realised,
-                    days: Windows::new(realised.window),
+                    days: RollingAggregate::new(realised.window),
                 }
             }
         }
 
-        impl Machine<$prices, 1> for $name {
+        impl Kernel<$prices, 1> for $name {
             #[inline(always)]
             fn rows(&mut self, prices: [&[f64]; $prices], [out]: [&mut [f64]; 1]) -> usize {
                 let day: fn([f64; $prices]) -> f64 = $day;
@@ -220,8 +224,8 @@ macro_rules! by_day {
                 missing
             }
 
-            fn visit(&mut self, memory: &mut Memory<'_>) {
-                self.days.visit(memory);
+            fn visit(&mut self, visitor: &mut StateVisitor<'_>) {
+                self.days.visit(visitor);
             }
         }
     };
@@ -247,8 +251,8 @@ struct YangZhang {
     realised: Realised,
     before: Lag,
     /// Of the logarithms of open over the close before, and of close over open.
-    moves: [Windows<Spread, 1, 2>; 2],
-    days: Windows<Sum, 1, 1>,
+    moves: [RollingAggregate<Deviations, 1, 2>; 2],
+    days: RollingAggregate<Sum, 1, 1>,
 }
 
 impl YangZhang {
@@ -257,13 +261,13 @@ impl YangZhang {
         Self {
             realised: *realised,
             before: Lag::new(1),
-            moves: [Windows::new(n), Windows::new(n)],
-            days: Windows::new(n),
+            moves: [RollingAggregate::new(n), RollingAggregate::new(n)],
+            days: RollingAggregate::new(n),
         }
     }
 }
 
-impl Machine<4, 1> for YangZhang {
+impl Kernel<4, 1> for YangZhang {
     #[inline(always)]
     fn rows(&mut self, [open, high, low, close]: [&[f64]; 4], [out]: [&mut [f64]; 1]) -> usize {
         let mut scratch: [Scratch; 3] = [[0.0; BLOCK]; 3];
@@ -292,9 +296,9 @@ impl Machine<4, 1> for YangZhang {
         missing
     }
 
-    fn visit(&mut self, memory: &mut Memory<'_>) {
-        self.before.visit(memory);
-        self.moves.iter_mut().for_each(|moves| moves.visit(memory));
-        self.days.visit(memory);
+    fn visit(&mut self, visitor: &mut StateVisitor<'_>) {
+        self.before.visit(visitor);
+        self.moves.iter_mut().for_each(|moves| moves.visit(visitor));
+        self.days.visit(visitor);
     }
 }

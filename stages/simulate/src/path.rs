@@ -5,7 +5,7 @@ use super::bates::Bates;
 use super::clock::Clock;
 use super::parameters::Parameters;
 use super::rates::Curve;
-use crate::Date;
+use datasets::Date;
 use stages_numerics::random::Random;
 
 /// Names of streams of random numbers.

@@ -3,9 +3,9 @@
 //! calendar.
 
 use super::parameters::Parameters;
-use crate::calendar::{is_trading_day, next_trading_day};
-use crate::layout::CalendarName;
-use crate::{Date, DateRange};
+use datasets::calendar::{is_trading_day, next_trading_day};
+use datasets::layout::CalendarName;
+use datasets::{Date, DateRange};
 
 /// The exchange whose calendar simulated markets keep.
 pub(super) const EXCHANGE: CalendarName = CalendarName::Us;

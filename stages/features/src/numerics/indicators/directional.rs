@@ -1,8 +1,9 @@
 //! True range and directional movement (J. W. Wilder, 1978), and his parabolic stop, with TA-Lib's seeds.
 
 use super::average::Exponential;
-use crate::numerics::machine::{BLOCK, Machine, Memory, Scratch, Stepper};
-use crate::numerics::trail::{Lag, Last};
+use crate::numerics::kernel::{BLOCK, Kernel, Recurrence, Scratch};
+use crate::numerics::lookback::{Lag, Previous};
+use crate::numerics::state::StateVisitor;
 
 /// High, low and close of a bar.
 pub type Hlc = [f64; 3];
@@ -31,7 +32,7 @@ impl TrueRange {
     }
 }
 
-impl Machine<3, 1> for TrueRange {
+impl Kernel<3, 1> for TrueRange {
     #[inline(always)]
     fn rows(&mut self, [high, low, close]: [&[f64]; 3], [out]: [&mut [f64]; 1]) -> usize {
         let (missing, pieces) = self.0.pieces(close);
@@ -45,15 +46,15 @@ impl Machine<3, 1> for TrueRange {
         missing
     }
 
-    fn visit(&mut self, memory: &mut Memory<'_>) {
-        self.0.visit(memory);
+    fn visit(&mut self, visitor: &mut StateVisitor<'_>) {
+        self.0.visit(visitor);
     }
 }
 
 /// The average true range: the mean of the first `n` true ranges, then Wilder's average.
 #[derive(Clone, Debug)]
 pub struct Atr<const PERCENT: bool> {
-    before: Last,
+    before: Previous,
     average: Exponential,
     percent: bool,
 }
@@ -62,7 +63,7 @@ impl<const PERCENT: bool> Atr<PERCENT> {
     /// In currency, or in percent of the close.
     pub fn new(n: usize) -> Self {
         Self {
-            before: Last::default(),
+            before: Previous::default(),
             average: Exponential::wilder(n),
             // TA-Lib leaves the true range of a single bar as it is.
             percent: PERCENT && n > 1,
@@ -80,7 +81,7 @@ impl<const PERCENT: bool> Atr<PERCENT> {
     }
 }
 
-impl<const PERCENT: bool> Stepper<3, 1> for Atr<PERCENT> {
+impl<const PERCENT: bool> Recurrence<3, 1> for Atr<PERCENT> {
     #[inline(always)]
     fn next(&mut self, [high, low, close]: Hlc) -> Option<[f64; 1]> {
         let before = self.before.next(close)?;
@@ -100,9 +101,9 @@ impl<const PERCENT: bool> Stepper<3, 1> for Atr<PERCENT> {
         self.of(average, close)
     }
 
-    fn remember(&mut self, memory: &mut Memory<'_>) {
-        self.before.visit(memory);
-        self.average.visit(memory);
+    fn visit_state(&mut self, visitor: &mut StateVisitor<'_>) {
+        self.before.visit(visitor);
+        self.average.visit(visitor);
     }
 }
 
@@ -173,12 +174,12 @@ impl Movement {
         (sum > 0.0).then(|| 100.0 * ((down - up).abs() / sum))
     }
 
-    fn visit(&mut self, memory: &mut Memory<'_>) {
-        memory.numbers(&mut self.before);
+    fn visit(&mut self, visitor: &mut StateVisitor<'_>) {
+        visitor.numbers(&mut self.before);
         for number in [&mut self.up, &mut self.down, &mut self.range] {
-            memory.number(number);
+            visitor.number(number);
         }
-        memory.count(&mut self.seen, self.n + 1);
+        visitor.count(&mut self.seen, self.n + 1);
     }
 }
 
@@ -192,7 +193,7 @@ impl Movements {
     }
 }
 
-impl Stepper<2, 2> for Movements {
+impl Recurrence<2, 2> for Movements {
     #[inline(always)]
     fn next(&mut self, [high, low]: [f64; 2]) -> Option<[f64; 2]> {
         // The close is for the true range alone.
@@ -201,8 +202,8 @@ impl Stepper<2, 2> for Movements {
         self.0.next(bar, needed).then_some([self.0.up, self.0.down])
     }
 
-    fn remember(&mut self, memory: &mut Memory<'_>) {
-        self.0.visit(memory);
+    fn visit_state(&mut self, visitor: &mut StateVisitor<'_>) {
+        self.0.visit(visitor);
     }
 }
 
@@ -216,7 +217,7 @@ impl Indices {
     }
 }
 
-impl Stepper<3, 2> for Indices {
+impl Recurrence<3, 2> for Indices {
     #[inline(always)]
     fn next(&mut self, bar: Hlc) -> Option<[f64; 2]> {
         if !self.0.next(bar, self.0.n) {
@@ -229,8 +230,8 @@ impl Stepper<3, 2> for Indices {
         Some([up, down])
     }
 
-    fn remember(&mut self, memory: &mut Memory<'_>) {
-        self.0.visit(memory);
+    fn visit_state(&mut self, visitor: &mut StateVisitor<'_>) {
+        self.0.visit(visitor);
     }
 }
 
@@ -250,7 +251,7 @@ impl Dx {
     }
 }
 
-impl Stepper<3, 1> for Dx {
+impl Recurrence<3, 1> for Dx {
     #[inline(always)]
     fn next(&mut self, bar: Hlc) -> Option<[f64; 1]> {
         if !self.movement.next(bar, self.movement.n) {
@@ -260,9 +261,9 @@ impl Stepper<3, 1> for Dx {
         Some([self.value])
     }
 
-    fn remember(&mut self, memory: &mut Memory<'_>) {
-        self.movement.visit(memory);
-        memory.number(&mut self.value);
+    fn visit_state(&mut self, visitor: &mut StateVisitor<'_>) {
+        self.movement.visit(visitor);
+        visitor.number(&mut self.value);
     }
 }
 
@@ -307,17 +308,17 @@ impl Adx {
     }
 }
 
-impl Stepper<3, 1> for Adx {
+impl Recurrence<3, 1> for Adx {
     #[inline(always)]
     fn next(&mut self, bar: Hlc) -> Option<[f64; 1]> {
         self.step(bar).map(|value| [value])
     }
 
-    fn remember(&mut self, memory: &mut Memory<'_>) {
+    fn visit_state(&mut self, visitor: &mut StateVisitor<'_>) {
         let most = self.movement.n;
-        self.movement.visit(memory);
-        memory.number(&mut self.average);
-        memory.count(&mut self.missing, most);
+        self.movement.visit(visitor);
+        visitor.number(&mut self.average);
+        visitor.count(&mut self.missing, most);
     }
 }
 
@@ -337,7 +338,7 @@ impl Adxr {
     }
 }
 
-impl Machine<3, 1> for Adxr {
+impl Kernel<3, 1> for Adxr {
     #[inline(always)]
     fn rows(&mut self, bars: [&[f64]; 3], [out]: [&mut [f64]; 1]) -> usize {
         let first = self.adx.rows(bars, [out]);
@@ -354,9 +355,9 @@ impl Machine<3, 1> for Adxr {
         first + missing
     }
 
-    fn visit(&mut self, memory: &mut Memory<'_>) {
-        self.adx.visit(memory);
-        self.before.visit(memory);
+    fn visit(&mut self, visitor: &mut StateVisitor<'_>) {
+        self.adx.visit(visitor);
+        self.before.visit(visitor);
     }
 }
 
@@ -450,7 +451,7 @@ impl Sar {
     }
 }
 
-impl Machine<2, 1> for Sar {
+impl Kernel<2, 1> for Sar {
     #[inline(always)]
     fn rows(&mut self, [high, low]: [&[f64]; 2], [out]: [&mut [f64]; 1]) -> usize {
         let mut missing = 0;
@@ -481,12 +482,12 @@ impl Machine<2, 1> for Sar {
         }
     }
 
-    fn visit(&mut self, memory: &mut Memory<'_>) {
-        memory.numbers(&mut self.before);
+    fn visit(&mut self, visitor: &mut StateVisitor<'_>) {
+        visitor.numbers(&mut self.before);
         for number in [&mut self.stop, &mut self.extreme, &mut self.factor] {
-            memory.number(number);
+            visitor.number(number);
         }
-        memory.flag(&mut self.long);
-        memory.count(&mut self.seen, 2);
+        visitor.flag(&mut self.long);
+        visitor.count(&mut self.seen, 2);
     }
 }

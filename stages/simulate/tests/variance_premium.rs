@@ -2,8 +2,8 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
 use datasets::Date;
-use datasets::simulate::{Day, Market, Parameters, Quote, simulate_days};
 use rayon::prelude::*;
+use stages_simulate::{Day, Market, Parameters, Quote, simulate_days};
 
 /// What was seen on one path.
 #[derive(Default)]

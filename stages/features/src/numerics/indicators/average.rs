@@ -1,26 +1,27 @@
 //! Moving averages, with TA-Lib's seeds and order of operations.
 
-use crate::numerics::machine::{BLOCK, Machine, Memory, Scratch, Stepper};
-use crate::numerics::totals::{Sum, Windows};
-use crate::numerics::trail::{Lag, Last, Trail};
+use crate::numerics::aggregate::{RollingAggregate, Sum};
+use crate::numerics::kernel::{BLOCK, Kernel, Map, Recurrence, Scratch};
+use crate::numerics::lookback::{Lag, Lookback, Previous};
+use crate::numerics::state::StateVisitor;
 
 /// The simple average.
 #[derive(Clone, Debug)]
 pub struct Simple {
-    sums: Windows<Sum, 1, 1>,
+    sums: RollingAggregate<Sum, 1, 1>,
     share: f64,
 }
 
 impl Simple {
     pub fn new(n: usize) -> Self {
         Self {
-            sums: Windows::new(n),
+            sums: RollingAggregate::new(n),
             share: 1.0 / n as f64,
         }
     }
 }
 
-impl Machine<1, 1> for Simple {
+impl Kernel<1, 1> for Simple {
     #[inline(always)]
     fn rows(&mut self, [values]: [&[f64]; 1], [means]: [&mut [f64]; 1]) -> usize {
         let [sums] = self.sums.rows([values]);
@@ -31,8 +32,8 @@ impl Machine<1, 1> for Simple {
         missing
     }
 
-    fn visit(&mut self, memory: &mut Memory<'_>) {
-        self.sums.visit(memory);
+    fn visit(&mut self, visitor: &mut StateVisitor<'_>) {
+        self.sums.visit(visitor);
     }
 }
 
@@ -65,7 +66,7 @@ impl Exponential {
         }
     }
 
-    /// Takes a value; the average, once there is one.
+    /// Takes a value. Returns the average, or `None` during the warm-up.
     #[inline(always)]
     pub fn begin(&mut self, value: f64) -> Option<f64> {
         if self.missing == 0 {
@@ -80,7 +81,7 @@ impl Exponential {
         Some(self.average)
     }
 
-    /// As [`begin`](Self::begin), once there is an average. Fused: the row before is waited for no longer than a multiplication takes.
+    /// As [`begin`](Self::begin), once there is an average. Fused, for a dependency chain of one operation a row.
     #[inline(always)]
     pub fn update(&mut self, value: f64) -> f64 {
         self.average = self.keep.mul_add(self.average, self.take * value);
@@ -92,13 +93,13 @@ impl Exponential {
         self.missing == 0
     }
 
-    pub fn visit(&mut self, memory: &mut Memory<'_>) {
-        memory.number(&mut self.average);
-        memory.count(&mut self.missing, self.n);
+    pub fn visit(&mut self, visitor: &mut StateVisitor<'_>) {
+        visitor.number(&mut self.average);
+        visitor.count(&mut self.missing, self.n);
     }
 }
 
-impl Stepper<1, 1> for Exponential {
+impl Recurrence<1, 1> for Exponential {
     #[inline(always)]
     fn next(&mut self, [value]: [f64; 1]) -> Option<[f64; 1]> {
         self.begin(value).map(|value| [value])
@@ -114,8 +115,8 @@ impl Stepper<1, 1> for Exponential {
         [self.update(value)]
     }
 
-    fn remember(&mut self, memory: &mut Memory<'_>) {
-        self.visit(memory);
+    fn visit_state(&mut self, visitor: &mut StateVisitor<'_>) {
+        self.visit(visitor);
     }
 }
 
@@ -127,9 +128,11 @@ impl<const N: usize> Cascade<N> {
     fn new(n: usize) -> Self {
         Self(std::array::from_fn(|_| Exponential::new(n)))
     }
+}
 
+impl<const N: usize> Recurrence<1, N> for Cascade<N> {
     #[inline(always)]
-    fn begin(&mut self, mut value: f64) -> Option<[f64; N]> {
+    fn next(&mut self, [mut value]: [f64; 1]) -> Option<[f64; N]> {
         let mut averages = [0.0; N];
         for (average, out) in self.0.iter_mut().zip(&mut averages) {
             value = average.begin(value)?;
@@ -139,7 +142,12 @@ impl<const N: usize> Cascade<N> {
     }
 
     #[inline(always)]
-    fn update(&mut self, mut value: f64) -> [f64; N] {
+    fn is_warm(&self) -> bool {
+        self.0[N - 1].has_begun()
+    }
+
+    #[inline(always)]
+    fn step(&mut self, [mut value]: [f64; 1]) -> [f64; N] {
         let mut averages = [0.0; N];
         for k in 0..N {
             value = self.0[k].update(value);
@@ -148,100 +156,48 @@ impl<const N: usize> Cascade<N> {
         averages
     }
 
-    #[inline(always)]
-    fn has_begun(&self) -> bool {
-        self.0[N - 1].has_begun()
-    }
-
-    fn visit(&mut self, memory: &mut Memory<'_>) {
-        self.0.iter_mut().for_each(|average| average.visit(memory));
+    fn visit_state(&mut self, visitor: &mut StateVisitor<'_>) {
+        self.0.iter_mut().for_each(|average| average.visit(visitor));
     }
 }
 
 /// The average of averages that lag less (P. G. Mulloy, 1994): `2 a - a(a)`.
-#[derive(Clone, Debug)]
-pub struct DoubleExponential(Cascade<2>);
-
-impl DoubleExponential {
-    pub fn new(n: usize) -> Self {
-        Self(Cascade::new(n))
-    }
-
-    #[inline(always)]
-    fn of([first, second]: [f64; 2]) -> [f64; 1] {
-        [2.0 * first - second]
-    }
-}
-
-impl Stepper<1, 1> for DoubleExponential {
-    #[inline(always)]
-    fn next(&mut self, [value]: [f64; 1]) -> Option<[f64; 1]> {
-        self.0.begin(value).map(Self::of)
-    }
-
-    #[inline(always)]
-    fn is_warm(&self) -> bool {
-        self.0.has_begun()
-    }
-
-    #[inline(always)]
-    fn step(&mut self, [value]: [f64; 1]) -> [f64; 1] {
-        Self::of(self.0.update(value))
-    }
-
-    fn remember(&mut self, memory: &mut Memory<'_>) {
-        self.0.visit(memory);
-    }
+pub fn double_exponential(n: usize) -> impl Recurrence<1, 1> {
+    Map::new(Cascade::<2>::new(n), |[first, second]: [f64; 2]| [2.0 * first - second])
 }
 
 /// `3 a - 3 a(a) + a(a(a))`.
-#[derive(Clone, Debug)]
-pub struct TripleExponential(Cascade<3>);
-
-impl TripleExponential {
-    pub fn new(n: usize) -> Self {
-        Self(Cascade::new(n))
-    }
-
-    #[inline(always)]
-    fn of([first, second, third]: [f64; 3]) -> [f64; 1] {
+pub fn triple_exponential(n: usize) -> impl Recurrence<1, 1> {
+    Map::new(Cascade::<3>::new(n), |[first, second, third]: [f64; 3]| {
         [third + (3.0 * first - 3.0 * second)]
-    }
+    })
 }
 
-impl Stepper<1, 1> for TripleExponential {
-    #[inline(always)]
-    fn next(&mut self, [value]: [f64; 1]) -> Option<[f64; 1]> {
-        self.0.begin(value).map(Self::of)
-    }
-
-    #[inline(always)]
-    fn is_warm(&self) -> bool {
-        self.0.has_begun()
-    }
-
-    #[inline(always)]
-    fn step(&mut self, [value]: [f64; 1]) -> [f64; 1] {
-        Self::of(self.0.update(value))
-    }
-
-    fn remember(&mut self, memory: &mut Memory<'_>) {
-        self.0.visit(memory);
-    }
+/// T3 (T. Tillson, 1998): a sum of six exponential averages, each of the one before, that lags less.
+pub fn tillson(n: usize, factor: f64) -> impl Recurrence<1, 1> {
+    let (v, v2) = (factor, factor * factor);
+    let c1 = -(v2 * v);
+    let c2 = 3.0 * (v2 - c1);
+    let c3 = -6.0 * v2 - 3.0 * (v - c1);
+    let c4 = 1.0 + 3.0 * v - c1 + 3.0 * v2;
+    Map::new(
+        Cascade::<6>::new(n),
+        move |[.., third, fourth, fifth, sixth]: [f64; 6]| [c1 * sixth + c2 * fifth + c3 * fourth + c4 * third],
+    )
 }
 
 /// The rate of change, in percent, of an exponential average taken three times.
 #[derive(Clone, Debug)]
 pub struct Trix {
     averages: Cascade<3>,
-    before: Last,
+    before: Previous,
 }
 
 impl Trix {
     pub fn new(n: usize) -> Self {
         Self {
             averages: Cascade::new(n),
-            before: Last::default(),
+            before: Previous::default(),
         }
     }
 
@@ -255,10 +211,10 @@ impl Trix {
     }
 }
 
-impl Stepper<1, 1> for Trix {
+impl Recurrence<1, 1> for Trix {
     #[inline(always)]
     fn next(&mut self, [value]: [f64; 1]) -> Option<[f64; 1]> {
-        let [.., value] = self.averages.begin(value)?;
+        let [.., value] = self.averages.next([value])?;
         let before = self.before.next(value)?;
         Some(Self::of(value, before))
     }
@@ -270,13 +226,13 @@ impl Stepper<1, 1> for Trix {
 
     #[inline(always)]
     fn step(&mut self, [value]: [f64; 1]) -> [f64; 1] {
-        let [.., value] = self.averages.update(value);
+        let [.., value] = self.averages.step([value]);
         Self::of(value, self.before.replace(value))
     }
 
-    fn remember(&mut self, memory: &mut Memory<'_>) {
-        self.averages.visit(memory);
-        self.before.visit(memory);
+    fn visit_state(&mut self, visitor: &mut StateVisitor<'_>) {
+        self.averages.visit_state(visitor);
+        self.before.visit(visitor);
     }
 }
 
@@ -284,13 +240,13 @@ impl Stepper<1, 1> for Trix {
 #[derive(Clone, Debug)]
 pub struct Weighted {
     old: Lag,
-    /// Of the values.
+    /// The sum of the values.
     sum: f64,
-    /// Of the values by their weights.
+    /// The sum of the values times their weights.
     weighted: f64,
-    /// The sum of `n` values: by so much less each of them weighs with the next.
+    /// The sum of `n` values, by which the weighted sum falls with the next value.
     full: f64,
-    /// What falls out of the sum with the next value.
+    /// The value that leaves the sum with the next value.
     trailing: f64,
     /// Values seen, at most `n - 1`.
     seen: usize,
@@ -311,7 +267,7 @@ impl Weighted {
     }
 }
 
-impl Machine<1, 1> for Weighted {
+impl Kernel<1, 1> for Weighted {
     #[inline(always)]
     fn rows(&mut self, [values]: [&[f64]; 1], [averages]: [&mut [f64]; 1]) -> usize {
         let (missing, pieces) = self.old.pieces(values);
@@ -327,7 +283,7 @@ impl Machine<1, 1> for Weighted {
         for (from, olds) in pieces {
             let rows = values[from..].iter().zip(olds);
             for (average, (value, old)) in averages[from..].iter_mut().zip(rows) {
-                // Each sum waits for the row before no longer than one addition takes.
+                // In this order each sum has a dependency chain of one addition a row.
                 weighted += value * n - full;
                 sum += value - trailing;
                 *average = weighted * share;
@@ -340,12 +296,12 @@ impl Machine<1, 1> for Weighted {
         missing
     }
 
-    fn visit(&mut self, memory: &mut Memory<'_>) {
-        self.old.visit(memory);
+    fn visit(&mut self, visitor: &mut StateVisitor<'_>) {
+        self.old.visit(visitor);
         for number in [&mut self.sum, &mut self.weighted, &mut self.full, &mut self.trailing] {
-            memory.number(number);
+            visitor.number(number);
         }
-        memory.count(&mut self.seen, self.n);
+        visitor.count(&mut self.seen, self.n);
     }
 }
 
@@ -360,7 +316,7 @@ impl Triangular {
     }
 }
 
-impl Machine<1, 1> for Triangular {
+impl Kernel<1, 1> for Triangular {
     #[inline(always)]
     fn rows(&mut self, [values]: [&[f64]; 1], [averages]: [&mut [f64]; 1]) -> usize {
         let mut scratch: Scratch = [0.0; BLOCK];
@@ -370,16 +326,16 @@ impl Machine<1, 1> for Triangular {
         missing + second.rows([&inner[missing..]], [&mut averages[missing..]])
     }
 
-    fn visit(&mut self, memory: &mut Memory<'_>) {
-        self.0.iter_mut().for_each(|average| average.visit(memory));
+    fn visit(&mut self, visitor: &mut StateVisitor<'_>) {
+        self.0.iter_mut().for_each(|average| average.visit(visitor));
     }
 }
 
 /// The adaptive average (P. J. Kaufman, 1995): the smoother the less the path of `n` bars was a straight one.
 #[derive(Clone, Debug)]
 pub struct Adaptive {
-    values: Trail,
-    /// Of the absolute changes of `n` bars.
+    values: Lookback,
+    /// The sum of the absolute changes of `n` bars.
     path: f64,
     average: f64,
     begun: bool,
@@ -392,7 +348,7 @@ const SLOWEST: f64 = 2.0 / (30.0 + 1.0);
 impl Adaptive {
     pub fn new(n: usize) -> Self {
         Self {
-            values: Trail::new(n),
+            values: Lookback::new(n),
             path: 0.0,
             average: 0.0,
             begun: false,
@@ -401,7 +357,7 @@ impl Adaptive {
     }
 }
 
-impl Machine<1, 1> for Adaptive {
+impl Kernel<1, 1> for Adaptive {
     #[inline(always)]
     fn rows(&mut self, [values]: [&[f64]; 1], [averages]: [&mut [f64]; 1]) -> usize {
         let (n, rows) = (self.n, values.len());
@@ -433,67 +389,18 @@ impl Machine<1, 1> for Adaptive {
         rows - count
     }
 
-    fn visit(&mut self, memory: &mut Memory<'_>) {
-        self.values.visit(memory);
-        memory.number(&mut self.path);
-        memory.number(&mut self.average);
-        memory.flag(&mut self.begun);
+    fn visit(&mut self, visitor: &mut StateVisitor<'_>) {
+        self.values.visit(visitor);
+        visitor.number(&mut self.path);
+        visitor.number(&mut self.average);
+        visitor.flag(&mut self.begun);
     }
 }
 
-/// Whether `value`, a difference of numbers of this scale, is nothing but their rounding, as TA-Lib tells it.
+/// Returns whether `value`, a difference of numbers of this scale, is a rounding error, by TA-Lib's tolerance.
 #[inline(always)]
 pub fn rounding(value: f64, scale: f64) -> bool {
     value.abs() <= 1e-14 * scale
-}
-
-/// T3 (T. Tillson, 1998): six exponential averages, one after the other, in a sum that lags less.
-#[derive(Clone, Debug)]
-pub struct Tillson {
-    averages: Cascade<6>,
-    weights: [f64; 4],
-}
-
-impl Tillson {
-    pub fn new(n: usize, factor: f64) -> Self {
-        let (v, v2) = (factor, factor * factor);
-        let c1 = -(v2 * v);
-        let c2 = 3.0 * (v2 - c1);
-        let c3 = -6.0 * v2 - 3.0 * (v - c1);
-        let c4 = 1.0 + 3.0 * v - c1 + 3.0 * v2;
-        Self {
-            averages: Cascade::new(n),
-            weights: [c1, c2, c3, c4],
-        }
-    }
-
-    #[inline(always)]
-    fn of(weights: [f64; 4], [.., third, fourth, fifth, sixth]: [f64; 6]) -> [f64; 1] {
-        let [c1, c2, c3, c4] = weights;
-        [c1 * sixth + c2 * fifth + c3 * fourth + c4 * third]
-    }
-}
-
-impl Stepper<1, 1> for Tillson {
-    #[inline(always)]
-    fn next(&mut self, [value]: [f64; 1]) -> Option<[f64; 1]> {
-        let averages = self.averages.begin(value)?;
-        Some(Self::of(self.weights, averages))
-    }
-
-    #[inline(always)]
-    fn is_warm(&self) -> bool {
-        self.averages.has_begun()
-    }
-
-    #[inline(always)]
-    fn step(&mut self, [value]: [f64; 1]) -> [f64; 1] {
-        Self::of(self.weights, self.averages.update(value))
-    }
-
-    fn remember(&mut self, memory: &mut Memory<'_>) {
-        self.averages.visit(memory);
-    }
 }
 
 /// Fast less slow exponential average, its own average and their difference. Fast and slow have their first value at the same bar: the fast one's
@@ -519,7 +426,7 @@ impl Macd {
     }
 }
 
-impl Stepper<1, 3> for Macd {
+impl Recurrence<1, 3> for Macd {
     #[inline(always)]
     fn next(&mut self, [value]: [f64; 1]) -> Option<[f64; 3]> {
         let slow = self.slow.begin(value);
@@ -545,11 +452,11 @@ impl Stepper<1, 3> for Macd {
         [line, signal, line - signal]
     }
 
-    fn remember(&mut self, memory: &mut Memory<'_>) {
+    fn visit_state(&mut self, visitor: &mut StateVisitor<'_>) {
         for average in [&mut self.fast, &mut self.slow, &mut self.signal] {
-            average.visit(memory);
+            average.visit(visitor);
         }
-        memory.count(&mut self.wait, self.most);
+        visitor.count(&mut self.wait, self.most);
     }
 }
 
@@ -561,7 +468,7 @@ pub struct Difference<A> {
     percent: bool,
 }
 
-impl<A: Machine<1, 1>> Difference<A> {
+impl<A: Kernel<1, 1>> Difference<A> {
     pub fn new([fast, slow]: [usize; 2], average: impl Fn(usize) -> A, percent: bool) -> Self {
         Self {
             fast: average(fast),
@@ -571,7 +478,7 @@ impl<A: Machine<1, 1>> Difference<A> {
     }
 }
 
-impl<A: Machine<1, 1>> Machine<1, 1> for Difference<A> {
+impl<A: Kernel<1, 1>> Kernel<1, 1> for Difference<A> {
     #[inline(always)]
     fn rows(&mut self, [values]: [&[f64]; 1], [out]: [&mut [f64]; 1]) -> usize {
         let mut scratch: Scratch = [0.0; BLOCK];
@@ -592,8 +499,8 @@ impl<A: Machine<1, 1>> Machine<1, 1> for Difference<A> {
         missing
     }
 
-    fn visit(&mut self, memory: &mut Memory<'_>) {
-        self.fast.visit(memory);
-        self.slow.visit(memory);
+    fn visit(&mut self, visitor: &mut StateVisitor<'_>) {
+        self.fast.visit(visitor);
+        self.slow.visit(visitor);
     }
 }

@@ -47,7 +47,7 @@
 
 use super::bates::Bates;
 use super::rates::Rates;
-use crate::Date;
+use datasets::Date;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -1,27 +1,28 @@
 //! Indicators of price and volume, as TA-Lib defines them.
 
 use super::average::rounding;
-use crate::numerics::machine::{BLOCK, Machine, Memory, Scratch, Stepper};
-use crate::numerics::totals::{Sum, Windows};
-use crate::numerics::trail::Lag;
+use crate::numerics::aggregate::{RollingAggregate, Sum};
+use crate::numerics::kernel::{BLOCK, Kernel, Recurrence, Scratch};
+use crate::numerics::lookback::Lag;
+use crate::numerics::state::StateVisitor;
 
 /// The money flow index: typical price by volume of the bars that rose, in percent of that of all that moved.
 #[derive(Clone, Debug)]
 pub struct MoneyFlow {
     before: Lag,
-    flows: Windows<Sum, 2, 2>,
+    flows: RollingAggregate<Sum, 2, 2>,
 }
 
 impl MoneyFlow {
     pub fn new(n: usize) -> Self {
         Self {
             before: Lag::new(1),
-            flows: Windows::new(n),
+            flows: RollingAggregate::new(n),
         }
     }
 }
 
-impl Machine<4, 1> for MoneyFlow {
+impl Kernel<4, 1> for MoneyFlow {
     #[inline(always)]
     fn rows(&mut self, [high, low, close, volume]: [&[f64]; 4], [out]: [&mut [f64]; 1]) -> usize {
         let mut scratch: [Scratch; 3] = [[0.0; BLOCK]; 3];
@@ -54,9 +55,9 @@ impl Machine<4, 1> for MoneyFlow {
         missing
     }
 
-    fn visit(&mut self, memory: &mut Memory<'_>) {
-        self.before.visit(memory);
-        self.flows.visit(memory);
+    fn visit(&mut self, visitor: &mut StateVisitor<'_>) {
+        self.before.visit(visitor);
+        self.flows.visit(visitor);
     }
 }
 
@@ -68,13 +69,13 @@ pub struct OnBalance {
     begun: bool,
 }
 
-impl Stepper<2, 1> for OnBalance {
+impl Recurrence<2, 1> for OnBalance {
     #[inline(always)]
     fn next(&mut self, [close, volume]: [f64; 2]) -> Option<[f64; 1]> {
         if !self.begun {
             (self.begun, self.balance) = (true, volume);
         } else {
-            // No branch: whether a price rises can't be foretold.
+            // Without a branch, which could not be predicted.
             let sign = f64::from(i8::from(close > self.before) - i8::from(close < self.before));
             self.balance += sign * volume;
         }
@@ -82,19 +83,19 @@ impl Stepper<2, 1> for OnBalance {
         Some([self.balance])
     }
 
-    fn remember(&mut self, memory: &mut Memory<'_>) {
-        memory.number(&mut self.before);
-        memory.number(&mut self.balance);
-        memory.flag(&mut self.begun);
+    fn visit_state(&mut self, visitor: &mut StateVisitor<'_>) {
+        visitor.number(&mut self.before);
+        visitor.number(&mut self.balance);
+        visitor.flag(&mut self.begun);
     }
 }
 
-/// Accumulation and distribution (M. Chaikin): volume by where the close stands within the bar, added up.
+/// Accumulation and distribution (M. Chaikin): the sum of volume times the position of the close within the bar.
 #[derive(Clone, Debug, Default)]
 pub struct Accumulation(f64);
 
 impl Accumulation {
-    /// Passes each sum to `each`. What bars add is computed some bars ahead, without waiting for the sum.
+    /// Passes each sum to `each`. The terms of some bars are computed ahead, off the dependency chain of the sum.
     #[inline(always)]
     fn sums([high, low, close, volume]: [&[f64]; 4], mut sum: f64, mut each: impl FnMut(usize, f64)) -> f64 {
         let rows = close.len();
@@ -117,18 +118,18 @@ impl Accumulation {
     }
 }
 
-/// How many bars ahead.
+/// The number of bars whose terms are computed ahead.
 const AHEAD: usize = 16;
 
-impl Machine<4, 1> for Accumulation {
+impl Kernel<4, 1> for Accumulation {
     #[inline(always)]
     fn rows(&mut self, bars: [&[f64]; 4], [out]: [&mut [f64]; 1]) -> usize {
         self.0 = Self::sums(bars, self.0, |row, sum| out[row] = sum);
         0
     }
 
-    fn visit(&mut self, memory: &mut Memory<'_>) {
-        memory.number(&mut self.0);
+    fn visit(&mut self, visitor: &mut StateVisitor<'_>) {
+        visitor.number(&mut self.0);
     }
 }
 
@@ -138,9 +139,9 @@ pub struct Chaikin {
     line: f64,
     averages: [f64; 2],
     begun: bool,
-    /// By how much of the distance to a value each average goes.
+    /// The weight of a new value in each average.
     take: [f64; 2],
-    /// Rows until there are as many as the longer average takes.
+    /// The rows left of the warm-up.
     missing: usize,
     most: usize,
 }
@@ -159,7 +160,7 @@ impl Chaikin {
     }
 }
 
-impl Machine<4, 1> for Chaikin {
+impl Kernel<4, 1> for Chaikin {
     #[inline(always)]
     fn rows(&mut self, bars: [&[f64]; 4], [out]: [&mut [f64]; 1]) -> usize {
         let (mut begun, [mut fast, mut slow]) = (self.begun, self.averages);
@@ -179,10 +180,10 @@ impl Machine<4, 1> for Chaikin {
         missing
     }
 
-    fn visit(&mut self, memory: &mut Memory<'_>) {
-        memory.number(&mut self.line);
-        memory.numbers(&mut self.averages);
-        memory.flag(&mut self.begun);
-        memory.count(&mut self.missing, self.most);
+    fn visit(&mut self, visitor: &mut StateVisitor<'_>) {
+        visitor.number(&mut self.line);
+        visitor.numbers(&mut self.averages);
+        visitor.flag(&mut self.begun);
+        visitor.count(&mut self.missing, self.most);
     }
 }

@@ -1,4 +1,4 @@
-//! What the technical indicators are called, the columns they give and read, and which periods make sense.
+//! The technical indicators: their names, periods, and the columns they give and read.
 
 use crate::numerics::Bars;
 use schemars::JsonSchema;
@@ -160,7 +160,7 @@ pub struct Oscillator {
     pub fast: usize,
     /// Bars of the slow average.
     pub slow: usize,
-    /// What averages they are.
+    /// The kind of both averages.
     pub average: Average,
 }
 

@@ -5,7 +5,7 @@ use super::black::implied_deviation;
 use super::listing::Listed;
 use super::parameters::{Parameters, Spread};
 use super::path::{Day, stream};
-use crate::Date;
+use datasets::Date;
 use stages_numerics::random::Random;
 
 /// A row of the option chain.

@@ -4,8 +4,8 @@
 
 use super::clock::EXCHANGE;
 use super::parameters::{Expiries, Invalid, Strikes};
-use crate::Date;
-use crate::calendar::{expiry_of, friday_on_or_after, monthly_expiry, third_friday};
+use datasets::Date;
+use datasets::calendar::{expiry_of, friday_on_or_after, monthly_expiry, third_friday};
 use std::collections::BTreeMap;
 
 /// The strikes of one expiry on one day.
@@ -138,7 +138,7 @@ mod tests {
         let mut date: Date = "2019-03-01".parse().unwrap();
         (0..80)
             .map(|i| {
-                date = crate::calendar::next_trading_day(EXCHANGE, date);
+                date = datasets::calendar::next_trading_day(EXCHANGE, date);
                 (date, 3000.0 + 8.0 * f64::from(i))
             })
             .collect()

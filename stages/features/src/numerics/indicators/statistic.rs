@@ -1,13 +1,14 @@
 //! Statistics over a window: variance, Bollinger bands, straight lines, correlation, as TA-Lib defines them.
 
-use crate::numerics::machine::{BLOCK, Machine, Memory, Scratch};
-use crate::numerics::totals::{Joint, Line, Spread, Windows};
-use crate::numerics::trail::Lag;
+use crate::numerics::aggregate::{CoDeviations, Deviations, LinearFit, RollingAggregate};
+use crate::numerics::kernel::{BLOCK, Kernel, Scratch};
+use crate::numerics::lookback::Lag;
+use crate::numerics::state::StateVisitor;
 
 /// The population variance, or standard deviation.
 #[derive(Clone, Debug)]
 pub struct Variance {
-    spreads: Windows<Spread, 1, 2>,
+    spreads: RollingAggregate<Deviations, 1, 2>,
     n: f64,
     root: bool,
 }
@@ -15,7 +16,7 @@ pub struct Variance {
 impl Variance {
     pub fn new(n: usize) -> Self {
         Self {
-            spreads: Windows::new(n),
+            spreads: RollingAggregate::new(n),
             n: n as f64,
             root: false,
         }
@@ -29,7 +30,7 @@ impl Variance {
     }
 }
 
-impl Machine<1, 1> for Variance {
+impl Kernel<1, 1> for Variance {
     #[inline(always)]
     fn rows(&mut self, [values]: [&[f64]; 1], [out]: [&mut [f64]; 1]) -> usize {
         let [_, squares] = self.spreads.rows([values]);
@@ -43,15 +44,15 @@ impl Machine<1, 1> for Variance {
         missing
     }
 
-    fn visit(&mut self, memory: &mut Memory<'_>) {
-        self.spreads.visit(memory);
+    fn visit(&mut self, visitor: &mut StateVisitor<'_>) {
+        self.spreads.visit(visitor);
     }
 }
 
 /// Bollinger bands: upper, middle, lower.
 #[derive(Clone, Debug)]
 pub struct Bands {
-    spreads: Windows<Spread, 1, 2>,
+    spreads: RollingAggregate<Deviations, 1, 2>,
     n: f64,
     width: f64,
 }
@@ -59,14 +60,14 @@ pub struct Bands {
 impl Bands {
     pub fn new(n: usize, width: f64) -> Self {
         Self {
-            spreads: Windows::new(n),
+            spreads: RollingAggregate::new(n),
             n: n as f64,
             width,
         }
     }
 }
 
-impl Machine<1, 3> for Bands {
+impl Kernel<1, 3> for Bands {
     #[inline(always)]
     fn rows(&mut self, [values]: [&[f64]; 1], outputs: [&mut [f64]; 3]) -> usize {
         let [means, squares] = self.spreads.rows([values]);
@@ -81,12 +82,12 @@ impl Machine<1, 3> for Bands {
         missing
     }
 
-    fn visit(&mut self, memory: &mut Memory<'_>) {
-        self.spreads.visit(memory);
+    fn visit(&mut self, visitor: &mut StateVisitor<'_>) {
+        self.spreads.visit(visitor);
     }
 }
 
-/// What is told of the straight line of least squares through `n` values.
+/// A value of the line of least squares through `n` values.
 #[derive(Clone, Copy, Debug)]
 pub enum Fit {
     /// Its value at the last of them.
@@ -101,10 +102,10 @@ pub enum Fit {
     Forecast,
 }
 
-/// The straight line of least squares through `n` values.
+/// The line of least squares through `n` values.
 #[derive(Clone, Debug)]
 pub struct Regression {
-    lines: Windows<Line, 1, 2>,
+    lines: RollingAggregate<LinearFit, 1, 2>,
     fit: Fit,
     n: f64,
 }
@@ -112,14 +113,14 @@ pub struct Regression {
 impl Regression {
     pub fn new(n: usize, fit: Fit) -> Self {
         Self {
-            lines: Windows::new(n),
+            lines: RollingAggregate::new(n),
             fit,
             n: n as f64,
         }
     }
 }
 
-impl Machine<1, 1> for Regression {
+impl Kernel<1, 1> for Regression {
     #[inline(always)]
     fn rows(&mut self, [values]: [&[f64]; 1], [out]: [&mut [f64]; 1]) -> usize {
         let [sums, placed] = self.lines.rows([values]);
@@ -131,7 +132,7 @@ impl Machine<1, 1> for Regression {
         let (by_place, by_sum) = (n / spread, places / spread);
         let slope = |sum: f64, placed: f64| by_place * placed - by_sum * sum;
         let rows = out.iter_mut().zip(sums.iter().zip(placed));
-        // Where the line is looked at, counted from its first value.
+        // The position at which the line is evaluated, counted from its first value.
         let at = match self.fit {
             Fit::Slope | Fit::Angle => {
                 rows.for_each(|(out, (sum, placed))| *out = slope(*sum, *placed));
@@ -151,22 +152,22 @@ impl Machine<1, 1> for Regression {
         missing
     }
 
-    fn visit(&mut self, memory: &mut Memory<'_>) {
-        self.lines.visit(memory);
+    fn visit(&mut self, visitor: &mut StateVisitor<'_>) {
+        self.lines.visit(visitor);
     }
 }
 
 /// Pearson's correlation; 0 where one of the two does not move.
 #[derive(Clone, Debug)]
-pub struct Correlation(Windows<Joint, 2, 5>);
+pub struct Correlation(RollingAggregate<CoDeviations, 2, 5>);
 
 impl Correlation {
     pub fn new(n: usize) -> Self {
-        Self(Windows::new(n))
+        Self(RollingAggregate::new(n))
     }
 }
 
-impl Machine<2, 1> for Correlation {
+impl Kernel<2, 1> for Correlation {
     #[inline(always)]
     fn rows(&mut self, [x, y]: [&[f64]; 2], [out]: [&mut [f64]; 1]) -> usize {
         let [_, _, xx, yy, xy] = self.0.rows([x, y]);
@@ -182,8 +183,8 @@ impl Machine<2, 1> for Correlation {
         missing
     }
 
-    fn visit(&mut self, memory: &mut Memory<'_>) {
-        self.0.visit(memory);
+    fn visit(&mut self, visitor: &mut StateVisitor<'_>) {
+        self.0.visit(visitor);
     }
 }
 
@@ -191,19 +192,19 @@ impl Machine<2, 1> for Correlation {
 #[derive(Clone, Debug)]
 pub struct Beta {
     before: [Lag; 2],
-    returns: Windows<Joint, 2, 5>,
+    returns: RollingAggregate<CoDeviations, 2, 5>,
 }
 
 impl Beta {
     pub fn new(n: usize) -> Self {
         Self {
             before: [Lag::new(1), Lag::new(1)],
-            returns: Windows::new(n),
+            returns: RollingAggregate::new(n),
         }
     }
 }
 
-impl Machine<2, 1> for Beta {
+impl Kernel<2, 1> for Beta {
     #[inline(always)]
     fn rows(&mut self, inputs: [&[f64]; 2], [out]: [&mut [f64]; 1]) -> usize {
         let mut scratch: [Scratch; 2] = [[0.0; BLOCK]; 2];
@@ -232,8 +233,8 @@ impl Machine<2, 1> for Beta {
         missing
     }
 
-    fn visit(&mut self, memory: &mut Memory<'_>) {
-        self.returns.visit(memory);
-        self.before.iter_mut().for_each(|before| before.visit(memory));
+    fn visit(&mut self, visitor: &mut StateVisitor<'_>) {
+        self.returns.visit(visitor);
+        self.before.iter_mut().for_each(|before| before.visit(visitor));
     }
 }

@@ -3,8 +3,9 @@
 //! deviation in place of that of the population.
 
 use super::directional::{Hlc, true_range};
-use crate::numerics::machine::{Memory, Stepper};
-use crate::numerics::rolling::{Range, Ring, Sliding, Spread, Sum};
+use crate::numerics::kernel::{Map, Recurrence};
+use crate::numerics::sliding_window::{Deviations, Extremes, RingBuffer, SlidingWindow, Sum};
+use crate::numerics::state::StateVisitor;
 
 /// The average with weights `(1 - a)^k`, over the sum of the weights of as many bars as there are (pandas' `ewm(adjust=True)`).
 #[derive(Clone, Debug)]
@@ -40,41 +41,41 @@ impl Adjusted {
         self.average
     }
 
-    fn visit(&mut self, memory: &mut Memory<'_>) {
-        memory.number(&mut self.average);
-        memory.number(&mut self.weight);
+    fn visit(&mut self, visitor: &mut StateVisitor<'_>) {
+        visitor.number(&mut self.average);
+        visitor.number(&mut self.weight);
     }
 }
 
-impl Stepper<1, 1> for Adjusted {
+impl Recurrence<1, 1> for Adjusted {
     #[inline(always)]
     fn next(&mut self, [value]: [f64; 1]) -> Option<[f64; 1]> {
         Some([self.step(value)])
     }
 
-    fn remember(&mut self, memory: &mut Memory<'_>) {
-        self.visit(memory);
+    fn visit_state(&mut self, visitor: &mut StateVisitor<'_>) {
+        self.visit(visitor);
     }
 }
 
 /// The mean of the last `n` values, or of as many as there are.
 #[derive(Clone, Debug)]
-pub struct Mean(Sliding<Sum>);
+pub struct Mean(SlidingWindow<Sum>);
 
 impl Mean {
     pub fn new(n: usize) -> Self {
-        Self(Sliding::new(n))
+        Self(SlidingWindow::new(n))
     }
 }
 
-impl Stepper<1, 1> for Mean {
+impl Recurrence<1, 1> for Mean {
     #[inline(always)]
     fn next(&mut self, [value]: [f64; 1]) -> Option<[f64; 1]> {
         Some([self.0.partial([value]).mean()])
     }
 
-    fn remember(&mut self, memory: &mut Memory<'_>) {
-        self.0.visit(memory);
+    fn visit_state(&mut self, visitor: &mut StateVisitor<'_>) {
+        self.0.visit(visitor);
     }
 }
 
@@ -88,7 +89,7 @@ impl Macd {
     }
 }
 
-impl Stepper<1, 3> for Macd {
+impl Recurrence<1, 3> for Macd {
     #[inline(always)]
     fn next(&mut self, [value]: [f64; 1]) -> Option<[f64; 3]> {
         let [fast, slow, signal] = &mut self.0;
@@ -97,28 +98,28 @@ impl Stepper<1, 3> for Macd {
         Some([line, signal, line - signal])
     }
 
-    fn remember(&mut self, memory: &mut Memory<'_>) {
-        self.0.iter_mut().for_each(|average| average.visit(memory));
+    fn visit_state(&mut self, visitor: &mut StateVisitor<'_>) {
+        self.0.iter_mut().for_each(|average| average.visit(visitor));
     }
 }
 
 /// `boll_ub`, `boll`, `boll_lb`, with the sample deviation: from the second bar on.
 #[derive(Clone, Debug)]
 pub struct Bands {
-    spread: Sliding<Spread>,
+    spread: SlidingWindow<Deviations>,
     width: f64,
 }
 
 impl Bands {
     pub fn new(n: usize, width: f64) -> Self {
         Self {
-            spread: Sliding::new(n),
+            spread: SlidingWindow::new(n),
             width,
         }
     }
 }
 
-impl Stepper<1, 3> for Bands {
+impl Recurrence<1, 3> for Bands {
     #[inline(always)]
     fn next(&mut self, [value]: [f64; 1]) -> Option<[f64; 3]> {
         let spread = self.spread.partial([value]);
@@ -126,8 +127,8 @@ impl Stepper<1, 3> for Bands {
         Some([spread.mean + distance, spread.mean, spread.mean - distance])
     }
 
-    fn remember(&mut self, memory: &mut Memory<'_>) {
-        self.spread.visit(memory);
+    fn visit_state(&mut self, visitor: &mut StateVisitor<'_>) {
+        self.spread.visit(visitor);
     }
 }
 
@@ -147,7 +148,7 @@ impl Rsi {
     }
 }
 
-impl Stepper<1, 1> for Rsi {
+impl Recurrence<1, 1> for Rsi {
     #[inline(always)]
     fn next(&mut self, [value]: [f64; 1]) -> Option<[f64; 1]> {
         let change = if self.before.is_nan() { 0.0 } else { value - self.before };
@@ -158,16 +159,16 @@ impl Stepper<1, 1> for Rsi {
         Some([if sum == 0.0 { 50.0 } else { 100.0 * (gain / sum) }])
     }
 
-    fn remember(&mut self, memory: &mut Memory<'_>) {
-        memory.number(&mut self.before);
-        self.averages.iter_mut().for_each(|average| average.visit(memory));
+    fn visit_state(&mut self, visitor: &mut StateVisitor<'_>) {
+        visitor.number(&mut self.before);
+        self.averages.iter_mut().for_each(|average| average.visit(visitor));
     }
 }
 
 /// `cci`: 0 in the warm-up.
 #[derive(Clone, Debug)]
 pub struct Cci {
-    ring: Ring,
+    ring: RingBuffer,
     missing: usize,
     n: usize,
 }
@@ -175,14 +176,14 @@ pub struct Cci {
 impl Cci {
     pub fn new(n: usize) -> Self {
         Self {
-            ring: Ring::new(n),
+            ring: RingBuffer::new(n),
             missing: n - 1,
             n,
         }
     }
 }
 
-impl Stepper<3, 1> for Cci {
+impl Recurrence<3, 1> for Cci {
     #[inline(always)]
     fn next(&mut self, [high, low, close]: Hlc) -> Option<[f64; 1]> {
         let n = self.n as f64;
@@ -194,8 +195,8 @@ impl Stepper<3, 1> for Cci {
         }
         // About the first value, so that prices which do not move have no deviation but none.
         let base = self.ring.oldest();
-        let mean = base + self.ring.places().iter().map(|value| value - base).sum::<f64>() / n;
-        let deviation = self.ring.places().iter().map(|value| (value - mean).abs()).sum::<f64>() / n;
+        let mean = base + self.ring.values().iter().map(|value| value - base).sum::<f64>() / n;
+        let deviation = self.ring.values().iter().map(|value| (value - mean).abs()).sum::<f64>() / n;
         Some([if deviation == 0.0 {
             0.0
         } else {
@@ -203,9 +204,9 @@ impl Stepper<3, 1> for Cci {
         }])
     }
 
-    fn remember(&mut self, memory: &mut Memory<'_>) {
-        self.ring.visit(memory);
-        memory.count(&mut self.missing, self.n);
+    fn visit_state(&mut self, visitor: &mut StateVisitor<'_>) {
+        self.ring.visit(visitor);
+        visitor.count(&mut self.missing, self.n);
     }
 }
 
@@ -230,10 +231,12 @@ impl Movement {
             range: average(),
         }
     }
+}
 
+impl Recurrence<3, 3> for Movement {
     /// Plus and minus directional index, percent, and the average true range.
     #[inline(always)]
-    fn next(&mut self, bar: Hlc) -> (f64, f64, f64) {
+    fn next(&mut self, bar: Hlc) -> Option<[f64; 3]> {
         if !self.begun {
             (self.begun, self.before) = (true, bar);
         }
@@ -242,90 +245,42 @@ impl Movement {
         let up = self.up.step(if rise > 0.0 && rise > fall { rise } else { 0.0 });
         let down = self.down.step(if fall > 0.0 && fall > rise { fall } else { 0.0 });
         let range = self.range.step(true_range(bar[0], bar[1], close));
-        (up / range * 100.0, down / range * 100.0, range)
+        Some([up / range * 100.0, down / range * 100.0, range])
     }
 
-    fn index(&mut self, bar: Hlc) -> f64 {
-        let (up, down, _) = self.next(bar);
-        let sum = up + down;
-        if sum == 0.0 {
-            0.0
-        } else {
-            (up - down).abs() / sum * 100.0
-        }
-    }
-
-    fn visit(&mut self, memory: &mut Memory<'_>) {
-        memory.numbers(&mut self.before);
-        memory.flag(&mut self.begun);
+    fn visit_state(&mut self, visitor: &mut StateVisitor<'_>) {
+        visitor.numbers(&mut self.before);
+        visitor.flag(&mut self.begun);
         for average in [&mut self.up, &mut self.down, &mut self.range] {
-            average.visit(memory);
+            average.visit(visitor);
         }
+    }
+}
+
+/// The directional movement index, percent.
+#[inline(always)]
+fn index([up, down, _]: [f64; 3]) -> f64 {
+    let sum = up + down;
+    if sum == 0.0 {
+        0.0
+    } else {
+        (up - down).abs() / sum * 100.0
     }
 }
 
 /// `atr`.
-#[derive(Clone, Debug)]
-pub struct Atr(Movement);
-
-impl Atr {
-    pub fn new(n: usize) -> Self {
-        Self(Movement::new(n))
-    }
-}
-
-impl Stepper<3, 1> for Atr {
-    #[inline(always)]
-    fn next(&mut self, bar: Hlc) -> Option<[f64; 1]> {
-        Some([self.0.next(bar).2])
-    }
-
-    fn remember(&mut self, memory: &mut Memory<'_>) {
-        self.0.visit(memory);
-    }
+pub fn atr(n: usize) -> impl Recurrence<3, 1> {
+    Map::new(Movement::new(n), |[_, _, range]: [f64; 3]| [range])
 }
 
 /// `pdi` and `ndi`.
-#[derive(Clone, Debug)]
-pub struct Indices(Movement);
-
-impl Indices {
-    pub fn new(n: usize) -> Self {
-        Self(Movement::new(n))
-    }
-}
-
-impl Stepper<3, 2> for Indices {
-    #[inline(always)]
-    fn next(&mut self, bar: Hlc) -> Option<[f64; 2]> {
-        let (up, down, _) = self.0.next(bar);
-        Some([up, down])
-    }
-
-    fn remember(&mut self, memory: &mut Memory<'_>) {
-        self.0.visit(memory);
-    }
+pub fn indices(n: usize) -> impl Recurrence<3, 2> {
+    Map::new(Movement::new(n), |[up, down, _]: [f64; 3]| [up, down])
 }
 
 /// `dx`.
-#[derive(Clone, Debug)]
-pub struct Dx(Movement);
-
-impl Dx {
-    pub fn new(n: usize) -> Self {
-        Self(Movement::new(n))
-    }
-}
-
-impl Stepper<3, 1> for Dx {
-    #[inline(always)]
-    fn next(&mut self, bar: Hlc) -> Option<[f64; 1]> {
-        Some([self.0.index(bar)])
-    }
-
-    fn remember(&mut self, memory: &mut Memory<'_>) {
-        self.0.visit(memory);
-    }
+pub fn dx(n: usize) -> impl Recurrence<3, 1> {
+    Map::new(Movement::new(n), |movement: [f64; 3]| [index(movement)])
 }
 
 /// `adx`: the exponential average over 6 bars of `dx`.
@@ -344,10 +299,10 @@ impl Adx {
     }
 }
 
-impl Stepper<3, 1> for Adx {
+impl Recurrence<3, 1> for Adx {
     #[inline(always)]
     fn next(&mut self, bar: Hlc) -> Option<[f64; 1]> {
-        let index = self.movement.index(bar);
+        let index = index(self.movement.next(bar)?);
         // pandas passes a missing value over.
         if index.is_nan() {
             Some([f64::NAN])
@@ -356,26 +311,26 @@ impl Stepper<3, 1> for Adx {
         }
     }
 
-    fn remember(&mut self, memory: &mut Memory<'_>) {
-        self.movement.visit(memory);
-        self.average.visit(memory);
+    fn visit_state(&mut self, visitor: &mut StateVisitor<'_>) {
+        self.movement.visit_state(visitor);
+        self.average.visit(visitor);
     }
 }
 
 /// `wr`.
 #[derive(Clone, Debug)]
-pub struct WilliamsR(Sliding<Range>);
+pub struct WilliamsR(SlidingWindow<Extremes>);
 
 impl WilliamsR {
     pub fn new(n: usize) -> Self {
-        Self(Sliding::new(n))
+        Self(SlidingWindow::new(n))
     }
 }
 
-impl Stepper<3, 1> for WilliamsR {
+impl Recurrence<3, 1> for WilliamsR {
     #[inline(always)]
     fn next(&mut self, [high, low, close]: Hlc) -> Option<[f64; 1]> {
-        let Range { high, low } = self.0.partial([high, low]);
+        let Extremes { high, low } = self.0.partial([high, low]);
         let range = high - low;
         Some([if range == 0.0 {
             0.0
@@ -384,15 +339,15 @@ impl Stepper<3, 1> for WilliamsR {
         }])
     }
 
-    fn remember(&mut self, memory: &mut Memory<'_>) {
-        self.0.visit(memory);
+    fn visit_state(&mut self, visitor: &mut StateVisitor<'_>) {
+        self.0.visit(visitor);
     }
 }
 
 /// `kdjk` and `kdjd`: a third of the position in the range, percent, is mixed into what was, from 50 on.
 #[derive(Clone, Debug)]
 pub struct Kdj {
-    range: Sliding<Range>,
+    range: SlidingWindow<Extremes>,
     k: f64,
     d: f64,
 }
@@ -400,17 +355,17 @@ pub struct Kdj {
 impl Kdj {
     pub fn new(n: usize) -> Self {
         Self {
-            range: Sliding::new(n),
+            range: SlidingWindow::new(n),
             k: 50.0,
             d: 50.0,
         }
     }
 }
 
-impl Stepper<3, 2> for Kdj {
+impl Recurrence<3, 2> for Kdj {
     #[inline(always)]
     fn next(&mut self, [high, low, close]: Hlc) -> Option<[f64; 2]> {
-        let Range { high, low } = self.range.partial([high, low]);
+        let Extremes { high, low } = self.range.partial([high, low]);
         let range = high - low;
         let position = if range == 0.0 {
             0.0
@@ -422,10 +377,10 @@ impl Stepper<3, 2> for Kdj {
         Some([self.k, self.d])
     }
 
-    fn remember(&mut self, memory: &mut Memory<'_>) {
-        self.range.visit(memory);
-        memory.number(&mut self.k);
-        memory.number(&mut self.d);
+    fn visit_state(&mut self, visitor: &mut StateVisitor<'_>) {
+        self.range.visit(visitor);
+        visitor.number(&mut self.k);
+        visitor.number(&mut self.d);
     }
 }
 
@@ -433,8 +388,8 @@ impl Stepper<3, 2> for Kdj {
 #[derive(Clone, Debug)]
 pub struct MoneyFlow {
     before: f64,
-    up: Sliding<Sum>,
-    down: Sliding<Sum>,
+    up: SlidingWindow<Sum>,
+    down: SlidingWindow<Sum>,
     missing: usize,
     n: usize,
 }
@@ -443,15 +398,15 @@ impl MoneyFlow {
     pub fn new(n: usize) -> Self {
         Self {
             before: f64::NAN,
-            up: Sliding::new(n),
-            down: Sliding::new(n),
+            up: SlidingWindow::new(n),
+            down: SlidingWindow::new(n),
             missing: n,
             n,
         }
     }
 }
 
-impl Stepper<4, 1> for MoneyFlow {
+impl Recurrence<4, 1> for MoneyFlow {
     #[inline(always)]
     fn next(&mut self, [high, low, close, volume]: [f64; 4]) -> Option<[f64; 1]> {
         let price = (close + high + low) / 3.0;
@@ -466,10 +421,10 @@ impl Stepper<4, 1> for MoneyFlow {
         Some([if sum > 0.0 { up / sum } else { 0.5 }])
     }
 
-    fn remember(&mut self, memory: &mut Memory<'_>) {
-        memory.number(&mut self.before);
-        self.up.visit(memory);
-        self.down.visit(memory);
-        memory.count(&mut self.missing, self.n);
+    fn visit_state(&mut self, visitor: &mut StateVisitor<'_>) {
+        visitor.number(&mut self.before);
+        self.up.visit(visitor);
+        self.down.visit(visitor);
+        visitor.count(&mut self.missing, self.n);
     }
 }
