@@ -1,6 +1,6 @@
 //! Layouts of option chains.
 
-use super::{CalendarName, Exercise, Facts, ISO, Layout, Mapping, Table, US_DATE, base, is, text};
+use super::description::{CalendarName, Exercise, Facts, ISO, Layout, Mapping, Table, US_DATE, base, is, text};
 use std::sync::LazyLock;
 
 fn us() -> Facts {

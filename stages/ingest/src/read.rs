@@ -1,9 +1,9 @@
 //! Reading a stage's files, and what their headers say of them.
 
+use crate::file_memo::{Reading, unreadable};
 use crate::frame;
 use crate::options::{CustomLayout, LayoutChoice};
-use crate::remembered::Reading;
-use crate::unpack::{self, Packed};
+use crate::unpack;
 use arrow::array::RecordBatch;
 use datasets::layout::{Layout, Mapping};
 use rayon::prelude::*;
@@ -18,9 +18,6 @@ const PEEKED: usize = 16;
 
 /// How many files are read at a time: enough that threads seldom wait for the largest.
 const FILES_PER_THREAD: usize = 4;
-
-/// Turns one vendor's table into ours, as it is: no rule is applied yet. The text is the symbol of rows that name none.
-pub type Parse = fn(&Packed, &Layout, &str) -> Result<RecordBatch, StageError>;
 
 /// Reads files in parallel and gives their layouts and tables, in the order of `sources`.
 ///
@@ -85,10 +82,6 @@ fn read_head(path: &Path) -> Result<Vec<u8>, StageError> {
         Ok(bytes)
     };
     read().map_err(|err: std::io::Error| unreadable(path, &err))
-}
-
-pub(crate) fn unreadable(path: &Path, err: &std::io::Error) -> StageError {
-    StageError::new(format!("cannot read `{}`: {err}", path.display()))
 }
 
 /// Refuses files whose layouts disagree on what the table's metadata says once for all rows, unless `set` does.

@@ -1,9 +1,9 @@
 //! Vendors' bars as ours, and the rules of [`datasets::quality::BARS`].
 
+use crate::file_memo::Reading;
 use crate::frame::Frame;
 use crate::options::{CustomLayout, LayoutChoice, OnBadRows, count_missing_days};
 use crate::read::{mappings, needed, numeric, source_of, wanted};
-use crate::remembered::Reading;
 use crate::unpack::Packed;
 use arrow::array::{ArrayRef, Date32Array, Float64Array, RecordBatch, StringArray};
 use datasets::Date;

@@ -1,11 +1,11 @@
 //! `ingest/rates` as a stage.
 
 use super::zero::zero_rates;
+use crate::file_memo::Reading;
 use crate::files::Paths;
 use crate::frame::Frame;
 use crate::options::{CalendarChoice, CustomLayout, LayoutChoice, OnBadRows, check_dates};
 use crate::read::{self, needed, wanted};
-use crate::remembered::Reading;
 use crate::unpack::Packed;
 use arrow::array::{ArrayRef, Date32Array, Float64Array, RecordBatch};
 use datasets::calendar::is_trading_day;
