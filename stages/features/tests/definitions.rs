@@ -639,7 +639,10 @@ fn estimators() -> Vec<(Estimator, Definition)> {
         zip(a, b, |a, b| (a / b).ln())
     }
     fn annual(variance: Column) -> Vec<Column> {
-        vec![map(&variance, |variance| (250.0 * variance.max(0.0)).sqrt())]
+        vec![map(&variance, |variance| {
+            // Rounding errors apart, no variance is negative.
+            if variance < 0.0 { 0.0 } else { (250.0 * variance).sqrt() }
+        })]
     }
     fn sample_variance(values: &[f64]) -> Column {
         window(values, 6, |w| comoment(w, w) / 5.0)

@@ -169,7 +169,7 @@ proptest! {
         let set = DataSet::open(&Input { digest, artifact }).unwrap();
         prop_assert_eq!(&set.meta, &meta);
         let parts = set.read_all(store).unwrap();
-        prop_assert_eq!(concat_batches(&whole.schema(), &parts).unwrap(), whole);
+        prop_assert_eq!(&concat_batches(&whole.schema(), &parts).unwrap(), &whole);
         for (partition, rows) in set.partitions.iter().zip(&parts) {
             for date in table::dates(rows, "date").unwrap() {
                 prop_assert!(partition.key.range.contains(date));
