@@ -4,7 +4,7 @@
 //! `classic_control/cartpole.py` (Euler integration, 0.02 s a step). The state is kept in f64 and shown in f32, as there.
 
 use crate::ranges::{StepRows, View, for_ranges};
-use crate::state::{StateReader, StateWriter};
+use crate::saved_state::{StateReader, StateWriter};
 use crate::{ActionSpace, Actions, BatchEnv, EnvSpec, OpenOptions, StepBuffers};
 use stages_core::StageError;
 use stages_numerics::random::Random;

@@ -4,7 +4,7 @@
 //! what is shown too, as there.
 
 use crate::ranges::{StepRows, View, for_ranges};
-use crate::state::{StateReader, StateWriter};
+use crate::saved_state::{StateReader, StateWriter};
 use crate::{ActionSpace, Actions, BatchEnv, Bounds, EnvSpec, OpenOptions, StepBuffers};
 use stages_core::StageError;
 use stages_numerics::random::Random;

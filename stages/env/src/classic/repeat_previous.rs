@@ -11,7 +11,7 @@
 //! more is left: it is right 13 n / (52 n - 1) of the time with n decks, a return of 26 n / (52 n - 1) - 1, just above -1/2.
 
 use crate::ranges::{Rows, StepRows, View, for_ranges};
-use crate::state::{StateReader, StateWriter};
+use crate::saved_state::{StateReader, StateWriter};
 use crate::{ActionSpace, Actions, BatchEnv, EnvSpec, OpenOptions, StepBuffers};
 use stages_core::StageError;
 use stages_numerics::random::Random;

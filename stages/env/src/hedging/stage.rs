@@ -1,7 +1,6 @@
 //! The stage kind `env/hedging`.
 
 use super::env::{HedgingEnv, POINT, SPOT};
-use crate::options::black_scholes;
 use crate::{OpenOptions, ipc};
 use arrow::datatypes::Float64Type;
 use bytes::Bytes;
@@ -11,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use stages_core::{
     ConfigProblem, Context, OutputPort, Outputs, PlanContext, PortType, Ports, Provided, StageError, StageKind,
 };
+use stages_numerics::black_scholes::greeks;
 use stages_numerics::random::Random;
 use std::collections::BTreeMap;
 
@@ -108,7 +108,7 @@ impl HedgingConfig {
             let mut underlying = SPOT;
             for t in 0..=self.steps {
                 let left = step * f64::from(self.steps - t);
-                let call = black_scholes(underlying, underlying, 1.0, self.volatility, left, self.strike(), true);
+                let call = greeks(underlying, underlying, 1.0, self.volatility, left, self.strike(), true);
                 points.extend([underlying, call.price, call.delta]);
                 underlying *= libm::exp(drift + deviation * random.normal());
             }

@@ -2,7 +2,7 @@
 
 use super::{LookupConfig, POSITIONS};
 use crate::ranges::{Rows, StepRows, View, for_ranges};
-use crate::state::{StateReader, StateWriter};
+use crate::saved_state::{StateReader, StateWriter};
 use crate::{ActionSpace, Actions, BatchEnv, EnvSpec, OpenOptions, Split, StepBuffers};
 use arrow::buffer::ScalarBuffer;
 use bytemuck::{Pod, Zeroable};

@@ -384,11 +384,8 @@ impl JsonSchema for EpisodeLength {
 }
 
 impl OptionsConfig {
-    /// Checks all values that can be checked without data.
-    ///
-    /// # Errors
-    /// The first mistake.
-    pub fn validate(&self) -> Result<(), ConfigProblem> {
+    /// Checks all values but those of the strategies.
+    pub(crate) fn validate_values(&self) -> Result<(), ConfigProblem> {
         let problem = |field: &str, message: &str| Err(ConfigProblem::new(field, message));
         let positive = |field: &str, value: f64| {
             if value.is_finite() && value > 0.0 {
@@ -448,8 +445,7 @@ impl OptionsConfig {
         if !(self.clip.is_finite() && self.clip > 0.0) {
             return problem("clip", "it must be a positive number");
         }
-        self.validate_dates()?;
-        super::menu::Menu::new(self).map(|_| ())
+        self.validate_dates()
     }
 
     fn validate_dates(&self) -> Result<(), ConfigProblem> {

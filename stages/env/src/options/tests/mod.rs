@@ -4,8 +4,8 @@ mod accounting;
 mod golden;
 mod lookahead;
 mod real;
+mod restarts;
 mod rules;
-mod side_by_side;
 
 use super::synthetic::SyntheticMarket;
 use super::{InMemory, OptionsConfig, OptionsEnv, build};
