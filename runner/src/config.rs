@@ -18,7 +18,7 @@
 use crate::error::Failure;
 use crate::pipeline::config_file::{self, Problems, Tree, Value};
 use crate::pipeline::{PipelineErrors, duration, suggest};
-use cache::{RemoteSettings, SignKey};
+use cache_remote::{RemoteSettings, SignKey};
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::path::Path;

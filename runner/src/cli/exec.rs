@@ -11,7 +11,7 @@ use crate::history::{self, ResolvedPipeline, Run};
 use crate::pipeline::Work;
 use crate::reporter::{JsonLines, Metrics, Reporter, Terminal};
 use crate::{exit, report, text};
-use cache::{Recent, Store, StoreGuard};
+use cache::{HitCache, Store, StoreGuard};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::collections::{BTreeMap, BTreeSet};
@@ -101,7 +101,7 @@ pub(crate) fn exec(session: &Session, args: &ExecArgs) -> Result<u8, Failure> {
             root: project.store.root().to_owned(),
             scrub: Scrub(None),
             _guard: project.store.guard()?,
-            recent: Recent::default(),
+            recent: HitCache::default(),
         },
     };
     let mut first_scrub = early.scrub;
@@ -162,7 +162,7 @@ pub(crate) fn exec(session: &Session, args: &ExecArgs) -> Result<u8, Failure> {
     };
     let recent = &options.recent;
     if summary.hits.len() != recent.len() || summary.hits.iter().any(|(key, hit)| recent.get(*key) != Some(hit)) {
-        project.store.remember(&name, &summary.hits)?;
+        project.store.save_hit_cache(&name, &summary.hits)?;
     }
     writer.check()?;
     let Some(ended) = writer.finish() else {
@@ -170,7 +170,7 @@ pub(crate) fn exec(session: &Session, args: &ExecArgs) -> Result<u8, Failure> {
         return Ok(code(&summary));
     };
     // To show what a remote store has, little of it is fetched, and never a table.
-    let shown = project.store.fetching_at_most(SHOWN);
+    let shown = project.store.with_fetch_limit(SHOWN);
     // A long run looks at more of the store, while that is flushed and the report is written.
     let budget = Duration::from_secs_f64((summary.seconds * SCRUB_SHARE).min(1.0)).saturating_sub(SCRUB_LEAST);
     let mut last_scrub = Scrub::start(&project.store, budget);
@@ -258,7 +258,7 @@ struct Early {
     /// Keeps garbage collectors away.
     _guard: StoreGuard,
     /// What the last run ended with.
-    recent: Recent,
+    recent: HitCache,
 }
 
 /// A thread that scrubs the store; it is over when this is dropped.
@@ -294,7 +294,7 @@ fn recall(session: &Session, args: &PipelineArgs, name: &[u8]) -> Option<Early> 
     let guard = store.guard().ok()?;
     Some(Early {
         root: store.root().to_owned(),
-        recent: store.recent(name),
+        recent: store.load_hit_cache(name),
         // Damage that it finds is healed like any other: where the file is needed, and else by the next run.
         scrub: Scrub::start(&store, SCRUB_LEAST),
         _guard: guard,

@@ -6,6 +6,7 @@ use crate::pipeline::{LoadOptions, Pipeline, PipelineErrors, load_with_sources, 
 use crate::reporter::Verbosity;
 use crate::{config, history, home, registry};
 use cache::Store;
+use cache_remote::{Remote, RemoteSettings};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -55,16 +56,21 @@ impl Session {
         home::resolve(variable, start.unwrap_or(&self.current), &self.current)
     }
 
-    /// Opens the store of a home, with the remote that is configured for it.
+    /// Opens the store of a home, with the remote that is configured for it as its upstream.
     pub fn store(&self, home: &Path) -> Result<Store, Failure> {
-        let settings = match self.no_remote {
-            true => None,
-            false => config::remote(home, &self.current, &self.env)?,
-        };
+        let settings = self.remote_settings(home)?;
         let store = Store::open(home)?;
         match settings {
-            Some(settings) => Ok(store.with_remote(settings)?),
+            Some(settings) => Ok(Remote::new(settings, &store)?.attach(store)),
             None => Ok(store),
+        }
+    }
+
+    /// The remote that is configured for a home; `None` with `--no-remote`.
+    pub fn remote_settings(&self, home: &Path) -> Result<Option<RemoteSettings>, Failure> {
+        match self.no_remote {
+            true => Ok(None),
+            false => config::remote(home, &self.current, &self.env),
         }
     }
 

@@ -5,7 +5,7 @@ use super::{Options, Prepared, damaged};
 use crate::executor::{Executor, Job, JobWork, Limits};
 use crate::pipeline::{Node, Work};
 use crate::text;
-use cache::{ActionRecord, ArtifactDigest, Hit, Store};
+use cache::{ActionRecord, ArtifactDigest, Hit, Store, Upstream};
 use serde_json::json;
 use stages_core::error::Cause;
 use stages_core::{EventSink, Source, StageError};
@@ -80,11 +80,13 @@ fn try_run(
         threads,
         fresh: mode != Mode::Usual,
         log: log_path(node, options),
-        remote: store.hand_over(),
+        upstream: store.upstream().and_then(Upstream::worker_settings),
     };
     let done = executor.run(&job, events, limits)?;
-    let memos = done.news.memos.clone();
-    store.hear(done.news);
+    let memos = done.upstream.memos.clone();
+    if let Some(upstream) = store.upstream() {
+        upstream.merge_report(done.upstream);
+    }
     // What a stage read may have been edited while it ran: then the result is not the key's.
     let now = digests(store, &prepared.sources, options.verify_inputs)?;
     if let Some((source, _)) = prepared

@@ -485,7 +485,7 @@ impl Coordinator<'_, '_, '_> {
             }
             Outcome::Damaged(err, damaged) => {
                 // Each blob of a remote store is refused once: whoever finds another one has come further.
-                let refusals = self.store.remote().map_or(0, cache::Remote::refusals);
+                let refusals = self.store.upstream().map_or(0, cache::Upstream::rejected_blobs);
                 let further = refusals > std::mem::replace(&mut self.slots[i].refusals, refusals);
                 if (self.slots[i].healed && !further) || self.stopping {
                     let err = StageError {

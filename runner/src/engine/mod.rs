@@ -22,7 +22,7 @@ pub use event::{Event, RunStatus, StageStatus, Stamped, timestamp};
 pub use plan::{Planned, Prediction, plan};
 pub use prepare::{Prepared, prepare};
 
-use cache::{ActionKey, Artifact, ArtifactDigest, Hit, Recent, Store};
+use cache::{ActionKey, Artifact, ArtifactDigest, Hit, HitCache, Store};
 use stages_core::CancelToken;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -61,7 +61,7 @@ pub struct Options {
     /// What the stages were in earlier runs.
     pub past: Arc<dyn Past>,
     /// What the last run of this kind ended with: looked at before the records are.
-    pub recent: Arc<Recent>,
+    pub recent: Arc<HitCache>,
 }
 
 /// What the stages of a pipeline were in its earlier runs: asked only about what is not cached.

@@ -18,7 +18,7 @@ use super::sweeper::Sweeper;
 use super::{Done, Limits, timed_out};
 use crate::pipeline::command_text;
 use crate::text;
-use cache::{BlobRef, News, Store, Workspace};
+use cache::{BlobRef, Store, WorkerReport, Workspace};
 use rustix::process::{Pid, Signal, kill_process_group};
 use stages_core::error::Cause;
 use stages_core::{EventSink, Input, Source, StageError, StageEvent};
@@ -218,7 +218,7 @@ impl Run<'_> {
             log,
             peak_memory,
             numerics_class: None,
-            news: News::default(),
+            upstream: WorkerReport::default(),
         })
     }
 

@@ -20,7 +20,7 @@ impl Coordinator<'_, '_, '_> {
             return;
         }
         let prepared = Box::new(prepared);
-        let asks = self.store.remote().is_some_and(|remote| !remote.is_aside());
+        let asks = self.store.upstream().is_some_and(cache::Upstream::is_available);
         if asks && self.looks_up(i) {
             self.to_ask.push_back((i, prepared));
         } else {
