@@ -188,10 +188,12 @@ fn a_record_that_names_what_no_run_writes_is_ignored() {
 }
 
 #[test]
-fn what_has_the_wrong_bytes_is_refused_once() {
+fn a_blob_with_the_wrong_bytes_is_rejected_once() {
     let home = pushed();
     let record = home.action("a");
-    let there = other(&home, "other");
+    let there = Store::open(&home.dir.path().join("other")).unwrap();
+    let remote = Remote::new(settings(&home), &there).unwrap();
+    let there = remote.attach(there);
     there.hit(action_key("a")).unwrap().unwrap();
     let blob = data(&record, &home.store);
     let file = in_remote(&home, blob);
@@ -209,15 +211,14 @@ fn what_has_the_wrong_bytes_is_refused_once() {
     assert!(!there.has(blob));
     assert_eq!(there.upstream().unwrap().take_warnings().len(), 1);
     // Another process of the run is told.
-    let settings = serde_json::to_string(&there.upstream().unwrap().worker_settings()).unwrap();
+    let worker_settings = serde_json::to_string(&remote.worker_settings()).unwrap();
     let worker = Store::open(there.root()).unwrap();
-    let upstream = open_for_worker(&worker, &serde_json::from_str(&settings).unwrap()).unwrap();
+    let upstream = open_for_worker(&worker, &serde_json::from_str(&worker_settings).unwrap()).unwrap();
     let worker = worker.with_upstream(upstream);
     assert!(worker.hit(action_key("a")).unwrap().is_none());
     // What is put right counts again, after it was uploaded.
     let again = there.put(b"bytes of a").unwrap();
     assert_eq!(again, blob);
-    let remote = Remote::new(self::settings(&home), &there).unwrap();
     let report = remote
         .push(&[RecordId::Action(action_key("a"))], &Default::default(), |_| {})
         .unwrap();
