@@ -2,6 +2,9 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
+#[path = "../../../tests/requirements.rs"]
+mod requirements;
+
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, RecordBatch, StringArray, UInt32Array};
 use arrow::compute::{cast, lexsort_to_indices, take_record_batch};
 use arrow::datatypes::{DataType, Date32Type};
@@ -11,11 +14,18 @@ use serde_json::json;
 use stages_core::dataset::{self, DataSet, Period};
 use stages_core::{CancelToken, Context, Input, PortType, table};
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::Arc;
 
+fn main() -> std::process::ExitCode {
+    requirements::run_with_market_data(&[(
+        "spx_volatilities_agree_with_the_vendor_near_the_money",
+        spx_volatilities_agree_with_the_vendor_near_the_money,
+    )])
+}
+
 /// The vendor's table in the chain's schema, with the vendor's own volatilities.
-fn spx(store: &Store, path: &std::path::Path) -> RecordBatch {
+fn spx(store: &Store, path: &Path) -> RecordBatch {
     let blob = store.put(&std::fs::read(path).unwrap()).unwrap();
     let raw = table::from_parquet(store.blob(blob.blob).unwrap()).unwrap();
     let float = |name: &str| cast(raw.column_by_name(name).unwrap(), &DataType::Float64).unwrap();
@@ -58,13 +68,8 @@ fn spx(store: &Store, path: &std::path::Path) -> RecordBatch {
     take_record_batch(&batch, &order).unwrap()
 }
 
-#[test]
-fn spx_volatilities_agree_with_the_vendor_near_the_money() {
-    let Some(root) = std::env::var_os("RUNNER_TEST_DATA") else {
-        eprintln!("skipped: RUNNER_TEST_DATA is not set");
-        return;
-    };
-    let path = PathBuf::from(root).join("data/options/spx_2019_cboe_quotetable/spx_chain_20190425_20190628.parquet");
+fn spx_volatilities_agree_with_the_vendor_near_the_money(data: &Path) {
+    let path = data.join("options/spx_2019_cboe_quotetable/spx_chain_20190425_20190628.parquet");
     let home = tempfile::tempdir().unwrap();
     let store = Store::open(home.path()).unwrap();
     let batch = spx(&store, &path);

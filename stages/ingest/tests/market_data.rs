@@ -3,20 +3,38 @@
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "tests")]
 
 mod common;
+#[path = "../../../tests/requirements.rs"]
+mod requirements;
 
 use arrow::array::RecordBatch;
-use common::{Bench, floats, real, zip_of};
+use common::{Bench, floats, zip_of};
 use datasets::Date;
 use serde_json::json;
 use stages_core::table;
 use std::collections::BTreeMap;
 use std::io::Read;
+use std::path::Path;
 
 const CHAIN: &str = "ingest/option_chain";
 
-#[test]
-fn spx_2019() {
-    let Some(data) = real() else { return };
+fn main() -> std::process::ExitCode {
+    requirements::run_with_market_data(&[
+        ("spx_2019", spx_2019),
+        ("the_vendors_csv_is_the_parquet", the_vendors_csv_is_the_parquet),
+        ("vxx_2016", vxx_2016),
+        (
+            "a_described_layout_on_the_vendors_file",
+            a_described_layout_on_the_vendors_file,
+        ),
+        ("sse_50etf", sse_50etf),
+        ("parity_finds_the_index", parity_finds_the_index),
+        ("dow_yahoo_and_spy", dow_yahoo_and_spy),
+        ("treasury_and_fed_funds", treasury_and_fed_funds),
+        ("what_the_pipelines_ask", what_the_pipelines_ask),
+    ])
+}
+
+fn spx_2019(data: &Path) {
     let bench = Bench::new();
     let path = data.join("options/spx_2019_cboe_quotetable/spx_chain_20190425_20190628.parquet");
     let start = std::time::Instant::now();
@@ -82,9 +100,7 @@ fn spx_2019() {
     assert_eq!(done.artifact.entries[0].path, "SPX/2019-04-25_2019-04-25.parquet");
 }
 
-#[test]
-fn the_vendors_csv_is_the_parquet() {
-    let Some(data) = real() else { return };
+fn the_vendors_csv_is_the_parquet(data: &Path) {
     let bench = Bench::new();
     let dir = data.join("options/spx_2019_cboe_quotetable");
     let dates = |day| json!({ "from": day, "to": day });
@@ -99,9 +115,7 @@ fn the_vendors_csv_is_the_parquet() {
     }
 }
 
-#[test]
-fn vxx_2016() {
-    let Some(data) = real() else { return };
+fn vxx_2016(data: &Path) {
     let bench = Bench::new();
     let path = data.join("options/vxx_2016_historicaloptiondata/VXX_201612.csv.gz");
     let done = bench.run(CHAIN, json!({ "path": path })).unwrap();
@@ -115,9 +129,7 @@ fn vxx_2016() {
 }
 
 /// A layout that the pipeline file describes gives what the known one gives, from `.csv.gz`, `.zip` and a folder of both.
-#[test]
-fn a_described_layout_on_the_vendors_file() {
-    let Some(data) = real() else { return };
+fn a_described_layout_on_the_vendors_file(data: &Path) {
     let dir = data.join("options/spx_2019_cboe_quotetable/raw");
     let bench = Bench::new();
     let mut text = Vec::new();
@@ -150,73 +162,6 @@ fn a_described_layout_on_the_vendors_file() {
     assert_eq!(described.artifact.meta["quality"], known.artifact.meta["quality"]);
 }
 
-/// How long reading takes, beside polars alone and from a memo; run it with `--ignored --nocapture`.
-#[test]
-#[ignore = "measures"]
-fn how_long_it_takes() {
-    use polars::prelude::{CsvReadOptions, CsvWriter, ParquetReader, SerReader, SerWriter};
-    let Some(data) = real() else { return };
-    let median = |mut times: Vec<f64>| {
-        times.sort_by(f64::total_cmp);
-        times[times.len() / 2]
-    };
-    let time = |run: &mut dyn FnMut()| {
-        median(
-            (0..5)
-                .map(|_| {
-                    let start = std::time::Instant::now();
-                    run();
-                    start.elapsed().as_secs_f64()
-                })
-                .collect(),
-        )
-    };
-    // All days as the vendor's CSV, from the Parquet file.
-    let dir = data.join("options/spx_2019_cboe_quotetable");
-    let spx = dir.join("spx_chain_20190425_20190628.parquet");
-    let sse = data.join("options/sse50etf_daily_close/sse50etf_options_20150209_20211231.parquet");
-    let csv = Bench::new();
-    let mut frame = ParquetReader::new(std::fs::File::open(&spx).unwrap()).finish().unwrap();
-    let big = csv.base().join("spx.csv");
-    CsvWriter::new(std::fs::File::create(&big).unwrap())
-        .finish(&mut frame)
-        .unwrap();
-    for (name, path) in [("SPX parquet", &spx), ("SPX csv", &big), ("SSE parquet", &sse)] {
-        let quotes = if name.starts_with("SSE") {
-            json!({ "from_last": {} })
-        } else {
-            json!("as_given")
-        };
-        let with = json!({ "path": path, "quotes": quotes });
-        let mut rows = 0.0;
-        let cold = time(&mut || {
-            let done = Bench::new().run(CHAIN, with.clone()).unwrap();
-            rows = done.artifact.meta["rows_read"].as_f64().unwrap();
-        });
-        let bench = Bench::new();
-        bench.run(CHAIN, with.clone()).unwrap();
-        let warm = time(&mut || drop(bench.run(CHAIN, with.clone()).unwrap()));
-        let plain = time(&mut || {
-            if name.ends_with("csv") {
-                drop(
-                    CsvReadOptions::default()
-                        .try_into_reader_with_file_path(Some(path.clone()))
-                        .unwrap()
-                        .finish()
-                        .unwrap(),
-                );
-            } else {
-                drop(ParquetReader::new(std::fs::File::open(path).unwrap()).finish().unwrap());
-            }
-        });
-        eprintln!(
-            "{name}: {rows} rows, cold {cold:.3} s ({:.0} rows/s), file from memo {warm:.3} s, polars alone {plain:.3} s, ratio {:.1}",
-            rows / cold,
-            cold / plain
-        );
-    }
-}
-
 /// The prices of the underlying, a day each.
 fn underlying(batch: &RecordBatch) -> BTreeMap<Date, f64> {
     table::dates(batch, "date")
@@ -226,9 +171,7 @@ fn underlying(batch: &RecordBatch) -> BTreeMap<Date, f64> {
         .collect()
 }
 
-#[test]
-fn sse_50etf() {
-    let Some(data) = real() else { return };
+fn sse_50etf(data: &Path) {
     let bench = Bench::new();
     let dir = data.join("options/sse50etf_daily_close");
     let path = dir.join("sse50etf_options_20150209_20211231.parquet");
@@ -294,9 +237,7 @@ fn sse_50etf() {
 }
 
 /// The parity fit on a chain that tells its underlying.
-#[test]
-fn parity_finds_the_index() {
-    let Some(data) = real() else { return };
+fn parity_finds_the_index(data: &Path) {
     let bench = Bench::new();
     let path = data.join("options/spx_2019_cboe_quotetable/spx_chain_20190425_20190628.parquet");
     let dates = json!({ "from": "2019-05-01", "to": "2019-05-31" });
@@ -313,9 +254,7 @@ fn parity_finds_the_index() {
     }
 }
 
-#[test]
-fn dow_yahoo_and_spy() {
-    let Some(data) = real() else { return };
+fn dow_yahoo_and_spy(data: &Path) {
     let bench = Bench::new();
     let start = std::time::Instant::now();
     let dow = bench
@@ -360,9 +299,7 @@ fn dow_yahoo_and_spy() {
     assert_eq!(vix.artifact.meta["rows_read"], 9_235);
 }
 
-#[test]
-fn treasury_and_fed_funds() {
-    let Some(data) = real() else { return };
+fn treasury_and_fed_funds(data: &Path) {
     let bench = Bench::new();
     let path = data.join("rates/ust_par_yield_curve_19900102_20220311.csv.gz");
     let start = std::time::Instant::now();
@@ -389,9 +326,7 @@ fn treasury_and_fed_funds() {
 }
 
 /// What `pipelines/spx_options.yaml` and `pipelines/sse50_options.yaml` ask of these files.
-#[test]
-fn what_the_pipelines_ask() {
-    let Some(data) = real() else { return };
+fn what_the_pipelines_ask(data: &Path) {
     let bench = Bench::new();
     let at = |path: &str| data.join(path);
     let run = |kind, with: serde_json::Value| {

@@ -1,13 +1,23 @@
 //! A real chain: SPX in the spring of 2019.
 
-use super::*;
-use crate::options::{Baseline, Day, MarketSource, Quote};
+#![expect(clippy::unwrap_used, reason = "helpers of tests")]
+
+#[path = "../../../tests/requirements.rs"]
+mod requirements;
+
 use arrow::array::{ArrayRef, AsArray};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Date32Type, Float64Type};
-use cache::Store;
+use cache::{ArtifactBuilder, Store};
 use datasets::Date;
+use stages_env::options::{Baseline, Day, InMemory, MarketSource, OptionsConfig, Quote, build, open};
+use stages_env::{BatchEnv, OpenOptions, Step};
 use std::collections::BTreeMap;
+use std::path::Path;
+
+fn main() -> std::process::ExitCode {
+    requirements::run_with_market_data(&[("spx_2019", spx_2019)])
+}
 
 fn days(store: &Store, bytes: &[u8]) -> Vec<Day> {
     let blob = store.blob(store.put(bytes).unwrap().blob).unwrap();
@@ -65,20 +75,11 @@ fn days(store: &Store, bytes: &[u8]) -> Vec<Day> {
 }
 
 /// A plain chain, without forwards, vega or theta, with days missing: everything has a mark, and the books balance.
-#[test]
-fn spx_2019() {
-    let Some(data) = std::env::var_os("RUNNER_TEST_DATA") else {
-        eprintln!("skipped: RUNNER_TEST_DATA is not set");
-        return;
-    };
-    let path =
-        std::path::Path::new(&data).join("data/options/spx_2019_cboe_quotetable/spx_chain_20190425_20190628.parquet");
-    let Ok(bytes) = std::fs::read(&path) else {
-        eprintln!("skipped: no {}", path.display());
-        return;
-    };
+fn spx_2019(data: &Path) {
+    let path = data.join("options/spx_2019_cboe_quotetable/spx_chain_20190425_20190628.parquet");
     let dir = tempfile::tempdir().unwrap();
-    let days = days(&Store::open(dir.path()).unwrap(), &bytes);
+    let store = Store::open(dir.path()).unwrap();
+    let days = days(&store, &std::fs::read(&path).unwrap());
     assert_eq!(days.len(), 42);
     let source = MarketSource {
         symbol: "SPX".to_owned(),
@@ -93,15 +94,17 @@ fn spx_2019() {
         ..OptionsConfig::default()
     };
     let built = build(&source, &config, &InMemory).unwrap();
-    for note in &built.notes {
-        eprintln!("{note}");
-    }
     assert!(
         built.notes.iter().any(|note| note.contains("840 of 840 slots filled")),
         "{:?}",
         built.notes
     );
-    let mut env = open(&built.files, &OpenOptions::train(8, 1));
+    let mut artifact = ArtifactBuilder::new(&store, "env", serde_json::Value::Null);
+    for (name, bytes) in &built.files {
+        artifact.bytes(name, bytes).unwrap();
+    }
+    let artifact = store.artifact(artifact.finish().unwrap()).unwrap();
+    let mut env = open(&store, &artifact, &OpenOptions::train(8, 1)).unwrap();
     let mut out = Step::new(env.spec(), 8);
     env.reset(out.buffers());
     for _ in 0..100 {
