@@ -3,7 +3,6 @@
 mod accounting;
 mod golden;
 mod lookahead;
-mod real;
 mod restarts;
 mod rules;
 
