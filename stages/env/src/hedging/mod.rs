@@ -19,11 +19,13 @@
 //!
 //! Paths, values and deltas are a table that the stage makes; a step looks them up. Training and testing have paths of their own.
 
+mod config;
 mod env;
 mod stage;
 #[cfg(test)]
 mod tests;
 
+pub use config::HedgingConfig;
 pub use env::HedgingEnv;
 pub(crate) use stage::FAMILY;
-pub use stage::{Hedging, HedgingConfig, open};
+pub use stage::{Hedging, open};

@@ -9,7 +9,7 @@ use stages_core::dataset::{DataSet, Partition};
 use stages_core::{Context, Given, StageError, table};
 use std::collections::BTreeMap;
 
-/// Whether a column of features is a key rather than a feature.
+/// Returns whether a column of features is a key rather than a feature.
 pub(super) fn is_key(column: &str) -> bool {
     matches!(column, "symbol" | "date")
 }
@@ -26,7 +26,7 @@ pub(super) fn parts(
     Ok((symbol, parts))
 }
 
-/// The symbol asked for, or the only one there is.
+/// The configured symbol, or else the only one in the chain.
 fn symbol(wanted: &str, chain: &DataSet) -> Result<String, StageError> {
     let symbols = chain.symbols();
     match symbols.as_slice() {
@@ -42,7 +42,7 @@ fn symbol(wanted: &str, chain: &DataSet) -> Result<String, StageError> {
     }
 }
 
-/// The partitions of chain and Greeks, side by side.
+/// Pairs the partitions of chain and Greeks.
 fn pair(chain: &DataSet, greeks: &DataSet, symbol: &str) -> Result<Vec<(Partition, Partition)>, StageError> {
     let by_path: BTreeMap<String, &Partition> = greeks.partitions.iter().map(|p| (p.key.path(), p)).collect();
     chain

@@ -67,7 +67,7 @@ impl Entry {
         self.mark.is_nan()
     }
 
-    /// Whether the contract settles at this snapshot.
+    /// Returns whether the contract settles at this snapshot.
     pub(crate) fn is_settled(&self) -> bool {
         self.source == Self::SETTLED
     }

@@ -115,8 +115,8 @@ pub fn build<S: PartStore>(
 
 /// The snapshots of a part as columns.
 fn rows(part: &PartSnapshots, listing: &Listing, rate: &[f64], features: &[f32]) -> SnapshotRows {
-    let places = listing.places();
-    let place = |key: Option<&ContractKey>| key.and_then(|key| places.get(key)).map_or(-1, |&i| i as i32);
+    let indices = listing.indices();
+    let index = |key: Option<&ContractKey>| key.and_then(|key| indices.get(key)).map_or(-1, |&i| i as i32);
     let mut rows = SnapshotRows {
         rate: rate.to_vec(),
         features: features.to_vec(),
@@ -126,10 +126,10 @@ fn rows(part: &PartSnapshots, listing: &Listing, rate: &[f64], features: &[f32])
         rows.dates.push(snapshot.date);
         rows.underlying.push(snapshot.underlying);
         rows.slate
-            .extend(snapshot.slots.iter().map(|slot| place(slot.as_ref())));
+            .extend(snapshot.slots.iter().map(|slot| index(slot.as_ref())));
         for pair in &snapshot.at_the_money {
             let (call, put) = pair.as_ref().map(|(call, put)| (call, put)).unzip();
-            rows.at_the_money.extend([place(call), place(put)]);
+            rows.at_the_money.extend([index(call), index(put)]);
         }
         rows.slate_features.extend(&snapshot.features);
     }

@@ -52,13 +52,13 @@ impl Listing {
         (0..self.contracts.len()).filter(|&i| !self.settles(i))
     }
 
-    /// Whether contract `i` settles in the part: at its first snapshot at or after its expiry.
+    /// Returns whether contract `i` settles in the part: at its first snapshot at or after its expiry.
     fn settles(&self, i: usize) -> bool {
         self.contracts[i].0.expiry <= self.last
     }
 
-    /// The place of each contract.
-    pub(crate) fn places(&self) -> BTreeMap<&ContractKey, usize> {
+    /// The index of each contract.
+    pub(crate) fn indices(&self) -> BTreeMap<&ContractKey, usize> {
         self.contracts
             .iter()
             .enumerate()
@@ -176,7 +176,7 @@ pub(crate) struct QuotedHistories {
 
 impl QuotedHistories {
     pub(crate) fn new(days: &[Day], part: &Part<'_>, fills: &Fills) -> Self {
-        let places = part.listing.places();
+        let indices = part.listing.indices();
         let lengths: Vec<usize> = (0..part.listing.contracts.len()).map(|i| part.len(i)).collect();
         let mut this = Self {
             entries: lengths.iter().map(|&n| vec![Entry::MISSING; n]).collect(),
@@ -188,7 +188,7 @@ impl QuotedHistories {
                 this.curves.entry(class).or_default().push((t, curve));
             }
             for quote in &day.quotes {
-                let Some(&i) = places.get(&ContractKey::new(day, quote)) else {
+                let Some(&i) = indices.get(&ContractKey::new(day, quote)) else {
                     continue;
                 };
                 let Some(at) = t.checked_sub(part.listing.contracts[i].1).filter(|&at| at < lengths[i]) else {

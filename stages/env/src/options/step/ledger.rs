@@ -76,7 +76,7 @@ pub struct Position {
     pub opened: Date,
     /// Value of one unit.
     pub mark: f64,
-    /// Whether the mark is a model's, for want of a quote.
+    /// True if the mark is a model's, for want of a quote.
     pub model_mark: bool,
 }
 

@@ -24,7 +24,7 @@ pub(crate) struct Contract {
     pub first: u32,
     /// The snapshot at which it settles, or the last one there is.
     pub last: u32,
-    /// Whether it settles at `last`.
+    /// True if it settles at `last`.
     pub settles: bool,
 }
 

@@ -113,7 +113,7 @@ struct PairedMargin {
     calls: f64,
     puts: f64,
     premium: f64,
-    /// Whether every comparison that led to the pairing turns out as it did.
+    /// True if every comparison that led to the pairing turns out as it did.
     holds: bool,
 }
 

@@ -1,7 +1,7 @@
 //! The cost of opening each strategy: a bound found once, and the margin rule itself.
 //!
-//! Whether a strategy can be opened depends on the snapshot and on the account. What depends on the snapshot alone is found
-//! when the tables are opened: an [`OpenCost`] for each strategy. It bounds from above what opening takes from the account, so
+//! Opening a strategy depends on the snapshot and on the account. The part that depends on the snapshot alone is found when the
+//! tables are opened: an [`OpenCost`] for each strategy. It bounds from above what opening takes from the account, so
 //! that nearly always one multiplication shows that the account has it; where it does not, the margin rule decides.
 
 use super::lookup::At;
@@ -164,7 +164,7 @@ impl OpenCosts {
     }
 }
 
-/// Whether a basket can be opened beside the lines of an account.
+/// Checks that a basket can be opened beside the lines of an account; returns the reason if not.
 pub(super) fn can_open(
     market: &Market,
     now: At<'_>,

@@ -103,7 +103,7 @@ impl Terms {
 pub(super) struct Cached {
     /// The part of the tables that [`Terms::base`] refers to.
     pub part: u32,
-    /// Whether [`Terms::pairing`] is of the lines as they are.
+    /// True if [`Terms::pairing`] is of the lines as they are.
     pub paired: bool,
 }
 

@@ -6,12 +6,12 @@ use crate::options::synthetic::market;
 use crate::options::{Baseline, Fills, Ledger, MarginConfig, Position, RewardConfig, RewardKind, Sizing};
 
 /// The positions of a step between its trades and its end, found by the rules of the actions alone.
-fn held(env: &OptionsEnv, strategies: &Strategies, i: usize, action: u32, legal: bool) -> (Vec<(u32, f64)>, f64) {
+fn held(env: &OptionsEnv, strategies: &Strategies, i: usize, action: u32, allowed: bool) -> (Vec<(u32, f64)>, f64) {
     let ledger = env.ledger(i);
     let positions = env.positions(i);
     let mut held: Vec<(u32, f64)> = positions.iter().map(|p| (p.contract, f64::from(p.quantity))).collect();
     let mut units = ledger.units;
-    if !legal {
+    if !allowed {
         return (held, units);
     }
     let t = ledger.snapshot;
@@ -69,8 +69,8 @@ fn check_identity(config: &OptionsConfig, seed: u64) -> Ledger {
         let actions = random_actions(&mut random, &out, 3);
         let before: Vec<_> = (0..3)
             .map(|i| {
-                let legal = out.action_mask[i * a + actions[i] as usize];
-                (env.ledger(i), held(&env, &strategies, i, actions[i], legal))
+                let allowed = out.action_mask[i * a + actions[i] as usize];
+                (env.ledger(i), held(&env, &strategies, i, actions[i], allowed))
             })
             .collect();
         step_discrete(&mut env, &actions, &mut out);

@@ -1,4 +1,4 @@
-//! What happens later changes nothing that was shown or done before.
+//! No look-ahead: later data change nothing that was observed or done before.
 
 use super::*;
 use crate::options::synthetic::market;

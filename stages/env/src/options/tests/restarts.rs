@@ -1,4 +1,4 @@
-//! What is remembered of lines between steps (terms, places, pairings) changes nothing: it is found anew after a restart.
+//! Terms and pairings remembered between steps change nothing: a restart finds them anew.
 
 use super::*;
 use crate::options::config::MAX_LINES;

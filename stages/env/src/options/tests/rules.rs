@@ -46,7 +46,7 @@ fn the_default_slate_and_strategies() {
 }
 
 #[test]
-fn what_is_illegal_is_masked_counted_and_held() {
+fn masked_actions_are_counted_and_hold() {
     let market = market(80, 2);
     let config = OptionsConfig {
         lines: 4,
@@ -66,7 +66,7 @@ fn what_is_illegal_is_masked_counted_and_held() {
     assert!(out.action_mask[condor as usize]);
     step_discrete(&mut env, &[condor], &mut out);
     assert_eq!(env.ledger(0).lines, 4);
-    assert!(!out.action_mask[3..].iter().any(|&legal| legal));
+    assert!(!out.action_mask[3..].iter().any(|&allowed| allowed));
     let before = env.positions(0);
     let straddle = action(&env, "long_straddle");
     step_discrete(&mut env, &[straddle], &mut out);
