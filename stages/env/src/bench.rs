@@ -192,23 +192,3 @@ fn copies(num_envs: usize, width: usize) -> Result<f64, StageError> {
         Ok(())
     })
 }
-
-#[cfg(test)]
-mod tests {
-    #[test]
-    #[ignore = "it measures for some seconds"]
-    fn measures() {
-        for row in super::bench().unwrap() {
-            eprintln!(
-                "{:24} {:5} x {} threads, {:4} numbers: {:6.2} M/s, copies {:6.2} M/s, share {:.2}",
-                row.environment,
-                row.num_envs,
-                row.threads,
-                row.observation,
-                row.steps_per_second / 1e6,
-                row.floor / 1e6,
-                row.share
-            );
-        }
-    }
-}

@@ -4,7 +4,7 @@
 
 mod actions;
 mod batch;
-mod bench;
+pub mod bench;
 pub mod classic;
 pub mod hedging;
 mod ipc;
@@ -20,7 +20,7 @@ mod testing;
 
 pub use actions::{ActionBuffer, ActionSpace, Actions, Bounds};
 pub use batch::{BatchEnv, Step, StepBuffers};
-pub use bench::{BenchRow, bench};
+pub use bench::bench;
 pub use open::open;
 pub use open_options::{OpenOptions, Split};
 pub use spec::{Difference, EnvSpec, Normalisation};

@@ -1,4 +1,4 @@
-//! A small made-up market, for measuring and testing the environment: prices by Black-Scholes on a random walk. For data to
+//! A small synthetic market, for measuring and testing the environment: prices by Black-Scholes on a random walk. For data to
 //! learn from, use `ingest/simulated_market`.
 
 use super::build::{Day, FeatureColumn, MarketSource, Quote};

@@ -1,4 +1,4 @@
-//! Tests of the environment as a whole, on a made-up market.
+//! Tests of the environment as a whole, on the synthetic market.
 
 mod accounting;
 mod golden;
