@@ -3,30 +3,28 @@
 //! [`trainer`] is the algorithm, from top to bottom; the network stands behind [`stages_policy::Model`]. A training is a function of
 //! settings, seed and environment: the same bytes for any number of threads, and after any number of kills and resumptions.
 
-mod awake;
 mod bench;
-mod carry;
 mod checkpoint;
-mod clock;
 mod device;
-mod device_bench;
 pub mod gae;
 pub mod metrics;
-pub mod moments;
 pub mod optimiser;
+mod phase_timer;
+pub mod ppo;
 mod rehearsal;
 mod rollout;
-pub mod settings;
-mod stage;
+pub mod running_mean_std;
+mod spin_wait;
+mod train_state;
 pub mod trainer;
 mod warm_start;
 
+pub use bench::device::{DeviceRow, bench_devices};
 pub use bench::{BenchRow, bench};
-pub use device_bench::{DeviceRow, bench_devices};
-pub use settings::{
+pub use ppo::settings::{
     MlpLstmPolicy, MlpPolicy, NetArch, PpoConfig, RecurrentPpoConfig, Settings, TransformerPolicy, TransformerPpoConfig,
 };
-pub use stage::{Ppo, RecurrentPpo, TransformerPpo};
+pub use ppo::stage::{Ppo, RecurrentPpo, TransformerPpo};
 pub use trainer::{Trained, train};
 
 /// The stage kinds of this family.

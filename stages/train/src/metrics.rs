@@ -1,7 +1,7 @@
 //! Metrics, with cleanrl's names.
 
-use crate::carry::Carry;
-use crate::clock::Clock;
+use crate::train_state::TrainState;
+use crate::phase_timer::PhaseTimer;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use stages_core::Context;
@@ -63,13 +63,13 @@ pub(crate) fn explained_variance(value: &[f32], target: &[f32]) -> Option<f64> {
 
 /// Adds the metrics of an update to what is stored, and says them if someone listens. No times: those differ from run to run.
 pub(crate) fn record(
-    carry: &mut Carry,
+    train_state: &mut TrainState,
     losses: &Losses,
     explained_variance: Option<f64>,
     learning_rate: f64,
     listener: Option<&Context>,
 ) {
-    let recent = carry.recent_mean();
+    let recent = train_state.recent_mean();
     let values = [
         ("charts/episodic_return", recent.map(|(value, _)| value)),
         ("charts/episodic_length", recent.map(|(_, length)| length)),
@@ -85,31 +85,31 @@ pub(crate) fn record(
         let Some(value) = value.filter(|value| value.is_finite()) else {
             continue;
         };
-        let line = json!({ "name": name, "step": carry.step, "value": value });
-        carry.metrics.push_str(&cache::canonical_json(&line));
-        carry.metrics.push('\n');
+        let line = json!({ "name": name, "step": train_state.step, "value": value });
+        train_state.metrics.push_str(&cache::canonical_json(&line));
+        train_state.metrics.push('\n');
         if let Some(context) = listener {
-            context.metric(name, carry.step, value);
+            context.metric(name, train_state.step, value);
         }
     }
 }
 
 /// Says where the time went since this process took over.
-pub(crate) fn report_time(context: &Context, step: u64, clock: &Clock) {
-    for (name, seconds) in clock.seconds() {
+pub(crate) fn report_time(context: &Context, step: u64, timer: &PhaseTimer) {
+    for (name, seconds) in timer.seconds() {
         context.metric(name, step, seconds);
     }
 }
 
 /// The `summary` of the metrics artifact.
-pub(crate) fn summary(carry: &Carry) -> Value {
-    let recent = carry.recent_mean();
+pub(crate) fn summary(train_state: &TrainState) -> Value {
+    let recent = train_state.recent_mean();
     json!({
-        "timesteps": carry.step,
-        "updates": carry.update,
-        "gradient_steps": carry.adam_steps,
-        "episodes": carry.episodes,
-        "parameters": carry.params.len(),
+        "timesteps": train_state.step,
+        "updates": train_state.update,
+        "gradient_steps": train_state.adam_steps,
+        "episodes": train_state.episodes,
+        "parameters": train_state.params.len(),
         "episodic_return": recent.map(|(value, _)| value),
         "episodic_length": recent.map(|(_, length)| length),
     })

@@ -1,11 +1,11 @@
 //! Training without its files: what `runner bench` and `device: auto` time.
 
-use crate::awake::awake;
-use crate::carry::Carry;
-use crate::clock::{Clock, Phase};
+use crate::spin_wait::spinning;
+use crate::train_state::TrainState;
+use crate::phase_timer::{PhaseTimer, Phase};
 use crate::optimiser;
 use crate::rollout::Rollout;
-use crate::settings::Settings;
+use crate::ppo::settings::Settings;
 use datasets::random::Random;
 use stages_core::StageError;
 use stages_env::{BatchEnv, EnvSpec, Step};
@@ -95,7 +95,7 @@ pub(crate) struct Rehearsal<'a> {
     settings: &'a Settings,
     env: Box<dyn BatchEnv>,
     pub model: Box<dyn Model>,
-    pub carry: Carry,
+    pub train_state: TrainState,
     rollout: Rollout,
     pub gradient: Vec<f32>,
 }
@@ -110,7 +110,7 @@ impl<'a> Rehearsal<'a> {
         let state_len = model.architecture().state_len();
         Self {
             settings,
-            carry: Carry::new(settings, env.spec(), params, None, state_len, &first),
+            train_state: TrainState::new(settings, env.spec(), params, None, state_len, &first),
             env,
             model,
             rollout: Rollout::default(),
@@ -119,15 +119,15 @@ impl<'a> Rehearsal<'a> {
     }
 
     /// One rollout, and what is learned from it.
-    pub fn iterate(&mut self) -> Result<Clock, StageError> {
-        let mut clock = Clock::default();
-        awake(|| {
-            self.collect(&mut clock)?;
-            self.learn(self.settings.n_epochs, usize::MAX, &mut clock);
+    pub fn iterate(&mut self) -> Result<PhaseTimer, StageError> {
+        let mut timer = PhaseTimer::default();
+        spinning(|| {
+            self.collect(&mut timer)?;
+            self.learn(self.settings.n_epochs, usize::MAX, &mut timer);
             Ok::<_, StageError>(())
         })?;
-        self.carry.update += 1;
-        Ok(clock)
+        self.train_state.update += 1;
+        Ok(timer)
     }
 
     /// Seconds for one rollout and all that is learned from it, from a rollout and two minibatches; what is done a first time is not
@@ -137,14 +137,14 @@ impl<'a> Rehearsal<'a> {
     /// What failed on the model's device.
     pub fn seconds_an_update(&mut self) -> Result<f64, StageError> {
         let settings = self.settings;
-        let mut clock = Clock::default();
+        let mut timer = PhaseTimer::default();
         let mut seconds = 0.0;
         for _ in 0..2 {
             let start = Instant::now();
-            self.collect(&mut clock)?;
+            self.collect(&mut timer)?;
             let collected = start.elapsed().as_secs_f64();
             let start = Instant::now();
-            self.learn(1, 2, &mut clock);
+            self.learn(1, 2, &mut timer);
             let samples = 2 * settings.batch_size.min(settings.rollout() as usize);
             let learned = (settings.rollout() as usize * settings.n_epochs) as f64 / samples as f64;
             seconds = collected + learned * start.elapsed().as_secs_f64();
@@ -155,15 +155,15 @@ impl<'a> Rehearsal<'a> {
         Ok(seconds)
     }
 
-    pub fn collect(&mut self, clock: &mut Clock) -> Result<(), StageError> {
+    pub fn collect(&mut self, timer: &mut PhaseTimer) -> Result<(), StageError> {
         let (env, model) = (&mut *self.env, &mut *self.model);
         self.rollout
-            .collect(self.settings, env, model, &mut self.carry, clock, |_, _| Ok(()))
+            .collect(self.settings, env, model, &mut self.train_state, timer, |_, _| Ok(()))
     }
 
     /// Learns from `most` minibatches of each of `epochs` passes.
-    fn learn(&mut self, epochs: usize, most: usize, clock: &mut Clock) {
-        let (settings, carry) = (self.settings, &mut self.carry);
+    fn learn(&mut self, epochs: usize, most: usize, timer: &mut PhaseTimer) {
+        let (settings, train_state) = (self.settings, &mut self.train_state);
         let loss = LossSettings {
             clip_range: settings.clip_range.at(0.0) as f32,
             clip_range_vf: None,
@@ -173,28 +173,28 @@ impl<'a> Rehearsal<'a> {
         };
         let batch = self.rollout.batch(settings);
         let mut order: Vec<u32> = (0..batch.columns as u32).collect();
-        let mut random = Random::new(&[carry.update]);
+        let mut random = Random::new(&[train_state.update]);
         for _ in 0..epochs {
             random.shuffle(&mut order);
             for pick in order.chunks((settings.batch_size / batch.steps).max(1)).take(most) {
-                clock.start(Phase::Backward);
+                timer.start(Phase::Backward);
                 self.model.gradient(&Batch { pick, ..batch }, &loss, &mut self.gradient);
-                clock.start(Phase::Optimiser);
+                timer.start(Phase::Optimiser);
                 let norm = optimiser::norm(&self.gradient);
-                carry.adam_steps += 1;
+                train_state.adam_steps += 1;
                 optimiser::update(
-                    carry.adam_steps,
+                    train_state.adam_steps,
                     // So small that the network stays as it is, whatever the rewards.
                     1e-9,
                     (norm, settings.max_grad_norm),
-                    &mut carry.params,
+                    &mut train_state.params,
                     &self.gradient,
-                    &mut carry.adam_m,
-                    &mut carry.adam_v,
+                    &mut train_state.adam_m,
+                    &mut train_state.adam_v,
                 );
-                self.model.load(&carry.params);
+                self.model.load(&train_state.params);
             }
         }
-        clock.stop();
+        timer.stop();
     }
 }

@@ -1,9 +1,9 @@
 //! Collecting a rollout: T steps of B environments under the current policy.
 
-use crate::carry::Carry;
-use crate::clock::{Clock, Phase};
+use crate::train_state::TrainState;
+use crate::phase_timer::{PhaseTimer, Phase};
 use crate::gae;
-use crate::settings::Settings;
+use crate::ppo::settings::Settings;
 use datasets::random::Random;
 use stages_core::StageError;
 use stages_env::{BatchEnv, Step};
@@ -84,37 +84,37 @@ impl Rollout {
         settings: &Settings,
         env: &mut dyn BatchEnv,
         model: &mut dyn Model,
-        carry: &mut Carry,
-        clock: &mut Clock,
-        mut tick: impl FnMut(usize, &Carry) -> Result<(), StageError>,
+        train_state: &mut TrainState,
+        timer: &mut PhaseTimer,
+        mut tick: impl FnMut(usize, &TrainState) -> Result<(), StageError>,
     ) -> Result<(), StageError> {
         self.resize(settings, env);
         let (steps, b) = (settings.n_steps, settings.n_envs);
         let (d, a) = (env.spec().obs_dim(), env.spec().num_actions());
         let continuous = env.spec().bounds.is_some();
-        model.refresh(&mut carry.state);
-        self.state.clone_from(&carry.state);
-        self.obs[..b * d].copy_from_slice(&carry.obs);
-        self.mask[..b * a].copy_from_slice(&carry.mask);
-        self.episode_start[..b].copy_from_slice(&carry.episode_start);
+        model.refresh(&mut train_state.state);
+        self.state.clone_from(&train_state.state);
+        self.obs[..b * d].copy_from_slice(&train_state.obs);
+        self.mask[..b * a].copy_from_slice(&train_state.mask);
+        self.episode_start[..b].copy_from_slice(&train_state.episode_start);
 
-        let mut random = Random::new(&[settings.seed, ACT, carry.update]);
+        let mut random = Random::new(&[settings.seed, ACT, train_state.update]);
         for t in 0..steps {
-            tick(t, carry)?;
+            tick(t, train_state)?;
             let rows = t * b..(t + 1) * b;
             let (seen, unseen) = self.obs[rows.start * d..(rows.end + b) * d].split_at_mut(b * d);
             let (legal, legal_next) = self.mask[rows.start * a..(rows.end + b) * a].split_at_mut(b * a);
-            clock.start(Phase::Forward);
+            timer.start(Phase::Forward);
             let input = Observed {
                 obs: seen,
                 mask: legal,
                 episode_start: &self.episode_start[rows.clone()],
             };
             if continuous {
-                model.forward(&input, &mut carry.state, &mut self.output);
+                model.forward(&input, &mut train_state.state, &mut self.output);
                 self.value[rows.clone()].copy_from_slice(&self.output.value);
                 self.draw_numbers(rows.clone(), &mut random);
-                clock.start(Phase::Environment);
+                timer.start(Phase::Environment);
                 env.step_numbers(&self.numbers[rows.start * a..rows.end * a], &mut self.step);
                 let next = (rows.end * d..(rows.end + b) * d, rows.end * a..(rows.end + b) * a);
                 if !settings.normalize_obs {
@@ -131,8 +131,8 @@ impl Rollout {
                     log_prob: &mut self.log_prob[rows.clone()],
                     value: &mut self.value[rows.clone()],
                 };
-                model.act(&input, &self.uniform, &mut carry.state, taken);
-                clock.start(Phase::Environment);
+                model.act(&input, &self.uniform, &mut train_state.state, taken);
+                timer.start(Phase::Environment);
                 if settings.normalize_obs {
                     env.step(actions, &mut self.step);
                     legal_next.copy_from_slice(&self.step.mask);
@@ -142,27 +142,27 @@ impl Rollout {
             }
             if settings.normalize_obs {
                 let unseen = &mut self.obs[rows.end * d..(rows.end + b) * d];
-                carry.see(&self.step.obs, unseen);
+                train_state.see(&self.step.obs, unseen);
             }
-            carry.account(&self.step);
+            train_state.account(&self.step);
             for i in 0..b {
-                self.reward[rows.start + i] = carry.reward(self.step.reward[i]);
+                self.reward[rows.start + i] = train_state.reward(self.step.reward[i]);
                 self.episode_start[rows.end + i] = self.step.terminated[i] || self.step.truncated[i];
             }
-            clock.start(Phase::Forward);
-            self.bootstrap(settings, model, carry, rows.start);
+            timer.start(Phase::Forward);
+            self.bootstrap(settings, model, train_state, rows.start);
         }
 
         // The value of what follows the last step, with the state after it.
         let n = steps * b;
-        carry.obs.copy_from_slice(&self.obs[n * d..]);
-        carry.mask.copy_from_slice(&self.mask[n * a..]);
-        carry.episode_start.copy_from_slice(&self.episode_start[n..]);
-        self.after.clone_from(&carry.state);
+        train_state.obs.copy_from_slice(&self.obs[n * d..]);
+        train_state.mask.copy_from_slice(&self.mask[n * a..]);
+        train_state.episode_start.copy_from_slice(&self.episode_start[n..]);
+        self.after.clone_from(&train_state.state);
         let input = Observed {
-            obs: &carry.obs,
-            mask: &carry.mask,
-            episode_start: &carry.episode_start,
+            obs: &train_state.obs,
+            mask: &train_state.mask,
+            episode_start: &train_state.episode_start,
         };
         model.forward(&input, &mut self.after, &mut self.output);
         gae::estimate(
@@ -175,7 +175,7 @@ impl Rollout {
             &mut self.advantage,
             &mut self.target,
         );
-        clock.stop();
+        timer.stop();
         Ok(())
     }
 
@@ -192,7 +192,7 @@ impl Rollout {
 
     /// Where an episode was cut off, adds the discounted value of its last observation to the reward, with the recurrent state
     /// before its reset (Pardo and others, "Time limits in reinforcement learning", 2018).
-    fn bootstrap(&mut self, settings: &Settings, model: &mut dyn Model, carry: &Carry, row: usize) {
+    fn bootstrap(&mut self, settings: &Settings, model: &mut dyn Model, train_state: &TrainState, row: usize) {
         let b = settings.n_envs;
         let Cut {
             which,
@@ -208,14 +208,14 @@ impl Rollout {
         if which.is_empty() {
             return;
         }
-        let (d, s) = (step.final_obs.len() / b, carry.state.len() / b);
+        let (d, s) = (step.final_obs.len() / b, train_state.state.len() / b);
         raw.clear();
         state.clear();
         for &i in &*which {
             raw.extend_from_slice(&step.final_obs[i * d..(i + 1) * d]);
-            state.extend_from_slice(&carry.state[i * s..(i + 1) * s]);
+            state.extend_from_slice(&train_state.state[i * s..(i + 1) * s]);
         }
-        if let Some(n) = &carry.normalisation {
+        if let Some(n) = &train_state.normalisation {
             obs.resize(raw.len(), 0.0);
             elementwise::normalise(Level::detect(), raw, &n.offset, &n.scale, n.clip, obs);
         } else {

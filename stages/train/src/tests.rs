@@ -5,7 +5,7 @@ mod devices;
 mod divergence;
 mod golden;
 mod learning;
-mod numbers;
+mod continuous;
 mod pytorch;
 mod replay;
 mod resume;

@@ -1,11 +1,11 @@
 //! Proximal policy optimisation, with and without memory: collect a rollout, learn from it in minibatches, again and again.
 
-use crate::awake::awake;
-use crate::carry::Carry;
+use crate::spin_wait::spinning;
+use crate::train_state::TrainState;
 use crate::checkpoint::{self, Writer};
-use crate::clock::{Clock, Phase};
+use crate::phase_timer::{PhaseTimer, Phase};
 use crate::rollout::Rollout;
-use crate::settings::Settings;
+use crate::ppo::settings::Settings;
 use crate::{metrics, optimiser, warm_start};
 use datasets::random::Random;
 use stages_core::{Context, StageError};
@@ -60,8 +60,8 @@ pub(crate) fn train_with(
     context: &Context,
 ) -> Result<Trained, StageError> {
     let mut trainer = Trainer::start(settings, env, model, init, scratch, context)?;
-    while trainer.carry.step < settings.total_timesteps {
-        match awake(|| trainer.update()) {
+    while trainer.train_state.step < settings.total_timesteps {
+        match spinning(|| trainer.update()) {
             Ok(()) => {}
             Err(err) => {
                 if let Some(keep) = trainer.worth_keeping() {
@@ -71,23 +71,23 @@ pub(crate) fn train_with(
             }
         }
     }
-    trainer.clock.start(Phase::Io);
-    trainer.carry.env = trainer.env.save();
-    let carry = &trainer.carry;
-    trainer.writer.finish(carry)?;
-    trainer.clock.stop();
-    metrics::report_time(context, carry.step, &trainer.clock);
+    trainer.timer.start(Phase::Io);
+    trainer.train_state.env = trainer.env.save();
+    let train_state = &trainer.train_state;
+    trainer.writer.finish(train_state)?;
+    trainer.timer.stop();
+    metrics::report_time(context, train_state.step, &trainer.timer);
     let policy = Policy::new(
         kind,
         trainer.env.spec(),
         trainer.model.architecture(),
-        carry.normalisation.clone(),
-        carry.params.clone(),
+        train_state.normalisation.clone(),
+        train_state.params.clone(),
     )?;
     Ok(Trained {
         policy,
-        metrics: carry.metrics.clone(),
-        summary: metrics::summary(carry),
+        metrics: train_state.metrics.clone(),
+        summary: metrics::summary(train_state),
     })
 }
 
@@ -96,21 +96,21 @@ struct Trainer<'a> {
     context: &'a Context,
     env: Box<dyn BatchEnv>,
     model: Box<dyn Model>,
-    carry: Carry,
-    /// [`Trainer::carry`] as it was when the running update began, or one shortly before.
-    boundary: Arc<Carry>,
+    train_state: TrainState,
+    /// [`Trainer::train_state`] as it was when the running update began, or one shortly before.
+    boundary: Arc<TrainState>,
     taken: Instant,
     /// The last boundary whose parameters have given a finite loss and gradient: the one before may have ended in a step of Adam
     /// that spoiled them.
-    good: Option<Arc<Carry>>,
+    good: Option<Arc<TrainState>>,
     /// The one before.
-    spare: Option<Arc<Carry>>,
+    spare: Option<Arc<TrainState>>,
     diverged: bool,
     rollout: Rollout,
     gradient: Vec<f32>,
     writer: Writer,
     written: Instant,
-    clock: Clock,
+    timer: PhaseTimer,
     began: (Instant, u64),
 }
 
@@ -138,13 +138,13 @@ impl<'a> Trainer<'a> {
         };
         let mut first = Step::new(env.spec(), settings.n_envs);
         env.reset(&mut first);
-        let fresh = Carry::new(settings, env.spec(), params, seen, architecture.state_len(), &first);
+        let fresh = TrainState::new(settings, env.spec(), params, seen, architecture.state_len(), &first);
         let saved = if context.fresh {
             None
         } else {
             checkpoint::read(scratch)?
         };
-        let carry = match saved {
+        let train_state = match saved {
             Some(saved) if saved.fits(&fresh) && saved.step <= settings.last_step() => {
                 env.restore(&saved.env).map_err(|err| {
                     StageError::new(format!("the checkpoint's environments do not fit: {err}"))
@@ -155,25 +155,25 @@ impl<'a> Trainer<'a> {
             }
             _ => fresh,
         };
-        model.load(&carry.params);
+        model.load(&train_state.params);
         let now = Instant::now();
         Ok(Self {
             settings,
             context,
             env,
             model,
-            boundary: Arc::new(carry.clone()),
+            boundary: Arc::new(train_state.clone()),
             taken: now,
             good: None,
             spare: None,
             diverged: false,
-            gradient: vec![0.0; carry.params.len()],
+            gradient: vec![0.0; train_state.params.len()],
             rollout: Rollout::default(),
             writer: Writer::new(scratch),
             written: now,
-            clock: Clock::default(),
-            began: (now, carry.step),
-            carry,
+            timer: PhaseTimer::default(),
+            began: (now, train_state.step),
+            train_state,
         })
     }
 
@@ -183,11 +183,11 @@ impl<'a> Trainer<'a> {
 
         let (settings, context, began) = (self.settings, self.context, self.began);
         let mut shown = Instant::now();
-        let tick = |t: usize, carry: &Carry| {
+        let tick = |t: usize, train_state: &TrainState| {
             context.check_cancelled()?;
             if shown.elapsed() > Duration::from_millis(200) {
                 shown = Instant::now();
-                show(settings, context, carry, began, (t * settings.n_envs) as u64);
+                show(settings, context, train_state, began, (t * settings.n_envs) as u64);
             }
             Ok(())
         };
@@ -195,37 +195,37 @@ impl<'a> Trainer<'a> {
             settings,
             &mut *self.env,
             &mut *self.model,
-            &mut self.carry,
-            &mut self.clock,
+            &mut self.train_state,
+            &mut self.timer,
             tick,
         )?;
         self.check_device()?;
-        let done = self.carry.step as f64 / settings.total_timesteps as f64;
+        let done = self.train_state.step as f64 / settings.total_timesteps as f64;
         let learning_rate = settings.learning_rate.at(done);
         let losses = self.learn(learning_rate, done)?;
 
-        self.clock.start(Phase::Io);
-        self.carry.step += settings.rollout();
-        self.carry.update += 1;
+        self.timer.start(Phase::Io);
+        self.train_state.step += settings.rollout();
+        self.train_state.update += 1;
         let variance = metrics::explained_variance(&self.rollout.value, &self.rollout.target);
-        let last = self.carry.step >= settings.total_timesteps;
-        let loud = last || self.carry.update.is_multiple_of(settings.log_interval);
+        let last = self.train_state.step >= settings.total_timesteps;
+        let loud = last || self.train_state.update.is_multiple_of(settings.log_interval);
         metrics::record(
-            &mut self.carry,
+            &mut self.train_state,
             &losses,
             variance,
             learning_rate,
             loud.then_some(context),
         );
-        self.clock.stop();
+        self.timer.stop();
         if loud {
-            let speed = speed(&self.carry, self.began, 0);
-            context.metric("charts/SPS", self.carry.step, speed);
+            let speed = speed(&self.train_state, self.began, 0);
+            context.metric("charts/SPS", self.train_state.step, speed);
             // Iterations: rollouts, and what is learned from them.
-            context.metric("charts/IPS", self.carry.step, speed / settings.rollout() as f64);
-            metrics::report_time(context, self.carry.step, &self.clock);
+            context.metric("charts/IPS", self.train_state.step, speed / settings.rollout() as f64);
+            metrics::report_time(context, self.train_state.step, &self.timer);
         }
-        show(settings, context, &self.carry, self.began, 0);
+        show(settings, context, &self.train_state, self.began, 0);
         Ok(())
     }
 
@@ -235,21 +235,21 @@ impl<'a> Trainer<'a> {
         if self.taken.elapsed() < interval.min(TAKEN) {
             return;
         }
-        self.clock.start(Phase::Io);
-        self.carry.env = self.env.save();
+        self.timer.start(Phase::Io);
+        self.train_state.env = self.env.save();
         self.boundary = match self.spare.take().map(Arc::try_unwrap) {
             // Nobody needs the boundary before last any more: its room is used again.
             Some(Ok(mut room)) => {
-                room.copy_from(&self.carry);
+                room.copy_from(&self.train_state);
                 Arc::new(room)
             }
-            _ => Arc::new(self.carry.clone()),
+            _ => Arc::new(self.train_state.clone()),
         };
         self.taken = Instant::now();
         if self.written.elapsed() >= interval && self.writer.offer(&self.boundary) {
             self.written = Instant::now();
         }
-        self.clock.stop();
+        self.timer.stop();
     }
 
     /// Goes over the rollout in shuffled minibatches; gives the mean of their losses.
@@ -265,19 +265,19 @@ impl<'a> Trainer<'a> {
         let batch = self.rollout.batch(settings);
         let mut order: Vec<u32> = (0..batch.columns as u32).collect();
         let size = (settings.batch_size / batch.steps).max(1);
-        let mut random = Random::new(&[settings.seed, SHUFFLE, self.carry.update]);
+        let mut random = Random::new(&[settings.seed, SHUFFLE, self.train_state.update]);
         let (mut sum, mut count) = (metrics::Mean::default(), 0);
         'epochs: for epoch in 0..settings.n_epochs {
             random.shuffle(&mut order);
             for pick in order.chunks(size) {
                 self.context.check_cancelled()?;
-                self.clock.start(Phase::Backward);
+                self.timer.start(Phase::Backward);
                 let losses = self.model.gradient(&Batch { pick, ..batch }, &loss, &mut self.gradient);
-                self.clock.start(Phase::Optimiser);
+                self.timer.start(Phase::Optimiser);
                 self.check_device()?;
                 let norm = optimiser::norm(&self.gradient);
                 if !(losses.total(&loss).is_finite() && norm.is_finite()) {
-                    self.clock.stop();
+                    self.timer.stop();
                     self.diverged = true;
                     return Err(self.divergence(epoch, &losses, norm));
                 }
@@ -289,21 +289,21 @@ impl<'a> Trainer<'a> {
                 if settings.target_kl.is_some_and(|target| losses.approx_kl > 1.5 * target) {
                     break 'epochs;
                 }
-                let carry = &mut self.carry;
-                carry.adam_steps += 1;
+                let train_state = &mut self.train_state;
+                train_state.adam_steps += 1;
                 optimiser::update(
-                    carry.adam_steps,
+                    train_state.adam_steps,
                     learning_rate,
                     (norm, settings.max_grad_norm),
-                    &mut carry.params,
+                    &mut train_state.params,
                     &self.gradient,
-                    &mut carry.adam_m,
-                    &mut carry.adam_v,
+                    &mut train_state.adam_m,
+                    &mut train_state.adam_v,
                 );
-                self.model.load(&carry.params);
+                self.model.load(&train_state.params);
             }
         }
-        self.clock.stop();
+        self.timer.stop();
         Ok(sum.over(count))
     }
 
@@ -313,15 +313,15 @@ impl<'a> Trainer<'a> {
             None => Ok(()),
             Some(fault) => Err(StageError::new(format!(
                 "the device failed at step {} (update {}): {fault}",
-                self.carry.step,
-                self.carry.update + 1
+                self.train_state.step,
+                self.train_state.update + 1
             ))
             .hint("set `device: cpu`, or a smaller batch_size")),
         }
     }
 
     /// What to leave as the checkpoint when an update fails: the state at its start, but after a divergence the last good one.
-    fn worth_keeping(&self) -> Option<Arc<Carry>> {
+    fn worth_keeping(&self) -> Option<Arc<TrainState>> {
         if self.diverged {
             self.good.clone()
         } else {
@@ -340,8 +340,8 @@ impl<'a> Trainer<'a> {
         };
         StageError::new(format!(
             "training diverged at step {} (update {}, epoch {}): policy loss {}, value loss {}, entropy {}, gradient norm {norm}",
-            self.carry.step,
-            self.carry.update + 1,
+            self.train_state.step,
+            self.train_state.update + 1,
             epoch + 1,
             losses.policy,
             losses.value,
@@ -352,16 +352,16 @@ impl<'a> Trainer<'a> {
 }
 
 /// Environment steps per second since this process took over.
-fn speed(carry: &Carry, began: (Instant, u64), more: u64) -> f64 {
-    (carry.step + more - began.1) as f64 / began.0.elapsed().as_secs_f64().max(1e-9)
+fn speed(train_state: &TrainState, began: (Instant, u64), more: u64) -> f64 {
+    (train_state.step + more - began.1) as f64 / began.0.elapsed().as_secs_f64().max(1e-9)
 }
 
-fn show(settings: &Settings, context: &Context, carry: &Carry, began: (Instant, u64), more: u64) {
+fn show(settings: &Settings, context: &Context, train_state: &TrainState, began: (Instant, u64), more: u64) {
     let mut message = String::new();
-    if let Some((value, _)) = carry.recent_mean() {
+    if let Some((value, _)) = train_state.recent_mean() {
         message = format!("episode return {value:.4}, ");
     }
-    message.push_str(&format!("{:.0} steps/s", speed(carry, began, more)));
-    let done = (carry.step + more).min(settings.total_timesteps);
+    message.push_str(&format!("{:.0} steps/s", speed(train_state, began, more)));
+    let done = (train_state.step + more).min(settings.total_timesteps);
     context.progress(done, Some(settings.total_timesteps), message);
 }

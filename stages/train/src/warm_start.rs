@@ -1,7 +1,7 @@
 //! A training that begins with the policy of another: its parameters and the statistics that its observations are normalised
 //! by. The optimiser, the statistics of rewards and all random numbers begin anew.
 
-use crate::settings::Settings;
+use crate::ppo::settings::Settings;
 use stages_core::{Given, StageError};
 use stages_env::EnvSpec;
 use stages_policy::{Architecture, Policy, policy};

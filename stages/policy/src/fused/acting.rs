@@ -1,6 +1,6 @@
 //! Acting for B environments: rows in tasks of a few dozen, each of which threads may take, without allocation.
 
-use super::branch::Branch;
+use super::tower::Tower;
 use super::shard::Shard;
 use super::{FusedModel, Network};
 use crate::distribution::{Softmax, log_softmax_rows, sample_rows};
@@ -12,7 +12,7 @@ const ROWS: usize = 64;
 /// What a task needs.
 #[derive(Default)]
 pub(super) struct Actor {
-    /// One for each branch.
+    /// One for each tower.
     shards: Vec<Shard>,
     softmax: Softmax,
     logits: Vec<f32>,
@@ -112,28 +112,28 @@ impl FusedModel {
             architecture: &self.architecture,
             weights: &self.weights,
             level: self.level,
-            narrow: self.narrow,
+            bf16: self.bf16,
         };
-        each(&network, &self.branches, &mut self.actors[..tasks], rows, (d, a, s));
+        each(&network, &self.towers, &mut self.actors[..tasks], rows, (d, a, s));
     }
 }
 
-fn each(network: &Network, branches: &[Branch], actors: &mut [Actor], rows: Rows, sizes: (usize, usize, usize)) {
+fn each(network: &Network, towers: &[Tower], actors: &mut [Actor], rows: Rows, sizes: (usize, usize, usize)) {
     if let [actor] = actors {
-        actor.take(network, branches, rows);
+        actor.take(network, towers, rows);
         return;
     }
     let half = actors.len() / 2;
     let (head, tail) = actors.split_at_mut(half);
     let (first, rest) = rows.split(half * ROWS, sizes);
     rayon::join(
-        || each(network, branches, head, first, sizes),
-        || each(network, branches, tail, rest, sizes),
+        || each(network, towers, head, first, sizes),
+        || each(network, towers, tail, rest, sizes),
     );
 }
 
 impl Actor {
-    fn take(&mut self, network: &Network, branches: &[Branch], rows: Rows) {
+    fn take(&mut self, network: &Network, towers: &[Tower], rows: Rows) {
         let a = network.architecture.num_actions;
         let Rows {
             input,
@@ -142,9 +142,9 @@ impl Actor {
             wanted,
         } = rows;
         self.logits.resize(value.len() * a, 0.0);
-        self.shards.resize_with(branches.len(), Shard::default);
-        for (branch, shard) in branches.iter().zip(&mut self.shards) {
-            shard.forward(network, branch, &input, states, &mut self.logits, value);
+        self.shards.resize_with(towers.len(), Shard::default);
+        for (tower, shard) in towers.iter().zip(&mut self.shards) {
+            shard.forward(network, tower, &input, states, &mut self.logits, value);
         }
         let (logits, softmax) = (&mut self.logits, &mut self.softmax);
         match wanted {

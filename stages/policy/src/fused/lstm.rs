@@ -1,15 +1,15 @@
 //! An LSTM over whole sequences: the loops over steps, forth and back.
 
 use super::Network;
-use super::branch::Recurrent;
-use super::half::{self, Half};
-use super::operands::{self, Operands, Shape, Single, panel};
+use super::tower::Recurrent;
+use super::bf16::{self, Bf16Operands};
+use super::operands::{self, Operands, Shape, F32Operands, panel};
 use crate::architecture::LstmAt;
 use crate::kernels::aligned::Aligned;
-use crate::kernels::cell::{self, UNITS};
+use crate::kernels::lstm_cell::{self, UNITS};
 use crate::kernels::matmul::WIDTH;
 
-/// Everything that the way back needs of the way forth, for b columns and T steps; units in blocks of 16 (see [`cell`]).
+/// Everything that the way back needs of the way forth, for b columns and T steps; units in blocks of 16 (see [`lstm_cell`]).
 #[derive(Default)]
 pub(super) struct LstmRun {
     shape: Shape,
@@ -35,13 +35,13 @@ fn blocks(hidden: usize) -> usize {
 }
 
 /// How many rows [`LstmRun::sum`] has, and at which of them row i of the weights stands: inputs, states, bias.
-pub(super) fn gradient_rows(narrow: bool, at: &LstmAt) -> (usize, impl Fn(usize) -> usize) {
-    let rows = if narrow {
-        half::gradient_rows(at)
+pub(super) fn gradient_rows(bf16: bool, at: &LstmAt) -> (usize, impl Fn(usize) -> usize) {
+    let rows = if bf16 {
+        bf16::gradient_rows(at)
     } else {
         operands::gradient_rows(at)
     };
-    (rows, move |i| if narrow { half::gradient_row(at, i) } else { i })
+    (rows, move |i| if bf16 { bf16::gradient_row(at, i) } else { i })
 }
 
 impl LstmRun {
@@ -63,9 +63,9 @@ impl LstmRun {
             b,
             steps,
         };
-        let operands = self.operands.get_or_insert_with(|| match network.narrow {
-            None => Box::<Single>::default(),
-            Some(_) => Box::<Half>::default(),
+        let operands = self.operands.get_or_insert_with(|| match network.bf16 {
+            None => Box::<F32Operands>::default(),
+            Some(_) => Box::<Bf16Operands>::default(),
         });
         operands.begin(self.shape);
         self.z.resize(operands.gates_len());
@@ -121,7 +121,7 @@ impl LstmRun {
             let z = &mut self.z[place.base + 2 * u * panel(place.height)..][..2 * panel(place.height)];
             let (z_if, z_go) = z.split_at_mut(panel(place.height));
             let units = u * b * UNITS..(u + 1) * b * UNITS;
-            let mut block = cell::Forward {
+            let mut block = lstm_cell::Forward {
                 z: [&mut z_if[rows.clone()], &mut z_go[rows.clone()]],
                 c_prev: &c_prev[units.clone()],
                 keep,
@@ -130,7 +130,7 @@ impl LstmRun {
                 h_stride: n,
                 lanes: UNITS.min(n - u * UNITS),
             };
-            cell::forward(network.level, &mut block);
+            lstm_cell::forward(network.level, &mut block);
         }
         let Some(keep_next) = keep_next else { return };
         for (column, (h, &keep)) in h.chunks_exact(n).zip(keep_next).enumerate() {
@@ -167,7 +167,7 @@ impl LstmRun {
         self.dh.zeros(n.div_ceil(WIDTH) * panel(height));
         self.dc.resize(cells);
         self.over.zeros(b);
-        let (rows, _) = gradient_rows(network.narrow.is_some(), &lstm.at);
+        let (rows, _) = gradient_rows(network.bf16.is_some(), &lstm.at);
         self.sum.resize(rows * 4 * blocks(n) * UNITS);
         let mut first = true;
         for t in (0..steps).rev() {
@@ -183,7 +183,7 @@ impl LstmRun {
                 let z_go = &z_if[panel(gates.height)..];
                 let (dz_if, dz_go) = dz.split_at_mut(panel(place.height));
                 let units = u * b * UNITS..(u + 1) * b * UNITS;
-                let mut block = cell::Backward {
+                let mut block = lstm_cell::Backward {
                     gates: [z_if, z_go],
                     c_prev: &c_prev[units.clone()],
                     keep: &keep[t * b..(t + 1) * b],
@@ -197,7 +197,7 @@ impl LstmRun {
                     dz: [&mut dz_if[rows.clone()], &mut dz_go[rows.clone()]],
                     lanes: UNITS.min(n - u * UNITS),
                 };
-                cell::backward(network.level, &mut block);
+                lstm_cell::backward(network.level, &mut block);
             }
             operands.back(network, matrix, t, &mut self.dh);
             first &= !operands.gradient(network, t, first, &mut self.sum);

@@ -1,5 +1,5 @@
-//! The products of an LSTM over sequences, and the operands that stay from step to step: in f32 ([`Single`]) or in bf16
-//! ([`super::half::Half`]).
+//! The products of an LSTM over sequences, and the operands that stay from step to step: in f32 ([`F32Operands`]) or in bf16
+//! ([`super::bf16::Bf16Operands`]).
 //!
 //! Observation, state and a 1 stand side by side, so that a step is one product and the gradients of all weights and biases are one other,
 //! taken over some steps at a time while the second-level cache holds them.
@@ -9,7 +9,7 @@ use super::weights::Matrix;
 use crate::architecture::LstmAt;
 use crate::kernels::Level;
 use crate::kernels::aligned::Aligned;
-use crate::kernels::cell::UNITS;
+use crate::kernels::lstm_cell::UNITS;
 use crate::kernels::gradient::{Inputs, Right, gradient};
 use crate::kernels::matmul::{Left, Out, Start, WIDTH, product, product_over};
 
@@ -89,9 +89,9 @@ const FEW: usize = 16;
 
 /// Operands in f32.
 #[derive(Default)]
-pub(super) struct Single {
+pub(super) struct F32Operands {
     shape: Shape,
-    /// From row to row of [`Single::xh`]: an odd number of cache lines, so that rows do not compete for the same places in caches.
+    /// From row to row of [`F32Operands::xh`]: an odd number of cache lines, so that rows do not compete for the same places in caches.
     stride: usize,
     /// `[T + 1, b, stride]`: observation, the state that each step starts from, 1.
     xh: Aligned,
@@ -99,7 +99,7 @@ pub(super) struct Single {
     dz: Aligned,
 }
 
-impl Single {
+impl F32Operands {
     fn together(&self) -> usize {
         (ROWS / self.shape.b).clamp(1, self.shape.steps)
     }
@@ -115,7 +115,7 @@ pub(super) fn gradient_rows(at: &LstmAt) -> usize {
     at.inputs + at.hidden + 1
 }
 
-impl Operands for Single {
+impl Operands for F32Operands {
     fn begin(&mut self, shape: Shape) {
         if self.shape == shape {
             return;

@@ -1,10 +1,10 @@
-//! Some columns of a minibatch on one branch of the network, forth and back, in buffers that are used again.
+//! Some columns of a minibatch on one tower of the network, forth and back, in buffers that are used again.
 //!
 //! Dense layers, losses and their gradients are taken over a hundred rows or so at a time, right after the LSTM's steps that they
 //! read, while caches hold them; only the LSTM's own gradient waits for the end of the sequences.
 
 use super::Network;
-use super::branch::{Branch, Head, Recurrent};
+use super::tower::{Tower, Head, Recurrent};
 use super::lstm::LstmRun;
 use super::trunk::TrunkRun;
 use crate::distribution::Softmax;
@@ -28,7 +28,7 @@ pub(super) struct Minibatch<'a> {
 
 #[derive(Default)]
 pub(super) struct Shard {
-    /// Of the branch's dense layers.
+    /// Of the tower's dense layers.
     pub gradient: Aligned,
     pub losses: Losses,
     x: Vec<f32>,
@@ -42,19 +42,19 @@ pub(super) struct Shard {
 }
 
 impl Shard {
-    /// One step: logits (not yet masked) and values, as far as the branch says them; moves the states on.
+    /// One step: logits (not yet masked) and values, as far as the tower says them; moves the states on.
     pub fn forward(
         &mut self,
         network: &Network,
-        branch: &Branch,
+        tower: &Tower,
         input: &Observed,
         states: &mut [f32],
         logits: &mut [f32],
         value: &mut [f32],
     ) {
         let rows = input.episode_start.len();
-        self.trunks.resize_with(branch.trunks.len(), TrunkRun::default);
-        let x = match &branch.lstm {
+        self.trunks.resize_with(tower.trunks.len(), TrunkRun::default);
+        let x = match &tower.lstm {
             None => input.obs,
             Some(lstm) => {
                 let (stride, d) = (states.len() / rows, lstm.at.inputs);
@@ -71,7 +71,7 @@ impl Shard {
                 &self.h
             }
         };
-        for (trunk, run) in branch.trunks.iter().zip(&mut self.trunks) {
+        for (trunk, run) in tower.trunks.iter().zip(&mut self.trunks) {
             run.forward(network, trunk, x, rows);
             match trunk.head {
                 Head::Policy => logits.copy_from_slice(run.last()),
@@ -81,18 +81,18 @@ impl Shard {
     }
 
     /// Sums of the losses of the columns `pick`, and the gradient of the mean loss.
-    pub fn gradient(&mut self, network: &Network, branch: &Branch, minibatch: Minibatch, pick: &[u32]) {
-        self.gradient.zeros(branch.len);
+    pub fn gradient(&mut self, network: &Network, tower: &Tower, minibatch: Minibatch, pick: &[u32]) {
+        self.gradient.zeros(tower.len);
         self.losses = Losses::default();
-        self.trunks.resize_with(branch.trunks.len(), TrunkRun::default);
-        match &branch.lstm {
-            None => self.rows(network, branch, minibatch, pick),
-            Some(lstm) => self.sequences(network, branch, lstm, minibatch, pick),
+        self.trunks.resize_with(tower.trunks.len(), TrunkRun::default);
+        match &tower.lstm {
+            None => self.rows(network, tower, minibatch, pick),
+            Some(lstm) => self.sequences(network, tower, lstm, minibatch, pick),
         }
     }
 
     /// Without memory: any rows, in any order.
-    fn rows(&mut self, network: &Network, branch: &Branch, minibatch: Minibatch, pick: &[u32]) {
+    fn rows(&mut self, network: &Network, tower: &Tower, minibatch: Minibatch, pick: &[u32]) {
         let (batch, d) = (minibatch.batch, network.architecture.obs_dim);
         for t in 0..batch.steps {
             for pick in pick.chunks(ROWS) {
@@ -104,13 +104,13 @@ impl Shard {
                     self.samples.push(batch, i, network.architecture, minibatch.moments);
                 }
                 let x = std::mem::take(&mut self.x);
-                self.learn(network, branch, minibatch, &x, None);
+                self.learn(network, tower, minibatch, &x, None);
                 self.x = x;
             }
         }
     }
 
-    fn sequences(&mut self, network: &Network, branch: &Branch, lstm: &Recurrent, minibatch: Minibatch, pick: &[u32]) {
+    fn sequences(&mut self, network: &Network, tower: &Tower, lstm: &Recurrent, minibatch: Minibatch, pick: &[u32]) {
         let batch = minibatch.batch;
         let (steps, b, n, d) = (batch.steps, pick.len(), lstm.at.hidden, lstm.at.inputs);
         let stride = network.architecture.state_len();
@@ -156,7 +156,7 @@ impl Shard {
                 let rows = (first + 1) * b;
                 let to = (t + 1) * b;
                 let above = &mut above[(to - rows) * n..to * n];
-                self.learn(network, branch, minibatch, &h[..rows * n], Some(above));
+                self.learn(network, tower, minibatch, &h[..rows * n], Some(above));
                 self.samples.clear();
             }
         }
@@ -169,13 +169,13 @@ impl Shard {
     fn learn(
         &mut self,
         network: &Network,
-        branch: &Branch,
+        tower: &Tower,
         minibatch: Minibatch,
         x: &[f32],
         mut below: Option<&mut [f32]>,
     ) {
         let rows = self.samples.len();
-        for (trunk, run) in branch.trunks.iter().zip(&mut self.trunks) {
+        for (trunk, run) in tower.trunks.iter().zip(&mut self.trunks) {
             run.forward(network, trunk, x, rows);
             let (samples, settings) = (&self.samples, minibatch.settings);
             match trunk.head {
@@ -184,7 +184,7 @@ impl Shard {
                     samples,
                     settings,
                     minibatch.weight,
-                    branch.log_std.map(|segment| Deviations {
+                    tower.log_std.map(|segment| Deviations {
                         log_std: &network.weights.log_std,
                         gradient: &mut self.gradient[segment.local..segment.local + segment.len],
                     }),

@@ -291,8 +291,8 @@ fn products_in_bf16_are_near_and_the_same_on_tiles_and_without() {
             for (steps, columns) in [(6, 12), (70, 30)] {
                 let data = Data::new(&architecture, steps, columns, 12);
                 let params = initial(&architecture, false, 13);
-                let run = |narrow: Option<Path>| {
-                    let mut model = FusedModel::with(&architecture, Level::detect(), narrow);
+                let run = |bf16: Option<Path>| {
+                    let mut model = FusedModel::with(&architecture, Level::detect(), bf16);
                     model.load(&params);
                     let (mut state, mut out) = (data.state.clone(), Output::default());
                     let input = Observed {

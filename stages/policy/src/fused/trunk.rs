@@ -1,7 +1,7 @@
 //! Dense layers over some rows, forth and back, while caches hold them.
 
 use super::Network;
-use super::branch::{Layer, Trunk};
+use super::tower::{Layer, Trunk};
 use crate::Activation;
 use crate::kernels::aligned::Aligned;
 use crate::kernels::elementwise;

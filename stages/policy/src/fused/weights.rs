@@ -1,8 +1,8 @@
 //! Parameters, packed for the products they take part in.
 
-use super::branch::Packed;
+use super::tower::Packed;
 use crate::kernels::bf16::Panels16;
-use crate::kernels::cell;
+use crate::kernels::lstm_cell;
 use crate::kernels::matmul::{Panels, WIDTH};
 use rayon::prelude::*;
 use std::ops::Range;
@@ -32,11 +32,11 @@ pub(super) struct Weights {
     /// Whether a gradient was asked for.
     learns: bool,
     /// Whether an LSTM's products are in bf16.
-    narrow: bool,
+    bf16: bool,
 }
 
 impl Matrix {
-    fn load(&mut self, narrow: bool, params: &[f32]) {
+    fn load(&mut self, bf16: bool, params: &[f32]) {
         match self.what {
             Packed::Dense { dense, .. } => {
                 let w = &params[dense.weight..dense.bias];
@@ -46,17 +46,17 @@ impl Matrix {
             }
             Packed::Gates(at) => {
                 let w = &params[at.weight_x..at.bias];
-                if narrow {
+                if bf16 {
                     self.forward16.pack_gates(w, at.inputs, at.hidden);
                 } else {
                     self.forward.pack_gates(w, at.inputs + at.hidden, at.hidden);
                 }
                 let bias = &params[at.bias..][..4 * at.hidden];
                 self.bias.clear();
-                self.bias.resize(4 * at.hidden.next_multiple_of(cell::UNITS), 0.0);
+                self.bias.resize(4 * at.hidden.next_multiple_of(lstm_cell::UNITS), 0.0);
                 for (p, panel) in self.bias.chunks_exact_mut(WIDTH).enumerate() {
                     for half in 0..2 {
-                        let (column, lanes) = cell::columns(p, half, at.hidden);
+                        let (column, lanes) = lstm_cell::columns(p, half, at.hidden);
                         panel[half * 16..half * 16 + lanes].copy_from_slice(&bias[column..column + lanes]);
                     }
                 }
@@ -64,7 +64,7 @@ impl Matrix {
         }
     }
 
-    fn load_back(&mut self, narrow: bool, params: &[f32]) {
+    fn load_back(&mut self, bf16: bool, params: &[f32]) {
         match self.what {
             Packed::Dense { dense, back } if back => {
                 let w = &params[dense.weight..dense.bias];
@@ -73,7 +73,7 @@ impl Matrix {
             Packed::Dense { .. } => {}
             Packed::Gates(at) => {
                 let w = &params[at.weight_h..at.bias];
-                if narrow {
+                if bf16 {
                     self.back16.pack_gates_transposed(w, at.hidden);
                 } else {
                     self.back.pack_gates_transposed(w, at.hidden);
@@ -84,7 +84,7 @@ impl Matrix {
 }
 
 impl Weights {
-    pub fn new(packed: &[Packed], len: usize, deviations: Range<usize>, narrow: bool) -> Self {
+    pub fn new(packed: &[Packed], len: usize, deviations: Range<usize>, bf16: bool) -> Self {
         let matrices = packed
             .iter()
             .map(|&what| Matrix {
@@ -102,20 +102,20 @@ impl Weights {
             log_std: vec![0.0; deviations.len()],
             deviations,
             learns: false,
-            narrow,
+            bf16,
         }
     }
 
     pub fn load(&mut self, params: &[f32]) {
-        let (learns, narrow) = (self.learns, self.narrow);
+        let (learns, bf16) = (self.learns, self.bf16);
         self.log_std.copy_from_slice(&params[self.deviations.clone()]);
         if !learns {
             self.params.copy_from_slice(params);
         }
         self.each(params, |matrix, params| {
-            matrix.load(narrow, params);
+            matrix.load(bf16, params);
             if learns {
-                matrix.load_back(narrow, params);
+                matrix.load_back(bf16, params);
             }
         });
     }
@@ -124,8 +124,8 @@ impl Weights {
     pub fn prepare_backward(&mut self) {
         if !self.learns {
             self.learns = true;
-            let (params, narrow) = (std::mem::take(&mut self.params), self.narrow);
-            self.each(&params, |matrix, params| matrix.load_back(narrow, params));
+            let (params, bf16) = (std::mem::take(&mut self.params), self.bf16);
+            self.each(&params, |matrix, params| matrix.load_back(bf16, params));
         }
     }
 

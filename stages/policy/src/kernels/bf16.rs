@@ -7,7 +7,7 @@
 
 use super::Level;
 use super::aligned::Aligned;
-use super::cell;
+use super::lstm_cell;
 use super::kernel;
 use super::math::mul_add;
 use super::matmul::WIDTH;
@@ -155,13 +155,13 @@ impl Panels16 {
         assert_eq!(w.len(), (inputs + hidden) * 4 * hidden, "gates of {hidden} units");
         self.resize(
             inputs.next_multiple_of(2) + hidden,
-            4 * hidden.next_multiple_of(cell::UNITS),
+            4 * hidden.next_multiple_of(lstm_cell::UNITS),
         );
         let k = self.k;
         let (x, h) = w.split_at(inputs * 4 * hidden);
         for (p, panel) in self.data.chunks_exact_mut(k / 2 * WIDTH).enumerate() {
             for half in 0..2 {
-                let (column, lanes) = cell::columns(p, half, hidden);
+                let (column, lanes) = lstm_cell::columns(p, half, hidden);
                 let from = (x, 0).into_iter_rows(4 * hidden);
                 let also = (h, inputs.div_ceil(2)).into_iter_rows(4 * hidden);
                 for (at, even, odd) in from.chain(also) {
@@ -187,14 +187,14 @@ impl Panels16 {
     /// Takes over recurrent weights as [`super::matmul::Panels::pack_gates_transposed`] does.
     pub fn pack_gates_transposed(&mut self, w: &[f32], hidden: usize) {
         assert_eq!(w.len(), 4 * hidden * hidden, "recurrent weights of {hidden} units");
-        self.resize(4 * hidden.next_multiple_of(cell::UNITS), hidden);
+        self.resize(4 * hidden.next_multiple_of(lstm_cell::UNITS), hidden);
         let k = self.k;
         for (p, panel) in self.data.chunks_exact_mut(k / 2 * WIDTH).enumerate() {
             let from = p * WIDTH;
             for c in 0..WIDTH.min(hidden - from) {
                 let row = &w[(from + c) * 4 * hidden..][..4 * hidden];
-                for (part, out) in panel.chunks_exact_mut(cell::UNITS / 2 * WIDTH).enumerate() {
-                    let (column, lanes) = cell::columns(part / 2, part % 2, hidden);
+                for (part, out) in panel.chunks_exact_mut(lstm_cell::UNITS / 2 * WIDTH).enumerate() {
+                    let (column, lanes) = lstm_cell::columns(part / 2, part % 2, hidden);
                     for (pair_of, out) in row[column..column + lanes].chunks(2).zip(out.chunks_exact_mut(WIDTH)) {
                         out[c] = pair(pair_of[0], pair_of.get(1).copied().unwrap_or(0.0));
                     }

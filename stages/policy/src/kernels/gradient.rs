@@ -4,7 +4,7 @@
 //! numbers would each stand on a page of its own, and compete for the same places in caches.
 
 use super::Level;
-use super::cell;
+use super::lstm_cell;
 use super::math::mul_add;
 use super::matmul::WIDTH;
 
@@ -73,13 +73,13 @@ impl<'a> Right<'a> {
         }
     }
 
-    /// The gates of an LSTM in panels of `height` rows (see [`cell`]); dw is `[panels, m, 32]`.
+    /// The gates of an LSTM in panels of `height` rows (see [`lstm_cell`]); dw is `[panels, m, 32]`.
     pub fn gates(data: &'a [f32], hidden: usize, height: usize) -> Self {
         Self {
             data,
             stride: WIDTH,
             panel: height * WIDTH,
-            columns: Columns::Panels(2 * hidden.div_ceil(cell::UNITS)),
+            columns: Columns::Panels(2 * hidden.div_ceil(lstm_cell::UNITS)),
         }
     }
 }
@@ -207,8 +207,8 @@ pub fn unpack_gates<'a>(
     row: impl Fn(usize) -> usize,
     dw: &mut [f32],
 ) {
-    for p in 0..2 * hidden.div_ceil(cell::UNITS) {
-        let (low, high) = (cell::columns(p, 0, hidden), cell::columns(p, 1, hidden));
+    for p in 0..2 * hidden.div_ceil(lstm_cell::UNITS) {
+        let (low, high) = (lstm_cell::columns(p, 0, hidden), lstm_cell::columns(p, 1, hidden));
         for (i, dw) in dw.chunks_exact_mut(4 * hidden).enumerate() {
             let mut sum = [0.0_f32; WIDTH];
             for (part, panels) in parts.clone().enumerate() {

@@ -67,13 +67,13 @@ impl Panels {
     }
 
     /// Takes over a row-major `[k, 4 h]` of gates: panel 2u holds 16 units' input and forget gates, panel 2u + 1 their cell and output
-    /// gates (see [`super::cell`]). n becomes 4 h with h rounded up to a multiple of 16; what is added are zeros.
+    /// gates (see [`super::lstm_cell`]). n becomes 4 h with h rounded up to a multiple of 16; what is added are zeros.
     pub fn pack_gates(&mut self, w: &[f32], k: usize, hidden: usize) {
         assert_eq!(w.len(), k * 4 * hidden, "gates of {hidden} units over {k} inputs");
         self.resize(k, 4 * hidden.next_multiple_of(16));
         self.each(|first, panels| {
             copy(w, 4 * hidden, k, panels, |p, half| {
-                super::cell::columns(first + p, half, hidden)
+                super::lstm_cell::columns(first + p, half, hidden)
             });
         });
     }
@@ -87,7 +87,7 @@ impl Panels {
             for (p, panel) in panels.chunks_exact_mut(k * WIDTH).enumerate() {
                 let from = (first + p) * WIDTH;
                 for (part, out) in panel.chunks_exact_mut(16 * WIDTH).enumerate() {
-                    let (column, lanes) = super::cell::columns(part / 2, part % 2, hidden);
+                    let (column, lanes) = super::lstm_cell::columns(part / 2, part % 2, hidden);
                     let rows = (&w[from * 4 * hidden + column..], 4 * hidden);
                     transpose(rows, WIDTH.min(hidden - from), lanes, out);
                 }

@@ -10,9 +10,9 @@ pub mod attention;
 pub mod bf16;
 #[cfg(target_arch = "x86_64")]
 mod bf16_avx512;
-pub mod cell;
+pub mod lstm_cell;
 pub mod elementwise;
-pub mod gate;
+pub mod gru_gate;
 pub mod gradient;
 pub mod math;
 pub mod matmul;

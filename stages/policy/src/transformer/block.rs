@@ -1,7 +1,7 @@
 //! A block, forth and back. Rows are time-major `[steps, b, d]`; the steps that come out are the last of those that come in.
 
 use super::dense::{BlockWeights, Kit, position_stride, zeros};
-use super::gate::{Gate, GateTemp};
+use super::gru_gate::{Gate, GateTemp};
 use super::{NormAt, Transformer};
 use crate::kernels::attention::{self, Backward, LANES, Window};
 use crate::kernels::{elementwise, norm};

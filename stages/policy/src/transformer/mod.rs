@@ -13,7 +13,7 @@
 
 mod block;
 mod dense;
-mod gate;
+mod gru_gate;
 mod model;
 mod pass;
 mod state;

@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::Settings;
-use crate::carry::Carry;
-use crate::clock::Clock;
+use crate::train_state::TrainState;
+use crate::phase_timer::PhaseTimer;
 use crate::rollout::Rollout;
 use stages_env::{OpenOptions, Step};
 use stages_policy::{Precision, initial};
@@ -56,7 +56,7 @@ fn allocations(settings: &Settings, context: &Context) -> u64 {
     model.load(&params);
     let mut first = Step::new(env.spec(), settings.n_envs);
     env.reset(&mut first);
-    let mut carry = Carry::new(settings, env.spec(), params, None, architecture.state_len(), &first);
+    let mut train_state = TrainState::new(settings, env.spec(), params, None, architecture.state_len(), &first);
     let mut rollout = Rollout::default();
     // On one thread all of the work is this thread's.
     let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
@@ -64,15 +64,15 @@ fn allocations(settings: &Settings, context: &Context) -> u64 {
         let mut counted = 0;
         for _ in 0..3 {
             let before = COUNT.get();
-            let clock = &mut Clock::default();
+            let timer = &mut PhaseTimer::default();
             rollout
-                .collect(settings, &mut *env, &mut *model, &mut carry, clock, |_, _| Ok(()))
+                .collect(settings, &mut *env, &mut *model, &mut train_state, timer, |_, _| Ok(()))
                 .unwrap();
-            carry.update += 1;
+            train_state.update += 1;
             counted = COUNT.get() - before;
         }
         // Episodes were cut off as well, so that their last values were asked for.
-        assert!(carry.episodes > 20);
+        assert!(train_state.episodes > 20);
         counted
     })
 }

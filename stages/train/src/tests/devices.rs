@@ -1,7 +1,7 @@
 //! Devices that fail, and which one is taken. No test needs a graphics processor: a model of candle's stands for one.
 
 use super::*;
-use crate::settings::DeviceChoice;
+use crate::ppo::settings::DeviceChoice;
 use crate::{Ppo, device, trainer};
 use stages_core::StageEvent;
 use stages_env::{BatchEnv, OpenOptions};

@@ -1,8 +1,8 @@
 //! What learning replays is what acting did.
 
 use super::*;
-use crate::carry::Carry;
-use crate::clock::Clock;
+use crate::train_state::TrainState;
+use crate::phase_timer::PhaseTimer;
 use crate::rollout::Rollout;
 use stages_env::{OpenOptions, Step};
 use stages_policy::{Batch, FusedModel, LossSettings, Model, Precision, initial};
@@ -29,15 +29,15 @@ fn the_first_minibatch_has_ratios_of_one() {
         let mut first = Step::new(env.spec(), settings.n_envs);
         env.reset(&mut first);
         let state_len = architecture.state_len();
-        let mut carry = Carry::new(&settings, env.spec(), params, None, state_len, &first);
+        let mut train_state = TrainState::new(&settings, env.spec(), params, None, state_len, &first);
         let mut rollout = Rollout::default();
-        let mut gradient = vec![0.0; carry.params.len()];
+        let mut gradient = vec![0.0; train_state.params.len()];
         for _ in 0..4 {
-            let clock = &mut Clock::default();
+            let timer = &mut PhaseTimer::default();
             rollout
-                .collect(&settings, &mut *env, &mut model, &mut carry, clock, |_, _| Ok(()))
+                .collect(&settings, &mut *env, &mut model, &mut train_state, timer, |_, _| Ok(()))
                 .unwrap();
-            carry.update += 1;
+            train_state.update += 1;
             let batch = rollout.batch(&settings);
             let target = rollout.value.clone();
             let batch = Batch {
@@ -59,8 +59,8 @@ fn the_first_minibatch_has_ratios_of_one() {
             // Without the stored states, replay differs: the test can fail.
             let state = vec![0.0; batch.state.len()];
             let wrong = model.gradient(&Batch { state: &state, ..batch }, &loss, &mut gradient);
-            assert!(carry.update == 1 || wrong.clip_fraction > 0.0, "{wrong:?}");
+            assert!(train_state.update == 1 || wrong.clip_fraction > 0.0, "{wrong:?}");
         }
-        assert!(carry.episodes > 4);
+        assert!(train_state.episodes > 4);
     }
 }

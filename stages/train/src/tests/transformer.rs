@@ -1,8 +1,8 @@
 //! The transformer in whole trainings: replay, threads, stops, warm starts.
 
 use super::*;
-use crate::carry::Carry;
-use crate::clock::Clock;
+use crate::train_state::TrainState;
+use crate::phase_timer::PhaseTimer;
 use crate::rollout::Rollout;
 use crate::{RecurrentPpo, TransformerPpo, TransformerPpoConfig};
 use stages_core::{Schedule, numerics};
@@ -36,24 +36,24 @@ fn the_first_minibatch_has_ratios_of_one() {
     let mut first = Step::new(env.spec(), settings.n_envs);
     env.reset(&mut first);
     let params = initial(&architecture, false, 4);
-    let mut carry = Carry::new(&settings, env.spec(), params, None, architecture.state_len(), &first);
+    let mut train_state = TrainState::new(&settings, env.spec(), params, None, architecture.state_len(), &first);
     let mut rollout = Rollout::default();
-    let mut gradient = vec![0.0; carry.params.len()];
+    let mut gradient = vec![0.0; train_state.params.len()];
     for seed in 0..4 {
         // Larger than at the start of training, so that a wrong state would show.
-        carry.params = initial(&architecture, false, seed).iter().map(|x| 2.0 * x).collect();
-        model.load(&carry.params);
+        train_state.params = initial(&architecture, false, seed).iter().map(|x| 2.0 * x).collect();
+        model.load(&train_state.params);
         rollout
             .collect(
                 &settings,
                 &mut *env,
                 &mut model,
-                &mut carry,
-                &mut Clock::default(),
+                &mut train_state,
+                &mut PhaseTimer::default(),
                 |_, _| Ok(()),
             )
             .unwrap();
-        carry.update += 1;
+        train_state.update += 1;
         let batch = rollout.batch(&settings);
         let target = rollout.value.clone();
         let batch = Batch {
@@ -75,9 +75,9 @@ fn the_first_minibatch_has_ratios_of_one() {
         // Without the stored states, replay differs: the test can fail.
         let state = vec![0.0; batch.state.len()];
         let wrong = model.gradient(&Batch { state: &state, ..batch }, &loss, &mut gradient);
-        assert!(carry.update == 1 || wrong.clip_fraction > 0.0, "{wrong:?}");
+        assert!(train_state.update == 1 || wrong.clip_fraction > 0.0, "{wrong:?}");
     }
-    assert!(carry.episodes > 4);
+    assert!(train_state.episodes > 4);
 }
 
 #[test]

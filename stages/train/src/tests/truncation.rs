@@ -1,5 +1,5 @@
-use crate::carry::Carry;
-use crate::clock::Clock;
+use crate::train_state::TrainState;
+use crate::phase_timer::PhaseTimer;
 use crate::rollout::Rollout;
 use crate::{PpoConfig, RecurrentPpoConfig};
 use stages_env::{BatchEnv, EnvSpec, Step};
@@ -90,15 +90,15 @@ fn an_episode_cut_off_is_worth_its_last_observation() {
     let mut model = Counter(settings.architecture(&spec));
     let mut first = Step::new(&spec, 2);
     env.reset(&mut first);
-    let mut carry = Carry::new(&settings, &spec, vec![], None, 1, &first);
+    let mut train_state = TrainState::new(&settings, &spec, vec![], None, 1, &first);
     let mut rollout = Rollout::default();
     rollout
         .collect(
             &settings,
             &mut env,
             &mut model,
-            &mut carry,
-            &mut Clock::default(),
+            &mut train_state,
+            &mut PhaseTimer::default(),
             |_, _| Ok(()),
         )
         .unwrap();
@@ -129,9 +129,9 @@ fn an_episode_cut_off_is_worth_its_last_observation() {
         ]
     );
     assert_eq!(
-        carry.recent.iter().copied().collect::<Vec<_>>(),
+        train_state.recent.iter().copied().collect::<Vec<_>>(),
         [(3.0, 3.0), (3.0, 3.0)]
     );
-    assert_eq!((carry.episodes, carry.lengths.as_slice()), (2, [1.0, 1.0].as_slice()));
+    assert_eq!((train_state.episodes, train_state.lengths.as_slice()), (2, [1.0, 1.0].as_slice()));
     assert!(PpoConfig::default().settings().is_err());
 }

@@ -1,7 +1,7 @@
 //! Products and gradients against their definition, on every level that the machine has.
 
 use super::*;
-use crate::kernels::cell;
+use crate::kernels::lstm_cell;
 use crate::kernels::gradient::{Inputs, Right, gradient, unpack_gates};
 use datasets::random::Random;
 
@@ -158,7 +158,7 @@ fn gates_go_into_panels_and_back() {
                 }
             }
         }
-        assert_eq!(cell::columns(1, 1, hidden), (3 * hidden, hidden.min(16)));
+        assert_eq!(lstm_cell::columns(1, 1, hidden), (3 * hidden, hidden.min(16)));
     }
 }
 

@@ -1,9 +1,11 @@
 //! How fast this machine learns: whole iterations of training (acting, advantages, every minibatch of every epoch, Adam) beside what
 //! their arithmetic would take at the machine's measured peak.
 
-use crate::clock::{Clock, Phase};
+pub(crate) mod device;
+
+use crate::phase_timer::{PhaseTimer, Phase};
 use crate::rehearsal::{Rehearsal, Rows};
-use crate::settings::{PpoConfig, RecurrentPpoConfig, Settings, TransformerPpoConfig};
+use crate::ppo::settings::{PpoConfig, RecurrentPpoConfig, Settings, TransformerPpoConfig};
 use candle_core::{Device, Tensor};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -304,20 +306,20 @@ fn peak_gflops(precision: Precision) -> f64 {
 
 /// The seconds of the fastest iteration within `least`, after one that is not counted, and where they went. On a thread of the current
 /// pool, where trainings run too: from outside, each task would have to be handed over first.
-pub(crate) fn fastest(training: &mut Rehearsal, least: Duration) -> Result<(f64, Clock), StageError> {
+pub(crate) fn fastest(training: &mut Rehearsal, least: Duration) -> Result<(f64, PhaseTimer), StageError> {
     rayon::scope(|_| fastest_here(training, least))
 }
 
-fn fastest_here(training: &mut Rehearsal, least: Duration) -> Result<(f64, Clock), StageError> {
+fn fastest_here(training: &mut Rehearsal, least: Duration) -> Result<(f64, PhaseTimer), StageError> {
     training.iterate()?;
     let began = Instant::now();
-    let mut best: Option<(f64, Clock)> = None;
+    let mut best: Option<(f64, PhaseTimer)> = None;
     while best.is_none() || began.elapsed() < least {
         let start = Instant::now();
-        let clock = training.iterate()?;
+        let timer = training.iterate()?;
         let seconds = start.elapsed().as_secs_f64();
         if best.as_ref().is_none_or(|(fastest, _)| seconds < *fastest) {
-            best = Some((seconds, clock));
+            best = Some((seconds, timer));
         }
     }
     Ok(best.unwrap_or_default())
@@ -326,8 +328,8 @@ fn fastest_here(training: &mut Rehearsal, least: Duration) -> Result<(f64, Clock
 fn measure(case: &Case, least: Duration) -> Result<BenchRow, StageError> {
     let settings = &case.settings;
     let mut training = case.rehearsal()?;
-    let (seconds, clock) = fastest(&mut training, least)?;
-    let spent = |wanted: Phase| clock.spent(wanted);
+    let (seconds, timer) = fastest(&mut training, least)?;
+    let spent = |wanted: Phase| timer.spent(wanted);
     let samples = settings.rollout() as f64;
     let (forth, back) = operations(training.model.architecture());
     let update = samples * settings.n_epochs as f64 * (forth + back) / 1e9;
@@ -337,7 +339,7 @@ fn measure(case: &Case, least: Duration) -> Result<BenchRow, StageError> {
     Ok(BenchRow {
         name: case.name.clone(),
         precision: settings.precision,
-        parameters: training.carry.params.len(),
+        parameters: training.train_state.params.len(),
         n_envs: settings.n_envs,
         n_steps: settings.n_steps,
         batch_size: settings.batch_size,

@@ -27,12 +27,12 @@ const PHASES: [(Phase, &str); 5] = [
 
 /// Adds up the time of each phase.
 #[derive(Default)]
-pub(crate) struct Clock {
+pub(crate) struct PhaseTimer {
     spent: [Duration; PHASES.len()],
     running: Option<(usize, Instant)>,
 }
 
-impl Clock {
+impl PhaseTimer {
     /// Ends the running phase and starts another.
     pub fn start(&mut self, phase: Phase) {
         let now = Instant::now();

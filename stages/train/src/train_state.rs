@@ -1,7 +1,7 @@
 //! All that one update of training hands to the next: what a checkpoint holds.
 
-use crate::moments::{CLIP, Moments};
-use crate::settings::Settings;
+use crate::running_mean_std::{CLIP, RunningMeanStd};
+use crate::ppo::settings::Settings;
 use crate::warm_start;
 use rayon::prelude::*;
 use stages_env::{EnvSpec, Normalisation, Step};
@@ -16,7 +16,7 @@ pub(crate) const WINDOW: usize = 100;
 
 /// State between updates.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Carry {
+pub(crate) struct TrainState {
     /// Environment steps done.
     pub step: u64,
     /// Rollouts learned from.
@@ -42,17 +42,17 @@ pub(crate) struct Carry {
     /// Return and length of the last episodes.
     pub recent: VecDeque<(f64, f64)>,
     /// Of observations, if they are normalised.
-    pub obs_moments: Option<Moments>,
+    pub obs_rms: Option<RunningMeanStd>,
     /// Of discounted returns, if rewards are normalised, and those of the running episodes.
-    pub reward_moments: Option<Moments>,
+    pub return_rms: Option<RunningMeanStd>,
     pub discounted: Vec<f64>,
     /// The metrics so far, as JSON lines.
     pub metrics: String,
-    /// What [`Carry::obs_moments`] come to.
+    /// What [`TrainState::obs_rms`] come to.
     pub normalisation: Option<Normalisation>,
 }
 
-impl Carry {
+impl TrainState {
     /// The start of training: `first` is what the environments showed on reset; `seen` is what another training came to
     /// normalise observations by, if this one begins with its policy.
     pub fn new(
@@ -65,10 +65,10 @@ impl Carry {
     ) -> Self {
         let b = settings.n_envs;
         let moments = || match seen {
-            Some(seen) => Moments::of(seen, warm_start::WEIGHT * settings.rollout() as f64),
-            None => Moments::new(spec.obs_dim()),
+            Some(seen) => RunningMeanStd::of(seen, warm_start::WEIGHT * settings.rollout() as f64),
+            None => RunningMeanStd::new(spec.obs_dim()),
         };
-        let mut carry = Self {
+        let mut train_state = Self {
             step: 0,
             update: 0,
             adam_steps: 0,
@@ -84,14 +84,14 @@ impl Carry {
             returns: vec![0.0; b],
             lengths: vec![0.0; b],
             recent: VecDeque::new(),
-            obs_moments: settings.normalize_obs.then(moments),
-            reward_moments: settings.normalize_reward.then(|| Moments::new(1)),
+            obs_rms: settings.normalize_obs.then(moments),
+            return_rms: settings.normalize_reward.then(|| RunningMeanStd::new(1)),
             discounted: vec![0.0; b],
             metrics: String::new(),
             normalisation: None,
         };
-        carry.show(&first.obs);
-        carry
+        train_state.show(&first.obs);
+        train_state
     }
 
     /// Takes in what the environments show at first.
@@ -104,7 +104,7 @@ impl Carry {
 
     /// Takes in what the environments show, and normalises it into `obs`, if that is asked for.
     pub fn see(&mut self, raw: &[f32], obs: &mut [f32]) {
-        if let Some(moments) = &mut self.obs_moments {
+        if let Some(moments) = &mut self.obs_rms {
             moments.update(raw);
             let n = self.normalisation.get_or_insert_with(|| moments.normalisation());
             moments.normalise(n);
@@ -114,7 +114,7 @@ impl Carry {
 
     /// Takes in a step: episodes' accounts, statistics of rewards.
     pub fn account(&mut self, step: &Step) {
-        if let Some(moments) = &mut self.reward_moments {
+        if let Some(moments) = &mut self.return_rms {
             for (sum, &reward) in self.discounted.iter_mut().zip(&step.reward) {
                 *sum = *sum * RETURN_GAMMA + f64::from(reward);
             }
@@ -136,7 +136,7 @@ impl Carry {
 
     /// A reward as it is learned from.
     pub fn reward(&self, raw: f32) -> f32 {
-        match &self.reward_moments {
+        match &self.return_rms {
             None => raw,
             Some(moments) => (f64::from(raw) / moments.deviation(0)).clamp(-f64::from(CLIP), f64::from(CLIP)) as f32,
         }
@@ -153,7 +153,7 @@ impl Carry {
 /// Numbers that one thread copies.
 const COPIED: usize = 1 << 16;
 
-impl Carry {
+impl TrainState {
     /// Becomes like `from`, in the room that it has.
     pub fn copy_from(&mut self, from: &Self) {
         let Self {
@@ -172,8 +172,8 @@ impl Carry {
             returns,
             lengths,
             recent,
-            obs_moments,
-            reward_moments,
+            obs_rms,
+            return_rms,
             discounted,
             metrics,
             normalisation,
@@ -198,8 +198,8 @@ impl Carry {
         self.returns.clone_from(returns);
         self.lengths.clone_from(lengths);
         self.recent.clone_from(recent);
-        self.obs_moments.clone_from(obs_moments);
-        self.reward_moments.clone_from(reward_moments);
+        self.obs_rms.clone_from(obs_rms);
+        self.return_rms.clone_from(return_rms);
         self.discounted.clone_from(discounted);
         self.metrics.clone_from(metrics);
         self.normalisation.clone_from(normalisation);
@@ -207,28 +207,28 @@ impl Carry {
 
     /// Whether a saved state has the sizes of a fresh one.
     pub fn fits(&self, fresh: &Self) -> bool {
-        let sizes = |carry: &Self| {
-            let moments = |moments: &Option<Moments>| {
+        let sizes = |train_state: &Self| {
+            let moments = |moments: &Option<RunningMeanStd>| {
                 moments
                     .as_ref()
                     .map(|moments| (moments.mean.len(), moments.variance.len()))
             };
             [
-                carry.params.len(),
-                carry.adam_m.len(),
-                carry.adam_v.len(),
-                carry.obs.len(),
-                carry.mask.len(),
-                carry.episode_start.len(),
-                carry.state.len(),
-                carry.returns.len(),
-                carry.lengths.len(),
-                carry.discounted.len(),
+                train_state.params.len(),
+                train_state.adam_m.len(),
+                train_state.adam_v.len(),
+                train_state.obs.len(),
+                train_state.mask.len(),
+                train_state.episode_start.len(),
+                train_state.state.len(),
+                train_state.returns.len(),
+                train_state.lengths.len(),
+                train_state.discounted.len(),
             ]
             .map(Some)
             .into_iter()
             .chain(
-                [&carry.obs_moments, &carry.reward_moments].map(|m| moments(m).map(|(mean, variance)| mean + variance)),
+                [&train_state.obs_rms, &train_state.return_rms].map(|m| moments(m).map(|(mean, variance)| mean + variance)),
             )
             .collect::<Vec<_>>()
         };

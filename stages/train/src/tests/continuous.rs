@@ -1,8 +1,8 @@
 //! Actions that are numbers, in whole trainings.
 
 use super::*;
-use crate::carry::Carry;
-use crate::clock::Clock;
+use crate::train_state::TrainState;
+use crate::phase_timer::PhaseTimer;
 use crate::rollout::Rollout;
 use crate::{Ppo, RecurrentPpo, Settings, TransformerPpoConfig};
 use stages_env::{OpenOptions, Step};
@@ -48,21 +48,21 @@ fn the_first_minibatch_has_ratios_of_one() {
         env.reset(&mut first);
         let params = initial(&architecture, false, 4);
         model.load(&params);
-        let mut carry = Carry::new(&settings, env.spec(), params, None, architecture.state_len(), &first);
+        let mut train_state = TrainState::new(&settings, env.spec(), params, None, architecture.state_len(), &first);
         let mut rollout = Rollout::default();
-        let mut gradient = vec![0.0; carry.params.len()];
+        let mut gradient = vec![0.0; train_state.params.len()];
         for _ in 0..5 {
             rollout
                 .collect(
                     &settings,
                     &mut *env,
                     &mut *model,
-                    &mut carry,
-                    &mut Clock::default(),
+                    &mut train_state,
+                    &mut PhaseTimer::default(),
                     |_, _| Ok(()),
                 )
                 .unwrap();
-            carry.update += 1;
+            train_state.update += 1;
             let batch = rollout.batch(&settings);
             assert!(
                 batch.numbers.iter().any(|x| x.abs() > 2.0),
@@ -87,7 +87,7 @@ fn the_first_minibatch_has_ratios_of_one() {
                 "{losses:?}"
             );
         }
-        assert!(carry.episodes > 5);
+        assert!(train_state.episodes > 5);
     }
 }
 

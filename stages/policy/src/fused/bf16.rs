@@ -1,4 +1,4 @@
-//! The products of an LSTM in bf16 ([`Half`]); what is added up, states, gates and gradients between products stay in f32.
+//! The products of an LSTM in bf16 ([`Bf16Operands`]); what is added up, states, gates and gradients between products stay in f32.
 
 use super::Network;
 use super::operands::{Operands, Place, Shape, panel};
@@ -9,7 +9,7 @@ use crate::kernels::aligned::Aligned;
 use crate::kernels::bf16::{
     GROUP, Left16, Path, ROWS, Right16, Start16, narrow, narrow_both, narrow_row, product16, transpose,
 };
-use crate::kernels::cell::UNITS;
+use crate::kernels::lstm_cell::UNITS;
 use crate::kernels::matmul::WIDTH;
 
 /// Rows of steps whose weights' gradient is taken at once.
@@ -17,11 +17,11 @@ const TOGETHER: usize = 512;
 
 /// Operands in bf16: pairs of numbers, rows rounded up to what tiles take.
 #[derive(Default)]
-pub(super) struct Half {
+pub(super) struct Bf16Operands {
     shape: Shape,
     /// b, rounded up.
     height: usize,
-    /// Pairs from row to row of [`Half::xh`]: an odd number of cache lines.
+    /// Pairs from row to row of [`Bf16Operands::xh`]: an odd number of cache lines.
     stride: usize,
     /// `[T + 2, height, stride]`: observation, the state that each step starts from, 1; each rounded up to whole pairs.
     xh: Aligned<u32>,
@@ -30,7 +30,7 @@ pub(super) struct Half {
     /// The same of some steps, `[panels, rows, 16]` pairs of neighbours in a row, and `[panels, rows / 2, 32]` in a column.
     by_column: Aligned<u32>,
     by_row: Aligned<u32>,
-    /// Columns of [`Half::xh`] of these steps.
+    /// Columns of [`Bf16Operands::xh`] of these steps.
     columns: Aligned<u32>,
 }
 
@@ -45,10 +45,10 @@ pub(super) fn gradient_rows(at: &LstmAt) -> usize {
     (gradient_row(at, at.inputs + at.hidden) + 1).next_multiple_of(ROWS)
 }
 
-impl Half {
+impl Bf16Operands {
     /// The path that a network takes.
     fn path(network: &Network) -> Path {
-        network.narrow.unwrap_or(Path::Widened(network.level))
+        network.bf16.unwrap_or(Path::Widened(network.level))
     }
 
     /// Steps whose weights' gradient is taken at once: their rows make whole groups.
@@ -77,7 +77,7 @@ impl Half {
     }
 }
 
-impl Operands for Half {
+impl Operands for Bf16Operands {
     fn begin(&mut self, shape: Shape) {
         if self.shape == shape {
             return;

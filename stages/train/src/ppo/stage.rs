@@ -1,6 +1,6 @@
 //! The stage kinds `train/ppo`, `train/recurrent_ppo` and `train/transformer_ppo`.
 
-use crate::settings::{PpoConfig, RecurrentPpoConfig, Settings, TransformerPpoConfig};
+use crate::ppo::settings::{PpoConfig, RecurrentPpoConfig, Settings, TransformerPpoConfig};
 use crate::trainer::train_with;
 use crate::{checkpoint, device, metrics, warm_start};
 use cache::{ArtifactBuilder, MemoKey};

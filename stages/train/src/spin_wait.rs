@@ -62,13 +62,13 @@ mod tests {
 
     #[test]
     fn work_is_done_within_and_outside_of_pools_of_any_size() {
-        let sum = || awake(|| (0..100_u64).into_par_iter().map(|i| i * i).sum::<u64>());
+        let sum = || spinning(|| (0..100_u64).into_par_iter().map(|i| i * i).sum::<u64>());
         assert_eq!(sum(), 328_350);
         for threads in 1..=4 {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
             for _ in 0..100 {
                 assert_eq!(pool.install(sum), 328_350);
-                assert_eq!(pool.install(|| awake(sum)), 328_350);
+                assert_eq!(pool.install(|| spinning(sum)), 328_350);
             }
         }
     }
@@ -77,9 +77,9 @@ mod tests {
     fn a_panic_lets_go_of_the_threads() {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(2).build().unwrap();
         let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            pool.install(|| awake(|| panic!("on purpose")))
+            pool.install(|| spinning(|| panic!("on purpose")))
         }));
         assert!(panicked.is_err());
-        assert_eq!(pool.install(|| awake(|| 1)), 1);
+        assert_eq!(pool.install(|| spinning(|| 1)), 1);
     }
 }

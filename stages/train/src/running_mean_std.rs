@@ -13,7 +13,7 @@ const LANES: usize = 16;
 
 /// Mean and variance of each of n elements.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Moments {
+pub struct RunningMeanStd {
     /// `[n]`.
     pub mean: Vec<f64>,
     /// `[n]`, of the population.
@@ -22,7 +22,7 @@ pub struct Moments {
     pub count: f64,
 }
 
-impl Moments {
+impl RunningMeanStd {
     /// Mean 0 and variance 1 of hardly anything.
     pub fn new(len: usize) -> Self {
         Self {
@@ -108,10 +108,10 @@ mod tests {
 
     #[test]
     fn a_normalisation_comes_back() {
-        let mut moments = Moments::new(3);
+        let mut moments = RunningMeanStd::new(3);
         moments.update(&[0.1, 20.0, -3.0, 0.3, 50.0, -3.0]);
         let normalisation = moments.normalisation();
-        assert_eq!(Moments::of(&normalisation, 1e3).normalisation(), normalisation);
+        assert_eq!(RunningMeanStd::of(&normalisation, 1e3).normalisation(), normalisation);
     }
 
     #[test]
@@ -119,7 +119,7 @@ mod tests {
         let rows: Vec<f64> = (0..300)
             .map(|i| ((i * 37) % 101) as f64 * if i % 2 == 0 { 1.0 } else { -0.1 })
             .collect();
-        let mut moments = Moments::new(2);
+        let mut moments = RunningMeanStd::new(2);
         for batch in rows.chunks(60) {
             moments.update(batch);
         }

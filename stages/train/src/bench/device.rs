@@ -1,7 +1,7 @@
 //! How fast each device of this machine learns.
 
 use crate::bench::{Case, fastest, product_gflops, table};
-use crate::clock::Phase;
+use crate::phase_timer::Phase;
 use crate::rehearsal::Rehearsal;
 use serde::{Deserialize, Serialize};
 use stages_core::StageError;
@@ -79,15 +79,15 @@ fn measure(device: Device, case: &Case) -> Result<DeviceRow, String> {
     if let Some(fault) = training.model.fault() {
         return Err(fault.to_owned());
     }
-    let (seconds, clock) = measured.map_err(|err| err.message)?;
+    let (seconds, timer) = measured.map_err(|err| err.message)?;
     let samples = settings.rollout() as f64;
     let minibatches = samples * settings.n_epochs as f64 / settings.batch_size as f64;
-    let learning = clock.spent(Phase::Backward) + clock.spent(Phase::Optimiser);
+    let learning = timer.spent(Phase::Backward) + timer.spent(Phase::Optimiser);
     Ok(DeviceRow {
         device: device.name().to_owned(),
         name: case.name.clone(),
         product_gflops: None,
-        forward_ms: Some(1e3 * clock.spent(Phase::Forward) / settings.n_steps as f64),
+        forward_ms: Some(1e3 * timer.spent(Phase::Forward) / settings.n_steps as f64),
         update_ms: Some(1e3 * learning / minibatches),
         steps_per_second: Some(samples / seconds),
         note: String::new(),

@@ -1,13 +1,13 @@
 //! The model that training uses: own kernels for the forward and the backward pass, checked against [`crate::candle_model`]
 //! and finite differences.
 //!
-//! A minibatch is split by whole columns into shards, and the network into branches that learn independently of one another. Each
-//! shard of each branch has a gradient of its own; they are added up in order. The number of shards depends on the minibatch alone, so
+//! A minibatch is split by whole columns into shards, and the network into towers that learn independently of one another. Each
+//! shard of each tower has a gradient of its own; they are added up in order. The number of shards depends on the minibatch alone, so
 //! that any number of threads gives the same bytes.
 
 mod acting;
-mod branch;
-mod half;
+mod tower;
+mod bf16;
 mod lstm;
 mod operands;
 mod shard;
@@ -21,7 +21,7 @@ use crate::kernels::{Level, elementwise};
 use crate::model::{Batch, LossSettings, Losses, Model, Observed, Output, Taken};
 use crate::{Architecture, Precision};
 use acting::{Actor, Rows, Wanted};
-use branch::{Branch, Recurrent, branches};
+use tower::{Tower, Recurrent, towers};
 use lstm::gradient_rows;
 use rayon::prelude::*;
 use shard::{Minibatch, Shard};
@@ -38,10 +38,10 @@ pub struct FusedModel {
     architecture: Architecture,
     layout: Layout,
     level: Level,
-    narrow: Option<Path>,
+    bf16: Option<Path>,
     weights: Weights,
-    branches: Vec<Branch>,
-    /// For each shard, one for each branch.
+    towers: Vec<Tower>,
+    /// For each shard, one for each tower.
     shards: Vec<Shard>,
     actors: Vec<Actor>,
 }
@@ -52,32 +52,32 @@ struct Network<'a> {
     weights: &'a Weights,
     level: Level,
     /// How products in bf16 are taken, if the LSTM's are.
-    narrow: Option<Path>,
+    bf16: Option<Path>,
 }
 
 impl FusedModel {
     /// A network without parameters yet.
     pub fn new(architecture: &Architecture, precision: Precision) -> Self {
-        let narrow = match precision {
+        let bf16 = match precision {
             Precision::F32 => None,
             Precision::Bf16 => Some(Path::detect()),
         };
-        Self::with(architecture, Level::detect(), narrow)
+        Self::with(architecture, Level::detect(), bf16)
     }
 
-    /// The same, on the instructions of `level`, and an LSTM's products on those of `narrow`, if given.
-    pub fn with(architecture: &Architecture, level: Level, narrow: Option<Path>) -> Self {
+    /// The same, on the instructions of `level`, and an LSTM's products on those of `bf16`, if given.
+    pub fn with(architecture: &Architecture, level: Level, bf16: Option<Path>) -> Self {
         let layout = architecture.layout();
-        let (branches, packed) = branches(architecture, &layout);
+        let (towers, packed) = towers(architecture, &layout);
         let deviations = layout.log_std.map_or(0..0, |at| at..at + architecture.num_actions);
-        let narrow = narrow.filter(|_| architecture.lstm.is_some());
+        let bf16 = bf16.filter(|_| architecture.lstm.is_some());
         Self {
             architecture: architecture.clone(),
-            weights: Weights::new(&packed, layout.len, deviations, narrow.is_some()),
+            weights: Weights::new(&packed, layout.len, deviations, bf16.is_some()),
             layout,
             level,
-            narrow,
-            branches,
+            bf16,
+            towers,
             shards: Vec::new(),
             actors: Vec::new(),
         }
@@ -138,8 +138,8 @@ impl Model for FusedModel {
         let total = batch.len();
         let columns = batch.pick.len();
         let parts = self.num_shards(columns, total);
-        let branches = &self.branches;
-        let tasks = parts * branches.len();
+        let towers = &self.towers;
+        let tasks = parts * towers.len();
         if self.shards.len() < tasks {
             self.shards.resize_with(tasks, Shard::default);
         }
@@ -147,7 +147,7 @@ impl Model for FusedModel {
             architecture: &self.architecture,
             weights: &self.weights,
             level: self.level,
-            narrow: self.narrow,
+            bf16: self.bf16,
         };
         let minibatch = Minibatch {
             batch,
@@ -161,9 +161,9 @@ impl Model for FusedModel {
         };
         let shards = &mut self.shards[..tasks];
         let run = |(task, shard): (usize, &mut Shard)| {
-            let part = task / branches.len();
+            let part = task / towers.len();
             let pick = &batch.pick[part * columns / parts..(part + 1) * columns / parts];
-            shard.gradient(&network, &branches[task % branches.len()], minibatch, pick);
+            shard.gradient(&network, &towers[task % towers.len()], minibatch, pick);
         };
         if tasks == 1 {
             shards.iter_mut().enumerate().for_each(run);
@@ -171,8 +171,8 @@ impl Model for FusedModel {
             shards.par_iter_mut().enumerate().with_max_len(1).for_each(run);
         }
         reduce(
-            (self.level, self.narrow.is_some()),
-            branches,
+            (self.level, self.bf16.is_some()),
+            towers,
             &self.shards[..tasks],
             gradient,
         );
@@ -186,11 +186,11 @@ impl Model for FusedModel {
 }
 
 /// Adds up the shards' gradients, in the shards' order.
-fn reduce((level, narrow): (Level, bool), branches: &[Branch], shards: &[Shard], gradient: &mut [f32]) {
+fn reduce((level, bf16): (Level, bool), towers: &[Tower], shards: &[Shard], gradient: &mut [f32]) {
     let many = gradient.len() > REDUCTION;
-    for (i, branch) in branches.iter().enumerate() {
-        let parts = shards.iter().skip(i).step_by(branches.len());
-        for segment in &branch.segments {
+    for (i, tower) in towers.iter().enumerate() {
+        let parts = shards.iter().skip(i).step_by(towers.len());
+        for segment in &tower.segments {
             let out = &mut gradient[segment.global..segment.global + segment.len];
             for (part, shard) in parts.clone().enumerate() {
                 let values = &shard.gradient[segment.local..segment.local + segment.len];
@@ -201,9 +201,9 @@ fn reduce((level, narrow): (Level, bool), branches: &[Branch], shards: &[Shard],
                 }
             }
         }
-        if let Some(Recurrent { at, .. }) = branch.lstm {
+        if let Some(Recurrent { at, .. }) = tower.lstm {
             let width = 4 * at.hidden;
-            let (m, row) = gradient_rows(narrow, &at);
+            let (m, row) = gradient_rows(bf16, &at);
             let rows = (REDUCTION / width).max(1);
             let unpack = |(i, out): (usize, &mut [f32])| {
                 let sums = parts.clone().map(|shard| &*shard.lstm.sum);

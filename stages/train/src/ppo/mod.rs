@@ -1,0 +1,4 @@
+//! Proximal policy optimisation.
+
+pub mod settings;
+pub mod stage;
