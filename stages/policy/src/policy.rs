@@ -2,7 +2,7 @@
 
 use crate::kernels::{Level, elementwise};
 use crate::model::{Model, Observed, Output};
-use crate::{Architecture, Precision, distribution, gaussian};
+use crate::{Architecture, Precision, categorical, gaussian};
 use datasets::random::Random;
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 use serde::{Deserialize, Serialize};
@@ -228,12 +228,12 @@ impl Policy {
         match mode {
             Mode::Greedy => {
                 for (action, row) in actions.iter_mut().zip(rows) {
-                    *action = distribution::best(row);
+                    *action = categorical::best(row);
                 }
             }
             Mode::Sample(random) => {
                 for (action, row) in actions.iter_mut().zip(rows) {
-                    *action = distribution::sample(row, random.uniform());
+                    *action = categorical::sample(row, random.uniform());
                 }
             }
         }

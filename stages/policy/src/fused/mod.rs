@@ -18,13 +18,14 @@ use crate::architecture::Layout;
 use crate::kernels::bf16::Path;
 use crate::kernels::gradient::unpack_gates;
 use crate::kernels::{Level, elementwise};
-use crate::model::{Batch, LossSettings, Losses, Model, Observed, Output, Taken};
+use crate::model::{Minibatch, Model, Observed, Output, Sampled};
+use crate::objective::{self, Objective, Sums};
 use crate::{Architecture, Precision};
-use acting::{Actor, Rows, Wanted};
+use acting::{Actor, Request, Rows};
 use tower::{Tower, Recurrent, towers};
 use lstm::gradient_rows;
 use rayon::prelude::*;
-use shard::{Minibatch, Shard};
+use shard::Shard;
 use weights::Weights;
 
 /// The most shards a minibatch is split into.
@@ -46,12 +47,12 @@ pub struct FusedModel {
     actors: Vec<Actor>,
 }
 
-/// What all shards read.
+/// The parts that all shards read.
 struct Network<'a> {
     architecture: &'a Architecture,
     weights: &'a Weights,
     level: Level,
-    /// How products in bf16 are taken, if the LSTM's are.
+    /// The instructions for products in bf16, if the LSTM's are.
     bf16: Option<Path>,
 }
 
@@ -83,7 +84,7 @@ impl FusedModel {
         }
     }
 
-    /// How many shards a minibatch of `columns` columns and `samples` samples has.
+    /// The number of shards of a minibatch of `columns` columns and `samples` samples.
     fn num_shards(&self, columns: usize, samples: usize) -> usize {
         let small = samples.saturating_mul(self.layout.len) < 1 << 22;
         match &self.architecture.lstm {
@@ -109,35 +110,34 @@ impl Model for FusedModel {
         out.value.resize(batch, 0.0);
         out.log_std.clone_from(&self.weights.log_std);
         let continuous = self.architecture.continuous;
-        let said = if continuous { &mut out.mean } else { &mut out.log_prob };
-        said.resize(batch * self.architecture.num_actions, 0.0);
+        let outputs = if continuous { &mut out.mean } else { &mut out.log_prob };
+        outputs.resize(batch * self.architecture.num_actions, 0.0);
         self.take(Rows {
             input: *input,
             states: state,
             value: &mut out.value,
-            wanted: if continuous {
-                Wanted::Mean(said)
+            request: if continuous {
+                Request::Mean(outputs)
             } else {
-                Wanted::LogProb(said)
+                Request::LogProb(outputs)
             },
         });
     }
 
-    fn act(&mut self, input: &Observed, uniform: &[f64], state: &mut [f32], out: Taken) {
+    fn act(&mut self, input: &Observed, uniform: &[f64], state: &mut [f32], out: Sampled) {
         self.take(Rows {
             input: *input,
             states: state,
             value: out.value,
-            wanted: Wanted::Actions(uniform, out.actions, out.log_prob),
+            request: Request::Actions(uniform, out.actions, out.log_prob),
         });
     }
 
-    fn gradient(&mut self, batch: &Batch, settings: &LossSettings, gradient: &mut [f32]) -> Losses {
+    fn backward(&mut self, minibatch: &Minibatch, objective: &dyn Objective, gradient: &mut [f32]) -> Sums {
         assert_eq!(gradient.len(), self.layout.len, "length of the gradient");
         self.weights.prepare_backward();
-        let total = batch.len();
-        let columns = batch.pick.len();
-        let parts = self.num_shards(columns, total);
+        let columns = minibatch.indices.len();
+        let parts = self.num_shards(columns, minibatch.len());
         let towers = &self.towers;
         let tasks = parts * towers.len();
         if self.shards.len() < tasks {
@@ -149,21 +149,14 @@ impl Model for FusedModel {
             level: self.level,
             bf16: self.bf16,
         };
-        let minibatch = Minibatch {
-            batch,
-            settings,
-            moments: if settings.normalize_advantage {
-                batch.advantage_moments()
-            } else {
-                (0.0, 1.0)
-            },
-            weight: 1.0 / total as f32,
-        };
         let shards = &mut self.shards[..tasks];
         let run = |(task, shard): (usize, &mut Shard)| {
             let part = task / towers.len();
-            let pick = &batch.pick[part * columns / parts..(part + 1) * columns / parts];
-            shard.gradient(&network, &towers[task % towers.len()], minibatch, pick);
+            let part = Minibatch {
+                indices: &minibatch.indices[part * columns / parts..(part + 1) * columns / parts],
+                ..*minibatch
+            };
+            shard.backward(&network, &towers[task % towers.len()], &part, objective);
         };
         if tasks == 1 {
             shards.iter_mut().enumerate().for_each(run);
@@ -176,12 +169,11 @@ impl Model for FusedModel {
             &self.shards[..tasks],
             gradient,
         );
-        let shards = &self.shards[..tasks];
-        let mut sums = Losses::default();
-        for shard in shards {
-            sums.add(&shard.losses);
+        let mut sums = Sums::default();
+        for shard in &self.shards[..tasks] {
+            objective::add(&mut sums, &shard.sums);
         }
-        sums.scaled(1.0 / total as f64)
+        sums
     }
 }
 
