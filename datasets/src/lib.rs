@@ -5,7 +5,6 @@ pub mod calendar;
 pub mod date;
 pub mod layout;
 pub mod quality;
-pub mod random;
 pub mod schema;
 pub mod simulate;
 

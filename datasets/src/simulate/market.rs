@@ -88,7 +88,7 @@ impl Market {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::random::Random;
+    use stages_numerics::random::Random;
 
     fn parameters(days: u32, seed: u64) -> Parameters {
         Parameters {

@@ -6,7 +6,7 @@ use super::clock::Clock;
 use super::parameters::Parameters;
 use super::rates::Curve;
 use crate::Date;
-use crate::random::Random;
+use stages_numerics::random::Random;
 
 /// Names of streams of random numbers.
 pub(super) mod stream {

@@ -6,7 +6,7 @@ use super::listing::Listed;
 use super::parameters::{Parameters, Spread};
 use super::path::{Day, stream};
 use crate::Date;
-use crate::random::Random;
+use stages_numerics::random::Random;
 
 /// A row of the option chain.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -96,7 +96,7 @@ impl Rates {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::random::Random;
+    use stages_numerics::random::Random;
 
     #[test]
     fn bonds_are_worth_what_the_short_rate_earns() {

@@ -44,11 +44,11 @@ pub(crate) fn doctor(session: &Session) -> Result<u8, Failure> {
     add("cores", cores.to_string(), None, false);
     add(
         "instruction set",
-        stages_core::numerics::instruction_set().to_owned(),
+        stages_numerics::dispatch::InstructionSet::detect().name().to_owned(),
         None,
         false,
     );
-    add("numerics class", stages_core::numerics::class(), None, false);
+    add("numerics class", stages_numerics::class::numerics_class(), None, false);
     let devices = stages_policy::Device::ALL.map(|device| match device.open() {
         Ok(_) => device.name().to_owned(),
         Err(why) => format!("{device}: {why}"),

@@ -112,7 +112,9 @@ fn try_run(
         log: done.log,
         seconds,
         peak_memory: done.peak_memory,
-        numerics_class: done.numerics_class.unwrap_or_else(stages_core::numerics::class),
+        numerics_class: done
+            .numerics_class
+            .unwrap_or_else(stages_numerics::class::numerics_class),
         program: options.program.clone(),
         info: BTreeMap::from([
             ("run".to_owned(), json!(options.run)),

@@ -5,8 +5,8 @@
 //! name is the value itself.
 
 use super::tree::spell;
-use datasets::random::Random;
 use serde_json::{Number, Value as Json};
+use stages_numerics::random::Random;
 use std::collections::BTreeSet;
 
 /// Names the streams of draws; another one would give other values.

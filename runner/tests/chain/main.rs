@@ -5,11 +5,11 @@ mod golden;
 mod lookahead;
 
 use cache::{ArtifactDigest, KeyHasher, Store};
-use datasets::random::Random;
 use serde_json::Value;
 use stages_core::event::Silent;
 use stages_core::{CancelToken, Context, Input};
 use stages_env::BatchEnv;
+use stages_numerics::random::Random;
 use stages_policy::{Activation, Architecture, Critic, Lstm, Policy};
 use std::collections::BTreeMap;
 use std::sync::Arc;

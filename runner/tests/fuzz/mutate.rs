@@ -1,6 +1,6 @@
 //! Changes examples as a fuzzer does.
 
-use datasets::random::Random;
+use stages_numerics::random::Random;
 
 /// Choices that a seed decides.
 pub struct Chance(Random);

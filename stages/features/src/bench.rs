@@ -3,10 +3,10 @@
 use crate::numerics::technical::{Convention, Indicator};
 use crate::numerics::volatility::{Estimator, Realised};
 use crate::numerics::{Bars, Feature};
-use datasets::random::Random;
 use rayon::prelude::*;
 use serde::Serialize;
 use serde_json::{Value, json};
+use stages_numerics::random::Random;
 use std::hint::black_box;
 use std::time::Instant;
 

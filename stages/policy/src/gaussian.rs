@@ -43,7 +43,7 @@ pub fn log_density<const FMA: bool>(action: &[f32], mean: &[f32], log_std: &[f32
 #[cfg(test)]
 mod tests {
     use super::*;
-    use datasets::random::Random;
+    use stages_numerics::random::Random;
 
     /// N(0.3, 0.5^2) and N(-1, 2^2): densities and entropies in closed form.
     #[test]

@@ -4,7 +4,7 @@ use crate::kernels::Level;
 use crate::model::{Minibatch, Observed};
 use crate::objective::{Objective, PolicyOutputs, Sums};
 use crate::{Architecture, gaussian};
-use datasets::random::Random;
+use stages_numerics::random::Random;
 
 /// Weight of the entropy bonus.
 const ENTROPY: f64 = 0.05;

@@ -6,7 +6,7 @@ use crate::testing::{Data, norm};
 use crate::{
     Activation, Architecture, CandleModel, Critic, FusedModel, Lstm, Transformer, TransformerModel, gaussian, initial,
 };
-use datasets::random::Random;
+use stages_numerics::random::Random;
 
 fn architectures() -> Vec<Architecture> {
     let base = Architecture {

@@ -2,7 +2,7 @@
 
 use super::super::path::Step;
 use super::*;
-use crate::random::Random;
+use stages_numerics::random::Random;
 
 /// Parameters like those of Bakshi, Cao and Chen (1997), and some to be hard on the method.
 const MODELS: &[Bates] = &[

@@ -111,7 +111,7 @@ impl Coordinator<'_, '_, '_> {
         let class = class.map(|record| record.numerics_class).unwrap_or_default();
         let why = match why {
             Some(why) => Some(why.to_owned()),
-            None if class == stages_core::numerics::class() => None,
+            None if class == stages_numerics::class::numerics_class() => None,
             None => Some(format!(
                 "it was computed on another numerics class, {class}, which may give other bytes"
             )),

@@ -3,7 +3,7 @@ use crate::kernels::Level;
 use crate::model::{Model, Observed, Output};
 use crate::testing::{Data, assert_same, norm};
 use crate::{Activation, Architecture, CandleModel, initial};
-use datasets::random::Random;
+use stages_numerics::random::Random;
 
 fn architecture(transformer: Transformer) -> Architecture {
     Architecture {
