@@ -2,11 +2,11 @@
 
 use crate::architecture::{Critic, Dense, Layout, LstmAt};
 use crate::candle_transformer::Sequences;
-use crate::transformer::Transformer;
 use crate::categorical::{self, Softmax};
 use crate::kernels::Level;
 use crate::model::{Minibatch, Model, Observed, Output};
 use crate::objective::{Objective, PolicyOutputs, Sums};
+use crate::transformer::Transformer;
 use crate::{Activation, Architecture};
 use candle_core::{Device, Result, Tensor, Var};
 
@@ -288,7 +288,9 @@ impl CandleModel {
         objective.policy(Level::detect(), &samples, outputs, &mut sums);
         objective.value(Level::detect(), &samples, &mut dvalue, &mut sums);
         // A sum whose derivatives by the outputs are the objective's.
-        let linear = |outputs: &Tensor, by: Vec<f32>| (outputs * Tensor::from_vec(by, outputs.shape(), &self.device)?)?.sum_all();
+        let linear = |outputs: &Tensor, by: Vec<f32>| {
+            (outputs * Tensor::from_vec(by, outputs.shape(), &self.device)?)?.sum_all()
+        };
         let gradients = (linear(&policy, dpolicy)? + linear(&value, dvalue)?)?.backward()?;
         for (tensor, var) in self.layout.tensors.iter().zip(&self.vars) {
             let out = &mut gradient[tensor.range()];

@@ -111,7 +111,11 @@ fn sample_body<const FMA: bool>(
     let num_actions = logits.len() / uniform.len().max(1);
     for (i, uniform) in uniform.chunks(16).enumerate() {
         let range = 16 * i * num_actions..(16 * i + uniform.len()) * num_actions;
-        softmax.load(&logits[range.clone()], mask[range].chunks_exact(num_actions), num_actions);
+        softmax.load(
+            &logits[range.clone()],
+            mask[range].chunks_exact(num_actions),
+            num_actions,
+        );
         softmax.normalise::<FMA>();
         let mut left = [0.0_f32; 16];
         for (left, &uniform) in left.iter_mut().zip(uniform) {

@@ -1,7 +1,7 @@
 //! The interface between algorithms and models: flat parameters and gradients, buffers that the caller owns.
 
-use crate::objective::{Objective, Sums};
 use crate::Architecture;
+use crate::objective::{Objective, Sums};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

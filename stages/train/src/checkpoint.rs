@@ -3,8 +3,8 @@
 //! A file is written beside its name, flushed and renamed, so that a kill at any instant leaves the old one or the new one;
 //! it carries a digest of its contents, so that a torn file after a crash of the machine is not taken for a good one.
 
-use crate::train_state::TrainState;
 use crate::running_mean_std::RunningMeanStd;
+use crate::train_state::TrainState;
 use cache::KeyHasher;
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 use serde::{Deserialize, Serialize};

@@ -1,7 +1,7 @@
 //! Where a training is computed.
 
-use crate::rehearsal::{Rehearsal, Rows};
 use crate::ppo::settings::Settings;
+use crate::rehearsal::{Rehearsal, Rows};
 use stages_core::{Context, StageError};
 use stages_env::EnvSpec;
 use stages_policy::{Device, Model};

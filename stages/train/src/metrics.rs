@@ -1,7 +1,7 @@
 //! Metrics, with cleanrl's names.
 
-use crate::train_state::TrainState;
 use crate::phase_timer::PhaseTimer;
+use crate::train_state::TrainState;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use stages_core::Context;

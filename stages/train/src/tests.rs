@@ -1,11 +1,11 @@
 //! Whole trainings: resumption, threads, learning.
 
 mod allocations;
+mod continuous;
 mod devices;
 mod divergence;
 mod golden;
 mod learning;
-mod continuous;
 mod pytorch;
 mod replay;
 mod resume;

@@ -1,7 +1,7 @@
 //! All that one update of training hands to the next: what a checkpoint holds.
 
-use crate::running_mean_std::{CLIP, RunningMeanStd};
 use crate::ppo::settings::Settings;
+use crate::running_mean_std::{CLIP, RunningMeanStd};
 use crate::warm_start;
 use rayon::prelude::*;
 use stages_env::{EnvSpec, Normalisation, Step};
@@ -78,7 +78,7 @@ impl TrainState {
             params,
             env: Vec::new(),
             obs: vec![0.0; b * spec.obs_dim()],
-            mask: first.mask.clone(),
+            mask: vec![true; b * spec.action_space.num_outputs()],
             episode_start: vec![true; b],
             state: vec![0.0; b * state_len],
             returns: vec![0.0; b],
@@ -90,6 +90,9 @@ impl TrainState {
             metrics: String::new(),
             normalisation: None,
         };
+        if spec.action_space.mask_len() > 0 {
+            train_state.mask.copy_from_slice(&first.action_mask);
+        }
         train_state.show(&first.obs);
         train_state
     }
@@ -228,7 +231,8 @@ impl TrainState {
             .map(Some)
             .into_iter()
             .chain(
-                [&train_state.obs_rms, &train_state.return_rms].map(|m| moments(m).map(|(mean, variance)| mean + variance)),
+                [&train_state.obs_rms, &train_state.return_rms]
+                    .map(|m| moments(m).map(|(mean, variance)| mean + variance)),
             )
             .collect::<Vec<_>>()
         };

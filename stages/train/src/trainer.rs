@@ -1,11 +1,11 @@
 //! Proximal policy optimisation, with and without memory: collect a rollout, learn from it in minibatches, again and again.
 
+use crate::checkpoint::{self, Writer};
+use crate::phase_timer::{Phase, PhaseTimer};
+use crate::ppo::settings::Settings;
+use crate::rollout::Rollout;
 use crate::spin_wait::spinning;
 use crate::train_state::TrainState;
-use crate::checkpoint::{self, Writer};
-use crate::phase_timer::{PhaseTimer, Phase};
-use crate::rollout::Rollout;
-use crate::ppo::settings::Settings;
 use crate::{metrics, optimiser, warm_start};
 use stages_core::{Context, StageError};
 use stages_env::{BatchEnv, Step};
@@ -137,7 +137,7 @@ impl<'a> Trainer<'a> {
             None => (initial(&architecture, settings.network.ortho_init, settings.seed), None),
         };
         let mut first = Step::new(env.spec(), settings.n_envs);
-        env.reset(&mut first);
+        env.reset(first.buffers());
         let fresh = TrainState::new(settings, env.spec(), params, seen, architecture.state_len(), &first);
         let saved = if context.fresh {
             None

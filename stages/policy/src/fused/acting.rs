@@ -1,7 +1,7 @@
 //! Acting for B environments: rows in tasks of a few dozen, each of which threads may take, without allocation.
 
-use super::tower::Tower;
 use super::shard::Shard;
+use super::tower::Tower;
 use super::{FusedModel, Network};
 use crate::categorical::{Softmax, log_softmax_rows, sample_rows};
 use crate::model::Observed;

@@ -1,9 +1,9 @@
 //! An LSTM over whole sequences: the loops over steps, forth and back.
 
 use super::Network;
-use super::tower::Recurrent;
 use super::bf16::{self, Bf16Operands};
-use super::operands::{self, Operands, Shape, F32Operands, panel};
+use super::operands::{self, F32Operands, Operands, Shape, panel};
+use super::tower::Recurrent;
 use crate::architecture::LstmAt;
 use crate::kernels::aligned::Aligned;
 use crate::kernels::lstm_cell::{self, UNITS};

@@ -6,11 +6,11 @@
 //! that any number of threads gives the same bytes.
 
 mod acting;
-mod tower;
 mod bf16;
 mod lstm;
 mod operands;
 mod shard;
+mod tower;
 mod trunk;
 mod weights;
 
@@ -22,10 +22,10 @@ use crate::model::{Minibatch, Model, Observed, Output, Sampled};
 use crate::objective::{self, Objective, Sums};
 use crate::{Architecture, Precision};
 use acting::{Actor, Request, Rows};
-use tower::{Tower, Recurrent, towers};
 use lstm::gradient_rows;
 use rayon::prelude::*;
 use shard::Shard;
+use tower::{Recurrent, Tower, towers};
 use weights::Weights;
 
 /// The most shards a minibatch is split into.

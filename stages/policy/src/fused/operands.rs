@@ -9,8 +9,8 @@ use super::weights::Matrix;
 use crate::architecture::LstmAt;
 use crate::kernels::Level;
 use crate::kernels::aligned::Aligned;
-use crate::kernels::lstm_cell::UNITS;
 use crate::kernels::gradient::{Inputs, Right, gradient};
+use crate::kernels::lstm_cell::UNITS;
 use crate::kernels::matmul::{Left, Out, Start, WIDTH, product, product_over};
 
 /// The sizes of a run.

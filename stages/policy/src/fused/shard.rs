@@ -4,8 +4,8 @@
 //! read, while caches hold them; only the LSTM's own gradient waits for the end of the sequences.
 
 use super::Network;
-use super::tower::{Tower, Head, Recurrent};
 use super::lstm::LstmRun;
+use super::tower::{Head, Recurrent, Tower};
 use super::trunk::TrunkRun;
 use crate::categorical::Softmax;
 use crate::kernels::aligned::Aligned;

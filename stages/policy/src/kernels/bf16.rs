@@ -7,8 +7,8 @@
 
 use super::Level;
 use super::aligned::Aligned;
-use super::lstm_cell;
 use super::kernel;
+use super::lstm_cell;
 use super::math::mul_add;
 use super::matmul::WIDTH;
 

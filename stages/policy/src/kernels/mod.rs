@@ -10,10 +10,10 @@ pub mod attention;
 pub mod bf16;
 #[cfg(target_arch = "x86_64")]
 mod bf16_avx512;
-pub mod lstm_cell;
 pub mod elementwise;
-pub mod gru_gate;
 pub mod gradient;
+pub mod gru_gate;
+pub mod lstm_cell;
 pub mod math;
 pub mod matmul;
 #[cfg(target_arch = "x86_64")]

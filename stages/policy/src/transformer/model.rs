@@ -237,8 +237,7 @@ impl Shard {
             };
             objective.policy(level, &self.samples, outputs, &mut self.sums);
             objective.value(level, &self.samples, &mut self.dvalue, &mut self.sums);
-            self.pass
-                .backward(network, &self.dlogits, &self.dvalue, &mut gradient);
+            self.pass.backward(network, &self.dlogits, &self.dvalue, &mut gradient);
         }
         self.gradient = gradient;
     }

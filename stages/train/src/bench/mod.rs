@@ -3,15 +3,15 @@
 
 pub(crate) mod device;
 
-use crate::phase_timer::{PhaseTimer, Phase};
-use crate::rehearsal::{Rehearsal, Rows};
+use crate::phase_timer::{Phase, PhaseTimer};
 use crate::ppo::settings::{PpoConfig, RecurrentPpoConfig, Settings, TransformerPpoConfig};
+use crate::rehearsal::{Rehearsal, Rows};
 use candle_core::{Device, Tensor};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use stages_core::{ConfigProblem, StageError};
 use stages_env::lookup::{self, LookupConfig};
-use stages_env::{BatchEnv, EnvSpec, OpenOptions};
+use stages_env::{ActionSpace, BatchEnv, EnvSpec, OpenOptions};
 use stages_policy::kernels::bf16::{Left16, Path, Right16, Start16, product16};
 use stages_policy::{Architecture, Critic, Precision, model};
 use std::time::{Duration, Instant};
@@ -75,14 +75,12 @@ impl Case {
             let env = lookup::in_memory(&LookupConfig::default(), &OpenOptions::train(n_envs, 1))?;
             return Ok(Box::new(env));
         };
-        let names = |prefix: &str, n: usize| (0..n).map(|i| format!("{prefix}{i}")).collect();
+        let names = |prefix: &str, n: usize| -> Vec<String> { (0..n).map(|i| format!("{prefix}{i}")).collect() };
         let spec = EnvSpec {
             name: "rows".to_owned(),
             observation: names("x", obs_dim),
-            actions: names("a", num_actions),
-            masked: false,
+            action_space: ActionSpace::discrete(names("a", num_actions)),
             normalisation: None,
-            bounds: None,
         };
         Ok(Box::new(Rows::new(&spec, n_envs)))
     }

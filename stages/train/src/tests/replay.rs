@@ -1,9 +1,9 @@
 //! What learning replays is what acting did.
 
 use super::*;
-use crate::train_state::TrainState;
 use crate::phase_timer::PhaseTimer;
 use crate::rollout::Rollout;
+use crate::train_state::TrainState;
 use stages_env::{OpenOptions, Step};
 use stages_policy::{Batch, FusedModel, LossSettings, Model, Precision, initial};
 
@@ -27,7 +27,7 @@ fn the_first_minibatch_has_ratios_of_one() {
         let params: Vec<f32> = initial(&architecture, false, 4).iter().map(|x| 3.0 * x).collect();
         model.load(&params);
         let mut first = Step::new(env.spec(), settings.n_envs);
-        env.reset(&mut first);
+        env.reset(first.buffers());
         let state_len = architecture.state_len();
         let mut train_state = TrainState::new(&settings, env.spec(), params, None, state_len, &first);
         let mut rollout = Rollout::default();

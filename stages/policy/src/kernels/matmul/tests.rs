@@ -1,8 +1,8 @@
 //! Products and gradients against their definition, on every level that the machine has.
 
 use super::*;
-use crate::kernels::lstm_cell;
 use crate::kernels::gradient::{Inputs, Right, gradient, unpack_gates};
+use crate::kernels::lstm_cell;
 use stages_numerics::random::Random;
 
 fn draw(random: &mut Random, len: usize) -> Vec<f32> {
