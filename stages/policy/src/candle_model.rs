@@ -3,12 +3,12 @@
 use crate::architecture::{Critic, Dense, Layout, LstmAt};
 use crate::candle_transformer::Sequences;
 use crate::categorical::{self, Softmax};
-use crate::kernels::Level;
 use crate::model::{Minibatch, Model, Observed, Output};
 use crate::objective::{Objective, PolicyOutputs, Sums};
 use crate::transformer::Transformer;
 use crate::{Activation, Architecture};
 use candle_core::{Device, Result, Tensor, Var};
+use stages_numerics::dispatch::InstructionSet;
 
 /// A network on candle.
 pub struct CandleModel {
@@ -285,8 +285,8 @@ impl CandleModel {
                 softmax: &mut softmax,
             }
         };
-        objective.policy(Level::detect(), &samples, outputs, &mut sums);
-        objective.value(Level::detect(), &samples, &mut dvalue, &mut sums);
+        objective.policy(InstructionSet::detect(), &samples, outputs, &mut sums);
+        objective.value(InstructionSet::detect(), &samples, &mut dvalue, &mut sums);
         // A sum whose derivatives by the outputs are the objective's.
         let linear = |outputs: &Tensor, by: Vec<f32>| {
             (outputs * Tensor::from_vec(by, outputs.shape(), &self.device)?)?.sum_all()

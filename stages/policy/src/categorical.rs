@@ -1,7 +1,7 @@
 //! The masked categorical distribution: masked actions have probability 0.
 
-use crate::kernels::kernel;
 use crate::kernels::math::{exp, ln};
+use stages_numerics::kernel;
 
 /// A number of each of 16 rows.
 pub type Lanes = [f32; 16];

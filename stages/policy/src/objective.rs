@@ -2,7 +2,7 @@
 //! from the derivatives that it finds in their place.
 
 use crate::categorical::Softmax;
-use crate::kernels::Level;
+use stages_numerics::dispatch::InstructionSet;
 
 /// The sums over samples that an objective keeps, a slot for each of its statistics.
 pub type Sums = [f64; 8];
@@ -40,8 +40,8 @@ pub enum PolicyOutputs<'a> {
 /// several threads.
 pub trait Objective: Sync {
     /// Takes the policy head's outputs for `samples`, whose indices are those of the rollout buffer.
-    fn policy(&self, level: Level, samples: &[u32], outputs: PolicyOutputs, sums: &mut Sums);
+    fn policy(&self, instructions: InstructionSet, samples: &[u32], outputs: PolicyOutputs, sums: &mut Sums);
 
     /// Takes the value head's outputs `[n]` for `samples`.
-    fn value(&self, level: Level, samples: &[u32], value: &mut [f32], sums: &mut Sums);
+    fn value(&self, instructions: InstructionSet, samples: &[u32], value: &mut [f32], sums: &mut Sums);
 }

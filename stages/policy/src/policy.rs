@@ -1,12 +1,13 @@
 //! A trained policy: its file, and acting with it.
 
-use crate::kernels::{Level, elementwise};
+use crate::kernels::elementwise;
 use crate::model::{Model, Observed, Output};
 use crate::{Architecture, Precision, categorical, gaussian};
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 use serde::{Deserialize, Serialize};
 use stages_core::StageError;
 use stages_env::{ActionBuffer, ActionSpace, Actions, EnvSpec, Normalisation};
+use stages_numerics::dispatch::InstructionSet;
 use stages_numerics::random::Random;
 use std::collections::HashMap;
 
@@ -279,7 +280,7 @@ impl Policy {
             None => obs,
             Some(n) => {
                 normalised.resize(obs.len(), 0.0);
-                elementwise::normalise(Level::detect(), obs, &n.offset, &n.scale, n.clip, normalised);
+                elementwise::normalise(InstructionSet::detect(), obs, &n.offset, &n.scale, n.clip, normalised);
                 normalised
             }
         };

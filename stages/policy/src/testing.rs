@@ -1,9 +1,9 @@
 //! A made-up rollout and a plain objective, for tests of models.
 
-use crate::kernels::Level;
 use crate::model::{Minibatch, Observed};
 use crate::objective::{Objective, PolicyOutputs, Sums};
 use crate::{Architecture, gaussian};
+use stages_numerics::dispatch::InstructionSet;
 use stages_numerics::random::Random;
 
 /// Weight of the entropy bonus.
@@ -126,7 +126,7 @@ impl PolicyGradient<'_> {
 }
 
 impl Objective for PolicyGradient<'_> {
-    fn policy(&self, _: Level, samples: &[u32], outputs: PolicyOutputs, sums: &mut Sums) {
+    fn policy(&self, _: InstructionSet, samples: &[u32], outputs: PolicyOutputs, sums: &mut Sums) {
         let data = self.data;
         match outputs {
             PolicyOutputs::Discrete { logits, .. } => {
@@ -173,7 +173,7 @@ impl Objective for PolicyGradient<'_> {
         }
     }
 
-    fn value(&self, _: Level, samples: &[u32], value: &mut [f32], sums: &mut Sums) {
+    fn value(&self, _: InstructionSet, samples: &[u32], value: &mut [f32], sums: &mut Sums) {
         for (value, &i) in value.iter_mut().zip(samples) {
             let error = f64::from(*value - self.data.target[i as usize]);
             sums[1] += error * error;

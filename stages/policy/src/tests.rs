@@ -1,11 +1,11 @@
 //! Networks of continuous actions, and stacks of LSTMs: every model against candle or a definition.
 
-use crate::kernels::Level;
 use crate::model::{Model, Observed, Output};
 use crate::testing::{Data, norm};
 use crate::{
     Activation, Architecture, CandleModel, Critic, FusedModel, Lstm, Transformer, TransformerModel, gaussian, initial,
 };
+use stages_numerics::dispatch::InstructionSet;
 use stages_numerics::random::Random;
 
 fn architectures() -> Vec<Architecture> {
@@ -38,10 +38,10 @@ fn architectures() -> Vec<Architecture> {
     ]
 }
 
-fn own(architecture: &Architecture, level: Level) -> Box<dyn Model> {
-    match TransformerModel::with_level(architecture, level) {
+fn own(architecture: &Architecture, instructions: InstructionSet) -> Box<dyn Model> {
+    match TransformerModel::with_instructions(architecture, instructions) {
         Some(model) => Box::new(model),
-        None => Box::new(FusedModel::with(architecture, level, None)),
+        None => Box::new(FusedModel::with(architecture, instructions, None)),
     }
 }
 
@@ -65,8 +65,8 @@ fn continuous_actions_are_learned_from_as_candle_does_and_replayed_as_they_were_
         }
         let mut candle = CandleModel::new(&architecture);
         candle.load(&params);
-        for level in Level::all() {
-            let mut own = own(&architecture, level);
+        for instructions in InstructionSet::available() {
+            let mut own = own(&architecture, instructions);
             own.load(&params);
             let (mut moving, mut other) = (data.state.clone(), data.state.clone());
             let (mut out, mut wanted) = (Output::default(), Output::default());
@@ -106,7 +106,7 @@ fn continuous_actions_are_learned_from_as_candle_does_and_replayed_as_they_were_
                 let difference: Vec<f32> = pairs.map(|(x, y)| x - y).collect();
                 assert!(
                     norm(&difference) < 1e-4 * norm(&wanted),
-                    "{level:?} {}: {} of {}",
+                    "{instructions:?} {}: {} of {}",
                     tensor.name,
                     norm(&difference),
                     norm(&wanted)

@@ -4,7 +4,7 @@
 //! it carries a digest of its contents, so that a torn file after a crash of the machine is not taken for a good one.
 
 use crate::running_mean_std::RunningMeanStd;
-use crate::train_state::TrainState;
+use crate::train_state::{Statistics, TrainState};
 use cache::KeyHasher;
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 use serde::{Deserialize, Serialize};
@@ -85,27 +85,33 @@ pub(crate) fn encode(train_state: &TrainState) -> Result<Vec<u8>, StageError> {
         ("discounted", f64s(train_state.discounted.iter().copied())),
         ("metrics", (Dtype::U8, train_state.metrics.as_bytes().to_vec())),
     ]);
-    for (names, moments) in [
-        (["obs_moments.mean", "obs_moments.variance"], &train_state.obs_rms),
+    if !train_state.extra.is_empty() {
+        tensors.insert("extra", f32s(&train_state.extra));
+    }
+    for (names, rms) in [
+        (
+            ["obs_moments.mean", "obs_moments.variance"],
+            &train_state.statistics.obs_rms,
+        ),
         (
             ["reward_moments.mean", "reward_moments.variance"],
-            &train_state.return_rms,
+            &train_state.statistics.return_rms,
         ),
     ] {
-        if let Some(moments) = moments {
-            tensors.insert(names[0], f64s(moments.mean.iter().copied()));
-            tensors.insert(names[1], f64s(moments.variance.iter().copied()));
+        if let Some(rms) = rms {
+            tensors.insert(names[0], f64s(rms.mean.iter().copied()));
+            tensors.insert(names[1], f64s(rms.variance.iter().copied()));
         }
     }
-    let count = |moments: &Option<RunningMeanStd>| moments.as_ref().map(|moments| moments.count.to_bits());
+    let count = |rms: &Option<RunningMeanStd>| rms.as_ref().map(|rms| rms.count.to_bits());
     let about = About {
         format: FORMAT,
         step: train_state.step,
         update: train_state.update,
         adam_steps: train_state.adam_steps,
         episodes: train_state.episodes,
-        obs_count: count(&train_state.obs_rms),
-        reward_count: count(&train_state.return_rms),
+        obs_count: count(&train_state.statistics.obs_rms),
+        reward_count: count(&train_state.statistics.return_rms),
         digest: digest(tensors.iter().map(|(&name, (_, bytes))| (name, bytes.as_slice()))),
     };
     let failed = |what: String| StageError::new(format!("cannot write a checkpoint: {what}"));
@@ -158,7 +164,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Option<TrainState> {
         )
     };
     let bools = |name: &str| Some(raw(name)?.iter().map(|&b| b != 0).collect::<Vec<_>>());
-    let moments = |count: Option<u64>, name: &str| {
+    let rms = |count: Option<u64>, name: &str| {
         let Some(count) = count else { return Some(None) };
         Some(Some(RunningMeanStd {
             mean: f64s(&format!("{name}.mean"))?,
@@ -166,7 +172,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Option<TrainState> {
             count: f64::from_bits(count),
         }))
     };
-    let obs_rms = moments(about.obs_count, "obs_moments")?;
+    let obs_rms = rms(about.obs_count, "obs_moments")?;
     Some(TrainState {
         step: about.step,
         update: about.update,
@@ -188,9 +194,12 @@ pub(crate) fn decode(bytes: &[u8]) -> Option<TrainState> {
             .iter()
             .map(|&[value, length]| (value, length))
             .collect(),
-        normalisation: obs_rms.as_ref().map(RunningMeanStd::normalisation),
-        obs_rms,
-        return_rms: moments(about.reward_count, "reward_moments")?,
+        extra: f32s("extra").unwrap_or_default(),
+        statistics: Statistics {
+            normalisation: obs_rms.as_ref().map(RunningMeanStd::normalisation),
+            obs_rms,
+            return_rms: rms(about.reward_count, "reward_moments")?,
+        },
         discounted: f64s("discounted")?,
         metrics: String::from_utf8(raw("metrics")?.to_vec()).ok()?,
     })

@@ -111,7 +111,7 @@ impl FusedModel {
         let network = Network {
             architecture: &self.architecture,
             weights: &self.weights,
-            level: self.level,
+            instructions: self.instructions,
             bf16: self.bf16,
         };
         each(&network, &self.towers, &mut self.actors[..tasks], rows, (d, a, s));
@@ -150,11 +150,19 @@ impl Actor {
         match request {
             Request::Mean(out) => out.copy_from_slice(logits),
             Request::LogProb(out) => {
-                log_softmax_rows(network.level, logits, input.mask, a, softmax);
+                log_softmax_rows(network.instructions, logits, input.mask, a, softmax);
                 out.copy_from_slice(logits);
             }
             Request::Actions(uniform, actions, log_prob) => {
-                sample_rows(network.level, logits, input.mask, uniform, softmax, actions, log_prob);
+                sample_rows(
+                    network.instructions,
+                    logits,
+                    input.mask,
+                    uniform,
+                    softmax,
+                    actions,
+                    log_prob,
+                );
             }
         }
     }

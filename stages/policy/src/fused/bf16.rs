@@ -4,13 +4,13 @@ use super::Network;
 use super::operands::{Operands, Place, Shape, panel};
 use super::weights::Matrix;
 use crate::architecture::LstmAt;
-use crate::kernels::Level;
 use crate::kernels::aligned::Aligned;
 use crate::kernels::bf16::{
     GROUP, Left16, Path, ROWS, Right16, Start16, narrow, narrow_both, narrow_row, product16, transpose,
 };
 use crate::kernels::lstm_cell::UNITS;
 use crate::kernels::matmul::WIDTH;
+use stages_numerics::dispatch::InstructionSet;
 
 /// Rows of steps whose weights' gradient is taken at once.
 const TOGETHER: usize = 512;
@@ -48,7 +48,7 @@ pub(super) fn gradient_rows(at: &LstmAt) -> usize {
 impl Bf16Operands {
     /// The path that a network takes.
     fn path(network: &Network) -> Path {
-        network.bf16.unwrap_or(Path::Widened(network.level))
+        network.bf16.unwrap_or(Path::Widened(network.instructions))
     }
 
     /// Steps whose weights' gradient is taken at once: their rows make whole groups.
@@ -98,16 +98,16 @@ impl Operands for Bf16Operands {
         self.columns.zeros(rows / 2 * self.gradient_rows());
     }
 
-    fn observe(&mut self, level: Level, t: usize, column: usize, obs: &[f32]) {
+    fn observe(&mut self, instructions: InstructionSet, t: usize, column: usize, obs: &[f32]) {
         let pairs = obs.len().div_ceil(2);
-        narrow_row(level, obs, &mut self.row(t, column)[..pairs]);
+        narrow_row(instructions, obs, &mut self.row(t, column)[..pairs]);
     }
 
-    fn state(&mut self, level: Level, t: usize, column: usize, h: Option<&[f32]>) {
+    fn state(&mut self, instructions: InstructionSet, t: usize, column: usize, h: Option<&[f32]>) {
         let (from, to) = self.parts();
         let out = &mut self.row(t, column)[from..to];
         match h {
-            Some(h) => narrow_row(level, h, out),
+            Some(h) => narrow_row(instructions, h, out),
             None => out.fill(0),
         }
     }
@@ -173,7 +173,7 @@ impl Operands for Bf16Operands {
         {
             let columns = &mut columns[first * UNITS..(first + height) * UNITS];
             let by_row = &mut by_row[first * UNITS..(first + height) * UNITS];
-            narrow_both(network.level, dz, columns, by_row);
+            narrow_both(network.instructions, dz, columns, by_row);
         }
         if t > 0 {
             let left = Left16 {

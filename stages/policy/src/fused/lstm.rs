@@ -73,7 +73,7 @@ impl LstmRun {
         for (column, &keep) in keep.iter().enumerate().take(b) {
             let from = state(column) + lstm.state;
             let (h, c) = states[from..from + 2 * n].split_at(n);
-            operands.state(network.level, 0, column, (keep != 0.0).then_some(h));
+            operands.state(network.instructions, 0, column, (keep != 0.0).then_some(h));
             for (block, c) in c.chunks(UNITS).enumerate() {
                 let at = (block * b + column) * UNITS;
                 self.c[at..at + c.len()].copy_from_slice(c);
@@ -85,7 +85,7 @@ impl LstmRun {
     /// Takes the observation of a column at step t.
     pub fn observe(&mut self, network: &Network, t: usize, column: usize, obs: &[f32]) {
         if let Some(operands) = &mut self.operands {
-            operands.observe(network.level, t, column, obs);
+            operands.observe(network.instructions, t, column, obs);
         }
     }
 
@@ -130,11 +130,11 @@ impl LstmRun {
                 h_stride: n,
                 lanes: UNITS.min(n - u * UNITS),
             };
-            lstm_cell::forward(network.level, &mut block);
+            lstm_cell::forward(network.instructions, &mut block);
         }
         let Some(keep_next) = keep_next else { return };
         for (column, (h, &keep)) in h.chunks_exact(n).zip(keep_next).enumerate() {
-            operands.state(network.level, t + 1, column, (keep != 0.0).then_some(h));
+            operands.state(network.instructions, t + 1, column, (keep != 0.0).then_some(h));
         }
     }
 
@@ -197,7 +197,7 @@ impl LstmRun {
                     dz: [&mut dz_if[rows.clone()], &mut dz_go[rows.clone()]],
                     lanes: UNITS.min(n - u * UNITS),
                 };
-                lstm_cell::backward(network.level, &mut block);
+                lstm_cell::backward(network.instructions, &mut block);
             }
             operands.back(network, matrix, t, &mut self.dh);
             first &= !operands.gradient(network, t, first, &mut self.sum);

@@ -16,8 +16,8 @@ mod weights;
 
 use crate::architecture::Layout;
 use crate::kernels::bf16::Path;
+use crate::kernels::elementwise;
 use crate::kernels::gradient::unpack_gates;
-use crate::kernels::{Level, elementwise};
 use crate::model::{Minibatch, Model, Observed, Output, Sampled};
 use crate::objective::{self, Objective, Sums};
 use crate::{Architecture, Precision};
@@ -25,6 +25,7 @@ use acting::{Actor, Request, Rows};
 use lstm::gradient_rows;
 use rayon::prelude::*;
 use shard::Shard;
+use stages_numerics::dispatch::InstructionSet;
 use tower::{Recurrent, Tower, towers};
 use weights::Weights;
 
@@ -38,7 +39,7 @@ const REDUCTION: usize = 1 << 15;
 pub struct FusedModel {
     architecture: Architecture,
     layout: Layout,
-    level: Level,
+    instructions: InstructionSet,
     bf16: Option<Path>,
     weights: Weights,
     towers: Vec<Tower>,
@@ -51,7 +52,7 @@ pub struct FusedModel {
 struct Network<'a> {
     architecture: &'a Architecture,
     weights: &'a Weights,
-    level: Level,
+    instructions: InstructionSet,
     /// The instructions for products in bf16, if the LSTM's are.
     bf16: Option<Path>,
 }
@@ -63,11 +64,11 @@ impl FusedModel {
             Precision::F32 => None,
             Precision::Bf16 => Some(Path::detect()),
         };
-        Self::with(architecture, Level::detect(), bf16)
+        Self::with(architecture, InstructionSet::detect(), bf16)
     }
 
-    /// The same, on the instructions of `level`, and an LSTM's products on those of `bf16`, if given.
-    pub fn with(architecture: &Architecture, level: Level, bf16: Option<Path>) -> Self {
+    /// The same, on the given instruction set, and an LSTM's products on those of `bf16`, if given.
+    pub fn with(architecture: &Architecture, instructions: InstructionSet, bf16: Option<Path>) -> Self {
         let layout = architecture.layout();
         let (towers, packed) = towers(architecture, &layout);
         let deviations = layout.log_std.map_or(0..0, |at| at..at + architecture.num_actions);
@@ -76,7 +77,7 @@ impl FusedModel {
             architecture: architecture.clone(),
             weights: Weights::new(&packed, layout.len, deviations, bf16.is_some()),
             layout,
-            level,
+            instructions,
             bf16,
             towers,
             shards: Vec::new(),
@@ -146,7 +147,7 @@ impl Model for FusedModel {
         let network = Network {
             architecture: &self.architecture,
             weights: &self.weights,
-            level: self.level,
+            instructions: self.instructions,
             bf16: self.bf16,
         };
         let shards = &mut self.shards[..tasks];
@@ -164,7 +165,7 @@ impl Model for FusedModel {
             shards.par_iter_mut().enumerate().with_max_len(1).for_each(run);
         }
         reduce(
-            (self.level, self.bf16.is_some()),
+            (self.instructions, self.bf16.is_some()),
             towers,
             &self.shards[..tasks],
             gradient,
@@ -178,7 +179,7 @@ impl Model for FusedModel {
 }
 
 /// Adds up the shards' gradients, in the shards' order.
-fn reduce((level, bf16): (Level, bool), towers: &[Tower], shards: &[Shard], gradient: &mut [f32]) {
+fn reduce((instructions, bf16): (InstructionSet, bool), towers: &[Tower], shards: &[Shard], gradient: &mut [f32]) {
     let many = gradient.len() > REDUCTION;
     for (i, tower) in towers.iter().enumerate() {
         let parts = shards.iter().skip(i).step_by(towers.len());
@@ -189,7 +190,7 @@ fn reduce((level, bf16): (Level, bool), towers: &[Tower], shards: &[Shard], grad
                 if part == 0 {
                     out.copy_from_slice(values);
                 } else {
-                    elementwise::add(level, out, values);
+                    elementwise::add(instructions, out, values);
                 }
             }
         }

@@ -2,16 +2,16 @@
 //! ([`super::bf16::Bf16Operands`]).
 //!
 //! Observation, state and a 1 stand side by side, so that a step is one product and the gradients of all weights and biases are one other,
-//! taken over some steps at a time while the second-level cache holds them.
+//! taken over some steps at a time while the L2 cache holds them.
 
 use super::Network;
 use super::weights::Matrix;
 use crate::architecture::LstmAt;
-use crate::kernels::Level;
 use crate::kernels::aligned::Aligned;
 use crate::kernels::gradient::{Inputs, Right, gradient};
 use crate::kernels::lstm_cell::UNITS;
 use crate::kernels::matmul::{Left, Out, Start, WIDTH, product, product_over};
+use stages_numerics::dispatch::InstructionSet;
 
 /// The sizes of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -47,10 +47,10 @@ pub(super) trait Operands: Send + Sync {
     fn begin(&mut self, shape: Shape);
 
     /// Takes an observation.
-    fn observe(&mut self, level: Level, t: usize, column: usize, obs: &[f32]);
+    fn observe(&mut self, instructions: InstructionSet, t: usize, column: usize, obs: &[f32]);
 
     /// Takes the state that a step starts from; zeros if `None`.
-    fn state(&mut self, level: Level, t: usize, column: usize, h: Option<&[f32]>);
+    fn state(&mut self, instructions: InstructionSet, t: usize, column: usize, h: Option<&[f32]>);
 
     /// Numbers that the gates of all steps take.
     fn gates_len(&self) -> usize;
@@ -84,7 +84,7 @@ pub(super) trait Operands: Send + Sync {
 const ROWS: usize = 128;
 
 /// With so few columns observations are projected by a product of their own, ahead of the steps: a step of few rows waits for the
-/// weights, which no first-level cache holds.
+/// weights, which no L1 cache holds.
 const FEW: usize = 16;
 
 /// Operands in f32.
@@ -130,11 +130,11 @@ impl Operands for F32Operands {
         self.dz.resize(self.together() * shape.b * 4 * shape.units());
     }
 
-    fn observe(&mut self, _: Level, t: usize, column: usize, obs: &[f32]) {
+    fn observe(&mut self, _: InstructionSet, t: usize, column: usize, obs: &[f32]) {
         self.row(t, column)[..obs.len()].copy_from_slice(obs);
     }
 
-    fn state(&mut self, _: Level, t: usize, column: usize, h: Option<&[f32]>) {
+    fn state(&mut self, _: InstructionSet, t: usize, column: usize, h: Option<&[f32]>) {
         let (d, n) = (self.shape.inputs, self.shape.hidden);
         let to = &mut self.row(t, column)[d..d + n];
         match h {
@@ -171,7 +171,7 @@ impl Operands for F32Operands {
     fn project(&mut self, network: &Network, matrix: &Matrix, z: &mut [f32]) {
         let (d, rows) = (self.shape.inputs, self.shape.steps * self.shape.b);
         product_over(
-            network.level,
+            network.instructions,
             Left::rows(&self.xh, rows, d, self.stride),
             (&matrix.forward, 0..d),
             Start::Row(&matrix.bias),
@@ -193,7 +193,7 @@ impl Operands for F32Operands {
             (0, Start::Row(&matrix.bias))
         };
         product_over(
-            network.level,
+            network.instructions,
             Left::rows(&self.xh[t * b * self.stride + from..], b, d + n - from, self.stride),
             (&matrix.forward, from..d + n),
             start,
@@ -220,7 +220,7 @@ impl Operands for F32Operands {
         if t > 0 {
             let (_, place) = self.dz(t);
             product(
-                network.level,
+                network.instructions,
                 Left::panels(&self.dz, place.first, b, matrix.back.k, place.height),
                 &matrix.back,
                 Start::Zero,
@@ -241,7 +241,7 @@ impl Operands for F32Operands {
             width: self.shape.inputs + self.shape.hidden + 1,
         };
         let dz = Right::gates(&self.dz, self.shape.hidden, together * b);
-        gradient(network.level, inputs, dz, !first, sum);
+        gradient(network.instructions, inputs, dz, !first, sum);
         true
     }
 }

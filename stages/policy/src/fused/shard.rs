@@ -173,12 +173,12 @@ impl Shard {
         x: &[f32],
         mut below: Option<&mut [f32]>,
     ) {
-        let (level, rows) = (network.level, self.samples.len());
+        let (instructions, rows) = (network.instructions, self.samples.len());
         for (trunk, run) in tower.trunks.iter().zip(&mut self.trunks) {
             run.forward(network, trunk, x, rows);
             let sums = &mut self.sums;
             match trunk.head {
-                Head::Value => objective.value(level, &self.samples, run.last(), sums),
+                Head::Value => objective.value(instructions, &self.samples, run.last(), sums),
                 Head::Policy => {
                     let outputs = match tower.log_std {
                         None => PolicyOutputs::Discrete {
@@ -191,7 +191,7 @@ impl Shard {
                             dlog_std: &mut self.gradient[segment.local..segment.local + segment.len],
                         },
                     };
-                    objective.policy(level, &self.samples, outputs, sums);
+                    objective.policy(instructions, &self.samples, outputs, sums);
                 }
             }
             // The gradient of the first trunk alone flows into what both read.

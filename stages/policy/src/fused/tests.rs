@@ -53,8 +53,8 @@ fn gradient_matches_candle() {
             candle.load(&params);
             let mut wanted = vec![0.0; params.len()];
             let sums = candle.backward(&data.minibatch(), &objective, &mut wanted);
-            for level in Level::all() {
-                let mut fused = FusedModel::with(&architecture, level, None);
+            for instructions in InstructionSet::available() {
+                let mut fused = FusedModel::with(&architecture, instructions, None);
                 fused.load(&params);
                 let mut found = vec![0.0; params.len()];
                 let fused_sums = fused.backward(&data.minibatch(), &objective, &mut found);
@@ -63,7 +63,7 @@ fn gradient_matches_candle() {
                     (&found, &fused_sums),
                     (&wanted, &sums),
                     (1e-4, 1e-7),
-                    &format!("{level:?}"),
+                    &format!("{instructions:?}"),
                 );
             }
         }
@@ -169,7 +169,7 @@ fn products_in_bf16_are_near_and_the_same_on_tiles_and_without() {
                 let data = Data::new(&architecture, steps, columns, 12);
                 let params = initial(&architecture, false, 13);
                 let run = |bf16: Option<Path>| {
-                    let mut model = FusedModel::with(&architecture, Level::detect(), bf16);
+                    let mut model = FusedModel::with(&architecture, InstructionSet::detect(), bf16);
                     model.load(&params);
                     let (mut state, mut out) = (data.state.clone(), Output::default());
                     model.forward(&data.input(&architecture, 0), &mut state, &mut out);
@@ -179,7 +179,7 @@ fn products_in_bf16_are_near_and_the_same_on_tiles_and_without() {
                 };
                 let (wanted, sums, state, value) = run(None);
                 let mut same: Option<(Path, _)> = None;
-                for path in Path::all() {
+                for path in Path::available() {
                     let found = run(Some(path));
                     let difference: Vec<f32> = wanted.iter().zip(&found.0).map(|(x, y)| x - y).collect();
                     assert!(

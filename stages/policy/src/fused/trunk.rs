@@ -28,15 +28,15 @@ impl TrunkRun {
             y.resize(rows * dense.outputs);
             let matrix = network.weights.matrix(layer.matrix);
             product(
-                network.level,
+                network.instructions,
                 Left::rows(x, rows, dense.inputs, dense.inputs),
                 &matrix.forward,
                 Start::Row(&matrix.bias),
                 Out::rows(y, dense.outputs),
             );
             match layer.activation {
-                Some(Activation::Tanh) => elementwise::tanh_in_place(network.level, y),
-                Some(Activation::Relu) => elementwise::relu_in_place(network.level, y),
+                Some(Activation::Tanh) => elementwise::tanh_in_place(network.instructions, y),
+                Some(Activation::Relu) => elementwise::relu_in_place(network.instructions, y),
                 None => {}
             }
         }
@@ -62,8 +62,12 @@ impl TrunkRun {
         std::mem::swap(&mut self.above, last);
         for (i, layer) in trunk.layers.iter().enumerate().rev() {
             match layer.activation {
-                Some(Activation::Tanh) => elementwise::tanh_back(network.level, &mut self.above, &self.outputs[i]),
-                Some(Activation::Relu) => elementwise::relu_back(network.level, &mut self.above, &self.outputs[i]),
+                Some(Activation::Tanh) => {
+                    elementwise::tanh_back(network.instructions, &mut self.above, &self.outputs[i])
+                }
+                Some(Activation::Relu) => {
+                    elementwise::relu_back(network.instructions, &mut self.above, &self.outputs[i])
+                }
                 None => {}
             }
             let x = if i == 0 { input } else { &self.outputs[i - 1] };
@@ -90,14 +94,20 @@ fn layer_gradient(network: &Network, layer: &Layer, x: &[f32], dy: &[f32], rows:
         rows,
         width: dense.inputs,
     };
-    gradient(network.level, inputs, Right::rows(dy, dense.outputs), true, weight);
-    elementwise::column_sums(network.level, dy, bias);
+    gradient(
+        network.instructions,
+        inputs,
+        Right::rows(dy, dense.outputs),
+        true,
+        weight,
+    );
+    elementwise::column_sums(network.instructions, dy, bias);
 }
 
 fn back(network: &Network, layer: &Layer, dy: &[f32], rows: usize, dx: &mut [f32]) {
     let dense = &layer.dense;
     product(
-        network.level,
+        network.instructions,
         Left::rows(dy, rows, dense.outputs, dense.outputs),
         &network.weights.matrix(layer.matrix).back,
         Start::Zero,

@@ -1,8 +1,8 @@
 //! Attention of one step to the steps that its window holds, which lie side by side, oldest first (Vaswani and others, 2017; with
 //! relative positions on the keys' side: Shaw and others, 2018).
 
-use super::kernel;
 use super::math::{exp, mul_add};
+use stages_numerics::kernel;
 
 /// Numbers that are computed at once; what is read of transposed keys has room for so many beyond the last.
 pub const LANES: usize = 32;

@@ -5,12 +5,12 @@
 //! (Intel's manual, TDPBF16PS), so that the path without special instructions gives the same bits, but for numbers below 1e-38.
 //! AVX512-BF16 adds in another order.
 
-use super::Level;
 use super::aligned::Aligned;
-use super::kernel;
 use super::lstm_cell;
 use super::math::mul_add;
 use super::matmul::WIDTH;
+use stages_numerics::dispatch::InstructionSet;
+use stages_numerics::kernel;
 
 /// How many of k are taken together.
 pub const GROUP: usize = 32;
@@ -21,45 +21,42 @@ pub(super) const PAIRS: usize = GROUP / 2;
 /// Rows that AMX takes at once; buffers have a multiple of them.
 pub const ROWS: usize = 16;
 
-/// The instructions that products in bf16 use.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The instructions that products in bf16 use; like an [`InstructionSet`], a proof that the CPU has them.
+#[derive(Clone, Copy, Debug)]
 pub enum Path {
     /// Tiles of AMX.
-    #[non_exhaustive]
-    Amx,
+    #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+    Amx(super::amx::Amx),
     /// AVX512-BF16.
-    #[non_exhaustive]
-    Avx512,
-    /// Those of a level, in f32.
-    Widened(Level),
+    #[cfg(target_arch = "x86_64")]
+    Avx512(super::bf16_avx512::Avx512Bf16),
+    /// Products in f32.
+    Widened(InstructionSet),
 }
 
 impl Path {
-    /// The best that this machine has.
+    /// The fastest that this machine has.
     pub fn detect() -> Self {
-        Self::all()[0]
+        Self::available()[0]
     }
 
-    /// Those that this machine has, best first.
-    pub fn all() -> Vec<Self> {
+    /// All that this machine has, fastest first.
+    pub fn available() -> Vec<Self> {
         let mut all = Vec::new();
         #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
-        if super::amx::available() {
-            all.push(Self::Amx);
-        }
+        all.extend(super::amx::Amx::try_new().map(Self::Amx));
         #[cfg(target_arch = "x86_64")]
-        if Level::detect() == Level::Avx512 && is_x86_feature_detected!("avx512bf16") {
-            all.push(Self::Avx512);
-        }
-        all.extend(Level::all().into_iter().map(Self::Widened));
+        all.extend(super::bf16_avx512::Avx512Bf16::try_new().map(Self::Avx512));
+        all.extend(InstructionSet::available().into_iter().map(Self::Widened));
         all
     }
 
-    /// What distinguishes its results: the order of additions.
+    /// The order of additions, which its results depend on.
     pub fn order(self) -> &'static str {
         match self {
-            Self::Avx512 => "bf16-avx512",
-            Self::Amx | Self::Widened(_) => "bf16",
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512(_) => "bf16-avx512",
+            _ => "bf16",
         }
     }
 }
@@ -286,12 +283,10 @@ pub fn product16(path: Path, a: Left16, b: Right16, start: Start16, c: &mut [f32
     }
     match path {
         #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
-        Path::Amx => super::amx::product(a, b, start, c, panel),
+        Path::Amx(token) => super::amx::product(token, a, b, start, c, panel),
         #[cfg(target_arch = "x86_64")]
-        Path::Avx512 => super::bf16_avx512::product(a, b, start, c, panel),
-        Path::Widened(level) => widened(level, a, b, start, c, panel),
-        #[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
-        _ => widened(Level::detect(), a, b, start, c, panel),
+        Path::Avx512(token) => super::bf16_avx512::product(token, a, b, start, c, panel),
+        Path::Widened(instructions) => widened(instructions, a, b, start, c, panel),
     }
 }
 

@@ -3,12 +3,13 @@
 //! That of an LSTM's weights is added up in panels, as dy lies, and brought into its order at the end ([`unpack_gates`]): rows of thousands of
 //! numbers would each stand on a page of its own, and compete for the same places in caches.
 
-use super::Level;
 use super::lstm_cell;
 use super::math::mul_add;
 use super::matmul::WIDTH;
+use stages_numerics::dispatch::InstructionSet;
+use stages_numerics::kernel;
 
-/// Rows that are taken at once, so that a panel of dy stays in the first-level cache.
+/// Rows that are taken at once, so that a panel of dy stays in the L1 cache.
 const ROWS: usize = 256;
 
 /// The gradient of a product's result `[rows, n]`, its columns in panels of [`WIDTH`]: row r of panel p begins at p `panel` + r `stride`.
@@ -98,7 +99,7 @@ pub struct Inputs<'a> {
 }
 
 /// dw `[m, n]` := x^T dy, added to what stands there if `add`.
-pub fn gradient(level: Level, x: Inputs, dy: Right, add: bool, dw: &mut [f32]) {
+pub fn gradient(instructions: InstructionSet, x: Inputs, dy: Right, add: bool, dw: &mut [f32]) {
     let panels = dy.columns.panels();
     if x.rows == 0 || x.width == 0 || panels == 0 {
         return;
@@ -121,27 +122,30 @@ pub fn gradient(level: Level, x: Inputs, dy: Right, add: bool, dw: &mut [f32]) {
             data: &dy.data[from * dy.stride..],
             ..dy
         };
-        some_rows(level, part, dy, add || from > 0, dw);
+        some_rows(instructions, part, dy, add || from > 0, dw);
     }
 }
 
-fn some_rows(level: Level, x: Inputs, dy: Right, add: bool, dw: &mut [f32]) {
+fn some_rows(instructions: InstructionSet, x: Inputs, dy: Right, add: bool, dw: &mut [f32]) {
     #[cfg(target_arch = "x86_64")]
-    match level {
-        Level::Avx512 => return super::matmul_avx512::gradient(x, dy, add, dw),
-        Level::Avx2 => {
-            #[target_feature(enable = "avx2,fma")]
-            fn avx2(x: Inputs, dy: Right, add: bool, dw: &mut [f32]) {
-                generic::<6, true>(x, dy, add, dw);
-            }
-            #[expect(unsafe_code, reason = "the instructions were detected at run time")]
-            // SAFETY: see `Level`.
-            return unsafe { avx2(x, dy, add, dw) };
-        }
-        Level::Portable => {}
+    if let InstructionSet::Avx512(token) = instructions {
+        return super::matmul_avx512::gradient(token, x, dy, add, dw);
     }
-    let _ = level;
-    generic::<4, { super::PORTABLE_FMA }>(x, dy, add, dw);
+    portable(instructions, x, dy, add, dw);
+}
+
+#[inline(always)]
+fn portable_body<const FMA: bool>(x: Inputs, dy: Right, add: bool, dw: &mut [f32]) {
+    // As many rows as the registers of AVX2, and those of the baseline, hold the sums of.
+    if FMA && cfg!(target_arch = "x86_64") {
+        generic::<6, FMA>(x, dy, add, dw);
+    } else {
+        generic::<4, FMA>(x, dy, add, dw);
+    }
+}
+kernel! {
+    /// [`gradient`] of some rows, without intrinsics.
+    fn portable(x: Inputs<'_>, dy: Right<'_>, add: bool, dw: &mut [f32]) = portable_body
 }
 
 #[inline(always)]

@@ -2,8 +2,8 @@
 //!
 //! r = sigmoid(g_r), z = sigmoid(g_z - bias), h = tanh(g_h); out = (1 - z) x + z h. g_h depends on r x.
 
-use super::kernel;
 use super::math::{mul_add, sigmoid, tanh};
+use stages_numerics::kernel;
 
 #[inline(always)]
 fn open_body<const FMA: bool>(rz: &mut [f32], x: &[f32], bias: &[f32], rx: &mut [f32]) {

@@ -6,8 +6,8 @@
 //! Units are taken in blocks of 16, whose gates fill two panels of [`super::matmul::WIDTH`] columns, side by side: i and f, g and o. The
 //! units beyond the last are padded: their weights are zero, and so are their states and gradients.
 
-use super::kernel;
 use super::math::{clamp, exp, mul_add, tanh, tanh_parts};
+use stages_numerics::kernel;
 
 /// Units in a block.
 pub const UNITS: usize = 16;
@@ -179,12 +179,12 @@ kernel! {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kernels::Level;
+    use stages_numerics::dispatch::InstructionSet;
     use stages_numerics::random::Random;
 
     /// Gates, states and outputs of a block against the definition in double precision, and its way back against finite differences.
     #[test]
-    fn as_defined_on_every_level() {
+    fn as_defined_on_every_instruction_set() {
         let (rows, lanes) = (5, 13);
         let random = &mut Random::new(&[1]);
         let mut draw = |len: usize, scale: f64| (0..len).map(|_| (scale * random.normal()) as f32).collect::<Vec<_>>();
@@ -198,11 +198,11 @@ mod tests {
             let c = sigmoid(z[1]) * before + sigmoid(z[0]) * libm::tanh(z[2]);
             (c, sigmoid(z[3]) * libm::tanh(c))
         };
-        for level in Level::all() {
+        for instructions in InstructionSet::available() {
             let (mut gates_if, mut gates_go) = (z_if.clone(), z_go.clone());
             let (mut c, mut h) = (vec![0.0; rows * 16], vec![9.0; rows * lanes]);
             forward(
-                level,
+                instructions,
                 &mut Forward {
                     z: [&mut gates_if, &mut gates_go],
                     c_prev: &c_prev,
@@ -215,7 +215,7 @@ mod tests {
             );
             let (mut dz_if, mut dz_go, mut dc) = (vec![0.0; rows * 32], vec![0.0; rows * 32], dc_next.clone());
             backward(
-                level,
+                instructions,
                 &mut Backward {
                     gates: [&gates_if, &gates_go],
                     c_prev: &c_prev,
@@ -238,8 +238,8 @@ mod tests {
                     let before = f64::from(keep[r] * c_prev[r * 16 + j]);
                     let (exact_c, exact_h) = cell(z, before);
                     let near = |x: f64, y: f64| (x - y).abs() < 1e-6 * y.abs().max(1.0);
-                    assert!(near(f64::from(c[r * 16 + j]), exact_c), "{level:?}");
-                    assert!(near(f64::from(h[r * lanes + j]), exact_h), "{level:?}");
+                    assert!(near(f64::from(c[r * 16 + j]), exact_c), "{instructions:?}");
+                    assert!(near(f64::from(h[r * lanes + j]), exact_h), "{instructions:?}");
                     assert!(near(at(&gates_if, 0), sigmoid(z[0])) && near(at(&gates_go, 1), sigmoid(z[3])));
 
                     let dh = f64::from(above[r * lanes + j] + keep_next[r] * after[r * 16 + j]);
@@ -258,7 +258,7 @@ mod tests {
                         let exact = (step(1e-5) - step(-1e-5)) / 2e-5;
                         assert!(
                             (found - exact).abs() < 2e-6 * exact.abs().max(1.0),
-                            "{level:?} {found} {exact}"
+                            "{instructions:?} {found} {exact}"
                         );
                     }
                     let exact = (loss(z, before + 1e-5) - loss(z, before - 1e-5)) / 2e-5;

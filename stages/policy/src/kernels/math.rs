@@ -88,9 +88,10 @@ pub fn tanh_parts<const FMA: bool>(x: f32) -> (f32, f32) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kernels::{Level, kernel};
+    use stages_numerics::dispatch::InstructionSet;
+    use stages_numerics::kernel;
 
-    /// Each function over a slice, so that it is compiled as it is where it is used: as vectors of each level.
+    /// Each function over a slice, so that it is compiled as it is where it is used: as vectors of each instructions.
     macro_rules! mapped {
         ($name:ident, $body:ident, $function:ident) => {
             #[inline(always)]
@@ -112,7 +113,7 @@ mod tests {
     type Exact = fn(f64) -> f64;
 
     /// Name, function, what it stands for, from where to where, and how many units of the last place it may be off.
-    type Case = (&'static str, fn(Level, &mut [f32]), Exact, (f32, f32), f64);
+    type Case = (&'static str, fn(InstructionSet, &mut [f32]), Exact, (f32, f32), f64);
 
     /// How far `found` is from `exact`, in units of the last place of f32 there.
     fn ulps(found: f32, exact: f64) -> f64 {
@@ -121,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn near_libm_on_every_level() {
+    fn near_libm_on_every_instruction_set() {
         let cases: [Case; 5] = [
             ("exp", exp_of, libm::exp, (-86.9, 88.0), 2.0),
             ("ln", ln_of, libm::log, (1e-6, 1e4), 2.5),
@@ -140,28 +141,33 @@ mod tests {
             let x: Vec<f32> = (0..n)
                 .map(|i| from + (to - from) * (i as f32 / (n - 1) as f32))
                 .collect();
-            for level in Level::all() {
+            for instructions in InstructionSet::available() {
                 let mut y = x.clone();
-                run(level, &mut y);
+                run(instructions, &mut y);
                 let worst = x
                     .iter()
                     .zip(&y)
                     .map(|(&x, &y)| (ulps(y, exact(f64::from(x))), x))
                     .fold((0.0, 0.0), |a, b| if b.0 > a.0 { b } else { a });
-                assert!(worst.0 <= most, "{name} on {level:?}: {} units at {}", worst.0, worst.1);
+                assert!(
+                    worst.0 <= most,
+                    "{name} on {instructions:?}: {} units at {}",
+                    worst.0,
+                    worst.1
+                );
             }
         }
-        for level in Level::all() {
+        for instructions in InstructionSet::available() {
             for run in [exp_of, ln_of, sigmoid_of, tanh_of] {
                 let mut x = [f32::NAN; 20];
-                run(level, &mut x);
+                run(instructions, &mut x);
                 assert!(x.iter().all(|x| x.is_nan()));
             }
             let mut x = [f32::NEG_INFINITY, -200.0, 200.0, f32::INFINITY];
-            sigmoid_of(level, &mut x);
+            sigmoid_of(instructions, &mut x);
             assert!(x[0] < 1e-37 && x[1] < 1e-37 && x[2] == 1.0 && x[3] == 1.0);
             let mut x = [f32::NEG_INFINITY, -200.0, 0.0, f32::INFINITY];
-            tanh_of(level, &mut x);
+            tanh_of(instructions, &mut x);
             assert!((x[0] + 1.0).abs() < 3e-7 && x[2] == 0.0 && (x[3] - 1.0).abs() < 3e-7);
         }
     }

@@ -21,7 +21,7 @@ impl Norm {
         self.out.resize(x.len(), 0.0);
         self.inverse.resize(x.len() / d, 0.0);
         norm::forward(
-            kit.level,
+            kit.instructions,
             x,
             weight,
             bias,
@@ -36,7 +36,16 @@ impl Norm {
         let weight = &kit.params[at.weight..at.weight + d];
         // The bias follows the weight.
         let (dweight, dbias) = gradient[at.weight..at.weight + 2 * d].split_at_mut(d);
-        norm::backward(kit.level, dy, weight, &self.unit, &self.inverse, dx, dweight, dbias);
+        norm::backward(
+            kit.instructions,
+            dy,
+            weight,
+            &self.unit,
+            &self.inverse,
+            dx,
+            dweight,
+            dbias,
+        );
     }
 }
 
@@ -120,13 +129,13 @@ impl Block {
     /// From what attention has read to the block's output; x holds the rows that come out.
     pub fn after(&mut self, kit: Kit, weights: &BlockWeights, x: &[f32], d: usize) {
         weights.output.apply(kit, &self.read, &mut self.y);
-        elementwise::relu_in_place(kit.level, &mut self.y);
+        elementwise::relu_in_place(kit.instructions, &mut self.y);
         self.gate.forward(kit, &weights.gate, &self.y, x, &mut self.middle, d);
         self.ff_norm.forward(kit, &weights.at.ff_norm, &self.middle, d);
         weights.ff_in.apply(kit, &self.ff_norm.out, &mut self.hidden);
-        elementwise::relu_in_place(kit.level, &mut self.hidden);
+        elementwise::relu_in_place(kit.instructions, &mut self.hidden);
         weights.ff_out.apply(kit, &self.hidden, &mut self.ff_y);
-        elementwise::relu_in_place(kit.level, &mut self.ff_y);
+        elementwise::relu_in_place(kit.instructions, &mut self.ff_y);
         self.ff_gate
             .forward(kit, &weights.ff_gate, &self.ff_y, &self.middle, &mut self.out, d);
     }
@@ -152,7 +161,7 @@ impl Block {
                 let row = step * steps.columns + column;
                 let (first, len) = reach(shape, steps, step, row);
                 attention::forward(
-                    kit.level,
+                    kit.instructions,
                     temp.window(shape, weights, first, len, stride),
                     &self.query[row * d..(row + 1) * d],
                     &temp.values[first * d..],
@@ -193,10 +202,10 @@ impl Block {
             gradient,
             d,
         );
-        elementwise::relu_back(kit.level, &mut dy, &self.ff_y);
+        elementwise::relu_back(kit.instructions, &mut dy, &self.ff_y);
         weights.ff_out.gradient(kit, &self.hidden, &dy, gradient);
         weights.ff_out.back(kit, &dy, &mut temp.dhidden);
-        elementwise::relu_back(kit.level, &mut temp.dhidden, &self.hidden);
+        elementwise::relu_back(kit.instructions, &mut temp.dhidden, &self.hidden);
         weights.ff_in.gradient(kit, &self.ff_norm.out, &temp.dhidden, gradient);
         weights.ff_in.back(kit, &temp.dhidden, &mut temp.dnorm);
         self.ff_norm
@@ -213,7 +222,7 @@ impl Block {
             gradient,
             d,
         );
-        elementwise::relu_back(kit.level, &mut dy, &self.y);
+        elementwise::relu_back(kit.instructions, &mut dy, &self.y);
         weights.output.gradient(kit, &self.read, &dy, gradient);
         weights.output.back(kit, &dy, &mut temp.dread);
         self.attention_backward(kit, shape, weights, steps, temp, gradient);
@@ -273,7 +282,7 @@ impl Block {
                     dout: &temp.dread[row * d..(row + 1) * d],
                 };
                 attention::backward(
-                    kit.level,
+                    kit.instructions,
                     window,
                     back,
                     &mut temp.dquery[row * d..(row + 1) * d],
@@ -291,7 +300,7 @@ impl Block {
         }
         let out = &mut gradient[weights.at.position..][..shape.window * d];
         for (row, out) in temp.dpositions.chunks_exact(d).rev().zip(out.chunks_exact_mut(d)) {
-            elementwise::add(kit.level, out, row);
+            elementwise::add(kit.instructions, out, row);
         }
     }
 }

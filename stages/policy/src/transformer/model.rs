@@ -6,11 +6,12 @@
 use super::dense::Weights;
 use super::pass::{Network, Pass, last};
 use super::{State, Transformer};
-use crate::kernels::{Level, elementwise};
+use crate::kernels::elementwise;
 use crate::model::{Minibatch, Model, Observed, Output};
 use crate::objective::{self, Objective, PolicyOutputs, Sums};
 use crate::{Architecture, categorical};
 use rayon::prelude::*;
+use stages_numerics::dispatch::InstructionSet;
 
 /// The most shards a minibatch is split into.
 const MAX_SHARDS: usize = 8;
@@ -23,7 +24,7 @@ pub struct TransformerModel {
     architecture: Architecture,
     shape: Transformer,
     state: State,
-    level: Level,
+    instructions: InstructionSet,
     weights: Weights,
     shards: Vec<Shard>,
 }
@@ -43,18 +44,18 @@ struct Shard {
 impl TransformerModel {
     /// A network without parameters yet; `None` when the architecture has no transformer.
     pub fn new(architecture: &Architecture) -> Option<Self> {
-        Self::with_level(architecture, Level::detect())
+        Self::with_instructions(architecture, InstructionSet::detect())
     }
 
-    /// The same, on the instructions of `level`.
-    pub fn with_level(architecture: &Architecture, level: Level) -> Option<Self> {
+    /// The same, on the given instruction set.
+    pub fn with_instructions(architecture: &Architecture, instructions: InstructionSet) -> Option<Self> {
         let shape = architecture.transformer?;
         Some(Self {
             weights: Weights::new(&architecture.layout(), shape.window)?,
             state: shape.state(architecture.obs_dim),
             architecture: architecture.clone(),
             shape,
-            level,
+            instructions,
             shards: Vec::new(),
         })
     }
@@ -87,7 +88,7 @@ impl TransformerModel {
             shape: &self.shape,
             state: &self.state,
             weights: &self.weights,
-            kit: self.weights.kit(self.level),
+            kit: self.weights.kit(self.instructions),
         };
         (&mut self.shards[..count], network)
     }
@@ -173,7 +174,7 @@ impl Model for TransformerModel {
                 logits.copy_from_slice(last(&shard.pass.pi));
                 value.copy_from_slice(last(&shard.pass.vf));
                 if network.weights.log_std.is_none() {
-                    categorical::log_softmax_rows(network.kit.level, logits, mask, a, &mut shard.softmax);
+                    categorical::log_softmax_rows(network.kit.instructions, logits, mask, a, &mut shard.softmax);
                 }
             },
         );
@@ -184,7 +185,7 @@ impl Model for TransformerModel {
         self.weights.prepare_backward();
         let columns = minibatch.indices.len();
         let parts = self.num_shards(columns, minibatch.len());
-        let level = self.level;
+        let instructions = self.instructions;
         let (shards, network) = self.prepare(parts);
         let run = |(part, shard): (usize, &mut Shard)| {
             let part = Minibatch {
@@ -200,7 +201,7 @@ impl Model for TransformerModel {
         }
         gradient.copy_from_slice(&shards[0].gradient);
         for shard in &shards[1..] {
-            elementwise::add(level, gradient, &shard.gradient);
+            elementwise::add(instructions, gradient, &shard.gradient);
         }
         let mut sums = Sums::default();
         for shard in shards {
@@ -219,7 +220,7 @@ impl Shard {
         for indices in minibatch.indices.chunks((TOGETHER / minibatch.steps).max(1)) {
             self.gather(network, &Minibatch { indices, ..*minibatch });
             self.pass.forward(network);
-            let (level, a) = (network.kit.level, network.architecture.num_actions);
+            let (instructions, a) = (network.kit.instructions, network.architecture.num_actions);
             self.dlogits.clear();
             self.dlogits.extend_from_slice(last(&self.pass.pi));
             self.dvalue.clear();
@@ -235,8 +236,8 @@ impl Shard {
                     dlog_std: &mut gradient[at..at + a],
                 },
             };
-            objective.policy(level, &self.samples, outputs, &mut self.sums);
-            objective.value(level, &self.samples, &mut self.dvalue, &mut self.sums);
+            objective.policy(instructions, &self.samples, outputs, &mut self.sums);
+            objective.value(instructions, &self.samples, &mut self.dvalue, &mut self.sums);
             self.pass.backward(network, &self.dlogits, &self.dvalue, &mut gradient);
         }
         self.gradient = gradient;

@@ -148,7 +148,7 @@ impl Pass {
             if i == 0 {
                 std::mem::swap(&mut above, &mut dlatent);
             } else {
-                elementwise::add(kit.level, &mut dlatent, &above);
+                elementwise::add(kit.instructions, &mut dlatent, &above);
             }
         }
         let mut temp = std::mem::take(&mut self.temp);
@@ -230,7 +230,7 @@ impl Pass {
                     position_stride: super::dense::position_stride(shape.window),
                 };
                 attention::forward(
-                    kit.level,
+                    kit.instructions,
                     window,
                     &block.query[column * d..(column + 1) * d],
                     &values[first * d..],
@@ -257,8 +257,8 @@ fn trunk_forward(network: &Network, layers: &[Layer], input: &[f32], out: &mut T
         layer.apply(network.kit, x, &mut rest[0]);
         if i + 1 < layers.len() {
             match network.architecture.activation {
-                Activation::Tanh => elementwise::tanh_in_place(network.kit.level, &mut rest[0]),
-                Activation::Relu => elementwise::relu_in_place(network.kit.level, &mut rest[0]),
+                Activation::Tanh => elementwise::tanh_in_place(network.kit.instructions, &mut rest[0]),
+                Activation::Relu => elementwise::relu_in_place(network.kit.instructions, &mut rest[0]),
             }
         }
     }
@@ -278,8 +278,8 @@ fn trunk_backward(
         let x = if i == 0 { input } else { &outputs[i - 1] };
         if i + 1 < layers.len() {
             match network.architecture.activation {
-                Activation::Tanh => elementwise::tanh_back(network.kit.level, above, &outputs[i]),
-                Activation::Relu => elementwise::relu_back(network.kit.level, above, &outputs[i]),
+                Activation::Tanh => elementwise::tanh_back(network.kit.instructions, above, &outputs[i]),
+                Activation::Relu => elementwise::relu_back(network.kit.instructions, above, &outputs[i]),
             }
         }
         layer.gradient(network.kit, x, above, gradient);

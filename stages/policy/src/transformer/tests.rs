@@ -1,8 +1,8 @@
 use super::*;
-use crate::kernels::Level;
 use crate::model::{Model, Observed, Output};
 use crate::testing::{Data, assert_same, norm};
 use crate::{Activation, Architecture, CandleModel, initial};
+use stages_numerics::dispatch::InstructionSet;
 use stages_numerics::random::Random;
 
 fn architecture(transformer: Transformer) -> Architecture {
@@ -81,8 +81,8 @@ fn gradient_matches_candle() {
         candle.load(&params);
         let mut wanted = vec![0.0; params.len()];
         let sums = candle.backward(&data.minibatch(), &objective, &mut wanted);
-        for level in Level::all() {
-            let mut own = TransformerModel::with_level(&architecture, level).unwrap();
+        for instructions in InstructionSet::available() {
+            let mut own = TransformerModel::with_instructions(&architecture, instructions).unwrap();
             own.load(&params);
             let mut found = vec![0.0; params.len()];
             let own_sums = own.backward(&data.minibatch(), &objective, &mut found);
@@ -91,7 +91,7 @@ fn gradient_matches_candle() {
                 (&found, &own_sums),
                 (&wanted, &sums),
                 (2e-4, 1e-6),
-                &format!("{level:?}"),
+                &format!("{instructions:?}"),
             );
         }
     }

@@ -1,0 +1,245 @@
+//! The settings that every algorithm has, and how the configuration of a stage kind is made of them and the algorithm's own: each is
+//! written once, with its default and its documentation.
+
+use crate::network::Network;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use stages_core::{ConfigProblem, Schedule};
+use stages_policy::{Device, Precision};
+
+/// The device on which a network is trained.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum DeviceChoice {
+    /// The fastest that the machine has, by timing an update of these very sizes on each.
+    #[default]
+    Auto,
+    /// The CPU.
+    Cpu,
+    /// The first NVIDIA GPU.
+    Cuda,
+    /// Apple's GPU.
+    Metal,
+}
+
+impl DeviceChoice {
+    /// The devices to choose from.
+    pub(crate) fn candidates(self) -> &'static [Device] {
+        match self {
+            Self::Auto => &Device::ALL,
+            Self::Cpu => &[Device::Cpu],
+            Self::Cuda => &[Device::Cuda],
+            Self::Metal => &[Device::Metal],
+        }
+    }
+}
+
+/// Gives the settings that every algorithm has to a macro, after its other arguments. `Self` is the configuration.
+macro_rules! with_common_settings {
+    ($macro:ident! $($arguments:tt)*) => {
+        $macro! { $($arguments)* {
+            /// Environment steps to train for; must be given. Rounded up to whole rollouts of `n_envs` x `n_steps`.
+            total_timesteps: u64 = 0,
+            /// The seed of first weights, environments, actions and shuffles.
+            seed: u64 = 0,
+            /// The number of environments that are stepped together.
+            n_envs: usize = 1,
+            /// Steps of each environment in a rollout.
+            n_steps: usize = Self::N_STEPS,
+            /// Samples in a minibatch, at most `n_envs` x `n_steps`. For a network with a memory a multiple of `n_steps`: its minibatches are
+            /// made of whole sequences, `n_steps` of one environment.
+            batch_size: usize = Self::BATCH_SIZE,
+            /// Epochs: passes over each rollout.
+            n_epochs: usize = 10,
+            /// Adam's learning rate.
+            learning_rate: Schedule = Schedule::Constant(3e-4),
+            /// Bound of the gradient's Euclidean norm.
+            max_grad_norm: f64 = 0.5,
+            /// The type of numbers that an LSTM's matrix products take: `bf16` is several times as fast on CPUs with AMX. Parameters and sums
+            /// stay in `f32`.
+            precision: Precision = Precision::F32,
+            /// The device on which the network is trained: `auto` times an update of these sizes on each device that this program was built
+            /// for and the machine has. Not part of the key: the result of another device is as valid, but has other bytes.
+            device: DeviceChoice = DeviceChoice::Auto,
+            /// Seconds between checkpoints. Does not change the result.
+            checkpoint_interval: f64 = 20.0,
+            /// Rollouts between reports of metrics; the metrics that are stored hold every rollout. Does not change the result.
+            log_interval: u64 = 1,
+        } }
+    };
+}
+pub(crate) use with_common_settings;
+
+/// The settings that cannot change the result.
+pub(crate) const NOT_IN_KEY: &[&str] = &["checkpoint_interval", "device", "log_interval"];
+
+macro_rules! common {
+    ({ $($(#[$meta:meta])* $field:ident: $ty:ty = $default:expr,)* }) => {
+        /// The settings that every algorithm has.
+        #[derive(Clone, Debug)]
+        pub struct Common {
+            $($(#[$meta])* pub $field: $ty,)*
+            /// The network.
+            pub network: Network,
+        }
+    };
+}
+with_common_settings!(common!);
+
+/// Declares the checked settings of an algorithm: the common ones and its own.
+macro_rules! settings {
+    ($(#[$settings_meta:meta])* $settings:ident { $($(#[$meta:meta])* $field:ident: $ty:ty = $default:expr,)* }) => {
+        $(#[$settings_meta])*
+        #[derive(Clone, Debug)]
+        pub struct $settings {
+            /// Those that every algorithm has.
+            pub(crate) common: $crate::settings::Common,
+            $($(#[$meta])* pub(crate) $field: $ty,)*
+        }
+    };
+}
+pub(crate) use settings;
+
+/// Declares the configuration of a stage kind: the network's settings, the algorithm's own and the common ones, in one flat map.
+macro_rules! config {
+    (
+        $doc:literal $config:ident($policy:ty, n_steps: $n_steps:literal, batch_size: $batch_size:literal) => $settings:ident
+        { $($(#[$own_meta:meta])* $own:ident: $own_ty:ty = $own_default:expr,)* }
+        { $($(#[$meta:meta])* $field:ident: $ty:ty = $default:expr,)* }
+    ) => {
+        #[doc = $doc]
+        #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+        #[serde(default, deny_unknown_fields)]
+        pub struct $config {
+            $($(#[$meta])* pub $field: $ty,)*
+            $($(#[$own_meta])* pub $own: $own_ty,)*
+            /// The network.
+            pub policy_kwargs: $policy,
+        }
+
+        impl $config {
+            const N_STEPS: usize = $n_steps;
+            const BATCH_SIZE: usize = $batch_size;
+
+            /// Checks the settings.
+            ///
+            /// # Errors
+            /// The first mistake found.
+            pub fn settings(&self) -> Result<$settings, ConfigProblem> {
+                let settings = $settings {
+                    common: $crate::settings::Common {
+                        $($field: self.$field,)*
+                        network: $crate::network::PolicyKwargs::network(&self.policy_kwargs)?,
+                    },
+                    $($own: self.$own,)*
+                };
+                settings.common.check()?;
+                settings.check()?;
+                Ok(settings)
+            }
+        }
+
+        impl Default for $config {
+            fn default() -> Self {
+                Self {
+                    $($field: $default,)*
+                    $($own: $own_default,)*
+                    policy_kwargs: <$policy>::default(),
+                }
+            }
+        }
+    };
+}
+pub(crate) use config;
+
+/// Refuses a schedule whose value may be negative or infinite.
+pub(crate) fn check_schedule(field: &str, schedule: Schedule) -> Result<(), ConfigProblem> {
+    let ends = [schedule.at(0.0), schedule.at(1.0)];
+    if ends.iter().any(|value| !value.is_finite() || *value < 0.0) {
+        return Err(ConfigProblem::new(field, "must be 0 or more"));
+    }
+    Ok(())
+}
+
+/// Refuses a weight that is negative or infinite.
+pub(crate) fn check_weight(field: &str, value: f64) -> Result<(), ConfigProblem> {
+    if !(value.is_finite() && value >= 0.0) {
+        return Err(ConfigProblem::new(field, "must be 0 or more"));
+    }
+    Ok(())
+}
+
+/// Refuses a number that is not positive.
+pub(crate) fn check_positive(field: &str, value: f64) -> Result<(), ConfigProblem> {
+    if value.is_nan() || value <= 0.0 {
+        return Err(ConfigProblem::new(field, "must be greater than 0"));
+    }
+    Ok(())
+}
+
+impl Common {
+    /// The number of samples in a rollout.
+    pub(crate) fn rollout(&self) -> u64 {
+        self.n_envs as u64 * self.n_steps as u64
+    }
+
+    /// The step at which training ends: whole rollouts.
+    pub(crate) fn last_step(&self) -> u64 {
+        self.total_timesteps.next_multiple_of(self.rollout())
+    }
+
+    /// The numerics class of a training on a device.
+    pub(crate) fn numerics_class(&self, device: Device) -> String {
+        device.class(self.network.lstm_layers())
+    }
+
+    /// Checks the settings.
+    ///
+    /// # Errors
+    /// The first mistake found.
+    pub(crate) fn check(&self) -> Result<(), ConfigProblem> {
+        if self.total_timesteps == 0 {
+            return Err(ConfigProblem::new("total_timesteps", "`total_timesteps` is required")
+                .hint("write `total_timesteps: 300_000`, say, in environment steps"));
+        }
+        let counts = [
+            ("n_envs", self.n_envs),
+            ("n_steps", self.n_steps),
+            ("batch_size", self.batch_size),
+            ("n_epochs", self.n_epochs),
+            ("log_interval", usize::try_from(self.log_interval).unwrap_or(1)),
+        ];
+        for (field, count) in counts {
+            if count == 0 {
+                return Err(ConfigProblem::new(field, "must be at least 1"));
+            }
+        }
+        if self.network.is_recurrent() && !self.batch_size.is_multiple_of(self.n_steps) {
+            let nearest = self.batch_size.next_multiple_of(self.n_steps);
+            return Err(ConfigProblem::new(
+                "batch_size",
+                format!("{} is not a multiple of n_steps ({})", self.batch_size, self.n_steps),
+            )
+            .hint(format!(
+                "minibatches are made of whole sequences of n_steps; the next multiple is {nearest}"
+            )));
+        }
+        if self.precision == Precision::Bf16 && self.network.lstm_layers() != 1 {
+            return Err(ConfigProblem::new(
+                "precision",
+                "bf16 is only supported for the products of one layer of LSTM",
+            )
+            .hint("leave `precision` out, or train with `train/recurrent_ppo` and `n_lstm_layers: 1`"));
+        }
+        if self.rollout() > 1 << 28 {
+            return Err(ConfigProblem::new(
+                "n_steps",
+                "a rollout of n_envs x n_steps samples does not fit in memory",
+            )
+            .hint("rollouts have a few thousand samples"));
+        }
+        check_schedule("learning_rate", self.learning_rate)?;
+        check_positive("max_grad_norm", self.max_grad_norm)?;
+        check_positive("checkpoint_interval", self.checkpoint_interval)
+    }
+}

@@ -1,0 +1,157 @@
+//! The common part of the stage kinds that train: ports, checkpoint keys, devices and artifacts.
+
+use crate::learner::Algorithm;
+use crate::settings::{Common, NOT_IN_KEY};
+use crate::trainer::{Job, train};
+use crate::{checkpoint, device, metrics, warm_start};
+use cache::{ArtifactBuilder, MemoKey};
+use serde_json::{Value, json};
+use stages_core::{
+    Context, Given, InputPort, OutputPort, Outputs, PortType, Ports, Provided, Share, StageError, StageKind, memo_key,
+};
+use stages_env::{Normalisation, OpenOptions};
+use stages_policy::kernels::bf16::Path;
+use stages_policy::{Device, Policy, Precision, policy};
+use std::collections::BTreeMap;
+
+pub(crate) const ENV: InputPort = InputPort {
+    name: "env",
+    ty: PortType::Env,
+    optional: false,
+    list: false,
+    doc: "the environment to learn; its training dates",
+};
+
+pub(crate) const INIT: InputPort = InputPort {
+    name: warm_start::PORT,
+    ty: PortType::Policy,
+    optional: true,
+    list: false,
+    doc: "a policy to begin with: its weights, and the normalisation of its observations",
+};
+
+pub(crate) const OUTPUTS: &[OutputPort] = &[
+    OutputPort {
+        name: "policy",
+        ty: PortType::Policy,
+        doc: "the trained policy",
+    },
+    OutputPort {
+        name: "metrics",
+        ty: PortType::Metrics,
+        doc: "returns, losses and learning rate of every update",
+    },
+];
+
+/// Why a training need not give the same bytes again, in a program that was built for several devices.
+pub(crate) const MANY_DEVICES: Option<&str> = if Device::Cuda.is_built_in() || Device::Metal.is_built_in() {
+    Some("`device: auto` may choose another device, which gives other bytes")
+} else {
+    None
+};
+
+pub(crate) fn provided(ports: &Ports) -> BTreeMap<String, Provided> {
+    let unknown = |port: &OutputPort| (port.name.to_owned(), Provided::unknown(port.ty));
+    ports.outputs.iter().map(unknown).collect()
+}
+
+/// A training of the stage kind `S`.
+pub(crate) struct Training<'a, S: StageKind> {
+    pub config: &'a S::Config,
+    pub common: &'a Common,
+    /// Whether a schedule depends on the length of training.
+    pub depends_on_total: bool,
+}
+
+impl<S: StageKind> Training<'_, S> {
+    /// The key of the checkpoint: that of the action, less the length of training where no schedule depends on it, so that a longer training
+    /// resumes from a shorter one.
+    fn scratch_key(&self, given: &Given<'_>, device: Device) -> Result<MemoKey, StageError> {
+        let mut recipe = serde_json::to_value(self.config).map_err(|err| StageError::new(err.to_string()))?;
+        if let Value::Object(fields) = &mut recipe {
+            for field in NOT_IN_KEY {
+                fields.remove(*field);
+            }
+            if !self.depends_on_total {
+                fields.remove("total_timesteps");
+            }
+        }
+        let recipe = cache::canonical_json(&recipe);
+        let (env, class) = (given.input(ENV.name)?.digest, self.common.numerics_class(device));
+        let mut parts: Vec<&[u8]> = vec![recipe.as_bytes(), env.as_bytes(), class.as_bytes()];
+        if self.common.precision == Precision::Bf16 {
+            // A training does not resume from the checkpoint of another order of additions.
+            parts.push(Path::detect().order().as_bytes());
+        }
+        let policies = S::PORTS.inputs.iter().filter(|port| port.ty == PortType::Policy);
+        let digests = policies.filter_map(|port| given.optional(port.name));
+        parts.extend(digests.map(|input| input.digest.as_bytes().as_slice()));
+        Ok(memo_key(&format!("{} checkpoint v{}", S::NAME, S::VERSION), &parts))
+    }
+
+    /// The step of the checkpoint that a training on `device` would resume from; 0 if there is none.
+    fn begun(&self, given: &Given<'_>, device: Device) -> Result<u64, StageError> {
+        let scratch = given.store.scratch_path(self.scratch_key(given, device)?);
+        let step = checkpoint::step(&scratch).filter(|&step| step <= self.common.last_step());
+        Ok(step.unwrap_or(0))
+    }
+
+    /// The share of the steps that the checkpoint holds.
+    pub fn share(&self, given: &Given<'_>) -> Result<Option<Share>, StageError> {
+        let mut done = 0;
+        for &device in self.common.device.candidates() {
+            done = done.max(self.begun(given, device)?);
+        }
+        let total = self.common.total_timesteps;
+        Ok(Some(Share::new("steps", done.min(total), total)))
+    }
+
+    /// Trains with the algorithm that `make` makes, in environments whose observations are normalised as `normalise_as` if it is given.
+    pub fn run<A: Algorithm>(
+        &self,
+        context: &Context,
+        init: Option<&Policy>,
+        normalise_as: Option<Normalisation>,
+        make: impl Fn() -> A,
+    ) -> Result<Outputs, StageError> {
+        let (common, given) = (self.common, context.given());
+        let options = OpenOptions {
+            normalise_as,
+            ..OpenOptions::train(common.n_envs, common.seed)
+        };
+        let env = stages_env::open(&context.store, &given.input(ENV.name)?.artifact, &options)?;
+        let begun = |device| !context.fresh && self.begun(&given, device).is_ok_and(|step| step > 0);
+        let (device, model) = device::choose(&make, env.spec(), begun, context)?;
+        let class = common.numerics_class(device);
+        if class != stages_numerics::class::numerics_class() {
+            context.numerics_class.get_or_init(|| class);
+        }
+        let scratch = context.store.scratch(self.scratch_key(&given, device)?)?;
+        let job = Job {
+            kind: S::NAME,
+            env,
+            model,
+            init,
+            scratch: &scratch,
+            context,
+        };
+        let trained = train(make(), job)?;
+
+        let policy_meta = json!({
+            "kind": S::NAME,
+            "architecture": trained.policy.architecture(),
+            "parameters": trained.policy.params().len(),
+            "env": trained.policy.spec().name,
+        });
+        let mut policy = ArtifactBuilder::new(&context.store, PortType::Policy.name(), policy_meta);
+        policy.bytes(policy::ENTRY, &trained.policy.save()?)?;
+        let metrics_meta = json!({ "summary": trained.summary });
+        let mut metrics = ArtifactBuilder::new(&context.store, PortType::Metrics.name(), metrics_meta);
+        metrics.bytes(metrics::ENTRY, trained.metrics.as_bytes())?;
+        Ok([
+            ("policy".to_owned(), policy.finish()?),
+            ("metrics".to_owned(), metrics.finish()?),
+        ]
+        .into())
+    }
+}
