@@ -286,7 +286,7 @@ pub(crate) fn estimate_advantages(
 
 /// Mean of a minibatch's advantages and the reciprocal of their standard deviation (n - 1; plus 1e-8), as stable-baselines3 normalises
 /// them; (0, 1) for a single sample.
-fn advantage_moments(advantage: &[f32], minibatch: &Minibatch) -> (f32, f32) {
+pub(crate) fn advantage_moments(advantage: &[f32], minibatch: &Minibatch) -> (f32, f32) {
     let n = minibatch.len() as f64;
     if minibatch.len() < 2 {
         return (0.0, 1.0);

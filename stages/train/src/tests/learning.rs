@@ -7,7 +7,7 @@ use stages_env::{Actions, BatchEnv as _, OpenOptions, Step};
 use stages_policy::{Mode, Policy, Precision};
 
 /// The mean return of the likeliest actions over 20 episodes of fresh environments.
-fn evaluate(policy: &[u8], context: &Context) -> f64 {
+pub(super) fn evaluate(policy: &[u8], context: &Context) -> f64 {
     let policy = Policy::load(policy).unwrap();
     let artifact = &context.inputs["env"][0].artifact;
     let n = 20;
