@@ -1,7 +1,7 @@
 //! How fast this machine computes features, beside a plain copy of what they write.
 
-use crate::numerics::technical::{Convention, Indicator};
-use crate::numerics::volatility::{Estimator, Realised};
+use crate::numerics::indicators::{Convention, Indicator};
+use crate::numerics::realised::{Estimator, Realised};
 use crate::numerics::{Bars, Feature};
 use rayon::prelude::*;
 use serde::Serialize;

@@ -259,8 +259,8 @@ mod tests {
         other.restore(&state).unwrap();
         let mut again = out.clone();
         for _ in 0..200 {
-            env.step_numbers(&[1.0; 5], &mut out);
-            other.step_numbers(&[1.0; 5], &mut again);
+            env.step(Actions::Continuous(&[1.0; 5]), out.buffers()).unwrap();
+            other.step(Actions::Continuous(&[1.0; 5]), again.buffers()).unwrap();
             assert_eq!(out.obs, again.obs);
         }
         assert!(Pendulum::new(&OpenOptions::train(6, 2)).restore(&state).is_err());

@@ -114,7 +114,7 @@ fn the_same_for_any_threads_and_after_restoring() {
                 other = Some(restored);
             } else if let Some(other) = &mut other {
                 let mut again = Step::new(env.spec(), n);
-                step_discrete(&mut other, &actions, &mut again);
+                step_discrete(other, &actions, &mut again);
                 assert_eq!((&again.reward, &again.obs), (&out.reward, &out.obs));
             }
         }

@@ -123,7 +123,7 @@ fn golden() {
     let mut env = crate::open(&store, &artifact, &OpenOptions::train(2, 1)).unwrap();
     let mut out = Step::new(env.spec(), 2);
     env.reset(out.buffers());
-    step_discrete(&mut env, &[3, 4], &mut out);
+    step_discrete(env.as_mut(), &[3, 4], &mut out);
     assert!(out.reward.iter().all(|r| r.is_finite() && *r != 0.0));
 }
 

@@ -25,7 +25,7 @@ fn play(config: &OptionsConfig, seed: u64, num_envs: usize, steps: usize) {
     for step in 0..steps {
         let actions = random_actions(&mut random, &envs[0].2, num_envs);
         envs.iter_mut()
-            .for_each(|(_, env, out)| crate::testing::step_discrete(env, &actions, out));
+            .for_each(|(_, env, out)| step_discrete(env, &actions, out));
         let [(_, _, first), others @ ..] = &envs[..] else {
             unreachable!()
         };

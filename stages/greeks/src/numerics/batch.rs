@@ -1,0 +1,340 @@
+//! The batch kernel of price and Greeks: the formula over blocks of 64 options, vectorised by the compiler for the CPU at hand, tasks of blocks in parallel.
+//!
+//! Every instruction set does the same operations in the same order, so that all give the same bytes (a test compares them).
+
+use super::formula::{Contract, Greeks, Model, assemble, is_regular, limit, position, weights};
+use super::non_temporal::{PartialLine, fence};
+use rayon::prelude::*;
+use stages_numerics::dispatch::{InstructionSet, Kernel};
+
+/// Options in a block.
+const BLOCK: usize = 64;
+/// Options that one task takes.
+const TASK: usize = 4096;
+/// From this many options on, results are stored by non-temporal stores: they would not fit into the caches (72 bytes each).
+const NON_TEMPORAL: usize = 1 << 18;
+
+/// Columns of options, all of one length.
+#[derive(Clone, Copy, Debug)]
+pub struct Columns<'a> {
+    /// [`Contract::spot`].
+    pub spot: &'a [f64],
+    /// [`Contract::strike`].
+    pub strike: &'a [f64],
+    /// [`Contract::years`].
+    pub years: &'a [f64],
+    /// [`Contract::rate`].
+    pub rate: &'a [f64],
+    /// [`Contract::dividend_yield`]; not read by Black-76.
+    pub dividend_yield: &'a [f64],
+    /// [`Contract::volatility`].
+    pub volatility: &'a [f64],
+    /// [`Contract::call`].
+    pub call: &'a [bool],
+}
+
+impl Columns<'_> {
+    /// The number of options.
+    pub fn len(&self) -> usize {
+        self.spot.len()
+    }
+
+    /// True of no options.
+    pub fn is_empty(&self) -> bool {
+        self.spot.is_empty()
+    }
+
+    /// Option `i`.
+    pub fn option(&self, i: usize) -> Contract {
+        Contract {
+            spot: self.spot[i],
+            strike: self.strike[i],
+            years: self.years[i],
+            rate: self.rate[i],
+            dividend_yield: self.dividend_yield[i],
+            volatility: self.volatility[i],
+            call: self.call[i],
+        }
+    }
+}
+
+/// Columns of Greeks, in the order of the fields of [`Greeks`].
+pub type GreekColumns = [Vec<f64>; 9];
+
+/// The Greeks of columns of options, in parallel on rayon's current pool; NaN where there are none.
+///
+/// # Panics
+/// When the columns differ in length.
+pub fn greeks(columns: &Columns<'_>, model: Model) -> GreekColumns {
+    let mut out: GreekColumns = std::array::from_fn(|_| vec![0.0; columns.len()]);
+    greeks_into(columns, model, InstructionSet::detect(), &mut out);
+    out
+}
+
+/// [`greeks`] into columns of the caller, on an instruction set.
+///
+/// # Panics
+/// When the columns differ in length.
+pub fn greeks_into(columns: &Columns<'_>, model: Model, instructions: InstructionSet, out: &mut GreekColumns) {
+    let n = columns.len();
+    let lengths = [
+        columns.strike.len(),
+        columns.years.len(),
+        columns.rate.len(),
+        columns.dividend_yield.len(),
+        columns.volatility.len(),
+        columns.call.len(),
+    ];
+    let same = lengths.iter().all(|&length| length == n) && out.iter().all(|column| column.len() == n);
+    assert!(same, "columns of options differ in length");
+    let mut tasks: Vec<[&mut [f64]; 9]> = Vec::with_capacity(n.div_ceil(TASK));
+    let mut rest = out.each_mut().map(|column| column.chunks_mut(TASK));
+    for _ in 0..n.div_ceil(TASK) {
+        tasks.push(rest.each_mut().map(|chunks| chunks.next().unwrap_or_default()));
+    }
+    tasks.into_par_iter().enumerate().for_each(|(i, out)| {
+        instructions.run(Task {
+            columns,
+            start: i * TASK,
+            model,
+            non_temporal: n >= NON_TEMPORAL,
+            instructions,
+            out,
+        });
+    });
+}
+
+/// The Greeks of the options from `start` on, as many as `out` has room for.
+struct Task<'a> {
+    columns: &'a Columns<'a>,
+    start: usize,
+    model: Model,
+    non_temporal: bool,
+    instructions: InstructionSet,
+    out: [&'a mut [f64]; 9],
+}
+
+/// The inputs of a block: spot, strike, years, rate, yield, volatility.
+type Inputs<'a> = [&'a [f64; BLOCK]; 6];
+
+/// The intermediate values and results of a block: from block to block the same memory, which stays in the L1 cache.
+struct Workspace {
+    sign: [f64; BLOCK],
+    place: [[f64; BLOCK]; 4],
+    values: [[f64; BLOCK]; 5],
+    results: [[f64; BLOCK]; 9],
+}
+
+impl Kernel for Task<'_> {
+    type Output = ();
+    #[inline(always)]
+    fn run<const FMA: bool>(mut self) {
+        let n = self.out[0].len();
+        let range = self.start..self.start + n;
+        let c = self.columns;
+        let yields = if self.model == Model::Black76 {
+            c.rate
+        } else {
+            c.dividend_yield
+        };
+        let inputs = [c.spot, c.strike, c.years, c.rate, yields, c.volatility].map(|column| &column[range.clone()]);
+        let calls = &c.call[range];
+        let mut work = Workspace {
+            sign: [1.0; BLOCK],
+            place: [[0.0; BLOCK]; 4],
+            values: [[0.0; BLOCK]; 5],
+            results: [[0.0; BLOCK]; 9],
+        };
+        // The last block is filled up with options that nobody reads.
+        let mut padded = [[1.0; BLOCK]; 6];
+        let rest = n % BLOCK;
+        for (pad, input) in padded.iter_mut().zip(inputs) {
+            pad[..rest].copy_from_slice(&input[n - rest..]);
+        }
+        let mut partial = [PartialLine::default(); 9];
+        for from in (0..n).step_by(BLOCK) {
+            let length = BLOCK.min(n - from);
+            let mut block: Inputs<'_> = padded.each_ref();
+            for (block, input) in block.iter_mut().zip(inputs) {
+                *block = input[from..].first_chunk().unwrap_or(block);
+            }
+            let calls = &calls[from..from + length];
+            for (sign, &call) in work.sign.iter_mut().zip(calls) {
+                *sign = if call { 1.0 } else { -1.0 };
+            }
+            compute(block, self.model, &mut work);
+            if !all_regular(block) {
+                limits(block, calls, self.model, &mut work.results);
+            }
+            for ((out, result), partial) in self.out.iter_mut().zip(&work.results).zip(&mut partial) {
+                if self.non_temporal {
+                    partial.store(out, from, &result[..length], self.instructions);
+                } else {
+                    out[from..from + length].copy_from_slice(&result[..length]);
+                }
+            }
+        }
+        if self.non_temporal {
+            for (out, partial) in self.out.iter_mut().zip(partial) {
+                partial.finish(out, n);
+            }
+            fence();
+        }
+    }
+}
+
+/// Whether the formula holds for all of a block.
+#[inline(always)]
+fn all_regular([s, k, t, _, _, sigma]: Inputs<'_>) -> bool {
+    let mut regular = true;
+    for i in 0..BLOCK {
+        regular &= is_regular(s[i], k[i], t[i], sigma[i]);
+    }
+    regular
+}
+
+/// The formula over a block.
+#[inline(always)]
+fn compute([s, k, t, r, q, sigma]: Inputs<'_>, model: Model, work: &mut Workspace) {
+    let on_forward = if model == Model::Black76 { 1.0 } else { 0.0 };
+    let Workspace {
+        sign,
+        place,
+        values,
+        results,
+    } = work;
+    for i in 0..BLOCK {
+        let lane = position(s[i], k[i], t[i], r[i], q[i], sigma[i]);
+        for (column, value) in place.iter_mut().zip(lane) {
+            column[i] = value;
+        }
+    }
+    for i in 0..BLOCK {
+        let lane = weights(t[i], r[i], q[i], place[0][i], place[1][i]);
+        for (column, value) in values.iter_mut().zip(lane) {
+            column[i] = value;
+        }
+    }
+    for i in 0..BLOCK {
+        let inputs = [s[i], k[i], t[i], r[i], q[i], sigma[i], sign[i]];
+        let place = place.each_ref().map(|column| column[i]);
+        let values = values.each_ref().map(|column| column[i]);
+        let lane = assemble(inputs, place, values, on_forward);
+        for (column, value) in results.iter_mut().zip(lane) {
+            column[i] = value;
+        }
+    }
+}
+
+/// Replaces the options of a block for which the formula does not hold by their limits.
+#[cold]
+fn limits([s, k, t, r, q, sigma]: Inputs<'_>, calls: &[bool], model: Model, out: &mut [[f64; BLOCK]; 9]) {
+    for (i, &call) in calls.iter().enumerate() {
+        if !is_regular(s[i], k[i], t[i], sigma[i]) {
+            let option = Contract {
+                spot: s[i],
+                strike: k[i],
+                years: t[i],
+                rate: r[i],
+                dividend_yield: q[i],
+                volatility: sigma[i],
+                call,
+            };
+            let values: Greeks = limit(&option, model);
+            for (column, value) in out.iter_mut().zip(values.to_array()) {
+                column[i] = value;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::numerics::formula::{black_76, black_scholes_merton};
+    use stages_numerics::random::Random;
+
+    fn options(n: usize) -> Vec<Contract> {
+        let mut random = Random::new(&[3]);
+        (0..n)
+            .map(|i| Contract {
+                spot: 100.0,
+                strike: 50.0 + 100.0 * random.uniform(),
+                years: if i % 97 == 0 { 0.0 } else { 2.0 * random.uniform() },
+                rate: random.uniform() * 0.08 - 0.02,
+                dividend_yield: random.uniform() * 0.05,
+                volatility: if i % 89 == 0 { 0.0 } else { random.uniform() },
+                call: random.uniform() < 0.5,
+            })
+            .collect()
+    }
+
+    #[test]
+    fn every_instruction_set_gives_the_bytes_of_the_scalar_formula() {
+        let options = options(10_001);
+        let column = |f: fn(&Contract) -> f64| options.iter().map(f).collect::<Vec<_>>();
+        let (spot, strike, years) = (column(|o| o.spot), column(|o| o.strike), column(|o| o.years));
+        let (rate, dividend_yield, volatility) = (
+            column(|o| o.rate),
+            column(|o| o.dividend_yield),
+            column(|o| o.volatility),
+        );
+        let call: Vec<_> = options.iter().map(|o| o.call).collect();
+        let columns = Columns {
+            spot: &spot,
+            strike: &strike,
+            years: &years,
+            rate: &rate,
+            dividend_yield: &dividend_yield,
+            volatility: &volatility,
+            call: &call,
+        };
+        for (model, scalar) in [
+            (
+                Model::BlackScholesMerton,
+                black_scholes_merton as fn(&Contract) -> Greeks,
+            ),
+            (Model::Black76, black_76),
+        ] {
+            for instructions in InstructionSet::available() {
+                let mut values: GreekColumns = std::array::from_fn(|_| vec![0.0; columns.len()]);
+                greeks_into(&columns, model, instructions, &mut values);
+                for (i, option) in options.iter().enumerate() {
+                    let scalar = scalar(option).to_array().map(f64::to_bits);
+                    let kernel = values.each_ref().map(|column| column[i].to_bits());
+                    let same = scalar
+                        .iter()
+                        .zip(kernel)
+                        .all(|(&a, b)| a == b || (f64::from_bits(a).is_nan() && f64::from_bits(b).is_nan()));
+                    assert!(same, "{instructions:?} {option:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_column_with_non_temporal_stores_has_the_values_of_its_parts() {
+        let n = NON_TEMPORAL + 77;
+        let column = |scale: f64| (0..n).map(|i| 1.0 + scale * (i % 101) as f64).collect::<Vec<f64>>();
+        let (spot, strike, years) = (column(0.5), column(0.4), column(0.01));
+        let (small, call) = (column(0.001), vec![true; n]);
+        let part = |from: usize, to: usize| Columns {
+            spot: &spot[from..to],
+            strike: &strike[from..to],
+            years: &years[from..to],
+            rate: &small[from..to],
+            dividend_yield: &small[from..to],
+            volatility: &small[from..to],
+            call: &call[from..to],
+        };
+        let whole = greeks(&part(0, n), Model::BlackScholesMerton);
+        let (head, tail) = (
+            greeks(&part(0, 1_000), Model::BlackScholesMerton),
+            greeks(&part(n - 1_000, n), Model::BlackScholesMerton),
+        );
+        for ((whole, head), tail) in whole.iter().zip(&head).zip(&tail) {
+            assert_eq!(whole[..1_000], head[..]);
+            assert_eq!(whole[n - 1_000..], tail[..]);
+        }
+    }
+}
