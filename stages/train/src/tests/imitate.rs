@@ -127,7 +127,7 @@ fn stopped_and_run_again_ends_in_the_same_bytes() {
     let mut stops = 0;
     for left in (5..).step_by(7) {
         let cancel = CancelToken::default();
-        let fuse = super::resume::Fuse::new(left, &cancel);
+        let fuse = resume::Fuse::new(left, &cancel);
         let mut stopped = context_with(home.path(), Arc::new(fuse), cancel);
         stopped.inputs = whole.inputs.clone();
         if Imitate.run(&config(4096), &stopped).is_ok() {
