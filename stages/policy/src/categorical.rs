@@ -3,7 +3,7 @@
 use crate::kernels::math::{exp, ln};
 use stages_numerics::kernel;
 
-/// A number of each of 16 rows.
+/// An element of each of 16 rows.
 pub type Lanes = [f32; 16];
 
 /// The softmax of 16 rows of A logits, column by column.
@@ -20,7 +20,7 @@ pub struct Softmax {
 }
 
 impl Softmax {
-    /// Takes over up to 16 rows `[_, A]` and the action mask of each. Of rows that are missing, action 0 alone is allowed.
+    /// Copies up to 16 rows `[_, A]` and the action mask of each. Of rows that are missing, action 0 alone is allowed.
     #[inline(always)]
     pub fn load<'a>(&mut self, logits: &[f32], masks: impl Iterator<Item = &'a [bool]>, num_actions: usize) {
         self.x.clear();
@@ -71,7 +71,7 @@ impl Softmax {
     }
 }
 
-/// Gives columns back as rows `[_, A]`.
+/// Copies columns back to rows `[_, A]`.
 #[inline(always)]
 pub fn store(columns: &[Lanes], rows: &mut [f32]) {
     for (r, row) in rows.chunks_exact_mut(columns.len()).enumerate() {

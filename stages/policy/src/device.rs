@@ -34,7 +34,7 @@ impl Device {
         }
     }
 
-    /// Whether this program was built for it.
+    /// True if this program was built for it.
     pub const fn is_built_in(self) -> bool {
         match self {
             Self::Cpu => true,

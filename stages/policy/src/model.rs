@@ -1,4 +1,4 @@
-//! The interface between algorithms and models: flat parameters and gradients, buffers that the caller owns.
+//! The interface between algorithms and models: flat parameters and gradients, a forward and a backward pass, buffers that the caller owns.
 
 use crate::Architecture;
 use crate::objective::{Objective, Sums};
@@ -75,7 +75,7 @@ impl<'a> Minibatch<'a> {
         self.steps * self.indices.len()
     }
 
-    /// Whether it has none.
+    /// True if it has none.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

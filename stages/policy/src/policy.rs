@@ -20,7 +20,7 @@ const METADATA: &str = "runner";
 /// The layout of the file's metadata.
 const FORMAT: u32 = 1;
 
-/// A network with its parameters, what it sees and how that is normalised.
+/// A network with its parameters, its environment and the normalisation of its observations.
 #[derive(Clone, Debug)]
 pub struct Policy {
     about: About,
@@ -39,7 +39,7 @@ struct About {
     observation_normalisation: Option<Normalisation>,
 }
 
-/// How a policy chooses.
+/// The way a policy chooses actions.
 #[derive(Debug)]
 pub enum Mode<'a> {
     /// The likeliest action; where actions are continuous, their mean.
@@ -48,7 +48,7 @@ pub enum Mode<'a> {
     Sample(&'a mut Random),
 }
 
-/// What a policy carries from step to step, for a number of environments.
+/// The recurrent state of a policy for a number of environments, with its buffers.
 pub struct PolicyState {
     model: Box<dyn Model>,
     recurrent: Vec<f32>,
@@ -98,7 +98,7 @@ impl Policy {
             observation_normalisation,
             ..
         } = &self.about;
-        let wrong = |what: &str| Err(StageError::new(format!("the policy does not fit together: {what}")));
+        let wrong = |what: &str| Err(StageError::new(format!("the parts of the policy do not match: {what}")));
         if let Some(problem) = architecture.problem() {
             return wrong(&problem);
         }
@@ -181,7 +181,7 @@ impl Policy {
         safetensors::serialize(views, Some(metadata)).map_err(|err| failed(err.to_string()))
     }
 
-    /// What it was trained on.
+    /// The environment that it was trained on.
     pub fn spec(&self) -> &EnvSpec {
         &self.about.env
     }
@@ -231,7 +231,7 @@ impl Policy {
         mode: Mode,
     ) -> Actions<'s> {
         let a = self.architecture().num_actions;
-        self.look(obs, action_mask, episode_start, state);
+        self.forward(obs, action_mask, episode_start, state);
         let Output {
             log_prob,
             mean,
@@ -259,8 +259,8 @@ impl Policy {
         state.actions.as_actions()
     }
 
-    /// Runs the network over a step.
-    fn look(&self, obs: &[f32], action_mask: &[bool], episode_start: &[bool], state: &mut PolicyState) {
+    /// A forward pass over a step.
+    fn forward(&self, obs: &[f32], action_mask: &[bool], episode_start: &[bool], state: &mut PolicyState) {
         let PolicyState {
             model,
             recurrent,
@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn acts_legally_and_remembers() {
+    fn respects_the_action_mask_and_remembers() {
         let policy = policy();
         let mask = [false, true, true, true, false, false];
         let mut state = policy.start(2);

@@ -42,7 +42,7 @@ impl Data {
             |len: usize, scale: f64| (0..len).map(|_| (scale * random.normal()) as f32).collect::<Vec<_>>();
         let obs = floats(n * architecture.obs_dim, 1.0);
         let state = match architecture.transformer {
-            // Its states are no random numbers.
+            // Its states have a structure.
             Some(_) => vec![0.0; columns * architecture.state_len()],
             None => floats(columns * architecture.state_len(), 0.5),
         };
@@ -85,7 +85,7 @@ impl Data {
         }
     }
 
-    /// What a policy observes at step t.
+    /// The observations of step t.
     pub fn input(&self, architecture: &Architecture, t: usize) -> Observed<'_> {
         let (d, a) = (architecture.obs_dim, architecture.num_actions);
         let rows = t * self.columns..(t + 1) * self.columns;

@@ -1,7 +1,7 @@
-//! Checkpoints: everything that training needs to go on to the same bytes, as safetensors.
+//! Checkpoints: the whole train state, from which training resumes to the same bytes, as safetensors.
 //!
 //! A file is written beside its name, flushed and renamed, so that a kill at any instant leaves the old one or the new one;
-//! it carries a digest of its contents, so that a torn file after a crash of the machine is not taken for a good one.
+//! it carries a digest of its contents, so that a torn file after a crash of the machine is detected.
 
 use crate::running_mean_std::RunningMeanStd;
 use crate::train_state::{Statistics, TrainState};
@@ -33,7 +33,7 @@ struct About {
     update: u64,
     adam_steps: u64,
     episodes: u64,
-    /// How many observations and rewards the statistics have seen, as the bits of floats.
+    /// The weights of the statistics of observations and rewards, as the bits of floats.
     obs_count: Option<u64>,
     reward_count: Option<u64>,
     /// Of the tensors' bytes, in the order of their names.
@@ -255,7 +255,7 @@ pub(crate) fn read(folder: &Path) -> Result<Option<TrainState>, StageError> {
     }
 }
 
-/// How many steps the checkpoint in `folder` holds, by its header alone; `None` when there is none.
+/// The step of the checkpoint in `folder`, by its header alone; `None` when there is none.
 pub(crate) fn step(folder: &Path) -> Option<u64> {
     let mut file = File::open(folder.join(FILE)).ok()?;
     let mut length = [0; 8];
@@ -295,7 +295,7 @@ impl Writer {
         }
     }
 
-    /// Where the checkpoint is.
+    /// The path of the checkpoint.
     pub fn path(&self) -> PathBuf {
         self.folder.join(FILE)
     }

@@ -16,7 +16,7 @@ pub(crate) struct Checkpointer {
     interval: Duration,
     /// The state as it was when the running update began, or one shortly before.
     snapshot: Arc<TrainState>,
-    taken: Instant,
+    snapshot_at: Instant,
     /// The last snapshot whose parameters have given a finite loss and gradient: the one before may have ended in a step of Adam
     /// that spoiled them.
     good: Option<Arc<TrainState>>,
@@ -34,7 +34,7 @@ impl Checkpointer {
         Self {
             interval: Duration::try_from_secs_f64(interval).unwrap_or(Duration::MAX),
             snapshot: Arc::new(state.clone()),
-            taken: now,
+            snapshot_at: now,
             good: None,
             spare: None,
             diverged: false,
@@ -43,9 +43,9 @@ impl Checkpointer {
         }
     }
 
-    /// Whether it is time for another snapshot.
+    /// True if it is time for another snapshot.
     pub fn is_due(&self) -> bool {
-        self.taken.elapsed() >= self.interval.min(SNAPSHOT)
+        self.snapshot_at.elapsed() >= self.interval.min(SNAPSHOT)
     }
 
     /// Takes a snapshot at the start of an update, and begins to write it in the background, if it is time.
@@ -58,7 +58,7 @@ impl Checkpointer {
             }
             _ => Arc::new(state.clone()),
         };
-        self.taken = Instant::now();
+        self.snapshot_at = Instant::now();
         if self.written.elapsed() >= self.interval && self.writer.offer(&self.snapshot) {
             self.written = Instant::now();
         }

@@ -54,7 +54,7 @@ pub(crate) struct Learner<'a> {
     pub minibatch_limit: usize,
     /// Samples that were learned from.
     pub samples: u64,
-    /// Where checkpoints and progress go; nowhere in trials.
+    /// Checkpoints and progress; trials have none.
     pub checkpointer: Option<Checkpointer>,
     pub progress: Option<Progress<'a>>,
 }

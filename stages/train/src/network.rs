@@ -17,7 +17,7 @@ pub struct Network {
 }
 
 impl Network {
-    /// Whether it has a memory, so that minibatches are made of whole sequences.
+    /// True if it has a memory, so that minibatches are made of whole sequences.
     pub(crate) fn is_recurrent(&self) -> bool {
         self.lstm.is_some() || self.transformer.is_some()
     }
@@ -106,7 +106,7 @@ impl Default for NetArch {
 pub struct MlpPolicy {
     /// The sizes of hidden layers.
     pub net_arch: NetArch,
-    /// What follows each hidden layer.
+    /// The activation function of hidden layers.
     pub activation_fn: Activation,
     /// Orthogonal first weights and zero biases; if not, PyTorch's defaults.
     pub ortho_init: bool,
@@ -128,18 +128,18 @@ impl Default for MlpPolicy {
 pub struct MlpLstmPolicy {
     /// The sizes of hidden layers, which read the LSTM.
     pub net_arch: NetArch,
-    /// What follows each hidden layer.
+    /// The activation function of hidden layers.
     pub activation_fn: Activation,
     /// Orthogonal first weights, the LSTM's too, and zero biases; if not, PyTorch's defaults.
     pub ortho_init: bool,
     /// The size of the LSTM's hidden state.
     pub lstm_hidden_size: usize,
-    /// How many layers of LSTM, each of which reads the one below. Several are trained by candle's operations, some times slower than
-    /// one by the kernels made for it.
+    /// The number of layers of LSTM, each of which reads the one below. Several are trained by candle's operations, several times slower than
+    /// one by fused kernels.
     pub n_lstm_layers: usize,
-    /// Whether the critic reads the actor's LSTM, without teaching it. Set `enable_critic_lstm: false` with it.
+    /// If true, the critic reads the actor's LSTM, without teaching it. Set `enable_critic_lstm: false` with it.
     pub shared_lstm: bool,
-    /// Whether the critic has an LSTM of its own. If neither this nor `shared_lstm`, a linear layer of its size stands there.
+    /// If true, the critic has an LSTM of its own. If neither this nor `shared_lstm`, a linear layer of its size stands there.
     pub enable_critic_lstm: bool,
 }
 
@@ -163,14 +163,14 @@ impl Default for MlpLstmPolicy {
 pub struct TransformerPolicy {
     /// The sizes of hidden layers, which read the transformer.
     pub net_arch: NetArch,
-    /// What follows each hidden layer.
+    /// The activation function of hidden layers.
     pub activation_fn: Activation,
     /// Orthogonal first weights, the transformer's too, and zero biases; if not, PyTorch's defaults.
     pub ortho_init: bool,
-    /// Steps that each block attends to, with the present one. What the policy does depends on the last `n_layers` x (`window` - 1) + 1
+    /// Steps that each block attends to, with the present one. The policy's outputs depend on the last `n_layers` x (`window` - 1) + 1
     /// observations of the episode.
     pub window: usize,
-    /// The numbers that each block takes and gives for each step; a multiple of `n_heads`.
+    /// The features of a step between blocks; a multiple of `n_heads`.
     pub d_model: usize,
     /// Heads of attention in a block.
     pub n_heads: usize,

@@ -28,7 +28,7 @@ pub fn norm(gradient: &[f32]) -> f64 {
     sums.iter().sum::<f64>().sqrt()
 }
 
-/// Takes Adam's step number `step` (from 1) with the gradient of norm `norm` scaled down to `max_norm`.
+/// Updates the parameters by Adam's step number `step` (from 1), with the gradient of norm `norm` scaled down to `max_norm`.
 pub fn update(
     step: u64,
     learning_rate: f64,
@@ -41,7 +41,7 @@ pub fn update(
     // PyTorch's clip_grad_norm_.
     let scale = (max_norm / (norm + 1e-6)).min(1.0);
     let t = step as f64;
-    let numbers = AdamStep {
+    let coefficients = AdamStep {
         gradient_scale: scale as f32,
         rate: (learning_rate / (1.0 - libm::pow(BETA1, t))) as f32,
         second_correction: (1.0 / libm::sqrt(1.0 - libm::pow(BETA2, t))) as f32,
@@ -51,14 +51,14 @@ pub fn update(
     };
     let instructions = InstructionSet::detect();
     if params.len() <= 4 * CHUNK {
-        adam(instructions, numbers, params, gradient, m, v);
+        adam(instructions, coefficients, params, gradient, m, v);
         return;
     }
     params
         .par_chunks_mut(CHUNK)
         .zip(gradient.par_chunks(CHUNK))
         .zip(m.par_chunks_mut(CHUNK).zip(v.par_chunks_mut(CHUNK)))
-        .for_each(|((params, gradient), (m, v))| adam(instructions, numbers, params, gradient, m, v));
+        .for_each(|((params, gradient), (m, v))| adam(instructions, coefficients, params, gradient, m, v));
 }
 
 #[cfg(test)]

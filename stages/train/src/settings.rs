@@ -34,7 +34,7 @@ impl DeviceChoice {
     }
 }
 
-/// Gives the settings that every algorithm has to a macro, after its other arguments. `Self` is the configuration.
+/// Passes the settings that every algorithm has to a macro, after its other arguments. `Self` is the configuration.
 macro_rules! with_common_settings {
     ($macro:ident! $($arguments:tt)*) => {
         $macro! { $($arguments)* {

@@ -59,7 +59,7 @@ pub(crate) fn provided(ports: &Ports) -> BTreeMap<String, Provided> {
 pub(crate) struct Training<'a, S: StageKind> {
     pub config: &'a S::Config,
     pub common: &'a Common,
-    /// Whether a schedule depends on the length of training.
+    /// True if a schedule depends on the length of training.
     pub depends_on_total: bool,
 }
 

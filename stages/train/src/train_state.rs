@@ -202,7 +202,7 @@ impl TrainState {
         self.metrics.clone_from(metrics);
     }
 
-    /// Whether a saved state has the sizes of a fresh one.
+    /// True if a saved state has the sizes of a fresh one.
     pub fn fits(&self, fresh: &Self) -> bool {
         let sizes = |state: &Self| {
             let rms = |rms: &Option<RunningMeanStd>| rms.as_ref().map(|rms| rms.mean.len() + rms.variance.len());

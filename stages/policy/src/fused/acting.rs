@@ -1,4 +1,4 @@
-//! Acting for B environments: rows in tasks of a few dozen, each of which threads may take, without allocation.
+//! Inference for B environments: rows in tasks of a few dozen, spread over threads, without allocation.
 
 use super::shard::Shard;
 use super::tower::Tower;
@@ -6,7 +6,7 @@ use super::{FusedModel, Network};
 use crate::categorical::{Softmax, log_softmax_rows, sample_rows};
 use crate::model::Observed;
 
-/// Environments that one task acts for. A row's result does not depend on it.
+/// The number of environments of one task. A row's result does not depend on it.
 const ROWS: usize = 64;
 
 /// The buffers of a task.
@@ -86,7 +86,7 @@ impl<'a> Rows<'a> {
 }
 
 impl FusedModel {
-    /// Takes one step of all rows.
+    /// A forward pass over one step of all rows.
     pub(super) fn take(&mut self, rows: Rows) {
         let (d, a, s) = (
             self.architecture.obs_dim,

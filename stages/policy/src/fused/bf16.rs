@@ -1,4 +1,4 @@
-//! The products of an LSTM in bf16 ([`Bf16Operands`]); what is added up, states, gates and gradients between products stay in f32.
+//! The products of an LSTM in bf16 ([`Bf16Operands`]); sums, states, gates and gradients between products stay in f32.
 
 use super::Network;
 use super::operands::{Operands, Place, Shape, panel};
@@ -12,10 +12,10 @@ use crate::kernels::lstm_cell::UNITS;
 use crate::kernels::matmul::WIDTH;
 use stages_numerics::dispatch::InstructionSet;
 
-/// Rows of steps whose weights' gradient is taken at once.
+/// The number of rows of steps whose weights' gradient is computed at once.
 const TOGETHER: usize = 512;
 
-/// Operands in bf16: pairs of numbers, rows rounded up to what tiles take.
+/// Operands in bf16: pairs of elements, rows rounded up to those of tiles.
 #[derive(Default)]
 pub(super) struct Bf16Operands {
     shape: Shape,
@@ -25,7 +25,7 @@ pub(super) struct Bf16Operands {
     stride: usize,
     /// `[T + 2, height, stride]`: observation, the state that each step starts from, 1; each rounded up to whole pairs.
     xh: Aligned<u32>,
-    /// `[panels, height, 32]`: the gradients of what goes into the gates of a step.
+    /// `[panels, height, 32]`: the gradients of the gates' inputs of a step.
     dz: Aligned,
     /// The same of some steps, `[panels, rows, 16]` pairs of neighbours in a row, and `[panels, rows / 2, 32]` in a column.
     by_column: Aligned<u32>,
@@ -34,24 +34,24 @@ pub(super) struct Bf16Operands {
     columns: Aligned<u32>,
 }
 
-/// Where row i of the weights' gradient stands among its rows in panels.
+/// The index of row i of the weights' gradient among its rows in panels.
 pub(super) fn gradient_row(at: &LstmAt, i: usize) -> usize {
     let state = usize::from(i >= at.inputs) * (at.inputs % 2);
     i + state + usize::from(i == at.inputs + at.hidden) * (at.hidden % 2)
 }
 
-/// How many rows it has there.
+/// The number of its rows there.
 pub(super) fn gradient_rows(at: &LstmAt) -> usize {
     (gradient_row(at, at.inputs + at.hidden) + 1).next_multiple_of(ROWS)
 }
 
 impl Bf16Operands {
-    /// The path that a network takes.
+    /// The instructions of a network's products.
     fn path(network: &Network) -> Path {
         network.bf16.unwrap_or(Path::Widened(network.instructions))
     }
 
-    /// Steps whose weights' gradient is taken at once: their rows make whole groups.
+    /// The number of steps whose weights' gradient is computed at once: their rows make whole groups.
     fn together(&self) -> usize {
         let steps = (TOGETHER / self.height).max(1);
         if self.height.is_multiple_of(GROUP) {
@@ -198,11 +198,11 @@ impl Operands for Bf16Operands {
         if !t.is_multiple_of(together) {
             return false;
         }
-        let taken = (self.shape.steps - t).min(together) * self.height;
-        let (rows, all) = (taken.next_multiple_of(GROUP), together * self.height);
-        if rows > taken {
+        let used = (self.shape.steps - t).min(together) * self.height;
+        let (rows, all) = (used.next_multiple_of(GROUP), together * self.height);
+        if rows > used {
             for panel in self.by_row.chunks_exact_mut(all * UNITS) {
-                panel[taken * UNITS..rows * UNITS].fill(0);
+                panel[used * UNITS..rows * UNITS].fill(0);
             }
         }
         let m = self.gradient_rows();

@@ -1,4 +1,4 @@
-//! An LSTM over whole sequences: the loops over steps, forth and back.
+//! An LSTM over whole sequences: the forward and the backward pass through time.
 
 use super::Network;
 use super::bf16::{self, Bf16Operands};
@@ -9,7 +9,7 @@ use crate::kernels::aligned::Aligned;
 use crate::kernels::lstm_cell::{self, UNITS};
 use crate::kernels::matmul::WIDTH;
 
-/// Everything that the way back needs of the way forth, for b columns and T steps; units in blocks of 16 (see [`lstm_cell`]).
+/// The results of the forward pass that the backward pass needs, for b columns and T steps; units in blocks of 16 (see [`lstm_cell`]).
 #[derive(Default)]
 pub(super) struct LstmRun {
     shape: Shape,
@@ -34,7 +34,7 @@ fn blocks(hidden: usize) -> usize {
     hidden.div_ceil(UNITS)
 }
 
-/// How many rows [`LstmRun::sum`] has, and at which of them row i of the weights stands: inputs, states, bias.
+/// The number of rows of [`LstmRun::sum`], and the index among them of row i of the weights: inputs, states, bias.
 pub(super) fn gradient_rows(bf16: bool, at: &LstmAt) -> (usize, impl Fn(usize) -> usize) {
     let rows = if bf16 {
         bf16::gradient_rows(at)
@@ -82,14 +82,14 @@ impl LstmRun {
         }
     }
 
-    /// Takes the observation of a column at step t.
+    /// Copies the observation of a column at step t.
     pub fn observe(&mut self, network: &Network, t: usize, column: usize, obs: &[f32]) {
         if let Some(operands) = &mut self.operands {
             operands.observe(network.instructions, t, column, obs);
         }
     }
 
-    /// Whether all observations are to be taken before the first step, and [`LstmRun::project`] called.
+    /// True if all observations must be copied before the first step, and [`LstmRun::project`] called.
     pub fn ahead(&self) -> bool {
         self.operands.as_ref().is_some_and(|operands| operands.ahead())
     }
@@ -101,7 +101,7 @@ impl LstmRun {
         }
     }
 
-    /// Takes step t: fills `h` `[b, H]`. `keep_next` `[b]` is 0 where the next step starts an episode.
+    /// The forward pass of step t: fills `h` `[b, H]`. `keep_next` `[b]` is 0 where the next step starts an episode.
     pub fn step(
         &mut self,
         network: &Network,
@@ -154,7 +154,7 @@ impl LstmRun {
         }
     }
 
-    /// Goes back from [`LstmRun::above`]; leaves the weights' gradients in [`LstmRun::sum`]. `keep` `[T, b]` is 0 where an episode starts.
+    /// The backward pass from [`LstmRun::above`]; leaves the weights' gradients in [`LstmRun::sum`]. `keep` `[T, b]` is 0 where an episode starts.
     pub fn backward(&mut self, network: &Network, lstm: &Recurrent, keep: &[f32]) {
         let Some(operands) = &mut self.operands else { return };
         let Shape {

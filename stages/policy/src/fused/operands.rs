@@ -2,7 +2,7 @@
 //! ([`super::bf16::Bf16Operands`]).
 //!
 //! Observation, state and a 1 stand side by side, so that a step is one product and the gradients of all weights and biases are one other,
-//! taken over some steps at a time while the L2 cache holds them.
+//! over some steps at a time while the L2 cache holds them.
 
 use super::Network;
 use super::weights::Matrix;
@@ -33,7 +33,7 @@ impl Shape {
     }
 }
 
-/// Where the rows of a step lie in panels of `height` rows: from `base` on, they are the `first` and those after.
+/// The place of the rows of a step in panels of `height` rows: from `base` on, they are the `first` and those after.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place {
     pub base: usize,
@@ -43,44 +43,44 @@ pub(super) struct Place {
 
 /// See the module.
 pub(super) trait Operands: Send + Sync {
-    /// Makes room.
+    /// Resizes the buffers.
     fn begin(&mut self, shape: Shape);
 
-    /// Takes an observation.
+    /// Copies an observation.
     fn observe(&mut self, instructions: InstructionSet, t: usize, column: usize, obs: &[f32]);
 
-    /// Takes the state that a step starts from; zeros if `None`.
+    /// Copies the state that a step starts from; zeros if `None`.
     fn state(&mut self, instructions: InstructionSet, t: usize, column: usize, h: Option<&[f32]>);
 
-    /// Numbers that the gates of all steps take.
+    /// The number of elements of the gates of all steps.
     fn gates_len(&self) -> usize;
 
-    /// Where the gates of step t lie.
+    /// The place of the gates of step t.
     fn gates(&self, t: usize) -> Place;
 
-    /// Whether all observations are to be taken before the first step.
+    /// True if all observations must be copied before the first step.
     fn ahead(&self) -> bool;
 
     /// Projects all observations ahead of the steps, where that is worth it.
     fn project(&mut self, network: &Network, matrix: &Matrix, z: &mut [f32]);
 
-    /// What goes into the gates of step t.
+    /// Computes the gates' inputs of step t.
     fn forward(&mut self, network: &Network, matrix: &Matrix, t: usize, z: &mut [f32]);
 
-    /// Where the gradient of what goes into the gates of step t is to be written.
+    /// The place to which the gradient of the gates' inputs of step t must be written.
     fn dz(&mut self, t: usize) -> (&mut [f32], Place);
 
     /// Rows of a panel of the gradient that [`Operands::back`] writes.
     fn height(&self) -> usize;
 
-    /// Takes the gradient that was written for step t; if t > 0, writes that of the state before it, in panels.
+    /// Reads the gradient that was written for step t; if t > 0, writes that of the state before it, in panels.
     fn back(&mut self, network: &Network, matrix: &Matrix, t: usize, dh: &mut [f32]);
 
-    /// After step t, going back: adds to the weights' gradient, in panels, when enough steps have been taken; `first` sets it.
+    /// After step t of the backward pass: adds to the weights' gradient, in panels, when enough steps have been gone through; `first` sets it.
     fn gradient(&mut self, network: &Network, t: usize, first: bool, sum: &mut [f32]) -> bool;
 }
 
-/// Rows of steps whose weights' gradient is taken at once.
+/// The number of rows of steps whose weights' gradient is computed at once.
 const ROWS: usize = 128;
 
 /// With so few columns observations are projected by a product of their own, ahead of the steps: a step of few rows waits for the
@@ -95,7 +95,7 @@ pub(super) struct F32Operands {
     stride: usize,
     /// `[T + 1, b, stride]`: observation, the state that each step starts from, 1.
     xh: Aligned,
-    /// `[panels, rows, 32]`: the gradients of what goes into the gates, for the steps whose weights' gradient is taken together.
+    /// `[panels, rows, 32]`: the gradients of the gates' inputs, for the steps whose weights' gradient is computed together.
     dz: Aligned,
 }
 
@@ -110,7 +110,7 @@ impl F32Operands {
     }
 }
 
-/// How many rows the gradient of the weights has, in panels: those of inputs, of states, and one.
+/// The number of rows of the gradient of the weights, in panels: those of inputs, of states, and one.
 pub(super) fn gradient_rows(at: &LstmAt) -> usize {
     at.inputs + at.hidden + 1
 }
@@ -246,7 +246,7 @@ impl Operands for F32Operands {
     }
 }
 
-/// Numbers of a panel.
+/// The number of elements of a panel.
 pub(super) const fn panel(rows: usize) -> usize {
     rows * WIDTH
 }

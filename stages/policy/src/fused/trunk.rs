@@ -1,4 +1,4 @@
-//! Dense layers over some rows, forth and back, while caches hold them.
+//! The forward and the backward pass of dense layers over some rows, while caches hold them.
 
 use super::Network;
 use super::tower::{Layer, Trunk};
@@ -8,7 +8,7 @@ use crate::kernels::elementwise;
 use crate::kernels::gradient::{Inputs, Right, gradient};
 use crate::kernels::matmul::{Left, Out, Start, product};
 
-/// What the layers say, one `[rows, n]` each.
+/// The outputs of the layers, `[rows, n]` each.
 #[derive(Default)]
 pub(super) struct TrunkRun {
     outputs: Vec<Aligned>,
@@ -42,13 +42,13 @@ impl TrunkRun {
         }
     }
 
-    /// What the last layer said.
+    /// The outputs of the last layer.
     pub fn last(&mut self) -> &mut [f32] {
         self.outputs.last_mut().map_or(&mut [], |x| &mut **x)
     }
 
-    /// Goes back from [`TrunkRun::last`], which holds the gradient of what it said; adds the gradients of the weights to `sum`, and
-    /// writes that of the input to `below`, if it is wanted.
+    /// The backward pass from [`TrunkRun::last`], which holds the gradient of the outputs; adds the gradients of the weights to `sum`, and
+    /// writes that of the input to `to_input`, if it is given.
     pub fn backward(
         &mut self,
         network: &Network,

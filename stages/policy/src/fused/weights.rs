@@ -7,37 +7,37 @@ use crate::kernels::matmul::{Panels, WIDTH};
 use rayon::prelude::*;
 use std::ops::Range;
 
-/// How many parameters are packed by one thread alone.
+/// Up to so many parameters are packed by one thread.
 const FEW: usize = 1 << 17;
 
 /// A weight `[k, n]`, packed for x w and, where a gradient flows back through it, for dy w^T.
 pub(super) struct Matrix {
-    what: Packed,
+    source: Packed,
     pub forward: Panels,
     pub back: Panels,
-    /// The same in bf16, of an LSTM's gates, where products are.
+    /// The same in bf16, of an LSTM's gates, if products are.
     pub forward16: Panels16,
     pub back16: Panels16,
-    /// What the product is added to, in the order of the panels.
+    /// The bias that products start from, in the order of the panels.
     pub bias: Vec<f32>,
 }
 
 pub(super) struct Weights {
     matrices: Vec<Matrix>,
-    /// The parameters, as long as none but acting needs them packed.
+    /// The parameters, as long as only forward passes need them packed.
     params: Vec<f32>,
-    /// Logarithms of actions' standard deviations, where they are numbers, and where they lie.
+    /// Logarithms of the standard deviations of continuous actions, and their range among the parameters.
     pub log_std: Vec<f32>,
     deviations: Range<usize>,
-    /// Whether a gradient was asked for.
+    /// True once a backward pass was asked for.
     learns: bool,
-    /// Whether an LSTM's products are in bf16.
+    /// True if an LSTM's products are in bf16.
     bf16: bool,
 }
 
 impl Matrix {
     fn load(&mut self, bf16: bool, params: &[f32]) {
-        match self.what {
+        match self.source {
             Packed::Dense { dense, .. } => {
                 let w = &params[dense.weight..dense.bias];
                 self.forward.pack(w, dense.inputs, dense.outputs);
@@ -65,7 +65,7 @@ impl Matrix {
     }
 
     fn load_back(&mut self, bf16: bool, params: &[f32]) {
-        match self.what {
+        match self.source {
             Packed::Dense { dense, back } if back => {
                 let w = &params[dense.weight..dense.bias];
                 self.back.pack_transposed(w, dense.outputs, dense.inputs);
@@ -87,8 +87,8 @@ impl Weights {
     pub fn new(packed: &[Packed], len: usize, deviations: Range<usize>, bf16: bool) -> Self {
         let matrices = packed
             .iter()
-            .map(|&what| Matrix {
-                what,
+            .map(|&source| Matrix {
+                source,
                 forward: Panels::default(),
                 back: Panels::default(),
                 forward16: Panels16::default(),
@@ -120,7 +120,7 @@ impl Weights {
         });
     }
 
-    /// Packs what the way back needs, from now on with each set of parameters.
+    /// Packs the operands of the backward pass, from now on with each set of parameters.
     pub fn prepare_backward(&mut self) {
         if !self.learns {
             self.learns = true;

@@ -1,4 +1,4 @@
-//! Products in bf16: numbers of 8 significant bits are multiplied, exactly, and added up in f32.
+//! Products in bf16: factors of 8 significant bits are multiplied, exactly, and added up in f32.
 //!
 //! Two neighbours along k make one `u32`, the even one in its low half, on both sides of a product; k is a multiple of [`GROUP`]. For each
 //! group the products of even and of odd k are added up apart, in order, their sum then goes to the result: what AMX does
@@ -12,13 +12,13 @@ use super::matmul::WIDTH;
 use stages_numerics::dispatch::InstructionSet;
 use stages_numerics::kernel;
 
-/// How many of k are taken together.
+/// The number of elements along k that are added up together.
 pub const GROUP: usize = 32;
 
 /// Pairs in a group.
 pub(super) const PAIRS: usize = GROUP / 2;
 
-/// Rows that AMX takes at once; buffers have a multiple of them.
+/// The number of rows of AMX's tiles; buffers have a multiple of them.
 pub const ROWS: usize = 16;
 
 /// The instructions that products in bf16 use; like an [`InstructionSet`], a proof that the CPU has them.
@@ -249,18 +249,18 @@ pub struct Right16<'a> {
     pub k: usize,
     /// From panel to panel.
     pub panel: usize,
-    /// How many.
+    /// The number of panels.
     pub panels: usize,
 }
 
-/// What a product is added to.
+/// The start of a product's sums.
 #[derive(Clone, Copy, Debug)]
 pub enum Start16<'a> {
     /// Nothing.
     Zero,
     /// The same row of n numbers, in each row.
     Row(&'a [f32]),
-    /// What stands in the result.
+    /// The present result.
     Current,
 }
 

@@ -118,10 +118,10 @@ kernel! {
     pub fn normalise(raw: &[f32], offset: &[f32], scale: &[f32], clip: f32, out: &mut [f32]) = normalise_body
 }
 
-/// The numbers of one step of [`adam`].
+/// The coefficients of one step of [`adam`].
 #[derive(Clone, Copy, Debug)]
 pub struct AdamStep {
-    /// What the gradient is multiplied by first (clipping of its norm).
+    /// The factor of the gradient (clipping of its norm).
     pub gradient_scale: f32,
     /// The learning rate over 1 - beta1^t.
     pub rate: f32,

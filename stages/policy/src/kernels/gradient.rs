@@ -9,7 +9,7 @@ use super::matmul::WIDTH;
 use stages_numerics::dispatch::InstructionSet;
 use stages_numerics::kernel;
 
-/// Rows that are taken at once, so that a panel of dy stays in the L1 cache.
+/// The number of rows of a block: a panel of dy stays in the L1 cache.
 const ROWS: usize = 256;
 
 /// The gradient of a product's result `[rows, n]`, its columns in panels of [`WIDTH`]: row r of panel p begins at p `panel` + r `stride`.
@@ -21,7 +21,7 @@ pub struct Right<'a> {
     pub(super) columns: Columns,
 }
 
-/// How dw lies.
+/// The layout of dw.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Columns {
     /// Row-major, of so many columns.
@@ -46,7 +46,7 @@ impl Columns {
         }
     }
 
-    /// How many numbers dw has with m rows.
+    /// The number of elements of dw with m rows.
     fn len(self, m: usize) -> usize {
         match self {
             Self::Plain(n) => m * n,
@@ -54,7 +54,7 @@ impl Columns {
         }
     }
 
-    /// Where row 0 of a panel begins in dw of m rows, and how wide the panel is.
+    /// The offset of row 0 of a panel in dw of m rows, and the width of the panel.
     pub(super) fn panel(self, panel: usize, m: usize) -> (usize, usize) {
         match self {
             Self::Plain(n) => (panel * WIDTH, (n - panel * WIDTH).min(WIDTH)),
@@ -92,9 +92,9 @@ pub struct Inputs<'a> {
     pub data: &'a [f32],
     /// From row to row.
     pub stride: usize,
-    /// How many rows.
+    /// The number of rows.
     pub rows: usize,
-    /// How many numbers of each row.
+    /// The number of elements of each row.
     pub width: usize,
 }
 

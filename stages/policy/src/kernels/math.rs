@@ -1,6 +1,6 @@
-//! Functions of one number that compilers turn into vector code.
+//! Scalar functions that compilers vectorise, by polynomial and rational approximation.
 
-/// a b + c, in one rounding where the processor can.
+/// a b + c, in one rounding where the CPU has fused multiply-add.
 #[inline(always)]
 pub fn mul_add<const FMA: bool>(a: f32, b: f32, c: f32) -> f32 {
     if FMA { a.mul_add(b, c) } else { a * b + c }
@@ -13,7 +13,7 @@ pub fn clamp(x: f32, low: f32, high: f32) -> f32 {
     if x > high { high } else { x }
 }
 
-/// e^x, to 2 units in the last place (Cephes' polynomial), for x in [-87, 88], and the nearest end's value beyond.
+/// e^x, to 2 ulps (Cephes' polynomial), for x in [-87, 88], and the value of the nearer end beyond.
 #[inline(always)]
 pub fn exp<const FMA: bool>(x: f32) -> f32 {
     // Adding and taking away 1.5 x 2^23 rounds to an integer, which is left in the sum's low bits.
@@ -32,7 +32,7 @@ pub fn exp<const FMA: bool>(x: f32) -> f32 {
     p * f32::from_bits(shifted.to_bits().wrapping_add(127) << 23)
 }
 
-/// ln x for normal positive x, to 2 units in the last place (Cephes' polynomial); NaN of NaN.
+/// ln x for normal positive x, to 2 ulps (Cephes' polynomial); NaN of NaN.
 #[inline(always)]
 pub fn ln<const FMA: bool>(x: f32) -> f32 {
     // x = m 2^e with m within sqrt(1/2) and sqrt(2).
@@ -61,7 +61,7 @@ pub fn sigmoid<const FMA: bool>(x: f32) -> f32 {
     1.0 / (1.0 + exp::<FMA>(-x))
 }
 
-/// tanh x, to a few units in the last place (Eigen's rational approximation).
+/// tanh x, to a few ulps (Eigen's rational approximation).
 #[inline(always)]
 pub fn tanh<const FMA: bool>(x: f32) -> f32 {
     let (p, q) = tanh_parts::<FMA>(x);
@@ -115,7 +115,7 @@ mod tests {
     /// Name, function, what it stands for, from where to where, and how many units of the last place it may be off.
     type Case = (&'static str, fn(InstructionSet, &mut [f32]), Exact, (f32, f32), f64);
 
-    /// How far `found` is from `exact`, in units of the last place of f32 there.
+    /// The distance of `found` from `exact`, in ulps of f32 there.
     fn ulps(found: f32, exact: f64) -> f64 {
         let unit = f64::from(f32::from_bits((exact as f32).abs().to_bits() + 1)) - f64::from((exact as f32).abs());
         (f64::from(found) - exact).abs() / unit

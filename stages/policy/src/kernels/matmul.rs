@@ -14,10 +14,10 @@ use std::ops::Range;
 /// Columns in a panel.
 pub const WIDTH: usize = 32;
 
-/// How much of k is taken at once, so that a part of a panel stays in the L1 cache.
+/// The length of a block along k: a part of a panel stays in the L1 cache.
 pub(super) const DEPTH: usize = 256;
 
-/// From so many numbers on, several threads pack a matrix, so many panels each.
+/// From so many elements on, several threads pack a matrix, so many panels each.
 const MANY: usize = 1 << 16;
 const TOGETHER: usize = 4;
 
@@ -96,7 +96,7 @@ impl Panels {
         });
     }
 
-    /// Calls `run` with the index of the first of some panels and their numbers, on several threads if they are many.
+    /// Calls `run` with the index of the first of some panels and their elements, on several threads if they are many.
     fn each(&mut self, run: impl Fn(usize, &mut [f32]) + Send + Sync) {
         let len = self.k * WIDTH;
         if self.data.len() < MANY {
@@ -202,20 +202,20 @@ impl<'a> Left<'a> {
         }
     }
 
-    /// Where the element (row, k) lies.
+    /// The offset of element (row, k).
     pub(super) fn at(&self, row: usize, k: usize) -> usize {
         row * self.stride + k / self.group * self.jump + k % self.group
     }
 }
 
-/// What a product is added to.
+/// The start of a product's sums.
 #[derive(Clone, Copy, Debug)]
 pub enum Start<'a> {
     /// Nothing.
     Zero,
     /// The same row of n numbers, in each row.
     Row(&'a [f32]),
-    /// What stands in the result.
+    /// The present result.
     Current,
 }
 

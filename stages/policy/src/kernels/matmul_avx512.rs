@@ -13,7 +13,7 @@ use std::arch::x86_64::{
     _mm512_storeu_ps, _mm512_unpackhi_pd, _mm512_unpackhi_ps, _mm512_unpacklo_pd, _mm512_unpacklo_ps,
 };
 
-/// How many rows of a panel ahead are fetched into the L1 cache.
+/// The number of rows of a panel that are prefetched into the L1 cache.
 const AHEAD: usize = 16;
 
 /// Rows in registers.
@@ -29,14 +29,14 @@ struct Walk {
     jump: usize,
 }
 
-/// Where the blocks of a result begin, P panels `panel` apart; the last one is `width` wide.
+/// The place of the blocks of a result, P panels `panel` apart; the last one is `width` wide.
 #[derive(Clone, Copy)]
 struct Place {
     c: *mut f32,
     stride: usize,
     panel: usize,
     width: usize,
-    /// What is added to: rows `init_stride` apart, panels `init_panel`.
+    /// The start of the sums: rows `init_stride` apart, panels `init_panel`.
     init: *const f32,
     init_stride: usize,
     init_panel: usize,
@@ -221,7 +221,7 @@ unsafe fn block<const H: usize, const P: usize, const V: usize>(
     }
 }
 
-/// 16 rows of 16 numbers, `stride` apart, as the columns of `out`, whose rows are [`WIDTH`] apart.
+/// 16 rows of 16 elements, `stride` apart, as the columns of `out`, whose rows are [`WIDTH`] apart.
 pub(super) fn transpose(_: V4, rows: &[f32], stride: usize, out: &mut [f32]) {
     assert!(
         rows.len() >= 15 * stride + 16 && out.len() >= 15 * WIDTH + 16,

@@ -1,4 +1,4 @@
-//! Layer norm (Ba and others, 2016), over rows of d numbers.
+//! Layer norm (Ba and others, 2016), over rows of d elements.
 
 use super::math::mul_add;
 use stages_numerics::kernel;

@@ -1,4 +1,4 @@
-//! A block, forth and back. Rows are time-major `[steps, b, d]`; the steps that come out are the last of those that come in.
+//! The forward and the backward pass of a block. Rows are time-major `[steps, b, d]`; the steps that come out are the last of those that come in.
 
 use super::dense::{BlockWeights, Kit, position_stride, zeros};
 use super::gru_gate::{Gate, GateTemp};
@@ -49,7 +49,7 @@ impl Norm {
     }
 }
 
-/// What the way back needs of the way forth.
+/// The results of the forward pass that the backward pass needs.
 #[derive(Default)]
 pub(super) struct Block {
     norm: Norm,
@@ -59,7 +59,7 @@ pub(super) struct Block {
     pub query: Vec<f32>,
     /// The softmax of scores `[steps out, b, heads, W rounded up to LANES]`.
     weights: Vec<f32>,
-    /// What attention reads.
+    /// The output of attention.
     pub read: Vec<f32>,
     /// Rectified output of attention.
     y: Vec<f32>,
@@ -73,18 +73,18 @@ pub(super) struct Block {
     pub out: Vec<f32>,
 }
 
-/// How many steps of b columns go through a block, and which steps each attends to.
+/// The steps of b columns that go through a block, and the range that each attends to.
 #[derive(Clone, Copy)]
 pub(super) struct Steps<'a> {
     pub columns: usize,
     pub steps_in: usize,
     pub steps_out: usize,
-    /// `[steps out, b]`: how many steps of the episode are known up to each, itself among them.
+    /// `[steps out, b]`: the number of steps of the episode that are known up to each, itself among them.
     pub ages: &'a [u32],
 }
 
 impl Steps<'_> {
-    /// Steps that come in and don't come out.
+    /// Steps that come in and do not come out.
     fn dropped(&self) -> usize {
         self.steps_in - self.steps_out
     }
@@ -111,7 +111,7 @@ pub(super) struct Temp {
     gate: GateTemp,
 }
 
-/// Numbers that the weights of one head take.
+/// The number of elements of the weights of one head.
 pub(super) fn weights_len(window: usize) -> usize {
     window.next_multiple_of(LANES)
 }
@@ -312,8 +312,7 @@ fn reach(shape: &Transformer, steps: Steps, step: usize, row: usize) -> (usize, 
 }
 
 impl Temp {
-    /// Lays the keys and values of a column side by side; for the way back, also as the other of rows and columns. Gives the
-    /// stride of what is transposed.
+    /// Gathers the keys and values of a column; for the backward pass, also the transpose of each. Returns the stride of the transposed.
     fn gather(&mut self, key_value: &[f32], steps: Steps, column: usize, d: usize, back: bool) -> usize {
         let n = steps.steps_in;
         let stride = n.next_multiple_of(LANES) + LANES;

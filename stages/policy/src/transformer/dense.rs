@@ -7,7 +7,7 @@ use crate::kernels::elementwise;
 use crate::kernels::matmul::{self, Panels};
 use stages_numerics::dispatch::InstructionSet;
 
-/// What every layer needs: the instructions and the flat vector of parameters.
+/// The operands of every layer: the instruction set and the flat vector of parameters.
 #[derive(Clone, Copy)]
 pub(super) struct Kit<'a> {
     pub instructions: InstructionSet,
@@ -194,7 +194,7 @@ pub(super) struct Weights {
     pub blocks: Vec<BlockWeights>,
     pub pi: Vec<Layer>,
     pub vf: Vec<Layer>,
-    /// Where the logarithms of standard deviations are, if actions are numbers.
+    /// The offset of the logarithms of standard deviations, if actions are continuous.
     pub log_std: Option<usize>,
     d: usize,
     back_ready: bool,

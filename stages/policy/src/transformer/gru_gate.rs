@@ -1,9 +1,9 @@
-//! A gate over rows, forth and back.
+//! The forward and the backward pass of a GRU gate over rows.
 
 use super::dense::{GateWeights, Kit, zeros};
 use crate::kernels::{elementwise, gru_gate};
 
-/// What the way back needs of the way forth.
+/// The results of the forward pass that the backward pass needs.
 #[derive(Default)]
 pub(super) struct Gate {
     /// r and z `[rows, 2 d]`.
@@ -13,7 +13,7 @@ pub(super) struct Gate {
     h: Vec<f32>,
 }
 
-/// Buffers of the way back, used by one gate after another.
+/// Buffers of the backward pass, used by one gate after another.
 #[derive(Default)]
 pub(super) struct GateTemp {
     dh: Vec<f32>,

@@ -60,7 +60,7 @@ impl TransformerModel {
         })
     }
 
-    /// How many shards a minibatch of `columns` columns and `samples` samples has.
+    /// The number of shards of a minibatch of `columns` columns and `samples` samples.
     pub(super) fn num_shards(&self, columns: usize, samples: usize) -> usize {
         if samples.saturating_mul(self.weights.params.len()) < 1 << 22 {
             1
@@ -69,7 +69,7 @@ impl TransformerModel {
         }
     }
 
-    /// In how many parts `rows` environments are stepped. A row's result does not depend on it.
+    /// The number of tasks in which `rows` environments are stepped. A row's result does not depend on it.
     fn num_parts(&self, rows: usize, steps: usize) -> usize {
         if (rows * steps).saturating_mul(self.weights.params.len()) < 1 << 21 {
             1

@@ -1,4 +1,4 @@
-//! Some columns of a rollout through the network, forth and back, in buffers that are used again.
+//! The forward and the backward pass of some columns of a rollout, in buffers that are used again.
 
 use super::block::{Block, Steps, Temp};
 use super::dense::{Kit, Layer, Weights};
@@ -11,7 +11,7 @@ use crate::{Activation, Architecture};
 /// The outputs of a trunk's layers.
 type Trunk = Vec<Vec<f32>>;
 
-/// A network, its weights and what it keeps of an environment.
+/// A network, its weights and the layout of its states.
 #[derive(Clone, Copy)]
 pub(super) struct Network<'a> {
     pub architecture: &'a Architecture,
@@ -28,7 +28,7 @@ pub(super) struct Pass {
     history: usize,
     /// The steps of the rollout.
     steps: usize,
-    /// `[history + steps, b]`: how many steps of the episode are known up to each, itself among them.
+    /// `[history + steps, b]`: the number of steps of the episode that are known up to each, itself among them.
     ages: Vec<u32>,
     /// Observations `[history + steps, b, D]`.
     x: Vec<f32>,
@@ -45,7 +45,7 @@ pub(super) struct Pass {
 }
 
 impl Pass {
-    /// Takes up the steps before the rollout from the states `[_, S]`, column i from row `row(i)`.
+    /// Begins with the steps before the rollout, from the states `[_, S]`, column i from row `row(i)`.
     pub fn begin(&mut self, network: &Network, states: &[f32], columns: usize, row: impl Fn(usize) -> usize) {
         let (state, stride) = (network.state, network.state.len());
         let states = |column: usize| &states[row(column) * stride..(row(column) + 1) * stride];
@@ -129,7 +129,7 @@ impl Pass {
         self.run_trunks(network);
     }
 
-    /// Goes back from the gradients of logits and values; adds to the gradients of the weights.
+    /// The backward pass from the gradients of logits and values; adds to the gradients of the weights.
     pub fn backward(&mut self, network: &Network, dlogits: &[f32], dvalue: &[f32], gradient: &mut [f32]) {
         let Network {
             shape, weights, kit, ..
@@ -264,7 +264,7 @@ fn trunk_forward(network: &Network, layers: &[Layer], input: &[f32], out: &mut T
     }
 }
 
-/// Goes back through a trunk: `above` holds the gradient of its output and ends as that of its input.
+/// The backward pass of a trunk: `above` holds the gradient of its output and ends as that of its input.
 fn trunk_backward(
     network: &Network,
     layers: &[Layer],

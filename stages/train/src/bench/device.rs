@@ -12,7 +12,7 @@ use std::time::Duration;
 pub struct DeviceRow {
     /// The device.
     pub device: String,
-    /// What was trained.
+    /// The configuration's name.
     pub name: String,
     /// A plain product of matrices of 1024 x 1024 in f32, in 1e9 operations per second.
     pub product_gflops: Option<f64>,

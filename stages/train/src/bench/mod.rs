@@ -24,9 +24,9 @@ use std::time::{Duration, Instant};
 /// main job's sizes a table whose rows are shown in turn.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BenchRow {
-    /// What was measured.
+    /// The configuration's name.
     pub name: String,
-    /// What an LSTM's products were computed in.
+    /// The type of numbers of an LSTM's products.
     pub precision: Precision,
     /// Parameters of the network.
     pub parameters: usize,
@@ -54,7 +54,7 @@ pub struct BenchRow {
     pub gflops: f64,
     /// That of the gradients alone, while they are computed.
     pub update_gflops: f64,
-    /// What a plain product of matrices of 1024 x 1024 reaches with as many threads, in the same precision.
+    /// The speed of a plain product of matrices of 1024 x 1024 with as many threads, in the same precision.
     pub peak_gflops: f64,
     /// The share of the peak that the gradients reach.
     pub update_share: f64,
@@ -62,7 +62,7 @@ pub struct BenchRow {
     pub floor: f64,
 }
 
-/// What to measure.
+/// A configuration to measure.
 #[derive(Clone)]
 pub(crate) struct Case {
     pub name: String,
@@ -237,11 +237,12 @@ fn sweeps() -> Result<Vec<Case>, ConfigProblem> {
     Ok(cases)
 }
 
-/// Operations for a sample, forth and back: 2 for each weight forth, 2 for its gradient, 2 where a gradient flows on through it; for
-/// attention, as many for each number of each key and value in the window. What a transformer computes again of the steps before a rollout is not counted.
-fn operations(architecture: &Architecture) -> (f64, f64) {
+/// The flop count of a sample in the forward and the backward pass: 2 for each weight forward, 2 for its gradient, 2 where a gradient flows on
+/// through it; for attention, as many for each element of each key and value in the window. The steps before a rollout, which a transformer computes
+/// again, are not counted.
+fn flop_count(architecture: &Architecture) -> (f64, f64) {
     let shared = architecture.lstm.is_some_and(|lstm| lstm.critic == Critic::Shared);
-    let (mut forth, mut back) = (0.0, 0.0);
+    let (mut forward, mut backward) = (0.0, 0.0);
     for tensor in architecture.tensors().iter().filter(|tensor| tensor.shape.len() == 2) {
         let len = tensor.len() as f64;
         let name = tensor.name.as_str();
@@ -251,15 +252,15 @@ fn operations(architecture: &Architecture) -> (f64, f64) {
             || name == "embed.weight"
             || first && reads_observations
             || name == "vf.0.weight" && shared;
-        forth += 2.0 * len;
-        back += if stops { 2.0 } else { 4.0 } * len;
+        forward += 2.0 * len;
+        backward += if stops { 2.0 } else { 4.0 } * len;
     }
     if let Some(shape) = architecture.transformer {
         let attention = (2 * shape.n_layers * shape.window * shape.d_model) as f64;
-        forth += 2.0 * attention;
-        back += 4.0 * attention;
+        forward += 2.0 * attention;
+        backward += 4.0 * attention;
     }
-    (forth, back)
+    (forward, backward)
 }
 
 /// The shortest of some repetitions within a third of a second, in seconds.
@@ -356,9 +357,9 @@ fn measure(case: &Case, least: Duration) -> Result<BenchRow, StageError> {
     let (seconds, timer) = fastest(&mut trial, least)?;
     let spent = |wanted: Phase| timer.spent(wanted);
     let samples = settings.rollout() as f64;
-    let (forth, back) = operations(trial.learner.model.architecture());
-    let update = samples * settings.n_epochs as f64 * (forth + back) / 1e9;
-    let all = update + samples * forth / 1e9;
+    let (forward, backward) = flop_count(trial.learner.model.architecture());
+    let update = samples * settings.n_epochs as f64 * (forward + backward) / 1e9;
+    let all = update + samples * forward / 1e9;
     let peak = rayon::scope(|_| peak_gflops(settings.precision));
     let update_gflops = update / spent(Phase::Backward);
     Ok(BenchRow {
@@ -435,10 +436,10 @@ mod tests {
         let architecture = trial.learner.model.architecture().clone();
         let (d, h) = (68.0, 8.0);
         let trunk = 64.0 * 64.0;
-        let forth = 2.0 * ((d + h) * 4.0 * h + 2.0 * (h * 64.0 + trunk) + 64.0 * 6.0);
+        let forward = 2.0 * ((d + h) * 4.0 * h + 2.0 * (h * 64.0 + trunk) + 64.0 * 6.0);
         // No gradient flows into observations, nor from the critic into the LSTM.
-        let back = 2.0 * forth - 2.0 * (d * 4.0 * h + h * 64.0);
-        assert_eq!(operations(&architecture), (forth, back));
+        let backward = 2.0 * forward - 2.0 * (d * 4.0 * h + h * 64.0);
+        assert_eq!(flop_count(&architecture), (forward, backward));
         trial.update().unwrap();
         assert!(trial.learner.gradient.iter().any(|&x| x != 0.0));
         assert_eq!(table().unwrap().len(), 8);

@@ -199,7 +199,7 @@ impl Ppo {
         Ok(())
     }
 
-    /// Where an episode was cut off, adds the discounted value of its last observation to the reward, with the recurrent state
+    /// Adds, if an episode was cut off, the discounted value of its last observation to the reward, with the recurrent state
     /// before its reset (Pardo and others, "Time limits in reinforcement learning", 2018).
     fn bootstrap(&mut self, learner: &mut Learner, row: usize) {
         let (b, step, state) = (self.settings.common.n_envs, &self.rollout.step, &learner.state);
@@ -321,7 +321,7 @@ pub(crate) struct Clipped<'a> {
     pub coefficients: Coefficients,
 }
 
-/// The numbers of PPO's loss.
+/// The coefficients of PPO's loss.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Coefficients {
     /// Bound of |ratio - 1|.
@@ -332,7 +332,7 @@ pub(crate) struct Coefficients {
     pub ent_coef: f32,
     /// Weight of the value loss.
     pub vf_coef: f32,
-    /// Whether advantages are normalised within the minibatch.
+    /// If true, advantages are normalised within the minibatch.
     pub normalize_advantage: bool,
 }
 

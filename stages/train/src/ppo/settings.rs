@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use stages_core::{ConfigProblem, Schedule};
 use stages_policy::Precision;
 
-/// Gives PPO's own settings to a macro, after its other arguments.
+/// Passes PPO's own settings to a macro, after its other arguments.
 macro_rules! with_ppo_settings {
     ($macro:ident! $($arguments:tt)*) => {
         $macro! { $($arguments)* {
@@ -22,7 +22,7 @@ macro_rules! with_ppo_settings {
             clip_range: Schedule = Schedule::Constant(0.2),
             /// Bound of the change of a value, in units of the (normalised) return; none by default.
             clip_range_vf: Option<Schedule> = None,
-            /// Whether advantages are normalised within each minibatch.
+            /// If true, advantages are normalised within each minibatch.
             normalize_advantage: bool = true,
             /// Weight of the entropy bonus.
             ent_coef: f64 = 0.0,
@@ -30,9 +30,9 @@ macro_rules! with_ppo_settings {
             vf_coef: f64 = 0.5,
             /// Leaves off the rest of a rollout's updates once the approximate KL divergence exceeds 1.5 times this; never by default.
             target_kl: Option<f64> = None,
-            /// Whether observations are normalised by running mean and variance (to within 10), frozen in the policy.
+            /// If true, observations are normalised by running mean and variance (to within 10), frozen in the policy.
             normalize_obs: bool = false,
-            /// Whether rewards are divided by the running standard deviation of their return discounted by 0.99 (to within 10).
+            /// If true, rewards are divided by the running standard deviation of their return discounted by 0.99 (to within 10).
             normalize_reward: bool = false,
         } }
     };

@@ -6,7 +6,7 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
 thread_local! {
-    /// How often this thread has allocated.
+    /// The number of allocations of this thread.
     static COUNT: Cell<u64> = const { Cell::new(0) };
 }
 

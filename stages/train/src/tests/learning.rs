@@ -218,7 +218,7 @@ fn ppo(settings: serde_json::Value) -> PpoConfig {
     serde_json::from_value(all).unwrap()
 }
 
-/// How much of what the best policy earns on fresh rows a policy earns in the same episodes.
+/// The share of the best policy's return on fresh rows that a policy earns in the same episodes.
 fn share_of_optimal(context: &Context, policy: &Policy) -> f64 {
     use stages_env::lookup::{Optimal, open};
     let n = 500;
