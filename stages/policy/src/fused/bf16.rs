@@ -1,57 +1,57 @@
-//! The products of an LSTM in bf16 ([`Half`]); what is added up, states, gates and gradients between products stay in f32.
+//! The products of an LSTM in bf16 ([`Bf16Operands`]); sums, states, gates and gradients between products stay in f32.
 
 use super::Network;
 use super::operands::{Operands, Place, Shape, panel};
 use super::weights::Matrix;
 use crate::architecture::LstmAt;
-use crate::kernels::Level;
 use crate::kernels::aligned::Aligned;
 use crate::kernels::bf16::{
     GROUP, Left16, Path, ROWS, Right16, Start16, narrow, narrow_both, narrow_row, product16, transpose,
 };
-use crate::kernels::cell::UNITS;
+use crate::kernels::lstm_cell::UNITS;
 use crate::kernels::matmul::WIDTH;
+use stages_numerics::dispatch::InstructionSet;
 
-/// Rows of steps whose weights' gradient is taken at once.
+/// The number of rows of steps whose weights' gradient is computed at once.
 const TOGETHER: usize = 512;
 
-/// Operands in bf16: pairs of numbers, rows rounded up to what tiles take.
+/// Operands in bf16: pairs of elements, rows rounded up to those of tiles.
 #[derive(Default)]
-pub(super) struct Half {
+pub(super) struct Bf16Operands {
     shape: Shape,
     /// b, rounded up.
     height: usize,
-    /// Pairs from row to row of [`Half::xh`]: an odd number of cache lines.
+    /// Pairs from row to row of [`Bf16Operands::xh`]: an odd number of cache lines.
     stride: usize,
     /// `[T + 2, height, stride]`: observation, the state that each step starts from, 1; each rounded up to whole pairs.
     xh: Aligned<u32>,
-    /// `[panels, height, 32]`: the gradients of what goes into the gates of a step.
+    /// `[panels, height, 32]`: the gradients of the gates' inputs of a step.
     dz: Aligned,
     /// The same of some steps, `[panels, rows, 16]` pairs of neighbours in a row, and `[panels, rows / 2, 32]` in a column.
     by_column: Aligned<u32>,
     by_row: Aligned<u32>,
-    /// Columns of [`Half::xh`] of these steps.
+    /// Columns of [`Bf16Operands::xh`] of these steps.
     columns: Aligned<u32>,
 }
 
-/// Where row i of the weights' gradient stands among its rows in panels.
+/// The index of row i of the weights' gradient among its rows in panels.
 pub(super) fn gradient_row(at: &LstmAt, i: usize) -> usize {
     let state = usize::from(i >= at.inputs) * (at.inputs % 2);
     i + state + usize::from(i == at.inputs + at.hidden) * (at.hidden % 2)
 }
 
-/// How many rows it has there.
+/// The number of its rows there.
 pub(super) fn gradient_rows(at: &LstmAt) -> usize {
     (gradient_row(at, at.inputs + at.hidden) + 1).next_multiple_of(ROWS)
 }
 
-impl Half {
-    /// The path that a network takes.
+impl Bf16Operands {
+    /// The instructions of a network's products.
     fn path(network: &Network) -> Path {
-        network.narrow.unwrap_or(Path::Widened(network.level))
+        network.bf16.unwrap_or(Path::Widened(network.instructions))
     }
 
-    /// Steps whose weights' gradient is taken at once: their rows make whole groups.
+    /// The number of steps whose weights' gradient is computed at once: their rows make whole groups.
     fn together(&self) -> usize {
         let steps = (TOGETHER / self.height).max(1);
         if self.height.is_multiple_of(GROUP) {
@@ -77,7 +77,7 @@ impl Half {
     }
 }
 
-impl Operands for Half {
+impl Operands for Bf16Operands {
     fn begin(&mut self, shape: Shape) {
         if self.shape == shape {
             return;
@@ -98,16 +98,16 @@ impl Operands for Half {
         self.columns.zeros(rows / 2 * self.gradient_rows());
     }
 
-    fn observe(&mut self, level: Level, t: usize, column: usize, obs: &[f32]) {
+    fn observe(&mut self, instructions: InstructionSet, t: usize, column: usize, obs: &[f32]) {
         let pairs = obs.len().div_ceil(2);
-        narrow_row(level, obs, &mut self.row(t, column)[..pairs]);
+        narrow_row(instructions, obs, &mut self.row(t, column)[..pairs]);
     }
 
-    fn state(&mut self, level: Level, t: usize, column: usize, h: Option<&[f32]>) {
+    fn state(&mut self, instructions: InstructionSet, t: usize, column: usize, h: Option<&[f32]>) {
         let (from, to) = self.parts();
         let out = &mut self.row(t, column)[from..to];
         match h {
-            Some(h) => narrow_row(level, h, out),
+            Some(h) => narrow_row(instructions, h, out),
             None => out.fill(0),
         }
     }
@@ -173,7 +173,7 @@ impl Operands for Half {
         {
             let columns = &mut columns[first * UNITS..(first + height) * UNITS];
             let by_row = &mut by_row[first * UNITS..(first + height) * UNITS];
-            narrow_both(network.level, dz, columns, by_row);
+            narrow_both(network.instructions, dz, columns, by_row);
         }
         if t > 0 {
             let left = Left16 {
@@ -198,11 +198,11 @@ impl Operands for Half {
         if !t.is_multiple_of(together) {
             return false;
         }
-        let taken = (self.shape.steps - t).min(together) * self.height;
-        let (rows, all) = (taken.next_multiple_of(GROUP), together * self.height);
-        if rows > taken {
+        let used = (self.shape.steps - t).min(together) * self.height;
+        let (rows, all) = (used.next_multiple_of(GROUP), together * self.height);
+        if rows > used {
             for panel in self.by_row.chunks_exact_mut(all * UNITS) {
-                panel[taken * UNITS..rows * UNITS].fill(0);
+                panel[used * UNITS..rows * UNITS].fill(0);
             }
         }
         let m = self.gradient_rows();

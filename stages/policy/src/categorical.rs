@@ -1,69 +1,59 @@
-//! The masked categorical distribution: illegal actions have probability 0.
+//! The masked categorical distribution: masked actions have probability 0.
 
-use crate::kernels::kernel;
 use crate::kernels::math::{exp, ln};
+use stages_numerics::kernel;
 
-/// A number of each of 16 rows.
-pub(crate) type Lanes = [f32; 16];
+/// An element of each of 16 rows.
+pub type Lanes = [f32; 16];
 
-/// 16 rows of A logits, by columns, and what they come to.
-#[derive(Default)]
-pub(crate) struct Softmax {
+/// The softmax of 16 rows of A logits, column by column.
+#[derive(Debug, Default)]
+pub struct Softmax {
     /// Logits.
     pub x: Vec<Lanes>,
-    pub legal: Vec<[bool; 16]>,
-    /// Log-probabilities; of illegal actions finite.
+    /// The action mask.
+    pub mask: Vec<[bool; 16]>,
+    /// Log-probabilities; of masked actions finite.
     pub log_prob: Vec<Lanes>,
-    /// Probabilities; of illegal actions 0.
+    /// Probabilities; of masked actions 0.
     pub p: Vec<Lanes>,
 }
 
-/// Takes over up to 16 rows `[_, A]`. Of rows that are missing action 0 alone is legal.
-#[inline(always)]
-pub(crate) fn load(logits: &[f32], mask: &[bool], num_actions: usize, to: &mut Softmax) {
-    to.x.clear();
-    to.x.resize(num_actions, [0.0; 16]);
-    to.legal.clear();
-    to.legal.resize(num_actions, [false; 16]);
-    to.log_prob.resize(num_actions, [0.0; 16]);
-    to.p.resize(num_actions, [0.0; 16]);
-    let rows = logits.chunks_exact(num_actions).zip(mask.chunks_exact(num_actions));
-    let count = logits.len() / num_actions;
-    for (r, (logits, mask)) in rows.enumerate() {
-        for j in 0..num_actions {
-            to.x[j][r] = logits[j];
-            to.legal[j][r] = mask[j];
-        }
-    }
-    to.legal[0][count..].fill(true);
-}
-
-/// Gives columns back as rows `[_, A]`.
-#[inline(always)]
-pub(crate) fn store(columns: &[Lanes], rows: &mut [f32]) {
-    for (r, row) in rows.chunks_exact_mut(columns.len()).enumerate() {
-        for (x, column) in row.iter_mut().zip(columns) {
-            *x = column[r];
-        }
-    }
-}
-
 impl Softmax {
+    /// Copies up to 16 rows `[_, A]` and the action mask of each. Of rows that are missing, action 0 alone is allowed.
+    #[inline(always)]
+    pub fn load<'a>(&mut self, logits: &[f32], masks: impl Iterator<Item = &'a [bool]>, num_actions: usize) {
+        self.x.clear();
+        self.x.resize(num_actions, [0.0; 16]);
+        self.mask.clear();
+        self.mask.resize(num_actions, [false; 16]);
+        self.log_prob.resize(num_actions, [0.0; 16]);
+        self.p.resize(num_actions, [0.0; 16]);
+        let count = logits.len() / num_actions;
+        for (r, (logits, mask)) in logits.chunks_exact(num_actions).zip(masks).enumerate() {
+            for j in 0..num_actions {
+                self.x[j][r] = logits[j];
+                self.mask[j][r] = mask[j];
+            }
+        }
+        self.mask[0][count..].fill(true);
+    }
+
     /// From [`Softmax::x`] to [`Softmax::log_prob`] and [`Softmax::p`].
     #[inline(always)]
     pub fn normalise<const FMA: bool>(&mut self) {
         let mut max = [f32::NEG_INFINITY; 16];
-        for (x, legal) in self.x.iter_mut().zip(&self.legal) {
+        for (x, mask) in self.x.iter_mut().zip(&self.mask) {
             for r in 0..16 {
-                let logit = if legal[r] { x[r] } else { f32::NEG_INFINITY };
+                let logit = if mask[r] { x[r] } else { f32::NEG_INFINITY };
                 max[r] = if logit > max[r] { logit } else { max[r] };
             }
         }
         let mut sum = [0.0_f32; 16];
-        for ((x, p), legal) in self.x.iter().zip(&mut self.p).zip(&self.legal) {
+        for ((x, p), mask) in self.x.iter().zip(&mut self.p).zip(&self.mask) {
             for r in 0..16 {
                 let e = exp::<FMA>(x[r] - max[r]);
-                p[r] = if legal[r] { e } else { 0.0 };
+                p[r] = if mask[r] { e } else { 0.0 };
                 sum[r] += p[r];
             }
         }
@@ -81,14 +71,24 @@ impl Softmax {
     }
 }
 
+/// Copies columns back to rows `[_, A]`.
+#[inline(always)]
+pub fn store(columns: &[Lanes], rows: &mut [f32]) {
+    for (r, row) in rows.chunks_exact_mut(columns.len()).enumerate() {
+        for (x, column) in row.iter_mut().zip(columns) {
+            *x = column[r];
+        }
+    }
+}
+
 #[inline(always)]
 fn log_softmax_body<const FMA: bool>(logits: &mut [f32], mask: &[bool], num_actions: usize, softmax: &mut Softmax) {
     for (logits, mask) in logits.chunks_mut(16 * num_actions).zip(mask.chunks(16 * num_actions)) {
-        load(logits, mask, num_actions, softmax);
+        softmax.load(logits, mask.chunks_exact(num_actions), num_actions);
         softmax.normalise::<FMA>();
-        for (column, legal) in softmax.log_prob.iter_mut().zip(&softmax.legal) {
+        for (column, mask) in softmax.log_prob.iter_mut().zip(&softmax.mask) {
             for r in 0..16 {
-                column[r] = if legal[r] { column[r] } else { f32::NEG_INFINITY };
+                column[r] = if mask[r] { column[r] } else { f32::NEG_INFINITY };
             }
         }
         store(&softmax.log_prob, logits);
@@ -111,17 +111,21 @@ fn sample_body<const FMA: bool>(
     let num_actions = logits.len() / uniform.len().max(1);
     for (i, uniform) in uniform.chunks(16).enumerate() {
         let range = 16 * i * num_actions..(16 * i + uniform.len()) * num_actions;
-        load(&logits[range.clone()], &mask[range], num_actions, softmax);
+        softmax.load(
+            &logits[range.clone()],
+            mask[range].chunks_exact(num_actions),
+            num_actions,
+        );
         softmax.normalise::<FMA>();
         let mut left = [0.0_f32; 16];
         for (left, &uniform) in left.iter_mut().zip(uniform) {
             *left = uniform as f32;
         }
-        // The action on which the number falls; the last legal one, where rounding leaves something of it.
+        // The action on which the number falls; the last allowed one, where rounding leaves something of it.
         let (mut action, mut of_action) = ([0_u32; 16], [0.0_f32; 16]);
-        for (j, ((p, log_prob), legal)) in softmax.p.iter().zip(&softmax.log_prob).zip(&softmax.legal).enumerate() {
+        for (j, ((p, log_prob), mask)) in softmax.p.iter().zip(&softmax.log_prob).zip(&softmax.mask).enumerate() {
             for r in 0..16 {
-                let reached = legal[r] && left[r] >= 0.0;
+                let reached = mask[r] && left[r] >= 0.0;
                 action[r] = if reached { j as u32 } else { action[r] };
                 of_action[r] = if reached { log_prob[r] } else { of_action[r] };
                 left[r] -= p[r];
@@ -136,11 +140,11 @@ kernel! {
     pub(crate) fn sample_rows(logits: &[f32], mask: &[bool], uniform: &[f64], softmax: &mut Softmax, actions: &mut [u32], log_prob: &mut [f32]) = sample_body
 }
 
-/// Turns logits into log-probabilities, in place: a log-softmax over the legal actions, minus infinity for the others.
+/// Turns logits into log-probabilities, in place: a log-softmax over the allowed actions, minus infinity for the masked ones.
 pub fn log_softmax(logits: &mut [f32], mask: &[bool]) {
     let mut max = f32::NEG_INFINITY;
-    for (logit, &legal) in logits.iter_mut().zip(mask) {
-        if !legal {
+    for (logit, &allowed) in logits.iter_mut().zip(mask) {
+        if !allowed {
             *logit = f32::NEG_INFINITY;
         } else if *logit > max {
             max = *logit;
@@ -148,8 +152,8 @@ pub fn log_softmax(logits: &mut [f32], mask: &[bool]) {
     }
     let sum: f64 = logits.iter().map(|&logit| f64::from(libm::expf(logit - max))).sum();
     let normaliser = max + libm::log(sum) as f32;
-    for (logit, &legal) in logits.iter_mut().zip(mask) {
-        if legal {
+    for (logit, &allowed) in logits.iter_mut().zip(mask) {
+        if allowed {
             *logit -= normaliser;
         }
     }
@@ -198,7 +202,7 @@ mod tests {
     use stages_numerics::random::Random;
 
     #[test]
-    fn illegal_actions_are_never_drawn_and_frequencies_fit() {
+    fn masked_actions_are_never_drawn_and_frequencies_fit() {
         let mut row = [1.0, 50.0, -1.0, 0.5, 9.0];
         log_softmax(&mut row, &[true, false, true, true, false]);
         let probabilities: Vec<f64> = row.iter().map(|&x| libm::exp(f64::from(x))).collect();

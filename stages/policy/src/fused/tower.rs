@@ -4,7 +4,7 @@
 use crate::architecture::{Critic, Dense, Layout, LstmAt};
 use crate::{Activation, Architecture};
 
-/// What a trunk's last layer says.
+/// The output of a trunk's last layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Head {
     Policy,
@@ -17,7 +17,7 @@ pub(super) struct Layer {
     pub dense: Dense,
     /// Its index in [`super::weights::Weights`].
     pub matrix: usize,
-    /// Where its weight, and after it its bias, begins in the branch's gradient.
+    /// The offset of its weight, and after it its bias, in the tower's gradient.
     pub gradient: usize,
     pub activation: Option<Activation>,
 }
@@ -35,11 +35,11 @@ pub(super) struct Recurrent {
     pub at: LstmAt,
     /// As in [`Layer`].
     pub matrix: usize,
-    /// Where its states begin in those of an environment.
+    /// The offset of its states in those of an environment.
     pub state: usize,
 }
 
-/// Some of the parameters: where they lie in the flat vector, where in a branch's gradient, and how many.
+/// Some of the parameters: their offset in the flat vector, their offset in a tower's gradient, and their number.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Segment {
     pub global: usize,
@@ -49,25 +49,25 @@ pub(super) struct Segment {
 
 /// A part of the network that learns by itself.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Branch {
+pub(super) struct Tower {
     pub lstm: Option<Recurrent>,
     pub trunks: Vec<Trunk>,
     /// Those of its dense layers.
     pub segments: Vec<Segment>,
-    /// That of the logarithms of actions' standard deviations, where they are numbers; it is one of the segments.
+    /// That of the logarithms of continuous actions' standard deviations; it is one of the segments.
     pub log_std: Option<Segment>,
-    /// How many parameters its dense layers have.
+    /// The number of parameters of its dense layers.
     pub len: usize,
 }
 
-/// What is packed, in the order of [`Layer::matrix`].
+/// The source of a packed matrix, in the order of [`Layer::matrix`].
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Packed {
     Dense { dense: Dense, back: bool },
     Gates(LstmAt),
 }
 
-impl Branch {
+impl Tower {
     fn segment(&mut self, global: usize, len: usize) -> usize {
         let local = self.len;
         self.segments.push(Segment { global, local, len });
@@ -117,11 +117,11 @@ impl Branch {
     }
 }
 
-/// The branches of a network, and what they want packed.
-pub(super) fn branches(architecture: &Architecture, layout: &Layout) -> (Vec<Branch>, Vec<Packed>) {
+/// The towers of a network, and the matrices that they need packed.
+pub(super) fn towers(architecture: &Architecture, layout: &Layout) -> (Vec<Tower>, Vec<Packed>) {
     let mut packed = Vec::new();
     let activation = architecture.activation;
-    let mut actor = Branch::default();
+    let mut actor = Tower::default();
     let critic_reads = architecture.lstm.map(|lstm| lstm.critic);
     if let Some(at) = &layout.actor_lstm {
         actor.recurrent(at, 0, &mut packed);
@@ -145,7 +145,7 @@ pub(super) fn branches(architecture: &Architecture, layout: &Layout) -> (Vec<Bra
             (vec![actor], packed)
         }
         Some(Critic::Separate | Critic::Linear) => {
-            let mut critic = Branch::default();
+            let mut critic = Tower::default();
             if let Some(at) = &layout.critic_lstm {
                 critic.recurrent(at, 2 * at.hidden, &mut packed);
             }

@@ -1,15 +1,15 @@
-//! Where the time goes.
+//! The time of each phase of training.
 
 use std::time::{Duration, Instant};
 
 /// The phases of training.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Phase {
-    /// Stepping environments, and normalising what they show.
+    /// Stepping environments, and normalising their observations.
     Environment,
-    /// The policy, acting.
+    /// The forward pass, acting.
     Forward,
-    /// Losses and gradients.
+    /// Objectives and gradients.
     Backward,
     /// Adam.
     Optimiser,
@@ -25,14 +25,14 @@ const PHASES: [(Phase, &str); 5] = [
     (Phase::Io, "time/io"),
 ];
 
-/// Adds up the time of each phase.
+/// Sums of the time of each phase.
 #[derive(Default)]
-pub(crate) struct Clock {
+pub(crate) struct PhaseTimer {
     spent: [Duration; PHASES.len()],
     running: Option<(usize, Instant)>,
 }
 
-impl Clock {
+impl PhaseTimer {
     /// Ends the running phase and starts another.
     pub fn start(&mut self, phase: Phase) {
         let now = Instant::now();

@@ -1,9 +1,9 @@
-//! The pointwise parts of a gate of the kind of a GRU, which mixes y into x (Parisotto and others, 2020).
+//! The pointwise parts of a GRU gate, which mixes y into x (Parisotto and others, 2020).
 //!
 //! r = sigmoid(g_r), z = sigmoid(g_z - bias), h = tanh(g_h); out = (1 - z) x + z h. g_h depends on r x.
 
-use super::kernel;
 use super::math::{mul_add, sigmoid, tanh};
+use stages_numerics::kernel;
 
 #[inline(always)]
 fn open_body<const FMA: bool>(rz: &mut [f32], x: &[f32], bias: &[f32], rx: &mut [f32]) {
@@ -22,7 +22,7 @@ fn open_body<const FMA: bool>(rz: &mut [f32], x: &[f32], bias: &[f32], rx: &mut 
     }
 }
 kernel! {
-    /// Rows of `[2 d]`: what goes into r and z becomes them; rx := r x.
+    /// Rows of `[2 d]`: the inputs of r and z become them; rx := r x.
     pub fn open(rz: &mut [f32], x: &[f32], bias: &[f32], rx: &mut [f32]) = open_body
 }
 
@@ -42,7 +42,7 @@ fn mix_body<const FMA: bool>(rz: &[f32], h: &mut [f32], x: &[f32], out: &mut [f3
     }
 }
 kernel! {
-    /// What goes into h becomes h; out := (1 - z) x + z h.
+    /// The input of h becomes h; out := (1 - z) x + z h.
     pub fn mix(rz: &[f32], h: &mut [f32], x: &[f32], out: &mut [f32], d: usize) = mix_body
 }
 
@@ -75,8 +75,7 @@ fn mix_back_body<const FMA: bool>(
     }
 }
 kernel! {
-    /// The way back of [`mix`]: sets the gradients of what went into h, of what went into z (within `[rows, 2 d]`), and of x as far as
-    /// it is mixed.
+    /// The backward pass of [`mix`]: sets the gradients of the inputs of h and of z (within `[rows, 2 d]`), and of x as far as it is mixed.
     pub fn mix_back(dout: &[f32], rz: &[f32], h: &[f32], x: &[f32], dh: &mut [f32], drz: &mut [f32], dx: &mut [f32], d: usize) = mix_back_body
 }
 
@@ -97,6 +96,6 @@ fn open_back_body<const FMA: bool>(drx: &[f32], rz: &[f32], x: &[f32], drz: &mut
     }
 }
 kernel! {
-    /// The way back of [`open`]: sets the gradient of what went into r (within `[rows, 2 d]`), adds to that of x.
+    /// The backward pass of [`open`]: sets the gradient of the input of r (within `[rows, 2 d]`), adds to that of x.
     pub fn open_back(drx: &[f32], rz: &[f32], x: &[f32], drz: &mut [f32], dx: &mut [f32], d: usize) = open_back_body
 }

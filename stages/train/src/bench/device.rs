@@ -1,8 +1,7 @@
-//! How fast each device of this machine learns.
+//! The speed of training on each device of this machine.
 
-use crate::bench::{Case, fastest, product_gflops, table};
-use crate::clock::Phase;
-use crate::rehearsal::Rehearsal;
+use super::{Case, Trial, fastest, product_gflops, table};
+use crate::phase_timer::Phase;
 use serde::{Deserialize, Serialize};
 use stages_core::StageError;
 use stages_policy::{Device, Precision};
@@ -13,7 +12,7 @@ use std::time::Duration;
 pub struct DeviceRow {
     /// The device.
     pub device: String,
-    /// What was trained.
+    /// The configuration's name.
     pub name: String,
     /// A plain product of matrices of 1024 x 1024 in f32, in 1e9 operations per second.
     pub product_gflops: Option<f64>,
@@ -35,7 +34,7 @@ pub fn bench_devices() -> Result<Vec<DeviceRow>, StageError> {
     let cases = table().map_err(|problem| StageError::new(format!("`{}` {}", problem.field, problem.message)))?;
     let cases: Vec<Case> = cases
         .into_iter()
-        .filter(|case| case.settings.precision == Precision::F32)
+        .filter(|case| case.settings.common.precision == Precision::F32)
         .collect();
     Ok(Device::ALL
         .into_iter()
@@ -71,23 +70,24 @@ fn rows(device: Device, cases: &[Case]) -> Vec<DeviceRow> {
 }
 
 fn measure(device: Device, case: &Case) -> Result<DeviceRow, String> {
-    let settings = &case.settings;
+    let settings = &case.settings.common;
     let env = case.env().map_err(|err| err.message)?;
-    let model = device.model(&settings.architecture(env.spec()), settings.precision)?;
-    let mut training = Rehearsal::new(settings, env, model);
-    let measured = fastest(&mut training, Duration::from_secs(2));
-    if let Some(fault) = training.model.fault() {
+    let architecture = settings.network.architecture(env.spec()).map_err(|err| err.message)?;
+    let model = device.model(&architecture, settings.precision)?;
+    let mut trial = Trial::new(&case.settings, env, model).map_err(|err| err.message)?;
+    let measured = fastest(&mut trial, Duration::from_secs(2));
+    if let Some(fault) = trial.learner.model.fault() {
         return Err(fault.to_owned());
     }
-    let (seconds, clock) = measured.map_err(|err| err.message)?;
+    let (seconds, timer) = measured.map_err(|err| err.message)?;
     let samples = settings.rollout() as f64;
     let minibatches = samples * settings.n_epochs as f64 / settings.batch_size as f64;
-    let learning = clock.spent(Phase::Backward) + clock.spent(Phase::Optimiser);
+    let learning = timer.spent(Phase::Backward) + timer.spent(Phase::Optimiser);
     Ok(DeviceRow {
         device: device.name().to_owned(),
         name: case.name.clone(),
         product_gflops: None,
-        forward_ms: Some(1e3 * clock.spent(Phase::Forward) / settings.n_steps as f64),
+        forward_ms: Some(1e3 * timer.spent(Phase::Forward) / settings.n_steps as f64),
         update_ms: Some(1e3 * learning / minibatches),
         steps_per_second: Some(samples / seconds),
         note: String::new(),

@@ -3,22 +3,22 @@
 //!
 //! i = sigmoid(z_i), f = sigmoid(z_f), g = tanh(z_g), o = sigmoid(z_o); c = f c' + i g; h = o tanh(c).
 //!
-//! Units are taken in blocks of 16, whose gates fill two panels of [`super::matmul::WIDTH`] columns, side by side: i and f, g and o. The
+//! Units come in blocks of 16, whose gates fill two panels of [`super::matmul::WIDTH`] columns, side by side: i and f, g and o. The
 //! units beyond the last are padded: their weights are zero, and so are their states and gradients.
 
-use super::kernel;
 use super::math::{clamp, exp, mul_add, tanh, tanh_parts};
+use stages_numerics::kernel;
 
 /// Units in a block.
 pub const UNITS: usize = 16;
 
-/// Which 16 columns of the gates `[4 H]` in the order i, f, g, o a panel's half holds: the first, and how many there are.
+/// The 16 columns of the gates `[4 H]` in the order i, f, g, o that a panel's half holds: the first, and their number.
 pub fn columns(panel: usize, half: usize, hidden: usize) -> (usize, usize) {
     let unit = (panel / 2 * UNITS).min(hidden);
     ((panel % 2 * 2 + half) * hidden + unit, (hidden - unit).min(UNITS))
 }
 
-/// Sigmoids below 2e-19 are taken for that: the product of two denominators stays finite.
+/// Sigmoids are at least 2e-19: the product of two denominators stays finite.
 const LOWEST: f32 = -43.0;
 
 #[inline(always)]
@@ -35,10 +35,10 @@ fn join(row: &mut [f32; 32], a: &[f32; 16], b: &[f32; 16]) {
     row[16..].copy_from_slice(b);
 }
 
-/// A block of units of some environments, one step forth.
+/// The operands of a forward step: a block of units of some environments.
 #[derive(Debug)]
 pub struct Forward<'a> {
-    /// Panels of (i, f) and (g, o), `[rows, 32]` each: what goes into the gates, and then the gates.
+    /// Panels of (i, f) and (g, o), `[rows, 32]` each: the gates' inputs, and then the gates.
     pub z: [&'a mut [f32]; 2],
     /// The cells before, `[rows, 16]`.
     pub c_prev: &'a [f32],
@@ -46,11 +46,11 @@ pub struct Forward<'a> {
     pub keep: &'a [f32],
     /// The cells, `[rows, 16]`.
     pub c: &'a mut [f32],
-    /// The outputs: each row's `lanes` numbers, `h_stride` from row to row.
+    /// The outputs: each row's `lanes` elements, `h_stride` from row to row.
     pub h: &'a mut [f32],
     /// See [`Forward::h`].
     pub h_stride: usize,
-    /// How many of the block's units there are.
+    /// The number of the block's units that are not padding.
     pub lanes: usize,
 }
 
@@ -97,11 +97,11 @@ fn forward_body<const FMA: bool>(block: &mut Forward) {
     }
 }
 kernel! {
-    /// One step forth.
+    /// One forward step.
     pub fn forward(block: &mut Forward) = forward_body
 }
 
-/// A block of units of some environments, one step back.
+/// The operands of a backward step: a block of units of some environments.
 #[derive(Debug)]
 pub struct Backward<'a> {
     /// The gates, as [`Forward::z`] left them.
@@ -112,11 +112,11 @@ pub struct Backward<'a> {
     pub keep: &'a [f32],
     /// As in [`Forward`].
     pub c: &'a [f32],
-    /// The gradient of the output from above: each row's `lanes` numbers, `above_stride` from row to row.
+    /// The gradient of the output from above: each row's `lanes` elements, `above_stride` from row to row.
     pub above: &'a [f32],
     /// See [`Backward::above`].
     pub above_stride: usize,
-    /// The gradient of the output from the next step: 16 numbers a row, `after_stride` from row to row.
+    /// The gradient of the output from the next step: 16 elements a row, `after_stride` from row to row.
     pub after: &'a [f32],
     /// See [`Backward::after`].
     pub after_stride: usize,
@@ -124,9 +124,9 @@ pub struct Backward<'a> {
     pub keep_next: &'a [f32],
     /// The gradient of the cells from the next step, `[rows, 16]`, becomes the one for the step before.
     pub dc: &'a mut [f32],
-    /// The gradient of what goes into the gates, as [`Forward::z`] lies.
+    /// The gradient of the gates' inputs, laid out as [`Forward::z`].
     pub dz: [&'a mut [f32]; 2],
-    /// How many of the block's units there are.
+    /// The number of the block's units that are not padding.
     pub lanes: usize,
 }
 
@@ -172,19 +172,19 @@ fn backward_body<const FMA: bool>(block: &mut Backward) {
     }
 }
 kernel! {
-    /// One step back.
+    /// One backward step.
     pub fn backward(block: &mut Backward) = backward_body
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kernels::Level;
+    use stages_numerics::dispatch::InstructionSet;
     use stages_numerics::random::Random;
 
-    /// Gates, states and outputs of a block against the definition in double precision, and its way back against finite differences.
+    /// Gates, states and outputs of a block against the definition in double precision, and its backward step against finite differences.
     #[test]
-    fn as_defined_on_every_level() {
+    fn as_defined_on_every_instruction_set() {
         let (rows, lanes) = (5, 13);
         let random = &mut Random::new(&[1]);
         let mut draw = |len: usize, scale: f64| (0..len).map(|_| (scale * random.normal()) as f32).collect::<Vec<_>>();
@@ -198,11 +198,11 @@ mod tests {
             let c = sigmoid(z[1]) * before + sigmoid(z[0]) * libm::tanh(z[2]);
             (c, sigmoid(z[3]) * libm::tanh(c))
         };
-        for level in Level::all() {
+        for instructions in InstructionSet::available() {
             let (mut gates_if, mut gates_go) = (z_if.clone(), z_go.clone());
             let (mut c, mut h) = (vec![0.0; rows * 16], vec![9.0; rows * lanes]);
             forward(
-                level,
+                instructions,
                 &mut Forward {
                     z: [&mut gates_if, &mut gates_go],
                     c_prev: &c_prev,
@@ -215,7 +215,7 @@ mod tests {
             );
             let (mut dz_if, mut dz_go, mut dc) = (vec![0.0; rows * 32], vec![0.0; rows * 32], dc_next.clone());
             backward(
-                level,
+                instructions,
                 &mut Backward {
                     gates: [&gates_if, &gates_go],
                     c_prev: &c_prev,
@@ -238,8 +238,8 @@ mod tests {
                     let before = f64::from(keep[r] * c_prev[r * 16 + j]);
                     let (exact_c, exact_h) = cell(z, before);
                     let near = |x: f64, y: f64| (x - y).abs() < 1e-6 * y.abs().max(1.0);
-                    assert!(near(f64::from(c[r * 16 + j]), exact_c), "{level:?}");
-                    assert!(near(f64::from(h[r * lanes + j]), exact_h), "{level:?}");
+                    assert!(near(f64::from(c[r * 16 + j]), exact_c), "{instructions:?}");
+                    assert!(near(f64::from(h[r * lanes + j]), exact_h), "{instructions:?}");
                     assert!(near(at(&gates_if, 0), sigmoid(z[0])) && near(at(&gates_go, 1), sigmoid(z[3])));
 
                     let dh = f64::from(above[r * lanes + j] + keep_next[r] * after[r * 16 + j]);
@@ -258,7 +258,7 @@ mod tests {
                         let exact = (step(1e-5) - step(-1e-5)) / 2e-5;
                         assert!(
                             (found - exact).abs() < 2e-6 * exact.abs().max(1.0),
-                            "{level:?} {found} {exact}"
+                            "{instructions:?} {found} {exact}"
                         );
                     }
                     let exact = (loss(z, before + 1e-5) - loss(z, before - 1e-5)) / 2e-5;

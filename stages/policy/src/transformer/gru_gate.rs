@@ -1,9 +1,9 @@
-//! A gate over rows, forth and back.
+//! The forward and the backward pass of a GRU gate over rows.
 
 use super::dense::{GateWeights, Kit, zeros};
-use crate::kernels::{elementwise, gate};
+use crate::kernels::{elementwise, gru_gate};
 
-/// What the way back needs of the way forth.
+/// The results of the forward pass that the backward pass needs.
 #[derive(Default)]
 pub(super) struct Gate {
     /// r and z `[rows, 2 d]`.
@@ -13,7 +13,7 @@ pub(super) struct Gate {
     h: Vec<f32>,
 }
 
-/// Buffers of the way back, used by one gate after another.
+/// Buffers of the backward pass, used by one gate after another.
 #[derive(Default)]
 pub(super) struct GateTemp {
     dh: Vec<f32>,
@@ -30,12 +30,12 @@ impl Gate {
         weights.rz_y.apply(kit, y, &mut self.rz);
         weights.rz_x.apply(kit, x, &mut self.rz);
         self.rx.resize(x.len(), 0.0);
-        gate::open(kit.level, &mut self.rz, x, bias, &mut self.rx);
+        gru_gate::open(kit.instructions, &mut self.rz, x, bias, &mut self.rx);
         zeros(&mut self.h, x.len());
         weights.h_y.apply(kit, y, &mut self.h);
         weights.h_x.apply(kit, &self.rx, &mut self.h);
         out.resize(x.len(), 0.0);
-        gate::mix(kit.level, &self.rz, &mut self.h, x, out, d);
+        gru_gate::mix(kit.instructions, &self.rz, &mut self.h, x, out, d);
     }
 
     /// dy and dx := the gradients of y and x; adds to those of the weights.
@@ -53,20 +53,20 @@ impl Gate {
         let GateTemp { dh, drz, drx, sums } = temp;
         dh.resize(x.len(), 0.0);
         drz.resize(2 * x.len(), 0.0);
-        gate::mix_back(kit.level, dout, &self.rz, &self.h, x, dh, drz, dx, d);
+        gru_gate::mix_back(kit.instructions, dout, &self.rz, &self.h, x, dh, drz, dx, d);
         weights.h_y.gradient(y, dh, gradient);
         weights.h_x.gradient(&self.rx, dh, gradient);
         zeros(dy, x.len());
         weights.h_y.back(kit, dh, dy);
         zeros(drx, x.len());
         weights.h_x.back(kit, dh, drx);
-        gate::open_back(kit.level, drx, &self.rz, x, drz, dx, d);
+        gru_gate::open_back(kit.instructions, drx, &self.rz, x, drz, dx, d);
         weights.rz_y.gradient(y, drz, gradient);
         weights.rz_x.gradient(x, drz, gradient);
         weights.rz_y.back(kit, drz, dy);
         weights.rz_x.back(kit, drz, dx);
         zeros(sums, 2 * d);
-        elementwise::column_sums(kit.level, drz, sums);
+        elementwise::column_sums(kit.instructions, drz, sums);
         for (bias, sum) in gradient[weights.at.bias..][..d].iter_mut().zip(&sums[d..]) {
             *bias -= sum;
         }

@@ -1,22 +1,21 @@
-//! All that one update of training hands to the next: what a checkpoint holds.
+//! The train state: all that one update of training leaves to the next, and the contents of a checkpoint.
 
-use crate::moments::{CLIP, Moments};
-use crate::settings::Settings;
-use crate::warm_start;
+use crate::running_mean_std::{CLIP, RunningMeanStd};
 use rayon::prelude::*;
 use stages_env::{EnvSpec, Normalisation, Step};
-use stages_policy::kernels::{Level, elementwise};
+use stages_numerics::dispatch::InstructionSet;
+use stages_policy::kernels::elementwise;
 use std::collections::VecDeque;
 
 /// The discount of the return whose deviation rewards are divided by: `VecNormalize`'s default, whatever the agent's own.
 const RETURN_GAMMA: f64 = 0.99;
 
-/// Episodes that the reported return is the mean of, as in stable-baselines3.
+/// The number of episodes that the reported return is the mean of, as in stable-baselines3.
 pub(crate) const WINDOW: usize = 100;
 
 /// State between updates.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Carry {
+pub(crate) struct TrainState {
     /// Environment steps done.
     pub step: u64,
     /// Rollouts learned from.
@@ -25,50 +24,48 @@ pub(crate) struct Carry {
     pub adam_steps: u64,
     /// Episodes ended.
     pub episodes: u64,
-    /// `[P]`, and Adam's moments.
+    /// `[P]`, and the optimiser state: Adam's moments.
     pub params: Vec<f32>,
     pub adam_m: Vec<f32>,
     pub adam_v: Vec<f32>,
-    /// The environments, as they save themselves; up to date at a boundary alone.
+    /// The environments, as they save themselves; up to date at the start of an update alone.
     pub env: Vec<u8>,
-    /// What the policy sees next: `[B, D]`, normalised; `[B, A]`; `[B]`; `[B, S]`.
+    /// The next observations of the policy `[B, D]`, normalised, their action masks `[B, A]`, `[B]`, and the recurrent states `[B, S]`.
     pub obs: Vec<f32>,
     pub mask: Vec<bool>,
     pub episode_start: Vec<bool>,
     pub state: Vec<f32>,
+    /// An algorithm's own state; empty for most.
+    pub extra: Vec<f32>,
     /// Return and length so far of each running episode.
     pub returns: Vec<f64>,
     pub lengths: Vec<f64>,
     /// Return and length of the last episodes.
     pub recent: VecDeque<(f64, f64)>,
-    /// Of observations, if they are normalised.
-    pub obs_moments: Option<Moments>,
-    /// Of discounted returns, if rewards are normalised, and those of the running episodes.
-    pub reward_moments: Option<Moments>,
+    /// The statistics of observations and rewards.
+    pub statistics: Statistics,
+    /// The discounted returns of the running episodes, if rewards are normalised.
     pub discounted: Vec<f64>,
     /// The metrics so far, as JSON lines.
     pub metrics: String,
-    /// What [`Carry::obs_moments`] come to.
+}
+
+/// The statistics by which observations and rewards are normalised.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Statistics {
+    /// Those of observations, if they are updated in training.
+    pub obs_rms: Option<RunningMeanStd>,
+    /// Those of discounted returns, if rewards are normalised.
+    pub return_rms: Option<RunningMeanStd>,
+    /// The present normalisation of observations: from [`Statistics::obs_rms`], or fixed.
     pub normalisation: Option<Normalisation>,
 }
 
-impl Carry {
-    /// The start of training: `first` is what the environments showed on reset; `seen` is what another training came to
-    /// normalise observations by, if this one begins with its policy.
-    pub fn new(
-        settings: &Settings,
-        spec: &EnvSpec,
-        params: Vec<f32>,
-        seen: Option<&Normalisation>,
-        state_len: usize,
-        first: &Step,
-    ) -> Self {
-        let b = settings.n_envs;
-        let moments = || match seen {
-            Some(seen) => Moments::of(seen, warm_start::WEIGHT * settings.rollout() as f64),
-            None => Moments::new(spec.obs_dim()),
-        };
-        let mut carry = Self {
+impl TrainState {
+    /// The start of training: `first` is the first step of the environments.
+    pub fn new(spec: &EnvSpec, params: Vec<f32>, statistics: Statistics, state_len: usize, first: &Step) -> Self {
+        let b = first.reward.len();
+        let mut train_state = Self {
             step: 0,
             update: 0,
             adam_steps: 0,
@@ -77,51 +74,32 @@ impl Carry {
             adam_v: vec![0.0; params.len()],
             params,
             env: Vec::new(),
-            obs: vec![0.0; b * spec.obs_dim()],
+            obs: first.obs.clone(),
             mask: vec![true; b * spec.action_space.num_outputs()],
             episode_start: vec![true; b],
             state: vec![0.0; b * state_len],
+            extra: Vec::new(),
             returns: vec![0.0; b],
             lengths: vec![0.0; b],
             recent: VecDeque::new(),
-            obs_moments: settings.normalize_obs.then(moments),
-            reward_moments: settings.normalize_reward.then(|| Moments::new(1)),
+            statistics,
             discounted: vec![0.0; b],
             metrics: String::new(),
-            normalisation: None,
         };
         if spec.action_space.mask_len() > 0 {
-            carry.mask.copy_from_slice(&first.action_mask);
+            train_state.mask.copy_from_slice(&first.action_mask);
         }
-        carry.show(&first.obs);
-        carry
+        train_state.statistics.observe(&first.obs, &mut train_state.obs);
+        train_state
     }
 
-    /// Takes in what the environments show at first.
-    fn show(&mut self, raw: &[f32]) {
-        let mut obs = std::mem::take(&mut self.obs);
-        obs.copy_from_slice(raw);
-        self.see(raw, &mut obs);
-        self.obs = obs;
-    }
-
-    /// Takes in what the environments show, and normalises it into `obs`, if that is asked for.
-    pub fn see(&mut self, raw: &[f32], obs: &mut [f32]) {
-        if let Some(moments) = &mut self.obs_moments {
-            moments.update(raw);
-            let n = self.normalisation.get_or_insert_with(|| moments.normalisation());
-            moments.normalise(n);
-            elementwise::normalise(Level::detect(), raw, &n.offset, &n.scale, n.clip, obs);
-        }
-    }
-
-    /// Takes in a step: episodes' accounts, statistics of rewards.
-    pub fn account(&mut self, step: &Step) {
-        if let Some(moments) = &mut self.reward_moments {
+    /// Counts a step: episodes' returns and lengths, statistics of rewards.
+    pub fn record_step(&mut self, step: &Step) {
+        if let Some(rms) = &mut self.statistics.return_rms {
             for (sum, &reward) in self.discounted.iter_mut().zip(&step.reward) {
                 *sum = *sum * RETURN_GAMMA + f64::from(reward);
             }
-            moments.update(&self.discounted);
+            rms.update(&self.discounted);
         }
         for i in 0..step.reward.len() {
             self.returns[i] += f64::from(step.reward[i]);
@@ -137,14 +115,6 @@ impl Carry {
         }
     }
 
-    /// A reward as it is learned from.
-    pub fn reward(&self, raw: f32) -> f32 {
-        match &self.reward_moments {
-            None => raw,
-            Some(moments) => (f64::from(raw) / moments.deviation(0)).clamp(-f64::from(CLIP), f64::from(CLIP)) as f32,
-        }
-    }
-
     /// Mean return and length of the last episodes, if any has ended.
     pub fn recent_mean(&self) -> Option<(f64, f64)> {
         let n = self.recent.len() as f64;
@@ -153,10 +123,36 @@ impl Carry {
     }
 }
 
-/// Numbers that one thread copies.
+impl Statistics {
+    /// Counts observations `[B, D]`, and normalises them into `obs`, if that is asked for.
+    pub fn observe(&mut self, raw: &[f32], obs: &mut [f32]) {
+        if let Some(rms) = &mut self.obs_rms {
+            rms.update(raw);
+            rms.normalise(self.normalisation.get_or_insert_with(|| rms.normalisation()));
+        }
+        self.normalise(raw, obs);
+    }
+
+    /// Normalises observations into `obs`, if that is asked for.
+    pub fn normalise(&self, raw: &[f32], obs: &mut [f32]) {
+        if let Some(n) = &self.normalisation {
+            elementwise::normalise(InstructionSet::detect(), raw, &n.offset, &n.scale, n.clip, obs);
+        }
+    }
+
+    /// A reward as training sees it.
+    pub fn reward(&self, raw: f32) -> f32 {
+        match &self.return_rms {
+            None => raw,
+            Some(rms) => (f64::from(raw) / rms.deviation(0)).clamp(-f64::from(CLIP), f64::from(CLIP)) as f32,
+        }
+    }
+}
+
+/// The number of floats that one thread copies.
 const COPIED: usize = 1 << 16;
 
-impl Carry {
+impl TrainState {
     /// Becomes like `from`, in the room that it has.
     pub fn copy_from(&mut self, from: &Self) {
         let Self {
@@ -172,14 +168,13 @@ impl Carry {
             mask,
             episode_start,
             state,
+            extra,
             returns,
             lengths,
             recent,
-            obs_moments,
-            reward_moments,
+            statistics,
             discounted,
             metrics,
-            normalisation,
         } = from;
         (self.step, self.update) = (*step, *update);
         (self.adam_steps, self.episodes) = (*adam_steps, *episodes);
@@ -198,41 +193,35 @@ impl Carry {
         self.mask.clone_from(mask);
         self.episode_start.clone_from(episode_start);
         self.state.clone_from(state);
+        self.extra.clone_from(extra);
         self.returns.clone_from(returns);
         self.lengths.clone_from(lengths);
         self.recent.clone_from(recent);
-        self.obs_moments.clone_from(obs_moments);
-        self.reward_moments.clone_from(reward_moments);
+        self.statistics.clone_from(statistics);
         self.discounted.clone_from(discounted);
         self.metrics.clone_from(metrics);
-        self.normalisation.clone_from(normalisation);
     }
 
-    /// Whether a saved state has the sizes of a fresh one.
+    /// True if a saved state has the sizes of a fresh one.
     pub fn fits(&self, fresh: &Self) -> bool {
-        let sizes = |carry: &Self| {
-            let moments = |moments: &Option<Moments>| {
-                moments
-                    .as_ref()
-                    .map(|moments| (moments.mean.len(), moments.variance.len()))
-            };
+        let sizes = |state: &Self| {
+            let rms = |rms: &Option<RunningMeanStd>| rms.as_ref().map(|rms| rms.mean.len() + rms.variance.len());
             [
-                carry.params.len(),
-                carry.adam_m.len(),
-                carry.adam_v.len(),
-                carry.obs.len(),
-                carry.mask.len(),
-                carry.episode_start.len(),
-                carry.state.len(),
-                carry.returns.len(),
-                carry.lengths.len(),
-                carry.discounted.len(),
+                state.params.len(),
+                state.adam_m.len(),
+                state.adam_v.len(),
+                state.obs.len(),
+                state.mask.len(),
+                state.episode_start.len(),
+                state.state.len(),
+                state.extra.len(),
+                state.returns.len(),
+                state.lengths.len(),
+                state.discounted.len(),
             ]
             .map(Some)
             .into_iter()
-            .chain(
-                [&carry.obs_moments, &carry.reward_moments].map(|m| moments(m).map(|(mean, variance)| mean + variance)),
-            )
+            .chain([rms(&state.statistics.obs_rms), rms(&state.statistics.return_rms)])
             .collect::<Vec<_>>()
         };
         sizes(self) == sizes(fresh)

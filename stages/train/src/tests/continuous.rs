@@ -1,14 +1,10 @@
-//! Actions that are numbers, in whole trainings.
+//! Continuous actions, in whole trainings.
 
 use super::*;
-use crate::carry::Carry;
-use crate::clock::Clock;
-use crate::rollout::Rollout;
-use crate::{Ppo, RecurrentPpo, Settings, TransformerPpoConfig};
-use stages_env::{OpenOptions, Step};
-use stages_policy::{Batch, LossSettings, Precision, initial};
+use crate::{Ppo, RecurrentPpo, TransformerPpoConfig};
+use stages_policy::{Precision, initial};
 
-fn settings(kind: &str) -> Settings {
+fn settings(kind: &str) -> PpoSettings {
     let common = json!({
         "total_timesteps": 4096, "n_envs": 6, "n_steps": 64, "batch_size": 128, "normalize_obs": true, "policy_kwargs": {},
     });
@@ -31,7 +27,7 @@ fn settings(kind: &str) -> Settings {
     .unwrap()
 }
 
-/// Every ratio is 1 in the first minibatch, whatever the environment holds the drawn torques to.
+/// Every ratio is 1 in the first minibatch, whatever the bounds to which the environment clips the drawn torques.
 #[test]
 fn the_first_minibatch_has_ratios_of_one() {
     let home = tempfile::tempdir().unwrap();
@@ -39,47 +35,19 @@ fn the_first_minibatch_has_ratios_of_one() {
     connect(&mut context, "Pendulum-v1");
     for kind in ["ppo", "recurrent", "transformer"] {
         let settings = settings(kind);
-        let options = OpenOptions::train(settings.n_envs, settings.seed);
-        let mut env = stages_env::open(&context.store, &context.inputs["env"][0].artifact, &options).unwrap();
-        let architecture = settings.architecture(env.spec());
+        let network = &settings.common.network;
+        let architecture = network.architecture(open(&settings, &context).spec()).unwrap();
         assert!(architecture.continuous);
-        let mut model = stages_policy::model(&architecture, Precision::F32);
-        let mut first = Step::new(env.spec(), settings.n_envs);
-        env.reset(first.buffers());
-        let params = initial(&architecture, false, 4);
-        model.load(&params);
-        let mut carry = Carry::new(&settings, env.spec(), params, None, architecture.state_len(), &first);
-        let mut rollout = Rollout::default();
-        let mut gradient = vec![0.0; carry.params.len()];
+        let model = stages_policy::model(&architecture, Precision::F32);
+        let (mut ppo, mut learner) = ppo_with(&settings, &context, model, initial(&architecture, false, 4));
         for _ in 0..5 {
-            rollout
-                .collect(
-                    &settings,
-                    &mut *env,
-                    &mut *model,
-                    &mut carry,
-                    &mut Clock::default(),
-                    |_, _| Ok(()),
-                )
-                .unwrap();
-            carry.update += 1;
-            let batch = rollout.batch(&settings);
+            ppo.collect(&mut learner).unwrap();
+            learner.state.update += 1;
             assert!(
-                batch.numbers.iter().any(|x| x.abs() > 2.0),
+                ppo.continuous.iter().any(|x| x.abs() > 2.0),
                 "torques are stored as drawn"
             );
-            let batch = Batch {
-                pick: &[4, 0, 3],
-                ..batch
-            };
-            let loss = LossSettings {
-                clip_range: 1e-5,
-                clip_range_vf: None,
-                ent_coef: 0.0,
-                vf_coef: 0.5,
-                normalize_advantage: true,
-            };
-            let losses = model.gradient(&batch, &loss, &mut gradient);
+            let losses = replayed(&ppo, &mut learner, &[4, 0, 3], None);
             assert_eq!(losses.clip_fraction, 0.0, "{kind}: {losses:?}");
             // ln(2 pi e) / 2, for a standard deviation of 1.
             assert!(
@@ -87,7 +55,7 @@ fn the_first_minibatch_has_ratios_of_one() {
                 "{losses:?}"
             );
         }
-        assert!(carry.episodes > 5);
+        assert!(learner.state.episodes > 5);
     }
 }
 
@@ -116,7 +84,7 @@ fn a_longer_training_goes_on_from_the_shorter_one() {
 }
 
 #[test]
-fn a_policy_of_choices_is_refused() {
+fn a_policy_of_discrete_actions_is_refused() {
     let home = tempfile::tempdir().unwrap();
     let mut context = context(home.path());
     connect(&mut context, "CartPole-v1");

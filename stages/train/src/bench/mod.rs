@@ -1,9 +1,15 @@
-//! How fast this machine learns: whole iterations of training (acting, advantages, every minibatch of every epoch, Adam) beside what
+//! The speed of training on this machine: whole iterations of training (acting, advantages, every minibatch of every epoch, Adam) beside what
 //! their arithmetic would take at the machine's measured peak.
 
-use crate::clock::{Clock, Phase};
-use crate::rehearsal::{Rehearsal, Rows};
-use crate::settings::{PpoConfig, RecurrentPpoConfig, Settings, TransformerPpoConfig};
+pub(crate) mod device;
+
+use crate::device::without_learning;
+use crate::learner::{Algorithm as _, Learner};
+use crate::phase_timer::{Phase, PhaseTimer};
+use crate::ppo::algorithm::Ppo;
+use crate::ppo::settings::{PpoConfig, PpoSettings, RecurrentPpoConfig, TransformerPpoConfig};
+use crate::spin_wait::spinning;
+use crate::table_env::TableEnv;
 use candle_core::{Device, Tensor};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -11,16 +17,16 @@ use stages_core::{ConfigProblem, StageError};
 use stages_env::lookup::{self, LookupConfig};
 use stages_env::{ActionSpace, BatchEnv, EnvSpec, OpenOptions};
 use stages_policy::kernels::bf16::{Left16, Path, Right16, Start16, product16};
-use stages_policy::{Architecture, Critic, Precision, model};
+use stages_policy::{Architecture, Critic, Model, Precision, model};
 use std::time::{Duration, Instant};
 
 /// A configuration and its speed. Stepping the environment is part of the time, though hardly any: `env/lookup` at its defaults, and for the
 /// main job's sizes a table whose rows are shown in turn.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BenchRow {
-    /// What was measured.
+    /// The configuration's name.
     pub name: String,
-    /// What an LSTM's products were computed in.
+    /// The type of numbers of an LSTM's products.
     pub precision: Precision,
     /// Parameters of the network.
     pub parameters: usize,
@@ -48,7 +54,7 @@ pub struct BenchRow {
     pub gflops: f64,
     /// That of the gradients alone, while they are computed.
     pub update_gflops: f64,
-    /// What a plain product of matrices of 1024 x 1024 reaches with as many threads, in the same precision.
+    /// The speed of a plain product of matrices of 1024 x 1024 with as many threads, in the same precision.
     pub peak_gflops: f64,
     /// The share of the peak that the gradients reach.
     pub update_share: f64,
@@ -56,19 +62,19 @@ pub struct BenchRow {
     pub floor: f64,
 }
 
-/// What to measure.
+/// A configuration to measure.
 #[derive(Clone)]
 pub(crate) struct Case {
     pub name: String,
     /// Of a stand-in that shows so many numbers and takes so many actions; of `env/lookup` if there is none.
     stand_in: Option<(usize, usize)>,
-    pub settings: Settings,
+    pub settings: PpoSettings,
 }
 
 impl Case {
     /// The environment.
     pub fn env(&self) -> Result<Box<dyn BatchEnv>, StageError> {
-        let n_envs = self.settings.n_envs;
+        let n_envs = self.settings.common.n_envs;
         let Some((obs_dim, num_actions)) = self.stand_in else {
             let env = lookup::in_memory(&LookupConfig::default(), &OpenOptions::train(n_envs, 1))?;
             return Ok(Box::new(env));
@@ -80,13 +86,36 @@ impl Case {
             action_space: ActionSpace::discrete(names("a", num_actions)),
             normalisation: None,
         };
-        Ok(Box::new(Rows::new(&spec, n_envs)))
+        Ok(Box::new(TableEnv::new(&spec, n_envs)))
     }
 
-    fn rehearsal(&self) -> Result<Rehearsal<'_>, StageError> {
+    fn trial(&self) -> Result<Trial, StageError> {
         let env = self.env()?;
-        let model = model(&self.settings.architecture(env.spec()), self.settings.precision);
-        Ok(Rehearsal::new(&self.settings, env, model))
+        let common = &self.settings.common;
+        let model = model(&common.network.architecture(env.spec())?, common.precision);
+        Trial::new(&self.settings, env, model)
+    }
+}
+
+/// A training whose result is not kept: the real loop, without files.
+pub(crate) struct Trial {
+    algorithm: Ppo,
+    pub learner: Learner<'static>,
+}
+
+impl Trial {
+    pub fn new(settings: &PpoSettings, env: Box<dyn BatchEnv>, model: Box<dyn Model>) -> Result<Self, StageError> {
+        let mut algorithm = Ppo::new(settings);
+        without_learning(algorithm.common_mut());
+        let learner = Learner::trial(&mut algorithm, env, model)?;
+        Ok(Self { algorithm, learner })
+    }
+
+    /// One rollout, and what is learned from it.
+    pub fn update(&mut self) -> Result<PhaseTimer, StageError> {
+        spinning(|| self.algorithm.update(&mut self.learner))?;
+        self.learner.state.update += 1;
+        Ok(std::mem::take(&mut self.learner.timer))
     }
 }
 
@@ -156,8 +185,8 @@ fn transformer() -> Result<Case, ConfigProblem> {
 fn main_job(precision: Precision) -> Result<Case, ConfigProblem> {
     let name = "main job, LSTM 496 and 496";
     let mut case = recurrent(name, (496, Critic::Separate), precision, (32, 64, 512, 1))?;
-    case.settings.network.arch.pi = vec![64];
-    case.settings.network.arch.vf = vec![64];
+    case.settings.common.network.arch.pi = vec![64];
+    case.settings.common.network.arch.vf = vec![64];
     Ok(Case {
         stand_in: Some((190, 12)),
         ..case
@@ -208,11 +237,12 @@ fn sweeps() -> Result<Vec<Case>, ConfigProblem> {
     Ok(cases)
 }
 
-/// Operations for a sample, forth and back: 2 for each weight forth, 2 for its gradient, 2 where a gradient flows on through it; for
-/// attention, as many for each number of each key and value in the window. What a transformer computes again of the steps before a rollout is not counted.
-fn operations(architecture: &Architecture) -> (f64, f64) {
+/// The flop count of a sample in the forward and the backward pass: 2 for each weight forward, 2 for its gradient, 2 where a gradient flows on
+/// through it; for attention, as many for each element of each key and value in the window. The steps before a rollout, which a transformer computes
+/// again, are not counted.
+fn flop_count(architecture: &Architecture) -> (f64, f64) {
     let shared = architecture.lstm.is_some_and(|lstm| lstm.critic == Critic::Shared);
-    let (mut forth, mut back) = (0.0, 0.0);
+    let (mut forward, mut backward) = (0.0, 0.0);
     for tensor in architecture.tensors().iter().filter(|tensor| tensor.shape.len() == 2) {
         let len = tensor.len() as f64;
         let name = tensor.name.as_str();
@@ -222,15 +252,15 @@ fn operations(architecture: &Architecture) -> (f64, f64) {
             || name == "embed.weight"
             || first && reads_observations
             || name == "vf.0.weight" && shared;
-        forth += 2.0 * len;
-        back += if stops { 2.0 } else { 4.0 } * len;
+        forward += 2.0 * len;
+        backward += if stops { 2.0 } else { 4.0 } * len;
     }
     if let Some(shape) = architecture.transformer {
         let attention = (2 * shape.n_layers * shape.window * shape.d_model) as f64;
-        forth += 2.0 * attention;
-        back += 4.0 * attention;
+        forward += 2.0 * attention;
+        backward += 4.0 * attention;
     }
-    (forth, back)
+    (forward, backward)
 }
 
 /// The shortest of some repetitions within a third of a second, in seconds.
@@ -264,7 +294,7 @@ pub(crate) fn product_gflops(device: &Device) -> candle_core::Result<f64> {
     result.map(|()| 2.0 * f64::from(rounds) * (N as f64).powi(3) / 1e9 / seconds)
 }
 
-/// The speed of such a product with all threads of the current pool; 0 where candle refuses.
+/// The speed of such a product with all threads of the current pool; 0 where candle fails.
 fn peak_gflops(precision: Precision) -> f64 {
     match precision {
         Precision::F32 => product_gflops(&Device::Cpu).unwrap_or(0.0),
@@ -302,40 +332,40 @@ fn peak_gflops(precision: Precision) -> f64 {
 
 /// The seconds of the fastest iteration within `least`, after one that is not counted, and where they went. On a thread of the current
 /// pool, where trainings run too: from outside, each task would have to be handed over first.
-pub(crate) fn fastest(training: &mut Rehearsal, least: Duration) -> Result<(f64, Clock), StageError> {
-    rayon::scope(|_| fastest_here(training, least))
+pub(crate) fn fastest(trial: &mut Trial, least: Duration) -> Result<(f64, PhaseTimer), StageError> {
+    rayon::scope(|_| fastest_here(trial, least))
 }
 
-fn fastest_here(training: &mut Rehearsal, least: Duration) -> Result<(f64, Clock), StageError> {
-    training.iterate()?;
+fn fastest_here(trial: &mut Trial, least: Duration) -> Result<(f64, PhaseTimer), StageError> {
+    trial.update()?;
     let began = Instant::now();
-    let mut best: Option<(f64, Clock)> = None;
+    let mut best: Option<(f64, PhaseTimer)> = None;
     while best.is_none() || began.elapsed() < least {
         let start = Instant::now();
-        let clock = training.iterate()?;
+        let timer = trial.update()?;
         let seconds = start.elapsed().as_secs_f64();
         if best.as_ref().is_none_or(|(fastest, _)| seconds < *fastest) {
-            best = Some((seconds, clock));
+            best = Some((seconds, timer));
         }
     }
     Ok(best.unwrap_or_default())
 }
 
 fn measure(case: &Case, least: Duration) -> Result<BenchRow, StageError> {
-    let settings = &case.settings;
-    let mut training = case.rehearsal()?;
-    let (seconds, clock) = fastest(&mut training, least)?;
-    let spent = |wanted: Phase| clock.spent(wanted);
+    let settings = &case.settings.common;
+    let mut trial = case.trial()?;
+    let (seconds, timer) = fastest(&mut trial, least)?;
+    let spent = |wanted: Phase| timer.spent(wanted);
     let samples = settings.rollout() as f64;
-    let (forth, back) = operations(training.model.architecture());
-    let update = samples * settings.n_epochs as f64 * (forth + back) / 1e9;
-    let all = update + samples * forth / 1e9;
+    let (forward, backward) = flop_count(trial.learner.model.architecture());
+    let update = samples * settings.n_epochs as f64 * (forward + backward) / 1e9;
+    let all = update + samples * forward / 1e9;
     let peak = rayon::scope(|_| peak_gflops(settings.precision));
     let update_gflops = update / spent(Phase::Backward);
     Ok(BenchRow {
         name: case.name.clone(),
         precision: settings.precision,
-        parameters: training.carry.params.len(),
+        parameters: trial.learner.state.params.len(),
         n_envs: settings.n_envs,
         n_steps: settings.n_steps,
         batch_size: settings.batch_size,
@@ -402,16 +432,16 @@ mod tests {
     #[test]
     fn counts_operations_and_runs() {
         let case = recurrent("test", (8, Critic::Shared), Precision::F32, (4, 8, 16, 2)).unwrap();
-        let mut training = case.rehearsal().unwrap();
-        let architecture = training.model.architecture().clone();
+        let mut trial = case.trial().unwrap();
+        let architecture = trial.learner.model.architecture().clone();
         let (d, h) = (68.0, 8.0);
         let trunk = 64.0 * 64.0;
-        let forth = 2.0 * ((d + h) * 4.0 * h + 2.0 * (h * 64.0 + trunk) + 64.0 * 6.0);
+        let forward = 2.0 * ((d + h) * 4.0 * h + 2.0 * (h * 64.0 + trunk) + 64.0 * 6.0);
         // No gradient flows into observations, nor from the critic into the LSTM.
-        let back = 2.0 * forth - 2.0 * (d * 4.0 * h + h * 64.0);
-        assert_eq!(operations(&architecture), (forth, back));
-        training.iterate().unwrap();
-        assert!(training.gradient.iter().any(|&x| x != 0.0));
+        let backward = 2.0 * forward - 2.0 * (d * 4.0 * h + h * 64.0);
+        assert_eq!(flop_count(&architecture), (forward, backward));
+        trial.update().unwrap();
+        assert!(trial.learner.gradient.iter().any(|&x| x != 0.0));
         assert_eq!(table().unwrap().len(), 8);
         assert!(sweeps().unwrap().len() > 20);
     }

@@ -1,4 +1,4 @@
-//! Running means and variances (Chan and others, 1979), as stable-baselines3's `VecNormalize` keeps them.
+//! Running mean and variance (Chan and others, 1979), as stable-baselines3's `VecNormalize` computes them.
 
 use stages_env::Normalisation;
 
@@ -8,22 +8,22 @@ pub const CLIP: f32 = 10.0;
 /// Added to variances under the root.
 const EPSILON: f64 = 1e-8;
 
-/// Elements that are taken in together.
+/// The number of elements that are counted together, in registers.
 const LANES: usize = 16;
 
 /// Mean and variance of each of n elements.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Moments {
+pub struct RunningMeanStd {
     /// `[n]`.
     pub mean: Vec<f64>,
     /// `[n]`, of the population.
     pub variance: Vec<f64>,
-    /// How many rows were seen, and 1e-4.
+    /// The number of rows that were counted, and 1e-4.
     pub count: f64,
 }
 
-impl Moments {
-    /// Mean 0 and variance 1 of hardly anything.
+impl RunningMeanStd {
+    /// Mean 0 and variance 1, with hardly any weight.
     pub fn new(len: usize) -> Self {
         Self {
             mean: vec![0.0; len],
@@ -32,7 +32,7 @@ impl Moments {
         }
     }
 
-    /// Those that give a normalisation, as if of so many rows.
+    /// Those of a normalisation, with the weight of so many rows.
     pub fn of(normalisation: &Normalisation, count: f64) -> Self {
         let variance = |&scale: &f32| f64::from(scale) * f64::from(scale) - EPSILON;
         Self {
@@ -42,7 +42,7 @@ impl Moments {
         }
     }
 
-    /// Takes in the rows of `[_, n]`, first to last.
+    /// Counts the rows of `[_, n]`, first to last.
     pub fn update<T: Copy + Into<f64>>(&mut self, rows: &[T]) {
         let n = self.mean.len();
         let len = rows.len() / n.max(1);
@@ -85,7 +85,7 @@ impl Moments {
         (self.variance[i] + EPSILON).sqrt()
     }
 
-    /// Brings a normalisation up to date.
+    /// Updates a normalisation.
     pub fn normalise(&self, n: &mut Normalisation) {
         for (i, (offset, scale)) in n.offset.iter_mut().zip(&mut n.scale).enumerate() {
             (*offset, *scale) = (self.mean[i] as f32, self.deviation(i) as f32);
@@ -108,10 +108,10 @@ mod tests {
 
     #[test]
     fn a_normalisation_comes_back() {
-        let mut moments = Moments::new(3);
+        let mut moments = RunningMeanStd::new(3);
         moments.update(&[0.1, 20.0, -3.0, 0.3, 50.0, -3.0]);
         let normalisation = moments.normalisation();
-        assert_eq!(Moments::of(&normalisation, 1e3).normalisation(), normalisation);
+        assert_eq!(RunningMeanStd::of(&normalisation, 1e3).normalisation(), normalisation);
     }
 
     #[test]
@@ -119,7 +119,7 @@ mod tests {
         let rows: Vec<f64> = (0..300)
             .map(|i| ((i * 37) % 101) as f64 * if i % 2 == 0 { 1.0 } else { -0.1 })
             .collect();
-        let mut moments = Moments::new(2);
+        let mut moments = RunningMeanStd::new(2);
         for batch in rows.chunks(60) {
             moments.update(batch);
         }
