@@ -26,7 +26,7 @@ pub struct Layout {
     pub name: Text,
     /// The table it fills.
     pub table: Table,
-    /// Where it comes from, in one line.
+    /// Its origin, in one line.
     pub about: Text,
     /// The header names that must all be there for it to be recognised; none for a layout that must be named.
     pub recognise: Vec<Text>,
@@ -72,7 +72,7 @@ pub enum Unit {
 pub struct Facts {
     /// The symbol of every row, where no column holds it; empty where there is none such.
     pub symbol: Text,
-    /// Where no column and no setting gives the symbol, the file's name does (`AAPL.csv.gz`).
+    /// True where the file's name (`AAPL.csv.gz`) is the symbol if no column and no setting gives it.
     pub symbol_from_file_name: bool,
     /// The currency of prices, ISO 4217.
     pub currency: Text,

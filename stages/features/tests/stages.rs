@@ -276,7 +276,7 @@ fn refusals_name_the_feature() {
     let chain = plan("chain", PortType::OptionChain, &["underlying", "bid", "ask"]);
     assert!(refusal("features/options_surface", json!({}), &chain).contains("greeks/implied_volatility"));
 
-    // What the plan could not know is found when the bars are read.
+    // Columns without values are found when the bars are read.
     let home = tempfile::tempdir().unwrap();
     let store = Store::open(home.path()).unwrap();
     let source = store_table(&store, PortType::Bars, &bars(40, 99, false));

@@ -13,10 +13,10 @@ use std::io::Read;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// How many files the plan looks into.
+/// The number of files whose headers the plan reads.
 const PEEKED: usize = 16;
 
-/// How many files are read at a time: enough that threads seldom wait for the largest.
+/// The number of files read at a time for each thread: enough that threads seldom wait for the largest.
 const FILES_PER_THREAD: usize = 4;
 
 /// Reads files in parallel and gives their layouts and tables, in the order of `sources`.
@@ -135,7 +135,7 @@ pub fn peek<C: CustomLayout>(
     Ok(found)
 }
 
-/// Which of our columns a file with this header fills.
+/// The columns of ours that a file with this header fills.
 fn columns(layout: &Layout, header: &[String]) -> BTreeSet<String> {
     let header: BTreeSet<_> = header.iter().map(|name| datasets::layout::normal(name)).collect();
     layout

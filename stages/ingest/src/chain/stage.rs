@@ -24,7 +24,7 @@ use std::path::Path;
 /// `ingest/option_chain`.
 pub struct OptionChain;
 
-/// What the names of the files of the underlying begin with, among the sources.
+/// The prefix of the names of the files of the underlying, among the sources.
 const UNDERLYING_FILES: &str = "underlying:";
 
 impl StageKind for OptionChain {
@@ -285,7 +285,7 @@ fn price_underlying(
     }
 }
 
-/// What the chain is: contract terms and columns that have values.
+/// The metadata of the chain: contract terms and columns that have values.
 fn describe(
     config: &ChainConfig,
     chain: &Chain,
