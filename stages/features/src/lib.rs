@@ -5,5 +5,5 @@ mod bench;
 pub mod numerics;
 pub mod stage;
 
-pub use bench::{Bench, BenchRow, Named, bench, sample_bars, usual_features};
+pub use bench::{Bench, BenchRow, Named, bench, bench_stage, sample_bars, usual_features};
 pub use stage::kinds;

@@ -1,4 +1,4 @@
-//! How fast this machine computes features, beside a plain copy of what they write.
+//! The speed of indicators and estimators, beside a plain copy of the columns that they write.
 
 use crate::numerics::indicators::{Convention, Indicator};
 use crate::numerics::realised::{Estimator, Realised};
@@ -15,30 +15,30 @@ use std::time::Instant;
 pub struct BenchRow {
     /// The indicator as configurations write it, or `all` of them together.
     pub what: String,
-    /// How many columns it writes.
+    /// The number of columns it writes.
     pub columns: usize,
-    /// With how many threads.
+    /// The number of threads.
     pub threads: usize,
     /// Bars a second.
     pub per_second: f64,
     /// Nanoseconds for each bar and column it writes.
     pub nanoseconds: f64,
-    /// Nanoseconds for each bar and column of copying what it writes.
+    /// Nanoseconds for each bar and column of copying what it writes; NaN for a stage, which stores it.
     pub floor: f64,
 }
 
-/// What [`bench`] measured.
+/// The measurements of [`bench`].
 #[derive(Clone, Debug, Serialize)]
 pub struct Bench {
-    /// How many symbols.
+    /// The number of symbols.
     pub symbols: usize,
-    /// How many bars each.
+    /// The number of bars of each.
     pub bars: usize,
     /// One row for each feature and number of threads.
     pub rows: Vec<BenchRow>,
 }
 
-/// Bars of a simulated symbol: what is measured over.
+/// The bars of a simulated symbol.
 pub fn sample_bars(symbol: usize, bars: usize) -> Bars {
     let mut random = Random::new(&[9, symbol as u64]);
     let mut close = 100.0;
@@ -84,7 +84,7 @@ const ESTIMATORS: [Estimator; 6] = [
 /// A feature with its name.
 pub type Named = (String, Box<dyn Feature<Bars>>);
 
-/// What is measured: every indicator with its usual settings by TA-Lib's definitions, and every estimator of volatility over 20 bars.
+/// The features that are measured: every indicator with its usual settings by TA-Lib's definitions, and every estimator of volatility over 20 bars.
 pub fn usual_features() -> Vec<Named> {
     let mut features: Vec<Named> = indicators()
         .into_iter()
