@@ -412,7 +412,7 @@ fn percentage(text: &str) -> Result<f64, String> {
     }
 }
 
-fn age(text: &str) -> Result<std::time::Duration, String> {
+pub(crate) fn age(text: &str) -> Result<std::time::Duration, String> {
     if text.trim_end_matches(['s', 'm', 'h', 'd']) == "0" {
         return Ok(std::time::Duration::ZERO);
     }

@@ -18,6 +18,7 @@ mod plan;
 mod planned;
 mod preview;
 mod program;
+mod prune;
 mod remote;
 mod results;
 mod runs;

@@ -3,13 +3,14 @@
 use super::args::ReportArgs;
 use super::choose::{Chosen, Library, Question};
 use super::marks::{self, MarkCommand, Marked};
+use super::prune::{self, PruneArgs, RmArgs};
 use super::output;
 use super::session::Session;
 use crate::engine::StageStatus;
 use crate::error::Failure;
 use crate::{history, report as page, text};
 use cache::Store;
-use clap::Args;
+use clap::{Args, Subcommand};
 use serde_json::{Map, Value};
 
 pub(crate) const EXAMPLES: &str = "\
@@ -21,6 +22,7 @@ Examples:
   runner runs name latest baseline
   runner runs tag baseline sweep lr
   runner runs keep baseline
+  runner runs prune --keep 100 --older-than 30d
 
 Fields: id, pipeline, name, tag, kept, status, started, age, duration, params.NAME, STAGE.METRIC,
 STAGE[seed=1].METRIC, STAGE.with.KEY, STAGE.status, STAGE.seconds; of the points of a matrix also
@@ -45,16 +47,42 @@ pub(crate) struct RunsArgs {
     #[arg(long, value_name = "FIELDS")]
     pub show: Vec<String>,
     #[command(subcommand)]
-    pub command: Option<MarkCommand>,
+    pub command: Option<RunsCommand>,
+}
+
+#[derive(Clone, Debug, Subcommand)]
+pub(crate) enum RunsCommand {
+    #[command(flatten)]
+    Mark(MarkCommand),
+    /// Remove runs from the history: their events, metrics, logs and reports.
+    #[command(after_help = "\
+A run that is running or kept is refused, and one whose artifacts another run uses.
+
+Example:
+  runner runs rm 20261120T213045-k3f9")]
+    Rm(RmArgs),
+    /// Remove all runs but the last ones, the young ones, and those with a name, a tag or `keep`.
+    #[command(after_help = "\
+Runs that are running stay, and those whose artifacts a run that stays uses. With both options a run
+must be old and not among the last ones.
+
+Examples:
+  runner runs prune --keep 100
+  runner runs prune --older-than 30d --dry-run
+  runner runs prune --keep 20 --older-than 30d && runner cache gc")]
+    Prune(PruneArgs),
 }
 
 pub(crate) fn runs(session: &Session, args: &RunsArgs) -> Result<(), Failure> {
-    if let Some(command) = &args.command {
-        return marks::mark(session, command);
+    match &args.command {
+        None => {}
+        Some(RunsCommand::Mark(command)) => return marks::mark(session, command),
+        Some(RunsCommand::Rm(args)) => return prune::rm(session, args),
+        Some(RunsCommand::Prune(args)) => return prune::prune(session, args),
     }
     let home = session.home(None);
     let question = Question::new(args.filter.as_deref(), &args.sort, &args.show)?;
-    let library = Library::read(&home.join("runs"))?;
+    let library = Library::read(&home.join("runs"), question.is_plain().then_some(args.last))?;
     // Metrics are in the store; a mere list does without.
     let store = (!question.shown().is_empty() && home.join("format").is_file())
         .then(|| Store::open(&home))

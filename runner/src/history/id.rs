@@ -1,6 +1,7 @@
 //! Ids of runs: they sort by time, to the millisecond.
 
-use super::marks::AllMarks;
+use super::marks::{self, AllMarks};
+use super::reader::{folders, has_events};
 use crate::error::Failure;
 use crate::pipeline::suggest;
 use chrono::{DateTime, Utc};
@@ -58,30 +59,36 @@ pub fn new_run(runs: &Path) -> Result<String, Failure> {
 /// # Errors
 /// When it stands for none, or for several.
 pub fn resolve(runs: &Path, name: &str) -> Result<String, Failure> {
-    let ids = super::ids(runs)?;
     if name == "latest" {
-        return ids.into_iter().next_back().ok_or_else(|| {
+        let newest = folders(runs)?.into_iter().rev().find(|id| has_events(runs, id));
+        return newest.ok_or_else(|| {
             Failure::usage(format!("there are no runs in `{}`", runs.display()))
                 .hint("`runner exec PIPELINE` makes one")
         });
     }
-    if ids.iter().any(|id| id == name) {
+    let is_plain = Path::new(name).components().count() == 1 && !name.starts_with('.');
+    if is_plain && has_events(runs, name) {
         return Ok(name.to_owned());
     }
     // Names begin with a letter, ids do not.
     if name.starts_with(|c: char| c.is_ascii_alphabetic())
-        && let Some(id) = AllMarks::read(runs)?.named(name)
+        && let Some(id) = marks::named(runs, name)?
     {
-        return Ok(id.to_owned());
+        return Ok(id);
     }
+    let ids = folders(runs)?;
     let found: Vec<&String> = ids
         .iter()
-        .filter(|id| !name.is_empty() && (id.starts_with(name) || id.ends_with(name)))
+        .filter(|id| !name.is_empty() && (id.starts_with(name) || id.ends_with(name)) && has_events(runs, id))
         .collect();
     match found.as_slice() {
         [id] => Ok((*id).clone()),
         [] => {
+            // An index that could not be told of a name, because it cannot be written, has the last word on none.
             let marks = AllMarks::read(runs)?;
+            if let Some(id) = marks.named(name) {
+                return Ok(id.to_owned());
+            }
             let names = marks.of.values().filter_map(|marks| marks.name.as_deref());
             let hint = suggest(name, "runs", ids.iter().map(String::as_str).chain(names));
             let near = hint.starts_with("did you mean").then_some(hint);

@@ -1,12 +1,17 @@
 //! What people say of a run: its name, its tags, and that it is to be kept. `marks.json` in the run's folder.
 
-use super::reader::ids;
+use super::index::{self, Index};
+use super::reader::{folders, has_events};
 use crate::error::Failure;
+use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
+
+/// The file of [`stamp`], in the folder of the index.
+const STAMP: &str = "names.stamp";
 
 /// The marks of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -35,15 +40,30 @@ impl AllMarks {
     /// # Errors
     /// When the folder cannot be read.
     pub fn read(runs: &Path) -> Result<Self, Failure> {
+        let mut all = Self::of_runs(runs, folders(runs)?);
+        all.of.retain(|id, _| has_events(runs, id));
+        all.damaged.retain(|id, _| has_events(runs, id));
+        Ok(all)
+    }
+
+    /// Those of these runs.
+    pub fn of_runs(runs: &Path, ids: Vec<String>) -> Self {
+        let marked: Vec<(String, Result<Marks, Failure>)> = ids
+            .into_par_iter()
+            .map(|id| {
+                let marks = read(runs, &id);
+                (id, marks)
+            })
+            .filter(|(_, marks)| marks.as_ref().map_or(true, |marks| *marks != Marks::default()))
+            .collect();
         let mut all = Self::default();
-        for id in ids(runs)? {
-            match read(runs, &id) {
-                Ok(marks) if marks == Marks::default() => {}
+        for (id, marks) in marked {
+            match marks {
                 Ok(marks) => drop(all.of.insert(id, marks)),
                 Err(damage) => drop(all.damaged.insert(id, damage)),
             }
         }
-        Ok(all)
+        all
     }
 
     /// The run of that name.
@@ -51,6 +71,42 @@ impl AllMarks {
         let found = self.of.iter().find(|(_, marks)| marks.name.as_deref() == Some(name));
         found.map(|(id, _)| id.as_str())
     }
+}
+
+/// The run of that name, by the index where that has every name.
+///
+/// # Errors
+/// When the folder of runs cannot be read.
+pub fn named(runs: &Path, name: &str) -> Result<Option<String>, Failure> {
+    let is_called = |id: &String| read(runs, id).is_ok_and(|marks| marks.name.as_deref() == Some(name));
+    let stamp = stamp(runs);
+    let mut index = Index::open(runs);
+    if let Some(found) = index.as_ref().and_then(|index| index.named(name, &stamp))
+        && found.as_ref().is_none_or(is_called)
+    {
+        return Ok(found);
+    }
+    let all = AllMarks::read(runs)?;
+    if let Some(index) = &mut index {
+        let names = all.of.iter().filter_map(|(id, marks)| Some((marks.name.as_deref()?, id.as_str())));
+        index.set_names(names, &stamp);
+    }
+    Ok(all.named(name).map(ToOwned::to_owned))
+}
+
+/// The text that changes with every name that is given or taken away: where it is another than the index has seen, that has
+/// missed a change.
+fn stamp(runs: &Path) -> String {
+    let path = index::folder(runs).map(|folder| folder.join(STAMP));
+    path.and_then(|path| std::fs::read_to_string(path).ok()).unwrap_or_default()
+}
+
+fn set_stamp(runs: &Path, stamp: &str) -> std::io::Result<()> {
+    let Some(folder) = index::folder(runs) else { return Ok(()) };
+    std::fs::create_dir_all(&folder)?;
+    let mut file = File::create(folder.join(STAMP))?;
+    file.write_all(stamp.as_bytes())?;
+    file.sync_all()
 }
 
 fn path(runs: &Path, id: &str) -> PathBuf {
@@ -92,14 +148,25 @@ pub fn edit(runs: &Path, id: &str, change: impl FnOnce(&mut Marks)) -> Result<Ma
     marks.tags.difference(&before.tags).try_for_each(|tag| check_tag(tag))?;
     let path = path(runs, id);
     let new = path.with_extension("json.new");
+    let is_renamed = marks.name != before.name;
+    let (seen, stamp) = (stamp(runs), format!("{id} {:?}", std::time::SystemTime::now()));
     let write = || {
+        // First: a process that ends behind it leaves an index that knows that it has to look.
+        if is_renamed {
+            let _ = set_stamp(runs, &stamp);
+        }
         let mut file = File::create(&new)?;
         file.write_all((serde_json::to_string(&marks)? + "\n").as_bytes())?;
         file.sync_all()?;
         std::fs::rename(&new, &path)
     };
     match write() {
-        Ok(()) => Ok(marks),
+        Ok(()) => {
+            if is_renamed && let Some(mut index) = Index::open(runs) {
+                index.rename(id, marks.name.as_deref(), &seen, &stamp);
+            }
+            Ok(marks)
+        }
         Err(err) => {
             let _ = std::fs::remove_file(&new);
             Err(Failure::caused(format!("cannot write `{}`", path.display()), &err)
@@ -135,7 +202,7 @@ pub fn check_name(runs: &Path, name: &str) -> Result<(), Failure> {
             "a name begins with a letter and has letters, digits, `_`, `-` and `.`, {LONGEST} at most; `latest` is taken"
         )));
     }
-    match AllMarks::read(runs)?.named(name) {
+    match named(runs, name)? {
         Some(other) => Err(
             Failure::usage(format!("run {other} has the name `{name}` already")).hint(format!(
                 "choose another, or take it away first: `runner runs unname {name}`"

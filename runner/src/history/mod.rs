@@ -15,23 +15,29 @@
 //! measured.
 
 mod builder;
+mod computed;
 pub mod earlier;
 pub mod figures;
 mod follow;
 mod id;
+mod index;
 pub mod marks;
 mod model;
 mod past;
 mod pipeline_file;
 mod reader;
+mod retention;
+mod stored;
 mod writer;
 
+pub use computed::{ComputedMetrics, index_run};
 pub use figures::Figures;
 pub use follow::Follower;
 pub use id::{new_run, resolve};
 pub use marks::{AllMarks, Marks};
-pub use model::{Metric, Run, StageRun};
+pub use model::{LastMetrics, Metric, Run, StageRun};
 pub use past::PastRuns;
 pub use pipeline_file::{ResolvedPipeline, ResolvedStage, Settings};
-pub use reader::{brief, ids, list, load, survey};
+pub use reader::{last, list, load, survey};
+pub use retention::{droppable, remove, size};
 pub use writer::Writer;

@@ -100,7 +100,16 @@ impl StageRun {
             metrics: BTreeMap::new(),
         }
     }
+
+    /// The last value of each metric that it reported in this run, where it is finite.
+    pub fn last_metrics(&self) -> LastMetrics {
+        let last = self.metrics.iter().filter_map(|(name, values)| Some((name.clone(), values.last()?.value)));
+        last.filter(|(_, value)| value.is_finite()).collect()
+    }
 }
+
+/// The last value of each metric of a stage.
+pub type LastMetrics = BTreeMap<String, f64>;
 
 impl Deref for StageRun {
     type Target = ResolvedStage;
@@ -139,6 +148,18 @@ impl Run {
     /// The stage of that id.
     pub fn stage(&self, id: &str) -> Option<&StageRun> {
         self.stages.iter().find(|stage| stage.id == id)
+    }
+
+    /// The stages that ran to their end in this run, with their keys.
+    pub fn computed(&self) -> impl Iterator<Item = (ActionKey, &StageRun)> {
+        let ran = self.stages.iter().filter(|stage| stage.status == Some(StageStatus::Ran));
+        ran.filter_map(|stage| Some((stage.key?, stage)))
+    }
+
+    /// The ids of the earlier runs whose artifacts its stages were given.
+    pub fn earlier_runs(&self) -> impl Iterator<Item = &str> {
+        let needs = self.stages.iter().flat_map(|stage| stage.needs.values().flatten());
+        needs.filter_map(|need| Some(need.split_once('/')?.0))
     }
 
     /// How many stages ended so.

@@ -8,13 +8,14 @@ pub(crate) mod html;
 pub(crate) mod training;
 
 use crate::error::Failure;
-use crate::history::{Run, StageRun};
+use crate::history::{ComputedMetrics, Run, StageRun};
 use cache::Store;
 use dag::DagNode;
 use html::{escape, escape_content, table};
 use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 /// A picture of more stages than this shows nothing.
 const MOST_DRAWN: usize = 250;
@@ -25,14 +26,28 @@ const MOST_DRAWN: usize = 250;
 /// # Errors
 /// When the file cannot be written. An artifact that is gone is left out, and the report says so.
 pub fn write(run: &Run, runs: &Path, store: &Store) -> Result<PathBuf, Failure> {
+    put(run, &sections(run, runs, store, None).unwrap_or_default())
+}
+
+/// Writes `report.html` as [`write`] does, unless rendering takes longer than `budget`.
+///
+/// # Errors
+/// When the file cannot be written.
+pub fn write_within(run: &Run, runs: &Path, store: &Store, budget: Duration) -> Result<Option<PathBuf>, Failure> {
+    let body = sections(run, runs, store, Some(Instant::now() + budget));
+    body.map(|body| put(run, &body)).transpose()
+}
+
+fn put(run: &Run, body: &str) -> Result<PathBuf, Failure> {
     let path = run.dir.join("report.html");
-    std::fs::write(&path, render(run, runs, store))
-        .map_err(|err| Failure::caused(format!("cannot write `{}`", path.display()), &err))?;
+    let page = html::page(&format!("{} · {}", run.pipeline, run.id), body);
+    std::fs::write(&path, page).map_err(|err| Failure::caused(format!("cannot write `{}`", path.display()), &err))?;
     Ok(path)
 }
 
-/// The page.
-pub fn render(run: &Run, runs: &Path, store: &Store) -> String {
+/// The page's body; `None` when it is not rendered by the deadline.
+fn sections(run: &Run, runs: &Path, store: &Store, deadline: Option<Instant>) -> Option<String> {
+    let in_time = || deadline.is_none_or(|deadline| Instant::now() < deadline);
     let mut body = format!(
         "<h1>{}</h1><p class=\"dim\">run {} · {} · {} · {}</p>\n",
         escape(&run.pipeline),
@@ -42,22 +57,21 @@ pub fn render(run: &Run, runs: &Path, store: &Store) -> String {
         escape(&run.program)
     );
     body.push_str("<h2>Stages</h2>\n");
-    // Of a thousand stages, the parameters are half of the page.
-    let parameters = std::thread::scope(|scope| {
-        let parameters = scope.spawn(|| parameters(run));
-        if run.stages.len() <= MOST_DRAWN {
-            body.push_str(&dag::draw(&nodes(run)));
+    if run.stages.len() <= MOST_DRAWN {
+        body.push_str(&dag::draw(&nodes(run)));
+    }
+    body.push_str(&stage_table(run));
+    let computed = ComputedMetrics::new(runs, store);
+    for stage in &run.stages {
+        if !in_time() {
+            return None;
         }
-        body.push_str(&stage_table(run));
-        for stage in &run.stages {
-            body.push_str(&training::section(stage, runs, store));
-            body.push_str(&evaluation::section(stage, store));
-        }
-        body.push_str(&data::section(run, store));
-        parameters.join()
-    });
-    body.push_str(&parameters.unwrap_or_default());
-    html::page(&format!("{} · {}", run.pipeline, run.id), &body)
+        body.push_str(&training::section(stage, &computed, store));
+        body.push_str(&evaluation::section(stage, store));
+    }
+    body.push_str(&data::section(run, store));
+    body.push_str(&parameters(run));
+    in_time().then_some(body)
 }
 
 fn nodes(run: &Run) -> Vec<DagNode> {
