@@ -1,12 +1,10 @@
-//! What market data is: its schemas, its units, the layouts that vendors give it, the rules that good data keeps, and a
-//! market simulator. No polars here.
+//! Market data: its schemas and units, the layouts that vendors give it, the rules that good data keeps, dates and
+//! calendars. No polars here.
 
 pub mod calendar;
 pub mod date;
 pub mod layout;
 pub mod quality;
-pub mod random;
 pub mod schema;
-pub mod simulate;
 
 pub use date::{Date, DateRange};

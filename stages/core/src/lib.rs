@@ -7,7 +7,6 @@ pub mod error;
 pub mod event;
 pub mod kind;
 pub mod memo;
-pub mod numerics;
 pub mod port;
 pub mod schedule;
 pub mod table;

@@ -5,9 +5,9 @@ use crate::options::{FeatureColumn, InMemory, OptionsConfig, OptionsEnv, build, 
 use crate::ranges::{Rows, View, for_ranges};
 use crate::{BatchEnv, OpenOptions, Split, Step};
 use bytes::Bytes;
-use datasets::random::Random;
 use serde::Serialize;
 use stages_core::StageError;
+use stages_numerics::random::Random;
 use std::time::{Duration, Instant};
 
 /// A measurement.

@@ -2,9 +2,9 @@
 
 use crate::{BatchEnv, Step};
 use cache::{ActionKey, Store};
-use datasets::random::Random;
 use stages_core::event::Silent;
 use stages_core::{CancelToken, Context, Input};
+use stages_numerics::random::Random;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! Intervals by resampling blocks, since returns that follow one another are not independent.
 
 use crate::performance::quantile;
-use datasets::random::Random;
+use stages_numerics::random::Random;
 
 /// The stationary bootstrap of Politis and Romano (1994): blocks of geometric length with mean `mean_block`, wrapped
 /// around the end. Returns the 2.5 % and 97.5 % quantiles of `statistic` over `draws` resamples; NaN where the

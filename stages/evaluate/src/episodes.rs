@@ -2,9 +2,9 @@
 
 use crate::output::Metrics;
 use crate::performance::mean_and_deviation;
-use datasets::random::Random;
 use stages_core::{Context, StageError};
 use stages_env::{BatchEnv, Step};
+use stages_numerics::random::Random;
 use stages_policy::{Mode, Policy};
 
 /// An episode that ended.

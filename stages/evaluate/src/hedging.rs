@@ -6,10 +6,10 @@ use crate::episodes::{self, Episode};
 use crate::output;
 use crate::performance::mean_and_deviation;
 use cache::Artifact;
-use datasets::random::Random;
 use stages_core::{Context, Outputs, StageError};
 use stages_env::hedging::HedgingEnv;
 use stages_env::{BatchEnv, Step};
+use stages_numerics::random::Random;
 use stages_policy::{Mode, Policy};
 
 /// One decision.

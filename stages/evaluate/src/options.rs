@@ -6,10 +6,10 @@ use crate::output::{self, Metrics};
 use crate::performance::{PERIODS_PER_YEAR, Performance, sharpe};
 use arrow::array::{ArrayRef, Date32Array, Float64Array, RecordBatch, StringArray};
 use cache::Artifact;
-use datasets::random::Random;
 use stages_core::{Context, Outputs, StageError};
 use stages_env::options::{Baseline, Ledger, OptionsEnv, Reason};
 use stages_env::{BatchEnv, OpenOptions, Step};
+use stages_numerics::random::Random;
 use stages_policy::{Mode, Policy};
 use std::sync::Arc;
 

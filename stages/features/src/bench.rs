@@ -1,12 +1,12 @@
 //! How fast this machine computes features, beside a plain copy of what they write.
 
-use crate::numerics::technical::{Convention, Indicator};
-use crate::numerics::volatility::{Estimator, Realised};
+use crate::numerics::indicators::{Convention, Indicator};
+use crate::numerics::realised::{Estimator, Realised};
 use crate::numerics::{Bars, Feature};
-use datasets::random::Random;
 use rayon::prelude::*;
 use serde::Serialize;
 use serde_json::{Value, json};
+use stages_numerics::random::Random;
 use std::hint::black_box;
 use std::time::Instant;
 

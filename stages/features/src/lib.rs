@@ -1,5 +1,5 @@
-//! Technical, volatility and option-surface features: the numerics ([`numerics`]), the stages that run them over data sets ([`stage`]), and how
-//! fast they are here ([`bench()`]).
+//! Technical, volatility and option-surface features: the numerics ([`numerics`]), the stages that run them over data sets ([`stage`]), and their
+//! benchmark ([`bench()`]).
 
 mod bench;
 pub mod numerics;

@@ -4,8 +4,8 @@
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use stages_features::numerics::technical::{Convention, Indicator};
-use stages_features::numerics::volatility::{Estimator, Realised};
+use stages_features::numerics::indicators::{Convention, Indicator};
+use stages_features::numerics::realised::{Estimator, Realised};
 use stages_features::numerics::{Bars, Feature};
 use std::collections::BTreeMap;
 use std::path::PathBuf;

@@ -5,11 +5,11 @@
 use arrow::array::{BooleanArray, Date32Array, Float64Array, RecordBatch, StringArray};
 use cache::{ActionKey, ArtifactDigest, Store};
 use datasets::Date;
-use datasets::random::Random;
 use datasets::schema::{BARS, GREEKS, OPTION_CHAIN};
 use serde_json::{Value, json};
 use stages_core::dataset::{self, DataSet, Period};
 use stages_core::{AnyStage, CancelToken, Context, Input, PlanContext, PortType, Provided, StageError, table};
+use stages_numerics::random::Random;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;

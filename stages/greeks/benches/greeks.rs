@@ -2,13 +2,13 @@
 //! the scalar formulas and a copy of the results. `cargo test --benches` runs each once.
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use datasets::random::Random;
 use stages_greeks::numerics::american::{self, Scheme, lattice};
 use stages_greeks::numerics::formula::{Model, Option};
 use stages_greeks::numerics::implied::{Prices, implied_volatilities_into};
 use stages_greeks::numerics::kernel::{Columns, GreekColumns, Version, greeks, greeks_into};
 use stages_greeks::numerics::special::exp;
 use stages_greeks::numerics::textbook;
+use stages_numerics::random::Random;
 use std::hint::black_box;
 
 /// Options of a chain of the largest index, which fit into the caches with their Greeks.

@@ -2,7 +2,6 @@
 
 #![expect(clippy::unwrap_used, clippy::print_stderr, reason = "helpers of tests")]
 
-use datasets::random::Random;
 use proptest::prelude::*;
 use stages_greeks::numerics::american::grid::{Dividend, Grid, on_grid, price_on_grid};
 use stages_greeks::numerics::american::{
@@ -12,6 +11,7 @@ use stages_greeks::numerics::dispatch::Version;
 use stages_greeks::numerics::formula::{Greeks, Option, black_scholes_merton};
 use stages_greeks::numerics::implied::Status;
 use stages_greeks::numerics::kernel::Columns;
+use stages_numerics::random::Random;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 

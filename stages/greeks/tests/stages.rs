@@ -5,12 +5,12 @@
 use arrow::array::{BooleanArray, Date32Array, Float64Array, RecordBatch, StringArray};
 use cache::{ActionKey, ArtifactDigest, Store};
 use datasets::Date;
-use datasets::random::Random;
 use datasets::schema::{OPTION_CHAIN, RATES};
 use serde_json::{Value, json};
 use stages_core::dataset::{self, DataSet, Period};
 use stages_core::{AnyStage, CancelToken, Context, Input, Outputs, PlanContext, PortType, Provided, table};
 use stages_greeks::numerics::formula::{Option, black_scholes_merton};
+use stages_numerics::random::Random;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! `ingest/simulated_market`: the built-in market of [`datasets::simulate`].
+//! `ingest/simulated_market`: the built-in market of [`stages_simulate`].
 
 use crate::bars::{self, Bar};
 use crate::chain::{Chain, Rules, Seen};
@@ -8,7 +8,6 @@ use arrow::array::{ArrayRef, BooleanArray, Date32Array, Float64Array, RecordBatc
 use datasets::layout::CalendarName;
 use datasets::quality::{Action, BARS, CHAIN, RATES, Tally};
 use datasets::schema;
-use datasets::simulate::{Day, Market, Parameters, TENORS, simulate_days};
 use rayon::prelude::*;
 use serde_json::{Value, json};
 use stages_core::dataset::{self, Partition, PartitionKey, Period};
@@ -16,6 +15,7 @@ use stages_core::{
     ConfigProblem, Context, Given, Memo, OutputPort, Outputs, PlanContext, PortType, Ports, Provided, Share,
     StageError, StageKind, table,
 };
+use stages_simulate::{Day, Market, Parameters, TENORS, simulate_days};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -183,7 +183,7 @@ fn quotes(config: &Parameters, market: &Market, i: usize) -> Result<RecordBatch,
     let quotes = market.chain(i);
     let n = quotes.len();
     let roots = [market.root(false), market.root(true)];
-    let float = |value: fn(&datasets::simulate::Quote) -> f64| -> ArrayRef {
+    let float = |value: fn(&stages_simulate::Quote) -> f64| -> ArrayRef {
         Arc::new(table::nullable(&quotes.iter().map(value).collect::<Vec<_>>()))
     };
     let columns = schema::OPTION_CHAIN

@@ -8,11 +8,11 @@ use arrow::array::{Array, AsArray, RecordBatch};
 use cache::{Artifact, KeyHasher};
 use common::{Bench, floats, kind};
 use datasets::quality::{BARS, CHAIN, RATES, Remedy, Rule};
-use datasets::simulate::{Parameters, TENORS};
 use serde_json::{Value, json};
 use stages_core::error::Cause;
 use stages_core::event::Silent;
 use stages_core::{CancelToken, Context, StageError, table};
+use stages_simulate::{Parameters, TENORS};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

@@ -43,7 +43,7 @@ impl Device {
     /// library alone, since its driver may choose other kernels on each model.
     pub fn class(self) -> String {
         match self {
-            Self::Cpu => stages_core::numerics::class(),
+            Self::Cpu => stages_numerics::class::numerics_class(),
             Self::Cuda | Self::Metal => format!("{self}-candle-0.11-v1"),
         }
     }

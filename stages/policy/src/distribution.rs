@@ -195,7 +195,7 @@ pub fn entropy(log_prob: &[f32]) -> f32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use datasets::random::Random;
+    use stages_numerics::random::Random;
 
     #[test]
     fn illegal_actions_are_never_drawn_and_frequencies_fit() {

@@ -94,7 +94,7 @@ kernel! {
 mod tests {
     use super::*;
     use crate::kernels::Level;
-    use datasets::random::Random;
+    use stages_numerics::random::Random;
 
     /// N(0.3, 0.5^2) and N(-1, 2^2): densities and entropies in closed form.
     #[test]

@@ -2,7 +2,7 @@
 
 use crate::Architecture;
 use crate::transformer::GATE_BIAS;
-use datasets::random::Random;
+use stages_numerics::random::Random;
 
 /// Draws the first parameters of a network, tensor i from the stream `[seed, i]` and the purpose's word.
 ///

@@ -3,11 +3,11 @@
 use crate::kernels::{Level, elementwise};
 use crate::model::{Model, Observed, Output};
 use crate::{Architecture, Precision, distribution, gaussian};
-use datasets::random::Random;
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 use serde::{Deserialize, Serialize};
 use stages_core::StageError;
 use stages_env::{EnvSpec, Normalisation};
+use stages_numerics::random::Random;
 use std::collections::HashMap;
 
 /// The name of a policy's entry in its artifact.

@@ -5,7 +5,7 @@ use crate::model::{Batch, LossSettings, Model, Observed, Output};
 use crate::{
     Activation, Architecture, CandleModel, Critic, FusedModel, Lstm, Transformer, TransformerModel, gaussian, initial,
 };
-use datasets::random::Random;
+use stages_numerics::random::Random;
 
 fn architectures() -> Vec<Architecture> {
     let base = Architecture {

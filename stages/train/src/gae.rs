@@ -41,7 +41,7 @@ pub fn estimate(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use datasets::random::Random;
+    use stages_numerics::random::Random;
 
     #[test]
     fn matches_the_definition() {

@@ -6,9 +6,9 @@ use crate::clock::{Clock, Phase};
 use crate::optimiser;
 use crate::rollout::Rollout;
 use crate::settings::Settings;
-use datasets::random::Random;
 use stages_core::StageError;
 use stages_env::{BatchEnv, EnvSpec, Step};
+use stages_numerics::random::Random;
 use stages_policy::{Batch, LossSettings, Model, initial};
 use std::time::Instant;
 

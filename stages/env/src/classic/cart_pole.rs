@@ -6,7 +6,7 @@
 use crate::ranges::{StepView, View, for_ranges};
 use crate::state::{StateReader, StateWriter};
 use crate::{BatchEnv, EnvSpec, OpenOptions, Step};
-use datasets::random::Random;
+use stages_numerics::random::Random;
 
 const GRAVITY: f64 = 9.8;
 const MASS_CART: f64 = 1.0;

@@ -6,7 +6,7 @@
 use crate::ranges::{StepView, View, for_ranges};
 use crate::state::{StateReader, StateWriter};
 use crate::{BatchEnv, Bounds, EnvSpec, OpenOptions, Step};
-use datasets::random::Random;
+use stages_numerics::random::Random;
 use std::f64::consts::PI;
 
 const GRAVITY: f64 = 10.0;

@@ -13,7 +13,7 @@
 use crate::ranges::{Rows, StepView, View, for_ranges};
 use crate::state::{StateReader, StateWriter};
 use crate::{BatchEnv, EnvSpec, OpenOptions, Step};
-use datasets::random::Random;
+use stages_numerics::random::Random;
 
 const SUITS: [&str; 4] = ["spades", "diamonds", "clubs", "hearts"];
 const CARDS: usize = 52;

@@ -6,7 +6,7 @@ use crate::state::{StateReader, StateWriter};
 use crate::{BatchEnv, EnvSpec, OpenOptions, Split, Step};
 use arrow::buffer::ScalarBuffer;
 use bytemuck::{Pod, Zeroable};
-use datasets::random::Random;
+use stages_numerics::random::Random;
 
 /// Fewer environments than this for a thread cost more to hand over than to step.
 const GRAIN: usize = 1024;

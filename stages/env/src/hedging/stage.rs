@@ -6,12 +6,12 @@ use crate::{OpenOptions, ipc};
 use arrow::datatypes::Float64Type;
 use bytes::Bytes;
 use cache::{Artifact, ArtifactBuilder, Store};
-use datasets::random::Random;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stages_core::{
     ConfigProblem, Context, OutputPort, Outputs, PlanContext, PortType, Ports, Provided, StageError, StageKind,
 };
+use stages_numerics::random::Random;
 use std::collections::BTreeMap;
 
 /// The `family` in the artifact's meta.

@@ -108,7 +108,7 @@ fn density(x: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use datasets::random::Random;
+    use stages_numerics::random::Random;
 
     /// The same by a sum over a fine grid of features.
     fn by_quadrature(lines: &[(f64, f64)]) -> f64 {

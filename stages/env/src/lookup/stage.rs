@@ -6,12 +6,12 @@ use arrow::array::{ArrayRef, Float32Array};
 use arrow::datatypes::Float32Type;
 use bytes::Bytes;
 use cache::{Artifact, ArtifactBuilder, Store};
-use datasets::random::Random;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stages_core::{
     ConfigProblem, Context, OutputPort, Outputs, PlanContext, PortType, Ports, Provided, StageError, StageKind,
 };
+use stages_numerics::random::Random;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

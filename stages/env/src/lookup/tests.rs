@@ -1,8 +1,8 @@
 use super::*;
 use crate::testing::context;
 use crate::{BatchEnv, OpenOptions, Split, Step};
-use datasets::random::Random;
 use stages_core::StageKind;
+use stages_numerics::random::Random;
 use std::collections::BTreeMap;
 
 fn env(config: &LookupConfig, options: &OpenOptions) -> LookupEnv {

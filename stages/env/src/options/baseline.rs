@@ -4,9 +4,9 @@ use super::account::One;
 use super::core::Core;
 use super::env::{Decision, Instrument, Order, Orders};
 use super::menu::HOLD;
-use datasets::random::Random;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use stages_numerics::random::Random;
 
 /// A rule that needs no training.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

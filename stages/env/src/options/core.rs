@@ -10,7 +10,7 @@ use super::split::Range;
 use super::tables::{At, Entry, Tables};
 use crate::Split;
 use datasets::Date;
-use datasets::random::Random;
+use stages_numerics::random::Random;
 
 /// All that environments share.
 pub(crate) struct Core {

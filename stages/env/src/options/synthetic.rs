@@ -4,8 +4,8 @@
 use super::build::{Day, FeatureColumn, MarketSource, Quote};
 use super::model::black_scholes;
 use datasets::Date;
-use datasets::random::Random;
 use stages_core::dataset::{PartitionKey, Period};
+use stages_numerics::random::Random;
 
 /// The market.
 #[derive(Clone, Debug)]

@@ -1,59 +1,16 @@
-//! Features as state machines: each takes one row after the other and gives its values from what it has seen so far, so that it can't look
-//! ahead. Nothing here knows of stages or the cache.
+//! Features as incremental computations: each takes one row after the other and gives its values from the rows so far, so that it can't look ahead.
+//! Nothing here knows of stages or the cache.
 
-mod machine;
-mod rolling;
+mod aggregate;
+mod feature;
+pub mod indicators;
+mod kernel;
+mod lookback;
+pub mod realised;
+mod sliding_window;
 pub mod smile;
+mod state;
 pub mod surface;
-pub mod technical;
-mod totals;
-mod trail;
-pub mod volatility;
-mod window;
 
-/// All that a feature remembers of the rows before: a few numbers, stored and restored bit for bit.
-pub type State = Vec<f64>;
-
-/// A group of columns computed together from rows in the form `R`.
-pub trait Feature<R>: Send + Sync {
-    /// The names of its columns.
-    fn columns(&self) -> Vec<String>;
-
-    /// The columns of the source that it reads.
-    fn inputs(&self) -> Vec<&'static str>;
-
-    /// The state before the first row.
-    fn start(&self) -> State;
-
-    /// Its values over rows, column by column, from `state` on, which is left as it is after them: NaN where there are none yet. A row that lacks an
-    /// input gives NaN and leaves the state as it is. Any cut of the rows gives the same bits.
-    fn over(&self, state: &mut State, rows: &R) -> Vec<Vec<f64>>;
-}
-
-/// Daily bars, column by column; NaN where a value is missing.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Bars {
-    /// First prices.
-    pub open: Vec<f64>,
-    /// Highest prices.
-    pub high: Vec<f64>,
-    /// Lowest prices.
-    pub low: Vec<f64>,
-    /// Last prices.
-    pub close: Vec<f64>,
-    /// Volumes.
-    pub volume: Vec<f64>,
-}
-
-/// Values over rows by a function that takes one row after the other and writes its values to a slice of NaN.
-pub fn row_by_row<R, const N: usize>(rows: &[R], mut update: impl FnMut(&R, &mut [f64; N])) -> Vec<Vec<f64>> {
-    let mut columns = vec![Vec::with_capacity(rows.len()); N];
-    for row in rows {
-        let mut out = [f64::NAN; N];
-        update(row, &mut out);
-        for (column, value) in columns.iter_mut().zip(out) {
-            column.push(value);
-        }
-    }
-    columns
-}
+pub use feature::{Bars, Feature};
+pub use state::State;

@@ -1,11 +1,11 @@
-//! What one day's option quotes say about the volatility surface: for each expiry the implied volatility at the money and the skew.
+//! The smiles of one day's option quotes: for each expiry the implied volatility at the money and the skew.
 
 /// One option with an implied volatility.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Point {
     /// Strike.
     pub strike: f64,
-    /// Whether it is a call.
+    /// True for a call.
     pub call: bool,
     /// Implied volatility, annual, decimal.
     pub volatility: f64,

@@ -1,8 +1,8 @@
 //! Features of the volatility surface, day by day.
 
+use super::feature::{Feature, row_by_row};
 use super::smile::Day;
-use super::window::{full, push, size};
-use super::{Feature, State, row_by_row};
+use super::state::State;
 
 /// A feature of the surface. Maturities are in calendar days of 1/365 year.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -97,4 +97,23 @@ impl Surface {
             }
         };
     }
+}
+
+/// The length of a window of `n` values in a state.
+const fn size(n: usize) -> usize {
+    n + 1
+}
+
+/// Adds a value to a window (`[count, values…]`, the newest last), dropping the oldest when it is full.
+fn push(window: &mut [f64], value: f64) {
+    let n = window.len() - 1;
+    window.copy_within(2.., 1);
+    window[n] = value;
+    window[0] = (window[0] + 1.0).min(n as f64);
+}
+
+/// Its values, oldest first; `None` until it is full.
+fn full(window: &[f64]) -> Option<&[f64]> {
+    let values = &window[1..];
+    (window[0] == values.len() as f64).then_some(values)
 }

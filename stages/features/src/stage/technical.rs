@@ -1,7 +1,7 @@
 //! `features/technical`.
 
 use super::engine::{self, Contents, Named, OnceRows, Rows, SourcePartition};
-use crate::numerics::technical::{Bollinger, Column, Convention, Defined, Indicator};
+use crate::numerics::indicators::{Bollinger, Column, Convention, Defined, Indicator};
 use crate::numerics::{Bars, Feature};
 use arrow::array::Array as _;
 use cache::BlobRef;
@@ -15,7 +15,7 @@ use stages_core::{
 };
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Which price the indicators take for the close.
+/// The price that the indicators take for the close.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Price {
@@ -32,7 +32,7 @@ pub enum Price {
 pub struct TechnicalConfig {
     /// The indicators, with their periods in bars; each gives one or more columns, in this order.
     pub indicators: Vec<Indicator>,
-    /// Which price they take for the close.
+    /// The price that they take for the close.
     pub price: Price,
     /// Whose definitions they follow: `talib` (0.8, unstable period 0), or `stockstats` (0.6), which FinRL uses and which has only `sma`, `ema`, `macd`,
     /// `rsi`, `bollinger`, `atr`, `di`, `dx`, `adx`, `cci`, `willr`, `mfi` and `kdj`.

@@ -2,7 +2,7 @@
 
 use super::engine::{self, Named};
 use super::technical::{BARS_IN, Price, check_inputs, run_over_bars, share_over_bars};
-use crate::numerics::volatility::{Estimator, Realised};
+use crate::numerics::realised::{Estimator, Realised};
 use crate::numerics::{Bars, Feature};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -22,7 +22,7 @@ pub struct VolatilityConfig {
     pub windows: Vec<usize>,
     /// Trading days a year, by which a day's variance is made annual.
     pub days_a_year: f64,
-    /// Which price is the close.
+    /// The price that is taken for the close.
     pub price: Price,
 }
 

@@ -201,7 +201,7 @@ pub(super) fn mills_of_three(z: [f64; 3]) -> [f64; 3] {
 mod tests {
     use super::super::double_double::Dd;
     use super::*;
-    use datasets::random::Random;
+    use stages_numerics::random::Random;
 
     /// Distance in units of the last place of `exact`.
     fn ulps(value: f64, exact: Dd) -> f64 {

@@ -357,7 +357,7 @@ fn limits([s, k, t, r, q, sigma]: Inputs<'_>, calls: &[bool], model: Model, out:
 mod tests {
     use super::*;
     use crate::numerics::formula::{black_76, black_scholes_merton};
-    use datasets::random::Random;
+    use stages_numerics::random::Random;
 
     fn options(n: usize) -> Vec<Option> {
         let mut random = Random::new(&[3]);

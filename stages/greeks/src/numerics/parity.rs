@@ -260,7 +260,7 @@ fn forward(expiry: &Expiry, discount: f64, limits: &Limits) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use datasets::random::Random;
+    use stages_numerics::random::Random;
 
     const LIMITS: Limits = Limits {
         band: 0.25,

@@ -207,7 +207,7 @@ pub fn normal_cdf(x: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use datasets::random::Random;
+    use stages_numerics::random::Random;
 
     /// Distance in units of the last place of `b`.
     fn ulps(a: f64, b: f64) -> f64 {

@@ -1,7 +1,7 @@
 use super::*;
 use crate::architecture::{Activation, Critic, Lstm};
 use crate::{CandleModel, Precision, initial};
-use datasets::random::Random;
+use stages_numerics::random::Random;
 
 fn architectures() -> Vec<Architecture> {
     let base = Architecture {

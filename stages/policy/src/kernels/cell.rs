@@ -180,7 +180,7 @@ kernel! {
 mod tests {
     use super::*;
     use crate::kernels::Level;
-    use datasets::random::Random;
+    use stages_numerics::random::Random;
 
     /// Gates, states and outputs of a block against the definition in double precision, and its way back against finite differences.
     #[test]

@@ -2,7 +2,7 @@ use super::*;
 use crate::kernels::Level;
 use crate::model::{Batch, LossSettings, Model, Observed, Output};
 use crate::{Activation, Architecture, CandleModel, initial};
-use datasets::random::Random;
+use stages_numerics::random::Random;
 
 fn architecture(transformer: Transformer) -> Architecture {
     Architecture {

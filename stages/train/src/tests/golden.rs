@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::{Ppo, RecurrentPpo};
-use stages_core::numerics;
+use stages_numerics::class::numerics_class;
 
 /// If a change moves a digest, raise the `VERSION` of both kinds, and then pin the new ones here.
 #[test]
@@ -14,7 +14,7 @@ fn golden() {
     let (policy, metrics) = outputs(Ppo, &cart_pole(2048, 1), &context);
     let (recurrent, _) = outputs(RecurrentPpo, &hidden_velocity(1024, 1), &context);
     let found = [digest(&policy), digest(&metrics), digest(&recurrent)];
-    match numerics::class().as_ref() {
+    match numerics_class().as_ref() {
         "x86_64-avx512-v2" => assert_eq!(
             found,
             [

@@ -1,7 +1,7 @@
 use super::*;
 use crate::{Ppo, RecurrentPpo};
-use datasets::random::Random;
 use stages_core::{StageEvent, error::Cause};
+use stages_numerics::random::Random;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicI64, Ordering};
 

@@ -5,8 +5,9 @@ use crate::carry::Carry;
 use crate::clock::Clock;
 use crate::rollout::Rollout;
 use crate::{RecurrentPpo, TransformerPpo, TransformerPpoConfig};
-use stages_core::{Schedule, numerics};
+use stages_core::Schedule;
 use stages_env::{OpenOptions, Step};
+use stages_numerics::class::numerics_class;
 use stages_policy::{Batch, LossSettings, Mode, Model, Policy, TransformerModel, initial};
 
 /// A small training with everything that has state.
@@ -105,7 +106,7 @@ fn golden() {
     connect(&mut context, "CartPole-hidden-velocity");
     let (policy, _) = outputs(TransformerPpo, &small(1024), &context);
     let found = context.store.put(&policy).unwrap().blob.to_string();
-    match numerics::class().as_ref() {
+    match numerics_class().as_ref() {
         "x86_64-avx512-v2" => {
             assert_eq!(
                 found,

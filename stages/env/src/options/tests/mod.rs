@@ -11,7 +11,7 @@ use super::synthetic::SyntheticMarket;
 use super::{InMemory, OptionsConfig, OptionsEnv, build};
 use crate::{BatchEnv, OpenOptions, Split, Step};
 use bytes::Bytes;
-use datasets::random::Random;
+use stages_numerics::random::Random;
 
 /// The files of a market's environment.
 fn files(market: &SyntheticMarket, config: &OptionsConfig) -> Vec<(String, Bytes)> {

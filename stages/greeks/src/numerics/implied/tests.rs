@@ -6,7 +6,7 @@ use super::columns::{
 };
 use crate::numerics::dispatch::Version;
 use crate::numerics::double_double::Dd;
-use datasets::random::Random;
+use stages_numerics::random::Random;
 
 /// b(s), db/ds.
 fn black(x: f64, s: f64) -> (Dd, Dd) {

@@ -1,6 +1,6 @@
 use super::*;
-use datasets::random::Random;
 use proptest::prelude::*;
+use stages_numerics::random::Random;
 
 fn quotes(slice: &Slice, years: f64, noise: f64, seed: u64) -> Vec<Quote> {
     let mut random = Random::new(&[seed]);

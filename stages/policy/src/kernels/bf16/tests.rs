@@ -1,7 +1,7 @@
 //! Products in bf16 against their definition in double precision, and tiles against what they are defined to do, bit by bit.
 
 use super::*;
-use datasets::random::Random;
+use stages_numerics::random::Random;
 
 fn widen(half: u32) -> f64 {
     f64::from(f32::from_bits(half << 16))

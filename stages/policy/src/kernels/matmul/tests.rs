@@ -3,7 +3,7 @@
 use super::*;
 use crate::kernels::cell;
 use crate::kernels::gradient::{Inputs, Right, gradient, unpack_gates};
-use datasets::random::Random;
+use stages_numerics::random::Random;
 
 fn draw(random: &mut Random, len: usize) -> Vec<f32> {
     (0..len).map(|_| random.normal() as f32).collect()

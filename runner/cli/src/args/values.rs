@@ -1,0 +1,30 @@
+//! Values of arguments that are not plain text or numbers.
+
+/// A share from 0 to 1, written `10%`.
+pub(super) fn percentage(text: &str) -> Result<f64, String> {
+    let number = text.strip_suffix('%').unwrap_or(text).trim().parse::<f64>();
+    match number {
+        Ok(number) if number > 0.0 && number <= 100.0 => Ok(number / 100.0),
+        _ => Err("a share is written `10%`, more than 0 and at most 100".to_owned()),
+    }
+}
+
+/// A time, which may be none at all: `90s`, `2h`, `0s`.
+pub(super) fn age(text: &str) -> Result<std::time::Duration, String> {
+    if text.trim_end_matches(['s', 'm', 'h', 'd']) == "0" {
+        return Ok(std::time::Duration::ZERO);
+    }
+    runner_pipeline::duration(text).ok_or_else(|| "an age is written `90s`, `15m`, `2h` or `5d`".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_age_may_be_nothing() {
+        assert_eq!(age("0s"), Ok(std::time::Duration::ZERO));
+        assert_eq!(age("90s"), Ok(std::time::Duration::from_secs(90)));
+        assert!(age("").is_err() && age("s").is_err() && age("-1s").is_err());
+    }
+}

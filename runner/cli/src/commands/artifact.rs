@@ -1,0 +1,131 @@
+//! What `RUN`, `RUN/STAGE`, `RUN/STAGE.OUTPUT` and a digest stand for.
+
+use crate::session::Archive;
+use cache::ArtifactDigest;
+use runner_engine::Failure;
+use runner_history::{self as history, Run, StageRun};
+use std::collections::BTreeSet;
+
+/// What a name stands for.
+pub(crate) enum Named {
+    Run(Box<Run>),
+    Stage(Box<Run>, Box<StageRun>),
+    /// An artifact; the run and stage by which it was named, or which made it, with the output's name.
+    Artifact(ArtifactDigest, Option<(Box<Run>, Box<StageRun>, String)>),
+}
+
+/// Finds what `name` stands for.
+pub(crate) fn find(archive: &Archive, name: &str) -> Result<Named, Failure> {
+    if let Some((run, stage)) = name.split_once('/') {
+        let id = history::resolve(&archive.runs, run)?;
+        let run = history::load(&archive.runs, &id)?;
+        return of_run(run, stage);
+    }
+    match history::resolve(&archive.runs, name) {
+        Ok(id) => Ok(Named::Run(Box::new(history::load(&archive.runs, &id)?))),
+        Err(err) => match by_digest(archive, name)? {
+            Some(named) => Ok(named),
+            None => Err(err.hint(
+                "give a run (`runner runs` lists them, `latest` is the last), RUN/STAGE.OUTPUT, or the digest of an artifact",
+            )),
+        },
+    }
+}
+
+fn of_run(run: Run, name: &str) -> Result<Named, Failure> {
+    if let Some(stage) = run.stage(name) {
+        let stage = Box::new(stage.clone());
+        return Ok(Named::Stage(Box::new(run), stage));
+    }
+    // A point of a matrix may hold a dot: the output's name is after the last one that is not inside brackets.
+    let cut = name.rfind('.').filter(|at| !name[*at..].contains(']'));
+    let parts = cut.map(|at| (&name[..at], &name[at + 1..]));
+    let Some((stage, output)) = parts.and_then(|(stage, output)| Some((run.stage(stage)?, output))) else {
+        let stages: Vec<&str> = run.stages.iter().map(|stage| stage.id.as_str()).collect();
+        return Err(Failure::usage(format!("run {} has no stage `{name}`", run.id))
+            .hint(format!("its stages are {}", stages.join(", "))));
+    };
+    let Some(&digest) = stage.outputs.get(output) else {
+        let outputs: Vec<&str> = stage.outputs.keys().map(String::as_str).collect();
+        let failure = Failure::usage(format!(
+            "stage `{}` has no output `{output}` in run {}",
+            stage.id, run.id
+        ));
+        return Err(failure.hint(if outputs.is_empty() {
+            "it did not end well".to_owned()
+        } else {
+            format!("its outputs are {}", outputs.join(", "))
+        }));
+    };
+    let (stage, output) = (Box::new(stage.clone()), output.to_owned());
+    Ok(Named::Artifact(digest, Some((Box::new(run), stage, output))))
+}
+
+fn by_digest(archive: &Archive, name: &str) -> Result<Option<Named>, Failure> {
+    let is_hex =
+        name.len() >= 4 && name.len() <= 64 && name.chars().all(|c| c.is_ascii_digit() || matches!(c, 'a'..='f'));
+    if !is_hex {
+        return Ok(None);
+    }
+    let mut found = BTreeSet::new();
+    let mut origin = None;
+    for run in history::list(&archive.runs)?.into_iter().rev() {
+        for stage in &run.stages {
+            for (output, digest) in &stage.outputs {
+                if digest.to_hex().starts_with(name) {
+                    found.insert(*digest);
+                    if origin.is_none() {
+                        origin = Some((Box::new(run.clone()), Box::new(stage.clone()), output.clone()));
+                    }
+                }
+            }
+        }
+    }
+    if found.len() > 1 {
+        return Err(
+            Failure::usage(format!("`{name}` stands for {} artifacts", found.len())).hint("give more of the digest")
+        );
+    }
+    // The digest may be of a run that is gone, or of no run.
+    let whole = match name.parse::<ArtifactDigest>() {
+        Ok(digest) => match archive.store.artifact(digest) {
+            Ok(_) => Some(digest),
+            Err(err @ cache::Error::Manifest { .. }) => return Err(err.into()),
+            Err(_) => None,
+        },
+        Err(_) => None,
+    };
+    Ok(found
+        .pop_first()
+        .or(whole)
+        .map(|digest| Named::Artifact(digest, origin)))
+}
+
+/// The artifact that `name` stands for; a stage stands for its only output.
+pub(crate) fn find_artifact(archive: &Archive, name: &str) -> Result<ArtifactDigest, Failure> {
+    match find(archive, name)? {
+        Named::Artifact(digest, _) => Ok(digest),
+        Named::Stage(_, stage) => {
+            let outputs: Vec<(&String, &ArtifactDigest)> = stage.outputs.iter().collect();
+            match outputs.as_slice() {
+                [(_, digest)] => Ok(**digest),
+                [] => Err(Failure::usage(format!(
+                    "stage `{}` has no outputs in that run",
+                    stage.id
+                ))),
+                several => {
+                    let names: Vec<String> = several.iter().map(|(output, _)| format!("{name}.{output}")).collect();
+                    Err(
+                        Failure::usage(format!("stage `{}` has {} outputs", stage.id, several.len()))
+                            .hint(format!("give one: {}", names.join(", "))),
+                    )
+                }
+            }
+        }
+        Named::Run(run) => {
+            let names: Vec<&str> = run.stages.iter().map(|stage| stage.id.as_str()).collect();
+            Err(Failure::usage(format!("`{name}` is a run, not an artifact"))
+                .hint(format!("give RUN/STAGE.OUTPUT; its stages are {}", names.join(", "))))
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! `runner bench`: measures this machine, and prints a table.
+
+use crate::args::{BenchArgs, BenchTarget};
+use crate::output;
+use crate::session::Session;
+use runner_engine::{Failure, text};
+use serde::Serialize;
+use serde_json::Value;
+
+pub(crate) fn bench(session: &Session, args: &BenchArgs) -> Result<(), Failure> {
+    let result = match args.what {
+        BenchTarget::Greeks => value(&stages_greeks::bench(2_000_000).rows),
+        BenchTarget::Features => value(&stages_features::bench(30, 20_000).rows),
+        BenchTarget::Ingest => value(&stages_ingest::bench(500_000)?),
+        BenchTarget::Env => value(&stages_env::bench()?),
+        BenchTarget::Train => value(&stages_train::bench(args.sweep)?),
+        BenchTarget::Device => value(&stages_train::bench_devices()?),
+        BenchTarget::Cache => value(&super::bench_cache::measure()?),
+    };
+    if session.json {
+        output::print_json(&result)
+    } else {
+        output::print(&table(&result))
+    }
+}
+
+fn value(rows: &impl Serialize) -> Value {
+    serde_json::to_value(rows).unwrap_or_default()
+}
+
+/// Rows of the same fields as a table.
+fn table(rows: &Value) -> String {
+    let rows: Vec<&serde_json::Map<String, Value>> = rows
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_object)
+        .collect();
+    let Some(first) = rows.first() else {
+        return "nothing was measured\n".to_owned();
+    };
+    // What a row is about comes first, what the floor is comes last.
+    let mut names: Vec<&String> = first.keys().collect();
+    names.sort_by_key(|name| (*name == "floor", !first[*name].is_string()));
+    let header: Vec<String> = names.iter().map(|name| name.replace('_', " ")).collect();
+    let header: Vec<&str> = header.iter().map(String::as_str).collect();
+    let cell = |value: &Value| match value {
+        Value::String(text) => text.clone(),
+        Value::Number(number) if number.is_f64() => figure(number.as_f64().unwrap_or(f64::NAN)),
+        Value::Null => String::new(),
+        other => other.to_string(),
+    };
+    let body: Vec<Vec<String>> = rows
+        .iter()
+        .map(|row| {
+            names
+                .iter()
+                .map(|name| row.get(*name).map(cell).unwrap_or_default())
+                .collect()
+        })
+        .collect();
+    let right: Vec<usize> = (0..names.len()).filter(|&i| !first[names[i]].is_string()).collect();
+    text::table(&header, &body, &right)
+}
+
+/// A number with three digits or a thousands separator.
+fn figure(value: f64) -> String {
+    if value.abs() < 1000.0 {
+        return format!("{value:.2}");
+    }
+    let digits = format!("{value:.0}");
+    let (sign, digits) = digits
+        .strip_prefix('-')
+        .map_or(("", digits.as_str()), |digits| ("-", digits));
+    let mut out = String::new();
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    format!("{sign}{out}")
+}

@@ -1,0 +1,381 @@
+//! `runner bench cache`: what a run costs that has nothing, little or everything to do, and what the store costs, each beside
+//! its floor on the same machine in the same minute.
+
+mod history;
+
+use cache::{BlobRef, Store};
+use runner_engine::Failure;
+use serde::Serialize;
+use std::fs::{self, File};
+use std::io::{Read as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::Instant;
+
+/// One measurement: the best of several, since whatever else the machine does only adds.
+#[derive(Serialize)]
+pub(super) struct Row {
+    what: String,
+    milliseconds: f64,
+    /// The peak resident memory of the engine.
+    peak_mebibytes: Option<f64>,
+    floor_milliseconds: f64,
+    /// What the floor is.
+    floor: String,
+}
+
+/// The bytes of the large file: 1 GB.
+const LARGE: usize = 1_000_000_000;
+const PIECE: usize = 4 << 20;
+
+struct Bench {
+    dir: tempfile::TempDir,
+    program: PathBuf,
+    rows: Vec<Row>,
+}
+
+pub(super) fn measure() -> Result<Vec<Row>, Failure> {
+    let dir = tempfile::tempdir().map_err(|err| Failure::caused("cannot make a temporary folder", &err))?;
+    let program = std::env::current_exe().map_err(|err| Failure::caused("cannot tell which program this is", &err))?;
+    let mut bench = Bench {
+        dir,
+        program,
+        rows: Vec::new(),
+    };
+    bench.nothing_to_do()?;
+    bench.one_of_a_thousand()?;
+    bench.everything_to_do()?;
+    bench.earlier_runs()?;
+    bench.cached_trainings()?;
+    bench.large_file()?;
+    bench.large_table()?;
+    Ok(bench.rows)
+}
+
+fn failed(err: std::io::Error) -> Failure {
+    Failure::caused("cannot measure", &err)
+}
+
+/// The shortest of `n` times, in milliseconds; `before` is not timed.
+fn best(
+    n: usize,
+    mut before: impl FnMut() -> Result<(), Failure>,
+    mut work: impl FnMut() -> Result<(), Failure>,
+) -> Result<f64, Failure> {
+    let mut best = f64::INFINITY;
+    for _ in 0..n {
+        before()?;
+        let began = Instant::now();
+        work()?;
+        best = best.min(began.elapsed().as_secs_f64() * 1e3);
+    }
+    Ok(best)
+}
+
+/// A pipeline of trivial external programs, ten chains side by side.
+fn pipeline(stages: usize, changed: Option<usize>) -> String {
+    let mut text = format!("version: 1\nname: trivial_{stages}\nstages:\n");
+    for i in 0..stages {
+        let word = if changed == Some(i) { "changed" } else { "stage" };
+        text.push_str(&format!(
+            "  s{i}:\n    run: {}\n    outputs: {{ x: x.txt }}\n",
+            command(word, i)
+        ));
+        if i >= 10 {
+            text.push_str(&format!("    needs: {{ a: s{} }}\n", i - 10));
+        }
+    }
+    text
+}
+
+fn command(word: &str, i: usize) -> String {
+    format!("echo {word} {i} > ${{outputs.x}}")
+}
+
+impl Bench {
+    fn write(&self, name: &str, text: &str) -> Result<PathBuf, Failure> {
+        let path = self.dir.path().join(name);
+        fs::write(&path, text).map_err(failed)?;
+        Ok(path)
+    }
+
+    fn home(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    /// This program, quiet; returns the peak memory that it says it needed.
+    fn exec(&self, home: &Path, arguments: &[&str]) -> Result<Option<f64>, Failure> {
+        let output = self.output(home, arguments)?;
+        let text = String::from_utf8_lossy(&output.stderr);
+        let peak = text
+            .lines()
+            .find_map(|line| line.trim().strip_prefix(super::exec::PEAK_MEMORY));
+        Ok(peak
+            .and_then(|bytes| bytes.trim().parse::<f64>().ok())
+            .map(|bytes| bytes / f64::from(1 << 20)))
+    }
+
+    /// What this program gives.
+    fn output(&self, home: &Path, arguments: &[&str]) -> Result<Output, Failure> {
+        let output = Command::new(&self.program)
+            .args(arguments)
+            .env("RUNNER_HOME", home)
+            .stdin(Stdio::null())
+            .output()
+            .map_err(failed)?;
+        if output.status.success() {
+            return Ok(output);
+        }
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        Err(Failure::usage(format!("a run that is measured failed: {text}")))
+    }
+
+    fn start(&self) -> Result<f64, Failure> {
+        let run = || self.exec(&self.home("none"), &["--version"]).map(|_| ());
+        best(20, || Ok(()), run)
+    }
+
+    fn nothing_to_do(&mut self) -> Result<(), Failure> {
+        let start = self.start()?;
+        for stages in [5, 100, 1000] {
+            let file = self.write(&format!("{stages}.yaml"), &pipeline(stages, None))?;
+            let file = file.display().to_string();
+            let home = self.home(&stages.to_string());
+            self.exec(&home, &["exec", "-q", &file])?;
+            let peak = self.exec(&home, &["exec", "-v", &file])?;
+            let time = best(20, || Ok(()), || self.exec(&home, &["exec", "-q", &file]).map(|_| ()))?;
+            let blobs = list(&home.join("blobs")).map_err(failed)?;
+            let look = || {
+                let _ = fs::read(&file);
+                blobs.iter().for_each(|path| drop(fs::metadata(path)));
+                Ok(())
+            };
+            let floor = start + best(10, || Ok(()), look)?;
+            self.rows.push(Row {
+                what: format!("exec, {stages} stages, nothing to do"),
+                milliseconds: time,
+                peak_mebibytes: peak,
+                floor_milliseconds: floor,
+                floor: format!(
+                    "start this program, read the pipeline file, look at {} blobs",
+                    blobs.len()
+                ),
+            });
+        }
+        Ok(())
+    }
+
+    /// On the store of the thousand stages above. The changed stage is the last of its chain, so that one runs.
+    fn one_of_a_thousand(&mut self) -> Result<(), Failure> {
+        let home = self.home("1000");
+        let file = self.dir.path().join("changed.yaml");
+        let mut round = 0;
+        let time = best(
+            10,
+            || {
+                round += 1;
+                let text = pipeline(1000, Some(999)).replace("changed", &format!("changed{round}"));
+                fs::write(&file, text).map_err(failed)
+            },
+            || {
+                self.exec(&home, &["exec", "-q", &file.display().to_string()])
+                    .map(|_| ())
+            },
+        )?;
+        let last = self.rows.last().map_or(0.0, |row| row.milliseconds);
+        let floor = last + best(20, || Ok(()), || self.shell(0))?;
+        self.rows.push(Row {
+            what: "exec, 1,000 stages, one changed".to_owned(),
+            milliseconds: time,
+            peak_mebibytes: None,
+            floor_milliseconds: floor,
+            floor: "nothing to do, and the command by `sh -c`".to_owned(),
+        });
+        Ok(())
+    }
+
+    fn shell(&self, i: usize) -> Result<(), Failure> {
+        let command = command("stage", i).replace("${outputs.x}", &format!("{}/x{i}", self.dir.path().display()));
+        let status = Command::new("sh").arg("-c").arg(command).status().map_err(failed)?;
+        if status.success() {
+            Ok(())
+        } else {
+            Err(Failure::usage("`sh` failed"))
+        }
+    }
+
+    fn everything_to_do(&mut self) -> Result<(), Failure> {
+        let file = self.write("100.yaml", &pipeline(100, None))?.display().to_string();
+        // Each in a home of its own: after the removal of one, ext4 is slow to make files for some seconds.
+        let mut homes = (0..).map(|i| self.home(&format!("cold-{i}")));
+        let time = best(
+            5,
+            || Ok(()),
+            || {
+                let home = homes.next().unwrap_or_default();
+                self.exec(&home, &["exec", "-q", &file]).map(|_| ())
+            },
+        )?;
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let this = &*self;
+        let all = || {
+            std::thread::scope(|scope| {
+                let thread = |t: usize| scope.spawn(move || (t..100).step_by(cores).try_for_each(|i| this.shell(i)));
+                let threads: Vec<_> = (0..cores).map(thread).collect();
+                threads
+                    .into_iter()
+                    .try_for_each(|thread| thread.join().unwrap_or(Ok(())))
+            })
+        };
+        let floor = best(5, || Ok(()), all)?;
+        self.rows.push(Row {
+            what: "exec, 100 trivial `run:` stages, nothing cached".to_owned(),
+            milliseconds: time,
+            peak_mebibytes: None,
+            floor_milliseconds: floor,
+            floor: format!("the commands by `sh -c`, {cores} at a time"),
+        });
+        Ok(())
+    }
+
+    fn large_file(&mut self) -> Result<(), Failure> {
+        let path = self.dir.path().join("large");
+        let piece = noise();
+        let mut file = File::create(&path).map_err(failed)?;
+        for at in (0..LARGE).step_by(PIECE) {
+            file.write_all(&piece[..PIECE.min(LARGE - at)]).map_err(failed)?;
+        }
+        drop(file);
+        let read = best(
+            3,
+            || Ok(()),
+            || {
+                let mut file = File::open(&path).map_err(failed)?;
+                let mut buffer = vec![0; PIECE];
+                while file.read(&mut buffer).map_err(failed)? > 0 {}
+                Ok(())
+            },
+        )?;
+        let hash = best(
+            3,
+            || Ok(()),
+            || {
+                for _ in 0..LARGE / PIECE {
+                    std::hint::black_box(BlobRef::of(&piece));
+                }
+                Ok(())
+            },
+        )?;
+        let store = Store::open(&self.home("file"))?;
+        let new = best(3, || Ok(()), || Ok(store.rehash_file(&path).map(|_| ())?))?;
+        // A file that was changed within the last seconds is not trusted to show its next change.
+        std::thread::sleep(std::time::Duration::from_secs(3));
+        store.rehash_file(&path)?;
+        let again = best(20, || Ok(()), || Ok(store.hash_file(&path).map(|_| ())?))?;
+        let look = best(20, || Ok(()), || fs::metadata(&path).map(|_| ()).map_err(failed))?;
+        let mut add = |what: &str, milliseconds, floor_milliseconds, floor: String| {
+            self.rows.push(Row {
+                what: what.to_owned(),
+                milliseconds,
+                peak_mebibytes: None,
+                floor_milliseconds,
+                floor,
+            });
+        };
+        let gigabytes = |milliseconds: f64| LARGE as f64 / milliseconds / 1e6;
+        add(
+            "hash a new file of 1 GB",
+            new,
+            read.max(hash),
+            format!(
+                "the slower of a plain read ({:.1} GB/s) and BLAKE3 in memory, all cores ({:.1} GB/s)",
+                gigabytes(read),
+                gigabytes(hash)
+            ),
+        );
+        add(
+            "the same file, unchanged",
+            again,
+            look,
+            "one look at its metadata".to_owned(),
+        );
+        fs::remove_file(&path).map_err(failed)
+    }
+
+    fn large_table(&mut self) -> Result<(), Failure> {
+        let piece = noise();
+        let path = self.dir.path().join("table");
+        let write = best(
+            2,
+            || fs::remove_file(&path).or(Ok(())),
+            || {
+                let mut file = File::create(&path).map_err(failed)?;
+                for at in (0..LARGE).step_by(PIECE) {
+                    file.write_all(&piece[..PIECE.min(LARGE - at)]).map_err(failed)?;
+                }
+                Ok(())
+            },
+        )?;
+        fs::remove_file(&path).map_err(failed)?;
+        let home = self.home("table-store");
+        let mut blob = None;
+        let put = best(
+            2,
+            || fs::remove_dir_all(&home).or(Ok(())),
+            || {
+                let mut writer = Store::open(&home)?.writer()?;
+                for at in (0..LARGE).step_by(PIECE) {
+                    writer.put(&piece[..PIECE.min(LARGE - at)])?;
+                }
+                blob = Some(writer.finish()?);
+                Ok(())
+            },
+        )?;
+        let Some(blob) = blob else { return Ok(()) };
+        let first = best(2, || Ok(()), || Ok(Store::open(&home)?.blob(blob.blob).map(|_| ())?))?;
+        let store = Store::open(&home)?;
+        store.blob(blob.blob)?;
+        let again = best(20, || Ok(()), || Ok(store.blob(blob.blob).map(|_| ())?))?;
+        let file = store.blob_path(blob.blob);
+        let open = best(20, || Ok(()), || File::open(&file).map(|_| ()).map_err(failed))?;
+        for (what, milliseconds, floor_milliseconds, floor) in [
+            ("store a table of 1 GB", put, write, "write a file of 1 GB"),
+            (
+                "open it for the first time in a process",
+                first,
+                0.0,
+                "none: its bytes are checked, which is the hash above",
+            ),
+            ("open it again", again, open, "open a file"),
+        ] {
+            self.rows.push(Row {
+                what: what.to_owned(),
+                milliseconds,
+                peak_mebibytes: None,
+                floor_milliseconds,
+                floor: floor.to_owned(),
+            });
+        }
+        Ok(())
+    }
+}
+
+/// Bytes that no file system stores for nothing.
+fn noise() -> Vec<u8> {
+    (0..PIECE as u64)
+        .map(|i| (i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 29) as u8)
+        .collect()
+}
+
+fn list(dir: &Path) -> std::io::Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(dir)? {
+        let path = entry?.path();
+        if path.is_dir() {
+            files.extend(list(&path)?);
+        } else {
+            files.push(path);
+        }
+    }
+    Ok(files)
+}

@@ -1,0 +1,84 @@
+//! `runner compare`.
+
+use super::filter::{Library, Question};
+use crate::args::{Better, CompareArgs};
+use crate::output;
+use crate::session::Session;
+use runner_engine::Failure;
+use runner_history::compare::{self as compared, Comparison, Options};
+use runner_report as report;
+use std::path::Path;
+
+pub(crate) fn compare(session: &Session, args: &CompareArgs) -> Result<(), Failure> {
+    if let Some(page) = &args.html {
+        check_page(page)?;
+    }
+    let archive = session.archive()?;
+    let mut names = args.runs.clone();
+    if let Some(filter) = &args.filter {
+        let question = Question::new(Some(filter), &[], &[])?;
+        let library = Library::read(&archive.runs, None)?;
+        let chosen = library.choose(&question, Some(&archive.store))?;
+        if chosen.is_empty() && names.is_empty() {
+            return Err(Failure::usage(format!("there is no run for which `{filter}` holds"))
+                .hint("`runner runs` lists the runs"));
+        }
+        names.extend(chosen.iter().map(|chosen| chosen.run.id.clone()));
+    }
+    let points = compared::select(&archive.runs, &archive.store, &names)?;
+    let comparison = Comparison::new(
+        points,
+        &Options {
+            metrics: args.metric.clone(),
+            over: args.over.clone(),
+            each: args.each,
+            all: args.all,
+            higher_is_better: args.better.map(|better| better == Better::Higher),
+        },
+    )?;
+    if let Some(page) = &args.html {
+        write(page, &report::comparison_page(&comparison))?;
+    }
+    if session.json {
+        let mut json = compared::json(&comparison);
+        if let Some(page) = &args.html {
+            json["page"] = serde_json::json!(page);
+        }
+        return output::print_json(&json);
+    }
+    if args.csv {
+        return output::print(&report::csv(&comparison));
+    }
+    if args.markdown {
+        return output::print(&report::markdown(&comparison));
+    }
+    output::print(&report::text(&comparison))?;
+    match &args.html {
+        Some(page) => output::print(&format!("page: {}\n", page.display())),
+        None => Ok(()),
+    }
+}
+
+/// A run that stands behind `--html` is no page.
+fn check_page(page: &Path) -> Result<(), Failure> {
+    let is_page =
+        |extension: &std::ffi::OsStr| extension.eq_ignore_ascii_case("html") || extension.eq_ignore_ascii_case("htm");
+    match page.extension() {
+        Some(extension) if is_page(extension) => Ok(()),
+        _ => Err(Failure::usage(format!("`--html {}` names no page", page.display()))
+            .hint("a page's name ends in `.html`; where a run is meant, put `--html` behind the runs")),
+    }
+}
+
+/// Whole or not at all.
+fn write(path: &Path, page: &str) -> Result<(), Failure> {
+    let failed = |err: &dyn std::error::Error| {
+        Failure::caused(format!("cannot write `{}`", path.display()), err).hint("give another file: `--html FILE`")
+    };
+    let new = path.with_extension("html.new");
+    let written = std::fs::write(&new, page).and_then(|()| std::fs::rename(&new, path));
+    if written.is_err() {
+        let _ = std::fs::remove_file(&new);
+    }
+    written.map_err(|err| failed(&err))
+}

@@ -1,0 +1,136 @@
+//! `runner doctor`: what this machine is, and what is wrong with it.
+
+use crate::output;
+use crate::registry;
+use crate::session::{PROGRAM, Session};
+use cache::Store;
+use runner_engine::executor::machine_memory;
+use runner_engine::{Failure, exit, text};
+use serde_json::json;
+use std::path::Path;
+
+struct Finding {
+    what: &'static str,
+    value: String,
+    /// What is wrong with it, and what to do.
+    problem: Option<String>,
+    /// Whether nothing will run.
+    fatal: bool,
+}
+
+pub(crate) fn doctor(session: &Session) -> Result<u8, Failure> {
+    let mut findings = Vec::new();
+    let mut add = |what, value: String, problem: Option<String>, fatal| {
+        findings.push(Finding {
+            what,
+            value,
+            problem,
+            fatal,
+        });
+    };
+    add("program", PROGRAM.to_owned(), None, false);
+    let system = rustix::system::uname();
+    let system = [system.sysname(), system.release(), system.machine()].map(|part| part.to_string_lossy().into_owned());
+    add("system", system.join(" "), None, false);
+    let debug = cfg!(debug_assertions).then(|| "a debug build is many times slower: build with `--release`".to_owned());
+    add(
+        "build",
+        if cfg!(debug_assertions) { "debug" } else { "release" }.to_owned(),
+        debug,
+        false,
+    );
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    add("cores", cores.to_string(), None, false);
+    add(
+        "instruction set",
+        stages_numerics::dispatch::InstructionSet::detect().name().to_owned(),
+        None,
+        false,
+    );
+    add("numerics class", stages_numerics::class::numerics_class(), None, false);
+    let devices = stages_policy::Device::ALL.map(|device| match device.open() {
+        Ok(_) => device.name().to_owned(),
+        Err(why) => format!("{device}: {why}"),
+    });
+    add("devices", devices.join("; "), None, false);
+    match machine_memory() {
+        Some(bytes) => {
+            let low = (bytes < 2 << 30).then(|| "less than 2 GiB: large stages may be killed".to_owned());
+            add("memory", text::size(bytes), low, false);
+        }
+        None => add("memory", "not known here".to_owned(), None, false),
+    }
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+    let low = limit
+        .is_some_and(|limit| limit < 1024)
+        .then(|| "large data sets need more: raise it with `ulimit -n 4096`".to_owned());
+    add(
+        "open files",
+        limit.map_or("unlimited".to_owned(), |limit| limit.to_string()),
+        low,
+        false,
+    );
+    let shell = std::process::Command::new("sh").args(["-c", "exit 0"]).status();
+    let ok = shell.as_ref().is_ok_and(std::process::ExitStatus::success);
+    let missing = (!ok).then(|| "`run:` stages need `sh` on the PATH".to_owned());
+    add("shell", if ok { "sh" } else { "none" }.to_owned(), missing, false);
+    add("stage kinds", registry::kinds().len().to_string(), None, false);
+    let home = session.home(None);
+    let made = if home.is_dir() { "" } else { " (not there yet)" };
+    add("home", format!("{}{made}", home.display()), None, false);
+    let existing = home.ancestors().find(|dir| dir.is_dir()).unwrap_or(Path::new("/"));
+    match free(existing) {
+        Some(bytes) => {
+            let low = (bytes < 5 << 30).then(|| {
+                "less than 5 GiB: free some (`runner cache gc`), or set RUNNER_HOME to another disk".to_owned()
+            });
+            add("free disk", text::size(bytes), low, false);
+        }
+        None => add("free disk", "not known here".to_owned(), None, false),
+    }
+    if home.is_dir() {
+        let (value, problem) = match writable(&home) {
+            Ok(()) => ("can be written".to_owned(), None),
+            Err(failure) => ("cannot be used".to_owned(), Some(failure.to_string())),
+        };
+        let fatal = problem.is_some();
+        add("store", value, problem, fatal);
+    }
+    let fatal = findings.iter().any(|finding| finding.fatal);
+    if session.json {
+        let all: Vec<_> = findings
+            .iter()
+            .map(|finding| json!({ "what": finding.what, "value": finding.value, "problem": finding.problem }))
+            .collect();
+        output::print_json(
+            &json!({ "findings": all, "ok": findings.iter().all(|finding| finding.problem.is_none()) }),
+        )?;
+    } else {
+        let mut out = String::new();
+        for Finding {
+            what, value, problem, ..
+        } in &findings
+        {
+            out.push_str(&format!("{what:>16}  {value}\n"));
+            if let Some(problem) = problem {
+                out.push_str(&format!("{:>16}  ^ {problem}\n", ""));
+            }
+        }
+        output::print(&out)?;
+    }
+    Ok(if fatal { exit::MACHINE_FAILED } else { exit::DONE })
+}
+
+/// Free bytes on the disk of a folder, for who is not root.
+fn free(dir: &Path) -> Option<u64> {
+    let disk = rustix::fs::statvfs(dir).ok()?;
+    Some(disk.f_bavail.saturating_mul(disk.f_frsize))
+}
+
+/// Writes a blob, reads it and has it mapped.
+fn writable(home: &Path) -> Result<(), Failure> {
+    let store = Store::open(home)?;
+    let blob = store.put(b"runner doctor")?;
+    store.blob(blob.blob)?;
+    Ok(())
+}

@@ -1,0 +1,259 @@
+//! `runner exec`.
+
+use super::plan_file::SavedPlan;
+use super::{labels, plan, remote, results};
+use crate::args::{ExecArgs, PipelineArgs, PlanArgs, Selection};
+use crate::session::{Project, Session};
+use crate::{interrupt, output};
+use cache::Store;
+use runner_engine::executor::{WorkerProcess, peak_memory};
+use runner_engine::{Failure, Reporter, StageStatus, StoreSession, Summary, exit, run_pipeline, text};
+use runner_history::{self as history, ResolvedPipeline, Run};
+use runner_pipeline::Work;
+use runner_report as report;
+use runner_report::reporter::{JsonLines, Metrics, Terminal, Verbosity};
+use std::collections::BTreeSet;
+use std::io::{IsTerminal as _, Write as _};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// What `-v` says of the engine itself at the end.
+pub(crate) const PEAK_MEMORY: &str = "peak memory of the engine in bytes: ";
+
+/// What is longer is not fetched from a remote store to be shown at the end of a run, in bytes.
+const SHOWN: u64 = 1 << 20;
+
+/// The share of a run's time that its report may take where nobody asked for it.
+const REPORT_SHARE: f64 = 0.05;
+
+pub(crate) fn exec(session: &Session, args: &ExecArgs) -> Result<u8, Failure> {
+    let began = Instant::now();
+    let given = || PipelineArgs {
+        pipeline: args.pipeline.clone().unwrap_or_default(),
+        selection: args.selection.clone(),
+    };
+    if args.dry_run {
+        let args = PlanArgs {
+            pipeline: given(),
+            save: None,
+            resolved: false,
+            no_remote: args.no_remote,
+        };
+        return plan::plan(session, &args).map(|()| exit::DONE);
+    }
+    let saved = args.plan.as_deref().map(SavedPlan::read).transpose()?;
+    let of_pipeline = saved.as_ref().map_or_else(given, |saved| saved.arguments.pipeline());
+    let name = recent_name(session, &of_pipeline);
+    // The store is taken into use while the pipeline is read: this looks at every blob of the last run.
+    let (project, early) = std::thread::scope(|scope| {
+        let early = scope.spawn(|| early_session(session, &of_pipeline, &name));
+        let project = session.project(&of_pipeline);
+        (project, early.join().ok().flatten())
+    });
+    let project = project?;
+    if args.no_run_stages {
+        refuse_programs(&project)?;
+    }
+    labels::check(&project.runs, args.name.as_deref(), &args.tag)?;
+    // Garbage collection waits until the run is over and shown.
+    let mut store_session = match early {
+        Some((store, early)) if store.root() == project.store.root() => early,
+        _ => StoreSession::open(&project.store, name)?,
+    };
+    let run = history::new_run(&project.runs)?;
+    let mut options = project.options(session, &run);
+    options.jobs = args.jobs.map_or(options.jobs, |jobs| jobs as usize);
+    options.keep_going = args.keep_going;
+    options.verify_inputs = args.verify_inputs;
+    if let Some(share) = args.check_determinism {
+        options.check = sample(&project.chosen, share, &run);
+    }
+    if let Some(saved) = &saved {
+        options.planned = saved.check(&project, &options)?;
+    }
+    let executor =
+        WorkerProcess::new(&project.store).map_err(|err| Failure::caused("cannot tell which program this is", &err))?;
+    let control = interrupt::control()?;
+    let mut writer = history::Writer::create(&project.runs, &run)?;
+    labels::begin(&project.runs, &run, args.name.as_deref(), &args.tag)?;
+    writer.pipeline(ResolvedPipeline::new(&project.pipeline, &project.chosen));
+    let live = std::io::stderr().is_terminal() && std::env::var("TERM").is_ok_and(|term| term != "dumb");
+    let colour = live && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+    let mut terminal = Terminal::new(session.verbosity, live, colour);
+    let mut lines = session.json.then(|| JsonLines::new(std::io::stdout()));
+    let mut metrics = Metrics::new(writer.dir());
+    let mut reporters: Vec<&mut (dyn Reporter + Send)> = vec![&mut writer, &mut metrics, &mut terminal];
+    reporters.extend(lines.as_mut().map(|lines| lines as &mut (dyn Reporter + Send)));
+    let outcome = run_pipeline(
+        &runner_engine::Run {
+            pipeline: &project.pipeline,
+            chosen: &project.chosen,
+            store: &project.store,
+            executor: &executor,
+            options: &options,
+            control: &control,
+        },
+        &mut store_session,
+        &mut reporters,
+    )?;
+    writer.check()?;
+    let summary = outcome.summary;
+    let Some(ended) = writer.finish() else {
+        return Ok(summary.exit_code());
+    };
+    // To show what a remote store has, little of it is fetched, and never a table.
+    let shown = project.store.fetching_at_most(SHOWN);
+    let page = if args.report {
+        report::write(&ended, &project.runs, &shown).map(Some)
+    } else if summary.count(StageStatus::Ran) > 0 {
+        let budget = Duration::from_secs_f64(summary.seconds * REPORT_SHARE);
+        report::write_within(&ended, &project.runs, &shown, budget)
+    } else {
+        Ok(None)
+    };
+    history::index_run(&project.runs, &ended);
+    if outcome.damaged > 0 {
+        let _ = writeln!(
+            std::io::stderr(),
+            "warning: {} of the store had been damaged; what made them runs again when they are next needed\n   hint: `runner cache verify` looks at everything: the disk or its memory may be failing",
+            text::count(outcome.damaged, "file")
+        );
+    }
+    let is_shown = !session.json && session.verbosity > Verbosity::Quiet;
+    if is_shown {
+        output::print(&table(&ended, &summary))?;
+        output::print(&results::table(&ended, &shown))?;
+    }
+    if session.verbosity == Verbosity::Verbose
+        && let Some(bytes) = peak_memory()
+    {
+        let _ = writeln!(std::io::stderr(), "{PEAK_MEMORY}{bytes}");
+    }
+    let settled = remote::settle(session, &project.store, &run, &control);
+    if is_shown {
+        output::print(&last_lines(session, &run, &summary, began.elapsed(), &page))?;
+    }
+    settled?;
+    let code = summary.exit_code();
+    // The process ends with them: taking thousands of stages apart first is time for nothing.
+    std::mem::forget((project, options, ended, summary));
+    match page {
+        Err(err) if code == exit::DONE => Err(err),
+        _ => Ok(code),
+    }
+}
+
+/// A share of the nodes, at least one, by chance that the run's name decides.
+fn sample(nodes: &[usize], share: f64, run: &str) -> BTreeSet<usize> {
+    let rank = |node: &usize| *blake3::hash(format!("{run} {node}").as_bytes()).as_bytes();
+    let mut ranked = nodes.to_vec();
+    ranked.sort_by_key(rank);
+    ranked.truncate((nodes.len() as f64 * share).ceil() as usize);
+    ranked.into_iter().collect()
+}
+
+/// Refuses a pipeline with stages that would run a program of its author's choosing.
+fn refuse_programs(project: &Project) -> Result<(), Failure> {
+    let nodes = project.chosen.iter().map(|&i| &project.pipeline.nodes[i]);
+    let programs: Vec<&str> = nodes
+        .filter(|node| matches!(node.work, Work::Command(_)))
+        .map(|node| node.id.as_str())
+        .collect();
+    match programs.as_slice() {
+        [] => Ok(()),
+        [first, rest @ ..] => {
+            let more = if rest.is_empty() {
+                String::new()
+            } else {
+                format!(" and {}", text::count(rest.len(), "other stage"))
+            };
+            Err(Failure::usage(format!(
+                "`{first}`{more} would run a program that the pipeline names, and `--no-run-stages` refuses that"
+            ))
+            .hint("name the stages to run that need none of them, or read the `run:` lines and leave the option out"))
+        }
+    }
+}
+
+/// The name of this kind of run, by which the next one finds the hits that this one ended with.
+fn recent_name(session: &Session, args: &PipelineArgs) -> Vec<u8> {
+    let file = session.current.join(&args.pipeline);
+    let Selection { stages, settings, .. } = &args.selection;
+    format!("{:?} {:?} {:?} {:?}", file, stages, settings.set, settings.profile).into_bytes()
+}
+
+/// The store of a pipeline that is still being read, in use. `None` where there is no store yet.
+fn early_session(session: &Session, args: &PipelineArgs, name: &[u8]) -> Option<(Store, StoreSession)> {
+    let file = session.current.join(&args.pipeline);
+    let home = session.home(file.parent());
+    if !home.join("format").is_file() {
+        return None;
+    }
+    let store = session.store(&home).ok()?;
+    let early = StoreSession::open(&store, name.to_vec()).ok()?;
+    Some((store, early))
+}
+
+/// The stages of a run and how they ended.
+fn table(run: &Run, summary: &Summary) -> String {
+    let rows: Vec<Vec<String>> = summary
+        .stages
+        .iter()
+        .zip(&run.stages)
+        .map(|((id, status), stage)| {
+            let seconds = match status {
+                StageStatus::Cached => stage.computed_seconds.unwrap_or(0.0),
+                _ => stage.seconds,
+            };
+            vec![
+                id.clone(),
+                status.name().to_owned(),
+                match status {
+                    StageStatus::Skipped => String::new(),
+                    StageStatus::Cached => format!("({})", text::duration(seconds)),
+                    _ => text::duration(seconds),
+                },
+                stage.peak_memory.map(text::size).unwrap_or_default(),
+                stage.key.map(|key| key.short()).unwrap_or_default(),
+            ]
+        })
+        .collect();
+    text::table(&["stage", "status", "time", "memory", "key"], &rows, &[2, 3])
+}
+
+/// The outcome, the time that whoever called waited, and the report.
+fn last_lines(
+    session: &Session,
+    run: &str,
+    summary: &Summary,
+    took: Duration,
+    page: &Result<Option<PathBuf>, Failure>,
+) -> String {
+    let mut counts = Vec::new();
+    for status in [
+        StageStatus::Cached,
+        StageStatus::Ran,
+        StageStatus::Failed,
+        StageStatus::Skipped,
+    ] {
+        let n = summary.count(status);
+        if n > 0 {
+            counts.push(format!("{n} {}", status.name()));
+        }
+    }
+    let mut out = format!(
+        "run {run}: {} in {} ({})\n",
+        summary.status.name(),
+        text::duration(took.as_secs_f64()),
+        counts.join(", ")
+    );
+    match page {
+        Ok(Some(page)) => {
+            let page = page.strip_prefix(&session.current).unwrap_or(page);
+            out.push_str(&format!("report: {}\n", page.display()));
+        }
+        Ok(None) => out.push_str(&format!("report: `runner report {run}` writes it\n")),
+        Err(_) => {}
+    }
+    out
+}

@@ -1,0 +1,101 @@
+//! `runner plan`.
+
+use super::plan_file::{PlanArguments, SavedPlan};
+use super::remote;
+use crate::args::PlanArgs;
+use crate::output;
+use crate::session::Session;
+use runner_engine::{self as engine, Failure, Prediction, text};
+use runner_history::ResolvedPipeline;
+use serde_json::json;
+
+pub(crate) fn plan(session: &Session, args: &PlanArgs) -> Result<(), Failure> {
+    if args.resolved && !session.json {
+        let file = &args.pipeline.pipeline;
+        return output::print(&session.resolved(file, &args.pipeline.selection.settings)?);
+    }
+    let project = session.project(&args.pipeline)?;
+    if args.resolved {
+        return output::print_json(&ResolvedPipeline::new(&project.pipeline, &project.chosen));
+    }
+    let options = project.options(session, "");
+    let planned = engine::plan(&project.pipeline, &project.chosen, &project.store, &options)?;
+    if let Some(remote) = project.store.remote() {
+        remote.save(&project.store)?;
+        remote::warn(remote);
+    }
+    let count = |prediction| planned.iter().filter(|stage| stage.prediction == prediction).count();
+    let (cached, runs, depends) = (
+        count(Prediction::Cached),
+        count(Prediction::Runs),
+        count(Prediction::Depends),
+    );
+    let expected: f64 = planned
+        .iter()
+        .filter(|stage| stage.prediction != Prediction::Cached)
+        .filter_map(|stage| stage.expected_seconds)
+        .fold(0.0, |sum: f64, seconds| sum + seconds);
+    let document = json!({
+        "pipeline": project.pipeline.name,
+        "arguments": PlanArguments::new(session, &args.pipeline),
+        "stages": planned,
+        "cached": cached,
+        "runs": runs,
+        "depends": depends,
+        "expected_seconds": expected,
+        "fetch_bytes": planned.iter().map(|stage| stage.fetch_bytes).sum::<u64>(),
+        "store_bytes": planned.iter().filter_map(|stage| stage.store_bytes).sum::<u64>(),
+    });
+    if let Some(file) = &args.save {
+        SavedPlan::write(file, &document)?;
+    }
+    if session.json {
+        return output::print_json(&document);
+    }
+    let rows: Vec<Vec<String>> = planned
+        .iter()
+        .map(|stage| {
+            let runs = stage.prediction != Prediction::Cached;
+            let some_bytes = |bytes: u64| if bytes > 0 { text::size(bytes) } else { String::new() };
+            vec![
+                stage.stage.clone(),
+                stage.prediction.name().to_owned(),
+                stage.share.as_ref().map(ToString::to_string).unwrap_or_default(),
+                stage
+                    .expected_seconds
+                    .filter(|_| runs)
+                    .map(text::duration)
+                    .unwrap_or_default(),
+                some_bytes(stage.fetch_bytes),
+                stage.store_bytes.map(some_bytes).unwrap_or_default(),
+                stage.reason.clone(),
+            ]
+        })
+        .collect();
+    let mut out = without_blanks(
+        &["stage", "", "cached", "time", "fetch", "store", "why"],
+        rows,
+        &[3, 4, 5],
+    );
+    out.push_str(&format!(
+        "{cached} cached, {runs} would run, {depends} depend on what runs"
+    ));
+    if expected > 0.0 {
+        out.push_str(&format!("; about {} of work by past runs", text::duration(expected)));
+    }
+    output::print(&(out + "\n"))
+}
+
+/// A table without the columns that have nothing in any row.
+fn without_blanks(header: &[&str], rows: Vec<Vec<String>>, right: &[usize]) -> String {
+    let kept: Vec<usize> = (0..header.len())
+        .filter(|&i| rows.iter().any(|row| !row[i].is_empty()))
+        .collect();
+    let names: Vec<&str> = kept.iter().map(|&i| header[i]).collect();
+    let rows: Vec<Vec<String>> = rows
+        .into_iter()
+        .map(|row| kept.iter().map(|&i| row[i].clone()).collect())
+        .collect();
+    let right: Vec<usize> = (0..kept.len()).filter(|&i| right.contains(&kept[i])).collect();
+    text::table(&names, &rows, &right)
+}

@@ -1,0 +1,108 @@
+//! Plans as files: what `plan --json` prints and `plan --save` writes, and `exec --plan` holds itself to.
+
+use crate::args::{PipelineArgs, Selection};
+use crate::session::{Project, Session};
+use cache::ActionKey;
+use runner_engine::{self as engine, Failure, Options, Planned, Prediction};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// What a plan was made for.
+#[derive(Deserialize, Serialize)]
+pub(crate) struct PlanArguments {
+    /// The pipeline file, absolute.
+    file: PathBuf,
+    #[serde(flatten)]
+    selection: Selection,
+}
+
+impl PlanArguments {
+    pub fn new(session: &Session, args: &PipelineArgs) -> Self {
+        Self {
+            file: session.current.join(&args.pipeline),
+            selection: args.selection.clone(),
+        }
+    }
+
+    pub fn pipeline(&self) -> PipelineArgs {
+        PipelineArgs {
+            pipeline: self.file.clone(),
+            selection: self.selection.clone(),
+        }
+    }
+}
+
+/// A plan that was shown.
+#[derive(Deserialize)]
+pub(crate) struct SavedPlan {
+    pub arguments: PlanArguments,
+    stages: Vec<SavedStage>,
+}
+
+#[derive(Deserialize)]
+struct SavedStage {
+    stage: String,
+    prediction: Prediction,
+    key: Option<ActionKey>,
+}
+
+impl SavedPlan {
+    pub fn write(file: &Path, document: &Value) -> Result<(), Failure> {
+        let failed = |err: std::io::Error| Failure::caused(format!("cannot write `{}`", file.display()), &err);
+        let text = serde_json::to_string_pretty(document)
+            .map_err(std::io::Error::from)
+            .map_err(failed)?;
+        std::fs::write(file, text + "\n").map_err(failed)
+    }
+
+    pub fn read(file: &Path) -> Result<Self, Failure> {
+        let wrong = |cause: String| Failure {
+            causes: vec![cause],
+            ..Failure::usage(format!("`{}` is no plan", file.display()))
+                .hint("make one: `runner plan PIPELINE --save FILE`")
+        };
+        let text = std::fs::read_to_string(file).map_err(|err| wrong(err.to_string()))?;
+        serde_json::from_str(&text).map_err(|err| wrong(err.to_string()))
+    }
+
+    /// Plans again, and refuses where the outcome is another one. Returns the keys of the nodes that have them already.
+    pub fn check(&self, project: &Project, options: &Options) -> Result<BTreeMap<usize, ActionKey>, Failure> {
+        let now = engine::plan(&project.pipeline, &project.chosen, &project.store, options)?;
+        let changes = self.changes(&now);
+        if let Some(first) = changes.first() {
+            let more = match changes.len() - 1 {
+                0 => String::new(),
+                more => format!(", and {more} more"),
+            };
+            return Err(
+                Failure::usage(format!("something changed since the plan was made: {first}{more}"))
+                    .hint("look at a new plan: `runner plan PIPELINE --save FILE`"),
+            );
+        }
+        Ok(now.iter().filter_map(|stage| Some((stage.node, stage.key?))).collect())
+    }
+
+    fn changes(&self, now: &[Planned]) -> Vec<String> {
+        let mut changes = Vec::new();
+        for saved in &self.stages {
+            let name = &saved.stage;
+            match now.iter().find(|stage| stage.stage == *name) {
+                None => changes.push(format!("there is no stage `{name}` any more")),
+                Some(stage) if stage.key != saved.key => {
+                    changes.push(format!("the configuration or an input of `{name}` is another one"));
+                }
+                Some(stage) if stage.prediction != saved.prediction => {
+                    let (was, is) = (saved.prediction.name(), stage.prediction.name());
+                    changes.push(format!("`{name}` was planned as `{was}` and is now `{is}`"));
+                }
+                Some(_) => {}
+            }
+        }
+        let planned = |stage: &&Planned| self.stages.iter().any(|saved| saved.stage == stage.stage);
+        let new = now.iter().filter(|stage| !planned(stage));
+        changes.extend(new.map(|stage| format!("there is a new stage `{}`", stage.stage)));
+        changes
+    }
+}

@@ -1,0 +1,216 @@
+//! The first rows of tables, and the ends of other files, for people.
+
+use arrow::array::RecordBatch;
+use arrow::ipc::reader::FileReader;
+use arrow::util::display::{ArrayFormatter, FormatOptions};
+use cache::{Artifact, Entry, Store};
+use runner_engine::Failure;
+use serde_json::{Value, json};
+use stages_core::table;
+use std::collections::BTreeMap;
+use std::io::Cursor;
+
+/// What a file of an artifact holds, in short.
+pub(crate) enum Preview {
+    Table {
+        path: String,
+        rows: usize,
+        /// Name, type and how many are null.
+        columns: Vec<(String, String, usize)>,
+        /// The first rows, as text.
+        first: Vec<Vec<String>>,
+    },
+    /// Metrics: how many values each has, and the last of them.
+    Metrics(Vec<(String, usize, f64)>),
+    Text(String),
+    Nothing,
+}
+
+/// Looks into the first file of an artifact that can be shown.
+pub(crate) fn preview(store: &Store, artifact: &Artifact, rows: usize) -> Result<Preview, Failure> {
+    for entry in &artifact.entries {
+        let found = match entry.path.rsplit_once('.').map(|(_, extension)| extension) {
+            Some("parquet") => of_table(entry, &table::from_parquet(store.blob(entry.blob)?)?, rows),
+            Some("arrow") => match first_batch(store, entry)? {
+                Some(batch) => of_table(entry, &batch, rows),
+                None => Preview::Nothing,
+            },
+            Some("jsonl") => metrics(&store.blob(entry.blob)?),
+            Some("json") if entry.size < 1 << 20 => {
+                let value: Option<Value> = serde_json::from_slice(&store.blob(entry.blob)?).ok();
+                match value.and_then(|value| serde_json::to_string_pretty(&value).ok()) {
+                    Some(text) => Preview::Text(head(&text, rows.max(8) * 5)),
+                    None => Preview::Nothing,
+                }
+            }
+            Some("txt" | "csv" | "md" | "log") => {
+                let blob = store.blob(entry.blob)?;
+                let text = String::from_utf8_lossy(&blob[..blob.len().min(1 << 16)]).into_owned();
+                Preview::Text(head(&text, rows))
+            }
+            _ => Preview::Nothing,
+        };
+        if !matches!(found, Preview::Nothing) {
+            return Ok(found);
+        }
+    }
+    Ok(Preview::Nothing)
+}
+
+fn head(text: &str, lines: usize) -> String {
+    let mut shown: Vec<&str> = text.lines().take(lines + 1).collect();
+    if shown.len() > lines {
+        shown[lines] = "…";
+    }
+    shown.join("\n")
+}
+
+fn first_batch(store: &Store, entry: &Entry) -> Result<Option<RecordBatch>, Failure> {
+    let blob = store.blob(entry.blob)?;
+    let damaged = |err| Failure::caused(format!("`{}` is not an Arrow file", entry.path), &err);
+    let reader = FileReader::try_new(Cursor::new(blob), None).map_err(damaged)?;
+    reader.into_iter().next().transpose().map_err(damaged)
+}
+
+fn of_table(entry: &Entry, batch: &RecordBatch, rows: usize) -> Preview {
+    let columns = batch
+        .schema()
+        .fields()
+        .iter()
+        .zip(batch.columns())
+        .map(|(field, column)| (field.name().clone(), type_name(field.data_type()), column.null_count()))
+        .collect();
+    let options = FormatOptions::default().with_null("null");
+    let formatters: Vec<Option<ArrayFormatter>> = batch
+        .columns()
+        .iter()
+        .map(|column| ArrayFormatter::try_new(column.as_ref(), &options).ok())
+        .collect();
+    let first = (0..batch.num_rows().min(rows))
+        .map(|row| {
+            let cell = |formatter: &Option<ArrayFormatter>| match formatter {
+                Some(formatter) => formatter.value(row).try_to_string().unwrap_or_else(|_| "?".to_owned()),
+                None => "?".to_owned(),
+            };
+            formatters.iter().map(cell).map(shorten).collect()
+        })
+        .collect();
+    Preview::Table {
+        path: entry.path.clone(),
+        rows: batch.num_rows(),
+        columns,
+        first,
+    }
+}
+
+fn type_name(ty: &arrow::datatypes::DataType) -> String {
+    use arrow::datatypes::DataType;
+    match ty {
+        DataType::Utf8 | DataType::Utf8View | DataType::LargeUtf8 => "text".to_owned(),
+        DataType::Date32 => "date".to_owned(),
+        DataType::Float64 => "float".to_owned(),
+        DataType::Float32 => "float32".to_owned(),
+        DataType::Boolean => "bool".to_owned(),
+        other => other.to_string().to_lowercase(),
+    }
+}
+
+/// A cell short enough for a table.
+fn shorten(cell: String) -> String {
+    match cell.parse::<f64>() {
+        Ok(value) if cell.len() > 12 && cell.contains(['.', 'e']) => {
+            if value != 0.0 && (value.abs() < 1e-3 || value.abs() >= 1e9) {
+                format!("{value:.4e}")
+            } else {
+                format!("{value:.6}")
+            }
+        }
+        _ if cell.chars().count() > 32 => cell.chars().take(31).chain(['…']).collect(),
+        _ => cell,
+    }
+}
+
+/// Metrics as JSON lines: objects with `name`, `step` and `value`.
+fn metrics(bytes: &[u8]) -> Preview {
+    let mut found: BTreeMap<String, (usize, f64)> = BTreeMap::new();
+    for line in bytes.split(|&byte| byte == b'\n') {
+        let Ok(Value::Object(fields)) = serde_json::from_slice::<Value>(line) else {
+            continue;
+        };
+        if let (Some(name), Some(value)) = (fields.get("name").and_then(Value::as_str), fields.get("value")) {
+            let series = found.entry(name.to_owned()).or_default();
+            series.0 += 1;
+            series.1 = value.as_f64().unwrap_or(f64::NAN);
+        }
+    }
+    if found.is_empty() {
+        return Preview::Text(head(&String::from_utf8_lossy(&bytes[..bytes.len().min(1 << 16)]), 8));
+    }
+    Preview::Metrics(found.into_iter().map(|(name, (n, last))| (name, n, last)).collect())
+}
+
+impl Preview {
+    /// As JSON.
+    pub fn to_json(&self) -> Value {
+        match self {
+            Self::Table {
+                path,
+                rows,
+                columns,
+                first,
+            } => json!({
+                "path": path,
+                "rows": rows,
+                "columns": columns
+                    .iter()
+                    .map(|(name, ty, nulls)| json!({ "name": name, "type": ty, "nulls": nulls }))
+                    .collect::<Vec<_>>(),
+                "first": first,
+            }),
+            Self::Metrics(series) => series
+                .iter()
+                .map(|(name, n, last)| json!({ "name": name, "values": n, "last": last }))
+                .collect(),
+            Self::Text(text) => json!({ "text": text }),
+            Self::Nothing => Value::Null,
+        }
+    }
+
+    /// For people.
+    pub fn to_text(&self) -> String {
+        match self {
+            Self::Table {
+                path,
+                rows,
+                columns,
+                first,
+            } => {
+                let schema: Vec<Vec<String>> = columns
+                    .iter()
+                    .map(|(name, ty, nulls)| vec![name.clone(), ty.clone(), nulls.to_string()])
+                    .collect();
+                let names: Vec<&str> = columns.iter().map(|(name, ..)| name.as_str()).collect();
+                let right: Vec<usize> = (0..columns.len())
+                    .filter(|&i| !matches!(columns[i].1.as_str(), "text" | "date"))
+                    .collect();
+                format!(
+                    "\n{path}: {rows} rows\n{}\n{}",
+                    runner_engine::text::table(&["column", "type", "null"], &schema, &[2]),
+                    runner_engine::text::table(&names, first, &right)
+                )
+            }
+            Self::Metrics(series) => {
+                let rows: Vec<Vec<String>> = series
+                    .iter()
+                    .map(|(name, n, last)| vec![name.clone(), n.to_string(), format!("{last:.6}")])
+                    .collect();
+                format!(
+                    "\n{}",
+                    runner_engine::text::table(&["metric", "values", "last"], &rows, &[1, 2])
+                )
+            }
+            Self::Text(text) => format!("\n{}\n", text.trim_end()),
+            Self::Nothing => String::new(),
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! What evaluations found, in a few lines for the end of a run.
+
+use cache::Store;
+use runner_engine::text;
+use runner_history::Run;
+use serde_json::Value;
+
+/// What is shown of a series of returns, and of episodes.
+const SHOWN: [&str; 7] = [
+    "total_return",
+    "annual_return",
+    "volatility",
+    "sharpe",
+    "max_drawdown",
+    "costs",
+    "episodic_return",
+];
+
+/// More lines than this are for the report.
+const MOST_ROWS: usize = 30;
+
+/// A table of the evaluations of a run, the policy's line before its baselines'; empty where there are none, or too many.
+pub(crate) fn table(run: &Run, store: &Store) -> String {
+    let mut rows: Vec<(String, Vec<Option<f64>>)> = Vec::new();
+    for stage in run.stages.iter().filter(|stage| stage.kind.starts_with("evaluate/")) {
+        let Some(Ok(artifact)) = stage.outputs.get("metrics").map(|digest| store.artifact(*digest)) else {
+            continue;
+        };
+        let Some(summary) = artifact.meta["summary"].as_object() else {
+            continue;
+        };
+        let values = |prefix: &str| -> Vec<Option<f64>> {
+            let value = |name: &str| summary.get(&format!("{prefix}{name}")).and_then(Value::as_f64);
+            SHOWN.iter().map(|name| value(name)).collect()
+        };
+        rows.push((stage.id.clone(), values("")));
+        let mut baselines: Vec<&str> = summary
+            .keys()
+            .filter_map(|key| key.strip_prefix("baseline/")?.split('/').next())
+            .collect();
+        baselines.dedup();
+        for baseline in baselines {
+            rows.push((format!("  {baseline}"), values(&format!("baseline/{baseline}/"))));
+        }
+    }
+    if rows.is_empty() || rows.len() > MOST_ROWS {
+        return String::new();
+    }
+    let columns: Vec<usize> = (0..SHOWN.len())
+        .filter(|&i| rows.iter().any(|(_, values)| values[i].is_some()))
+        .collect();
+    let mut head = vec!["evaluation"];
+    head.extend(columns.iter().map(|&i| SHOWN[i]));
+    let cells: Vec<Vec<String>> = rows
+        .into_iter()
+        .map(|(name, values)| {
+            let cell = |&i: &usize| values[i].map(|value| format!("{value:.4}")).unwrap_or_default();
+            std::iter::once(name).chain(columns.iter().map(cell)).collect()
+        })
+        .collect();
+    let right: Vec<usize> = (1..head.len()).collect();
+    text::table(&head, &cells, &right)
+}

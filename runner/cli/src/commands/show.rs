@@ -1,0 +1,287 @@
+//! `runner show`.
+
+use super::artifact::{Named, find};
+use super::labels::{Marked, of as marks_of};
+use super::preview::preview;
+use crate::args::ShowArgs;
+use crate::output;
+use crate::session::{Archive, Session};
+use cache::{ActionRecord, ArtifactDigest};
+use runner_engine::key::Recipe;
+use runner_engine::{Failure, StageStatus, text};
+use runner_history::{Marks, Run, StageRun};
+use serde_json::{Value, json};
+
+pub(crate) fn show(session: &Session, args: &ShowArgs) -> Result<(), Failure> {
+    let archive = session.archive()?;
+    match find(&archive, &args.what)? {
+        Named::Run(run) => {
+            let marks = marks_of(&archive.runs, &run.id);
+            match session.json {
+                true => output::print_json(&Marked {
+                    run: &run,
+                    marks: &marks,
+                }),
+                false => output::print(&of_run(&run, &marks)),
+            }
+        }
+        Named::Stage(_, stage) if session.json => {
+            let record = record(&archive, &stage)?;
+            output::print_json(&json!({ "stage": stage, "record": record }))
+        }
+        Named::Stage(run, stage) => output::print(&of_stage(&archive, &run, &stage)?),
+        Named::Artifact(digest, origin) => {
+            let origin = origin.map(|(run, stage, output)| (*run, *stage, output));
+            of_artifact(session, &archive, digest, origin.as_ref(), args.rows)
+        }
+    }
+}
+
+fn record(archive: &Archive, stage: &StageRun) -> Result<Option<ActionRecord>, Failure> {
+    Ok(match stage.key {
+        Some(key) => archive.store.action(key)?,
+        None => None,
+    })
+}
+
+/// A scalar as it is, anything else as JSON.
+fn plain(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), ToOwned::to_owned)
+}
+
+fn of_run(run: &Run, marks: &Marks) -> String {
+    let mut out = format!(
+        "run {}{}\npipeline {} ({})\nstatus {}, {}, started {}\n",
+        run.id,
+        super::labels::after(marks),
+        run.pipeline,
+        run.file.display(),
+        run.status.name(),
+        text::duration(run.seconds),
+        run.started.format("%Y-%m-%d %H:%M:%S UTC")
+    );
+    if !run.params.is_empty() {
+        let params: Vec<String> = run
+            .params
+            .iter()
+            .map(|(name, value)| format!("{name}={}", plain(value)))
+            .collect();
+        out.push_str(&format!("params {}\n", params.join(", ")));
+    }
+    out.push('\n');
+    let rows: Vec<Vec<String>> = run
+        .stages
+        .iter()
+        .map(|stage| {
+            let seconds = if stage.status == Some(StageStatus::Cached) {
+                stage.computed_seconds
+            } else {
+                Some(stage.seconds)
+            };
+            let outputs: Vec<String> = stage
+                .outputs
+                .iter()
+                .map(|(name, digest)| format!("{name} {}", digest.short()))
+                .collect();
+            vec![
+                stage.id.clone(),
+                stage.kind.clone(),
+                stage.status.map_or("-", StageStatus::name).to_owned(),
+                seconds.map(text::duration).unwrap_or_default(),
+                stage.peak_memory.map(text::size).unwrap_or_default(),
+                outputs.join(", "),
+            ]
+        })
+        .collect();
+    out.push_str(&text::table(
+        &["stage", "kind", "status", "took", "memory", "outputs"],
+        &rows,
+        &[3, 4],
+    ));
+    for stage in &run.stages {
+        if let Some(error) = &stage.error {
+            out.push_str(&format!("\n{}: {error}\n", stage.id));
+        }
+    }
+    out.push_str(&format!("\nfolder {}\n", run.dir.display()));
+    out
+}
+
+fn of_stage(archive: &Archive, run: &Run, stage: &StageRun) -> Result<String, Failure> {
+    let mut out = format!(
+        "{} of run {}\nkind {} v{}\nstatus {}\n",
+        stage.id,
+        run.id,
+        stage.kind,
+        stage.version,
+        stage.status.map_or("-", StageStatus::name)
+    );
+    if let Some(key) = stage.key {
+        out.push_str(&format!("key {key}\n"));
+    }
+    if let Some(reason) = &stage.reason {
+        out.push_str(&format!("ran because {reason}\n"));
+    }
+    if let Some(error) = &stage.error {
+        out.push_str(&format!("error {error}\n"));
+    }
+    for (port, needs) in &stage.needs {
+        out.push_str(&format!("needs {port}: {}\n", needs.join(", ")));
+    }
+    if let Some((hits, total)) = stage.memo {
+        out.push_str(&format!("memo {hits} of {total} sub-computations found\n"));
+    }
+    let config = serde_json::to_string_pretty(&stage.config).unwrap_or_default();
+    out.push_str(&format!("config {config}\n"));
+    let record = record(archive, stage)?;
+    if let Some(record) = &record {
+        out.push_str(&format!(
+            "computed in {} by {}",
+            text::duration(record.seconds),
+            record.program
+        ));
+        for name in ["run", "host", "started"] {
+            if let Some(value) = record.info.get(name) {
+                out.push_str(&format!(", {name} {}", plain(value)));
+            }
+        }
+        out.push_str(&format!(", numerics {}\n", record.numerics_class));
+    }
+    for (name, digest) in &stage.outputs {
+        let ty = stage.types.get(name).map(String::as_str).unwrap_or_default();
+        out.push_str(&format!("output {name} ({ty}) {digest}\n"));
+    }
+    if !stage.metrics.is_empty() {
+        let rows: Vec<Vec<String>> = stage
+            .metrics
+            .iter()
+            .map(|(name, series)| {
+                let last = series.last().map_or(f64::NAN, |metric| metric.value);
+                vec![name.clone(), series.len().to_string(), format!("{last:.6}")]
+            })
+            .collect();
+        out.push_str(&format!(
+            "\n{}",
+            text::table(&["metric", "values", "last"], &rows, &[1, 2])
+        ));
+    }
+    if let Some(log) = stage.log.or_else(|| record.and_then(|record| record.log)) {
+        let bytes = archive.store.blob(log.blob)?;
+        let log = String::from_utf8_lossy(&bytes);
+        let lines: Vec<&str> = log.lines().collect();
+        out.push_str("\nlog, its last lines:\n");
+        for line in &lines[lines.len().saturating_sub(20)..] {
+            out.push_str(&format!("  {line}\n"));
+        }
+    }
+    Ok(out)
+}
+
+/// Where an artifact comes from: its stage, and what that needs, and so on.
+fn lineage(run: &Run, stage: &StageRun, depth: usize, out: &mut Vec<String>) {
+    let needs: Vec<String> = stage
+        .needs
+        .iter()
+        .map(|(port, refs)| format!("{port} = {}", refs.join(", ")))
+        .collect();
+    let needs = if needs.is_empty() {
+        String::new()
+    } else {
+        format!(" <- {}", needs.join("; "))
+    };
+    let line = format!(
+        "{}{} ({} v{}){needs}",
+        "  ".repeat(depth),
+        stage.id,
+        stage.kind,
+        stage.version
+    );
+    // A stage that several need is followed once.
+    let seen = out.iter().any(|known| known.trim_start() == line.trim_start());
+    if seen || depth > 50 {
+        return;
+    }
+    out.push(line);
+    for need in stage.needs.values().flatten() {
+        let producer = run
+            .stages
+            .iter()
+            .find(|other| need.strip_prefix(&other.id).is_some_and(|rest| rest.starts_with('.')));
+        if let Some(producer) = producer {
+            lineage(run, producer, depth + 1, out);
+        }
+    }
+}
+
+fn of_artifact(
+    session: &Session,
+    archive: &Archive,
+    digest: ArtifactDigest,
+    origin: Option<&(Run, StageRun, String)>,
+    rows: usize,
+) -> Result<(), Failure> {
+    let artifact = archive.store.artifact(digest)?;
+    let preview = preview(&archive.store, &artifact, rows)?;
+    let size: u64 = artifact.entries.iter().map(|entry| entry.size).sum();
+    let mut lines = Vec::new();
+    if let Some((run, stage, _)) = origin {
+        lineage(run, stage, 0, &mut lines);
+    }
+    if session.json {
+        let recipe = match origin.and_then(|(_, stage, _)| stage.key) {
+            Some(key) => archive
+                .store
+                .action(key)?
+                .and_then(|record| Recipe::from_json(&record.recipe)),
+            None => None,
+        };
+        return output::print_json(&json!({
+            "digest": digest,
+            "type": artifact.kind,
+            "meta": artifact.meta,
+            "size": size,
+            "entries": artifact.entries,
+            "preview": preview.to_json(),
+            "origin": origin.map(|(run, stage, output)| json!({ "run": run.id, "stage": stage.id, "output": output })),
+            "lineage": lines,
+            "recipe": recipe,
+        }));
+    }
+    let mut out = format!("artifact {digest}\ntype {}\n", artifact.kind);
+    if let Some((run, stage, name)) = origin {
+        out.push_str(&format!("from {}.{name} of run {}\n", stage.id, run.id));
+    }
+    out.push_str(&format!(
+        "{}, {}\n",
+        text::count(artifact.entries.len(), "file"),
+        text::size(size)
+    ));
+    let shown = 10;
+    for entry in artifact.entries.iter().take(shown) {
+        out.push_str(&format!(
+            "  {}  {}  {}\n",
+            entry.path,
+            text::size(entry.size),
+            entry.blob.short()
+        ));
+    }
+    if artifact.entries.len() > shown {
+        out.push_str(&format!("  and {} more\n", artifact.entries.len() - shown));
+    }
+    let is_empty = artifact.meta.as_object().is_none_or(serde_json::Map::is_empty);
+    if !is_empty {
+        let meta = serde_json::to_string_pretty(&artifact.meta).unwrap_or_default();
+        let lines: Vec<&str> = meta.lines().collect();
+        out.push_str(&format!("meta {}", lines[..lines.len().min(60)].join("\n")));
+        out.push_str(if lines.len() > 60 {
+            "\n  … (all of it with --json)\n"
+        } else {
+            "\n"
+        });
+    }
+    out.push_str(&preview.to_text());
+    if !lines.is_empty() {
+        out.push_str(&format!("\nlineage\n  {}\n", lines.join("\n  ")));
+    }
+    output::print(&out)
+}

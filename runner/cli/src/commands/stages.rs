@@ -1,0 +1,60 @@
+//! `runner stages`, `runner schema` and `runner graph`.
+
+use crate::args::{GraphArgs, GraphFormat, StagesArgs};
+use crate::output;
+use crate::registry;
+use crate::session::Session;
+use runner_engine::Failure;
+use runner_history::ResolvedPipeline;
+use runner_pipeline::{describe_kind, describe_kinds, graph as draw, kind_json, kinds_json};
+
+pub(crate) fn stages(session: &Session, args: &StagesArgs) -> Result<(), Failure> {
+    let Some(name) = &args.kind else {
+        return if session.json {
+            output::print_json(&kinds_json(registry::kinds()))
+        } else {
+            output::print(&ended(describe_kinds(registry::kinds())))
+        };
+    };
+    let Some(kind) = registry::find(name) else {
+        let known = registry::kinds().iter().map(|kind| kind.name());
+        let nearest = known
+            .map(|kind| (strsim::jaro_winkler(kind, name), kind))
+            .max_by(|a, b| a.0.total_cmp(&b.0))
+            .filter(|(score, _)| *score > 0.8);
+        return Err(
+            Failure::usage(format!("there is no stage kind `{name}`")).hint(match nearest {
+                Some((_, kind)) => format!("did you mean `{kind}`?"),
+                None => "`runner stages` lists them".to_owned(),
+            }),
+        );
+    };
+    if session.json {
+        output::print_json(&kind_json(kind))
+    } else {
+        output::print(&ended(describe_kind(kind)))
+    }
+}
+
+pub(crate) fn schema() -> Result<(), Failure> {
+    output::print_json(&runner_pipeline::schema(registry::kinds()))
+}
+
+pub(crate) fn graph(session: &Session, args: &GraphArgs) -> Result<(), Failure> {
+    let pipeline = session.load(&args.pipeline, &args.settings)?;
+    if session.json {
+        let all: Vec<usize> = (0..pipeline.nodes.len()).collect();
+        return output::print_json(&ResolvedPipeline::new(&pipeline, &all));
+    }
+    output::print(&ended(match args.format {
+        GraphFormat::Text => draw::text(&pipeline),
+        GraphFormat::Mermaid => draw::mermaid(&pipeline),
+        GraphFormat::Dot => draw::dot(&pipeline),
+        GraphFormat::Svg => draw::svg(&pipeline),
+    }))
+}
+
+/// The text, with one line's end.
+fn ended(text: String) -> String {
+    text.trim_end().to_owned() + "\n"
+}

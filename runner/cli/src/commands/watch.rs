@@ -1,0 +1,223 @@
+//! `runner watch`.
+
+use crate::args::WatchArgs;
+use crate::output;
+use crate::session::Session;
+use chrono::{DateTime, Utc};
+use runner_engine::{Event, Failure, RunStatus, StageStatus, Stamped, text};
+use runner_history::{self as history, Follower};
+use runner_report::reporter::{Gauge, short};
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+use std::io::{IsTerminal as _, Write as _};
+use std::time::Duration;
+
+/// How often something new is looked for.
+const LOOK: Duration = Duration::from_millis(200);
+
+/// How often a picture is written where it cannot be drawn over, in looks.
+const SELDOM: u32 = 50;
+
+/// How often a line of JSON is written, in looks.
+const LINES: u32 = 5;
+
+pub(crate) fn watch(session: &Session, args: &WatchArgs) -> Result<(), Failure> {
+    let runs = session.home(None).join("runs");
+    let id = history::resolve(&runs, &args.run)?;
+    let mut follower = Follower::new(&runs, &id)?;
+    let live = !session.json && !args.once && std::io::stdout().is_terminal();
+    let mut watched = Watched::new(id);
+    let mut drawn = 0;
+    for look in 0_u32.. {
+        // Asked first: what it wrote before it ended is read below.
+        let status = follower.status();
+        let events = follower.events()?;
+        events.iter().for_each(|event| watched.take(event));
+        if watched.status == RunStatus::Running {
+            watched.status = status;
+        }
+        let over = args.once || watched.status != RunStatus::Running;
+        let every = match (live, session.json) {
+            (true, _) => 1,
+            (false, true) => LINES,
+            (false, false) => SELDOM,
+        };
+        if over || look % every == 0 {
+            if session.json {
+                output::print(&format!("{}\n", watched.to_json()))?;
+            } else {
+                let picture = watched.picture();
+                if live && drawn > 0 {
+                    // Up to where the last picture began, and clear from there.
+                    output::print(&format!("\u{1b}[{drawn}A\u{1b}[J{picture}"))?;
+                } else {
+                    output::print(&picture)?;
+                }
+                drawn = picture.lines().count();
+            }
+            std::io::stdout()
+                .flush()
+                .map_err(|err| Failure::caused("cannot write the result", &err))?;
+        }
+        if over {
+            break;
+        }
+        std::thread::sleep(LOOK);
+    }
+    Ok(())
+}
+
+/// A run as far as its events tell.
+struct Watched {
+    id: String,
+    pipeline: String,
+    status: RunStatus,
+    began: Option<DateTime<Utc>>,
+    last: Option<DateTime<Utc>>,
+    stages: usize,
+    over: BTreeMap<StageStatus, usize>,
+    running: BTreeMap<String, Gauge>,
+}
+
+impl Watched {
+    fn new(id: String) -> Self {
+        Self {
+            id,
+            pipeline: String::new(),
+            status: RunStatus::Running,
+            began: None,
+            last: None,
+            stages: 0,
+            over: BTreeMap::new(),
+            running: BTreeMap::new(),
+        }
+    }
+
+    fn take(&mut self, stamped: &Stamped) {
+        self.last = Some(stamped.time);
+        match &stamped.event {
+            Event::RunStarted { pipeline, stages, .. } => {
+                self.pipeline.clone_from(pipeline);
+                self.stages = stages.len();
+                self.began = Some(stamped.time);
+            }
+            Event::StageStarted { stage, .. } => {
+                self.running.insert(stage.clone(), Gauge::new(stamped.time));
+            }
+            Event::StageFinished { stage, status, .. } => {
+                self.running.remove(stage);
+                *self.over.entry(*status).or_default() += 1;
+            }
+            Event::Progress { stage, .. } | Event::Metric { stage, .. } | Event::Usage { stage, .. } => {
+                if let Some(gauge) = self.running.get_mut(stage) {
+                    gauge.take(stamped);
+                }
+            }
+            Event::RunFinished { status, .. } => self.status = *status,
+            _ => {}
+        }
+    }
+
+    /// Of a run that goes on, the present; else its last event.
+    fn now(&self) -> DateTime<Utc> {
+        match (self.status, self.last) {
+            (RunStatus::Running, _) | (_, None) => Utc::now(),
+            (_, Some(last)) => last,
+        }
+    }
+
+    fn seconds(&self, since: DateTime<Utc>) -> f64 {
+        (self.now() - since).num_milliseconds().max(0) as f64 / 1e3
+    }
+
+    fn picture(&self) -> String {
+        let elapsed = self.began.map_or(0.0, |began| self.seconds(began));
+        let mut counts: Vec<String> = self
+            .over
+            .iter()
+            .map(|(status, n)| format!("{n} {}", status.name()))
+            .collect();
+        counts.push(format!("{} running", self.running.len()));
+        let mut out = format!(
+            "{} {} {} {}: {} of {}\n",
+            self.id,
+            self.pipeline,
+            self.status.name(),
+            text::duration(elapsed),
+            counts.join(", "),
+            text::count(self.stages, "stage")
+        );
+        for (stage, gauge) in &self.running {
+            out.push_str(&self.stage(stage, gauge));
+        }
+        out
+    }
+
+    fn stage(&self, stage: &str, gauge: &Gauge) -> String {
+        let mut head = vec![format!("  {stage}"), text::duration(self.seconds(gauge.began()))];
+        head.extend(gauge.share().map(|share| format!("{:.1} %", share * 100.0)));
+        head.extend(gauge.left().map(|left| format!("{} left", text::duration(left))));
+        let mut lines = vec![head.join("  ")];
+        let mut line = |name: &str, parts: Vec<String>| {
+            if !parts.is_empty() {
+                lines.push(format!("    {name:<8} {}", parts.join("  ")));
+            }
+        };
+        let mut speed = Vec::new();
+        if let (Some(total), Some(rate)) = (gauge.total, gauge.rate()) {
+            speed.push(format!("{} of {total}", gauge.done()));
+            speed.push(format!("{} steps/s", short(rate)));
+        }
+        speed.extend(gauge.iterations().map(|rate| format!("{} iterations/s", short(rate))));
+        line("speed", speed);
+        let named = |(name, value): (&str, f64)| format!("{} {}", name.replace('_', " "), short(value));
+        let charts = gauge
+            .group("charts")
+            .filter(|(name, _)| !matches!(*name, "SPS" | "IPS"));
+        line("charts", charts.map(named).collect());
+        line("losses", gauge.group("losses").map(named).collect());
+        let all: f64 = gauge.group("time").map(|(_, seconds)| seconds).sum();
+        let share = |(name, seconds): (&str, f64)| format!("{name} {:.0} %", seconds / all.max(1e-9) * 100.0);
+        line("time", gauge.group("time").map(share).collect());
+        let mut machine = Vec::new();
+        machine.extend(gauge.cores().map(|cores| format!("{:.0} % cpu", cores * 100.0)));
+        machine.extend(gauge.memory.map(text::size));
+        line("machine", machine);
+        if gauge.metrics.is_empty() && !gauge.message.is_empty() {
+            line("doing", vec![gauge.message.clone()]);
+        }
+        lines.push(String::new());
+        lines.join("\n")
+    }
+
+    fn to_json(&self) -> Value {
+        let stages: Map<String, Value> = self
+            .running
+            .iter()
+            .map(|(stage, gauge)| {
+                let figures = json!({
+                    "seconds": self.seconds(gauge.began()),
+                    "done": gauge.done(),
+                    "total": gauge.total,
+                    "steps_per_second": gauge.rate(),
+                    "iterations_per_second": gauge.iterations(),
+                    "seconds_left": gauge.left(),
+                    "message": gauge.message,
+                    "metrics": gauge.metrics,
+                    "cores": gauge.cores(),
+                    "memory": gauge.memory,
+                });
+                (stage.clone(), figures)
+            })
+            .collect();
+        json!({
+            "run": self.id,
+            "pipeline": self.pipeline,
+            "status": self.status.name(),
+            "seconds": self.began.map_or(0.0, |began| self.seconds(began)),
+            "stages": self.stages,
+            "over": self.over.iter().map(|(status, n)| (status.name(), n)).collect::<BTreeMap<_, _>>(),
+            "running": stages,
+        })
+    }
+}

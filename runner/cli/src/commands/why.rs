@@ -1,0 +1,103 @@
+//! `runner why`.
+
+use crate::args::{PipelineArgs, Selection, WhyArgs};
+use crate::output;
+use crate::session::Session;
+use runner_engine::key::Difference;
+use runner_engine::{self as engine, Failure, Parts, Planned, Prediction};
+
+pub(crate) fn why(session: &Session, args: &WhyArgs) -> Result<(), Failure> {
+    let project = session.project(&PipelineArgs {
+        pipeline: args.pipeline.clone(),
+        selection: Selection {
+            stages: vec![args.stage.clone()],
+            settings: args.settings.clone(),
+            force: Vec::new(),
+        },
+    })?;
+    let options = project.options(session, "");
+    let planned = engine::plan(&project.pipeline, &project.chosen, &project.store, &options)?;
+    let nodes = &project.pipeline.nodes;
+    let named: Vec<&Planned> = planned
+        .iter()
+        .filter(|stage| nodes[stage.node].stage == args.stage || stage.stage == args.stage)
+        .collect();
+    if session.json {
+        return output::print_json(&named);
+    }
+    let mut out = String::new();
+    for stage in named {
+        explain(stage, &planned, &mut out);
+    }
+    output::print(&out)
+}
+
+fn explain(stage: &Planned, planned: &[Planned], out: &mut String) {
+    let last = stage
+        .last_run
+        .as_deref()
+        .map(|run| format!(" (last in run {run})"))
+        .unwrap_or_default();
+    out.push_str(&format!("{}: {}{last}\n", stage.stage, stage.prediction.name()));
+    match &stage.nearest {
+        Some(nearest) if stage.prediction != Prediction::Depends && !nearest.differences.is_empty() => {
+            out.push_str(&format!(
+                "  {} of {} fields differ from run {}, the nearest\n",
+                nearest.differences.len(),
+                nearest.fields,
+                nearest.run
+            ));
+            nearest.differences.iter().for_each(|difference| show(difference, out));
+            nearest.parts.iter().for_each(|parts| show_parts(parts, out));
+        }
+        _ => out.push_str(&format!("  {}\n", stage.reason)),
+    }
+    if let Some(share) = &stage.share {
+        out.push_str(&format!("  {share} are in the store already\n"));
+    }
+    if stage.key.is_none() {
+        for other in planned
+            .iter()
+            .filter(|other| other.node < stage.node && other.prediction == Prediction::Runs)
+        {
+            out.push_str(&format!("  {} would run first: {}\n", other.stage, other.reason));
+        }
+    }
+}
+
+fn show(difference: &Difference, out: &mut String) {
+    let absent = if difference.what.starts_with("with.") {
+        "(default)"
+    } else {
+        "(none)"
+    };
+    let show = |value: &Option<String>| value.clone().unwrap_or_else(|| absent.to_owned());
+    out.push_str(&format!(
+        "  {}\n    - {}\n    + {}\n",
+        difference.what,
+        show(&difference.old),
+        show(&difference.new)
+    ));
+}
+
+/// At most this many parts are named.
+const MOST_PARTS: usize = 5;
+
+fn show_parts(parts: &Parts, out: &mut String) {
+    out.push_str(&format!(
+        "  {}: {} of {} parts differ\n",
+        parts.input,
+        parts.changed.len(),
+        parts.total
+    ));
+    for (path, how) in parts.changed.iter().take(MOST_PARTS) {
+        out.push_str(&format!("    {how:<7} {path}\n"));
+    }
+    let more = parts.changed.len().saturating_sub(MOST_PARTS);
+    if more > 0 {
+        out.push_str(&format!("    and {more} more\n"));
+    }
+    if parts.about {
+        out.push_str("    what the artifact says of itself differs (schema, quality, rows)\n");
+    }
+}

@@ -1,0 +1,15 @@
+//! The command line: arguments, a module for each command, the registry of stage kinds and the configuration of a home. Only
+//! here are the environment, the working directory and the terminal looked at.
+
+mod args;
+mod commands;
+mod config;
+mod home;
+mod interrupt;
+mod lookahead;
+mod output;
+mod program;
+pub mod registry;
+mod session;
+
+pub use program::main;

@@ -1,0 +1,195 @@
+//! Whether anything that a pipeline makes for a date depends on data of later dates.
+//!
+//! The pipeline runs as it is. Then, for each source by itself, every value after a date is replaced by another in a copy of it, all that follows runs
+//! again in a store of its own, and every table is compared with its first version up to that date, bit by bit.
+
+mod overlay;
+mod perturb;
+mod runs;
+mod sources;
+mod table;
+mod violation;
+
+pub use violation::{Moved, Unchecked};
+
+use cache::Store;
+use datasets::Date;
+use overlay::Overlay;
+use runner_engine::{Control, Failure, Options};
+use runner_pipeline::{Pipeline, Work};
+use runs::{Run, Say};
+use serde::Serialize;
+use std::collections::BTreeSet;
+
+/// What was found.
+#[derive(Clone, Debug, Serialize)]
+pub struct Report {
+    /// The last date whose data stayed as it is.
+    pub at: Date,
+    /// What was replaced after it.
+    pub sources: Vec<Perturbed>,
+    /// What moved although it is of that date or before, in the order of the stages.
+    pub moved: Vec<Moved>,
+    /// What could not be compared.
+    pub unchecked: Vec<Unchecked>,
+    /// The stages that were left out, each with the reason.
+    pub skipped: Vec<(String, String)>,
+    /// How many tables were compared, and how many rows of them are of the date or before.
+    pub tables: usize,
+    /// The rows.
+    pub rows: u64,
+}
+
+/// A source whose values were replaced.
+#[derive(Clone, Debug, Serialize)]
+pub struct Perturbed {
+    /// `market.bars`, or `smooth: prices.csv` for a file.
+    pub name: String,
+    /// How many rows were changed.
+    pub rows: u64,
+    /// The stages that read it, directly or not, and ran again.
+    pub stages: usize,
+}
+
+/// Stages that are not run: what they make of a changed future differs for good reasons, and they take long.
+fn is_left_out(work: &Work) -> bool {
+    match work {
+        Work::Kind { kind, .. } => kind.name().starts_with("train/") || kind.name().starts_with("evaluate/"),
+        Work::Command(_) => false,
+    }
+}
+
+/// Checks the chosen stages. `options` says how stages are run, `say` is given their events.
+///
+/// # Errors
+/// When the pipeline fails as it is, when nothing can be perturbed at the date, or when the store or the machine fails.
+pub fn check(
+    pipeline: &mut Pipeline,
+    chosen: &[usize],
+    store: &Store,
+    at: Option<Date>,
+    options: &Options,
+    control: &Control,
+    say: &mut Say<'_>,
+) -> Result<Report, Failure> {
+    let (chosen, skipped) = without_training(pipeline, chosen);
+    if chosen.is_empty() {
+        return Err(
+            Failure::usage("no stage is left to be checked: training and evaluation are not")
+                .hint("name stages that make data, features or environments"),
+        );
+    }
+    let base = Run::new(pipeline, &chosen, store, options, control, say)?;
+    if let Some((stage, error)) = base.failed.first() {
+        return Err(Failure::new(
+            runner_engine::exit::STAGE_FAILED,
+            format!("`{stage}` failed before anything was perturbed: {error}"),
+        ));
+    }
+    let (sources, mut unchecked) = sources::find(pipeline, &chosen, &base, store)?;
+    let at = match at {
+        Some(at) => at,
+        None => sources::middle(&sources, store)?.ok_or_else(|| {
+            Failure::usage("no source of this pipeline has dates, so that nothing can be perturbed after one").hint(
+                "name a date with `--at`, or a pipeline whose sources are data sets or files with a column `date`",
+            )
+        })?,
+    };
+    let mut report = Report {
+        at,
+        sources: Vec::new(),
+        moved: Vec::new(),
+        unchecked: Vec::new(),
+        skipped,
+        tables: 0,
+        rows: 0,
+    };
+    // What was asked for by name has run anew by now.
+    let other = Options {
+        force: BTreeSet::new(),
+        ..options.clone()
+    };
+    for source in &sources {
+        let overlay = Overlay::new(store)?;
+        let Some(rows) = source.perturb(&overlay, at)? else {
+            unchecked.push(source.unperturbed(&format!("has nothing after {at} that could be replaced")));
+            continue;
+        };
+        say(&format!("{} after {at}: {} other rows", source.name, rows.changed));
+        let affected = source.affected(pipeline, &chosen);
+        base.lend(pipeline, &chosen, &affected, source, &rows, &overlay)?;
+        let original = rows.file.map(|file| source.swap(pipeline, file));
+        let run = Run::new(pipeline, &chosen, &overlay.store, &other, control, &mut |_: &str| {});
+        if let Some(original) = original {
+            source.swap(pipeline, original);
+        }
+        let run = run?;
+        report.sources.push(Perturbed {
+            name: source.name.clone(),
+            rows: rows.changed,
+            stages: affected.len(),
+        });
+        for (stage, error) in &run.failed {
+            unchecked.push(Unchecked {
+                source: source.name.clone(),
+                stage: stage.clone(),
+                what: String::new(),
+                reason: format!("it did not run on the changed data: {error}"),
+            });
+        }
+        let mut comparison = violation::Comparison::new(&source.name, at);
+        for &node in &affected {
+            comparison.stage(pipeline, node, (&base, store), (&run, &overlay.store))?;
+        }
+        report.tables += comparison.tables;
+        report.rows += comparison.rows;
+        report.moved.extend(comparison.moved);
+        report.unchecked.extend(comparison.unchecked);
+    }
+    if report.sources.is_empty() {
+        return Err(
+            Failure::usage(format!("no source has values after {at} that could be replaced")).hint(
+                match sources::span(&sources, store)? {
+                    Some((first, last)) => {
+                        format!("the sources have dates from {first} to {last}: choose one between with `--at`")
+                    }
+                    None => "the sources have no dates".to_owned(),
+                },
+            ),
+        );
+    }
+    if report.tables > 0 && report.rows == 0 && report.moved.is_empty() {
+        return Err(
+            Failure::usage(format!("no table has rows of {at} or before: nothing was compared"))
+                .hint("choose a later date with `--at`, one that the data of all sources reach"),
+        );
+    }
+    report.unchecked.splice(0..0, unchecked);
+    report.moved.sort_by_key(|moved| (moved.node, moved.source.clone()));
+    Ok(report)
+}
+
+/// Without training and evaluation, and what depends on them: what is left, and what is not.
+fn without_training(pipeline: &Pipeline, chosen: &[usize]) -> (Vec<usize>, Vec<(String, String)>) {
+    let (mut left, mut out) = (Vec::new(), BTreeSet::new());
+    let mut skipped = Vec::new();
+    for &i in chosen {
+        let node = &pipeline.nodes[i];
+        let because = if is_left_out(&node.work) {
+            Some("it learns or judges on all dates".to_owned())
+        } else {
+            let mut needs = node.needs.values().flatten();
+            needs
+                .find(|need| out.contains(&need.node))
+                .map(|need| format!("it needs `{}`", pipeline.nodes[need.node].id))
+        };
+        match because {
+            Some(reason) => {
+                out.insert(i);
+                skipped.push((node.id.clone(), reason));
+            }
+            None => left.push(i),
+        }
+    }
+    (left, skipped)
+}

@@ -1,0 +1,295 @@
+//! What a pipeline starts from: what its first stages make, and the files that external programs read.
+
+use super::overlay::Overlay;
+use super::perturb;
+use super::runs::Run;
+use super::table::{self, Form};
+use super::violation::Unchecked;
+use cache::{ArtifactBuilder, ArtifactDigest, Store};
+use datasets::Date;
+use runner_engine::Failure;
+use runner_pipeline::{Pipeline, Work};
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// A source.
+pub struct Source {
+    /// `market.bars`, or `smooth: prices.csv`.
+    pub name: String,
+    node: usize,
+    what: What,
+}
+
+enum What {
+    /// An output of a stage that reads nothing of others.
+    Output { name: String, digest: ArtifactDigest },
+    /// A file that an external program reads, by its place among them.
+    File { place: usize, path: PathBuf },
+}
+
+/// A source with other values.
+pub struct Changed {
+    /// In how many rows.
+    pub changed: u64,
+    /// What stands for its output.
+    pub artifact: Option<ArtifactDigest>,
+    /// What stands for its file.
+    pub file: Option<PathBuf>,
+}
+
+/// The sources of some stages, and what else they read from outside, which can't be changed.
+pub fn find(
+    pipeline: &Pipeline,
+    chosen: &[usize],
+    base: &Run,
+    store: &Store,
+) -> Result<(Vec<Source>, Vec<Unchecked>), Failure> {
+    let (mut sources, mut fixed) = (Vec::new(), Vec::new());
+    for &i in chosen {
+        let node = &pipeline.nodes[i];
+        let mut by_file = false;
+        if let Work::Command(command) = &node.work {
+            for (place, file) in command.files.iter().enumerate() {
+                if matches!(Form::of(&file.name), Some(Form::Parquet | Form::Arrow)) {
+                    fixed.push(Unchecked {
+                        source: format!("{}: {}", node.id, file.name),
+                        stage: String::new(),
+                        what: String::new(),
+                        reason: "only text files of programs can be changed, this one stays as it is".to_owned(),
+                    });
+                } else if has_dates(&file.path)? {
+                    by_file = true;
+                    sources.push(Source {
+                        name: format!("{}: {}", node.id, file.name),
+                        node: i,
+                        what: What::File {
+                            place,
+                            path: file.path.clone(),
+                        },
+                    });
+                }
+            }
+        }
+        for (port, earlier) in &node.earlier {
+            fixed.extend(earlier.iter().map(|earlier| Unchecked {
+                source: earlier.name.clone(),
+                stage: node.id.clone(),
+                what: port.clone(),
+                reason: "what is read of an earlier run stays as it is".to_owned(),
+            }));
+        }
+        // What a program makes of files that were changed is checked, and so changes by itself.
+        if !node.needs.is_empty() || by_file {
+            continue;
+        }
+        let Some((_, outputs)) = base.made.get(&i) else {
+            continue;
+        };
+        for (name, &digest) in outputs {
+            let source = Source {
+                name: format!("{}.{name}", node.id),
+                node: i,
+                what: What::Output {
+                    name: name.clone(),
+                    digest,
+                },
+            };
+            let artifact = store.artifact(digest)?;
+            if artifact.entries.iter().any(|entry| Form::of(&entry.path).is_some()) {
+                sources.push(source);
+            } else {
+                fixed.push(source.unperturbed("holds no table"));
+            }
+        }
+    }
+    Ok((sources, fixed))
+}
+
+/// Whether a file is a text with dates.
+fn has_dates(path: &Path) -> Result<bool, Failure> {
+    let Some(Form::Text(separator)) = Form::of(&path.to_string_lossy()) else {
+        return Ok(false);
+    };
+    let bytes = read(path)?;
+    Ok(table::of_text(&bytes, separator).is_some_and(|text| text.table().dates.is_some()))
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, Failure> {
+    std::fs::read(path).map_err(|err| Failure::caused(format!("cannot read `{}`", path.display()), &err))
+}
+
+impl Source {
+    /// That it stayed as it is.
+    pub fn unperturbed(&self, reason: &str) -> Unchecked {
+        Unchecked {
+            source: self.name.clone(),
+            stage: String::new(),
+            what: String::new(),
+            reason: reason.to_owned(),
+        }
+    }
+
+    /// Whether it is this output.
+    pub fn is(&self, node: usize, output: &str) -> bool {
+        self.node == node && matches!(&self.what, What::Output { name, .. } if name == output)
+    }
+
+    /// The nodes that see it.
+    pub fn affected(&self, pipeline: &Pipeline, chosen: &[usize]) -> BTreeSet<usize> {
+        let mut affected = BTreeSet::new();
+        for &i in chosen {
+            let itself = self.node == i && matches!(self.what, What::File { .. });
+            let mut needs = pipeline.nodes[i].needs.values().flatten();
+            if itself || needs.any(|need| affected.contains(&need.node) || self.is(need.node, &need.output)) {
+                affected.insert(i);
+            }
+        }
+        affected
+    }
+
+    /// Puts another file in the place of its own, and gives what was there.
+    pub fn swap(&self, pipeline: &mut Pipeline, file: PathBuf) -> PathBuf {
+        match (&self.what, &mut pipeline.nodes[self.node].work) {
+            (What::File { place, .. }, Work::Command(command)) => {
+                std::mem::replace(&mut Arc::make_mut(command).files[*place].path, file)
+            }
+            _ => file,
+        }
+    }
+
+    /// The dates it has.
+    fn dates(&self, store: &Store) -> Result<BTreeSet<Date>, Failure> {
+        let mut dates = BTreeSet::new();
+        match &self.what {
+            What::Output { digest, .. } => {
+                for entry in &store.artifact(*digest)?.entries {
+                    if let Some(table) = table::read(store, entry)? {
+                        dates.extend(table.dates.into_iter().flatten());
+                    }
+                }
+            }
+            What::File { path, .. } => {
+                if let Some(Form::Text(separator)) = Form::of(&path.to_string_lossy())
+                    && let Some(text) = table::of_text(&read(path)?, separator)
+                {
+                    dates.extend(text.table().dates.into_iter().flatten());
+                }
+            }
+        }
+        Ok(dates)
+    }
+
+    /// Makes it anew with other values after `at`; `None` where it has none there, or none before.
+    pub fn perturb(&self, overlay: &Overlay<'_>, at: Date) -> Result<Option<Changed>, Failure> {
+        let store = &overlay.store;
+        match &self.what {
+            What::Output { digest, .. } => {
+                let artifact = overlay.base().artifact(*digest)?;
+                let mut builder = ArtifactBuilder::new(store, &artifact.kind, artifact.meta.clone());
+                let mut changed = 0;
+                for entry in &artifact.entries {
+                    match other(overlay.base(), entry, at)? {
+                        Some((rows, bytes)) => {
+                            changed += rows;
+                            builder.bytes(&entry.path, &bytes)?;
+                        }
+                        None => {
+                            overlay.blob(entry.blob_ref())?;
+                            builder.blob(&entry.path, entry.blob_ref());
+                        }
+                    }
+                }
+                Ok((changed > 0).then_some(Changed {
+                    changed,
+                    artifact: Some(builder.finish()?),
+                    file: None,
+                }))
+            }
+            What::File { path, .. } => {
+                let Some(Form::Text(separator)) = Form::of(&path.to_string_lossy()) else {
+                    return Ok(None);
+                };
+                let text = table::of_text(&read(path)?, separator);
+                let Some((changed, text)) = text.and_then(|text| text.change(at, perturb::value)) else {
+                    return Ok(None);
+                };
+                let file = overlay.folder().join("file");
+                std::fs::write(&file, text).map_err(|err| Failure::caused("cannot write a changed file", &err))?;
+                Ok(Some(Changed {
+                    changed,
+                    artifact: None,
+                    file: Some(file),
+                }))
+            }
+        }
+    }
+}
+
+/// A file with other values after `at`; `None` where it has none there.
+fn other(store: &Store, entry: &cache::Entry, at: Date) -> Result<Option<(u64, Vec<u8>)>, Failure> {
+    match Form::of(&entry.path) {
+        Some(Form::Text(separator)) => {
+            let text = table::of_text(&store.blob(entry.blob)?, separator);
+            let changed = text.and_then(|text| text.change(at, perturb::value));
+            Ok(changed.map(|(rows, text)| (rows, text.into_bytes())))
+        }
+        Some(Form::Parquet) => {
+            let Some(table) = table::read(store, entry)? else {
+                return Ok(None);
+            };
+            let Some(dates) = &table.dates else { return Ok(None) };
+            let Some((rows, batch)) = perturb::batch(&table.batch, dates, at)? else {
+                return Ok(None);
+            };
+            Ok(Some((rows, stages_core::table::to_parquet(&batch)?)))
+        }
+        _ => Ok(None),
+    }
+}
+
+fn dates(sources: &[Source], store: &Store) -> Result<BTreeSet<Date>, Failure> {
+    let mut dates = BTreeSet::new();
+    for source in sources {
+        dates.extend(source.dates(store)?);
+    }
+    Ok(dates)
+}
+
+/// The first and the last date of all sources.
+pub fn span(sources: &[Source], store: &Store) -> Result<Option<(Date, Date)>, Failure> {
+    let dates = dates(sources, store)?;
+    Ok(dates.first().copied().zip(dates.last().copied()))
+}
+
+/// The last date of a month near the middle of the time that all sources share, so that whole partitions lie before it; near the middle of
+/// all dates where they share none.
+pub fn middle(sources: &[Source], store: &Store) -> Result<Option<Date>, Failure> {
+    let mut all = BTreeSet::new();
+    let (mut first, mut last) = (Date(i32::MIN), Date(i32::MAX));
+    for source in sources {
+        let dates = source.dates(store)?;
+        if let (Some(&from), Some(&to)) = (dates.iter().min(), dates.iter().max()) {
+            (first, last) = (first.max(from), last.min(to));
+        }
+        all.extend(dates);
+    }
+    let shared: Vec<Date> = all
+        .iter()
+        .copied()
+        .filter(|date| (first..=last).contains(date))
+        .collect();
+    let dates = if shared.len() > 1 {
+        shared
+    } else {
+        all.into_iter().collect()
+    };
+    let Some(middle) = dates.len().checked_sub(1).map(|last| last / 2) else {
+        return Ok(None);
+    };
+    let ends_month = |i: usize| dates.get(i + 1).is_some_and(|next| next.ymd().1 != dates[i].ymd().1);
+    let best = (0..dates.len())
+        .filter(|&i| ends_month(i))
+        .min_by_key(|&i| i.abs_diff(middle));
+    Ok(Some(dates[best.unwrap_or(middle)]))
+}

@@ -1,0 +1,69 @@
+//! From arguments to an exit code. Errors are printed here and nowhere else.
+
+use crate::args::{Arguments, Command};
+use crate::commands::{bench, cache, check, compare, doctor, exec, export, plan, runs, show, stages, watch, why};
+use crate::output;
+use crate::registry;
+use crate::session::Session;
+use clap::{CommandFactory as _, Parser as _};
+use runner_engine::{Failure, executor, exit};
+use std::io::Write as _;
+
+/// Runs the program and returns its exit code.
+pub fn main() -> u8 {
+    // Before anything else: a worker gets no arguments from people.
+    let given: Vec<_> = std::env::args_os().skip(1).take(2).collect();
+    match given.as_slice() {
+        [only] if only == "worker" => return executor::worker(registry::kinds()),
+        [only] if only == "reaper" => return executor::reaper(),
+        _ => {}
+    }
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(err) => {
+            let _ = err.print();
+            return if err.use_stderr() {
+                exit::WRONG_USAGE
+            } else {
+                exit::DONE
+            };
+        }
+    };
+    match run(arguments) {
+        Ok(code) => code,
+        Err(failure) => {
+            if !failure.message.is_empty() {
+                let _ = writeln!(std::io::stderr(), "{failure}");
+            }
+            failure.code
+        }
+    }
+}
+
+fn run(arguments: Arguments) -> Result<u8, Failure> {
+    let session = Session::new(&arguments)?;
+    let done = |()| exit::DONE;
+    match arguments.command {
+        Command::Exec(args) => exec::exec(&session, &args),
+        Command::Plan(args) => plan::plan(&session, &args).map(done),
+        Command::Why(args) => why::why(&session, &args).map(done),
+        Command::Graph(args) => stages::graph(&session, &args).map(done),
+        Command::Stages(args) => stages::stages(&session, &args).map(done),
+        Command::Schema => stages::schema().map(done),
+        Command::Runs(args) => runs::runs(&session, &args).map(done),
+        Command::Compare(args) => compare::compare(&session, &args).map(done),
+        Command::Show(args) => show::show(&session, &args).map(done),
+        Command::Watch(args) => watch::watch(&session, &args).map(done),
+        Command::Report(args) => runs::report(&session, &args).map(done),
+        Command::Export(args) => export::export(&session, &args).map(done),
+        Command::Cache(command) => cache::cache(&session, &command),
+        Command::Check(command) => check::check(&session, &command),
+        Command::Doctor => doctor::doctor(&session),
+        Command::Bench(args) => bench::bench(&session, &args).map(done),
+        Command::Completions(args) => {
+            let mut script = Vec::new();
+            clap_complete::generate(args.shell, &mut Arguments::command(), "runner", &mut script);
+            output::print(&String::from_utf8_lossy(&script)).map(done)
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! What every command starts from: the current folder, the environment, how much to say.
+
+use crate::args::{Arguments, Command, PipelineArgs, Settings};
+use crate::config;
+use crate::home;
+use crate::registry;
+use cache::Store;
+use runner_engine::executor::machine_memory;
+use runner_engine::{Failure, Options};
+use runner_history as history;
+use runner_pipeline::{LoadOptions, Pipeline, PipelineErrors, load_with_sources, resolved, select};
+use runner_report::reporter::Verbosity;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Name and version of this program.
+pub(crate) const PROGRAM: &str = concat!("runner ", env!("CARGO_PKG_VERSION"));
+
+/// How long a stage may take to stop after Ctrl-C: enough to write a checkpoint.
+const GRACE: Duration = Duration::from_secs(15);
+
+/// The circumstances of a command.
+#[derive(Clone)]
+pub(crate) struct Session {
+    pub current: PathBuf,
+    pub env: BTreeMap<String, String>,
+    pub verbosity: Verbosity,
+    pub json: bool,
+    /// Whether no remote is looked at, whatever is configured.
+    pub no_remote: bool,
+}
+
+impl Session {
+    pub fn new(arguments: &Arguments) -> Result<Self, Failure> {
+        if let Some(dir) = &arguments.directory {
+            std::env::set_current_dir(dir).map_err(|err| Failure {
+                causes: vec![err.to_string()],
+                ..Failure::usage(format!("cannot change to `{}`", dir.display()))
+            })?;
+        }
+        let current = std::env::current_dir().map_err(|err| Failure::caused("cannot tell the current folder", &err))?;
+        let env = std::env::vars_os()
+            .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+            .collect();
+        Ok(Self {
+            current,
+            env,
+            verbosity: match (arguments.quiet, arguments.verbose) {
+                (true, _) => Verbosity::Quiet,
+                (_, true) => Verbosity::Verbose,
+                _ => Verbosity::Normal,
+            },
+            json: arguments.json,
+            no_remote: match &arguments.command {
+                Command::Exec(args) => args.no_remote,
+                Command::Plan(args) => args.no_remote,
+                _ => false,
+            },
+        })
+    }
+
+    /// Where results and runs are kept, for a pipeline in the folder `start` or for a command without one.
+    pub fn home(&self, start: Option<&Path>) -> PathBuf {
+        let variable = self.env.get("RUNNER_HOME").map(String::as_str);
+        home::resolve(variable, start.unwrap_or(&self.current), &self.current)
+    }
+
+    /// Opens the store of a home, with the remote that is configured for it.
+    pub fn store(&self, home: &Path) -> Result<Store, Failure> {
+        let settings = match self.no_remote {
+            true => None,
+            false => config::remote(home, &self.current, &self.env)?,
+        };
+        let store = Store::open(home)?;
+        match settings {
+            Some(settings) => Ok(store.with_remote(settings)?),
+            None => Ok(store),
+        }
+    }
+
+    /// Reads a pipeline.
+    pub fn load(&self, file: &Path, settings: &Settings) -> Result<Pipeline, Failure> {
+        load_with_sources(file, &self.reading(file, settings)).map_err(wrong)
+    }
+
+    /// A pipeline as one file, with everything filled in.
+    pub fn resolved(&self, file: &Path, settings: &Settings) -> Result<String, Failure> {
+        resolved(file, &self.reading(file, settings)).map_err(wrong)
+    }
+
+    /// What a pipeline is read with.
+    fn reading(&self, file: &Path, settings: &Settings) -> LoadOptions {
+        let folder = std::path::absolute(file).unwrap_or_else(|_| self.current.join(file));
+        let home = self.home(folder.parent());
+        let session = self.clone();
+        LoadOptions {
+            set: settings.set.clone(),
+            profiles: settings.profile.clone(),
+            env: self.env.clone(),
+            kinds: registry::kinds(),
+            earlier: Some(Box::new(move |reference| {
+                let open = || session.store(&home).map_err(|failure| failure.message);
+                history::earlier::find(&home.join("runs"), open, reference)
+            })),
+        }
+    }
+
+    /// Reads a pipeline, and opens its home.
+    pub fn project(&self, args: &PipelineArgs) -> Result<Project, Failure> {
+        let pipeline = self.load(&args.pipeline, &args.selection.settings)?;
+        let wrong_name = |err| wrong(PipelineErrors::from(err));
+        let chosen = select(&pipeline, &args.selection.stages).map_err(wrong_name)?;
+        let mut force = BTreeSet::new();
+        for name in &args.selection.force {
+            let needed = select(&pipeline, std::slice::from_ref(name)).map_err(wrong_name)?;
+            let named = |i: &usize| pipeline.nodes[*i].stage == *name || pipeline.nodes[*i].id == *name;
+            force.extend(needed.into_iter().filter(named));
+        }
+        let home = self.home(Some(&pipeline.base));
+        Ok(Project {
+            store: self.store(&home)?,
+            runs: home.join("runs"),
+            pipeline,
+            chosen,
+            force,
+        })
+    }
+
+    /// The store and the runs of a command without a pipeline. Nothing is made where there is nothing.
+    pub fn archive(&self) -> Result<Archive, Failure> {
+        let home = self.home(None);
+        if !home.is_dir() {
+            return Err(Failure::usage(format!("there is nothing in `{}` yet", home.display()))
+                .hint("run a pipeline first, or give its folder with `-C DIR` or RUNNER_HOME"));
+        }
+        Ok(Archive {
+            store: self.store(&home)?,
+            runs: home.join("runs"),
+        })
+    }
+}
+
+/// The failure of a pipeline that is wrong.
+fn wrong(errors: PipelineErrors) -> Failure {
+    Failure::usage(errors.to_string())
+}
+
+/// A pipeline and its home.
+pub(crate) struct Project {
+    pub store: Store,
+    pub runs: PathBuf,
+    pub pipeline: Pipeline,
+    /// The nodes to run.
+    pub chosen: Vec<usize>,
+    /// Those that run even if they are cached.
+    pub force: BTreeSet<usize>,
+}
+
+impl Project {
+    /// How a run of this project goes on this machine, where nothing else is asked for.
+    pub fn options(&self, session: &Session, run: &str) -> Options {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        Options {
+            run: run.to_owned(),
+            program: PROGRAM.to_owned(),
+            jobs: cores,
+            threads: cores,
+            memory: machine_memory(),
+            keep_going: false,
+            verify_inputs: false,
+            check: BTreeSet::new(),
+            planned: BTreeMap::new(),
+            force: self.force.clone(),
+            env: session.env.clone(),
+            logs: self.runs.join(run).join("logs"),
+            grace: GRACE,
+            past: Arc::new(history::PastRuns::new(&self.runs, &self.pipeline.name)),
+        }
+    }
+}
+
+/// A store and its runs.
+pub(crate) struct Archive {
+    pub store: Store,
+    pub runs: PathBuf,
+}

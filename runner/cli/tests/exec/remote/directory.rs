@@ -1,0 +1,371 @@
+//! A folder as the remote store.
+
+use super::{BIG, Site, document, replace};
+use crate::files;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+#[test]
+fn two_homes_share_what_they_compute() {
+    let site = Site::filled();
+    let second = site.exec("second", &[]);
+    assert_eq!(second.log(), "cached big\ncached mid\ncached end");
+    assert_eq!(second.digests(), site.exec("first", &[]).digests());
+    assert!(
+        site.blobs("second").is_empty(),
+        "nothing was needed, so nothing was fetched"
+    );
+    // The last time of `end` needs `mid`, which is small.
+    let again = site.exec("second", &["--force", "end"]);
+    assert_eq!(again.log(), "cached big\ncached mid\nran end");
+    assert!(!site.has_big("second") && !site.blobs("second").is_empty());
+    let plan = document(&site.run("second", &["plan", "p.yaml", "--set", "words=two", "--json"]));
+    assert!(plan["fetch_bytes"].as_u64().unwrap() >= BIG, "{plan}");
+    assert_eq!(plan["stages"][0]["prediction"], "cached");
+    let text = site.run("second", &["plan", "p.yaml", "--set", "words=two"]).stdout;
+    assert!(text.contains("2.9 MiB") && text.contains("in the remote"), "{text}");
+    let changed = site.exec("second", &["--set", "words=two"]);
+    assert_eq!(changed.log(), "cached big\nran mid\nran end");
+    assert!(site.has_big("second"));
+    // What the second computed, the first has.
+    assert_eq!(
+        site.exec("first", &["--set", "words=two"]).log(),
+        "cached big\ncached mid\ncached end"
+    );
+    let alone = site.exec("third", &["--no-remote"]);
+    assert_eq!(alone.log(), "ran big\nran mid\nran end");
+}
+
+#[test]
+fn to_evaluate_a_cached_model_no_table_is_fetched() {
+    let pipeline = std::path::absolute("../../pipelines/rppo_options.yaml").unwrap();
+    let pipeline = pipeline.to_str().unwrap();
+    let site = Site::new("");
+    let args = [
+        "exec",
+        pipeline,
+        "--json",
+        "--set",
+        "timesteps=2048",
+        "--set",
+        "market.with.days=40",
+        "--set",
+        "train.with.policy_kwargs.lstm_hidden_size=16",
+    ];
+    let first = site.run("first", &args);
+    assert_eq!(first.code, 0, "{}", first.stderr);
+    let second = site.run("second", &[&args[..], &["--force", "evaluate"]].concat());
+    assert_eq!(second.code, 0, "{}", second.stderr);
+    let ran = |log: &str| -> Vec<String> {
+        log.lines()
+            .filter_map(|line| line.strip_prefix("ran "))
+            .map(ToOwned::to_owned)
+            .collect()
+    };
+    assert_eq!(ran(&second.log()), ["evaluate"]);
+    assert_eq!(second.digests(), first.digests());
+    // The blobs of an artifact, by the manifests that the first machine has.
+    let store = cache::Store::open(&site.path("first")).unwrap();
+    let of = |wanted: &dyn Fn(&str) -> bool| -> BTreeSet<String> {
+        let mut blobs = BTreeSet::new();
+        for event in first.events().iter().filter(|event| event["event"] == "stage_finished") {
+            if wanted(event["stage"].as_str().unwrap()) {
+                for digest in event["outputs"].as_object().unwrap().values() {
+                    let artifact = store.artifact(digest.as_str().unwrap().parse().unwrap()).unwrap();
+                    blobs.extend(artifact.entries.iter().map(|entry| entry.blob.to_hex()));
+                }
+            }
+        }
+        blobs
+    };
+    let needed = of(&|stage| matches!(stage, "env" | "train" | "evaluate"));
+    let tables = of(&|stage| !matches!(stage, "env" | "train" | "evaluate"));
+    let root = site.path("second").join("blobs");
+    let here: BTreeSet<String> = files(&root).iter().map(|path| name_of(&root, path)).collect();
+    assert!(tables.len() > 10);
+    assert_eq!(
+        tables.difference(&needed).filter(|blob| here.contains(*blob)).count(),
+        0
+    );
+    assert!(needed.intersection(&here).count() > 1);
+    // An appended day costs a day, on another machine too: memos are shared.
+    let longer = site.run(
+        "third",
+        &[&args[..], &["--set", "market.with.days=45", "market"]].concat(),
+    );
+    let memo = longer
+        .events()
+        .into_iter()
+        .find(|event| event["event"] == "memo")
+        .unwrap();
+    assert!(memo["hits"].as_u64().unwrap() > 0, "{memo}");
+}
+
+#[test]
+fn lost_and_damaged_memos_do_not_fail_a_run() {
+    let site = Site::new(
+        "\
+version: 1
+name: memos
+params: { days: 40 }
+stages:
+  market: { uses: ingest/simulated_market, with: { days: '${params.days}', seed: 7 } }
+  iv: { uses: greeks/implied_volatility, needs: { chain: market.chain, rates: market.rates } }
+",
+    );
+    let first = site.exec("first", &[]);
+    assert_eq!(first.log(), "ran market\nran iv", "{}", first.stderr);
+    // The second has looked: it knows that all of it is there.
+    assert_eq!(site.exec("second", &[]).log(), "cached market\ncached iv");
+    let longer = site.exec("reference", &["--set", "days=45", "--no-remote"]);
+    let manifests: Vec<PathBuf> = files(&site.folder().join("blobs"))
+        .into_iter()
+        .filter(|path| std::fs::read(path).unwrap().starts_with(b"{"))
+        .collect();
+    let mut harmed = 0;
+    for (i, path) in files(&site.folder().join("blobs")).iter().enumerate() {
+        if manifests.contains(path) {
+            continue;
+        }
+        harmed += 1;
+        let mut bytes = std::fs::read(path).unwrap();
+        std::fs::remove_file(path).unwrap();
+        if i % 2 == 0 {
+            bytes[0] ^= 1;
+            std::fs::write(path, bytes).unwrap();
+        }
+    }
+    assert!(harmed > 4);
+    for home in ["second", "third"] {
+        let ended = site.exec(home, &["--set", "days=45"]);
+        assert_eq!(ended.code, 0, "{}{}", ended.stdout, ended.stderr);
+        assert_eq!(ended.digests(), longer.digests());
+    }
+}
+
+fn name_of(root: &Path, path: &Path) -> String {
+    path.strip_prefix(root).unwrap().to_str().unwrap().replace('/', "")
+}
+
+#[test]
+fn a_damaged_blob_is_refused_and_made_again() {
+    let site = Site::filled();
+    let big = site.big();
+    for damage in [vec![7; BIG as usize], vec![0; 10]] {
+        // The first is found out by its bytes, the second by its length, when it is looked for.
+        let home = format!("second{}", damage.len());
+        assert_eq!(site.exec(&home, &[]).log(), "cached big\ncached mid\ncached end");
+        replace(&big, &damage);
+        let again = site.exec(&home, &["--force", "mid"]);
+        assert_eq!(again.code, 0, "{}", again.stderr);
+        assert_eq!(
+            again.log(),
+            "cached big\nhealing big for mid\nran big\nran mid\ncached end"
+        );
+        assert!(again.stderr.contains("is not what its name says"), "{}", again.stderr);
+        assert_eq!(
+            std::fs::read(&big).unwrap(),
+            vec![0; BIG as usize],
+            "it is right again there"
+        );
+    }
+}
+
+#[test]
+fn a_lost_blob_runs_its_producer_again() {
+    let site = Site::filled();
+    assert_eq!(site.exec("second", &[]).log(), "cached big\ncached mid\ncached end");
+    let big = site.big();
+    std::fs::remove_file(&big).unwrap();
+    // A machine that has not looked yet: the record does not count without its blob.
+    assert_eq!(site.exec("third", &["--no-remote", "big"]).code, 0);
+    assert_eq!(site.exec("fourth", &["mid"]).log(), "ran big\ncached mid");
+    std::fs::remove_file(&big).unwrap();
+    // One that has: it is found out when it is needed.
+    let second = site.exec("second", &["--force", "mid"]);
+    assert_eq!(second.code, 0, "{}", second.stderr);
+    assert_eq!(
+        second.log(),
+        "cached big\nhealing big for mid\nran big\nran mid\ncached end"
+    );
+    assert!(big.exists(), "it is there again");
+}
+
+#[test]
+fn a_damaged_blob_of_this_machine_is_fetched_again() {
+    let site = Site::filled();
+    let name = site.big().strip_prefix(site.folder()).unwrap().to_owned();
+    replace(&site.path("first").join(&name), &vec![1; BIG as usize]);
+    let again = site.exec("first", &["--force", "mid"]);
+    assert_eq!(again.log(), "cached big\nran mid\ncached end");
+    assert_eq!(
+        std::fs::read(site.path("first").join(&name)).unwrap(),
+        vec![0; BIG as usize]
+    );
+}
+
+#[test]
+fn only_records_with_the_right_signature_count() {
+    let site = Site::new(super::CHAIN);
+    for (home, key) in [("mine", "key one"), ("ours", "key one\n"), ("theirs", "another key")] {
+        site.project.write(&format!("{home}/sign"), key);
+        site.configure(home, "remote: { url: ../remote, sign_key_file: sign }\n");
+    }
+    site.configure("plain", "remote: { url: ../remote }\n");
+    let all_run = "ran big\nran mid\nran end";
+    assert_eq!(site.exec_configured("plain", &["big"]).log(), "ran big");
+    let unsigned = site.exec_configured("mine", &[]);
+    assert_eq!(unsigned.log(), all_run);
+    assert!(
+        unsigned.stderr.contains("has no signature and is not used"),
+        "{}",
+        unsigned.stderr
+    );
+    assert_eq!(
+        site.exec_configured("ours", &[]).log(),
+        "cached big\ncached mid\ncached end"
+    );
+    let forged = site.exec_configured("theirs", &["--keep-going"]);
+    assert_eq!(forged.log(), all_run);
+    assert!(
+        forged
+            .stderr
+            .contains("has a wrong signature and is not used (3 times)"),
+        "{}",
+        forged.stderr
+    );
+    assert_eq!(forged.stderr.matches("warning").count(), 1, "{}", forged.stderr);
+    // Nothing says what the keys are.
+    for path in files(&site.path("remote"))
+        .iter()
+        .chain(&files(&site.path("mine").join("runs")))
+    {
+        let text = String::from_utf8_lossy(&std::fs::read(path).unwrap()).into_owned();
+        assert!(!text.contains("key one"), "{}", path.display());
+    }
+}
+
+#[test]
+fn damaged_and_foreign_records_are_ignored() {
+    let site = Site::filled();
+    let records = files(&site.folder().join("actions"));
+    let texts: Vec<Vec<u8>> = records.iter().map(|path| std::fs::read(path).unwrap()).collect();
+    // Each under the name of another, one cut short, one of other bytes, and strange names among them.
+    replace(&records[0], &texts[1]);
+    replace(&records[1], &texts[1][..texts[1].len() / 2]);
+    replace(&records[2], b"\xff\xfe{}");
+    std::fs::create_dir_all(site.folder().join("actions/zz")).unwrap();
+    std::fs::write(site.folder().join("actions/zz/..strange"), "x").unwrap();
+    std::fs::write(site.folder().join("actions/README"), "x").unwrap();
+    let second = site.exec("second", &[]);
+    assert_eq!(second.log(), "ran big\nran mid\nran end");
+    assert!(second.stderr.contains("is damaged and not used"), "{}", second.stderr);
+    // They are right again.
+    assert_eq!(site.exec("third", &[]).log(), "cached big\ncached mid\ncached end");
+    let pull = document(&site.run("fourth", &["cache", "pull", "--all", "--json"]));
+    assert_eq!(pull["records"], 3, "{pull}");
+}
+
+#[test]
+fn push_and_pull() {
+    let site = Site::new(super::CHAIN);
+    assert_eq!(site.exec("first", &["--no-remote"]).log(), "ran big\nran mid\nran end");
+    assert!(!site.folder().exists());
+    let push = document(&site.run("first", &["cache", "push", "--json"]));
+    assert_eq!(
+        (push["records"].as_u64(), push["there_before"].as_u64()),
+        (Some(3), Some(0)),
+        "{push}"
+    );
+    assert!(push["bytes"].as_u64().unwrap() > BIG);
+    let again = site.run("first", &["cache", "push", "--all"]);
+    assert_eq!(
+        again.stdout.replace(&site.folder().display().to_string(), "REMOTE"),
+        "3 records in REMOTE (3 before); 0 blobs uploaded (0 B)\n"
+    );
+    let pull = document(&site.run("second", &["cache", "pull", "p.yaml", "--json"]));
+    assert_eq!(pull["records"], 3, "{pull}");
+    assert_eq!(site.blobs("second").len(), site.blobs("first").len());
+    let offline = site.exec("second", &["--no-remote"]);
+    assert_eq!(offline.log(), "cached big\ncached mid\ncached end");
+    let repaired = site.big();
+    std::fs::remove_file(&repaired).unwrap();
+    let push = document(&site.run("first", &["cache", "push", "latest", "--json"]));
+    assert_eq!((push["blobs"].as_u64(), push["bytes"].as_u64()), (Some(1), Some(BIG)));
+    let pull = document(&site.run("third", &["cache", "pull", "--all", "--json"]));
+    assert_eq!(pull["blobs"].as_u64().unwrap() as usize, site.blobs("first").len());
+    let nothing = site.project.run(&["cache", "push"]);
+    assert_eq!(nothing.code, 2);
+    assert!(nothing.stderr.contains("there is nothing in"), "{}", nothing.stderr);
+    let none = super::end(site.command("first", &["cache", "push"]).env_remove("RUNNER_REMOTE"));
+    assert_eq!(none.code, 2);
+    assert!(none.stderr.contains("no remote store is configured"), "{}", none.stderr);
+    let strange = site.run("first", &["cache", "pull", "nothing.yaml"]);
+    assert_eq!(strange.code, 2);
+}
+
+#[test]
+fn a_remote_that_is_only_read_stays_as_it_is() {
+    let site = Site::filled();
+    site.configure("reader", "remote: { url: ../remote, read_only: true }\n");
+    let before = files(&site.folder());
+    let changed = site.exec_configured("reader", &["--set", "words=more"]);
+    assert_eq!(changed.log(), "cached big\nran mid\nran end");
+    assert_eq!(files(&site.folder()), before);
+    let push = site.configured("reader", &["cache", "push"]);
+    assert_eq!(push.code, 3);
+    assert!(push.stderr.contains("it is only read"), "{}", push.stderr);
+}
+
+#[test]
+fn a_remote_that_cannot_be_used_costs_a_warning() {
+    let site = Site::new(super::CHAIN);
+    site.project.write("file", "");
+    for (url, text) in [
+        ("../file", "Not a directory"),
+        ("../nowhere/deep/remote", "is not there"),
+    ] {
+        let home = format!("home{}", url.len());
+        site.configure(&home, &format!("remote: {{ url: {url}, timeout: 1s }}\n"));
+        let ended = site.exec_configured(&home, &[]);
+        assert_eq!(ended.code, 0, "{}", ended.stderr);
+        assert_eq!(ended.log(), "ran big\nran mid\nran end");
+        assert_eq!(ended.stderr.matches("warning").count(), 1, "{}", ended.stderr);
+        assert!(ended.stderr.contains(text), "{}", ended.stderr);
+    }
+    std::fs::create_dir(site.folder()).unwrap();
+    std::fs::write(site.folder().join("format"), "runner-remote 99\n").unwrap();
+    let newer = site.exec("newer", &[]);
+    assert_eq!((newer.code, newer.log().as_str()), (0, "ran big\nran mid\nran end"));
+    assert!(
+        newer.stderr.contains("it has the format `runner-remote 99`"),
+        "{}",
+        newer.stderr
+    );
+    assert_eq!(files(&site.folder()).len(), 1);
+}
+
+#[test]
+fn a_wrong_configuration_is_refused() {
+    let site = Site::new(super::CHAIN);
+    site.configure("home", "remote:\n  url: ../remote\n  readonly: true\n");
+    let ended = site.exec_configured("home", &[]);
+    assert_eq!(ended.code, 2);
+    assert!(
+        ended
+            .stderr
+            .contains("config.yaml:3:3: unknown key `readonly` in `remote`"),
+        "{}",
+        ended.stderr
+    );
+    assert!(ended.stderr.contains("did you mean `read_only`?"), "{}", ended.stderr);
+    assert_eq!(site.exec_configured("home", &["--no-remote", "big"]).code, 0);
+}
+
+#[test]
+fn logs_come_with_their_actions() {
+    let site = Site::filled();
+    assert_eq!(site.exec("second", &[]).code, 0);
+    let shown = site.run("second", &["show", "latest/big"]);
+    assert!(shown.stdout.contains("made"), "{}{}", shown.stdout, shown.stderr);
+}

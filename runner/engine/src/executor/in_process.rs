@@ -1,0 +1,66 @@
+//! Runs actions in this process: for tests, and for programs that use this crate as a library.
+
+use super::workspace_pool::WorkspacePool;
+use super::{Done, Executor, Job, Limits, command, job, timed_out};
+use cache::Store;
+use stages_core::error::Cause;
+use stages_core::{AnyStage, CancelToken, EventSink, StageError};
+use std::sync::Arc;
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::{Duration, Instant};
+
+/// Runs actions in this process, each on a pool of threads of its own. A stage that does not look whether it should stop
+/// cannot be stopped, and one that aborts ends the program.
+pub struct InProcess {
+    /// The stage kinds there are.
+    pub kinds: &'static [Box<dyn AnyStage>],
+}
+
+impl Executor for InProcess {
+    fn run(&self, job: &Job, events: &Arc<dyn EventSink>, limits: &Limits) -> Result<Done, StageError> {
+        let pool = rayon::ThreadPoolBuilder::new()
+            .num_threads(job.threads.max(1))
+            .build()
+            .map_err(|err| StageError::new(format!("cannot start threads: {err}")))?;
+        let store = Store::open(&job.home)?.take_over(job.remote.clone())?;
+        let (group, workspaces) = (command::Group::default(), WorkspacePool::default());
+        let stop = CancelToken::default();
+        let inner = Limits {
+            cancel: stop.clone(),
+            ..limits.clone()
+        };
+        let (over, ended) = channel::<()>();
+        let mut timeout = None;
+        let result = std::thread::scope(|scope| {
+            let watch = scope.spawn(|| {
+                let started = Instant::now();
+                let ended = ended;
+                loop {
+                    match ended.recv_timeout(Duration::from_millis(20)) {
+                        Err(RecvTimeoutError::Timeout) => {}
+                        _ => return None,
+                    }
+                    if limits.cancel.is_cancelled() || limits.kill.is_cancelled() {
+                        stop.cancel();
+                    }
+                    if let Some(limit) = limits.timeout.filter(|limit| started.elapsed() > *limit) {
+                        stop.cancel();
+                        return Some(limit);
+                    }
+                }
+            });
+            let result = pool.install(|| job::run(job, &store, self.kinds, events, &inner, &group, &workspaces));
+            let result = result.map(|done| Done {
+                news: store.news(),
+                ..done
+            });
+            drop(over);
+            timeout = watch.join().unwrap_or(None);
+            result
+        });
+        match (result, timeout) {
+            (Err(err), Some(limit)) if err.cause == Cause::Interrupted => Err(timed_out(limit)),
+            (result, _) => result,
+        }
+    }
+}

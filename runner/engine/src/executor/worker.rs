@@ -1,0 +1,141 @@
+//! The worker's side of a worker process.
+
+use super::memory::{USAGE, tree_cpu, tree_memory};
+use super::protocol::{Message, STOP};
+use super::workspace_pool::WorkspacePool;
+use super::{Job, JobWork, Limits, command, job};
+use crate::text;
+use cache::{Store, Traffic};
+use stages_core::{AnyStage, EventSink, StageError, StageEvent};
+use std::io::{BufRead as _, Write as _, stdin, stdout};
+use std::process::exit;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+/// Writes events to standard output. Each line is one write, under the lock of standard output.
+struct Lines;
+
+impl Lines {
+    fn write(&self, message: &Message) {
+        let mut line = serde_json::to_string(message).unwrap_or_default();
+        line.push('\n');
+        let mut out = stdout().lock();
+        // Nobody listens any more: the end of standard input will say so too.
+        let _ = out.write_all(line.as_bytes()).and_then(|()| out.flush());
+    }
+}
+
+impl EventSink for Lines {
+    fn emit(&self, event: StageEvent) {
+        self.write(&Message::event(event));
+    }
+}
+
+/// Reads a job from standard input, runs it, and writes its events and result to standard output. Ends when its parent does.
+pub fn worker(kinds: &'static [Box<dyn AnyStage>]) -> u8 {
+    let mut line = String::new();
+    if stdin().read_line(&mut line).is_err() {
+        return 2;
+    }
+    let Ok(job) = serde_json::from_str::<Job>(&line) else {
+        Lines.write(&Message::failed(StageError::new("the worker cannot read its job")));
+        return 2;
+    };
+    let limits = Limits::default();
+    let group = command::Group::new(|pid, begins| {
+        if begins {
+            Lines.write(&Message::Group(pid));
+        }
+    });
+    if matches!(job.work, JobWork::Kind { .. }) {
+        end_with_parent();
+        std::thread::spawn(say_usage);
+    }
+    {
+        let (cancel, group) = (limits.cancel.clone(), group.clone());
+        std::thread::spawn(move || {
+            // Reads until the end, which comes when the parent closes the pipe or is gone, however it went.
+            for line in stdin().lock().lines() {
+                match line {
+                    Ok(line) if line == STOP => cancel.cancel(),
+                    Ok(_) => {}
+                    Err(_) => break,
+                }
+            }
+            group.end();
+            exit(1);
+        });
+    }
+    prefer_as_victim(std::process::id().cast_signed());
+    let pool = rayon::ThreadPoolBuilder::new()
+        .num_threads(job.threads.max(1))
+        .build_global();
+    let events: Arc<dyn EventSink> = Arc::new(Lines);
+    let open = || Store::open(&job.home)?.take_over(job.remote.clone());
+    let result = match pool {
+        Ok(()) => open().map_err(StageError::from).and_then(|store| {
+            // The engine keeps garbage collectors away, but may be killed a moment before this process is.
+            let _guard = store.guard()?;
+            if let Some(remote) = store.remote() {
+                remote.watch(fetched(events.clone()));
+            }
+            let result = job::run(&job, &store, kinds, &events, &limits, &group, &WorkspacePool::default());
+            if store.remote().is_some() {
+                Lines.write(&Message::News(store.news()));
+            }
+            result
+        }),
+        Err(err) => Err(StageError::new(format!("cannot start threads: {err}"))),
+    };
+    let code = u8::from(result.is_err());
+    Lines.write(&match result {
+        Ok(done) => Message::Done(done),
+        Err(err) => Message::failed(err),
+    });
+    code
+}
+
+/// Says how much came from the remote store, not more often than anyone can read.
+fn fetched(events: Arc<dyn EventSink>) -> impl Fn(Traffic) + Send + Sync {
+    let last = Mutex::new(Instant::now());
+    move |traffic| {
+        let Ok(mut last) = last.try_lock() else { return };
+        if last.elapsed() >= Duration::from_millis(200) {
+            *last = Instant::now();
+            events.emit(StageEvent::Progress {
+                done: 0,
+                total: None,
+                message: format!("fetched {} from the remote store", text::size(traffic.moved_bytes)),
+            });
+        }
+    }
+}
+
+/// Says every second what this process takes of the machine.
+fn say_usage() {
+    loop {
+        std::thread::sleep(USAGE);
+        let pid = std::process::id();
+        Lines.emit(StageEvent::Usage {
+            cpu_seconds: tree_cpu(pid),
+            memory: tree_memory(pid),
+        });
+    }
+}
+
+/// Asks the system to kill this process when its parent ends: the end of standard input may find it too busy to notice.
+fn end_with_parent() {
+    #[cfg(target_os = "linux")]
+    {
+        use rustix::process::{Signal, set_parent_process_death_signal};
+        let _ = set_parent_process_death_signal(Some(Signal::KILL));
+    }
+}
+
+/// When memory runs out, the system ends this process rather than the engine.
+pub(super) fn prefer_as_victim(pid: i32) {
+    #[cfg(target_os = "linux")]
+    let _ = std::fs::write(format!("/proc/{pid}/oom_score_adj"), "500");
+    #[cfg(not(target_os = "linux"))]
+    let _ = pid;
+}

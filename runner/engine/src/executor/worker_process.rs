@@ -1,0 +1,249 @@
+//! The engine's side of a worker process.
+
+use super::command::{self, signal_name};
+use super::protocol::{Message, STOP, error};
+use super::reaper::Reaper;
+use super::worker::prefer_as_victim;
+use super::workspace_pool::WorkspacePool;
+use super::{Done, Executor, Job, JobWork, Limits, job, timed_out};
+use cache::{News, Store};
+use rustix::process::{Pid, Signal, kill_process_group};
+use stages_core::error::Cause;
+use stages_core::{EventSink, StageError, StageEvent};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+
+/// Runs each action in a process of its own: a stage kind in this program, as `runner worker`, an external program as it is. A
+/// crash, an out-of-memory kill or a time limit touches nothing else, and all of them end when this process does.
+pub struct WorkerProcess {
+    /// The program.
+    program: PathBuf,
+    store: Store,
+    /// Ends the external programs; started with the first of them.
+    reaper: OnceLock<Option<Arc<Reaper>>>,
+    workspaces: WorkspacePool,
+}
+
+impl WorkerProcess {
+    /// Workers are this very program, even when its file is replaced meanwhile.
+    ///
+    /// # Errors
+    /// When the system does not say which program this is.
+    pub fn new(store: &Store) -> std::io::Result<Self> {
+        let program = if cfg!(target_os = "linux") {
+            "/proc/self/exe".into()
+        } else {
+            std::env::current_exe()?
+        };
+        Ok(Self {
+            program,
+            store: store.clone(),
+            reaper: OnceLock::new(),
+            workspaces: WorkspacePool::default(),
+        })
+    }
+
+    /// Runs an external program from this process.
+    fn command(&self, job: &Job, events: &Arc<dyn EventSink>, limits: &Limits) -> Result<Done, StageError> {
+        let reaper = self
+            .reaper
+            .get_or_init(|| Reaper::start(&self.program, self.store.root()).ok().map(Arc::new));
+        let reaper = reaper.clone();
+        let group = command::Group::new(move |group, begins| {
+            if begins {
+                prefer_as_victim(group);
+            }
+            match &reaper {
+                Some(reaper) if begins => reaper.keep(group),
+                Some(reaper) => reaper.release(group),
+                None => {}
+            }
+        });
+        job::run(job, &self.store, &[], events, limits, &group, &self.workspaces)
+    }
+}
+
+/// What a worker's output may leave of lines that are no messages, in bytes.
+const TAIL: usize = 16 << 10;
+
+/// A running worker, killed when this is dropped before it has ended.
+struct Worker {
+    child: Child,
+    group: Option<Pid>,
+}
+
+impl Worker {
+    fn kill(&mut self) {
+        for pid in [self.group, Pid::from_raw(self.child.id().cast_signed())]
+            .into_iter()
+            .flatten()
+        {
+            let _ = kill_process_group(pid, Signal::KILL);
+        }
+        let _ = self.child.kill();
+    }
+
+    fn wait(mut self) -> Result<ExitStatus, StageError> {
+        let status = self.child.wait();
+        if !status.as_ref().is_ok_and(ExitStatus::success)
+            && let Some(pid) = self.group
+        {
+            // A worker that was killed could not end its program.
+            let _ = kill_process_group(pid, Signal::KILL);
+        }
+        self.group = None;
+        status.map_err(|err| StageError::new(format!("cannot wait for the worker: {err}")))
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        if !matches!(self.child.try_wait(), Ok(Some(_))) {
+            self.kill();
+            let _ = self.child.wait();
+        }
+    }
+}
+
+impl Executor for WorkerProcess {
+    fn run(&self, job: &Job, events: &Arc<dyn EventSink>, limits: &Limits) -> Result<Done, StageError> {
+        if matches!(job.work, JobWork::Command { .. }) {
+            return self.command(job, events, limits);
+        }
+        let failed =
+            |what: &str, err: std::io::Error| StageError::new(format!("cannot {what} a worker process: {err}"));
+        // This thread lives as long as the worker: the worker's death signal is tied to it.
+        let child = Command::new(&self.program)
+            .arg0("runner")
+            .arg("worker")
+            .env("RAYON_NUM_THREADS", job.threads.to_string())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            // Ctrl-C in a terminal reaches the engine alone, which asks its workers to stop.
+            .process_group(0)
+            .spawn()
+            .map_err(|err| failed("start", err))?;
+        let mut worker = Worker { child, group: None };
+        let (Some(mut stdin), Some(stdout), Some(stderr)) = (
+            worker.child.stdin.take(),
+            worker.child.stdout.take(),
+            worker.child.stderr.take(),
+        ) else {
+            return Err(StageError::new("a worker process has no pipes"));
+        };
+        let mut line = serde_json::to_string(job).map_err(|err| failed("ask", err.into()))?;
+        line.push('\n');
+        // A worker that died already is reported below, by how it ended.
+        let _ = stdin.write_all(line.as_bytes());
+        let (sender, said) = channel();
+        let errors = std::thread::spawn(move || {
+            let mut tail = Vec::new();
+            let mut reader = BufReader::new(stderr);
+            let mut line = Vec::new();
+            while matches!((&mut reader).take(TAIL as u64).read_until(b'\n', &mut line), Ok(n) if n > 0) {
+                tail.append(&mut line);
+                let excess = tail.len().saturating_sub(TAIL);
+                tail.drain(..excess);
+            }
+            String::from_utf8_lossy(&tail).into_owned()
+        });
+        let reader = std::thread::spawn(move || {
+            for line in BufReader::new(stdout).split(b'\n') {
+                let Ok(line) = line else { break };
+                // Whatever is no message is a line for the log.
+                let said: Result<Message, String> =
+                    serde_json::from_slice(&line).map_err(|_| String::from_utf8_lossy(&line).into_owned());
+                if sender.send(said).is_err() {
+                    break;
+                }
+            }
+        });
+        let started = Instant::now();
+        let mut asked: Option<Instant> = None;
+        let mut over_time = None;
+        let mut result = None;
+        let mut news = News::default();
+        loop {
+            match said.recv_timeout(Duration::from_millis(50)) {
+                Ok(Ok(Message::Event(event))) => events.emit(event),
+                Ok(Ok(Message::Metric(name, step, bits))) => events.emit(StageEvent::Metric {
+                    name,
+                    step,
+                    value: f64::from_bits(bits),
+                }),
+                Ok(Ok(Message::Group(pid))) => worker.group = Pid::from_raw(pid),
+                Ok(Ok(Message::News(said))) => news = said,
+                Ok(Ok(Message::Done(done))) => result = Some(Ok(done)),
+                Ok(Ok(Message::Failed { message, hint, cause })) => {
+                    result = Some(Err(error(message, hint, cause)));
+                }
+                Ok(Err(line)) => events.emit(StageEvent::Log { line }),
+                Err(RecvTimeoutError::Disconnected) => break,
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+            if let Some(limit) = limits.timeout.filter(|limit| started.elapsed() > *limit) {
+                over_time = Some(limit);
+            }
+            if asked.is_none() && (over_time.is_some() || limits.cancel.is_cancelled()) {
+                asked = Some(Instant::now());
+                let _ = stdin.write_all(format!("{STOP}\n").as_bytes());
+            }
+            if limits.kill.is_cancelled() || asked.is_some_and(|since| since.elapsed() > limits.grace) {
+                worker.kill();
+            }
+        }
+        let status = worker.wait()?;
+        drop(stdin);
+        let _ = reader.join();
+        let stderr = errors.join().unwrap_or_default();
+        if !matches!(result, Some(Ok(_))) {
+            self.store.hear(std::mem::take(&mut news));
+        }
+        match (result, over_time) {
+            (Some(Ok(done)), _) => Ok(Done { news, ..done }),
+            (_, Some(limit)) => Err(timed_out(limit)),
+            (Some(Err(err)), None)
+                if err.cause == Cause::Failed && err.message.contains("panicked") && !stderr.is_empty() =>
+            {
+                let mut err = err;
+                push_tail(&mut err.message, &stderr);
+                Err(err)
+            }
+            (Some(Err(err)), None) => Err(err),
+            (None, None) if limits.cancel.is_cancelled() || limits.kill.is_cancelled() => {
+                Err(StageError::interrupted())
+            }
+            (None, None) => Err(died(status, &stderr)),
+        }
+    }
+}
+
+/// The failure of a worker that ended without a result.
+fn died(status: ExitStatus, stderr: &str) -> StageError {
+    let mut error = match (status.signal(), status.code()) {
+        (Some(9), _) => StageError::new(format!("its worker was killed by {}", signal_name(9)))
+            .hint("the system kills what takes too much memory: `resources: { memory: … }` keeps large stages from running side by side"),
+        (Some(signal), _) => StageError::new(format!("its worker was killed by {}", signal_name(signal)))
+            .hint("this is a mistake in the program or one of its libraries"),
+        (None, code) => StageError::new(format!(
+            "its worker ended without a result, with status {}",
+            code.unwrap_or_default()
+        )),
+    };
+    push_tail(&mut error.message, stderr);
+    error
+}
+
+fn push_tail(message: &mut String, stderr: &str) {
+    let lines: Vec<&str> = stderr.lines().collect();
+    for line in &lines[lines.len().saturating_sub(10)..] {
+        message.push_str("\n    | ");
+        message.push_str(line);
+    }
+}

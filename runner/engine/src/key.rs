@@ -1,0 +1,314 @@
+//! Action keys: what a stage's result depends on, and nothing else.
+//!
+//! | what | in the key | why |
+//! | --- | --- | --- |
+//! | stage kind and its implementation version | yes | other code may give other results |
+//! | resolved configuration, fields equal to their default left out | yes | it is the experiment; a new field with a default changes no key |
+//! | digests of the inputs, by port, in order | yes | contents: an input made again to the same bytes changes nothing |
+//! | digests of the source files, and their names relative to the source's root | yes | contents; a layout may read meaning from a name |
+//! | of a `run:` stage: the command's text, its `env:` and `outputs:`, its `files:` | yes | they are its configuration |
+//! | name of the stage, of the pipeline, of the stages that it needs | no | names change no result |
+//! | comments, order of keys, how a value was spelt | no | the configuration is typed before it is hashed |
+//! | absolute paths, modification times, the machine | no | they differ between checkouts |
+//! | threads, memory, retries, time limit, `secrets:` | no | they must not change a result |
+//! | intervals of logs and checkpoints (a kind's `NOT_IN_KEY`) | no | likewise |
+//!
+//! The [`Recipe`] holds exactly the fields that are hashed. It is kept in the action record, so that a later run can say what
+//! differs; the decision to run is made on the key alone.
+
+use cache::{ActionKey, ArtifactDigest, BlobDigest, KeyHasher, canonical_json};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+const DOMAIN: &str = "runner 2026-11 action v1";
+
+/// The kind that stands for an external program.
+pub const RUN: &str = "run";
+
+/// The version of how external programs are run.
+pub const RUN_VERSION: u32 = 1;
+
+/// All that an action's result depends on.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Recipe {
+    /// The stage kind; [`RUN`] for an external program.
+    pub kind: String,
+    /// The version of its implementation.
+    pub version: u32,
+    /// Its configuration, without what equals its default.
+    pub config: Config,
+    /// The digests of its inputs, by port.
+    pub inputs: BTreeMap<String, Vec<ArtifactDigest>>,
+    /// The files outside the store that it reads, sorted by name.
+    pub sources: Vec<SourceDigest>,
+}
+
+/// A configuration as it is hashed: canonical JSON. Its values are needed only where something differs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config(String);
+
+impl Config {
+    /// Of a value that is written with its keys in order, as a map that sorts them is.
+    pub fn sorted(value: &impl Serialize) -> Self {
+        Self(serde_json::to_string(value).unwrap_or_default())
+    }
+
+    /// As a value.
+    pub fn value(&self) -> Value {
+        serde_json::from_str(&self.0).unwrap_or_default()
+    }
+}
+
+impl From<&Value> for Config {
+    fn from(value: &Value) -> Self {
+        Self(canonical_json(value))
+    }
+}
+
+impl Serialize for Config {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.value().serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Config {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Value::deserialize(deserializer).map(|value| Self::from(&value))
+    }
+}
+
+/// A file outside the store.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SourceDigest {
+    /// Its name relative to the source's root; empty where it means nothing.
+    pub name: String,
+    /// The digest of its bytes.
+    pub blob: BlobDigest,
+}
+
+impl Recipe {
+    /// The key.
+    pub fn key(&self) -> ActionKey {
+        let count = |n: usize| (n as u64).to_le_bytes();
+        let mut hasher = KeyHasher::new(DOMAIN)
+            .field(&self.kind)
+            .field(self.version.to_le_bytes())
+            .field(&self.config.0)
+            .field(count(self.inputs.len()));
+        for (port, digests) in &self.inputs {
+            hasher = hasher.field(port).field(count(digests.len()));
+            for digest in digests {
+                hasher = hasher.field(digest.as_bytes());
+            }
+        }
+        hasher = hasher.field(count(self.sources.len()));
+        for source in &self.sources {
+            hasher = hasher.field(&source.name).field(source.blob.as_bytes());
+        }
+        hasher.action_key()
+    }
+
+    /// As JSON, for the action record.
+    pub fn to_json(&self) -> Value {
+        serde_json::to_value(self).unwrap_or_default()
+    }
+
+    /// Reads what [`Recipe::to_json`] wrote.
+    pub fn from_json(value: &Value) -> Option<Self> {
+        serde_json::from_value(value.clone()).ok()
+    }
+
+    /// What differs from `old`, the largest cause first; empty when the keys are equal.
+    pub fn differences(&self, old: &Self) -> Vec<Difference> {
+        let mut found = Vec::new();
+        let mut add = |what: String, old: Option<String>, new: Option<String>| {
+            if old != new {
+                found.push(Difference { what, old, new });
+            }
+        };
+        add("kind".to_owned(), Some(old.kind.clone()), Some(self.kind.clone()));
+        if self.kind == old.kind {
+            add(
+                "version of the kind".to_owned(),
+                Some(old.version.to_string()),
+                Some(self.version.to_string()),
+            );
+        }
+        let (before, after) = (leaves(&old.config.value()), leaves(&self.config.value()));
+        let paths: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
+        let root = if self.kind == RUN { "" } else { "with." };
+        for path in paths {
+            add(
+                format!("{root}{path}"),
+                before.get(path).cloned(),
+                after.get(path).cloned(),
+            );
+        }
+        let ports: BTreeSet<&String> = old.inputs.keys().chain(self.inputs.keys()).collect();
+        for port in ports {
+            add(
+                format!("needs.{port}"),
+                digests(&old.inputs, port),
+                digests(&self.inputs, port),
+            );
+        }
+        let count = |recipe: &Self| Some(format!("{} files", recipe.sources.len()));
+        let by_name = |recipe: &Self| -> BTreeMap<String, String> {
+            let numbered = recipe.sources.iter().enumerate();
+            numbered
+                .map(|(i, source)| match source.name.as_str() {
+                    "" => (format!("#{}", i + 1), source.blob.short()),
+                    name => (name.to_owned(), source.blob.short()),
+                })
+                .collect()
+        };
+        if self.sources.len() != old.sources.len() {
+            add("files".to_owned(), count(old), count(self));
+        }
+        let (before, after) = (by_name(old), by_name(self));
+        let names: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
+        for name in names {
+            add(
+                format!("file {name}"),
+                before.get(name).cloned(),
+                after.get(name).cloned(),
+            );
+        }
+        found
+    }
+}
+
+/// One thing that differs between two recipes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Difference {
+    /// What: `with.learning_rate`, `needs.env`, `file prices.csv`.
+    pub what: String,
+    /// Before; absent when it was not there or had its default.
+    pub old: Option<String>,
+    /// Now; absent when it is not there or has its default.
+    pub new: Option<String>,
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let absent = if self.what.starts_with("with.") {
+            "default"
+        } else {
+            "none"
+        };
+        let show = |value: &Option<String>| value.clone().unwrap_or_else(|| absent.to_owned());
+        write!(f, "{}: {} -> {}", self.what, show(&self.old), show(&self.new))
+    }
+}
+
+fn digests(inputs: &BTreeMap<String, Vec<ArtifactDigest>>, port: &str) -> Option<String> {
+    let digests = inputs.get(port)?;
+    Some(digests.iter().map(ArtifactDigest::short).collect::<Vec<_>>().join(", "))
+}
+
+/// The scalars of a configuration, by path; lists of scalars count as one value.
+pub fn leaves(value: &Value) -> BTreeMap<String, String> {
+    fn walk(value: &Value, path: &str, out: &mut BTreeMap<String, String>) {
+        match value {
+            Value::Object(map) => {
+                for (key, value) in map {
+                    let path = if path.is_empty() {
+                        key.clone()
+                    } else {
+                        format!("{path}.{key}")
+                    };
+                    walk(value, &path, out);
+                }
+            }
+            Value::Array(items) if items.iter().any(Value::is_object) => {
+                for (i, value) in items.iter().enumerate() {
+                    walk(value, &format!("{path}[{i}]"), out);
+                }
+            }
+            scalar => {
+                out.insert(path.to_owned(), canonical_json(scalar));
+            }
+        }
+    }
+    let mut out = BTreeMap::new();
+    walk(value, "", &mut out);
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn recipe() -> Recipe {
+        Recipe {
+            kind: "greeks/analytic".into(),
+            version: 3,
+            config: Config::from(&json!({"model": "black_76", "slate": {"size": 20}})),
+            inputs: BTreeMap::from([(
+                "chain".into(),
+                vec![ArtifactDigest::from_bytes([1; 32]), ArtifactDigest::from_bytes([2; 32])],
+            )]),
+            sources: vec![SourceDigest {
+                name: "2019/SPX.csv".into(),
+                blob: BlobDigest::from_bytes([3; 32]),
+            }],
+        }
+    }
+
+    /// A key is a promise to every store on every disk: it changes only together with the domain.
+    #[test]
+    fn key_is_pinned() {
+        insta::assert_snapshot!(recipe().key(), @"adb73b9d3f793aff15505cd61333530557d6929b497da6b7af9cd64ff1c5cd1e");
+    }
+
+    #[test]
+    fn every_part_counts() {
+        let base = recipe();
+        let mut keys = vec![base.key()];
+        let mut with = |change: &dyn Fn(&mut Recipe)| {
+            let mut other = recipe();
+            change(&mut other);
+            assert!(!other.differences(&base).is_empty());
+            keys.push(other.key());
+        };
+        with(&|r| r.kind = "greeks/american".into());
+        with(&|r| r.version = 4);
+        with(&|r| r.config = Config::from(&json!({"model": "black_76"})));
+        with(&|r| r.config = Config::from(&json!({"model": "black_76", "slate": {"size": 21}})));
+        with(&|r| r.inputs.get_mut("chain").unwrap().reverse());
+        with(&|r| {
+            let digests = r.inputs.remove("chain").unwrap();
+            r.inputs.insert("rates".into(), digests);
+        });
+        with(&|r| r.sources[0].name = "2020/SPX.csv".into());
+        with(&|r| r.sources.clear());
+        with(&|r| r.inputs.clear());
+        let distinct: BTreeSet<_> = keys.iter().collect();
+        assert_eq!(distinct.len(), keys.len());
+    }
+
+    #[test]
+    fn says_what_differs() {
+        let old = recipe();
+        let mut new = recipe();
+        new.version = 4;
+        new.config = Config::from(&json!({"slate": {"size": 30}, "dividend_yield": 0.5}));
+        new.inputs
+            .insert("chain".into(), vec![ArtifactDigest::from_bytes([9; 32])]);
+        new.sources[0].blob = BlobDigest::from_bytes([4; 32]);
+        let text: Vec<String> = new.differences(&old).iter().map(ToString::to_string).collect();
+        insta::assert_snapshot!(text.join("\n"), @r#"
+        version of the kind: 3 -> 4
+        with.dividend_yield: default -> 0.5
+        with.model: "black_76" -> default
+        with.slate.size: 20 -> 30
+        needs.chain: 0101010101, 0202020202 -> 0909090909
+        file 2019/SPX.csv: 0303030303 -> 0404040404
+        "#);
+        assert_eq!(old.differences(&old), []);
+        assert_eq!(Recipe::from_json(&old.to_json()), Some(old));
+    }
+}

@@ -1,0 +1,269 @@
+//! What a run would do, found without running anything.
+
+use crate::explain::{self, Nearest};
+use crate::key::{Recipe, leaves};
+use crate::options::Options;
+use crate::prepare::{Prepared, prepare};
+use cache::{ActionKey, ActionRecord, ArtifactDigest, BlobRef, Hit, Store};
+use runner_pipeline::{Node, Pipeline, Work};
+use serde::{Deserialize, Serialize};
+use stages_core::error::Cause;
+use stages_core::{Given, Input, Share, StageError};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What a run would do with one stage.
+#[derive(Clone, Debug, Serialize)]
+pub struct Planned {
+    /// Its index in the pipeline.
+    #[serde(skip)]
+    pub node: usize,
+    /// Its id.
+    pub stage: String,
+    /// What would happen.
+    pub prediction: Prediction,
+    /// Why.
+    pub reason: String,
+    /// Its action key, where its inputs are known.
+    pub key: Option<ActionKey>,
+    /// Of a stage that runs, how much of its work is in the store already: partitions, columns, steps.
+    pub share: Option<Share>,
+    /// How long it took the last time that it was computed, in seconds.
+    pub took_seconds: Option<f64>,
+    /// How long it will need: as long as the last time, less the share that is cached. Zero for what is cached.
+    pub expected_seconds: Option<f64>,
+    /// The bytes of its inputs that are not on this machine.
+    pub fetch_bytes: u64,
+    /// The bytes that its outputs had the last time, for a stage that runs.
+    pub store_bytes: Option<u64>,
+    /// The earlier action that differs from it the least, for a stage that is not cached.
+    pub nearest: Option<Nearest>,
+    /// The run of the last time.
+    pub last_run: Option<String>,
+}
+
+/// What would happen with a stage.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Prediction {
+    /// Its result is in the store.
+    Cached,
+    /// It would run.
+    Runs,
+    /// Something that it needs would run; it is cached if that gives the same bytes as the last time.
+    Depends,
+}
+
+impl Prediction {
+    /// For people.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Cached => "cached",
+            Self::Runs => "would run",
+            Self::Depends => "depends",
+        }
+    }
+}
+
+/// Plans the chosen nodes.
+///
+/// # Errors
+/// When a file that a stage reads cannot be read, or the store cannot.
+pub fn plan(
+    pipeline: &Pipeline,
+    chosen: &[usize],
+    store: &Store,
+    options: &Options,
+) -> Result<Vec<Planned>, StageError> {
+    let mut hits: BTreeMap<usize, Hit> = BTreeMap::new();
+    let mut planned = Vec::new();
+    for &i in chosen {
+        let (stage, hit) = stage(pipeline, i, &hits, store, options)?;
+        hits.extend(hit.map(|hit| (i, hit)));
+        planned.push(stage);
+    }
+    Ok(planned)
+}
+
+fn stage(
+    pipeline: &Pipeline,
+    i: usize,
+    hits: &BTreeMap<usize, Hit>,
+    store: &Store,
+    options: &Options,
+) -> Result<(Planned, Option<Hit>), StageError> {
+    let node = &pipeline.nodes[i];
+    let past = options.past.all(&node.id);
+    let last = past.first();
+    let record: Option<ActionRecord> = match last {
+        Some((_, key)) => store.recorded(*key)?,
+        None => None,
+    };
+    let old = record.as_ref().and_then(|record| Recipe::from_json(&record.recipe));
+    let mut inputs: BTreeMap<String, Vec<ArtifactDigest>> = BTreeMap::new();
+    let mut unknown: BTreeSet<&str> = BTreeSet::new();
+    for (port, refs) in &node.needs {
+        let found: Option<Vec<_>> = refs
+            .iter()
+            .map(|need| hits.get(&need.node)?.outputs.get(&need.output).copied())
+            .collect();
+        if let Some(digests) = found {
+            inputs.insert(port.clone(), digests);
+            continue;
+        }
+        // For the comparison with earlier actions, an unknown input stands for what it was the last time.
+        if let Some(digests) = old.as_ref().and_then(|old| old.inputs.get(port)) {
+            inputs.insert(port.clone(), digests.clone());
+        }
+        let missing = refs.iter().filter(|need| !hits.contains_key(&need.node));
+        unknown.extend(missing.map(|need| pipeline.nodes[need.node].id.as_str()));
+    }
+    node.add_earlier(&mut inputs);
+    let prepared = prepare(node, inputs, store, options.verify_inputs)?;
+    let forced = options.force.contains(&i);
+    let known = unknown.is_empty();
+    let hit = if known && !forced {
+        store.hit(prepared.key)?
+    } else {
+        None
+    };
+    let nearest = match hit {
+        Some(_) => None,
+        None => explain::nearest(store, &past, &prepared, fields(node, &prepared)),
+    };
+    let (prediction, reason) = if hit.is_some() {
+        let found = store.recorded(prepared.key)?;
+        let run = found.as_ref().and_then(|found| found.info.get("run")?.as_str());
+        let mut reason = run.map_or_else(|| "in the store".to_owned(), |run| format!("computed in run {run}"));
+        if hit
+            .as_ref()
+            .is_some_and(|hit| !hit.blobs().all(|blob| store.has_here(blob)))
+        {
+            reason.push_str(", in the remote");
+        }
+        (Prediction::Cached, reason)
+    } else if forced {
+        (Prediction::Runs, "forced".to_owned())
+    } else {
+        let same = past.iter().any(|(_, key)| *key == prepared.key);
+        match (known, &nearest) {
+            (true, _) if same => (Prediction::Runs, "its result is no longer in the store".to_owned()),
+            (true, Some(nearest)) => (Prediction::Runs, against(nearest, last)),
+            (true, None) => (Prediction::Runs, explain::reason(store, last, &prepared)),
+            (false, _) if same => (Prediction::Depends, waits(&unknown)),
+            (false, Some(nearest)) => (
+                Prediction::Runs,
+                format!("{}; {}", against(nearest, last), waits(&unknown)),
+            ),
+            (false, None) => (
+                Prediction::Runs,
+                format!("{}; {}", explain::reason(store, last, &prepared), waits(&unknown)),
+            ),
+        }
+    };
+    let share = match (&hit, &node.work) {
+        (None, Work::Kind { kind, config }) if known && !forced => {
+            match inputs_of(&prepared, store) {
+                // What makes it would run again first; how much of this stage is cached then nobody knows.
+                Err(err) if err.cause == Cause::DamagedInput => None,
+                inputs => {
+                    let given = Given {
+                        store,
+                        inputs: &inputs?,
+                        sources: &prepared.sources,
+                    };
+                    kind.cached_share(config, &given)?
+                }
+            }
+        }
+        _ => None,
+    };
+    let took = match &hit {
+        Some(hit) => Some(hit.seconds),
+        None => record.as_ref().map(|record| record.seconds),
+    };
+    let left = share.as_ref().filter(|share| share.total > 0);
+    let left = left.map_or(1.0, |share| 1.0 - share.cached as f64 / share.total as f64);
+    let runs = prediction != Prediction::Cached;
+    let absent = |(blob, size): &&(cache::BlobDigest, u64)| {
+        !store.has_here(BlobRef {
+            blob: *blob,
+            size: *size,
+        })
+    };
+    let needs: BTreeSet<usize> = node.needs.values().flatten().map(|need| need.node).collect();
+    let inputs = needs
+        .iter()
+        .filter_map(|need| hits.get(need))
+        .flat_map(|hit| &hit.blobs);
+    let before = match last {
+        Some((_, key)) if runs => store.hit(*key)?,
+        _ => None,
+    };
+    let planned = Planned {
+        node: i,
+        stage: node.id.clone(),
+        prediction,
+        reason,
+        key: known.then_some(prepared.key),
+        share,
+        took_seconds: took,
+        expected_seconds: if runs { took.map(|took| took * left) } else { Some(0.0) },
+        fetch_bytes: if runs {
+            inputs.filter(absent).map(|(_, size)| size).sum()
+        } else {
+            0
+        },
+        store_bytes: before.map(|hit| hit.blobs.iter().map(|(_, size)| size).sum()),
+        nearest,
+        last_run: last.map(|(run, _)| run.clone()),
+    };
+    Ok((planned, hit))
+}
+
+/// What differs from the nearest action, and which that is where it is not the last one.
+fn against(nearest: &Nearest, last: Option<&(String, ActionKey)>) -> String {
+    let words = explain::in_words(&nearest.differences);
+    match last {
+        Some((_, key)) if *key == nearest.key => words,
+        _ => format!("{words} (against run {}, the nearest)", nearest.run),
+    }
+}
+
+fn waits(unknown: &BTreeSet<&str>) -> String {
+    let names: Vec<&str> = unknown.iter().copied().collect();
+    match names.as_slice() {
+        [first, second, third, rest @ ..] if rest.len() > 1 => {
+            format!("waits for {first}, {second}, {third} and {} more", rest.len())
+        }
+        few => format!("waits for {}", few.join(", ")),
+    }
+}
+
+fn inputs_of(prepared: &Prepared, store: &Store) -> Result<BTreeMap<String, Vec<Input>>, StageError> {
+    let load = |digest: &ArtifactDigest| -> Result<Input, StageError> {
+        Ok(Input {
+            digest: *digest,
+            artifact: store.artifact(*digest)?,
+        })
+    };
+    prepared
+        .recipe
+        .inputs
+        .iter()
+        .map(|(port, digests)| {
+            Ok((
+                port.clone(),
+                digests.iter().map(load).collect::<Result<_, StageError>>()?,
+            ))
+        })
+        .collect()
+}
+
+/// How many fields a key is made of: kind and version, the whole configuration, inputs and files.
+fn fields(node: &Node, prepared: &Prepared) -> usize {
+    let config = match &node.work {
+        Work::Kind { config, .. } => leaves(config).len(),
+        Work::Command(_) => leaves(&prepared.recipe.config.value()).len(),
+    };
+    2 + config + prepared.recipe.inputs.len() + prepared.recipe.sources.len()
+}

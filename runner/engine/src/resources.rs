@@ -1,0 +1,158 @@
+//! How the machine is shared among stages that run side by side.
+
+use runner_pipeline::{Node, Work};
+
+/// What a running stage holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Share {
+    pub threads: usize,
+    pub memory: u64,
+}
+
+/// What is free.
+#[derive(Clone, Debug)]
+pub(crate) struct Pool {
+    jobs: usize,
+    threads: usize,
+    memory: Option<u64>,
+    running: usize,
+    used: Share,
+}
+
+impl Pool {
+    pub fn new(jobs: usize, threads: usize, memory: Option<u64>) -> Self {
+        Self {
+            jobs: jobs.max(1),
+            threads: threads.max(1),
+            memory,
+            running: 0,
+            used: Share::default(),
+        }
+    }
+
+    /// Whether nothing more can start, whatever it asks for.
+    pub fn is_full(&self) -> bool {
+        self.running >= self.jobs || (self.running > 0 && self.used.threads >= self.threads)
+    }
+
+    /// Takes a share for `node`, one of `waiting` stages that could start now; `None` while it has to wait. A stage that asks
+    /// for more than there is runs alone.
+    pub fn take(&mut self, node: &Node, waiting: usize) -> Option<Share> {
+        if self.running >= self.jobs {
+            return None;
+        }
+        let free = self.threads.saturating_sub(self.used.threads);
+        let side_by_side = waiting.clamp(1, self.jobs - self.running);
+        let threads = match (node.resources.threads, &node.work) {
+            (Some(threads), _) => threads.clamp(1, self.threads),
+            // An external program is taken to use one core.
+            (None, Work::Command(_)) => 1,
+            (None, Work::Kind { .. }) => free.div_ceil(side_by_side).max(1),
+        };
+        let memory = node.resources.memory.unwrap_or(0);
+        let fits = threads <= free
+            && self
+                .memory
+                .is_none_or(|total| memory == 0 || self.used.memory.saturating_add(memory) <= total);
+        if self.running > 0 && !fits {
+            return None;
+        }
+        let share = Share { threads, memory };
+        self.running += 1;
+        self.used.threads += threads;
+        self.used.memory = self.used.memory.saturating_add(memory);
+        Some(share)
+    }
+
+    /// Gives a share back.
+    pub fn give(&mut self, share: Share) {
+        self.running = self.running.saturating_sub(1);
+        self.used.threads = self.used.threads.saturating_sub(share.threads);
+        self.used.memory = self.used.memory.saturating_sub(share.memory);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use runner_pipeline::{Command, Place, Resources};
+    use stages_core::{Context, Outputs, Ports, StageError, StageKind};
+    use std::collections::BTreeMap;
+
+    /// A kind that does nothing.
+    struct Nothing;
+
+    impl StageKind for Nothing {
+        type Config = ();
+        const NAME: &'static str = "test/nothing";
+        const VERSION: u32 = 1;
+        const ABOUT: &'static str = "Nothing.";
+        const PORTS: Ports = Ports {
+            inputs: &[],
+            outputs: &[],
+        };
+
+        fn run(&self, (): &(), _: &Context) -> Result<Outputs, StageError> {
+            Ok(Outputs::new())
+        }
+    }
+
+    fn node(kind: bool, threads: Option<usize>, memory: Option<u64>) -> Node {
+        let command = Command {
+            command: String::new(),
+            files: Vec::new(),
+            outputs: BTreeMap::new(),
+            points: BTreeMap::new(),
+            env: BTreeMap::new(),
+            secrets: Vec::new(),
+        };
+        let work = if kind {
+            Work::Kind {
+                kind: Box::leak(stages_core::erase(Nothing)),
+                config: serde_json::Value::Null,
+            }
+        } else {
+            Work::Command(std::sync::Arc::new(command))
+        };
+        Node {
+            id: "a".into(),
+            stage: "a".into(),
+            point: BTreeMap::new(),
+            work,
+            needs: BTreeMap::new(),
+            earlier: BTreeMap::new(),
+            provides: BTreeMap::new(),
+            resources: Resources { threads, memory },
+            retries: 0,
+            timeout: None,
+            base: std::path::Path::new("/").into(),
+            place: Place::default(),
+        }
+    }
+
+    #[test]
+    fn shares() {
+        let mut pool = Pool::new(8, 8, Some(100));
+        let threads = |share: Option<Share>| share.map(|share| share.threads);
+        assert_eq!(threads(pool.take(&node(true, None, None), 3)), Some(3));
+        assert_eq!(threads(pool.take(&node(true, None, None), 2)), Some(3));
+        assert_eq!(threads(pool.take(&node(true, None, None), 1)), Some(2));
+        assert_eq!(pool.take(&node(false, None, None), 1), None);
+        pool.give(Share { threads: 3, memory: 0 });
+        assert_eq!(threads(pool.take(&node(true, Some(2), Some(60)), 1)), Some(2));
+        assert_eq!(pool.take(&node(true, Some(1), Some(60)), 1), None, "memory");
+        assert_eq!(threads(pool.take(&node(false, None, Some(40)), 1)), Some(1));
+    }
+
+    #[test]
+    fn one_that_asks_for_too_much_runs_alone() {
+        let mut pool = Pool::new(2, 2, Some(100));
+        let share = pool.take(&node(true, Some(64), Some(1000)), 1).unwrap();
+        assert_eq!(share.threads, 2);
+        assert_eq!(pool.take(&node(false, None, None), 1), None);
+        pool.give(share);
+        let mut serial = Pool::new(1, 4, None);
+        assert_eq!(serial.take(&node(true, None, None), 5).unwrap().threads, 4);
+        assert_eq!(serial.take(&node(true, None, None), 5), None);
+    }
+}

@@ -1,0 +1,123 @@
+//! [`run_pipeline`]: everything one run is, whoever asks for it.
+
+use crate::event::Stamped;
+use crate::failure::Failure;
+use crate::options::Run;
+use crate::reporter::Reporter;
+use crate::scheduler;
+use crate::summary::Summary;
+use cache::{Recent, Store, StoreGuard};
+use std::sync::mpsc::channel;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// The share of a run's time that is spent on looking for silent damage, at least [`SCRUB_LEAST`] and at most a second.
+const SCRUB_SHARE: f64 = 0.01;
+
+/// The time that every run spends on it, beside what it does.
+const SCRUB_LEAST: Duration = Duration::from_millis(1);
+
+/// A store that is in use: garbage collection waits until this is dropped, and a part of the store is scrubbed meanwhile. It can
+/// be opened while the pipeline is still being read.
+pub struct StoreSession {
+    name: Vec<u8>,
+    recent: Recent,
+    scrub: Scrub,
+    _guard: StoreGuard,
+}
+
+impl StoreSession {
+    /// Takes the store into use. `name` tells one kind of run from another, so that each finds the hits of its last run.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn open(store: &Store, name: Vec<u8>) -> cache::Result<Self> {
+        let _guard = store.guard()?;
+        Ok(Self {
+            recent: store.recent(&name),
+            name,
+            // Damage that it finds is healed like any other: where the file is needed, and else by the next run.
+            scrub: Scrub::start(store, SCRUB_LEAST),
+            _guard,
+        })
+    }
+
+    /// Keeps the hits for the next run of this name, where they are others than the last run's.
+    fn remember(&self, store: &Store, summary: &Summary) -> cache::Result<()> {
+        let recent = &self.recent;
+        let same =
+            summary.hits.len() == recent.len() && summary.hits.iter().all(|(key, hit)| recent.get(*key) == Some(hit));
+        if same {
+            Ok(())
+        } else {
+            store.remember(&self.name, &summary.hits)
+        }
+    }
+}
+
+/// How a run went, and what it found on the way.
+pub struct Outcome {
+    /// How it went.
+    pub summary: Summary,
+    /// How many files of the store turned out to be damaged; what made them runs again when they are next needed.
+    pub damaged: usize,
+}
+
+/// Runs a pipeline: reports its events, remembers its hits, scrubs a part of the store and flushes it.
+///
+/// The reporters have a thread of their own: they do not hold the run up. They are given events in their order, and are
+/// flushed whenever there is nothing more to report for now.
+///
+/// # Errors
+/// When the store cannot be written, or a reporter panics. A stage that fails is no error but part of the [`Summary`].
+pub fn run_pipeline(
+    run: &Run<'_>,
+    session: &mut StoreSession,
+    reporters: &mut [&mut (dyn Reporter + Send)],
+) -> Result<Outcome, Failure> {
+    let (sender, batches) = channel::<Vec<Stamped>>();
+    let (summary, reported) = std::thread::scope(|scope| {
+        let reported = scope.spawn(move || {
+            for events in batches {
+                for reporter in reporters.iter_mut() {
+                    events.iter().for_each(|event| reporter.report(event));
+                    reporter.flush();
+                }
+            }
+        });
+        let summary = scheduler::run(run, &session.recent, &mut |events| drop(sender.send(events)));
+        drop(sender);
+        (summary, reported.join())
+    });
+    reported.map_err(|_| Failure::machine("a reporter of the run's events panicked"))?;
+    session.remember(run.store, &summary)?;
+    // A long run looks at more of the store, while that is flushed.
+    let budget = Duration::from_secs_f64((summary.seconds * SCRUB_SHARE).min(1.0)).saturating_sub(SCRUB_LEAST);
+    let mut scrub = Scrub::start(run.store, budget);
+    run.store.flush()?;
+    let damaged = session.scrub.finish() + scrub.finish();
+    Ok(Outcome { summary, damaged })
+}
+
+/// A thread that scrubs the store; it has ended when this is dropped.
+struct Scrub(Option<JoinHandle<usize>>);
+
+impl Scrub {
+    /// Starts one, where there is time for it.
+    fn start(store: &Store, budget: Duration) -> Self {
+        let store = store.clone();
+        let scrub = move || store.scrub(budget).map_or(0, |scrubbed| scrubbed.damaged.len());
+        Self((!budget.is_zero()).then(|| std::thread::spawn(scrub)))
+    }
+
+    /// Waits for its end, and returns how many files of the store were damaged.
+    fn finish(&mut self) -> usize {
+        self.0.take().and_then(|thread| thread.join().ok()).unwrap_or_default()
+    }
+}
+
+impl Drop for Scrub {
+    fn drop(&mut self) {
+        self.finish();
+    }
+}

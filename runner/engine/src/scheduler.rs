@@ -1,0 +1,672 @@
+//! The scheduler: the one thread that knows how far every stage is.
+
+mod crew;
+mod look_up;
+
+use self::crew::Crew;
+use crate::action::{self, Mode, Outcome};
+use crate::event::{Event, RunStatus, StageStatus, Stamped};
+use crate::executor::{Executor, Limits};
+use crate::explain;
+use crate::options::{Options, Run};
+use crate::prepare::{Prepared, prepare, sources};
+use crate::resources::{Pool, Share};
+use crate::summary::Summary;
+use cache::{ActionKey, ActionLock, ArtifactDigest, Hit, Outputs, Recent, Store};
+use runner_pipeline::{Node, Pipeline};
+use stages_core::error::Cause;
+use stages_core::{EventSink, StageError, StageEvent};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::thread::Scope;
+use std::time::{Duration, Instant};
+
+/// How often the scheduler looks whether it should stop, and whether an action that another process had is free.
+const TICK: Duration = Duration::from_millis(100);
+
+enum Message {
+    Prepared(usize, Result<Prepared, StageError>),
+    Asked(usize, Box<Prepared>, cache::Result<Option<Hit>>),
+    Event(usize, StageEvent),
+    Ended(usize, Outcome),
+}
+
+struct Sink {
+    node: usize,
+    sender: Sender<Message>,
+}
+
+impl EventSink for Sink {
+    fn emit(&self, event: StageEvent) {
+        let _ = self.sender.send(Message::Event(self.node, event));
+    }
+}
+
+/// So many events are handed over at once at most.
+const BATCH: usize = 64;
+
+/// How far a stage is.
+enum State {
+    /// Some of what it needs is not there yet.
+    Waiting,
+    /// Its key is being made, or looked up in the remote store.
+    Preparing,
+    /// It may start when the machine has room, and when nobody else is at its action.
+    Ready(Box<Prepared>),
+    /// It runs.
+    Running(Box<Prepared>, Share, ActionLock),
+    /// It is over.
+    Over(StageStatus),
+}
+
+struct Slot {
+    chosen: bool,
+    state: State,
+    /// How many of the stages that it waits for are not over.
+    missing: usize,
+    /// The stages that wait for it.
+    waiters: Vec<usize>,
+    /// Its result, once there is one.
+    hit: Option<Hit>,
+    key: Option<ActionKey>,
+    forced: bool,
+    /// Whether it is computed again if it is cached, to compare.
+    to_check: bool,
+    /// The cached result that it is compared with.
+    check: Option<Hit>,
+    retries: u32,
+    healed: bool,
+    /// How many blobs of the remote store had been refused when it was healed.
+    refusals: usize,
+    /// Whether it was said that another process is at its action.
+    said: bool,
+    try_at: Option<Instant>,
+    began: Option<Instant>,
+}
+
+impl Slot {
+    fn output(&self, name: &str) -> Option<&ArtifactDigest> {
+        self.hit.as_ref()?.outputs.get(name)
+    }
+}
+
+struct Scheduler<'a, 'scope, 'env> {
+    scope: &'scope Scope<'scope, 'env>,
+    crew: Crew<'scope, 'env>,
+    pipeline: &'env Pipeline,
+    store: &'env Store,
+    executor: &'env dyn Executor,
+    options: &'env Options,
+    limits: &'env Limits,
+    /// The hits of the last run of this kind: looked at before the records are.
+    recent: &'env Recent,
+    report: &'a mut dyn FnMut(Vec<Stamped>),
+    /// What was not reported yet: events go out together, before the scheduler waits.
+    batch: Vec<Stamped>,
+    sender: Sender<Message>,
+    slots: Vec<Slot>,
+    pool: Pool,
+    open: usize,
+    to_prepare: BTreeSet<usize>,
+    /// What is to be looked up in the remote store.
+    to_ask: VecDeque<(usize, Box<Prepared>)>,
+    asking: usize,
+    ready: BTreeSet<usize>,
+    running: BTreeSet<usize>,
+    /// The stages that try again later, since another one, or another process, is at their action.
+    delayed: BTreeSet<usize>,
+    /// Nothing new starts.
+    stopping: bool,
+    /// Whether all that waited when nothing new was to start has been skipped.
+    skipped: bool,
+    failed: bool,
+    machine_failed: bool,
+}
+
+/// Runs the chosen nodes of a pipeline. `report` is given events in their order, those that fall together in one call.
+pub fn run(run: &Run<'_>, recent: &Recent, report: &mut dyn FnMut(Vec<Stamped>)) -> Summary {
+    let &Run {
+        pipeline,
+        chosen,
+        store,
+        executor,
+        options,
+        control,
+    } = run;
+    let started = Instant::now();
+    let first = Stamped::now(Event::RunStarted {
+        run: options.run.clone(),
+        pipeline: pipeline.name.clone(),
+        file: pipeline.file.clone(),
+        params: pipeline.params.clone(),
+        stages: chosen.iter().map(|&i| pipeline.nodes[i].id.clone()).collect(),
+        program: options.program.clone(),
+    });
+    let limits = Limits {
+        cancel: control.cancel.clone(),
+        kill: control.kill.clone(),
+        timeout: None,
+        grace: options.grace,
+    };
+    let (sender, receiver) = channel();
+    let (mut slots, machine_failed) = std::thread::scope(|scope| {
+        let mut scheduler = Scheduler {
+            scope,
+            crew: Crew::new(scope),
+            pipeline,
+            store,
+            executor,
+            options,
+            limits: &limits,
+            recent,
+            report,
+            batch: vec![first],
+            sender,
+            slots: slots(pipeline, chosen, options),
+            pool: Pool::new(options.jobs, options.threads, options.memory),
+            open: chosen.len(),
+            to_prepare: BTreeSet::new(),
+            to_ask: VecDeque::new(),
+            asking: 0,
+            ready: BTreeSet::new(),
+            running: BTreeSet::new(),
+            delayed: BTreeSet::new(),
+            stopping: false,
+            skipped: false,
+            failed: false,
+            machine_failed: false,
+        };
+        let free = chosen.iter().filter(|&&i| scheduler.slots[i].missing == 0);
+        scheduler.to_prepare = free.copied().collect();
+        loop {
+            scheduler.advance();
+            if scheduler.open == 0 {
+                break;
+            }
+            scheduler.hand_over();
+            match receiver.recv_timeout(TICK) {
+                Ok(message) => scheduler.take(message),
+                Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
+            }
+            for message in receiver.try_iter() {
+                scheduler.take(message);
+            }
+        }
+        scheduler.hand_over();
+        (scheduler.slots, scheduler.machine_failed)
+    });
+    let stages: Vec<(String, StageStatus)> = chosen
+        .iter()
+        .map(|&i| {
+            let status = match slots[i].state {
+                State::Over(status) => status,
+                _ => StageStatus::Skipped,
+            };
+            (pipeline.nodes[i].id.clone(), status)
+        })
+        .collect();
+    let hits = chosen
+        .iter()
+        .filter_map(|&i| Some((slots[i].key?, slots[i].hit.take()?)))
+        .collect();
+    let mut summary = Summary {
+        status: RunStatus::Done,
+        machine_failed,
+        seconds: started.elapsed().as_secs_f64(),
+        stages,
+        hits,
+    };
+    let unfinished = summary.count(StageStatus::Failed) + summary.count(StageStatus::Skipped) > 0;
+    if unfinished && (control.cancel.is_cancelled() || control.kill.is_cancelled()) {
+        summary.status = RunStatus::Interrupted;
+    } else if unfinished {
+        summary.status = RunStatus::Failed;
+    }
+    report(vec![Stamped::now(Event::RunFinished {
+        run: options.run.clone(),
+        status: summary.status,
+        seconds: summary.seconds,
+        cached: summary.count(StageStatus::Cached),
+        ran: summary.count(StageStatus::Ran),
+        failed: summary.count(StageStatus::Failed),
+        skipped: summary.count(StageStatus::Skipped),
+    })]);
+    summary
+}
+
+fn slots(pipeline: &Pipeline, chosen: &[usize], options: &Options) -> Vec<Slot> {
+    let mut slots: Vec<Slot> = pipeline
+        .nodes
+        .iter()
+        .enumerate()
+        .map(|(i, node)| Slot {
+            chosen: false,
+            state: State::Waiting,
+            missing: 0,
+            waiters: Vec::new(),
+            hit: None,
+            key: None,
+            forced: options.force.contains(&i),
+            to_check: options.check.contains(&i),
+            check: None,
+            retries: node.retries,
+            healed: false,
+            refusals: 0,
+            said: false,
+            try_at: None,
+            began: None,
+        })
+        .collect();
+    for &i in chosen {
+        slots[i].chosen = true;
+        for need in pipeline.graph.needs(i) {
+            slots[i].missing += 1;
+            slots[need].waiters.push(i);
+        }
+    }
+    slots
+}
+
+impl Scheduler<'_, '_, '_> {
+    fn node(&self, i: usize) -> &Node {
+        &self.pipeline.nodes[i]
+    }
+
+    fn id(&self, i: usize) -> String {
+        self.pipeline.nodes[i].id.clone()
+    }
+
+    fn say(&mut self, event: Event) {
+        self.batch.push(Stamped::now(event));
+        if self.batch.len() >= BATCH {
+            self.hand_over();
+        }
+    }
+
+    /// Reports what there is to report.
+    fn hand_over(&mut self) {
+        if !self.batch.is_empty() {
+            (self.report)(std::mem::take(&mut self.batch));
+        }
+    }
+
+    /// Does all that can be done without waiting.
+    fn advance(&mut self) {
+        if self.limits.cancel.is_cancelled() || self.limits.kill.is_cancelled() {
+            self.stopping = true;
+        }
+        while let Some(i) = self.to_prepare.pop_first() {
+            self.prepare(i);
+        }
+        self.ask_remote();
+        if self.stopping {
+            self.skip_rest();
+        } else {
+            self.start_ready();
+        }
+    }
+
+    fn take(&mut self, message: Message) {
+        match message {
+            Message::Prepared(i, Ok(prepared)) => self.prepared(i, prepared),
+            Message::Prepared(i, Err(err)) => self.fail(i, err),
+            Message::Asked(i, prepared, hit) => self.asked(i, prepared, hit),
+            Message::Event(i, event) => {
+                let event = Event::of_stage(&self.node(i).id, event);
+                self.say(event);
+            }
+            Message::Ended(i, outcome) => self.ended(i, outcome),
+        }
+    }
+
+    /// Makes the key of a stage whose inputs are known: here, or in a thread where files have to be read.
+    fn prepare(&mut self, i: usize) {
+        let (pipeline, store, reread) = (self.pipeline, self.store, self.options.verify_inputs);
+        let node = &pipeline.nodes[i];
+        let mut inputs: BTreeMap<String, Vec<ArtifactDigest>> = BTreeMap::new();
+        for (port, refs) in &node.needs {
+            for need in refs {
+                match self.slots[need.node].output(&need.output) {
+                    Some(&digest) => inputs.entry(port.clone()).or_default().push(digest),
+                    None => {
+                        let message = format!("`{}` made no output `{}`", self.node(need.node).id, need.output);
+                        return self.fail(i, StageError::new(message));
+                    }
+                }
+            }
+        }
+        node.add_earlier(&mut inputs);
+        self.slots[i].state = State::Preparing;
+        self.slots[i].began = Some(Instant::now());
+        if sources(node).is_ok_and(|sources| sources.is_empty()) {
+            match prepare(node, inputs, store, reread) {
+                Ok(prepared) => self.prepared(i, prepared),
+                Err(err) => self.fail(i, err),
+            }
+        } else {
+            let sender = self.sender.clone();
+            self.scope.spawn(move || {
+                let prepared = prepare(node, inputs, store, reread);
+                let _ = sender.send(Message::Prepared(i, prepared));
+            });
+        }
+    }
+
+    /// Starts what is ready, in the pipeline's order, while the machine has room.
+    fn start_ready(&mut self) {
+        let now = Instant::now();
+        let is_early = |slot: &Slot| slot.try_at.is_some_and(|at| at > now);
+        let early = self.delayed.iter().filter(|&&i| is_early(&self.slots[i])).count();
+        let mut waiting = self.ready.len().saturating_sub(early);
+        let mut next = 0;
+        while let Some(&i) = self.ready.range(next..).next() {
+            next = i + 1;
+            if self.pool.is_full() {
+                return;
+            }
+            if is_early(&self.slots[i]) {
+                continue;
+            }
+            let Some(share) = self.pool.take(&self.pipeline.nodes[i], waiting) else {
+                // A smaller one further on may fit.
+                continue;
+            };
+            let State::Ready(prepared) = &self.slots[i].state else {
+                self.pool.give(share);
+                continue;
+            };
+            let prepared = prepared.clone();
+            waiting = waiting.saturating_sub(1);
+            match self.lock(i, &prepared) {
+                Ok(Some(lock)) => {
+                    self.ready.remove(&i);
+                    self.start(i, prepared, share, lock);
+                }
+                Ok(None) => self.pool.give(share),
+                Err(err) => {
+                    self.pool.give(share);
+                    self.fail(i, err);
+                }
+            }
+            if self.stopping {
+                return;
+            }
+        }
+    }
+
+    /// The lock of a ready stage's action; `None` when it is over by now, or somebody else has it.
+    fn lock(&mut self, i: usize, prepared: &Prepared) -> Result<Option<ActionLock>, StageError> {
+        let Some(lock) = self.store.try_lock(prepared.key)? else {
+            let is_same = |state: &State| matches!(state, State::Running(other, ..) if other.key == prepared.key);
+            let ours = self.running.iter().any(|&other| is_same(&self.slots[other].state));
+            self.delayed.insert(i);
+            let slot = &mut self.slots[i];
+            slot.try_at = Some(Instant::now() + TICK);
+            if !ours && !slot.said {
+                slot.said = true;
+                let event = Event::StageWaiting {
+                    stage: self.pipeline.nodes[i].id.clone(),
+                    key: prepared.key,
+                };
+                self.say(event);
+            }
+            return Ok(None);
+        };
+        // Whoever had it may have finished between the look-up and the lock.
+        Ok(if self.look_up(i, prepared) { None } else { Some(lock) })
+    }
+
+    fn start(&mut self, i: usize, prepared: Box<Prepared>, share: Share, lock: ActionLock) {
+        let (store, executor, options) = (self.store, self.executor, self.options);
+        let node = &self.pipeline.nodes[i];
+        let reason = self.reason(i, &prepared);
+        self.say(Event::StageStarted {
+            stage: node.id.clone(),
+            key: prepared.key,
+            threads: share.threads,
+            reason,
+        });
+        let sender = self.sender.clone();
+        let events: Arc<dyn EventSink> = Arc::new(Sink {
+            node: i,
+            sender: sender.clone(),
+        });
+        let limits = Limits {
+            timeout: node.timeout,
+            ..self.limits.clone()
+        };
+        let of_thread = prepared.clone();
+        // What was asked for by name is computed again; what heals another stage may use all that is known.
+        let mode = if self.slots[i].check.is_some() {
+            Mode::Check
+        } else if self.slots[i].forced && options.force.contains(&i) {
+            Mode::Fresh
+        } else {
+            Mode::Usual
+        };
+        self.slots[i].began = Some(Instant::now());
+        self.slots[i].state = State::Running(prepared, share, lock);
+        self.running.insert(i);
+        self.delayed.remove(&i);
+        self.crew.run(move || {
+            let outcome = action::run(
+                node,
+                &of_thread,
+                share.threads,
+                mode,
+                store,
+                executor,
+                options,
+                &limits,
+                &events,
+            );
+            let _ = sender.send(Message::Ended(i, outcome));
+        });
+    }
+
+    /// Why a stage is not cached, in words.
+    fn reason(&self, i: usize, prepared: &Prepared) -> String {
+        if self.slots[i].forced {
+            return "forced".to_owned();
+        }
+        if self.slots[i].check.is_some() {
+            return "to see whether it gives the same again".to_owned();
+        }
+        explain::reason(self.store, self.options.past.last(&self.node(i).id).as_ref(), prepared)
+    }
+
+    fn ended(&mut self, i: usize, outcome: Outcome) {
+        let State::Running(prepared, share, lock) = std::mem::replace(&mut self.slots[i].state, State::Preparing)
+        else {
+            return;
+        };
+        drop(lock);
+        self.crew.done();
+        self.pool.give(share);
+        self.running.remove(&i);
+        for &other in &self.delayed {
+            let slot = &mut self.slots[other];
+            if slot.key == Some(prepared.key) {
+                slot.try_at = None;
+            }
+        }
+        match outcome {
+            Outcome::Ran(hit) if self.slots[i].check.is_some() => {
+                if let Some(cached) = self.slots[i].check.take() {
+                    self.checked(i, prepared.key, cached, &hit);
+                }
+            }
+            Outcome::Ran(hit) => {
+                self.slots[i].forced = false;
+                self.finish(i, StageStatus::Ran, *hit);
+            }
+            Outcome::Damaged(err, damaged) => {
+                // Each blob of a remote store is refused once: whoever finds another one has come further.
+                let refusals = self.store.remote().map_or(0, cache::Remote::refusals);
+                let further = refusals > std::mem::replace(&mut self.slots[i].refusals, refusals);
+                if (self.slots[i].healed && !further) || self.stopping {
+                    let err = StageError {
+                        cause: Cause::Store,
+                        ..err
+                    };
+                    let hint = "`runner cache verify` looks for damage; the disk or its memory may be failing";
+                    return self.fail(i, err.hint(hint));
+                }
+                self.heal(i, &damaged);
+            }
+            Outcome::Failed(err) => {
+                let again = err.cause == Cause::Failed && self.slots[i].retries > 0 && !self.stopping;
+                if !again {
+                    return self.fail(i, err);
+                }
+                let retries = self.node(i).retries;
+                let slot = &mut self.slots[i];
+                slot.retries -= 1;
+                let retry = retries - slot.retries;
+                slot.state = State::Ready(prepared);
+                self.ready.insert(i);
+                let stage = self.id(i);
+                self.say(Event::StageRetried {
+                    stage,
+                    retry,
+                    retries,
+                    error: err.message,
+                });
+            }
+        }
+    }
+
+    /// Runs the stages again that made the damaged inputs of `i`, and then `i`.
+    fn heal(&mut self, i: usize, damaged: &[ArtifactDigest]) {
+        self.slots[i].healed = true;
+        let mut producers = BTreeSet::new();
+        for need in self.pipeline.nodes[i].needs.values().flatten() {
+            let made = self.slots[need.node].output(&need.output);
+            if made.is_some_and(|digest| damaged.contains(digest)) {
+                producers.insert(need.node);
+            }
+        }
+        self.slots[i].state = State::Waiting;
+        self.slots[i].missing = producers.len();
+        for &producer in &producers {
+            let event = Event::StageHealing {
+                stage: self.id(producer),
+                found_by: self.id(i),
+            };
+            self.say(event);
+            let slot = &mut self.slots[producer];
+            slot.waiters.push(i);
+            if matches!(slot.state, State::Over(_)) {
+                slot.state = State::Waiting;
+                slot.forced = true;
+                self.open += 1;
+                self.to_prepare.insert(producer);
+            }
+        }
+        if producers.is_empty() {
+            // Something that was no input, such as a memo: it is out of the way now.
+            self.to_prepare.insert(i);
+        }
+    }
+
+    fn finish(&mut self, i: usize, status: StageStatus, hit: Hit) {
+        let slot = &mut self.slots[i];
+        slot.state = State::Over(status);
+        let seconds = slot.began.map_or(0.0, |began| began.elapsed().as_secs_f64());
+        let event = Event::StageFinished {
+            stage: self.pipeline.nodes[i].id.clone(),
+            key: slot.key,
+            status,
+            seconds,
+            outputs: hit.outputs.clone(),
+            computed_seconds: Some(hit.seconds),
+            peak_memory: hit.peak_memory,
+            log: hit.log,
+            error: None,
+            hint: None,
+        };
+        slot.hit = Some(hit);
+        self.say(event);
+        self.over(i);
+        for waiter in std::mem::take(&mut self.slots[i].waiters) {
+            let slot = &mut self.slots[waiter];
+            if slot.chosen && matches!(slot.state, State::Waiting) {
+                slot.missing = slot.missing.saturating_sub(1);
+                if slot.missing == 0 {
+                    self.to_prepare.insert(waiter);
+                }
+            }
+        }
+    }
+
+    fn over(&mut self, i: usize) {
+        self.open = self.open.saturating_sub(1);
+        self.ready.remove(&i);
+        self.delayed.remove(&i);
+        self.to_prepare.remove(&i);
+    }
+
+    /// Ends a stage without a result.
+    fn end(&mut self, i: usize, status: StageStatus, error: Option<String>, hint: Option<String>) {
+        let slot = &mut self.slots[i];
+        slot.state = State::Over(status);
+        let seconds = slot.began.map_or(0.0, |began| began.elapsed().as_secs_f64());
+        let event = Event::StageFinished {
+            stage: self.pipeline.nodes[i].id.clone(),
+            key: slot.key,
+            status,
+            seconds: if status == StageStatus::Skipped { 0.0 } else { seconds },
+            outputs: Outputs::default(),
+            computed_seconds: None,
+            peak_memory: None,
+            log: None,
+            error,
+            hint,
+        };
+        self.say(event);
+        self.over(i);
+    }
+
+    fn fail(&mut self, i: usize, err: StageError) {
+        let interrupted = err.cause == Cause::Interrupted;
+        self.failed |= !interrupted;
+        self.machine_failed |= matches!(err.cause, Cause::Store | Cause::DamagedInput);
+        self.end(i, StageStatus::Failed, Some(err.message), err.hint);
+        self.stopping |= !self.options.keep_going || self.machine_failed || interrupted;
+        let because = format!(
+            "`{}`, which {}",
+            self.node(i).id,
+            if interrupted { "was interrupted" } else { "failed" }
+        );
+        let mut waiting = std::mem::take(&mut self.slots[i].waiters);
+        while let Some(waiter) = waiting.pop() {
+            if self.slots[waiter].chosen && matches!(self.slots[waiter].state, State::Waiting) {
+                self.end(waiter, StageStatus::Skipped, Some(format!("needs {because}")), None);
+                waiting.append(&mut std::mem::take(&mut self.slots[waiter].waiters));
+            }
+        }
+    }
+
+    /// Ends all that has not started.
+    fn skip_rest(&mut self) {
+        if self.open == 0 {
+            return;
+        }
+        let because = if self.failed {
+            "another stage failed"
+        } else {
+            "the run was interrupted"
+        };
+        // Afterwards, only what becomes ready is left to skip.
+        let left: Vec<usize> = match std::mem::replace(&mut self.skipped, true) {
+            false => (0..self.slots.len()).collect(),
+            true => self.ready.iter().copied().collect(),
+        };
+        for i in left {
+            if self.slots[i].chosen && matches!(self.slots[i].state, State::Waiting | State::Ready(_)) {
+                self.end(i, StageStatus::Skipped, Some(because.to_owned()), None);
+            }
+        }
+    }
+}

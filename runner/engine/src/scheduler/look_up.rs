@@ -1,0 +1,160 @@
+//! Looking stages up: in the store, and then, in threads, in its remote.
+
+use super::{Message, Scheduler, State};
+use crate::event::{Event, StageStatus};
+use crate::prepare::Prepared;
+use cache::{ActionKey, ArtifactDigest, Hit};
+use runner_pipeline::Work;
+use stages_core::StageError;
+
+/// So many stages are looked up in the remote store side by side.
+const ASKING: usize = 16;
+
+impl Scheduler<'_, '_, '_> {
+    pub(super) fn prepared(&mut self, i: usize, prepared: Prepared) {
+        self.slots[i].key = Some(prepared.key);
+        if self.options.planned.get(&i).is_some_and(|key| *key != prepared.key) {
+            let error = StageError::new("what it reads changed since it was planned");
+            return self.fail(i, error.hint("make a new plan: `runner plan --save FILE`"));
+        }
+        if self.look_up(i, &prepared) || !matches!(self.slots[i].state, State::Preparing) {
+            return;
+        }
+        let prepared = Box::new(prepared);
+        let asks = self.store.remote().is_some_and(|remote| !remote.is_aside());
+        if asks && self.looks_up(i) {
+            self.to_ask.push_back((i, prepared));
+        } else {
+            self.make_ready(i, prepared);
+        }
+    }
+
+    pub(super) fn make_ready(&mut self, i: usize, prepared: Box<Prepared>) {
+        self.slots[i].state = State::Ready(prepared);
+        self.ready.insert(i);
+    }
+
+    /// Starts what look-ups in the remote store may go on.
+    pub(super) fn ask_remote(&mut self) {
+        while self.stopping || self.asking < ASKING {
+            let Some((i, prepared)) = self.to_ask.pop_front() else {
+                return;
+            };
+            if self.stopping {
+                self.make_ready(i, prepared);
+            } else {
+                self.ask(i, prepared);
+            }
+        }
+    }
+
+    /// Takes the answer of the remote store.
+    pub(super) fn asked(&mut self, i: usize, prepared: Box<Prepared>, hit: cache::Result<Option<Hit>>) {
+        self.asking -= 1;
+        if !self.found(i, &prepared, hit) {
+            self.make_ready(i, prepared);
+        }
+    }
+
+    /// Looks a stage up in the remote store, in a thread: it takes its time to answer.
+    fn ask(&mut self, i: usize, prepared: Box<Prepared>) {
+        self.asking += 1;
+        let (store, sender) = (self.store, self.sender.clone());
+        self.scope.spawn(move || {
+            let hit = store.hit(prepared.key);
+            let _ = sender.send(Message::Asked(i, prepared, hit));
+        });
+    }
+
+    /// Whether a cached result of a stage would be used.
+    fn looks_up(&self, i: usize) -> bool {
+        !self.slots[i].forced && self.slots[i].check.is_none()
+    }
+
+    /// Finishes a stage that is cached (or whose look-up fails), and says whether it did.
+    pub(super) fn look_up(&mut self, i: usize, prepared: &Prepared) -> bool {
+        if !self.looks_up(i) {
+            return false;
+        }
+        let hit = match self.recent.get(prepared.key) {
+            Some(hit) => Ok(Some(hit.clone())),
+            None => self.store.hit_here(prepared.key),
+        };
+        self.found(i, prepared, hit)
+    }
+
+    /// Goes by what a look-up gave, and says whether the stage is over.
+    fn found(&mut self, i: usize, prepared: &Prepared, hit: cache::Result<Option<Hit>>) -> bool {
+        match hit {
+            Ok(Some(hit)) if self.slots[i].to_check && self.is_comparable(i, prepared) => {
+                self.slots[i].check = Some(hit);
+                false
+            }
+            Ok(Some(hit)) => {
+                self.finish(i, StageStatus::Cached, hit);
+                true
+            }
+            Ok(None) => false,
+            Err(err) => {
+                self.fail(i, err.into());
+                true
+            }
+        }
+    }
+
+    /// Whether the cached result of a stage must come out again if it is computed again; says so where it need not.
+    fn is_comparable(&mut self, i: usize, prepared: &Prepared) -> bool {
+        let why = match &self.node(i).work {
+            Work::Kind { kind, .. } => kind.nondeterministic(),
+            Work::Command(_) => None,
+        };
+        let class = self.store.recorded(prepared.key).ok().flatten();
+        let class = class.map(|record| record.numerics_class).unwrap_or_default();
+        let why = match why {
+            Some(why) => Some(why.to_owned()),
+            None if class == stages_numerics::class::numerics_class() => None,
+            None => Some(format!(
+                "it was computed on another numerics class, {class}, which may give other bytes"
+            )),
+        };
+        let Some(line) = why else { return true };
+        self.slots[i].to_check = false;
+        let stage = self.id(i);
+        self.say(Event::Log {
+            stage,
+            line: format!("not computed again for comparison: {line}"),
+        });
+        false
+    }
+
+    /// Compares what a cached stage gave when it was computed again with what the store has.
+    pub(super) fn checked(&mut self, i: usize, key: ActionKey, cached: Hit, again: &Hit) {
+        let different: Vec<String> = cached
+            .outputs
+            .iter()
+            .filter(|(name, digest)| again.outputs.get(*name) != Some(digest))
+            .map(|(name, digest)| {
+                let now = again.outputs.get(name).map(ArtifactDigest::short).unwrap_or_default();
+                format!("`{name}` is {now} and was {}", digest.short())
+            })
+            .collect();
+        let stage = self.id(i);
+        self.say(Event::DeterminismChecked {
+            stage,
+            key,
+            same: different.is_empty(),
+            seconds: again.seconds,
+        });
+        if different.is_empty() {
+            return self.finish(i, StageStatus::Cached, cached);
+        }
+        let err = StageError::new(format!(
+            "computed again, it gave another result: {}",
+            different.join(", ")
+        ));
+        self.fail(
+            i,
+            err.hint("look for clocks, chance without a seed, and the order of threads or files; what is cached stays as it was"),
+        );
+    }
+}

@@ -1,0 +1,175 @@
+//! A run, put together from its events.
+
+use super::{Metric, ResolvedPipeline, ResolvedStage, Run, StageRun};
+use runner_engine::{Event, RunStatus, Stamped};
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Puts a run together, event by event: from the file of one that is over, or while one goes on.
+pub(crate) struct Builder {
+    id: String,
+    dir: PathBuf,
+    /// Its pipeline, until the first event.
+    resolved: Option<Arc<ResolvedPipeline>>,
+    run: Option<Run>,
+    index: HashMap<String, usize>,
+}
+
+impl Builder {
+    /// Of the run `id`, whose folder is `dir`.
+    pub fn new(id: &str, dir: &Path) -> Self {
+        Self {
+            id: id.to_owned(),
+            dir: dir.to_owned(),
+            resolved: None,
+            run: None,
+            index: HashMap::new(),
+        }
+    }
+
+    /// The run; `None` when it has no events.
+    pub fn finish(self) -> Option<Run> {
+        self.run
+    }
+
+    /// Takes its pipeline, which comes before the first event.
+    pub fn pipeline(&mut self, resolved: Arc<ResolvedPipeline>) {
+        self.resolved = Some(resolved);
+    }
+
+    /// Takes the next event.
+    pub fn take(&mut self, stamped: &Stamped) {
+        match &mut self.run {
+            Some(run) => apply(run, &self.index, stamped),
+            None => self.begin(stamped),
+        }
+    }
+
+    fn begin(&mut self, stamped: &Stamped) {
+        let Event::RunStarted {
+            pipeline,
+            file,
+            params,
+            stages,
+            program,
+            ..
+        } = &stamped.event
+        else {
+            return;
+        };
+        let resolved = self.resolved.take();
+        let known: HashMap<&str, &Arc<ResolvedStage>> = resolved
+            .iter()
+            .flat_map(|pipeline| &pipeline.stages)
+            .map(|stage| (stage.id.as_str(), stage))
+            .collect();
+        self.index = stages.iter().cloned().zip(0..).collect();
+        let stages = stages
+            .iter()
+            .map(|id| {
+                // Of a run whose pipeline is lost, the names are known.
+                let unknown = || {
+                    Arc::new(ResolvedStage {
+                        id: id.clone(),
+                        stage: id.clone(),
+                        ..ResolvedStage::default()
+                    })
+                };
+                StageRun::new(known.get(id.as_str()).map_or_else(unknown, |stage| Arc::clone(stage)))
+            })
+            .collect();
+        self.run = Some(Run {
+            id: self.id.clone(),
+            dir: self.dir.clone(),
+            pipeline: pipeline.clone(),
+            file: file.clone(),
+            params: params.clone(),
+            program: program.clone(),
+            status: RunStatus::Running,
+            started: stamped.time,
+            seconds: 0.0,
+            stages,
+        });
+    }
+}
+
+fn apply(run: &mut Run, index: &HashMap<String, usize>, stamped: &Stamped) {
+    let elapsed = (stamped.time - run.started).num_milliseconds() as f64 / 1e3;
+    run.seconds = run.seconds.max(elapsed);
+    let find = |run, name: &str| stage(run, *index.get(name)?);
+    match &stamped.event {
+        Event::RunStarted { .. } => {}
+        Event::StageStarted { stage, key, reason, .. } => {
+            if let Some(stage) = find(run, stage) {
+                stage.key = Some(*key);
+                stage.started = true;
+                stage.reason = Some(reason.clone());
+                stage.status = None;
+                stage.metrics.clear();
+            }
+        }
+        Event::Progress { stage, message, .. } => {
+            if let Some(stage) = find(run, stage) {
+                stage.doing = Some(message.clone());
+            }
+        }
+        Event::Metric {
+            stage,
+            name,
+            step,
+            value,
+        } => {
+            if let Some(stage) = find(run, stage) {
+                stage.metrics.entry(name.clone()).or_default().push(Metric {
+                    step: *step,
+                    value: *value,
+                    seconds: elapsed,
+                });
+            }
+        }
+        Event::Memo { stage, hits, total } => {
+            if let Some(stage) = find(run, stage) {
+                stage.memo = Some((*hits, *total));
+            }
+        }
+        Event::StageFinished {
+            stage,
+            key,
+            status,
+            seconds,
+            outputs,
+            computed_seconds,
+            peak_memory,
+            log,
+            error,
+            hint,
+        } => {
+            if let Some(stage) = find(run, stage) {
+                stage.key = key.or(stage.key);
+                stage.status = Some(*status);
+                stage.seconds = *seconds;
+                stage.outputs.clone_from(outputs);
+                stage.computed_seconds = *computed_seconds;
+                stage.peak_memory = *peak_memory;
+                stage.log = *log;
+                stage.error.clone_from(error);
+                stage.hint.clone_from(hint);
+            }
+        }
+        Event::RunFinished { status, seconds, .. } => {
+            run.status = *status;
+            run.seconds = *seconds;
+        }
+        Event::Log { .. }
+        | Event::Usage { .. }
+        | Event::DeterminismChecked { .. }
+        | Event::StageWaiting { .. }
+        | Event::StageRetried { .. }
+        | Event::StageHealing { .. } => {}
+    }
+}
+
+fn stage(run: &mut Run, i: usize) -> Option<&mut StageRun> {
+    run.stages.get_mut(i)
+}

@@ -1,0 +1,414 @@
+//! Points in groups of repetitions, and what their metrics come to.
+
+use super::parameters::{self, Differing, Repeats};
+use super::point::{Measured, Point, spell};
+use super::spread::Spread;
+use runner_engine::Failure;
+use runner_pipeline::suggest;
+use std::cmp::Ordering;
+use std::collections::BTreeSet;
+
+/// What to compare, and how.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// The metrics to show, the first to sort by; those that sum a stage up where none is named.
+    pub metrics: Vec<String>,
+    /// Axes and parameters of which the values are repetitions, besides `seed`.
+    pub over: Vec<String>,
+    /// Every point stands for itself.
+    pub each: bool,
+    /// Parameters and metrics that are the same everywhere, too.
+    pub all: bool,
+    /// Whether more is better of the first metric; by its name where `None`.
+    pub higher_is_better: Option<bool>,
+}
+
+/// Points side by side.
+#[derive(Clone, Debug)]
+pub struct Comparison {
+    /// All points, in the order in which they were named.
+    pub points: Vec<Point>,
+    /// The groups, best first.
+    pub groups: Vec<Group>,
+    /// The parameters that are shown.
+    pub parameters: Vec<String>,
+    /// How many more differ, but only as those do.
+    pub following: usize,
+    /// The metrics that are shown; the groups are sorted by the first.
+    pub metrics: Vec<String>,
+    /// How many more are the same everywhere.
+    pub equal: usize,
+    /// The parameters whose values are repetitions.
+    pub over: Vec<String>,
+    higher_is_better: Option<bool>,
+}
+
+/// Points that are equal in everything but what makes them repetitions.
+#[derive(Clone, Debug, Default)]
+pub struct Group {
+    /// The points, by index.
+    pub points: Vec<usize>,
+}
+
+/// What a metric comes to in a group.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// How many computations there are that should have a value.
+    pub of: usize,
+    /// The values, each computation's once.
+    pub values: Vec<f64>,
+    /// Their mean and spread; `None` without values.
+    pub spread: Option<Spread>,
+}
+
+impl Comparison {
+    /// Compares points.
+    ///
+    /// # Errors
+    /// When none of them has a metric or a parameter that is named.
+    pub fn new(points: Vec<Point>, options: &Options) -> Result<Self, Failure> {
+        check_over(&points, &options.over)?;
+        let repeats = Repeats::new(&options.over, options.each);
+        let mut new = Self {
+            groups: groups(&points, &repeats),
+            parameters: Vec::new(),
+            following: 0,
+            metrics: Vec::new(),
+            equal: 0,
+            over: repeats.names().to_vec(),
+            higher_is_better: options.higher_is_better,
+            points,
+        };
+        if options.all {
+            new.parameters = parameters::all(&new.points);
+        } else {
+            let differing = Differing::of(&new.points);
+            new.parameters = differing.leading;
+            new.following = differing.following.len();
+        }
+        new.choose(options)?;
+        new.sort();
+        Ok(new)
+    }
+
+    /// Chooses the metrics.
+    fn choose(&mut self, options: &Options) -> Result<(), Failure> {
+        let mut ranked: BTreeSet<(usize, usize, usize, String)> = BTreeSet::new();
+        for point in &self.points {
+            for (i, stage) in point.stages.iter().enumerate() {
+                let headline = || stage.figures.headline.iter();
+                let names: Vec<&String> = match options.all {
+                    true => stage.figures.values.keys().chain(headline()).collect(),
+                    false => headline().collect(),
+                };
+                for name in names {
+                    ranked.insert((family(stage), i, prominence(name), format!("{}{name}", stage.prefix)));
+                }
+            }
+        }
+        let mut chosen: Vec<String> = Vec::new();
+        for metric in &options.metrics {
+            chosen.push(self.named(metric)?);
+        }
+        let wanted = chosen.clone();
+        if wanted.is_empty() || options.all {
+            chosen.extend(ranked.into_iter().map(|(.., name)| name));
+        }
+        let mut seen = BTreeSet::new();
+        chosen.retain(|name| seen.insert(name.clone()));
+        self.metrics = chosen;
+        if wanted.is_empty() && !options.all && self.groups.len() > 1 {
+            let before = self.metrics.len();
+            let telling: Vec<String> = self
+                .metrics
+                .iter()
+                .filter(|name| !self.same_everywhere(name))
+                .cloned()
+                .collect();
+            self.equal = before - telling.len();
+            self.metrics = telling;
+        }
+        Ok(())
+    }
+
+    /// The metric of that name; its stage may be left out where only one has it.
+    fn named(&self, wanted: &str) -> Result<String, Failure> {
+        let mut known: BTreeSet<String> = BTreeSet::new();
+        for stage in self.points.iter().flat_map(|point| &point.stages) {
+            let names = stage
+                .figures
+                .values
+                .keys()
+                .chain(&stage.figures.headline)
+                .chain(stage.figures.curves.keys());
+            known.extend(names.map(|name| format!("{}{name}", stage.prefix)));
+        }
+        if known.contains(wanted) {
+            return Ok(wanted.to_owned());
+        }
+        let prefixes: BTreeSet<&String> = self
+            .points
+            .iter()
+            .flat_map(|p| &p.stages)
+            .map(|stage| &stage.prefix)
+            .collect();
+        let short: Vec<String> = prefixes
+            .iter()
+            .map(|prefix| format!("{prefix}{wanted}"))
+            .filter(|name| known.contains(name))
+            .collect();
+        match short.as_slice() {
+            [one] => Ok(one.clone()),
+            [] => {
+                let bare = |name: &'_ String| {
+                    let prefix = prefixes.iter().find(|prefix| name.starts_with(prefix.as_str()));
+                    name[prefix.map_or(0, |prefix| prefix.len())..].to_owned()
+                };
+                // Whoever left out the stage misspelt the rest.
+                let candidates: BTreeSet<String> = match wanted.contains('.') {
+                    true => known,
+                    false => known.iter().map(bare).collect(),
+                };
+                Err(
+                    Failure::usage(format!("none of these has a metric `{wanted}`")).hint(suggest(
+                        wanted,
+                        "metrics",
+                        candidates.iter().map(String::as_str),
+                    )),
+                )
+            }
+            several => Err(Failure::usage(format!("`{wanted}` is a metric of several stages"))
+                .hint(format!("name one: {}", several.join(", ")))),
+        }
+    }
+
+    fn same_everywhere(&self, metric: &str) -> bool {
+        let mut values = BTreeSet::new();
+        for group in &self.groups {
+            let outcome = self.outcome(group, metric);
+            if outcome.values.len() < outcome.of || outcome.of == 0 {
+                return false;
+            }
+            values.extend(outcome.values.iter().map(|value| value.to_bits()));
+        }
+        values.len() == 1
+    }
+
+    /// Best first; groups without the value last, equal ones in the order in which they were named.
+    fn sort(&mut self) {
+        let Some(first) = self.metrics.first() else { return };
+        let descending = self.higher_is_better(first).unwrap_or(true);
+        let mean = |group: &Group| self.outcome(group, first).spread.map(|spread| spread.mean);
+        let mut keyed: Vec<(Option<f64>, Group)> =
+            self.groups.iter().map(|group| (mean(group), group.clone())).collect();
+        keyed.sort_by(|(a, _), (b, _)| match (a, b) {
+            (Some(a), Some(b)) if descending => b.total_cmp(a),
+            (Some(a), Some(b)) => a.total_cmp(b),
+            (Some(_), None) => Ordering::Less,
+            (None, Some(_)) => Ordering::Greater,
+            (None, None) => Ordering::Equal,
+        });
+        self.groups = keyed.into_iter().map(|(_, group)| group).collect();
+    }
+
+    /// The points of a group.
+    pub fn members<'c>(&'c self, group: &'c Group) -> impl Iterator<Item = &'c Point> {
+        group.points.iter().filter_map(|&i| self.points.get(i))
+    }
+
+    /// The computations of a group that may have the metric, each once, with their points.
+    pub fn measured<'c>(&'c self, group: &'c Group, metric: &str) -> Vec<(&'c Point, &'c Measured)> {
+        let mut found: Vec<(&Point, &Measured)> = Vec::new();
+        for point in self.members(group) {
+            for stage in &point.stages {
+                // A stage's name may begin another's: `train.` does not, as it ends in a dot; no prefix at all is of one stage.
+                let fits = metric.starts_with(&stage.prefix);
+                if fits
+                    && !found
+                        .iter()
+                        .any(|(other, known)| stage.is(&point.run, known, &other.run))
+                {
+                    found.push((point, stage));
+                }
+            }
+        }
+        found
+    }
+
+    /// What a metric comes to in a group.
+    pub fn outcome(&self, group: &Group, metric: &str) -> Outcome {
+        let measured = self.measured(group, metric);
+        let values: Vec<f64> = measured.iter().filter_map(|(_, stage)| stage.value(metric)).collect();
+        Outcome {
+            of: measured.len(),
+            spread: Spread::of(&values),
+            values,
+        }
+    }
+
+    /// Whether more of a metric is better; `None` where its name does not tell.
+    pub fn higher_is_better(&self, metric: &str) -> Option<bool> {
+        let by_name = direction(metric);
+        match self.metrics.first() {
+            Some(first) if first == metric => self.higher_is_better.or(by_name),
+            _ => by_name,
+        }
+    }
+
+    /// Whether a group's mean of a metric is the best of several.
+    pub fn is_best(&self, group: &Group, metric: &str) -> bool {
+        let Some(higher) = self.higher_is_better(metric) else {
+            return false;
+        };
+        let mean = |group: &Group| self.outcome(group, metric).spread.map(|spread| spread.mean);
+        let means: Vec<f64> = self.groups.iter().filter_map(mean).collect();
+        let better = |a: f64, b: f64| if higher { a > b } else { a < b };
+        means.len() > 1 && mean(group).is_some_and(|own| !means.iter().any(|other| better(*other, own)))
+    }
+
+    /// The values of a parameter in a group, each once.
+    pub fn values(&self, group: &Group, parameter: &str) -> Vec<String> {
+        let mut values: Vec<String> = Vec::new();
+        for point in self.members(group) {
+            let value = point.parameters.get(parameter).map_or_else(|| "-".to_owned(), spell);
+            if !values.contains(&value) {
+                values.push(value);
+            }
+        }
+        values
+    }
+
+    /// The runs of a group, as people call them, each once.
+    pub fn runs<'c>(&'c self, group: &'c Group) -> Vec<&'c str> {
+        let mut runs: Vec<&str> = Vec::new();
+        for point in self.members(group) {
+            if !runs.contains(&point.called.as_str()) {
+                runs.push(&point.called);
+            }
+        }
+        runs
+    }
+
+    /// Whether all points are of one run.
+    pub fn is_of_one_run(&self) -> bool {
+        self.points.windows(2).all(|pair| pair[0].run == pair[1].run)
+    }
+}
+
+/// In the order of the points. Two that are the same repetition of the same thing stand in one group only where they are the
+/// same computation.
+fn groups(points: &[Point], repeats: &Repeats) -> Vec<Group> {
+    let mut groups: Vec<Group> = Vec::new();
+    for (i, point) in points.iter().enumerate() {
+        let repetition = repeats.of(point);
+        let takes = |group: &&mut Group| {
+            let mut members = group.points.iter().map(|&j| &points[j]);
+            let Some(first) = members.clone().next() else {
+                return false;
+            };
+            let apart = |other: &Point| repeats.of(other) != repetition || same_actions(other, point);
+            repeats.unite(first, point) && members.all(apart) && !repeats.names().is_empty()
+        };
+        match groups.iter_mut().find(takes) {
+            Some(group) => group.points.push(i),
+            None => groups.push(Group { points: vec![i] }),
+        }
+    }
+    groups
+}
+
+fn same_actions(a: &Point, b: &Point) -> bool {
+    let keys = |point: &Point| -> Option<Vec<_>> { point.stages.iter().map(|stage| stage.key).collect() };
+    !a.stages.is_empty() && keys(a).is_some() && keys(a) == keys(b)
+}
+
+fn check_over(points: &[Point], over: &[String]) -> Result<(), Failure> {
+    let known = parameters::all(points);
+    for name in over {
+        let only = Repeats::new(std::slice::from_ref(name), true);
+        if !known.iter().any(|parameter| only.has(parameter)) {
+            let short = known.iter().filter(|name| parameters::rank(name) < 2);
+            let short: BTreeSet<&str> = short.filter_map(|name| name.rsplit('.').next()).collect();
+            return Err(
+                Failure::usage(format!("none of these has an axis or a parameter `{name}`")).hint(suggest(
+                    name,
+                    "axes and parameters",
+                    short,
+                )),
+            );
+        }
+    }
+    Ok(())
+}
+
+/// Evaluations tell most.
+fn family(stage: &Measured) -> usize {
+    match stage.family.as_str() {
+        "evaluate" => 0,
+        "train" => 1,
+        _ => 2,
+    }
+}
+
+/// What people look for first.
+const PROMINENT: [&str; 8] = [
+    "sharpe",
+    "episodic_return",
+    "charts/episodic_return",
+    "total_return",
+    "annual_return",
+    "volatility",
+    "max_drawdown",
+    "costs",
+];
+
+fn prominence(name: &str) -> usize {
+    PROMINENT
+        .iter()
+        .position(|known| *known == name)
+        .unwrap_or(PROMINENT.len())
+}
+
+/// Metrics of which more is better.
+const HIGHER: [&str; 11] = [
+    "sharpe",
+    "sortino",
+    "calmar",
+    "total_return",
+    "annual_return",
+    "episodic_return",
+    "max_drawdown", // It is negative.
+    "return",
+    "reward",
+    "score",
+    "accuracy",
+];
+
+/// Metrics of which less is better.
+const LOWER: [&str; 5] = ["loss", "error", "cost", "costs", "seconds"];
+
+/// Whether more is better, where a metric's name tells: the last part of `evaluate.baseline/cash/sharpe`.
+fn direction(metric: &str) -> Option<bool> {
+    let name = metric.rsplit(['.', '/']).next().unwrap_or(metric);
+    let lower = LOWER.contains(&name).then_some(false);
+    HIGHER.contains(&name).then_some(true).or(lower)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_tell_what_is_better() {
+        for (name, better) in [
+            ("evaluate.baseline/cash/sharpe", Some(true)),
+            ("train.charts/episodic_return", Some(true)),
+            ("evaluate.costs", Some(false)),
+            ("train.seconds", Some(false)),
+            ("evaluate.episodic_return_std", None),
+            ("train.losses/approx_kl", None),
+        ] {
+            assert_eq!(direction(name), better, "{name}");
+        }
+    }
+}

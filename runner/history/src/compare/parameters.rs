@@ -1,0 +1,216 @@
+//! Parameters: which differ, and which differ only because others do.
+
+use super::point::{Point, spell};
+use std::collections::BTreeSet;
+
+/// Which parameters tell repetitions of one thing from each other.
+#[derive(Clone, Debug)]
+pub(super) struct Repeats {
+    names: Vec<String>,
+}
+
+impl Repeats {
+    /// Those called `seed`, and those of these names. None at all where every point is one of its own.
+    pub fn new(over: &[String], each: bool) -> Self {
+        let seed = (!each).then(|| "seed".to_owned());
+        Self {
+            names: seed.into_iter().chain(over.iter().cloned()).collect(),
+        }
+    }
+
+    /// Whether it is one of them: `matrix.seed`, `params.seed`, `train.with.seed`.
+    pub fn has(&self, parameter: &str) -> bool {
+        let last = parameter.rsplit('.').next().unwrap_or(parameter);
+        self.names.iter().any(|name| name == last || name == parameter)
+    }
+
+    /// The names themselves.
+    pub fn names(&self) -> &[String] {
+        &self.names
+    }
+
+    /// The repetition that a point is.
+    pub fn of<'p>(&self, point: &'p Point) -> Vec<(&'p str, String)> {
+        let ours = point.parameters.iter().filter(|(name, _)| self.has(name));
+        ours.map(|(name, value)| (name.as_str(), spell(value))).collect()
+    }
+
+    /// Whether two points are equal in everything else.
+    pub fn unite(&self, a: &Point, b: &Point) -> bool {
+        // Within a run, all else follows from the axes.
+        let decides = |name: &str| !self.has(name) && (a.run != b.run || rank(name) == 0);
+        let agree = |name: &String| !decides(name) || follows(a, b, name, |by| self.has(by));
+        let missing = |name: &String| decides(name) && !a.parameters.contains_key(name);
+        a.parameters.keys().all(agree) && !b.parameters.keys().any(missing) && a.is_of_same_stages(b)
+    }
+}
+
+/// Axes come first, then parameters of the pipeline, then configuration.
+pub fn rank(name: &str) -> usize {
+    if name.starts_with("matrix.") {
+        0
+    } else if name.starts_with("params.") {
+        1
+    } else {
+        2
+    }
+}
+
+/// Whether a parameter is equal at two points, or is configuration that differs only where a parameter that is `by` does, and
+/// as that does.
+fn follows(a: &Point, b: &Point, name: &str, by: impl Fn(&str) -> bool) -> bool {
+    match (a.parameters.get(name), b.parameters.get(name)) {
+        (Some(left), Some(right)) if left == right => true,
+        (Some(left), Some(right)) if rank(name) == 2 => {
+            let (left, right) = (spell(left), spell(right));
+            let explained = |left: &str, right: &str| {
+                let is = |value: Option<&_>, word: &str| value.is_some_and(|value| spell(value) == word);
+                a.parameters
+                    .iter()
+                    .any(|(name, value)| by(name) && is(Some(value), left) && is(b.parameters.get(name), right))
+            };
+            // Whole numbers and paths first; `seed_1.json` is more than one word.
+            alike(&left, &right, "_.+-/", &|left, right| {
+                explained(left, right) || alike(left, right, "", &explained)
+            })
+        }
+        (None, None) => true,
+        _ => false,
+    }
+}
+
+/// Whether two texts have as many words, and `explained` holds for every pair that differs.
+fn alike(left: &str, right: &str, inside: &str, explained: &dyn Fn(&str, &str) -> bool) -> bool {
+    let (left, right) = (words(left, inside), words(right, inside));
+    let mut pairs = left.iter().zip(&right);
+    left.len() == right.len() && pairs.all(|(left, right)| left == right || explained(left, right))
+}
+
+/// A text cut where values may have been put in, such as the command of an external program: between letters, digits and what
+/// may be `inside` a word on one side, and all else on the other.
+fn words<'t>(text: &'t str, inside: &str) -> Vec<&'t str> {
+    let is_word = |c: char| c.is_alphanumeric() || inside.contains(c);
+    let mut words = Vec::new();
+    let mut rest = text;
+    while let Some(first) = rest.chars().next() {
+        let kind = is_word(first);
+        let end = rest.find(|c: char| is_word(c) != kind).unwrap_or(rest.len());
+        let (word, tail) = rest.split_at(end);
+        words.push(word);
+        rest = tail;
+    }
+    words
+}
+
+/// The parameters that are not the same at all points.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Differing {
+    /// Axes, parameters of the pipeline, and configuration that differs by itself.
+    pub leading: Vec<String>,
+    /// Configuration that differs as an axis or a parameter of the pipeline does.
+    pub following: Vec<String>,
+}
+
+impl Differing {
+    pub fn of(points: &[Point]) -> Self {
+        let mut found = Self::default();
+        let Some((first, others)) = points.split_first() else {
+            return found;
+        };
+        for name in all(points) {
+            let of = |point: &Point| point.parameters.get(&name).cloned();
+            if others.iter().all(|other| of(other) == of(first)) {
+                continue;
+            }
+            let leads = |by: &str| rank(by) < 2;
+            // Of one run's stage, all configuration follows from the point.
+            let kin = |other: &Point| first.run == other.run && first.is_of_same_stages(other);
+            let led = rank(&name) == 2
+                && others
+                    .iter()
+                    .all(|other| kin(other) || follows(first, other, &name, leads));
+            let list = if led { &mut found.following } else { &mut found.leading };
+            list.push(name);
+        }
+        found
+    }
+}
+
+/// The names of all parameters, axes first.
+pub(super) fn all(points: &[Point]) -> Vec<String> {
+    let names: BTreeSet<&String> = points.iter().flat_map(|point| point.parameters.keys()).collect();
+    let mut names: Vec<String> = names.into_iter().cloned().collect();
+    names.sort_by_key(|name| rank(name));
+    names
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn point(run: &str, parameters: Value) -> Point {
+        let fields = parameters.as_object().unwrap().clone();
+        Point {
+            run: run.to_owned(),
+            called: run.to_owned(),
+            place: String::new(),
+            stages: Vec::new(),
+            parameters: fields.into_iter().collect(),
+            status: "done",
+            run_status: runner_engine::RunStatus::Done,
+            error: None,
+        }
+    }
+
+    #[test]
+    fn repetitions_differ_in_seeds_and_what_follows_from_them() {
+        let seeds = Repeats::new(&[], false);
+        let a = point(
+            "a",
+            json!({ "params.seed": 1, "params.lr": 0.1, "x.with.command": "go --seed 1 --lr 0.1 > out_1.txt" }),
+        );
+        let unite = |seeds: &Repeats, parameters| seeds.unite(&a, &point("b", parameters));
+        let like = |seed: u32, lr: f64, command: &str| json!({ "params.seed": seed, "params.lr": lr, "x.with.command": command });
+        assert!(unite(&seeds, like(2, 0.1, "go --seed 2 --lr 0.1 > out_2.txt")));
+        assert!(!unite(&seeds, like(2, 0.1, "go --seed 2 --lr 0.1 > out_3.txt")));
+        assert!(!unite(&seeds, like(2, 0.1, "go --seed 2 --lr 0.1")));
+        assert!(!unite(&seeds, like(2, 0.2, "go --seed 2 --lr 0.2 > out_2.txt")));
+        assert!(!unite(&seeds, json!({ "params.seed": 2, "params.lr": 0.1 })));
+        let over = Repeats::new(&["lr".to_owned()], false);
+        assert!(unite(&over, like(2, 0.2, "go --seed 2 --lr 0.2 > out_2.txt")));
+        // Within a run, only axes decide.
+        let other = point(
+            "a",
+            json!({ "params.seed": 1, "params.lr": 0.1, "x.with.command": "anything" }),
+        );
+        assert!(seeds.unite(&a, &other));
+    }
+
+    #[test]
+    fn configuration_that_follows_is_told_from_what_differs_by_itself() {
+        let of = |lr: f64, config: Value| {
+            let mut all = json!({ "params.lr": lr, "params.same": 1, "t.with.learning_rate": lr });
+            all.as_object_mut().unwrap().extend(config.as_object().unwrap().clone());
+            all
+        };
+        let points = [
+            point("a", of(0.1, json!({ "t.with.steps": 5, "t.with.only": true }))),
+            point("b", of(0.2, json!({ "t.with.steps": 6 }))),
+        ];
+        let differing = Differing::of(&points);
+        assert_eq!(differing.leading, ["params.lr", "t.with.only", "t.with.steps"]);
+        assert_eq!(differing.following, ["t.with.learning_rate"]);
+        assert!(Differing::of(&[]).leading.is_empty() && Differing::of(&points[..1]).leading.is_empty());
+    }
+
+    #[test]
+    fn words_cover_the_whole_text() {
+        for text in ["", "a", " a", "--x=1.5 'y'", "é~ß"] {
+            assert_eq!(words(text, "_.+-/").concat(), text);
+            assert_eq!(words(text, "").concat(), text);
+        }
+        assert_eq!(words("x=1.5 a_1", "_.+-/"), ["x", "=", "1.5", " ", "a_1"]);
+        assert_eq!(words("a_1", ""), ["a", "_", "1"]);
+    }
+}

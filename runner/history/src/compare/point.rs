@@ -1,0 +1,282 @@
+//! What is compared: a point of a run, its stages' figures and its parameters.
+
+use crate::{Figures, Run, StageRun};
+use cache::{ActionKey, Store};
+use runner_engine::{RunStatus, StageStatus, key};
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+
+/// A run, or one point of its matrix.
+#[derive(Clone, Debug)]
+pub struct Point {
+    /// The run's id.
+    pub run: String,
+    /// What the run is called: its name, or else its id.
+    pub called: String,
+    /// Where it stands in the run: `[seed=1]`, `/train[seed=1]`, or nothing.
+    pub place: String,
+    /// The stages whose figures count.
+    pub stages: Vec<Measured>,
+    /// All that it depends on, by name: `matrix.X`, `params.X`, `STAGE.with.KEY`, `STAGE.version`, `STAGE.needs.PORT`.
+    pub parameters: BTreeMap<String, Value>,
+    /// How far its stages are: `done`, or what became of the first that is not.
+    pub status: &'static str,
+    /// How its run ended, or that it goes on.
+    pub run_status: RunStatus,
+    /// What went wrong, where something did.
+    pub error: Option<String>,
+}
+
+/// A stage with figures.
+#[derive(Clone, Debug)]
+pub struct Measured {
+    /// What stands before its metrics' names: `train.`, or nothing.
+    pub prefix: String,
+    /// `train[seed=1]`.
+    pub id: String,
+    /// Its action.
+    pub key: Option<ActionKey>,
+    /// Whether it ended well: only then are its values final.
+    pub done: bool,
+    /// The stage kind's family: `evaluate`, `train`, `run`.
+    pub family: String,
+    /// Its figures.
+    pub figures: Arc<Figures>,
+}
+
+impl Measured {
+    /// The final value of a metric.
+    pub fn value(&self, metric: &str) -> Option<f64> {
+        let name = metric.strip_prefix(&self.prefix)?;
+        self.figures.values.get(name).copied().filter(|_| self.done)
+    }
+
+    /// Whether it is the same computation as another stage, in which case it is no second measurement.
+    pub fn is(&self, run: &str, other: &Self, other_run: &str) -> bool {
+        self.prefix == other.prefix
+            && match (self.key, other.key) {
+                (Some(key), Some(other)) => key == other,
+                _ => run == other_run && self.id == other.id,
+            }
+    }
+}
+
+impl Point {
+    /// How it is called: `RUN`, `RUN[seed=1]` or `RUN/train[seed=1]`.
+    pub fn label(&self) -> String {
+        format!("{}{}", self.called, self.place)
+    }
+
+    /// Whether its figures are of stages of the same names.
+    pub(super) fn is_of_same_stages(&self, other: &Self) -> bool {
+        let names = |point: &Self| -> Vec<(String, String)> {
+            let name = |stage: &Measured| stage.id.split('[').next().unwrap_or_default().to_owned();
+            point
+                .stages
+                .iter()
+                .map(|stage| (stage.prefix.clone(), name(stage)))
+                .collect()
+        };
+        names(self) == names(other)
+    }
+
+    /// The same with the run's id.
+    pub fn id(&self) -> String {
+        format!("{}{}", self.run, self.place)
+    }
+}
+
+/// Reads the points of a run.
+pub(super) struct Reader<'r> {
+    run: &'r Run,
+    called: String,
+    store: &'r Store,
+    figures: HashMap<&'r str, Arc<Figures>>,
+}
+
+type Axes = BTreeMap<String, Value>;
+
+impl<'r> Reader<'r> {
+    pub fn new(run: &'r Run, called: &str, store: &'r Store) -> Self {
+        Self {
+            run,
+            called: called.to_owned(),
+            store,
+            figures: HashMap::new(),
+        }
+    }
+
+    /// The points of the whole run: of stages that have figures, the ones with most axes.
+    pub fn all(&mut self) -> Vec<Point> {
+        let run = self.run;
+        let mut axes: Vec<&Axes> = Vec::new();
+        for stage in run.stages.iter().filter(|stage| has_figures(stage)) {
+            if !axes.contains(&&stage.point) {
+                axes.push(&stage.point);
+            }
+        }
+        let all = axes.clone();
+        axes.retain(|axes| !all.iter().any(|other| other.len() > axes.len() && within(axes, other)));
+        if axes.is_empty() {
+            return vec![self.at(&Axes::new())];
+        }
+        axes.into_iter().map(|axes| self.at(axes)).collect()
+    }
+
+    fn at(&mut self, axes: &Axes) -> Point {
+        let run = self.run;
+        let here: Vec<&StageRun> = run.stages.iter().filter(|stage| within(&stage.point, axes)).collect();
+        let measured: Vec<&StageRun> = here.iter().copied().filter(|stage| has_figures(stage)).collect();
+        // A run without figures is as far as all its stages are.
+        let decisive = if measured.is_empty() { &here } else { &measured };
+        let place = if axes.is_empty() {
+            String::new()
+        } else {
+            format!("[{}]", spelled(axes))
+        };
+        self.point(place, axes, &here, &measured, decisive, None)
+    }
+
+    /// One stage. Its metrics and configuration go without its name where `bare`.
+    pub fn stage(&mut self, stage: &'r StageRun, bare: bool) -> Point {
+        let here = self.upstream(stage);
+        let own = bare.then_some(stage.stage.as_str());
+        let place = format!("/{}", stage.id);
+        self.point(place, &stage.point, &here, &[stage], &[stage], own)
+    }
+
+    /// A stage and all that it needs of its run.
+    fn upstream(&self, stage: &'r StageRun) -> Vec<&'r StageRun> {
+        let mut names = vec![stage.id.as_str()];
+        let mut found: BTreeSet<&str> = BTreeSet::new();
+        while let Some(name) = names.pop() {
+            if found.insert(name)
+                && let Some(stage) = self.run.stage(name)
+            {
+                names.extend(stage.needs.values().flatten().filter_map(|need| producer(need)));
+            }
+        }
+        self.run
+            .stages
+            .iter()
+            .filter(|stage| found.contains(stage.id.as_str()))
+            .collect()
+    }
+
+    fn point(
+        &mut self,
+        place: String,
+        axes: &Axes,
+        here: &[&'r StageRun],
+        measured: &[&'r StageRun],
+        decisive: &[&'r StageRun],
+        own: Option<&str>,
+    ) -> Point {
+        let prefix = |stage: &StageRun| match own {
+            Some(own) if own == stage.stage => String::new(),
+            _ => format!("{}.", stage.stage),
+        };
+        let stages = measured
+            .iter()
+            .map(|stage| Measured {
+                prefix: prefix(stage),
+                id: stage.id.clone(),
+                key: stage.key,
+                done: is_done(stage),
+                family: stage.kind.split('/').next().unwrap_or_default().to_owned(),
+                figures: self.figures(stage),
+            })
+            .collect();
+        let mut parameters = BTreeMap::new();
+        for (axis, value) in axes {
+            parameters.insert(format!("matrix.{axis}"), value.clone());
+        }
+        for (name, value) in &self.run.params {
+            parameters.insert(format!("params.{name}"), value.clone());
+        }
+        for stage in here {
+            let prefix = prefix(stage);
+            for (path, canonical) in key::leaves(&stage.config.value()) {
+                let value = serde_json::from_str(&canonical).unwrap_or(Value::String(canonical));
+                parameters.insert(format!("{prefix}with.{path}"), value);
+            }
+            parameters.insert(format!("{prefix}kind"), json!(stage.kind));
+            parameters.insert(format!("{prefix}version"), json!(stage.version));
+            for (port, needs) in &stage.needs {
+                let earlier: Vec<&String> = needs.iter().filter(|need| self.is_earlier(need)).collect();
+                if !earlier.is_empty() {
+                    parameters.insert(format!("{prefix}needs.{port}"), json!(earlier));
+                }
+            }
+        }
+        let undone = decisive.iter().find(|stage| !is_done(stage));
+        let failed = here.iter().find(|stage| stage.status == Some(StageStatus::Failed));
+        Point {
+            run: self.run.id.clone(),
+            called: self.called.clone(),
+            place,
+            stages,
+            parameters,
+            run_status: self.run.status,
+            status: undone.map_or("done", |stage| self.state(stage)),
+            error: undone.and_then(|stage| {
+                let stage = if stage.error.is_some() { stage } else { failed? };
+                Some(format!("{}: {}", stage.id, stage.error.as_deref().unwrap_or("failed")))
+            }),
+        }
+    }
+
+    fn figures(&mut self, stage: &'r StageRun) -> Arc<Figures> {
+        let store = self.store;
+        let read = || Arc::new(Figures::of(stage, store));
+        self.figures.entry(stage.id.as_str()).or_insert_with(read).clone()
+    }
+
+    fn is_earlier(&self, need: &str) -> bool {
+        producer(need).is_none_or(|name| self.run.stage(name).is_none())
+    }
+
+    /// What became of a stage that is not done.
+    fn state(&self, stage: &StageRun) -> &'static str {
+        match (stage.status, self.run.status) {
+            (Some(status), _) => status.name(),
+            (None, RunStatus::Running) if stage.started => "running",
+            (None, RunStatus::Running) => "waiting",
+            (None, status) if stage.started => status.name(),
+            (None, _) => "not run",
+        }
+    }
+}
+
+/// Whether a stage is one that people compare by its figures.
+fn has_figures(stage: &StageRun) -> bool {
+    let learns = ["train/", "evaluate/"]
+        .iter()
+        .any(|family| stage.kind.starts_with(family));
+    learns || stage.types.contains_key("metrics") || stage.outputs.contains_key("metrics")
+}
+
+fn is_done(stage: &StageRun) -> bool {
+    matches!(stage.status, Some(StageStatus::Cached | StageStatus::Ran))
+}
+
+/// Whether every axis of `part` is in `whole`, with the same value.
+fn within(part: &Axes, whole: &Axes) -> bool {
+    part.iter().all(|(axis, value)| whole.get(axis) == Some(value))
+}
+
+/// `stage.output`: a point of a matrix may hold dots, an output may not.
+fn producer(need: &str) -> Option<&str> {
+    need.rsplit_once('.').map(|(stage, _)| stage)
+}
+
+fn spelled(axes: &Axes) -> String {
+    let pair = |(axis, value): (&String, &Value)| format!("{axis}={}", spell(value));
+    axes.iter().map(pair).collect::<Vec<_>>().join(",")
+}
+
+/// A scalar as it is, anything else as JSON.
+pub(super) fn spell(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), ToOwned::to_owned)
+}

@@ -1,0 +1,130 @@
+//! What people name to compare: `RUN`, `RUN[seed=1]`, `RUN/STAGE`, `RUN/STAGE[seed=1]`.
+
+use super::point::{Point, Reader};
+use crate::{AllMarks, Run, StageRun};
+use cache::Store;
+use runner_engine::Failure;
+use runner_pipeline::{same_value, suggest};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// The points that `names` stand for, each once, in their order. `runs` is the folder of all runs.
+///
+/// # Errors
+/// When a name stands for nothing, or a run cannot be read.
+pub fn select(runs: &Path, store: &Store, names: &[String]) -> Result<Vec<Point>, Failure> {
+    let marks = AllMarks::read(runs)?;
+    let wanted: Vec<Wanted<'_>> = names.iter().map(|name| Wanted::read(name)).collect::<Result<_, _>>()?;
+    // Where stages of several names stand side by side, the names would keep their metrics apart.
+    let stages: Vec<Option<&str>> = wanted.iter().map(|wanted| wanted.stage).collect();
+    let bare = stages.iter().all(Option::is_some) && stages.iter().any(|stage| *stage != stages[0]);
+    let mut loaded: BTreeMap<String, Run> = BTreeMap::new();
+    let mut ids = Vec::new();
+    for wanted in &wanted {
+        let id = crate::resolve(runs, wanted.run)?;
+        if !loaded.contains_key(&id) {
+            loaded.insert(id.clone(), crate::load(runs, &id)?);
+        }
+        ids.push(id);
+    }
+    let mut readers: BTreeMap<&str, Reader<'_>> = BTreeMap::new();
+    let mut points: Vec<Point> = Vec::new();
+    for (wanted, id) in wanted.iter().zip(&ids) {
+        let Some(run) = loaded.get(id) else { continue };
+        let called = marks.of.get(id).and_then(|marks| marks.name.as_deref()).unwrap_or(id);
+        let reader = readers.entry(id).or_insert_with(|| Reader::new(run, called, store));
+        for point in wanted.points(run, reader, bare)? {
+            if !points.iter().any(|known| known.id() == point.id()) {
+                points.push(point);
+            }
+        }
+    }
+    Ok(points)
+}
+
+struct Wanted<'n> {
+    run: &'n str,
+    stage: Option<&'n str>,
+    axes: Vec<(&'n str, &'n str)>,
+}
+
+impl<'n> Wanted<'n> {
+    fn read(name: &'n str) -> Result<Self, Failure> {
+        let (front, point) = match name.split_once('[') {
+            Some((front, point)) => (front, Some(point)),
+            None => (name, None),
+        };
+        let (run, stage) = match front.split_once('/') {
+            Some((run, stage)) => (run, Some(stage)),
+            None => (front, None),
+        };
+        let wrong = || {
+            Failure::usage(format!("`{name}` is no run, and no point of one"))
+                .hint("write RUN, RUN/STAGE, `RUN[seed=1]` or `RUN/STAGE[seed=1]`; `runner runs` lists the runs")
+        };
+        let pair = |part: &'n str| part.split_once('=').map(|(axis, value)| (axis.trim(), value.trim()));
+        let axes = match point.map(|point| point.strip_suffix(']')) {
+            None => Some(Vec::new()),
+            Some(None) => None,
+            Some(Some(inside)) => inside.split(',').map(pair).collect(),
+        };
+        if run.is_empty() || stage.is_some_and(str::is_empty) {
+            return Err(wrong());
+        }
+        Ok(Self {
+            run,
+            stage,
+            axes: axes.ok_or_else(wrong)?,
+        })
+    }
+
+    fn fits(&self, point: &BTreeMap<String, Value>) -> bool {
+        let has = |(axis, value): &(&str, &str)| {
+            let wanted = Value::String((*value).to_owned());
+            point.get(*axis).is_some_and(|known| same_value(known, &wanted))
+        };
+        self.axes.iter().all(has)
+    }
+
+    fn points<'r>(&self, run: &'r Run, reader: &mut Reader<'r>, bare: bool) -> Result<Vec<Point>, Failure> {
+        let Some(name) = self.stage else {
+            let all = reader.all();
+            let known: Vec<String> = all.iter().map(|point| format!("{}{}", self.run, point.place)).collect();
+            let axes = |point: &Point| -> BTreeMap<String, Value> {
+                let axis =
+                    |(name, value): (&String, &Value)| Some((name.strip_prefix("matrix.")?.to_owned(), value.clone()));
+                point.parameters.iter().filter_map(axis).collect()
+            };
+            let found: Vec<Point> = all.into_iter().filter(|point| self.fits(&axes(point))).collect();
+            return match found.is_empty() {
+                true => Err(no_point(&format!("run {}", run.id), &known)),
+                false => Ok(found),
+            };
+        };
+        let of_name: Vec<&'r StageRun> = run.stages.iter().filter(|stage| stage.stage == name).collect();
+        if of_name.is_empty() {
+            let known: std::collections::BTreeSet<&str> = run.stages.iter().map(|stage| stage.stage.as_str()).collect();
+            return Err(
+                Failure::usage(format!("run {} has no stage `{name}`", run.id)).hint(suggest(name, "stages", known))
+            );
+        }
+        let found: Vec<&'r StageRun> = of_name
+            .iter()
+            .copied()
+            .filter(|stage| self.fits(&stage.point))
+            .collect();
+        if found.is_empty() {
+            let known: Vec<String> = of_name.iter().map(|stage| stage.id.clone()).collect();
+            return Err(no_point(&format!("`{name}` of run {}", run.id), &known));
+        }
+        Ok(found.into_iter().map(|stage| reader.stage(stage, bare)).collect())
+    }
+}
+
+fn no_point(of: &str, known: &[String]) -> Failure {
+    Failure::usage(format!("{of} has no such point")).hint(format!(
+        "its points are {}",
+        runner_engine::text::some(known.iter().map(String::as_str), 8)
+    ))
+}

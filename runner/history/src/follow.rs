@@ -1,0 +1,58 @@
+//! Follows the events of a run that goes on.
+
+use runner_engine::{Failure, RunStatus, Stamped};
+use std::fs::{File, TryLockError};
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+/// Reads the events of one run as they are written.
+pub struct Follower {
+    path: PathBuf,
+    file: File,
+    /// The beginning of a line that is not whole yet.
+    rest: Vec<u8>,
+}
+
+impl Follower {
+    /// Of the run `id`, from its beginning.
+    ///
+    /// # Errors
+    /// When its events cannot be read.
+    pub fn new(runs: &Path, id: &str) -> Result<Self, Failure> {
+        let path = runs.join(id).join("events.jsonl");
+        let file =
+            File::open(&path).map_err(|err| Failure::caused(format!("cannot read `{}`", path.display()), &err))?;
+        Ok(Self {
+            path,
+            file,
+            rest: Vec::new(),
+        })
+    }
+
+    /// The events that were written since.
+    ///
+    /// # Errors
+    /// When they cannot be read.
+    pub fn events(&mut self) -> Result<Vec<Stamped>, Failure> {
+        let failed = |err: std::io::Error| Failure::caused(format!("cannot read `{}`", self.path.display()), &err);
+        self.file.read_to_end(&mut self.rest).map_err(failed)?;
+        let whole = self.rest.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1);
+        let lines: Vec<u8> = self.rest.drain(..whole).collect();
+        Ok(String::from_utf8_lossy(&lines)
+            .lines()
+            .filter_map(Stamped::from_line)
+            .collect())
+    }
+
+    /// [`RunStatus::Running`] while its process lives, or else [`RunStatus::Killed`]: only its last event says how it ended.
+    pub fn status(&self) -> RunStatus {
+        match self.file.try_lock_shared() {
+            Err(TryLockError::WouldBlock) => RunStatus::Running,
+            Ok(()) => {
+                let _ = self.file.unlock();
+                RunStatus::Killed
+            }
+            Err(TryLockError::Error(_)) => RunStatus::Killed,
+        }
+    }
+}

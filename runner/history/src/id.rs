@@ -1,0 +1,104 @@
+//! Ids of runs: they sort by time, to the millisecond.
+
+use super::marks::{self, AllMarks};
+use super::reader::{folders, has_events};
+use chrono::{DateTime, Utc};
+use runner_engine::Failure;
+use runner_pipeline::suggest;
+use std::path::Path;
+use std::time::SystemTime;
+
+/// A new id: `20261120T213045-k3f9` (UTC); two characters are the millisecond, two are chance.
+fn new_id() -> String {
+    let now = SystemTime::now();
+    let time: DateTime<Utc> = now.into();
+    // The only use of chance outside seeded generators: it names a folder and reaches no result.
+    let nanos = now
+        .duration_since(SystemTime::UNIX_EPOCH)
+        .unwrap_or_default()
+        .as_nanos();
+    let hash = blake3::hash(format!("{nanos} {}", std::process::id()).as_bytes());
+    let millis = time.timestamp_subsec_millis().min(999) as usize;
+    let digits = [
+        millis / 32,
+        millis % 32,
+        usize::from(hash.as_bytes()[0] % 32),
+        usize::from(hash.as_bytes()[1] % 32),
+    ];
+    let suffix: String = digits
+        .map(|digit| char::from(b"0123456789abcdefghjkmnpqrstvwxyz"[digit]))
+        .iter()
+        .collect();
+    format!("{}-{suffix}", time.format("%Y%m%dT%H%M%S"))
+}
+
+/// A new run: makes its folder, which no other run has, and returns its id.
+///
+/// # Errors
+/// When the folder cannot be made.
+pub fn new_run(runs: &Path) -> Result<String, Failure> {
+    let failed = |path: &Path, err: std::io::Error| {
+        Failure::caused(format!("cannot create `{}`", path.display()), &err)
+            .hint("set `RUNNER_HOME` to a folder that can be written, with room on its disk")
+    };
+    std::fs::create_dir_all(runs).map_err(|err| failed(runs, err))?;
+    loop {
+        let id = new_id();
+        let dir = runs.join(&id);
+        match std::fs::create_dir(&dir) {
+            Ok(()) => return Ok(id),
+            // Two runs began in one millisecond, and chance gave them one name.
+            Err(err) if err.kind() == std::io::ErrorKind::AlreadyExists => {}
+            Err(err) => return Err(failed(&dir, err)),
+        }
+    }
+}
+
+/// The id that `name` stands for: itself, the run of that name, a unique part that an id begins or ends with, or `latest`.
+///
+/// # Errors
+/// When it stands for none, or for several.
+pub fn resolve(runs: &Path, name: &str) -> Result<String, Failure> {
+    if name == "latest" {
+        let newest = folders(runs)?.into_iter().rev().find(|id| has_events(runs, id));
+        return newest.ok_or_else(|| {
+            Failure::usage(format!("there are no runs in `{}`", runs.display()))
+                .hint("`runner exec PIPELINE` makes one")
+        });
+    }
+    let is_plain = Path::new(name).components().count() == 1 && !name.starts_with('.');
+    if is_plain && has_events(runs, name) {
+        return Ok(name.to_owned());
+    }
+    // Names begin with a letter, ids do not.
+    if name.starts_with(|c: char| c.is_ascii_alphabetic())
+        && let Some(id) = marks::named(runs, name)?
+    {
+        return Ok(id);
+    }
+    let ids = folders(runs)?;
+    let found: Vec<&String> = ids
+        .iter()
+        .filter(|id| !name.is_empty() && (id.starts_with(name) || id.ends_with(name)) && has_events(runs, id))
+        .collect();
+    match found.as_slice() {
+        [id] => Ok((*id).clone()),
+        [] => {
+            // An index that could not be told of a name, because it cannot be written, has the last word on none.
+            let marks = AllMarks::read(runs)?;
+            if let Some(id) = marks.named(name) {
+                return Ok(id.to_owned());
+            }
+            let names = marks.of.values().filter_map(|marks| marks.name.as_deref());
+            let hint = suggest(name, "runs", ids.iter().map(String::as_str).chain(names));
+            let near = hint.starts_with("did you mean").then_some(hint);
+            let hint = near.unwrap_or_else(|| "`runner runs` lists them; `latest` is the last one".to_owned());
+            Err(Failure::usage(format!("there is no run `{name}` in `{}`", runs.display())).hint(hint))
+        }
+        several => {
+            let shown: Vec<&str> = several.iter().rev().take(5).map(|id| id.as_str()).collect();
+            Err(Failure::usage(format!("`{name}` stands for {} runs", several.len()))
+                .hint(format!("give more of the id: {}", shown.join(", "))))
+        }
+    }
+}

@@ -1,0 +1,745 @@
+//! The index over runs: one SQLite file that answers what would otherwise take a look into the folder of every run.
+//!
+//! It holds nothing that the runs' folders do not: where it is missing, damaged, locked or of another version, the runs are
+//! read instead, and a new index is written where that is possible. A row counts only while `events.jsonl` has the size and
+//! the modification time that it had when it was read, and while the row's checksum holds.
+//!
+//! ```text
+//! HOME/index/runs.sqlite
+//!   run       a run that ended: the size and time of its events, its head, its seconds by stage, and two shared texts
+//!   shared    texts that many runs have in common, by digest: the stages as resolved, and how they ended
+//!   action    action key -> the run and stage that computed it, its time, and the last value of each metric once asked for
+//!   name      the name of a run -> its id; complete while `state` holds the text of `HOME/index/names.stamp`
+//! ```
+
+use super::stored::{Ending, Head, Template};
+use super::{LastMetrics, Run};
+use cache::ActionKey;
+use runner_engine::RunStatus;
+use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension as _, Transaction, TransactionBehavior, params};
+use serde::{Deserialize, Serialize};
+use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Raised whenever the tables or the texts in them change: an index of another version is rebuilt.
+const VERSION: i64 = 1;
+
+/// How long to wait for another process that writes.
+const TIMEOUT: Duration = Duration::from_millis(250);
+
+const SCHEMA: &str = "
+CREATE TABLE shared (id INTEGER PRIMARY KEY, digest BLOB NOT NULL UNIQUE, text BLOB NOT NULL);
+CREATE TABLE run (
+    id TEXT PRIMARY KEY, bytes INTEGER NOT NULL, modified INTEGER NOT NULL, head TEXT NOT NULL,
+    resolved INTEGER NOT NULL, ended INTEGER NOT NULL, seconds BLOB NOT NULL, checksum INTEGER NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE action (
+    key BLOB NOT NULL, run TEXT NOT NULL, stage TEXT NOT NULL, kind TEXT NOT NULL, seconds REAL NOT NULL, metrics TEXT,
+    PRIMARY KEY (key, run)
+) WITHOUT ROWID;
+CREATE INDEX action_of_run ON action (run);
+CREATE TABLE name (name TEXT PRIMARY KEY, run TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE state (stamp TEXT NOT NULL);
+";
+
+/// The events of a run as they are on the disk.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EventFile {
+    /// The run.
+    pub id: String,
+    /// The size in bytes.
+    pub bytes: i64,
+    /// The modification time, in nanoseconds since 1970.
+    pub modified: i64,
+}
+
+/// An open index. Nothing here fails a command: what the index cannot answer is read from the runs.
+pub struct Index {
+    db: Connection,
+    path: PathBuf,
+    runs: PathBuf,
+}
+
+impl Index {
+    /// Opens the index over the folder `runs`, and makes one where there is none; `None` where that is impossible.
+    pub fn open(runs: &Path) -> Option<Self> {
+        let folder = folder(runs)?;
+        if !runs.is_dir() {
+            return None;
+        }
+        let _ = std::fs::create_dir_all(&folder);
+        let path = folder.join("runs.sqlite");
+        let db = match connect(&path) {
+            Err(err) if is_damage(&err) => {
+                remove(&path);
+                connect(&path)
+            }
+            opened => opened,
+        };
+        Some(Self {
+            db: db.ok()?,
+            path,
+            runs: runs.to_owned(),
+        })
+    }
+
+    /// The runs of these files, by id, as far as the index has them. `files` are sorted by id.
+    pub fn runs(&self, files: &[EventFile]) -> HashMap<String, Run> {
+        self.answer(|db| {
+            let mut templates = Templates::new(db);
+            rows(db, files)?
+                .into_iter()
+                .filter_map(|row| {
+                    let template = templates.whole(row.resolved, row.ended).transpose()?;
+                    let run = template.map(|template| Some((row.id.clone(), row.run(template, &self.runs)?)));
+                    run.transpose()
+                })
+                .collect()
+        })
+        .unwrap_or_default()
+    }
+
+    /// How the stages of these runs ended, by run, as far as the index has them; runs that ended alike have the same number.
+    /// `files` are sorted by id.
+    pub fn endings(&self, files: &[EventFile]) -> HashMap<String, (String, i64)> {
+        self.answer(|db| {
+            let rows = rows(db, files)?;
+            Ok(rows
+                .into_iter()
+                .filter_map(|row| Some((row.id.clone(), (row.head()?.pipeline, row.ended))))
+                .collect())
+        })
+        .unwrap_or_default()
+    }
+
+    /// How stages ended, by the number that [`Self::endings`] gave.
+    pub fn ending(&self, number: i64) -> Option<Vec<Ending>> {
+        self.answer(|db| text(db, number))?
+    }
+
+    /// Takes runs that were read from these files. Those that go on are left for later.
+    pub fn add<'r>(&mut self, runs: impl IntoIterator<Item = (&'r EventFile, &'r Run)>) {
+        let runs: Vec<_> = runs
+            .into_iter()
+            .filter(|(_, run)| run.status != RunStatus::Running)
+            .collect();
+        if !runs.is_empty() {
+            self.change(|change| runs.iter().try_for_each(|(file, run)| add(change, file, run)));
+        }
+    }
+
+    /// Drops every run but those of these files.
+    pub fn retain(&mut self, files: &[EventFile]) {
+        let kept: HashSet<&str> = files.iter().map(|file| file.id.as_str()).collect();
+        let gone: Option<Vec<String>> = self.answer(|db| {
+            let mut ids = db.prepare("SELECT id FROM run")?;
+            let ids = ids.query_map([], |row| row.get::<_, String>(0))?;
+            ids.filter(|id| id.as_ref().map_or(true, |id| !kept.contains(id.as_str())))
+                .collect()
+        });
+        self.forget(&gone.unwrap_or_default());
+    }
+
+    /// Drops runs.
+    pub fn forget(&mut self, ids: &[String]) {
+        if ids.is_empty() {
+            return;
+        }
+        self.change(|change| {
+            for id in ids {
+                change.execute("DELETE FROM run WHERE id = ?1", [id])?;
+                change.execute("DELETE FROM action WHERE run = ?1", [id])?;
+                change.execute("DELETE FROM name WHERE run = ?1", [id])?;
+            }
+            let unused = "DELETE FROM shared WHERE id NOT IN (SELECT resolved FROM run UNION SELECT ended FROM run)";
+            change.execute(unused, []).map(drop)
+        });
+    }
+
+    /// The newest run that computed an action, and the last value of each of its metrics where they were asked for before.
+    pub fn computed(&self, key: ActionKey) -> Option<(String, Option<LastMetrics>)> {
+        let found: Option<(String, Option<String>)> = self.answer(|db| {
+            let sql = "SELECT run, metrics FROM action WHERE key = ?1 ORDER BY run DESC LIMIT 1";
+            db.query_row(sql, [key.as_bytes()], |row| Ok((row.get(0)?, row.get(1)?)))
+                .optional()
+        })?;
+        let (run, metrics) = found?;
+        Some((run, metrics.and_then(|text| serde_json::from_str(&text).ok())))
+    }
+
+    /// Takes a run that was read with its metrics.
+    pub fn add_with_metrics(&mut self, file: &EventFile, run: &Run) {
+        self.add([(file, run)]);
+        self.change(|change| {
+            let mut update = change.prepare("UPDATE action SET metrics = ?3 WHERE key = ?1 AND run = ?2")?;
+            for (key, stage) in run.computed() {
+                update.execute(params![key.as_bytes(), run.id, json(&stage.last_metrics())?])?;
+            }
+            Ok(())
+        });
+    }
+
+    /// The run of that name; the outer `None` where the index has not every name, as of `stamp`.
+    pub fn named(&self, name: &str, stamp: &str) -> Option<Option<String>> {
+        self.answer(|db| {
+            if !has_stamp(db, stamp)? {
+                return Ok(None);
+            }
+            let sql = "SELECT run FROM name WHERE name = ?1";
+            db.query_row(sql, [name], |row| row.get(0)).optional().map(Some)
+        })?
+    }
+
+    /// Takes all names, as of `stamp`.
+    pub fn set_names<'n>(&mut self, names: impl Iterator<Item = (&'n str, &'n str)>, stamp: &str) {
+        self.change(|change| {
+            change.execute("DELETE FROM name", [])?;
+            for (name, run) in names {
+                change.execute("INSERT OR REPLACE INTO name VALUES (?1, ?2)", [name, run])?;
+            }
+            set_stamp(change, stamp)
+        });
+    }
+
+    /// Takes the new name of one run, where the index had every name before.
+    pub fn rename(&mut self, run: &str, name: Option<&str>, before: &str, after: &str) {
+        self.change(|change| {
+            if !has_stamp(change, before)? {
+                return Ok(());
+            }
+            change.execute("DELETE FROM name WHERE run = ?1", [run])?;
+            if let Some(name) = name {
+                change.execute("INSERT OR REPLACE INTO name VALUES (?1, ?2)", [name, run])?;
+            }
+            set_stamp(change, after)
+        });
+    }
+
+    /// Answers a question; `None` where the index cannot.
+    fn answer<T>(&self, ask: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Option<T> {
+        self.check(ask(&self.db))
+    }
+
+    /// Makes one change whole or not at all: it is lost while another process writes for long, or where nothing can be written.
+    fn change(&mut self, change: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<()>) {
+        let changed = self
+            .db
+            .transaction_with_behavior(TransactionBehavior::Immediate)
+            .and_then(|transaction| {
+                change(&transaction)?;
+                transaction.commit()
+            });
+        self.check(changed);
+    }
+
+    /// A damaged index is removed, and rebuilt by whoever opens it next.
+    fn check<T>(&self, result: rusqlite::Result<T>) -> Option<T> {
+        if result.as_ref().is_err_and(is_damage) {
+            remove(&self.path);
+        }
+        result.ok()
+    }
+}
+
+/// The folder of the index over the folder `runs`, beside that.
+pub(super) fn folder(runs: &Path) -> Option<PathBuf> {
+    Some(runs.parent()?.join("index"))
+}
+
+fn connect(path: &Path) -> rusqlite::Result<Connection> {
+    // Of a file that is write-protected SQLite opens what can be read.
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let mut db = Connection::open_with_flags(path, flags)?;
+    db.busy_timeout(TIMEOUT)?;
+    db.pragma_update(None, "synchronous", "NORMAL")?;
+    if version(&db)? != VERSION {
+        let change = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        // Another process may have made the tables meanwhile.
+        if version(&change)? != VERSION {
+            let tables: Vec<String> = change
+                .prepare("SELECT name FROM sqlite_master WHERE type = 'table'")?
+                .query_map([], |row| row.get(0))?
+                .collect::<rusqlite::Result<_>>()?;
+            for table in tables {
+                change.execute_batch(&format!("DROP TABLE \"{}\"", table.replace('"', "\"\"")))?;
+            }
+            change.execute_batch(SCHEMA)?;
+            change.pragma_update(None, "user_version", VERSION)?;
+        }
+        change.commit()?;
+    }
+    Ok(db)
+}
+
+fn version(db: &Connection) -> rusqlite::Result<i64> {
+    db.pragma_query_value(None, "user_version", |row| row.get(0))
+}
+
+/// Whether the file holds no index any more.
+fn is_damage(err: &rusqlite::Error) -> bool {
+    use rusqlite::Error;
+    match err {
+        Error::SqliteFailure(failure, _) => matches!(
+            failure.code,
+            // A table or column that is not there, too: no statement here is wrong.
+            ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase | ErrorCode::Unknown | ErrorCode::TypeMismatch
+        ),
+        Error::FromSqlConversionFailure(..) | Error::IntegralValueOutOfRange(..) | Error::InvalidColumnType(..) => true,
+        _ => false,
+    }
+}
+
+fn remove(path: &Path) {
+    let _ = std::fs::remove_file(path);
+    let mut journal = path.as_os_str().to_owned();
+    journal.push("-journal");
+    let _ = std::fs::remove_file(journal);
+}
+
+fn json(value: &impl Serialize) -> rusqlite::Result<String> {
+    serde_json::to_string(value).map_err(|err| rusqlite::Error::ToSqlConversionFailure(err.into()))
+}
+
+fn has_stamp(db: &Connection, stamp: &str) -> rusqlite::Result<bool> {
+    let found: Option<String> = db
+        .query_row("SELECT stamp FROM state", [], |row| row.get(0))
+        .optional()?;
+    Ok(found.as_deref() == Some(stamp))
+}
+
+fn set_stamp(db: &Connection, stamp: &str) -> rusqlite::Result<()> {
+    db.execute("DELETE FROM state", [])?;
+    db.execute("INSERT INTO state VALUES (?1)", [stamp]).map(drop)
+}
+
+fn add(change: &Transaction<'_>, file: &EventFile, run: &Run) -> rusqlite::Result<()> {
+    let resolved: Vec<_> = run.stages.iter().map(|stage| &*stage.of).collect();
+    let endings: Vec<Ending> = run.stages.iter().map(Ending::of).collect();
+    let mut row = Row {
+        id: file.id.clone(),
+        bytes: file.bytes,
+        modified: file.modified,
+        head: json(&Head::of(run))?,
+        resolved: share(change, &json(&resolved)?)?,
+        ended: share(change, &json(&endings)?)?,
+        seconds: run
+            .stages
+            .iter()
+            .flat_map(|stage| stage.seconds.to_le_bytes())
+            .collect(),
+        checksum: 0,
+    };
+    row.checksum = row.sum();
+    change.execute(
+        "INSERT OR REPLACE INTO run VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+        params![
+            row.id,
+            row.bytes,
+            row.modified,
+            row.head,
+            row.resolved,
+            row.ended,
+            row.seconds,
+            row.checksum
+        ],
+    )?;
+    let mut insert = change.prepare("INSERT OR REPLACE INTO action VALUES (?1, ?2, ?3, ?4, ?5, NULL)")?;
+    for (key, stage) in run.computed() {
+        insert.execute(params![key.as_bytes(), run.id, stage.id, stage.kind, stage.seconds])?;
+    }
+    Ok(())
+}
+
+/// The number of a shared text.
+fn share(change: &Transaction<'_>, text: &str) -> rusqlite::Result<i64> {
+    let digest = blake3::hash(text.as_bytes());
+    let known = change
+        .query_row("SELECT id FROM shared WHERE digest = ?1", [digest.as_bytes()], |row| {
+            row.get(0)
+        })
+        .optional()?;
+    if let Some(id) = known {
+        return Ok(id);
+    }
+    change.execute(
+        "INSERT INTO shared (digest, text) VALUES (?1, ?2)",
+        params![digest.as_bytes(), text.as_bytes()],
+    )?;
+    Ok(change.last_insert_rowid())
+}
+
+/// A row of `run`.
+struct Row {
+    id: String,
+    bytes: i64,
+    modified: i64,
+    head: String,
+    resolved: i64,
+    ended: i64,
+    seconds: Vec<u8>,
+    checksum: i64,
+}
+
+impl Row {
+    fn sum(&self) -> i64 {
+        let mut hasher = blake3::Hasher::new();
+        for text in [self.id.as_bytes(), self.head.as_bytes(), &self.seconds] {
+            hasher.update(&text.len().to_le_bytes()).update(text);
+        }
+        for number in [self.bytes, self.modified, self.resolved, self.ended] {
+            hasher.update(&number.to_le_bytes());
+        }
+        let mut sum = [0; 8];
+        hasher.finalize_xof().fill(&mut sum);
+        i64::from_le_bytes(sum)
+    }
+
+    fn head(&self) -> Option<Head> {
+        serde_json::from_str(&self.head).ok()
+    }
+
+    /// `None` where the row cannot be of this template.
+    fn run(&self, template: &Template, runs: &Path) -> Option<Run> {
+        let seconds = self
+            .seconds
+            .chunks_exact(8)
+            .map(|bytes| f64::from_le_bytes(bytes.try_into().unwrap_or_default()));
+        let run = self.head()?.run(&self.id, runs.join(&self.id), template, seconds)?;
+        (self.seconds.len() == run.stages.len() * 8).then_some(run)
+    }
+}
+
+/// The rows of these files that are as the files are.
+fn rows(db: &Connection, files: &[EventFile]) -> rusqlite::Result<Vec<Row>> {
+    let (Some(first), Some(last)) = (files.first(), files.last()) else {
+        return Ok(Vec::new());
+    };
+    let known: HashMap<&str, &EventFile> = files.iter().map(|file| (file.id.as_str(), file)).collect();
+    let mut select = db.prepare("SELECT * FROM run WHERE id BETWEEN ?1 AND ?2")?;
+    let rows = select.query_map([&first.id, &last.id], |row| {
+        Ok(Row {
+            id: row.get(0)?,
+            bytes: row.get(1)?,
+            modified: row.get(2)?,
+            head: row.get(3)?,
+            resolved: row.get(4)?,
+            ended: row.get(5)?,
+            seconds: row.get(6)?,
+            checksum: row.get(7)?,
+        })
+    })?;
+    let is_current = |row: &Row| {
+        let file = known.get(row.id.as_str());
+        file.is_some_and(|file| (file.bytes, file.modified) == (row.bytes, row.modified)) && row.sum() == row.checksum
+    };
+    rows.filter(|row| row.as_ref().map_or(true, is_current)).collect()
+}
+
+/// Shared texts, each read once.
+struct Templates<'d> {
+    db: &'d Connection,
+    whole: HashMap<(i64, i64), Option<Template>>,
+}
+
+impl<'d> Templates<'d> {
+    fn new(db: &'d Connection) -> Self {
+        Self {
+            db,
+            whole: HashMap::new(),
+        }
+    }
+
+    /// The stages of runs that were resolved and ended so; `None` where a text is lost.
+    fn whole(&mut self, resolved: i64, ended: i64) -> rusqlite::Result<Option<&Template>> {
+        let template = match self.whole.entry((resolved, ended)) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(new) => {
+                let texts = (text(self.db, resolved)?, text(self.db, ended)?);
+                new.insert(match texts {
+                    (Some(resolved), Some(endings)) => Template::new(resolved, endings),
+                    _ => None,
+                })
+            }
+        };
+        Ok(template.as_ref())
+    }
+}
+
+/// A shared text, read; `None` where it is not there or not what its digest says.
+fn text<T: for<'t> Deserialize<'t>>(db: &Connection, id: i64) -> rusqlite::Result<Option<T>> {
+    let sql = "SELECT digest, text FROM shared WHERE id = ?1";
+    let found: Option<(Vec<u8>, Vec<u8>)> = db
+        .query_row(sql, [id], |row| Ok((row.get(0)?, row.get(1)?)))
+        .optional()?;
+    Ok(found.and_then(|(digest, text)| {
+        let sound = blake3::hash(&text).as_bytes()[..] == digest;
+        sound.then(|| serde_json::from_slice(&text).ok())?
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{AllMarks, list, load, marks, reader, survey};
+    use super::*;
+    use std::fs;
+
+    const KEY: &str = "0707070707070707070707070707070707070707070707070707070707070707";
+
+    /// A run that computed (`ran`) or found (`cached`) a training.
+    fn write(runs: &Path, id: &str, status: &str) {
+        let dir = runs.join(id);
+        fs::create_dir_all(&dir).unwrap();
+        let mut events = format!(
+            r#"{{"event":"run_started","time":"2026-11-20T21:30:45.123Z","run":"{id}","pipeline":"p","file":"p.yaml","params":{{"lr":0.1}},"stages":["env","train[seed=1]"],"program":"runner"}}
+{{"event":"stage_finished","time":"2026-11-20T21:30:46.123Z","stage":"env","status":"cached","seconds":0.1,"outputs":{{"env":"{KEY}"}}}}
+"#
+        );
+        if status == "ran" {
+            events += &format!(
+                r#"{{"event":"stage_started","time":"2026-11-20T21:30:46.123Z","stage":"train[seed=1]","key":"{KEY}","threads":1,"reason":"never ran before"}}
+{{"event":"metric","time":"2026-11-20T21:30:46.123Z","stage":"train[seed=1]","name":"charts/SPS","step":1,"value":10.0}}
+{{"event":"metric","time":"2026-11-20T21:30:46.123Z","stage":"train[seed=1]","name":"charts/SPS","step":2,"value":12.5}}
+"#
+            );
+        }
+        events += &format!(
+            r#"{{"event":"stage_finished","time":"2026-11-20T21:30:47.5Z","stage":"train[seed=1]","key":"{KEY}","status":"{status}","seconds":1.25,"outputs":{{"metrics":"{KEY}"}}}}
+{{"event":"run_finished","time":"2026-11-20T21:30:48.123Z","run":"{id}","status":"done","seconds":3.0,"cached":1,"ran":1,"failed":0,"skipped":0}}
+"#
+        );
+        fs::write(dir.join("events.jsonl"), events).unwrap();
+        let stage = |id: &str, kind: &str| {
+            serde_json::json!({
+                "id": id, "stage": id.split('[').next(), "point": {}, "kind": kind, "version": 1, "config": {"lr": 0.1},
+                "needs": {}, "outputs": {"metrics": "metrics"}, "resources": {},
+            })
+        };
+        let pipeline = serde_json::json!({
+            "name": "p", "file": "p.yaml", "params": {},
+            "stages": [stage("env", "env/classic"), stage("train[seed=1]", "train/ppo")],
+        });
+        fs::write(dir.join("pipeline.json"), pipeline.to_string()).unwrap();
+    }
+
+    fn history(runs: usize) -> (tempfile::TempDir, PathBuf) {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = dir.path().join("runs");
+        for i in 0..runs {
+            write(&folder, &id(i), if i == 0 { "ran" } else { "cached" });
+        }
+        (dir, folder)
+    }
+
+    fn id(i: usize) -> String {
+        format!("20261120T2130{:02}-k{:03}", i / 1000, i % 1000)
+    }
+
+    /// Everything that is known of runs.
+    fn text(runs: &[Run]) -> Vec<String> {
+        runs.iter().map(|run| format!("{run:?}")).collect()
+    }
+
+    /// What the events say, without the index.
+    fn truth(runs: &Path) -> Vec<String> {
+        let read = |id: &String| reader::brief(runs, id);
+        text(
+            &reader::folders(runs)
+                .unwrap()
+                .iter()
+                .filter_map(read)
+                .collect::<Vec<_>>(),
+        )
+    }
+
+    fn files(runs: &Path) -> Vec<EventFile> {
+        let folders = reader::folders(runs).unwrap();
+        folders.iter().filter_map(|id| reader::event_file(runs, id)).collect()
+    }
+
+    /// The tables in full, where numbers of shared texts are the texts.
+    fn dump(runs: &Path) -> String {
+        let db = Index::open(runs).unwrap().db;
+        let mut out = String::new();
+        for sql in [
+            "SELECT run.id, bytes, head, hex(a.digest), hex(b.digest), hex(seconds) FROM run
+             JOIN shared a ON a.id = resolved JOIN shared b ON b.id = ended ORDER BY run.id",
+            "SELECT hex(key), run, stage, kind, seconds FROM action ORDER BY key, run",
+            "SELECT count(*) FROM shared",
+        ] {
+            let mut select = db.prepare(sql).unwrap();
+            let columns = select.column_count();
+            let mut rows = select.query([]).unwrap();
+            while let Some(row) = rows.next().unwrap() {
+                for i in 0..columns {
+                    out += &format!("{:?} ", row.get::<_, rusqlite::types::Value>(i).unwrap());
+                }
+                out.push('\n');
+            }
+        }
+        out
+    }
+
+    #[test]
+    fn a_rebuilt_index_is_the_one_that_grew() {
+        let (_dir, runs) = history(0);
+        for i in 0..40 {
+            write(&runs, &id(i), if i % 10 == 0 { "ran" } else { "cached" });
+            if i % 7 == 0 {
+                list(&runs).unwrap();
+            }
+        }
+        // One is gone, and one has other events than when it was read.
+        fs::remove_dir_all(runs.join(id(3))).unwrap();
+        let events = runs.join(id(5)).join("events.jsonl");
+        let text_of = fs::read_to_string(&events).unwrap();
+        fs::write(&events, text_of.replace("\"seconds\":3.0", "\"seconds\":33.0")).unwrap();
+        assert_eq!(text(&list(&runs).unwrap()), truth(&runs));
+        let grown = dump(&runs);
+        assert!(grown.contains("33.0"));
+        fs::remove_dir_all(folder(&runs).unwrap()).unwrap();
+        assert_eq!(text(&list(&runs).unwrap()), truth(&runs));
+        assert_eq!(dump(&runs), grown);
+    }
+
+    #[test]
+    fn a_known_run_is_not_read_again() {
+        let (_dir, runs) = history(5);
+        let before = text(&list(&runs).unwrap());
+        // Files of the same size and time are not looked into.
+        let events = runs.join(id(2)).join("events.jsonl");
+        let (meta, bytes) = (fs::metadata(&events).unwrap(), fs::read(&events).unwrap());
+        fs::write(&events, vec![b'x'; bytes.len()]).unwrap();
+        let file = fs::File::options().write(true).open(&events).unwrap();
+        file.set_modified(meta.modified().unwrap()).unwrap();
+        fs::remove_file(runs.join(id(1)).join("pipeline.json")).unwrap();
+        assert_eq!(text(&list(&runs).unwrap()), before);
+        file.set_modified(std::time::SystemTime::now()).unwrap();
+        let (left, broken) = survey(&runs).unwrap();
+        assert_eq!((left.len(), broken), (4, vec![id(2)]));
+    }
+
+    #[test]
+    fn runs_that_go_on_are_not_taken() {
+        let (_dir, runs) = history(2);
+        let events = runs.join(id(1)).join("events.jsonl");
+        let whole = fs::read_to_string(&events).unwrap();
+        let begun: String = whole.lines().take(1).map(|line| format!("{line}\n")).collect();
+        fs::write(&events, begun).unwrap();
+        let writer = fs::File::open(&events).unwrap();
+        writer.lock().unwrap();
+        let status = |runs: &Path| list(runs).unwrap()[1].status;
+        assert_eq!(status(&runs), RunStatus::Running);
+        assert_eq!(Index::open(&runs).unwrap().runs(&files(&runs)).len(), 1);
+        drop(writer);
+        assert_eq!(status(&runs), RunStatus::Killed);
+        assert_eq!(Index::open(&runs).unwrap().runs(&files(&runs)).len(), 2);
+    }
+
+    #[test]
+    fn damaged_and_foreign_indexes_are_rebuilt_silently() {
+        let (_dir, runs) = history(50);
+        let expected = truth(&runs);
+        let path = folder(&runs).unwrap().join("runs.sqlite");
+        list(&runs).unwrap();
+        let sound = fs::read(&path).unwrap();
+        let mut damages: Vec<Vec<u8>> = vec![b"no database".to_vec(), Vec::new(), sound[..sound.len() / 2].to_vec()];
+        // A flipped bit anywhere.
+        for i in 0..200 {
+            let mut flipped = sound.clone();
+            flipped[i * (sound.len() / 200)] ^= 1 << (i % 8);
+            damages.push(flipped);
+        }
+        for (i, damage) in damages.iter().enumerate() {
+            fs::write(&path, damage).unwrap();
+            for _ in 0..2 {
+                assert_eq!(text(&list(&runs).unwrap()), expected, "damage {i}");
+            }
+        }
+        fs::write(&path, &sound).unwrap();
+        let db = Connection::open(&path).unwrap();
+        db.execute_batch("PRAGMA user_version = 99; DROP TABLE run; CREATE TABLE run (id)")
+            .unwrap();
+        drop(db);
+        assert_eq!(text(&list(&runs).unwrap()), expected);
+        assert_eq!(Index::open(&runs).unwrap().runs(&files(&runs)).len(), 50);
+    }
+
+    #[test]
+    fn a_locked_index_costs_only_itself() {
+        let (_dir, runs) = history(3);
+        list(&runs).unwrap();
+        let path = folder(&runs).unwrap().join("runs.sqlite");
+        let db = Connection::open(&path).unwrap();
+        db.execute_batch("BEGIN EXCLUSIVE").unwrap();
+        write(&runs, &id(3), "cached");
+        assert_eq!(text(&list(&runs).unwrap()), truth(&runs));
+        assert_eq!(marks::named(&runs, "best").unwrap(), None);
+        marks::edit(&runs, &id(2), |marks| marks.name = Some("best".to_owned())).unwrap();
+        drop(db);
+        // It has missed a name, and knows that.
+        assert_eq!(marks::named(&runs, "best").unwrap(), Some(id(2)));
+        assert_eq!(text(&list(&runs).unwrap()), truth(&runs));
+        assert_eq!(Index::open(&runs).unwrap().runs(&files(&runs)).len(), 4);
+        // Where there can be no folder for it, there is none.
+        fs::remove_dir_all(folder(&runs).unwrap()).unwrap();
+        fs::write(folder(&runs).unwrap(), "").unwrap();
+        assert!(Index::open(&runs).is_none());
+        assert_eq!(text(&list(&runs).unwrap()), truth(&runs));
+        assert_eq!(marks::named(&runs, "best").unwrap(), Some(id(2)));
+    }
+
+    #[test]
+    fn many_write_at_once() {
+        let (_dir, runs) = history(300);
+        let expected = truth(&runs);
+        std::thread::scope(|scope| {
+            for t in 0..6 {
+                let (runs, expected) = (&runs, &expected);
+                scope.spawn(move || {
+                    for round in 0..5 {
+                        assert_eq!(&text(&list(runs).unwrap())[..300], &expected[..]);
+                        write(runs, &id(1000 + t * 10 + round), "cached");
+                        marks::edit(runs, &id(t), |marks| marks.name = Some(format!("name{t}-{round}"))).unwrap();
+                    }
+                });
+            }
+        });
+        assert_eq!(text(&list(&runs).unwrap()), truth(&runs));
+        assert_eq!(Index::open(&runs).unwrap().runs(&files(&runs)).len(), 330);
+        for t in 0..6 {
+            assert_eq!(marks::named(&runs, &format!("name{t}-4")).unwrap(), Some(id(t)));
+            assert_eq!(marks::named(&runs, &format!("name{t}-3")).unwrap(), None);
+        }
+    }
+
+    #[test]
+    fn names_are_found_without_a_look_at_other_runs() {
+        let (_dir, runs) = history(20);
+        marks::edit(&runs, &id(7), |marks| marks.name = Some("best".to_owned())).unwrap();
+        assert_eq!(marks::named(&runs, "best").unwrap(), Some(id(7)));
+        // Behind the back of this program: it would be seen, were the other runs looked at.
+        fs::write(runs.join(id(8)).join("marks.json"), r#"{"name":"hidden"}"#).unwrap();
+        assert_eq!(marks::named(&runs, "hidden").unwrap(), None);
+        assert_eq!(AllMarks::read(&runs).unwrap().named("hidden"), Some(id(8).as_str()));
+        // A run that is gone has no name.
+        fs::remove_dir_all(runs.join(id(7))).unwrap();
+        assert_eq!(marks::named(&runs, "best").unwrap(), None);
+    }
+
+    #[test]
+    fn metrics_of_actions_are_those_of_the_run_that_computed_them() {
+        let (_dir, runs) = history(3);
+        let key: ActionKey = KEY.parse().unwrap();
+        list(&runs).unwrap();
+        let mut index = Index::open(&runs).unwrap();
+        assert_eq!(index.computed(key), Some((id(0), None)));
+        let file = reader::event_file(&runs, &id(0)).unwrap();
+        index.add_with_metrics(&file, &load(&runs, &id(0)).unwrap());
+        let metrics = LastMetrics::from([("charts/SPS".to_owned(), 12.5)]);
+        assert_eq!(index.computed(key), Some((id(0), Some(metrics))));
+        index.forget(&[id(0)]);
+        assert_eq!(index.computed(key), None);
+    }
+}

@@ -1,0 +1,183 @@
+//! A run as it is read back from its events.
+
+use super::ResolvedStage;
+use cache::{ActionKey, ArtifactDigest, BlobRef, Outputs};
+use chrono::{DateTime, Utc};
+use runner_engine::{RunStatus, StageStatus, timestamp};
+use serde::ser::SerializeMap as _;
+use serde::{Serialize, Serializer};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::ops::Deref;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// A run.
+#[derive(Clone, Debug, Serialize)]
+pub struct Run {
+    /// Its id, which sorts by time.
+    pub id: String,
+    /// Its folder.
+    #[serde(skip)]
+    pub dir: PathBuf,
+    /// The pipeline's name.
+    pub pipeline: String,
+    /// The pipeline file.
+    pub file: PathBuf,
+    /// The parameters as resolved.
+    pub params: BTreeMap<String, Value>,
+    /// Name and version of the program.
+    pub program: String,
+    /// How it ended, or that it goes on.
+    pub status: RunStatus,
+    /// When it began.
+    #[serde(serialize_with = "as_timestamp")]
+    pub started: DateTime<Utc>,
+    /// How long it took, in seconds; until its last event where it did not end.
+    pub seconds: f64,
+    /// Its stages, each after all that it needs.
+    pub stages: Vec<StageRun>,
+}
+
+fn as_timestamp<S: Serializer>(time: &DateTime<Utc>, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(&timestamp(*time))
+}
+
+/// A stage of a run. What the pipeline says of it is empty where `pipeline.json` is missing.
+#[derive(Clone, Debug, Serialize)]
+pub struct StageRun {
+    /// What the pipeline says of it.
+    #[serde(flatten, serialize_with = "of_pipeline")]
+    pub of: Arc<ResolvedStage>,
+    /// Its action key, once known.
+    pub key: Option<ActionKey>,
+    /// How it ended; `None` while it waits or runs, and for ever in a run that was killed.
+    pub status: Option<StageStatus>,
+    /// Whether its action began in this run.
+    pub started: bool,
+    /// Why it was not cached.
+    pub reason: Option<String>,
+    /// How long it took in this run, in seconds.
+    pub seconds: f64,
+    /// How long its action took when it was computed, in seconds.
+    pub computed_seconds: Option<f64>,
+    /// Its peak resident memory in bytes, when it was computed.
+    pub peak_memory: Option<u64>,
+    /// Its output artifacts, by name.
+    pub outputs: Outputs,
+    /// Its log.
+    pub log: Option<BlobRef>,
+    /// Why it failed or was skipped.
+    pub error: Option<String>,
+    /// What to do about it.
+    pub hint: Option<String>,
+    /// Sub-computations found in the memo cache, of those asked for.
+    pub memo: Option<(u64, u64)>,
+    /// The last thing it said it was doing.
+    pub doing: Option<String>,
+    /// What it reported in this run, by metric, in order. Empty when it was cached: its `metrics` output has them then.
+    pub metrics: BTreeMap<String, Vec<Metric>>,
+}
+
+impl StageRun {
+    /// A stage that has not begun.
+    pub fn new(of: Arc<ResolvedStage>) -> Self {
+        Self {
+            of,
+            key: None,
+            status: None,
+            started: false,
+            reason: None,
+            seconds: 0.0,
+            computed_seconds: None,
+            peak_memory: None,
+            outputs: Outputs::default(),
+            log: None,
+            error: None,
+            hint: None,
+            memo: None,
+            doing: None,
+            metrics: BTreeMap::new(),
+        }
+    }
+
+    /// The last value of each metric that it reported in this run, where it is finite.
+    pub fn last_metrics(&self) -> LastMetrics {
+        let last = self
+            .metrics
+            .iter()
+            .filter_map(|(name, values)| Some((name.clone(), values.last()?.value)));
+        last.filter(|(_, value)| value.is_finite()).collect()
+    }
+}
+
+/// The last value of each metric of a stage.
+pub type LastMetrics = BTreeMap<String, f64>;
+
+impl Deref for StageRun {
+    type Target = ResolvedStage;
+
+    fn deref(&self) -> &ResolvedStage {
+        &self.of
+    }
+}
+
+/// Beside a stage's own fields, where `outputs` are digests.
+fn of_pipeline<S: Serializer>(stage: &ResolvedStage, serializer: S) -> Result<S::Ok, S::Error> {
+    let mut map = serializer.serialize_map(None)?;
+    map.serialize_entry("id", &stage.id)?;
+    map.serialize_entry("stage", &stage.stage)?;
+    map.serialize_entry("point", &stage.point)?;
+    map.serialize_entry("kind", &stage.kind)?;
+    map.serialize_entry("version", &stage.version)?;
+    map.serialize_entry("config", &stage.config)?;
+    map.serialize_entry("needs", &stage.needs)?;
+    map.serialize_entry("types", &stage.types)?;
+    map.end()
+}
+
+/// A metric's value.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Metric {
+    /// The step it belongs to.
+    pub step: u64,
+    /// Its value; NaN where it was not finite.
+    pub value: f64,
+    /// When it was reported, in seconds since the run began.
+    pub seconds: f64,
+}
+
+impl Run {
+    /// The stage of that id.
+    pub fn stage(&self, id: &str) -> Option<&StageRun> {
+        self.stages.iter().find(|stage| stage.id == id)
+    }
+
+    /// The stages that ran to their end in this run, with their keys.
+    pub fn computed(&self) -> impl Iterator<Item = (ActionKey, &StageRun)> {
+        let ran = self
+            .stages
+            .iter()
+            .filter(|stage| stage.status == Some(StageStatus::Ran));
+        ran.filter_map(|stage| Some((stage.key?, stage)))
+    }
+
+    /// The ids of the earlier runs whose artifacts its stages were given.
+    pub fn earlier_runs(&self) -> impl Iterator<Item = &str> {
+        let needs = self.stages.iter().flat_map(|stage| stage.needs.values().flatten());
+        needs.filter_map(|need| Some(need.split_once('/')?.0))
+    }
+
+    /// How many stages ended so.
+    pub fn count(&self, status: StageStatus) -> usize {
+        self.stages.iter().filter(|stage| stage.status == Some(status)).count()
+    }
+
+    /// The stage and output that this artifact came from.
+    pub fn origin(&self, digest: ArtifactDigest) -> Option<(&StageRun, &str)> {
+        self.stages.iter().find_map(|stage| {
+            let output = stage.outputs.iter().find(|(_, found)| **found == digest);
+            output.map(|(name, _)| (stage, name.as_str()))
+        })
+    }
+}

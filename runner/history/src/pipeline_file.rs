@@ -1,0 +1,168 @@
+//! `pipeline.json`: the pipeline of a run, resolved.
+
+use runner_engine::key::{RUN, RUN_VERSION};
+use runner_pipeline::{Command, Node, Pipeline, Resources, Work};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::Value;
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// A resolved pipeline.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ResolvedPipeline {
+    /// Its name.
+    pub name: String,
+    /// The file.
+    pub file: PathBuf,
+    /// Its parameters.
+    pub params: BTreeMap<String, Value>,
+    /// Its stages, each after all that it needs.
+    #[serde(with = "shared")]
+    pub stages: Vec<Arc<ResolvedStage>>,
+}
+
+/// A resolved stage.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct ResolvedStage {
+    /// `train`, or `train[seed=1]`.
+    pub id: String,
+    /// The name in the file.
+    pub stage: String,
+    /// The point of the matrix, by axis.
+    pub point: BTreeMap<String, Value>,
+    /// The stage kind; `run` for an external program.
+    pub kind: String,
+    /// The version of the kind.
+    pub version: u32,
+    /// Its configuration, defaults filled in.
+    pub config: Settings,
+    /// What it needs, by port: `stage.output`; of an earlier run `run/stage.output`.
+    pub needs: BTreeMap<String, Vec<String>>,
+    /// The types of its outputs, by name.
+    #[serde(rename = "outputs")]
+    pub types: BTreeMap<String, String>,
+    /// What it asks of the machine.
+    pub resources: Resources,
+}
+
+/// The configuration of a resolved stage: JSON, made where it is asked for.
+#[derive(Clone, Debug)]
+pub enum Settings {
+    /// As it was read back, or of a stage kind.
+    Values(Value),
+    /// Of an external program.
+    Program(Arc<Command>),
+}
+
+impl Settings {
+    /// As a value.
+    pub fn value(&self) -> Cow<'_, Value> {
+        match self {
+            Self::Values(value) => Cow::Borrowed(value),
+            Self::Program(_) => Cow::Owned(serde_json::to_value(self).unwrap_or_default()),
+        }
+    }
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self::Values(Value::Null)
+    }
+}
+
+/// What is shown of an external program, by name.
+#[derive(Serialize)]
+struct Program<'a> {
+    command: &'a str,
+    env: &'a BTreeMap<String, String>,
+    files: Vec<&'a str>,
+    outputs: &'a BTreeMap<String, String>,
+    secrets: &'a [String],
+}
+
+impl Serialize for Settings {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Values(value) => value.serialize(serializer),
+            Self::Program(command) => Program {
+                command: &command.command,
+                env: &command.env,
+                files: command.files.iter().map(|file| file.name.as_str()).collect(),
+                outputs: &command.outputs,
+                secrets: &command.secrets,
+            }
+            .serialize(serializer),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Settings {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Value::deserialize(deserializer).map(Self::Values)
+    }
+}
+
+/// Stages as if they were not shared.
+mod shared {
+    use super::{Arc, ResolvedStage};
+    use serde::{Deserialize as _, Deserializer, Serializer};
+
+    pub fn serialize<S: Serializer>(stages: &[Arc<ResolvedStage>], serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(stages.iter().map(|stage| &**stage))
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Arc<ResolvedStage>>, D::Error> {
+        let stages = Vec::<ResolvedStage>::deserialize(deserializer)?;
+        Ok(stages.into_iter().map(Arc::new).collect())
+    }
+}
+
+impl ResolvedPipeline {
+    /// The given nodes of a pipeline.
+    pub fn new(pipeline: &Pipeline, nodes: &[usize]) -> Self {
+        Self {
+            name: pipeline.name.clone(),
+            file: pipeline.file.clone(),
+            params: pipeline.params.clone(),
+            stages: nodes
+                .iter()
+                .map(|&i| Arc::new(stage(pipeline, &pipeline.nodes[i])))
+                .collect(),
+        }
+    }
+}
+
+fn stage(pipeline: &Pipeline, node: &Node) -> ResolvedStage {
+    let (kind, version, config) = match &node.work {
+        Work::Kind { kind, config } => (kind.name(), kind.version(), Settings::Values(config.clone())),
+        Work::Command(command) => (RUN, RUN_VERSION, Settings::Program(Arc::clone(command))),
+    };
+    let mut needs: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for (port, refs) in &node.needs {
+        let refs = refs
+            .iter()
+            .map(|need| format!("{}.{}", pipeline.nodes[need.node].id, need.output));
+        needs.entry(port.clone()).or_default().extend(refs);
+    }
+    for (port, earlier) in &node.earlier {
+        let names = earlier.iter().map(|earlier| earlier.name.clone());
+        needs.entry(port.clone()).or_default().extend(names);
+    }
+    ResolvedStage {
+        id: node.id.clone(),
+        stage: node.stage.clone(),
+        point: node.point.clone(),
+        kind: kind.to_owned(),
+        version,
+        config,
+        needs,
+        types: node
+            .provides
+            .iter()
+            .map(|(name, provided)| (name.clone(), provided.ty.name().to_owned()))
+            .collect(),
+        resources: node.resources.clone(),
+    }
+}

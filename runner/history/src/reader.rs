@@ -1,0 +1,205 @@
+//! Reads the history of runs.
+
+use super::builder::Builder;
+use super::index::{EventFile, Index};
+use super::{ResolvedPipeline, Run};
+use rayon::prelude::*;
+use runner_engine::{Failure, RunStatus, Stamped};
+use std::fs::{File, TryLockError};
+use std::io::{BufRead as _, BufReader, ErrorKind};
+use std::path::Path;
+
+/// How many runs are read and added to the index at once.
+const CHUNK: usize = 1000;
+
+/// The names of the folders of runs, oldest first. No folder is looked into: one without events is no run, or none yet.
+///
+/// # Errors
+/// When `runs` cannot be read. It need not exist.
+pub(super) fn folders(runs: &Path) -> Result<Vec<String>, Failure> {
+    let failed = |err: std::io::Error| Failure::caused(format!("cannot read `{}`", runs.display()), &err);
+    let entries = match std::fs::read_dir(runs) {
+        Ok(entries) => entries,
+        Err(err) if err.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(err) => return Err(failed(err)),
+    };
+    let mut names = Vec::new();
+    for entry in entries {
+        let entry = entry.map_err(failed)?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        // A link to a folder counts as one; a name with a dot in front is of a run that is being removed.
+        if entry.file_type().is_ok_and(|ty| !ty.is_file()) && !name.starts_with('.') {
+            names.push(name);
+        }
+    }
+    names.sort();
+    Ok(names)
+}
+
+/// Whether a run of that id has events.
+pub(super) fn has_events(runs: &Path, id: &str) -> bool {
+    runs.join(id).join("events.jsonl").is_file()
+}
+
+/// Whether the process of a run is alive.
+pub(super) fn is_running(runs: &Path, id: &str) -> bool {
+    File::open(runs.join(id).join("events.jsonl")).is_ok_and(|file| is_locked(&file))
+}
+
+/// Its writer holds the lock for as long as it lives.
+fn is_locked(events: &File) -> bool {
+    matches!(events.try_lock_shared(), Err(TryLockError::WouldBlock))
+}
+
+/// The file of a run's events; `None` where there is none.
+pub(super) fn event_file(runs: &Path, id: &str) -> Option<EventFile> {
+    let meta = std::fs::metadata(runs.join(id).join("events.jsonl")).ok()?;
+    let modified = meta.modified().ok()?.duration_since(std::time::UNIX_EPOCH).ok()?;
+    meta.is_file().then(|| EventFile {
+        id: id.to_owned(),
+        bytes: meta.len() as i64,
+        modified: modified.as_nanos() as i64,
+    })
+}
+
+/// All runs, oldest first, without their metrics. Runs that cannot be read are left out.
+///
+/// # Errors
+/// When the folder cannot be read.
+pub fn list(runs: &Path) -> Result<Vec<Run>, Failure> {
+    Ok(survey(runs)?.0)
+}
+
+/// All runs, oldest first, without their metrics; and the ids of those that cannot be read.
+///
+/// # Errors
+/// When the folder cannot be read.
+pub fn survey(runs: &Path) -> Result<(Vec<Run>, Vec<String>), Failure> {
+    let files: Vec<EventFile> = folders(runs)?
+        .par_iter()
+        .filter_map(|id| event_file(runs, id))
+        .collect();
+    let mut index = Index::open(runs);
+    let read = briefs(runs, &files, index.as_mut());
+    if let Some(index) = &mut index {
+        index.retain(&files);
+    }
+    Ok(apart(files, read))
+}
+
+/// The last `n` runs that can be read, oldest first, without their metrics; and the ids of those between them that cannot.
+///
+/// # Errors
+/// When the folder cannot be read.
+pub fn last(runs: &Path, n: usize) -> Result<(Vec<Run>, Vec<String>), Failure> {
+    let mut index = Index::open(runs);
+    let mut wanted = n;
+    loop {
+        let files = last_files(runs, wanted)?;
+        let is_all = files.len() < wanted;
+        let read = briefs(runs, &files, index.as_mut());
+        let missing = n.saturating_sub(read.iter().flatten().count());
+        if missing == 0 || is_all {
+            return Ok(apart(files, read));
+        }
+        wanted += missing;
+    }
+}
+
+/// The events of the last `n` runs, oldest first.
+pub(super) fn last_files(runs: &Path, n: usize) -> Result<Vec<EventFile>, Failure> {
+    let folders = folders(runs)?;
+    let mut files: Vec<EventFile> = folders
+        .iter()
+        .rev()
+        .filter_map(|id| event_file(runs, id))
+        .take(n)
+        .collect();
+    files.reverse();
+    Ok(files)
+}
+
+fn apart(files: Vec<EventFile>, read: Vec<Option<Run>>) -> (Vec<Run>, Vec<String>) {
+    let broken = files.into_iter().zip(&read).filter(|(_, run)| run.is_none());
+    let broken = broken.map(|(file, _)| file.id).collect();
+    (read.into_iter().flatten().collect(), broken)
+}
+
+/// The runs of these files, from the index or else from their events, which the index then takes.
+fn briefs(runs: &Path, files: &[EventFile], mut index: Option<&mut Index>) -> Vec<Option<Run>> {
+    let mut known = index.as_ref().map(|index| index.runs(files)).unwrap_or_default();
+    let mut found: Vec<Option<Run>> = files.iter().map(|file| known.remove(&file.id)).collect();
+    let missing: Vec<usize> = (0..files.len()).filter(|&i| found[i].is_none()).collect();
+    for chunk in missing.chunks(CHUNK) {
+        let read: Vec<Option<Run>> = chunk.par_iter().map(|&i| brief(runs, &files[i].id)).collect();
+        if let Some(index) = &mut index {
+            index.add(
+                chunk
+                    .iter()
+                    .zip(&read)
+                    .filter_map(|(&i, run)| Some((&files[i], run.as_ref()?))),
+            );
+        }
+        for (&i, run) in chunk.iter().zip(read) {
+            found[i] = run;
+        }
+    }
+    found
+}
+
+/// A run without its metrics; `None` when it cannot be read.
+pub fn brief(runs: &Path, id: &str) -> Option<Run> {
+    read(runs, id, false).ok().flatten()
+}
+
+/// A run with its metrics.
+///
+/// # Errors
+/// When it is not there, or its events cannot be read.
+pub fn load(runs: &Path, id: &str) -> Result<Run, Failure> {
+    read(runs, id, true)?.ok_or_else(|| {
+        Failure::usage(format!("run `{id}` has no events")).hint(format!(
+            "it was killed as it began; remove `{}`",
+            runs.join(id).display()
+        ))
+    })
+}
+
+/// A run, with its metrics or without; `None` when it has no events.
+pub(super) fn read(runs: &Path, id: &str, metrics: bool) -> Result<Option<Run>, Failure> {
+    let dir = runs.join(id);
+    let path = dir.join("events.jsonl");
+    let failed = |err: std::io::Error| Failure::caused(format!("cannot read `{}`", path.display()), &err);
+    let file = File::open(&path).map_err(failed)?;
+    let alive = is_locked(&file);
+    let pipeline: Option<ResolvedPipeline> = std::fs::read(dir.join("pipeline.json"))
+        .ok()
+        .and_then(|bytes| serde_json::from_slice(&bytes).ok());
+    let mut builder = Builder::new(id, &dir);
+    if let Some(pipeline) = pipeline {
+        builder.pipeline(pipeline.into());
+    }
+    let mut events = BufReader::new(&file);
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        if events.read_until(b'\n', &mut line).map_err(failed)? == 0 {
+            break;
+        }
+        // Metrics are nearly all of a training run's lines.
+        if !metrics && line.starts_with(br#"{"event":"metric""#) {
+            continue;
+        }
+        if let Some(stamped) = Stamped::from_line(&String::from_utf8_lossy(&line)) {
+            builder.take(&stamped);
+        }
+    }
+    let mut run = builder.finish();
+    if let Some(run) = &mut run
+        && run.status == RunStatus::Running
+        && !alive
+    {
+        run.status = RunStatus::Killed;
+    }
+    Ok(run)
+}

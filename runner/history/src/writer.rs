@@ -1,0 +1,122 @@
+//! Writes the history of a run.
+
+use super::builder::Builder;
+use super::{ResolvedPipeline, Run};
+use runner_engine::{Failure, Pace, Reporter, Stamped};
+use std::fs::File;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// Progress of one stage is noted at most this often: it is for who watches, and would be most of the file.
+const PROGRESS: Duration = Duration::from_secs(2);
+
+/// Writes the folder of one run. The file of events stays locked until this is dropped, which tells a run that goes on from
+/// one that was killed.
+pub struct Writer {
+    dir: PathBuf,
+    events: File,
+    /// Lines that are not written yet.
+    lines: String,
+    builder: Builder,
+    /// Who writes `pipeline.json`.
+    pipeline: Option<JoinHandle<std::io::Result<()>>>,
+    pace: Pace,
+    failed: Option<std::io::Error>,
+}
+
+impl Writer {
+    /// Makes the folder of the run `id`.
+    ///
+    /// # Errors
+    /// When it cannot be made.
+    pub fn create(runs: &Path, id: &str) -> Result<Self, Failure> {
+        let dir = runs.join(id);
+        let failed = |path: &Path| {
+            let message = format!("cannot write `{}`", path.display());
+            move |err: std::io::Error| {
+                Failure::caused(message, &err)
+                    .hint("set `RUNNER_HOME` to a folder that can be written, with room on its disk")
+            }
+        };
+        let logs = dir.join("logs");
+        std::fs::create_dir_all(&logs).map_err(failed(&logs))?;
+        let path = dir.join("events.jsonl");
+        let events = File::options()
+            .create_new(true)
+            .append(true)
+            .open(&path)
+            .map_err(failed(&path))?;
+        events.lock().map_err(failed(&path))?;
+        Ok(Self {
+            builder: Builder::new(id, &dir),
+            dir,
+            events,
+            lines: String::new(),
+            pipeline: None,
+            pace: Pace::new(PROGRESS),
+            failed: None,
+        })
+    }
+
+    /// Writes `pipeline.json`, in a thread: of a large pipeline it takes longer than the first events. Comes before them.
+    pub fn pipeline(&mut self, pipeline: ResolvedPipeline) {
+        let pipeline = Arc::new(pipeline);
+        self.builder.pipeline(Arc::clone(&pipeline));
+        let path = self.dir.join("pipeline.json");
+        self.pipeline = Some(std::thread::spawn(move || {
+            std::fs::write(path, serde_json::to_vec(&*pipeline)?)
+        }));
+    }
+
+    /// The run's folder.
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// Where stages that do not finish leave their logs.
+    pub fn logs(&self) -> PathBuf {
+        self.dir.join("logs")
+    }
+
+    /// Ends the history, and returns the run; `None` when it has no events.
+    pub fn finish(self) -> Option<Run> {
+        self.builder.finish()
+    }
+
+    /// Whether the pipeline and every event was written.
+    ///
+    /// # Errors
+    /// The first failure to write.
+    pub fn check(&mut self) -> Result<(), Failure> {
+        let pipeline = self.pipeline.take().and_then(|thread| thread.join().ok()?.err());
+        match pipeline.or(self.failed.take()) {
+            None => Ok(()),
+            Some(err) => Err(
+                Failure::caused(format!("cannot write in `{}`", self.dir.display()), &err)
+                    .hint("the results are in the store all the same; free some room on the disk"),
+            ),
+        }
+    }
+}
+
+impl Reporter for Writer {
+    fn report(&mut self, event: &Stamped) {
+        if !self.pace.is_due(&event.event) {
+            return;
+        }
+        self.builder.take(event);
+        self.lines.push_str(&event.to_line());
+        self.lines.push('\n');
+    }
+
+    /// In one write: whoever reads meanwhile sees whole lines.
+    fn flush(&mut self) {
+        if let Err(err) = self.events.write_all(self.lines.as_bytes()) {
+            self.failed.get_or_insert(err);
+        }
+        self.lines.clear();
+    }
+}

@@ -1,0 +1,29 @@
+//! Other YAML files read as pipeline files are: values with their places, and errors that point at them.
+
+use super::PipelineErrors;
+pub use super::error::Problems;
+pub use super::source::Spot;
+use super::source::{self, Texts};
+pub use super::tree::{Key, Tree, Value};
+use super::yaml;
+use std::path::Path;
+
+/// The values of a file of these bytes; `None` where it holds none.
+pub fn parse(file: &Path, bytes: Vec<u8>) -> Result<Option<(Tree, Problems)>, PipelineErrors> {
+    let text = source::decode(file, bytes)?;
+    let is_blank = |line: &str| line.trim().is_empty() || line.trim_start().starts_with('#');
+    if text.lines().all(is_blank) {
+        return Ok(None);
+    }
+    let mut texts = Texts::default();
+    let index = texts.push(file.to_owned(), text);
+    let parsed = yaml::parse(texts.content(index), index);
+    let mut problems = Problems::new(texts);
+    match parsed {
+        Ok(tree) => Ok(Some((tree, problems))),
+        Err(issue) => {
+            problems.add(issue.spot, issue.message, issue.hint);
+            Err(problems.finish())
+        }
+    }
+}

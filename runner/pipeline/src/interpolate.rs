@@ -1,0 +1,574 @@
+//! Interpolations: `${params.X}`, `${matrix.X}`, `${env.X}`, and inside `run:` also `${needs.X}` and `${outputs.X}`.
+
+use super::error::{Problems, suggest};
+use super::source::Spot;
+use super::tree::{self, Key, Tree, Value, follow, spell, steps};
+use super::yaml;
+use serde_json::Value as Json;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What interpolations read.
+pub(crate) struct Scope<'a> {
+    /// The parameters; `None` where they cannot be read (in `params:` itself).
+    pub params: Option<&'a BTreeMap<String, Tree>>,
+    /// The point of the matrix; `None` where it cannot be read (in `matrix:` itself).
+    pub matrix: Option<&'a BTreeMap<String, Json>>,
+    /// The environment.
+    pub env: &'a BTreeMap<String, String>,
+    /// The variables of it that `secrets:` of some stage names: they are read nowhere else.
+    pub secrets: &'a BTreeSet<String>,
+    /// Whether what differs from point to point stays as it is, so that the outcome can be read again.
+    pub verbatim: bool,
+}
+
+/// A piece of a text.
+#[derive(Debug, PartialEq)]
+enum Piece<'a> {
+    Text(&'a str),
+    /// `$${`, which stands for `${`.
+    Escape,
+    /// What stands between `${` and `}`.
+    Reference(&'a str),
+    /// `${` without `}`.
+    Open,
+}
+
+/// Where the next `${` is. Most texts are short: looking is quicker than preparing to look.
+fn opening(text: &str) -> Option<usize> {
+    text.as_bytes().windows(2).position(|pair| pair == b"${")
+}
+
+fn pieces(text: &str) -> Vec<Piece<'_>> {
+    let mut pieces = Vec::new();
+    let mut rest = text;
+    while let Some(at) = opening(rest) {
+        if rest[..at].ends_with('$') {
+            pieces.push(Piece::Text(&rest[..at - 1]));
+            pieces.push(Piece::Escape);
+            rest = &rest[at + 2..];
+            continue;
+        }
+        pieces.push(Piece::Text(&rest[..at]));
+        rest = &rest[at + 2..];
+        match rest.find('}') {
+            Some(end) => {
+                pieces.push(Piece::Reference(&rest[..end]));
+                rest = &rest[end + 1..];
+            }
+            None => pieces.push(Piece::Open),
+        }
+    }
+    pieces.push(Piece::Text(rest));
+    pieces.retain(|piece| *piece != Piece::Text(""));
+    pieces
+}
+
+const FORMS: &str = "write `${params.NAME}`, `${matrix.NAME}` or `${env.NAME}`; `$${` stands for `${` itself";
+
+/// A copy of `tree` with every interpolation in its texts replaced. Keys are left as they are.
+pub(crate) fn fill(tree: &Tree, scope: &Scope, problems: &mut Problems) -> Tree {
+    match &tree.value {
+        Value::Scalar(Json::String(text)) if opening(text).is_some() => fill_text(text, tree.spot, scope, problems),
+        Value::Scalar(_) => tree.clone(),
+        Value::List(items) => Tree {
+            value: Value::List(items.iter().map(|item| fill(item, scope, problems)).collect()),
+            ..tree.clone_shallow()
+        },
+        Value::Map(entries) => Tree {
+            value: Value::Map(
+                entries
+                    .iter()
+                    .map(|(key, value)| {
+                        let key = Key {
+                            name: key.name.clone(),
+                            spot: key.spot,
+                        };
+                        (key, fill(value, scope, problems))
+                    })
+                    .collect(),
+            ),
+            ..tree.clone_shallow()
+        },
+    }
+}
+
+impl Tree {
+    /// A copy whose texts yield this one's where they are read.
+    pub fn escaped(&self) -> Self {
+        let value = match &self.value {
+            Value::Scalar(Json::String(text)) => Value::Scalar(Json::String(text.replace("${", "$${"))),
+            Value::Scalar(value) => Value::Scalar(value.clone()),
+            Value::List(items) => Value::List(items.iter().map(Self::escaped).collect()),
+            Value::Map(entries) => Value::Map(
+                entries
+                    .iter()
+                    .map(|(key, value)| (key.clone(), value.escaped()))
+                    .collect(),
+            ),
+        };
+        Self {
+            value,
+            ..self.clone_shallow()
+        }
+    }
+
+    fn clone_shallow(&self) -> Self {
+        Self {
+            spot: self.spot,
+            value: Value::default(),
+            note: self.note.clone(),
+        }
+    }
+}
+
+fn fill_text(text: &str, spot: Spot, scope: &Scope, problems: &mut Problems) -> Tree {
+    let pieces = pieces(text);
+    if let [Piece::Reference(inner)] = pieces[..] {
+        let Some((value, note)) = look_up(inner, spot, scope, problems) else {
+            return Tree::scalar(spot, Json::Null);
+        };
+        // What the command line gives is a mistake of the command line.
+        let set = problems.texts.is_argument(value.spot.text);
+        return Tree {
+            spot: if set { value.spot } else { spot },
+            note: Some(if set {
+                format!("read as `{text}` in {}", problems.texts.line(spot, 0))
+            } else {
+                note
+            }),
+            value: value.value,
+        };
+    }
+    let mut out = String::new();
+    let mut notes = Vec::new();
+    for piece in pieces {
+        match piece {
+            Piece::Text(text) => out.push_str(text),
+            Piece::Escape => out.push_str(if scope.verbatim { "$${" } else { "${" }),
+            Piece::Open => {
+                problems.add(problems.texts.locate(spot, "${"), "`${` is not closed", FORMS);
+            }
+            Piece::Reference(inner) => {
+                if let Some((text, note)) = splice(inner, spot, scope, problems) {
+                    out.push_str(&text);
+                    notes.push(note);
+                }
+            }
+        }
+    }
+    Tree {
+        note: (!notes.is_empty()).then(|| notes.join(", ")),
+        ..Tree::scalar(spot, Json::String(out))
+    }
+}
+
+/// The value of an interpolation as a piece of a text.
+fn splice(inner: &str, spot: Spot, scope: &Scope, problems: &mut Problems) -> Option<(String, String)> {
+    let (value, note) = look_up(inner, spot, scope, problems)?;
+    let text = match &value.value {
+        Value::Scalar(value) => spell(value),
+        Value::List(_) | Value::Map(_) => None,
+    };
+    if text.is_none() {
+        problems.add(
+            problems.texts.locate(spot, &format!("${{{inner}}}")),
+            format!("`${{{inner}}}` is {} and cannot be part of a text", value.describe()),
+            "let it be the whole value, or use a text or a number",
+        );
+    }
+    Some((text?, note))
+}
+
+/// What an interpolation yields, and a note of where it comes from.
+fn look_up(inner: &str, spot: Spot, scope: &Scope, problems: &mut Problems) -> Option<(Tree, String)> {
+    if !scope.verbatim {
+        return read(inner, spot, scope, problems);
+    }
+    if inner.starts_with("matrix.") {
+        let kept = Tree::scalar(spot, Json::String(format!("${{{inner}}}")));
+        return Some((kept, String::new()));
+    }
+    let (value, note) = read(inner, spot, scope, problems)?;
+    Some((value.escaped(), note))
+}
+
+fn read(inner: &str, spot: Spot, scope: &Scope, problems: &mut Problems) -> Option<(Tree, String)> {
+    let whole = format!("${{{inner}}}");
+    let (space, name) = inner.split_once('.').unwrap_or((inner, ""));
+    let trimmed = inner.trim();
+    if trimmed.len() < inner.len() {
+        problems.add(
+            problems.texts.locate(spot, &whole),
+            format!("blanks inside `{whole}`"),
+            format!("write `${{{trimmed}}}`"),
+        );
+        return None;
+    }
+    match (space, scope.params, scope.matrix) {
+        ("params", Some(params), _) => {
+            let (first, rest) = match name.split_once('.') {
+                Some((first, rest)) => (first, Some(rest)),
+                None => (name, None),
+            };
+            let Some(param) = params.get(first) else {
+                problems.add(
+                    problems.texts.locate(spot, &whole),
+                    format!("unknown parameter `{first}` in `{whole}`"),
+                    suggest(first, "parameters", params.keys().map(String::as_str)),
+                );
+                return None;
+            };
+            let path = rest.map(steps).unwrap_or_default();
+            let found = follow(param, &path);
+            if !found.complete {
+                let keys: Vec<&str> = match &found.value.value {
+                    Value::Map(entries) => entries.iter().map(|(key, _)| key.name.as_str()).collect(),
+                    _ => Vec::new(),
+                };
+                problems.add(
+                    problems.texts.locate(spot, &whole),
+                    format!("the parameter `{first}` has no `{}`", rest.unwrap_or_default()),
+                    suggest(rest.unwrap_or_default(), "keys", keys),
+                );
+                return None;
+            }
+            let from = found.value.spot;
+            let from = if problems.texts.is_argument(from.text) {
+                format!(", from `--set {}`", problems.texts.content(from.text))
+            } else {
+                format!(", from {}", problems.texts.line(from, spot.text))
+            };
+            let note = format!("`{whole}` is {}{from}", found.value.describe());
+            Some((found.value.clone(), note))
+        }
+        ("params", None, _) => {
+            problems.add(
+                problems.texts.locate(spot, &whole),
+                "a parameter cannot refer to another one",
+                "write the value out, or refer to both where they are used",
+            );
+            None
+        }
+        ("matrix", _, Some(point)) => match point.get(name) {
+            Some(value) => {
+                let note = format!("`{whole}` is {}", tree::describe(value));
+                Some((Tree::scalar(spot, value.clone()), note))
+            }
+            None => {
+                problems.add(
+                    problems.texts.locate(spot, &whole),
+                    format!("unknown axis `{name}` in `{whole}`"),
+                    if point.is_empty() {
+                        format!("this stage has no matrix: add `matrix: {{ {name}: [1, 2] }}`")
+                    } else {
+                        suggest(name, "axes", point.keys().map(String::as_str))
+                    },
+                );
+                None
+            }
+        },
+        ("matrix", _, None) => {
+            problems.add(problems.texts.locate(spot, &whole),
+                "the matrix cannot be read here",
+                "use `${matrix.X}` in `with:`, `run:`, `env:`, `files:`, `outputs:`, `resources:`, `retries:` or `timeout:`",
+            );
+            None
+        }
+        ("env", ..) if scope.secrets.contains(name) => {
+            problems.add(
+                problems.texts.locate(spot, &whole),
+                format!("`{name}` is a secret, and this would write its value into keys and histories"),
+                "let a `run:` stage that names it in `secrets:` read it from its environment",
+            );
+            None
+        }
+        ("env", ..) => match scope.env.get(name) {
+            Some(text) => {
+                // Variables have no types: a number is read as one.
+                let value = match text.as_str() {
+                    "" => Json::String(String::new()),
+                    text => yaml::scalar(text).unwrap_or_else(|_| Json::String(text.to_owned())),
+                };
+                let note = format!("`{whole}` is {}", tree::describe(&value));
+                Some((Tree::scalar(spot, value), note))
+            }
+            None => {
+                let near = super::error::nearest(name, scope.env.keys().map(String::as_str));
+                problems.add(
+                    problems.texts.locate(spot, &whole),
+                    format!("the environment has no variable `{name}`"),
+                    match near {
+                        Some(near) => format!("set it (`{name}=… runner …`); there is `{near}`"),
+                        None => format!("set it: `{name}=… runner …`"),
+                    },
+                );
+                None
+            }
+        },
+        ("needs" | "outputs", ..) => {
+            problems.add(
+                problems.texts.locate(spot, &whole),
+                format!("`{whole}` is known only inside `run:`"),
+                "a stage kind reads its inputs through its ports: see `needs:`",
+            );
+            None
+        }
+        _ => {
+            let near = super::error::nearest(space, ["params", "matrix", "env"]);
+            let hint = match near {
+                Some(near) if !name.is_empty() => format!("did you mean `${{{near}.{name}}}`?"),
+                _ => match scope.params.filter(|params| params.contains_key(inner)) {
+                    Some(_) => format!("did you mean `${{params.{inner}}}`?"),
+                    None => FORMS.to_owned(),
+                },
+            };
+            problems.add(
+                problems.texts.locate(spot, &whole),
+                format!("unknown interpolation `{whole}`"),
+                hint,
+            );
+            None
+        }
+    }
+}
+
+/// The text of a `run:` stage with parameters, axes and variables replaced. `${needs.X}` and `${outputs.X}` are checked and
+/// kept, as are `$${` and what is the shell's.
+pub(crate) fn fill_command(
+    tree: &Tree,
+    text: &str,
+    scope: &Scope,
+    needs: &[&str],
+    outputs: &[&str],
+    problems: &mut Problems,
+) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = opening(rest) {
+        let (before, after) = rest.split_at(at);
+        out.push_str(before);
+        let inner = after[2..]
+            .split('}')
+            .next()
+            .filter(|inner| inner.len() + 2 < after.len());
+        let ours = (!before.ends_with('$')).then_some(inner).flatten().and_then(|inner| {
+            let (space, name) = inner.split_once('.')?;
+            ["params", "matrix", "env", "needs", "outputs"]
+                .contains(&space)
+                .then_some((inner, space, name))
+        });
+        let Some((inner, space, name)) = ours else {
+            out.push_str("${");
+            rest = &after[2..];
+            continue;
+        };
+        rest = &after[inner.len() + 3..];
+        let known = match space {
+            "needs" => needs,
+            "outputs" => outputs,
+            _ => {
+                if let Some((text, _)) = splice(inner, tree.spot, scope, problems) {
+                    // What a value holds is not read again.
+                    let text = if scope.verbatim {
+                        text
+                    } else {
+                        text.replace("${", "$${")
+                    };
+                    out.push_str(&text);
+                }
+                continue;
+            }
+        };
+        if !known.contains(&name) {
+            problems.add(
+                problems.texts.locate(tree.spot, &format!("${{{inner}}}")),
+                format!("`${{{inner}}}` names nothing in `{space}:`"),
+                suggest(name, space, known.iter().copied()),
+            );
+        }
+        for part in ["${", inner, "}"] {
+            out.push_str(part);
+        }
+    }
+    out.push_str(rest);
+    out
+}
+
+/// The text for `sh -c`: `${needs.X}` and `${outputs.X}` of [`super::Command::command`] replaced by what `value` says of
+/// (`needs`, `X`), and `$${` by `${`.
+pub fn command_text(command: &str, value: impl Fn(&str, &str) -> Option<String>) -> String {
+    let mut out = String::new();
+    let mut rest = command;
+    while let Some(at) = rest.find("${") {
+        let (before, after) = rest.split_at(at);
+        if let Some(before) = before.strip_suffix('$') {
+            out.push_str(before);
+            out.push_str("${");
+            rest = &after[2..];
+            continue;
+        }
+        out.push_str(before);
+        let replaced = after[2..].find('}').and_then(|end| {
+            let (space, name) = after[2..2 + end].split_once('.')?;
+            let known = matches!(space, "needs" | "outputs");
+            Some((value(space, name).filter(|_| known)?, end + 3))
+        });
+        match replaced {
+            Some((text, length)) => {
+                out.push_str(&text);
+                rest = &after[length..];
+            }
+            None => {
+                out.push_str("${");
+                rest = &after[2..];
+            }
+        }
+    }
+    out.push_str(rest);
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::source::Texts;
+    use serde_json::json;
+
+    fn filled(text: &str) -> Result<Json, String> {
+        let params = BTreeMap::from([
+            ("seed".to_owned(), Tree::scalar(Spot::default(), json!(7))),
+            ("lr".to_owned(), Tree::scalar(Spot::default(), json!(3e-4))),
+            ("on".to_owned(), Tree::scalar(Spot::default(), json!(true))),
+            ("none".to_owned(), Tree::scalar(Spot::default(), Json::Null)),
+            (
+                "window".to_owned(),
+                yaml::parse("{ from: 2019-01-02, to: [1, 2] }", 0).unwrap(),
+            ),
+        ]);
+        let point = BTreeMap::from([("axis".to_owned(), json!("a"))]);
+        let env = [("HOME", "/h"), ("N", "12"), ("E", "")].map(|(k, v)| (k.to_owned(), v.to_owned()));
+        let env = BTreeMap::from(env);
+        let scope = Scope {
+            params: Some(&params),
+            matrix: Some(&point),
+            env: &env,
+            secrets: &BTreeSet::new(),
+            verbatim: false,
+        };
+        let mut texts = Texts::default();
+        texts.push("p.yaml".into(), text.to_owned());
+        let mut problems = Problems::new(texts);
+        let tree = fill(&Tree::scalar(Spot::start(0), json!(text)), &scope, &mut problems);
+        if problems.any() {
+            let error = problems.finish().0.remove(0);
+            return Err(format!(
+                "{}: {} | {}",
+                error.place.column,
+                error.message,
+                error.hint.unwrap()
+            ));
+        }
+        Ok(tree.to_json())
+    }
+
+    #[test]
+    fn the_type_is_kept_where_it_is_the_whole_value() {
+        assert_eq!(filled("${params.seed}"), Ok(json!(7)));
+        assert_eq!(filled("${params.lr}"), Ok(json!(3e-4)));
+        assert_eq!(filled("${params.on}"), Ok(json!(true)));
+        assert_eq!(
+            filled("${params.window}"),
+            Ok(json!({"from": "2019-01-02", "to": [1, 2]}))
+        );
+        assert_eq!(filled("${params.window.to[1]}"), Ok(json!(2)));
+        assert_eq!(filled("${matrix.axis}"), Ok(json!("a")));
+        assert_eq!(filled("${env.N}"), Ok(json!(12)));
+        assert_eq!(filled("${env.E}"), Ok(json!("")));
+    }
+
+    #[test]
+    fn otherwise_it_is_spliced() {
+        assert_eq!(
+            filled("${env.HOME}/s${params.seed}-${params.lr}.csv"),
+            Ok(json!("/h/s7-0.0003.csv"))
+        );
+        assert_eq!(filled("$${params.seed} $5 $ {x}"), Ok(json!("${params.seed} $5 $ {x}")));
+        assert_eq!(filled("x$$${params.seed}"), Ok(json!("x$${params.seed}")));
+        assert_eq!(filled("ü${params.seed}ü"), Ok(json!("ü7ü")));
+    }
+
+    #[test]
+    fn mistakes() {
+        let mut text = String::new();
+        for case in [
+            "${params.sed}",
+            "x ${parms.seed}",
+            "${seed}",
+            "${x}",
+            "a ${params.window} b",
+            "a ${params.none} b",
+            "${params.window.form}",
+            "${matrix.axes}",
+            "${env.HOMES}",
+            "${needs.x}",
+            "${ params.seed }",
+            "abc ${params.seed",
+            "${}",
+            "${params.}",
+        ] {
+            text.push_str(&format!("{case:22} {}\n", filled(case).unwrap_err()));
+        }
+        insta::assert_snapshot!(text, @r"
+        ${params.sed}          1: unknown parameter `sed` in `${params.sed}` | did you mean `seed`?
+        x ${parms.seed}        3: unknown interpolation `${parms.seed}` | did you mean `${params.seed}`?
+        ${seed}                1: unknown interpolation `${seed}` | did you mean `${params.seed}`?
+        ${x}                   1: unknown interpolation `${x}` | write `${params.NAME}`, `${matrix.NAME}` or `${env.NAME}`; `$${` stands for `${` itself
+        a ${params.window} b   3: `${params.window}` is a map and cannot be part of a text | let it be the whole value, or use a text or a number
+        a ${params.none} b     3: `${params.none}` is nothing and cannot be part of a text | let it be the whole value, or use a text or a number
+        ${params.window.form}  1: the parameter `window` has no `form` | did you mean `from`?
+        ${matrix.axes}         1: unknown axis `axes` in `${matrix.axes}` | did you mean `axis`?
+        ${env.HOMES}           1: the environment has no variable `HOMES` | set it (`HOMES=… runner …`); there is `HOME`
+        ${needs.x}             1: `${needs.x}` is known only inside `run:` | a stage kind reads its inputs through its ports: see `needs:`
+        ${ params.seed }       1: blanks inside `${ params.seed }` | write `${params.seed}`
+        abc ${params.seed      5: `${` is not closed | write `${params.NAME}`, `${matrix.NAME}` or `${env.NAME}`; `$${` stands for `${` itself
+        ${}                    1: unknown interpolation `${}` | write `${params.NAME}`, `${matrix.NAME}` or `${env.NAME}`; `$${` stands for `${` itself
+        ${params.}             1: unknown parameter `` in `${params.}` | the parameters are `lr`, `none`, `on`, `seed`, `window`
+        ");
+    }
+
+    #[test]
+    fn commands_keep_what_is_the_shells() {
+        let scope = Scope {
+            params: Some(&BTreeMap::from([(
+                "x".to_owned(),
+                Tree::scalar(Spot::default(), json!("${needs.a}")),
+            )])),
+            matrix: Some(&BTreeMap::new()),
+            env: &BTreeMap::new(),
+            secrets: &BTreeSet::new(),
+            verbatim: false,
+        };
+        let text = "f ${needs.a} ${HOME:-x} $${params.x} '${params.x}' ${outputs.b} ${open";
+        let mut problems = Problems::new(Texts::default());
+        let command = fill_command(&Tree::default(), text, &scope, &["a"], &["b"], &mut problems);
+        assert!(!problems.any());
+        assert_eq!(
+            command,
+            "f ${needs.a} ${HOME:-x} $${params.x} '$${needs.a}' ${outputs.b} ${open"
+        );
+        let run = command_text(&command, |space, name| Some(format!("<{space}/{name}>")));
+        assert_eq!(
+            run,
+            "f <needs/a> ${HOME:-x} ${params.x} '${needs.a}' <outputs/b> ${open"
+        );
+        fill_command(
+            &Tree::default(),
+            "${needs.c} ${params.y}",
+            &scope,
+            &["a"],
+            &[],
+            &mut problems,
+        );
+        assert_eq!(problems.count(), 2);
+    }
+}

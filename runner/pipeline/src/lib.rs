@@ -1,0 +1,46 @@
+//! The pipeline file, from text to a resolved graph of stages.
+//!
+//! In the order of the work: `source` (bytes to text), `yaml` (text to a `tree` of values that know their places), `compose`
+//! (`include:`), `document` (keys and names checked), `overrides` (profiles and `--set`), `needs` (references, ports, order),
+//! `axes` with `sample` (what a matrix says) and `matrix` (the points it comes to), `interpolate` (`${…}`), `configure` (a stage
+//! kind's configuration) and `load`, which leads through them; `resolved` writes the outcome as one file.
+
+mod axes;
+mod compose;
+pub mod config_file;
+mod configure;
+mod describe;
+mod document;
+mod earlier;
+mod error;
+mod files;
+pub mod graph;
+mod interpolate;
+mod load;
+mod matrix;
+mod model;
+mod needs;
+mod overrides;
+mod resolved;
+mod sample;
+mod schema;
+mod select;
+mod source;
+pub mod svg;
+mod task_graph;
+mod tree;
+mod units;
+mod yaml;
+
+pub use describe::{describe_kind, describe_kinds, kind_json, kinds_json};
+pub use earlier::{Earlier, EarlierRef, FindEarlier, NotFound};
+pub use error::suggest;
+pub use error::{PipelineError, PipelineErrors};
+pub use interpolate::command_text;
+pub use load::{LoadOptions, load, load_text, load_with_sources, resolved};
+pub use model::{Command, InputRef, Node, Pipeline, Place, Resources, Work};
+pub use needs::same as same_value;
+pub use schema::schema;
+pub use select::select;
+pub use task_graph::TaskGraph;
+pub use units::duration;

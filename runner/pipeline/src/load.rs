@@ -1,0 +1,661 @@
+//! From a pipeline file to a resolved graph.
+
+use super::axes;
+use super::compose::compose;
+use super::configure;
+use super::document::{self, Document, Job, Stage};
+use super::error::Problems;
+use super::files;
+use super::interpolate::{Scope, fill, fill_command};
+use super::matrix::{self, Folders, MOST_NODES, Matching, Point};
+use super::model;
+use super::needs::{self, Face, Needs};
+use super::overrides::{self, Setting};
+use super::resolved::Resolved;
+use super::source::{self, Spot, Texts};
+use super::tree::{Key, Tree, Value, spell};
+use super::units::{duration, relative, size};
+use super::yaml;
+use super::{Command, FindEarlier, InputRef, Node, Pipeline, PipelineErrors, Resources, Work};
+use serde_json::Value as Json;
+use stages_core::{AnyStage, ConfigProblem, PlanContext, PortType, Provided};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::path::Path;
+use std::sync::Arc;
+
+/// What a pipeline file is read with.
+pub struct LoadOptions {
+    /// The arguments of `--set`: `NAME=VALUE` or `STAGE.with.KEY=VALUE`.
+    pub set: Vec<String>,
+    /// The arguments of `--profile`, in their order.
+    pub profiles: Vec<String>,
+    /// The environment, for `${env.X}`.
+    pub env: BTreeMap<String, String>,
+    /// The stage kinds there are.
+    pub kinds: &'static [Box<dyn AnyStage>],
+    /// Finds what earlier runs made, where a need names it; without it, none can.
+    pub earlier: Option<FindEarlier>,
+}
+
+impl LoadOptions {
+    /// Nothing set, an empty environment.
+    pub fn new(kinds: &'static [Box<dyn AnyStage>]) -> Self {
+        Self {
+            set: Vec::new(),
+            profiles: Vec::new(),
+            env: BTreeMap::new(),
+            kinds,
+            earlier: None,
+        }
+    }
+}
+
+/// Reads, resolves and checks a pipeline file. Nothing outside it is read but the names of the files of `run:` stages.
+///
+/// # Errors
+/// All mistakes found, each with its place and a hint.
+pub fn load(file: &Path, options: &LoadOptions) -> Result<Pipeline, PipelineErrors> {
+    let text = source::read(file)?;
+    Loader::new(file, text, options, false).load()
+}
+
+/// As [`load`], and looks for the files that the stages read (data sets and the like).
+///
+/// # Errors
+/// All mistakes found, missing files among them.
+pub fn load_with_sources(file: &Path, options: &LoadOptions) -> Result<Pipeline, PipelineErrors> {
+    let text = source::read(file)?;
+    Loader::new(file, text, options, true).load()
+}
+
+/// As [`load`], for a text that stands for the contents of `file`.
+///
+/// # Errors
+/// All mistakes found.
+pub fn load_text(file: &Path, text: &[u8], options: &LoadOptions) -> Result<Pipeline, PipelineErrors> {
+    let text = source::decode(file, text.to_vec())?;
+    Loader::new(file, text, options, false).load()
+}
+
+/// The text of a pipeline with everything filled in that does not differ from point to point, as one file.
+///
+/// # Errors
+/// As [`load_with_sources`].
+pub fn resolved(file: &Path, options: &LoadOptions) -> Result<String, PipelineErrors> {
+    let mut loader = Loader::new(file, source::read(file)?, options, true);
+    match loader.resolve() {
+        Some(document) if !loader.problems.any() => {
+            let resolved = Resolved {
+                document: &document,
+                scope: Scope {
+                    params: Some(&loader.params),
+                    matrix: Some(&Point::new()),
+                    env: &options.env,
+                    secrets: &loader.secrets,
+                    verbatim: true,
+                },
+                settings: &loader.settings,
+                kinds: options.kinds,
+                file,
+                base: &loader.base,
+                bases: &loader.bases,
+            };
+            Ok(resolved.text(&mut loader.problems))
+        }
+        _ => Err(loader.problems.finish()),
+    }
+}
+
+struct Loader<'a> {
+    file: &'a Path,
+    base: Arc<Path>,
+    /// The folders of the stages that come from included files.
+    bases: BTreeMap<String, Arc<Path>>,
+    options: &'a LoadOptions,
+    sources: bool,
+    problems: Problems,
+    params: BTreeMap<String, Tree>,
+    settings: Vec<Setting>,
+    /// The variables that some stage names in `secrets:`.
+    secrets: BTreeSet<String>,
+    nodes: Vec<Node>,
+}
+
+/// A stage about to be expanded.
+struct Plan<'s> {
+    stage: &'s Stage,
+    face: Face<'s>,
+    needs: &'s Needs,
+}
+
+impl<'a> Loader<'a> {
+    fn new(file: &'a Path, text: String, options: &'a LoadOptions, sources: bool) -> Self {
+        let mut texts = Texts::default();
+        texts.push(file.to_owned(), text);
+        overrides::texts(&mut texts, &options.set, &options.profiles);
+        let folder = file.parent().unwrap_or(Path::new(""));
+        let folder = if folder.as_os_str().is_empty() {
+            Path::new(".")
+        } else {
+            folder
+        };
+        Self {
+            file,
+            base: std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned()).into(),
+            bases: BTreeMap::new(),
+            options,
+            sources,
+            problems: Problems::new(texts),
+            params: BTreeMap::new(),
+            settings: Vec::new(),
+            secrets: BTreeSet::new(),
+            nodes: Vec::new(),
+        }
+    }
+
+    fn load(mut self) -> Result<Pipeline, PipelineErrors> {
+        match self.resolve() {
+            Some(document) if !self.problems.any() => Ok(Pipeline {
+                name: document.name,
+                file: self.file.to_owned(),
+                base: self.base.to_path_buf(),
+                params: self
+                    .params
+                    .iter()
+                    .map(|(name, value)| (name.clone(), value.to_json()))
+                    .collect(),
+                graph: model::graph_of(&self.nodes),
+                nodes: self.nodes,
+            }),
+            _ => Err(self.problems.finish()),
+        }
+    }
+
+    /// Fills `nodes`; `None` where there is no going on.
+    fn resolve(&mut self) -> Option<Document> {
+        let root = match yaml::parse(self.problems.texts.content(0), 0) {
+            Ok(root) => root,
+            Err(issue) => {
+                self.problems.add(issue.spot, issue.message, issue.hint);
+                return None;
+            }
+        };
+        let composed = compose(root, self.file, &self.base, &mut self.problems);
+        self.bases = composed.bases;
+        let mut document = document::read(composed.root, self.file, &mut self.problems)?;
+        let options = self.options;
+        self.settings = overrides::apply(&options.set, &options.profiles, &mut document, &mut self.problems);
+        self.secrets = document.stages.iter().flat_map(Stage::secrets).cloned().collect();
+        self.fill_params(&document);
+        let stages = &document.stages;
+        let faces = needs::faces(stages, self.options.kinds, &mut self.problems);
+        let indices: HashMap<&str, usize> = stages.iter().map(|stage| stage.key.name.as_str()).zip(0..).collect();
+        let needs: Vec<Needs> = (0..stages.len())
+            .map(|index| {
+                needs::resolve(
+                    index,
+                    stages,
+                    &indices,
+                    &faces,
+                    self.options.earlier.as_ref(),
+                    &mut self.problems,
+                )
+            })
+            .collect();
+        let order = needs::order(stages, &needs, &mut self.problems)?;
+        let names: Vec<&str> = stages.iter().map(|stage| stage.key.name.as_str()).collect();
+        let mut points: Vec<Vec<Point>> = vec![Vec::new(); stages.len()];
+        let mut first: Vec<usize> = vec![0; stages.len()];
+        let mut sound = vec![false; stages.len()];
+        for index in order {
+            let plan = Plan {
+                stage: &stages[index],
+                face: faces[index],
+                needs: &needs[index],
+            };
+            let known = |reference: &needs::Reference| sound[reference.stage];
+            let mut references = plan.needs.ports.iter().flat_map(|(_, references)| references);
+            if !plan.needs.sound || !references.all(known) {
+                // What it stands on is broken: check at least its settings.
+                self.settle_alone(&plan);
+                continue;
+            }
+            let scope = Scope {
+                params: Some(&self.params),
+                matrix: None,
+                env: &self.options.env,
+                secrets: &self.secrets,
+                verbatim: false,
+            };
+            let Some(own) = axes::read(&plan.stage.matrix, &scope, &mut self.problems) else {
+                continue;
+            };
+            let stage = &plan.stage.key.name;
+            let Some(own) = matrix::points(stage, &own, plan.needs, &names, &points, &mut self.problems) else {
+                continue;
+            };
+            if self.nodes.len() + own.len() > MOST_NODES {
+                self.problems.add(
+                    plan.stage.key.spot,
+                    format!("the pipeline has more than {MOST_NODES} stages, matrices expanded"),
+                    "give the matrices fewer values",
+                );
+                return None;
+            }
+            first[index] = self.nodes.len();
+            sound[index] = !matches!(plan.face, Face::Unknown);
+            let before = self.problems.count();
+            let connections = Connections::new(plan.needs, &points);
+            for point in &own {
+                // One point's mistakes are those of all.
+                let quiet = self.problems.count() > before;
+                let mut node = self.node(&plan, point, connections.inputs(point, &first), quiet);
+                if let Work::Command(command) = &mut node.work {
+                    Arc::make_mut(command).points = connections.folders(point);
+                }
+                self.nodes.push(node);
+            }
+            points[index] = own;
+        }
+        Some(document)
+    }
+
+    /// Replaces what the parameters hold of the environment.
+    fn fill_params(&mut self, document: &Document) {
+        let scope = Scope {
+            params: None,
+            matrix: None,
+            env: &self.options.env,
+            secrets: &self.secrets,
+            verbatim: false,
+        };
+        for (key, value) in &document.params {
+            // What the command line gives is not looked into.
+            let value = if self.problems.texts.is_argument(value.spot.text) {
+                value.clone()
+            } else {
+                let filled = fill(value, &scope, &mut self.problems);
+                Tree { note: None, ..filled }
+            };
+            self.params.insert(key.name.clone(), value);
+        }
+    }
+
+    /// Checks a stage whose needs or points are not known, as far as its own settings go.
+    fn settle_alone(&mut self, plan: &Plan) {
+        if let (Job::Kind { with, spot, .. }, Face::Kind(kind)) = (&plan.stage.job, plan.face)
+            && plan.stage.matrix.is_empty()
+            && !mentions_matrix(with)
+        {
+            self.configure(kind, plan.stage, with, *spot, &Point::new());
+        }
+    }
+
+    fn node(&mut self, plan: &Plan, point: &Point, inputs: BTreeMap<String, Vec<InputRef>>, quiet: bool) -> Node {
+        let stage = plan.stage;
+        let mut node = Node {
+            id: matrix::id(&stage.key.name, point),
+            stage: stage.key.name.clone(),
+            point: point.clone(),
+            work: Work::Command(Arc::default()),
+            needs: inputs,
+            earlier: plan.needs.earlier.clone(),
+            provides: BTreeMap::new(),
+            resources: Resources::default(),
+            retries: 0,
+            timeout: None,
+            base: self.bases.get(&stage.key.name).unwrap_or(&self.base).clone(),
+            place: stage.key.spot.place,
+        };
+        match (&stage.job, plan.face) {
+            (Job::Kind { with, spot, .. }, Face::Kind(kind)) => {
+                for port in kind.ports().outputs {
+                    node.provides.insert(port.name.to_owned(), Provided::unknown(port.ty));
+                }
+                if !quiet && let Some((config, with)) = self.configure(kind, stage, with, *spot, point) {
+                    self.check(kind, stage, &with, *spot, &config, &mut node);
+                    node.work = Work::Kind { kind, config };
+                }
+            }
+            (
+                Job::Command {
+                    run,
+                    files,
+                    outputs,
+                    env,
+                    secrets,
+                },
+                _,
+            ) if !quiet => {
+                node.provides = outputs
+                    .iter()
+                    .map(|(key, _)| (key.name.clone(), Provided::unknown(PortType::File)))
+                    .collect();
+                let command = self.command(stage, run, files, outputs, env, point, &node.base);
+                let secrets = secrets.clone();
+                node.work = Work::Command(Arc::new(Command { secrets, ..command }));
+            }
+            _ => {}
+        }
+        if !quiet {
+            self.limits(stage, point, &mut node);
+        }
+        node
+    }
+
+    /// The resolved configuration of a stage at a point, with the values that it was read from.
+    fn configure(
+        &mut self,
+        kind: &dyn AnyStage,
+        stage: &Stage,
+        with: &Tree,
+        uses: Spot,
+        point: &Point,
+    ) -> Option<(Json, Tree)> {
+        let before = self.problems.count();
+        let scope = Scope {
+            params: Some(&self.params),
+            matrix: Some(point),
+            env: &self.options.env,
+            secrets: &self.secrets,
+            verbatim: false,
+        };
+        let mut with = fill(with, &scope, &mut self.problems);
+        for setting in self.settings.iter().filter(|setting| setting.stage == stage.key.name) {
+            let default = kind.resolve(Json::Null).unwrap_or_default();
+            let setting = setting.filled(&scope, &mut self.problems);
+            if let Err((spot, message, hint)) = setting.apply(&mut with, &default) {
+                self.problems.add(spot, message, hint);
+            }
+        }
+        if self.problems.count() > before {
+            return None;
+        }
+        match kind.resolve(with.to_json()) {
+            Ok(config) => Some((config, with)),
+            Err(problem) => {
+                configure::report(kind, &stage.key.name, &with, uses, &problem, &mut self.problems);
+                None
+            }
+        }
+    }
+
+    /// Lets the kind check its configuration against what its inputs will hold.
+    fn check(&mut self, kind: &dyn AnyStage, stage: &Stage, with: &Tree, uses: Spot, config: &Json, node: &mut Node) {
+        let provided = |input: &InputRef| self.nodes[input.node].provides.get(&input.output).cloned();
+        let mut inputs: BTreeMap<String, Vec<Provided>> = node
+            .needs
+            .iter()
+            .map(|(port, inputs)| (port.clone(), inputs.iter().filter_map(provided).collect()))
+            .collect();
+        for port in kind.ports().inputs {
+            let earlier = node.earlier.get(port.name).map_or(0, Vec::len);
+            if earlier > 0 {
+                let all = inputs.entry(port.name.to_owned()).or_default();
+                all.extend(std::iter::repeat_n(Provided::unknown(port.ty), earlier));
+            }
+        }
+        let plan = PlanContext {
+            base: &node.base,
+            inputs,
+        };
+        let outcome = kind.check(config, &plan).and_then(|provides| {
+            if self.sources {
+                kind.sources(config, &node.base)?;
+            }
+            Ok(provides)
+        });
+        match outcome {
+            Ok(provides) => node.provides.extend(provides),
+            Err(problem) => self.report(kind, stage, with, uses, &problem),
+        }
+    }
+
+    fn report(&mut self, kind: &dyn AnyStage, stage: &Stage, with: &Tree, uses: Spot, problem: &ConfigProblem) {
+        configure::report(kind, &stage.key.name, with, uses, problem, &mut self.problems);
+    }
+
+    fn command(
+        &mut self,
+        stage: &Stage,
+        run: &Tree,
+        files: &[Tree],
+        outputs: &[(Key, Tree)],
+        env: &[(Key, Tree)],
+        point: &Point,
+        base: &Path,
+    ) -> Command {
+        let scope = Scope {
+            params: Some(&self.params),
+            matrix: Some(point),
+            env: &self.options.env,
+            secrets: &self.secrets,
+            verbatim: false,
+        };
+        let problems = &mut self.problems;
+        let needs: Vec<&str> = stage.needs.iter().map(|(key, _)| key.name.as_str()).collect();
+        let names: Vec<&str> = outputs.iter().map(|(key, _)| key.name.as_str()).collect();
+        let command = fill_command(run, run.text().unwrap_or_default(), &scope, &needs, &names, problems);
+        let before = problems.count();
+        let files: Vec<Tree> = files.iter().map(|file| fill(file, &scope, problems)).collect();
+        let files = if problems.count() == before {
+            files::expand(&files, base, problems)
+        } else {
+            Vec::new()
+        };
+        let mut places: BTreeMap<String, String> = BTreeMap::new();
+        for (key, value) in outputs {
+            let before = problems.count();
+            let filled = fill(value, &scope, problems);
+            if problems.count() > before {
+                continue;
+            }
+            let Some(file) = filled.text().and_then(relative) else {
+                problems.add(
+                    value.spot,
+                    format!(
+                        "the output `{}` is {}, not a file of the stage's folder",
+                        key.name,
+                        filled.describe()
+                    ),
+                    format!("write a relative file name without `..`, such as `{}.csv`", key.name),
+                );
+                continue;
+            };
+            if let Some((other, _)) = places.iter().find(|(_, known)| nested(known, &file)) {
+                problems.add(
+                    value.spot,
+                    format!(
+                        "the outputs `{other}` and `{}` are the same file, or one holds the other",
+                        key.name
+                    ),
+                    "give each output a file of its own",
+                );
+                continue;
+            }
+            if files.iter().any(|source| nested(&source.name, &file)) {
+                problems.add(
+                    value.spot,
+                    format!("the output `{}` would overwrite a file of `files:`", key.name),
+                    "give the output another name",
+                );
+                continue;
+            }
+            places.insert(key.name.clone(), file);
+        }
+        let mut variables = BTreeMap::new();
+        for (key, value) in env {
+            let before = problems.count();
+            let filled = fill(value, &scope, problems);
+            let text = match &filled.value {
+                Value::Scalar(value) => spell(value).filter(|text| !text.contains('\0')),
+                Value::List(_) | Value::Map(_) => None,
+            };
+            match text {
+                Some(text) => {
+                    variables.insert(key.name.clone(), text);
+                }
+                None if problems.count() == before => problems.add(
+                    value.spot,
+                    format!("the variable `{}` is {}, not a text", key.name, filled.describe()),
+                    "give it a text or a number",
+                ),
+                None => {}
+            }
+        }
+        Command {
+            command,
+            files,
+            outputs: places,
+            env: variables,
+            points: BTreeMap::new(),
+            secrets: Vec::new(),
+        }
+    }
+
+    /// Resources, retries and the time limit.
+    fn limits(&mut self, stage: &Stage, point: &Point, node: &mut Node) {
+        let scope = Scope {
+            params: Some(&self.params),
+            matrix: Some(point),
+            env: &self.options.env,
+            secrets: &self.secrets,
+            verbatim: false,
+        };
+        let problems = &mut self.problems;
+        let mut read = |tree: &Option<Tree>, what: &str, hint: &str, set: &mut dyn FnMut(&Json) -> bool| {
+            let Some(tree) = tree else { return };
+            let before = problems.count();
+            let value = fill(tree, &scope, problems);
+            if problems.count() == before && !set(&value.to_json()) {
+                let note = value.note.as_ref().map(|note| format!(" ({note})")).unwrap_or_default();
+                problems.add(tree.spot, format!("`{what}` is {}{note}", value.describe()), hint);
+            }
+        };
+        read(
+            &stage.threads,
+            "threads",
+            "give a whole number from 1 to 4096",
+            &mut |value| {
+                node.resources.threads = value
+                    .as_u64()
+                    .and_then(|value| usize::try_from(value).ok())
+                    .filter(|value| (1..=4096).contains(value));
+                node.resources.threads.is_some()
+            },
+        );
+        read(
+            &stage.memory,
+            "memory",
+            "give a size with its unit, such as `4GiB` or `512MiB`",
+            &mut |value| {
+                node.resources.memory = value.as_str().and_then(size);
+                node.resources.memory.is_some()
+            },
+        );
+        read(
+            &stage.retries,
+            "retries",
+            "give a whole number from 0 to 100",
+            &mut |value| {
+                let retries = value.as_u64().filter(|value| *value <= 100);
+                node.retries = retries.and_then(|value| u32::try_from(value).ok()).unwrap_or_default();
+                retries.is_some()
+            },
+        );
+        read(
+            &stage.timeout,
+            "timeout",
+            "give a duration with its unit, such as `90s`, `2h` or `5d`",
+            &mut |value| {
+                node.timeout = value.as_str().and_then(duration);
+                node.timeout.is_some()
+            },
+        );
+    }
+}
+
+/// What the points of a stage read of those of its producers.
+struct Connections<'s> {
+    needs: &'s Needs,
+    points: &'s [Vec<Point>],
+    /// For each reference of each port.
+    matching: Vec<Vec<Matching>>,
+}
+
+impl<'s> Connections<'s> {
+    fn new(needs: &'s Needs, points: &'s [Vec<Point>]) -> Self {
+        let of = |reference: &needs::Reference| Matching::new(reference, &points[reference.stage]);
+        let ports = needs.ports.iter();
+        Self {
+            needs,
+            points,
+            matching: ports
+                .map(|(_, references)| references.iter().map(of).collect())
+                .collect(),
+        }
+    }
+
+    /// The references of a port, each with the points of its producer that belong to `point`.
+    fn at<'c>(&'c self, port: usize, point: &'c Point) -> impl Iterator<Item = (&'s needs::Reference, &'c [usize])> {
+        let references = self.needs.ports[port].1.iter();
+        references.zip(self.matching[port].iter().map(|matching| matching.of(point)))
+    }
+
+    /// The nodes that a point reads, by port. `first` has the first node of each stage.
+    fn inputs(&self, point: &Point, first: &[usize]) -> BTreeMap<String, Vec<InputRef>> {
+        let of = |port| {
+            let inputs = self.at(port, point).flat_map(|(reference, producers)| {
+                producers.iter().map(|i| InputRef {
+                    node: first[reference.stage] + i,
+                    output: reference.output.clone(),
+                })
+            });
+            inputs.collect()
+        };
+        let ports = self.needs.ports.iter().enumerate();
+        ports.map(|(port, (name, _))| (name.clone(), of(port))).collect()
+    }
+
+    /// The folders of the inputs that a program collects at a point, by port: named by what tells the inputs apart.
+    fn folders(&self, point: &Point) -> BTreeMap<String, Vec<String>> {
+        let mut folders = BTreeMap::new();
+        for (port, (name, references)) in self.needs.ports.iter().enumerate() {
+            let collects = |reference: &needs::Reference| {
+                let select = &reference.select;
+                let fans_out = self.points[reference.stage]
+                    .first()
+                    .is_some_and(|point| !point.is_empty());
+                (select.all || !select.all_of.is_empty()) && fans_out
+            };
+            if !references.iter().any(collects) {
+                continue;
+            }
+            let mut names = Folders::default();
+            for (reference, producers) in self.at(port, point) {
+                for &i in producers {
+                    let producer = &self.points[reference.stage][i];
+                    names.add(producer.iter().filter(|(axis, _)| !point.contains_key(*axis)));
+                }
+            }
+            folders.insert(name.clone(), names.finish());
+        }
+        folders
+    }
+}
+
+/// Whether two relative paths are the same, or one is a folder above the other.
+fn nested(a: &str, b: &str) -> bool {
+    let (short, long) = if a.len() <= b.len() { (a, b) } else { (b, a) };
+    long.strip_prefix(short)
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+fn mentions_matrix(tree: &Tree) -> bool {
+    match &tree.value {
+        Value::Scalar(Json::String(text)) => text.contains("${matrix."),
+        Value::Scalar(_) => false,
+        Value::List(items) => items.iter().any(mentions_matrix),
+        Value::Map(entries) => entries.iter().any(|(_, value)| mentions_matrix(value)),
+    }
+}

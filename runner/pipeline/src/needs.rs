@@ -1,0 +1,580 @@
+//! `needs:`: what each stage reads of which other one, ports and types checked, and the order that follows.
+
+use super::document::{Job, Stage};
+use super::earlier::{self, Earlier, EarlierRef, FindEarlier};
+use super::error::{Problems, list, suggest};
+use super::source::Spot;
+use super::task_graph::TaskGraph;
+use super::tree::{Tree, Value, spell};
+use super::yaml;
+use serde_json::Value as Json;
+use stages_core::{AnyStage, InputPort, OutputPort, PortType};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+/// A stage's kind, or what stands for it.
+#[derive(Clone, Copy)]
+pub(crate) enum Face<'a> {
+    Kind(&'static dyn AnyStage),
+    Command {
+        outputs: &'a [(super::tree::Key, Tree)],
+    },
+    /// The mistake is noted already.
+    Unknown,
+}
+
+impl<'a> Face<'a> {
+    /// The names and types of the outputs; `None` where they are not known.
+    fn outputs(&self) -> Option<Vec<(&'a str, PortType)>> {
+        match self {
+            Self::Kind(kind) => {
+                let outputs: &'static [OutputPort] = kind.ports().outputs;
+                Some(outputs.iter().map(|port| (port.name, port.ty)).collect())
+            }
+            Self::Command { outputs } => Some(
+                outputs
+                    .iter()
+                    .map(|(key, _)| (key.name.as_str(), PortType::File))
+                    .collect(),
+            ),
+            Self::Unknown => None,
+        }
+    }
+}
+
+/// The stage kind or command of each stage.
+pub(crate) fn faces<'a>(
+    stages: &'a [Stage],
+    kinds: &'static [Box<dyn AnyStage>],
+    problems: &mut Problems,
+) -> Vec<Face<'a>> {
+    let face = |stage: &'a Stage| match &stage.job {
+        Job::Broken => Face::Unknown,
+        Job::Command { outputs, .. } => Face::Command { outputs },
+        Job::Kind { name, spot, .. } => match kinds.iter().find(|kind| kind.name() == name) {
+            Some(kind) => Face::Kind(kind.as_ref()),
+            None => {
+                let family = name.split_once('/').map_or("", |(family, _)| family);
+                let siblings: Vec<&str> = kinds
+                    .iter()
+                    .map(|kind| kind.name())
+                    .filter(|known| !family.is_empty() && known.starts_with(&format!("{family}/")))
+                    .collect();
+                let names: Vec<&str> = kinds.iter().map(|kind| kind.name()).collect();
+                let hint = match super::error::nearest(name, names.iter().copied()) {
+                    _ if name.contains("${") => "`uses` is fixed: interpolations are not read here".to_owned(),
+                    Some(near) => format!("did you mean `{near}`?"),
+                    None if siblings.is_empty() => suggest(name, "stage kinds", names),
+                    None => format!("the kinds of this family are {}", list(siblings)),
+                };
+                problems.add(*spot, format!("there is no stage kind `{name}`"), hint);
+                Face::Unknown
+            }
+        },
+    };
+    stages.iter().map(face).collect()
+}
+
+/// An output of a stage, at some of its points.
+#[derive(Clone, Debug)]
+pub(crate) struct Reference {
+    /// The index of the stage.
+    pub stage: usize,
+    /// Its output.
+    pub output: String,
+    /// Which points.
+    pub select: Select,
+    /// Where it stands.
+    pub spot: Spot,
+}
+
+/// Which points of a matrix stage.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Select {
+    /// `[seed=1]`: the axis is fixed.
+    pub picks: Vec<(String, Json)>,
+    /// `[seed=*]`: all values of the axis.
+    pub all_of: BTreeSet<String>,
+    /// `[*]`: all points.
+    pub all: bool,
+}
+
+/// What a stage reads.
+pub(crate) struct Needs {
+    /// The references, by port, in the order of the file.
+    pub ports: Vec<(String, Vec<Reference>)>,
+    /// The artifacts of earlier runs, by port.
+    pub earlier: BTreeMap<String, Vec<Earlier>>,
+    /// Whether all of them could be resolved.
+    pub sound: bool,
+}
+
+/// `stage[seed=1].output`, taken apart.
+fn parse(text: &str) -> Result<(&str, Select, Option<&str>), String> {
+    let end = text.find(['[', '.']).unwrap_or(text.len());
+    let (stage, mut rest) = text.split_at(end);
+    let mut select = Select::default();
+    if let Some(tail) = rest.strip_prefix('[') {
+        let (inside, after) = tail.split_once(']').ok_or("the `[` is not closed")?;
+        rest = after;
+        for part in inside.split(',').map(str::trim) {
+            if part == "*" {
+                select.all = true;
+                continue;
+            }
+            match part.split_once('=').map(|(axis, value)| (axis.trim(), value.trim())) {
+                Some((axis, "*")) => {
+                    select.all_of.insert(axis.to_owned());
+                }
+                Some((axis, value)) if !axis.is_empty() && !value.is_empty() => {
+                    if select.picks.iter().any(|(known, _)| known == axis) {
+                        return Err(format!("the axis `{axis}` is given twice"));
+                    }
+                    let value = yaml::scalar(value).map_err(|(message, _)| message)?;
+                    select.picks.push((axis.to_owned(), value));
+                }
+                _ => return Err(format!("`[{inside}]` is no choice of points")),
+            }
+        }
+    }
+    match rest.strip_prefix('.') {
+        Some(output) if !output.is_empty() => Ok((stage, select, Some(output))),
+        None if rest.is_empty() && !stage.is_empty() => Ok((stage, select, None)),
+        _ => Err(format!("`{text}` is no reference")),
+    }
+}
+
+/// Whether a value of a matrix is the one that a reference names.
+pub fn same(value: &Json, wanted: &Json) -> bool {
+    value == wanted || spell(value).is_some_and(|text| spell(wanted).is_some_and(|wanted| text == wanted))
+}
+
+/// Resolves the needs of the stage at `index`. `names` has the indices of all stages.
+pub(crate) fn resolve(
+    index: usize,
+    stages: &[Stage],
+    names: &HashMap<&str, usize>,
+    faces: &[Face],
+    find: Option<&FindEarlier>,
+    problems: &mut Problems,
+) -> Needs {
+    let stage = &stages[index];
+    let before = problems.count();
+    let mut sound = true;
+    let mut ports = Vec::new();
+    let mut of_earlier: BTreeMap<String, Vec<Earlier>> = BTreeMap::new();
+    for (key, value) in &stage.needs {
+        let port = match faces[index] {
+            Face::Kind(kind) => {
+                let inputs = kind.ports().inputs;
+                let port = inputs.iter().find(|port| port.name == key.name);
+                if port.is_none() {
+                    let hint = if inputs.is_empty() {
+                        format!("`{}` has no inputs: remove it", kind.name())
+                    } else {
+                        suggest(&key.name, "inputs", inputs.iter().map(|port| port.name))
+                    };
+                    problems.add(key.spot, format!("`{}` has no input `{}`", kind.name(), key.name), hint);
+                    continue;
+                }
+                port
+            }
+            Face::Command { .. } | Face::Unknown => None,
+        };
+        let many = !matches!(faces[index], Face::Kind(_)) || port.is_some_and(|port| port.list);
+        let items: &[Tree] = match &value.value {
+            Value::List(items) if items.is_empty() => {
+                problems.add(
+                    value.spot,
+                    format!("`{}` is connected to nothing", key.name),
+                    "name a stage, or remove it",
+                );
+                continue;
+            }
+            Value::List(_) if !many => {
+                problems.add(
+                    value.spot,
+                    format!("the input `{}` takes one artifact, not a list", key.name),
+                    "name one: `STAGE` or `STAGE.OUTPUT`",
+                );
+                continue;
+            }
+            Value::List(items) => items,
+            _ => std::slice::from_ref(value),
+        };
+        let (past, own): (Vec<&Tree>, Vec<&Tree>) = items
+            .iter()
+            .partition(|item| item.text().is_some_and(|text| earlier::split(text).is_some()));
+        let references: Vec<Reference> = own
+            .iter()
+            .filter_map(|item| reference(item, index, port, many, stages, names, faces, problems))
+            .collect();
+        let found: Vec<Earlier> = past
+            .iter()
+            .filter_map(|item| of_run(item, port, find, problems))
+            .collect();
+        sound &= references.len() == own.len() && found.len() == past.len();
+        if !own.is_empty() {
+            ports.push((key.name.clone(), references));
+        }
+        if !past.is_empty() {
+            of_earlier.insert(key.name.clone(), found);
+        }
+    }
+    // A misspelt name is the better message.
+    if let Face::Kind(kind) = faces[index]
+        && problems.count() == before
+        && !stage.doubtful
+    {
+        missing(index, kind, stages, faces, problems);
+    }
+    Needs {
+        ports,
+        earlier: of_earlier,
+        sound: sound && !stage.doubtful && problems.count() == before,
+    }
+}
+
+/// The artifact of an earlier run that a need names.
+fn of_run(
+    tree: &Tree,
+    port: Option<&InputPort>,
+    find: Option<&FindEarlier>,
+    problems: &mut Problems,
+) -> Option<Earlier> {
+    const FORMS: &str =
+        "write `RUN/STAGE`, `RUN/STAGE.OUTPUT` or `\"RUN/STAGE[AXIS=VALUE]\"`, where RUN is an id or `latest`";
+    let text = tree.text()?;
+    let (run, rest) = earlier::split(text)?;
+    let mut wrong = |message: String, hint: &str| {
+        problems.add(tree.spot, message, hint);
+        None
+    };
+    if text.contains("${") {
+        return wrong(
+            format!("`{text}` is no reference"),
+            "needs are fixed: interpolations are not read here",
+        );
+    }
+    let (stage, select, output) = match parse(rest) {
+        Ok(parsed) if !run.is_empty() && !parsed.0.is_empty() => parsed,
+        Ok(_) => return wrong(format!("`{text}` is no reference"), FORMS),
+        Err(message) => return wrong(message, FORMS),
+    };
+    if select.all || !select.all_of.is_empty() {
+        return wrong(
+            format!("`{text}` stands for several points"),
+            "of an earlier run, name one point; a list takes several references",
+        );
+    }
+    let Some(find) = find else {
+        return wrong(
+            format!("`{text}` names an earlier run, and there are none here"),
+            "name a stage of this pipeline",
+        );
+    };
+    let reference = EarlierRef {
+        run,
+        stage,
+        point: &select.picks,
+        output,
+        ty: port.map(|port| port.ty),
+    };
+    match find(&reference) {
+        Err(err) => wrong(err.message, &err.hint),
+        Ok(found) => match port.filter(|port| port.ty.name() != found.ty) {
+            Some(port) => wrong(
+                format!(
+                    "the input `{}` takes `{}`, and `{}` is `{}`",
+                    port.name,
+                    port.ty.name(),
+                    found.name,
+                    found.ty
+                ),
+                "name another output or stage of that run",
+            ),
+            None => Some(found),
+        },
+    }
+}
+
+/// `{ collect: STAGE, over: [AXIS] }`: what it names, and the axes; all of them where none are given.
+fn collect<'t>(tree: &'t Tree, problems: &mut Problems) -> Option<(&'t Tree, Option<Vec<String>>)> {
+    const FORM: &str = "write `{ collect: STAGE }` or `{ collect: STAGE, over: [AXIS] }`";
+    let Value::Map(entries) = &tree.value else { return None };
+    if let Some((key, _)) = entries
+        .iter()
+        .find(|(key, _)| key.name != "collect" && key.name != "over")
+    {
+        problems.add(key.spot, format!("unknown key `{}` of a need", key.name), FORM);
+        return None;
+    }
+    let Some((_, named)) = tree.entry("collect") else {
+        problems.add(tree.spot, "a need is a map without `collect`", FORM);
+        return None;
+    };
+    let Some((_, over)) = tree.entry("over") else {
+        return Some((named, None));
+    };
+    let items = match &over.value {
+        Value::List(items) => items.as_slice(),
+        _ => std::slice::from_ref(over),
+    };
+    let axes: Option<Vec<String>> = items.iter().map(|item| item.text().map(str::to_owned)).collect();
+    if axes.as_ref().is_none_or(Vec::is_empty) {
+        problems.add(over.spot, "`over` names no axes", FORM);
+        return None;
+    }
+    Some((named, axes))
+}
+
+fn reference(
+    tree: &Tree,
+    index: usize,
+    port: Option<&InputPort>,
+    many: bool,
+    stages: &[Stage],
+    names: &HashMap<&str, usize>,
+    faces: &[Face],
+    problems: &mut Problems,
+) -> Option<Reference> {
+    const FORMS: &str =
+        "write `STAGE`, `STAGE.OUTPUT`, `\"STAGE[AXIS=VALUE]\"`, `\"STAGE[*]\"` or `{ collect: STAGE, over: [AXIS] }`";
+    let (named, over) = match &tree.value {
+        Value::Map(_) => collect(tree, problems)?,
+        _ => (tree, None),
+    };
+    let Some(text) = named.text() else {
+        problems.add(
+            named.spot,
+            format!("a need is {}, not the name of a stage", named.describe()),
+            FORMS,
+        );
+        return None;
+    };
+    if text.contains("${") {
+        problems.add(
+            tree.spot,
+            format!("`{text}` is no reference"),
+            "needs are fixed: interpolations are not read here",
+        );
+        return None;
+    }
+    let (name, mut select, output) = match parse(text) {
+        Ok(parsed) => parsed,
+        Err(message) => {
+            problems.add(named.spot, message, FORMS);
+            return None;
+        }
+    };
+    match over {
+        Some(axes) => select.all_of.extend(axes),
+        None => select.all |= !std::ptr::eq(named, tree),
+    }
+    let Some(&target) = names.get(name) else {
+        let others = stages.iter().enumerate().filter(|(i, _)| *i != index);
+        let names: Vec<&str> = others.map(|(_, stage)| stage.key.name.as_str()).collect();
+        problems.add(
+            tree.spot,
+            format!("there is no stage `{name}`"),
+            suggest(name, "other stages", names),
+        );
+        return None;
+    };
+    if (select.all || !select.all_of.is_empty()) && !many {
+        problems.add(
+            tree.spot,
+            format!("`{text}` is a list here, and the input takes one artifact"),
+            format!("write `{name}` to fan out over its points, or pick one: `\"{name}[AXIS=VALUE]\"`"),
+        );
+        return None;
+    }
+    let outputs = faces[target].outputs()?;
+    let typed = |ty: PortType| {
+        outputs
+            .iter()
+            .filter(move |(_, other)| *other == ty)
+            .map(|(name, _)| *name)
+    };
+    let of_stage = || match faces[target] {
+        Face::Kind(kind) => format!("`{name}` ({})", kind.name()),
+        _ => format!("`{name}`"),
+    };
+    let found = match output {
+        Some(output) => match outputs.iter().find(|(known, _)| *known == output) {
+            Some(found) => *found,
+            None => {
+                problems.add(
+                    tree.spot,
+                    format!("{} has no output `{output}`", of_stage()),
+                    suggest(output, "outputs", outputs.iter().map(|(name, _)| *name)),
+                );
+                return None;
+            }
+        },
+        None => {
+            let fitting: Vec<(&str, PortType)> = outputs
+                .iter()
+                .copied()
+                .filter(|(_, ty)| port.is_none_or(|port| port.ty == *ty))
+                .collect();
+            match fitting[..] {
+                [one] => one,
+                [] => {
+                    let (message, hint) = match port {
+                        Some(port) => (
+                            format!("{} has no output of type `{}`", of_stage(), port.ty.name()),
+                            givers(port.ty, index, stages, faces),
+                        ),
+                        None => (
+                            format!("{} has no outputs", of_stage()),
+                            "need another stage, or none".to_owned(),
+                        ),
+                    };
+                    problems.add(tree.spot, message, hint);
+                    return None;
+                }
+                _ => {
+                    problems.add(
+                        tree.spot,
+                        format!("{} has more than one output that fits", of_stage()),
+                        format!(
+                            "write one of {}",
+                            list(
+                                fitting
+                                    .iter()
+                                    .map(|(output, _)| format!("{name}.{output}"))
+                                    .collect::<Vec<_>>()
+                                    .iter()
+                                    .map(String::as_str)
+                            )
+                        ),
+                    );
+                    return None;
+                }
+            }
+        }
+    };
+    if let Some(port) = port.filter(|port| port.ty != found.1) {
+        let fitting: Vec<&str> = typed(port.ty).collect();
+        problems.add(
+            tree.spot,
+            format!(
+                "the input `{}` takes `{}`, and `{name}.{}` is `{}`",
+                port.name,
+                port.ty.name(),
+                found.0,
+                found.1.name()
+            ),
+            match fitting[..] {
+                [] => givers(port.ty, index, stages, faces),
+                [first, ..] => format!("did you mean `{name}.{first}`?"),
+            },
+        );
+        return None;
+    }
+    Some(Reference {
+        stage: target,
+        output: found.0.to_owned(),
+        select,
+        spot: tree.spot,
+    })
+}
+
+/// Which stages give artifacts of a type.
+fn givers(ty: PortType, index: usize, stages: &[Stage], faces: &[Face]) -> String {
+    let mut names = Vec::new();
+    for (i, face) in faces.iter().enumerate().filter(|(i, _)| *i != index) {
+        let outputs = face.outputs().unwrap_or_default();
+        let fitting = outputs.iter().filter(|(_, other)| *other == ty);
+        names.extend(fitting.map(|(output, _)| format!("{}.{output}", stages[i].key.name)));
+    }
+    if names.is_empty() {
+        format!(
+            "no other stage here gives `{}`: add one, see `runner stages`",
+            ty.name()
+        )
+    } else {
+        format!("`{}` is given by {}", ty.name(), list(names.iter().map(String::as_str)))
+    }
+}
+
+/// Notes inputs that must be connected and are not.
+fn missing(index: usize, kind: &dyn AnyStage, stages: &[Stage], faces: &[Face], problems: &mut Problems) {
+    let stage = &stages[index];
+    let spot = match &stage.job {
+        Job::Kind { spot, .. } => *spot,
+        Job::Command { .. } | Job::Broken => stage.key.spot,
+    };
+    for port in kind.ports().inputs.iter().filter(|port| !port.optional) {
+        if !stage.needs.iter().any(|(key, _)| key.name == port.name) {
+            problems.add(
+                spot,
+                format!("the input `{}` of `{}` is not connected", port.name, stage.key.name),
+                format!(
+                    "add `needs: {{ {}: STAGE }}`; {}",
+                    port.name,
+                    givers(port.ty, index, stages, faces)
+                ),
+            );
+        }
+    }
+}
+
+/// The stages, each after all that it needs, otherwise in the order of the file. `None` when some need each other.
+pub(crate) fn order(stages: &[Stage], needs: &[Needs], problems: &mut Problems) -> Option<Vec<usize>> {
+    let mut spots: BTreeMap<(usize, usize), Spot> = BTreeMap::new();
+    for (user, needs) in needs.iter().enumerate() {
+        for reference in needs.ports.iter().flat_map(|(_, references)| references) {
+            spots.entry((user, reference.stage)).or_insert(reference.spot);
+        }
+    }
+    let graph = TaskGraph::new(stages.len(), spots.keys().copied());
+    let order = graph.order();
+    if order.len() == stages.len() {
+        return Some(order);
+    }
+    for cycle in graph.cycles() {
+        let names: Vec<String> = cycle.iter().map(|i| format!("`{}`", stages[*i].key.name)).collect();
+        let spot = spots.get(&(cycle[0], cycle[1])).copied().unwrap_or_default();
+        problems.add(
+            spot,
+            format!("stages need each other in a circle: {}", names.join(" needs ")),
+            "remove one of these needs",
+        );
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn references() {
+        let (stage, select, output) = parse("train[seed=1, lr=0.1].policy").unwrap();
+        assert_eq!((stage, output), ("train", Some("policy")));
+        assert_eq!(
+            select.picks,
+            [("seed".to_owned(), 1.into()), ("lr".to_owned(), 0.1.into())]
+        );
+        assert!(parse("a[*]").unwrap().1.all);
+        assert!(parse("a[x=*].y").unwrap().1.all_of.contains("x"));
+        for bad in [
+            "",
+            ".",
+            "a.",
+            "a[",
+            "a[]",
+            "a[x]",
+            "a[=1]",
+            "a[x=]",
+            "a]x[",
+            "[x=1]",
+            "a[x=1]y",
+            "a[x=1,x=2]",
+            "a[,]",
+        ] {
+            assert!(parse(bad).is_err(), "{bad}");
+        }
+    }
+}

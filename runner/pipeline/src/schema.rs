@@ -1,0 +1,352 @@
+//! The JSON Schema (draft 7) of pipeline files, for editors.
+
+use serde_json::{Map, Value, json};
+use stages_core::AnyStage;
+
+/// The schema of pipeline files with these stage kinds.
+pub fn schema(kinds: &[Box<dyn AnyStage>]) -> Value {
+    let names: Vec<&str> = kinds.iter().map(|kind| kind.name()).collect();
+    let mut definitions = Map::new();
+    definitions.insert(
+        "interpolation".to_owned(),
+        json!({
+            "description": "`${params.X}`, `${matrix.X}` or `${env.X}`; keeps its type where it is the whole value",
+            "type": "string",
+            "pattern": "\\$\\{(params|matrix|env)\\.[^}]+\\}",
+        }),
+    );
+    let name = json!({
+        "description": "`STAGE`, `STAGE.OUTPUT`, `STAGE[AXIS=VALUE]` or `STAGE[*]`; `RUN/STAGE` of an earlier run",
+        "type": "string",
+        "pattern": "^([^/\\[]+/)?[A-Za-z_][A-Za-z0-9_-]*(\\[[^\\]]+\\])?(\\.[A-Za-z_][A-Za-z0-9_-]*)?$",
+    });
+    let axes = json!({ "type": ["string", "array"], "minItems": 1, "items": { "type": "string" } });
+    let collect = json!({
+        "description": "All points of a stage, or those that differ along some axes.",
+        "type": "object",
+        "additionalProperties": false,
+        "required": ["collect"],
+        "properties": { "collect": name, "over": axes },
+    });
+    definitions.insert("need".to_owned(), json!({ "anyOf": [name, collect] }));
+    definitions.insert("matrix".to_owned(), matrix());
+    let mut rules = Vec::new();
+    for kind in kinds {
+        definitions.insert(kind.name().to_owned(), configuration(kind.as_ref()));
+        rules.push(rule(kind.as_ref()));
+    }
+    definitions.insert("stage".to_owned(), stage(&names, rules));
+    json!({
+        "$schema": "http://json-schema.org/draft-07/schema#",
+        "title": "Pipeline",
+        "description": "A pipeline of `runner`: stages that depend on one another.",
+        "type": "object",
+        "required": ["version", "name", "stages"],
+        "additionalProperties": false,
+        "properties": {
+            "version": { "description": "The version of the format.", "const": 1 },
+            "name": {
+                "description": "A short name, used in runs and reports.",
+                "type": "string",
+                "pattern": NAME,
+            },
+            "params": {
+                "description": "Parameters, read as `${params.X}`, overridden by `--set X=VALUE`.",
+                "type": ["object", "null"],
+                "propertyNames": { "pattern": NAME },
+            },
+            "include": {
+                "description": "Files whose parameters, profiles and stages are part of this one.",
+                "type": ["string", "array"],
+                "items": { "type": "string" },
+            },
+            "profiles": {
+                "description": "Values set together by `--profile NAME`: parameters, or `STAGE.with.KEY`.",
+                "type": ["object", "null"],
+                "propertyNames": { "pattern": NAME },
+                "additionalProperties": { "type": ["object", "null"] },
+            },
+            "stages": {
+                "description": "The stages, by name, in any order.",
+                "type": "object",
+                "minProperties": 1,
+                "propertyNames": { "pattern": NAME },
+                "additionalProperties": { "$ref": "#/definitions/stage" },
+            },
+        },
+        "definitions": definitions,
+    })
+}
+
+const NAME: &str = "^[A-Za-z_][A-Za-z0-9_-]*$";
+const VARIABLE: &str = "^[A-Za-z_][A-Za-z0-9_]*$";
+
+fn stage(names: &[&str], rules: Vec<Value>) -> Value {
+    let described = |text: &str, schema: Value| {
+        let mut schema = schema;
+        if let Value::Object(map) = &mut schema {
+            map.insert("description".to_owned(), text.into());
+        }
+        schema
+    };
+    let of_kind = ["needs", "matrix", "resources", "retries", "timeout", "uses", "with"];
+    let of_command = [
+        "needs",
+        "matrix",
+        "resources",
+        "retries",
+        "timeout",
+        "run",
+        "files",
+        "outputs",
+        "env",
+        "secrets",
+    ];
+    let only = |keys: &[&str]| {
+        let keys: Map<String, Value> = keys.iter().map(|key| ((*key).to_owned(), json!(true))).collect();
+        json!({ "properties": keys, "additionalProperties": false })
+    };
+    let mut all = vec![
+        json!({ "if": { "required": ["uses"] }, "then": only(&of_kind) }),
+        json!({ "if": { "required": ["run"] }, "then": only(&of_command) }),
+    ];
+    all.extend(rules);
+    json!({
+        "type": "object",
+        "not": { "required": ["uses", "run"] },
+        "properties": {
+            "uses": { "description": "The stage kind.", "type": "string", "enum": names },
+            "with": { "description": "The configuration of the stage kind.", "type": ["object", "null"] },
+            "run": { "description": "A command for `sh -c`; reads `${needs.X}` and writes `${outputs.X}`.", "type": "string" },
+            "needs": {
+                "description": "What it reads, by input.",
+                "type": ["object", "null"],
+                "additionalProperties": { "anyOf": [
+                    { "$ref": "#/definitions/need" },
+                    { "type": "array", "minItems": 1, "items": { "$ref": "#/definitions/need" } },
+                ] },
+            },
+            "matrix": { "$ref": "#/definitions/matrix" },
+            "resources": {
+                "description": "What it asks of the machine.",
+                "type": ["object", "null"],
+                "additionalProperties": false,
+                "properties": {
+                    "threads": described(
+                        "Threads; the cores are shared out where it is not said.",
+                        or_interpolation(json!({ "type": "integer", "minimum": 1, "maximum": 4096 })),
+                    ),
+                    "memory": described(
+                        "Memory, such as `4GiB`.",
+                        or_interpolation(json!({ "type": "string", "pattern": "^[0-9.]+ *([KMGT]i?B|kB|B)$" })),
+                    ),
+                },
+            },
+            "retries": described(
+                "How often to try again after a failure.",
+                or_interpolation(json!({ "type": "integer", "minimum": 0, "maximum": 100 })),
+            ),
+            "timeout": described(
+                "When to give up: `90s`, `2h`, `5d`.",
+                or_interpolation(json!({ "type": "string", "pattern": "^([0-9]+[smhd])+$" })),
+            ),
+            "files": {
+                "description": "Files of the pipeline's folder that the command reads: part of its key. Patterns and folders are expanded.",
+                "type": ["array", "null"],
+                "items": { "type": "string" },
+            },
+            "outputs": {
+                "description": "The files that the command writes, by output.",
+                "type": ["object", "null"],
+                "propertyNames": { "pattern": NAME },
+                "additionalProperties": { "type": "string" },
+            },
+            "env": {
+                "description": "Variables of the command's environment: part of its key.",
+                "type": ["object", "null"],
+                "propertyNames": { "pattern": VARIABLE },
+                "additionalProperties": { "type": ["string", "number", "boolean"] },
+            },
+            "secrets": {
+                "description": "Variables passed on from outside: not part of its key.",
+                "type": ["array", "null"],
+                "items": { "type": "string", "pattern": VARIABLE },
+            },
+        },
+        "allOf": all,
+    })
+}
+
+fn or_interpolation(schema: Value) -> Value {
+    json!({ "anyOf": [schema, { "$ref": "#/definitions/interpolation" }] })
+}
+
+/// The points of a stage.
+fn matrix() -> Value {
+    let value = json!({ "type": ["number", "string", "boolean"] });
+    let values = json!({ "type": "array", "minItems": 1, "uniqueItems": true, "items": value });
+    let number = or_interpolation(json!({ "type": "number" }));
+    let whole = or_interpolation(json!({ "type": "integer", "minimum": 0 }));
+    let range = json!({
+        "description": "A range, both ends included.",
+        "type": "object",
+        "additionalProperties": false,
+        "required": ["from", "to"],
+        "properties": { "from": number, "to": number, "step": number, "count": whole, "spacing": { "enum": ["linear", "log"] } },
+    });
+    let ends = json!({ "type": "array", "minItems": 2, "maxItems": 2, "items": number });
+    let draws = json!({
+        "description": "Values drawn at random: an axis of `samples` values, or drawn with others where the matrix has `samples`.",
+        "type": "object",
+        "additionalProperties": false,
+        "properties": {
+            "uniform": ends, "log_uniform": ends, "integer": ends, "choice": values, "samples": whole, "seed": whole,
+        },
+        "oneOf": [
+            { "required": ["uniform"] },
+            { "required": ["log_uniform"] },
+            { "required": ["integer"] },
+            { "required": ["choice"] },
+        ],
+    });
+    let samples = json!({
+        "type": "object",
+        "additionalProperties": false,
+        "required": ["count"],
+        "properties": { "count": whole, "seed": whole },
+    });
+    let exclude = json!({ "type": "object", "additionalProperties": { "anyOf": [value, values] } });
+    json!({
+        "description": "Axes of values; the stage is run at each point of their product.",
+        "type": ["object", "null"],
+        "propertyNames": { "pattern": NAME },
+        "properties": {
+            "points": {
+                "description": "Axes that go together: whole points.",
+                "type": "array",
+                "minItems": 1,
+                "items": { "type": "object", "minProperties": 1, "additionalProperties": value },
+            },
+            "exclude": {
+                "description": "Points to leave out: those that have one of the values at every axis named.",
+                "anyOf": [exclude, { "type": "array", "items": exclude }],
+            },
+            "samples": { "description": "How many points are drawn of the axes without samples of their own.", "anyOf": [whole, samples] },
+        },
+        "additionalProperties": { "anyOf": [values, range, draws, { "$ref": "#/definitions/interpolation" }] },
+    })
+}
+
+/// What `uses: KIND` says of the other keys.
+fn rule(kind: &dyn AnyStage) -> Value {
+    let ports = kind.ports();
+    let mut needs = Map::new();
+    for port in ports.inputs {
+        let one = json!({ "$ref": "#/definitions/need" });
+        let schema = if port.list {
+            json!({
+                "description": port.doc,
+                "anyOf": [one, { "type": "array", "minItems": 1, "items": one }],
+            })
+        } else {
+            json!({ "description": port.doc, "allOf": [one] })
+        };
+        needs.insert(port.name.to_owned(), schema);
+    }
+    let required: Vec<&str> = ports
+        .inputs
+        .iter()
+        .filter(|port| !port.optional)
+        .map(|port| port.name)
+        .collect();
+    let mut then = json!({
+        "properties": {
+            "uses": { "description": kind.about() },
+            "with": { "anyOf": [{ "$ref": pointer(kind.name()) }, { "type": "null" }] },
+            "needs": {
+                "type": if required.is_empty() { json!(["object", "null"]) } else { json!("object") },
+                "properties": needs,
+                "additionalProperties": false,
+                "required": required,
+            },
+        },
+    });
+    if !required.is_empty() {
+        then["required"] = json!(["needs"]);
+    }
+    json!({
+        "if": { "required": ["uses"], "properties": { "uses": { "const": kind.name() } } },
+        "then": then,
+    })
+}
+
+fn pointer(kind: &str) -> String {
+    format!("#/definitions/{}", kind.replace('~', "~0").replace('/', "~1"))
+}
+
+/// The schema of a kind's configuration, as a definition: references rebased, and an interpolation allowed for every value.
+fn configuration(kind: &dyn AnyStage) -> Value {
+    let mut schema = kind.schema();
+    if let Value::Object(map) = &mut schema {
+        map.remove("$schema");
+        map.remove("title");
+        map.insert("description".to_owned(), kind.about().into());
+    }
+    rebase(&mut schema, &pointer(kind.name()));
+    loosen(&mut schema);
+    schema
+}
+
+fn rebase(schema: &mut Value, base: &str) {
+    match schema {
+        Value::Object(map) => {
+            for (key, value) in map {
+                match value {
+                    Value::String(target) if key == "$ref" => {
+                        if let Some(rest) = target.strip_prefix('#') {
+                            *target = format!("{base}{rest}");
+                        }
+                    }
+                    value => rebase(value, base),
+                }
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| rebase(item, base)),
+        _ => {}
+    }
+}
+
+/// Lets an interpolation stand for any value inside.
+fn loosen(schema: &mut Value) {
+    let Value::Object(map) = schema else {
+        return;
+    };
+    for (key, value) in map.iter_mut() {
+        match (key.as_str(), value) {
+            ("properties", Value::Object(fields)) => fields.values_mut().for_each(allow),
+            ("items" | "additionalProperties", value @ Value::Object(_)) => allow(value),
+            ("items", Value::Array(items)) => items.iter_mut().for_each(allow),
+            ("definitions", Value::Object(inner)) => inner.values_mut().for_each(loosen),
+            ("anyOf" | "oneOf" | "allOf", Value::Array(items)) => items.iter_mut().for_each(loosen),
+            _ => {}
+        }
+    }
+}
+
+fn allow(schema: &mut Value) {
+    loosen(schema);
+    let mut outer = Map::new();
+    if let Value::Object(map) = schema {
+        for key in ["description", "default"] {
+            if let Some(value) = map.remove(key) {
+                outer.insert(key.to_owned(), value);
+            }
+        }
+    }
+    let inner = schema.take();
+    outer.insert(
+        "anyOf".to_owned(),
+        json!([inner, { "$ref": "#/definitions/interpolation" }]),
+    );
+    *schema = Value::Object(outer);
+}

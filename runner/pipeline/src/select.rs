@@ -1,0 +1,48 @@
+//! The stages that the command line names.
+
+use super::error::{list, suggest};
+use super::{Pipeline, PipelineError};
+
+/// The nodes that `names` stand for and all that they need, in the pipeline's order; all nodes where `names` is empty. A name
+/// is a stage's, and then stands for all points of its matrix, or one point's (`train[seed=1]`).
+///
+/// # Errors
+/// When there is no such stage.
+pub fn select(pipeline: &Pipeline, names: &[String]) -> Result<Vec<usize>, PipelineError> {
+    if names.is_empty() {
+        return Ok((0..pipeline.nodes.len()).collect());
+    }
+    let mut found = Vec::new();
+    for name in names {
+        let before = found.len();
+        let nodes = pipeline.nodes.iter().enumerate();
+        found.extend(
+            nodes
+                .filter(|(_, node)| node.stage == *name || node.id == *name)
+                .map(|(index, _)| index),
+        );
+        if found.len() == before {
+            let stage = name.split('[').next().unwrap_or_default();
+            let points: Vec<&str> = pipeline
+                .nodes
+                .iter()
+                .filter(|node| node.stage == stage)
+                .map(|node| node.id.as_str())
+                .collect();
+            let hint = if points.is_empty() {
+                let mut stages: Vec<&str> = Vec::new();
+                for node in &pipeline.nodes {
+                    if !stages.contains(&node.stage.as_str()) {
+                        stages.push(&node.stage);
+                    }
+                }
+                suggest(name, "stages", stages)
+            } else {
+                format!("its points are {}", list(points))
+            };
+            let message = format!("the pipeline `{}` has no stage `{name}`", pipeline.name);
+            return Err(PipelineError::argument("STAGE", name, message, hint));
+        }
+    }
+    Ok(pipeline.graph.upstream(found).into_iter().collect())
+}

@@ -1,0 +1,273 @@
+//! The texts that errors point into: the pipeline file, those it includes, and arguments of the command line.
+
+use super::{PipelineError, Place};
+use std::cell::OnceCell;
+use std::fs::File;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+/// A place in one of the texts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Spot {
+    /// Which text: 0 is the pipeline file.
+    pub text: usize,
+    /// Where it begins.
+    pub place: Place,
+    /// How many characters of that line it spans.
+    pub width: usize,
+}
+
+impl Spot {
+    /// The first character of a text.
+    pub fn start(text: usize) -> Self {
+        Self {
+            text,
+            place: Place { line: 1, column: 1 },
+            width: 1,
+        }
+    }
+
+    /// All of a text of one line.
+    pub fn whole(text: usize, content: &str) -> Self {
+        Self {
+            width: content.chars().count().max(1),
+            ..Self::start(text)
+        }
+    }
+}
+
+struct Text {
+    name: PathBuf,
+    content: String,
+    /// Where each line begins; made for the first message.
+    lines: OnceCell<Vec<usize>>,
+    /// Whether it comes from the command line.
+    argument: bool,
+}
+
+/// The texts.
+#[derive(Default)]
+pub struct Texts(Vec<Text>);
+
+impl Texts {
+    /// Adds a file and returns its index.
+    pub fn push(&mut self, name: PathBuf, content: String) -> usize {
+        self.add(name, content, false)
+    }
+
+    /// Adds an argument of the command line (`--set`) and returns its index.
+    pub fn push_argument(&mut self, name: &str, content: String) -> usize {
+        self.add(PathBuf::from(name), content, true)
+    }
+
+    fn add(&mut self, name: PathBuf, content: String, argument: bool) -> usize {
+        self.0.push(Text {
+            name,
+            content,
+            lines: OnceCell::new(),
+            argument,
+        });
+        self.0.len() - 1
+    }
+
+    /// Whether the text at `index` comes from the command line.
+    pub fn is_argument(&self, index: usize) -> bool {
+        self.0.get(index).is_some_and(|text| text.argument)
+    }
+
+    /// The name of the text at `index`.
+    pub fn name(&self, index: usize) -> &Path {
+        self.0.get(index).map_or(Path::new(""), |text| &text.name)
+    }
+
+    /// Where `spot` is, for a message about something in the text at `from`: `line 4`, or `common.yaml:4`.
+    pub fn line(&self, spot: Spot, from: usize) -> String {
+        if spot.text == from {
+            format!("line {}", spot.place.line)
+        } else {
+            format!("{}:{}", self.name(spot.text).display(), spot.place.line)
+        }
+    }
+
+    /// The text at `index`.
+    pub fn content(&self, index: usize) -> &str {
+        self.0.get(index).map_or("", |text| &text.content)
+    }
+
+    /// The lines of the text at `index` from the line `first` on, which counts from 0.
+    fn lines(&self, index: usize, first: usize) -> std::str::Lines<'_> {
+        let Some(text) = self.0.get(index) else {
+            return "".lines();
+        };
+        let begins = text.lines.get_or_init(|| {
+            let ends = text.content.match_indices('\n').map(|(at, _)| at + 1);
+            std::iter::once(0).chain(ends).collect()
+        });
+        let begin = begins.get(first).copied().unwrap_or(text.content.len());
+        text.content[begin..].lines()
+    }
+
+    /// The first occurrence of `needle` at or after `spot`; `spot` itself where there is none.
+    pub fn locate(&self, spot: Spot, needle: &str) -> Spot {
+        let first = spot.place.line.saturating_sub(1);
+        for (number, line) in (first..).zip(self.lines(spot.text, first)) {
+            let from = if number == first {
+                let skip = spot.place.column.saturating_sub(1);
+                line.char_indices().nth(skip).map_or(line.len(), |(at, _)| at)
+            } else {
+                0
+            };
+            if let Some(at) = line[from..].find(needle) {
+                return Spot {
+                    text: spot.text,
+                    place: Place {
+                        line: number + 1,
+                        column: line[..from + at].chars().count() + 1,
+                    },
+                    width: needle.chars().count(),
+                };
+            }
+        }
+        spot
+    }
+
+    /// An error at `spot`.
+    pub fn error(&self, spot: Spot, message: String, hint: String) -> PipelineError {
+        // A parser may point behind the last line: that is the end of the file.
+        let (place, line) = match self.lines(spot.text, spot.place.line.saturating_sub(1)).next() {
+            Some(line) => (spot.place, line),
+            None => {
+                let lines = || self.content(spot.text).lines();
+                let line = lines().last().unwrap_or_default();
+                let place = Place {
+                    line: lines().count().max(1),
+                    column: line.chars().count() + 1,
+                };
+                (place, line)
+            }
+        };
+        PipelineError {
+            file: self.0.get(spot.text).map(|text| text.name.clone()).unwrap_or_default(),
+            place: Place {
+                line: place.line,
+                column: place.column.clamp(1, line.chars().count() + 1),
+            },
+            message: visible(&message),
+            hint: Some(visible(&hint)),
+            excerpt: line
+                .chars()
+                .map(|c| if c.is_control() && c != '\t' { '\u{fffd}' } else { c })
+                .collect(),
+            width: spot.width.max(1),
+        }
+    }
+}
+
+/// No pipeline file is longer than this, in bytes.
+const LONGEST: u64 = 16 << 20;
+
+/// A text whose control characters, which an escape in a file can write, are shown and not sent to a terminal.
+pub(crate) fn visible(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for c in text.chars() {
+        if c.is_control() && c != '\n' {
+            shown.extend(c.escape_debug());
+        } else {
+            shown.push(c);
+        }
+    }
+    shown
+}
+
+/// Reads a pipeline file: UTF-8 without control characters, of a sensible length.
+pub(crate) fn read(file: &Path) -> Result<String, PipelineError> {
+    let bytes = bytes(file).map_err(|(message, hint)| {
+        let mut texts = Texts::default();
+        texts.push(file.to_owned(), String::new());
+        texts.error(Spot::start(0), message, hint)
+    })?;
+    decode(file, bytes)
+}
+
+/// The bytes of a pipeline file, or what is wrong and what to do about it.
+pub(crate) fn bytes(file: &Path) -> Result<Vec<u8>, (String, String)> {
+    let unreadable = |err: std::io::Error| {
+        (
+            format!("cannot read the pipeline file: {err}"),
+            "give the path of a YAML file, relative to the current folder".to_owned(),
+        )
+    };
+    if file.is_dir() {
+        return Err((
+            "this is a folder, not a pipeline file".to_owned(),
+            "give the path of a YAML file, such as `pipelines/rppo_options.yaml`".to_owned(),
+        ));
+    }
+    let mut bytes = Vec::new();
+    File::open(file)
+        .map_err(unreadable)?
+        .take(LONGEST + 1)
+        .read_to_end(&mut bytes)
+        .map_err(unreadable)?;
+    if bytes.len() as u64 > LONGEST {
+        return Err((
+            format!("the file is longer than {} MiB", LONGEST >> 20),
+            "a pipeline file names data, it does not hold them: move them to files that a stage reads".to_owned(),
+        ));
+    }
+    Ok(bytes)
+}
+
+/// The text of a pipeline file.
+pub(crate) fn decode(file: &Path, bytes: Vec<u8>) -> Result<String, PipelineError> {
+    let broken = |valid: &str, message: String, hint: &str| {
+        let line = valid.matches('\n').count() + 1;
+        let last = valid.rsplit('\n').next().unwrap_or_default();
+        let mut texts = Texts::default();
+        texts.push(file.to_owned(), format!("{valid}\u{fffd}"));
+        let spot = Spot {
+            text: 0,
+            place: Place {
+                line,
+                column: last.chars().count() + 1,
+            },
+            width: 1,
+        };
+        texts.error(spot, message, hint.to_owned())
+    };
+    if bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]) {
+        return Err(broken(
+            "",
+            "the file is UTF-16, not UTF-8".to_owned(),
+            "save it as UTF-8, for instance with `iconv -f UTF-16 -t UTF-8`",
+        ));
+    }
+    let text = String::from_utf8(bytes).map_err(|err| {
+        let valid = err.utf8_error().valid_up_to();
+        let byte = err.as_bytes().get(valid).copied().unwrap_or_default();
+        broken(
+            &String::from_utf8_lossy(&err.as_bytes()[..valid]),
+            format!("byte 0x{byte:02x} is not UTF-8"),
+            "save the file as UTF-8",
+        )
+    })?;
+    let text = match text.strip_prefix('\u{feff}') {
+        Some(rest) => rest.to_owned(),
+        None => text,
+    };
+    let control = |c: char| c.is_control() && !matches!(c, '\t' | '\n' | '\r');
+    // Printable ASCII, which most files are, is told at a glance.
+    let plain = |byte: u8| matches!(byte, b' '..=b'~' | b'\t' | b'\n' | b'\r');
+    let may_hold = !text.bytes().fold(true, |all, byte| all & plain(byte));
+    match may_hold.then(|| text.find(control)).flatten() {
+        Some(at) => Err(broken(
+            &text[..at],
+            format!(
+                "control character {} in the file",
+                text[at..].chars().next().unwrap_or_default().escape_unicode()
+            ),
+            "remove it; inside double quotes it can be written as an escape such as `\\x07`",
+        )),
+        None => Ok(text),
+    }
+}

@@ -1,0 +1,148 @@
+//! A task graph as a picture: a column for each layer of stages, drawn as boxes, and a curve for each need.
+
+use crate::TaskGraph;
+use std::fmt::Write as _;
+
+/// A stage in the picture.
+pub struct SvgNode {
+    /// Its id, the first line of its box.
+    pub id: String,
+    /// The second, smaller line.
+    pub note: String,
+    /// What became of it, which is the class of its box for a style sheet; empty where nothing did.
+    pub class: String,
+}
+
+const BOX_WIDTH: f64 = 150.0;
+const BOX_HEIGHT: f64 = 38.0;
+const COLUMN: f64 = 190.0;
+const ROW: f64 = 52.0;
+const MARGIN: f64 = 6.0;
+
+/// A picture that is to be put into an `<svg>` element.
+pub struct Drawing {
+    /// Its width.
+    pub width: f64,
+    /// Its height.
+    pub height: f64,
+    /// Paths, boxes and texts.
+    pub elements: String,
+}
+
+/// Draws the stages of a graph; `nodes` are in the order of its indices.
+pub fn draw(nodes: &[SvgNode], graph: &TaskGraph) -> Drawing {
+    let layers = graph.layers();
+    let columns = layers.iter().max().map_or(1, |last| last + 1);
+    let mut filled = vec![0_usize; columns];
+    let mut at = Vec::with_capacity(nodes.len());
+    for &layer in &layers {
+        at.push((layer as f64 * COLUMN + MARGIN, filled[layer] as f64 * ROW + MARGIN));
+        filled[layer] += 1;
+    }
+    let mut out = String::new();
+    for (i, &(x1, y)) in at.iter().enumerate() {
+        let mut needs: Vec<usize> = graph.needs(i).collect();
+        needs.sort_unstable();
+        for need in needs {
+            let (x0, y0) = (at[need].0 + BOX_WIDTH, at[need].1 + BOX_HEIGHT / 2.0);
+            let y1 = y + BOX_HEIGHT / 2.0;
+            let middle = (x0 + x1) / 2.0;
+            let _ = write!(out, "<path d=\"M{x0} {y0}C{middle} {y0} {middle} {y1} {x1} {y1}\"/>");
+        }
+    }
+    for (node, (x, y)) in nodes.iter().zip(&at) {
+        let title = match node.class.as_str() {
+            "" => node.id.clone(),
+            class => format!("{}: {class}", node.id),
+        };
+        let _ = write!(
+            out,
+            "<g class=\"{}\"><title>{}</title><rect x=\"{x}\" y=\"{y}\" width=\"{BOX_WIDTH}\" height=\"{BOX_HEIGHT}\" rx=\"6\"/>\
+             <text x=\"{}\" y=\"{}\">{}</text><text class=\"sub\" x=\"{}\" y=\"{}\">{}</text></g>",
+            escape(&node.class),
+            escape(&title),
+            x + 8.0,
+            y + 16.0,
+            escape(&shorten(&node.id, 21)),
+            x + 8.0,
+            y + 30.0,
+            escape(&shorten(&node.note, 25)),
+        );
+    }
+    Drawing {
+        width: (columns - 1) as f64 * COLUMN + BOX_WIDTH + 2.0 * MARGIN,
+        height: filled.iter().max().map_or(1, |rows| *rows) as f64 * ROW,
+        elements: out,
+    }
+}
+
+const STYLE: &str = "\
+text{font:12px system-ui,sans-serif;fill:#1c2024}.sub{font-size:10px;fill:#667}\
+rect{fill:#f6f7f9;stroke:#9aa3ad}path{fill:none;stroke:#9aa3ad;stroke-width:1.4}\
+@media (prefers-color-scheme:dark){text{fill:#e4e7ea}.sub{fill:#9aa3ad}rect{fill:#1d2126;stroke:#667}path{stroke:#667}}";
+
+impl Drawing {
+    /// A file of its own, which refers to nothing outside itself.
+    pub fn file(&self, title: &str) -> String {
+        let Self {
+            width,
+            height,
+            elements,
+        } = self;
+        format!(
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" viewBox=\"0 0 {width} {height}\" \
+             role=\"img\"><title>{}</title><style>{STYLE}</style>{elements}</svg>\n",
+            escape(title)
+        )
+    }
+}
+
+/// Text as XML takes it, between tags and in attributes; characters that XML has not are replaced.
+fn escape(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\u{fffe}' | '\u{ffff}' => out.push('\u{fffd}'),
+            c if c.is_control() && !matches!(c, '\t' | '\n') => out.push('\u{fffd}'),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+fn shorten(text: &str, most: usize) -> String {
+    if text.chars().count() <= most {
+        text.to_owned()
+    } else {
+        text.chars().take(most - 1).chain(['…']).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_stage_and_need_is_drawn() {
+        let node = |id: &str| SvgNode {
+            id: id.into(),
+            note: "<kind>\u{1b}".into(),
+            class: "ran".into(),
+        };
+        let graph = TaskGraph::new(3, [(1, 0), (2, 0), (2, 1)]);
+        let drawing = draw(&[node("a"), node("b & \"c\""), node("d")], &graph);
+        let file = drawing.file("p & q");
+        assert_eq!((file.matches("<rect").count(), file.matches("<path").count()), (3, 3));
+        assert!(
+            file.contains("&lt;kind&gt;\u{fffd}") && file.contains("b &amp; &quot;c&quot;"),
+            "{file}"
+        );
+        assert!(file.contains("<title>p &amp; q</title>"), "{file}");
+        // Three layers side by side, one stage high.
+        assert_eq!((drawing.width, drawing.height), (2.0 * 190.0 + 162.0, 52.0));
+    }
+}

@@ -1,0 +1,165 @@
+//! The task graph: which stage needs which other ones.
+
+use petgraph::Direction::{Incoming, Outgoing};
+use petgraph::graph::{DiGraph, NodeIndex};
+use petgraph::visit::{Dfs, Reversed};
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+/// The graph of stages by their index: an edge leads from a stage to each that needs it.
+#[derive(Clone, Debug, Default)]
+pub struct TaskGraph(DiGraph<(), ()>);
+
+fn node(index: usize) -> NodeIndex {
+    NodeIndex::new(index)
+}
+
+impl TaskGraph {
+    /// The graph of `stages` stages with these (stage, needed stage) pairs, each counted once.
+    pub fn new(stages: usize, needs: impl IntoIterator<Item = (usize, usize)>) -> Self {
+        let pairs: BTreeSet<(usize, usize)> = needs.into_iter().collect();
+        let mut graph = DiGraph::with_capacity(stages, pairs.len());
+        for _ in 0..stages {
+            graph.add_node(());
+        }
+        for (stage, needed) in pairs {
+            graph.add_edge(node(needed), node(stage), ());
+        }
+        Self(graph)
+    }
+
+    /// How many stages there are.
+    pub fn len(&self) -> usize {
+        self.0.node_count()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The stages that a stage needs.
+    pub fn needs(&self, stage: usize) -> impl Iterator<Item = usize> {
+        self.0.neighbors_directed(node(stage), Incoming).map(NodeIndex::index)
+    }
+
+    /// The stages that need a stage.
+    pub fn dependents(&self, stage: usize) -> impl Iterator<Item = usize> {
+        self.0.neighbors_directed(node(stage), Outgoing).map(NodeIndex::index)
+    }
+
+    /// These stages and all that they need, directly or not.
+    pub fn upstream(&self, stages: impl IntoIterator<Item = usize>) -> BTreeSet<usize> {
+        let mut found = BTreeSet::new();
+        let mut search = Dfs::empty(&self.0);
+        for stage in stages {
+            search.move_to(node(stage));
+            while let Some(next) = search.next(Reversed(&self.0)) {
+                found.insert(next.index());
+            }
+        }
+        found
+    }
+
+    /// These stages and all that need them, directly or not.
+    pub fn downstream(&self, stages: impl IntoIterator<Item = usize>) -> BTreeSet<usize> {
+        let mut found = BTreeSet::new();
+        let mut search = Dfs::empty(&self.0);
+        for stage in stages {
+            search.move_to(node(stage));
+            while let Some(next) = search.next(&self.0) {
+                found.insert(next.index());
+            }
+        }
+        found
+    }
+
+    /// The topological order that changes the order of the indices the least: each stage after all that it needs, otherwise the
+    /// lowest index first. Stages in a cycle, and what needs them, are not in it.
+    pub fn order(&self) -> Vec<usize> {
+        let mut missing: Vec<usize> = (0..self.len()).map(|stage| self.needs(stage).count()).collect();
+        let mut ready: BTreeSet<usize> = (0..self.len()).filter(|&stage| missing[stage] == 0).collect();
+        let mut order = Vec::with_capacity(self.len());
+        while let Some(next) = ready.pop_first() {
+            order.push(next);
+            for dependent in self.dependents(next) {
+                missing[dependent] -= 1;
+                if missing[dependent] == 0 {
+                    ready.insert(dependent);
+                }
+            }
+        }
+        order
+    }
+
+    /// A shortest cycle of each set of stages that need each other: a stage, what it needs, and so on back to the stage.
+    pub fn cycles(&self) -> Vec<Vec<usize>> {
+        let components = petgraph::algo::tarjan_scc(&self.0);
+        let members = components
+            .into_iter()
+            .map(|component| component.into_iter().map(NodeIndex::index).collect());
+        members.filter_map(|members| self.cycle(&members)).collect()
+    }
+
+    /// A shortest cycle through the first of `members`, among them; both of its ends are named.
+    fn cycle(&self, members: &BTreeSet<usize>) -> Option<Vec<usize>> {
+        let &start = members.first()?;
+        let mut from = BTreeMap::new();
+        let mut queue = VecDeque::from([start]);
+        while let Some(stage) = queue.pop_front() {
+            let needed: BTreeSet<usize> = self.needs(stage).filter(|needed| members.contains(needed)).collect();
+            for needed in needed {
+                if needed == start {
+                    let mut path = vec![start, stage];
+                    while let Some(&previous) = path.last().and_then(|last| from.get(last)) {
+                        path.push(previous);
+                    }
+                    path.reverse();
+                    return Some(path);
+                }
+                if let Entry::Vacant(entry) = from.entry(needed) {
+                    entry.insert(stage);
+                    queue.push_back(needed);
+                }
+            }
+        }
+        None
+    }
+
+    /// The layer of each stage for a drawing: one more than that of the last stage that it needs, 0 without needs.
+    pub fn layers(&self) -> Vec<usize> {
+        let mut layers = vec![0; self.len()];
+        for stage in self.order() {
+            layers[stage] = self.needs(stage).map(|needed| layers[needed] + 1).max().unwrap_or(0);
+        }
+        layers
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn order_and_reach() {
+        // 3 needs 1 and 2, which need 0; 4 stands alone; a need that is named twice counts once.
+        let graph = TaskGraph::new(5, [(1, 0), (2, 0), (3, 1), (3, 2), (3, 2)]);
+        assert_eq!(graph.order(), [0, 1, 2, 3, 4]);
+        assert_eq!(graph.needs(3).count(), 2);
+        assert_eq!(graph.upstream([3]), BTreeSet::from([0, 1, 2, 3]));
+        assert_eq!(graph.upstream([1, 4]), BTreeSet::from([0, 1, 4]));
+        assert_eq!(graph.downstream([1]), BTreeSet::from([1, 3]));
+        assert_eq!(graph.layers(), [0, 1, 1, 2, 0]);
+        assert_eq!(TaskGraph::new(3, [(0, 2), (2, 1)]).order(), [1, 2, 0]);
+        assert!(graph.cycles().is_empty());
+    }
+
+    #[test]
+    fn cycles_are_the_shortest() {
+        let cycles = |stages, needs: &[(usize, usize)]| TaskGraph::new(stages, needs.iter().copied()).cycles();
+        assert_eq!(cycles(1, &[(0, 0)]), [vec![0, 0]]);
+        assert_eq!(cycles(3, &[(0, 1), (1, 2), (2, 0), (1, 0)]), [vec![0, 1, 0]]);
+        assert_eq!(cycles(4, &[(1, 2), (2, 3), (3, 1)]), [vec![1, 2, 3, 1]]);
+        assert!(cycles(3, &[(1, 2)]).is_empty());
+    }
+}

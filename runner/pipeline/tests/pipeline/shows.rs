@@ -1,0 +1,120 @@
+//! What shows a pipeline or a stage kind: graphs, descriptions, the schema.
+
+use crate::{GOOD, good, kinds};
+use runner_pipeline::{describe_kind, describe_kinds, graph, kind_json, kinds_json, schema};
+use serde_json::Value;
+
+#[test]
+fn graphs() {
+    let text = "version: 1\nname: a\nstages:\n  m: { uses: ingest/simulated_market }\n  x: { run: 'wc \"${needs.c}\" > ${outputs.n}', needs: { c: m.chain }, outputs: { n: n } }\n";
+    let pipeline = good(text, &[]);
+    insta::assert_snapshot!(graph::mermaid(&pipeline), @r#"
+    flowchart TD
+        n0["m<br/>ingest/simulated_market"]
+        n1["x<br/>run: wc #quot;${needs.c}#quot; #gt; ${outputs.n}"]
+        n0 -->|"chain"| n1
+    "#);
+    insta::assert_snapshot!(graph::dot(&pipeline), @r#"
+    digraph "a" {
+        rankdir=TB;
+        node [shape=box, fontname="sans-serif"];
+        n0 [label="m\ningest/simulated_market"];
+        n1 [label="x\nrun: wc \"${needs.c}\" > ${outputs.n}"];
+        n0 -> n1 [label="chain"];
+    }
+    "#);
+}
+
+#[test]
+fn kinds_for_people() {
+    let find = |name: &str| kinds::all().iter().find(|kind| kind.name() == name).unwrap().as_ref();
+    assert_eq!(describe_kinds(kinds::all()).lines().count(), kinds::all().len());
+    insta::assert_snapshot!(describe_kind(find("env/options")), @r"
+    env/options, version 1
+    A kind for tests.
+
+    inputs (`needs:`)
+      chain     option_chain      what it reads
+      greeks    greeks            what it reads
+      features  list of features  what it reads
+      rates     rates, optional   what it reads
+
+    outputs
+      env  env  what it makes
+
+    configuration (`with:`)
+      capital: number  [100000.0]
+          Money at the start, in the currency of the market.
+      menu: standard | { custom: map to list of number }  [standard]
+          The actions.
+      slate: map
+          Contract slots.
+      slate.count: whole number  [20]
+          Slots.
+      slate.deltas: list of number  [[0.1, 0.25, 0.5]]
+          Target deltas, from 0 to 1.
+    ");
+    insta::assert_snapshot!(describe_kind(find("train/ppo")), @r"
+    train/ppo, version 1
+    A kind for tests.
+
+    inputs (`needs:`)
+      env  env  what it reads
+
+    outputs
+      policy   policy   what it makes
+      metrics  metrics  what it makes
+
+    configuration (`with:`)
+      device: text  [auto]
+          The device.
+      gamma: number  [0.99]
+          The discount per step.
+      layers: list of whole number  [[64, 64]]
+          Layers of the network.
+      learning_rate: number | { linear: list of number }  [0.0003]
+          The step size.
+      normalize_advantage: true | false  [true]
+          Whether advantages are normalised.
+      seed: whole number  [0]
+          The seed.
+      timesteps: whole number  [100000]
+          Steps of the environment.
+    ");
+    assert_eq!(kind_json(find("train/ppo"))["defaults"]["gamma"], 0.99);
+    assert_eq!(kinds_json(kinds::all()).as_array().unwrap().len(), kinds::all().len());
+}
+
+/// Every reference of the schema leads somewhere.
+fn check_references(schema: &Value, root: &Value) {
+    match schema {
+        Value::Object(map) => {
+            for (key, value) in map {
+                if let (true, Value::String(target)) = (key == "$ref", value) {
+                    let target = target.trim_start_matches('#');
+                    assert!(root.pointer(target).is_some(), "{target}");
+                }
+                check_references(value, root);
+            }
+        }
+        Value::Array(items) => items.iter().for_each(|item| check_references(item, root)),
+        _ => {}
+    }
+}
+
+#[test]
+fn the_schema() {
+    let schema = schema(kinds::all());
+    check_references(&schema, &schema);
+    let rules = schema["definitions"]["stage"]["allOf"].as_array().unwrap();
+    assert_eq!(rules.len(), 2 + kinds::all().len());
+    let gamma = &schema["definitions"]["train/ppo"]["properties"]["gamma"];
+    assert_eq!(gamma["default"], 0.99);
+    assert_eq!(gamma["anyOf"][1]["$ref"], "#/definitions/interpolation");
+    // For validators outside: the schema and a pipeline that keeps it.
+    if let Some(folder) = std::env::var_os("RUNNER_TEST_SCHEMA") {
+        let folder = std::path::PathBuf::from(folder);
+        std::fs::write(folder.join("schema.json"), schema.to_string()).unwrap();
+        std::fs::write(folder.join("good.yaml"), GOOD).unwrap();
+    }
+}

@@ -1,0 +1,73 @@
+//! What the market data is, and what was wrong with it.
+
+use super::html::{bytes, escape, table};
+use cache::{Artifact, Store};
+use runner_history::Run;
+use serde_json::Value;
+use stages_core::PortType;
+use std::fmt::Write as _;
+
+/// One block for each data set that says something of its quality. What one hands on from another is shown once.
+pub(super) fn section(run: &Run, store: &Store) -> String {
+    let mut out = String::new();
+    let mut shown: Vec<Value> = Vec::new();
+    for stage in &run.stages {
+        for (name, digest) in &stage.outputs {
+            // Files of external programs say nothing of their quality.
+            if stage.types.get(name).is_some_and(|ty| ty == PortType::File.name()) {
+                continue;
+            }
+            let Ok(artifact) = store.artifact(*digest) else {
+                continue;
+            };
+            let quality = &artifact.meta["quality"];
+            let Some(findings) = quality.as_array().filter(|_| !shown.contains(quality)) else {
+                continue;
+            };
+            shown.push(quality.clone());
+            let _ = writeln!(out, "<h3>{}.{}</h3>", escape(&stage.id), escape(name));
+            out.push_str(&block(&artifact, findings));
+        }
+    }
+    if out.is_empty() {
+        out
+    } else {
+        format!("<h2>Data quality</h2>\n{out}")
+    }
+}
+
+fn block(artifact: &Artifact, findings: &[Value]) -> String {
+    let size: u64 = artifact.entries.iter().map(|entry| entry.size).sum();
+    let rows = artifact.meta["rows"].as_u64();
+    let mut out = format!(
+        "<p class=\"dim\">{}{} partitions, {}</p>\n",
+        rows.map(|rows| format!("{rows} rows, ")).unwrap_or_default(),
+        artifact.entries.len(),
+        bytes(size)
+    );
+    let (found, clean): (Vec<_>, Vec<_>) = findings
+        .iter()
+        .partition(|finding| finding["rows"].as_u64().is_none_or(|rows| rows > 0));
+    if !found.is_empty() {
+        let columns = ["rule", "about", "action", "rows", "days", "examples"];
+        let rows: Vec<_> = found
+            .iter()
+            .map(|finding| columns.iter().map(|column| text(&finding[*column])).collect())
+            .collect();
+        out.push_str(&table(&["rule", "what", "done", "rows", "days", "such as"], &rows));
+    }
+    if !clean.is_empty() {
+        let names: Vec<_> = clean.iter().map(|finding| text(&finding["rule"])).collect();
+        let _ = writeln!(out, "<p class=\"dim\">Not found: {}.</p>", names.join(", "));
+    }
+    out
+}
+
+fn text(value: &Value) -> String {
+    match value {
+        Value::String(text) => escape(text),
+        Value::Null => String::new(),
+        Value::Array(items) => items.iter().map(text).collect::<Vec<_>>().join(", "),
+        other => escape(&other.to_string()),
+    }
+}

@@ -1,0 +1,15 @@
+//! What shows a run: reporters of its events, its HTML report, and comparisons of runs as a page and as tables.
+
+mod chart;
+mod comparison_page;
+mod comparison_table;
+mod data;
+mod evaluation;
+mod html;
+pub mod reporter;
+mod run_page;
+mod training;
+
+pub use comparison_page::page as comparison_page;
+pub use comparison_table::{csv, markdown, text};
+pub use run_page::{write, write_within};

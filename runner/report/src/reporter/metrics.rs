@@ -1,0 +1,137 @@
+//! The metrics of a running training, for other programs to follow: in the run's folder, `metrics/STAGE.jsonl`, and
+//! `tensorboard/STAGE/` for `tensorboard --logdir`.
+
+use super::tensorboard;
+use runner_engine::{Event, Reporter, Stamped, text, timestamp};
+use serde_json::json;
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+/// Writes the metrics of each stage.
+pub struct Metrics {
+    dir: PathBuf,
+    stages: HashMap<String, Files>,
+}
+
+/// The files of one stage, and what is not written to them yet. A file that cannot be written is let go: nothing rests on it.
+#[derive(Default)]
+struct Files {
+    lines: Option<File>,
+    new_lines: String,
+    events: Option<File>,
+    new_events: Vec<u8>,
+}
+
+impl Metrics {
+    /// Of the run whose folder is `dir`.
+    pub fn new(dir: &Path) -> Self {
+        Self {
+            dir: dir.to_owned(),
+            stages: HashMap::new(),
+        }
+    }
+}
+
+impl Files {
+    fn new(dir: &Path, stage: &str, began: f64) -> Self {
+        let name = text::file_name(stage);
+        let create = |path: PathBuf| {
+            std::fs::create_dir_all(path.parent()?).ok()?;
+            File::options().create(true).append(true).open(path).ok()
+        };
+        // TensorBoard takes files of this name, and goes by the order of names within a folder.
+        let events = format!("tensorboard/{name}/events.out.tfevents.{:010}.runner", began as u64);
+        Self {
+            lines: create(dir.join(format!("metrics/{name}.jsonl"))),
+            events: create(dir.join(events)),
+            new_events: tensorboard::header(began),
+            ..Self::default()
+        }
+    }
+}
+
+impl Reporter for Metrics {
+    fn report(&mut self, stamped: &Stamped) {
+        let Event::Metric {
+            stage,
+            name,
+            step,
+            value,
+        } = &stamped.event
+        else {
+            return;
+        };
+        let seconds = stamped.time.timestamp_millis() as f64 / 1e3;
+        let files = match self.stages.get_mut(stage) {
+            Some(files) => files,
+            None => {
+                let files = Files::new(&self.dir, stage, seconds);
+                self.stages.entry(stage.clone()).or_insert(files)
+            }
+        };
+        let line = json!({ "name": name, "step": step, "value": value, "time": timestamp(stamped.time) });
+        files.new_lines.push_str(&line.to_string());
+        files.new_lines.push('\n');
+        let scalar = tensorboard::scalar(seconds, *step, name, *value as f32);
+        files.new_events.extend_from_slice(&scalar);
+    }
+
+    fn flush(&mut self) {
+        for files in self.stages.values_mut() {
+            // One write each, so that who follows sees whole lines and records.
+            put(&mut files.lines, files.new_lines.as_bytes());
+            files.new_lines.clear();
+            put(&mut files.events, &files.new_events);
+            files.new_events.clear();
+        }
+    }
+}
+
+fn put(file: &mut Option<File>, bytes: &[u8]) {
+    if !bytes.is_empty()
+        && let Some(open) = file
+        && open.write_all(bytes).is_err()
+    {
+        *file = None;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use chrono::DateTime;
+
+    #[test]
+    fn metrics_are_followed_while_they_come() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut metrics = Metrics::new(dir.path());
+        let mut say = |seconds: i64, stage: &str, value: f64| {
+            metrics.report(&Stamped {
+                time: DateTime::from_timestamp(seconds, 0).unwrap(),
+                event: Event::Metric {
+                    stage: stage.to_owned(),
+                    name: "losses/value_loss".to_owned(),
+                    step: 7,
+                    value,
+                },
+            });
+            metrics.flush();
+        };
+        say(0, "train[lr=1/2]", 0.5);
+        say(1, "train[lr=1/2]", f64::NAN);
+        say(2, "train", 1.0);
+        let read = |path: &str| std::fs::read(dir.path().join(path)).unwrap();
+        insta::assert_snapshot!(String::from_utf8(read("metrics/train[lr=1_2].jsonl")).unwrap(), @r#"
+        {"name":"losses/value_loss","step":7,"time":"1970-01-01T00:00:00.000Z","value":0.5}
+        {"name":"losses/value_loss","step":7,"time":"1970-01-01T00:00:01.000Z","value":null}
+        "#);
+        let events = read("tensorboard/train[lr=1_2]/events.out.tfevents.0000000000.runner");
+        let header = tensorboard::header(0.0);
+        let first = tensorboard::scalar(0.0, 7, "losses/value_loss", 0.5);
+        assert!(events.starts_with(&[header, first.clone()].concat()));
+        assert_eq!(events.len(), first.len() * 2 + tensorboard::header(0.0).len());
+        assert!(dir.path().join("metrics/train.jsonl").is_file());
+    }
+}

@@ -1,0 +1,186 @@
+//! The HTML report of a run: one self-contained file, rendered from the run's events and artifacts. Not a cached stage.
+
+use crate::html::{self, bytes, escape, escape_content, table};
+use crate::{data, evaluation, training};
+use cache::Store;
+use runner_engine::Failure;
+use runner_history::{ComputedMetrics, Run, StageRun};
+use runner_pipeline::TaskGraph;
+use runner_pipeline::svg::{self, SvgNode};
+use std::collections::HashMap;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// A picture of more stages than this shows nothing.
+const MOST_DRAWN: usize = 250;
+
+/// Writes `report.html` into the run's folder and returns its path. `runs` is the folder of all runs, where the times of
+/// stages that were cached in this one are found.
+///
+/// # Errors
+/// When the file cannot be written. An artifact that is gone is left out, and the report says so.
+pub fn write(run: &Run, runs: &Path, store: &Store) -> Result<PathBuf, Failure> {
+    put(run, &sections(run, runs, store, None).unwrap_or_default())
+}
+
+/// Writes `report.html` as [`write`] does, unless rendering takes longer than `budget`.
+///
+/// # Errors
+/// When the file cannot be written.
+pub fn write_within(run: &Run, runs: &Path, store: &Store, budget: Duration) -> Result<Option<PathBuf>, Failure> {
+    let body = sections(run, runs, store, Some(Instant::now() + budget));
+    body.map(|body| put(run, &body)).transpose()
+}
+
+fn put(run: &Run, body: &str) -> Result<PathBuf, Failure> {
+    let path = run.dir.join("report.html");
+    let page = html::page(&format!("{} · {}", run.pipeline, run.id), body);
+    std::fs::write(&path, page).map_err(|err| Failure::caused(format!("cannot write `{}`", path.display()), &err))?;
+    Ok(path)
+}
+
+/// The page's body; `None` when it is not rendered by the deadline.
+fn sections(run: &Run, runs: &Path, store: &Store, deadline: Option<Instant>) -> Option<String> {
+    let in_time = || deadline.is_none_or(|deadline| Instant::now() < deadline);
+    let mut body = format!(
+        "<h1>{}</h1><p class=\"dim\">run {} · {} · {} · {}</p>\n",
+        escape(&run.pipeline),
+        escape(&run.id),
+        run.started.format("%Y-%m-%d %H:%M:%S UTC"),
+        seconds(run.seconds),
+        escape(&run.program)
+    );
+    body.push_str("<h2>Stages</h2>\n");
+    if run.stages.len() <= MOST_DRAWN {
+        body.push_str(&graph(run));
+    }
+    body.push_str(&stage_table(run));
+    let computed = ComputedMetrics::new(runs, store);
+    for stage in &run.stages {
+        if !in_time() {
+            return None;
+        }
+        body.push_str(&training::section(stage, &computed, store));
+        body.push_str(&evaluation::section(stage, store));
+    }
+    body.push_str(&data::section(run, store));
+    body.push_str(&parameters(run));
+    in_time().then_some(body)
+}
+
+/// The graph of stages, in their colours.
+fn graph(run: &Run) -> String {
+    let places: HashMap<&str, usize> = run.stages.iter().map(|stage| stage.id.as_str()).zip(0..).collect();
+    // `stage.output`; a point of a matrix may hold dots, `train[learning_rate=0.1].policy`, an output may not.
+    let place = |need: &String| places.get(need.rsplit_once('.')?.0).copied();
+    let needs = |(i, stage): (usize, &StageRun)| {
+        let needs = stage.needs.values().flatten().filter_map(place);
+        needs.map(move |need| (i, need)).collect::<Vec<_>>()
+    };
+    let graph = TaskGraph::new(run.stages.len(), run.stages.iter().enumerate().flat_map(needs));
+    let nodes: Vec<SvgNode> = run
+        .stages
+        .iter()
+        .map(|stage| SvgNode {
+            id: stage.id.clone(),
+            note: stage.kind.clone(),
+            class: status(stage).to_owned(),
+        })
+        .collect();
+    let drawing = svg::draw(&nodes, &graph);
+    format!(
+        "<div class=\"wide\"><svg class=\"dag\" style=\"min-width:{}px\" viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"graph of stages\">{}</svg></div>\n",
+        drawing.width.min(620.0),
+        drawing.width,
+        drawing.height,
+        drawing.elements
+    )
+}
+
+fn status(stage: &StageRun) -> &'static str {
+    match stage.status {
+        Some(status) => status.name(),
+        None if stage.started => "running",
+        None => "waiting",
+    }
+}
+
+fn stage_table(run: &Run) -> String {
+    let rows: Vec<Vec<String>> = run
+        .stages
+        .iter()
+        .map(|stage| {
+            let state = status(stage);
+            let mut shown = ["<span class=\"", state, "\">", state, "</span>"].concat();
+            if let Some(error) = &stage.error {
+                let _ = write!(shown, " <span class=\"dim\">{}</span>", escape(error));
+            }
+            vec![
+                escape(&stage.id),
+                escape(&stage.kind),
+                shown,
+                seconds(stage.seconds),
+                stage.computed_seconds.map(seconds).unwrap_or_default(),
+                stage.peak_memory.map(bytes).unwrap_or_default(),
+                stage
+                    .memo
+                    .map(|(hits, total)| format!("{hits} / {total}"))
+                    .unwrap_or_default(),
+                stage.key.map(|key| key.short()).unwrap_or_default(),
+            ]
+        })
+        .collect();
+    table(
+        &[
+            "stage",
+            "kind",
+            "status",
+            "time here",
+            "time when computed",
+            "peak memory",
+            "memos found",
+            "key",
+        ],
+        &rows,
+    )
+}
+
+fn parameters(run: &Run) -> String {
+    let mut out = String::from("<h2>Parameters</h2>\n");
+    if !run.params.is_empty() {
+        let rows: Vec<_> = run
+            .params
+            .iter()
+            .map(|(name, value)| vec![escape(name), escape(&value.to_string())])
+            .collect();
+        out.push_str(&table(&["parameter", "value"], &rows));
+    }
+    for stage in &run.stages {
+        let config = serde_json::to_string_pretty(&stage.config).unwrap_or_default();
+        for part in [
+            "<details><summary>",
+            &escape(&stage.id),
+            " <span class=\"dim\">",
+            &escape(&stage.kind),
+            " v",
+            &stage.version.to_string(),
+            "</span></summary><pre>",
+            &escape_content(&config),
+            "</pre></details>\n",
+        ] {
+            out.push_str(part);
+        }
+    }
+    out
+}
+
+fn seconds(value: f64) -> String {
+    if value < 0.1 {
+        format!("{} ms", (value * 1e3).round_ties_even() as u64)
+    } else if value < 100.0 {
+        format!("{value:.1} s")
+    } else {
+        format!("{:.0} min {:02.0} s", (value / 60.0).floor(), value % 60.0)
+    }
+}

@@ -1,0 +1,289 @@
+//! Aggregates of rolling windows: sums, means and deviations, lines of least squares, extremes.
+//!
+//! The aggregate of `2 k` values is joined from those of its halves, that of `2 k + 1` with one value more: the windows of `n` values of all rows take
+//! `log2 n` vectorised passes. Nothing is subtracted, so that no rounding errors accumulate, and a window's aggregate depends on its values alone,
+//! wherever the rows were cut.
+
+use super::lookback::Lookback;
+use super::state::StateVisitor;
+use std::marker::PhantomData;
+
+/// An associative aggregate of `V` series, in `T` numbers.
+pub trait Aggregate<const V: usize, const T: usize> {
+    /// Sets `total` to the aggregate of one row.
+    fn of(values: &[f64; V], total: &mut [f64; T]);
+    /// Joins to `total`, of `n` rows, the aggregate `later` of the next `m` rows. In place: a loop that returns a small array is not vectorised.
+    fn join(total: &mut [f64; T], n: f64, later: &[f64; T], m: f64);
+}
+
+/// The aggregates of the last `n` rows, for each row.
+#[derive(Clone, Debug)]
+pub struct RollingAggregate<K, const V: usize, const T: usize> {
+    lookbacks: [Lookback; V],
+    totals: [Vec<f64>; T],
+    next: [Vec<f64>; T],
+    n: usize,
+    kind: PhantomData<K>,
+}
+
+impl<K: Aggregate<V, T>, const V: usize, const T: usize> RollingAggregate<K, V, T> {
+    pub fn new(n: usize) -> Self {
+        Self {
+            lookbacks: std::array::from_fn(|_| Lookback::new(n - 1)),
+            totals: std::array::from_fn(|_| Vec::new()),
+            next: std::array::from_fn(|_| Vec::new()),
+            n,
+            kind: PhantomData,
+        }
+    }
+
+    /// Takes a block of rows. Returns the aggregates at its last rows, as many as have `n` rows up to them.
+    #[inline(always)]
+    pub fn rows(&mut self, block: [&[f64]; V]) -> [&[f64]; T] {
+        let mut k = 0;
+        let values = self.lookbacks.each_mut().map(|lookback| {
+            k += 1;
+            lookback.take(block[k - 1])
+        });
+        let length = values[0].len();
+        let grow = |columns: &mut [Vec<f64>; T]| {
+            columns.iter_mut().for_each(|column| {
+                if column.len() < length {
+                    column.resize(length, 0.0);
+                }
+            });
+        };
+        grow(&mut self.totals);
+        grow(&mut self.next);
+        let windows = (length + 1).saturating_sub(self.n);
+        if windows == 0 {
+            return [&[]; T];
+        }
+        // The binary digits of `n` after the first, which stands for single rows.
+        let digits = self.n.ilog2();
+        let mut have = 1;
+        for digit in (0..digits).rev() {
+            let (totals, next) = (&self.totals, &mut self.next);
+            match (have == 1, self.n >> digit & 1 == 1) {
+                (true, false) => pass::<K, V, T, true, false>(values, totals, next, have, length),
+                (true, true) => pass::<K, V, T, true, true>(values, totals, next, have, length),
+                (false, false) => pass::<K, V, T, false, false>(values, totals, next, have, length),
+                (false, true) => pass::<K, V, T, false, true>(values, totals, next, have, length),
+            }
+            std::mem::swap(&mut self.totals, &mut self.next);
+            have = self.n >> digit;
+        }
+        if digits == 0 {
+            let rows = values.map(|values| &values[..windows]);
+            let to = self.totals.each_mut().map(|column| &mut column[..windows]);
+            for i in 0..windows {
+                let mut total = [0.0; T];
+                K::of(&at(&rows, i), &mut total);
+                (0..T).for_each(|t| to[t][i] = total[t]);
+            }
+        }
+        self.totals.each_ref().map(|column| &column[..windows])
+    }
+
+    pub fn visit(&mut self, visitor: &mut StateVisitor<'_>) {
+        self.lookbacks.iter_mut().for_each(|lookback| lookback.visit(visitor));
+    }
+}
+
+/// The aggregates of `2 have` rows, or of one more, from those of `have`; in the first pass from the rows themselves.
+#[inline(always)]
+fn pass<K: Aggregate<V, T>, const V: usize, const T: usize, const FIRST: bool, const MORE: bool>(
+    values: [&[f64]; V],
+    totals: &[Vec<f64>; T],
+    next: &mut [Vec<f64>; T],
+    have: usize,
+    length: usize,
+) {
+    let count = length + 1 - (2 * have + usize::from(MORE));
+    let n = if FIRST { 1.0 } else { have as f64 };
+    let single = |place: usize| values.map(|values| &values[place..][..count]);
+    let joined = |place: usize| totals.each_ref().map(|total| &total[place..][..count]);
+    let (singles, totals) = ([single(0), single(have)], [joined(0), joined(have)]);
+    let third = single(if MORE { 2 * have } else { 0 });
+    let next = next.each_mut().map(|column| &mut column[..count]);
+    for i in 0..count {
+        let (mut total, mut later) = ([0.0; T], [0.0; T]);
+        if FIRST {
+            K::of(&at(&singles[0], i), &mut total);
+            K::of(&at(&singles[1], i), &mut later);
+        } else {
+            (total, later) = (at(&totals[0], i), at(&totals[1], i));
+        }
+        K::join(&mut total, n, &later, n);
+        if MORE {
+            K::of(&at(&third, i), &mut later);
+            K::join(&mut total, 2.0 * n, &later, 1.0);
+        }
+        (0..T).for_each(|t| next[t][i] = total[t]);
+    }
+}
+
+/// A row of columns.
+#[inline(always)]
+fn at<const N: usize>(columns: &[&[f64]; N], i: usize) -> [f64; N] {
+    let mut row = [0.0; N];
+    (0..N).for_each(|k| row[k] = columns[k][i]);
+    row
+}
+
+/// Sums.
+#[derive(Clone, Debug)]
+pub struct Sum;
+
+impl<const V: usize> Aggregate<V, V> for Sum {
+    #[inline(always)]
+    fn of(values: &[f64; V], total: &mut [f64; V]) {
+        *total = *values;
+    }
+
+    #[inline(always)]
+    fn join(total: &mut [f64; V], _: f64, later: &[f64; V], _: f64) {
+        (0..V).for_each(|k| total[k] += later[k]);
+    }
+}
+
+/// The mean and the sum of squared deviations from it, without cancellation where the deviations are small beside the mean (T. F. Chan, G. H. Golub,
+/// R. J. LeVeque, 1979).
+#[derive(Clone, Debug)]
+pub struct Deviations;
+
+impl Aggregate<1, 2> for Deviations {
+    #[inline(always)]
+    fn of(values: &[f64; 1], total: &mut [f64; 2]) {
+        *total = [values[0], 0.0];
+    }
+
+    #[inline(always)]
+    fn join([mean, squares]: &mut [f64; 2], n: f64, later: &[f64; 2], m: f64) {
+        let share = m / (n + m);
+        let distance = later[0] - *mean;
+        *mean = distance.mul_add(share, *mean);
+        *squares = (distance * (n * share)).mul_add(distance, *squares + later[1]);
+    }
+}
+
+/// The means of two series, the sums of squared deviations from them, and the sum of the products of the deviations.
+#[derive(Clone, Debug)]
+pub struct CoDeviations;
+
+impl Aggregate<2, 5> for CoDeviations {
+    #[inline(always)]
+    fn of(values: &[f64; 2], total: &mut [f64; 5]) {
+        *total = [values[0], values[1], 0.0, 0.0, 0.0];
+    }
+
+    #[inline(always)]
+    fn join([mean_x, mean_y, xx, yy, xy]: &mut [f64; 5], n: f64, later: &[f64; 5], m: f64) {
+        let share = m / (n + m);
+        let weight = n * share;
+        let (x, y) = (later[0] - *mean_x, later[1] - *mean_y);
+        *mean_x = x.mul_add(share, *mean_x);
+        *mean_y = y.mul_add(share, *mean_y);
+        let (weighted_x, weighted_y) = (x * weight, y * weight);
+        *xx = weighted_x.mul_add(x, *xx + later[2]);
+        *yy = weighted_y.mul_add(y, *yy + later[3]);
+        *xy = weighted_x.mul_add(y, *xy + later[4]);
+    }
+}
+
+/// The sum, and the sum of values times their positions, from 0 on.
+#[derive(Clone, Debug)]
+pub struct LinearFit;
+
+impl Aggregate<1, 2> for LinearFit {
+    #[inline(always)]
+    fn of(values: &[f64; 1], total: &mut [f64; 2]) {
+        *total = [values[0], 0.0];
+    }
+
+    #[inline(always)]
+    fn join([sum, placed]: &mut [f64; 2], n: f64, later: &[f64; 2], _: f64) {
+        *sum += later[0];
+        *placed += later[0].mul_add(n, later[1]);
+    }
+}
+
+/// The greater value, the later of equals.
+#[inline(always)]
+fn greater(a: f64, later: f64) -> f64 {
+    if a > later { a } else { later }
+}
+
+/// The lesser value, the later of equals.
+#[inline(always)]
+fn less(a: f64, later: f64) -> f64 {
+    if a < later { a } else { later }
+}
+
+/// The greatest value.
+#[derive(Clone, Debug)]
+pub struct Maximum;
+
+impl Aggregate<1, 1> for Maximum {
+    #[inline(always)]
+    fn of(values: &[f64; 1], total: &mut [f64; 1]) {
+        *total = *values;
+    }
+
+    #[inline(always)]
+    fn join(total: &mut [f64; 1], _: f64, later: &[f64; 1], _: f64) {
+        total[0] = greater(total[0], later[0]);
+    }
+}
+
+/// The least value.
+#[derive(Clone, Debug)]
+pub struct Minimum;
+
+impl Aggregate<1, 1> for Minimum {
+    #[inline(always)]
+    fn of(values: &[f64; 1], total: &mut [f64; 1]) {
+        *total = *values;
+    }
+
+    #[inline(always)]
+    fn join(total: &mut [f64; 1], _: f64, later: &[f64; 1], _: f64) {
+        total[0] = less(total[0], later[0]);
+    }
+}
+
+/// The greatest value of the first series and the least of the second.
+#[derive(Clone, Debug)]
+pub struct Extremes;
+
+impl Aggregate<2, 2> for Extremes {
+    #[inline(always)]
+    fn of(values: &[f64; 2], total: &mut [f64; 2]) {
+        *total = *values;
+    }
+
+    #[inline(always)]
+    fn join([high, low]: &mut [f64; 2], _: f64, later: &[f64; 2], _: f64) {
+        *high = greater(*high, later[0]);
+        *low = less(*low, later[1]);
+    }
+}
+
+/// As [`Extremes`], with the position of each, from 0 on, the latest of equals.
+#[derive(Clone, Debug)]
+pub struct ExtremePositions;
+
+impl Aggregate<2, 4> for ExtremePositions {
+    #[inline(always)]
+    fn of(values: &[f64; 2], total: &mut [f64; 4]) {
+        *total = [values[0], values[1], 0.0, 0.0];
+    }
+
+    #[inline(always)]
+    fn join([high, low, high_at, low_at]: &mut [f64; 4], n: f64, later: &[f64; 4], _: f64) {
+        *high_at = if *high > later[0] { *high_at } else { n + later[2] };
+        *low_at = if *low < later[1] { *low_at } else { n + later[3] };
+        *high = greater(*high, later[0]);
+        *low = less(*low, later[1]);
+    }
+}

@@ -1,0 +1,47 @@
+//! Features: groups of columns computed row after row.
+
+use super::state::State;
+
+/// A group of columns computed together from rows in the form `R`.
+pub trait Feature<R>: Send + Sync {
+    /// The names of its columns.
+    fn columns(&self) -> Vec<String>;
+
+    /// The columns of the source that it reads.
+    fn inputs(&self) -> Vec<&'static str>;
+
+    /// The state before the first row.
+    fn start(&self) -> State;
+
+    /// Its values over rows, column by column, from `state` on, which becomes the state after them; NaN in the warm-up. A row that lacks an input
+    /// gives NaN and leaves the state as it is. Any cut of the rows gives the same bits.
+    fn over(&self, state: &mut State, rows: &R) -> Vec<Vec<f64>>;
+}
+
+/// Daily bars, column by column; NaN where a value is missing.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Bars {
+    /// First prices.
+    pub open: Vec<f64>,
+    /// Highest prices.
+    pub high: Vec<f64>,
+    /// Lowest prices.
+    pub low: Vec<f64>,
+    /// Last prices.
+    pub close: Vec<f64>,
+    /// Volumes.
+    pub volume: Vec<f64>,
+}
+
+/// Columns by a function that takes one row after the other and writes its values over NaN.
+pub fn row_by_row<R, const N: usize>(rows: &[R], mut update: impl FnMut(&R, &mut [f64; N])) -> Vec<Vec<f64>> {
+    let mut columns = vec![Vec::with_capacity(rows.len()); N];
+    for row in rows {
+        let mut out = [f64::NAN; N];
+        update(row, &mut out);
+        for (column, value) in columns.iter_mut().zip(out) {
+            column.push(value);
+        }
+    }
+    columns
+}

@@ -1,0 +1,506 @@
+//! Moving averages, with TA-Lib's seeds and order of operations.
+
+use crate::numerics::aggregate::{RollingAggregate, Sum};
+use crate::numerics::kernel::{BLOCK, Kernel, Map, Recurrence, Scratch};
+use crate::numerics::lookback::{Lag, Lookback, Previous};
+use crate::numerics::state::StateVisitor;
+
+/// The simple average.
+#[derive(Clone, Debug)]
+pub struct Simple {
+    sums: RollingAggregate<Sum, 1, 1>,
+    share: f64,
+}
+
+impl Simple {
+    pub fn new(n: usize) -> Self {
+        Self {
+            sums: RollingAggregate::new(n),
+            share: 1.0 / n as f64,
+        }
+    }
+}
+
+impl Kernel<1, 1> for Simple {
+    #[inline(always)]
+    fn rows(&mut self, [values]: [&[f64]; 1], [means]: [&mut [f64]; 1]) -> usize {
+        let [sums] = self.sums.rows([values]);
+        let missing = values.len() - sums.len();
+        for (mean, sum) in means[missing..].iter_mut().zip(sums) {
+            *mean = sum * self.share;
+        }
+        missing
+    }
+
+    fn visit(&mut self, visitor: &mut StateVisitor<'_>) {
+        self.sums.visit(visitor);
+    }
+}
+
+/// The exponential average `k v + (1 - k) a`, `k = 2 / (n + 1)`, or by J. W. Wilder `k = 1 / n`, which begins with the mean of the first `n`.
+#[derive(Clone, Debug)]
+pub struct Exponential {
+    average: f64,
+    missing: usize,
+    n: usize,
+    keep: f64,
+    take: f64,
+}
+
+impl Exponential {
+    pub fn new(n: usize) -> Self {
+        Self::keeping(n, (n as f64 - 1.0) / (n as f64 + 1.0))
+    }
+
+    pub fn wilder(n: usize) -> Self {
+        Self::keeping(n, (n as f64 - 1.0) / n as f64)
+    }
+
+    fn keeping(n: usize, keep: f64) -> Self {
+        Self {
+            average: 0.0,
+            missing: n,
+            n,
+            keep,
+            take: 1.0 - keep,
+        }
+    }
+
+    /// Takes a value. Returns the average, or `None` during the warm-up.
+    #[inline(always)]
+    pub fn begin(&mut self, value: f64) -> Option<f64> {
+        if self.missing == 0 {
+            return Some(self.update(value));
+        }
+        self.average += value;
+        self.missing -= 1;
+        if self.missing > 0 {
+            return None;
+        }
+        self.average /= self.n as f64;
+        Some(self.average)
+    }
+
+    /// As [`begin`](Self::begin), once there is an average. Fused, for a dependency chain of one operation a row.
+    #[inline(always)]
+    pub fn update(&mut self, value: f64) -> f64 {
+        self.average = self.keep.mul_add(self.average, self.take * value);
+        self.average
+    }
+
+    #[inline(always)]
+    pub fn has_begun(&self) -> bool {
+        self.missing == 0
+    }
+
+    pub fn visit(&mut self, visitor: &mut StateVisitor<'_>) {
+        visitor.number(&mut self.average);
+        visitor.count(&mut self.missing, self.n);
+    }
+}
+
+impl Recurrence<1, 1> for Exponential {
+    #[inline(always)]
+    fn next(&mut self, [value]: [f64; 1]) -> Option<[f64; 1]> {
+        self.begin(value).map(|value| [value])
+    }
+
+    #[inline(always)]
+    fn is_warm(&self) -> bool {
+        self.has_begun()
+    }
+
+    #[inline(always)]
+    fn step(&mut self, [value]: [f64; 1]) -> [f64; 1] {
+        [self.update(value)]
+    }
+
+    fn visit_state(&mut self, visitor: &mut StateVisitor<'_>) {
+        self.visit(visitor);
+    }
+}
+
+/// `N` exponential averages, each of the one before.
+#[derive(Clone, Debug)]
+struct Cascade<const N: usize>([Exponential; N]);
+
+impl<const N: usize> Cascade<N> {
+    fn new(n: usize) -> Self {
+        Self(std::array::from_fn(|_| Exponential::new(n)))
+    }
+}
+
+impl<const N: usize> Recurrence<1, N> for Cascade<N> {
+    #[inline(always)]
+    fn next(&mut self, [mut value]: [f64; 1]) -> Option<[f64; N]> {
+        let mut averages = [0.0; N];
+        for (average, out) in self.0.iter_mut().zip(&mut averages) {
+            value = average.begin(value)?;
+            *out = value;
+        }
+        Some(averages)
+    }
+
+    #[inline(always)]
+    fn is_warm(&self) -> bool {
+        self.0[N - 1].has_begun()
+    }
+
+    #[inline(always)]
+    fn step(&mut self, [mut value]: [f64; 1]) -> [f64; N] {
+        let mut averages = [0.0; N];
+        for k in 0..N {
+            value = self.0[k].update(value);
+            averages[k] = value;
+        }
+        averages
+    }
+
+    fn visit_state(&mut self, visitor: &mut StateVisitor<'_>) {
+        self.0.iter_mut().for_each(|average| average.visit(visitor));
+    }
+}
+
+/// The average of averages that lag less (P. G. Mulloy, 1994): `2 a - a(a)`.
+pub fn double_exponential(n: usize) -> impl Recurrence<1, 1> {
+    Map::new(Cascade::<2>::new(n), |[first, second]: [f64; 2]| [2.0 * first - second])
+}
+
+/// `3 a - 3 a(a) + a(a(a))`.
+pub fn triple_exponential(n: usize) -> impl Recurrence<1, 1> {
+    Map::new(Cascade::<3>::new(n), |[first, second, third]: [f64; 3]| {
+        [third + (3.0 * first - 3.0 * second)]
+    })
+}
+
+/// T3 (T. Tillson, 1998): a sum of six exponential averages, each of the one before, that lags less.
+pub fn tillson(n: usize, factor: f64) -> impl Recurrence<1, 1> {
+    let (v, v2) = (factor, factor * factor);
+    let c1 = -(v2 * v);
+    let c2 = 3.0 * (v2 - c1);
+    let c3 = -6.0 * v2 - 3.0 * (v - c1);
+    let c4 = 1.0 + 3.0 * v - c1 + 3.0 * v2;
+    Map::new(
+        Cascade::<6>::new(n),
+        move |[.., third, fourth, fifth, sixth]: [f64; 6]| [c1 * sixth + c2 * fifth + c3 * fourth + c4 * third],
+    )
+}
+
+/// The rate of change, in percent, of an exponential average taken three times.
+#[derive(Clone, Debug)]
+pub struct Trix {
+    averages: Cascade<3>,
+    before: Previous,
+}
+
+impl Trix {
+    pub fn new(n: usize) -> Self {
+        Self {
+            averages: Cascade::new(n),
+            before: Previous::default(),
+        }
+    }
+
+    #[inline(always)]
+    fn of(value: f64, before: f64) -> [f64; 1] {
+        [if before == 0.0 {
+            0.0
+        } else {
+            (value / before - 1.0) * 100.0
+        }]
+    }
+}
+
+impl Recurrence<1, 1> for Trix {
+    #[inline(always)]
+    fn next(&mut self, [value]: [f64; 1]) -> Option<[f64; 1]> {
+        let [.., value] = self.averages.next([value])?;
+        let before = self.before.next(value)?;
+        Some(Self::of(value, before))
+    }
+
+    #[inline(always)]
+    fn is_warm(&self) -> bool {
+        self.before.is_known()
+    }
+
+    #[inline(always)]
+    fn step(&mut self, [value]: [f64; 1]) -> [f64; 1] {
+        let [.., value] = self.averages.step([value]);
+        Self::of(value, self.before.replace(value))
+    }
+
+    fn visit_state(&mut self, visitor: &mut StateVisitor<'_>) {
+        self.averages.visit_state(visitor);
+        self.before.visit(visitor);
+    }
+}
+
+/// The average with weights 1 to `n`, the newest the heaviest.
+#[derive(Clone, Debug)]
+pub struct Weighted {
+    old: Lag,
+    /// The sum of the values.
+    sum: f64,
+    /// The sum of the values times their weights.
+    weighted: f64,
+    /// The sum of `n` values, by which the weighted sum falls with the next value.
+    full: f64,
+    /// The value that leaves the sum with the next value.
+    trailing: f64,
+    /// Values seen, at most `n - 1`.
+    seen: usize,
+    n: usize,
+}
+
+impl Weighted {
+    pub fn new(n: usize) -> Self {
+        Self {
+            old: Lag::new(n - 1),
+            sum: 0.0,
+            weighted: 0.0,
+            full: 0.0,
+            trailing: 0.0,
+            seen: 0,
+            n,
+        }
+    }
+}
+
+impl Kernel<1, 1> for Weighted {
+    #[inline(always)]
+    fn rows(&mut self, [values]: [&[f64]; 1], [averages]: [&mut [f64]; 1]) -> usize {
+        let (missing, pieces) = self.old.pieces(values);
+        let (mut sum, mut weighted) = (self.sum, self.weighted);
+        let (mut full, mut trailing) = (self.full, self.trailing);
+        for value in &values[..missing] {
+            self.seen += 1;
+            sum += value;
+            weighted += value * self.seen as f64;
+        }
+        let n = self.n as f64;
+        let share = 2.0 / (n * (n + 1.0));
+        for (from, olds) in pieces {
+            let rows = values[from..].iter().zip(olds);
+            for (average, (value, old)) in averages[from..].iter_mut().zip(rows) {
+                // In this order each sum has a dependency chain of one addition a row.
+                weighted += value * n - full;
+                sum += value - trailing;
+                *average = weighted * share;
+                (full, trailing) = (sum, *old);
+            }
+        }
+        (self.sum, self.weighted) = (sum, weighted);
+        (self.full, self.trailing) = (full, trailing);
+        self.old.take(values);
+        missing
+    }
+
+    fn visit(&mut self, visitor: &mut StateVisitor<'_>) {
+        self.old.visit(visitor);
+        for number in [&mut self.sum, &mut self.weighted, &mut self.full, &mut self.trailing] {
+            visitor.number(number);
+        }
+        visitor.count(&mut self.seen, self.n);
+    }
+}
+
+/// The triangular average: a simple average of simple averages, over `n` values together.
+#[derive(Clone, Debug)]
+pub struct Triangular([Simple; 2]);
+
+impl Triangular {
+    pub fn new(n: usize) -> Self {
+        let half = n / 2 + 1;
+        Self([Simple::new(half), Simple::new(n + 1 - half)])
+    }
+}
+
+impl Kernel<1, 1> for Triangular {
+    #[inline(always)]
+    fn rows(&mut self, [values]: [&[f64]; 1], [averages]: [&mut [f64]; 1]) -> usize {
+        let mut scratch: Scratch = [0.0; BLOCK];
+        let inner = &mut scratch[..values.len()];
+        let [first, second] = &mut self.0;
+        let missing = first.rows([values], [inner]);
+        missing + second.rows([&inner[missing..]], [&mut averages[missing..]])
+    }
+
+    fn visit(&mut self, visitor: &mut StateVisitor<'_>) {
+        self.0.iter_mut().for_each(|average| average.visit(visitor));
+    }
+}
+
+/// The adaptive average (P. J. Kaufman, 1995): the smoother the less the path of `n` bars was a straight one.
+#[derive(Clone, Debug)]
+pub struct Adaptive {
+    values: Lookback,
+    /// The sum of the absolute changes of `n` bars.
+    path: f64,
+    average: f64,
+    begun: bool,
+    n: usize,
+}
+
+const FASTEST: f64 = 2.0 / (2.0 + 1.0);
+const SLOWEST: f64 = 2.0 / (30.0 + 1.0);
+
+impl Adaptive {
+    pub fn new(n: usize) -> Self {
+        Self {
+            values: Lookback::new(n),
+            path: 0.0,
+            average: 0.0,
+            begun: false,
+            n,
+        }
+    }
+}
+
+impl Kernel<1, 1> for Adaptive {
+    #[inline(always)]
+    fn rows(&mut self, [values]: [&[f64]; 1], [averages]: [&mut [f64]; 1]) -> usize {
+        let (n, rows) = (self.n, values.len());
+        let values = self.values.take(values);
+        let count = values.len().saturating_sub(n);
+        if count == 0 {
+            return rows;
+        }
+        if !self.begun {
+            // It begins at the price of the bar before.
+            (self.begun, self.average) = (true, values[n - 1]);
+            self.path = (1..n).map(|i| (values[i] - values[i - 1]).abs()).sum();
+        }
+        let (mut path, mut average) = (self.path, self.average);
+        let from = |place: usize| values[place..][..count].iter();
+        let bars = from(n).zip(from(n - 1)).zip(from(0).zip(from(1)));
+        for (out, ((value, before), (old, after_old))) in averages[rows - count..].iter_mut().zip(bars) {
+            path += (value - before).abs();
+            let net = value - old;
+            let share = (net / path).abs();
+            let straight = if (path <= net) | (path == 0.0) { 1.0 } else { share };
+            let root: f64 = straight * (FASTEST - SLOWEST) + SLOWEST;
+            let k: f64 = root * root;
+            average = (1.0 - k).mul_add(average, k * value);
+            *out = average;
+            path -= (after_old - old).abs();
+        }
+        (self.path, self.average) = (path, average);
+        rows - count
+    }
+
+    fn visit(&mut self, visitor: &mut StateVisitor<'_>) {
+        self.values.visit(visitor);
+        visitor.number(&mut self.path);
+        visitor.number(&mut self.average);
+        visitor.flag(&mut self.begun);
+    }
+}
+
+/// Returns whether `value`, a difference of numbers of this scale, is a rounding error, by TA-Lib's tolerance.
+#[inline(always)]
+pub fn rounding(value: f64, scale: f64) -> bool {
+    value.abs() <= 1e-14 * scale
+}
+
+/// Fast less slow exponential average, its own average and their difference. Fast and slow have their first value at the same bar: the fast one's
+/// seed ends where the slow one's does.
+#[derive(Clone, Debug)]
+pub struct Macd {
+    fast: Exponential,
+    slow: Exponential,
+    signal: Exponential,
+    wait: usize,
+    most: usize,
+}
+
+impl Macd {
+    pub fn new([fast, slow, signal]: [usize; 3]) -> Self {
+        Self {
+            fast: Exponential::new(fast),
+            slow: Exponential::new(slow),
+            signal: Exponential::new(signal),
+            wait: slow - fast,
+            most: slow,
+        }
+    }
+}
+
+impl Recurrence<1, 3> for Macd {
+    #[inline(always)]
+    fn next(&mut self, [value]: [f64; 1]) -> Option<[f64; 3]> {
+        let slow = self.slow.begin(value);
+        if self.wait > 0 {
+            self.wait -= 1;
+            return None;
+        }
+        let (fast, slow) = self.fast.begin(value).zip(slow)?;
+        let line = fast - slow;
+        let signal = self.signal.begin(line)?;
+        Some([line, signal, line - signal])
+    }
+
+    #[inline(always)]
+    fn is_warm(&self) -> bool {
+        self.signal.has_begun()
+    }
+
+    #[inline(always)]
+    fn step(&mut self, [value]: [f64; 1]) -> [f64; 3] {
+        let line = self.fast.update(value) - self.slow.update(value);
+        let signal = self.signal.update(line);
+        [line, signal, line - signal]
+    }
+
+    fn visit_state(&mut self, visitor: &mut StateVisitor<'_>) {
+        for average in [&mut self.fast, &mut self.slow, &mut self.signal] {
+            average.visit(visitor);
+        }
+        visitor.count(&mut self.wait, self.most);
+    }
+}
+
+/// Fast less slow average: in currency, or in percent of the slow one.
+#[derive(Clone, Debug)]
+pub struct Difference<A> {
+    fast: A,
+    slow: A,
+    percent: bool,
+}
+
+impl<A: Kernel<1, 1>> Difference<A> {
+    pub fn new([fast, slow]: [usize; 2], average: impl Fn(usize) -> A, percent: bool) -> Self {
+        Self {
+            fast: average(fast),
+            slow: average(slow),
+            percent,
+        }
+    }
+}
+
+impl<A: Kernel<1, 1>> Kernel<1, 1> for Difference<A> {
+    #[inline(always)]
+    fn rows(&mut self, [values]: [&[f64]; 1], [out]: [&mut [f64]; 1]) -> usize {
+        let mut scratch: Scratch = [0.0; BLOCK];
+        let slow = &mut scratch[..values.len()];
+        let missing = self.fast.rows([values], [out]).max(self.slow.rows([values], [slow]));
+        let pairs = out[missing..].iter_mut().zip(&slow[missing..]);
+        if self.percent {
+            pairs.for_each(|(out, slow)| {
+                *out = if *slow == 0.0 {
+                    0.0
+                } else {
+                    (*out - slow) / slow * 100.0
+                }
+            });
+        } else {
+            pairs.for_each(|(out, slow)| *out -= slow);
+        }
+        missing
+    }
+
+    fn visit(&mut self, visitor: &mut StateVisitor<'_>) {
+        self.fast.visit(visitor);
+        self.slow.visit(visitor);
+    }
+}

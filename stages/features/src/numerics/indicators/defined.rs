@@ -1,0 +1,287 @@
+//! Indicators as features, and the kernel that computes each.
+
+use super::indicator::{Average, Bollinger, Column, Convention, Indicator, Oscillator, Sar, T3, Two};
+use super::momentum::ChangeKind;
+use super::statistic::Fit;
+use super::{average, directional, momentum, statistic, stockstats, volume};
+use crate::numerics::aggregate::{Maximum, Minimum};
+use crate::numerics::kernel::{Instructions, Kernel, initial_state, not_finite, run_kernel};
+use crate::numerics::{Bars, Feature, State};
+use serde::Serialize;
+
+/// An indicator by the definition of a convention.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Defined {
+    indicator: Indicator,
+    convention: Convention,
+}
+
+impl Indicator {
+    /// The indicator by `convention`.
+    ///
+    /// # Errors
+    /// The reason why there is none.
+    pub fn by(&self, convention: Convention) -> Result<Defined, String> {
+        if let Some(problem) = self.problem() {
+            return Err(problem);
+        }
+        let name = self.name();
+        match (convention, self) {
+            (Convention::Talib, Self::Kdj(_)) => {
+                Err(format!("TA-Lib has no {name}: it takes `convention: stockstats`"))
+            }
+            (Convention::Stockstats, _) if !STOCKSTATS.contains(&name) => Err(format!(
+                "there is no {name} by stockstats here, only {}",
+                STOCKSTATS.join(", ")
+            )),
+            _ => Ok(Defined {
+                indicator: self.clone(),
+                convention,
+            }),
+        }
+    }
+}
+
+/// The indicators of stockstats.
+const STOCKSTATS: [&str; 13] = [
+    "sma",
+    "ema",
+    "macd",
+    "rsi",
+    "bollinger",
+    "atr",
+    "di",
+    "dx",
+    "adx",
+    "cci",
+    "willr",
+    "mfi",
+    "kdj",
+];
+
+/// A visitor of the kernel of an indicator.
+trait KernelVisitor {
+    type Result;
+
+    /// Visits the kernel, which reads the columns `inputs`.
+    fn visit<const K: usize, const N: usize>(self, kernel: impl Kernel<K, N>, inputs: [Column; K]) -> Self::Result;
+}
+
+struct Start;
+
+impl KernelVisitor for Start {
+    type Result = State;
+
+    fn visit<const K: usize, const N: usize>(self, kernel: impl Kernel<K, N>, _: [Column; K]) -> State {
+        initial_state(kernel)
+    }
+}
+
+struct Inputs;
+
+impl KernelVisitor for Inputs {
+    type Result = Vec<&'static str>;
+
+    fn visit<const K: usize, const N: usize>(self, _: impl Kernel<K, N>, inputs: [Column; K]) -> Self::Result {
+        inputs.map(Column::name).into()
+    }
+}
+
+struct Run<'a> {
+    state: &'a mut State,
+    bars: &'a Bars,
+    instructions: Instructions,
+}
+
+impl KernelVisitor for Run<'_> {
+    type Result = Vec<Vec<f64>>;
+
+    fn visit<const K: usize, const N: usize>(self, kernel: impl Kernel<K, N>, inputs: [Column; K]) -> Self::Result {
+        run_kernel(
+            kernel,
+            self.state,
+            inputs.map(|column| column.of(self.bars)),
+            not_finite,
+            self.instructions,
+        )
+    }
+}
+
+const CLOSE: [Column; 1] = [Column::Close];
+const HL: [Column; 2] = [Column::High, Column::Low];
+const HLC: [Column; 3] = [Column::High, Column::Low, Column::Close];
+const OHLC: [Column; 4] = [Column::Open, Column::High, Column::Low, Column::Close];
+const HLCV: [Column; 4] = [Column::High, Column::Low, Column::Close, Column::Volume];
+
+impl Defined {
+    fn with<V: KernelVisitor>(&self, visitor: V) -> V::Result {
+        match self.convention {
+            Convention::Talib => self.with_talib(visitor),
+            Convention::Stockstats => self.with_stockstats(visitor),
+        }
+    }
+
+    fn with_talib<V: KernelVisitor>(&self, visitor: V) -> V::Result {
+        use Indicator as I;
+        let change = |n, kind| momentum::Change::new(n, kind);
+        let line = |n, fit| statistic::Regression::new(n, fit);
+        match self.indicator {
+            I::Sma(n) => visitor.visit(average::Simple::new(n), CLOSE),
+            I::Ema(n) => visitor.visit(average::Exponential::new(n), CLOSE),
+            I::Wma(n) => visitor.visit(average::Weighted::new(n), CLOSE),
+            I::Dema(n) => visitor.visit(average::double_exponential(n), CLOSE),
+            I::Tema(n) => visitor.visit(average::triple_exponential(n), CLOSE),
+            I::Trima(n) => visitor.visit(average::Triangular::new(n), CLOSE),
+            I::Kama(n) => visitor.visit(average::Adaptive::new(n), CLOSE),
+            I::T3(T3 { period, factor }) => visitor.visit(average::tillson(period, factor), CLOSE),
+            I::Macd(periods) => visitor.visit(average::Macd::new(periods), CLOSE),
+            I::Apo(oscillator) => with_oscillator(visitor, oscillator, false),
+            I::Ppo(oscillator) => with_oscillator(visitor, oscillator, true),
+            I::Trix(n) => visitor.visit(average::Trix::new(n), CLOSE),
+            I::Rsi(n) => visitor.visit(momentum::rsi(n), CLOSE),
+            I::Cmo(n) => visitor.visit(momentum::cmo(n), CLOSE),
+            I::Mom(n) => visitor.visit(change(n, ChangeKind::Difference), CLOSE),
+            I::Roc(n) => visitor.visit(change(n, ChangeKind::Percent), CLOSE),
+            I::Rocp(n) => visitor.visit(change(n, ChangeKind::Fraction), CLOSE),
+            I::LogReturn(n) => visitor.visit(change(n, ChangeKind::Logarithm), CLOSE),
+            I::Bollinger(Bollinger { period, width }) => visitor.visit(statistic::Bands::new(period, width), CLOSE),
+            I::Stddev(n) => visitor.visit(statistic::Variance::root(n), CLOSE),
+            I::Var(n) => visitor.visit(statistic::Variance::new(n), CLOSE),
+            I::Linearreg(n) => visitor.visit(line(n, Fit::Value), CLOSE),
+            I::LinearregSlope(n) => visitor.visit(line(n, Fit::Slope), CLOSE),
+            I::LinearregAngle(n) => visitor.visit(line(n, Fit::Angle), CLOSE),
+            I::LinearregIntercept(n) => visitor.visit(line(n, Fit::Intercept), CLOSE),
+            I::Tsf(n) => visitor.visit(line(n, Fit::Forecast), CLOSE),
+            I::Beta(Two { period, x, y }) => visitor.visit(statistic::Beta::new(period), [x, y]),
+            I::Correl(Two { period, x, y }) => visitor.visit(statistic::Correlation::new(period), [x, y]),
+            I::Max(n) => visitor.visit(momentum::Extreme::<Maximum>::new(n), CLOSE),
+            I::Min(n) => visitor.visit(momentum::Extreme::<Minimum>::new(n), CLOSE),
+            I::Midpoint(n) => visitor.visit(momentum::Middle::new(n), [Column::Close, Column::Close]),
+            I::Midprice(n) => visitor.visit(momentum::Middle::new(n), HL),
+            I::Trange => visitor.visit(directional::TrueRange::new(), HLC),
+            I::Atr(n) => visitor.visit(directional::Atr::<false>::new(n), HLC),
+            I::Natr(n) => visitor.visit(directional::Atr::<true>::new(n), HLC),
+            I::Dm(n) => visitor.visit(directional::Movements::new(n), HL),
+            I::Di(n) => visitor.visit(directional::Indices::new(n), HLC),
+            I::Dx(n) => visitor.visit(directional::Dx::new(n), HLC),
+            I::Adx(n) => visitor.visit(directional::Adx::new(n), HLC),
+            I::Adxr(n) => visitor.visit(directional::Adxr::new(n), HLC),
+            I::Sar(Sar { acceleration, maximum }) => visitor.visit(directional::Sar::new(acceleration, maximum), HL),
+            I::Cci(n) => visitor.visit(momentum::Cci::new(n), HLC),
+            I::Stoch(periods) => visitor.visit(momentum::Stochastic::new(periods), HLC),
+            I::Stochf([k, d]) => visitor.visit(momentum::Stochastic::new([k, 1, d]), HLC),
+            I::Stochrsi([n, k, d]) => visitor.visit(momentum::StochasticOf::new(momentum::rsi(n), k, d), CLOSE),
+            I::Willr(n) => visitor.visit(momentum::WilliamsR::new(n), HLC),
+            I::Aroon(n) => visitor.visit(momentum::Aroon::new(n), HL),
+            I::Ultosc(periods) => visitor.visit(momentum::Ultimate::new(periods), HLC),
+            I::Bop => visitor.visit(momentum::Balance, OHLC),
+            I::Mfi(n) => visitor.visit(volume::MoneyFlow::new(n), HLCV),
+            I::Obv => visitor.visit(volume::OnBalance::default(), [Column::Close, Column::Volume]),
+            I::Ad => visitor.visit(volume::Accumulation::default(), HLCV),
+            I::Adosc(periods) => visitor.visit(volume::Chaikin::new(periods), HLCV),
+            I::Kdj(n) => visitor.visit(stockstats::Kdj::new(n), HLC),
+        }
+    }
+
+    fn with_stockstats<V: KernelVisitor>(&self, visitor: V) -> V::Result {
+        use Indicator as I;
+        match self.indicator {
+            I::Sma(n) => visitor.visit(stockstats::Mean::new(n), CLOSE),
+            I::Ema(n) => visitor.visit(stockstats::Adjusted::span(n), CLOSE),
+            I::Macd(periods) => visitor.visit(stockstats::Macd::new(periods), CLOSE),
+            I::Rsi(n) => visitor.visit(stockstats::Rsi::new(n), CLOSE),
+            I::Bollinger(Bollinger { period, width }) => visitor.visit(stockstats::Bands::new(period, width), CLOSE),
+            I::Atr(n) => visitor.visit(stockstats::atr(n), HLC),
+            I::Di(n) => visitor.visit(stockstats::indices(n), HLC),
+            I::Dx(n) => visitor.visit(stockstats::dx(n), HLC),
+            I::Adx(n) => visitor.visit(stockstats::Adx::new(n), HLC),
+            I::Cci(n) => visitor.visit(stockstats::Cci::new(n), HLC),
+            I::Willr(n) => visitor.visit(stockstats::WilliamsR::new(n), HLC),
+            I::Mfi(n) => visitor.visit(stockstats::MoneyFlow::new(n), HLCV),
+            // `Indicator::by` lets nothing else through.
+            _ => self.with_talib(visitor),
+        }
+    }
+}
+
+fn with_oscillator<V: KernelVisitor>(
+    visitor: V,
+    Oscillator { fast, slow, average }: Oscillator,
+    percent: bool,
+) -> V::Result {
+    let periods = [fast, slow];
+    match average {
+        Average::Simple => visitor.visit(average::Difference::new(periods, average::Simple::new, percent), CLOSE),
+        Average::Exponential => visitor.visit(
+            average::Difference::new(periods, average::Exponential::new, percent),
+            CLOSE,
+        ),
+    }
+}
+
+impl Feature<Bars> for Defined {
+    fn columns(&self) -> Vec<String> {
+        self.indicator.columns()
+    }
+
+    fn inputs(&self) -> Vec<&'static str> {
+        self.with(Inputs)
+    }
+
+    fn start(&self) -> State {
+        self.with(Start)
+    }
+
+    fn over(&self, state: &mut State, bars: &Bars) -> Vec<Vec<f64>> {
+        self.with(Run {
+            state,
+            bars,
+            instructions: Instructions::Best,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    /// Some of each kind: windows, running sums, averages, turns.
+    #[test]
+    fn every_instruction_set_gives_the_same_bytes() {
+        let wave =
+            |i: usize, step: f64| 100.0 + 20.0 * libm::sin(i as f64 * step) + 3.0 * libm::sin(i as f64 * 1.7 * step);
+        let mut bars = Bars::default();
+        for i in 0..3000 {
+            let (open, close) = (wave(i, 0.1), wave(i + 1, 0.1));
+            bars.open.push(open);
+            bars.high.push(open.max(close) + wave(i, 0.7) / 100.0);
+            bars.low.push(open.min(close) - wave(i, 0.9) / 100.0);
+            bars.close.push(if i % 700 == 5 { f64::NAN } else { close });
+            bars.volume.push(wave(i, 0.3));
+        }
+        let settings = json!([
+            { "sma": 20 }, { "ema": 12 }, { "wma": 30 }, { "kama": 30 }, { "t3": {} }, { "macd": [12, 26, 9] }, { "rsi": 14 }, { "bollinger": {} },
+            { "linearreg": 14 }, { "correl": { "period": 30 } }, { "midprice": 14 }, { "natr": 14 }, { "adxr": 14 }, { "sar": {} }, { "cci": 14 },
+            { "stoch": [5, 3, 3] }, { "aroon": 14 }, { "ultosc": [7, 14, 28] }, { "mfi": 14 }, { "adosc": [3, 10] }
+        ]);
+        for settings in settings.as_array().unwrap() {
+            let indicator: Indicator = serde_json::from_value(settings.clone()).unwrap();
+            let defined = indicator.by(Convention::Talib).unwrap();
+            let [best, portable] = [Instructions::Best, Instructions::Portable].map(|instructions| {
+                let (mut state, bars) = (defined.start(), &bars);
+                let columns = defined.with(Run {
+                    state: &mut state,
+                    bars,
+                    instructions,
+                });
+                let bits = |values: &[f64]| values.iter().map(|value| value.to_bits()).collect::<Vec<_>>();
+                (
+                    columns.iter().map(|column| bits(column)).collect::<Vec<_>>(),
+                    bits(&state),
+                )
+            });
+            assert_eq!(best, portable, "{settings}");
+        }
+    }
+}

@@ -1,0 +1,493 @@
+//! True range and directional movement (J. W. Wilder, 1978), and his parabolic stop, with TA-Lib's seeds.
+
+use super::average::Exponential;
+use crate::numerics::kernel::{BLOCK, Kernel, Recurrence, Scratch};
+use crate::numerics::lookback::{Lag, Previous};
+use crate::numerics::state::StateVisitor;
+
+/// High, low and close of a bar.
+pub type Hlc = [f64; 3];
+
+/// The range of a bar with the close before it.
+#[inline(always)]
+pub fn true_range(high: f64, low: f64, before: f64) -> f64 {
+    let mut range = high - low;
+    let (up, down) = ((before - high).abs(), (before - low).abs());
+    if up > range {
+        range = up;
+    }
+    if down > range {
+        range = down;
+    }
+    range
+}
+
+/// The true range.
+#[derive(Clone, Debug)]
+pub struct TrueRange(Lag);
+
+impl TrueRange {
+    pub fn new() -> Self {
+        Self(Lag::new(1))
+    }
+}
+
+impl Kernel<3, 1> for TrueRange {
+    #[inline(always)]
+    fn rows(&mut self, [high, low, close]: [&[f64]; 3], [out]: [&mut [f64]; 1]) -> usize {
+        let (missing, pieces) = self.0.pieces(close);
+        for (from, befores) in pieces {
+            let bars = high[from..].iter().zip(&low[from..]).zip(befores);
+            for (out, ((&high, &low), &before)) in out[from..].iter_mut().zip(bars) {
+                *out = true_range(high, low, before);
+            }
+        }
+        self.0.take(close);
+        missing
+    }
+
+    fn visit(&mut self, visitor: &mut StateVisitor<'_>) {
+        self.0.visit(visitor);
+    }
+}
+
+/// The average true range: the mean of the first `n` true ranges, then Wilder's average.
+#[derive(Clone, Debug)]
+pub struct Atr<const PERCENT: bool> {
+    before: Previous,
+    average: Exponential,
+    percent: bool,
+}
+
+impl<const PERCENT: bool> Atr<PERCENT> {
+    /// In currency, or in percent of the close.
+    pub fn new(n: usize) -> Self {
+        Self {
+            before: Previous::default(),
+            average: Exponential::wilder(n),
+            // TA-Lib leaves the true range of a single bar as it is.
+            percent: PERCENT && n > 1,
+        }
+    }
+
+    #[inline(always)]
+    fn of(&self, average: f64, close: f64) -> [f64; 1] {
+        let percent = average / close * 100.0;
+        [match PERCENT && self.percent {
+            false => average,
+            true if close == 0.0 => 0.0,
+            true => percent,
+        }]
+    }
+}
+
+impl<const PERCENT: bool> Recurrence<3, 1> for Atr<PERCENT> {
+    #[inline(always)]
+    fn next(&mut self, [high, low, close]: Hlc) -> Option<[f64; 1]> {
+        let before = self.before.next(close)?;
+        let average = self.average.begin(true_range(high, low, before))?;
+        Some(self.of(average, close))
+    }
+
+    #[inline(always)]
+    fn is_warm(&self) -> bool {
+        self.average.has_begun()
+    }
+
+    #[inline(always)]
+    fn step(&mut self, [high, low, close]: Hlc) -> [f64; 1] {
+        let before = self.before.replace(close);
+        let average = self.average.update(true_range(high, low, before));
+        self.of(average, close)
+    }
+
+    fn visit_state(&mut self, visitor: &mut StateVisitor<'_>) {
+        self.before.visit(visitor);
+        self.average.visit(visitor);
+    }
+}
+
+/// Wilder's sums of movement up, movement down and true range.
+#[derive(Clone, Debug)]
+struct Movement {
+    before: Hlc,
+    up: f64,
+    down: f64,
+    range: f64,
+    seen: usize,
+    n: usize,
+    keep: f64,
+}
+
+impl Movement {
+    fn new(n: usize) -> Self {
+        let keep = (n as f64 - 1.0) / n as f64;
+        Self {
+            before: [0.0; 3],
+            up: 0.0,
+            down: 0.0,
+            range: 0.0,
+            seen: 0,
+            n,
+            keep,
+        }
+    }
+
+    /// Takes a bar; whether `needed` changes have been summed. The first `n - 1` are added up, and each after them is smoothed in.
+    #[inline(always)]
+    fn next(&mut self, bar: Hlc, needed: usize) -> bool {
+        let [high, low, close] = std::mem::replace(&mut self.before, bar);
+        if self.seen == 0 {
+            self.seen = 1;
+            return false;
+        }
+        let (rise, fall) = (bar[0] - high, low - bar[1]);
+        let range = true_range(bar[0], bar[1], close);
+        let up = if rise > 0.0 && rise > fall { rise } else { 0.0 };
+        let down = if fall > 0.0 && rise < fall { fall } else { 0.0 };
+        if self.n <= 1 {
+            (self.up, self.down, self.range) = (up, down, range);
+        } else if self.seen < self.n {
+            self.up += up;
+            self.down += down;
+            self.range += range;
+        } else {
+            self.up = self.keep.mul_add(self.up, up);
+            self.down = self.keep.mul_add(self.down, down);
+            self.range = self.keep.mul_add(self.range, range);
+        }
+        self.seen = (self.seen + 1).min(self.n + 1);
+        self.seen > needed
+    }
+
+    /// The directional indices, up and down, percent.
+    #[inline(always)]
+    fn indices(&self) -> Option<(f64, f64)> {
+        (self.range > 0.0).then(|| (100.0 * (self.up / self.range), 100.0 * (self.down / self.range)))
+    }
+
+    /// Their difference in percent of their sum.
+    #[inline(always)]
+    fn index(&self) -> Option<f64> {
+        let (up, down) = self.indices()?;
+        let sum = down + up;
+        (sum > 0.0).then(|| 100.0 * ((down - up).abs() / sum))
+    }
+
+    fn visit(&mut self, visitor: &mut StateVisitor<'_>) {
+        visitor.numbers(&mut self.before);
+        for number in [&mut self.up, &mut self.down, &mut self.range] {
+            visitor.number(number);
+        }
+        visitor.count(&mut self.seen, self.n + 1);
+    }
+}
+
+/// The two directional movements, plus and minus, in currency.
+#[derive(Clone, Debug)]
+pub struct Movements(Movement);
+
+impl Movements {
+    pub fn new(n: usize) -> Self {
+        Self(Movement::new(n))
+    }
+}
+
+impl Recurrence<2, 2> for Movements {
+    #[inline(always)]
+    fn next(&mut self, [high, low]: [f64; 2]) -> Option<[f64; 2]> {
+        // The close is for the true range alone.
+        let bar = [high, low, 0.0];
+        let needed = if self.0.n <= 1 { 1 } else { self.0.n - 1 };
+        self.0.next(bar, needed).then_some([self.0.up, self.0.down])
+    }
+
+    fn visit_state(&mut self, visitor: &mut StateVisitor<'_>) {
+        self.0.visit(visitor);
+    }
+}
+
+/// The two directional indices, plus and minus, percent.
+#[derive(Clone, Debug)]
+pub struct Indices(Movement);
+
+impl Indices {
+    pub fn new(n: usize) -> Self {
+        Self(Movement::new(n))
+    }
+}
+
+impl Recurrence<3, 2> for Indices {
+    #[inline(always)]
+    fn next(&mut self, bar: Hlc) -> Option<[f64; 2]> {
+        if !self.0.next(bar, self.0.n) {
+            return None;
+        }
+        if self.0.n <= 1 && self.0.range > 0.0 {
+            return Some([self.0.up / self.0.range, self.0.down / self.0.range]);
+        }
+        let (up, down) = self.0.indices().unwrap_or((0.0, 0.0));
+        Some([up, down])
+    }
+
+    fn visit_state(&mut self, visitor: &mut StateVisitor<'_>) {
+        self.0.visit(visitor);
+    }
+}
+
+/// The directional index; where nothing moves it keeps its value.
+#[derive(Clone, Debug)]
+pub struct Dx {
+    movement: Movement,
+    value: f64,
+}
+
+impl Dx {
+    pub fn new(n: usize) -> Self {
+        Self {
+            movement: Movement::new(n),
+            value: 0.0,
+        }
+    }
+}
+
+impl Recurrence<3, 1> for Dx {
+    #[inline(always)]
+    fn next(&mut self, bar: Hlc) -> Option<[f64; 1]> {
+        if !self.movement.next(bar, self.movement.n) {
+            return None;
+        }
+        self.value = self.movement.index().unwrap_or(self.value);
+        Some([self.value])
+    }
+
+    fn visit_state(&mut self, visitor: &mut StateVisitor<'_>) {
+        self.movement.visit(visitor);
+        visitor.number(&mut self.value);
+    }
+}
+
+/// The average directional index: the mean of the first `n` directional indices, then Wilder's average.
+#[derive(Clone, Debug)]
+pub struct Adx {
+    movement: Movement,
+    average: f64,
+    missing: usize,
+}
+
+impl Adx {
+    pub fn new(n: usize) -> Self {
+        Self {
+            movement: Movement::new(n),
+            average: 0.0,
+            missing: n,
+        }
+    }
+
+    #[inline(always)]
+    fn step(&mut self, bar: Hlc) -> Option<f64> {
+        let n = self.movement.n;
+        if !self.movement.next(bar, n) {
+            return None;
+        }
+        let index = self.movement.index();
+        if self.missing == 0 {
+            if let Some(index) = index {
+                let keep = self.movement.keep;
+                self.average = keep.mul_add(self.average, (1.0 - keep) * index);
+            }
+        } else {
+            self.average += index.unwrap_or(0.0);
+            self.missing -= 1;
+            if self.missing > 0 {
+                return None;
+            }
+            self.average /= n as f64;
+        }
+        Some(self.average)
+    }
+}
+
+impl Recurrence<3, 1> for Adx {
+    #[inline(always)]
+    fn next(&mut self, bar: Hlc) -> Option<[f64; 1]> {
+        self.step(bar).map(|value| [value])
+    }
+
+    fn visit_state(&mut self, visitor: &mut StateVisitor<'_>) {
+        let most = self.movement.n;
+        self.movement.visit(visitor);
+        visitor.number(&mut self.average);
+        visitor.count(&mut self.missing, most);
+    }
+}
+
+/// The mean of the average directional index of now and of `n - 1` bars ago.
+#[derive(Clone, Debug)]
+pub struct Adxr {
+    adx: Adx,
+    before: Lag,
+}
+
+impl Adxr {
+    pub fn new(n: usize) -> Self {
+        Self {
+            adx: Adx::new(n),
+            before: Lag::new(n - 1),
+        }
+    }
+}
+
+impl Kernel<3, 1> for Adxr {
+    #[inline(always)]
+    fn rows(&mut self, bars: [&[f64]; 3], [out]: [&mut [f64]; 1]) -> usize {
+        let first = self.adx.rows(bars, [out]);
+        let mut scratch: Scratch = [0.0; BLOCK];
+        let indices = &mut scratch[first..out.len()];
+        indices.copy_from_slice(&out[first..]);
+        let (missing, pieces) = self.before.pieces(indices);
+        for (from, befores) in pieces {
+            for (out, before) in out[first + from..].iter_mut().zip(befores) {
+                *out = (*out + before) / 2.0;
+            }
+        }
+        self.before.take(indices);
+        first + missing
+    }
+
+    fn visit(&mut self, visitor: &mut StateVisitor<'_>) {
+        self.adx.visit(visitor);
+        self.before.visit(visitor);
+    }
+}
+
+/// The parabolic stop and reverse. It begins long, unless the second bar moved down.
+#[derive(Clone, Debug)]
+pub struct Sar {
+    before: [f64; 2],
+    stop: f64,
+    extreme: f64,
+    factor: f64,
+    long: bool,
+    seen: usize,
+    acceleration: f64,
+    maximum: f64,
+}
+
+impl Sar {
+    pub fn new(acceleration: f64, maximum: f64) -> Self {
+        let acceleration = acceleration.min(maximum);
+        Self {
+            before: [0.0; 2],
+            stop: 0.0,
+            extreme: 0.0,
+            factor: acceleration,
+            long: true,
+            seen: 0,
+            acceleration,
+            maximum,
+        }
+    }
+
+    fn begin(&mut self, [high, low]: [f64; 2]) {
+        let (rise, fall) = (high - self.before[0], self.before[1] - low);
+        self.long = !(fall > 0.0 && rise < fall);
+        (self.extreme, self.stop) = if self.long {
+            (high, self.before[1])
+        } else {
+            (low, self.before[0])
+        };
+        // TA-Lib takes the second bar for the one before it, too.
+        self.before = [high, low];
+    }
+}
+
+impl Sar {
+    /// Goes on, long or short, until the price reaches the stop: the row where it does.
+    #[inline(always)]
+    fn stretch<const LONG: bool>(&mut self, [high, low]: [&[f64]; 2], out: &mut [f64], from: usize) -> usize {
+        let (mut stop, mut extreme, mut factor) = (self.stop, self.extreme, self.factor);
+        let [mut high_before, mut low_before] = self.before;
+        let mut row = from;
+        for ((out, &high), &low) in out[from..].iter_mut().zip(&high[from..]).zip(&low[from..]) {
+            if if LONG { low <= stop } else { high >= stop } {
+                break;
+            }
+            *out = stop;
+            let (far, bound) = if LONG {
+                (high, if low_before < low { low_before } else { low })
+            } else {
+                (low, if high_before > high { high_before } else { high })
+            };
+            let further = if LONG { far > extreme } else { far < extreme };
+            let faster = factor + self.acceleration;
+            let faster = if faster < self.maximum { faster } else { self.maximum };
+            factor = if further { faster } else { factor };
+            extreme = if further { far } else { extreme };
+            let next = (1.0 - factor).mul_add(stop, factor * extreme);
+            let within = if LONG { next < bound } else { next > bound };
+            stop = if within { next } else { bound };
+            (high_before, low_before) = (high, low);
+            row += 1;
+        }
+        (self.stop, self.extreme, self.factor) = (stop, extreme, factor);
+        self.before = [high_before, low_before];
+        row
+    }
+
+    /// Turns at a bar that reaches the stop; the stop there.
+    #[inline(always)]
+    fn turn(&mut self, [high, low]: [f64; 2]) -> f64 {
+        let [high_before, low_before] = self.before;
+        let (above, below) = (high_before.max(high), low_before.min(low));
+        self.long = !self.long;
+        let within = |stop: f64| if self.long { stop.min(below) } else { stop.max(above) };
+        let value = within(self.extreme);
+        self.factor = self.acceleration;
+        self.extreme = if self.long { high } else { low };
+        self.stop = within(value + self.factor * (self.extreme - value));
+        self.before = [high, low];
+        value
+    }
+}
+
+impl Kernel<2, 1> for Sar {
+    #[inline(always)]
+    fn rows(&mut self, [high, low]: [&[f64]; 2], [out]: [&mut [f64]; 1]) -> usize {
+        let mut missing = 0;
+        while self.seen < 2 {
+            let Some((&high, &low)) = high.get(missing).zip(low.get(missing)) else {
+                return missing;
+            };
+            if self.seen == 0 {
+                self.before = [high, low];
+                missing += 1;
+            } else {
+                self.begin([high, low]);
+            }
+            self.seen += 1;
+        }
+        let mut row = missing;
+        loop {
+            row = if self.long {
+                self.stretch::<true>([high, low], out, row)
+            } else {
+                self.stretch::<false>([high, low], out, row)
+            };
+            if row == out.len() {
+                return missing;
+            }
+            out[row] = self.turn([high[row], low[row]]);
+            row += 1;
+        }
+    }
+
+    fn visit(&mut self, visitor: &mut StateVisitor<'_>) {
+        visitor.numbers(&mut self.before);
+        for number in [&mut self.stop, &mut self.extreme, &mut self.factor] {
+            visitor.number(number);
+        }
+        visitor.flag(&mut self.long);
+        visitor.count(&mut self.seen, 2);
+    }
+}

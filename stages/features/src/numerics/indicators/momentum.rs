@@ -1,0 +1,538 @@
+//! Change, strength and position of the close, as TA-Lib defines them.
+
+use super::average::{Exponential, Simple, rounding};
+use super::directional::true_range;
+use crate::numerics::aggregate::{Aggregate, ExtremePositions, Extremes, RollingAggregate, Sum};
+use crate::numerics::kernel::{BLOCK, Kernel, Map, Recurrence, Scratch};
+use crate::numerics::lookback::{Lag, Lookback, Previous};
+use crate::numerics::state::StateVisitor;
+
+/// The kinds of change over `n` bars.
+#[derive(Clone, Copy, Debug)]
+pub enum ChangeKind {
+    /// `v - o`.
+    Difference,
+    /// `(v / o - 1) 100`.
+    Percent,
+    /// `(v - o) / o`.
+    Fraction,
+    /// `ln(v / o)`.
+    Logarithm,
+}
+
+/// The change of the price over `n` bars.
+#[derive(Clone, Debug)]
+pub struct Change {
+    old: Lag,
+    kind: ChangeKind,
+}
+
+impl Change {
+    pub fn new(n: usize, kind: ChangeKind) -> Self {
+        Self { old: Lag::new(n), kind }
+    }
+}
+
+impl ChangeKind {
+    #[inline(always)]
+    fn of(self, value: f64, old: f64) -> f64 {
+        match self {
+            Self::Difference => value - old,
+            Self::Percent | Self::Fraction if old == 0.0 => 0.0,
+            Self::Percent => (value / old - 1.0) * 100.0,
+            Self::Fraction => (value - old) / old,
+            Self::Logarithm if value > 0.0 && old > 0.0 => libm::log(value / old),
+            Self::Logarithm => f64::NAN,
+        }
+    }
+}
+
+impl Kernel<1, 1> for Change {
+    #[inline(always)]
+    fn rows(&mut self, [values]: [&[f64]; 1], [out]: [&mut [f64]; 1]) -> usize {
+        let (missing, pieces) = self.old.pieces(values);
+        for (from, olds) in pieces {
+            let pairs = out[from..].iter_mut().zip(values[from..].iter().zip(olds));
+            // One loop for each kind, so that it is vectorised.
+            match self.kind {
+                ChangeKind::Difference => pairs.for_each(|(out, (&v, &o))| *out = ChangeKind::Difference.of(v, o)),
+                ChangeKind::Percent => pairs.for_each(|(out, (&v, &o))| *out = ChangeKind::Percent.of(v, o)),
+                ChangeKind::Fraction => pairs.for_each(|(out, (&v, &o))| *out = ChangeKind::Fraction.of(v, o)),
+                ChangeKind::Logarithm => pairs.for_each(|(out, (&v, &o))| *out = ChangeKind::Logarithm.of(v, o)),
+            }
+        }
+        self.old.take(values);
+        missing
+    }
+
+    fn visit(&mut self, visitor: &mut StateVisitor<'_>) {
+        self.old.visit(visitor);
+    }
+}
+
+/// Wilder's averages of gains and of losses.
+#[derive(Clone, Debug)]
+struct GainsAndLosses {
+    before: Previous,
+    gains: Exponential,
+    losses: Exponential,
+}
+
+impl GainsAndLosses {
+    fn new(n: usize) -> Self {
+        Self {
+            before: Previous::default(),
+            gains: Exponential::wilder(n),
+            losses: Exponential::wilder(n),
+        }
+    }
+}
+
+impl Recurrence<1, 2> for GainsAndLosses {
+    #[inline(always)]
+    fn next(&mut self, [value]: [f64; 1]) -> Option<[f64; 2]> {
+        let [gain, loss] = gain_and_loss(value, self.before.next(value)?);
+        let (gain, loss) = self.gains.begin(gain).zip(self.losses.begin(loss))?;
+        Some([gain, loss])
+    }
+
+    #[inline(always)]
+    fn is_warm(&self) -> bool {
+        self.gains.has_begun()
+    }
+
+    #[inline(always)]
+    fn step(&mut self, [value]: [f64; 1]) -> [f64; 2] {
+        let [gain, loss] = gain_and_loss(value, self.before.replace(value));
+        [self.gains.update(gain), self.losses.update(loss)]
+    }
+
+    fn visit_state(&mut self, visitor: &mut StateVisitor<'_>) {
+        self.before.visit(visitor);
+        self.gains.visit(visitor);
+        self.losses.visit(visitor);
+    }
+}
+
+#[inline(always)]
+fn gain_and_loss(value: f64, before: f64) -> [f64; 2] {
+    let change = value - before;
+    let gain = if change > 0.0 { change } else { 0.0 };
+    [gain, gain - change]
+}
+
+/// The relative strength index (J. W. Wilder, 1978).
+pub fn rsi(n: usize) -> impl Recurrence<1, 1> {
+    Map::new(GainsAndLosses::new(n), |[gain, loss]: [f64; 2]| {
+        let sum = gain + loss;
+        [if sum == 0.0 { 0.0 } else { 100.0 * (gain / sum) }]
+    })
+}
+
+/// The momentum oscillator (T. S. Chande), with Wilder's averages as in TA-Lib.
+pub fn cmo(n: usize) -> impl Recurrence<1, 1> {
+    Map::new(GainsAndLosses::new(n), |[gain, loss]: [f64; 2]| {
+        let sum = gain + loss;
+        [if sum == 0.0 { 0.0 } else { 100.0 * ((gain - loss) / sum) }]
+    })
+}
+
+/// The position of the last price in the range of `n` bars, percent from its low.
+#[derive(Clone, Debug)]
+struct Position(RollingAggregate<Extremes, 2, 2>);
+
+impl Kernel<3, 1> for Position {
+    #[inline(always)]
+    fn rows(&mut self, [high, low, close]: [&[f64]; 3], [out]: [&mut [f64]; 1]) -> usize {
+        let [highs, lows] = self.0.rows([high, low]);
+        let missing = close.len() - highs.len();
+        let rows = close[missing..].iter().zip(highs.iter().zip(lows));
+        for (out, (close, (high, low))) in out[missing..].iter_mut().zip(rows) {
+            let range = high - low;
+            let position = (close - low) / (range / 100.0);
+            *out = if rounding(range, high.abs() + low.abs()) {
+                0.0
+            } else {
+                position
+            };
+        }
+        missing
+    }
+
+    fn visit(&mut self, visitor: &mut StateVisitor<'_>) {
+        self.0.visit(visitor);
+    }
+}
+
+/// The stochastic oscillator (G. Lane): %K of `fast` bars, smoothed over `slow`, and its average %D.
+#[derive(Clone, Debug)]
+pub struct Stochastic {
+    position: Position,
+    slow: Simple,
+    d: Simple,
+}
+
+impl Stochastic {
+    /// `slow` is 1 where %K is not smoothed.
+    pub fn new([k, slow, d]: [usize; 3]) -> Self {
+        Self {
+            position: Position(RollingAggregate::new(k)),
+            slow: Simple::new(slow),
+            d: Simple::new(d),
+        }
+    }
+}
+
+impl Kernel<3, 2> for Stochastic {
+    #[inline(always)]
+    fn rows(&mut self, bars: [&[f64]; 3], [k, d]: [&mut [f64]; 2]) -> usize {
+        let mut scratch: Scratch = [0.0; BLOCK];
+        let fast = &mut scratch[..k.len()];
+        let mut missing = self.position.rows(bars, [fast]);
+        missing += self.slow.rows([&fast[missing..]], [&mut k[missing..]]);
+        missing + self.d.rows([&k[missing..]], [&mut d[missing..]])
+    }
+
+    fn visit(&mut self, visitor: &mut StateVisitor<'_>) {
+        self.position.visit(visitor);
+        self.slow.visit(visitor);
+        self.d.visit(visitor);
+    }
+}
+
+/// The stochastic oscillator of another indicator.
+#[derive(Clone, Debug)]
+pub struct StochasticOf<I> {
+    indicator: I,
+    position: Position,
+    d: Simple,
+}
+
+impl<I> StochasticOf<I> {
+    pub fn new(indicator: I, k: usize, d: usize) -> Self {
+        Self {
+            indicator,
+            position: Position(RollingAggregate::new(k)),
+            d: Simple::new(d),
+        }
+    }
+}
+
+impl<I: Kernel<1, 1>> Kernel<1, 2> for StochasticOf<I> {
+    #[inline(always)]
+    fn rows(&mut self, values: [&[f64]; 1], [k, d]: [&mut [f64]; 2]) -> usize {
+        let mut scratch: Scratch = [0.0; BLOCK];
+        let indicator = &mut scratch[..k.len()];
+        let mut missing = self.indicator.rows(values, [indicator]);
+        missing += self.position.rows([&indicator[missing..]; 3], [&mut k[missing..]]);
+        missing + self.d.rows([&k[missing..]], [&mut d[missing..]])
+    }
+
+    fn visit(&mut self, visitor: &mut StateVisitor<'_>) {
+        self.indicator.visit(visitor);
+        self.position.visit(visitor);
+        self.d.visit(visitor);
+    }
+}
+
+/// Williams' %R: the distance of the close from the high of `n` bars, 0 to -100.
+#[derive(Clone, Debug)]
+pub struct WilliamsR(RollingAggregate<Extremes, 2, 2>);
+
+impl WilliamsR {
+    pub fn new(n: usize) -> Self {
+        Self(RollingAggregate::new(n))
+    }
+}
+
+impl Kernel<3, 1> for WilliamsR {
+    #[inline(always)]
+    fn rows(&mut self, [high, low, close]: [&[f64]; 3], [out]: [&mut [f64]; 1]) -> usize {
+        let [highs, lows] = self.0.rows([high, low]);
+        let missing = close.len() - highs.len();
+        let rows = close[missing..].iter().zip(highs.iter().zip(lows));
+        for (out, (close, (high, low))) in out[missing..].iter_mut().zip(rows) {
+            let range = high - low;
+            let below = (high - close) / (range / -100.0);
+            *out = if range == 0.0 { 0.0 } else { below };
+        }
+        missing
+    }
+
+    fn visit(&mut self, visitor: &mut StateVisitor<'_>) {
+        self.0.visit(visitor);
+    }
+}
+
+/// The commodity channel index (D. Lambert, 1980): the distance of the typical price from its mean in mean absolute deviations of 0.015.
+#[derive(Clone, Debug)]
+pub struct Cci {
+    prices: Lookback,
+    sums: RollingAggregate<Sum, 1, 1>,
+    n: usize,
+}
+
+impl Cci {
+    pub fn new(n: usize) -> Self {
+        Self {
+            prices: Lookback::new(n - 1),
+            sums: RollingAggregate::new(n),
+            n,
+        }
+    }
+}
+
+impl Kernel<3, 1> for Cci {
+    #[inline(always)]
+    fn rows(&mut self, [high, low, close]: [&[f64]; 3], [out]: [&mut [f64]; 1]) -> usize {
+        let mut scratch: Scratch = [0.0; BLOCK];
+        let prices = &mut scratch[..close.len()];
+        for (price, ((high, low), close)) in prices.iter_mut().zip(high.iter().zip(low).zip(close)) {
+            *price = (high + low + close) / 3.0;
+        }
+        let n = self.n as f64;
+        let [sums] = self.sums.rows([prices]);
+        let windows = self.prices.take(prices);
+        let missing = prices.len() - sums.len();
+        let (prices, out) = (&prices[missing..], &mut out[missing..]);
+        let mut scratch: Scratch = [0.0; BLOCK];
+        let means = &mut scratch[..sums.len()];
+        for (mean, sum) in means.iter_mut().zip(sums) {
+            *mean = sum / n;
+        }
+        let count = means.len();
+        for from in (0..count).step_by(ROWS) {
+            let mut deviations = [0.0; ROWS];
+            let rows = ROWS.min(count - from);
+            if rows == ROWS {
+                let mut means_here = [0.0; ROWS];
+                means_here.copy_from_slice(&means[from..from + ROWS]);
+                for values in windows[from..from + ROWS + self.n - 1].windows(ROWS) {
+                    for k in 0..ROWS {
+                        deviations[k] += (values[k] - means_here[k]).abs();
+                    }
+                }
+            } else {
+                for k in 0..rows {
+                    for value in &windows[from + k..][..self.n] {
+                        deviations[k] += (value - means[from + k]).abs();
+                    }
+                }
+            }
+            out[from..from + rows].copy_from_slice(&deviations[..rows]);
+        }
+        for (out, (price, mean)) in out.iter_mut().zip(prices.iter().zip(means)) {
+            let deviations = *out;
+            let distance = price - *mean;
+            let still = rounding(distance, price.abs() + mean.abs()) | rounding(deviations, n * mean.abs());
+            let index = distance / (0.015 * (deviations / n));
+            *out = if still { 0.0 } else { index };
+        }
+        missing
+    }
+
+    fn visit(&mut self, visitor: &mut StateVisitor<'_>) {
+        self.prices.visit(visitor);
+        self.sums.visit(visitor);
+    }
+}
+
+/// The number of rows whose deviations are added up together, in registers.
+const ROWS: usize = 16;
+
+/// Aroon's up, down and up less down: the bars since the high and the low of `n + 1` bars.
+#[derive(Clone, Debug)]
+pub struct Aroon {
+    places: RollingAggregate<ExtremePositions, 2, 4>,
+    n: f64,
+}
+
+impl Aroon {
+    pub fn new(n: usize) -> Self {
+        Self {
+            places: RollingAggregate::new(n + 1),
+            n: n as f64,
+        }
+    }
+}
+
+impl Kernel<2, 3> for Aroon {
+    #[inline(always)]
+    fn rows(&mut self, bars: [&[f64]; 2], outputs: [&mut [f64]; 3]) -> usize {
+        let rows = bars[0].len();
+        let [_, _, highs, lows] = self.places.rows(bars);
+        let missing = rows - highs.len();
+        let [up, down, oscillator] = outputs.map(|output| &mut output[missing..]);
+        let factor = 100.0 / self.n;
+        for (((up, down), oscillator), (high, low)) in
+            up.iter_mut().zip(down).zip(oscillator).zip(highs.iter().zip(lows))
+        {
+            (*up, *down, *oscillator) = (factor * high, factor * low, factor * (high - low));
+        }
+        missing
+    }
+
+    fn visit(&mut self, visitor: &mut StateVisitor<'_>) {
+        self.places.visit(visitor);
+    }
+}
+
+/// The ultimate oscillator (L. Williams, 1985): buying pressure over true range for three periods, weighted 4, 2 and 1.
+#[derive(Clone, Debug)]
+pub struct Ultimate {
+    before: Lag,
+    pressures: Lookback,
+    ranges: Lookback,
+    /// Ascending.
+    periods: [usize; 3],
+    /// Running sums of both for each period.
+    sums: [[f64; 2]; 3],
+    begun: bool,
+}
+
+impl Ultimate {
+    pub fn new(mut periods: [usize; 3]) -> Self {
+        periods.sort_unstable();
+        Self {
+            before: Lag::new(1),
+            pressures: Lookback::new(periods[2] - 1),
+            ranges: Lookback::new(periods[2] - 1),
+            periods,
+            sums: [[0.0; 2]; 3],
+            begun: false,
+        }
+    }
+}
+
+impl Kernel<3, 1> for Ultimate {
+    #[inline(always)]
+    fn rows(&mut self, [high, low, close]: [&[f64]; 3], [out]: [&mut [f64]; 1]) -> usize {
+        let mut scratch: [Scratch; 2] = [[0.0; BLOCK]; 2];
+        let rows = close.len();
+        let (first, pieces) = self.before.pieces(close);
+        let [pressures, ranges] = &mut scratch;
+        for (from, befores) in pieces {
+            let bars = high[from..].iter().zip(&low[from..]).zip(&close[from..]).zip(befores);
+            let outs = pressures[from..].iter_mut().zip(&mut ranges[from..]);
+            for ((pressure, range), (((&high, &low), &close), &before)) in outs.zip(bars) {
+                let floor = if before < low { before } else { low };
+                (*pressure, *range) = (close - floor, true_range(high, low, before));
+            }
+        }
+        self.before.take(close);
+        let pressures = self.pressures.take(&pressures[first..rows]);
+        let ranges = self.ranges.take(&ranges[first..rows]);
+        let most = self.periods[2];
+        let count = (ranges.len() + 1).saturating_sub(most);
+        if count == 0 {
+            return rows;
+        }
+        if !self.begun {
+            // Each with the bars before the one that completes the longest window.
+            self.begun = true;
+            for (sum, n) in self.sums.iter_mut().zip(self.periods) {
+                for i in most - n..most - 1 {
+                    *sum = [sum[0] + pressures[i], sum[1] + ranges[i]];
+                }
+            }
+        }
+        let from = |place: usize| [&pressures[place..][..count], &ranges[place..][..count]];
+        let new = from(most - 1);
+        let olds = self.periods.map(|n| from(most - n));
+        let mut sums = self.sums;
+        let mut windows: [[Scratch; 2]; 3] = [[[0.0; BLOCK]; 2]; 3];
+        for i in 0..count {
+            for k in 0..3 {
+                for of in 0..2 {
+                    let sum = sums[k][of] + new[of][i];
+                    windows[k][of][i] = sum;
+                    sums[k][of] = sum - olds[k][of][i];
+                }
+            }
+        }
+        self.sums = sums;
+        let missing = rows - count;
+        for (i, out) in out[missing..].iter_mut().enumerate() {
+            let mut weighted = 0.0;
+            for (window, weight) in windows.iter().zip([4.0, 2.0, 1.0]) {
+                let share = window[0][i] / window[1][i];
+                weighted += weight * if window[1][i] == 0.0 { 0.0 } else { share };
+            }
+            *out = weighted * (100.0 / 7.0);
+        }
+        missing
+    }
+
+    fn visit(&mut self, visitor: &mut StateVisitor<'_>) {
+        self.before.visit(visitor);
+        self.pressures.visit(visitor);
+        self.ranges.visit(visitor);
+        self.sums.iter_mut().for_each(|sums| visitor.numbers(sums));
+        visitor.flag(&mut self.begun);
+    }
+}
+
+/// The balance of power: the move from open to close in parts of the bar's range.
+#[derive(Clone, Debug)]
+pub struct Balance;
+
+impl Recurrence<4, 1> for Balance {
+    #[inline(always)]
+    fn next(&mut self, [open, high, low, close]: [f64; 4]) -> Option<[f64; 1]> {
+        let range = high - low;
+        let share = (close - open) / range;
+        Some([if range <= 0.0 { 0.0 } else { share }])
+    }
+
+    fn visit_state(&mut self, _: &mut StateVisitor<'_>) {}
+}
+
+/// The mean of the highest and the lowest of `n` bars.
+#[derive(Clone, Debug)]
+pub struct Middle(RollingAggregate<Extremes, 2, 2>);
+
+impl Middle {
+    pub fn new(n: usize) -> Self {
+        Self(RollingAggregate::new(n))
+    }
+}
+
+impl Kernel<2, 1> for Middle {
+    #[inline(always)]
+    fn rows(&mut self, bars: [&[f64]; 2], [out]: [&mut [f64]; 1]) -> usize {
+        let [highs, lows] = self.0.rows(bars);
+        let missing = out.len() - highs.len();
+        for (out, (high, low)) in out[missing..].iter_mut().zip(highs.iter().zip(lows)) {
+            *out = (high + low) / 2.0;
+        }
+        missing
+    }
+
+    fn visit(&mut self, visitor: &mut StateVisitor<'_>) {
+        self.0.visit(visitor);
+    }
+}
+
+/// The greatest of `n` values, or the least.
+#[derive(Clone, Debug)]
+pub struct Extreme<K>(RollingAggregate<K, 1, 1>);
+
+impl<K: Aggregate<1, 1>> Extreme<K> {
+    pub fn new(n: usize) -> Self {
+        Self(RollingAggregate::new(n))
+    }
+}
+
+impl<K: Aggregate<1, 1>> Kernel<1, 1> for Extreme<K> {
+    #[inline(always)]
+    fn rows(&mut self, values: [&[f64]; 1], [out]: [&mut [f64]; 1]) -> usize {
+        let [found] = self.0.rows(values);
+        let missing = out.len() - found.len();
+        out[missing..].copy_from_slice(found);
+        missing
+    }
+
+    fn visit(&mut self, visitor: &mut StateVisitor<'_>) {
+        self.0.visit(visitor);
+    }
+}

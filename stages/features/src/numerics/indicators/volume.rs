@@ -1,0 +1,189 @@
+//! Indicators of price and volume, as TA-Lib defines them.
+
+use super::average::rounding;
+use crate::numerics::aggregate::{RollingAggregate, Sum};
+use crate::numerics::kernel::{BLOCK, Kernel, Recurrence, Scratch};
+use crate::numerics::lookback::Lag;
+use crate::numerics::state::StateVisitor;
+
+/// The money flow index: typical price by volume of the bars that rose, in percent of that of all that moved.
+#[derive(Clone, Debug)]
+pub struct MoneyFlow {
+    before: Lag,
+    flows: RollingAggregate<Sum, 2, 2>,
+}
+
+impl MoneyFlow {
+    pub fn new(n: usize) -> Self {
+        Self {
+            before: Lag::new(1),
+            flows: RollingAggregate::new(n),
+        }
+    }
+}
+
+impl Kernel<4, 1> for MoneyFlow {
+    #[inline(always)]
+    fn rows(&mut self, [high, low, close, volume]: [&[f64]; 4], [out]: [&mut [f64]; 1]) -> usize {
+        let mut scratch: [Scratch; 3] = [[0.0; BLOCK]; 3];
+        let [prices, up, down] = scratch.each_mut().map(|column| &mut column[..close.len()]);
+        for (price, ((high, low), close)) in prices.iter_mut().zip(high.iter().zip(low).zip(close)) {
+            *price = (high + low + close) / 3.0;
+        }
+        let (first, pieces) = self.before.pieces(prices);
+        for (from, befores) in pieces {
+            let rows = prices[from..].iter().zip(befores).zip(&volume[from..]);
+            for ((up, down), ((price, before), volume)) in up[from..].iter_mut().zip(&mut down[from..]).zip(rows) {
+                let change = price - before;
+                let flow = price * volume;
+                let flow = if rounding(change, price.abs() + before.abs()) {
+                    0.0
+                } else {
+                    flow
+                };
+                *up = if change > 0.0 { flow } else { 0.0 };
+                *down = if change < 0.0 { flow } else { 0.0 };
+            }
+        }
+        self.before.take(prices);
+        let [up, down] = self.flows.rows([&up[first..], &down[first..]]);
+        let missing = out.len() - up.len();
+        for (out, (up, down)) in out[missing..].iter_mut().zip(up.iter().zip(down)) {
+            let share = 100.0 * (up / (up + down));
+            *out = if up + down > 0.0 { share } else { 0.0 };
+        }
+        missing
+    }
+
+    fn visit(&mut self, visitor: &mut StateVisitor<'_>) {
+        self.before.visit(visitor);
+        self.flows.visit(visitor);
+    }
+}
+
+/// On-balance volume: added where the close rose, taken away where it fell.
+#[derive(Clone, Debug, Default)]
+pub struct OnBalance {
+    before: f64,
+    balance: f64,
+    begun: bool,
+}
+
+impl Recurrence<2, 1> for OnBalance {
+    #[inline(always)]
+    fn next(&mut self, [close, volume]: [f64; 2]) -> Option<[f64; 1]> {
+        if !self.begun {
+            (self.begun, self.balance) = (true, volume);
+        } else {
+            // Without a branch, which could not be predicted.
+            let sign = f64::from(i8::from(close > self.before) - i8::from(close < self.before));
+            self.balance += sign * volume;
+        }
+        self.before = close;
+        Some([self.balance])
+    }
+
+    fn visit_state(&mut self, visitor: &mut StateVisitor<'_>) {
+        visitor.number(&mut self.before);
+        visitor.number(&mut self.balance);
+        visitor.flag(&mut self.begun);
+    }
+}
+
+/// Accumulation and distribution (M. Chaikin): the sum of volume times the position of the close within the bar.
+#[derive(Clone, Debug, Default)]
+pub struct Accumulation(f64);
+
+impl Accumulation {
+    /// Passes each sum to `each`. The terms of some bars are computed ahead, off the dependency chain of the sum.
+    #[inline(always)]
+    fn sums([high, low, close, volume]: [&[f64]; 4], mut sum: f64, mut each: impl FnMut(usize, f64)) -> f64 {
+        let rows = close.len();
+        for from in (0..rows).step_by(AHEAD) {
+            let to = rows.min(from + AHEAD);
+            let mut flows = [0.0; AHEAD];
+            let bars = high[from..to].iter().zip(&low[from..to]);
+            let bars = bars.zip(close[from..to].iter().zip(&volume[from..to]));
+            for (flow, ((high, low), (close, volume))) in flows.iter_mut().zip(bars) {
+                let range = high - low;
+                let moved = (((close - low) - (high - close)) / range) * volume;
+                *flow = if range > 0.0 { moved } else { 0.0 };
+            }
+            for (row, flow) in (from..to).zip(flows) {
+                sum += flow;
+                each(row, sum);
+            }
+        }
+        sum
+    }
+}
+
+/// The number of bars whose terms are computed ahead.
+const AHEAD: usize = 16;
+
+impl Kernel<4, 1> for Accumulation {
+    #[inline(always)]
+    fn rows(&mut self, bars: [&[f64]; 4], [out]: [&mut [f64]; 1]) -> usize {
+        self.0 = Self::sums(bars, self.0, |row, sum| out[row] = sum);
+        0
+    }
+
+    fn visit(&mut self, visitor: &mut StateVisitor<'_>) {
+        visitor.number(&mut self.0);
+    }
+}
+
+/// Chaikin's oscillator: fast less slow exponential average of accumulation and distribution. Both begin with its first value.
+#[derive(Clone, Debug)]
+pub struct Chaikin {
+    line: f64,
+    averages: [f64; 2],
+    begun: bool,
+    /// The weight of a new value in each average.
+    take: [f64; 2],
+    /// The rows left of the warm-up.
+    missing: usize,
+    most: usize,
+}
+
+impl Chaikin {
+    pub fn new(periods: [usize; 2]) -> Self {
+        let most = periods[0].max(periods[1]);
+        Self {
+            line: 0.0,
+            averages: [0.0; 2],
+            begun: false,
+            take: periods.map(|n| 2.0 / (n as f64 + 1.0)),
+            missing: most - 1,
+            most,
+        }
+    }
+}
+
+impl Kernel<4, 1> for Chaikin {
+    #[inline(always)]
+    fn rows(&mut self, bars: [&[f64]; 4], [out]: [&mut [f64]; 1]) -> usize {
+        let (mut begun, [mut fast, mut slow]) = (self.begun, self.averages);
+        let [take_fast, take_slow] = self.take;
+        let [keep_fast, keep_slow] = [1.0 - take_fast, 1.0 - take_slow];
+        self.line = Accumulation::sums(bars, self.line, |row, line| {
+            if !begun {
+                (fast, slow, begun) = (line, line, true);
+            }
+            fast = keep_fast.mul_add(fast, take_fast * line);
+            slow = keep_slow.mul_add(slow, take_slow * line);
+            out[row] = fast - slow;
+        });
+        (self.begun, self.averages) = (begun, [fast, slow]);
+        let missing = self.missing.min(out.len());
+        self.missing -= missing;
+        missing
+    }
+
+    fn visit(&mut self, visitor: &mut StateVisitor<'_>) {
+        visitor.number(&mut self.line);
+        visitor.numbers(&mut self.averages);
+        visitor.flag(&mut self.begun);
+        visitor.count(&mut self.missing, self.most);
+    }
+}

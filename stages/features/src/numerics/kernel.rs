@@ -1,0 +1,248 @@
+//! Incremental kernels: they take one block of rows after the other and carry their state from block to block.
+
+use super::state::{State, StateVisitor};
+
+/// The number of rows that a kernel takes at a time: its intermediate columns stay in the L1 cache.
+pub const BLOCK: usize = 512;
+
+/// An incremental computation of `N` columns from `K`, block by block.
+pub trait Kernel<const K: usize, const N: usize> {
+    /// Takes the next rows, at most [`BLOCK`] of them, and writes their values. Returns how many of the first rows have none, whatever was written
+    /// there. Any cut of the rows gives the same bits.
+    fn rows(&mut self, inputs: [&[f64]; K], outputs: [&mut [f64]; N]) -> usize;
+
+    /// Passes every number of its state to `visitor`, always in the same order.
+    fn visit(&mut self, visitor: &mut StateVisitor<'_>);
+}
+
+/// A recurrence: the values of a row depend on the state after the row before.
+pub trait Recurrence<const K: usize, const N: usize>: Clone {
+    /// Takes the next row. Returns its values, or `None` during the warm-up.
+    fn next(&mut self, row: [f64; K]) -> Option<[f64; N]>;
+
+    /// Returns whether the warm-up is over: every further row has values, and [`step`](Self::step) may be called.
+    fn is_warm(&self) -> bool {
+        true
+    }
+
+    /// As [`next`](Self::next), without its branches for the warm-up.
+    #[inline(always)]
+    fn step(&mut self, row: [f64; K]) -> [f64; N] {
+        self.next(row).unwrap_or([f64::NAN; N])
+    }
+
+    /// Passes every number of its state to `visitor`, always in the same order.
+    fn visit_state(&mut self, visitor: &mut StateVisitor<'_>);
+}
+
+/// A recurrence whose values are a function of those of another, `M` numbers.
+#[derive(Clone, Debug)]
+pub struct Map<R, F, const M: usize> {
+    inner: R,
+    map: F,
+}
+
+impl<R, F, const M: usize> Map<R, F, M> {
+    pub fn new(inner: R, map: F) -> Self {
+        Self { inner, map }
+    }
+}
+
+impl<R, F, const K: usize, const M: usize, const N: usize> Recurrence<K, N> for Map<R, F, M>
+where
+    R: Recurrence<K, M>,
+    F: Fn([f64; M]) -> [f64; N] + Clone,
+{
+    #[inline(always)]
+    fn next(&mut self, row: [f64; K]) -> Option<[f64; N]> {
+        self.inner.next(row).map(&self.map)
+    }
+
+    #[inline(always)]
+    fn is_warm(&self) -> bool {
+        self.inner.is_warm()
+    }
+
+    #[inline(always)]
+    fn step(&mut self, row: [f64; K]) -> [f64; N] {
+        (self.map)(self.inner.step(row))
+    }
+
+    fn visit_state(&mut self, visitor: &mut StateVisitor<'_>) {
+        self.inner.visit_state(visitor);
+    }
+}
+
+impl<S: Recurrence<K, N>, const K: usize, const N: usize> Kernel<K, N> for S {
+    #[inline(always)]
+    fn rows(&mut self, inputs: [&[f64]; K], outputs: [&mut [f64]; N]) -> usize {
+        let n = inputs.first().map_or(0, |input| input.len());
+        let inputs = inputs.map(|input| &input[..n]);
+        let outputs = outputs.map(|output| &mut output[..n]);
+        let (mut first, mut missing) = (0, 0);
+        // A local copy stays in registers.
+        let mut kernel = self.clone();
+        while first < n && !kernel.is_warm() {
+            match kernel.next(inputs.map(|input| input[first])) {
+                Some(values) => (0..N).for_each(|k| outputs[k][first] = values[k]),
+                None => missing = first + 1,
+            }
+            first += 1;
+        }
+        for i in first..n {
+            let values = kernel.step(inputs.map(|input| input[i]));
+            for k in 0..N {
+                outputs[k][i] = values[k];
+            }
+        }
+        *self = kernel;
+        missing
+    }
+
+    fn visit(&mut self, visitor: &mut StateVisitor<'_>) {
+        self.visit_state(visitor);
+    }
+}
+
+/// An intermediate column between two kernels.
+pub type Scratch = [f64; BLOCK];
+
+/// The state of a kernel, as numbers.
+pub fn initial_state<const K: usize, const N: usize>(mut kernel: impl Kernel<K, N>) -> State {
+    let mut state = State::new();
+    kernel.visit(&mut StateVisitor::Save(&mut state));
+    state
+}
+
+/// The instruction set that a kernel runs with. The bytes are the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Instructions {
+    /// The best that this processor has.
+    Best,
+    /// Those that every processor of its architecture has.
+    #[cfg_attr(not(test), expect(dead_code, reason = "a test compares it with the best"))]
+    Portable,
+}
+
+impl Instructions {
+    /// As [`Kernel::rows`]; `None`, with nothing done, where a value is invalid.
+    fn take<const K: usize, const N: usize>(
+        self,
+        kernel: &mut impl Kernel<K, N>,
+        inputs: [&[f64]; K],
+        outputs: [&mut [f64]; N],
+        invalid: impl Fn(f64) -> u64,
+    ) -> Option<usize> {
+        match self {
+            #[cfg(target_arch = "x86_64")]
+            #[expect(unsafe_code, reason = "calls a function compiled for a wider instruction set")]
+            // SAFETY: the processor has the instructions.
+            Self::Best if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") => unsafe {
+                take_avx2(kernel, inputs, outputs, invalid)
+            },
+            _ => take_portable(kernel, inputs, outputs, invalid),
+        }
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma")]
+fn take_avx2<const K: usize, const N: usize>(
+    kernel: &mut impl Kernel<K, N>,
+    inputs: [&[f64]; K],
+    outputs: [&mut [f64]; N],
+    invalid: impl Fn(f64) -> u64,
+) -> Option<usize> {
+    take(kernel, inputs, outputs, invalid)
+}
+
+/// Not inlined, so that the loops have the registers to themselves.
+#[inline(never)]
+fn take_portable<const K: usize, const N: usize>(
+    kernel: &mut impl Kernel<K, N>,
+    inputs: [&[f64]; K],
+    outputs: [&mut [f64]; N],
+    invalid: impl Fn(f64) -> u64,
+) -> Option<usize> {
+    take(kernel, inputs, outputs, invalid)
+}
+
+#[inline(always)]
+fn take<const K: usize, const N: usize>(
+    kernel: &mut impl Kernel<K, N>,
+    inputs: [&[f64]; K],
+    outputs: [&mut [f64]; N],
+    invalid: impl Fn(f64) -> u64,
+) -> Option<usize> {
+    // Without an early exit and as wide as the values, so that the loop is vectorised.
+    let mut defects = 0;
+    for input in inputs {
+        for value in input {
+            defects |= invalid(*value);
+        }
+    }
+    (defects == 0).then(|| kernel.rows(inputs, outputs))
+}
+
+/// 0 for a finite value: its difference from itself is 0, or NaN.
+#[inline(always)]
+#[expect(clippy::eq_op, reason = "the difference is NaN for a value that is not finite")]
+pub fn not_finite(value: f64) -> u64 {
+    (value - value).to_bits()
+}
+
+/// Runs a kernel over rows from `state` on, and leaves the state after them. A row with a value for which `invalid` is not 0 gives NaN and leaves
+/// the state as it is.
+pub fn run_kernel<const K: usize, const N: usize>(
+    mut kernel: impl Kernel<K, N>,
+    state: &mut State,
+    inputs: [&[f64]; K],
+    invalid: impl Fn(f64) -> u64 + Copy,
+    instructions: Instructions,
+) -> Vec<Vec<f64>> {
+    kernel.visit(&mut StateVisitor::Load(state));
+    let n = inputs.first().map_or(0, |input| input.len());
+    let mut columns: [Vec<f64>; N] = std::array::from_fn(|_| Vec::with_capacity(n));
+    for from in (0..n).step_by(BLOCK) {
+        let to = n.min(from + BLOCK);
+        let rows = inputs.map(|input| &input[from..to]);
+        let blocks = columns.each_mut().map(|column| {
+            column.resize(to, 0.0);
+            &mut column[from..]
+        });
+        match instructions.take(&mut kernel, rows, blocks, invalid) {
+            Some(missing) => columns
+                .iter_mut()
+                .for_each(|column| column[from..from + missing].fill(f64::NAN)),
+            None => {
+                let places: Vec<usize> = (0..to - from)
+                    .filter(|&i| rows.iter().all(|input| invalid(input[i]) == 0))
+                    .collect();
+                let taken = rows.map(|input| places.iter().map(|&i| input[i]).collect::<Vec<f64>>());
+                let blocks = columns.each_mut().map(|column| &mut column[from..from + places.len()]);
+                let taken = taken.each_ref().map(Vec::as_slice);
+                let missing = instructions.take(&mut kernel, taken, blocks, invalid).unwrap_or(0);
+                for column in &mut columns {
+                    column[from..from + missing].fill(f64::NAN);
+                    spread(&mut column[from..to], &places);
+                }
+            }
+        }
+    }
+    state.clear();
+    kernel.visit(&mut StateVisitor::Save(state));
+    columns.into()
+}
+
+/// Moves the first values to the ascending positions `places`, with NaN between them.
+fn spread(block: &mut [f64], places: &[usize]) {
+    let mut left = places.len();
+    for i in (0..block.len()).rev() {
+        block[i] = if left > 0 && places[left - 1] == i {
+            left -= 1;
+            block[left]
+        } else {
+            f64::NAN
+        };
+    }
+}

@@ -1,0 +1,243 @@
+//! Sliding windows that are used before they are full, as stockstats does: the last values, their sums, their extremes.
+
+use super::state::StateVisitor;
+
+/// The last `n` values.
+#[derive(Clone, Debug)]
+pub struct RingBuffer {
+    values: Vec<f64>,
+    at: usize,
+}
+
+impl RingBuffer {
+    /// Zeros.
+    pub fn new(n: usize) -> Self {
+        Self {
+            values: vec![0.0; n.max(1)],
+            at: 0,
+        }
+    }
+
+    /// Takes a value. Returns the one that it replaces, of `n` values ago.
+    #[inline(always)]
+    pub fn replace(&mut self, value: f64) -> f64 {
+        let old = std::mem::replace(&mut self.values[self.at], value);
+        self.at += 1;
+        if self.at == self.values.len() {
+            self.at = 0;
+        }
+        old
+    }
+
+    /// The oldest value.
+    #[inline(always)]
+    pub fn oldest(&self) -> f64 {
+        self.values[self.at]
+    }
+
+    /// The values; their order is not that of time.
+    #[inline(always)]
+    pub fn values(&self) -> &[f64] {
+        &self.values
+    }
+
+    pub fn visit(&mut self, visitor: &mut StateVisitor<'_>) {
+        visitor.numbers(&mut self.values);
+        visitor.count(&mut self.at, self.values.len() - 1);
+    }
+}
+
+/// An associative aggregate of values, which need not be invertible.
+pub trait Monoid: Copy {
+    /// The values: `[f64; 1]` or `[f64; 2]`.
+    type Value: Copy + AsMut<[f64]>;
+    /// Zeros.
+    const ZERO: Self::Value;
+    /// The aggregate of no value.
+    const NONE: Self;
+    /// The aggregate of one value.
+    fn of(value: Self::Value) -> Self;
+    /// The aggregate of the values of `self` followed by those of `later`.
+    fn and(self, later: Self) -> Self;
+}
+
+/// The aggregate of the last `n` values without subtraction, so that no rounding errors accumulate: values come in blocks of `n`, and each window is
+/// a suffix of one block and a prefix of the next.
+#[derive(Clone, Debug)]
+pub struct SlidingWindow<T: Monoid> {
+    values: Vec<T::Value>,
+    /// The aggregates of the suffixes of the block before.
+    suffixes: Vec<T>,
+    /// The aggregate of this block so far.
+    prefix: T,
+    at: usize,
+    full: bool,
+}
+
+impl<T: Monoid> SlidingWindow<T> {
+    pub fn new(n: usize) -> Self {
+        Self {
+            values: vec![T::ZERO; n],
+            suffixes: vec![T::NONE; n + 1],
+            prefix: T::NONE,
+            at: 0,
+            full: false,
+        }
+    }
+
+    /// Takes a value. Returns the aggregate of the last `n`, or of as many as there are.
+    #[inline(always)]
+    pub fn partial(&mut self, value: T::Value) -> T {
+        self.values[self.at] = value;
+        self.prefix = self.prefix.and(T::of(value));
+        self.at += 1;
+        let total = self.suffixes[self.at].and(self.prefix);
+        if self.at == self.values.len() {
+            fill_suffixes(&self.values, &mut self.suffixes);
+            self.prefix = T::NONE;
+            self.at = 0;
+            self.full = true;
+        }
+        total
+    }
+
+    /// The state is the values alone: before `at` those of this block, from there on those of the block before that are still in the window.
+    pub fn visit(&mut self, visitor: &mut StateVisitor<'_>) {
+        for value in &mut self.values {
+            visitor.numbers(value.as_mut());
+        }
+        visitor.count(&mut self.at, self.values.len() - 1);
+        visitor.flag(&mut self.full);
+        if visitor.is_load() {
+            let (this, before) = self.values.split_at(self.at);
+            self.prefix = this.iter().fold(T::NONE, |total, &value| total.and(T::of(value)));
+            if self.full {
+                fill_suffixes(before, &mut self.suffixes[self.at..]);
+            }
+        }
+    }
+}
+
+/// The aggregates of the suffixes of values.
+fn fill_suffixes<T: Monoid>(values: &[T::Value], suffixes: &mut [T]) {
+    let mut total = T::NONE;
+    for (suffix, &value) in suffixes[..values.len()].iter_mut().zip(values).rev() {
+        total = T::of(value).and(total);
+        *suffix = total;
+    }
+}
+
+/// The sum.
+#[derive(Clone, Copy, Debug)]
+pub struct Sum {
+    pub count: f64,
+    pub sum: f64,
+}
+
+impl Monoid for Sum {
+    type Value = [f64; 1];
+    const ZERO: [f64; 1] = [0.0];
+    const NONE: Self = Self { count: 0.0, sum: 0.0 };
+
+    #[inline(always)]
+    fn of([value]: [f64; 1]) -> Self {
+        Self { count: 1.0, sum: value }
+    }
+
+    #[inline(always)]
+    fn and(self, later: Self) -> Self {
+        Self {
+            count: self.count + later.count,
+            sum: self.sum + later.sum,
+        }
+    }
+}
+
+impl Sum {
+    /// The arithmetic mean.
+    #[inline(always)]
+    pub fn mean(self) -> f64 {
+        self.sum / self.count
+    }
+}
+
+/// The mean and the sum of squared deviations, without cancellation where the deviations are small beside the mean (T. F. Chan, G. H. Golub,
+/// R. J. LeVeque, 1979).
+#[derive(Clone, Copy, Debug)]
+pub struct Deviations {
+    pub count: f64,
+    pub mean: f64,
+    /// The sum of squared distances from the mean.
+    pub squares: f64,
+}
+
+impl Monoid for Deviations {
+    type Value = [f64; 1];
+    const ZERO: [f64; 1] = [0.0];
+    const NONE: Self = Self {
+        count: 0.0,
+        mean: 0.0,
+        squares: 0.0,
+    };
+
+    #[inline(always)]
+    fn of([value]: [f64; 1]) -> Self {
+        Self {
+            count: 1.0,
+            mean: value,
+            squares: 0.0,
+        }
+    }
+
+    #[inline(always)]
+    fn and(self, later: Self) -> Self {
+        let count = self.count + later.count;
+        if count == 0.0 {
+            return Self::NONE;
+        }
+        let distance = later.mean - self.mean;
+        let share = later.count / count;
+        Self {
+            count,
+            mean: self.mean + distance * share,
+            squares: self.squares + later.squares + distance * distance * self.count * share,
+        }
+    }
+}
+
+impl Deviations {
+    /// The sample variance, of two values or more.
+    #[inline(always)]
+    pub fn variance(self) -> Option<f64> {
+        (self.count > 1.0).then(|| self.squares / (self.count - 1.0))
+    }
+}
+
+/// The highest and the lowest of bars.
+#[derive(Clone, Copy, Debug)]
+pub struct Extremes {
+    pub high: f64,
+    pub low: f64,
+}
+
+impl Monoid for Extremes {
+    type Value = [f64; 2];
+    const ZERO: [f64; 2] = [0.0; 2];
+    const NONE: Self = Self {
+        high: f64::NEG_INFINITY,
+        low: f64::INFINITY,
+    };
+
+    #[inline(always)]
+    fn of([high, low]: [f64; 2]) -> Self {
+        Self { high, low }
+    }
+
+    #[inline(always)]
+    fn and(self, later: Self) -> Self {
+        Self {
+            high: if later.high >= self.high { later.high } else { self.high },
+            low: if later.low <= self.low { later.low } else { self.low },
+        }
+    }
+}

@@ -1,0 +1,269 @@
+//! CPU dispatch: one source of a kernel, compiled for several instruction sets, of which one is chosen at run time.
+//!
+//! The tokens are pulp's ([`V3`], [`V4`]): zero-sized values that only their `try_new` makes, on a CPU that has the instructions. An
+//! [`InstructionSet`] holds one, so that whoever has it may call [`InstructionSet::run`] safely. A kernel whose arguments must stay distinct slices for
+//! the compiler (a struct hides that they do not alias) is declared with [`kernel!`](crate::kernel) instead, whose `unsafe` blocks rest on the
+//! same tokens. pulp's vector traits are used in [`crate::simd`] alone; most kernels here are plain loops that the compiler vectorises.
+//!
+//! Every kernel gives the same bytes on every instruction set, or is generic over `FMA` and says so: with and without fused multiply-add are
+//! different numerics classes (see [`crate::class`]).
+
+use std::fmt;
+
+#[cfg(target_arch = "x86_64")]
+pub use pulp::x86::{V3, V4};
+
+/// Whether fused multiply-add is one instruction on the portable path. Elsewhere [`f64::mul_add`] is a slow call.
+pub const PORTABLE_FMA: bool = cfg!(target_arch = "aarch64");
+
+/// An instruction set that this CPU has: a value is the proof.
+#[derive(Clone, Copy)]
+pub enum InstructionSet {
+    /// AVX-512 F, VL, DQ, BW and CD, with all of [`InstructionSet::Avx2`].
+    #[cfg(target_arch = "x86_64")]
+    Avx512(V4),
+    /// AVX2, FMA, BMI1 and BMI2.
+    #[cfg(target_arch = "x86_64")]
+    Avx2(V3),
+    /// The baseline of the architecture, which every CPU has: SSE2 on x86-64, NEON with fused multiply-add on aarch64.
+    Portable,
+}
+
+/// A computation that is compiled for each instruction set. [`Kernel::run`] must be `#[inline(always)]`, and so must all that it calls.
+pub trait Kernel {
+    /// The result.
+    type Output;
+
+    /// Computes it. `FMA` is whether fused multiply-add is one instruction.
+    fn run<const FMA: bool>(self) -> Self::Output;
+}
+
+/// A kernel as pulp calls it.
+#[cfg(target_arch = "x86_64")]
+struct Fused<K>(K);
+
+#[cfg(target_arch = "x86_64")]
+impl<K: Kernel> pulp::NullaryFnOnce for Fused<K> {
+    type Output = K::Output;
+
+    #[inline(always)]
+    fn call(self) -> K::Output {
+        self.0.run::<true>()
+    }
+}
+
+/// A function of its own, as the others are, so that its loops have the registers to themselves.
+#[inline(never)]
+fn run_portable<K: Kernel>(kernel: K) -> K::Output {
+    kernel.run::<PORTABLE_FMA>()
+}
+
+impl InstructionSet {
+    /// The widest that this CPU has.
+    pub fn detect() -> Self {
+        #[cfg(target_arch = "x86_64")]
+        {
+            if let Some(token) = V4::try_new() {
+                return Self::Avx512(token);
+            }
+            if let Some(token) = V3::try_new() {
+                return Self::Avx2(token);
+            }
+        }
+        Self::Portable
+    }
+
+    /// All that this CPU has, widest first. The last is always [`InstructionSet::Portable`], which tests force this way.
+    pub fn available() -> Vec<Self> {
+        let mut all = Vec::new();
+        #[cfg(target_arch = "x86_64")]
+        {
+            all.extend(V4::try_new().map(Self::Avx512));
+            all.extend(V3::try_new().map(Self::Avx2));
+        }
+        all.push(Self::Portable);
+        all
+    }
+
+    /// The architecture, and the extension where one is used: `x86_64-avx512`, `x86_64-avx2`, `aarch64`.
+    pub fn name(self) -> &'static str {
+        match self {
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512(_) => "x86_64-avx512",
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2(_) => "x86_64-avx2",
+            Self::Portable => std::env::consts::ARCH,
+        }
+    }
+
+    /// Runs a kernel compiled for this instruction set.
+    #[inline]
+    pub fn run<K: Kernel>(self, kernel: K) -> K::Output {
+        match self {
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512(token) => token.vectorize(Fused(kernel)),
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2(token) => token.vectorize(Fused(kernel)),
+            Self::Portable => run_portable(kernel),
+        }
+    }
+}
+
+impl PartialEq for InstructionSet {
+    fn eq(&self, other: &Self) -> bool {
+        std::mem::discriminant(self) == std::mem::discriminant(other)
+    }
+}
+
+impl Eq for InstructionSet {}
+
+impl fmt::Debug for InstructionSet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// Declares a function that takes an [`InstructionSet`](crate::dispatch::InstructionSet) and then the arguments of `body::<FMA>`, which it compiles once
+/// for each instruction set. `body` must be `#[inline(always)]`, and so must all that it calls.
+#[macro_export]
+macro_rules! kernel {
+    ($(#[$meta:meta])* $vis:vis fn $name:ident($($arg:ident: $ty:ty),* $(,)?) = $body:ident) => {
+        $(#[$meta])*
+        $vis fn $name(instructions: $crate::dispatch::InstructionSet, $($arg: $ty),*) {
+            match instructions {
+                #[cfg(target_arch = "x86_64")]
+                $crate::dispatch::InstructionSet::Avx512(_) => {
+                    #[target_feature(enable = "avx512f,avx512vl,avx512dq,avx512bw,avx2,fma")]
+                    fn avx512($($arg: $ty),*) {
+                        $body::<true>($($arg),*);
+                    }
+                    #[expect(unsafe_code, reason = "calls a function compiled for a wider instruction set")]
+                    // SAFETY: the token proves that the CPU has the instructions.
+                    unsafe {
+                        avx512($($arg),*)
+                    }
+                }
+                #[cfg(target_arch = "x86_64")]
+                $crate::dispatch::InstructionSet::Avx2(_) => {
+                    #[target_feature(enable = "avx2,fma")]
+                    fn avx2($($arg: $ty),*) {
+                        $body::<true>($($arg),*);
+                    }
+                    #[expect(unsafe_code, reason = "calls a function compiled for a wider instruction set")]
+                    // SAFETY: the token proves that the CPU has the instructions.
+                    unsafe {
+                        avx2($($arg),*)
+                    }
+                }
+                $crate::dispatch::InstructionSet::Portable => {
+                    $body::<{ $crate::dispatch::PORTABLE_FMA }>($($arg),*);
+                }
+            }
+        }
+    };
+}
+
+/// The instructions of AVX512-BF16 beside those of [`InstructionSet::Avx512`]: a value is the proof.
+#[cfg(target_arch = "x86_64")]
+#[derive(Clone, Copy)]
+pub struct Avx512Bf16(());
+
+#[cfg(target_arch = "x86_64")]
+impl Avx512Bf16 {
+    /// The token, on a CPU that has the instructions.
+    pub fn detect() -> Option<Self> {
+        (V4::is_available() && is_x86_feature_detected!("avx512bf16")).then_some(Self(()))
+    }
+}
+
+/// The tiles of AMX with products in bf16, which the operating system lets this process use: a value is the proof.
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+#[derive(Clone, Copy)]
+pub struct AmxBf16(());
+
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+impl AmxBf16 {
+    /// The token, on a CPU that has the instructions under an operating system that permits them, which is asked the first time.
+    pub fn detect() -> Option<Self> {
+        static AVAILABLE: std::sync::OnceLock<bool> = std::sync::OnceLock::new();
+        let available = *AVAILABLE.get_or_init(|| {
+            // Intel's manual, CPUID leaf 7: AMX-BF16 and AMX-TILE in EDX.
+            let leaf = std::arch::x86_64::__cpuid_count(7, 0).edx;
+            leaf & (1 << 22) != 0 && leaf & (1 << 24) != 0 && request_tiles()
+        });
+        available.then_some(Self(()))
+    }
+}
+
+/// Asks Linux for the state of the tiles (`arch_prctl`, `ARCH_REQ_XCOMP_PERM`, `XFEATURE_XTILEDATA`).
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+#[expect(unsafe_code, reason = "a system call that the standard library does not have")]
+fn request_tiles() -> bool {
+    let mut result: i64 = 158;
+    // SAFETY: the system call takes two numbers and touches no memory of this process; the kernel overwrites rcx and r11.
+    unsafe {
+        std::arch::asm!(
+            "syscall",
+            inout("rax") result,
+            in("rdi") 0x1023_u64,
+            in("rsi") 18_u64,
+            out("rcx") _,
+            out("r11") _,
+            options(nostack),
+        );
+    }
+    result == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A sum of products, in the order of the slice.
+    struct Dot<'a>(&'a [f64], &'a [f64]);
+
+    impl Kernel for Dot<'_> {
+        type Output = f64;
+
+        #[inline(always)]
+        fn run<const FMA: bool>(self) -> f64 {
+            self.0.iter().zip(self.1).fold(0.0, |sum, (a, b)| a.mul_add(*b, sum))
+        }
+    }
+
+    #[inline(always)]
+    fn scale_body<const FMA: bool>(x: &mut [f64], by: f64) {
+        for x in x {
+            *x *= by;
+        }
+    }
+    kernel! {
+        fn scale(x: &mut [f64], by: f64) = scale_body
+    }
+
+    #[test]
+    fn every_instruction_set_gives_the_same_bytes() {
+        let (a, b): (Vec<f64>, Vec<f64>) = (1..100).map(|i| (1.0 / f64::from(i), 0.1 * f64::from(i))).unzip();
+        let dot = Dot(&a, &b).run::<false>();
+        for instructions in InstructionSet::available() {
+            assert_eq!(
+                instructions.run(Dot(&a, &b)).to_bits(),
+                dot.to_bits(),
+                "{instructions:?}"
+            );
+            let mut scaled = a.clone();
+            scale(instructions, &mut scaled, 3.0);
+            assert!(
+                scaled.iter().zip(&a).all(|(scaled, a)| *scaled == 3.0 * a),
+                "{instructions:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_widest_comes_first_and_the_portable_last() {
+        let all = InstructionSet::available();
+        assert_eq!(all.first(), Some(&InstructionSet::detect()));
+        assert_eq!(all.last(), Some(&InstructionSet::Portable));
+    }
+}

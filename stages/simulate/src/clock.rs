@@ -1,0 +1,104 @@
+//! Time as the market feels it. Variance and jumps come while the exchange is open; a closed day adds a little. Options are
+//! priced and paths simulated on the same clock, so that no day of the week is cheap. Interest and dividends go by the
+//! calendar.
+
+use super::parameters::Parameters;
+use datasets::calendar::{is_trading_day, next_trading_day};
+use datasets::layout::CalendarName;
+use datasets::{Date, DateRange};
+
+/// The exchange whose calendar simulated markets keep.
+pub(super) const EXCHANGE: CalendarName = CalendarName::Us;
+
+/// The days of a market, and the years between any two of them.
+#[derive(Clone, Debug)]
+pub(super) struct Clock {
+    days: Vec<Date>,
+    first: Date,
+    /// Years from the first day to each calendar day after it.
+    years: Vec<f64>,
+    unit: f64,
+}
+
+impl Clock {
+    /// The clock of `parameters`, to `ahead` calendar days beyond the last trading day.
+    pub fn new(parameters: &Parameters, ahead: i32) -> Self {
+        let mut days = Vec::with_capacity(parameters.days as usize);
+        let mut next = next_trading_day(EXCHANGE, parameters.start.plus(-1));
+        for _ in 0..parameters.days {
+            days.push(next);
+            next = next_trading_day(EXCHANGE, next);
+        }
+        let first = days.first().copied().unwrap_or(parameters.start);
+        let last = days.last().copied().unwrap_or(first).plus(ahead);
+        let unit = unit(parameters.time.closed_day);
+        // Counted rather than added up, so that a year is the same number whatever came before it.
+        let (mut open, mut closed) = (0_u32, 0_u32);
+        let mut years = vec![0.0];
+        for day in first.0 + 1..=last.0 {
+            if is_trading_day(EXCHANGE, Date(day)) {
+                open += 1;
+            } else {
+                closed += 1;
+            }
+            years.push(f64::from(open) * unit + f64::from(closed) * (parameters.time.closed_day * unit));
+        }
+        Self {
+            days,
+            first,
+            years,
+            unit,
+        }
+    }
+
+    /// The trading days.
+    pub fn days(&self) -> &[Date] {
+        &self.days
+    }
+
+    /// A trading day in years.
+    pub fn unit(&self) -> f64 {
+        self.unit
+    }
+
+    /// Years between the closes of two days.
+    pub fn years(&self, range: DateRange) -> f64 {
+        let at = |date: Date| {
+            let i = (date.0 - self.first.0).max(0) as usize;
+            self.years[i.min(self.years.len() - 1)]
+        };
+        at(range.to) - at(range.from)
+    }
+}
+
+/// A trading day in years: a year has 252 of them and 113 closed days.
+fn unit(closed_day: f64) -> f64 {
+    1.0 / (252.0 + 113.0 * closed_day)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn years_by_trading_days() {
+        let parameters = Parameters {
+            days: 20,
+            ..Parameters::default()
+        };
+        let clock = Clock::new(&parameters, 400);
+        assert_eq!(clock.days().len(), 20);
+        let year = DateRange {
+            from: clock.days()[0],
+            to: clock.days()[0].plus(365),
+        };
+        assert!((clock.years(year) - 1.0).abs() < 0.02);
+        let week = |from: usize, to: usize| {
+            clock.years(DateRange {
+                from: clock.days()[from],
+                to: clock.days()[to],
+            })
+        };
+        assert!(week(0, 1) >= clock.unit() && week(0, 5) < 5.5 * clock.unit());
+    }
+}

@@ -1,0 +1,40 @@
+//! A simulated market: a stock index, the options on it and interest rates, wholly determined by [`Parameters`].
+//!
+//! Prices follow the model of Bates (1996), stochastic variance with lognormal jumps, under the real-world measure;
+//! options are priced under another one, in which variance is dearer and jumps are worse, as they are in index markets. So
+//! there is a premium for whoever sells variance, and a risk in it. Days are simulated in steps within the day, which gives
+//! bars their ranges; contracts are listed, quoted and settled as an exchange does it:
+//!
+//! - a snapshot is the close of a trading day: the bar's close is the underlying of the quotes;
+//! - contracts are European, settle in cash at the close of their expiry, and are not quoted any more at that close;
+//! - forwards follow from the published rates and the dividend yield: F = S e^((r(T) - q) T), T in calendar days over 365.
+//!
+//! A day depends on nothing after it: more days leave the earlier ones as they were, to the last bit.
+//!
+//! ```
+//! use stages_simulate::{Market, Parameters};
+//! let market = Market::new(&Parameters { days: 3, ..Parameters::default() })?;
+//! let quotes = market.chain(2);
+//! assert!(quotes.len() > 300);
+//! # Ok::<(), stages_simulate::Invalid>(())
+//! ```
+
+mod bates;
+mod black;
+mod clock;
+mod complex;
+mod listing;
+mod market;
+mod parameters;
+mod path;
+mod quotes;
+mod rates;
+
+pub use bates::{Bates, Expiry};
+pub use black::{black, implied_deviation};
+pub use listing::Listed;
+pub use market::{Market, simulate_days};
+pub use parameters::{Expiries, Invalid, Parameters, Physical, RiskNeutral, Spread, Strikes, Time};
+pub use path::Day;
+pub use quotes::Quote;
+pub use rates::{Curve, Rates, TENORS};

@@ -1,0 +1,476 @@
+//! What a simulated market depends on.
+//!
+//! Where the defaults come from. The market under the real-world measure is that of Broadie, Chernov and Johannes,
+//! "Understanding index option returns" (Review of Financial Studies 22, 2009, table 2): S&P 500 futures from 1987 to 2005,
+//! annual. Their volatility of variance, estimated from returns alone, is known to be too low for option prices; that and the
+//! correlation are those of Bakshi, Cao and Chen, "Empirical performance of alternative option pricing models" (Journal of
+//! Finance 52, 1997, table III, all options, stochastic volatility with jumps).
+//!
+//! | parameter | value | source |
+//! | --- | --- | --- |
+//! | `physical.kappa` | 5.33 | Broadie and others |
+//! | `physical.theta` | 0.01825 (13.51 %) | Broadie and others |
+//! | `physical.sigma` | 0.38 | Bakshi and others |
+//! | `physical.rho` | -0.57 | Bakshi and others |
+//! | `physical.jump_intensity`, `jump_mean`, `jump_deviation` | 0.91, -0.0325, 0.06 | Broadie and others |
+//! | `physical.equity_premium` | 0.0541 | Broadie and others |
+//! | `risk_neutral.jump_intensity`, `jump_mean`, `jump_deviation` | 1.51, -0.0685, 0.06 | the same jumps for an investor of relative risk aversion 10 |
+//! | `risk_neutral.kappa` | 2.03 | Bakshi and others |
+//! | `rates.*` | 2 %, 2.5 %, 0.25, 0.05 | levels of 2018 and 2019 (Treasury bills 1.4 to 2.5 %); for speed and volatility see [`Rates`] |
+//! | `dividend_yield` | 1.8 % | as put-call parity has it, see below |
+//! | `time.closed_day` | 0.05 | French and Roll, see [`Time`] |
+//! | `time.overnight` | 0.2 | French and Roll, see [`Time`] |
+//! | `spread.*` | | quotes of S&P 500 options, see below |
+//! | `expiries.*`, `strikes.*` | | fewer than the Cboe lists for the S&P 500 (Fridays alone), on a grid of the same kind |
+//! | `spot`, `bar_volume`, `open_interest` | 3000, 3.5e9, 4000 | round numbers of the S&P 500's size in 2018 and 2019; nothing but scale |
+//!
+//! Quotes and carry were compared with the Cboe's quotes of SPX and SPXW options of 2019-05-31 and 2019-06-03. The median of
+//! spread over mid, of options within a quarter of a standard deviation of the money (at 16 % a year):
+//!
+//! | days to expiry | 2019-05-31 | 2019-06-03 | `spread`'s defaults |
+//! | --- | --- | --- | --- |
+//! | 1 to 5 | 2.3 % | 1.9 % | 2.5 % (3 days) |
+//! | 6 to 14 | 1.5 % | 1.4 % | 1.7 % (10) |
+//! | 15 to 45 | 1.2 % | 1.2 % | 1.2 % (30) |
+//! | 46 to 120 | 1.0 % | 1.1 % | 1.0 % (80) |
+//! | 121 and more | 1.0 % | 1.2 % | 0.9 % (200) |
+//!
+//! Contracts deep in the money were quoted 0.7 to 1.6 % of their intrinsic value wide beyond two weeks from expiry, against
+//! 0.4 % here. Parity over 60 to 400 days gave rates of 2.2 to 2.8 % and dividend yields of 1.7 to 2.3 %.
+//!
+//! Between the measures: kappa theta, sigma and rho are the same under both (Girsanov, with a price of variance risk in
+//! proportion to volatility, as Heston has it), so the mean variance under the pricing measure is kappa theta / kappa_Q. An
+//! investor with power utility and relative risk aversion g sees jumps of intensity lambda exp(-g mu + g^2 delta^2 / 2), mean
+//! mu - g delta^2 and the same deviation (Bates 1988; Naik and Lee 1990).
+//!
+//! What comes of it is measured by `tests/variance_premium.rs` of this crate.
+
+use super::bates::Bates;
+use super::rates::Rates;
+use datasets::Date;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// A simulated market: a stock index with stochastic variance and jumps (Bates 1996), its options, quoted with spreads, and
+/// interest rates. Prices are in US dollars; rates and volatilities are annual and decimal (0.2 is 20 %).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Parameters {
+    /// The name of the index. Its monthly options have it as their root, the weekly ones with a W after it.
+    pub symbol: String,
+    /// The first day, or the first trading day after it. United States holidays are kept.
+    pub start: Date,
+    /// Trading days. More of them leave the earlier ones as they were.
+    pub days: u32,
+    /// The seed of all that is random.
+    pub seed: u64,
+    /// The price before the first day.
+    pub spot: f64,
+    /// The instantaneous variance before the first day, per year; drawn from its long-run distribution if left out.
+    pub initial_variance: Option<f64>,
+    /// The dividend yield of the index, continuous.
+    pub dividend_yield: f64,
+    /// Interest rates.
+    pub rates: Rates,
+    /// How prices move in the real world.
+    pub physical: Physical,
+    /// How they move in the world in which options are priced: the premiums for risk.
+    pub risk_neutral: RiskNeutral,
+    /// Time within a day and over closed days.
+    pub time: Time,
+    /// Which expiries are listed.
+    pub expiries: Expiries,
+    /// Which strikes are listed.
+    pub strikes: Strikes,
+    /// How wide quotes are.
+    pub spread: Spread,
+    /// Units of the index traded on a usual day.
+    pub bar_volume: f64,
+    /// Contracts open at the money of a monthly expiry, about.
+    pub open_interest: f64,
+}
+
+impl Default for Parameters {
+    fn default() -> Self {
+        Self {
+            symbol: "SIM".to_owned(),
+            // 2018-01-02.
+            start: Date(17_533),
+            days: 652,
+            seed: 7,
+            spot: 3000.0,
+            initial_variance: None,
+            dividend_yield: 0.018,
+            rates: Rates::default(),
+            physical: Physical::default(),
+            risk_neutral: RiskNeutral::default(),
+            time: Time::default(),
+            expiries: Expiries::default(),
+            strikes: Strikes::default(),
+            spread: Spread::default(),
+            bar_volume: 3.5e9,
+            open_interest: 4000.0,
+        }
+    }
+}
+
+/// Prices in the real world: dv = kappa (theta - v) dt + sigma sqrt(v) dW for the variance, and lognormal jumps of the price.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Physical {
+    /// Speed of mean reversion of the variance, per year.
+    pub kappa: f64,
+    /// Mean variance, per year, without jumps.
+    pub theta: f64,
+    /// Volatility of the variance.
+    pub sigma: f64,
+    /// Correlation of price and variance.
+    pub rho: f64,
+    /// Jumps per year.
+    pub jump_intensity: f64,
+    /// Mean of the logarithm of a jump.
+    pub jump_mean: f64,
+    /// Standard deviation of the logarithm of a jump.
+    pub jump_deviation: f64,
+    /// What the index earns above interest, dividends included, per year.
+    pub equity_premium: f64,
+}
+
+impl Default for Physical {
+    fn default() -> Self {
+        Self {
+            kappa: 5.33,
+            theta: 0.01825,
+            sigma: 0.38,
+            rho: -0.57,
+            jump_intensity: 0.91,
+            jump_mean: -0.0325,
+            jump_deviation: 0.06,
+            equity_premium: 0.0541,
+        }
+    }
+}
+
+impl Physical {
+    /// The model under the real-world measure.
+    pub fn model(&self) -> Bates {
+        Bates {
+            kappa: self.kappa,
+            theta: self.theta,
+            sigma: self.sigma,
+            rho: self.rho,
+            jump_intensity: self.jump_intensity,
+            jump_mean: self.jump_mean,
+            jump_deviation: self.jump_deviation,
+        }
+    }
+}
+
+/// Prices in the world in which options are priced. What is not here is as in the real world; the mean variance is
+/// kappa theta of the real world over this kappa.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct RiskNeutral {
+    /// Speed of mean reversion of the variance, per year. Below that of the real world, variance is dear.
+    pub kappa: f64,
+    /// Jumps per year.
+    pub jump_intensity: f64,
+    /// Mean of the logarithm of a jump.
+    pub jump_mean: f64,
+    /// Standard deviation of the logarithm of a jump.
+    pub jump_deviation: f64,
+}
+
+impl Default for RiskNeutral {
+    fn default() -> Self {
+        Self {
+            kappa: 2.03,
+            jump_intensity: 1.51,
+            jump_mean: -0.0685,
+            jump_deviation: 0.06,
+        }
+    }
+}
+
+/// Time within a day and over closed days.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Time {
+    /// Steps in which the open hours of a day are simulated.
+    pub steps: u32,
+    /// The share of a trading day's variance that comes overnight, before the open. An hour of trading has at least 13 times
+    /// the variance of one without (French and Roll), which makes it about a sixth; in SPY it was between 23 and 47 % in the
+    /// years from 2009 to 2019, since futures trade through the night.
+    pub overnight: f64,
+    /// The variance of a closed day (weekend, holiday) as a share of a trading day's. That from Friday's close to Monday's is
+    /// 10.7 % above that of other days (French and Roll, "Stock return variances", 1986), for two closed days.
+    pub closed_day: f64,
+}
+
+impl Default for Time {
+    fn default() -> Self {
+        Self {
+            steps: 32,
+            overnight: 0.2,
+            closed_day: 0.05,
+        }
+    }
+}
+
+/// Which expiries are listed: Fridays, or the trading day before where Friday is a holiday.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Expiries {
+    /// The next so many Fridays.
+    pub weekly: u32,
+    /// The next so many third Fridays.
+    pub monthly: u32,
+    /// The third Fridays of March, June, September and December up to so many calendar days ahead.
+    pub quarterly_days: u32,
+}
+
+impl Default for Expiries {
+    fn default() -> Self {
+        Self {
+            weekly: 5,
+            monthly: 3,
+            quarterly_days: 365,
+        }
+    }
+}
+
+/// Which strikes are listed: multiples of `step` (1, 2 and 5 times it near expiry, by distance; 5 to 20 times it further out)
+/// from `price (1 - 0.05 - below sqrt(years))` to `price (1 + 0.04 + above sqrt(years))`, for every price since the expiry was
+/// listed.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Strikes {
+    /// The smallest distance of strikes, in currency.
+    pub step: f64,
+    /// How far below the price, as a fraction of it for a year.
+    pub below: f64,
+    /// How far above.
+    pub above: f64,
+}
+
+impl Default for Strikes {
+    fn default() -> Self {
+        Self {
+            step: 5.0,
+            below: 0.4,
+            above: 0.22,
+        }
+    }
+}
+
+/// How wide quotes are. About the model's price p of a contract, x standard deviations out of (or in) the money, d calendar
+/// days from expiry, of which `i` is intrinsic:
+///
+/// ```text
+/// width = minimum + relative (p - i) (1 + moneyness min(|x|, 4)) (1 + expiry exp(-d / expiry_days)) + intrinsic i
+/// bid   = p - width / 2 down to a tick, not below 0;   ask = p + width / 2 up to a tick, above the bid
+/// ```
+///
+/// A tick is 0.05 below 3.00 and 0.10 from there, as for S&P 500 options.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Spread {
+    /// The least width, in currency.
+    pub minimum: f64,
+    /// As a share of the time value, at the money and far from expiry.
+    pub relative: f64,
+    /// How much wider for each standard deviation from the money, as a share.
+    pub moneyness: f64,
+    /// How much wider at expiry, as a share.
+    pub expiry: f64,
+    /// Over how many calendar days that fades.
+    pub expiry_days: f64,
+    /// As a share of the intrinsic value.
+    pub intrinsic: f64,
+}
+
+impl Default for Spread {
+    fn default() -> Self {
+        Self {
+            minimum: 0.05,
+            relative: 0.008,
+            moneyness: 0.5,
+            expiry: 1.0,
+            expiry_days: 7.0,
+            intrinsic: 0.004,
+        }
+    }
+}
+
+/// A parameter that cannot be.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{field}`: {message}")]
+pub struct Invalid {
+    /// Its path, such as `physical.kappa`.
+    pub field: &'static str,
+    /// What is wrong.
+    pub message: String,
+    /// What to do about it.
+    pub hint: String,
+}
+
+/// The most trading days.
+const MOST_DAYS: u32 = 20_000;
+
+impl Parameters {
+    /// The model under the pricing measure.
+    pub fn pricing_model(&self) -> Bates {
+        let (real, neutral) = (&self.physical, &self.risk_neutral);
+        Bates {
+            kappa: neutral.kappa,
+            theta: real.kappa * real.theta / neutral.kappa,
+            sigma: real.sigma,
+            rho: real.rho,
+            jump_intensity: neutral.jump_intensity,
+            jump_mean: neutral.jump_mean,
+            jump_deviation: neutral.jump_deviation,
+        }
+    }
+
+    /// The calendar days to the furthest expiry, at most.
+    pub(super) fn horizon(&self) -> i32 {
+        let Expiries {
+            weekly,
+            monthly,
+            quarterly_days,
+        } = self.expiries;
+        (weekly * 7 + 7).max(monthly * 31 + 31).max(quarterly_days) as i32 + 7
+    }
+
+    /// Checks every parameter.
+    ///
+    /// # Errors
+    /// The first that cannot be.
+    pub fn check(&self) -> Result<(), Invalid> {
+        let Self {
+            physical: p,
+            risk_neutral: q,
+            time,
+            spread,
+            ..
+        } = self;
+        if self.symbol.is_empty()
+            || !self
+                .symbol
+                .chars()
+                .all(|c| c.is_ascii_alphanumeric() || "^._-".contains(c))
+        {
+            return Err(Invalid {
+                field: "symbol",
+                message: format!("`{}` cannot be the name of an index", self.symbol),
+                hint: "give letters and digits, such as SIM".to_owned(),
+            });
+        }
+        if !(1990..=2100).contains(&self.start.ymd().0) {
+            return Err(Invalid {
+                field: "start",
+                message: format!("the exchange's calendar is not known around {}", self.start),
+                hint: "give a date from 1990-01-01 to 2100-12-31".to_owned(),
+            });
+        }
+        whole("days", self.days, 1, MOST_DAYS)?;
+        within("spot", self.spot, 1.0, 1e6)?;
+        if let Some(v) = self.initial_variance {
+            within("initial_variance", v, 0.0, 4.0)?;
+        }
+        within("dividend_yield", self.dividend_yield, -0.2, 0.2)?;
+        within("rates.short_rate", self.rates.short_rate, 0.0, 0.3)?;
+        within("rates.mean", self.rates.mean, 0.0, 0.3)?;
+        within("rates.speed", self.rates.speed, 0.0, 20.0)?;
+        within("rates.volatility", self.rates.volatility, 0.0, 1.0)?;
+        within("physical.kappa", p.kappa, 0.01, 50.0)?;
+        within("physical.theta", p.theta, 1e-4, 4.0)?;
+        within("physical.sigma", p.sigma, 1e-3, 5.0)?;
+        within("physical.rho", p.rho, -0.99, 0.99)?;
+        within("physical.jump_intensity", p.jump_intensity, 0.0, 100.0)?;
+        within("physical.jump_mean", p.jump_mean, -0.5, 0.5)?;
+        within("physical.jump_deviation", p.jump_deviation, 0.0, 0.5)?;
+        within("physical.equity_premium", p.equity_premium, -0.5, 0.5)?;
+        within("risk_neutral.kappa", q.kappa, 0.01, 50.0)?;
+        within("risk_neutral.jump_intensity", q.jump_intensity, 0.0, 100.0)?;
+        within("risk_neutral.jump_mean", q.jump_mean, -0.5, 0.5)?;
+        within("risk_neutral.jump_deviation", q.jump_deviation, 0.0, 0.5)?;
+        whole("time.steps", time.steps, 1, 10_000)?;
+        within("time.overnight", time.overnight, 0.0, 0.95)?;
+        within("time.closed_day", time.closed_day, 0.0, 1.0)?;
+        whole("expiries.weekly", self.expiries.weekly, 0, 52)?;
+        whole("expiries.monthly", self.expiries.monthly, 1, 24)?;
+        whole("expiries.quarterly_days", self.expiries.quarterly_days, 0, 1100)?;
+        within("strikes.step", self.strikes.step, self.spot / 5000.0, self.spot / 40.0)?;
+        within("strikes.below", self.strikes.below, 0.05, 2.0)?;
+        within("strikes.above", self.strikes.above, 0.05, 2.0)?;
+        within("spread.minimum", spread.minimum, 0.0, 0.1 * self.spot)?;
+        within("spread.relative", spread.relative, 0.0, 1.0)?;
+        within("spread.moneyness", spread.moneyness, 0.0, 10.0)?;
+        within("spread.expiry", spread.expiry, 0.0, 10.0)?;
+        within("spread.expiry_days", spread.expiry_days, 0.1, 1000.0)?;
+        within("spread.intrinsic", spread.intrinsic, 0.0, 0.5)?;
+        within("bar_volume", self.bar_volume, 1e3, 1e13)?;
+        within("open_interest", self.open_interest, 0.0, 1e8)
+    }
+}
+
+fn within(field: &'static str, value: f64, least: f64, most: f64) -> Result<(), Invalid> {
+    if (least..=most).contains(&value) {
+        return Ok(());
+    }
+    Err(Invalid {
+        field,
+        message: format!("{value} is out of range"),
+        hint: format!("give a number from {least} to {most}"),
+    })
+}
+
+fn whole(field: &'static str, value: u32, least: u32, most: u32) -> Result<(), Invalid> {
+    if (least..=most).contains(&value) {
+        return Ok(());
+    }
+    Err(Invalid {
+        field,
+        message: format!("{value} is out of range"),
+        hint: format!("give a whole number from {least} to {most}"),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_defaults_are_what_their_sources_say() {
+        let parameters = Parameters::default();
+        assert_eq!(parameters.check(), Ok(()));
+        assert_eq!(parameters.start.to_string(), "2018-01-02");
+        let (p, q) = (parameters.physical, parameters.risk_neutral);
+        assert!((p.theta.sqrt() - 0.1351).abs() < 1e-4);
+        // Jumps as an investor of relative risk aversion 10 sees them.
+        let (g, d2) = (10.0, p.jump_deviation * p.jump_deviation);
+        assert!((q.jump_mean - (p.jump_mean - g * d2)).abs() < 1e-12);
+        assert!((q.jump_intensity - p.jump_intensity * libm::exp(-g * p.jump_mean + 0.5 * g * g * d2)).abs() < 0.01);
+        let model = parameters.pricing_model();
+        assert!((model.kappa * model.theta - p.kappa * p.theta).abs() < 1e-15);
+        // The variance stays above 0 under both measures (Feller).
+        assert!(2.0 * p.kappa * p.theta > p.sigma * p.sigma);
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused() {
+        let check = |change: fn(&mut Parameters)| {
+            let mut parameters = Parameters::default();
+            change(&mut parameters);
+            parameters.check().unwrap_err().field
+        };
+        assert_eq!(check(|p| p.days = 0), "days");
+        assert_eq!(check(|p| p.spot = f64::NAN), "spot");
+        assert_eq!(check(|p| p.symbol = "a/b".to_owned()), "symbol");
+        assert_eq!(check(|p| p.start = Date(0)), "start");
+        assert_eq!(check(|p| p.physical.rho = -1.0), "physical.rho");
+        assert_eq!(check(|p| p.spot = 100.0), "strikes.step");
+        assert_eq!(check(|p| p.initial_variance = Some(-0.1)), "initial_variance");
+    }
+}

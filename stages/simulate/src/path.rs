@@ -1,0 +1,263 @@
+//! The path of the market under the real-world measure: a day at a time, each day from its own stream of random numbers and
+//! the state at the close before, so that what is simulated later changes nothing earlier.
+
+use super::bates::Bates;
+use super::clock::Clock;
+use super::parameters::Parameters;
+use super::rates::Curve;
+use datasets::Date;
+use stages_numerics::random::Random;
+
+/// Names of streams of random numbers.
+pub(super) mod stream {
+    pub const START: u64 = 1;
+    pub const DAY: u64 = 2;
+    pub const CONTRACT: u64 = 3;
+    pub const TRADING: u64 = 4;
+}
+
+/// One step of given length: Andersen's quadratic-exponential scheme with martingale correction ("Simple and efficient
+/// simulation of the Heston stochastic volatility model", 2008, sections 3.2.4 and 4.3), and jumps at the end of the step.
+#[derive(Clone, Debug)]
+pub(super) struct Step {
+    model: Bates,
+    years: f64,
+    decay: f64,
+    /// Andersen's K2, K3 and K4; K1 drops out with the martingale correction.
+    k: [f64; 3],
+    no_jump: f64,
+    compensator: f64,
+}
+
+/// What a step did to the logarithm of the price.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Moved {
+    /// By diffusion; its exponential is 1 in expectation.
+    pub diffusion: f64,
+    /// The variance of the diffusion over the step.
+    pub variance: f64,
+    /// By jumps.
+    pub jump: f64,
+    /// What jumps bring on average, to be taken away.
+    pub compensator: f64,
+}
+
+impl Moved {
+    /// The whole change, such that the price is a martingale.
+    pub fn martingale(&self) -> f64 {
+        self.diffusion + self.jump - self.compensator
+    }
+}
+
+/// Above this ratio of variance to squared mean, the next variance is drawn from a mass at 0 and an exponential.
+const PSI: f64 = 1.5;
+
+impl Step {
+    pub fn new(model: &Bates, years: f64) -> Self {
+        let Bates { kappa, sigma, rho, .. } = *model;
+        let skew = rho / sigma;
+        let middle = 0.5 * years * (kappa * skew - 0.5);
+        let rest = 0.5 * years * (1.0 - rho * rho);
+        Self {
+            model: *model,
+            years,
+            decay: libm::exp(-kappa * years),
+            k: [middle + skew, rest, rest],
+            no_jump: libm::exp(-model.jump_intensity * years),
+            compensator: model.jump_intensity * years * model.mean_jump(),
+        }
+    }
+
+    /// Moves the variance on, and says what happened to the price.
+    pub fn advance(&self, variance: &mut f64, random: &mut Random) -> Moved {
+        let Bates {
+            kappa, theta, sigma, ..
+        } = self.model;
+        let v = *variance;
+        let gone = 1.0 - self.decay;
+        let mean = theta + (v - theta) * self.decay;
+        let square =
+            v * sigma * sigma * self.decay * gone / kappa + theta * sigma * sigma * gone * gone / (2.0 * kappa);
+        let psi = square / (mean * mean);
+        let [k2, k3, k4] = self.k;
+        let a_of_k = k2 + 0.5 * k4;
+        let (next, k0) = if psi <= PSI {
+            let over = 2.0 / psi;
+            let b2 = over - 1.0 + (over * (over - 1.0)).sqrt();
+            let a = mean / (1.0 + b2);
+            let z = b2.sqrt() + random.normal();
+            let free = 1.0 - 2.0 * a_of_k * a;
+            (a * z * z, -a_of_k * b2 * a / free + 0.5 * libm::log(free))
+        } else {
+            let p = (psi - 1.0) / (psi + 1.0);
+            let beta = (1.0 - p) / mean;
+            let u = random.uniform();
+            let next = if u <= p {
+                0.0
+            } else {
+                libm::log((1.0 - p) / (1.0 - u)) / beta
+            };
+            (next, -libm::log(p + beta * (1.0 - p) / (beta - a_of_k)))
+        };
+        let spread = k3 * v + k4 * next;
+        let diffusion = k0 - 0.5 * k3 * v + k2 * next + spread.sqrt() * random.normal();
+        *variance = next;
+        Moved {
+            diffusion,
+            variance: 0.5 * (v + next) * self.years,
+            jump: self.jump(random),
+            compensator: self.compensator,
+        }
+    }
+
+    /// The sum of the jumps of a step, their number by inversion.
+    fn jump(&self, random: &mut Random) -> f64 {
+        let mut u = random.uniform();
+        let mut probability = self.no_jump;
+        let mut sum = 0.0;
+        let mut n = 0.0;
+        while u >= probability && n < 100.0 {
+            u -= probability;
+            n += 1.0;
+            probability *= self.model.jump_intensity * self.years / n;
+            sum += self.model.jump_mean + self.model.jump_deviation * random.normal();
+        }
+        sum
+    }
+}
+
+/// A trading day of the market, at its close.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Day {
+    /// The day.
+    pub date: Date,
+    /// The first price.
+    pub open: f64,
+    /// The highest price, of the path itself and not only of the steps it is simulated in.
+    pub high: f64,
+    /// The lowest price, likewise.
+    pub low: f64,
+    /// The last price: the underlying of the day's option quotes.
+    pub close: f64,
+    /// Units traded.
+    pub volume: f64,
+    /// The instantaneous variance at the close, per year. Not observable.
+    pub variance: f64,
+    /// The zero rates at the close.
+    pub curve: Curve,
+}
+
+/// The state that goes from one close to the next.
+struct State {
+    price: f64,
+    variance: f64,
+    short_rate: f64,
+    activity: f64,
+}
+
+/// Simulates the trading days of a market.
+pub(super) fn days(parameters: &Parameters, clock: &Clock) -> Vec<Day> {
+    let model = parameters.physical.model();
+    let time = &parameters.time;
+    let mut random = Random::new(&[parameters.seed, stream::START]);
+    let mut state = State {
+        price: parameters.spot,
+        variance: parameters
+            .initial_variance
+            .unwrap_or_else(|| settled(&model, &mut random)),
+        short_rate: parameters.rates.short_rate,
+        activity: 0.0,
+    };
+    let steps = f64::from(time.steps);
+    let inner = Step::new(&model, clock.unit() * (1.0 - time.overnight) / steps);
+    let mut out = Vec::with_capacity(parameters.days as usize);
+    for (i, &date) in clock.days().iter().enumerate() {
+        let mut random = Random::new(&[parameters.seed, stream::DAY, date.0 as u64]);
+        let calendar_days = i.checked_sub(1).map_or(1, |before| date.0 - clock.days()[before].0);
+        let closed = f64::from(calendar_days - 1) * time.closed_day;
+        let gap = Step::new(&model, clock.unit() * (time.overnight + closed));
+        out.push(day(
+            parameters,
+            date,
+            calendar_days,
+            &gap,
+            &inner,
+            &mut state,
+            &mut random,
+        ));
+    }
+    out
+}
+
+/// A variance from the distribution that it has in the long run.
+fn settled(model: &Bates, random: &mut Random) -> f64 {
+    let step = Step::new(model, 5.0 / model.kappa / 500.0);
+    let mut variance = model.theta;
+    for _ in 0..500 {
+        step.advance(&mut variance, random);
+    }
+    variance
+}
+
+/// Simulates a day from the close before it.
+fn day(
+    parameters: &Parameters,
+    date: Date,
+    calendar_days: i32,
+    gap: &Step,
+    inner: &Step,
+    state: &mut State,
+    random: &mut Random,
+) -> Day {
+    let premium = parameters.physical.equity_premium;
+    let carry = (state.short_rate - parameters.dividend_yield) * f64::from(calendar_days) / 365.0;
+    let before = state.price;
+    let mut log = 0.0;
+    if gap.years > 0.0 {
+        log = gap.advance(&mut state.variance, random).martingale() + premium * gap.years;
+    }
+    log += carry;
+    let open = log;
+    let (mut high, mut low) = (log, log);
+    for _ in 0..parameters.time.steps {
+        let moved = inner.advance(&mut state.variance, random);
+        let next = log + moved.diffusion - moved.compensator + premium * inner.years;
+        // The extremes of a Brownian bridge between the ends of the step (Karatzas and Shreve, 4.3.40).
+        let (change, twice) = (next - log, 2.0 * moved.variance);
+        let mut beyond = || (change * change - twice * libm::log(1.0 - random.uniform())).sqrt();
+        high = high.max(0.5 * (log + next + beyond()));
+        low = low.min(0.5 * (log + next - beyond()));
+        log = next + moved.jump;
+        high = high.max(log);
+        low = low.min(log);
+    }
+    let price = |log: f64| cents(before * libm::exp(log));
+    // The unrounded price goes on, so that rounding does not add up.
+    state.price = before * libm::exp(log);
+
+    let rates = &parameters.rates;
+    let years = f64::from(calendar_days) / 365.0;
+    state.short_rate = rates.next(state.short_rate, years, random.normal());
+    // Busy days follow busy days, and large moves and high variance bring trade (Karpoff 1987).
+    state.activity = 0.7 * state.activity + 0.15 * random.normal();
+    let usual = (parameters.physical.theta * inner.years * f64::from(parameters.time.steps)).sqrt();
+    let surprise = (high - low) / usual;
+    let volume = parameters.bar_volume * libm::exp(state.activity + 0.35 * libm::log(0.2 + surprise) - 0.2);
+    let close = price(log);
+    let open = price(open);
+    Day {
+        date,
+        open,
+        high: price(high).max(open).max(close),
+        low: price(low).min(open).min(close),
+        close,
+        volume: libm::round(volume / 1000.0) * 1000.0,
+        variance: state.variance,
+        curve: rates.curve(state.short_rate),
+    }
+}
+
+/// To the cent, and above 0.
+fn cents(price: f64) -> f64 {
+    (libm::round(price * 100.0) / 100.0).max(0.01)
+}
