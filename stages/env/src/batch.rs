@@ -1,58 +1,9 @@
-//! The interface between environments and whoever steps them.
+//! The interface between environments and the programs that step them.
 
-use serde::{Deserialize, Serialize};
+use crate::{Actions, EnvSpec};
+use stages_core::StageError;
 
-/// What an environment shows and takes.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct EnvSpec {
-    /// The kind of environment and its variant, such as `options` or `CartPole-v1`.
-    pub name: String,
-    /// The name of every element of an observation, in order (`market.atm_iv_30d`, `position[0].delta`).
-    pub observation: Vec<String>,
-    /// The name of every action, in order.
-    pub actions: Vec<String>,
-    /// Whether actions may be masked; if not, masks are all true.
-    pub masked: bool,
-    /// How observations were normalised; `None` when they are shown as they are.
-    pub normalisation: Option<Normalisation>,
-    /// Where an action is A numbers rather than one of A choices, the range of each; `actions` then names the numbers.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub bounds: Option<Bounds>,
-}
-
-/// The range of each component of an action.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Bounds {
-    /// `[A]`.
-    pub low: Vec<f32>,
-    /// `[A]`.
-    pub high: Vec<f32>,
-}
-
-/// An observation is (raw - offset) / scale, clipped to [-clip, clip], element by element; fitted on training dates alone.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Normalisation {
-    /// D offsets, in raw units.
-    pub offset: Vec<f32>,
-    /// D scales, in raw units, none of them 0.
-    pub scale: Vec<f32>,
-    /// The bound, in normalised units.
-    pub clip: f32,
-}
-
-impl EnvSpec {
-    /// The length D of an observation.
-    pub fn obs_dim(&self) -> usize {
-        self.observation.len()
-    }
-
-    /// The number A of actions, or of an action's components.
-    pub fn num_actions(&self) -> usize {
-        self.actions.len()
-    }
-}
-
-/// What a step gives back, for B environments; owned by the caller and reused.
+/// The buffers of a step of B environments; owned by the caller and reused.
 #[derive(Clone, Debug, Default)]
 pub struct Step {
     /// Observations `[B, D]`, row-major. Where an episode has just ended, the first observation of the next one.
@@ -61,55 +12,88 @@ pub struct Step {
     pub reward: Vec<f32>,
     /// `[B]`: the episode ended in a state of no value (ruin, a fallen pole).
     pub terminated: Vec<bool>,
-    /// `[B]`: the episode was cut off; the value of [`Step::final_obs`] still counts.
+    /// `[B]`: a limit of time cut the episode off; the value of [`Step::final_obs`] still counts.
     pub truncated: Vec<bool>,
-    /// `[B, D]`: the last observation of the episode that ended; valid only where it did.
+    /// `[B, D]`: the last observation of the episode that ended; valid only where one did.
     pub final_obs: Vec<f32>,
-    /// Legal actions `[B, A]` in the state that `obs` shows; all true where actions are numbers.
-    pub mask: Vec<bool>,
+    /// Action masks `[B, M]` of the state that `obs` shows, true where a choice is allowed; M is
+    /// [`ActionSpace::mask_len`](crate::ActionSpace::mask_len).
+    pub action_mask: Vec<bool>,
 }
 
 impl Step {
-    /// Buffers for `batch` environments.
-    pub fn new(spec: &EnvSpec, batch: usize) -> Self {
+    /// Buffers for `num_envs` environments.
+    pub fn new(spec: &EnvSpec, num_envs: usize) -> Self {
         Self {
-            obs: vec![0.0; batch * spec.obs_dim()],
-            reward: vec![0.0; batch],
-            terminated: vec![false; batch],
-            truncated: vec![false; batch],
-            final_obs: vec![0.0; batch * spec.obs_dim()],
-            mask: vec![true; batch * spec.num_actions()],
+            obs: vec![0.0; num_envs * spec.obs_dim()],
+            reward: vec![0.0; num_envs],
+            terminated: vec![false; num_envs],
+            truncated: vec![false; num_envs],
+            final_obs: vec![0.0; num_envs * spec.obs_dim()],
+            action_mask: vec![true; num_envs * spec.action_space.mask_len()],
         }
+    }
+
+    /// Borrows all buffers, for a step to write.
+    pub fn buffers(&mut self) -> StepBuffers<'_> {
+        StepBuffers {
+            obs: &mut self.obs,
+            reward: &mut self.reward,
+            terminated: &mut self.terminated,
+            truncated: &mut self.truncated,
+            final_obs: &mut self.final_obs,
+            action_mask: &mut self.action_mask,
+        }
+    }
+}
+
+/// The buffers that a step writes, with the shapes of [`Step`]'s. Some may lie elsewhere than in a [`Step`]:
+/// `StepBuffers { obs, action_mask, ..step.buffers() }`.
+#[derive(Debug)]
+pub struct StepBuffers<'a> {
+    /// Observations `[B, D]`.
+    pub obs: &'a mut [f32],
+    /// Rewards `[B]`.
+    pub reward: &'a mut [f32],
+    /// `[B]`.
+    pub terminated: &'a mut [bool],
+    /// `[B]`.
+    pub truncated: &'a mut [bool],
+    /// `[B, D]`.
+    pub final_obs: &'a mut [f32],
+    /// Action masks `[B, M]`.
+    pub action_mask: &'a mut [bool],
+}
+
+impl StepBuffers<'_> {
+    /// Clears all but the observations: no reward, no end of an episode, every choice allowed.
+    pub fn clear(&mut self) {
+        self.reward.fill(0.0);
+        self.terminated.fill(false);
+        self.truncated.fill(false);
+        self.final_obs.fill(0.0);
+        self.action_mask.fill(true);
     }
 }
 
 /// B environments stepped together. Environment i depends on (seed, i) alone, never on the number of threads. An episode
 /// that ends is followed by the next in the same step.
 pub trait BatchEnv: Send {
-    /// What they show and take.
+    /// The observations and actions.
     fn spec(&self) -> &EnvSpec;
 
     /// B.
     fn num_envs(&self) -> usize;
 
-    /// Starts an episode in every environment: fills `obs` and `mask`, clears the rest.
-    fn reset(&mut self, out: &mut Step);
+    /// Starts an episode in every environment: writes observations and action masks, clears the rest.
+    fn reset(&mut self, out: StepBuffers<'_>);
 
-    /// Takes one action for each environment. An illegal one counts as action 0, which must always be legal. Where actions are
-    /// numbers ([`EnvSpec::bounds`]), only [`BatchEnv::step_numbers`] steps, and this does nothing.
-    fn step(&mut self, actions: &[u32], out: &mut Step);
-
-    /// [`BatchEnv::step`] that shows observations `[B, D]` and legal actions `[B, A]` in the caller's own buffers; what [`Step::obs`] and
-    /// [`Step::mask`] hold then is arbitrary. Environments that can write there directly do.
-    fn step_into(&mut self, actions: &[u32], obs: &mut [f32], mask: &mut [bool], out: &mut Step) {
-        self.step(actions, out);
-        obs.copy_from_slice(&out.obs);
-        mask.copy_from_slice(&out.mask);
-    }
-
-    /// Takes an action `[B, A]` for each environment whose actions are numbers; what lies beyond a component's bounds counts as the
-    /// nearer of them. Where actions are choices, only [`BatchEnv::step`] steps, and this does nothing.
-    fn step_numbers(&mut self, _actions: &[f32], _out: &mut Step) {}
+    /// Takes one action in each environment. A masked choice, or one beyond the space, counts as choice 0, which is never
+    /// masked; a continuous component beyond its bounds counts as the nearer bound.
+    ///
+    /// # Errors
+    /// When `actions` are not of the action space's kind, or not one for each environment; then no environment is stepped.
+    fn step(&mut self, actions: Actions<'_>, out: StepBuffers<'_>) -> Result<(), StageError>;
 
     /// All state that later steps depend on, for checkpoints.
     fn save(&self) -> Vec<u8>;

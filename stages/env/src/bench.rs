@@ -3,7 +3,7 @@
 use crate::lookup::{self, LookupConfig};
 use crate::options::{FeatureColumn, InMemory, OptionsConfig, OptionsEnv, build, synthetic};
 use crate::ranges::{Rows, View, for_ranges};
-use crate::{BatchEnv, OpenOptions, Split, Step};
+use crate::{Actions, BatchEnv, OpenOptions, Split, Step};
 use bytes::Bytes;
 use serde::Serialize;
 use stages_core::StageError;
@@ -71,7 +71,7 @@ pub fn bench() -> Result<Vec<BenchRow>, StageError> {
                 .map_err(|err| StageError::new(format!("cannot start threads: {err}")))?;
             for num_envs in BATCHES {
                 let env = open(&OpenOptions::train(num_envs, 1))?;
-                rows.push(pool.install(|| measure(name, env)));
+                rows.push(pool.install(|| measure(name, env))?);
             }
         }
     }
@@ -100,27 +100,30 @@ fn open_options(files: &[(String, Bytes)], open: &OpenOptions) -> Result<Box<dyn
     Ok(Box::new(OptionsEnv::from_files(file, open)?))
 }
 
-fn measure(name: &str, mut env: Box<dyn BatchEnv>) -> BenchRow {
-    let (num_envs, observation, actions) = (env.num_envs(), env.spec().obs_dim(), env.spec().num_actions());
+fn measure(name: &str, mut env: Box<dyn BatchEnv>) -> Result<BenchRow, StageError> {
+    let (num_envs, observation, actions) = (
+        env.num_envs(),
+        env.spec().obs_dim(),
+        env.spec().action_space.num_outputs(),
+    );
     let mut out = Step::new(env.spec(), num_envs);
-    env.reset(&mut out);
+    env.reset(out.buffers());
     let mut random = Random::new(&[3]);
     let drawn: Vec<u32> = (0..DRAWN * num_envs)
         .map(|_| random.below(actions as u64) as u32)
         .collect();
+    let mut run = || {
+        drawn
+            .chunks_exact(num_envs)
+            .try_for_each(|chosen| env.step(Actions::Discrete(chosen), out.buffers()))
+    };
     // Past the beginning, when all accounts are empty.
     for _ in 0..4 {
-        drawn
-            .chunks_exact(num_envs)
-            .for_each(|chosen| env.step(chosen, &mut out));
+        run()?;
     }
-    let steps_per_second = rate(num_envs, || {
-        drawn
-            .chunks_exact(num_envs)
-            .for_each(|chosen| env.step(chosen, &mut out));
-    });
-    let floor = copies(num_envs, observation);
-    BenchRow {
+    let steps_per_second = rate(num_envs, run)?;
+    let floor = copies(num_envs, observation)?;
+    Ok(BenchRow {
         environment: name.to_owned(),
         num_envs,
         threads: rayon::current_num_threads(),
@@ -129,21 +132,21 @@ fn measure(name: &str, mut env: Box<dyn BatchEnv>) -> BenchRow {
         steps_per_second,
         floor,
         share: steps_per_second / floor,
-    }
+    })
 }
 
 /// How many times a second `run` steps something, where it steps `DRAWN` x `num_envs` of them.
-fn rate(num_envs: usize, mut run: impl FnMut()) -> f64 {
+fn rate(num_envs: usize, mut run: impl FnMut() -> Result<(), StageError>) -> Result<f64, StageError> {
     let mut best = 0.0_f64;
     for _ in 0..TURNS {
         let (mut runs, start) = (0, Instant::now());
         while start.elapsed() < TURN {
-            run();
+            run()?;
             runs += 1;
         }
         best = best.max((runs * DRAWN * num_envs) as f64 / start.elapsed().as_secs_f64());
     }
-    best
+    Ok(best)
 }
 
 /// Where each environment looks, and what it writes.
@@ -160,7 +163,7 @@ impl View for Copies<'_> {
 }
 
 /// Rows of `width` numbers copied a second from a table, one for each of `num_envs`, each the row after its last.
-fn copies(num_envs: usize, width: usize) -> f64 {
+fn copies(num_envs: usize, width: usize) -> Result<f64, StageError> {
     let rows = LookupConfig::default().rows;
     let table = vec![1.0_f32; rows * width];
     let mut random = Random::new(&[4]);
@@ -184,6 +187,7 @@ fn copies(num_envs: usize, width: usize) -> f64 {
             });
         }
         std::hint::black_box(&mut out);
+        Ok(())
     })
 }
 

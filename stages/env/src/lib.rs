@@ -2,7 +2,8 @@
 //!
 //! A stage of this family stores tables; [`open`] maps them and gives a [`BatchEnv`].
 
-pub mod batch;
+mod actions;
+mod batch;
 mod bench;
 pub mod classic;
 pub mod hedging;
@@ -11,13 +12,16 @@ pub mod lookup;
 mod open;
 pub mod options;
 mod ranges;
+mod spec;
 mod state;
 #[cfg(test)]
 mod testing;
 
-pub use batch::{BatchEnv, Bounds, EnvSpec, Normalisation, Step};
+pub use actions::{ActionBuffer, ActionSpace, Actions, Bounds};
+pub use batch::{BatchEnv, Step, StepBuffers};
 pub use bench::{BenchRow, bench};
 pub use open::{OpenOptions, Split, open};
+pub use spec::{Difference, EnvSpec, Normalisation};
 
 /// The stage kinds of this family.
 pub fn kinds() -> Vec<Box<dyn stages_core::AnyStage>> {

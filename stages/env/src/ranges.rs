@@ -1,6 +1,6 @@
 //! A batch split over threads by contiguous ranges, without allocation.
 
-use crate::{EnvSpec, Step};
+use crate::{EnvSpec, StepBuffers};
 
 /// Arrays over a range of environments, which can be cut in two.
 pub(crate) trait View: Sized + Send {
@@ -58,65 +58,42 @@ impl<T: Send> View for &mut [T] {
     }
 }
 
-/// The rows of a [`Step`] for a range of environments.
-pub(crate) struct StepView<'a> {
+/// The rows of [`StepBuffers`] for a range of environments.
+pub(crate) struct StepRows<'a> {
     pub obs: Rows<'a, f32>,
     pub reward: &'a mut [f32],
     pub terminated: &'a mut [bool],
     pub truncated: &'a mut [bool],
     pub final_obs: Rows<'a, f32>,
-    pub mask: Rows<'a, bool>,
+    pub action_mask: Rows<'a, bool>,
 }
 
-impl<'a> StepView<'a> {
-    /// All of `step`.
-    pub(crate) fn new(step: &'a mut Step, spec: &EnvSpec) -> Self {
-        let seen = (step.obs.as_mut_slice(), step.mask.as_mut_slice());
-        let rest = (
-            step.reward.as_mut_slice(),
-            step.terminated.as_mut_slice(),
-            step.truncated.as_mut_slice(),
-            step.final_obs.as_mut_slice(),
-        );
-        Self::of(seen, rest, spec)
-    }
-
-    /// All of `step`, with observations and legal actions elsewhere.
-    pub(crate) fn over(obs: &'a mut [f32], mask: &'a mut [bool], step: &'a mut Step, spec: &EnvSpec) -> Self {
-        let rest = (
-            step.reward.as_mut_slice(),
-            step.terminated.as_mut_slice(),
-            step.truncated.as_mut_slice(),
-            step.final_obs.as_mut_slice(),
-        );
-        Self::of((obs, mask), rest, spec)
-    }
-
-    fn of(
-        (obs, mask): (&'a mut [f32], &'a mut [bool]),
-        (reward, terminated, truncated, final_obs): (&'a mut [f32], &'a mut [bool], &'a mut [bool], &'a mut [f32]),
-        spec: &EnvSpec,
-    ) -> Self {
-        let (d, a) = (spec.obs_dim(), spec.num_actions());
+impl<'a> StepRows<'a> {
+    /// All of `out`.
+    pub(crate) fn new(out: StepBuffers<'a>, spec: &EnvSpec) -> Self {
+        let width = spec.obs_dim();
         Self {
-            obs: Rows { values: obs, width: d },
-            reward,
-            terminated,
-            truncated,
+            obs: Rows { values: out.obs, width },
+            reward: out.reward,
+            terminated: out.terminated,
+            truncated: out.truncated,
             final_obs: Rows {
-                values: final_obs,
-                width: d,
+                values: out.final_obs,
+                width,
             },
-            mask: Rows { values: mask, width: a },
+            action_mask: Rows {
+                values: out.action_mask,
+                width: spec.action_space.mask_len(),
+            },
         }
     }
 }
 
-impl View for StepView<'_> {
+impl View for StepRows<'_> {
     fn split(self, n: usize) -> (Self, Self) {
         let (obs, reward) = (self.obs.split(n), self.reward.split(n));
         let (terminated, truncated) = (self.terminated.split(n), self.truncated.split(n));
-        let (final_obs, mask) = (self.final_obs.split(n), self.mask.split(n));
+        let (final_obs, action_mask) = (self.final_obs.split(n), self.action_mask.split(n));
         (
             Self {
                 obs: obs.0,
@@ -124,7 +101,7 @@ impl View for StepView<'_> {
                 terminated: terminated.0,
                 truncated: truncated.0,
                 final_obs: final_obs.0,
-                mask: mask.0,
+                action_mask: action_mask.0,
             },
             Self {
                 obs: obs.1,
@@ -132,7 +109,7 @@ impl View for StepView<'_> {
                 terminated: terminated.1,
                 truncated: truncated.1,
                 final_obs: final_obs.1,
-                mask: mask.1,
+                action_mask: action_mask.1,
             },
         )
     }

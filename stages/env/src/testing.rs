@@ -1,6 +1,6 @@
-//! What the tests of this crate share.
+//! Helpers of this crate's tests.
 
-use crate::{BatchEnv, Step};
+use crate::{Actions, BatchEnv, Step, StepBuffers};
 use cache::{ActionKey, Store};
 use stages_core::event::Silent;
 use stages_core::{CancelToken, Context, Input};
@@ -25,25 +25,35 @@ pub(crate) fn context(dir: &Path, inputs: BTreeMap<String, Vec<Input>>) -> Conte
     }
 }
 
-/// Steps `env` with random actions in two ways, the observations and masks in its own [`Step`] and in buffers beside it: all
-/// must be the same.
-pub(crate) fn writes_where_it_is_told(env: &mut dyn BatchEnv, steps: usize) {
+/// Steps environments of discrete actions.
+pub(crate) fn step_discrete(env: &mut dyn BatchEnv, actions: &[u32], out: &mut Step) {
+    env.step(Actions::Discrete(actions), out.buffers()).unwrap();
+}
+
+/// Steps `env` with random actions twice from each state, the second time after a restart from its saved state and with
+/// observations and action masks in buffers beside the others: all must be the same.
+pub(crate) fn steps_again_after_a_restart(env: &mut dyn BatchEnv, steps: usize) {
     let n = env.num_envs();
     let mut out = Step::new(env.spec(), n);
     let mut beside = out.clone();
-    let (mut obs, mut mask) = (out.obs.clone(), out.mask.clone());
-    let actions = env.spec().num_actions() as u64 + 1;
+    let (mut obs, mut action_mask) = (out.obs.clone(), out.action_mask.clone());
+    let actions = env.spec().action_space.num_outputs() as u64 + 1;
     let mut random = Random::new(&[1]);
-    env.reset(&mut out);
+    env.reset(out.buffers());
     for _ in 0..steps {
         let chosen: Vec<u32> = (0..n).map(|_| random.below(actions) as u32).collect();
         let before = env.save();
-        env.step(&chosen, &mut out);
+        step_discrete(env, &chosen, &mut out);
         let after = env.save();
         env.restore(&before).unwrap();
-        env.step_into(&chosen, &mut obs, &mut mask, &mut beside);
+        let buffers = StepBuffers {
+            obs: &mut obs,
+            action_mask: &mut action_mask,
+            ..beside.buffers()
+        };
+        env.step(Actions::Discrete(&chosen), buffers).unwrap();
         assert_eq!(env.save(), after);
-        assert_eq!((&obs, &mask), (&out.obs, &out.mask));
+        assert_eq!((&obs, &action_mask), (&out.obs, &out.action_mask));
         assert_eq!((&beside.reward, &beside.final_obs), (&out.reward, &out.final_obs));
         assert_eq!(
             (&beside.terminated, &beside.truncated),

@@ -147,29 +147,13 @@ fn load_policy(context: &Context) -> Result<Policy, StageError> {
 
 /// Refuses a policy that was trained on another environment's observations or actions, naming the first that differs.
 pub(crate) fn check_fits(policy: &EnvSpec, env: &EnvSpec) -> Result<(), StageError> {
-    for (what, trained, here) in [
-        ("observation", &policy.observation, &env.observation),
-        ("action", &policy.actions, &env.actions),
-    ] {
-        if trained != here {
-            let at = trained.iter().zip(here).position(|(a, b)| a != b);
-            let at = at.unwrap_or(trained.len().min(here.len()));
-            let name = |list: &[String]| list.get(at).cloned().unwrap_or_else(|| "nothing".to_owned());
-            return Err(StageError::new(format!(
-                "the policy was trained on another environment: its {what} {at} is `{}`, here it is `{}`",
-                name(trained),
-                name(here)
-            ))
-            .hint("evaluate it on an environment with the same features, slate and menu, or train it on this one"));
-        }
+    match policy.difference(env) {
+        None => Ok(()),
+        Some(difference) => Err(StageError::new(format!(
+            "the policy was trained on another environment: {difference}"
+        ))
+        .hint("evaluate it on an environment with the same features, slate and actions, or train it on this one")),
     }
-    if policy.bounds != env.bounds {
-        return Err(StageError::new(
-            "the policy was trained on another environment: the ranges of their actions differ",
-        )
-        .hint("evaluate it on an environment with the same actions, or train it on this one"));
-    }
-    Ok(())
 }
 
 #[cfg(test)]
@@ -208,7 +192,7 @@ mod tests {
         let env = stages_env::open(&context.store, artifact, &OpenOptions::train(1, 0)).unwrap();
         let architecture = Architecture {
             obs_dim: env.spec().obs_dim(),
-            num_actions: env.spec().num_actions(),
+            num_actions: env.spec().action_space.num_outputs(),
             continuous: false,
             activation: Activation::Tanh,
             lstm: None,

@@ -29,12 +29,9 @@ pub fn play(
 ) -> Result<Vec<Episode>, StageError> {
     let batch = env.num_envs();
     let mut step = Step::new(env.spec(), batch);
-    env.reset(&mut step);
+    env.reset(step.buffers());
     let mut state = policy.start(batch);
     let mut start = vec![true; batch];
-    let mut actions = vec![0; batch];
-    let mut numbers = vec![0.0; batch * env.spec().num_actions()];
-    let continuous = env.spec().bounds.is_some();
     let mut random = Random::new(&[seed, 0x0065_7661]);
     let mut running = vec![(0.0, 0); batch];
     let mut ended: Vec<Option<Episode>> = vec![None; batch];
@@ -45,13 +42,8 @@ pub fn play(
         } else {
             Mode::Sample(&mut random)
         };
-        if continuous {
-            policy.act_numbers(&step.obs, &start, &mut state, mode, &mut numbers);
-            env.step_numbers(&numbers, &mut step);
-        } else {
-            policy.act(&step.obs, &step.mask, &start, &mut state, mode, &mut actions);
-            env.step(&actions, &mut step);
-        }
+        let actions = policy.act(&step.obs, &step.action_mask, &start, &mut state, mode);
+        env.step(actions, step.buffers())?;
         for i in 0..batch {
             running[i].0 += f64::from(step.reward[i]);
             running[i].1 += 1;
@@ -98,7 +90,7 @@ mod tests {
     use super::*;
     use cache::Store;
     use stages_core::{CancelToken, event::Silent};
-    use stages_env::{EnvSpec, Normalisation};
+    use stages_env::{ActionSpace, Actions, EnvSpec, Normalisation, StepBuffers};
     use stages_policy::{Activation, Architecture};
     use std::sync::Arc;
 
@@ -112,10 +104,10 @@ mod tests {
         fn num_envs(&self) -> usize {
             self.1.len()
         }
-        fn reset(&mut self, _: &mut Step) {
+        fn reset(&mut self, _: StepBuffers<'_>) {
             self.1.fill(0);
         }
-        fn step(&mut self, _: &[u32], out: &mut Step) {
+        fn step(&mut self, _: Actions<'_>, out: StepBuffers<'_>) -> Result<(), StageError> {
             for (i, count) in self.1.iter_mut().enumerate() {
                 *count += 1;
                 out.reward[i] = 1.0;
@@ -124,6 +116,7 @@ mod tests {
                     *count = 0;
                 }
             }
+            Ok(())
         }
         fn save(&self) -> Vec<u8> {
             Vec::new()
@@ -138,10 +131,8 @@ mod tests {
         let spec = EnvSpec {
             name: "counting".into(),
             observation: vec!["x".into()],
-            actions: vec!["a".into(), "b".into()],
-            masked: false,
+            action_space: ActionSpace::discrete(["a", "b"]),
             normalisation: None::<Normalisation>,
-            bounds: None,
         };
         let architecture = Architecture {
             obs_dim: 1,

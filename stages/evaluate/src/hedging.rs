@@ -39,7 +39,7 @@ pub(crate) fn backtest(
     let mut env = open()?;
     check_fits(policy.spec(), env.spec())?;
     let n = env.num_envs();
-    let (mut state, mut start, mut actions) = (policy.start(n), vec![true; n], vec![0; n]);
+    let (mut state, mut start) = (policy.start(n), vec![true; n]);
     let mut random = Random::new(&[config.seed, 0x6865_6467]);
     let ours = follow(context, &mut env, |env, step, ratios| {
         let mode = if config.deterministic {
@@ -47,18 +47,23 @@ pub(crate) fn backtest(
         } else {
             Mode::Sample(&mut random)
         };
-        policy.act(&step.obs, &step.mask, &start, &mut state, mode, &mut actions);
+        let actions = policy.act(&step.obs, &step.action_mask, &start, &mut state, mode);
         start.fill(false);
-        for (ratio, &action) in ratios.iter_mut().zip(&actions) {
+        for (ratio, &action) in ratios.iter_mut().zip(actions.discrete(n)?) {
             *ratio = env.config().ratio(action);
         }
+        Ok(())
     })?;
     let delta = follow(context, &mut open()?, |env, _, ratios| {
         for (i, ratio) in ratios.iter_mut().enumerate() {
             *ratio = env.delta(i).1;
         }
+        Ok(())
     })?;
-    let none = follow(context, &mut open()?, |_, _, ratios| ratios.fill(0.0))?;
+    let none = follow(context, &mut open()?, |_, _, ratios| {
+        ratios.fill(0.0);
+        Ok(())
+    })?;
 
     let mut metrics = episodes::measure(&ours.episodes);
     let errors: Vec<f64> = ours.decisions.iter().map(|d| d.hedge - d.delta).collect();
@@ -97,17 +102,17 @@ pub(crate) fn backtest(
 fn follow(
     context: &Context,
     env: &mut HedgingEnv,
-    mut choose: impl FnMut(&HedgingEnv, &Step, &mut [f64]),
+    mut choose: impl FnMut(&HedgingEnv, &Step, &mut [f64]) -> Result<(), StageError>,
 ) -> Result<Hedged, StageError> {
     let n = env.num_envs();
     let mut out = Step::new(env.spec(), n);
-    env.reset(&mut out);
+    env.reset(out.buffers());
     let steps = env.config().steps as usize;
     let (mut returns, mut ratios) = (vec![0.0; n], vec![0.0; n]);
     let mut decisions = Vec::with_capacity(n * steps);
     for step in 0..steps {
         context.check_cancelled()?;
-        choose(env, &out, &mut ratios);
+        choose(env, &out, &mut ratios)?;
         for (episode, &hedge) in ratios.iter().enumerate() {
             let (underlying, delta) = env.delta(episode);
             decisions.push(Decision {
@@ -118,7 +123,7 @@ fn follow(
                 hedge,
             });
         }
-        env.step_ratios(&ratios, &mut out);
+        env.step_ratios(&ratios, out.buffers());
         for (total, reward) in returns.iter_mut().zip(&out.reward) {
             *total += f64::from(*reward);
         }

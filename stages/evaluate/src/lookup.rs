@@ -5,7 +5,7 @@ use crate::{episodes, output};
 use cache::Artifact;
 use stages_core::{Context, Outputs, StageError};
 use stages_env::lookup::{LookupEnv, Optimal};
-use stages_env::{BatchEnv, Step};
+use stages_env::{Actions, BatchEnv, Step};
 use stages_policy::Policy;
 
 pub(crate) fn backtest(
@@ -40,7 +40,7 @@ pub(crate) fn backtest(
 fn follow(context: &Context, optimal: &Optimal, env: &mut LookupEnv) -> Result<Vec<f64>, StageError> {
     let n = env.num_envs();
     let mut step = Step::new(env.spec(), n);
-    env.reset(&mut step);
+    env.reset(step.buffers());
     let (mut returns, mut over) = (vec![0.0; n], vec![false; n]);
     let mut actions = vec![0; n];
     while over.contains(&false) {
@@ -49,7 +49,7 @@ fn follow(context: &Context, optimal: &Optimal, env: &mut LookupEnv) -> Result<V
             let (left, position, feature) = env.decision(i);
             *action = optimal.action(left, position, feature);
         }
-        env.step(&actions, &mut step);
+        env.step(Actions::Discrete(&actions), step.buffers())?;
         for i in 0..n {
             if !over[i] {
                 returns[i] += f64::from(step.reward[i]);

@@ -100,7 +100,6 @@ fn follow_policy(
 ) -> Result<Vec<Walk>, StageError> {
     let mut state = policy.start(env.num_envs());
     let mut start = vec![true; env.num_envs()];
-    let mut actions = vec![0; env.num_envs()];
     let mut random = Random::new(&[config.seed, 0x706f_6c69]);
     follow(context, "policy", env, |env, step, walks| {
         let mode = if config.deterministic {
@@ -108,12 +107,13 @@ fn follow_policy(
         } else {
             Mode::Sample(&mut random)
         };
-        policy.act(&step.obs, &step.mask, &start, &mut state, mode, &mut actions);
+        let actions = policy.act(&step.obs, &step.action_mask, &start, &mut state, mode);
         start.fill(false);
-        for (walk, &action) in walks.iter_mut().zip(&actions) {
-            walk.actions.push(env.spec().actions[action as usize].clone());
+        for (walk, &action) in walks.iter_mut().zip(actions.discrete(env.num_envs())?) {
+            walk.actions
+                .push(env.spec().action_space.names()[action as usize].clone());
         }
-        env.step(&actions, step);
+        env.step(actions, step.buffers())
     })
 }
 
@@ -122,7 +122,8 @@ fn follow_baseline(context: &Context, baseline: Baseline, env: &mut OptionsEnv) 
         for walk in walks {
             walk.actions.push(String::new());
         }
-        env.step_baseline(baseline, step);
+        env.step_baseline(baseline, step.buffers());
+        Ok(())
     })
 }
 
@@ -131,16 +132,16 @@ fn follow(
     context: &Context,
     strategy: &'static str,
     env: &mut OptionsEnv,
-    mut act: impl FnMut(&mut OptionsEnv, &mut Step, &mut [Walk]),
+    mut act: impl FnMut(&mut OptionsEnv, &mut Step, &mut [Walk]) -> Result<(), StageError>,
 ) -> Result<Vec<Walk>, StageError> {
     let batch = env.num_envs();
     let mut step = Step::new(env.spec(), batch);
-    env.reset(&mut step);
+    env.reset(step.buffers());
     let mut walks: Vec<Walk> = (0..batch).map(|i| Walk::new(strategy, i, env.ledger(i))).collect();
     let mut ended = vec![false; batch];
     while ended.contains(&false) {
         context.check_cancelled()?;
-        act(env, &mut step, &mut walks);
+        act(env, &mut step, &mut walks)?;
         for (i, walk) in walks.iter_mut().enumerate() {
             let over = step.terminated[i] || step.truncated[i];
             if ended[i] {

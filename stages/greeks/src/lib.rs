@@ -1,9 +1,9 @@
 //! Implied volatility and Greeks: the numerics ([`numerics`]), the stages that run them over option chains ([`stage`]), and how fast they
 //! are here ([`bench()`]).
 
-mod bench;
+pub mod bench;
 pub mod numerics;
 pub mod stage;
 
-pub use bench::{Bench, BenchRow, bench};
+pub use bench::bench;
 pub use stage::kinds;

@@ -7,17 +7,17 @@ use stages_greeks::numerics::american::grid::{Dividend, Grid, on_grid, price_on_
 use stages_greeks::numerics::american::{
     AmericanColumns, Reason, Scheme, american, greeks, implied_on_grid, implied_volatility, lattice, price,
 };
-use stages_greeks::numerics::dispatch::Version;
-use stages_greeks::numerics::formula::{Greeks, Option, black_scholes_merton};
+use stages_greeks::numerics::batch::Columns;
+use stages_greeks::numerics::formula::{Contract, Greeks, black_scholes_merton};
 use stages_greeks::numerics::implied::Status;
-use stages_greeks::numerics::kernel::Columns;
+use stages_numerics::dispatch::InstructionSet;
 use stages_numerics::random::Random;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 type Row = BTreeMap<String, String>;
 
-fn table(name: &str) -> std::option::Option<Vec<Row>> {
+fn table(name: &str) -> Option<Vec<Row>> {
     let Some(root) = std::env::var_os("RUNNER_TEST_DATA") else {
         eprintln!("skipped: RUNNER_TEST_DATA is not set");
         return None;
@@ -41,8 +41,8 @@ fn number(row: &Row, name: &str) -> f64 {
 struct Book([Vec<f64>; 6], Vec<bool>);
 
 impl Book {
-    fn new(options: &[Option]) -> Self {
-        let column = |f: fn(&Option) -> f64| options.iter().map(f).collect();
+    fn new(options: &[Contract]) -> Self {
+        let column = |f: fn(&Contract) -> f64| options.iter().map(f).collect();
         Self(
             [
                 column(|o| o.spot),
@@ -70,15 +70,15 @@ impl Book {
     }
 }
 
-fn all(options: &[Option], scheme: Scheme) -> AmericanColumns {
-    greeks(&Book::new(options).columns(), scheme, Version::best())
+fn all(options: &[Contract], scheme: Scheme) -> AmericanColumns {
+    greeks(&Book::new(options).columns(), scheme, InstructionSet::detect())
 }
 
 /// What markets quote.
-fn market(n: usize, seed: u64) -> Vec<Option> {
+fn market(n: usize, seed: u64) -> Vec<Contract> {
     let mut random = Random::new(&[seed]);
     (0..n)
-        .map(|_| Option {
+        .map(|_| Contract {
             spot: 100.0,
             strike: 70.0 + 60.0 * random.uniform(),
             years: 0.01 + 2.0 * random.uniform(),
@@ -90,8 +90,8 @@ fn market(n: usize, seed: u64) -> Vec<Option> {
         .collect()
 }
 
-fn option() -> Option {
-    Option {
+fn option() -> Contract {
+    Contract {
         spot: 100.0,
         strike: 100.0,
         years: 1.0,
@@ -108,7 +108,7 @@ fn reference() {
     assert_eq!(rows.len(), 102);
     let mut worst = [0.0_f64; 5];
     for row in &rows {
-        let option = Option {
+        let option = Contract {
             spot: number(row, "S"),
             strike: number(row, "K"),
             years: number(row, "T"),
@@ -174,7 +174,7 @@ fn published_puts() {
     ];
     for (volatility, strike, prices) in table {
         for (years, published) in [0.0833, 0.3333, 0.5833].into_iter().zip(prices) {
-            let put = Option {
+            let put = Contract {
                 spot: 40.0,
                 strike,
                 years,
@@ -202,8 +202,8 @@ fn twice_the_nodes_change_a_price_by_less_than_a_millionth() {
     options.iter_mut().for_each(|o| o.dividend_yield *= 0.4);
     let book = Book::new(&options);
     let (once, twice) = (
-        price(&book.columns(), Scheme::STANDARD, Version::best()),
-        price(&book.columns(), Scheme::STANDARD.doubled(), Version::best()),
+        price(&book.columns(), Scheme::STANDARD, InstructionSet::detect()),
+        price(&book.columns(), Scheme::STANDARD.doubled(), InstructionSet::detect()),
     );
     for ((option, once), twice) in options.iter().zip(once).zip(twice) {
         assert!((once - twice).abs() < 1e-6, "{option:?} {once} {twice}");
@@ -213,18 +213,18 @@ fn twice_the_nodes_change_a_price_by_less_than_a_millionth() {
 #[test]
 fn agrees_with_the_lattice() {
     let mut options = market(24, 8);
-    options.push(Option {
+    options.push(Contract {
         rate: 0.0,
         dividend_yield: -0.01,
         ..option()
     });
-    options.push(Option {
+    options.push(Contract {
         rate: 0.03,
         dividend_yield: -0.02,
         ..option()
     });
-    options.push(Option { rate: 1e-7, ..option() });
-    options.push(Option {
+    options.push(Contract { rate: 1e-7, ..option() });
+    options.push(Contract {
         rate: -0.02,
         dividend_yield: 0.01,
         call: true,
@@ -245,21 +245,21 @@ fn agrees_with_the_lattice() {
 #[test]
 fn every_version_gives_the_same_bytes_whatever_the_neighbours() {
     let mut options = market(100, 9);
-    options.extend(market(20, 10).into_iter().map(|o| Option {
+    options.extend(market(20, 10).into_iter().map(|o| Contract {
         years: 5.0 * o.years,
         ..o
     }));
     let first = all(&options, Scheme::STANDARD);
     let bits = |values: &AmericanColumns, i: usize| values.greeks.each_ref().map(|column| column[i].to_bits());
-    for version in Version::available() {
-        let n = if version == Version::Portable {
+    for instructions in InstructionSet::available() {
+        let n = if instructions == InstructionSet::Portable {
             30
         } else {
             options.len()
         };
-        let other = greeks(&Book::new(&options[..n]).columns(), Scheme::STANDARD, version);
+        let other = greeks(&Book::new(&options[..n]).columns(), Scheme::STANDARD, instructions);
         for i in 0..n {
-            assert_eq!(bits(&first, i), bits(&other, i), "{version:?} {:?}", options[i]);
+            assert_eq!(bits(&first, i), bits(&other, i), "{instructions:?} {:?}", options[i]);
         }
     }
     for (i, option) in options.iter().enumerate().step_by(7) {
@@ -271,12 +271,12 @@ fn every_version_gives_the_same_bytes_whatever_the_neighbours() {
 #[test]
 fn european_where_early_exercise_never_pays() {
     for option in market(40, 11) {
-        let call = Option {
+        let call = Contract {
             call: true,
             dividend_yield: 0.0,
             ..option
         };
-        let put = Option {
+        let put = Contract {
             call: false,
             rate: -option.rate,
             ..option
@@ -289,7 +289,7 @@ fn european_where_early_exercise_never_pays() {
             );
         }
         // A yield that is nearly nothing is nearly nothing of a premium.
-        let near = american(&Option {
+        let near = american(&Contract {
             dividend_yield: 1e-9,
             ..call
         })
@@ -301,15 +301,15 @@ fn european_where_early_exercise_never_pays() {
 
 #[test]
 fn limits_and_refusals() {
-    let of = |option: Option| american(&option);
-    let put = Option {
+    let of = |option: Contract| american(&option);
+    let put = Contract {
         strike: 110.0,
         ..option()
     };
-    assert_eq!(of(Option { years: 0.0, ..put }).0.price, 10.0);
-    assert_eq!(of(Option { years: 0.0, ..put }).0.delta, -1.0);
+    assert_eq!(of(Contract { years: 0.0, ..put }).0.price, 10.0);
+    assert_eq!(of(Contract { years: 0.0, ..put }).0.delta, -1.0);
     // Without volatility and with a yield above the rate waiting pays.
-    let waits = Option {
+    let waits = Contract {
         volatility: 0.0,
         rate: 0.02,
         dividend_yield: 0.08,
@@ -317,7 +317,7 @@ fn limits_and_refusals() {
     };
     let exact = 110.0 * libm::exp(-0.02) - 100.0 * libm::exp(-0.08);
     assert!((of(waits).0.price - exact).abs() < 1e-12);
-    let near = of(Option {
+    let near = of(Contract {
         volatility: 0.04,
         ..waits
     })
@@ -325,7 +325,7 @@ fn limits_and_refusals() {
     .price;
     assert!((near - exact).abs() < 0.02, "{near} {exact}");
     assert_eq!(
-        of(Option {
+        of(Contract {
             volatility: 0.005,
             rate: 0.1,
             dividend_yield: 0.0,
@@ -335,14 +335,14 @@ fn limits_and_refusals() {
         Reason::Extreme
     );
     for bad in [
-        Option { spot: f64::NAN, ..put },
-        Option { years: -1.0, ..put },
-        Option { strike: 0.0, ..put },
-        Option {
+        Contract { spot: f64::NAN, ..put },
+        Contract { years: -1.0, ..put },
+        Contract { strike: 0.0, ..put },
+        Contract {
             volatility: f64::INFINITY,
             ..put
         },
-        Option { rate: f64::NAN, ..put },
+        Contract { rate: f64::NAN, ..put },
     ] {
         let (greeks, reason) = of(bad);
         assert_eq!(reason, Reason::Input);
@@ -353,18 +353,18 @@ fn limits_and_refusals() {
 /// Two boundaries (q < r < 0), and a drift of two standard deviations.
 #[test]
 fn the_grid_takes_over_and_agrees_with_the_lattice() {
-    let two = Option {
+    let two = Contract {
         rate: -0.005,
         dividend_yield: -0.01,
         ..option()
     };
-    let mirrored = Option {
+    let mirrored = Contract {
         rate: -0.01,
         dividend_yield: -0.005,
         call: true,
         ..option()
     };
-    let fast = Option {
+    let fast = Contract {
         volatility: 0.04,
         rate: 0.08,
         dividend_yield: 0.01,
@@ -414,7 +414,7 @@ fn dividends_agree_with_the_lattice() {
     let dividends = [(1.0 / 3.0, 2.0), (2.0 / 3.0, 3.0)].map(|(years, amount)| Dividend { years, amount });
     for call in [false, true] {
         for strike in [90.0, 100.0, 112.0] {
-            let option = Option {
+            let option = Contract {
                 call,
                 strike,
                 dividend_yield: 0.0,
@@ -434,7 +434,7 @@ fn dividends_agree_with_the_lattice() {
         }
     }
     // A call is exercised before a large dividend and never pays it; outside the life of the option a dividend is nothing.
-    let call = Option {
+    let call = Contract {
         call: true,
         dividend_yield: 0.0,
         strike: 60.0,
@@ -445,7 +445,7 @@ fn dividends_agree_with_the_lattice() {
         amount: 30.0,
     }];
     let price = price_on_grid(&call, &soon, Grid::STANDARD);
-    let before = black_scholes_merton(&Option { years: 0.01, ..call }).price;
+    let before = black_scholes_merton(&Contract { years: 0.01, ..call }).price;
     assert!((price - before).abs() < 1e-3, "{price} {before}");
     let later = [Dividend {
         years: 1.5,
@@ -471,7 +471,7 @@ fn dividends_agree_with_the_lattice() {
 
 #[test]
 fn exercised_now() {
-    let (greeks, reason) = american(&Option {
+    let (greeks, reason) = american(&Contract {
         spot: 60.0,
         dividend_yield: 0.0,
         ..option()
@@ -509,25 +509,25 @@ fn implied_volatility_inverts_the_price() {
 
 #[test]
 fn reasons_of_no_implied_volatility() {
-    let put = Option {
+    let put = Contract {
         strike: 110.0,
         dividend_yield: 0.0,
         ..option()
     };
-    let status = |price: f64, option: Option| implied_volatility(price, &option).1;
+    let status = |price: f64, option: Contract| implied_volatility(price, &option).1;
     assert_eq!(status(9.9, put), Status::BelowIntrinsic);
     assert_eq!(status(10.0, put), Status::AtIntrinsic);
     assert_eq!(status(110.0, put), Status::AtOrAboveUpper);
-    assert_eq!(status(0.0, Option { strike: 90.0, ..put }), Status::ZeroPrice);
-    assert_eq!(status(-1.0, Option { strike: 90.0, ..put }), Status::BelowIntrinsic);
+    assert_eq!(status(0.0, Contract { strike: 90.0, ..put }), Status::ZeroPrice);
+    assert_eq!(status(-1.0, Contract { strike: 90.0, ..put }), Status::BelowIntrinsic);
     assert_eq!(status(f64::NAN, put), Status::NoQuote);
-    assert_eq!(status(12.0, Option { years: 0.0, ..put }), Status::Expired);
-    assert_eq!(status(12.0, Option { rate: f64::NAN, ..put }), Status::NoForward);
+    assert_eq!(status(12.0, Contract { years: 0.0, ..put }), Status::Expired);
+    assert_eq!(status(12.0, Contract { rate: f64::NAN, ..put }), Status::NoForward);
     // A European one by the European formula.
     assert_eq!(
         status(
             12.0,
-            Option {
+            Contract {
                 call: true,
                 strike: 90.0,
                 ..put
@@ -545,7 +545,7 @@ proptest! {
         spot in 60.0..150.0, years in 0.02..3.0, rate in 0.0..0.09, dividend_yield in -0.01..0.09,
         volatility in 0.1..0.9, call: bool,
     ) {
-        let o = Option { spot, strike: 100.0, years, rate, dividend_yield, volatility, call };
+        let o = Contract { spot, strike: 100.0, years, rate, dividend_yield, volatility, call };
         let (g, reason) = american(&o);
         prop_assert_eq!(reason, Reason::Ok);
         let w = if call { 1.0 } else { -1.0 };
@@ -554,16 +554,16 @@ proptest! {
         prop_assert!(g.price >= w * (spot - 100.0), "{} below intrinsic by {}", g.price, w * (spot - 100.0) - g.price);
         let most = if call { spot * 1.04 } else { 100.0 };
         prop_assert!(g.price <= most);
-        let up = |o: Option| american(&o).0.price;
-        let (wilder, longer) = (Option { volatility: volatility + 0.01, ..o }, Option { years: years + 0.05, ..o });
-        let higher = Option { spot: spot + 1.0, ..o };
+        let up = |o: Contract| american(&o).0.price;
+        let (wilder, longer) = (Contract { volatility: volatility + 0.01, ..o }, Contract { years: years + 0.05, ..o });
+        let higher = Contract { spot: spot + 1.0, ..o };
         prop_assert!(up(wilder) >= g.price - 1e-6);
         prop_assert!(up(longer) >= g.price - 1e-6);
         prop_assert!(w * (up(higher) - g.price) >= -1e-6);
         // Symmetry, and homogeneity in spot and strike.
-        let mirrored = Option { spot: 100.0, strike: spot, rate: dividend_yield, dividend_yield: rate, call: !call, ..o };
+        let mirrored = Contract { spot: 100.0, strike: spot, rate: dividend_yield, dividend_yield: rate, call: !call, ..o };
         prop_assert!((up(mirrored) - g.price).abs() < 1e-9);
-        let tripled = Option { spot: 3.0 * spot, strike: 300.0, ..o };
+        let tripled = Contract { spot: 3.0 * spot, strike: 300.0, ..o };
         prop_assert!((up(tripled) - 3.0 * g.price).abs() < 1e-9);
     }
 
@@ -573,13 +573,13 @@ proptest! {
         spot in 85.0..115.0, years in 0.1..1.5, rate in 0.005..0.07, dividend_yield in 0.0..0.06,
         volatility in 0.15..0.5, call: bool,
     ) {
-        let o = Option { spot, strike: 100.0, years, rate, dividend_yield, volatility, call };
+        let o = Contract { spot, strike: 100.0, years, rate, dividend_yield, volatility, call };
         let (hs, h) = (0.02, 1e-4);
-        let by_spot = [Option { spot: spot + hs, ..o }, Option { spot: spot - hs, ..o }];
-        let by_vol = [Option { volatility: volatility + h, ..o }, Option { volatility: volatility - h, ..o }];
-        let by_time = [Option { years: years + h, ..o }, Option { years: years - h, ..o }];
-        let by_rate = [Option { rate: rate + h, ..o }, Option { rate: rate - h, ..o }];
-        let options: Vec<Option> = [[o, o], by_spot, by_vol, by_time, by_rate].concat();
+        let by_spot = [Contract { spot: spot + hs, ..o }, Contract { spot: spot - hs, ..o }];
+        let by_vol = [Contract { volatility: volatility + h, ..o }, Contract { volatility: volatility - h, ..o }];
+        let by_time = [Contract { years: years + h, ..o }, Contract { years: years - h, ..o }];
+        let by_rate = [Contract { rate: rate + h, ..o }, Contract { rate: rate - h, ..o }];
+        let options: Vec<Contract> = [[o, o], by_spot, by_vol, by_time, by_rate].concat();
         let found = all(&options, Scheme::FINE);
         let at = |i: usize| Greeks::from_array(std::array::from_fn(|g| found.greeks[g][i]));
         // Beside the boundary a difference straddles it.

@@ -11,7 +11,7 @@ use stages_core::dataset::{self, DataSet, Period};
 use stages_core::{AnyStage, CancelToken, Context, Input, Outputs, PlanContext, PortType, Provided, table};
 use stages_greeks::numerics::american::american;
 use stages_greeks::numerics::american::grid::{Dividend, Grid, on_grid};
-use stages_greeks::numerics::formula::{Greeks, Option};
+use stages_greeks::numerics::formula::{Contract, Greeks};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -27,7 +27,7 @@ fn smile(strike: f64) -> f64 {
 }
 
 /// A contract of the chain: date, expiry, option.
-type Row = (Date, Date, Option);
+type Row = (Date, Date, Contract);
 
 fn rows(days: i32) -> Vec<Row> {
     let mut rows = Vec::new();
@@ -36,7 +36,7 @@ fn rows(days: i32) -> Vec<Row> {
         for expiry in [18_020, 18_130, 18_400].map(Date) {
             for strike in (80..=120).step_by(10) {
                 for call in [true, false] {
-                    let option = Option {
+                    let option = Contract {
                         spot: SPOT + f64::from(day),
                         strike: f64::from(strike),
                         years: f64::from(expiry.0 - date.0) / 365.0,
@@ -245,7 +245,7 @@ fn dividends_are_paid() {
             (
                 date,
                 expiry,
-                Option {
+                Contract {
                     dividend_yield: 0.0,
                     ..option
                 },

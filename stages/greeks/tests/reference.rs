@@ -2,15 +2,15 @@
 
 #![expect(clippy::unwrap_used, clippy::print_stderr, reason = "helpers of tests")]
 
-use stages_greeks::numerics::formula::{Option, black_scholes_merton, further};
+use stages_greeks::numerics::formula::{Contract, black_scholes_merton, further};
 use stages_greeks::numerics::implied::{Status, implied_volatility};
-use stages_greeks::numerics::special::exp;
+use stages_numerics::special::exp;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 type Row = BTreeMap<String, String>;
 
-fn table(name: &str) -> std::option::Option<Vec<Row>> {
+fn table(name: &str) -> Option<Vec<Row>> {
     let Some(root) = std::env::var_os("RUNNER_TEST_DATA") else {
         eprintln!("skipped: RUNNER_TEST_DATA is not set");
         return None;
@@ -37,7 +37,7 @@ fn greeks() {
     let mut worst: BTreeMap<&str, (f64, String)> = BTreeMap::new();
     for row in &rows {
         let (s, k) = (number(row, "S"), number(row, "K"));
-        let option = Option {
+        let option = Contract {
             spot: s,
             strike: k,
             years: number(row, "T"),

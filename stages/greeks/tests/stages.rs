@@ -9,7 +9,7 @@ use datasets::schema::{OPTION_CHAIN, RATES};
 use serde_json::{Value, json};
 use stages_core::dataset::{self, DataSet, Period};
 use stages_core::{AnyStage, CancelToken, Context, Input, Outputs, PlanContext, PortType, Provided, table};
-use stages_greeks::numerics::formula::{Option, black_scholes_merton};
+use stages_greeks::numerics::formula::{Contract, black_scholes_merton};
 use stages_numerics::random::Random;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -40,7 +40,7 @@ fn chain(days: i32, changed: i32) -> RecordBatch {
             for strike in (70..=130).step_by(5) {
                 let strike = f64::from(strike);
                 for call in [true, false] {
-                    let option = Option {
+                    let option = Contract {
                         spot,
                         strike,
                         years: f64::from((expiry.0 - date.0).max(0)) / 365.0,
@@ -186,7 +186,7 @@ fn finds_the_market_that_made_the_prices() {
             if found[i].is_nan() {
                 continue;
             }
-            let option = Option {
+            let option = Contract {
                 spot: spot[i],
                 strike: strike[i],
                 years: years[i],

@@ -119,7 +119,13 @@ impl Eq for InstructionSet {}
 
 impl fmt::Debug for InstructionSet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
+        f.write_str(match self {
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512(_) => "Avx512",
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2(_) => "Avx2",
+            Self::Portable => "Portable",
+        })
     }
 }
 

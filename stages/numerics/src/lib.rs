@@ -1,5 +1,11 @@
 //! Numerics that several stage families share. Nothing here knows of stages, data sets or the cache.
 
+pub mod black_scholes;
 pub mod class;
 pub mod dispatch;
+pub mod double_double;
+pub mod normal;
 pub mod random;
+pub mod simd;
+pub mod special;
+pub mod statistics;

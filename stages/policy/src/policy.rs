@@ -6,7 +6,7 @@ use crate::{Architecture, Precision, distribution, gaussian};
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 use serde::{Deserialize, Serialize};
 use stages_core::StageError;
-use stages_env::{EnvSpec, Normalisation};
+use stages_env::{ActionBuffer, ActionSpace, Actions, EnvSpec, Normalisation};
 use stages_numerics::random::Random;
 use std::collections::HashMap;
 
@@ -41,7 +41,7 @@ struct About {
 /// How a policy chooses.
 #[derive(Debug)]
 pub enum Mode<'a> {
-    /// The likeliest action; where actions are numbers, their mean.
+    /// The likeliest action; where actions are continuous, their mean.
     Greedy,
     /// An action drawn from the distribution.
     Sample(&'a mut Random),
@@ -53,6 +53,7 @@ pub struct PolicyState {
     recurrent: Vec<f32>,
     obs: Vec<f32>,
     output: Output,
+    actions: ActionBuffer,
 }
 
 impl PolicyState {
@@ -100,9 +101,14 @@ impl Policy {
         if let Some(problem) = architecture.problem() {
             return wrong(&problem);
         }
+        let continuous = match env.action_space {
+            ActionSpace::Discrete { .. } => false,
+            ActionSpace::Continuous { .. } => true,
+            ActionSpace::MultiDiscrete { .. } => return wrong("no network has multi-discrete actions"),
+        };
         if architecture.obs_dim != env.obs_dim()
-            || architecture.num_actions != env.num_actions()
-            || architecture.continuous != env.bounds.is_some()
+            || architecture.num_actions != env.action_space.num_outputs()
+            || architecture.continuous != continuous
         {
             return wrong("its network has other observations or actions than its environment");
         }
@@ -208,69 +214,67 @@ impl Policy {
             recurrent: vec![0.0; batch * self.architecture().state_len()],
             obs: Vec::new(),
             output: Output::default(),
+            actions: ActionBuffer::new(&self.spec().action_space, batch),
         }
     }
 
-    /// Chooses an action for each environment of `state`: observations `[B, D]` and legal actions `[B, A]` as the environment gives
-    /// them; `episode_start` `[B]` says where the observation is the first of an episode. Where actions are numbers
-    /// ([`Policy::act_numbers`]) it leaves `actions` as they are.
-    pub fn act(
+    /// Chooses an action for each environment of `state`: observations `[B, D]` and action masks `[B, M]` as the environment gives
+    /// them; `episode_start` `[B]` is true where the observation is the first of an episode. Continuous actions may lie beyond the
+    /// environment's bounds, to which it holds them.
+    pub fn act<'s>(
         &self,
         obs: &[f32],
-        mask: &[bool],
+        action_mask: &[bool],
         episode_start: &[bool],
-        state: &mut PolicyState,
+        state: &'s mut PolicyState,
         mode: Mode,
-        actions: &mut [u32],
-    ) {
-        self.look(obs, mask, episode_start, state);
-        let rows = state.output.log_prob.chunks_exact(self.architecture().num_actions);
-        match mode {
-            Mode::Greedy => {
-                for (action, row) in actions.iter_mut().zip(rows) {
+    ) -> Actions<'s> {
+        let a = self.architecture().num_actions;
+        self.look(obs, action_mask, episode_start, state);
+        let Output {
+            log_prob,
+            mean,
+            log_std,
+            ..
+        } = &state.output;
+        match (&mut state.actions, mode) {
+            (ActionBuffer::Discrete(actions) | ActionBuffer::MultiDiscrete(actions), Mode::Greedy) => {
+                for (action, row) in actions.iter_mut().zip(log_prob.chunks_exact(a)) {
                     *action = distribution::best(row);
                 }
             }
-            Mode::Sample(random) => {
-                for (action, row) in actions.iter_mut().zip(rows) {
+            (ActionBuffer::Discrete(actions) | ActionBuffer::MultiDiscrete(actions), Mode::Sample(random)) => {
+                for (action, row) in actions.iter_mut().zip(log_prob.chunks_exact(a)) {
                     *action = distribution::sample(row, random.uniform());
                 }
             }
-        }
-    }
-
-    /// [`Policy::act`] where actions are numbers: fills `actions` `[B, A]`. They may lie beyond the environment's bounds, to which it
-    /// holds them. Where actions are choices it leaves `actions` as they are.
-    pub fn act_numbers(
-        &self,
-        obs: &[f32],
-        episode_start: &[bool],
-        state: &mut PolicyState,
-        mode: Mode,
-        actions: &mut [f32],
-    ) {
-        let a = self.architecture().num_actions;
-        self.look(obs, &vec![true; episode_start.len() * a], episode_start, state);
-        let Output { mean, log_std, .. } = &state.output;
-        match mode {
-            _ if mean.len() != actions.len() => {}
-            Mode::Greedy => actions.copy_from_slice(mean),
-            Mode::Sample(random) => {
+            (ActionBuffer::Continuous(actions), Mode::Greedy) => actions.copy_from_slice(mean),
+            (ActionBuffer::Continuous(actions), Mode::Sample(random)) => {
                 for (action, mean) in actions.chunks_exact_mut(a).zip(mean.chunks_exact(a)) {
                     gaussian::sample(mean, log_std, || random.normal(), action);
                 }
             }
         }
+        state.actions.as_actions()
     }
 
     /// Runs the network over a step.
-    fn look(&self, obs: &[f32], mask: &[bool], episode_start: &[bool], state: &mut PolicyState) {
+    fn look(&self, obs: &[f32], action_mask: &[bool], episode_start: &[bool], state: &mut PolicyState) {
         let PolicyState {
             model,
             recurrent,
             obs: normalised,
             output,
+            ..
         } = state;
+        // A network takes a mask for each of its outputs, whatever its actions are.
+        let unmasked;
+        let mask = if self.architecture().continuous {
+            unmasked = vec![true; episode_start.len() * self.architecture().num_actions];
+            &unmasked
+        } else {
+            action_mask
+        };
         let obs = match &self.about.observation_normalisation {
             None => obs,
             Some(n) => {
@@ -300,10 +304,11 @@ mod tests {
         let env = EnvSpec {
             name: "test".to_owned(),
             observation: vec!["a".to_owned(), "b".to_owned()],
-            actions: vec!["left".to_owned(), "right".to_owned(), "stay".to_owned()],
-            masked: true,
+            action_space: ActionSpace::Discrete {
+                names: vec!["left".to_owned(), "right".to_owned(), "stay".to_owned()],
+                masked: true,
+            },
             normalisation: None,
-            bounds: None,
         };
         let architecture = Architecture {
             obs_dim: 2,
@@ -345,19 +350,13 @@ mod tests {
         let policy = policy();
         let mask = [false, true, true, true, false, false];
         let mut state = policy.start(2);
-        let mut actions = [9; 2];
         let mut random = Random::new(&[1]);
         let mut first = None;
         for step in 0..50 {
             let start = [step % 10 == 0; 2];
-            policy.act(
-                &[0.3, 0.1, -0.3, 0.2],
-                &mask,
-                &start,
-                &mut state,
-                Mode::Sample(&mut random),
-                &mut actions,
-            );
+            let obs = [0.3, 0.1, -0.3, 0.2];
+            let actions = policy.act(&obs, &mask, &start, &mut state, Mode::Sample(&mut random));
+            let actions = actions.discrete(2).unwrap();
             assert!(actions[0] == 1 || actions[0] == 2);
             assert_eq!(actions[1], 0);
             let value = state.output().value[0];

@@ -9,7 +9,7 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use stages_core::{ConfigProblem, StageError};
 use stages_env::lookup::{self, LookupConfig};
-use stages_env::{BatchEnv, EnvSpec, OpenOptions};
+use stages_env::{ActionSpace, BatchEnv, EnvSpec, OpenOptions};
 use stages_policy::kernels::bf16::{Left16, Path, Right16, Start16, product16};
 use stages_policy::{Architecture, Critic, Precision, model};
 use std::time::{Duration, Instant};
@@ -73,14 +73,12 @@ impl Case {
             let env = lookup::in_memory(&LookupConfig::default(), &OpenOptions::train(n_envs, 1))?;
             return Ok(Box::new(env));
         };
-        let names = |prefix: &str, n: usize| (0..n).map(|i| format!("{prefix}{i}")).collect();
+        let names = |prefix: &str, n: usize| -> Vec<String> { (0..n).map(|i| format!("{prefix}{i}")).collect() };
         let spec = EnvSpec {
             name: "rows".to_owned(),
             observation: names("x", obs_dim),
-            actions: names("a", num_actions),
-            masked: false,
+            action_space: ActionSpace::discrete(names("a", num_actions)),
             normalisation: None,
-            bounds: None,
         };
         Ok(Box::new(Rows::new(&spec, n_envs)))
     }

@@ -78,7 +78,7 @@ impl Carry {
             params,
             env: Vec::new(),
             obs: vec![0.0; b * spec.obs_dim()],
-            mask: first.mask.clone(),
+            mask: vec![true; b * spec.action_space.num_outputs()],
             episode_start: vec![true; b],
             state: vec![0.0; b * state_len],
             returns: vec![0.0; b],
@@ -90,6 +90,9 @@ impl Carry {
             metrics: String::new(),
             normalisation: None,
         };
+        if spec.action_space.mask_len() > 0 {
+            carry.mask.copy_from_slice(&first.action_mask);
+        }
         carry.show(&first.obs);
         carry
     }

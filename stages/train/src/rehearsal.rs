@@ -7,7 +7,7 @@ use crate::optimiser;
 use crate::rollout::Rollout;
 use crate::settings::Settings;
 use stages_core::StageError;
-use stages_env::{BatchEnv, EnvSpec, Step};
+use stages_env::{ActionSpace, Actions, BatchEnv, EnvSpec, Step, StepBuffers};
 use stages_numerics::random::Random;
 use stages_policy::{Batch, LossSettings, Model, initial};
 use std::time::Instant;
@@ -35,22 +35,15 @@ impl Rows {
     }
 
     /// Goes on by a row; `taken` says how environment i acted, as a number.
-    fn show(&mut self, taken: impl Fn(usize) -> f32, obs: &mut [f32], mask: &mut [bool], out: &mut Step) {
+    fn show(&mut self, taken: impl Fn(usize) -> f32, out: StepBuffers<'_>) {
         let d = self.spec.obs_dim();
-        mask.fill(true);
-        for (i, (at, obs)) in self.at.iter_mut().zip(obs.chunks_exact_mut(d)).enumerate() {
+        out.action_mask.fill(true);
+        for (i, (at, obs)) in self.at.iter_mut().zip(out.obs.chunks_exact_mut(d)).enumerate() {
             *at = (*at + 1) % Self::LEN;
             obs.copy_from_slice(&self.table[*at * d..(*at + 1) * d]);
             out.reward[i] = obs[0] * taken(i);
             out.terminated[i] = at.is_multiple_of(Self::EPISODE);
         }
-    }
-
-    /// [`Rows::show`] in the buffers of `out`.
-    fn show_in(&mut self, taken: impl Fn(usize) -> f32, out: &mut Step) {
-        let (mut obs, mut mask) = (std::mem::take(&mut out.obs), std::mem::take(&mut out.mask));
-        self.show(taken, &mut obs, &mut mask, out);
-        (out.obs, out.mask) = (obs, mask);
     }
 }
 
@@ -63,22 +56,24 @@ impl BatchEnv for Rows {
         self.at.len()
     }
 
-    fn reset(&mut self, out: &mut Step) {
+    fn reset(&mut self, mut out: StepBuffers<'_>) {
+        out.clear();
         out.obs.fill(0.0);
-        out.mask.fill(true);
     }
 
-    fn step(&mut self, actions: &[u32], out: &mut Step) {
-        self.show_in(|i| actions[i] as f32 - 2.0, out);
-    }
-
-    fn step_into(&mut self, actions: &[u32], obs: &mut [f32], mask: &mut [bool], out: &mut Step) {
-        self.show(|i| actions[i] as f32 - 2.0, obs, mask, out);
-    }
-
-    fn step_numbers(&mut self, actions: &[f32], out: &mut Step) {
-        let a = self.spec.num_actions();
-        self.show_in(|i| actions[i * a], out);
+    fn step(&mut self, actions: Actions<'_>, out: StepBuffers<'_>) -> Result<(), StageError> {
+        let a = self.spec.action_space.num_components();
+        match self.spec.action_space {
+            ActionSpace::Continuous { .. } => {
+                let actions = actions.continuous(self.at.len(), a)?;
+                self.show(|i| actions[i * a], out);
+            }
+            _ => {
+                let actions = actions.discrete(self.at.len())?;
+                self.show(|i| actions[i] as f32 - 2.0, out);
+            }
+        }
+        Ok(())
     }
 
     fn save(&self) -> Vec<u8> {
@@ -105,7 +100,7 @@ impl<'a> Rehearsal<'a> {
         let params = initial(model.architecture(), true, 1);
         model.load(&params);
         let mut first = Step::new(env.spec(), settings.n_envs);
-        env.reset(&mut first);
+        env.reset(first.buffers());
         let gradient = vec![0.0; params.len()];
         let state_len = model.architecture().state_len();
         Self {

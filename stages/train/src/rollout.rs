@@ -5,7 +5,7 @@ use crate::clock::{Clock, Phase};
 use crate::gae;
 use crate::settings::Settings;
 use stages_core::StageError;
-use stages_env::{BatchEnv, Step};
+use stages_env::{ActionSpace, Actions, BatchEnv, Step, StepBuffers};
 use stages_numerics::random::Random;
 use stages_policy::kernels::{Level, elementwise};
 use stages_policy::{Batch, Model, Observed, Output, Taken, gaussian};
@@ -55,7 +55,7 @@ struct Cut {
 impl Rollout {
     fn resize(&mut self, settings: &Settings, env: &dyn BatchEnv) {
         let (steps, b) = (settings.n_steps, settings.n_envs);
-        let (d, a) = (env.spec().obs_dim(), env.spec().num_actions());
+        let (d, a) = (env.spec().obs_dim(), env.spec().action_space.num_outputs());
         let n = steps * b;
         self.obs.resize((n + b) * d, 0.0);
         self.mask.resize((n + b) * a, true);
@@ -69,7 +69,7 @@ impl Rollout {
         ] {
             floats.resize(n, 0.0);
         }
-        let continuous = env.spec().bounds.is_some();
+        let continuous = matches!(env.spec().action_space, ActionSpace::Continuous { .. });
         self.actions.resize(if continuous { 0 } else { n }, 0);
         self.numbers.resize(if continuous { n * a } else { 0 }, 0.0);
         self.uniform.resize(b, 0.0);
@@ -90,8 +90,8 @@ impl Rollout {
     ) -> Result<(), StageError> {
         self.resize(settings, env);
         let (steps, b) = (settings.n_steps, settings.n_envs);
-        let (d, a) = (env.spec().obs_dim(), env.spec().num_actions());
-        let continuous = env.spec().bounds.is_some();
+        let (d, a) = (env.spec().obs_dim(), env.spec().action_space.num_outputs());
+        let continuous = matches!(env.spec().action_space, ActionSpace::Continuous { .. });
         model.refresh(&mut carry.state);
         self.state.clone_from(&carry.state);
         self.obs[..b * d].copy_from_slice(&carry.obs);
@@ -115,12 +115,11 @@ impl Rollout {
                 self.value[rows.clone()].copy_from_slice(&self.output.value);
                 self.draw_numbers(rows.clone(), &mut random);
                 clock.start(Phase::Environment);
-                env.step_numbers(&self.numbers[rows.start * a..rows.end * a], &mut self.step);
-                let next = (rows.end * d..(rows.end + b) * d, rows.end * a..(rows.end + b) * a);
+                let actions = Actions::Continuous(&self.numbers[rows.start * a..rows.end * a]);
+                env.step(actions, self.step.buffers())?;
                 if !settings.normalize_obs {
-                    self.obs[next.0].copy_from_slice(&self.step.obs);
+                    self.obs[rows.end * d..(rows.end + b) * d].copy_from_slice(&self.step.obs);
                 }
-                self.mask[next.1].copy_from_slice(&self.step.mask);
             } else {
                 for uniform in &mut self.uniform {
                     *uniform = random.uniform();
@@ -133,12 +132,14 @@ impl Rollout {
                 };
                 model.act(&input, &self.uniform, &mut carry.state, taken);
                 clock.start(Phase::Environment);
-                if settings.normalize_obs {
-                    env.step(actions, &mut self.step);
-                    legal_next.copy_from_slice(&self.step.mask);
-                } else {
-                    env.step_into(actions, unseen, legal_next, &mut self.step);
+                let mut out = StepBuffers {
+                    action_mask: legal_next,
+                    ..self.step.buffers()
+                };
+                if !settings.normalize_obs {
+                    out.obs = unseen;
                 }
+                env.step(Actions::Discrete(actions), out)?;
             }
             if settings.normalize_obs {
                 let unseen = &mut self.obs[rows.end * d..(rows.end + b) * d];
@@ -221,7 +222,7 @@ impl Rollout {
         } else {
             std::mem::swap(obs, raw);
         }
-        mask.resize(which.len() * (step.mask.len() / b), true);
+        mask.resize(which.len() * (self.mask.len() / (settings.n_steps + 1) / b), true);
         episode_start.resize(which.len(), false);
         let input = Observed {
             obs,

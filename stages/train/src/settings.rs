@@ -4,7 +4,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stages_core::{ConfigProblem, Schedule};
-use stages_env::EnvSpec;
+use stages_env::{ActionSpace, EnvSpec};
 use stages_policy::{Activation, Architecture, Critic, Device, Lstm, Precision, Transformer};
 
 /// Where a network is trained.
@@ -479,8 +479,8 @@ impl Settings {
     pub fn architecture(&self, env: &EnvSpec) -> Architecture {
         Architecture {
             obs_dim: env.obs_dim(),
-            num_actions: env.num_actions(),
-            continuous: env.bounds.is_some(),
+            num_actions: env.action_space.num_outputs(),
+            continuous: matches!(env.action_space, ActionSpace::Continuous { .. }),
             activation: self.network.activation,
             lstm: self.network.lstm,
             transformer: self.network.transformer,

@@ -10,7 +10,7 @@ use stages_core::{
     ConfigProblem, Context, Given, InputPort, OutputPort, Outputs, PlanContext, PortType, Ports, Provided, Share,
     StageError, StageKind, memo_key,
 };
-use stages_env::OpenOptions;
+use stages_env::{ActionSpace, OpenOptions};
 use stages_policy::kernels::bf16::Path;
 use stages_policy::{Device, Precision, policy};
 use std::collections::BTreeMap;
@@ -134,6 +134,13 @@ fn run<S: StageKind>(config: &S::Config, settings: &Settings, context: &Context)
         ..OpenOptions::train(settings.n_envs, settings.seed)
     };
     let env = stages_env::open(&context.store, &input.artifact, &options)?;
+    if let ActionSpace::MultiDiscrete { .. } = env.spec().action_space {
+        return Err(StageError::new(format!(
+            "`{}` does not support multi-discrete actions, which `{}` takes",
+            S::NAME,
+            env.spec().name
+        )));
+    }
     let given = context.given();
     let goes_on = |device| !context.fresh && begun::<S>(config, settings, &given, device).is_ok_and(|step| step > 0);
     let (device, model) = device::choose(settings, env.spec(), goes_on, context)?;

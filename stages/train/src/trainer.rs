@@ -137,7 +137,7 @@ impl<'a> Trainer<'a> {
             None => (initial(&architecture, settings.network.ortho_init, settings.seed), None),
         };
         let mut first = Step::new(env.spec(), settings.n_envs);
-        env.reset(&mut first);
+        env.reset(first.buffers());
         let fresh = Carry::new(settings, env.spec(), params, seen, architecture.state_len(), &first);
         let saved = if context.fresh {
             None

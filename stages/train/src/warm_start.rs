@@ -33,30 +33,12 @@ pub(crate) fn check(
     architecture: &Architecture,
 ) -> Result<(), StageError> {
     let theirs = init.spec();
-    for (what, theirs_are, ours) in [
-        ("observation", &theirs.observation, &env.observation),
-        ("action", &theirs.actions, &env.actions),
-    ] {
-        if theirs_are != ours {
-            let at = theirs_are.iter().zip(ours).position(|(a, b)| a != b);
-            let at = at.unwrap_or(theirs_are.len().min(ours.len()));
-            let name = |list: &[String]| list.get(at).cloned().unwrap_or_else(|| "nothing".to_owned());
-            return Err(StageError::new(format!(
-                "the policy at `{PORT}` was trained on `{}` and this is `{}`: its {what} {at} is `{}`, here it is `{}`",
-                theirs.name,
-                env.name,
-                name(theirs_are),
-                name(ours)
-            ))
-            .hint("train on an environment with the same features, slate and menu, or without `init`"));
-        }
-    }
-    if theirs.bounds != env.bounds {
+    if let Some(difference) = theirs.difference(env) {
         return Err(StageError::new(format!(
-            "the policy at `{PORT}` was trained on `{}` and this is `{}`: the ranges of their actions differ",
+            "the policy at `{PORT}` was trained on `{}` and this is `{}`: {difference}",
             theirs.name, env.name
         ))
-        .hint("train on an environment with the same actions, or without `init`"));
+        .hint("train on an environment with the same features, slate and actions, or without `init`"));
     }
     if init.architecture() != architecture {
         let text = |architecture: &Architecture| {

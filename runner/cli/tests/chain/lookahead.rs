@@ -8,7 +8,7 @@ use datasets::Date;
 use serde_json::json;
 use stages_core::dataset::{self, DataSet, Partition};
 use stages_core::{PortType, table};
-use stages_env::{OpenOptions, Step};
+use stages_env::{Actions, OpenOptions, Step};
 use stages_policy::Mode;
 
 /// The rows up to `date`, inclusive, or after it.
@@ -153,33 +153,34 @@ fn the_future_changes_nothing_that_came_before() {
     let bits = |values: &[f32]| values.iter().map(|value| value.to_bits()).collect::<Vec<_>>();
     let (mut x, mut y) = (Step::new(a.spec(), 2), Step::new(b.spec(), 2));
     let (mut of_x, mut of_y) = (policy.start(2), policy.start(2));
-    a.reset(&mut x);
-    b.reset(&mut y);
+    a.reset(x.buffers());
+    b.reset(y.buffers());
     let mut random = Random::new(&[4]);
     let mut start = vec![true; 2];
     let mut done = BTreeMap::new();
     // The first snapshot is that of `test_from`; after 40 steps the snapshot is that of `date`.
     for step in 0..40 {
-        let (mut of_a, mut of_b) = ([0; 2], [0; 2]);
-        policy.act(&x.obs, &x.mask, &start, &mut of_x, Mode::Greedy, &mut of_a);
-        policy.act(&y.obs, &y.mask, &start, &mut of_y, Mode::Greedy, &mut of_b);
-        assert_eq!(of_a, of_b, "step {step}");
+        let chosen = policy.act(&x.obs, &x.action_mask, &start, &mut of_x, Mode::Greedy);
+        let other = policy.act(&y.obs, &y.action_mask, &start, &mut of_y, Mode::Greedy);
+        assert_eq!(chosen, other, "step {step}");
+        let mut actions = chosen.discrete(2).unwrap().to_vec();
         start.fill(false);
         // The second environment takes random actions, so that all kinds of positions are held.
-        let legal: Vec<u32> = (0..a.spec().num_actions() as u32)
-            .filter(|action| x.mask[a.spec().num_actions() + *action as usize])
+        let num_actions = a.spec().action_space.num_outputs();
+        let legal: Vec<u32> = (0..num_actions as u32)
+            .filter(|action| x.action_mask[num_actions + *action as usize])
             .collect();
-        of_a[1] = legal[random.below(legal.len() as u64) as usize];
-        *done.entry(of_a[1]).or_insert(0) += 1;
-        a.step(&of_a, &mut x);
-        b.step(&of_a, &mut y);
+        actions[1] = legal[random.below(legal.len() as u64) as usize];
+        *done.entry(actions[1]).or_insert(0) += 1;
+        a.step(Actions::Discrete(&actions), x.buffers()).unwrap();
+        b.step(Actions::Discrete(&actions), y.buffers()).unwrap();
         assert_eq!(bits(&x.obs), bits(&y.obs), "observation after step {step}");
         assert_eq!(bits(&x.reward), bits(&y.reward), "reward of step {step}");
-        assert_eq!(x.mask, y.mask, "mask after step {step}");
+        assert_eq!(x.action_mask, y.action_mask, "mask after step {step}");
         assert!(!x.truncated[0] && !x.terminated[0]);
     }
     assert!(done.len() > 4, "{done:?}");
-    a.step(&[0, 0], &mut x);
-    b.step(&[0, 0], &mut y);
+    a.step(Actions::Discrete(&[0, 0]), x.buffers()).unwrap();
+    b.step(Actions::Discrete(&[0, 0]), y.buffers()).unwrap();
     assert_ne!(bits(&x.obs), bits(&y.obs), "the day after is another");
 }

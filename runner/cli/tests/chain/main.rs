@@ -104,7 +104,7 @@ fn policy(env: &dyn BatchEnv) -> Policy {
     let spec = env.spec();
     let architecture = Architecture {
         obs_dim: spec.obs_dim(),
-        num_actions: spec.num_actions(),
+        num_actions: spec.action_space.num_outputs(),
         continuous: false,
         pi: vec![32],
         vf: vec![32],

@@ -3,9 +3,10 @@
 //! Source of the dynamics: Barto, Sutton and Anderson (1983), as corrected by Florian (2007) and coded in Gymnasium's
 //! `classic_control/cartpole.py` (Euler integration, 0.02 s a step). The state is kept in f64 and shown in f32, as there.
 
-use crate::ranges::{StepView, View, for_ranges};
+use crate::ranges::{StepRows, View, for_ranges};
 use crate::state::{StateReader, StateWriter};
-use crate::{BatchEnv, EnvSpec, OpenOptions, Step};
+use crate::{ActionSpace, Actions, BatchEnv, EnvSpec, OpenOptions, StepBuffers};
+use stages_core::StageError;
 use stages_numerics::random::Random;
 
 const GRAVITY: f64 = 9.8;
@@ -53,10 +54,8 @@ impl CartPole {
             spec: EnvSpec {
                 name: name.to_owned(),
                 observation: shown.iter().map(|&s| s.to_owned()).collect(),
-                actions: vec!["left".to_owned(), "right".to_owned()],
-                masked: false,
+                action_space: ActionSpace::discrete(["left", "right"]),
                 normalisation: None,
-                bounds: None,
             },
             stream: [options.seed, options.split.word()],
             hidden,
@@ -136,14 +135,14 @@ impl View for PoleView<'_> {
 }
 
 impl PoleView<'_> {
-    fn step(self, stream: [u64; 2], hidden: bool, out: StepView) {
+    fn step(self, stream: [u64; 2], hidden: bool, out: StepRows) {
         let len = self.poles.len();
         let view = (self, out);
         for_ranges(
             view,
             len,
             GRAIN,
-            &|first, len, (state, mut out): (PoleView, StepView)| {
+            &|first, len, (state, mut out): (PoleView, StepRows)| {
                 for i in 0..len {
                     let pole = advance(state.poles[i], state.actions[i] == 1);
                     state.steps[i] += 1;
@@ -160,7 +159,7 @@ impl PoleView<'_> {
                         state.poles[i] = fresh(stream, first + i, state.episodes[i]);
                     }
                     show(state.poles[i], hidden, out.obs.row(i));
-                    out.mask.row(i).fill(true);
+                    out.action_mask.row(i).fill(true);
                 }
             },
         );
@@ -176,7 +175,8 @@ impl BatchEnv for CartPole {
         self.poles.len()
     }
 
-    fn reset(&mut self, out: &mut Step) {
+    fn reset(&mut self, mut out: StepBuffers<'_>) {
+        out.clear();
         let d = self.spec.obs_dim();
         for i in 0..self.poles.len() {
             if self.steps[i] != 0 {
@@ -186,33 +186,18 @@ impl BatchEnv for CartPole {
             }
             show(self.poles[i], self.hidden, &mut out.obs[i * d..(i + 1) * d]);
         }
-        out.reward.fill(0.0);
-        out.terminated.fill(false);
-        out.truncated.fill(false);
-        out.final_obs.fill(0.0);
-        out.mask.fill(true);
     }
 
-    fn step(&mut self, actions: &[u32], out: &mut Step) {
-        let view = StepView::new(out, &self.spec);
+    fn step(&mut self, actions: Actions<'_>, out: StepBuffers<'_>) -> Result<(), StageError> {
+        let view = StepRows::new(out, &self.spec);
         PoleView {
-            actions,
+            actions: actions.discrete(self.poles.len())?,
             poles: &mut self.poles,
             steps: &mut self.steps,
             episodes: &mut self.episodes,
         }
         .step(self.stream, self.hidden, view);
-    }
-
-    fn step_into(&mut self, actions: &[u32], obs: &mut [f32], mask: &mut [bool], out: &mut Step) {
-        let view = StepView::over(obs, mask, out, &self.spec);
-        PoleView {
-            actions,
-            poles: &mut self.poles,
-            steps: &mut self.steps,
-            episodes: &mut self.episodes,
-        }
-        .step(self.stream, self.hidden, view);
+        Ok(())
     }
 
     fn save(&self) -> Vec<u8> {
@@ -235,6 +220,8 @@ impl BatchEnv for CartPole {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Step;
+    use crate::testing::step_discrete;
 
     /// Gymnasium 1.x, `CartPole-v1` from the state (0.01, -0.02, 0.03, 0.04), worked by hand with its formulas.
     #[test]
@@ -261,12 +248,12 @@ mod tests {
         let mut out = Step::new(env.spec(), num_envs);
         let mut actions = vec![0; num_envs];
         let mut random = Random::new(&[9]);
-        env.reset(&mut out);
+        env.reset(out.buffers());
         let (mut ends, mut cuts) = (0, 0);
         let mut trace = Vec::new();
         for _ in 0..300 {
             actions.fill_with(|| random.below(2) as u32);
-            env.step(&actions, &mut out);
+            step_discrete(&mut env, &actions, &mut out);
             ends += out.terminated.iter().filter(|&&t| t).count() as u32;
             cuts += out.truncated.iter().filter(|&&t| t).count() as u32;
             trace.extend_from_slice(&out.obs);
@@ -296,14 +283,14 @@ mod tests {
     fn a_good_controller_is_cut_off_at_500() {
         let mut env = CartPole::new(false, &OpenOptions::test(4, 1));
         let mut out = Step::new(env.spec(), 4);
-        env.reset(&mut out);
+        env.reset(out.buffers());
         for step in 1..=500 {
             let actions: Vec<u32> = out
                 .obs
                 .chunks(4)
                 .map(|o| u32::from(0.1 * o[0] + 0.3 * o[1] + 5.0 * o[2] + o[3] > 0.0))
                 .collect();
-            env.step(&actions, &mut out);
+            step_discrete(&mut env, &actions, &mut out);
             assert!(out.terminated.iter().all(|&t| !t), "fell at {step}");
             assert!(out.truncated.iter().all(|&t| t == (step == 500)));
         }
@@ -324,17 +311,17 @@ mod tests {
         let options = OpenOptions::train(5, 2);
         let mut env = CartPole::new(false, &options);
         let mut out = Step::new(env.spec(), 5);
-        env.reset(&mut out);
+        env.reset(out.buffers());
         for _ in 0..40 {
-            env.step(&[0, 1, 0, 1, 1], &mut out);
+            step_discrete(&mut env, &[0, 1, 0, 1, 1], &mut out);
         }
         let state = env.save();
         let mut other = CartPole::new(false, &OpenOptions::train(5, 2));
         other.restore(&state).unwrap();
         let mut again = out.clone();
         for _ in 0..40 {
-            env.step(&[1, 1, 0, 1, 0], &mut out);
-            other.step(&[1, 1, 0, 1, 0], &mut again);
+            step_discrete(&mut env, &[1, 1, 0, 1, 0], &mut out);
+            step_discrete(&mut other, &[1, 1, 0, 1, 0], &mut again);
             assert_eq!(out.obs, again.obs);
         }
         assert!(CartPole::new(true, &options).restore(&state).is_err());

@@ -1,11 +1,12 @@
-//! The pendulum that is to be swung up, with the dynamics of Gymnasium's `Pendulum-v1`: actions are numbers.
+//! The pendulum that is to be swung up, with the dynamics of Gymnasium's `Pendulum-v1`: actions are continuous.
 //!
 //! As coded in Gymnasium's `classic_control/pendulum.py` (0.05 s a step, g = 10, mass and length 1). The state is kept in f64, torque is f32 and
 //! what is shown too, as there.
 
-use crate::ranges::{StepView, View, for_ranges};
+use crate::ranges::{StepRows, View, for_ranges};
 use crate::state::{StateReader, StateWriter};
-use crate::{BatchEnv, Bounds, EnvSpec, OpenOptions, Step};
+use crate::{ActionSpace, Actions, BatchEnv, Bounds, EnvSpec, OpenOptions, StepBuffers};
+use stages_core::StageError;
 use stages_numerics::random::Random;
 use std::f64::consts::PI;
 
@@ -36,13 +37,14 @@ impl Pendulum {
             spec: EnvSpec {
                 name: "Pendulum-v1".to_owned(),
                 observation: ["cos_angle", "sin_angle", "angular_velocity"].map(str::to_owned).into(),
-                actions: vec!["torque".to_owned()],
-                masked: false,
+                action_space: ActionSpace::Continuous {
+                    names: vec!["torque".to_owned()],
+                    bounds: Bounds {
+                        low: vec![-MAX_TORQUE],
+                        high: vec![MAX_TORQUE],
+                    },
+                },
                 normalisation: None,
-                bounds: Some(Bounds {
-                    low: vec![-MAX_TORQUE],
-                    high: vec![MAX_TORQUE],
-                }),
             },
             stream,
             states: (0..options.num_envs).map(|i| fresh(stream, i, 0)).collect(),
@@ -120,7 +122,8 @@ impl BatchEnv for Pendulum {
         self.states.len()
     }
 
-    fn reset(&mut self, out: &mut Step) {
+    fn reset(&mut self, mut out: StepBuffers<'_>) {
+        out.clear();
         for (i, obs) in out.obs.chunks_exact_mut(3).enumerate() {
             if self.steps[i] != 0 {
                 self.episodes[i] += 1;
@@ -129,29 +132,22 @@ impl BatchEnv for Pendulum {
             }
             show(self.states[i], obs);
         }
-        out.reward.fill(0.0);
-        out.terminated.fill(false);
-        out.truncated.fill(false);
-        out.final_obs.fill(0.0);
-        out.mask.fill(true);
     }
 
-    fn step(&mut self, _: &[u32], _: &mut Step) {}
-
-    fn step_numbers(&mut self, actions: &[f32], out: &mut Step) {
+    fn step(&mut self, actions: Actions<'_>, out: StepBuffers<'_>) -> Result<(), StageError> {
         let (stream, len) = (self.stream, self.states.len());
         let pendulums = Pendulums {
-            torques: actions,
+            torques: actions.continuous(len, 1)?,
             states: &mut self.states,
             steps: &mut self.steps,
             episodes: &mut self.episodes,
         };
-        let view = (pendulums, StepView::new(out, &self.spec));
+        let view = (pendulums, StepRows::new(out, &self.spec));
         for_ranges(
             view,
             len,
             GRAIN,
-            &|first, len, (state, mut out): (Pendulums, StepView)| {
+            &|first, len, (state, mut out): (Pendulums, StepRows)| {
                 for i in 0..len {
                     let (next, reward) = advance(state.states[i], state.torques[i]);
                     state.steps[i] += 1;
@@ -167,10 +163,10 @@ impl BatchEnv for Pendulum {
                         state.states[i] = fresh(stream, first + i, state.episodes[i]);
                     }
                     show(state.states[i], out.obs.row(i));
-                    out.mask.row(i).fill(true);
                 }
             },
         );
+        Ok(())
     }
 
     fn save(&self) -> Vec<u8> {
@@ -194,6 +190,7 @@ impl BatchEnv for Pendulum {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Step;
 
     #[test]
     fn as_gymnasium() {
@@ -219,11 +216,11 @@ mod tests {
         let mut out = Step::new(env.spec(), num_envs);
         let mut random = Random::new(&[9]);
         let mut torques = vec![0.0; num_envs];
-        env.reset(&mut out);
+        env.reset(out.buffers());
         let (mut trace, mut sum) = (Vec::new(), 0.0);
         for step in 1..=steps {
             torques.fill_with(|| (4.0 * random.uniform() - 2.0) as f32);
-            env.step_numbers(&torques, &mut out);
+            env.step(Actions::Continuous(&torques), out.buffers()).unwrap();
             assert!(out.truncated.iter().all(|&cut| cut == (step % 200 == 0)));
             assert!(!out.terminated.contains(&true));
             sum += out.reward.iter().map(|&x| f64::from(x)).sum::<f64>();
@@ -246,22 +243,24 @@ mod tests {
     }
 
     #[test]
-    fn saved_and_restored_and_choices_do_nothing() {
+    fn saved_and_restored_and_discrete_actions_refused() {
         let mut env = Pendulum::new(&OpenOptions::train(5, 2));
         let mut out = Step::new(env.spec(), 5);
-        env.reset(&mut out);
+        env.reset(out.buffers());
         for _ in 0..270 {
-            env.step_numbers(&[0.5, -3.0, 1.0, f32::NAN, 2.0], &mut out);
+            env.step(Actions::Continuous(&[0.5, -3.0, 1.0, f32::NAN, 2.0]), out.buffers())
+                .unwrap();
         }
         let state = env.save();
-        env.step(&[0; 5], &mut out);
+        assert!(env.step(Actions::Discrete(&[0; 5]), out.buffers()).is_err());
+        assert!(env.step(Actions::Continuous(&[0.0; 4]), out.buffers()).is_err());
         assert_eq!(env.save(), state);
         let mut other = Pendulum::new(&OpenOptions::train(5, 2));
         other.restore(&state).unwrap();
         let mut again = out.clone();
         for _ in 0..200 {
-            env.step_numbers(&[1.0; 5], &mut out);
-            other.step_numbers(&[1.0; 5], &mut again);
+            env.step(Actions::Continuous(&[1.0; 5]), out.buffers()).unwrap();
+            other.step(Actions::Continuous(&[1.0; 5]), again.buffers()).unwrap();
             assert_eq!(out.obs, again.obs);
         }
         assert!(Pendulum::new(&OpenOptions::train(6, 2)).restore(&state).is_err());

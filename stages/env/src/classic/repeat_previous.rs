@@ -10,9 +10,10 @@
 //! What can be had is known: with memory 1. Without, the best is to name a suit that is not the one shown, of which a little
 //! more is left: it is right 13 n / (52 n - 1) of the time with n decks, a return of 26 n / (52 n - 1) - 1, just above -1/2.
 
-use crate::ranges::{Rows, StepView, View, for_ranges};
+use crate::ranges::{Rows, StepRows, View, for_ranges};
 use crate::state::{StateReader, StateWriter};
-use crate::{BatchEnv, EnvSpec, OpenOptions, Step};
+use crate::{ActionSpace, Actions, BatchEnv, EnvSpec, OpenOptions, StepBuffers};
+use stages_core::StageError;
 use stages_numerics::random::Random;
 
 const SUITS: [&str; 4] = ["spades", "diamonds", "clubs", "hearts"];
@@ -38,16 +39,13 @@ pub struct RepeatPrevious {
 impl RepeatPrevious {
     /// `options.num_envs` games with so many decks.
     pub(crate) fn new(name: &str, decks: usize, k: usize, options: &OpenOptions) -> Self {
-        let suits = || SUITS.iter().map(|&s| s.to_owned()).collect();
         let cards = decks * CARDS;
         let mut this = Self {
             spec: EnvSpec {
                 name: name.to_owned(),
-                observation: suits(),
-                actions: suits(),
-                masked: false,
+                observation: SUITS.map(str::to_owned).into(),
+                action_space: ActionSpace::discrete(SUITS),
                 normalisation: None,
-                bounds: None,
             },
             stream: [options.seed, options.split.word()],
             cards,
@@ -108,8 +106,29 @@ impl View for Games<'_> {
     }
 }
 
-impl RepeatPrevious {
-    fn act<'s>(&mut self, actions: &[u32], out: impl FnOnce(&EnvSpec) -> StepView<'s>) {
+impl BatchEnv for RepeatPrevious {
+    fn spec(&self) -> &EnvSpec {
+        &self.spec
+    }
+
+    fn num_envs(&self) -> usize {
+        self.dealt.len()
+    }
+
+    fn reset(&mut self, mut out: StepBuffers<'_>) {
+        out.clear();
+        for (i, suits) in self.suits.chunks_exact_mut(self.cards).enumerate() {
+            if self.dealt[i] != 1 {
+                self.episodes[i] += 1;
+                self.dealt[i] = 1;
+                shuffle(self.stream, i, self.episodes[i], suits);
+            }
+            show(suits[0], &mut out.obs[i * SUITS.len()..(i + 1) * SUITS.len()]);
+        }
+    }
+
+    fn step(&mut self, actions: Actions<'_>, out: StepBuffers<'_>) -> Result<(), StageError> {
+        let actions = actions.discrete(self.dealt.len())?;
         let (stream, k, cards, len) = (self.stream, self.k, self.cards, self.dealt.len());
         let unit = 1.0 / (cards - k) as f32;
         let games = Games {
@@ -121,12 +140,12 @@ impl RepeatPrevious {
             dealt: &mut self.dealt,
             episodes: &mut self.episodes,
         };
-        let view = (games, out(&self.spec));
+        let view = (games, StepRows::new(out, &self.spec));
         for_ranges(
             view,
             len,
             GRAIN,
-            &|first, len, (mut games, mut out): (Games, StepView)| {
+            &|first, len, (mut games, mut out): (Games, StepRows)| {
                 for i in 0..len {
                     let suits = games.suits.row(i);
                     let dealt = games.dealt[i] as usize;
@@ -149,43 +168,10 @@ impl RepeatPrevious {
                     }
                     show(suits[games.dealt[i] as usize - 1], out.obs.row(i));
                 }
-                out.mask.values.fill(true);
+                out.action_mask.values.fill(true);
             },
         );
-    }
-}
-
-impl BatchEnv for RepeatPrevious {
-    fn spec(&self) -> &EnvSpec {
-        &self.spec
-    }
-
-    fn num_envs(&self) -> usize {
-        self.dealt.len()
-    }
-
-    fn reset(&mut self, out: &mut Step) {
-        for (i, suits) in self.suits.chunks_exact_mut(self.cards).enumerate() {
-            if self.dealt[i] != 1 {
-                self.episodes[i] += 1;
-                self.dealt[i] = 1;
-                shuffle(self.stream, i, self.episodes[i], suits);
-            }
-            show(suits[0], &mut out.obs[i * SUITS.len()..(i + 1) * SUITS.len()]);
-        }
-        out.reward.fill(0.0);
-        out.terminated.fill(false);
-        out.truncated.fill(false);
-        out.final_obs.fill(0.0);
-        out.mask.fill(true);
-    }
-
-    fn step(&mut self, actions: &[u32], out: &mut Step) {
-        self.act(actions, |spec| StepView::new(out, spec));
-    }
-
-    fn step_into(&mut self, actions: &[u32], obs: &mut [f32], mask: &mut [bool], out: &mut Step) {
-        self.act(actions, |spec| StepView::over(obs, mask, out, spec));
+        Ok(())
     }
 
     fn save(&self) -> Vec<u8> {
@@ -209,27 +195,29 @@ impl BatchEnv for RepeatPrevious {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Step;
+    use crate::testing::step_discrete;
 
     fn suit(obs: &[f32]) -> u32 {
         obs.iter().position(|&x| x == 1.0).unwrap() as u32
     }
 
     #[test]
-    fn writes_where_it_is_told() {
+    fn steps_again_after_a_restart() {
         let mut env = RepeatPrevious::new("test", 1, 4, &OpenOptions::train(3, 2));
-        crate::testing::writes_where_it_is_told(&mut env, 120);
+        crate::testing::steps_again_after_a_restart(&mut env, 120);
     }
 
     /// Plays one episode in each environment; `act` sees the suits so far.
     fn play(decks: usize, k: usize, num_envs: usize, act: impl Fn(&[u32]) -> u32) -> Vec<f64> {
         let mut env = RepeatPrevious::new("test", decks, k, &OpenOptions::test(num_envs, 3));
         let mut out = Step::new(env.spec(), num_envs);
-        env.reset(&mut out);
+        env.reset(out.buffers());
         let mut seen: Vec<Vec<u32>> = out.obs.chunks(4).map(|obs| vec![suit(obs)]).collect();
         let mut returns = vec![0.0; num_envs];
         for step in 1..decks * CARDS {
             let actions: Vec<u32> = seen.iter().map(|suits| act(suits)).collect();
-            env.step(&actions, &mut out);
+            step_discrete(&mut env, &actions, &mut out);
             for i in 0..num_envs {
                 returns[i] += f64::from(out.reward[i]);
                 assert!(!out.truncated[i]);
@@ -262,16 +250,16 @@ mod tests {
         let options = OpenOptions::train(5, 2);
         let mut env = RepeatPrevious::new("test", 1, 4, &options);
         let mut out = Step::new(env.spec(), 5);
-        env.reset(&mut out);
+        env.reset(out.buffers());
         for _ in 0..70 {
-            env.step(&[0, 1, 2, 3, 1], &mut out);
+            step_discrete(&mut env, &[0, 1, 2, 3, 1], &mut out);
         }
         let mut other = RepeatPrevious::new("test", 1, 4, &OpenOptions::train(5, 2));
         other.restore(&env.save()).unwrap();
         let mut again = out.clone();
         for _ in 0..70 {
-            env.step(&[1, 1, 0, 1, 3], &mut out);
-            other.step(&[1, 1, 0, 1, 3], &mut again);
+            step_discrete(&mut env, &[1, 1, 0, 1, 3], &mut out);
+            step_discrete(&mut other, &[1, 1, 0, 1, 3], &mut again);
             assert_eq!((&out.obs, &out.reward), (&again.obs, &again.reward));
         }
         assert!(

@@ -117,8 +117,10 @@ mod tests {
             crate::open(&context.store, &artifact, &OpenOptions::train(2, 0)).unwrap()
         };
         let env = open("RepeatPreviousEasy");
-        assert_eq!((env.spec().obs_dim(), env.spec().num_actions()), (4, 4));
+        assert_eq!((env.spec().obs_dim(), env.spec().action_space.num_outputs()), (4, 4));
         let env = open("Pendulum-v1");
-        assert_eq!(env.spec().bounds.as_ref().unwrap().high, [2.0]);
+        assert!(
+            matches!(&env.spec().action_space, crate::ActionSpace::Continuous { bounds, .. } if bounds.high == [2.0])
+        );
     }
 }

@@ -1,11 +1,12 @@
 //! The batch of environments.
 
 use super::HedgingConfig;
-use crate::ranges::{StepView, View, for_ranges};
+use crate::ranges::{StepRows, View, for_ranges};
 use crate::state::{StateReader, StateWriter};
-use crate::{BatchEnv, EnvSpec, OpenOptions, Split, Step};
+use crate::{ActionSpace, Actions, BatchEnv, EnvSpec, OpenOptions, Split, StepBuffers};
 use arrow::buffer::ScalarBuffer;
 use bytemuck::{Pod, Zeroable};
+use stages_core::StageError;
 use stages_numerics::random::Random;
 
 /// Fewer environments than this for a thread cost more to hand over than to step.
@@ -79,12 +80,8 @@ impl HedgingEnv {
         let spec = EnvSpec {
             name: "hedging".to_owned(),
             observation: ["moneyness", "time_left", "hedge"].map(str::to_owned).into(),
-            actions: (0..config.ratios)
-                .map(|a| format!("hedge {:.4}", config.ratio(a)))
-                .collect(),
-            masked: false,
+            action_space: ActionSpace::discrete((0..config.ratios).map(|a| format!("hedge {:.4}", config.ratio(a)))),
             normalisation: None,
-            bounds: None,
         };
         let shared = Shared {
             paths: points.len() / POINT / (config.steps as usize + 1),
@@ -121,29 +118,18 @@ impl HedgingEnv {
     }
 
     /// Steps with hedge ratios outside the grid, as [`BatchEnv::step`] does with actions.
-    pub fn step_ratios(&mut self, ratios: &[f64], out: &mut Step) {
-        self.run(&|i| ratios[i], |spec| StepView::new(out, spec));
+    pub fn step_ratios(&mut self, ratios: &[f64], out: StepBuffers<'_>) {
+        self.run(&|i| ratios[i], out);
     }
 
-    /// Takes actions, each a ratio of the grid.
-    fn act<'s>(&mut self, actions: &[u32], out: impl FnOnce(&EnvSpec) -> StepView<'s>) {
-        let ratios = self.shared.config.ratios;
-        let span = f64::from(ratios - 1);
-        let ratio = |i: usize| {
-            let action = actions[i];
-            f64::from(if action < ratios { action } else { 0 }) / span
-        };
-        self.run(&ratio, out);
-    }
-
-    fn run<'s>(&mut self, ratio: &(impl Fn(usize) -> f64 + Sync), out: impl FnOnce(&EnvSpec) -> StepView<'s>) {
+    fn run(&mut self, ratio: &(impl Fn(usize) -> f64 + Sync), out: StepBuffers<'_>) {
         let (shared, len) = (&self.shared, self.states.len());
         let range = Range {
             states: &mut self.states,
             finals: &mut self.finals,
         };
-        let view = (range, out(&self.spec));
-        for_ranges(view, len, GRAIN, &|first, len, (range, mut out): (Range, StepView)| {
+        let view = (range, StepRows::new(out, &self.spec));
+        for_ranges(view, len, GRAIN, &|first, len, (range, mut out): (Range, StepRows)| {
             for i in 0..len {
                 let state = &mut range.states[i];
                 let [from, call, _] = shared.point(state.path, state.step);
@@ -163,7 +149,7 @@ impl HedgingEnv {
                 }
                 shared.show(state, out.obs.row(i));
             }
-            out.mask.values.fill(true);
+            out.action_mask.values.fill(true);
         });
     }
 
@@ -208,7 +194,8 @@ impl BatchEnv for HedgingEnv {
         self.states.len()
     }
 
-    fn reset(&mut self, out: &mut Step) {
+    fn reset(&mut self, mut out: StepBuffers<'_>) {
+        out.clear();
         let d = self.spec.obs_dim();
         for (i, state) in self.states.iter_mut().enumerate() {
             if state.step != 0 {
@@ -216,19 +203,18 @@ impl BatchEnv for HedgingEnv {
             }
             self.shared.show(state, &mut out.obs[i * d..(i + 1) * d]);
         }
-        out.reward.fill(0.0);
-        out.terminated.fill(false);
-        out.truncated.fill(false);
-        out.final_obs.fill(0.0);
-        out.mask.fill(true);
     }
 
-    fn step(&mut self, actions: &[u32], out: &mut Step) {
-        self.act(actions, |spec| StepView::new(out, spec));
-    }
-
-    fn step_into(&mut self, actions: &[u32], obs: &mut [f32], mask: &mut [bool], out: &mut Step) {
-        self.act(actions, |spec| StepView::over(obs, mask, out, spec));
+    fn step(&mut self, actions: Actions<'_>, out: StepBuffers<'_>) -> Result<(), StageError> {
+        let actions = actions.discrete(self.states.len())?;
+        let ratios = self.shared.config.ratios;
+        let span = f64::from(ratios - 1);
+        let ratio = |i: usize| {
+            let action = actions[i];
+            f64::from(if action < ratios { action } else { 0 }) / span
+        };
+        self.run(&ratio, out);
+        Ok(())
     }
 
     fn save(&self) -> Vec<u8> {

@@ -1,5 +1,5 @@
 use super::*;
-use crate::testing::context;
+use crate::testing::{context, step_discrete};
 use crate::{BatchEnv, OpenOptions, Step};
 use stages_core::{Context, StageKind};
 use std::collections::BTreeMap;
@@ -24,7 +24,7 @@ fn golden() {
     );
     let artifact = context.store.artifact(outputs["env"]).unwrap();
     let env = crate::open(&context.store, &artifact, &OpenOptions::train(2, 0)).unwrap();
-    assert_eq!((env.spec().obs_dim(), env.spec().num_actions()), (3, 21));
+    assert_eq!((env.spec().obs_dim(), env.spec().action_space.num_outputs()), (3, 21));
     for bad in [
         serde_json::json!({ "paths": 0 }),
         serde_json::json!({ "ratios": 1 }),
@@ -37,7 +37,7 @@ fn golden() {
 }
 
 #[test]
-fn writes_where_it_is_told() {
+fn steps_again_after_a_restart() {
     let dir = tempfile::tempdir().unwrap();
     let context = context(dir.path(), BTreeMap::new());
     let config = HedgingConfig {
@@ -45,19 +45,19 @@ fn writes_where_it_is_told() {
         ..HedgingConfig::default()
     };
     let mut env = open(&context.store, &stored(&config, &context), &OpenOptions::train(3, 0)).unwrap();
-    crate::testing::writes_where_it_is_told(&mut env, 80);
+    crate::testing::steps_again_after_a_restart(&mut env, 80);
 }
 
 /// Hedges one episode on each of many paths; what the hedged positions earned, and the squared error a step.
 fn hedge(env: &mut HedgingEnv, ratio: impl Fn(f64) -> f64) -> (Vec<f64>, f64) {
     let n = env.num_envs();
     let mut out = Step::new(env.spec(), n);
-    env.reset(&mut out);
+    env.reset(out.buffers());
     let mut lost = 0.0;
     let steps = env.config().steps;
     for step in 1..=steps {
         let ratios: Vec<f64> = (0..n).map(|i| ratio(env.delta(i).1)).collect();
-        env.step_ratios(&ratios, &mut out);
+        env.step_ratios(&ratios, out.buffers());
         lost -= out.reward.iter().map(|&r| f64::from(r)).sum::<f64>();
         assert!(out.terminated.iter().all(|&over| over == (step == steps)));
     }
@@ -100,12 +100,12 @@ fn the_same_for_any_threads_and_after_restoring() {
         let n = 2500;
         let mut env = open(&context.store, &artifact, &OpenOptions::train(n, 5)).unwrap();
         let mut out = Step::new(env.spec(), n);
-        env.reset(&mut out);
+        env.reset(out.buffers());
         let mut trace = Vec::new();
         let mut other = None;
         for step in 0..70 {
             let actions: Vec<u32> = (0..n).map(|i| ((step + i) % 23) as u32).collect();
-            env.step(&actions, &mut out);
+            step_discrete(&mut env, &actions, &mut out);
             trace.extend_from_slice(&out.reward);
             trace.extend_from_slice(&out.obs);
             if step == 40 {
@@ -114,7 +114,7 @@ fn the_same_for_any_threads_and_after_restoring() {
                 other = Some(restored);
             } else if let Some(other) = &mut other {
                 let mut again = Step::new(env.spec(), n);
-                other.step(&actions, &mut again);
+                step_discrete(other, &actions, &mut again);
                 assert_eq!((&again.reward, &again.obs), (&out.reward, &out.obs));
             }
         }

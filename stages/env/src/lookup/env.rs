@@ -1,11 +1,12 @@
 //! The batch of environments.
 
 use super::{LookupConfig, POSITIONS};
-use crate::ranges::{Rows, StepView, View, for_ranges};
+use crate::ranges::{Rows, StepRows, View, for_ranges};
 use crate::state::{StateReader, StateWriter};
-use crate::{BatchEnv, EnvSpec, OpenOptions, Split, Step};
+use crate::{ActionSpace, Actions, BatchEnv, EnvSpec, OpenOptions, Split, StepBuffers};
 use arrow::buffer::ScalarBuffer;
 use bytemuck::{Pod, Zeroable};
+use stages_core::StageError;
 use stages_numerics::random::Random;
 
 /// Fewer environments than this for a thread cost more to hand over than to step.
@@ -90,10 +91,8 @@ impl LookupEnv {
         let spec = EnvSpec {
             name: "lookup".to_owned(),
             observation: observation.chain(account).collect(),
-            actions: POSITIONS.iter().map(|p| format!("position {p}")).collect(),
-            masked: false,
+            action_space: ActionSpace::discrete(POSITIONS.map(|p| format!("position {p}"))),
             normalisation: None,
-            bounds: None,
         };
         let shared = Shared {
             config,
@@ -160,7 +159,8 @@ impl BatchEnv for LookupEnv {
         self.states.len()
     }
 
-    fn reset(&mut self, out: &mut Step) {
+    fn reset(&mut self, mut out: StepBuffers<'_>) {
+        out.clear();
         let d = self.spec.obs_dim();
         for (i, state) in self.states.iter_mut().enumerate() {
             if state.step != state.first {
@@ -168,21 +168,12 @@ impl BatchEnv for LookupEnv {
             }
             self.shared.show(state, &mut out.obs[i * d..(i + 1) * d]);
         }
-        out.reward.fill(0.0);
-        out.terminated.fill(false);
-        out.truncated.fill(false);
-        out.final_obs.fill(0.0);
-        out.mask.fill(true);
     }
 
-    fn step(&mut self, actions: &[u32], out: &mut Step) {
-        let view = StepView::new(out, &self.spec);
-        step(&self.shared, &mut self.states, actions, view);
-    }
-
-    fn step_into(&mut self, actions: &[u32], obs: &mut [f32], mask: &mut [bool], out: &mut Step) {
-        let view = StepView::over(obs, mask, out, &self.spec);
-        step(&self.shared, &mut self.states, actions, view);
+    fn step(&mut self, actions: Actions<'_>, out: StepBuffers<'_>) -> Result<(), StageError> {
+        let actions = actions.discrete(self.states.len())?;
+        step(&self.shared, &mut self.states, actions, StepRows::new(out, &self.spec));
+        Ok(())
     }
 
     fn save(&self) -> Vec<u8> {
@@ -196,7 +187,7 @@ impl BatchEnv for LookupEnv {
     }
 }
 
-fn step(shared: &Shared, states: &mut [State], actions: &[u32], out: StepView) {
+fn step(shared: &Shared, states: &mut [State], actions: &[u32], out: StepRows) {
     let (cost, length) = (shared.config.cost as f32, shared.config.episode_length);
     let len = states.len();
     let range = Range {
@@ -207,7 +198,7 @@ fn step(shared: &Shared, states: &mut [State], actions: &[u32], out: StepView) {
         },
     };
     let view = (range, out);
-    for_ranges(view, len, GRAIN, &|first, len, (range, mut out): (Range, StepView)| {
+    for_ranges(view, len, GRAIN, &|first, len, (range, mut out): (Range, StepRows)| {
         for i in 0..len {
             let state = &mut range.states.values[i];
             let position = *POSITIONS.get(range.actions[i] as usize).unwrap_or(&POSITIONS[0]);
@@ -228,6 +219,6 @@ fn step(shared: &Shared, states: &mut [State], actions: &[u32], out: StepView) {
             }
             shared.show(state, out.obs.row(i));
         }
-        out.mask.values.fill(true);
+        out.action_mask.values.fill(true);
     });
 }

@@ -1,5 +1,5 @@
 use super::*;
-use crate::testing::context;
+use crate::testing::{context, step_discrete};
 use crate::{BatchEnv, OpenOptions, Split, Step};
 use stages_core::StageKind;
 use stages_numerics::random::Random;
@@ -20,7 +20,10 @@ fn golden() {
     );
     let artifact = context.store.artifact(outputs["env"]).unwrap();
     let opened = crate::open(&context.store, &artifact, &OpenOptions::train(2, 0)).unwrap();
-    assert_eq!((opened.spec().obs_dim(), opened.spec().num_actions()), (68, 5));
+    assert_eq!(
+        (opened.spec().obs_dim(), opened.spec().action_space.num_outputs()),
+        (68, 5)
+    );
     let stage = stages_core::erase(Lookup);
     for bad in [
         serde_json::json!({ "rows": 252 }),
@@ -36,12 +39,12 @@ fn golden() {
 }
 
 #[test]
-fn writes_where_it_is_told() {
+fn steps_again_after_a_restart() {
     let config = LookupConfig {
         episode_length: 20,
         ..LookupConfig::default()
     };
-    crate::testing::writes_where_it_is_told(&mut env(&config, &OpenOptions::train(3, 7)), 50);
+    crate::testing::steps_again_after_a_restart(&mut env(&config, &OpenOptions::train(3, 7)), 50);
 }
 
 /// The formulas, one environment and one number at a time.
@@ -54,7 +57,7 @@ fn a_step_by_its_definition() {
     let features = crate::ipc::numbers::<arrow::datatypes::Float32Type>(&table, "features").unwrap();
     let returns = crate::ipc::numbers::<arrow::datatypes::Float32Type>(&table, "return").unwrap();
     let mut out = Step::new(env.spec(), n);
-    env.reset(&mut out);
+    env.reset(out.buffers());
     let row = |obs: &[f32]| (0..2521).find(|r| features[r * 64..r * 64 + 64] == obs[..64]).unwrap();
     let mut at: Vec<usize> = out.obs.chunks(68).map(row).collect();
     let mut step: Vec<usize> = out.obs.chunks(68).map(|o| (o[66] * 252.0).round() as usize).collect();
@@ -65,7 +68,7 @@ fn a_step_by_its_definition() {
     let mut ends = 0;
     for _ in 0..300 {
         let actions: Vec<u32> = (0..n).map(|_| random.below(5) as u32).collect();
-        env.step(&actions, &mut out);
+        step_discrete(&mut env, &actions, &mut out);
         for i in 0..n {
             let to = [-1.0_f32, -0.5, 0.0, 0.5, 1.0][actions[i] as usize];
             let reward = 100.0 * (to * returns[at[i]] - 0.0005 * (to - position[i]).abs());
@@ -131,7 +134,7 @@ fn the_best_policy_earns_what_it_is_worth() {
     let mut env = env(&config, &OpenOptions::test(n, 1));
     let optimal = Optimal::new(&config);
     let mut out = Step::new(env.spec(), n);
-    env.reset(&mut out);
+    env.reset(out.buffers());
     let mut total = 0.0;
     for _ in 0..252 {
         let actions: Vec<u32> = (0..n)
@@ -140,7 +143,7 @@ fn the_best_policy_earns_what_it_is_worth() {
                 optimal.action(left, position, feature)
             })
             .collect();
-        env.step(&actions, &mut out);
+        step_discrete(&mut env, &actions, &mut out);
         total += out.reward.iter().map(|&r| f64::from(r)).sum::<f64>();
     }
     assert!(out.terminated.iter().all(|&over| over));
@@ -152,11 +155,11 @@ fn the_best_policy_earns_what_it_is_worth() {
 fn play(n: usize) -> Vec<f32> {
     let mut env = env(&LookupConfig::default(), &OpenOptions::train(n, 3));
     let mut out = Step::new(env.spec(), n);
-    env.reset(&mut out);
+    env.reset(out.buffers());
     let mut trace = Vec::new();
     for step in 0..300 {
         let actions: Vec<u32> = (0..n).map(|i| ((step + i) % 5) as u32).collect();
-        env.step(&actions, &mut out);
+        step_discrete(&mut env, &actions, &mut out);
         trace.extend_from_slice(&out.reward);
         trace.extend_from_slice(&out.obs[..68.min(out.obs.len())]);
     }
@@ -179,22 +182,22 @@ fn saved_and_restored() {
     let options = OpenOptions::train(3, 2);
     let mut one = env(&config, &options);
     let mut out = Step::new(one.spec(), 3);
-    one.reset(&mut out);
+    one.reset(out.buffers());
     for _ in 0..200 {
-        one.step(&[0, 3, 4], &mut out);
+        step_discrete(&mut one, &[0, 3, 4], &mut out);
     }
     let mut other = env(&config, &OpenOptions::train(3, 2));
     other.restore(&one.save()).unwrap();
     let mut again = out.clone();
     for _ in 0..200 {
-        one.step(&[1, 2, 0], &mut out);
-        other.step(&[1, 2, 0], &mut again);
+        step_discrete(&mut one, &[1, 2, 0], &mut out);
+        step_discrete(&mut other, &[1, 2, 0], &mut again);
         assert_eq!((&out.obs, &out.reward), (&again.obs, &again.reward));
     }
     assert!(env(&config, &OpenOptions::train(4, 2)).restore(&one.save()).is_err());
     // A reset begins the next episode, and a second one at once changes nothing.
-    one.reset(&mut out);
+    one.reset(out.buffers());
     let first = out.obs.clone();
-    one.reset(&mut out);
+    one.reset(out.buffers());
     assert_eq!(first, out.obs);
 }

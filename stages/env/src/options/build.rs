@@ -429,10 +429,11 @@ pub fn build<K: Keep>(
         env: crate::EnvSpec {
             name: "options".to_owned(),
             observation: observe::names(&feature_names, config),
-            actions: menu.names,
-            masked: true,
+            action_space: crate::ActionSpace::Discrete {
+                names: menu.names,
+                masked: true,
+            },
             normalisation: Some(normalise::fit(&shown, width, splits.train, rest, config.clip)),
-            bounds: None,
         },
         parts,
     };

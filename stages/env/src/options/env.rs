@@ -13,9 +13,9 @@ use super::legal::Tickets;
 use super::menu::Menu;
 use super::side_by_side::{Stepped, Work};
 use super::tables::Tables;
-use crate::ranges::{Rows, StepView, View, for_ranges};
+use crate::ranges::{Rows, StepRows, View, for_ranges};
 use crate::state::{StateReader, StateWriter};
-use crate::{BatchEnv, EnvSpec, OpenOptions, Split, Step};
+use crate::{Actions, BatchEnv, EnvSpec, OpenOptions, Split, StepBuffers};
 use bytes::Bytes;
 use cache::{Artifact, Store};
 use stages_core::StageError;
@@ -151,7 +151,7 @@ struct Range<'a> {
     blocks: &'a mut [Block],
     slots: Rows<'a, Slot>,
     finals: &'a mut [Option<Ledger>],
-    out: StepView<'a>,
+    out: StepRows<'a>,
 }
 
 impl View for Range<'_> {
@@ -244,7 +244,7 @@ impl OptionsEnv {
         self.blocks[block].put(&self.core, slots, i % LANES, lane);
     }
 
-    fn parts<'a>(&'a mut self, out: impl FnOnce(&EnvSpec) -> StepView<'a>) -> (&'a Core, Range<'a>) {
+    fn parts<'a>(&'a mut self, out: StepBuffers<'a>) -> (&'a Core, Range<'a>) {
         let range = Range {
             blocks: &mut self.blocks,
             slots: Rows {
@@ -252,17 +252,13 @@ impl OptionsEnv {
                 width: self.core.config.lines,
             },
             finals: &mut self.finals,
-            out: out(&self.core.tables.spec.env),
+            out: StepRows::new(out, &self.core.tables.spec.env),
         };
         (&self.core, range)
     }
 
     /// Steps every environment, one after another; `decide` says what environment i does, looking at its own state alone.
-    fn run<'a>(
-        &'a mut self,
-        decide: &(impl Fn(&Core, usize, &One) -> Decision + Sync),
-        out: impl FnOnce(&EnvSpec) -> StepView<'a>,
-    ) {
+    fn run<'a>(&'a mut self, decide: &(impl Fn(&Core, usize, &One) -> Decision + Sync), out: StepBuffers<'a>) {
         let blocks = self.blocks.len();
         let (core, range) = self.parts(out);
         for_ranges(range, blocks, GRAIN, &|first, _, mut range: Range| {
@@ -284,14 +280,14 @@ impl OptionsEnv {
                     one.account.episode += 1;
                     core.begin(env, &mut one);
                 }
-                show(core, &one, out.obs.row(i), out.mask.row(i));
+                show(core, &one, out.obs.row(i), out.action_mask.row(i));
                 block.put(core, slots, k, &lane);
             }
         });
     }
 
     /// Steps every environment by an action of the menu.
-    fn act<'a>(&'a mut self, actions: &[u32], out: impl FnOnce(&EnvSpec) -> StepView<'a>) {
+    fn act(&mut self, actions: &[u32], out: StepBuffers<'_>) {
         let path = self.path;
         if path == Stepping::OneByOne {
             return self.run(&|_, i, _| Decision::Action(actions[i]), out);
@@ -323,15 +319,13 @@ impl OptionsEnv {
     }
 
     /// Takes one decision for each environment, as [`BatchEnv::step`] does with actions.
-    pub fn step_decisions(&mut self, decisions: &[Decision], out: &mut Step) {
-        self.run(&|_, i, _| decisions[i], |spec| StepView::new(out, spec));
+    pub fn step_decisions(&mut self, decisions: &[Decision], out: StepBuffers<'_>) {
+        self.run(&|_, i, _| decisions[i], out);
     }
 
     /// Lets a baseline decide for every environment.
-    pub fn step_baseline(&mut self, baseline: Baseline, out: &mut Step) {
-        self.run(&|core, i, one| core.baseline(baseline, i, one), |spec| {
-            StepView::new(out, spec)
-        });
+    pub fn step_baseline(&mut self, baseline: Baseline, out: StepBuffers<'_>) {
+        self.run(&|core, i, one| core.baseline(baseline, i, one), out);
     }
 
     /// The account of environment `i`, as it is now; after the end of an episode, at the start of the next.
@@ -413,7 +407,9 @@ impl BatchEnv for OptionsEnv {
         self.finals.len()
     }
 
-    fn reset(&mut self, out: &mut Step) {
+    fn reset(&mut self, mut out: StepBuffers<'_>) {
+        out.clear();
+        let mut rows = StepRows::new(out, &self.core.tables.spec.env);
         for i in 0..self.finals.len() {
             let mut lane = self.lane(i);
             let one = &mut lane.one(self.core.config.lines);
@@ -421,22 +417,14 @@ impl BatchEnv for OptionsEnv {
                 one.account.episode += 1;
                 self.core.begin(i, one);
             }
-            let mut view = StepView::new(out, &self.core.tables.spec.env);
-            show(&self.core, one, view.obs.row(i), view.mask.row(i));
+            show(&self.core, one, rows.obs.row(i), rows.action_mask.row(i));
             self.put(i, &lane);
         }
-        out.reward.fill(0.0);
-        out.terminated.fill(false);
-        out.truncated.fill(false);
-        out.final_obs.fill(0.0);
     }
 
-    fn step(&mut self, actions: &[u32], out: &mut Step) {
-        self.act(actions, |spec| StepView::new(out, spec));
-    }
-
-    fn step_into(&mut self, actions: &[u32], obs: &mut [f32], mask: &mut [bool], out: &mut Step) {
-        self.act(actions, |spec| StepView::over(obs, mask, out, spec));
+    fn step(&mut self, actions: Actions<'_>, out: StepBuffers<'_>) -> Result<(), StageError> {
+        self.act(actions.discrete(self.finals.len())?, out);
+        Ok(())
     }
 
     fn save(&self) -> Vec<u8> {

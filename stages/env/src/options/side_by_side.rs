@@ -10,7 +10,7 @@ use super::ledger::Ledger;
 use super::margin::{MarginLeg, requirement_and_pairs};
 use super::marks::Closable;
 use super::tables::{Entries, Entry, NO_CONTRACT};
-use crate::ranges::StepView;
+use crate::ranges::StepRows;
 
 /// What a step finds of the lines and shows later; kept from block to block to be written over.
 pub(crate) struct Work {
@@ -70,7 +70,7 @@ pub(crate) struct Stepped<'a, 'b> {
     pub actions: &'a [u32],
     /// The place of the first lane in `out` and `finals`.
     pub at: usize,
-    pub out: &'a mut StepView<'b>,
+    pub out: &'a mut StepRows<'b>,
     pub finals: &'a mut [Option<Ledger>],
 }
 
@@ -326,7 +326,7 @@ impl Core {
         let multiplier = V::all(self.multiplier);
         for k in 0..to.lanes {
             to.out.obs.row(to.at + k)[..width].copy_from_slice(tables.row(block.t[k] as usize));
-            show_mask(block.legal[k], to.out.mask.row(to.at + k));
+            show_mask(block.legal[k], to.out.action_mask.row(to.at + k));
         }
 
         let floor = V::all(1e-3 * self.config.capital);

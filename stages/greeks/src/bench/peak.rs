@@ -1,6 +1,6 @@
-//! How many operations a second a version of the kernels could do at most: what their speed is measured against.
+//! Peak operations a second of an instruction set: the limit that the kernels' speed is compared with.
 
-use crate::numerics::dispatch::{Loop, Version};
+use stages_numerics::dispatch::{InstructionSet, Kernel};
 use std::hint::black_box;
 use std::time::Instant;
 
@@ -13,7 +13,7 @@ pub(super) struct Cost {
     pub divisions: f64,
 }
 
-/// Counted in the machine code of the AVX-512 version, from loop to loop, without loads, stores and moves.
+/// Counted in the machine code for AVX-512, from loop to loop, without loads, stores and moves.
 pub(super) const GREEKS: Cost = Cost {
     operations: 203.0,
     divisions: 5.0,
@@ -23,7 +23,7 @@ pub(super) const IMPLIED_VOLATILITY: Cost = Cost {
     divisions: 39.0,
 };
 
-/// For American options counted by running the source over numbers that count (a test does): the mean over the options of the bench, with the steps
+/// For American options counted by running the source over vectors that count (a test does): the mean over the options of the bench, with the steps
 /// that Newton's method takes for them.
 pub(super) const AMERICAN_PRICE: Cost = Cost {
     operations: 220_100.0,
@@ -42,13 +42,15 @@ pub(super) struct Peak {
 }
 
 impl Peak {
-    /// Measures a version.
-    pub fn measure(version: Version) -> Self {
-        let (operations, divisions) = match version {
-            // As many chains as hide an operation's latency and fit into the registers.
-            Version::Avx512 => (best::<96, false>(version), best::<96, true>(version)),
-            Version::Avx2 => (best::<48, false>(version), best::<48, true>(version)),
-            Version::Portable => (best::<16, false>(version), best::<16, true>(version)),
+    /// Measures an instruction set.
+    pub fn measure(instructions: InstructionSet) -> Self {
+        // As many chains as hide an operation's latency and fit into the registers.
+        let (operations, divisions) = match instructions {
+            #[cfg(target_arch = "x86_64")]
+            InstructionSet::Avx512(_) => (best::<96, false>(instructions), best::<96, true>(instructions)),
+            #[cfg(target_arch = "x86_64")]
+            InstructionSet::Avx2(_) => (best::<48, false>(instructions), best::<48, true>(instructions)),
+            InstructionSet::Portable => (best::<16, false>(instructions), best::<16, true>(instructions)),
         };
         Self { operations, divisions }
     }
@@ -59,15 +61,17 @@ impl Peak {
     }
 }
 
+/// Independent chains of dependent operations.
 struct Chains<'a, const N: usize, const DIVIDE: bool> {
     state: &'a mut [f64; N],
     rounds: usize,
     by: f64,
 }
 
-impl<const N: usize, const DIVIDE: bool> Loop for Chains<'_, N, DIVIDE> {
+impl<const N: usize, const DIVIDE: bool> Kernel for Chains<'_, N, DIVIDE> {
+    type Output = ();
     #[inline(always)]
-    fn run(self) {
+    fn run<const FMA: bool>(self) {
         let Self { state, rounds, by } = self;
         let mut chains = *state;
         for _ in 0..rounds {
@@ -79,13 +83,17 @@ impl<const N: usize, const DIVIDE: bool> Loop for Chains<'_, N, DIVIDE> {
     }
 }
 
-fn best<const N: usize, const DIVIDE: bool>(version: Version) -> f64 {
-    let rounds = if version == Version::Portable { 4_000 } else { 40_000 };
+fn best<const N: usize, const DIVIDE: bool>(instructions: InstructionSet) -> f64 {
+    let rounds = if instructions == InstructionSet::Portable {
+        4_000
+    } else {
+        40_000
+    };
     let mut state = [1.0; N];
     let mut most = 0.0_f64;
     for _ in 0..8 {
         let start = Instant::now();
-        version.run(Chains::<N, DIVIDE> {
+        instructions.run(Chains::<N, DIVIDE> {
             state: &mut state,
             rounds,
             by: black_box(0.5),
@@ -100,7 +108,7 @@ fn best<const N: usize, const DIVIDE: bool>(version: Version) -> f64 {
 mod tests {
     use super::*;
     use crate::bench::Book;
-    use crate::numerics::american::counted::count;
+    use crate::numerics::american::flop_count::count;
 
     /// Over the first of the options that the bench takes.
     #[test]

@@ -1,13 +1,16 @@
 //! Black-Scholes-Merton with a continuous yield, and Black-76: price and Greeks of one European option.
 //!
 //! With `d1 = (ln(S/K) + (r - q + sigma^2/2) T) / (sigma sqrt T)`, `d2 = d1 - sigma sqrt T`, and w = 1 for a call, -1 for a put
-//! (E. G. Haug, "The Complete Guide to Option Pricing Formulas", 2nd ed., chapters 1 and 2). Everything is for one unit of the underlying.
+//! (E. G. Haug, "The Complete Guide to Contract Pricing Formulas", 2nd ed., chapters 1 and 2). Everything is for one unit of the underlying.
 
-use super::fused::{INV_SQRT_TAU, exp, fma, gauss, log_ratio, mills_pair};
+use stages_numerics::special::INV_SQRT_TAU;
+use stages_numerics::special::fused::{exp, fma, gauss, log_ratio, mills_pair};
 
-/// An option and its market.
+pub use stages_numerics::black_scholes::Greeks;
+
+/// An option contract and its market.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Option {
+pub struct Contract {
     /// Price of the underlying (Black-76: of the forward), in currency.
     pub spot: f64,
     /// Strike, in currency.
@@ -22,56 +25,6 @@ pub struct Option {
     pub volatility: f64,
     /// Whether it is a call.
     pub call: bool,
-}
-
-/// Price and sensitivities, in the units of `datasets::schema::GREEKS`.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Greeks {
-    /// V, in currency.
-    pub price: f64,
-    /// dV/dS.
-    pub delta: f64,
-    /// d2V/dS2.
-    pub gamma: f64,
-    /// dV/dsigma, per 1.00 of volatility.
-    pub vega: f64,
-    /// -dV/dT, per year of calendar time passing.
-    pub theta: f64,
-    /// dV/dr, per 1.00 of rate.
-    pub rho: f64,
-    /// d2V/dS dsigma, per 1.00 of volatility.
-    pub vanna: f64,
-    /// d2V/dsigma2, per 1.00 of volatility squared.
-    pub volga: f64,
-    /// -d2V/dS dT, per year of calendar time passing.
-    pub charm: f64,
-}
-
-impl Greeks {
-    /// All NaN.
-    pub const NONE: Self = Self::from_array([f64::NAN; 9]);
-
-    /// In the order of the fields.
-    pub const fn from_array(v: [f64; 9]) -> Self {
-        Self {
-            price: v[0],
-            delta: v[1],
-            gamma: v[2],
-            vega: v[3],
-            theta: v[4],
-            rho: v[5],
-            vanna: v[6],
-            volga: v[7],
-            charm: v[8],
-        }
-    }
-
-    /// In the order of the fields.
-    pub const fn to_array(self) -> [f64; 9] {
-        [
-            self.price, self.delta, self.gamma, self.vega, self.theta, self.rho, self.vanna, self.volga, self.charm,
-        ]
-    }
 }
 
 /// A pricing model.
@@ -89,7 +42,7 @@ pub enum Model {
 /// Black-Scholes-Merton. Where time, volatility, spot or strike is 0, the limit there: the discounted intrinsic value and its derivatives. On the
 /// kink (at the money without time or volatility) delta and rho are the mean of both sides, and gamma, vanna, volga and charm, and theta at expiry,
 /// are NaN: they have none. NaN too where an input is NaN or below 0.
-pub fn black_scholes_merton(option: &Option) -> Greeks {
+pub fn black_scholes_merton(option: &Contract) -> Greeks {
     if is_regular(option.spot, option.strike, option.years, option.volatility) {
         let w = if option.call { 1.0 } else { -1.0 };
         Greeks::from_array(lane(
@@ -108,8 +61,8 @@ pub fn black_scholes_merton(option: &Option) -> Greeks {
 }
 
 /// Black-76: `spot` is the forward price; the yield is not read.
-pub fn black_76(option: &Option) -> Greeks {
-    let option = Option {
+pub fn black_76(option: &Contract) -> Greeks {
+    let option = Contract {
         dividend_yield: option.rate,
         ..*option
     };
@@ -137,7 +90,7 @@ pub(super) fn is_regular(spot: f64, strike: f64, years: f64, volatility: f64) ->
 }
 
 // The formula in three parts, each without branches, so that a kernel runs one after the other over a block: a loop over all at once is so long
-// that the processor finds no second option to work on while it waits for the first.
+// that the CPU finds no second option to work on while it waits for the first.
 
 /// Where the strike lies: `d1`, `d2`, `1 / (sigma sqrt T)` and `sqrt T`.
 #[inline(always)]
@@ -226,8 +179,8 @@ pub struct Further {
 }
 
 /// [`Further`] of Black-Scholes-Merton; NaN where time or volatility is not positive.
-pub fn further(option: &Option) -> Further {
-    let Option {
+pub fn further(option: &Contract) -> Further {
+    let Contract {
         spot: s,
         strike: k,
         years: t,
@@ -258,8 +211,8 @@ pub fn further(option: &Option) -> Further {
 
 /// The limit at expiry, without volatility, or with a spot or strike of 0: the discounted intrinsic value and its derivatives. On the kink itself
 /// gamma, vanna, volga and charm have no limit and are NaN, as is theta at expiry; delta and rho are the mean of both sides.
-pub(super) fn limit(option: &Option, model: Model) -> Greeks {
-    let Option {
+pub(super) fn limit(option: &Contract, model: Model) -> Greeks {
+    let Contract {
         spot: s,
         strike: k,
         years: t,
@@ -322,8 +275,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn option() -> Option {
-        Option {
+    fn option() -> Contract {
+        Contract {
             spot: 100.0,
             strike: 100.0,
             years: 0.5,
@@ -338,23 +291,23 @@ mod tests {
     fn limits_are_approached() {
         for call in [true, false] {
             for strike in [80.0, 120.0] {
-                let at = Option {
+                let at = Contract {
                     strike,
                     call,
                     years: 0.0,
                     ..option()
                 };
-                let near = black_scholes_merton(&Option { years: 1e-9, ..at }).to_array();
+                let near = black_scholes_merton(&Contract { years: 1e-9, ..at }).to_array();
                 for (near, at) in near.into_iter().zip(black_scholes_merton(&at).to_array()) {
                     assert!((near - at).abs() < 1e-6, "{near} {at}");
                 }
-                let at = Option {
+                let at = Contract {
                     strike,
                     call,
                     volatility: 0.0,
                     ..option()
                 };
-                let near = black_scholes_merton(&Option { volatility: 1e-4, ..at }).to_array();
+                let near = black_scholes_merton(&Contract { volatility: 1e-4, ..at }).to_array();
                 for (near, at) in near.into_iter().zip(black_scholes_merton(&at).to_array()) {
                     assert!((near - at).abs() < 1e-9, "{near} {at}");
                 }
@@ -367,24 +320,24 @@ mod tests {
         for call in [true, false] {
             for (nothing, tiny) in [
                 (
-                    Option {
+                    Contract {
                         spot: 0.0,
                         call,
                         ..option()
                     },
-                    Option {
+                    Contract {
                         spot: 1e-12,
                         call,
                         ..option()
                     },
                 ),
                 (
-                    Option {
+                    Contract {
                         strike: 0.0,
                         call,
                         ..option()
                     },
-                    Option {
+                    Contract {
                         strike: 1e-12,
                         call,
                         ..option()
@@ -398,22 +351,26 @@ mod tests {
                 }
             }
         }
-        let put = black_scholes_merton(&Option {
+        let put = black_scholes_merton(&Contract {
             spot: 0.0,
             call: false,
             ..option()
         });
         assert!((put.price - 100.0 * libm::exp(-0.015)).abs() < 1e-12 && put.gamma == 0.0);
-        assert!(black_scholes_merton(&Option { spot: -1.0, ..option() }).price.is_nan());
+        assert!(
+            black_scholes_merton(&Contract { spot: -1.0, ..option() })
+                .price
+                .is_nan()
+        );
     }
 
     #[test]
     fn at_the_kink_and_beyond() {
-        let at = black_scholes_merton(&Option { years: 0.0, ..option() });
+        let at = black_scholes_merton(&Contract { years: 0.0, ..option() });
         assert_eq!((at.price, at.delta), (0.0, 0.5));
         assert!(at.gamma.is_nan());
         assert!(
-            black_scholes_merton(&Option {
+            black_scholes_merton(&Contract {
                 years: -0.1,
                 ..option()
             })
@@ -421,7 +378,7 @@ mod tests {
             .is_nan()
         );
         assert!(
-            black_scholes_merton(&Option {
+            black_scholes_merton(&Contract {
                 spot: f64::NAN,
                 ..option()
             })
@@ -429,7 +386,7 @@ mod tests {
             .is_nan()
         );
         assert!(
-            black_scholes_merton(&Option {
+            black_scholes_merton(&Contract {
                 volatility: f64::NAN,
                 ..option()
             })
@@ -445,15 +402,15 @@ mod tests {
             spot in 80.0..120.0, years in 0.1..2.0, rate in -0.02..0.08, dividend_yield in -0.01..0.05,
             volatility in 0.1..0.6, call: bool, forward: bool,
         ) {
-            let o = Option { spot, strike: 100.0, years, rate, dividend_yield, volatility, call };
+            let o = Contract { spot, strike: 100.0, years, rate, dividend_yield, volatility, call };
             let f = if forward { black_76 } else { black_scholes_merton };
-            let slope = |up: Option, down: Option, h: f64, of: fn(Greeks) -> f64| (of(f(&up)) - of(f(&down))) / (2.0 * h);
+            let slope = |up: Contract, down: Contract, h: f64, of: fn(Greeks) -> f64| (of(f(&up)) - of(f(&down))) / (2.0 * h);
             let g = f(&o);
             let (hs, h) = (1e-3, 1e-5);
-            let by_spot = |of| slope(Option { spot: spot + hs, ..o }, Option { spot: spot - hs, ..o }, hs, of);
-            let by_vol = |of| slope(Option { volatility: volatility + h, ..o }, Option { volatility: volatility - h, ..o }, h, of);
-            let by_time = |of| slope(Option { years: years + h, ..o }, Option { years: years - h, ..o }, h, of);
-            let by_rate = |of| slope(Option { rate: rate + h, ..o }, Option { rate: rate - h, ..o }, h, of);
+            let by_spot = |of| slope(Contract { spot: spot + hs, ..o }, Contract { spot: spot - hs, ..o }, hs, of);
+            let by_vol = |of| slope(Contract { volatility: volatility + h, ..o }, Contract { volatility: volatility - h, ..o }, h, of);
+            let by_time = |of| slope(Contract { years: years + h, ..o }, Contract { years: years - h, ..o }, h, of);
+            let by_rate = |of| slope(Contract { rate: rate + h, ..o }, Contract { rate: rate - h, ..o }, h, of);
             let close = |a: f64, b: f64| (a - b).abs() <= 2e-6 * (1.0 + a.abs().max(b.abs()));
             prop_assert!(close(g.delta, by_spot(|g| g.price)));
             prop_assert!(close(g.gamma, by_spot(|g| g.delta)));

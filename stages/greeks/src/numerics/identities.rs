@@ -1,12 +1,13 @@
 //! What must hold of prices and Greeks, over the whole domain: an hour to ten years, volatility 0.1 % to 300 %, far in and out of the money, rates of
 //! either sign. And what books print.
 
-use super::double_double::{self, Dd};
-use super::formula::{Greeks, Option, black_76, black_scholes_merton};
+use super::exact;
+use super::formula::{Contract, Greeks, black_76, black_scholes_merton};
 use proptest::prelude::*;
+use stages_numerics::double_double::Dd;
 
 /// Options of the whole domain; those without a chance of ending on the other side are a part.
-fn options() -> impl Strategy<Value = Option> {
+fn options() -> impl Strategy<Value = Contract> {
     let logarithmic = |low: f64, high: f64| (libm::log(low)..libm::log(high)).prop_map(libm::exp);
     let place = prop_oneof![3 => -10.0..10.0_f64, 1 => -40.0..40.0_f64];
     (
@@ -20,7 +21,7 @@ fn options() -> impl Strategy<Value = Option> {
         .prop_map(
             |(spot, years, volatility, (rate, dividend_yield), place, call): (f64, f64, f64, _, f64, _)| {
                 let log = (place * volatility * years.sqrt()).clamp(-4.0, 4.0);
-                Option {
+                Contract {
                     spot,
                     strike: spot * libm::exp(log),
                     years,
@@ -34,7 +35,7 @@ fn options() -> impl Strategy<Value = Option> {
 }
 
 /// What one unit of each Greek's rounding is measured by.
-fn scales(o: &Option) -> [f64; 9] {
+fn scales(o: &Contract) -> [f64; 9] {
     let root = o.years.sqrt();
     let sd = o.volatility * root;
     let most = o.spot.max(o.strike);
@@ -63,9 +64,9 @@ fn slope(at: [Dd; 6], k: usize, h: f64, f: &dyn Fn([Dd; 6]) -> Dd) -> Dd {
 }
 
 /// All nine, as derivatives of the price in double-double arithmetic.
-fn by_differences(o: &Option) -> [f64; 9] {
+fn by_differences(o: &Contract) -> [f64; 9] {
     let at = [o.spot, o.strike, o.years, o.rate, o.dividend_yield, o.volatility].map(Dd::from);
-    let price = |at: [Dd; 6]| double_double::price(at, o.call);
+    let price = |at: [Dd; 6]| exact::price(at, o.call);
     let sd = o.volatility * o.years.sqrt();
     let d1 = (libm::log(o.spot / o.strike) + (o.rate - o.dividend_yield) * o.years) / sd + 0.5 * sd;
     let far = 1.0 + d1.abs();
@@ -107,7 +108,7 @@ proptest! {
     /// A call less a put is the forward less the strike, discounted; so are their derivatives.
     #[test]
     fn parity(o in options()) {
-        let (call, put) = (black_scholes_merton(&Option { call: true, ..o }), black_scholes_merton(&Option { call: false, ..o }));
+        let (call, put) = (black_scholes_merton(&Contract { call: true, ..o }), black_scholes_merton(&Contract { call: false, ..o }));
         let (dq, dr) = (libm::exp(-o.dividend_yield * o.years), libm::exp(-o.rate * o.years));
         let (sq, kr) = (o.spot * dq, o.strike * dr);
         let exact = Greeks {
@@ -128,7 +129,7 @@ proptest! {
     #[test]
     fn homogeneity(o in options(), power in -20..20_i32) {
         let unit = libm::exp2(f64::from(power));
-        let there = black_scholes_merton(&Option { spot: o.spot * unit, strike: o.strike * unit, ..o });
+        let there = black_scholes_merton(&Contract { spot: o.spot * unit, strike: o.strike * unit, ..o });
         let here = black_scholes_merton(&o);
         let same = Greeks {
             price: here.price * unit,
@@ -179,20 +180,20 @@ proptest! {
         prop_assert!(w * g.delta >= 0.0 && w * g.delta <= dq * (1.0 + 4.0 * f64::EPSILON));
         prop_assert!(g.gamma >= 0.0 && g.vega >= 0.0 && w * g.rho >= 0.0);
         let up = 1.0 + step;
-        let change = |o: Option| black_scholes_merton(&o).price - g.price;
-        let by_spot = w * change(Option { spot: o.spot * up, ..o });
-        let by_strike = w * change(Option { strike: o.strike * up, ..o });
-        let by_volatility = change(Option { volatility: o.volatility * up, ..o });
+        let change = |o: Contract| black_scholes_merton(&o).price - g.price;
+        let by_spot = w * change(Contract { spot: o.spot * up, ..o });
+        let by_strike = w * change(Contract { strike: o.strike * up, ..o });
+        let by_volatility = change(Contract { volatility: o.volatility * up, ..o });
         let noise: f64 = noise * up;
         prop_assert!(by_spot >= -noise && by_strike <= noise && by_volatility >= -noise);
     }
 }
 
-/// E. G. Haug, "Option pricing formulas" (McGraw-Hill 1998): pages 2 to 8 (the models' examples), 11 to 16 (Greeks), 24 and 27 (a table of
+/// E. G. Haug, "Contract pricing formulas" (McGraw-Hill 1998): pages 2 to 8 (the models' examples), 11 to 16 (Greeks), 24 and 27 (a table of
 /// Black-76 and an example), as printed.
 #[test]
 fn haug() {
-    let option = |call, strike, spot, dividend_yield, rate, years, volatility| Option {
+    let option = |call, strike, spot, dividend_yield, rate, years, volatility| Contract {
         spot,
         strike,
         years,

@@ -4,17 +4,14 @@
 //! in a fixed order, so that a kernel's lanes and its scalar form agree bit for bit whatever the vector width.
 
 pub mod american;
-pub mod dispatch;
+pub mod batch;
 #[cfg(test)]
-mod double_double;
+mod exact;
 pub mod formula;
-mod fused;
 #[cfg(test)]
 mod identities;
 pub mod implied;
-pub mod kernel;
+mod non_temporal;
 pub mod parity;
-pub mod special;
 pub mod surface;
 pub mod term;
-pub mod textbook;

@@ -4,7 +4,8 @@
 //! square of its spread. It is believed only where the rate it implies is within bounds and its standard error small; otherwise the rate of the
 //! nearest expiry with a believed one is used. The forward is the robust weighted mean of `K + (C - P)/D` over the strikes nearest the money.
 
-use super::special::{exp, log, log_ratio};
+use stages_numerics::special::{exp, log, log_ratio};
+use stages_numerics::statistics::{huber_weights, median};
 
 /// A strike with both a call and a put quoted.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -139,41 +140,13 @@ fn near_the_money(pairs: &[Pair], band: f64) -> Option<(f64, Vec<&Pair>)> {
 /// The weight of a pair before its residual is known: the inverse square of its spread, but no spread counts as less than a tenth of the
 /// median one, nor as less than 1e-6 of the strike.
 fn weights(pairs: &[&Pair], centre: f64) -> Vec<f64> {
-    let floor = (0.1 * median(pairs.iter().map(|pair| pair.spread).collect())).max(1e-6 * centre);
+    let mut spreads: Vec<f64> = pairs.iter().map(|pair| pair.spread).collect();
+    let floor = (0.1 * median(&mut spreads).unwrap_or(0.0)).max(1e-6 * centre);
     pairs
         .iter()
         .map(|pair| {
             let spread = pair.spread.max(floor);
             1.0 / (spread * spread)
-        })
-        .collect()
-}
-
-fn median(mut values: Vec<f64>) -> f64 {
-    if values.is_empty() {
-        return 0.0;
-    }
-    values.sort_by(f64::total_cmp);
-    let middle = values.len() / 2;
-    if values.len() % 2 == 1 {
-        values[middle]
-    } else {
-        0.5 * (values[middle - 1] + values[middle])
-    }
-}
-
-/// Huber's weights of residuals already divided by their standard deviations: 1 within 1.345 robust deviations, falling beyond.
-fn huber(residuals: &[f64]) -> Vec<f64> {
-    let scale = 1.4826 * median(residuals.iter().map(|r| r.abs()).collect());
-    residuals
-        .iter()
-        .map(|r| {
-            let limit = 1.345 * scale;
-            if r.abs() <= limit || scale == 0.0 {
-                1.0
-            } else {
-                limit / r.abs()
-            }
         })
         .collect()
 }
@@ -218,7 +191,7 @@ fn fitted_rate(expiry: &Expiry, limits: &Limits) -> Option<f64> {
             .collect();
         let squares: f64 = residuals.iter().zip(&robust).map(|(r, w)| w * r * r).sum();
         error = (squares / (pairs.len() - 2) as f64 / sxx).sqrt();
-        robust = huber(&residuals);
+        robust = huber_weights(&residuals);
     }
     let discount = -fit.1;
     if discount <= 0.0 {
@@ -243,10 +216,10 @@ fn forward(expiry: &Expiry, discount: f64, limits: &Limits) -> Option<f64> {
         .iter()
         .map(|pair| pair.strike + pair.difference / discount)
         .collect();
-    let mut mean = median(implied.clone());
+    let mut mean = median(&mut implied.clone()).unwrap_or(0.0);
     for _ in 0..8 {
         let residuals: Vec<f64> = implied.iter().zip(&base).map(|(f, b)| (f - mean) * b.sqrt()).collect();
-        let robust = huber(&residuals);
+        let robust = huber_weights(&residuals);
         let (mut sum, mut total) = (0.0, 0.0);
         for (f, (b, r)) in implied.iter().zip(base.iter().zip(&robust)) {
             sum += b * r * (f - centre);

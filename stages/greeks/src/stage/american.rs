@@ -7,10 +7,8 @@ use super::ports;
 use super::time::TimeConfig;
 use crate::numerics::american::grid::{Dividend, Grid, on_grid};
 use crate::numerics::american::{Reason, Scheme, greeks};
-use crate::numerics::dispatch::Version;
-use crate::numerics::formula::{Greeks, Option as Contract};
-use crate::numerics::kernel::Columns;
-use crate::numerics::special::{log, log_ratio};
+use crate::numerics::batch::Columns;
+use crate::numerics::formula::{Contract, Greeks};
 use arrow::array::{ArrayRef, RecordBatch};
 use datasets::schema::GREEKS;
 use rayon::prelude::*;
@@ -22,6 +20,8 @@ use stages_core::{
     ConfigProblem, Context, Given, Memo, Outputs, PlanContext, PortType, Ports, Provided, Share, StageError, StageKind,
     table,
 };
+use stages_numerics::dispatch::InstructionSet;
+use stages_numerics::special::{log, log_ratio};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -216,7 +216,7 @@ fn chain_greeks(
         volatility: &volatility,
         call: &call,
     };
-    let mut values = greeks(&columns, Scheme::STANDARD, Version::best());
+    let mut values = greeks(&columns, Scheme::STANDARD, InstructionSet::detect());
     let on_grids: Vec<(usize, (Greeks, Reason))> = with_cash
         .into_par_iter()
         .map(|(i, cash, volatility)| {

@@ -3,9 +3,8 @@
 use super::curves::Curves;
 use super::ports;
 use super::time::TimeConfig;
+use crate::numerics::batch::{Columns, greeks};
 use crate::numerics::formula::Model;
-use crate::numerics::kernel::{Columns, greeks};
-use crate::numerics::special::{exp, log, log_ratio};
 use arrow::array::{ArrayRef, RecordBatch};
 use datasets::schema::GREEKS;
 use rayon::prelude::*;
@@ -17,6 +16,7 @@ use stages_core::{
     ConfigProblem, Context, Given, Memo, Outputs, PlanContext, PortType, Ports, Provided, Share, StageError, StageKind,
     table,
 };
+use stages_numerics::special::{exp, log, log_ratio};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

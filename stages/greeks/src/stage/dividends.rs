@@ -1,11 +1,11 @@
 //! Cash dividends that a configuration names.
 
 use crate::numerics::american::grid::Dividend;
-use crate::numerics::special::exp;
 use datasets::Date;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stages_core::ConfigProblem;
+use stages_numerics::special::exp;
 
 /// A cash dividend of the underlying.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -5,11 +5,9 @@ use super::dividends::{self, CashDividend};
 use super::time::TimeConfig;
 use crate::numerics::american;
 use crate::numerics::american::grid::{Dividend, Grid};
-use crate::numerics::dispatch::Version;
-use crate::numerics::formula::Option as Contract;
+use crate::numerics::formula::Contract;
 use crate::numerics::implied::{Prices, Status, implied_volatilities};
 use crate::numerics::parity::{Carry, Expiry, Limits, Pair, carries};
-use crate::numerics::special::{exp, log, log_ratio};
 use arrow::array::{ArrayRef, Float64Array, RecordBatch, UInt8Array};
 use arrow::datatypes::{Field, Schema};
 use datasets::Date;
@@ -23,6 +21,8 @@ use stages_core::{
     ConfigProblem, Context, Given, InputPort, Memo, OutputPort, Outputs, PlanContext, PortType, Ports, Provided, Share,
     StageError, StageKind, table,
 };
+use stages_numerics::dispatch::InstructionSet;
+use stages_numerics::special::{exp, log, log_ratio};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
@@ -545,7 +545,7 @@ fn american_volatilities(
             for (price, cash) in prices.iter_mut().zip(&cash) {
                 *price = if cash.is_empty() { *price } else { f64::NAN };
             }
-            let mut found = american::implied_volatilities(&prices, &contracts, Version::best());
+            let mut found = american::implied_volatilities(&prices, &contracts, InstructionSet::detect());
             for (((found, cash), contract), terms) in found.iter_mut().zip(&cash).zip(&contracts).zip(terms) {
                 if !cash.is_empty() {
                     let contract = Contract {

@@ -55,7 +55,7 @@ fn allocations(settings: &Settings, context: &Context) -> u64 {
     let params = initial(&architecture, false, 4);
     model.load(&params);
     let mut first = Step::new(env.spec(), settings.n_envs);
-    env.reset(&mut first);
+    env.reset(first.buffers());
     let mut carry = Carry::new(settings, env.spec(), params, None, architecture.state_len(), &first);
     let mut rollout = Rollout::default();
     // On one thread all of the work is this thread's.

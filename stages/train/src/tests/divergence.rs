@@ -2,7 +2,8 @@
 
 use super::*;
 use crate::{Ppo, train};
-use stages_env::{BatchEnv, EnvSpec, OpenOptions, Step};
+use stages_core::StageError;
+use stages_env::{Actions, BatchEnv, EnvSpec, OpenOptions, StepBuffers};
 
 #[test]
 fn divergence_names_the_step_and_the_last_good_checkpoint() {
@@ -37,15 +38,32 @@ fn a_bad_reward_stops_training_before_it_spoils_the_policy() {
         fn num_envs(&self) -> usize {
             self.0.num_envs()
         }
-        fn reset(&mut self, out: &mut Step) {
+        fn reset(&mut self, out: StepBuffers<'_>) {
             self.0.reset(out);
         }
-        fn step(&mut self, actions: &[u32], out: &mut Step) {
-            self.0.step(actions, out);
+        fn step(&mut self, actions: Actions<'_>, out: StepBuffers<'_>) -> Result<(), StageError> {
+            let StepBuffers {
+                obs,
+                reward,
+                terminated,
+                truncated,
+                final_obs,
+                action_mask,
+            } = out;
+            let inner = StepBuffers {
+                obs,
+                reward: &mut *reward,
+                terminated,
+                truncated,
+                final_obs,
+                action_mask,
+            };
+            self.0.step(actions, inner)?;
             self.1 += 1;
             if self.1 == 100 {
-                out.reward[3] = f32::NAN;
+                reward[3] = f32::NAN;
             }
+            Ok(())
         }
         fn save(&self) -> Vec<u8> {
             self.0.save()

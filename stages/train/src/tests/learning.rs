@@ -3,7 +3,7 @@
 
 use super::*;
 use crate::{Ppo, RecurrentPpo, TransformerPpo, TransformerPpoConfig, metrics::Line};
-use stages_env::{BatchEnv as _, OpenOptions, Step};
+use stages_env::{Actions, BatchEnv as _, OpenOptions, Step};
 use stages_policy::{Mode, Policy, Precision};
 
 /// The mean return of the likeliest actions over 20 episodes of fresh environments.
@@ -13,18 +13,13 @@ fn evaluate(policy: &[u8], context: &Context) -> f64 {
     let n = 20;
     let mut env = stages_env::open(&context.store, artifact, &OpenOptions::test(n, 99)).unwrap();
     let mut step = Step::new(env.spec(), n);
-    env.reset(&mut step);
+    env.reset(step.buffers());
     let mut state = policy.start(n);
-    let (mut start, mut actions, mut numbers) = (vec![true; n], vec![0; n], vec![0.0; n]);
+    let mut start = vec![true; n];
     let (mut returns, mut over) = (vec![0.0; n], vec![false; n]);
     while over.contains(&false) {
-        if env.spec().bounds.is_some() {
-            policy.act_numbers(&step.obs, &start, &mut state, Mode::Greedy, &mut numbers);
-            env.step_numbers(&numbers, &mut step);
-        } else {
-            policy.act(&step.obs, &step.mask, &start, &mut state, Mode::Greedy, &mut actions);
-            env.step(&actions, &mut step);
-        }
+        let actions = policy.act(&step.obs, &step.action_mask, &start, &mut state, Mode::Greedy);
+        env.step(actions, step.buffers()).unwrap();
         for i in 0..n {
             if !over[i] {
                 returns[i] += f64::from(step.reward[i]);
@@ -233,7 +228,7 @@ fn share_of_optimal(context: &Context, policy: &Policy) -> f64 {
         let mut env = open(&context.store, artifact, &OpenOptions::test(n, 1)).unwrap();
         let optimal = Optimal::new(env.config());
         let mut step = Step::new(env.spec(), n);
-        env.reset(&mut step);
+        env.reset(step.buffers());
         let (mut state, mut actions, mut start) = (policy.start(n), vec![0; n], vec![true; n]);
         for _ in 0..env.config().episode_length {
             if best {
@@ -242,10 +237,11 @@ fn share_of_optimal(context: &Context, policy: &Policy) -> f64 {
                     *action = optimal.action(left, position, feature);
                 }
             } else {
-                policy.act(&step.obs, &step.mask, &start, &mut state, Mode::Greedy, &mut actions);
+                let chosen = policy.act(&step.obs, &step.action_mask, &start, &mut state, Mode::Greedy);
+                actions.copy_from_slice(chosen.discrete(n).unwrap());
                 start.fill(false);
             }
-            env.step(&actions, &mut step);
+            env.step(Actions::Discrete(&actions), step.buffers()).unwrap();
             *total += step.reward.iter().map(|&reward| f64::from(reward)).sum::<f64>();
         }
     }
@@ -289,16 +285,16 @@ fn hedge(total_timesteps: u64, seed: u64) -> f64 {
     let artifact = &context.inputs["env"][0].artifact;
     let mut env = stages_env::hedging::open(&context.store, artifact, &OpenOptions::test(n, 1)).unwrap();
     let mut step = Step::new(env.spec(), n);
-    env.reset(&mut step);
-    let (mut state, mut actions, mut start) = (policy.start(n), vec![0; n], vec![true; n]);
+    env.reset(step.buffers());
+    let (mut state, mut start) = (policy.start(n), vec![true; n]);
     let (mut squares, steps) = (0.0, env.config().steps);
     for _ in 0..steps {
-        policy.act(&step.obs, &step.mask, &start, &mut state, Mode::Greedy, &mut actions);
+        let actions = policy.act(&step.obs, &step.action_mask, &start, &mut state, Mode::Greedy);
         start.fill(false);
-        for (i, &action) in actions.iter().enumerate() {
+        for (i, &action) in actions.discrete(n).unwrap().iter().enumerate() {
             squares += (env.config().ratio(action) - env.delta(i).1).powi(2);
         }
-        env.step(&actions, &mut step);
+        env.step(actions, step.buffers()).unwrap();
     }
     let error = (squares / n as f64 / f64::from(steps)).sqrt();
     eprintln!("hedging, {total_timesteps} steps, seed {seed}: {error:.3} from the deltas");

@@ -45,7 +45,7 @@ fn the_first_minibatch_has_ratios_of_one() {
         assert!(architecture.continuous);
         let mut model = stages_policy::model(&architecture, Precision::F32);
         let mut first = Step::new(env.spec(), settings.n_envs);
-        env.reset(&mut first);
+        env.reset(first.buffers());
         let params = initial(&architecture, false, 4);
         model.load(&params);
         let mut carry = Carry::new(&settings, env.spec(), params, None, architecture.state_len(), &first);

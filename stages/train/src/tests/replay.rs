@@ -27,7 +27,7 @@ fn the_first_minibatch_has_ratios_of_one() {
         let params: Vec<f32> = initial(&architecture, false, 4).iter().map(|x| 3.0 * x).collect();
         model.load(&params);
         let mut first = Step::new(env.spec(), settings.n_envs);
-        env.reset(&mut first);
+        env.reset(first.buffers());
         let state_len = architecture.state_len();
         let mut carry = Carry::new(&settings, env.spec(), params, None, state_len, &first);
         let mut rollout = Rollout::default();

@@ -35,7 +35,7 @@ fn the_first_minibatch_has_ratios_of_one() {
     let architecture = settings.architecture(env.spec());
     let mut model = TransformerModel::new(&architecture).unwrap();
     let mut first = Step::new(env.spec(), settings.n_envs);
-    env.reset(&mut first);
+    env.reset(first.buffers());
     let params = initial(&architecture, false, 4);
     let mut carry = Carry::new(&settings, env.spec(), params, None, architecture.state_len(), &first);
     let mut rollout = Rollout::default();
@@ -176,13 +176,13 @@ fn a_trained_policy_acts_the_same_alone_and_in_company() {
         let artifact = &context.inputs["env"][0].artifact;
         let mut env = stages_env::open(&context.store, artifact, &OpenOptions::test(n, 9)).unwrap();
         let mut step = Step::new(env.spec(), n);
-        env.reset(&mut step);
+        env.reset(step.buffers());
         let mut state = policy.start(n);
-        let (mut start, mut actions, mut values) = (vec![true; n], vec![0; n], Vec::new());
+        let (mut start, mut values) = (vec![true; n], Vec::new());
         for _ in 0..60 {
-            policy.act(&step.obs, &step.mask, &start, &mut state, Mode::Greedy, &mut actions);
+            let actions = policy.act(&step.obs, &step.action_mask, &start, &mut state, Mode::Greedy);
+            env.step(actions, step.buffers()).unwrap();
             values.push(state.output().value[0]);
-            env.step(&actions, &mut step);
             for i in 0..n {
                 start[i] = step.terminated[i] || step.truncated[i];
             }

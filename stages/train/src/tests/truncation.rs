@@ -2,7 +2,8 @@ use crate::carry::Carry;
 use crate::clock::Clock;
 use crate::rollout::Rollout;
 use crate::{PpoConfig, RecurrentPpoConfig};
-use stages_env::{BatchEnv, EnvSpec, Step};
+use stages_core::StageError;
+use stages_env::{ActionSpace, Actions, BatchEnv, EnvSpec, Step, StepBuffers};
 use stages_policy::{Architecture, Batch, LossSettings, Losses, Model, Observed, Output};
 
 /// Episodes of three steps, terminated in environment 0 and truncated in environment 1; the observation is the time, 100 at the end.
@@ -18,11 +19,11 @@ impl BatchEnv for Episodes {
     fn num_envs(&self) -> usize {
         2
     }
-    fn reset(&mut self, out: &mut Step) {
+    fn reset(&mut self, out: StepBuffers<'_>) {
         self.time = 0;
         out.obs.fill(0.0);
     }
-    fn step(&mut self, _: &[u32], out: &mut Step) {
+    fn step(&mut self, _: Actions<'_>, out: StepBuffers<'_>) -> Result<(), StageError> {
         self.time += 1;
         let end = self.time == 3;
         if end {
@@ -33,6 +34,7 @@ impl BatchEnv for Episodes {
         out.reward.fill(1.0);
         out.terminated.copy_from_slice(&[end, false]);
         out.truncated.copy_from_slice(&[false, end]);
+        Ok(())
     }
     fn save(&self) -> Vec<u8> {
         Vec::new()
@@ -78,10 +80,8 @@ fn an_episode_cut_off_is_worth_its_last_observation() {
     let spec = EnvSpec {
         name: "episodes".to_owned(),
         observation: vec!["time".to_owned()],
-        actions: vec!["none".to_owned()],
-        masked: false,
+        action_space: ActionSpace::discrete(["none"]),
         normalisation: None,
-        bounds: None,
     };
     let mut env = Episodes {
         spec: spec.clone(),
@@ -89,7 +89,7 @@ fn an_episode_cut_off_is_worth_its_last_observation() {
     };
     let mut model = Counter(settings.architecture(&spec));
     let mut first = Step::new(&spec, 2);
-    env.reset(&mut first);
+    env.reset(first.buffers());
     let mut carry = Carry::new(&settings, &spec, vec![], None, 1, &first);
     let mut rollout = Rollout::default();
     rollout

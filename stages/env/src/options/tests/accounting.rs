@@ -61,19 +61,19 @@ fn check_identity(config: &OptionsConfig, seed: u64) -> Ledger {
     let mut env = env(&market, config, Split::Train, 3);
     let menu = Menu::new(config).unwrap();
     let mut out = Step::new(env.spec(), 3);
-    env.reset(&mut out);
-    let a = env.spec().num_actions();
+    env.reset(out.buffers());
+    let a = env.spec().action_space.num_outputs();
     let mut random = Random::new(&[seed]);
     let mut last = env.ledger(0);
     for _ in 0..400 {
         let actions = random_actions(&mut random, &out, 3);
         let before: Vec<_> = (0..3)
             .map(|i| {
-                let legal = out.mask[i * a + actions[i] as usize];
+                let legal = out.action_mask[i * a + actions[i] as usize];
                 (env.ledger(i), held(&env, &menu, i, actions[i], legal))
             })
             .collect();
-        env.step(&actions, &mut out);
+        step_discrete(&mut env, &actions, &mut out);
         for (i, (before, (held, units))) in before.into_iter().enumerate() {
             let ended = out.terminated[i] || out.truncated[i];
             let after = if ended {
@@ -159,14 +159,14 @@ fn cash_earns_the_rates_and_nothing_else() {
     let market = market(120, 4);
     let mut env = env(&market, &OptionsConfig::default(), Split::Test, 1);
     let mut out = Step::new(env.spec(), 1);
-    env.reset(&mut out);
+    env.reset(out.buffers());
     let first = env.ledger(0).snapshot;
     let mut expected: f64 = 1e6;
     for t in first..first + env.test_steps() {
         let days = f64::from(market.days[t + 1].date.0 - market.days[t].date.0);
         expected *= (market.rates[t].1 * days / 365.0).exp();
         assert!(!out.truncated[0]);
-        env.step_baseline(Baseline::Cash, &mut out);
+        env.step_baseline(Baseline::Cash, out.buffers());
     }
     assert!(out.truncated[0] && !out.terminated[0]);
     let end = env.final_ledger(0).unwrap();
@@ -180,12 +180,12 @@ fn a_straddle_settles_at_intrinsic_value() {
     let market = market(200, 6);
     let mut env = env(&market, &OptionsConfig::default(), Split::Test, 1);
     let mut out = Step::new(env.spec(), 1);
-    env.reset(&mut out);
+    env.reset(out.buffers());
     let mut settled = 0;
     for _ in 0..env.test_steps() - 1 {
         let before = env.ledger(0);
         let positions = env.positions(0);
-        env.step_baseline(Baseline::ShortStraddle, &mut out);
+        env.step_baseline(Baseline::ShortStraddle, out.buffers());
         let after = env.ledger(0);
         if positions.len() == 2 && after.lines == 0 {
             settled += 1;
@@ -212,15 +212,15 @@ fn the_synthetic_underlying_moves_like_it() {
     let market = market(200, 8);
     let mut env = env(&market, &OptionsConfig::default(), Split::Test, 1);
     let mut out = Step::new(env.spec(), 1);
-    env.reset(&mut out);
-    env.step_baseline(Baseline::Underlying, &mut out);
+    env.reset(out.buffers());
+    env.step_baseline(Baseline::Underlying, out.buffers());
     let notional = |ledger: &Ledger| ledger.delta * ledger.underlying / ledger.nav;
     for _ in 0..env.test_steps() - 2 {
         let ledger = env.ledger(0);
         if ledger.lines == 2 {
             assert!((0.8..1.2).contains(&notional(&ledger)), "{}", notional(&ledger));
         }
-        env.step_baseline(Baseline::Underlying, &mut out);
+        env.step_baseline(Baseline::Underlying, out.buffers());
     }
     let config = OptionsConfig {
         trade_underlying: true,
@@ -228,8 +228,8 @@ fn the_synthetic_underlying_moves_like_it() {
     };
     let mut env = super::env(&market, &config, Split::Test, 1);
     let mut out = Step::new(env.spec(), 1);
-    env.reset(&mut out);
-    env.step_baseline(Baseline::Underlying, &mut out);
+    env.reset(out.buffers());
+    env.step_baseline(Baseline::Underlying, out.buffers());
     let ledger = env.ledger(0);
     assert!(ledger.lines == 0 && ledger.units > 0.99e6 / ledger.underlying * 0.97);
 }
@@ -246,8 +246,8 @@ fn contracts_can_be_counted_instead_of_sized() {
     };
     let mut env = env(&market, &config, Split::Train, 1);
     let mut out = Step::new(env.spec(), 1);
-    env.reset(&mut out);
+    env.reset(out.buffers());
     let straddle = action(&env, "long_straddle");
-    env.step(&[straddle], &mut out);
+    step_discrete(&mut env, &[straddle], &mut out);
     assert!(env.positions(0).iter().all(|p| p.quantity == 3));
 }

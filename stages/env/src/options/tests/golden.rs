@@ -122,8 +122,8 @@ fn golden() {
     }
     let mut env = crate::open(&store, &artifact, &OpenOptions::train(2, 1)).unwrap();
     let mut out = Step::new(env.spec(), 2);
-    env.reset(&mut out);
-    env.step(&[3, 4], &mut out);
+    env.reset(out.buffers());
+    step_discrete(env.as_mut(), &[3, 4], &mut out);
     assert!(out.reward.iter().all(|r| r.is_finite() && *r != 0.0));
 }
 
@@ -168,7 +168,7 @@ fn played(config: &OptionsConfig) -> u64 {
     let mut env = env(&market, config, Split::Train, n);
     let mut out = Step::new(env.spec(), n);
     let mut random = Random::new(&[11]);
-    env.reset(&mut out);
+    env.reset(out.buffers());
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;
     let mut add = |bytes: &[u8]| {
         for &byte in bytes {
@@ -177,10 +177,10 @@ fn played(config: &OptionsConfig) -> u64 {
     };
     for _ in 0..700 {
         let actions = random_actions(&mut random, &out, n);
-        env.step(&actions, &mut out);
+        step_discrete(&mut env, &actions, &mut out);
         add(bytemuck::cast_slice(&out.obs));
         add(bytemuck::cast_slice(&out.reward));
-        for flags in [&out.mask, &out.terminated, &out.truncated] {
+        for flags in [&out.action_mask, &out.terminated, &out.truncated] {
             add(&flags.iter().map(|&flag| u8::from(flag)).collect::<Vec<_>>());
         }
     }

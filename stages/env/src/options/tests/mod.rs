@@ -9,6 +9,7 @@ mod side_by_side;
 
 use super::synthetic::SyntheticMarket;
 use super::{InMemory, OptionsConfig, OptionsEnv, build};
+use crate::testing::step_discrete;
 use crate::{BatchEnv, OpenOptions, Split, Step};
 use bytes::Bytes;
 use stages_numerics::random::Random;
@@ -34,16 +35,23 @@ fn env(market: &SyntheticMarket, config: &OptionsConfig, split: Split, num_envs:
 
 /// The number of an action.
 fn action(env: &OptionsEnv, name: &str) -> u32 {
-    env.spec().actions.iter().position(|action| action == name).unwrap() as u32
+    env.spec()
+        .action_space
+        .names()
+        .iter()
+        .position(|action| action == name)
+        .unwrap() as u32
 }
 
 /// A random legal action for each environment, or, one time in ten, any action at all.
 fn random_actions(random: &mut Random, out: &Step, num_envs: usize) -> Vec<u32> {
-    let n = out.mask.len() / num_envs;
+    let n = out.action_mask.len() / num_envs;
     (0..num_envs)
         .map(|i| {
             let any = random.below(10) == 0;
-            let legal: Vec<u32> = (0..n as u32).filter(|&a| any || out.mask[i * n + a as usize]).collect();
+            let legal: Vec<u32> = (0..n as u32)
+                .filter(|&a| any || out.action_mask[i * n + a as usize])
+                .collect();
             legal[random.below(legal.len() as u64) as usize]
         })
         .collect()

@@ -103,9 +103,9 @@ fn spx_2019() {
     );
     let mut env = open(&built.files, &OpenOptions::train(8, 1));
     let mut out = Step::new(env.spec(), 8);
-    env.reset(&mut out);
+    env.reset(out.buffers());
     for _ in 0..100 {
-        env.step_baseline(Baseline::Random, &mut out);
+        env.step_baseline(Baseline::Random, out.buffers());
         assert!(out.obs.iter().chain(&out.reward).all(|x| x.is_finite()));
     }
     assert!(

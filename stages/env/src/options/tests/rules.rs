@@ -14,7 +14,7 @@ fn the_default_slate_and_menu() {
     let market = market(80, 1);
     let env = env(&market, &OptionsConfig::default(), Split::Train, 1);
     assert_eq!(
-        env.spec().actions,
+        env.spec().action_space.names(),
         [
             "hold",
             "close_all",
@@ -54,21 +54,22 @@ fn what_is_illegal_is_masked_counted_and_held() {
     };
     let mut env = env(&market, &config, Split::Train, 1);
     let mut out = Step::new(env.spec(), 1);
-    env.reset(&mut out);
+    env.reset(out.buffers());
     let at = |reason: Reason| reason as usize;
-    assert!(out.mask[0] && !out.mask[1] && !out.mask[2]);
+    assert!(out.action_mask[0] && !out.action_mask[1] && !out.action_mask[2]);
     assert_eq!(env.ledger(0).masked[at(Reason::NothingToClose)], 2);
-    env.step(&[1], &mut out);
+    step_discrete(&mut env, &[1], &mut out);
     assert_eq!(env.ledger(0).illegal[at(Reason::NothingToClose)], 1);
-    env.step(&[999], &mut out);
+    step_discrete(&mut env, &[999], &mut out);
     assert_eq!(env.ledger(0).illegal[at(Reason::NoContract)], 1);
     let condor = action(&env, "iron_condor");
-    assert!(out.mask[condor as usize]);
-    env.step(&[condor], &mut out);
+    assert!(out.action_mask[condor as usize]);
+    step_discrete(&mut env, &[condor], &mut out);
     assert_eq!(env.ledger(0).lines, 4);
-    assert!(!out.mask[3..].iter().any(|&legal| legal));
+    assert!(!out.action_mask[3..].iter().any(|&legal| legal));
     let before = env.positions(0);
-    env.step(&[action(&env, "long_straddle")], &mut out);
+    let straddle = action(&env, "long_straddle");
+    step_discrete(&mut env, &[straddle], &mut out);
     assert_eq!(env.ledger(0).illegal[at(Reason::NoRoom)], 1);
     assert_eq!(env.positions(0).len(), before.len());
 
@@ -83,10 +84,11 @@ fn what_is_illegal_is_masked_counted_and_held() {
     };
     let mut poor = super::env(&market, &config, Split::Train, 1);
     let mut out = Step::new(poor.spec(), 1);
-    poor.reset(&mut out);
-    assert!(!out.mask[action(&poor, "short_straddle") as usize]);
-    assert!(out.mask[action(&poor, "short_put_vertical") as usize]);
-    poor.step(&[action(&poor, "short_straddle")], &mut out);
+    poor.reset(out.buffers());
+    assert!(!out.action_mask[action(&poor, "short_straddle") as usize]);
+    assert!(out.action_mask[action(&poor, "short_put_vertical") as usize]);
+    let straddle = action(&poor, "short_straddle");
+    step_discrete(&mut poor, &[straddle], &mut out);
     assert_eq!(poor.ledger(0).illegal[at(Reason::Margin)], 1);
     assert_eq!(poor.ledger(0).lines, 0);
 }
@@ -96,25 +98,25 @@ fn orders_keep_the_same_rules() {
     let market = market(80, 3);
     let mut env = env(&market, &OptionsConfig::default(), Split::Train, 1);
     let mut out = Step::new(env.spec(), 1);
-    env.reset(&mut out);
+    env.reset(out.buffers());
     let (call, put) = env.at_the_money(0, 1).unwrap();
     let order = |instrument, quantity| Order { instrument, quantity };
     let both = Orders::new(&[
         order(Instrument::Contract(call), 2),
         order(Instrument::Contract(put), -2),
     ]);
-    env.step_decisions(&[Decision::Orders(both)], &mut out);
+    env.step_decisions(&[Decision::Orders(both)], out.buffers());
     assert_eq!(env.positions(0).iter().map(|p| p.quantity).collect::<Vec<_>>(), [2, -2]);
     for bad in [
         order(Instrument::Contract(u32::MAX), 1),
         order(Instrument::Underlying, 1),
         order(Instrument::Contract(env.core.tables.contracts.len() as u32 - 1), 1),
     ] {
-        env.step_decisions(&[Decision::Orders(Orders::new(&[bad]))], &mut out);
+        env.step_decisions(&[Decision::Orders(Orders::new(&[bad]))], out.buffers());
         assert_eq!(env.ledger(0).lines, 2);
     }
     assert_eq!(env.ledger(0).illegal.iter().sum::<u32>(), 3);
-    env.step(&[2], &mut out);
+    step_discrete(&mut env, &[2], &mut out);
     assert_eq!(env.ledger(0).lines, 0);
 }
 
@@ -140,8 +142,8 @@ fn without_a_quote_a_model_marks_and_nothing_trades() {
     }
     let mut env = env(&market, &config, Split::Test, 1);
     let mut out = Step::new(env.spec(), 1);
-    env.reset(&mut out);
-    env.step_baseline(Baseline::ShortStraddle, &mut out);
+    env.reset(out.buffers());
+    env.step_baseline(Baseline::ShortStraddle, out.buffers());
     let ledger = env.ledger(0);
     assert_eq!((ledger.snapshot, ledger.lines, ledger.model_marks), (t + 1, 2, 1));
     let position = env.positions(0)[0];
@@ -172,14 +174,14 @@ fn without_a_quote_a_model_marks_and_nothing_trades() {
         value.price
     );
     // The straddle cannot be closed as a whole; closing all closes the put.
-    assert!(!out.mask[2] && out.mask[1]);
-    env.step(&[1], &mut out);
+    assert!(!out.action_mask[2] && out.action_mask[1]);
+    step_discrete(&mut env, &[1], &mut out);
     let left = env.positions(0);
     assert_eq!(left.len(), 1);
     assert!(left[0].call);
-    assert!(!out.mask[1], "the call has no quote yet");
-    env.step(&[0], &mut out);
-    assert!(out.mask[1] && env.ledger(0).model_marks == 0);
+    assert!(!out.action_mask[1], "the call has no quote yet");
+    step_discrete(&mut env, &[0], &mut out);
+    assert!(out.action_mask[1] && env.ledger(0).model_marks == 0);
 }
 
 #[test]
@@ -231,10 +233,10 @@ fn margin_breach_liquidates_and_ruin_terminates() {
     }
     let mut env = env(&market, &config, Split::Test, 1);
     let mut out = Step::new(env.spec(), 1);
-    env.reset(&mut out);
+    env.reset(out.buffers());
     let a = straddle(&env);
-    assert!(out.mask[a as usize]);
-    env.step(&[a], &mut out);
+    assert!(out.action_mask[a as usize]);
+    step_discrete(&mut env, &[a], &mut out);
     let ledger = env.ledger(0);
     assert_eq!((ledger.liquidations, ledger.lines), (1, 0), "{ledger:?}");
     assert!(ledger.nav < 60_000.0 - 20.0 * 100.0 * 6.0 && !out.terminated[0]);
@@ -249,10 +251,10 @@ fn margin_breach_liquidates_and_ruin_terminates() {
         ..config
     };
     let mut env = super::env(&market, &config, Split::Test, 1);
-    env.reset(&mut out);
-    env.step(&[a], &mut out);
+    env.reset(out.buffers());
+    step_discrete(&mut env, &[a], &mut out);
     assert!(!out.terminated[0]);
-    env.step(&[0], &mut out);
+    step_discrete(&mut env, &[0], &mut out);
     assert!(out.terminated[0] && !out.truncated[0]);
     let end = env.final_ledger(0).unwrap();
     assert!(end.nav <= 30_000.0 && end.lines == 2);
@@ -263,14 +265,14 @@ fn margin_breach_liquidates_and_ruin_terminates() {
 fn trace(env: &mut OptionsEnv, steps: usize, seed: u64) -> Vec<u32> {
     let b = env.num_envs();
     let mut out = Step::new(env.spec(), b);
-    env.reset(&mut out);
+    env.reset(out.buffers());
     let mut random = Random::new(&[seed]);
     let mut bits = Vec::new();
     for _ in 0..steps {
         let actions = random_actions(&mut random, &out, b);
-        env.step(&actions, &mut out);
+        step_discrete(env, &actions, &mut out);
         bits.extend(out.obs.iter().chain(&out.reward).map(|x| x.to_bits()));
-        bits.extend(out.mask.iter().chain(&out.truncated).map(|&x| u32::from(x)));
+        bits.extend(out.action_mask.iter().chain(&out.truncated).map(|&x| u32::from(x)));
     }
     bits
 }
@@ -302,10 +304,10 @@ fn an_environment_does_not_depend_on_its_neighbours() {
     let run = |b: usize| {
         let mut env = open(&files, &OpenOptions::train(b, 5));
         let mut out = Step::new(env.spec(), b);
-        env.reset(&mut out);
+        env.reset(out.buffers());
         let mut seen = Vec::new();
         for _ in 0..60 {
-            env.step_baseline(Baseline::Random, &mut out);
+            env.step_baseline(Baseline::Random, out.buffers());
             seen.extend_from_slice(&out.obs[..env.spec().obs_dim()]);
             seen.push(out.reward[0]);
         }
@@ -326,11 +328,11 @@ fn saved_and_restored() {
     let (mut a, mut b) = (Step::new(env.spec(), 4), Step::new(env.spec(), 4));
     for step in 0..80_u32 {
         let actions = [step % 10, (step + 3) % 10, 0, 4];
-        env.step(&actions, &mut a);
-        other.step(&actions, &mut b);
+        step_discrete(&mut env, &actions, &mut a);
+        step_discrete(&mut other, &actions, &mut b);
         assert_eq!(a.obs, b.obs);
         assert_eq!(a.reward, b.reward);
-        assert_eq!(a.mask, b.mask);
+        assert_eq!(a.action_mask, b.action_mask);
     }
     assert!(open(&files, &OpenOptions::train(5, 5)).restore(&state).is_err());
     assert!(open(&files, &OpenOptions::test(4, 5)).restore(&state).is_err());
@@ -356,7 +358,7 @@ fn episodes_stay_in_their_dates() {
     let files = files(&market, &config);
     let mut env = open(&files, &OpenOptions::train(50, 1));
     let mut out = Step::new(env.spec(), 50);
-    env.reset(&mut out);
+    env.reset(out.buffers());
     let (mut starts, mut lengths) = (Vec::new(), Vec::new());
     for _ in 0..200 {
         for i in 0..50 {
@@ -368,7 +370,7 @@ fn episodes_stay_in_their_dates() {
                 starts.push(ledger.snapshot);
             }
         }
-        env.step(&[0; 50], &mut out);
+        step_discrete(&mut env, &[0; 50], &mut out);
         for i in (0..50).filter(|&i| out.truncated[i]) {
             lengths.push(env.final_ledger(i).unwrap().step);
         }
@@ -483,9 +485,9 @@ fn penalties_and_scale() {
             1,
         );
         let mut out = Step::new(env.spec(), 1);
-        env.reset(&mut out);
+        env.reset(out.buffers());
         let a = action(&env, "long_straddle");
-        env.step(&[a], &mut out);
+        step_discrete(&mut env, &[a], &mut out);
         (f64::from(out.reward[0]), env.ledger(0))
     };
     let (plain, ledger) = reward(RewardConfig::default());

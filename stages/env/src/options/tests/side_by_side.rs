@@ -19,12 +19,13 @@ fn play(config: &OptionsConfig, seed: u64, num_envs: usize, steps: usize) {
             (way, env, out)
         })
         .collect();
-    envs.iter_mut().for_each(|(_, env, out)| env.reset(out));
+    envs.iter_mut().for_each(|(_, env, out)| env.reset(out.buffers()));
     let mut random = Random::new(&[seed]);
     let bits = |values: &[f32]| -> Vec<u32> { values.iter().map(|value| value.to_bits()).collect() };
     for step in 0..steps {
         let actions = random_actions(&mut random, &envs[0].2, num_envs);
-        envs.iter_mut().for_each(|(_, env, out)| env.step(&actions, out));
+        envs.iter_mut()
+            .for_each(|(_, env, out)| step_discrete(env, &actions, out));
         let [(_, _, first), others @ ..] = &envs[..] else {
             unreachable!()
         };
@@ -32,7 +33,7 @@ fn play(config: &OptionsConfig, seed: u64, num_envs: usize, steps: usize) {
             assert_eq!(bits(&first.obs), bits(&out.obs), "{way:?}, step {step}");
             assert_eq!(bits(&first.reward), bits(&out.reward), "{way:?}, step {step}");
             assert_eq!(bits(&first.final_obs), bits(&out.final_obs), "{way:?}, step {step}");
-            assert_eq!(first.mask, out.mask, "{way:?}, step {step}");
+            assert_eq!(first.action_mask, out.action_mask, "{way:?}, step {step}");
             assert_eq!(
                 (&first.terminated, &first.truncated),
                 (&out.terminated, &out.truncated),
@@ -64,7 +65,7 @@ fn buffers_of_the_caller() {
     };
     for num_envs in [3, 8, 19] {
         let mut env = env(&market(80, 3), &config, Split::Train, num_envs);
-        crate::testing::writes_where_it_is_told(&mut env, 60);
+        crate::testing::steps_again_after_a_restart(&mut env, 60);
     }
 }
 

@@ -1,7 +1,8 @@
 //! The exercise boundary of normalised puts side by side, by collocation and Newton's method.
 
-use super::lanes::{Lanes, exp, log, normals};
-use super::rule::Rule;
+use super::quadrature::Quadrature;
+use stages_numerics::simd::F64Vector;
+use stages_numerics::special::fused::{exp_clamped as exp, log_normal as log, normals};
 
 /// As many as the widest value holds.
 pub(super) const LANES: usize = 8;
@@ -41,14 +42,14 @@ pub(super) struct Terms<V> {
     pub high: V,
 }
 
-impl<V: Lanes> Terms<V> {
+impl<V: F64Vector> Terms<V> {
     #[inline(always)]
-    pub fn new(puts: &Puts) -> Self {
-        let (rate, dividend_yield) = (V::load(&puts.rate), V::load(&puts.dividend_yield));
-        let deviation = V::load(&puts.deviation);
-        let by_v = V::splat(1.0) / deviation;
+    pub fn new(like: V, puts: &Puts) -> Self {
+        let (rate, dividend_yield) = (like.load(&puts.rate), like.load(&puts.dividend_yield));
+        let deviation = like.load(&puts.deviation);
+        let by_v = like.splat(1.0) / deviation;
         let drift = (rate - dividend_yield) * by_v;
-        let half = V::splat(0.5) * deviation;
+        let half = like.splat(0.5) * deviation;
         Self {
             rate,
             dividend_yield,
@@ -64,7 +65,7 @@ impl<V: Lanes> Terms<V> {
 pub(super) enum Start<'a, V> {
     /// A closed formula.
     Formula,
-    /// The boundary of a coarser rule, and its nodes' weights at the nodes of the finer one.
+    /// The boundary of a coarser quadrature, and its nodes' weights at the nodes of the finer one.
     Coarse(&'a Boundary<V>, &'a [f64]),
     /// The same option's boundary at another deviation, along its tangent.
     Tangent(&'a Boundary<V>, [f64; LANES]),
@@ -100,11 +101,10 @@ pub(super) struct Boundary<V> {
     carry: Vec<V>,
 }
 
-impl<V: Lanes> Boundary<V> {
-    #[inline(always)]
-    pub fn new(rule: &Rule, far_start: f64) -> Self {
-        let (n, l) = (rule.nodes, rule.points);
-        let zero = V::splat(0.0);
+impl<V: F64Vector> Boundary<V> {
+    /// Room for a boundary of vectors like `zero`.
+    pub fn new(zero: V, quadrature: &Quadrature, far_start: f64) -> Self {
+        let (n, l) = (quadrature.nodes, quadrature.points);
         Self {
             far_start,
             enough: CONVERGED,
@@ -132,30 +132,31 @@ impl<V: Lanes> Boundary<V> {
 
     /// A first boundary and the discount factors.
     #[inline(always)]
-    pub fn begin(&mut self, rule: &Rule, puts: &Puts, start: Start<'_, V>) {
-        let terms = Terms::new(puts);
+    pub fn begin(&mut self, quadrature: &Quadrature, puts: &Puts, start: Start<'_, V>) {
+        let like = self.start;
+        let terms = Terms::new(like, puts);
         match start {
-            Start::Formula => self.formula(rule, &terms),
+            Start::Formula => self.formula(quadrature, &terms),
             Start::Coarse(coarse, weights) => {
                 self.start = coarse.start;
                 let (last, n) = (coarse.depth[0], coarse.depth.len());
-                for ((depth, xi), row) in self.depth.iter_mut().zip(&rule.xi).zip(weights.chunks_exact(n)) {
+                for ((depth, xi), row) in self.depth.iter_mut().zip(&quadrature.xi).zip(weights.chunks_exact(n)) {
                     // Between nodes the polynomial may undershoot.
-                    *depth = coarse.square_at(row).sqrt().at_least(V::splat(0.5 * xi) * last);
+                    *depth = coarse.square_at(row).sqrt().at_least(like.splat(0.5 * xi) * last);
                 }
             }
             Start::Tangent(base, change) => {
                 self.start = base.start;
-                let change = V::load(&change);
+                let change = like.load(&change);
                 for ((depth, from), tangent) in self.depth.iter_mut().zip(&base.depth).zip(&base.tangents[0]) {
                     *depth = *from - change * *tangent;
                 }
             }
         }
-        self.moved = V::splat(f64::INFINITY);
+        self.moved = like.splat(f64::INFINITY);
         self.update();
-        for (p, point) in rule.inner.iter().enumerate() {
-            let time = V::splat(-point.time);
+        for (p, point) in quadrature.inner.iter().enumerate() {
+            let time = like.splat(-point.time);
             self.discount[p] = exp(terms.rate * time);
             self.carry[p] = exp(terms.dividend_yield * time);
         }
@@ -163,8 +164,9 @@ impl<V: Lanes> Boundary<V> {
 
     /// Bjerksund and Stensland's curve (2002) between the boundary at maturity and the perpetual one.
     #[inline(always)]
-    fn formula(&mut self, rule: &Rule, terms: &Terms<V>) {
-        let c = V::splat;
+    fn formula(&mut self, quadrature: &Quadrature, terms: &Terms<V>) {
+        let like = self.start;
+        let c = |x| like.splat(x);
         let (zero, one) = (c(0.0), c(1.0));
         let (r, q, v) = (terms.rate.at_least(c(1e-9)), terms.dividend_yield, terms.deviation);
         self.start = r.if_below(q, log(r / q.at_least(c(1e-300))), zero);
@@ -177,7 +179,7 @@ impl<V: Lanes> Boundary<V> {
         // In the mirrored call's terms: trigger e^-ln B, carry q - r.
         let (b0, b1) = (exp(-self.start), exp(-perpetual));
         let trigger_rate = one / ((b1 - b0) * b0).at_least(c(1e-300));
-        for (i, xi) in rule.xi.iter().enumerate() {
+        for (i, xi) in quadrature.xi.iter().enumerate() {
             let (xi, tau) = (c(*xi), c(xi * xi));
             let h = -((q - r) * tau + c(2.0) * v * xi) * trigger_rate;
             let h = h.at_most(zero);
@@ -188,8 +190,9 @@ impl<V: Lanes> Boundary<V> {
 
     #[inline(always)]
     fn update(&mut self) {
+        let least = self.start.splat(1e-12);
         for (depth, square) in self.depth.iter_mut().zip(&mut self.square) {
-            *depth = depth.at_least(V::splat(1e-12));
+            *depth = depth.at_least(least);
             *square = *depth * *depth;
         }
     }
@@ -197,8 +200,8 @@ impl<V: Lanes> Boundary<V> {
     /// One step of Newton's method on `ln B = ln N - ln D` at the nodes (system B of the paper). With `sensitive` the tangents are found too,
     /// from the same matrix.
     #[inline(always)]
-    pub fn step(&mut self, rule: &Rule, puts: &Puts, sensitive: bool) {
-        let (n, l) = (rule.nodes, rule.points);
+    pub fn step(&mut self, quadrature: &Quadrature, puts: &Puts, sensitive: bool) {
+        let (n, l) = (quadrature.nodes, quadrature.points);
         let Terms {
             rate: r,
             dividend_yield: q,
@@ -206,12 +209,13 @@ impl<V: Lanes> Boundary<V> {
             low,
             high,
             ..
-        } = Terms::<V>::new(puts);
-        let c = V::splat;
+        } = Terms::new(self.start, puts);
+        let like = self.start;
+        let c = |x| like.splat(x);
         let (zero, one) = (c(0.0), c(1.0));
         let on_left = (by_v * -self.start).if_below(c(self.far_start), zero, one);
         for i in 0..n {
-            let xi = rule.xi[i];
+            let xi = quadrature.xi[i];
             let tau = xi * xi;
             let own = self.start - self.depth[i];
             // Cash and shares: values, derivatives by the node's own boundary, by deviation, rate and yield.
@@ -232,8 +236,8 @@ impl<V: Lanes> Boundary<V> {
             let (mut interest_v, mut flow_v) = (zero, zero);
             let (mut interest_r, mut flow_q) = (zero, zero);
             let (mut interest_t, mut flow_t) = (zero, zero);
-            let points = &rule.inner[i * l..(i + 1) * l];
-            let rows = &rule.inner_matrix[i * l * n..(i + 1) * l * n];
+            let points = &quadrature.inner[i * l..(i + 1) * l];
+            let rows = &quadrature.inner_matrix[i * l * n..(i + 1) * l * n];
             for (row, at) in rows.chunks_exact(n).zip(&mut self.at) {
                 let mut sum = zero;
                 for (weight, square) in row.iter().zip(&self.square) {
@@ -286,7 +290,7 @@ impl<V: Lanes> Boundary<V> {
                 by_start = by_start + slope;
                 self.cash_slope[k] = slope * self.by_depth[k];
             }
-            let columns = &rule.inner_columns[i * l * n..(i + 1) * l * n];
+            let columns = &quadrature.inner_columns[i * l * n..(i + 1) * l * n];
             let out = &mut self.matrix[i * n..(i + 1) * n];
             for ((column, out), depth) in columns.chunks_exact(l).zip(out.iter_mut()).zip(&self.depth) {
                 let mut sum = zero;
@@ -335,9 +339,10 @@ impl<V: Lanes> Boundary<V> {
     /// Gaussian elimination without pivoting (the matrix is near a triangular one), into `residual` and the tangents.
     #[inline(always)]
     fn solve(&mut self, n: usize, sensitive: bool) {
+        let one = self.start.splat(1.0);
         let matrix = &mut self.matrix;
         for c in 0..n {
-            let inverse = V::splat(1.0) / matrix[c * n + c];
+            let inverse = one / matrix[c * n + c];
             for i in c + 1..n {
                 let factor = matrix[i * n + c] * inverse;
                 let (above, below) = matrix.split_at_mut(i * n);
@@ -365,24 +370,25 @@ impl<V: Lanes> Boundary<V> {
     /// The boundary's depth at a point and its inverse's square, from the interpolation's weights.
     #[inline(always)]
     pub fn square_at(&self, row: &[f64]) -> V {
-        let mut sum = V::splat(0.0);
+        let like = self.start;
+        let mut sum = like.splat(0.0);
         for (weight, square) in row.iter().zip(&self.square) {
-            sum = square.mul_add(V::splat(*weight), sum);
+            sum = square.mul_add(like.splat(*weight), sum);
         }
-        sum.at_least(V::splat(LEAST_SQUARE))
+        sum.at_least(like.splat(LEAST_SQUARE))
     }
 }
 
 /// How the boundary's start moves with rate and yield.
 #[inline(always)]
-pub(super) fn start_slopes<V: Lanes>(r: V, q: V) -> (V, V) {
-    let (zero, one) = (V::splat(0.0), V::splat(1.0));
+pub(super) fn start_slopes<V: F64Vector>(r: V, q: V) -> (V, V) {
+    let (zero, one) = (r.splat(0.0), r.splat(1.0));
     (r.if_below(q, one / r, zero), r.if_below(q, -(one / q), zero))
 }
 
 /// Back substitution, with the inverse of the diagonal on it.
 #[inline(always)]
-fn back<V: Lanes>(matrix: &[V], n: usize, side: &mut [V]) {
+fn back<V: F64Vector>(matrix: &[V], n: usize, side: &mut [V]) {
     for i in (0..n).rev() {
         let mut sum = side[i];
         for c in i + 1..n {

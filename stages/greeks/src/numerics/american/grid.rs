@@ -8,8 +8,8 @@
 //! value has a kink: after expiry and after each dividend, seen backwards. At each step the value is the least one that neither the equation nor
 //! exercise exceeds, found by policy iteration, so that the exercise region may have any shape. Two grids, one twice as fine, are extrapolated.
 
-use super::price::Reason;
-use crate::numerics::formula::{Greeks, Option};
+use super::reason::Reason;
+use crate::numerics::formula::{Contract, Greeks};
 use libm::{exp, log, sqrt};
 
 /// A cash dividend.
@@ -46,7 +46,7 @@ const CHANGE: f64 = 0.05;
 const CHANGE_OF_RATE: f64 = 1e-3;
 
 /// The price of an American option with cash dividends; those outside its life are not read. NaN as [`on_grid`] says.
-pub fn price_on_grid(option: &Option, dividends: &[Dividend], grid: Grid) -> f64 {
+pub fn price_on_grid(option: &Contract, dividends: &[Dividend], grid: Grid) -> f64 {
     let due = due(option, dividends);
     if !is_regular(option, &due) || is_swept(option) {
         return f64::NAN;
@@ -62,12 +62,12 @@ pub fn price_on_grid(option: &Option, dividends: &[Dividend], grid: Grid) -> f64
 ///
 /// [`Reason::Input`] unless spot, strike, time and volatility are positive and no dividend is negative; [`Reason::Extreme`] where the drift is so many
 /// standard deviations that the differences would swing.
-pub fn on_grid(option: &Option, dividends: &[Dividend], grid: Grid) -> (Greeks, Reason) {
+pub fn on_grid(option: &Contract, dividends: &[Dividend], grid: Grid) -> (Greeks, Reason) {
     let due = due(option, dividends);
     if !is_regular(option, &due) {
         return (Greeks::NONE, Reason::Input);
     }
-    let Option {
+    let Contract {
         spot,
         rate,
         dividend_yield,
@@ -81,7 +81,7 @@ pub fn on_grid(option: &Option, dividends: &[Dividend], grid: Grid) -> (Greeks, 
     // The same nodes for all, whose errors then cancel in differences.
     let layout = Layout::new(option);
     let solve = |volatility: f64, rate: f64| {
-        let option = Option {
+        let option = Contract {
             volatility,
             rate,
             ..*option
@@ -122,18 +122,18 @@ pub fn on_grid(option: &Option, dividends: &[Dividend], grid: Grid) -> (Greeks, 
 }
 
 /// What exercise pays now.
-fn intrinsic(option: &Option) -> f64 {
+fn intrinsic(option: &Contract) -> f64 {
     let gain = option.spot - option.strike;
     if option.call { gain } else { -gain }.max(0.0)
 }
 
 /// Whether the drift is too much for central differences.
-fn is_swept(option: &Option) -> bool {
+fn is_swept(option: &Contract) -> bool {
     let drift = (option.rate - option.dividend_yield).abs();
     drift * sqrt(option.years) > GREATEST_DRIFT * option.volatility
 }
 
-fn is_regular(option: &Option, due: &[Dividend]) -> bool {
+fn is_regular(option: &Contract, due: &[Dividend]) -> bool {
     let usable = |x: f64| x > 0.0 && x.is_finite();
     [option.spot, option.strike, option.years, option.volatility]
         .into_iter()
@@ -144,7 +144,7 @@ fn is_regular(option: &Option, due: &[Dividend]) -> bool {
 }
 
 /// Those that the option lives to see, by date.
-fn due(option: &Option, dividends: &[Dividend]) -> Vec<Dividend> {
+fn due(option: &Contract, dividends: &[Dividend]) -> Vec<Dividend> {
     let mut due: Vec<Dividend> = dividends
         .iter()
         .filter(|dividend| dividend.years > 0.0 && dividend.years < option.years && dividend.amount != 0.0)
@@ -174,7 +174,7 @@ struct Layout {
 }
 
 impl Layout {
-    fn new(option: &Option) -> Self {
+    fn new(option: &Contract) -> Self {
         let drift = (option.rate - option.dividend_yield).abs() * option.years;
         let reach = REACH * option.volatility * sqrt(option.years) + drift;
         let (spot, centre) = (log(option.spot), log(option.strike));
@@ -208,7 +208,7 @@ struct Field {
 
 impl Solution {
     /// From a grid and the next coarser one: their errors are as the squares of their widths.
-    fn extrapolated(option: &Option, dividends: &[Dividend], layout: &Layout, grid: Grid) -> Self {
+    fn extrapolated(option: &Contract, dividends: &[Dividend], layout: &Layout, grid: Grid) -> Self {
         let coarse = Grid {
             spots: grid.spots / 2,
             steps: grid.steps / 2,
@@ -227,7 +227,7 @@ impl Solution {
         }
     }
 
-    fn of(option: &Option, dividends: &[Dividend], layout: &Layout, grid: Grid) -> Self {
+    fn of(option: &Contract, dividends: &[Dividend], layout: &Layout, grid: Grid) -> Self {
         let mut field = Field::new(option, layout, grid);
         // Times of the kinks, from expiry back to now.
         let mut events: Vec<f64> = dividends.iter().map(|dividend| dividend.years).collect();
@@ -257,8 +257,8 @@ impl Solution {
 }
 
 impl Field {
-    fn new(option: &Option, layout: &Layout, grid: Grid) -> Self {
-        let Option {
+    fn new(option: &Contract, layout: &Layout, grid: Grid) -> Self {
+        let Contract {
             strike,
             rate,
             dividend_yield,

@@ -1,13 +1,15 @@
 //! Implied volatility of American options: Newton's method within a bracket, with the vega of the spectral price.
 
-use super::Scheme;
 use super::grid::{Dividend, Grid, price_on_grid};
-use super::price::{Case, Put, Reason, rule_of, solutions};
+use super::price::{Case, Put, solutions};
+use super::quadrature::Quadrature;
+use super::reason::Reason;
+use super::scheme::Scheme;
 use super::solve::{Solution, Want};
-use crate::numerics::dispatch::Version;
-use crate::numerics::formula::Option;
+use crate::numerics::formula::Contract;
 use crate::numerics::implied::{Status, implied_volatility as european_volatility};
-use crate::numerics::special::exp;
+use stages_numerics::dispatch::InstructionSet;
+use stages_numerics::special::exp;
 
 /// Below this part of the greater of spot and strike a difference of prices is rounding of the method.
 const RESOLUTION: f64 = 1e-9;
@@ -26,15 +28,15 @@ const STEPS: usize = 60;
 /// [`Status::AtIntrinsic`] where it is what exercise now pays, to a billionth of the strike: every volatility small enough gives that price;
 /// [`Status::ZeroPrice`] at 0; [`Status::AtOrAboveUpper`] at or above what no volatility reaches; [`Status::Expired`] without time;
 /// [`Status::NoQuote`] without a price; [`Status::NoForward`] where the model has no price (see [`Reason`]).
-pub fn implied_volatility(price: f64, option: &Option) -> (f64, Status) {
-    implied_volatilities(&[price], std::slice::from_ref(option), Version::best())[0]
+pub fn implied_volatility(price: f64, option: &Contract) -> (f64, Status) {
+    implied_volatilities(&[price], std::slice::from_ref(option), InstructionSet::detect())[0]
 }
 
 /// [`implied_volatility`] of each price with its option, side by side on the widest registers.
 ///
 /// # Panics
 /// When the slices differ in length.
-pub fn implied_volatilities(prices: &[f64], options: &[Option], version: Version) -> Vec<(f64, Status)> {
+pub fn implied_volatilities(prices: &[f64], options: &[Contract], instructions: InstructionSet) -> Vec<(f64, Status)> {
     assert_eq!(prices.len(), options.len(), "prices and options differ in length");
     let mut out = vec![(f64::NAN, Status::NoForward); prices.len()];
     let on_grid = |i: usize| implied_on_grid(prices[i], &options[i], &[], Grid::STANDARD);
@@ -46,13 +48,13 @@ pub fn implied_volatilities(prices: &[f64], options: &[Option], version: Version
             Begin::Search(search) => searches.push((i, search)),
         }
     }
-    let rule = rule_of(Scheme::STANDARD);
+    let quadrature = Quadrature::of(Scheme::STANDARD);
     for _ in 0..STEPS {
         if searches.is_empty() {
             break;
         }
         let puts: Vec<[f64; 4]> = searches.iter().map(|(_, search)| search.put.normalised()).collect();
-        let found = solutions(&rule, version, &puts, Want::First);
+        let found = solutions(&quadrature, instructions, &puts, Want::First);
         let mut left = Vec::with_capacity(searches.len());
         for ((i, mut search), solution) in searches.into_iter().zip(found) {
             match search.advance(&solution) {
@@ -70,7 +72,7 @@ pub fn implied_volatilities(prices: &[f64], options: &[Option], version: Version
 }
 
 /// The volatility at which an American option with cash dividends has a price, by bracketed secants on the grid's price, to 1e-9.
-pub fn implied_on_grid(price: f64, option: &Option, dividends: &[Dividend], grid: Grid) -> (f64, Status) {
+pub fn implied_on_grid(price: f64, option: &Contract, dividends: &[Dividend], grid: Grid) -> (f64, Status) {
     let none = |status| (f64::NAN, status);
     if option.years.is_nan() || option.years <= 0.0 {
         return none(Status::Expired);
@@ -78,7 +80,7 @@ pub fn implied_on_grid(price: f64, option: &Option, dividends: &[Dividend], grid
     if !price.is_finite() || (option.strike.is_nan() || option.strike <= 0.0) {
         return none(Status::NoQuote);
     }
-    let excess = |volatility: f64| price_on_grid(&Option { volatility, ..*option }, dividends, grid) - price;
+    let excess = |volatility: f64| price_on_grid(&Contract { volatility, ..*option }, dividends, grid) - price;
     // Below, the drift is too much for the grid.
     let drift = (option.rate - option.dividend_yield).abs() * option.years.sqrt();
     let (mut low, mut high) = ((drift / 7.9).max(1e-3), 5.0);
@@ -139,7 +141,7 @@ struct Search {
     exercised: bool,
 }
 
-fn start(price: f64, option: &Option) -> Begin {
+fn start(price: f64, option: &Contract) -> Begin {
     let none = |status| Begin::Done(f64::NAN, status);
     if option.years.is_nan() || option.years <= 0.0 {
         return none(Status::Expired);
@@ -147,10 +149,10 @@ fn start(price: f64, option: &Option) -> Begin {
     if !price.is_finite() {
         return none(Status::NoQuote);
     }
-    let probe = |volatility| Option { volatility, ..*option };
+    let probe = |volatility| Contract { volatility, ..*option };
     let put = match Case::of(&probe(0.2)) {
         Case::European => {
-            let Option {
+            let Contract {
                 spot,
                 strike,
                 years,
@@ -220,7 +222,7 @@ fn start(price: f64, option: &Option) -> Begin {
 
 impl Search {
     /// One step; the end of the search if it is over.
-    fn advance(&mut self, solution: &Solution) -> std::option::Option<(f64, Status)> {
+    fn advance(&mut self, solution: &Solution) -> Option<(f64, Status)> {
         let at = self.put.volatility;
         let exercised = self.put.log_spot <= solution.boundary;
         let usable = solution.converged && !exercised;

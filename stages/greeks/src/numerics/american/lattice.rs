@@ -6,7 +6,7 @@
 //! discrete dividends", Applied Mathematical Finance 13 (2006)).
 
 use super::grid::Dividend;
-use crate::numerics::formula::Option;
+use crate::numerics::formula::Contract;
 use libm::{exp, log, pow, sqrt};
 
 /// The Peizer-Pratt inversion: the probability that makes a binomial distribution of n trials (odd) pass n/2 as a normal one passes z.
@@ -17,8 +17,8 @@ fn peizer_pratt(z: f64, n: f64) -> f64 {
 }
 
 /// The price on a lattice of `steps` steps (one more if even). NaN unless spot, strike, time and volatility are positive.
-pub fn lattice(option: &Option, dividends: &[Dividend], steps: usize, american: bool) -> f64 {
-    let Option {
+pub fn lattice(option: &Contract, dividends: &[Dividend], steps: usize, american: bool) -> f64 {
+    let Contract {
         spot,
         strike,
         years,
@@ -99,7 +99,7 @@ pub fn lattice(option: &Option, dividends: &[Dividend], steps: usize, american: 
 }
 
 /// The price extrapolated from lattices of `steps` and three times as many: the error of a smooth lattice is proportional to the step.
-pub fn extrapolated(option: &Option, dividends: &[Dividend], steps: usize) -> f64 {
+pub fn extrapolated(option: &Contract, dividends: &[Dividend], steps: usize) -> f64 {
     let n = steps | 1;
     let (rough, fine) = (
         lattice(option, dividends, n, true),

@@ -4,7 +4,7 @@
 //! The value is the European one plus an integral over the exercise boundary (Kim 1990). The boundary solves a nonlinear integral equation (system B of
 //! the paper), collocated at Chebyshev nodes of `sqrt(tau)` in `ln(B/B(0+))^2`. Different from the paper: the integrals run over an angle in which
 //! both `sqrt(u)` and `sqrt(tau - u)` are smooth; the equation is solved by Newton's method on the whole boundary, whose Jacobian costs little beside
-//! the integrands, begun on a coarser rule; and the derivatives of the boundary by volatility, rate and yield come from that Jacobian.
+//! the integrands, begun on a coarser quadrature; and the derivatives of the boundary by volatility, rate and yield come from that Jacobian.
 //!
 //! How each Greek is obtained:
 //!
@@ -23,50 +23,18 @@
 
 mod boundary;
 #[cfg(test)]
-pub(crate) mod counted;
+pub(crate) mod flop_count;
 pub mod grid;
 mod implied;
-mod lanes;
 pub mod lattice;
 mod premium;
 mod price;
-mod rule;
+mod quadrature;
+mod reason;
+mod scheme;
 mod solve;
 
 pub use implied::{implied_on_grid, implied_volatilities, implied_volatility};
-pub use price::{AmericanColumns, Reason, american, greeks, price};
-
-/// How finely boundary and premium are resolved.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Scheme {
-    /// Chebyshev nodes of the boundary.
-    pub nodes: usize,
-    /// Points of the integral at each node.
-    pub points: usize,
-    /// Points of the premium's integral.
-    pub premium: usize,
-}
-
-impl Scheme {
-    /// A price on a strike of 100 to 1e-6 over what markets quote.
-    pub const STANDARD: Self = Self {
-        nodes: 14,
-        points: 14,
-        premium: 40,
-    };
-    /// For extreme parameters, and to check [`Scheme::STANDARD`] against.
-    pub const FINE: Self = Self {
-        nodes: 32,
-        points: 32,
-        premium: 80,
-    };
-
-    /// All counts times two.
-    pub const fn doubled(self) -> Self {
-        Self {
-            nodes: 2 * self.nodes,
-            points: 2 * self.points,
-            premium: 2 * self.premium,
-        }
-    }
-}
+pub use price::{AmericanColumns, american, greeks, price};
+pub use reason::Reason;
+pub use scheme::Scheme;

@@ -1,8 +1,9 @@
 //! The American put's value and its derivatives, from the boundary.
 
 use super::boundary::{Boundary, Puts, Terms, start_slopes};
-use super::lanes::{Lanes, exp, normals};
-use super::rule::Rule;
+use super::quadrature::Quadrature;
+use stages_numerics::simd::F64Vector;
+use stages_numerics::special::fused::{exp_clamped as exp, normals};
 
 /// A put on a strike of 1 and its derivatives by `x = ln S`, deviation, rate and yield.
 #[derive(Clone, Copy, Debug)]
@@ -19,12 +20,12 @@ pub(super) struct Values<V> {
 
 /// The European put. Its derivatives' cash parts are gone: `K e^(-rT) pdf(d2) = S e^(-qT) pdf(d1)`.
 #[inline(always)]
-fn european<V: Lanes>(puts: &Puts) -> Values<V> {
-    let (terms, x) = (Terms::<V>::new(puts), V::load(&puts.log_spot));
+fn european<V: F64Vector>(like: V, puts: &Puts) -> Values<V> {
+    let (terms, x) = (Terms::new(like, puts), like.load(&puts.log_spot));
     let by_v = terms.by_v;
     let (dr, dq) = (exp(-terms.rate), exp(x - terms.dividend_yield));
     let (d2, d1) = (x * by_v + terms.low, x * by_v + terms.high);
-    let ((_, c2), (f1, c1), _) = normals(-d2, -d1, V::splat(1.0));
+    let ((_, c2), (f1, c1), _) = normals(-d2, -d1, like.splat(1.0));
     let density = dq * f1;
     let share = dq * c1;
     let curvature = density * by_v;
@@ -42,8 +43,14 @@ fn european<V: Lanes>(puts: &Puts) -> Values<V> {
 
 /// The European put plus the premium of early exercise (Kim 1990), and with `sensitive` all derivatives.
 #[inline(always)]
-pub(super) fn values<V: Lanes>(rule: &Rule, puts: &Puts, boundary: &Boundary<V>, sensitive: bool) -> Values<V> {
-    let c = V::splat;
+pub(super) fn values<V: F64Vector>(
+    quadrature: &Quadrature,
+    puts: &Puts,
+    boundary: &Boundary<V>,
+    sensitive: bool,
+) -> Values<V> {
+    let like = boundary.start;
+    let c = |x| like.splat(x);
     let (zero, one) = (c(0.0), c(1.0));
     let Terms {
         rate: r,
@@ -52,13 +59,17 @@ pub(super) fn values<V: Lanes>(rule: &Rule, puts: &Puts, boundary: &Boundary<V>,
         low,
         high,
         ..
-    } = Terms::<V>::new(puts);
-    let x = V::load(&puts.log_spot);
+    } = Terms::new(like, puts);
+    let x = like.load(&puts.log_spot);
     let spot = exp(x);
     let (start_r, start_q) = start_slopes(r, q);
-    let mut out = european(puts);
-    let outer = if sensitive { &rule.outer_greeks } else { &rule.outer };
-    for (point, row) in outer.points.iter().zip(outer.matrix.chunks_exact(rule.nodes)) {
+    let mut out = european(like, puts);
+    let outer = if sensitive {
+        &quadrature.outer_greeks
+    } else {
+        &quadrature.outer
+    };
+    for (point, row) in outer.points.iter().zip(outer.matrix.chunks_exact(quadrature.nodes)) {
         let depth = boundary.square_at(row).sqrt();
         let scale = by_v * c(point.by_root);
         let scaled = (x - boundary.start + depth) * scale;

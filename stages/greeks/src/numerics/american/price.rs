@@ -1,47 +1,19 @@
 //! Prices and Greeks of American options: which case an option is, and columns of them.
 
-use super::Scheme;
 use super::boundary::FAR_START;
 use super::grid::{Grid, on_grid, price_on_grid};
-use super::rule::Rule;
+use super::quadrature::Quadrature;
+use super::reason::Reason;
+use super::scheme::Scheme;
 use super::solve::{Solution, Solver, Want};
-use crate::numerics::dispatch::Version;
-use crate::numerics::formula::{Greeks, Option, black_scholes_merton};
-use crate::numerics::kernel::{Columns, GreekColumns};
-use crate::numerics::special::{exp, log, log_ratio};
+use crate::numerics::batch::{Columns, GreekColumns};
+use crate::numerics::formula::{Contract, Greeks, black_scholes_merton};
 use rayon::prelude::*;
-use std::collections::BTreeMap;
-use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use stages_numerics::dispatch::InstructionSet;
+use stages_numerics::special::{exp, log, log_ratio};
 
 /// Options that one task takes.
 pub(super) const TASK: usize = 256;
-
-/// Whether an option has a price, or why not.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[repr(u8)]
-pub enum Reason {
-    /// It has.
-    #[default]
-    Ok = 0,
-    /// An input is NaN, or a price, the time or the volatility is out of range.
-    Input = 1,
-    /// The drift |r - q| T is beyond eight standard deviations of the spot: too extreme for the methods.
-    Extreme = 2,
-}
-
-impl Reason {
-    /// All, by code.
-    pub const ALL: [Self; 3] = [Self::Ok, Self::Input, Self::Extreme];
-
-    /// Its name in reports.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Ok => "ok",
-            Self::Input => "input",
-            Self::Extreme => "extreme",
-        }
-    }
-}
 
 /// Greeks of columns of options, NaN where [`AmericanColumns::reasons`] is not [`Reason::Ok`].
 #[derive(Clone, Debug)]
@@ -80,8 +52,8 @@ pub(super) enum Case {
 }
 
 impl Case {
-    pub fn of(option: &Option) -> Self {
-        let Option {
+    pub fn of(option: &Contract) -> Self {
+        let Contract {
             spot,
             strike,
             years,
@@ -143,17 +115,8 @@ impl Put {
     }
 }
 
-/// The constants of a scheme, computed once.
-pub(super) fn rule_of(scheme: Scheme) -> Arc<Rule> {
-    type Key = (usize, usize, usize);
-    static RULES: LazyLock<Mutex<BTreeMap<Key, Arc<Rule>>>> = LazyLock::new(Mutex::default);
-    let key = (scheme.nodes, scheme.points, scheme.premium);
-    let mut rules = RULES.lock().unwrap_or_else(PoisonError::into_inner);
-    rules.entry(key).or_insert_with(|| Arc::new(Rule::new(&scheme))).clone()
-}
-
 /// Price and Greeks of one American option, and why it has none.
-pub fn american(option: &Option) -> (Greeks, Reason) {
+pub fn american(option: &Contract) -> (Greeks, Reason) {
     let columns = Columns {
         spot: &[option.spot],
         strike: &[option.strike],
@@ -163,17 +126,17 @@ pub fn american(option: &Option) -> (Greeks, Reason) {
         volatility: &[option.volatility],
         call: &[option.call],
     };
-    let out = greeks(&columns, Scheme::STANDARD, Version::best());
+    let out = greeks(&columns, Scheme::STANDARD, InstructionSet::detect());
     let values = std::array::from_fn(|i| out.greeks[i][0]);
     (Greeks::from_array(values), out.reasons[0])
 }
 
-/// Prices and Greeks of columns of American options, in parallel on rayon's current pool. The same bytes whatever the version and the neighbours.
+/// Prices and Greeks of columns of American options, in parallel on rayon's current pool. The same bytes whatever the instructions and the neighbours.
 ///
 /// # Panics
 /// When the columns differ in length.
-pub fn greeks(columns: &Columns<'_>, scheme: Scheme, version: Version) -> AmericanColumns {
-    let rows = rows(columns, scheme, version, Want::All);
+pub fn greeks(columns: &Columns<'_>, scheme: Scheme, instructions: InstructionSet) -> AmericanColumns {
+    let rows = rows(columns, scheme, instructions, Want::All);
     AmericanColumns {
         greeks: std::array::from_fn(|i| rows.iter().map(|(values, _)| values.to_array()[i]).collect()),
         reasons: rows.into_iter().map(|(_, reason)| reason).collect(),
@@ -184,14 +147,14 @@ pub fn greeks(columns: &Columns<'_>, scheme: Scheme, version: Version) -> Americ
 ///
 /// # Panics
 /// When the columns differ in length.
-pub fn price(columns: &Columns<'_>, scheme: Scheme, version: Version) -> Vec<f64> {
-    rows(columns, scheme, version, Want::Value)
+pub fn price(columns: &Columns<'_>, scheme: Scheme, instructions: InstructionSet) -> Vec<f64> {
+    rows(columns, scheme, instructions, Want::Value)
         .into_iter()
         .map(|(values, _)| values.price)
         .collect()
 }
 
-fn rows(columns: &Columns<'_>, scheme: Scheme, version: Version, want: Want) -> Vec<(Greeks, Reason)> {
+fn rows(columns: &Columns<'_>, scheme: Scheme, instructions: InstructionSet, want: Want) -> Vec<(Greeks, Reason)> {
     let n = columns.len();
     let lengths = [
         columns.strike.len(),
@@ -205,17 +168,23 @@ fn rows(columns: &Columns<'_>, scheme: Scheme, version: Version, want: Want) -> 
         lengths.iter().all(|&length| length == n),
         "columns of options differ in length"
     );
-    let rule = rule_of(scheme);
+    let quadrature = Quadrature::of(scheme);
     let mut out = vec![(Greeks::NONE, Reason::Input); n];
     out.par_chunks_mut(TASK).enumerate().for_each(|(i, out)| {
-        let options: Vec<Option> = (0..out.len()).map(|j| columns.option(i * TASK + j)).collect();
-        task(&options, &rule, version, want, out);
+        let options: Vec<Contract> = (0..out.len()).map(|j| columns.option(i * TASK + j)).collect();
+        task(&options, &quadrature, instructions, want, out);
     });
     out
 }
 
 /// Fills `out` with what the options are worth.
-fn task(options: &[Option], rule: &Rule, version: Version, want: Want, out: &mut [(Greeks, Reason)]) {
+fn task(
+    options: &[Contract],
+    quadrature: &Quadrature,
+    instructions: InstructionSet,
+    want: Want,
+    out: &mut [(Greeks, Reason)],
+) {
     let mut places = Vec::with_capacity(options.len());
     let mut puts = Vec::with_capacity(options.len());
     for (j, option) in options.iter().enumerate() {
@@ -233,7 +202,7 @@ fn task(options: &[Option], rule: &Rule, version: Version, want: Want, out: &mut
     if puts.is_empty() {
         return;
     }
-    for ((j, put), solution) in places.into_iter().zip(solutions(rule, version, &puts, want)) {
+    for ((j, put), solution) in places.into_iter().zip(solutions(quadrature, instructions, &puts, want)) {
         let option = &options[j];
         let (mut greeks, reason) = if solution.converged {
             finish(&put, option.call, &solution, want)
@@ -253,13 +222,13 @@ fn task(options: &[Option], rule: &Rule, version: Version, want: Want, out: &mut
 /// Where the drift in standard deviations is above it, the boundary's first moments are too short for the nodes.
 const GREATEST_DRIFT: f64 = 1.6;
 
-/// Whether a rule finer than [`Scheme::STANDARD`] is needed for the same accuracy.
+/// Whether a quadrature finer than [`Scheme::STANDARD`] is needed for the same accuracy.
 fn is_hard(&[_, rate, dividend_yield, deviation]: &[f64; 4]) -> bool {
     rate > 0.15 || dividend_yield.abs() > 0.15 || deviation > 1.5 || (rate - dividend_yield).abs() > 1.2 * deviation
 }
 
 /// What finite differences give.
-fn by_grid(option: &Option, want: Want) -> (Greeks, Reason) {
+fn by_grid(option: &Contract, want: Want) -> (Greeks, Reason) {
     let drift = (option.rate - option.dividend_yield).abs() * option.years.sqrt();
     let grid = if drift > GREATEST_DRIFT * option.volatility {
         Grid::FINE
@@ -275,19 +244,36 @@ fn by_grid(option: &Option, want: Want) -> (Greeks, Reason) {
     }
 }
 
-/// The solutions, those that need it by a finer rule.
-pub(super) fn solutions(rule: &Rule, version: Version, puts: &[[f64; 4]], want: Want) -> Vec<Solution> {
+/// The solutions, those that need it by a finer quadrature.
+pub(super) fn solutions(
+    quadrature: &Quadrature,
+    instructions: InstructionSet,
+    puts: &[[f64; 4]],
+    want: Want,
+) -> Vec<Solution> {
     let mut found = vec![Solution::default(); puts.len()];
-    let may_refine = rule.nodes < Scheme::FINE.nodes;
+    let may_refine = quadrature.nodes < Scheme::FINE.nodes;
     let (hard, easy): (Vec<usize>, Vec<usize>) = (0..puts.len()).partition(|&i| may_refine && is_hard(&puts[i]));
-    let fine = may_refine.then(|| rule_of(Scheme::FINE));
+    let fine = may_refine.then(|| Quadrature::of(Scheme::FINE));
     for far_start in FAR_START {
         let missing =
             |list: &[usize]| -> Vec<usize> { list.iter().copied().filter(|&i| !found[i].converged).collect() };
         let (easy, hard) = (missing(&easy), missing(&hard));
-        solve_some(&mut Solver::new(rule, version, far_start), puts, easy, want, &mut found);
+        solve_some(
+            &mut Solver::new(quadrature, instructions, far_start),
+            puts,
+            easy,
+            want,
+            &mut found,
+        );
         if let Some(fine) = &fine {
-            solve_some(&mut Solver::new(fine, version, far_start), puts, hard, want, &mut found);
+            solve_some(
+                &mut Solver::new(fine, instructions, far_start),
+                puts,
+                hard,
+                want,
+                &mut found,
+            );
         }
     }
     found
@@ -379,8 +365,8 @@ fn finish(put: &Put, call: bool, solution: &Solution, want: Want) -> (Greeks, Re
 }
 
 /// Without time or volatility the spot grows by `r - q` and the best time to exercise is known: now, at expiry, or where the gain's slope is 0.
-pub(super) fn certain(option: &Option) -> Greeks {
-    let Option {
+pub(super) fn certain(option: &Contract) -> Greeks {
+    let Contract {
         spot,
         strike,
         years,

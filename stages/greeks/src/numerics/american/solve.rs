@@ -1,10 +1,12 @@
-//! From normalised puts to values, on the widest registers there are.
+//! From normalised puts to values, a vector of puts at a time.
 
 use super::boundary::{Boundary, CONVERGED, LANES, Puts, Start};
-use super::lanes::{Lanes, Portable};
 use super::premium::{Values, values};
-use super::rule::Rule;
-use crate::numerics::dispatch::Version;
+use super::quadrature::Quadrature;
+use stages_numerics::dispatch::{InstructionSet, Kernel};
+#[cfg(target_arch = "x86_64")]
+use stages_numerics::simd::{Avx2, Avx512};
+use stages_numerics::simd::{F64Vector, Portable};
 
 /// Newton steps before an option is given up; most need three.
 const STEPS: usize = 16;
@@ -13,81 +15,54 @@ const ROUGH: f64 = 1e-3;
 /// The relative change of the deviation in the difference of vegas that is volga.
 const CHANGE: f64 = 1e-3;
 
-/// The loops, each compiled for its registers.
-trait Kernels: Lanes {
-    /// See [`Boundary::begin`].
-    fn begin(boundary: &mut Boundary<Self>, rule: &Rule, puts: &Puts, start: Start<'_, Self>);
-    /// See [`Boundary::step`].
-    fn step(boundary: &mut Boundary<Self>, rule: &Rule, puts: &Puts, sensitive: bool);
-    /// See [`values`].
-    fn values(rule: &Rule, puts: &Puts, boundary: &Boundary<Self>, sensitive: bool, out: &mut Values<Self>);
+/// [`Boundary::begin`].
+struct Begin<'a, V> {
+    boundary: &'a mut Boundary<V>,
+    quadrature: &'a Quadrature,
+    puts: &'a Puts,
+    start: Start<'a, V>,
 }
 
-macro_rules! kernels {
-    ($lanes:ty, $features:literal) => {
-        #[expect(unsafe_code, reason = "calls functions compiled for a wider instruction set")]
-        impl Kernels for $lanes {
-            fn begin(boundary: &mut Boundary<Self>, rule: &Rule, puts: &Puts, start: Start<'_, Self>) {
-                #[target_feature(enable = $features)]
-                fn run(boundary: &mut Boundary<$lanes>, rule: &Rule, puts: &Puts, start: Start<'_, $lanes>) {
-                    boundary.begin(rule, puts, start);
-                }
-                // SAFETY: `Solver::new` makes these values only where the processor has the instructions.
-                unsafe { run(boundary, rule, puts, start) }
-            }
-            fn step(boundary: &mut Boundary<Self>, rule: &Rule, puts: &Puts, sensitive: bool) {
-                #[target_feature(enable = $features)]
-                fn run(boundary: &mut Boundary<$lanes>, rule: &Rule, puts: &Puts, sensitive: bool) {
-                    boundary.step(rule, puts, sensitive);
-                }
-                // SAFETY: as above.
-                unsafe { run(boundary, rule, puts, sensitive) }
-            }
-            fn values(rule: &Rule, puts: &Puts, boundary: &Boundary<Self>, sensitive: bool, out: &mut Values<Self>) {
-                #[target_feature(enable = $features)]
-                fn run(
-                    rule: &Rule,
-                    puts: &Puts,
-                    boundary: &Boundary<$lanes>,
-                    sensitive: bool,
-                    out: &mut Values<$lanes>,
-                ) {
-                    *out = values(rule, puts, boundary, sensitive);
-                }
-                // SAFETY: as above.
-                unsafe { run(rule, puts, boundary, sensitive, out) }
-            }
-        }
-    };
+impl<V: F64Vector> Kernel for Begin<'_, V> {
+    type Output = ();
+    #[inline(always)]
+    fn run<const FMA: bool>(self) {
+        self.boundary.begin(self.quadrature, self.puts, self.start);
+    }
 }
 
-#[cfg(target_arch = "x86_64")]
-kernels!(super::lanes::Avx512, "avx512f,avx512dq,avx512vl,avx2,fma");
-#[cfg(target_arch = "x86_64")]
-kernels!(super::lanes::Avx2, "avx2,fma");
-
-macro_rules! plain_kernels {
-    ($lanes:ty) => {
-        impl Kernels for $lanes {
-            #[inline(never)]
-            fn begin(boundary: &mut Boundary<Self>, rule: &Rule, puts: &Puts, start: Start<'_, Self>) {
-                boundary.begin(rule, puts, start);
-            }
-            #[inline(never)]
-            fn step(boundary: &mut Boundary<Self>, rule: &Rule, puts: &Puts, sensitive: bool) {
-                boundary.step(rule, puts, sensitive);
-            }
-            #[inline(never)]
-            fn values(rule: &Rule, puts: &Puts, boundary: &Boundary<Self>, sensitive: bool, out: &mut Values<Self>) {
-                *out = values(rule, puts, boundary, sensitive);
-            }
-        }
-    };
+/// [`Boundary::step`].
+struct Step<'a, V> {
+    boundary: &'a mut Boundary<V>,
+    quadrature: &'a Quadrature,
+    puts: &'a Puts,
+    sensitive: bool,
 }
 
-plain_kernels!(Portable);
-#[cfg(test)]
-plain_kernels!(super::counted::Counted);
+impl<V: F64Vector> Kernel for Step<'_, V> {
+    type Output = ();
+    #[inline(always)]
+    fn run<const FMA: bool>(self) {
+        self.boundary.step(self.quadrature, self.puts, self.sensitive);
+    }
+}
+
+/// [`values`].
+struct Premium<'a, V> {
+    boundary: &'a Boundary<V>,
+    quadrature: &'a Quadrature,
+    puts: &'a Puts,
+    sensitive: bool,
+    out: &'a mut Values<V>,
+}
+
+impl<V: F64Vector> Kernel for Premium<'_, V> {
+    type Output = ();
+    #[inline(always)]
+    fn run<const FMA: bool>(self) {
+        *self.out = values(self.quadrature, self.puts, self.boundary, self.sensitive);
+    }
+}
 
 /// The value of a normalised put and its derivatives.
 #[derive(Clone, Copy, Debug, Default)]
@@ -119,67 +94,70 @@ pub(super) enum Want {
     All,
 }
 
-/// Memory for puts side by side.
-struct Work<V> {
+/// Solves puts, as many at a time as a vector has lanes, on one thread.
+pub(super) struct Solver<'a> {
+    vectors: Box<dyn Solve + 'a>,
+}
+
+/// [`Vectors`] of any width.
+trait Solve {
+    fn solve(&mut self, puts: &[[f64; 4]], want: Want, out: &mut [Solution]);
+}
+
+impl<'a> Solver<'a> {
+    /// On the vectors of an instruction set.
+    pub fn new(quadrature: &'a Quadrature, instructions: InstructionSet, far_start: f64) -> Self {
+        match instructions {
+            #[cfg(target_arch = "x86_64")]
+            InstructionSet::Avx512(token) => Self::over(Avx512::zero(token), quadrature, far_start),
+            #[cfg(target_arch = "x86_64")]
+            InstructionSet::Avx2(token) => Self::over(Avx2::zero(token), quadrature, far_start),
+            InstructionSet::Portable => Self::over(Portable::default(), quadrature, far_start),
+        }
+    }
+
+    /// On vectors like `zero`.
+    pub fn over<V: F64Vector + 'a>(zero: V, quadrature: &'a Quadrature, far_start: f64) -> Self {
+        Self {
+            vectors: Box::new(Vectors::new(zero, quadrature, far_start)),
+        }
+    }
+
+    /// The solutions of puts, in their order.
+    pub fn solve(&mut self, puts: &[[f64; 4]], want: Want, out: &mut [Solution]) {
+        self.vectors.solve(puts, want, out);
+    }
+}
+
+/// The memory of a solver.
+struct Vectors<'a, V> {
+    instructions: InstructionSet,
+    quadrature: &'a Quadrature,
     coarse: Option<Boundary<V>>,
     fine: Boundary<V>,
     other: Boundary<V>,
     values: Values<V>,
 }
 
-/// Solves puts side by side, on one thread.
-pub(super) struct Solver<'a> {
-    rule: &'a Rule,
-    work: Wide,
-}
-
-enum Wide {
-    #[cfg(target_arch = "x86_64")]
-    Avx512(Box<Work<super::lanes::Avx512>>),
-    #[cfg(target_arch = "x86_64")]
-    Avx2(Box<Work<super::lanes::Avx2>>),
-    Portable(Box<Work<Portable>>),
-}
-
-impl<'a> Solver<'a> {
-    /// `version` must be one of [`Version::available`]; otherwise the portable one is taken.
-    pub fn new(rule: &'a Rule, version: Version, far_start: f64) -> Self {
-        let available = version.is_available();
-        let work = match version {
-            #[cfg(target_arch = "x86_64")]
-            Version::Avx512 if available => Wide::Avx512(Box::new(Work::new(rule, far_start))),
-            #[cfg(target_arch = "x86_64")]
-            Version::Avx2 if available => Wide::Avx2(Box::new(Work::new(rule, far_start))),
-            _ => Wide::Portable(Box::new(Work::new(rule, far_start))),
-        };
-        Self { rule, work }
-    }
-
-    /// The solutions of up to [`LANES`] puts.
-    pub fn solve(&mut self, puts: &[[f64; 4]], want: Want, out: &mut [Solution]) {
-        match &mut self.work {
-            #[cfg(target_arch = "x86_64")]
-            Wide::Avx512(work) => work.solve_all(self.rule, puts, want, out),
-            #[cfg(target_arch = "x86_64")]
-            Wide::Avx2(work) => work.solve_all(self.rule, puts, want, out),
-            Wide::Portable(work) => work.solve_all(self.rule, puts, want, out),
+impl<V: F64Vector> Solve for Vectors<'_, V> {
+    fn solve(&mut self, puts: &[[f64; 4]], want: Want, out: &mut [Solution]) {
+        for (puts, out) in puts.chunks(V::WIDTH).zip(out.chunks_mut(V::WIDTH)) {
+            self.solve_vector(&gather(puts), want, out);
         }
     }
 }
 
-/// [`Solver::solve`] over numbers that count.
-#[cfg(test)]
-pub(super) fn solve_counted(rule: &Rule, far_start: f64, puts: &[[f64; 4]], want: Want, out: &mut [Solution]) {
-    Work::<super::counted::Counted>::new(rule, far_start).solve_all(rule, puts, want, out);
-}
-
-impl<V: Kernels> Work<V> {
-    fn new(rule: &Rule, far_start: f64) -> Self {
-        let zero = V::splat(0.0);
+impl<'a, V: F64Vector> Vectors<'a, V> {
+    fn new(zero: V, quadrature: &'a Quadrature, far_start: f64) -> Self {
         Self {
-            coarse: rule.coarse.as_ref().map(|(coarse, _)| Boundary::new(coarse, far_start)),
-            fine: Boundary::new(rule, far_start),
-            other: Boundary::new(rule, far_start),
+            instructions: zero.instructions(),
+            coarse: quadrature
+                .coarse
+                .as_ref()
+                .map(|(coarse, _)| Boundary::new(zero, coarse, far_start)),
+            fine: Boundary::new(zero, quadrature, far_start),
+            other: Boundary::new(zero, quadrature, far_start),
+            quadrature,
             values: Values {
                 value: zero,
                 x: zero,
@@ -193,30 +171,37 @@ impl<V: Kernels> Work<V> {
         }
     }
 
-    fn solve_all(&mut self, rule: &Rule, puts: &[[f64; 4]], want: Want, out: &mut [Solution]) {
-        for (puts, out) in puts.chunks(V::WIDTH).zip(out.chunks_mut(V::WIDTH)) {
-            self.solve_some(rule, &gather(puts), want, out);
-        }
-    }
-
-    fn solve_some(&mut self, rule: &Rule, puts: &Puts, want: Want, out: &mut [Solution]) {
-        match (&rule.coarse, &mut self.coarse) {
-            (Some((rough, weights)), Some(coarse)) => {
-                V::begin(coarse, rough, puts, Start::Formula);
-                newton(coarse, rough, puts, ROUGH);
-                V::begin(&mut self.fine, rule, puts, Start::Coarse(coarse, weights));
+    fn solve_vector(&mut self, puts: &Puts, want: Want, out: &mut [Solution]) {
+        let Self {
+            instructions,
+            quadrature,
+            coarse,
+            fine,
+            other,
+            values,
+        } = self;
+        let on = Runner {
+            instructions: *instructions,
+            quadrature,
+        };
+        match (&quadrature.coarse, coarse) {
+            (Some((quadrature, weights)), Some(coarse)) => {
+                let on_coarse = Runner { quadrature, ..on };
+                on_coarse.begin(coarse, puts, Start::Formula);
+                on_coarse.newton(coarse, puts, ROUGH);
+                on.begin(fine, puts, Start::Coarse(coarse, weights));
             }
-            _ => V::begin(&mut self.fine, rule, puts, Start::Formula),
+            _ => on.begin(fine, puts, Start::Formula),
         }
-        let moved = newton(&mut self.fine, rule, puts, CONVERGED);
+        let moved = on.newton(fine, puts, CONVERGED);
         let sensitive = want > Want::Value;
         if sensitive {
-            V::step(&mut self.fine, rule, puts, true);
+            on.step(fine, puts, true);
         }
-        V::values(rule, puts, &self.fine, sensitive, &mut self.values);
+        on.values(fine, puts, sensitive, values);
         let mut boundary = [0.0; LANES];
-        self.fine.log_now().store(&mut boundary);
-        scatter(&self.values, out);
+        fine.log_now().store(&mut boundary);
+        scatter(values, out);
         for ((out, moved), boundary) in out.iter_mut().zip(moved).zip(boundary) {
             out.converged = moved < CONVERGED && out.value.is_finite();
             out.boundary = boundary;
@@ -229,11 +214,11 @@ impl<V: Kernels> Work<V> {
                 for (v, change) in puts.deviation.iter_mut().zip(change) {
                     *v += change;
                 }
-                V::begin(&mut self.other, rule, &puts, Start::Tangent(&self.fine, change));
-                V::step(&mut self.other, rule, &puts, false);
-                V::step(&mut self.other, rule, &puts, true);
-                V::values(rule, &puts, &self.other, true, &mut self.values);
-                self.values.v.store(vegas);
+                on.begin(other, &puts, Start::Tangent(fine, change));
+                on.step(other, &puts, false);
+                on.step(other, &puts, true);
+                on.values(other, &puts, true, values);
+                values.v.store(vegas);
             }
             for (j, out) in out.iter_mut().enumerate() {
                 out.vv = (vegas[1][j] - vegas[0][j]) / (2.0 * CHANGE * puts.deviation[j]);
@@ -242,21 +227,61 @@ impl<V: Kernels> Work<V> {
     }
 }
 
-/// Newton's method until all have converged; how far each moved last.
-fn newton<V: Kernels>(boundary: &mut Boundary<V>, rule: &Rule, puts: &Puts, enough: f64) -> [f64; LANES] {
-    let mut moved = [0.0; LANES];
-    boundary.enough = enough;
-    for _ in 0..STEPS {
-        V::step(boundary, rule, puts, false);
-        boundary.moved.store(&mut moved);
-        if moved[..V::WIDTH].iter().all(|moved| *moved < enough) {
-            break;
-        }
-    }
-    moved
+/// Runs the kernels on an instruction set, with one quadrature.
+#[derive(Clone, Copy)]
+struct Runner<'a> {
+    instructions: InstructionSet,
+    quadrature: &'a Quadrature,
 }
 
-/// Side by side; the last is repeated where lanes are left.
+impl Runner<'_> {
+    fn begin<V: F64Vector>(self, boundary: &mut Boundary<V>, puts: &Puts, start: Start<'_, V>) {
+        let quadrature = self.quadrature;
+        self.instructions.run(Begin {
+            boundary,
+            quadrature,
+            puts,
+            start,
+        });
+    }
+
+    fn step<V: F64Vector>(self, boundary: &mut Boundary<V>, puts: &Puts, sensitive: bool) {
+        let quadrature = self.quadrature;
+        self.instructions.run(Step {
+            boundary,
+            quadrature,
+            puts,
+            sensitive,
+        });
+    }
+
+    fn values<V: F64Vector>(self, boundary: &Boundary<V>, puts: &Puts, sensitive: bool, out: &mut Values<V>) {
+        let quadrature = self.quadrature;
+        self.instructions.run(Premium {
+            boundary,
+            quadrature,
+            puts,
+            sensitive,
+            out,
+        });
+    }
+
+    /// Newton's method until all have converged; the last change of each.
+    fn newton<V: F64Vector>(self, boundary: &mut Boundary<V>, puts: &Puts, enough: f64) -> [f64; LANES] {
+        let mut moved = [0.0; LANES];
+        boundary.enough = enough;
+        for _ in 0..STEPS {
+            self.step(boundary, puts, false);
+            boundary.moved.store(&mut moved);
+            if moved[..V::WIDTH].iter().all(|moved| *moved < enough) {
+                break;
+            }
+        }
+        moved
+    }
+}
+
+/// Puts by column; the last is repeated in the lanes that are left.
 fn gather(puts: &[[f64; 4]]) -> Puts {
     let lane = |what: usize| std::array::from_fn(|j| puts[j.min(puts.len() - 1)][what]);
     Puts {
@@ -267,7 +292,7 @@ fn gather(puts: &[[f64; 4]]) -> Puts {
     }
 }
 
-fn scatter<V: Lanes>(values: &Values<V>, out: &mut [Solution]) {
+fn scatter<V: F64Vector>(values: &Values<V>, out: &mut [Solution]) {
     let all = [
         values.value,
         values.x,

@@ -1,11 +1,11 @@
 //! Implied volatilities of columns of prices, and of one price.
 
-use super::Status;
 use super::guess::{Borders, Edge, borders, highest, interpolate, invert, lowest};
+use super::status::Status;
 use super::step::{Target, over_vega, rest_over_vega, step};
-use crate::numerics::dispatch::{Loop, Version};
-use crate::numerics::fused::log_ratio;
 use rayon::prelude::*;
+use stages_numerics::dispatch::{InstructionSet, Kernel};
+use stages_numerics::special::fused::log_ratio;
 
 /// Prices in a block.
 const BLOCK: usize = 64;
@@ -71,16 +71,20 @@ pub(super) fn total_deviation(x: f64, beta: f64, steps: usize) -> (f64, f64) {
 pub fn implied_volatilities(prices: &Prices<'_>) -> (Vec<f64>, Vec<u8>) {
     let n = prices.price.len();
     let (mut volatility, mut status) = (vec![0.0; n], vec![0; n]);
-    implied_volatilities_into(prices, Version::best(), &mut volatility, &mut status);
+    implied_volatilities_into(prices, InstructionSet::detect(), &mut volatility, &mut status);
     (volatility, status)
 }
 
-/// [`implied_volatilities`] into columns of the caller, with a given version of the kernel; one that this processor lacks is replaced by the
-/// portable one.
+/// [`implied_volatilities`] into columns of the caller, on an instruction set.
 ///
 /// # Panics
 /// When the columns differ in length.
-pub fn implied_volatilities_into(prices: &Prices<'_>, version: Version, volatility: &mut [f64], status: &mut [u8]) {
+pub fn implied_volatilities_into(
+    prices: &Prices<'_>,
+    instructions: InstructionSet,
+    volatility: &mut [f64],
+    status: &mut [u8],
+) {
     let n = prices.price.len();
     let lengths = [
         prices.forward.len(),
@@ -100,7 +104,7 @@ pub fn implied_volatilities_into(prices: &Prices<'_>, version: Version, volatili
         .zip(status.par_chunks_mut(TASK))
         .enumerate()
         .for_each(|(i, (volatility, status))| {
-            version.run(Task {
+            instructions.run(Task {
                 prices,
                 start: i * TASK,
                 volatility,
@@ -119,9 +123,10 @@ struct Task<'a> {
 
 type Column = [f64; BLOCK];
 
-impl Loop for Task<'_> {
+impl Kernel for Task<'_> {
+    type Output = ();
     #[inline(always)]
-    fn run(self) {
+    fn run<const FMA: bool>(self) {
         let p = self.prices;
         let n = self.volatility.len();
         let mut inputs = [[1.0; BLOCK]; 6];
@@ -221,7 +226,7 @@ fn get_edge(columns: &[Column; 5], i: usize) -> Edge {
 }
 
 /// [`total_deviation`], one part after the other over the whole block, each in a loop of its own that the compiler turns into vectors: a loop over
-/// all at once is so long that the processor finds no second option to work on while it waits for the first.
+/// all at once is so long that the CPU finds no second option to work on while it waits for the first.
 #[inline(always)]
 fn block(inputs: &[Column; 6], work: &mut Workspace, found: &mut Column, codes: &mut [u8; BLOCK]) {
     let [price, forward, strike, discount, years, sign] = inputs;

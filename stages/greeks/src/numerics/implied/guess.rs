@@ -2,7 +2,8 @@
 //! there meets 0 and the bound `e^(x/2)`.
 
 use super::step::{SQRT_TAU, Target};
-use crate::numerics::fused::{INV_SQRT_TAU, exp, fma, gauss, horner, log, mills};
+use stages_numerics::special::INV_SQRT_TAU;
+use stages_numerics::special::fused::{exp, fma, gauss, horner, log, mills};
 
 /// `mills(0)`.
 const MILLS_0: f64 = 1.253_314_137_315_500_3;

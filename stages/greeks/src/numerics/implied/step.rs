@@ -1,6 +1,6 @@
 //! The price in units of its derivative, and one step towards the price that is given.
 
-use crate::numerics::fused::{exp, fma, log, mills_of_three, mills_pair};
+use stages_numerics::special::fused::{exp, fma, log, mills_of_three, mills_pair};
 
 /// sqrt(2 pi).
 pub(super) const SQRT_TAU: f64 = 2.506_628_274_631_000_7;

@@ -4,8 +4,9 @@ use super::Status;
 use super::columns::{
     Prices, STEPS, implied_volatilities, implied_volatilities_into, implied_volatility, total_deviation,
 };
-use crate::numerics::dispatch::Version;
-use crate::numerics::double_double::Dd;
+use crate::numerics::exact;
+use stages_numerics::dispatch::InstructionSet;
+use stages_numerics::double_double::Dd;
 use stages_numerics::random::Random;
 
 /// b(s), db/ds.
@@ -39,7 +40,7 @@ fn error(x: f64, s: f64, steps: usize) -> Option<f64> {
 
 #[test]
 fn two_steps_suffice_for_every_attainable_price() {
-    // |x| as in the program that comes with Jäckel's implementation (`letsberational_timing`, version of 2024), to where doubles end.
+    // |x| as in the program that comes with Jäckel's implementation (`letsberational_timing`, instructions of 2024), to where doubles end.
     let grid = [
         0.0, 1e-14, 1e-8, 1e-4, 1e-3, 0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0,
         512.0,
@@ -109,7 +110,7 @@ fn every_price_without_a_volatility_says_why() {
 }
 
 #[test]
-fn every_version_gives_the_same_bytes() {
+fn every_instruction_set_gives_the_same_bytes() {
     let n = 5_003;
     let mut random = Random::new(&[6]);
     let mut column = |low: f64, high: f64| {
@@ -127,7 +128,7 @@ fn every_version_gives_the_same_bytes() {
             1..10 => strike[i] * share[i],
             _ => {
                 let at = [forward[i], strike[i], years[i].max(1e-3), 0.0, 0.0, volatility[i]].map(Dd::from);
-                crate::numerics::double_double::price(at, call[i]).f64()
+                exact::price(at, call[i]).f64()
             }
         })
         .collect();
@@ -141,13 +142,13 @@ fn every_version_gives_the_same_bytes() {
     };
     let (first, codes) = implied_volatilities(&prices);
     assert!(codes.iter().filter(|&&code| code == Status::Ok.code()).count() > n / 2);
-    for version in Version::available() {
+    for instructions in InstructionSet::available() {
         let (mut found, mut status) = (vec![0.0; n], vec![0; n]);
-        implied_volatilities_into(&prices, version, &mut found, &mut status);
+        implied_volatilities_into(&prices, instructions, &mut found, &mut status);
         assert_eq!(status, codes);
         assert!(
             first.iter().zip(&found).all(|(a, b)| a.to_bits() == b.to_bits()),
-            "{version:?}"
+            "{instructions:?}"
         );
     }
     for i in 0..n {

@@ -1,6 +1,6 @@
 //! One smile.
 
-use crate::numerics::special::normal_cdf;
+use stages_numerics::special::normal_cdf;
 
 /// A smile without butterfly arbitrage: theta, and the slopes of its wings doubled, `psi (1 + rho)` and `psi (1 - rho)`.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -76,7 +76,7 @@ fn a_delta_has_its_strike() {
         let w = slice.total_variance(k);
         let d1 = -k / w.sqrt() + 0.5 * w.sqrt();
         let sign = if call { 1.0 } else { -1.0 };
-        assert!((crate::numerics::special::normal_cdf(sign * d1) - delta).abs() < 1e-12);
+        assert!((stages_numerics::special::normal_cdf(sign * d1) - delta).abs() < 1e-12);
         assert!(sign * k > -0.05);
     }
 }

@@ -1,12 +1,12 @@
 //! The surfaces of a partition's days.
 
 use super::SurfaceConfig;
-use crate::numerics::special::{log_ratio, normal_pdf};
 use crate::numerics::surface::{Expiry, Quote, Slice, Surface};
 use arrow::array::{RecordBatch, StringArray};
 use datasets::Date;
 use rayon::prelude::*;
 use stages_core::{StageError, table};
+use stages_numerics::special::{log_ratio, normal_pdf};
 use std::ops::Range;
 
 /// Days and their surfaces.

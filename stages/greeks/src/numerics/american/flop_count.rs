@@ -1,11 +1,13 @@
-//! How many operations the spectral method does: the same source over numbers that count them.
+//! The flop count of the spectral method: the same source over vectors that count their operations.
 
-use super::Scheme;
 use super::boundary::FAR_START;
-use super::lanes::Lanes;
-use super::price::{Case, TASK, rule_of};
-use super::solve::{Solution, Want, solve_counted};
-use crate::numerics::formula::Option;
+use super::price::{Case, TASK};
+use super::quadrature::Quadrature;
+use super::scheme::Scheme;
+use super::solve::{Solution, Solver, Want};
+use crate::numerics::formula::Contract;
+use stages_numerics::dispatch::InstructionSet;
+use stages_numerics::simd::{F64Vector, ROUND};
 use std::cell::Cell;
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
@@ -14,7 +16,7 @@ thread_local! {
     static DIVISIONS: Cell<u64> = const { Cell::new(0) };
 }
 
-/// Eight numbers side by side, as AVX-512 has them.
+/// Eight numbers, as a vector of AVX-512 has them.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Counted([f64; 8]);
 
@@ -66,20 +68,24 @@ impl Div for Counted {
 
 impl Neg for Counted {
     type Output = Self;
-    /// Not counted: it becomes part of a fused multiplication.
+    /// Not counted: it becomes a part of a fused multiplication.
     fn neg(self) -> Self {
         Self(self.0.map(|x| -x))
     }
 }
 
-impl Lanes for Counted {
+impl F64Vector for Counted {
     const WIDTH: usize = 8;
 
-    fn splat(x: f64) -> Self {
+    fn instructions(self) -> InstructionSet {
+        InstructionSet::Portable
+    }
+
+    fn splat(self, x: f64) -> Self {
         Self([x; 8])
     }
 
-    fn load(x: &[f64]) -> Self {
+    fn load(self, x: &[f64]) -> Self {
         Self(std::array::from_fn(|j| x[j]))
     }
 
@@ -100,14 +106,15 @@ impl Lanes for Counted {
     /// A comparison and a selection.
     fn if_below(self, other: Self, yes: Self, no: Self) -> Self {
         operations(2);
-        let pick = |j: usize| if self.0[j] < other.0[j] { yes.0[j] } else { no.0[j] };
-        Self(std::array::from_fn(pick))
+        Self(std::array::from_fn(|j| {
+            self.0[j].if_below(other.0[j], yes.0[j], no.0[j])
+        }))
     }
 
-    /// Two additions and a shift.
+    /// An addition and a shift.
     fn power_of_two(self) -> Self {
-        operations(3);
-        Self(self.0.map(libm::exp2))
+        operations(2);
+        Self(self.0.map(|shifted| libm::exp2(shifted - ROUND)))
     }
 
     /// Two additions of integers, a shift, two combinations of bits and a subtraction.
@@ -122,9 +129,9 @@ impl Lanes for Counted {
 }
 
 /// Operations, and divisions with square roots, by eight at a time, for each of the options that have one boundary.
-pub(crate) fn count(options: &[Option], greeks: bool) -> (f64, f64) {
+pub(crate) fn count(options: &[Contract], greeks: bool) -> (f64, f64) {
     let want = if greeks { Want::All } else { Want::Value };
-    let rule = rule_of(Scheme::STANDARD);
+    let quadrature = Quadrature::of(Scheme::STANDARD);
     OPERATIONS.set(0);
     DIVISIONS.set(0);
     let mut solved = 0;
@@ -135,13 +142,13 @@ pub(crate) fn count(options: &[Option], greeks: bool) -> (f64, f64) {
                 puts.push(put.normalised());
             }
         }
-        // As `price::solve_some` puts them side by side.
+        // In the order of `price::solve_some`.
         let likeness = |put: &[f64; 4]| (put[2] - put[1]) / put[3];
         puts.sort_by(|a, b| likeness(a).total_cmp(&likeness(b)));
         solved += puts.len();
         for far_start in FAR_START {
             let mut solutions = vec![Solution::default(); puts.len()];
-            solve_counted(&rule, far_start, &puts, want, &mut solutions);
+            Solver::over(Counted([0.0; 8]), &quadrature, far_start).solve(&puts, want, &mut solutions);
             let mut solutions = solutions.iter();
             puts.retain(|_| solutions.next().is_none_or(|solution| !solution.converged));
         }

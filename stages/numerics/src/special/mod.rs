@@ -1,4 +1,6 @@
-//! `exp`, `log` and the normal distribution, free of branches and calls so that loops over them vectorise.
+//! `exp`, `log` and the normal distribution, the same bytes on every CPU, free of branches and calls so that loops over them vectorise.
+//!
+//! Without fused multiplication: for code outside kernels, where the baseline of x86-64 would make a call of each. [`fused`] is for kernels.
 //!
 //! | function | error against exact values |
 //! | --- | --- |
@@ -14,8 +16,10 @@
     reason = "constants are given as their sources print them"
 )]
 
-/// 1.5 * 2^52: adding it to a number below 2^51 rounds it to an integer, held in the low bits of the sum.
-const ROUND: f64 = 6_755_399_441_055_744.0;
+pub mod fused;
+
+use crate::simd::{F64Vector as _, ROUND};
+
 /// ln 2 with 20 trailing zero bits, so that its product with an exponent is exact; and the rest (fdlibm).
 const LN2_HIGH: f64 = 6.931_471_803_691_238_164_90e-1;
 const LN2_LOW: f64 = 1.908_214_929_270_587_700_02e-10;
@@ -38,7 +42,7 @@ const EXP: [f64; 12] = [
     1.0 / 6_227_020_800.0,
 ];
 
-/// A polynomial with coefficients from degree 0 up, as four of a quarter of the degree in x^4: Horner's rule alone waits for itself.
+/// A polynomial with coefficients from degree 0 up, as four of a quarter of the degree in x^4: Horner's scheme alone is one chain of dependent operations.
 #[inline(always)]
 fn polynomial<const N: usize>(c: &[f64; N], x: f64) -> f64 {
     let x2 = x * x;
@@ -68,13 +72,7 @@ fn exp_of_sum(x: f64, low: f64) -> f64 {
     let y = 1.0 + (r + (lost + r * r * p));
     // Two factors, since 2^k itself may be out of range where the result is not.
     let half = (k * 0.5 + ROUND) - ROUND;
-    y * power_of_two(half) * power_of_two(k - half)
-}
-
-/// 2^k for an integral k from -1022 to 1023.
-#[inline(always)]
-fn power_of_two(k: f64) -> f64 {
-    f64::from_bits((k + ROUND).to_bits().wrapping_add(1023) << 52)
+    y * (half + ROUND).power_of_two() * (k - half + ROUND).power_of_two()
 }
 
 /// e^x.
@@ -99,23 +97,13 @@ fn log_of_parts(k: f64, f: f64) -> f64 {
     k * LN2_HIGH - ((half_square - (s * (half_square + (even + odd)) + k * LN2_LOW)) - f)
 }
 
-/// `(k, m)` with `x = 2^k m` and m between sqrt(1/2) and sqrt(2), for a positive normal x.
-#[inline(always)]
-fn split(x: f64) -> (f64, f64) {
-    const HALF_ROOT: u64 = 0x3fe6_a09e_0000_0000;
-    let u = x.to_bits().wrapping_add(0x3ff0_0000_0000_0000 - HALF_ROOT);
-    let k = f64::from_bits((u >> 52) | 0x4330_0000_0000_0000) - (4_503_599_627_370_496.0 + 1023.0);
-    let m = f64::from_bits((u & 0x000f_ffff_ffff_ffff).wrapping_add(HALF_ROOT));
-    (k, m)
-}
-
 /// Natural logarithm; minus infinity at 0, NaN below.
 #[inline(always)]
 pub fn log(x: f64) -> f64 {
     const TWO_54: f64 = 18_014_398_509_481_984.0;
     let tiny = x < f64::MIN_POSITIVE;
     let scaled = if tiny { x * TWO_54 } else { x };
-    let (k, m) = split(scaled);
+    let (k, m) = scaled.split();
     let k = if tiny { k - 54.0 } else { k };
     let y = log_of_parts(k, m - 1.0);
     let y = if x == 0.0 { f64::NEG_INFINITY } else { y };
@@ -133,7 +121,7 @@ pub fn log(x: f64) -> f64 {
 #[inline(always)]
 pub fn log_ratio(a: f64, b: f64) -> f64 {
     let inverse = 1.0 / b;
-    let (k, m) = split(a * inverse);
+    let (k, m) = (a * inverse).split();
     let f = if k == 0.0 { (a - b) * inverse } else { m - 1.0 };
     log_of_parts(k, f)
 }
@@ -207,7 +195,7 @@ pub fn normal_cdf(x: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use stages_numerics::random::Random;
+    use crate::random::Random;
 
     /// Distance in units of the last place of `b`.
     fn ulps(a: f64, b: f64) -> f64 {

@@ -4,9 +4,11 @@
 //! angle, `u = tau cos^2 a`, `tau - u = tau sin^2 a`: the square roots of both are then smooth in it. All is the same for every option, so that
 //! the boundary at the points of the integrals is a product with a constant matrix.
 
-use super::Scheme;
+use super::scheme::Scheme;
 use libm::{cos, exp, sin, sinh};
+use std::collections::BTreeMap;
 use std::f64::consts::{FRAC_PI_2, PI};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 /// Where the boundary is found first: a few of its digits for a tenth of the work.
 const COARSE: Scheme = Scheme {
@@ -17,7 +19,7 @@ const COARSE: Scheme = Scheme {
 
 /// The constants of a [`Scheme`].
 #[derive(Debug)]
-pub(super) struct Rule {
+pub(super) struct Quadrature {
     /// How many nodes carry an unknown: those of the collocation without `xi = 0`, where the boundary is known.
     pub nodes: usize,
     /// How many points each node's integral has.
@@ -34,8 +36,8 @@ pub(super) struct Rule {
     pub outer: Outer,
     /// The same with twice the points, for the derivatives.
     pub outer_greeks: Outer,
-    /// A coarser rule to begin with, and row by row the weights of its nodes at the nodes of this one.
-    pub coarse: Option<(Box<Rule>, Vec<f64>)>,
+    /// A coarser one to begin with, and row by row the weights of its nodes at the nodes of this one.
+    pub coarse: Option<(Box<Self>, Vec<f64>)>,
 }
 
 /// The premium's integral at maturity.
@@ -83,8 +85,20 @@ impl Point {
     }
 }
 
-impl Rule {
-    pub fn new(scheme: &Scheme) -> Self {
+impl Quadrature {
+    /// The quadrature of a scheme, computed once.
+    pub fn of(scheme: Scheme) -> Arc<Self> {
+        type Key = (usize, usize, usize);
+        static COMPUTED: LazyLock<Mutex<BTreeMap<Key, Arc<Quadrature>>>> = LazyLock::new(Mutex::default);
+        let key = (scheme.nodes, scheme.points, scheme.premium);
+        let mut computed = COMPUTED.lock().unwrap_or_else(PoisonError::into_inner);
+        computed
+            .entry(key)
+            .or_insert_with(|| Arc::new(Self::new(&scheme)))
+            .clone()
+    }
+
+    fn new(scheme: &Scheme) -> Self {
         let n = scheme.nodes;
         let chebyshev: Vec<f64> = (0..=n).map(|j| cos(PI * j as f64 / n as f64)).collect();
         let xi: Vec<f64> = chebyshev[..n].iter().map(|z| 0.5 * (1.0 + z)).collect();
@@ -164,7 +178,7 @@ fn gauss_legendre(n: usize) -> Vec<(f64, f64)> {
         .collect()
 }
 
-/// Angles from 0 to a quarter turn and weights of the double exponential rule, which crowds them exponentially towards 0: a spot near the boundary
+/// Angles from 0 to a quarter turn and weights of the double exponential quadrature, which crowds them exponentially towards 0: a spot near the boundary
 /// has its premium there.
 fn tanh_sinh(n: usize) -> Vec<(f64, f64)> {
     let (low, high) = (-2.6, 1.9);

@@ -1,53 +1,52 @@
-//! The formula over columns: blocks of 64 options, vectorised by the compiler for the processor at hand, tasks of blocks in parallel.
+//! The batch kernel of price and Greeks: the formula over blocks of 64 options, vectorised by the compiler for the CPU at hand, tasks of blocks in parallel.
 //!
-//! All versions do the same operations in the same order, so that they give the same bytes (a test compares them).
+//! Every instruction set does the same operations in the same order, so that all give the same bytes (a test compares them).
 
-use super::dispatch::Loop;
-use super::formula::{Greeks, Model, Option, assemble, is_regular, limit, position, weights};
+use super::formula::{Contract, Greeks, Model, assemble, is_regular, limit, position, weights};
+use super::non_temporal::{PartialLine, fence};
 use rayon::prelude::*;
-
-pub use super::dispatch::Version;
+use stages_numerics::dispatch::{InstructionSet, Kernel};
 
 /// Options in a block.
 const BLOCK: usize = 64;
 /// Options that one task takes.
 const TASK: usize = 4096;
-/// From this many options on, results are stored past the caches, which they would not fit in (72 bytes each).
-const PAST_CACHES: usize = 1 << 18;
+/// From this many options on, results are stored by non-temporal stores: they would not fit into the caches (72 bytes each).
+const NON_TEMPORAL: usize = 1 << 18;
 
 /// Columns of options, all of one length.
 #[derive(Clone, Copy, Debug)]
 pub struct Columns<'a> {
-    /// [`Option::spot`].
+    /// [`Contract::spot`].
     pub spot: &'a [f64],
-    /// [`Option::strike`].
+    /// [`Contract::strike`].
     pub strike: &'a [f64],
-    /// [`Option::years`].
+    /// [`Contract::years`].
     pub years: &'a [f64],
-    /// [`Option::rate`].
+    /// [`Contract::rate`].
     pub rate: &'a [f64],
-    /// [`Option::dividend_yield`]; not read by Black-76.
+    /// [`Contract::dividend_yield`]; not read by Black-76.
     pub dividend_yield: &'a [f64],
-    /// [`Option::volatility`].
+    /// [`Contract::volatility`].
     pub volatility: &'a [f64],
-    /// [`Option::call`].
+    /// [`Contract::call`].
     pub call: &'a [bool],
 }
 
 impl Columns<'_> {
-    /// How many options there are.
+    /// The number of options.
     pub fn len(&self) -> usize {
         self.spot.len()
     }
 
-    /// Whether there are none.
+    /// True of no options.
     pub fn is_empty(&self) -> bool {
         self.spot.is_empty()
     }
 
-    /// One of them.
-    pub fn option(&self, i: usize) -> Option {
-        Option {
+    /// Option `i`.
+    pub fn option(&self, i: usize) -> Contract {
+        Contract {
             spot: self.spot[i],
             strike: self.strike[i],
             years: self.years[i],
@@ -68,15 +67,15 @@ pub type GreekColumns = [Vec<f64>; 9];
 /// When the columns differ in length.
 pub fn greeks(columns: &Columns<'_>, model: Model) -> GreekColumns {
     let mut out: GreekColumns = std::array::from_fn(|_| vec![0.0; columns.len()]);
-    greeks_into(columns, model, Version::best(), &mut out);
+    greeks_into(columns, model, InstructionSet::detect(), &mut out);
     out
 }
 
-/// [`greeks`] into columns of the caller, with a given version of the kernel; one that this processor lacks is replaced by the portable one.
+/// [`greeks`] into columns of the caller, on an instruction set.
 ///
 /// # Panics
 /// When the columns differ in length.
-pub fn greeks_into(columns: &Columns<'_>, model: Model, version: Version, out: &mut GreekColumns) {
+pub fn greeks_into(columns: &Columns<'_>, model: Model, instructions: InstructionSet, out: &mut GreekColumns) {
     let n = columns.len();
     let lengths = [
         columns.strike.len(),
@@ -94,12 +93,12 @@ pub fn greeks_into(columns: &Columns<'_>, model: Model, version: Version, out: &
         tasks.push(rest.each_mut().map(|chunks| chunks.next().unwrap_or_default()));
     }
     tasks.into_par_iter().enumerate().for_each(|(i, out)| {
-        version.run(Task {
+        instructions.run(Task {
             columns,
             start: i * TASK,
             model,
-            past_caches: n >= PAST_CACHES,
-            whole_lines: version == Version::Avx512 && version.is_available(),
+            non_temporal: n >= NON_TEMPORAL,
+            instructions,
             out,
         });
     });
@@ -110,16 +109,15 @@ struct Task<'a> {
     columns: &'a Columns<'a>,
     start: usize,
     model: Model,
-    past_caches: bool,
-    /// Whether the processor has instructions that store a line at once.
-    whole_lines: bool,
+    non_temporal: bool,
+    instructions: InstructionSet,
     out: [&'a mut [f64]; 9],
 }
 
 /// The inputs of a block: spot, strike, years, rate, yield, volatility.
 type Inputs<'a> = [&'a [f64; BLOCK]; 6];
 
-/// What a block needs in between, and its results: from block to block the same memory, which stays in the nearest cache.
+/// The intermediate values and results of a block: from block to block the same memory, which stays in the L1 cache.
 struct Workspace {
     sign: [f64; BLOCK],
     place: [[f64; BLOCK]; 4],
@@ -127,9 +125,10 @@ struct Workspace {
     results: [[f64; BLOCK]; 9],
 }
 
-impl Loop for Task<'_> {
+impl Kernel for Task<'_> {
+    type Output = ();
     #[inline(always)]
-    fn run(mut self) {
+    fn run<const FMA: bool>(mut self) {
         let n = self.out[0].len();
         let range = self.start..self.start + n;
         let c = self.columns;
@@ -152,7 +151,7 @@ impl Loop for Task<'_> {
         for (pad, input) in padded.iter_mut().zip(inputs) {
             pad[..rest].copy_from_slice(&input[n - rest..]);
         }
-        let mut held = [Held::default(); 9];
+        let mut partial = [PartialLine::default(); 9];
         for from in (0..n).step_by(BLOCK) {
             let length = BLOCK.min(n - from);
             let mut block: Inputs<'_> = padded.each_ref();
@@ -167,123 +166,19 @@ impl Loop for Task<'_> {
             if !all_regular(block) {
                 limits(block, calls, self.model, &mut work.results);
             }
-            for ((out, result), held) in self.out.iter_mut().zip(&work.results).zip(&mut held) {
-                if self.past_caches {
-                    held.store(out, from, &result[..length], self.whole_lines);
+            for ((out, result), partial) in self.out.iter_mut().zip(&work.results).zip(&mut partial) {
+                if self.non_temporal {
+                    partial.store(out, from, &result[..length], self.instructions);
                 } else {
                     out[from..from + length].copy_from_slice(&result[..length]);
                 }
             }
         }
-        if self.past_caches {
-            for (out, held) in self.out.iter_mut().zip(held) {
-                held.finish(out, n);
+        if self.non_temporal {
+            for (out, partial) in self.out.iter_mut().zip(partial) {
+                partial.finish(out, n);
             }
-            finish_stores();
-        }
-    }
-}
-
-/// Lets other threads see what [`store_line`] stored before what is stored from here on.
-#[inline(always)]
-fn finish_stores() {
-    #[cfg(target_arch = "x86_64")]
-    #[expect(unsafe_code, reason = "an instruction of its own")]
-    // SAFETY: x86-64 always has the instruction.
-    unsafe {
-        std::arch::x86_64::_mm_sfence();
-    }
-}
-
-/// Numbers in a line of the caches.
-const LINE: usize = 8;
-
-/// The last values of a column, fewer than a line, that wait for the rest of their line: memory takes part of a line as slowly as several whole ones.
-#[derive(Clone, Copy, Default)]
-struct Held {
-    values: [f64; LINE],
-    count: usize,
-}
-
-impl Held {
-    /// Stores values that belong at `from`, as far as they fill lines, past the caches: without first reading what was there, and without driving
-    /// something else out.
-    #[inline(always)]
-    fn store(&mut self, out: &mut [f64], from: usize, values: &[f64], whole_lines: bool) {
-        let out = &mut out[from - self.count..from + values.len()];
-        // Only at the beginning of a column is the place no line's.
-        let head = match self.count {
-            0 => (out.as_ptr().addr().wrapping_neg() % 64 / 8).min(values.len()),
-            _ => 0,
-        };
-        let (begun, out) = out.split_at_mut(head);
-        begun.copy_from_slice(&values[..head]);
-        let mut values = &values[head..];
-        let (lines, _) = out.as_chunks_mut::<LINE>();
-        let mut lines = lines.iter_mut();
-        if self.count > 0
-            && let Some((rest, later)) = values.split_at_checked(LINE - self.count)
-            && let Some(line) = lines.next()
-        {
-            self.values[self.count..].copy_from_slice(rest);
-            store_line(line, &self.values, whole_lines);
-            (values, self.count) = (later, 0);
-        }
-        let (whole, rest) = values.as_chunks();
-        for (line, values) in lines.zip(whole) {
-            store_line(line, values, whole_lines);
-        }
-        self.values[self.count..][..rest.len()].copy_from_slice(rest);
-        self.count += rest.len();
-    }
-
-    /// Stores what is left of a column that ends at `end`.
-    fn finish(self, out: &mut [f64], end: usize) {
-        out[end - self.count..end].copy_from_slice(&self.values[..self.count]);
-    }
-}
-
-/// Stores a line past the caches: at once, where the processor has AVX-512 and the line is one of the caches, too.
-#[inline(always)]
-fn store_line(line: &mut [f64; LINE], values: &[f64; LINE], whole: bool) {
-    #[cfg(target_arch = "x86_64")]
-    {
-        let address = line.as_ptr().addr();
-        if whole && address.is_multiple_of(64) {
-            #[expect(unsafe_code, reason = "calls a function compiled for a wider instruction set")]
-            // SAFETY: the line is aligned, and the caller says that the processor has the instructions.
-            return unsafe { store_line_avx512(line, values) };
-        }
-        if address.is_multiple_of(16) {
-            return store_line_in_pairs(line, values);
-        }
-    }
-    let _ = whole;
-    *line = *values;
-}
-
-/// # Safety
-/// The line must be at a multiple of 64 bytes.
-#[cfg(target_arch = "x86_64")]
-#[inline]
-#[expect(unsafe_code, reason = "a store past the caches is an instruction of its own")]
-#[target_feature(enable = "avx512f")]
-unsafe fn store_line_avx512(line: &mut [f64; LINE], values: &[f64; LINE]) {
-    use std::arch::x86_64::{_mm512_loadu_pd, _mm512_stream_pd};
-    // SAFETY: both point to eight f64, the line as the caller promises.
-    unsafe { _mm512_stream_pd(line.as_mut_ptr(), _mm512_loadu_pd(values.as_ptr())) }
-}
-
-/// For a line at a multiple of 16 bytes.
-#[cfg(target_arch = "x86_64")]
-#[inline(always)]
-fn store_line_in_pairs(line: &mut [f64; LINE], values: &[f64; LINE]) {
-    use std::arch::x86_64::{_mm_loadu_pd, _mm_stream_pd};
-    for (out, values) in line.as_chunks_mut::<2>().0.iter_mut().zip(values.as_chunks::<2>().0) {
-        #[expect(unsafe_code, reason = "a store past the caches is an instruction of its own")]
-        // SAFETY: both point to two f64, `out` at a multiple of 16 bytes. The processor has the instructions: x86-64 always does.
-        unsafe {
-            _mm_stream_pd(out.as_mut_ptr(), _mm_loadu_pd(values.as_ptr()));
+            fence();
         }
     }
 }
@@ -336,7 +231,7 @@ fn compute([s, k, t, r, q, sigma]: Inputs<'_>, model: Model, work: &mut Workspac
 fn limits([s, k, t, r, q, sigma]: Inputs<'_>, calls: &[bool], model: Model, out: &mut [[f64; BLOCK]; 9]) {
     for (i, &call) in calls.iter().enumerate() {
         if !is_regular(s[i], k[i], t[i], sigma[i]) {
-            let option = Option {
+            let option = Contract {
                 spot: s[i],
                 strike: k[i],
                 years: t[i],
@@ -359,10 +254,10 @@ mod tests {
     use crate::numerics::formula::{black_76, black_scholes_merton};
     use stages_numerics::random::Random;
 
-    fn options(n: usize) -> Vec<Option> {
+    fn options(n: usize) -> Vec<Contract> {
         let mut random = Random::new(&[3]);
         (0..n)
-            .map(|i| Option {
+            .map(|i| Contract {
                 spot: 100.0,
                 strike: 50.0 + 100.0 * random.uniform(),
                 years: if i % 97 == 0 { 0.0 } else { 2.0 * random.uniform() },
@@ -375,9 +270,9 @@ mod tests {
     }
 
     #[test]
-    fn every_version_gives_the_bytes_of_the_scalar_formula() {
+    fn every_instruction_set_gives_the_bytes_of_the_scalar_formula() {
         let options = options(10_001);
-        let column = |f: fn(&Option) -> f64| options.iter().map(f).collect::<Vec<_>>();
+        let column = |f: fn(&Contract) -> f64| options.iter().map(f).collect::<Vec<_>>();
         let (spot, strike, years) = (column(|o| o.spot), column(|o| o.strike), column(|o| o.years));
         let (rate, dividend_yield, volatility) = (
             column(|o| o.rate),
@@ -395,12 +290,15 @@ mod tests {
             call: &call,
         };
         for (model, scalar) in [
-            (Model::BlackScholesMerton, black_scholes_merton as fn(&Option) -> Greeks),
+            (
+                Model::BlackScholesMerton,
+                black_scholes_merton as fn(&Contract) -> Greeks,
+            ),
             (Model::Black76, black_76),
         ] {
-            for version in Version::available() {
+            for instructions in InstructionSet::available() {
                 let mut values: GreekColumns = std::array::from_fn(|_| vec![0.0; columns.len()]);
-                greeks_into(&columns, model, version, &mut values);
+                greeks_into(&columns, model, instructions, &mut values);
                 for (i, option) in options.iter().enumerate() {
                     let scalar = scalar(option).to_array().map(f64::to_bits);
                     let kernel = values.each_ref().map(|column| column[i].to_bits());
@@ -408,33 +306,15 @@ mod tests {
                         .iter()
                         .zip(kernel)
                         .all(|(&a, b)| a == b || (f64::from_bits(a).is_nan() && f64::from_bits(b).is_nan()));
-                    assert!(same, "{version:?} {option:?}");
+                    assert!(same, "{instructions:?} {option:?}");
                 }
             }
         }
     }
 
     #[test]
-    fn stores_past_the_caches_are_stores() {
-        let values: Vec<f64> = (0..BLOCK).map(|i| i as f64).collect();
-        // Wherever the column begins within a line, and in whatever pieces it comes.
-        for offset in 0..2 * LINE {
-            for (piece, whole_lines) in [(1, false), (5, true), (LINE, true), (13, false), (BLOCK, true)] {
-                let whole_lines = whole_lines && Version::Avx512.is_available();
-                let mut out = vec![-1.0; BLOCK + 3 * LINE];
-                let (mut held, column) = (Held::default(), &mut out[offset..][..BLOCK]);
-                for from in (0..BLOCK).step_by(piece) {
-                    held.store(column, from, &values[from..BLOCK.min(from + piece)], whole_lines);
-                }
-                held.finish(column, BLOCK);
-                finish_stores();
-                assert_eq!(out[offset..offset + BLOCK], values);
-                let around = out[..offset].iter().chain(&out[offset + BLOCK..]);
-                assert!(around.copied().all(|value| value == -1.0));
-            }
-        }
-        // A column long enough for them has the values that its parts have.
-        let n = PAST_CACHES + 77;
+    fn a_column_with_non_temporal_stores_has_the_values_of_its_parts() {
+        let n = NON_TEMPORAL + 77;
         let column = |scale: f64| (0..n).map(|i| 1.0 + scale * (i % 101) as f64).collect::<Vec<f64>>();
         let (spot, strike, years) = (column(0.5), column(0.4), column(0.01));
         let (small, call) = (column(0.001), vec![true; n]);

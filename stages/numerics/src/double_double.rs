@@ -1,4 +1,4 @@
-//! Numbers of two doubles, some 31 digits, for tests: slow, plain, and independent of the kernels.
+//! Double-double arithmetic, some 31 digits: the oracle of tests, slow, plain, and independent of the kernels.
 //!
 //! T. J. Dekker, "A floating-point technique for extending the available precision", Numer. Math. 18 (1971).
 
@@ -6,7 +6,7 @@ use std::ops::{Add, Div, Mul, Neg, Sub};
 
 /// The sum of two doubles, the second below half a unit of the last place of the first.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
-pub(crate) struct Dd(pub f64, pub f64);
+pub struct Dd(pub f64, pub f64);
 
 fn two_sum(a: f64, b: f64) -> Dd {
     let s = a + b;
@@ -72,14 +72,17 @@ impl<T: Into<Self>> Div<T> for Dd {
 }
 
 impl Dd {
+    /// The nearest f64.
     pub fn f64(self) -> f64 {
         self.0 + self.1
     }
 
+    /// The absolute value.
     pub fn abs(self) -> Self {
         if self.0 < 0.0 { -self } else { self }
     }
 
+    /// The square root.
     pub fn sqrt(self) -> Self {
         if self.0 == 0.0 {
             return self;
@@ -89,6 +92,7 @@ impl Dd {
         (x + self / x) * 0.5
     }
 
+    /// e^x.
     pub fn exp(self) -> Self {
         const LN_2: Dd = Dd(std::f64::consts::LN_2, 2.319_046_813_846_299_6e-17);
         let k = (self.0 / std::f64::consts::LN_2).round();
@@ -108,6 +112,7 @@ impl Dd {
         Self(y.0 * a * b, y.1 * a * b)
     }
 
+    /// The natural logarithm.
     pub fn ln(self) -> Self {
         let mut y = Self::from(libm::log(self.0));
         for _ in 0..2 {
@@ -135,28 +140,15 @@ impl Dd {
         Self::from(1.0) / tail
     }
 
+    /// The density of the standard normal distribution.
     pub fn pdf(self) -> Self {
         (self * self * -0.5).exp() * Self(0.398_942_280_401_432_7, -2.492_327_202_277_73e-17)
     }
 
+    /// The standard normal distribution function.
     pub fn cdf(self) -> Self {
         let tail = self.abs().pdf() * self.abs().mills();
         if self.0 < 0.0 { tail } else { Self::from(1.0) - tail }
-    }
-}
-
-/// Black-Scholes-Merton: spot, strike, years, rate, yield, volatility.
-pub(crate) fn price([s, k, t, r, q, sigma]: [Dd; 6], call: bool) -> Dd {
-    let w = if call { 1.0 } else { -1.0 };
-    let sd = sigma * t.sqrt();
-    let d1 = ((s / k).ln() + (r - q + sigma * sigma * 0.5) * t) / sd;
-    let d2 = d1 - sd;
-    let legs = |w: f64| (s * (-(q * t)).exp() * (d1 * w).cdf() - k * (-(r * t)).exp() * (d2 * w).cdf()) * w;
-    // Out of the money first: what is in it follows by parity.
-    if w * (d1 + d2).0 <= 0.0 {
-        legs(w)
-    } else {
-        legs(-w) + (s * (-(q * t)).exp() - k * (-(r * t)).exp()) * w
     }
 }
 

@@ -1,12 +1,13 @@
-//! `exp`, `log` and Mills' ratio for kernels: with fused multiplication, without branches or calls, so that loops over them vectorise.
+//! `exp`, `log` and Mills' ratio for kernels: with fused multiplication, without branches or calls, over single numbers in loops that the compiler
+//! vectorises and over vectors ([`F64Vector`]).
 //!
-//! A fused operation is rounded once, whoever does it: the results are the same bytes on every processor. Outside a kernel (see
-//! [`super::dispatch`]) a processor's baseline may lack the instruction, and each costs a call; [`super::special`] is for such code.
+//! A fused operation is rounded once on every instruction set: the results are the same bytes on every CPU. Outside a kernel (see
+//! [`crate::dispatch`]) the baseline of x86-64 lacks the instruction, and each costs a call; [`super`] is for such code.
 //!
 //! | function | error against exact values |
 //! | --- | --- |
-//! | [`exp`] | below 1 ulp, from -708 to 709 |
-//! | [`log`], [`log_ratio`] | below 2 ulp |
+//! | [`exp`], [`exp_clamped`] | below 1 ulp, from -708 to 708 |
+//! | [`log`], [`log_ratio`], [`log_normal`] | below 2 ulp |
 //! | [`mills`] and its like | below 8 ulp, for every z >= 0 |
 //! | [`gauss`] | below 1.5 ulp |
 //!
@@ -17,20 +18,16 @@
     reason = "constants are given with the digits they were computed with"
 )]
 
-/// 1.5 * 2^52: adding it to a number below 2^51 rounds it to an integer, held in the low bits of the sum.
-pub(super) const ROUND: f64 = 6_755_399_441_055_744.0;
-/// ln 2 with 20 trailing zero bits, so that its product with an exponent is exact; and the rest (fdlibm).
-pub(super) const LN2_HIGH: f64 = 6.931_471_803_691_238_164_90e-1;
-pub(super) const LN2_LOW: f64 = 1.908_214_929_270_587_700_02e-10;
-/// 1 / sqrt(2 pi).
-pub(super) const INV_SQRT_TAU: f64 = 0.398_942_280_401_432_677_94;
+use super::{INV_SQRT_TAU, LN2_HIGH, LN2_LOW};
+use crate::simd::{F64Vector, ROUND};
+
 /// Arguments of the exponential below this give 0.
 const LEAST: f64 = -708.0;
 /// Arguments of the exponential above this give infinity.
 const GREATEST: f64 = 709.0;
 
 /// `(e^r - 1 - r) / r^2` for |r| <= ln 2 / 2 (relative error of e^r 4e-18).
-pub(super) const EXP: [f64; 10] = [
+const EXP: [f64; 10] = [
     0.50000000000000127385,
     0.16666666666666482243,
     0.041666666666516211407,
@@ -44,7 +41,7 @@ pub(super) const EXP: [f64; 10] = [
 ];
 
 /// `(2 atanh s - 2 s) / s^3` in powers of s^2, for |s| <= 0.2 (relative error of the logarithm 2e-19).
-pub(super) const LOG: [f64; 8] = [
+const LOG: [f64; 8] = [
     0.66666666666666594858,
     0.40000000000057236512,
     0.28571428555757972805,
@@ -57,7 +54,7 @@ pub(super) const LOG: [f64; 8] = [
 
 /// Mills' ratio as a quotient of polynomials, for every z >= 0 (relative error 1.1e-17). All coefficients are positive, so that nothing
 /// cancels.
-pub(super) const MILLS_OVER: [f64; 11] = [
+const MILLS_OVER: [f64; 11] = [
     1514518.5717318701619,
     2597341.9562901342473,
     2200642.577261471887,
@@ -70,7 +67,7 @@ pub(super) const MILLS_OVER: [f64; 11] = [
     29.365253148138535593,
     1.0,
 ];
-pub(super) const MILLS_UNDER: [f64; 12] = [
+const MILLS_UNDER: [f64; 12] = [
     1208410.9854340661444,
     3036551.514431828577,
     3574470.8149729628448,
@@ -87,54 +84,82 @@ pub(super) const MILLS_UNDER: [f64; 12] = [
 
 /// `a b + c`, rounded once.
 #[inline(always)]
-pub(super) fn fma(a: f64, b: f64, c: f64) -> f64 {
+pub fn fma(a: f64, b: f64, c: f64) -> f64 {
     a.mul_add(b, c)
 }
 
-/// A polynomial with coefficients from degree 0 up, by Horner's rule.
+/// A polynomial with coefficients from degree 0 up, by Horner's scheme.
 #[inline(always)]
-pub(super) fn horner<const N: usize>(c: &[f64; N], x: f64) -> f64 {
-    let mut sum = c[N - 1];
+pub fn horner<V: F64Vector, const N: usize>(c: &[f64; N], x: V) -> V {
+    let mut sum = x.splat(c[N - 1]);
     for i in (0..N - 1).rev() {
-        sum = fma(sum, x, c[i]);
+        sum = sum.mul_add(x, x.splat(c[i]));
     }
     sum
 }
 
-/// `e^(x + low)`, for `low` small beside the distance of two numbers near `x`.
+/// `(r, k + ROUND)` with `x = k ln 2 + r` and |r| <= ln 2 / 2: Cody and Waite's reduction.
+#[inline(always)]
+fn reduce<V: F64Vector>(x: V) -> (V, V) {
+    let round = x.splat(ROUND);
+    let shifted = x.mul_add(x.splat(std::f64::consts::LOG2_E), round);
+    let k = shifted - round;
+    let r = (-k).mul_add(x.splat(LN2_HIGH), x);
+    ((-k).mul_add(x.splat(LN2_LOW), r), shifted)
+}
+
+/// `2^k e^r` from [`reduce`].
+#[inline(always)]
+fn expand<V: F64Vector>(r: V, shifted: V) -> V {
+    (horner(&EXP, r).mul_add(r * r, r) + r.splat(1.0)) * shifted.power_of_two()
+}
+
+/// `e^(x + low)`, for `low` small beside the distance of two numbers near `x`; 0 for x below -708 and infinity above 709.
 #[inline(always)]
 fn exp_of_sum(x: f64, low: f64) -> f64 {
     let bounded = if x < LEAST { LEAST } else { x };
     let bounded = if bounded > GREATEST { GREATEST } else { bounded };
-    let shifted = fma(bounded, std::f64::consts::LOG2_E, ROUND);
-    let k = shifted - ROUND;
-    let r = fma(-k, LN2_HIGH, bounded);
-    let r = fma(-k, LN2_LOW, r) + low;
-    let p = fma(horner(&EXP, r), r * r, r) + 1.0;
-    let power = f64::from_bits(shifted.to_bits().wrapping_add(1023) << 52);
-    let y = p * power;
+    let (r, shifted) = reduce(bounded);
+    let y = expand(r + low, shifted);
     let y = if x < LEAST { 0.0 } else { y };
     if x > GREATEST { f64::INFINITY } else { y }
 }
 
 /// e^x; 0 below -708 and infinity above 709.
 #[inline(always)]
-pub(super) fn exp(x: f64) -> f64 {
+pub fn exp(x: f64) -> f64 {
     exp_of_sum(x, 0.0)
+}
+
+/// e^x for -708 <= x <= 708, and beyond what it is there; for NaN what it is at -708.
+#[inline(always)]
+pub fn exp_clamped<V: F64Vector>(x: V) -> V {
+    let x = x.at_least(x.splat(-708.0)).at_most(x.splat(708.0));
+    let (r, shifted) = reduce(x);
+    expand(r, shifted)
 }
 
 /// `e^(-z^2/2)`: the square's rounding error, which the exponential would magnify, is carried along. 0 where it is below 3e-308.
 #[inline(always)]
-pub(super) fn gauss(z: f64) -> f64 {
+pub fn gauss(z: f64) -> f64 {
     let half = 0.5 * z;
     let square = half * z;
     let error = fma(half, z, -square);
     exp_of_sum(-square, -error)
 }
 
+/// `k ln 2 + ln(a / b)` for a / b between 2/3 and 3/2.
+#[inline(always)]
+fn log_of_parts<V: F64Vector>(k: V, a: V, b: V) -> V {
+    let s = (a - b) / (a + b);
+    let w = s * s;
+    let tail = (horner(&LOG, w) * w).mul_add(s, k * k.splat(LN2_LOW));
+    k.mul_add(k.splat(LN2_HIGH), s.mul_add(s.splat(2.0), tail))
+}
+
 /// `ln(a / b)` of positive normal numbers, accurate relative to itself also where they are close: their difference is then exact.
 #[inline(always)]
-pub(super) fn log_ratio(a: f64, b: f64) -> f64 {
+pub fn log_ratio(a: f64, b: f64) -> f64 {
     // The power of two that brings a to between 2/3 and 3/2 of b, from the difference of their representations, which is nearly the
     // difference of their logarithms.
     const HALF: u64 = 1 << 51;
@@ -145,16 +170,20 @@ pub(super) fn log_ratio(a: f64, b: f64) -> f64 {
         a.to_bits()
             .wrapping_sub((difference & 0xfff0_0000_0000_0000).wrapping_sub(SIGN)),
     );
-    let s = (a - b) / (a + b);
-    let w = s * s;
-    let tail = fma(horner(&LOG, w) * w, s, k * LN2_LOW);
-    fma(k, LN2_HIGH, fma(2.0, s, tail))
+    log_of_parts(k, a, b)
 }
 
 /// Natural logarithm of a positive normal number.
 #[inline(always)]
-pub(super) fn log(x: f64) -> f64 {
+pub fn log(x: f64) -> f64 {
     log_ratio(x, 1.0)
+}
+
+/// Natural logarithms of positive normal numbers.
+#[inline(always)]
+pub fn log_normal<V: F64Vector>(x: V) -> V {
+    let (k, m) = x.split();
+    log_of_parts(k, m, x.splat(1.0))
 }
 
 /// Greatest argument of Mills' ratio that does not overflow inside; above it the ratio is `1/z`, which it is below it too to the last digit.
@@ -162,13 +191,13 @@ const MILLS_FAR: f64 = 1e12;
 
 /// Numerator and denominator of Mills' ratio of the normal distribution, `(1 - cdf(z)) / pdf(z)`, for 0 <= z <= 1e12.
 #[inline(always)]
-pub(super) fn mills_parts(z: f64) -> (f64, f64) {
+fn mills_parts<V: F64Vector>(z: V) -> (V, V) {
     (horner(&MILLS_OVER, z), horner(&MILLS_UNDER, z))
 }
 
 /// Mills' ratio, for z >= 0.
 #[inline(always)]
-pub(super) fn mills(z: f64) -> f64 {
+pub fn mills(z: f64) -> f64 {
     let z = if z > MILLS_FAR { MILLS_FAR } else { z };
     let (over, under) = mills_parts(z);
     over / under
@@ -176,7 +205,7 @@ pub(super) fn mills(z: f64) -> f64 {
 
 /// Mills' ratios of two arguments >= 0, with one division.
 #[inline(always)]
-pub(super) fn mills_pair(a: f64, b: f64) -> (f64, f64) {
+pub fn mills_pair(a: f64, b: f64) -> (f64, f64) {
     let a = if a > MILLS_FAR { MILLS_FAR } else { a };
     let b = if b > MILLS_FAR { MILLS_FAR } else { b };
     let ((over_a, under_a), (over_b, under_b)) = (mills_parts(a), mills_parts(b));
@@ -186,7 +215,7 @@ pub(super) fn mills_pair(a: f64, b: f64) -> (f64, f64) {
 
 /// Mills' ratios of three arguments from 0 to 1e8 (beyond which they stay as they are there), with one division.
 #[inline(always)]
-pub(super) fn mills_of_three(z: [f64; 3]) -> [f64; 3] {
+pub fn mills_of_three(z: [f64; 3]) -> [f64; 3] {
     let parts = z.map(|z| mills_parts(if z > 1e8 { 1e8 } else { z }));
     let [(over_a, a), (over_b, b), (over_c, c)] = parts;
     let inverse = 1.0 / (a * b * c);
@@ -197,11 +226,37 @@ pub(super) fn mills_of_three(z: [f64; 3]) -> [f64; 3] {
     ]
 }
 
+/// `((pdf(a), cdf(a)), (pdf(b), cdf(b)), 1/c)` of the standard normal distribution: three divisions made of one.
+#[inline(always)]
+pub fn normals<V: F64Vector>(a: V, b: V, c: V) -> ((V, V), (V, V), V) {
+    let far = c.splat(37.0);
+    let (za, zb) = (a.abs().at_most(far), b.abs().at_most(far));
+    let ((oa, ua), (ob, ub)) = (mills_parts(za), mills_parts(zb));
+    let ab = ua * ub;
+    let inverse = c.splat(1.0) / (ab * c);
+    let by_ab = inverse * c;
+    let (fa, fb) = (density(za), density(zb));
+    let (pa, pb) = (fa * oa * (ub * by_ab), fb * ob * (ua * by_ab));
+    let (zero, one) = (c.splat(0.0), c.splat(1.0));
+    let (ca, cb) = (a.if_below(zero, pa, one - pa), b.if_below(zero, pb, one - pb));
+    ((fa, ca), (fb, cb), inverse * ab)
+}
+
+/// Density of the standard normal distribution, to what its argument's rounding lets it have.
+#[inline(always)]
+fn density<V: F64Vector>(z: V) -> V {
+    exp_clamped(z.splat(-0.5) * (z * z)) * z.splat(INV_SQRT_TAU)
+}
+
 #[cfg(test)]
 mod tests {
-    use super::super::double_double::Dd;
     use super::*;
-    use stages_numerics::random::Random;
+    use crate::dispatch::InstructionSet;
+    use crate::double_double::Dd;
+    use crate::random::Random;
+    use crate::simd::Portable;
+    #[cfg(target_arch = "x86_64")]
+    use crate::simd::{Avx2, Avx512};
 
     /// Distance in units of the last place of `exact`.
     fn ulps(value: f64, exact: Dd) -> f64 {
@@ -221,8 +276,11 @@ mod tests {
                 uniform(-1.0, 1.0)
             };
             of_exp = of_exp.max(ulps(exp(x), Dd::from(x).exp()));
+            let clamped = x.min(708.0);
+            of_exp = of_exp.max(ulps(exp_clamped(clamped), Dd::from(clamped).exp()));
             let y = if i % 2 == 0 { exp(x) } else { uniform(0.5, 2.0) };
             of_log = of_log.max(ulps(log(y), Dd::from(y).ln()));
+            of_log = of_log.max(ulps(log_normal(y), Dd::from(y).ln()));
             let (a, b) = (uniform(50.0, 200.0), uniform(50.0, 200.0));
             let b = if i % 3 == 0 {
                 a * (1.0 + 1e-6 * uniform(-1.0, 1.0))
@@ -258,5 +316,47 @@ mod tests {
         assert_eq!((gauss(0.0), gauss(40.0), gauss(f64::NEG_INFINITY)), (1.0, 0.0, 0.0));
         assert_eq!((log(1.0), log_ratio(7.0, 7.0)), (0.0, 0.0));
         assert!((mills(1e11) * 1e11 - 1.0).abs() < 1e-15);
+    }
+
+    /// Lane by lane the bits of single numbers.
+    fn agrees_with_single_numbers<V: F64Vector>(like: V) {
+        let mut random = Random::new(&[2]);
+        for _ in 0..2_000 {
+            let x: [f64; 8] = std::array::from_fn(|_| 1_500.0 * random.uniform() - 750.0);
+            let small = x.map(|x| 0.05 * x);
+            let (x, small) = (&x[..V::WIDTH], &small[..V::WIDTH]);
+            let bits = |vector: V| {
+                let mut out = [0.0; 8];
+                vector.store(&mut out);
+                out[..V::WIDTH].iter().map(|x| x.to_bits()).collect::<Vec<u64>>()
+            };
+            let each =
+                |values: &[f64], f: &dyn Fn(f64) -> f64| values.iter().map(|x| f(*x).to_bits()).collect::<Vec<u64>>();
+            let vector = like.load(x);
+            assert_eq!(bits(exp_clamped(vector)), each(x, &|x| exp_clamped(x)));
+            assert_eq!(bits(log_normal(vector.abs())), each(x, &|x| log_normal(x.abs())));
+            let ((pdf, cdf), _, inverse) = normals(like.load(small), like.splat(0.7), vector);
+            assert_eq!(bits(pdf), each(small, &|x| normals(x, 0.7, 1.0).0.0));
+            assert_eq!(bits(cdf), each_pair(small, x, |x, c| normals(x, 0.7, c).0.1));
+            assert_eq!(bits(inverse), each_pair(small, x, |x, c| normals(x, 0.7, c).2));
+            assert_eq!(bits(vector.abs().sqrt()), each(x, &|x| x.abs().sqrt()));
+        }
+    }
+
+    fn each_pair(a: &[f64], b: &[f64], f: impl Fn(f64, f64) -> f64) -> Vec<u64> {
+        a.iter().zip(b).map(|(a, b)| f(*a, *b).to_bits()).collect()
+    }
+
+    #[test]
+    fn every_vector_has_the_bits_of_single_numbers() {
+        for instructions in InstructionSet::available() {
+            match instructions {
+                #[cfg(target_arch = "x86_64")]
+                InstructionSet::Avx512(token) => agrees_with_single_numbers(Avx512::zero(token)),
+                #[cfg(target_arch = "x86_64")]
+                InstructionSet::Avx2(token) => agrees_with_single_numbers(Avx2::zero(token)),
+                InstructionSet::Portable => agrees_with_single_numbers(Portable::default()),
+            }
+        }
     }
 }

@@ -1,0 +1,237 @@
+//! Actions, from the environment's action space to a policy's choices: discrete, multi-discrete or continuous.
+
+use serde::{Deserialize, Serialize};
+use stages_core::StageError;
+
+/// The actions that an environment takes.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ActionSpace {
+    /// One of A choices.
+    Discrete {
+        /// The name of every choice, in order.
+        names: Vec<String>,
+        /// Whether choices may be masked; if not, every element of an action mask is true.
+        masked: bool,
+    },
+    /// One choice for each of K components.
+    MultiDiscrete {
+        /// The name of every component, in order.
+        names: Vec<String>,
+        /// The number of choices of each component `[K]`, none of them 0.
+        choices: Vec<u32>,
+        /// Whether choices may be masked; if not, every element of an action mask is true.
+        masked: bool,
+    },
+    /// A real number for each of A components; there is no action mask.
+    Continuous {
+        /// The name of every component, in order.
+        names: Vec<String>,
+        /// The range of each component.
+        bounds: Bounds,
+    },
+}
+
+/// The range of each component of a continuous action.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Bounds {
+    /// `[A]`.
+    pub low: Vec<f32>,
+    /// `[A]`.
+    pub high: Vec<f32>,
+}
+
+impl ActionSpace {
+    /// A discrete space without a mask.
+    pub fn discrete<S: Into<String>>(names: impl IntoIterator<Item = S>) -> Self {
+        Self::Discrete {
+            names: names.into_iter().map(Into::into).collect(),
+            masked: false,
+        }
+    }
+
+    /// The name of every choice of a discrete space, else of every component.
+    pub fn names(&self) -> &[String] {
+        match self {
+            Self::Discrete { names, .. } | Self::MultiDiscrete { names, .. } | Self::Continuous { names, .. } => names,
+        }
+    }
+
+    /// The number of outputs that a policy has for an action: a logit for each choice of each component, or a mean for each
+    /// continuous component.
+    pub fn num_outputs(&self) -> usize {
+        match self {
+            Self::Discrete { names, .. } | Self::Continuous { names, .. } => names.len(),
+            Self::MultiDiscrete { choices, .. } => choices.iter().map(|&n| n as usize).sum(),
+        }
+    }
+
+    /// The number of values of an action: 1, K or A.
+    pub fn num_components(&self) -> usize {
+        match self {
+            Self::Discrete { .. } => 1,
+            Self::MultiDiscrete { names, .. } | Self::Continuous { names, .. } => names.len(),
+        }
+    }
+
+    /// M, the length of an action mask: an element for each choice of each component, none where actions are continuous.
+    pub fn mask_len(&self) -> usize {
+        match self {
+            Self::Continuous { .. } => 0,
+            _ => self.num_outputs(),
+        }
+    }
+
+    /// The kind of space in a word, for messages.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Discrete { .. } => DISCRETE,
+            Self::MultiDiscrete { .. } => MULTI_DISCRETE,
+            Self::Continuous { .. } => CONTINUOUS,
+        }
+    }
+}
+
+const DISCRETE: &str = "discrete";
+const MULTI_DISCRETE: &str = "multi-discrete";
+const CONTINUOUS: &str = "continuous";
+
+/// An action for each of B environments.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Actions<'a> {
+    /// `[B]`: the number of a choice.
+    Discrete(&'a [u32]),
+    /// `[B, K]`: the number of a choice for each component.
+    MultiDiscrete(&'a [u32]),
+    /// `[B, A]`.
+    Continuous(&'a [f32]),
+}
+
+impl<'a> Actions<'a> {
+    /// Discrete actions `[num_envs]`.
+    ///
+    /// # Errors
+    /// When they are of another kind or shape.
+    pub fn discrete(self, num_envs: usize) -> Result<&'a [u32], StageError> {
+        match self {
+            Self::Discrete(values) if values.len() == num_envs => Ok(values),
+            _ => Err(self.mismatch(DISCRETE, num_envs)),
+        }
+    }
+
+    /// Multi-discrete actions `[num_envs, components]`.
+    ///
+    /// # Errors
+    /// When they are of another kind or shape.
+    pub fn multi_discrete(self, num_envs: usize, components: usize) -> Result<&'a [u32], StageError> {
+        match self {
+            Self::MultiDiscrete(values) if values.len() == num_envs * components => Ok(values),
+            _ => Err(self.mismatch(MULTI_DISCRETE, num_envs * components)),
+        }
+    }
+
+    /// Continuous actions `[num_envs, components]`.
+    ///
+    /// # Errors
+    /// When they are of another kind or shape.
+    pub fn continuous(self, num_envs: usize, components: usize) -> Result<&'a [f32], StageError> {
+        match self {
+            Self::Continuous(values) if values.len() == num_envs * components => Ok(values),
+            _ => Err(self.mismatch(CONTINUOUS, num_envs * components)),
+        }
+    }
+
+    fn mismatch(self, kind: &str, len: usize) -> StageError {
+        let (given, given_len) = match self {
+            Self::Discrete(values) => (DISCRETE, values.len()),
+            Self::MultiDiscrete(values) => (MULTI_DISCRETE, values.len()),
+            Self::Continuous(values) => (CONTINUOUS, values.len()),
+        };
+        StageError::new(format!(
+            "the environment takes {len} values of {kind} actions, and was given {given_len} of {given} ones"
+        ))
+    }
+}
+
+/// A batch of actions that owns its values: what a policy writes.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ActionBuffer {
+    /// `[B]`.
+    Discrete(Vec<u32>),
+    /// `[B, K]`.
+    MultiDiscrete(Vec<u32>),
+    /// `[B, A]`.
+    Continuous(Vec<f32>),
+}
+
+impl ActionBuffer {
+    /// Actions of `space` for `num_envs` environments, all of them 0.
+    pub fn new(space: &ActionSpace, num_envs: usize) -> Self {
+        let len = num_envs * space.num_components();
+        match space {
+            ActionSpace::Discrete { .. } => Self::Discrete(vec![0; len]),
+            ActionSpace::MultiDiscrete { .. } => Self::MultiDiscrete(vec![0; len]),
+            ActionSpace::Continuous { .. } => Self::Continuous(vec![0.0; len]),
+        }
+    }
+
+    /// The actions.
+    pub fn as_actions(&self) -> Actions<'_> {
+        match self {
+            Self::Discrete(values) => Actions::Discrete(values),
+            Self::MultiDiscrete(values) => Actions::MultiDiscrete(values),
+            Self::Continuous(values) => Actions::Continuous(values),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn grid() -> ActionSpace {
+        ActionSpace::MultiDiscrete {
+            names: vec!["size".into(), "side".into()],
+            choices: vec![3, 2],
+            masked: true,
+        }
+    }
+
+    #[test]
+    fn sizes() {
+        let pair = ActionSpace::discrete(["left", "right"]);
+        assert_eq!((pair.num_outputs(), pair.num_components(), pair.mask_len()), (2, 1, 2));
+        assert_eq!(
+            (grid().num_outputs(), grid().num_components(), grid().mask_len()),
+            (5, 2, 5)
+        );
+        let torque = ActionSpace::Continuous {
+            names: vec!["torque".into()],
+            bounds: Bounds {
+                low: vec![-2.0],
+                high: vec![2.0],
+            },
+        };
+        assert_eq!(
+            (torque.num_outputs(), torque.num_components(), torque.mask_len()),
+            (1, 1, 0)
+        );
+        assert_eq!(
+            ActionBuffer::new(&grid(), 3).as_actions(),
+            Actions::MultiDiscrete(&[0; 6])
+        );
+    }
+
+    #[test]
+    fn another_kind_or_shape_is_refused() {
+        let actions = ActionBuffer::new(&grid(), 3);
+        assert_eq!(actions.as_actions().multi_discrete(3, 2).unwrap(), [0; 6]);
+        assert!(actions.as_actions().multi_discrete(2, 2).is_err());
+        assert!(Actions::Discrete(&[0; 6]).multi_discrete(3, 2).is_err());
+        assert!(Actions::Continuous(&[0.0; 3]).discrete(3).is_err());
+        let err = Actions::Discrete(&[1, 0]).continuous(2, 3).unwrap_err();
+        assert_eq!(
+            err.message,
+            "the environment takes 6 values of continuous actions, and was given 2 of discrete ones"
+        );
+    }
+}

@@ -1,0 +1,55 @@
+//! Simulated options to measure over.
+
+use crate::numerics::batch::Columns;
+use crate::numerics::formula::Contract;
+use stages_numerics::random::Random;
+
+/// Simulated options, one by one and by column.
+pub struct Book {
+    pub(super) list: Vec<Contract>,
+    pub(super) columns: [Vec<f64>; 6],
+    call: Vec<bool>,
+}
+
+impl Book {
+    /// That many options.
+    pub fn new(options: usize) -> Self {
+        let mut random = Random::new(&[1]);
+        let list: Vec<Contract> = (0..options)
+            .map(|_| Contract {
+                spot: 100.0,
+                strike: 70.0 + 60.0 * random.uniform(),
+                years: 0.01 + 2.0 * random.uniform(),
+                rate: 0.05 * random.uniform(),
+                dividend_yield: 0.02 * random.uniform(),
+                volatility: 0.05 + 0.6 * random.uniform(),
+                call: random.uniform() < 0.5,
+            })
+            .collect();
+        let column = |f: fn(&Contract) -> f64| list.iter().map(f).collect::<Vec<f64>>();
+        let columns = [
+            column(|o| o.spot),
+            column(|o| o.strike),
+            column(|o| o.years),
+            column(|o| o.rate),
+            column(|o| o.dividend_yield),
+            column(|o| o.volatility),
+        ];
+        let call = list.iter().map(|o| o.call).collect();
+        Self { list, columns, call }
+    }
+
+    /// The first `n` of them.
+    pub(super) fn first(&self, n: usize) -> Columns<'_> {
+        let [spot, strike, years, rate, dividend_yield, volatility] = self.columns.each_ref().map(|c| &c[..n]);
+        Columns {
+            spot,
+            strike,
+            years,
+            rate,
+            dividend_yield,
+            volatility,
+            call: &self.call[..n],
+        }
+    }
+}

@@ -1,0 +1,28 @@
+//! Why an American option has no price.
+
+/// Whether an option has a price, or why not.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum Reason {
+    /// It has.
+    #[default]
+    Ok = 0,
+    /// An input is NaN, or a price, the time or the volatility is out of range.
+    Input = 1,
+    /// The drift |r - q| T is beyond eight standard deviations of the spot: too extreme for the methods.
+    Extreme = 2,
+}
+
+impl Reason {
+    /// All, by code.
+    pub const ALL: [Self; 3] = [Self::Ok, Self::Input, Self::Extreme];
+
+    /// Its name in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Input => "input",
+            Self::Extreme => "extreme",
+        }
+    }
+}

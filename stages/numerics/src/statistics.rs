@@ -1,0 +1,65 @@
+//! Robust statistics.
+
+/// The median, the mean of the two middle values where their number is even; `None` of none. Sorts the values.
+pub fn median(values: &mut [f64]) -> Option<f64> {
+    values.sort_by(f64::total_cmp);
+    let n = values.len();
+    let upper = *values.get(n / 2)?;
+    Some(if n % 2 == 1 {
+        upper
+    } else {
+        0.5 * (values[n / 2 - 1] + upper)
+    })
+}
+
+/// The weighted median of (value, weight): the smallest value that half of the weight is at or below; `None` of none. Sorts the values.
+pub fn weighted_median(values: &mut [(f64, f64)]) -> Option<f64> {
+    values.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let total: f64 = values.iter().map(|(_, weight)| weight).sum();
+    let mut below = 0.0;
+    values
+        .iter()
+        .find(|(_, weight)| {
+            below += weight;
+            below >= 0.5 * total
+        })
+        .map(|(value, _)| *value)
+}
+
+/// Huber's weights of residuals in units of their standard deviations: 1 within 1.345 robust deviations (from the median absolute residual), falling beyond.
+pub fn huber_weights(residuals: &[f64]) -> Vec<f64> {
+    let mut sizes: Vec<f64> = residuals.iter().map(|r| r.abs()).collect();
+    let limit = 1.345 * (1.4826 * median(&mut sizes).unwrap_or(0.0));
+    residuals
+        .iter()
+        .map(|r| {
+            if r.abs() <= limit || limit == 0.0 {
+                1.0
+            } else {
+                limit / r.abs()
+            }
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn medians() {
+        assert_eq!(median(&mut []), None);
+        assert_eq!(median(&mut [3.0, 1.0, 2.0]), Some(2.0));
+        assert_eq!(median(&mut [4.0, 1.0, 2.0, 3.0]), Some(2.5));
+        assert_eq!(weighted_median(&mut []), None);
+        assert_eq!(weighted_median(&mut [(5.0, 1.0), (1.0, 1.0), (2.0, 3.0)]), Some(2.0));
+    }
+
+    #[test]
+    fn outliers_lose_their_weight() {
+        let weights = huber_weights(&[1.0, -1.0, 1.0, -1.0, 100.0]);
+        assert_eq!(weights[..4], [1.0; 4]);
+        assert!((weights[4] - 1.345 * 1.4826 / 100.0).abs() < 1e-15);
+        assert_eq!(huber_weights(&[0.0, 0.0, 0.0, 5.0]), [1.0; 4]);
+    }
+}
