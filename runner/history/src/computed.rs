@@ -1,7 +1,7 @@
 //! The metrics that cached stages reported in the runs that computed them: times are events, and in no artifact.
 
 use super::index::{EventFile, Index};
-use super::reader::{event_file, load};
+use super::reader::load;
 use super::{LastMetrics, Run, StageRun};
 use cache::{ActionKey, Store};
 use std::cell::{OnceCell, RefCell};
@@ -58,7 +58,7 @@ impl ComputedMetrics {
 
     /// The last values of the metrics of every stage that a run computed, which the index takes.
     fn read(&self, id: &str, index: Option<&RefCell<Index>>) -> Option<HashMap<ActionKey, LastMetrics>> {
-        let file = event_file(&self.runs, id)?;
+        let file = EventFile::of(&self.runs, id)?;
         let run = load(&self.runs, id).ok()?;
         if let Some(index) = index {
             index.borrow_mut().add_with_metrics(&file, &run);
@@ -74,7 +74,7 @@ const READ_BYTES: f64 = 400_000.0;
 /// otherwise the first command that needs it does.
 pub fn index_run(runs: &Path, ended: &Run) {
     let is_cheap = |file: &EventFile| ended.seconds >= 1.0 && file.bytes as f64 <= ended.seconds * READ_BYTES;
-    if let Some(file) = event_file(runs, &ended.id).filter(is_cheap)
+    if let Some(file) = EventFile::of(runs, &ended.id).filter(is_cheap)
         && let Ok(run) = load(runs, &ended.id)
         && let Some(mut index) = Index::open(runs)
     {

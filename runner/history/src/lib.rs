@@ -21,7 +21,7 @@ pub mod earlier;
 pub mod figures;
 mod follow;
 mod id;
-mod index;
+pub mod index;
 pub mod marks;
 mod model;
 mod past;

@@ -51,17 +51,6 @@ fn is_locked(events: &File) -> bool {
     matches!(events.try_lock_shared(), Err(TryLockError::WouldBlock))
 }
 
-/// The file of a run's events; `None` where there is none.
-pub(super) fn event_file(runs: &Path, id: &str) -> Option<EventFile> {
-    let meta = std::fs::metadata(runs.join(id).join("events.jsonl")).ok()?;
-    let modified = meta.modified().ok()?.duration_since(std::time::UNIX_EPOCH).ok()?;
-    meta.is_file().then(|| EventFile {
-        id: id.to_owned(),
-        bytes: meta.len() as i64,
-        modified: modified.as_nanos() as i64,
-    })
-}
-
 /// All runs, oldest first, without their metrics. Runs that cannot be read are left out.
 ///
 /// # Errors
@@ -77,7 +66,7 @@ pub fn list(runs: &Path) -> Result<Vec<Run>, Failure> {
 pub fn survey(runs: &Path) -> Result<(Vec<Run>, Vec<String>), Failure> {
     let files: Vec<EventFile> = folders(runs)?
         .par_iter()
-        .filter_map(|id| event_file(runs, id))
+        .filter_map(|id| EventFile::of(runs, id))
         .collect();
     let mut index = Index::open(runs);
     let read = briefs(runs, &files, index.as_mut());
@@ -112,7 +101,7 @@ pub(super) fn last_files(runs: &Path, n: usize) -> Result<Vec<EventFile>, Failur
     let mut files: Vec<EventFile> = folders
         .iter()
         .rev()
-        .filter_map(|id| event_file(runs, id))
+        .filter_map(|id| EventFile::of(runs, id))
         .take(n)
         .collect();
     files.reverse();
