@@ -1,4 +1,4 @@
-//! The metrics that cached stages reported in the runs that computed them: times are events, and in no artifact.
+//! The metrics that cached stages reported in the runs that computed them: times are in events and in no artifact.
 
 use super::index::{EventFile, Index};
 use super::reader::load;
@@ -8,8 +8,8 @@ use std::cell::{OnceCell, RefCell};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-/// Finds them by action key: in the index, or else in the events of the run that the action record names. No other run is
-/// looked at, and none twice.
+/// Finds them by action key: in the index, or else in the event log of the run that the action record names. No other run is
+/// read, and none twice.
 pub struct ComputedMetrics {
     runs: PathBuf,
     store: Store,
@@ -19,7 +19,7 @@ pub struct ComputedMetrics {
 }
 
 impl ComputedMetrics {
-    /// Those of the runs in the folder `runs`, whose results are in `store`.
+    /// Searches the runs in the folder `runs`, whose results are in `store`.
     pub fn new(runs: &Path, store: &Store) -> Self {
         Self {
             runs: runs.to_owned(),
@@ -29,7 +29,7 @@ impl ComputedMetrics {
         }
     }
 
-    /// The last value of each metric that this stage reported when it was computed; none where that is not known.
+    /// The last value of each metric that this stage reported when it was computed; empty where that is unknown.
     pub fn of(&self, stage: &StageRun) -> LastMetrics {
         self.find(stage).unwrap_or_default()
     }
@@ -56,7 +56,7 @@ impl ComputedMetrics {
         of_run.get(&key).cloned()
     }
 
-    /// The last values of the metrics of every stage that a run computed, which the index takes.
+    /// Reads the last values of the metrics of every stage that a run computed, and adds them to the index.
     fn read(&self, id: &str, index: Option<&RefCell<Index>>) -> Option<HashMap<ActionKey, LastMetrics>> {
         let file = EventFile::of(&self.runs, id)?;
         let run = load(&self.runs, id).ok()?;
@@ -67,11 +67,11 @@ impl ComputedMetrics {
     }
 }
 
-/// How much of a run's events is read in a hundredth of a second, in bytes.
+/// The size of an event log that is read in about a hundredth of a second, in bytes.
 const READ_BYTES: f64 = 400_000.0;
 
-/// Takes a run that has just ended into the index, with its metrics, where that takes less than a hundredth of its time:
-/// otherwise the first command that needs it does.
+/// Adds a run that has just ended to the index, with its metrics, if that takes about a hundredth of its time at most. Otherwise
+/// the first command that needs it does.
 pub fn index_run(runs: &Path, ended: &Run) {
     let is_cheap = |file: &EventFile| ended.seconds >= 1.0 && file.bytes as f64 <= ended.seconds * READ_BYTES;
     if let Some(file) = EventFile::of(runs, &ended.id).filter(is_cheap)

@@ -1,4 +1,4 @@
-//! Ids of runs: they sort by time, to the millisecond.
+//! Run ids, which sort by start time to the millisecond.
 
 use super::marks::{self, AllMarks};
 use super::reader::{folders, has_events};
@@ -8,11 +8,11 @@ use runner_pipeline::suggest;
 use std::path::Path;
 use std::time::SystemTime;
 
-/// A new id: `20261120T213045-k3f9` (UTC); two characters are the millisecond, two are chance.
+/// A new id: `20261120T213045-k3f9` (UTC); two characters encode the millisecond, two are random.
 fn new_id() -> String {
     let now = SystemTime::now();
     let time: DateTime<Utc> = now.into();
-    // The only use of chance outside seeded generators: it names a folder and reaches no result.
+    // The only unseeded randomness: it names a folder and reaches no result.
     let nanos = now
         .duration_since(SystemTime::UNIX_EPOCH)
         .unwrap_or_default()
@@ -32,10 +32,10 @@ fn new_id() -> String {
     format!("{}-{suffix}", time.format("%Y%m%dT%H%M%S"))
 }
 
-/// A new run: makes its folder, which no other run has, and returns its id.
+/// Creates the folder of a new run and returns the run's id.
 ///
 /// # Errors
-/// When the folder cannot be made.
+/// When the folder cannot be created.
 pub fn new_run(runs: &Path) -> Result<String, Failure> {
     let failed = |path: &Path, err: std::io::Error| {
         Failure::caused(format!("cannot create `{}`", path.display()), &err)
@@ -47,23 +47,23 @@ pub fn new_run(runs: &Path) -> Result<String, Failure> {
         let dir = runs.join(&id);
         match std::fs::create_dir(&dir) {
             Ok(()) => return Ok(id),
-            // Two runs began in one millisecond, and chance gave them one name.
+            // Two runs began in the same millisecond with the same random characters.
             Err(err) if err.kind() == std::io::ErrorKind::AlreadyExists => {}
             Err(err) => return Err(failed(&dir, err)),
         }
     }
 }
 
-/// The id that `name` stands for: itself, the run of that name, a unique part that an id begins or ends with, or `latest`.
+/// Resolves `name` to a run id: `latest`, an id, the name of a run, or a unique prefix or suffix of an id.
 ///
 /// # Errors
-/// When it stands for none, or for several.
+/// When it matches no run, or several.
 pub fn resolve(runs: &Path, name: &str) -> Result<String, Failure> {
     if name == "latest" {
         let newest = folders(runs)?.into_iter().rev().find(|id| has_events(runs, id));
         return newest.ok_or_else(|| {
             Failure::usage(format!("there are no runs in `{}`", runs.display()))
-                .hint("`runner exec PIPELINE` makes one")
+                .hint("`runner exec PIPELINE` starts one")
         });
     }
     let is_plain = Path::new(name).components().count() == 1 && !name.starts_with('.');
@@ -84,7 +84,7 @@ pub fn resolve(runs: &Path, name: &str) -> Result<String, Failure> {
     match found.as_slice() {
         [id] => Ok((*id).clone()),
         [] => {
-            // An index that could not be told of a name, because it cannot be written, has the last word on none.
+            // An index that is not writable may lack a name.
             let marks = AllMarks::read(runs)?;
             if let Some(id) = marks.named(name) {
                 return Ok(id.to_owned());
@@ -97,7 +97,7 @@ pub fn resolve(runs: &Path, name: &str) -> Result<String, Failure> {
         }
         several => {
             let shown: Vec<&str> = several.iter().rev().take(5).map(|id| id.as_str()).collect();
-            Err(Failure::usage(format!("`{name}` stands for {} runs", several.len()))
+            Err(Failure::usage(format!("`{name}` matches {} runs", several.len()))
                 .hint(format!("give more of the id: {}", shown.join(", "))))
         }
     }

@@ -1,18 +1,18 @@
-//! The index over runs: one SQLite file that answers what would otherwise take a look into the folder of every run.
+//! The index over runs: one SQLite file that answers queries for which every run folder would have to be read.
 //!
-//! It holds nothing that the runs' folders do not: where it is missing, damaged, locked or of another version, the runs are
-//! read instead, and a new index is written where that is possible. A row counts only while `events.jsonl` has the size and
-//! the modification time that it had when it was read, and while the row's checksum holds.
+//! It contains nothing that the run folders do not. Where it is missing, damaged, locked or of another version, the runs are
+//! read instead, and the index is rebuilt if possible. A row is valid only while `events.jsonl` has the size and the
+//! modification time that it had when it was read, and while the row's checksum matches.
 //!
 //! ```text
 //! HOME/index/runs.sqlite
-//!   run       a run that ended: the size and time of its events, its head, its seconds by stage, and two shared texts
+//!   run       a run that ended: size and time of its event log, its head, its seconds by stage, and two shared texts
 //!   shared    texts that many runs have in common, by digest: the stages as resolved, and how they ended
-//!   action    action key -> the run and stage that computed it, its time, and the last value of each metric once asked for
-//!   name      the name of a run -> its id; complete while `state` holds the text of `HOME/index/names.stamp`
+//!   action    action key -> the run and stage that computed it, its duration, and the last value of each metric once queried
+//!   name      name of a run -> its id; complete while `state` has the text of `HOME/index/names.stamp`
 //! ```
 
-use super::stored::{Ending, Head, Template};
+use super::stored::{Head, StageOutcome, Template};
 use super::{LastMetrics, Run};
 use cache::ActionKey;
 use runner_engine::RunStatus;
@@ -23,10 +23,10 @@ use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, UNIX_EPOCH};
 
-/// Raised whenever the tables or the texts in them change: an index of another version is rebuilt.
+/// The version of the tables and of the texts in them. An index of another version is rebuilt.
 const VERSION: i64 = 1;
 
-/// How long to wait for another process that writes.
+/// The longest wait for a lock of another process.
 const TIMEOUT: Duration = Duration::from_millis(250);
 
 const SCHEMA: &str = "
@@ -44,7 +44,7 @@ CREATE TABLE name (name TEXT PRIMARY KEY, run TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE state (stamp TEXT NOT NULL);
 ";
 
-/// The events of a run as they are on the disk.
+/// The event log of a run on disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventFile {
     /// The run.
@@ -56,7 +56,7 @@ pub struct EventFile {
 }
 
 impl EventFile {
-    /// That of a run; `None` where there is none.
+    /// The event log of a run; `None` where there is none.
     pub fn of(runs: &Path, id: &str) -> Option<Self> {
         let meta = std::fs::metadata(runs.join(id).join("events.jsonl")).ok()?;
         let modified = meta.modified().ok()?.duration_since(UNIX_EPOCH).ok()?;
@@ -68,7 +68,7 @@ impl EventFile {
     }
 }
 
-/// An open index. Nothing here fails a command: what the index cannot answer is read from the runs.
+/// An open index. It never fails a command: a query that it cannot answer is answered from the runs.
 pub struct Index {
     db: Connection,
     path: PathBuf,
@@ -76,7 +76,7 @@ pub struct Index {
 }
 
 impl Index {
-    /// Opens the index over the folder `runs`, and makes one where there is none; `None` where that is impossible.
+    /// Opens or creates the index over the folder `runs`; `None` where that is impossible.
     pub fn open(runs: &Path) -> Option<Self> {
         let folder = folder(runs)?;
         if !runs.is_dir() {
@@ -98,7 +98,7 @@ impl Index {
         })
     }
 
-    /// The runs of these files, by id, as far as the index has them. `files` are sorted by id.
+    /// The runs with these event logs, by id, as far as the index has them. `files` are sorted by id.
     pub fn runs(&self, files: &[EventFile]) -> HashMap<String, Run> {
         self.answer(|db| {
             let mut templates = Templates::new(db);
@@ -114,9 +114,9 @@ impl Index {
         .unwrap_or_default()
     }
 
-    /// How the stages of these runs ended, by run, as far as the index has them; runs that ended alike have the same number.
-    /// `files` are sorted by id.
-    pub fn endings(&self, files: &[EventFile]) -> HashMap<String, (String, i64)> {
+    /// The pipeline and the number of the stage outcomes of these runs, by id, as far as the index has them. Runs with the same
+    /// outcomes have the same number. `files` are sorted by id.
+    pub fn outcome_numbers(&self, files: &[EventFile]) -> HashMap<String, (String, i64)> {
         self.answer(|db| {
             let rows = rows(db, files)?;
             Ok(rows
@@ -127,12 +127,12 @@ impl Index {
         .unwrap_or_default()
     }
 
-    /// How stages ended, by the number that [`Self::endings`] gave.
-    pub(crate) fn ending(&self, number: i64) -> Option<Vec<Ending>> {
+    /// The stage outcomes with a number from [`Self::outcome_numbers`].
+    pub(crate) fn outcomes(&self, number: i64) -> Option<Vec<StageOutcome>> {
         self.answer(|db| text(db, number))?
     }
 
-    /// Takes runs that were read from these files. Those that go on are left for later.
+    /// Adds runs that were read from these event logs. Running ones are skipped.
     pub fn add<'r>(&mut self, runs: impl IntoIterator<Item = (&'r EventFile, &'r Run)>) {
         let runs: Vec<_> = runs
             .into_iter()
@@ -143,7 +143,7 @@ impl Index {
         }
     }
 
-    /// Drops every run but those of these files.
+    /// Drops every run except those with these event logs.
     pub fn retain(&mut self, files: &[EventFile]) {
         let kept: HashSet<&str> = files.iter().map(|file| file.id.as_str()).collect();
         let gone: Option<Vec<String>> = self.answer(|db| {
@@ -171,7 +171,7 @@ impl Index {
         });
     }
 
-    /// The newest run that computed an action, and the last value of each of its metrics where they were asked for before.
+    /// The newest run that computed an action, and the last value of each of its metrics if known.
     pub fn computed(&self, key: ActionKey) -> Option<(String, Option<LastMetrics>)> {
         let found: Option<(String, Option<String>)> = self.answer(|db| {
             let sql = "SELECT run, metrics FROM action WHERE key = ?1 ORDER BY run DESC LIMIT 1";
@@ -182,7 +182,7 @@ impl Index {
         Some((run, metrics.and_then(|text| serde_json::from_str(&text).ok())))
     }
 
-    /// Takes a run that was read with its metrics.
+    /// Adds a run that was read with metrics.
     pub fn add_with_metrics(&mut self, file: &EventFile, run: &Run) {
         self.add([(file, run)]);
         self.change(|change| {
@@ -194,7 +194,7 @@ impl Index {
         });
     }
 
-    /// The run of that name; the outer `None` where the index has not every name, as of `stamp`.
+    /// The run with that name; the outer `None` where the names in the index are not those of `stamp`.
     pub fn named(&self, name: &str, stamp: &str) -> Option<Option<String>> {
         self.answer(|db| {
             if !has_stamp(db, stamp)? {
@@ -205,7 +205,7 @@ impl Index {
         })?
     }
 
-    /// Takes all names, as of `stamp`.
+    /// Replaces all names by those of `stamp`.
     pub fn set_names<'n>(&mut self, names: impl Iterator<Item = (&'n str, &'n str)>, stamp: &str) {
         self.change(|change| {
             change.execute("DELETE FROM name", [])?;
@@ -216,7 +216,7 @@ impl Index {
         });
     }
 
-    /// Takes the new name of one run, where the index had every name before.
+    /// Changes the name of one run, if the index has the names of the stamp `before`.
     pub fn rename(&mut self, run: &str, name: Option<&str>, before: &str, after: &str) {
         self.change(|change| {
             if !has_stamp(change, before)? {
@@ -230,12 +230,12 @@ impl Index {
         });
     }
 
-    /// Answers a question; `None` where the index cannot.
-    fn answer<T>(&self, ask: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Option<T> {
-        self.check(ask(&self.db))
+    /// Runs a query; `None` where it fails.
+    fn answer<T>(&self, query: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Option<T> {
+        self.check(query(&self.db))
     }
 
-    /// Makes one change whole or not at all: it is lost while another process writes for long, or where nothing can be written.
+    /// Applies a change in one transaction. It is lost if another process holds the lock for long or the index is read-only.
     fn change(&mut self, change: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<()>) {
         let changed = self
             .db
@@ -247,7 +247,7 @@ impl Index {
         self.check(changed);
     }
 
-    /// A damaged index is removed, and rebuilt by whoever opens it next.
+    /// Removes a damaged index; the next process that opens it rebuilds it.
     fn check<T>(&self, result: rusqlite::Result<T>) -> Option<T> {
         if result.as_ref().is_err_and(is_damage) {
             remove(&self.path);
@@ -256,20 +256,20 @@ impl Index {
     }
 }
 
-/// The folder of the index over the folder `runs`, beside that.
+/// The folder of the index, beside the folder `runs`.
 pub(super) fn folder(runs: &Path) -> Option<PathBuf> {
     Some(runs.parent()?.join("index"))
 }
 
 fn connect(path: &Path) -> rusqlite::Result<Connection> {
-    // Of a file that is write-protected SQLite opens what can be read.
+    // SQLite falls back to reading where the file is write-protected.
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut db = Connection::open_with_flags(path, flags)?;
     db.busy_timeout(TIMEOUT)?;
     db.pragma_update(None, "synchronous", "NORMAL")?;
     if version(&db)? != VERSION {
         let change = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        // Another process may have made the tables meanwhile.
+        // Another process may have created the tables meanwhile.
         if version(&change)? != VERSION {
             let tables: Vec<String> = change
                 .prepare("SELECT name FROM sqlite_master WHERE type = 'table'")?
@@ -290,13 +290,13 @@ fn version(db: &Connection) -> rusqlite::Result<i64> {
     db.pragma_query_value(None, "user_version", |row| row.get(0))
 }
 
-/// Whether the file holds no index any more.
+/// Whether an error means that the index is damaged.
 fn is_damage(err: &rusqlite::Error) -> bool {
     use rusqlite::Error;
     match err {
         Error::SqliteFailure(failure, _) => matches!(
             failure.code,
-            // A table or column that is not there, too: no statement here is wrong.
+            // `Unknown` includes missing tables and columns: the statements themselves are right.
             ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase | ErrorCode::Unknown | ErrorCode::TypeMismatch
         ),
         Error::FromSqlConversionFailure(..) | Error::IntegralValueOutOfRange(..) | Error::InvalidColumnType(..) => true,
@@ -329,14 +329,14 @@ fn set_stamp(db: &Connection, stamp: &str) -> rusqlite::Result<()> {
 
 fn add(change: &Transaction<'_>, file: &EventFile, run: &Run) -> rusqlite::Result<()> {
     let resolved: Vec<_> = run.stages.iter().map(|stage| &*stage.of).collect();
-    let endings: Vec<Ending> = run.stages.iter().map(Ending::of).collect();
+    let outcomes: Vec<StageOutcome> = run.stages.iter().map(StageOutcome::of).collect();
     let mut row = Row {
         id: file.id.clone(),
         bytes: file.bytes,
         modified: file.modified,
         head: json(&Head::of(run))?,
         resolved: share(change, &json(&resolved)?)?,
-        ended: share(change, &json(&endings)?)?,
+        ended: share(change, &json(&outcomes)?)?,
         seconds: run
             .stages
             .iter()
@@ -365,7 +365,7 @@ fn add(change: &Transaction<'_>, file: &EventFile, run: &Run) -> rusqlite::Resul
     Ok(())
 }
 
-/// The number of a shared text.
+/// The number of a shared text, which is inserted if new.
 fn share(change: &Transaction<'_>, text: &str) -> rusqlite::Result<i64> {
     let digest = blake3::hash(text.as_bytes());
     let known = change
@@ -413,7 +413,7 @@ impl Row {
         serde_json::from_str(&self.head).ok()
     }
 
-    /// `None` where the row cannot be of this template.
+    /// `None` where the row does not match the template.
     fn run(&self, template: &Template, runs: &Path) -> Option<Run> {
         let seconds = self
             .seconds
@@ -424,7 +424,7 @@ impl Row {
     }
 }
 
-/// The rows of these files that are as the files are.
+/// The valid rows of these event logs.
 fn rows(db: &Connection, files: &[EventFile]) -> rusqlite::Result<Vec<Row>> {
     let (Some(first), Some(last)) = (files.first(), files.last()) else {
         return Ok(Vec::new());
@@ -450,7 +450,7 @@ fn rows(db: &Connection, files: &[EventFile]) -> rusqlite::Result<Vec<Row>> {
     rows.filter(|row| row.as_ref().map_or(true, is_current)).collect()
 }
 
-/// Shared texts, each read once.
+/// Parsed shared texts, each read once.
 struct Templates<'d> {
     db: &'d Connection,
     whole: HashMap<(i64, i64), Option<Template>>,
@@ -464,14 +464,14 @@ impl<'d> Templates<'d> {
         }
     }
 
-    /// The stages of runs that were resolved and ended so; `None` where a text is lost.
+    /// The stages with this resolution and these outcomes; `None` where a text is damaged.
     fn whole(&mut self, resolved: i64, ended: i64) -> rusqlite::Result<Option<&Template>> {
         let template = match self.whole.entry((resolved, ended)) {
             Entry::Occupied(known) => known.into_mut(),
             Entry::Vacant(new) => {
                 let texts = (text(self.db, resolved)?, text(self.db, ended)?);
                 new.insert(match texts {
-                    (Some(resolved), Some(endings)) => Template::new(resolved, endings),
+                    (Some(resolved), Some(outcomes)) => Template::new(resolved, outcomes),
                     _ => None,
                 })
             }
@@ -480,7 +480,7 @@ impl<'d> Templates<'d> {
     }
 }
 
-/// A shared text, read; `None` where it is not there or not what its digest says.
+/// A parsed shared text; `None` where it is missing or does not match its digest.
 fn text<T: for<'t> Deserialize<'t>>(db: &Connection, id: i64) -> rusqlite::Result<Option<T>> {
     let sql = "SELECT digest, text FROM shared WHERE id = ?1";
     let found: Option<(Vec<u8>, Vec<u8>)> = db

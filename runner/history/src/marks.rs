@@ -1,4 +1,4 @@
-//! What people say of a run: its name, its tags, and that it is to be kept. `marks.json` in the run's folder.
+//! Marks that people give to a run: a name, tags, and `keep`. They are stored in `marks.json` in the run's folder.
 
 use super::index::{self, Index};
 use super::reader::{folders, has_events};
@@ -17,25 +17,25 @@ const STAMP: &str = "names.stamp";
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Marks {
-    /// Stands for the run wherever one is named. No two runs have the same.
+    /// A name that can be used in place of the id. Unique.
     pub name: Option<String>,
-    /// Whatever helps to find it.
+    /// Free-form labels.
     pub tags: BTreeSet<String>,
-    /// Whether `cache gc` keeps all that it needs.
+    /// Whether `cache gc` keeps everything that the run needs.
     pub kept: bool,
 }
 
-/// The marks of all runs that have any, by id, and what could not be read.
+/// The marks of the runs that have any, by id, and the read errors.
 #[derive(Debug, Default)]
 pub struct AllMarks {
     /// The marks.
     pub of: BTreeMap<String, Marks>,
-    /// Runs whose marks are damaged, and what is wrong with them.
+    /// The errors of the runs whose marks are damaged.
     pub damaged: BTreeMap<String, Failure>,
 }
 
 impl AllMarks {
-    /// Those of the runs in the folder `runs`.
+    /// Reads the marks of all runs in the folder `runs`.
     ///
     /// # Errors
     /// When the folder cannot be read.
@@ -46,7 +46,7 @@ impl AllMarks {
         Ok(all)
     }
 
-    /// Those of these runs.
+    /// Reads the marks of the given runs.
     pub fn of_runs(runs: &Path, ids: Vec<String>) -> Self {
         let marked: Vec<(String, Result<Marks, Failure>)> = ids
             .into_par_iter()
@@ -73,7 +73,7 @@ impl AllMarks {
     }
 }
 
-/// The run of that name, by the index where that has every name.
+/// The id of the run with that name, from the index where that is current.
 ///
 /// # Errors
 /// When the folder of runs cannot be read.
@@ -97,8 +97,7 @@ pub fn named(runs: &Path, name: &str) -> Result<Option<String>, Failure> {
     Ok(all.named(name).map(ToOwned::to_owned))
 }
 
-/// The text that changes with every name that is given or taken away: where it is another than the index has seen, that has
-/// missed a change.
+/// A text that changes whenever a run is renamed: the names in the index are current while the index has the same text.
 fn stamp(runs: &Path) -> String {
     let path = index::folder(runs).map(|folder| folder.join(STAMP));
     path.and_then(|path| std::fs::read_to_string(path).ok())
@@ -119,7 +118,7 @@ fn path(runs: &Path, id: &str) -> PathBuf {
     runs.join(id).join("marks.json")
 }
 
-/// The marks of a run; none where it has no file of them.
+/// Reads the marks of a run; the default where it has none.
 ///
 /// # Errors
 /// When the file cannot be read, or is damaged.
@@ -137,10 +136,10 @@ pub fn read(runs: &Path, id: &str) -> Result<Marks, Failure> {
     }
 }
 
-/// Changes the marks of a run, and returns them as they are then. Damaged ones are replaced.
+/// Changes the marks of a run and returns the new ones. Damaged marks are replaced.
 ///
 /// # Errors
-/// When a new name or tag cannot be one, another run has the name, or the file cannot be written.
+/// When a new name or tag is invalid, another run has the name, or the file cannot be written.
 pub fn edit(runs: &Path, id: &str, change: impl FnOnce(&mut Marks)) -> Result<Marks, Failure> {
     let _lock = lock(runs)?;
     let before = read(runs, id).unwrap_or_default();
@@ -157,7 +156,7 @@ pub fn edit(runs: &Path, id: &str, change: impl FnOnce(&mut Marks)) -> Result<Ma
     let is_renamed = marks.name != before.name;
     let (seen, stamp) = (stamp(runs), format!("{id} {:?}", std::time::SystemTime::now()));
     let write = || {
-        // First: a process that ends behind it leaves an index that knows that it has to look.
+        // Before the file: if the process is killed after this, the index is known to be stale.
         if is_renamed {
             let _ = set_stamp(runs, &stamp);
         }
@@ -176,29 +175,29 @@ pub fn edit(runs: &Path, id: &str, change: impl FnOnce(&mut Marks)) -> Result<Ma
         Err(err) => {
             let _ = std::fs::remove_file(&new);
             Err(Failure::caused(format!("cannot write `{}`", path.display()), &err)
-                .hint("make room on the disk, or make the folder writable"))
+                .hint("free some disk space, or make the folder writable"))
         }
     }
 }
 
-/// Held while marks are changed: two runs must not get one name.
+/// The lock that is held while marks are changed, so that names stay unique.
 fn lock(runs: &Path) -> Result<File, Failure> {
     let failed = |err: std::io::Error| Failure::caused(format!("cannot lock `{}`", runs.display()), &err);
     let folder = File::open(runs).map_err(failed)?;
     match folder.lock() {
-        // Some network file systems have no locks.
+        // Some network file systems do not support locks.
         Err(err) if err.kind() != ErrorKind::Unsupported => Err(failed(err)),
         _ => Ok(folder),
     }
 }
 
-/// Longer names and tags are a mistake.
+/// The longest name or tag, in bytes.
 const LONGEST: usize = 64;
 
-/// Whether a new run may be called so.
+/// Checks that `name` is valid and free.
 ///
 /// # Errors
-/// When it cannot be a name, or another run has it.
+/// When it is invalid, or another run has it.
 pub fn check_name(runs: &Path, name: &str) -> Result<(), Failure> {
     let plain = name.starts_with(|c: char| c.is_ascii_alphabetic())
         && name.chars().all(|c| c.is_ascii_alphanumeric() || "_-.".contains(c))
@@ -218,10 +217,10 @@ pub fn check_name(runs: &Path, name: &str) -> Result<(), Failure> {
     }
 }
 
-/// Whether it can be a tag.
+/// Checks that `tag` is valid.
 ///
 /// # Errors
-/// When it cannot.
+/// When it is invalid.
 pub fn check_tag(tag: &str) -> Result<(), Failure> {
     let plain = |c: char| c.is_alphanumeric() || "_-.:/+@".contains(c);
     if tag.is_empty() || tag.len() > LONGEST || !tag.chars().all(plain) || tag.starts_with('-') {

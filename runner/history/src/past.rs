@@ -1,8 +1,8 @@
-//! What the stages of a pipeline were in its earlier runs.
+//! The actions of a pipeline's stages in earlier runs.
 
 use super::index::{EventFile, Index};
 use super::reader::last_files;
-use super::stored::Ending;
+use super::stored::StageOutcome;
 use cache::ActionKey;
 use runner_engine::{Past, StageStatus};
 use serde::Deserialize;
@@ -13,10 +13,10 @@ use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// At most this many of the last runs are looked at.
+/// The number of last runs that are searched.
 const MOST_RUNS: usize = 100;
 
-/// The earlier runs of one pipeline. Nothing is read before it is asked for, and no run twice.
+/// The earlier runs of one pipeline. They are read on demand, each once.
 pub struct PastRuns {
     runs: PathBuf,
     pipeline: String,
@@ -25,9 +25,9 @@ pub struct PastRuns {
 
 #[derive(Default)]
 struct Read {
-    /// The events that were not read yet, oldest first; `None` before the first question.
+    /// The event logs that were not read yet, oldest first; `None` before the first query.
     left: Option<Vec<EventFile>>,
-    /// The actions that ended well, by stage, newest first, each key once.
+    /// The successful actions by stage, newest first, each key once.
     actions: HashMap<String, Vec<(String, ActionKey)>>,
     seen: HashSet<(String, ActionKey)>,
 }
@@ -47,7 +47,7 @@ impl Read {
 }
 
 impl PastRuns {
-    /// The runs of `pipeline` below the folder `runs`.
+    /// The runs of `pipeline` in the folder `runs`.
     pub fn new(runs: &Path, pipeline: &str) -> Self {
         Self {
             runs: runs.to_owned(),
@@ -69,7 +69,7 @@ impl PastRuns {
 }
 
 impl Past for PastRuns {
-    /// Reads on, from the newest run back, until one had the stage. It is nearly always in the last one: no index is needed.
+    /// Reads from the newest run back until one had the stage. That is nearly always the last run, so the index is not used.
     fn last(&self, stage: &str) -> Option<(String, ActionKey)> {
         let mut read = self.read();
         while read.of(stage).is_empty() {
@@ -79,25 +79,28 @@ impl Past for PastRuns {
         read.of(stage).first().cloned()
     }
 
-    /// Reads what is left. Of runs that ended alike, the index shows the first.
+    /// Reads the remaining runs. Of runs with the same outcome, the index gives the newest.
     fn all(&self, stage: &str) -> Vec<(String, ActionKey)> {
         let mut read = self.read();
         let left = read.left.replace(Vec::new()).unwrap_or_default();
         if !left.is_empty() {
             let index = Index::open(&self.runs);
-            let endings = index.as_ref().map(|index| index.endings(&left)).unwrap_or_default();
+            let numbers = index
+                .as_ref()
+                .map(|index| index.outcome_numbers(&left))
+                .unwrap_or_default();
             let mut seen = HashSet::new();
             for file in left.iter().rev() {
-                let known = endings.get(&file.id);
-                if known.is_some_and(|(pipeline, ending)| *pipeline != self.pipeline || !seen.insert(*ending)) {
+                let known = numbers.get(&file.id);
+                if known.is_some_and(|(pipeline, number)| *pipeline != self.pipeline || !seen.insert(*number)) {
                     continue;
                 }
-                let ending = index
+                let outcomes = index
                     .as_ref()
                     .zip(known)
-                    .and_then(|(index, (_, ending))| index.ending(*ending));
-                match ending {
-                    Some(stages) => read.add(&file.id, stages.into_iter().filter_map(ended_well)),
+                    .and_then(|(index, (_, number))| index.outcomes(*number));
+                match outcomes {
+                    Some(stages) => read.add(&file.id, stages.into_iter().filter_map(successful)),
                     None => read.add(&file.id, finished(&self.events(&file.id), &self.pipeline)),
                 }
             }
@@ -106,12 +109,12 @@ impl Past for PastRuns {
     }
 }
 
-fn ended_well(ending: Ending) -> Option<(String, ActionKey)> {
-    let is_well = matches!(ending.status, Some(StageStatus::Cached | StageStatus::Ran));
-    Some((ending.id, ending.key.filter(|_| is_well)?))
+fn successful(outcome: StageOutcome) -> Option<(String, ActionKey)> {
+    let is_well = matches!(outcome.status, Some(StageStatus::Cached | StageStatus::Ran));
+    Some((outcome.id, outcome.key.filter(|_| is_well)?))
 }
 
-/// As much of a `stage_finished` event as is needed here.
+/// The fields of a `stage_finished` event that are used here.
 #[derive(Deserialize)]
 struct Finished<'a> {
     #[serde(borrow)]
@@ -126,7 +129,7 @@ struct Started<'a> {
     pipeline: Cow<'a, str>,
 }
 
-/// The actions that ended well in a run, if it is one of `pipeline`. What cannot be read counts for nothing.
+/// The successful actions of a run, if it is one of `pipeline`. Unreadable events are ignored.
 fn finished(events: &Path, pipeline: &str) -> Vec<(String, ActionKey)> {
     let Ok(file) = File::open(events) else {
         return Vec::new();

@@ -1,4 +1,4 @@
-//! Reads the history of runs.
+//! Reads runs.
 
 use super::builder::Builder;
 use super::index::{EventFile, Index};
@@ -9,10 +9,10 @@ use std::fs::{File, TryLockError};
 use std::io::{BufRead as _, BufReader, ErrorKind};
 use std::path::Path;
 
-/// How many runs are read and added to the index at once.
+/// The number of runs that are read and added to the index at once.
 const CHUNK: usize = 1000;
 
-/// The names of the folders of runs, oldest first. No folder is looked into: one without events is no run, or none yet.
+/// The names of the run folders, oldest first. The folders are not opened: one without an event log is not yet a run.
 ///
 /// # Errors
 /// When `runs` cannot be read. It need not exist.
@@ -27,7 +27,7 @@ pub(super) fn folders(runs: &Path) -> Result<Vec<String>, Failure> {
     for entry in entries {
         let entry = entry.map_err(failed)?;
         let name = entry.file_name().to_string_lossy().into_owned();
-        // A link to a folder counts as one; a name with a dot in front is of a run that is being removed.
+        // Links to folders count. A leading dot marks a run that is being removed.
         if entry.file_type().is_ok_and(|ty| !ty.is_file()) && !name.starts_with('.') {
             names.push(name);
         }
@@ -36,7 +36,7 @@ pub(super) fn folders(runs: &Path) -> Result<Vec<String>, Failure> {
     Ok(names)
 }
 
-/// Whether a run of that id has events.
+/// Whether a run has an event log.
 pub(super) fn has_events(runs: &Path, id: &str) -> bool {
     runs.join(id).join("events.jsonl").is_file()
 }
@@ -46,12 +46,12 @@ pub(super) fn is_running(runs: &Path, id: &str) -> bool {
     File::open(runs.join(id).join("events.jsonl")).is_ok_and(|file| is_locked(&file))
 }
 
-/// Its writer holds the lock for as long as it lives.
+/// The writer holds the lock for as long as it is alive.
 fn is_locked(events: &File) -> bool {
     matches!(events.try_lock_shared(), Err(TryLockError::WouldBlock))
 }
 
-/// All runs, oldest first, without their metrics. Runs that cannot be read are left out.
+/// All runs, oldest first, without metrics. Unreadable runs are omitted.
 ///
 /// # Errors
 /// When the folder cannot be read.
@@ -59,7 +59,7 @@ pub fn list(runs: &Path) -> Result<Vec<Run>, Failure> {
     Ok(survey(runs)?.0)
 }
 
-/// All runs, oldest first, without their metrics; and the ids of those that cannot be read.
+/// All runs, oldest first, without metrics; and the ids of the unreadable ones.
 ///
 /// # Errors
 /// When the folder cannot be read.
@@ -76,7 +76,7 @@ pub fn survey(runs: &Path) -> Result<(Vec<Run>, Vec<String>), Failure> {
     Ok(apart(files, read))
 }
 
-/// The last `n` runs that can be read, oldest first, without their metrics; and the ids of those between them that cannot.
+/// The last `n` readable runs, oldest first, without metrics; and the ids of the unreadable ones among them.
 ///
 /// # Errors
 /// When the folder cannot be read.
@@ -95,7 +95,7 @@ pub fn last(runs: &Path, n: usize) -> Result<(Vec<Run>, Vec<String>), Failure> {
     }
 }
 
-/// The events of the last `n` runs, oldest first.
+/// The event logs of the last `n` runs, oldest first.
 pub(super) fn last_files(runs: &Path, n: usize) -> Result<Vec<EventFile>, Failure> {
     let folders = folders(runs)?;
     let mut files: Vec<EventFile> = folders
@@ -114,7 +114,7 @@ fn apart(files: Vec<EventFile>, read: Vec<Option<Run>>) -> (Vec<Run>, Vec<String
     (read.into_iter().flatten().collect(), broken)
 }
 
-/// The runs of these files, from the index or else from their events, which the index then takes.
+/// Reads runs from the index; those that it lacks from their event logs, and adds them to it.
 fn briefs(runs: &Path, files: &[EventFile], mut index: Option<&mut Index>) -> Vec<Option<Run>> {
     let mut known = index.as_ref().map(|index| index.runs(files)).unwrap_or_default();
     let mut found: Vec<Option<Run>> = files.iter().map(|file| known.remove(&file.id)).collect();
@@ -136,7 +136,7 @@ fn briefs(runs: &Path, files: &[EventFile], mut index: Option<&mut Index>) -> Ve
     found
 }
 
-/// A run without its metrics; `None` when it cannot be read.
+/// A run without metrics; `None` when it is unreadable.
 pub fn brief(runs: &Path, id: &str) -> Option<Run> {
     read(runs, id, false).ok().flatten()
 }
@@ -144,17 +144,17 @@ pub fn brief(runs: &Path, id: &str) -> Option<Run> {
 /// A run with its metrics.
 ///
 /// # Errors
-/// When it is not there, or its events cannot be read.
+/// When there is no such run, or its event log cannot be read.
 pub fn load(runs: &Path, id: &str) -> Result<Run, Failure> {
     read(runs, id, true)?.ok_or_else(|| {
         Failure::usage(format!("run `{id}` has no events")).hint(format!(
-            "it was killed as it began; remove `{}`",
+            "it was killed at its start; remove `{}`",
             runs.join(id).display()
         ))
     })
 }
 
-/// A run, with its metrics or without; `None` when it has no events.
+/// A run with or without metrics; `None` when it has no events.
 pub(super) fn read(runs: &Path, id: &str, metrics: bool) -> Result<Option<Run>, Failure> {
     let dir = runs.join(id);
     let path = dir.join("events.jsonl");
@@ -175,7 +175,7 @@ pub(super) fn read(runs: &Path, id: &str, metrics: bool) -> Result<Option<Run>, 
         if events.read_until(b'\n', &mut line).map_err(failed)? == 0 {
             break;
         }
-        // Metrics are nearly all of a training run's lines.
+        // Nearly all lines of a training run are metrics.
         if !metrics && line.starts_with(br#"{"event":"metric""#) {
             continue;
         }

@@ -1,4 +1,4 @@
-//! Dropping runs from the history.
+//! Removes runs from the history.
 
 use super::index::Index;
 use super::reader::is_running;
@@ -9,34 +9,34 @@ use std::collections::{HashMap, HashSet};
 use std::io::ErrorKind;
 use std::path::Path;
 
-/// In front of the name of a folder that is being removed: it is no run any more.
+/// The prefix of a folder that is being removed and no longer counts as a run.
 const REMOVED: &str = ".removed-";
 
-/// The runs that may be dropped, oldest first: those that have ended, have no marks, are not spared, and made nothing that a
-/// run which stays was given. `runs` are all runs, oldest first; `is_spared` is also told how many came after.
-pub fn droppable<'r>(runs: &'r [Run], marks: &AllMarks, is_spared: impl Fn(&Run, usize) -> bool) -> Vec<&'r Run> {
-    let stays = |i: usize| {
+/// The runs that may be removed, oldest first: those that have ended, have no marks, are not excluded, and whose artifacts no
+/// remaining run uses. `runs` are all runs, oldest first; `is_excluded` is given a run and the number of runs after it.
+pub fn removable<'r>(runs: &'r [Run], marks: &AllMarks, is_excluded: impl Fn(&Run, usize) -> bool) -> Vec<&'r Run> {
+    let remains = |i: usize| {
         let run = &runs[i];
         run.status == RunStatus::Running
             || marks.of.contains_key(&run.id)
             || marks.damaged.contains_key(&run.id)
-            || is_spared(run, runs.len() - 1 - i)
+            || is_excluded(run, runs.len() - 1 - i)
     };
     let by_id: HashMap<&str, usize> = runs.iter().map(|run| run.id.as_str()).zip(0..).collect();
-    let mut staying: HashSet<usize> = (0..runs.len()).filter(|&i| stays(i)).collect();
-    let mut rest: Vec<usize> = staying.iter().copied().collect();
-    while let Some(i) = rest.pop() {
+    let mut remaining: HashSet<usize> = (0..runs.len()).filter(|&i| remains(i)).collect();
+    let mut queue: Vec<usize> = remaining.iter().copied().collect();
+    while let Some(i) = queue.pop() {
         let needed = runs[i].earlier_runs().filter_map(|id| by_id.get(id).copied());
-        rest.extend(needed.filter(|&i| staying.insert(i)).collect::<Vec<_>>());
+        queue.extend(needed.filter(|&i| remaining.insert(i)).collect::<Vec<_>>());
     }
-    let dropped = runs.iter().enumerate().filter(|(i, _)| !staying.contains(i));
-    dropped.map(|(_, run)| run).collect()
+    let removed = runs.iter().enumerate().filter(|(i, _)| !remaining.contains(i));
+    removed.map(|(_, run)| run).collect()
 }
 
-/// Removes the folders of these runs, and what a removal that was interrupted left.
+/// Removes the folders of these runs, and completes removals that were interrupted.
 ///
 /// # Errors
-/// When a run goes on, or a folder cannot be removed.
+/// When a run is running, or a folder cannot be removed.
 pub fn remove(runs: &Path, ids: &[String]) -> Result<(), Failure> {
     if let Some(id) = ids.iter().find(|id| is_running(runs, id)) {
         return Err(Failure::usage(format!("run {id} is running")).hint("wait until it ends, or interrupt it"));
@@ -46,7 +46,7 @@ pub fn remove(runs: &Path, ids: &[String]) -> Result<(), Failure> {
     };
     for id in ids {
         let folder = runs.join(id);
-        // Renamed first: whatever interrupts the removal, no half of a run stays in the history.
+        // Renamed first, so that an interrupted removal leaves no partial run in the history.
         match std::fs::rename(&folder, runs.join(format!("{REMOVED}{id}"))) {
             Err(err) if err.kind() != ErrorKind::NotFound => return Err(failed(&folder, &err)),
             _ => {}
@@ -63,7 +63,7 @@ pub fn remove(runs: &Path, ids: &[String]) -> Result<(), Failure> {
     for entry in entries.flatten() {
         if entry.file_name().to_string_lossy().starts_with(REMOVED) {
             match std::fs::remove_dir_all(entry.path()) {
-                // Another process removes it, too.
+                // Another process may remove it at the same time.
                 Err(err) if err.kind() != ErrorKind::NotFound => return Err(failed(&entry.path(), &err)),
                 _ => {}
             }
@@ -122,8 +122,8 @@ mod tests {
         ];
         let mut marks = AllMarks::default();
         let ids = |marks: &AllMarks, last: usize| -> String {
-            let dropped = droppable(&runs, marks, |_, from_last| from_last < last);
-            dropped.iter().map(|run| run.id.as_str()).collect()
+            let removed = removable(&runs, marks, |_, from_last| from_last < last);
+            removed.iter().map(|run| run.id.as_str()).collect()
         };
         // `e` goes on, and was given something of `c`.
         assert_eq!(ids(&marks, 0), "abdf");

@@ -1,4 +1,4 @@
-//! A run as the index holds it: what it shares with other runs apart from what is its own.
+//! The form in which the index stores a run: the parts that many runs share are separate.
 
 use super::{ResolvedStage, Run, StageRun};
 use cache::{ActionKey, BlobRef, Outputs};
@@ -18,7 +18,7 @@ pub(super) struct Head {
     params: BTreeMap<String, Value>,
     program: String,
     status: RunStatus,
-    /// In milliseconds since 1970, which is what events have.
+    /// In milliseconds since 1970, the precision of events.
     started: i64,
     seconds: f64,
 }
@@ -36,7 +36,7 @@ impl Head {
         }
     }
 
-    /// The run again; `seconds` are those of its stages.
+    /// The whole run; `seconds` are the durations of its stages.
     pub fn run(self, id: &str, dir: PathBuf, template: &Template, seconds: impl Iterator<Item = f64>) -> Option<Run> {
         let mut stages = template.0.clone();
         for (stage, seconds) in stages.iter_mut().zip(seconds) {
@@ -57,9 +57,9 @@ impl Head {
     }
 }
 
-/// How a stage of a run ended, without its time in that run: reruns that find everything cached have the same.
+/// The outcome of a stage without its duration in that run: runs in which everything is cached have the same.
 #[derive(Serialize, Deserialize)]
-pub(super) struct Ending {
+pub(super) struct StageOutcome {
     pub id: String,
     pub key: Option<ActionKey>,
     pub status: Option<StageStatus>,
@@ -84,7 +84,7 @@ pub(super) struct Ending {
     doing: Option<String>,
 }
 
-impl Ending {
+impl StageOutcome {
     pub fn of(stage: &StageRun) -> Self {
         Self {
             id: stage.id.clone(),
@@ -124,14 +124,17 @@ impl Ending {
     }
 }
 
-/// The stages of all runs that were resolved alike and ended alike, without their times.
+/// The stages of all runs with the same resolution and outcomes, without durations.
 pub(super) struct Template(Vec<StageRun>);
 
 impl Template {
-    /// `None` where these cannot be of one run.
-    pub fn new(resolved: Vec<ResolvedStage>, endings: Vec<Ending>) -> Option<Self> {
-        let fits = resolved.len() == endings.len();
-        let stages = endings.into_iter().zip(resolved).map(|(ending, of)| ending.stage(of));
+    /// `None` where the two do not belong together.
+    pub fn new(resolved: Vec<ResolvedStage>, outcomes: Vec<StageOutcome>) -> Option<Self> {
+        let fits = resolved.len() == outcomes.len();
+        let stages = outcomes
+            .into_iter()
+            .zip(resolved)
+            .map(|(outcome, of)| outcome.stage(of));
         fits.then(|| Self(stages.collect()))
     }
 }

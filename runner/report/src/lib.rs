@@ -1,4 +1,4 @@
-//! What shows a run: reporters of its events, its HTML report, and comparisons of runs as a page and as tables.
+//! Reporters of events, the HTML report of a run, and comparisons of runs as a page and as tables.
 
 mod chart;
 mod comparison_page;

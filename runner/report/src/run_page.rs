@@ -12,14 +12,14 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// A picture of more stages than this shows nothing.
+/// The most stages of which the graph is drawn.
 const MOST_DRAWN: usize = 250;
 
 /// Writes `report.html` into the run's folder and returns its path. `runs` is the folder of all runs, where the times of
 /// stages that were cached in this one are found.
 ///
 /// # Errors
-/// When the file cannot be written. An artifact that is gone is left out, and the report says so.
+/// When the file cannot be written. A missing artifact is noted in the report.
 pub fn write(run: &Run, runs: &Path, store: &Store) -> Result<PathBuf, Failure> {
     put(run, &sections(run, runs, store, None).unwrap_or_default())
 }
@@ -69,7 +69,7 @@ fn sections(run: &Run, runs: &Path, store: &Store, deadline: Option<Instant>) ->
     in_time().then_some(body)
 }
 
-/// The graph of stages, in their colours.
+/// The graph of stages, coloured by status.
 fn graph(run: &Run) -> String {
     let places: HashMap<&str, usize> = run.stages.iter().map(|stage| stage.id.as_str()).zip(0..).collect();
     // `stage.output`; a point of a matrix may hold dots, `train[learning_rate=0.1].policy`, an output may not.
@@ -136,10 +136,10 @@ fn stage_table(run: &Run) -> String {
             "stage",
             "kind",
             "status",
-            "time here",
+            "time in this run",
             "time when computed",
             "peak memory",
-            "memos found",
+            "memo hits",
             "key",
         ],
         &rows,

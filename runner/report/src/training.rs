@@ -6,7 +6,7 @@ use cache::Store;
 use runner_history::figures::{self, is_time};
 use runner_history::{ComputedMetrics, LastMetrics, StageRun};
 
-/// What people look for first comes first.
+/// The metrics whose charts come first.
 pub(crate) const FIRST: [&str; 4] = [
     "charts/episodic_return",
     "losses/explained_variance",
@@ -29,9 +29,9 @@ pub(super) fn section(stage: &StageRun, computed: &ComputedMetrics, store: &Stor
         .iter()
         .filter_map(|(name, value)| Some((name.strip_prefix("time/")?.to_owned(), *value)))
         .collect();
-    out.push_str(&split("Where the time went", &parts));
+    out.push_str(&split("Time by phase", &parts));
     if let Some(speed) = times.get("charts/SPS") {
-        out.push_str(&format!("<p>{} steps a second.</p>\n", number(*speed)));
+        out.push_str(&format!("<p>{} steps per second.</p>\n", number(*speed)));
     }
     let last: Vec<_> = series
         .iter()

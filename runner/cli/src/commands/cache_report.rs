@@ -4,7 +4,7 @@
 
 use cache::{ActionKey, Count, GcPlan, GcReport, Status, Store, VerifyProgress, VerifyReport};
 use runner_engine::{Failure, text};
-use runner_history::{AllMarks, Run, StageRun, droppable, remove, size};
+use runner_history::{AllMarks, Run, StageRun, removable, remove, size};
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -176,7 +176,7 @@ pub fn gc(
         now,
         dry_run,
     })?;
-    let dropped = droppable(runs, marks, |run, from_last| keep.keeps(run, from_last, now));
+    let dropped = removable(runs, marks, |run, from_last| keep.keeps(run, from_last, now));
     let dropped_bytes = dropped.iter().map(|run| size(&run.dir)).sum();
     let dropped: Vec<String> = dropped.iter().map(|run| run.id.clone()).collect();
     if !dry_run {

@@ -44,11 +44,11 @@ pub(crate) fn prune(session: &Session, args: &PruneArgs) -> Result<(), Failure> 
     let all = history::list(&folder)?;
     let marks = AllMarks::read(&folder)?;
     let now = SystemTime::now();
-    let is_spared = |run: &Run, from_last: usize| {
+    let is_excluded = |run: &Run, from_last: usize| {
         let age = now.duration_since(run.started.into()).unwrap_or_default();
         args.keep.is_some_and(|keep| from_last < keep) || args.older_than.is_some_and(|limit| age < limit)
     };
-    let removed = history::droppable(&all, &marks, is_spared);
+    let removed = history::removable(&all, &marks, is_excluded);
     let ids: Vec<String> = removed.iter().map(|run| run.id.clone()).collect();
     finish(session, &folder, &ids, &removed, args.dry_run)
 }
