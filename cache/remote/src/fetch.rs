@@ -29,11 +29,17 @@ pub(crate) fn fetch(client: &Client, digest: BlobDigest) -> Result<bool> {
     // The bytes that an earlier process left may be the damaged ones.
     let mut may_restart = !download.partial.is_empty();
     loop {
-        let fetched = client.request(|backend, progress| {
-            let before = download.partial.len();
-            let read = backend.read(&name, before, &mut download);
-            *progress = download.partial.len() > before;
-            read.and_then(|()| download.check_complete())
+        let fetched = client.request(|backend| {
+            loop {
+                let before = download.partial.len();
+                let read = backend.read(&name, before, &mut download);
+                match read.and_then(|()| download.check_complete()) {
+                    // A transfer that breaks after some progress is resumed, however often. object_store resumes one only
+                    // within its retry timeout from the start, and only from a server that sends ETags.
+                    Err(Fault::Transient(_)) if download.partial.len() > before => client.reads.succeeded(),
+                    read => break read,
+                }
+            }
         });
         let fetched = match fetched {
             Ok(fetched) => fetched,
