@@ -2,8 +2,7 @@
 //!
 //! Requests are retried by `object_store`, with exponential backoff and jitter. Two things it cannot do are added: a limit for
 //! one attempt without an answer ([`AttemptTimeout`]: its own limits a whole request with its body, however long that is), and
-//! one for a body without progress. Its `parse_url_opts` takes neither a `RetryConfig` nor a connector, so that each kind of
-//! store is built by its builder here.
+//! one for a body without progress. Its `parse_url_opts` takes neither a `RetryConfig` nor a connector; the builders do.
 
 use crate::address::Address;
 use crate::backend::{Attempt, Backend, Fault, Sink};
