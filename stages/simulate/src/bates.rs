@@ -19,10 +19,10 @@
 //! left under the integral is analytic about the real axis, so that the plain trapezoidal rule converges exponentially
 //! (Trefethen and Weideman 2014). All strikes of an expiry share the values of the characteristic function.
 
-use super::black::black;
 use super::complex::Complex;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use stages_numerics::black_scholes::undiscounted;
 
 /// Parameters of the variance and the jumps under one measure; time in years.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -213,7 +213,7 @@ impl Expiry {
                 at = at * turn;
             }
         }
-        let control = black(self.forward, strike, self.deviation, strike >= self.forward);
+        let control = undiscounted(self.forward, strike, self.deviation, strike >= self.forward);
         (control - (self.forward * strike).sqrt() * sum).max(0.0)
     }
 

@@ -1,11 +1,11 @@
 //! Quotes, trade and open interest about the model's prices.
 
 use super::bates::{Bates, Expiry};
-use super::black::implied_deviation;
 use super::listing::Listed;
 use super::parameters::{Parameters, Spread};
 use super::path::{Day, stream};
 use datasets::Date;
+use stages_numerics::black_scholes::implied_deviation;
 use stages_numerics::random::Random;
 
 /// A row of the option chain.

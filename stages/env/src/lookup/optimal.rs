@@ -6,6 +6,7 @@
 //! maximum is piecewise linear, and the mean of each piece follows from the normal distribution and density at its ends.
 
 use super::{LookupConfig, POSITIONS};
+use stages_numerics::normal;
 
 /// The best policy of a task and what it is worth.
 #[derive(Clone, Debug)]
@@ -92,17 +93,9 @@ fn mean_of_maximum(lines: &[(f64, f64)]) -> f64 {
         .enumerate()
         .map(|(k, &(i, from))| {
             let ((slope, offset), to) = (lines[i], end(k));
-            offset * (distribution(to) - distribution(from)) + slope * (density(from) - density(to))
+            offset * (normal::cdf(to) - normal::cdf(from)) + slope * (normal::pdf(from) - normal::pdf(to))
         })
         .sum()
-}
-
-fn distribution(x: f64) -> f64 {
-    0.5 * libm::erfc(-x * std::f64::consts::FRAC_1_SQRT_2)
-}
-
-fn density(x: f64) -> f64 {
-    libm::exp(-0.5 * x * x) / (2.0 * std::f64::consts::PI).sqrt()
 }
 
 #[cfg(test)]
@@ -118,7 +111,7 @@ mod tests {
             .map(|i| {
                 let x = -10.0 + (f64::from(i) + 0.5) * h;
                 let best = lines.iter().map(|(m, b)| m * x + b).fold(f64::NEG_INFINITY, f64::max);
-                best * density(x) * h
+                best * normal::pdf(x) * h
             })
             .sum()
     }

@@ -18,6 +18,7 @@
 use super::table::{ASK, BID, Chain, LAST, UNDERLYING};
 use datasets::Date;
 use datasets::quality::Tally;
+use stages_numerics::statistics::{median, weighted_median};
 use std::collections::VecDeque;
 
 /// How many pairs of an expiry count.
@@ -38,32 +39,6 @@ pub struct Forward {
     pub years: f64,
     /// The forward price, in currency.
     pub price: f64,
-}
-
-/// The middle of some numbers, the mean of the two middle ones where their count is even; `None` of none.
-fn median(values: &mut [f64]) -> Option<f64> {
-    values.sort_by(f64::total_cmp);
-    let n = values.len();
-    let upper = *values.get(n / 2)?;
-    Some(if n % 2 == 1 {
-        upper
-    } else {
-        0.5 * (values[n / 2 - 1] + upper)
-    })
-}
-
-/// The smallest value that half of the weight is at or below.
-fn weighted_median(values: &mut [(f64, f64)]) -> Option<f64> {
-    values.sort_by(|a, b| a.0.total_cmp(&b.0));
-    let total: f64 = values.iter().map(|(_, weight)| weight).sum();
-    let mut below = 0.0;
-    values
-        .iter()
-        .find(|(_, weight)| {
-            below += weight;
-            below >= 0.5 * total
-        })
-        .map(|(value, _)| *value)
 }
 
 /// The median slope of all couples of points whose abscissae differ by more than `apart`.
