@@ -51,13 +51,18 @@ impl Address {
         }
         let is_web = matches!(scheme.as_str(), "http" | "https");
         let mut parts = rest.trim_end_matches('/').split('/');
-        if parts.next().is_none_or(str::is_empty) {
+        let name = parts.next().unwrap_or_default();
+        if name.is_empty() {
             return Err(if is_web {
                 "it names no host"
             } else {
                 "it names no bucket"
             }
             .to_owned());
+        }
+        // The URL parser may be built without the tables for other names, and panics on some of them in a debug build.
+        if !name.is_ascii() {
+            return Err("the name of its host or bucket is not ASCII".to_owned());
         }
         if parts.any(|part| matches!(part, "" | "." | "..")) {
             return Err("its path has an empty part, or a part `.` or `..`".to_owned());
@@ -134,6 +139,7 @@ mod tests {
             "s3://bucket/../x",
             "s3://bucket//x",
             "memory://x",
+            "https://höst/a",
             "https://host/a?token=x",
             "https:///a",
             "file://a",
