@@ -1,30 +1,26 @@
-//! The paths of contracts, part by part: what each can be traded at from its first snapshot on the slate to its settlement or
+//! The quote histories of contracts, part by part: the prices of each from its first snapshot on the slate to its settlement or
 //! the last snapshot.
 //!
-//! A part lists the contracts that the part before left alive, in its order, and then its own in the order of their first
-//! appearance; so contracts are numbered over the whole chain without a part knowing any number. What a part carries over to
-//! the next is small: for each contract its last volatility and time value, for each class its last curve. The file of a part
-//! depends on its own quotes and on what is carried in, and on nothing later.
+//! A part lists the contracts that the part before left unexpired, in its order, and then its own in the order of their first
+//! appearance; so contracts are numbered over the whole chain without a part knowing any number. The state that a part leaves
+//! for the next is small: for each contract its last volatility and time value, for each class its last curve. The file of a
+//! part depends on its own quotes and on the state before it, and on nothing later.
 
-use super::build::Day;
-use super::config::Fills;
-use super::model::{black_scholes, intrinsic};
-use super::offer::{Class, Curve, Key, Offer, curves};
-use super::tables::Entry;
-use crate::ipc;
-use arrow::array::{ArrayRef, BooleanArray, Date32Array, Float64Array, StringArray, UInt32Array};
-use arrow::datatypes::Float64Type;
+use super::market_source::Day;
+use super::snapshots::{Class, ContractKey, Curve, PartSnapshots, Snapshot, curves};
+use crate::options::config::Fills;
+use crate::options::tables::{ContractRows, Entry, last_values};
 use bytes::Bytes;
 use stages_core::StageError;
+use stages_numerics::black_scholes::{greeks, intrinsic};
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 /// The contracts of a part.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Listing {
-    /// Each contract, and the snapshot of the part at which its path there begins.
-    pub contracts: Vec<(Key, usize)>,
-    /// How many of them, the first ones, the part before left alive.
+    /// Each contract, and the snapshot of the part at which its history there begins.
+    pub contracts: Vec<(ContractKey, usize)>,
+    /// The number of them, the first ones, that the part before left unexpired.
     pub carried: usize,
     /// The last date of the part.
     last: i32,
@@ -32,11 +28,12 @@ pub(crate) struct Listing {
 
 impl Listing {
     /// The contracts of a part that follows a part with these.
-    pub(crate) fn after(&self, offer: &Offer) -> Self {
-        let mut contracts: Vec<(Key, usize)> = self.alive().map(|i| (self.contracts[i].0.clone(), 0)).collect();
+    pub(crate) fn after(&self, part: &PartSnapshots) -> Self {
+        let mut contracts: Vec<(ContractKey, usize)> =
+            self.unexpired().map(|i| (self.contracts[i].0.clone(), 0)).collect();
         let carried = contracts.len();
-        let mut seen: BTreeMap<Key, ()> = contracts.iter().map(|(key, _)| (key.clone(), ())).collect();
-        for (t, snapshot) in offer.snapshots.iter().enumerate() {
+        let mut seen: BTreeMap<ContractKey, ()> = contracts.iter().map(|(key, _)| (key.clone(), ())).collect();
+        for (t, snapshot) in part.snapshots.iter().enumerate() {
             for key in snapshot.contracts() {
                 if seen.insert(key.clone(), ()).is_none() {
                     contracts.push((key.clone(), t));
@@ -46,22 +43,22 @@ impl Listing {
         Self {
             contracts,
             carried,
-            last: offer.last_date().unwrap_or(self.last),
+            last: part.last_date().unwrap_or(self.last),
         }
     }
 
-    /// The contracts that the part leaves alive.
-    fn alive(&self) -> impl Iterator<Item = usize> {
+    /// The contracts that the part leaves unexpired.
+    fn unexpired(&self) -> impl Iterator<Item = usize> {
         (0..self.contracts.len()).filter(|&i| !self.settles(i))
     }
 
-    /// Whether contract `i` settles in the part: at its first snapshot at or after its expiry.
+    /// Returns whether contract `i` settles in the part: at its first snapshot at or after its expiry.
     fn settles(&self, i: usize) -> bool {
         self.contracts[i].0.expiry <= self.last
     }
 
-    /// The place of each contract.
-    pub(crate) fn places(&self) -> BTreeMap<&Key, usize> {
+    /// The index of each contract.
+    pub(crate) fn indices(&self) -> BTreeMap<&ContractKey, usize> {
         self.contracts
             .iter()
             .enumerate()
@@ -70,60 +67,62 @@ impl Listing {
     }
 }
 
-/// What is known of a contract, for its marks when it has no quote.
+/// The last values of a contract, for its marks when it has no quote.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Known {
+pub(crate) struct LastValues {
     /// Its last implied volatility; NaN if it never had one.
     pub volatility: f64,
     /// The time value of its last mark.
     pub time_value: f64,
 }
 
-impl Known {
-    const NOTHING: Self = Self {
+impl LastValues {
+    const NONE: Self = Self {
         volatility: f64::NAN,
         time_value: 0.0,
     };
 }
 
-/// What a part carries over to the next.
+/// The state that a part leaves for the next.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Carry {
-    /// Of each contract left alive, in order.
-    pub contracts: Vec<Known>,
+pub(crate) struct PartState {
+    /// Of each unexpired contract, in order.
+    pub contracts: Vec<LastValues>,
     /// The last curve of each class yet to expire.
     pub curves: BTreeMap<Class, Curve>,
 }
 
-/// A part whose paths are to be found.
+/// A part whose histories are to be found.
 pub(crate) struct Part<'a> {
-    pub offer: &'a Offer,
+    pub snapshots: &'a [Snapshot],
+    /// The last curve of each class that is yet to expire at the end of the part.
+    pub curves: &'a [(Class, Curve)],
     pub listing: &'a Listing,
     /// By snapshot of the part.
     pub rate: &'a [f64],
 }
 
 impl Part<'_> {
-    /// All that its file depends on, beside its own quotes and how they are read.
-    pub(crate) fn key(&self, carry: &Carry) -> Vec<u8> {
+    /// The dependencies of its file, beside its own quotes and the settings they are read by.
+    pub(crate) fn key(&self, state: &PartState) -> Vec<u8> {
         let mut bytes = Vec::new();
         let mut text = |text: &str| {
             bytes.extend((text.len() as u64).to_le_bytes());
             bytes.extend(text.as_bytes());
         };
-        for ((key, _), known) in self.listing.contracts.iter().zip(&carry.contracts) {
+        for ((key, _), last) in self.listing.contracts.iter().zip(&state.contracts) {
             text(&format!(
                 "{} {} {} {:x} {:x}",
                 key.expiry,
                 key.strike,
                 key.call,
-                known.volatility.to_bits(),
-                known.time_value.to_bits()
+                last.volatility.to_bits(),
+                last.time_value.to_bits()
             ));
             text(&key.root);
         }
         text("curves");
-        for ((expiry, root), curve) in &carry.curves {
+        for ((expiry, root), curve) in &state.curves {
             text(&format!(
                 "{expiry} {:x} {:x}",
                 curve.carry.to_bits(),
@@ -135,31 +134,29 @@ impl Part<'_> {
         bytes
     }
 
-    /// How many entries the path of contract `i` has in the part.
+    /// The number of entries of contract `i` in the part.
     fn len(&self, i: usize) -> usize {
         let (key, first) = &self.listing.contracts[i];
-        let settled = self.offer.snapshots.partition_point(|s| s.date < key.expiry);
-        settled.min(self.offer.snapshots.len() - 1) + 1 - first
+        let settled = self.snapshots.partition_point(|s| s.date < key.expiry);
+        settled.min(self.snapshots.len() - 1) + 1 - first
     }
 
-    /// What is carried on from a part with the file `written`.
-    pub(crate) fn carry(&self, before: &Carry, written: &Bytes) -> Result<Carry, StageError> {
-        let table = ipc::read(PATHS, written.clone())?;
-        let volatility = ipc::numbers::<Float64Type>(&table, "volatility")?;
-        let time_value = ipc::numbers::<Float64Type>(&table, "time_value")?;
+    /// The state after a part with the file `written`.
+    pub(crate) fn state_after(&self, before: &PartState, written: &Bytes) -> Result<PartState, StageError> {
+        let (volatility, time_value) = last_values(written)?;
         if volatility.len() != self.listing.contracts.len() {
             return Err(StageError::new(
-                "what is remembered of a part's paths is of other contracts",
+                "the memo of a part's quote histories is of other contracts",
             ));
         }
         let mut curves = before.curves.clone();
-        curves.extend(self.offer.curves.iter().cloned());
+        curves.extend(self.curves.iter().cloned());
         curves.retain(|(expiry, _), _| *expiry > self.listing.last);
-        Ok(Carry {
+        Ok(PartState {
             contracts: self
                 .listing
-                .alive()
-                .map(|i| Known {
+                .unexpired()
+                .map(|i| LastValues {
                     volatility: volatility[i],
                     time_value: time_value[i],
                 })
@@ -169,17 +166,17 @@ impl Part<'_> {
     }
 }
 
-/// What the quotes of a part say of its contracts: this needs nothing that is carried in.
-pub(crate) struct Found {
-    /// `[contract][snapshot of its path]`.
+/// The histories of a part's contracts as far as its quotes give them: this needs no state of the part before.
+pub(crate) struct QuotedHistories {
+    /// `[contract][snapshot of its history]`.
     entries: Vec<Vec<Entry>>,
     volatility: Vec<Vec<f64>>,
     curves: BTreeMap<Class, Vec<(usize, Curve)>>,
 }
 
-impl Found {
+impl QuotedHistories {
     pub(crate) fn new(days: &[Day], part: &Part<'_>, fills: &Fills) -> Self {
-        let places = part.listing.places();
+        let indices = part.listing.indices();
         let lengths: Vec<usize> = (0..part.listing.contracts.len()).map(|i| part.len(i)).collect();
         let mut this = Self {
             entries: lengths.iter().map(|&n| vec![Entry::MISSING; n]).collect(),
@@ -191,7 +188,7 @@ impl Found {
                 this.curves.entry(class).or_default().push((t, curve));
             }
             for quote in &day.quotes {
-                let Some(&i) = places.get(&Key::new(day, quote)) else {
+                let Some(&i) = indices.get(&ContractKey::new(day, quote)) else {
                     continue;
                 };
                 let Some(at) = t.checked_sub(part.listing.contracts[i].1).filter(|&at| at < lengths[i]) else {
@@ -219,73 +216,39 @@ impl Found {
         this
     }
 
-    /// The file of the part: its contracts with their paths, completed by what is carried in.
-    pub(crate) fn complete(mut self, part: &Part<'_>, carry: &Carry) -> Result<Vec<u8>, StageError> {
+    /// The file of the part: its contracts with their histories, completed by the state before it.
+    pub(crate) fn complete(mut self, part: &Part<'_>, before: &PartState) -> Result<Vec<u8>, StageError> {
         let listing = part.listing;
-        let n = listing.contracts.len();
-        let (mut modelled, mut known) = (Vec::with_capacity(n), Vec::with_capacity(n));
+        let mut rows = ContractRows::default();
         for (i, (key, first)) in listing.contracts.iter().enumerate() {
             let class = (key.expiry, key.root.clone());
-            let mut state = carry.contracts.get(i).copied().unwrap_or(Known::NOTHING);
-            let fill = Fill {
+            let mut last = before.contracts.get(i).copied().unwrap_or(LastValues::NONE);
+            let history = History {
                 key,
                 first: *first,
                 settles: listing.settles(i),
                 part,
-                before: carry.curves.get(&class),
+                before: before.curves.get(&class),
                 curves: self.curves.get(&class).map_or(&[], Vec::as_slice),
             };
-            modelled.push(fill.complete(&mut self.entries[i], &self.volatility[i], &mut state));
-            known.push(state);
+            let modelled = history.complete(&mut self.entries[i], &self.volatility[i], &mut last);
+            rows.modelled.push(modelled);
+            rows.root.push(key.root.clone());
+            rows.expiry.push(key.expiry);
+            rows.strike.push(f64::from_bits(key.strike));
+            rows.call.push(key.call);
+            rows.first.push(*first as u32);
+            rows.volatility.push(last.volatility);
+            rows.time_value.push(last.time_value);
         }
-        let keys = || listing.contracts.iter().map(|(key, _)| key);
-        let floats =
-            |f: &dyn Fn(&Known) -> f64| -> ArrayRef { Arc::new(known.iter().map(f).collect::<Float64Array>()) };
-        let lengths: Vec<usize> = self.entries.iter().map(Vec::len).collect();
-        let flat: Vec<Entry> = self.entries.concat();
-        let flat: Vec<f64> = bytemuck::cast_slice(&flat).to_vec();
-        ipc::write(vec![
-            (
-                "root",
-                Arc::new(StringArray::from_iter_values(keys().map(|key| &key.root))),
-            ),
-            (
-                "expiry",
-                Arc::new(Date32Array::from_iter_values(keys().map(|key| key.expiry))),
-            ),
-            (
-                "strike",
-                Arc::new(Float64Array::from_iter_values(
-                    keys().map(|key| f64::from_bits(key.strike)),
-                )),
-            ),
-            (
-                "call",
-                Arc::new(keys().map(|key| Some(key.call)).collect::<BooleanArray>()),
-            ),
-            (
-                "first",
-                Arc::new(UInt32Array::from_iter_values(
-                    listing.contracts.iter().map(|(_, first)| *first as u32),
-                )),
-            ),
-            ("modelled", Arc::new(UInt32Array::from(modelled))),
-            ("volatility", floats(&|known| known.volatility)),
-            ("time_value", floats(&|known| known.time_value)),
-            (
-                "entries",
-                ipc::lists(ipc::matrix::<Float64Type>(flat, Entry::WIDTH)?, &lengths)?,
-            ),
-        ])
+        rows.entries = self.entries;
+        rows.encode()
     }
 }
 
-/// The name of a part's file.
-pub(crate) const PATHS: &str = "paths.arrow";
-
-/// A contract whose path is to be completed.
-struct Fill<'a> {
-    key: &'a Key,
+/// A contract whose history is to be completed.
+struct History<'a> {
+    key: &'a ContractKey,
     first: usize,
     settles: bool,
     part: &'a Part<'a>,
@@ -294,16 +257,16 @@ struct Fill<'a> {
     curves: &'a [(usize, Curve)],
 }
 
-impl Fill<'_> {
-    /// Completes a path: model marks and Greeks where there are none, the settlement at its end. Goes forward in time and
-    /// uses what was known. Returns how many entries had no quote.
-    fn complete(&self, entries: &mut [Entry], volatility: &[f64], state: &mut Known) -> u32 {
+impl History<'_> {
+    /// Completes the entries: model marks and Greeks where there are none, the settlement at its end. Goes forward in time and
+    /// uses what was known. Returns the number of entries without a quote.
+    fn complete(&self, entries: &mut [Entry], volatility: &[f64], last: &mut LastValues) -> u32 {
         let mut modelled = 0;
         let strike = f64::from_bits(self.key.strike);
         let n = entries.len();
         for (i, entry) in entries.iter_mut().enumerate() {
             let t = self.first + i;
-            let snapshot = &self.part.offer.snapshots[t];
+            let snapshot = &self.part.snapshots[t];
             let underlying = snapshot.underlying;
             let inner = intrinsic(underlying, strike, self.key.call);
             if i + 1 == n && self.settles {
@@ -320,33 +283,33 @@ impl Fill<'_> {
                 continue;
             }
             if volatility[i] > 0.0 {
-                state.volatility = volatility[i];
+                last.volatility = volatility[i];
             }
             let missing = entry.is_missing();
-            let greeks =
+            let has_greeks =
                 entry.delta.is_finite() && entry.gamma.is_finite() && entry.vega.is_finite() && entry.theta.is_finite();
-            if missing || !greeks {
+            if missing || !has_greeks {
                 let years = f64::from(self.key.expiry - snapshot.date) / 365.0;
                 let curve = self.curve(t);
                 let (forward, discount) = (
                     underlying * libm::exp(curve.carry * years),
                     libm::exp(-curve.rate * years),
                 );
-                let known = state.volatility > 0.0;
-                let sigma = if known { state.volatility } else { 0.0 };
-                let value = black_scholes(underlying, forward, discount, sigma, years, strike, self.key.call);
+                let known = last.volatility > 0.0;
+                let sigma = if known { last.volatility } else { 0.0 };
+                let value = greeks(underlying, forward, discount, sigma, years, strike, self.key.call);
                 if missing {
                     // Without any volatility, the time value of the last mark is kept.
-                    entry.mark = if known { value.price } else { inner + state.time_value };
+                    entry.mark = if known { value.price } else { inner + last.time_value };
                     entry.source = Entry::MODEL;
                     modelled += 1;
                 }
-                if !greeks {
+                if !has_greeks {
                     (entry.delta, entry.gamma, entry.vega, entry.theta) =
                         (value.delta, value.gamma, value.vega, value.theta);
                 }
             }
-            state.time_value = (entry.mark - inner).max(0.0);
+            last.time_value = (entry.mark - inner).max(0.0);
         }
         modelled
     }

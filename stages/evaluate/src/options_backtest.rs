@@ -1,9 +1,10 @@
 //! Evaluation over the test dates of `env/options`: the policy and its baselines, each from the first date to the last.
 
-use crate::backtest::{BacktestConfig, check_fits};
 use crate::bootstrap;
+use crate::config::BacktestConfig;
 use crate::output::{self, Metrics};
 use crate::performance::{PERIODS_PER_YEAR, Performance, sharpe};
+use crate::policy_input::check_fits;
 use arrow::array::{ArrayRef, Date32Array, Float64Array, RecordBatch, StringArray};
 use cache::Artifact;
 use stages_core::{Context, Outputs, StageError};
@@ -13,18 +14,18 @@ use stages_numerics::random::Random;
 use stages_policy::{Mode, Policy};
 use std::sync::Arc;
 
-/// One walk over the test dates.
-struct Walk {
+/// The run of one strategy over the test dates.
+struct Trajectory {
     strategy: &'static str,
-    /// Which of several walks of the same strategy.
+    /// The number of the run among those of the same strategy.
     path: usize,
     /// The account at each snapshot, the first before any trade.
     ledgers: Vec<Ledger>,
-    /// What was chosen at each snapshot but the last; empty where it is not an action of the menu.
+    /// The action at each snapshot but the last; empty where it is none of the action space.
     actions: Vec<String>,
 }
 
-impl Walk {
+impl Trajectory {
     fn new(strategy: &'static str, path: usize, first: Ledger) -> Self {
         Self {
             strategy,
@@ -48,7 +49,7 @@ impl Walk {
             .collect()
     }
 
-    /// Measures that are not of returns alone.
+    /// Measures of the account beyond its returns.
     fn account(&self) -> [(&'static str, f64); 3] {
         let (first, last) = (&self.ledgers[0], &self.ledgers[self.ledgers.len() - 1]);
         let mean_nav = self.ledgers.iter().map(|ledger| ledger.nav).sum::<f64>() / self.ledgers.len() as f64;
@@ -79,29 +80,29 @@ pub(crate) fn backtest(
     let mut env = open(1)?;
     check_fits(policy.spec(), env.spec())?;
     let about = serde_json::json!({ "of": "options", "symbol": env.symbol(), "capital": env.capital() });
-    let mut walks = follow_policy(config, context, policy, &mut env)?;
+    let mut runs = run_policy(config, context, policy, &mut env)?;
     for &baseline in &config.baselines {
         let paths = if baseline == Baseline::Random {
             config.random_paths
         } else {
             1
         };
-        context.progress(walks.len() as u64, None, format!("baseline {}", baseline.name()));
-        walks.extend(follow_baseline(context, baseline, &mut open(paths)?)?);
+        context.progress(runs.len() as u64, None, format!("baseline {}", baseline.name()));
+        runs.extend(run_baseline(context, baseline, &mut open(paths)?)?);
     }
-    output::store(context, measure(config, &walks), &table(&walks)?, about)
+    output::store(context, measure(config, &runs), &table(&runs)?, about)
 }
 
-fn follow_policy(
+fn run_policy(
     config: &BacktestConfig,
     context: &Context,
     policy: &Policy,
     env: &mut OptionsEnv,
-) -> Result<Vec<Walk>, StageError> {
+) -> Result<Vec<Trajectory>, StageError> {
     let mut state = policy.start(env.num_envs());
     let mut start = vec![true; env.num_envs()];
     let mut random = Random::new(&[config.seed, 0x706f_6c69]);
-    follow(context, "policy", env, |env, step, walks| {
+    run_all(context, "policy", env, |env, step, runs| {
         let mode = if config.deterministic {
             Mode::Greedy
         } else {
@@ -109,65 +110,67 @@ fn follow_policy(
         };
         let actions = policy.act(&step.obs, &step.action_mask, &start, &mut state, mode);
         start.fill(false);
-        for (walk, &action) in walks.iter_mut().zip(actions.discrete(env.num_envs())?) {
-            walk.actions
+        for (run, &action) in runs.iter_mut().zip(actions.discrete(env.num_envs())?) {
+            run.actions
                 .push(env.spec().action_space.names()[action as usize].clone());
         }
         env.step(actions, step.buffers())
     })
 }
 
-fn follow_baseline(context: &Context, baseline: Baseline, env: &mut OptionsEnv) -> Result<Vec<Walk>, StageError> {
-    follow(context, baseline.name(), env, |env, step, walks| {
-        for walk in walks {
-            walk.actions.push(String::new());
+fn run_baseline(context: &Context, baseline: Baseline, env: &mut OptionsEnv) -> Result<Vec<Trajectory>, StageError> {
+    run_all(context, baseline.name(), env, |env, step, runs| {
+        for run in runs {
+            run.actions.push(String::new());
         }
         env.step_baseline(baseline, step.buffers());
         Ok(())
     })
 }
 
-/// Walks every environment to the end of its first episode. `act` chooses, notes what it chose, and steps.
-fn follow(
+/// Runs every environment to the end of its first episode. `act` chooses, notes its choice, and steps.
+fn run_all(
     context: &Context,
     strategy: &'static str,
     env: &mut OptionsEnv,
-    mut act: impl FnMut(&mut OptionsEnv, &mut Step, &mut [Walk]) -> Result<(), StageError>,
-) -> Result<Vec<Walk>, StageError> {
+    mut act: impl FnMut(&mut OptionsEnv, &mut Step, &mut [Trajectory]) -> Result<(), StageError>,
+) -> Result<Vec<Trajectory>, StageError> {
     let batch = env.num_envs();
     let mut step = Step::new(env.spec(), batch);
     env.reset(step.buffers());
-    let mut walks: Vec<Walk> = (0..batch).map(|i| Walk::new(strategy, i, env.ledger(i))).collect();
+    let mut runs: Vec<Trajectory> = (0..batch)
+        .map(|i| Trajectory::new(strategy, i, env.ledger(i)))
+        .collect();
     let mut ended = vec![false; batch];
     while ended.contains(&false) {
         context.check_cancelled()?;
-        act(env, &mut step, &mut walks)?;
-        for (i, walk) in walks.iter_mut().enumerate() {
+        act(env, &mut step, &mut runs)?;
+        for (i, run) in runs.iter_mut().enumerate() {
             let over = step.terminated[i] || step.truncated[i];
             if ended[i] {
-                walk.actions.pop();
+                run.actions.pop();
             } else {
                 let last = if over { env.final_ledger(i) } else { None };
-                walk.ledgers.push(last.unwrap_or_else(|| env.ledger(i)));
+                run.ledgers.push(last.unwrap_or_else(|| env.ledger(i)));
             }
             ended[i] |= over;
         }
     }
-    Ok(walks)
+    Ok(runs)
 }
 
-/// The policy's measures by their plain name, those of a baseline below `baseline/NAME/`, the mean where it has several walks.
-fn measure(config: &BacktestConfig, walks: &[Walk]) -> Metrics {
+/// The policy's measures by their plain name, those of a baseline below `baseline/NAME/`, the mean where it has several runs.
+fn measure(config: &BacktestConfig, runs: &[Trajectory]) -> Metrics {
     let mut metrics = Metrics::default();
     let mut total = Vec::new();
-    for group in walks.chunk_by(|a, b| a.strategy == b.strategy) {
+    for group in runs.chunk_by(|a, b| a.strategy == b.strategy) {
         let strategy = group[0].strategy;
         let prefix = if strategy == "policy" {
             String::new()
         } else {
             format!("baseline/{strategy}/")
         };
-        let returns: Vec<Vec<f64>> = group.iter().map(Walk::returns).collect();
+        let returns: Vec<Vec<f64>> = group.iter().map(Trajectory::returns).collect();
         let measured: Vec<_> = returns.iter().map(|returns| Performance::of(returns)).collect();
         let mean = |values: &mut dyn Iterator<Item = f64>| values.sum::<f64>() / group.len() as f64;
         for (at, (name, _)) in measured[0].named().into_iter().enumerate() {
@@ -191,7 +194,7 @@ fn measure(config: &BacktestConfig, walks: &[Walk]) -> Metrics {
         for (at, (name, _)) in group[0].account().into_iter().enumerate() {
             metrics.add(
                 format!("{prefix}{name}"),
-                mean(&mut group.iter().map(|walk| walk.account()[at].1)),
+                mean(&mut group.iter().map(|run| run.account()[at].1)),
             );
         }
     }
@@ -199,28 +202,27 @@ fn measure(config: &BacktestConfig, walks: &[Walk]) -> Metrics {
     for (baseline, value) in &total[1..] {
         metrics.add(format!("excess_over/{baseline}"), policy - value);
     }
-    let last = &walks[0].ledgers[walks[0].ledgers.len() - 1];
+    let last = &runs[0].ledgers[runs[0].ledgers.len() - 1];
     for (reason, count) in Reason::ALL.iter().zip(last.masked) {
         metrics.add(format!("masked/{}", reason.name()), f64::from(count));
     }
-    metrics.add("steps", (walks[0].ledgers.len() - 1) as f64);
+    metrics.add("steps", (runs[0].ledgers.len() - 1) as f64);
     metrics
 }
 
-fn table(walks: &[Walk]) -> Result<RecordBatch, StageError> {
+fn table(runs: &[Trajectory]) -> Result<RecordBatch, StageError> {
     let rows = || {
-        walks
-            .iter()
-            .flat_map(|walk| walk.ledgers.iter().map(move |ledger| (walk, ledger)))
+        runs.iter()
+            .flat_map(|run| run.ledgers.iter().map(move |ledger| (run, ledger)))
     };
     let float = |of: &dyn Fn(&Ledger) -> f64| -> ArrayRef {
         Arc::new(Float64Array::from_iter_values(rows().map(|(_, ledger)| of(ledger))))
     };
-    let strategy: StringArray = rows().map(|(walk, _)| Some(walk.strategy)).collect();
-    let path: Float64Array = rows().map(|(walk, _)| Some(walk.path as f64)).collect();
+    let strategy: StringArray = rows().map(|(run, _)| Some(run.strategy)).collect();
+    let path: Float64Array = rows().map(|(run, _)| Some(run.path as f64)).collect();
     let date = Date32Array::from_iter_values(rows().map(|(_, ledger)| ledger.date.0));
     let action: StringArray = rows()
-        .map(|(walk, ledger)| walk.actions.get(ledger.step).filter(|name| !name.is_empty()))
+        .map(|(run, ledger)| run.actions.get(ledger.step).filter(|name| !name.is_empty()))
         .collect();
     Ok(RecordBatch::try_from_iter_with_nullable([
         ("strategy", Arc::new(strategy) as ArrayRef, false),

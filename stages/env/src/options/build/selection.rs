@@ -1,46 +1,33 @@
-//! The slate: which contracts are on offer at a snapshot, by that snapshot's quotes alone.
+//! Contract selection: the slate of a snapshot, by that snapshot's quotes alone.
 
-use super::build::{Day, Quote};
-use super::config::{OptionsConfig, SlateConfig, SlateFeature};
+use super::market_source::{Day, Quote};
+use crate::options::config::{OptionsConfig, SlateFeature};
 use std::collections::BTreeMap;
 
 /// The delta that stands for at the money.
-pub(crate) const AT_THE_MONEY: f64 = 0.5;
+const AT_THE_MONEY: f64 = 0.5;
 
 /// A call and a put with one strike, as indices into the day's quotes.
 type Pair = (usize, usize);
 
-/// What was chosen at a snapshot.
+/// The contracts selected at a snapshot.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Pick {
+pub(crate) struct Selection {
     /// `[K]`: the quote in each slot.
     pub slots: Vec<Option<usize>>,
     /// For each maturity, the call and the put at the money.
     pub at_the_money: Vec<Option<Pair>>,
 }
 
-/// The name of every slot: `30d_call_0.25`.
-pub(crate) fn slot_names(slate: &SlateConfig) -> Vec<String> {
-    let mut names = Vec::new();
-    for days in &slate.maturities {
-        for delta in &slate.deltas {
-            for right in ["call", "put"] {
-                names.push(format!("{days}d_{right}_{delta}"));
-            }
-        }
-    }
-    names
-}
-
-/// Chooses the slate of a day. For each target maturity: the class (expiry and root) whose days to expiry are nearest to it
+/// Selects the slate of a day. For each target maturity: the class (expiry and root) whose days to expiry are nearest to it
 /// (then the one with more quotes, then the earlier), among those with a strike whose call and put both have a bid and an
 /// ask. In it, for each target delta: the quoted call and put whose absolute delta is nearest (then the lower strike).
-pub(crate) fn pick(day: &Day, config: &OptionsConfig) -> Pick {
+pub(crate) fn select(day: &Day, config: &OptionsConfig) -> Selection {
     let slate = &config.slate;
     let mut classes: BTreeMap<(i32, u16), Vec<usize>> = BTreeMap::new();
     for (i, quote) in day.quotes.iter().enumerate() {
-        let offered = quote.expiry - day.date.0 >= slate.min_days as i32;
-        if offered && quote.prices(&config.fills).two_sided() && quote.delta.is_finite() {
+        let eligible = quote.expiry - day.date.0 >= slate.min_days as i32;
+        if eligible && quote.prices(&config.fills).two_sided() && quote.delta.is_finite() {
             classes.entry((quote.expiry, quote.root)).or_default().push(i);
         }
     }
@@ -51,7 +38,7 @@ pub(crate) fn pick(day: &Day, config: &OptionsConfig) -> Pick {
             Some((expiry, members, pair))
         })
         .collect();
-    let mut out = Pick::default();
+    let mut out = Selection::default();
     for &target in &slate.maturities {
         let class = classes.iter().min_by_key(|(expiry, members, _)| {
             let days = i64::from(expiry - day.date.0);
@@ -103,7 +90,7 @@ fn at_the_money(quotes: &[Quote], members: &[usize]) -> Option<Pair> {
         .min_by(|a, b| distance(a).total_cmp(&distance(b)))
 }
 
-/// What is shown of a contract, raw.
+/// A feature of a contract, raw.
 pub(crate) fn feature(feature: SlateFeature, quote: &Quote, day: &Day, config: &OptionsConfig) -> f64 {
     let prices = quote.prices(&config.fills);
     match feature {

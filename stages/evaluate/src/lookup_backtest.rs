@@ -1,6 +1,7 @@
-//! Evaluation on `env/lookup`: the policy beside the best one there is, in the same episodes.
+//! Evaluation on `env/lookup`: the policy beside the optimal one, in the same episodes.
 
-use crate::backtest::{BacktestConfig, check_fits};
+use crate::config::BacktestConfig;
+use crate::policy_input::check_fits;
 use crate::{episodes, output};
 use cache::Artifact;
 use stages_core::{Context, Outputs, StageError};
@@ -20,14 +21,14 @@ pub(crate) fn backtest(
     let played = episodes::play(context, policy, &mut env, config.deterministic, config.seed)?;
     let mut env = open()?;
     let optimal = Optimal::new(env.config());
-    let best = follow(context, &optimal, &mut env)?;
+    let best = run_optimal(context, &optimal, &mut env)?;
 
     let mut metrics = episodes::measure(&played);
     let mean = |values: &mut dyn Iterator<Item = f64>| values.sum::<f64>() / played.len() as f64;
     let ours = mean(&mut played.iter().map(|episode| episode.episodic_return));
     let theirs = mean(&mut best.iter().copied());
     metrics.add("optimal/episodic_return", theirs);
-    // What it comes to on average over all tables and episodes there could be.
+    // The expectation over all tables and episodes.
     metrics.add("optimal/expected_return", optimal.expected_return());
     metrics.add("share_of_optimal", if theirs > 0.0 { ours / theirs } else { f64::NAN });
     let mut columns = episodes::columns(&played);
@@ -36,8 +37,8 @@ pub(crate) fn backtest(
     output::store(context, metrics, &output::columns(&columns)?, about)
 }
 
-/// The returns of the best policy in the first episode of each environment.
-fn follow(context: &Context, optimal: &Optimal, env: &mut LookupEnv) -> Result<Vec<f64>, StageError> {
+/// The returns of the optimal policy in the first episode of each environment.
+fn run_optimal(context: &Context, optimal: &Optimal, env: &mut LookupEnv) -> Result<Vec<f64>, StageError> {
     let n = env.num_envs();
     let mut step = Step::new(env.spec(), n);
     env.reset(step.buffers());

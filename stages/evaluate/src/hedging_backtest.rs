@@ -1,10 +1,11 @@
-//! Evaluation on `env/hedging`: the policy's hedge ratios held against the delta of Black and Scholes, and what each leaves
-//! unhedged, on the same paths.
+//! Evaluation on `env/hedging`: the policy's hedge ratios against the delta of Black and Scholes, and the residual risk of each,
+//! on the same paths.
 
-use crate::backtest::{BacktestConfig, check_fits};
+use crate::config::BacktestConfig;
 use crate::episodes::{self, Episode};
 use crate::output;
 use crate::performance::mean_and_deviation;
+use crate::policy_input::check_fits;
 use cache::Artifact;
 use stages_core::{Context, Outputs, StageError};
 use stages_env::hedging::HedgingEnv;
@@ -21,10 +22,10 @@ struct Decision {
     hedge: f64,
 }
 
-/// What came of hedging every path in one way.
+/// The outcome of one way of hedging every path.
 struct Hedged {
     episodes: Vec<Episode>,
-    /// What each hedged position earned from sale to expiry, in per cent of the first price.
+    /// Profit of each hedged position from sale to expiry, in per cent of the first price.
     profit: Vec<f64>,
     decisions: Vec<Decision>,
 }
@@ -41,7 +42,7 @@ pub(crate) fn backtest(
     let n = env.num_envs();
     let (mut state, mut start) = (policy.start(n), vec![true; n]);
     let mut random = Random::new(&[config.seed, 0x6865_6467]);
-    let ours = follow(context, &mut env, |env, step, ratios| {
+    let ours = hedge(context, &mut env, |env, step, ratios| {
         let mode = if config.deterministic {
             Mode::Greedy
         } else {
@@ -54,13 +55,13 @@ pub(crate) fn backtest(
         }
         Ok(())
     })?;
-    let delta = follow(context, &mut open()?, |env, _, ratios| {
+    let delta = hedge(context, &mut open()?, |env, _, ratios| {
         for (i, ratio) in ratios.iter_mut().enumerate() {
             *ratio = env.delta(i).1;
         }
         Ok(())
     })?;
-    let none = follow(context, &mut open()?, |_, _, ratios| {
+    let none = hedge(context, &mut open()?, |_, _, ratios| {
         ratios.fill(0.0);
         Ok(())
     })?;
@@ -81,7 +82,7 @@ pub(crate) fn backtest(
     metrics.add("black_scholes/profit_std", reference.1);
     metrics.add("unhedged/episodic_return", unhedged.0);
     metrics.add("unhedged/profit_std", unhedged.1);
-    // Of the squared error that delta hedging removes, so much is removed.
+    // The part removed of the squared error that delta hedging removes.
     metrics.add(
         "share_of_black_scholes",
         (own.0 - unhedged.0) / (reference.0 - unhedged.0),
@@ -99,7 +100,7 @@ pub(crate) fn backtest(
 }
 
 /// Hedges the first episode of each environment, all of which are as long; `choose` fills in the ratios.
-fn follow(
+fn hedge(
     context: &Context,
     env: &mut HedgingEnv,
     mut choose: impl FnMut(&HedgingEnv, &Step, &mut [f64]) -> Result<(), StageError>,

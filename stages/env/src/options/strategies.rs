@@ -1,9 +1,9 @@
-//! The menu of actions: what each does, by slot.
+//! The actions of the environment, and the legs of the strategies they open, by slot.
 
-use super::config::{Leg, MAX_ACTIONS, MAX_LEGS, OptionsConfig, Right, Strategy};
+use super::config::{self, MAX_ACTIONS, MAX_LEGS, OptionsConfig, Right, Strategy};
 use stages_core::ConfigProblem;
 
-/// The action that does nothing; always legal.
+/// The action that does nothing; always allowed.
 pub(crate) const HOLD: usize = 0;
 /// The action that closes all that has a quote.
 pub(crate) const CLOSE_ALL: usize = 1;
@@ -12,7 +12,15 @@ pub(crate) const CLOSE_OLDEST: usize = 2;
 /// The first action that opens a strategy.
 pub(crate) const FIRST_OPEN: usize = 3;
 
-/// A leg with its slot found.
+/// A leg of a strategy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Leg {
+    pub traded: Traded,
+    /// Signed contracts (or multiplier units of the underlying) for each unit of size.
+    pub quantity: i32,
+}
+
+/// The instrument of a leg.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Traded {
     /// The contract in a slot of the slate.
@@ -21,31 +29,42 @@ pub(crate) enum Traded {
     Underlying,
 }
 
-/// The strategies, after the three special actions.
+/// The strategies that can be opened, after the three special actions.
 #[derive(Clone, Debug)]
-pub(crate) struct Menu {
+pub(crate) struct Strategies {
     /// Names of all actions.
     pub names: Vec<String>,
-    /// For each strategy, its legs: what, and how many for each unit of size.
-    pub strategies: Vec<Vec<(Traded, i32)>>,
+    /// The legs of each strategy.
+    pub legs: Vec<Vec<Leg>>,
 }
 
-impl Menu {
-    /// The menu of a configuration, checked.
+impl OptionsConfig {
+    /// Checks all values that can be checked without data.
+    ///
+    /// # Errors
+    /// The first mistake.
+    pub fn validate(&self) -> Result<(), ConfigProblem> {
+        self.validate_values()?;
+        Strategies::new(self).map(|_| ())
+    }
+}
+
+impl Strategies {
+    /// The strategies of a configuration, checked.
     pub(crate) fn new(config: &OptionsConfig) -> Result<Self, ConfigProblem> {
-        let default = default_menu(config);
+        let default = default_strategies(config);
         let strategies = if config.strategies.is_empty() {
             &default
         } else {
             &config.strategies
         };
-        let mut menu = Self {
+        let mut this = Self {
             names: ["hold", "close_all", "close_oldest"].map(str::to_owned).into(),
-            strategies: Vec::new(),
+            legs: Vec::new(),
         };
         for (i, strategy) in strategies.iter().enumerate() {
             let field = format!("strategies[{i}]");
-            if strategy.name.is_empty() || menu.names.contains(&strategy.name) {
+            if strategy.name.is_empty() || this.names.contains(&strategy.name) {
                 return Err(ConfigProblem::new(
                     format!("{field}.name"),
                     format!("`{}` is empty or the name of another action", strategy.name),
@@ -57,18 +76,21 @@ impl Menu {
                     format!("a strategy has 1 to {MAX_LEGS} legs"),
                 ));
             }
-            let mut legs = Vec::new();
+            let mut legs: Vec<Leg> = Vec::new();
             for (j, leg) in strategy.legs.iter().enumerate() {
                 let traded = find(config, leg, &format!("{field}.legs[{j}]"))?;
-                if legs.iter().any(|&(other, _)| other == traded) {
+                if legs.iter().any(|other| other.traded == traded) {
                     return Err(ConfigProblem::new(
                         format!("{field}.legs[{j}]"),
                         "another leg trades the same slot",
                     ));
                 }
-                legs.push((traded, leg.quantity));
+                legs.push(Leg {
+                    traded,
+                    quantity: leg.quantity,
+                });
             }
-            let lines = legs.iter().filter(|leg| leg.0 != Traded::Underlying).count();
+            let lines = legs.iter().filter(|leg| leg.traded != Traded::Underlying).count();
             if lines > config.lines {
                 return Err(ConfigProblem::new(
                     format!("{field}.legs"),
@@ -79,20 +101,21 @@ impl Menu {
                 )
                 .hint("raise `lines`"));
             }
-            menu.names.push(strategy.name.clone());
-            menu.strategies.push(legs);
+            this.names.push(strategy.name.clone());
+            this.legs.push(legs);
         }
-        if menu.names.len() > MAX_ACTIONS {
+        if this.names.len() > MAX_ACTIONS {
             return Err(ConfigProblem::new(
                 "strategies",
                 format!("at most {} strategies", MAX_ACTIONS - FIRST_OPEN),
             ));
         }
-        Ok(menu)
+        Ok(this)
     }
 }
 
-fn find(config: &OptionsConfig, leg: &Leg, field: &str) -> Result<Traded, ConfigProblem> {
+/// The instrument of a configured leg.
+fn find(config: &OptionsConfig, leg: &config::Leg, field: &str) -> Result<Traded, ConfigProblem> {
     let slate = &config.slate;
     if leg.quantity == 0 || leg.quantity.unsigned_abs() > 1000 {
         return Err(ConfigProblem::new(
@@ -158,7 +181,7 @@ fn find(config: &OptionsConfig, leg: &Leg, field: &str) -> Result<Traded, Config
     }
 }
 
-fn default_menu(config: &OptionsConfig) -> Vec<Strategy> {
+fn default_strategies(config: &OptionsConfig) -> Vec<Strategy> {
     use Right::{Call, Put, Underlying};
     let deltas = &config.slate.deltas;
     let nearest = |target: f64| {
@@ -168,7 +191,7 @@ fn default_menu(config: &OptionsConfig) -> Vec<Strategy> {
             .min_by(|a, b| (a - target).abs().total_cmp(&(b - target).abs()))
     };
     type Legs = &'static [(Right, f64, i32)];
-    let menu: [(&str, Legs); 8] = [
+    let strategies_by_delta: [(&str, Legs); 8] = [
         ("long_straddle", &[(Call, 0.5, 1), (Put, 0.5, 1)]),
         ("short_straddle", &[(Call, 0.5, -1), (Put, 0.5, -1)]),
         ("long_strangle", &[(Call, 0.2, 1), (Put, 0.2, 1)]),
@@ -182,14 +205,14 @@ fn default_menu(config: &OptionsConfig) -> Vec<Strategy> {
         ("covered_call", &[(Underlying, 0.0, 1), (Call, 0.3, -1)]),
     ];
     let mut strategies: Vec<Strategy> = Vec::new();
-    for (name, legs) in menu {
-        let legs: Vec<Leg> = legs
+    for (name, legs) in strategies_by_delta {
+        let legs: Vec<config::Leg> = legs
             .iter()
-            .map(|&(right, delta, quantity)| Leg {
+            .map(|&(right, delta, quantity)| config::Leg {
                 right: Some(right),
                 delta: if right == Underlying { None } else { nearest(delta) },
                 quantity,
-                ..Leg::default()
+                ..config::Leg::default()
             })
             .collect();
         let traded: Vec<_> = legs.iter().filter_map(|leg| find(config, leg, "").ok()).collect();

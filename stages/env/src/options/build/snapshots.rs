@@ -1,16 +1,16 @@
-//! What a part of the chain offers, by its own quotes alone: its snapshots with the contracts chosen at each, and how the
-//! forward curves stand at its end.
+//! The snapshots of a part of the chain, by its own quotes alone: the contracts selected at each, and the forward curves at the
+//! end of the part.
 
-use super::build::{Day, Quote};
-use super::config::OptionsConfig;
-use super::slate::{self, pick};
+use super::market_source::{Day, Quote};
+use super::selection::{feature, select};
+use crate::options::config::OptionsConfig;
 use serde::{Deserialize, Serialize};
 use stages_core::StageError;
 use std::collections::BTreeMap;
 
-/// What identifies a contract.
+/// The identity of a contract.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub(crate) struct Key {
+pub(crate) struct ContractKey {
     /// Days since 1970-01-01.
     pub expiry: i32,
     pub root: String,
@@ -19,7 +19,7 @@ pub(crate) struct Key {
     pub call: bool,
 }
 
-impl Key {
+impl ContractKey {
     pub(crate) fn new(day: &Day, quote: &Quote) -> Self {
         Self {
             expiry: quote.expiry,
@@ -30,7 +30,7 @@ impl Key {
     }
 }
 
-/// A snapshot, and what is on offer at it. Floats are stored as their bits.
+/// A snapshot, and the contracts selected at it. Floats are stored as their bits.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Snapshot {
     /// Days since 1970-01-01.
@@ -38,17 +38,17 @@ pub(crate) struct Snapshot {
     #[serde(with = "bits64")]
     pub underlying: f64,
     /// `[K]`.
-    pub slots: Vec<Option<Key>>,
+    pub slots: Vec<Option<ContractKey>>,
     /// For each maturity, the call and the put at the money.
-    pub at_the_money: Vec<Option<(Key, Key)>>,
+    pub at_the_money: Vec<Option<(ContractKey, ContractKey)>>,
     /// `[K, G]`, raw.
     #[serde(with = "bits32")]
     pub features: Vec<f32>,
 }
 
 impl Snapshot {
-    /// The contracts on offer, in the order in which they are numbered.
-    pub(crate) fn contracts(&self) -> impl Iterator<Item = &Key> {
+    /// The selected contracts, in the order in which they are numbered.
+    pub(crate) fn contracts(&self) -> impl Iterator<Item = &ContractKey> {
         let pairs = self.at_the_money.iter().flatten().flat_map(|(call, put)| [call, put]);
         self.slots.iter().flatten().chain(pairs)
     }
@@ -57,7 +57,7 @@ impl Snapshot {
 /// A class of contracts: expiry and root.
 pub(crate) type Class = (i32, String);
 
-/// How a class's forward and discount factor stood at a snapshot, per year.
+/// The forward curve of a class at a snapshot: carry and rate per year.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Curve {
     #[serde(with = "bits64")]
@@ -66,9 +66,9 @@ pub(crate) struct Curve {
     pub rate: f64,
 }
 
-/// The curve that each class has at a snapshot, from the first of its quotes that tells.
+/// The curve of each class at a snapshot, from the first of its quotes that has a forward and a discount factor.
 pub(crate) fn curves(day: &Day) -> Vec<(Class, Curve)> {
-    let mut found = Vec::new();
+    let mut curves = Vec::new();
     let mut last_class = None;
     for quote in &day.quotes {
         let class = (quote.expiry, quote.root);
@@ -79,21 +79,21 @@ pub(crate) fn curves(day: &Day) -> Vec<(Class, Curve)> {
                 carry: libm::log(quote.forward / day.underlying) / years,
                 rate: -libm::log(quote.discount) / years,
             };
-            found.push(((quote.expiry, Key::new(day, quote).root), curve));
+            curves.push(((quote.expiry, ContractKey::new(day, quote).root), curve));
         }
     }
-    found
+    curves
 }
 
-/// What a part offers.
+/// The snapshots of a part.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(crate) struct Offer {
+pub(crate) struct PartSnapshots {
     pub snapshots: Vec<Snapshot>,
     /// The last curve of each class that is yet to expire at the end of the part.
     pub curves: Vec<(Class, Curve)>,
 }
 
-impl Offer {
+impl PartSnapshots {
     pub(crate) fn new(days: &[Day], config: &OptionsConfig) -> Self {
         let last = days.last().map_or(i32::MIN, |day| day.date.0);
         let mut all = BTreeMap::new();
@@ -118,28 +118,28 @@ impl Offer {
 
     pub(crate) fn decode(bytes: &[u8]) -> Result<Self, StageError> {
         serde_json::from_slice(bytes)
-            .map_err(|err| StageError::new(format!("what is remembered of a part of the chain is not that: {err}")))
+            .map_err(|err| StageError::new(format!("the memo of a part's snapshots cannot be read: {err}")))
     }
 }
 
 fn snapshot(day: &Day, config: &OptionsConfig) -> Snapshot {
-    let pick = pick(day, config);
-    let key = |i: usize| Key::new(day, &day.quotes[i]);
+    let selection = select(day, config);
+    let key = |i: usize| ContractKey::new(day, &day.quotes[i]);
     Snapshot {
         date: day.date.0,
         underlying: day.underlying,
-        features: pick
+        features: selection
             .slots
             .iter()
             .flat_map(|slot| {
-                config.slate.features.iter().map(move |&feature| match slot {
-                    Some(i) => slate::feature(feature, &day.quotes[*i], day, config) as f32,
+                config.slate.features.iter().map(move |&name| match slot {
+                    Some(i) => feature(name, &day.quotes[*i], day, config) as f32,
                     None => f32::NAN,
                 })
             })
             .collect(),
-        slots: pick.slots.iter().map(|slot| slot.map(key)).collect(),
-        at_the_money: pick
+        slots: selection.slots.iter().map(|slot| slot.map(key)).collect(),
+        at_the_money: selection
             .at_the_money
             .iter()
             .map(|pair| pair.map(|(call, put)| (key(call), key(put))))
