@@ -13,7 +13,7 @@ use std::fmt;
 #[cfg(target_arch = "x86_64")]
 pub use pulp::x86::{V3, V4};
 
-/// Whether fused multiply-add is one instruction on the portable path. Elsewhere [`f64::mul_add`] is a slow call.
+/// True if fused multiply-add is one instruction on the portable path. Elsewhere [`f64::mul_add`] is a slow call.
 pub const PORTABLE_FMA: bool = cfg!(target_arch = "aarch64");
 
 /// An instruction set that this CPU has: a value is the proof.
