@@ -7,7 +7,7 @@ use arrow::datatypes::DataType;
 use datasets::Date;
 use stages_core::dataset::{DataSet, Partition};
 use stages_core::{Context, Given, StageError, table};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Returns whether a column of features is a key rather than a feature.
 pub(super) fn is_key(column: &str) -> bool {
@@ -28,11 +28,13 @@ pub(super) fn parts(
 
 /// The configured symbol, or else the only one in the chain.
 fn symbol(wanted: &str, chain: &DataSet) -> Result<String, StageError> {
-    let symbols = chain.symbols();
+    let symbols = chain.partitions.iter().map(|partition| partition.key.symbol());
+    let symbols: BTreeSet<&str> = symbols.collect::<Result<_, StageError>>()?;
+    let symbols: Vec<&str> = symbols.into_iter().collect();
     match symbols.as_slice() {
         [] => Err(StageError::new("the chain is empty")),
-        [only] if wanted.is_empty() => Ok(only.clone()),
-        all if all.iter().any(|symbol| symbol == wanted) => Ok(wanted.to_owned()),
+        [only] if wanted.is_empty() => Ok((*only).to_owned()),
+        all if all.contains(&wanted) => Ok(wanted.to_owned()),
         all => Err(StageError::new(if wanted.is_empty() {
             format!("the chain holds several underlyings: {}", all.join(", "))
         } else {
@@ -48,7 +50,7 @@ fn pair(chain: &DataSet, greeks: &DataSet, symbol: &str) -> Result<Vec<(Partitio
     chain
         .partitions
         .iter()
-        .filter(|partition| partition.key.symbol == symbol)
+        .filter(|partition| partition.key.symbol().is_ok_and(|of| of == symbol))
         .map(|partition| {
             let greeks = by_path.get(&partition.key.path()).ok_or_else(|| {
                 StageError::new(format!("the Greeks have no partition {}", partition.key.path()))
@@ -137,7 +139,7 @@ pub(super) fn features(context: &Context, symbol: &str) -> Result<Vec<FeatureCol
     let mut columns: Vec<FeatureColumn> = Vec::new();
     for input in context.list("features") {
         let set = DataSet::open(input)?;
-        let symbols = set.symbols();
+        let symbols = set.symbols(&context.store)?;
         let theirs = match symbols.as_slice() {
             all if all.iter().any(|s| s == symbol) => symbol,
             [only] => only,

@@ -110,13 +110,7 @@ impl SyntheticMarket {
             .days
             .chunk_by(|a, b| Period::Month.range(a.date).contains(b.date))
             .collect();
-        let name = |month: &&[Day]| {
-            let key = PartitionKey {
-                symbol: "TOY".to_owned(),
-                range: Period::Month.range(month[0].date),
-            };
-            key.name()
-        };
+        let name = |month: &&[Day]| PartitionKey::new("TOY", Period::Month.range(month[0].date)).name();
         MarketSource {
             symbol: "TOY".to_owned(),
             multiplier: 100.0,

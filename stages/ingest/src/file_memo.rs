@@ -1,9 +1,8 @@
-//! What is remembered of a file, under the digest of its bytes: its layout, and its table. A file of which both are known is
-//! not opened again.
+//! The memos of a file, under the digest of its bytes: its layout, and its table. A file of which both are cached is not opened again.
 
 use crate::frame;
 use crate::options::{CustomLayout, LayoutChoice};
-use crate::unpack;
+use crate::unpack::{self, Packed};
 use arrow::array::RecordBatch;
 use cache::{BlobDigest, BlobRef, canonical_json};
 use datasets::layout::{self, Layout};
@@ -12,19 +11,22 @@ use serde_json::json;
 use stages_core::{Context, Given, Memo, Share, Source, StageError, table};
 use std::path::Path;
 
-/// How files are read: what is in the key of their memos beside their bytes.
+/// Turns one vendor's table into ours, as it is: no rule is applied yet. The text is the symbol of rows that name none.
+pub type Parse = fn(&Packed, &Layout, &str) -> Result<RecordBatch, StageError>;
+
+/// The settings that files are read with: the part of their memos' keys beside their bytes.
 pub struct Reading<'a, C> {
     /// The name of the table's memo.
     pub memo: &'a str,
-    /// Which layout they have.
+    /// Their layout.
     pub choice: &'a LayoutChoice<C>,
     /// The symbol of rows that name none.
     pub symbol: &'a str,
     /// Turns a vendor's table into ours.
-    pub parse: crate::read::Parse,
+    pub parse: Parse,
 }
 
-/// What a file's header says.
+/// The contents of a file's header.
 #[derive(Serialize, Deserialize)]
 struct Head {
     /// The name of the known layout, where the layout was to be found.
@@ -79,7 +81,7 @@ impl<C: CustomLayout> Reading<'_, C> {
         }
     }
 
-    /// The layout and the table of a file, from memos where they are known.
+    /// The layout and the table of a file, from memos where they are cached.
     ///
     /// # Errors
     /// When it cannot be read.
@@ -133,7 +135,7 @@ impl<C: CustomLayout> Reading<'_, C> {
         Ok((layout, batch))
     }
 
-    fn table_known(&self, given: &Given<'_>, source: &Source) -> Result<Option<BlobRef>, StageError> {
+    fn cached_table(&self, given: &Given<'_>, source: &Source) -> Result<Option<BlobRef>, StageError> {
         let name = file_name(&source.path);
         let content = content(given, &source.path)?;
         let Some(head) = given.known(&self.head_memo(content, &name))? else {
@@ -143,7 +145,7 @@ impl<C: CustomLayout> Reading<'_, C> {
         given.known(&self.table_memo(content, &name, &self.layout(&head)?, &head))
     }
 
-    /// How many of the files need not be read.
+    /// The share of the files whose table is cached.
     ///
     /// # Errors
     /// When a file is not there.
@@ -154,7 +156,7 @@ impl<C: CustomLayout> Reading<'_, C> {
     ) -> Result<Share, StageError> {
         let mut share = Share::new("files", 0, 0);
         for source in sources {
-            share.cached += u64::from(self.table_known(given, source)?.is_some());
+            share.cached += u64::from(self.cached_table(given, source)?.is_some());
             share.total += 1;
         }
         Ok(share)
@@ -167,16 +169,21 @@ fn file_name(path: &Path) -> String {
 
 fn decode(bytes: &[u8]) -> Result<Head, StageError> {
     serde_json::from_slice(bytes)
-        .map_err(|err| StageError::new(format!("what is remembered of a file's header is not that: {err}")))
+        .map_err(|err| StageError::new(format!("the memo of a file's header is damaged: {err}")))
 }
 
 /// The bytes of a file, which are those with that digest.
 fn read(source: &Source, content: BlobDigest) -> Result<Vec<u8>, StageError> {
     let path = &source.path;
-    let bytes = std::fs::read(path).map_err(|err| crate::read::unreadable(path, &err))?;
+    let bytes = std::fs::read(path).map_err(|err| unreadable(path, &err))?;
     if BlobRef::of(&bytes).blob == content {
         Ok(bytes)
     } else {
         Err(source.changed())
     }
+}
+
+/// The error for a file that cannot be read.
+pub fn unreadable(path: &Path, err: &std::io::Error) -> StageError {
+    StageError::new(format!("cannot read `{}`: {err}", path.display()))
 }
