@@ -229,6 +229,10 @@ mod tests {
         assert_eq!(all.first(), Some(&InstructionSet::detect()));
         assert_eq!(all.last(), Some(&InstructionSet::Portable));
         let narrower: Vec<_> = all.iter().map(|instructions| instructions.without_avx512()).collect();
-        assert!(narrower.iter().all(|instructions| all.contains(instructions) && instructions.name() != "x86_64-avx512"));
+        assert!(
+            narrower
+                .iter()
+                .all(|instructions| all.contains(instructions) && instructions.name() != "x86_64-avx512")
+        );
     }
 }
