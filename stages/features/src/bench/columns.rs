@@ -1,4 +1,4 @@
-//! The speed of indicators and estimators, beside a plain copy of the columns that they write.
+//! The speed of indicators and estimators, beside a plain copy of their output.
 
 use crate::numerics::indicators::{Convention, Indicator};
 use crate::numerics::realised::{Estimator, Realised};
@@ -84,8 +84,8 @@ const ESTIMATORS: [Estimator; 6] = [
 /// A feature with its name.
 pub type Named = (String, Box<dyn Feature<Bars>>);
 
-/// The features that are measured: every indicator with its usual settings by TA-Lib's definitions, and every estimator of volatility over 20 bars.
-pub fn usual_features() -> Vec<Named> {
+/// The features to measure: every indicator with its usual settings by TA-Lib's definitions, and every estimator of volatility over 20 bars.
+pub fn cases() -> Vec<Named> {
     let mut features: Vec<Named> = indicators()
         .into_iter()
         .filter_map(|settings| {
@@ -121,7 +121,7 @@ fn least(mut once: impl FnMut()) -> f64 {
 /// of rayon's current pool, parallel over symbols and features as the stages are.
 pub fn bench(symbols: usize, bars: usize) -> Bench {
     let data: Vec<Bars> = (0..symbols).map(|symbol| sample_bars(symbol, bars)).collect();
-    let features = usual_features();
+    let features = cases();
     let total = (symbols * bars) as f64;
     let copy = 1e9 / total
         * least(|| {

@@ -3,5 +3,5 @@
 mod columns;
 mod stage;
 
-pub use columns::{Bench, BenchRow, Named, bench, sample_bars, usual_features};
+pub use columns::{Bench, BenchRow, Named, bench, cases, sample_bars};
 pub use stage::bench_stage;
