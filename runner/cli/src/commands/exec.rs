@@ -118,7 +118,7 @@ pub(crate) fn exec(session: &Session, args: &ExecArgs) -> Result<u8, Failure> {
     {
         let _ = writeln!(std::io::stderr(), "{PEAK_MEMORY}{bytes}");
     }
-    remote::settle(session, &project.store, &run, &control)?;
+    remote::finish_uploads(session, &project.store, &run, &control)?;
     let code = summary.exit_code();
     // The process ends with them: taking thousands of stages apart first is time for nothing.
     std::mem::forget((project, options, ended, summary));
