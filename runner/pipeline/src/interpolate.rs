@@ -5,6 +5,7 @@ use super::source::Spot;
 use super::tree::{self, Key, Tree, Value, follow, spell, steps};
 use super::yaml;
 use serde_json::Value as Json;
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What interpolations read.
@@ -14,11 +15,41 @@ pub(crate) struct Scope<'a> {
     /// The point of the matrix; `None` where it cannot be read (in `matrix:` itself).
     pub matrix: Option<&'a BTreeMap<String, Json>>,
     /// The environment.
-    pub env: &'a BTreeMap<String, String>,
+    pub env: &'a Variables<'a>,
     /// The variables of it that `secrets:` of some stage names: they are read nowhere else.
     pub secrets: &'a BTreeSet<String>,
     /// Whether what differs from point to point stays as it is, so that the outcome can be read again.
     pub verbatim: bool,
+}
+
+/// The environment, which notes what is read of it.
+pub(crate) struct Variables<'e> {
+    all: &'e BTreeMap<String, String>,
+    read: RefCell<BTreeSet<String>>,
+}
+
+impl<'e> Variables<'e> {
+    pub fn new(all: &'e BTreeMap<String, String>) -> Self {
+        Self {
+            all,
+            read: RefCell::default(),
+        }
+    }
+
+    fn get(&self, name: &str) -> Option<&'e String> {
+        let value = self.all.get(name)?;
+        self.read.borrow_mut().insert(name.to_owned());
+        Some(value)
+    }
+
+    fn names(&self) -> impl Iterator<Item = &str> {
+        self.all.keys().map(String::as_str)
+    }
+
+    /// The names of the variables that were read.
+    pub fn read(self) -> BTreeSet<String> {
+        self.read.into_inner()
+    }
 }
 
 /// A piece of a text.
@@ -293,7 +324,7 @@ fn read(inner: &str, spot: Spot, scope: &Scope, problems: &mut Problems) -> Opti
                 Some((Tree::scalar(spot, value), note))
             }
             None => {
-                let near = super::error::nearest(name, scope.env.keys().map(String::as_str));
+                let near = super::error::nearest(name, scope.env.names());
                 problems.add(
                     problems.texts.locate(spot, &whole),
                     format!("the environment has no variable `{name}`"),
@@ -451,7 +482,7 @@ mod tests {
         let scope = Scope {
             params: Some(&params),
             matrix: Some(&point),
-            env: &env,
+            env: &Variables::new(&env),
             secrets: &BTreeSet::new(),
             verbatim: false,
         };
@@ -538,13 +569,14 @@ mod tests {
 
     #[test]
     fn commands_keep_what_is_the_shells() {
+        let none = BTreeMap::new();
         let scope = Scope {
             params: Some(&BTreeMap::from([(
                 "x".to_owned(),
                 Tree::scalar(Spot::default(), json!("${needs.a}")),
             )])),
             matrix: Some(&BTreeMap::new()),
-            env: &BTreeMap::new(),
+            env: &Variables::new(&none),
             secrets: &BTreeSet::new(),
             verbatim: false,
         };

@@ -181,12 +181,16 @@ pub(crate) fn visible(text: &str) -> String {
 
 /// Reads a pipeline file: UTF-8 without control characters, of a sensible length.
 pub(crate) fn read(file: &Path) -> Result<String, PipelineError> {
-    let bytes = bytes(file).map_err(|(message, hint)| {
+    decode(file, read_bytes(file)?)
+}
+
+/// The bytes of a pipeline file.
+pub(crate) fn read_bytes(file: &Path) -> Result<Vec<u8>, PipelineError> {
+    bytes(file).map_err(|(message, hint)| {
         let mut texts = Texts::default();
         texts.push(file.to_owned(), String::new());
         texts.error(Spot::start(0), message, hint)
-    })?;
-    decode(file, bytes)
+    })
 }
 
 /// The bytes of a pipeline file, or what is wrong and what to do about it.

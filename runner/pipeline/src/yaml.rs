@@ -4,8 +4,6 @@
 //! and leave what a value means to us. That is YAML 1.2's core schema: `true` and `false` are the only booleans, dates are texts.
 //! Beyond it, duplicate keys are refused, merge keys (`<<`) are merged, and numbers must be finite and fit 64 bits.
 
-mod plain;
-
 use super::Place;
 use super::source::Spot;
 use super::tree::{Key, Tree, Value};
@@ -35,14 +33,6 @@ const EMPTY_HINT: &str = "a pipeline begins with `version: 1`, `name: NAME` and 
 
 /// Reads a text of one YAML document. `text` is its index, for the spots.
 pub(crate) fn parse(content: &str, text: usize) -> Result<Tree, Issue> {
-    match plain::parse(content, text) {
-        Some(tree) => Ok(tree),
-        None => read(content, text),
-    }
-}
-
-/// Reads a text by the library.
-fn read(content: &str, text: usize) -> Result<Tree, Issue> {
     let mut options = Options::default();
     options.set_emit_comments(false);
     // The library's own limit is above ours, so that ours gives the message.
