@@ -1,6 +1,8 @@
 //! Artifacts: what flows between stages.
 
-use crate::{ArtifactDigest, BlobRef, Result, Store, canonical_json};
+use crate::blob::BlobRef;
+use crate::canonical::canonical_json;
+use crate::digest::BlobDigest;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -27,7 +29,7 @@ pub struct Entry {
     /// Length in bytes.
     pub size: u64,
     /// The digest of its bytes.
-    pub blob: crate::BlobDigest,
+    pub blob: BlobDigest,
 }
 
 impl Entry {
@@ -108,53 +110,6 @@ pub fn check_path(path: &str) -> Result<(), &'static str> {
     Ok(())
 }
 
-/// Collects the files of an artifact.
-pub struct ArtifactBuilder<'a> {
-    store: &'a Store,
-    artifact: Artifact,
-}
-
-impl<'a> ArtifactBuilder<'a> {
-    /// An artifact of the given type, without files yet.
-    pub fn new(store: &'a Store, kind: &str, meta: Value) -> Self {
-        Self {
-            store,
-            artifact: Artifact {
-                kind: kind.to_owned(),
-                meta,
-                entries: Vec::new(),
-            },
-        }
-    }
-
-    /// Adds a file of these bytes.
-    ///
-    /// # Errors
-    /// When the store cannot be written.
-    pub fn bytes(&mut self, path: &str, bytes: &[u8]) -> Result<BlobRef> {
-        let blob = self.store.put(bytes)?;
-        self.blob(path, blob);
-        Ok(blob)
-    }
-
-    /// Adds a file whose bytes are in the store already.
-    pub fn blob(&mut self, path: &str, blob: BlobRef) {
-        self.artifact.entries.push(Entry {
-            path: path.to_owned(),
-            size: blob.size,
-            blob: blob.blob,
-        });
-    }
-
-    /// Stores the manifest.
-    ///
-    /// # Errors
-    /// When the store cannot be written, or a path leaves the artifact's directory.
-    pub fn finish(self) -> Result<ArtifactDigest> {
-        self.store.put_artifact(&self.artifact)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -170,7 +125,7 @@ mod tests {
                 .map(|path| Entry {
                     path: (*path).to_owned(),
                     size: 0,
-                    blob: crate::BlobDigest::from_bytes([0; 32]),
+                    blob: BlobDigest::from_bytes([0; 32]),
                 })
                 .collect(),
         }
@@ -205,20 +160,6 @@ mod tests {
         ] {
             assert!(artifact(bad).check().is_err(), "{bad:?}");
         }
-    }
-
-    #[test]
-    fn a_bad_path_is_neither_stored_nor_read() {
-        let dir = tempfile::tempdir().unwrap();
-        let store = Store::open(dir.path()).unwrap();
-        let bad = artifact(&["../x"]);
-        let err = store.put_artifact(&bad).unwrap_err();
-        assert!(err.to_string().contains("entry `../x` has a part `.` or `..`"), "{err}");
-        let stored = store.put(bad.canonical().as_bytes()).unwrap();
-        let err = store
-            .artifact(ArtifactDigest::from_bytes(*stored.blob.as_bytes()))
-            .unwrap_err();
-        assert!(matches!(err, crate::Error::Manifest { .. }), "{err}");
     }
 
     proptest! {

@@ -1,19 +1,20 @@
-//! Blobs: bytes under the name of their digest.
+//! Blobs: bytes named by their digest.
 
-use crate::{BlobDigest, Error, Result, Store, publish};
+use crate::digest::BlobDigest;
+use crate::error::{Error, Result};
 use serde::{Deserialize, Serialize};
 use std::fs::File;
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, ErrorKind, Read};
 use std::ops::Deref;
 use std::path::Path;
 use std::sync::Arc;
 
-/// From this length on, hashing over several threads pays.
+/// The length in bytes from which hashing uses several threads.
 const PARALLEL_LEN: usize = 256 << 10;
-/// How much is read or written at a time.
-const CHUNK: usize = 4 << 20;
+/// The length of one read or write in bytes.
+pub(crate) const CHUNK: usize = 4 << 20;
 
-/// A blob's name and size.
+/// A blob's digest and size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct BlobRef {
     /// The digest of its bytes.
@@ -23,7 +24,7 @@ pub struct BlobRef {
 }
 
 impl BlobRef {
-    /// The name and size that these bytes have as a blob. Nothing is stored.
+    /// The digest and size of these bytes. Nothing is stored.
     pub fn of(bytes: &[u8]) -> Self {
         let mut hasher = blake3::Hasher::new();
         update(&mut hasher, bytes);
@@ -33,7 +34,7 @@ impl BlobRef {
         }
     }
 
-    /// The name and size of a file's bytes, read as they are: for files that nobody else writes to.
+    /// The digest and size of a file, which must not be written to meanwhile.
     ///
     /// # Errors
     /// When it cannot be read.
@@ -43,14 +44,14 @@ impl BlobRef {
     }
 }
 
-/// A blob's bytes, memory-mapped and shared; page-aligned.
+/// The bytes of a blob, memory-mapped and shared; page-aligned.
 #[derive(Clone, Debug)]
 pub struct Blob(Arc<memmap2::Mmap>);
 
 impl Blob {
-    /// Maps a file that is never written again.
+    /// Maps a file that is never written to again.
     pub(crate) fn map(file: &File) -> io::Result<Self> {
-        #[expect(unsafe_code, reason = "blobs are never written again once they have their name")]
+        #[expect(unsafe_code, reason = "a blob's file is never written to once it has its name")]
         // SAFETY: the mapping is read-only and the file is immutable by the store's protocol.
         let map = unsafe { memmap2::Mmap::map(file) }?;
         Ok(Self(Arc::new(map)))
@@ -70,93 +71,26 @@ impl AsRef<[u8]> for Blob {
     }
 }
 
-/// Writes a blob of unknown length; it appears in the store when [`BlobWriter::finish`] returns, and leaves nothing
-/// behind when it is dropped before.
-pub struct BlobWriter {
-    store: Store,
-    file: tempfile::NamedTempFile,
-    hasher: blake3::Hasher,
-    size: u64,
-    buffer: Vec<u8>,
-}
-
-impl Write for BlobWriter {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if self.buffer.len() + bytes.len() > CHUNK {
-            self.flush()?;
-        }
-        if bytes.len() >= CHUNK {
-            let (file, hasher) = (self.file.as_file_mut(), &mut self.hasher);
-            rayon::join(|| file.write_all(bytes), || update(hasher, bytes)).0?;
-        } else {
-            self.buffer.extend_from_slice(bytes);
-        }
-        self.size += bytes.len() as u64;
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.file.write_all(&self.buffer)?;
-        update(&mut self.hasher, &self.buffer);
-        self.buffer.clear();
-        Ok(())
-    }
-}
-
-impl BlobWriter {
-    pub(crate) fn new(store: &Store) -> Result<Self> {
-        Ok(Self {
-            store: store.clone(),
-            file: publish::temporary(store.root())?,
-            hasher: blake3::Hasher::new(),
-            size: 0,
-            buffer: Vec::new(),
-        })
-    }
-
-    /// Puts the blob in place and returns its name.
-    ///
-    /// # Errors
-    /// When the disk is full, or the file cannot be renamed into place.
-    pub fn finish(mut self) -> Result<BlobRef> {
-        self.flush().map_err(Error::io("write", self.file.path()))?;
-        let blob = BlobRef {
-            blob: digest(&self.hasher),
-            size: self.size,
-        };
-        self.store.publish_blob(self.file, blob)?;
-        Ok(blob)
-    }
-
-    /// Writes all of `bytes`, naming the store's file in the error.
-    ///
-    /// # Errors
-    /// When the disk is full or the store cannot be written.
-    pub fn put(&mut self, bytes: &[u8]) -> Result<()> {
-        self.write_all(bytes).map_err(Error::io("write", self.file.path()))
-    }
-}
-
-/// Hashes a file by reading it, which unlike a mapping survives that somebody truncates it meanwhile. `parallel` uses
-/// rayon's current pool, and reads the next piece while one is hashed.
+/// Hashes a file by reading it: unlike a memory map, this survives a concurrent truncation. `parallel` uses rayon's
+/// current pool, and reads the next chunk while one is hashed.
 pub(crate) fn hash_file(file: &mut File, path: &Path, parallel: bool) -> Result<BlobRef> {
     let mut hasher = blake3::Hasher::new();
-    let (mut piece, mut next) = (buffer(file, path)?, Vec::new());
+    let (mut chunk, mut next) = (buffer(file, path)?, Vec::new());
     let mut size = 0;
-    let mut filled = fill(file, path, &mut piece)?;
-    while filled == piece.len() {
-        next.resize(piece.len(), 0);
+    let mut filled = fill(file, path, &mut chunk)?;
+    while filled == chunk.len() {
+        next.resize(chunk.len(), 0);
         let ahead = if parallel {
-            rayon::join(|| fill(file, path, &mut next), || update(&mut hasher, &piece)).0
+            rayon::join(|| fill(file, path, &mut next), || update(&mut hasher, &chunk)).0
         } else {
-            hasher.update(&piece);
+            hasher.update(&chunk);
             fill(file, path, &mut next)
         };
         size += filled as u64;
         filled = ahead?;
-        std::mem::swap(&mut piece, &mut next);
+        std::mem::swap(&mut chunk, &mut next);
     }
-    let last = &piece[..filled];
+    let last = &chunk[..filled];
     if parallel {
         update(&mut hasher, last);
     } else {
@@ -168,7 +102,7 @@ pub(crate) fn hash_file(file: &mut File, path: &Path, parallel: bool) -> Result<
     })
 }
 
-/// Hands a file over in large pieces and returns its length.
+/// Calls `take` with each chunk of a file, and returns the file's length.
 pub(crate) fn read_chunks(file: &mut File, path: &Path, mut take: impl FnMut(&[u8]) -> Result<()>) -> Result<u64> {
     let mut buffer = buffer(file, path)?;
     let mut size = 0;
@@ -182,13 +116,13 @@ pub(crate) fn read_chunks(file: &mut File, path: &Path, mut take: impl FnMut(&[u
     }
 }
 
-/// Room for a piece of a file: one byte more than it has, so that a small one ends within one piece.
+/// A buffer for a chunk of a file: one byte longer than the file, so that a small one needs one read.
 fn buffer(file: &File, path: &Path) -> Result<Vec<u8>> {
     let len = file.metadata().map_err(Error::io("read", path))?.len();
     Ok(vec![0; usize::try_from(len + 1).unwrap_or(CHUNK).clamp(4096, CHUNK)])
 }
 
-/// Reads until the buffer is full or the file ends, and returns how much.
+/// Reads until the buffer is full or the file ends, and returns the number of bytes read.
 fn fill(file: &mut File, path: &Path, buffer: &mut [u8]) -> Result<usize> {
     let mut filled = 0;
     while filled < buffer.len() {

@@ -1,6 +1,9 @@
-//! What can go wrong with a store.
+//! Errors of a store.
 
 use std::path::{Path, PathBuf};
+
+/// The result type of this crate.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// A failure of the store or of the machine under it.
 #[derive(Debug, thiserror::Error)]

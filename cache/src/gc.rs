@@ -1,9 +1,13 @@
-//! Drops what nobody needs any more.
+//! Garbage collection: eviction of actions, memos and blobs that no run has used for a while.
 
-use crate::publish::{metadata, remove};
+use crate::checksummed::{self, Checksummed};
+use crate::digest::{ActionKey, BlobDigest, MemoKey};
+use crate::error::{Error, Result};
+use crate::fs::{metadata, remove_if_exists};
 use crate::record::{StoredAction, StoredMemo};
-use crate::sealed::{self, Sealed};
-use crate::{ActionKey, BlobDigest, Count, Error, MemoKey, Result, Store, lock, walk, workspace};
+use crate::status::Count;
+use crate::store::Store;
+use crate::{file_lock, listing, workspace};
 use serde::Serialize;
 use std::collections::BTreeSet;
 use std::fs::Metadata;
@@ -11,20 +15,20 @@ use std::io::ErrorKind;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-/// What to keep.
+/// The rules of a garbage collection.
 #[derive(Clone, Debug)]
 pub struct GcPlan {
     /// The actions that must stay, with their outputs and logs.
     pub keep_actions: BTreeSet<ActionKey>,
-    /// What was written or used in this time before `now` stays, too.
+    /// Files written or used in this time before `now` stay, too.
     pub keep_younger_than: Duration,
-    /// The time to reckon ages from.
+    /// The time from which ages are counted.
     pub now: SystemTime,
-    /// Drops nothing, and reports what would be dropped.
+    /// A dry run: drops nothing, and reports what it would drop.
     pub dry_run: bool,
 }
 
-/// What was dropped, or would be.
+/// The files dropped, or those that a dry run would drop.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct GcReport {
     /// Action records.
@@ -65,7 +69,7 @@ impl GcReport {
 
 impl GcPlan {
     fn is_young(&self, modified: SystemTime) -> bool {
-        // A time to come is young, too.
+        // A time in the future counts as young.
         self.now
             .duration_since(modified)
             .map_or(true, |age| age < self.keep_younger_than)
@@ -77,13 +81,13 @@ impl GcPlan {
 }
 
 impl Store {
-    /// Drops what the plan does not keep. Killed at any instant, it leaves a store in which every record still has its
-    /// blobs: records go first.
+    /// Drops everything that the plan does not keep. Killed at any instant, it leaves a store in which every record still
+    /// has its blobs: records are removed first.
     ///
     /// # Errors
     /// [`Error::Busy`] when a run uses the store, or the store cannot be read or written.
     pub fn gc(&self, plan: &GcPlan) -> Result<GcReport> {
-        let _alone = self.exclusive()?;
+        let _lock = self.exclusive()?;
         let mut report = GcReport::default();
         let blobs = self.list::<BlobDigest>("blobs")?;
         let mut keep: BTreeSet<BlobDigest> = blobs
@@ -91,15 +95,15 @@ impl Store {
             .filter(|blob| plan.is_young_file(&blob.meta))
             .map(|blob| blob.id)
             .collect();
-        let mut recent = BTreeSet::new();
-        for (path, meta, keys) in self.recent_files()? {
+        let mut cached = BTreeSet::new();
+        for (path, meta, keys) in self.hit_cache_files()? {
             if plan.is_young_file(&meta) {
-                recent.extend(keys);
+                cached.extend(keys);
             } else if !plan.dry_run {
-                remove(&path)?;
+                remove_if_exists(&path)?;
             }
         }
-        self.gc_actions(plan, &recent, &mut keep, &mut report)?;
+        self.gc_actions(plan, &cached, &mut keep, &mut report)?;
         self.gc_memos(plan, &mut keep, &mut report)?;
         for blob in blobs {
             let bytes = blob.meta.len();
@@ -108,7 +112,7 @@ impl Store {
             } else {
                 report.blobs.add(bytes);
                 if !plan.dry_run {
-                    remove(&blob.path)?;
+                    remove_if_exists(&blob.path)?;
                     self.forget_verified(blob.id);
                 }
             }
@@ -119,7 +123,7 @@ impl Store {
             }
         }
         for folder in self.list::<MemoKey>("scratch")? {
-            let (bytes, newest) = walk::size_and_age(&folder.path, &folder.meta)?;
+            let (bytes, newest) = listing::size_and_age(&folder.path, &folder.meta)?;
             if plan.is_young(newest) {
                 gc_unfinished(plan, &folder.path, &mut report)?;
                 continue;
@@ -137,14 +141,14 @@ impl Store {
     fn gc_actions(
         &self,
         plan: &GcPlan,
-        recent: &BTreeSet<ActionKey>,
+        cached: &BTreeSet<ActionKey>,
         keep: &mut BTreeSet<BlobDigest>,
         report: &mut GcReport,
     ) -> Result<()> {
         for action in self.list::<ActionKey>("actions")? {
-            let wanted = plan.keep_actions.contains(&action.id) || recent.contains(&action.id);
+            let wanted = plan.keep_actions.contains(&action.id) || cached.contains(&action.id);
             if (wanted || plan.is_young_file(&action.meta))
-                && let Sealed::Intact(stored, _) = sealed::read::<StoredAction>(&action.path)?
+                && let Checksummed::Intact(stored, _) = checksummed::read::<StoredAction>(&action.path)?
             {
                 keep.extend(stored.blobs().chain(stored.record.log).map(|blob| blob.blob));
             } else {
@@ -158,11 +162,11 @@ impl Store {
     fn gc_memos(&self, plan: &GcPlan, keep: &mut BTreeSet<BlobDigest>, report: &mut GcReport) -> Result<()> {
         let mut old = Vec::new();
         for memo in self.list::<MemoKey>("memos")? {
-            match sealed::read::<StoredMemo>(&memo.path)? {
-                Sealed::Intact(stored, meta) if plan.is_young_file(&meta) => {
+            match checksummed::read::<StoredMemo>(&memo.path)? {
+                Checksummed::Intact(stored, meta) if plan.is_young_file(&meta) => {
                     keep.insert(stored.value.blob);
                 }
-                Sealed::Intact(stored, _) => old.push((memo, Some(stored.value.blob))),
+                Checksummed::Intact(stored, _) => old.push((memo, Some(stored.value.blob))),
                 _ => old.push((memo, None)),
             }
         }
@@ -174,37 +178,37 @@ impl Store {
         Ok(())
     }
 
-    /// What killed writers left in `tmp`: files, and workspaces with the file that locks them.
+    /// Drops the leftovers of killed writers in `tmp`: files, and workspaces with their lock files.
     fn gc_tmp(&self, plan: &GcPlan, report: &mut GcReport) -> Result<()> {
         let tmp = self.folder("tmp");
-        let (folders, _): (Vec<_>, Vec<_>) = walk::entries_with_metadata(&tmp)?
+        let (folders, _): (Vec<_>, Vec<_>) = listing::entries_with_metadata(&tmp)?
             .into_iter()
             .partition(|(_, meta)| meta.is_dir());
         for (path, meta) in folders {
             let lock_path = workspace::lock_path(&path);
             let lock = match metadata(&lock_path)? {
-                // The lock is made before the folder and goes after it.
+                // The lock file is created before the folder and removed after it.
                 None => None,
-                Some(meta) => match lock::abandoned(&lock_path, &meta, plan.now) {
+                Some(meta) => match file_lock::abandoned(&lock_path, &meta, plan.now) {
                     Some(lock) => Some(lock),
                     None => continue,
                 },
             };
-            let (bytes, _) = walk::size_and_age(&path, &meta)?;
+            let (bytes, _) = listing::size_and_age(&path, &meta)?;
             report.tmp.add(bytes);
             if !plan.dry_run {
-                match walk::remove_tree(&path) {
+                match listing::remove_tree(&path) {
                     // A program that outlived its run may still be writing there.
                     Err(err) if matches!(err.kind(), ErrorKind::NotFound | ErrorKind::DirectoryNotEmpty) => continue,
                     removed => removed.map_err(Error::io("remove", &path))?,
                 }
             }
-            // Its own file is a leftover like any other from here on.
+            // The lock file is a leftover like any other from here on.
             drop(lock);
         }
-        for (path, meta) in walk::entries_with_metadata(&tmp)? {
+        for (path, meta) in listing::entries_with_metadata(&tmp)? {
             if !meta.is_dir()
-                && let Some(_lock) = lock::abandoned(&path, &meta, plan.now)
+                && let Some(_lock) = file_lock::abandoned(&path, &meta, plan.now)
             {
                 drop_file(plan, &path, &meta, &mut report.tmp)?;
             }
@@ -212,9 +216,9 @@ impl Store {
         Ok(())
     }
 
-    /// Damaged files, and locks that nobody holds.
+    /// Drops damaged files, and lock files without a holder.
     fn gc_loose_files(&self, plan: &GcPlan, report: &mut GcReport) -> Result<()> {
-        for (path, meta) in walk::entries_with_metadata(&self.folder("damaged"))? {
+        for (path, meta) in listing::entries_with_metadata(&self.folder("damaged"))? {
             if meta.is_file() && !plan.is_young_file(&meta) {
                 drop_file(plan, &path, &meta, &mut report.damaged)?;
             }
@@ -222,19 +226,19 @@ impl Store {
         if plan.dry_run {
             return Ok(());
         }
-        for (path, _) in walk::entries_with_metadata(&self.folder("locks"))? {
+        for (path, _) in listing::entries_with_metadata(&self.folder("locks"))? {
             let is_action = path.file_name().is_some_and(|name| name.len() == 64);
-            if is_action && let Some(_held) = lock::try_exclusive(&path)? {
-                remove(&path)?;
+            if is_action && let Some(_held) = file_lock::try_acquire(&path, file_lock::Mode::Exclusive)? {
+                remove_if_exists(&path)?;
             }
         }
         Ok(())
     }
 }
 
-/// Files of a folder of checkpoints that were being written when their writer was killed.
+/// Drops files of a folder of checkpoints whose writer was killed.
 fn gc_unfinished(plan: &GcPlan, folder: &Path, report: &mut GcReport) -> Result<()> {
-    for (path, meta) in walk::entries_with_metadata(folder)? {
+    for (path, meta) in listing::entries_with_metadata(folder)? {
         if meta.is_file() && path.extension().is_some_and(|extension| extension == "tmp") {
             drop_file(plan, &path, &meta, &mut report.tmp)?;
         }
@@ -244,5 +248,5 @@ fn gc_unfinished(plan: &GcPlan, folder: &Path, report: &mut GcReport) -> Result<
 
 fn drop_file(plan: &GcPlan, path: &Path, meta: &Metadata, count: &mut Count) -> Result<()> {
     count.add(meta.len());
-    if plan.dry_run { Ok(()) } else { remove(path) }
+    if plan.dry_run { Ok(()) } else { remove_if_exists(path) }
 }

@@ -3,70 +3,88 @@
 //! ```text
 //! HOME/                       `.runner/` or `RUNNER_HOME`
 //! ├── format                  the version of this layout, `1`
-//! ├── flushed                 the machine's boot and the time up to which everything is known to be on the disk
-//! ├── unflushed               is there while something may have been written since; `flushing` while that is flushed
-//! ├── scrubbed                the blob that the last scrub ended with
-//! ├── blobs/ab/cdef…          bytes, named by their BLAKE3 digest; read-only once in place
+//! ├── flushed                 the machine's boot id and the time up to which all files are known to be on the disk
+//! ├── unflushed               exists while something may have been written since; `flushing` during a flush
+//! ├── scrubbed                the cursor of the scrub: the blob that the last one ended with
+//! ├── blobs/ab/cdef…          bytes, named by their BLAKE3 digest; read-only
 //! ├── actions/ab/cdef…        action records, named by action key: a line of JSON, a line with its checksum
 //! ├── memos/ab/cdef…          memo records (likewise), named by memo key
-//! ├── recent/ab/cdef…         the hits that recent runs ended with (bytes and their checksum): a short cut to their records
-//! ├── remote                  the blobs that the remote is known to have and that are not here
+//! ├── recent/ab/cdef…         hit caches: the hits of earlier runs (bytes and their checksum)
+//! ├── remote                  the index of blobs that the upstream is known to hold and that are not here
 //! ├── stat/ab/cdef…           digests of source files (likewise), named by the digest of their path
 //! ├── scratch/ab/cdef…/       checkpoints of unfinished work, mutable, dropped by `gc`
-//! ├── damaged/                files that were not what their name says, dropped by `gc`
-//! ├── locks/                  advisory locks: one for each action being computed, `store` for `gc`
-//! └── tmp/                    files on their way into place, and workspaces of external programs
+//! ├── damaged/                quarantined damaged files, dropped by `gc`
+//! ├── locks/                  advisory locks: one per action being computed, `store` for `gc`
+//! └── tmp/                    files being written, and workspaces of external programs
 //! ```
 //!
 //! An artifact's manifest is itself a blob: its digest is the digest of its canonical JSON.
-//! Nothing here knows of markets, stages or YAML.
+//! Nothing here knows of markets, stages or YAML, and nothing waits for a network: an [`Upstream`] does, in the crate
+//! `cache-remote`.
 //!
-//! What holds at every instant, whoever crashes: a file has its name only when it is complete; a record is written
-//! after everything it names; bytes are checked before their first use in a process, so that damage is found, moved
-//! out of the way and healed by computing again. `gc` runs only while no run holds the store ([`Store::guard`]).
+//! Invariants at every instant, whichever process crashes: a file has its name only when it is complete (atomic write); a
+//! record is written after everything it names; bytes are checked before their first use in a process, so that damage is
+//! detected, quarantined and healed by computing again. `gc` runs only while no run uses the store ([`Store::guard`]).
+//!
+//! | layer | modules |
+//! | --- | --- |
+//! | files | [`fs`], [`file_lock`], [`atomic_write`], [`checksummed`] |
+//! | formats | [`digest`], [`canonical`], [`blob`], [`artifact`], [`outputs`], [`record`], [`upstream`] |
+//! | the store | [`store`], and what reads and writes it: [`read_through`], [`lookup`], [`hit_cache`], [`blob_writer`], … |
+//! | upkeep | [`open`], [`recovery`], [`verify`], [`scrub`], [`gc`], [`status`] |
 
 mod artifact;
+mod artifact_builder;
+mod atomic_write;
 mod blob;
+mod blob_writer;
 mod canonical;
+pub mod checksummed;
 mod digest;
-mod durable;
 mod error;
+mod export;
+mod file_lock;
+mod fs;
 mod gc;
+mod hit_cache;
+mod listing;
 mod lock;
+mod lookup;
+mod open;
 mod outputs;
-mod publish;
-mod recent;
+pub mod parallel;
+mod partial_blob;
+mod read_through;
 mod record;
-mod remote;
+mod recovery;
+mod remote_index;
 mod scrub;
-mod sealed;
-mod source;
+mod source_digest;
 mod status;
 mod store;
-mod transfer;
 pub mod untrusted;
+mod upstream;
 mod verify;
-mod walk;
 mod workspace;
 
-pub use artifact::{Artifact, ArtifactBuilder, Entry, check_path};
-pub use blob::{Blob, BlobRef, BlobWriter};
+pub use artifact::{Artifact, Entry, check_path};
+pub use artifact_builder::ArtifactBuilder;
+pub use blob::{Blob, BlobRef};
+pub use blob_writer::BlobWriter;
 pub use canonical::canonical_json;
 pub use digest::{ActionKey, ArtifactDigest, BlobDigest, KeyHasher, MemoKey};
-pub use error::Error;
+pub use error::{Error, Result};
 pub use gc::{GcPlan, GcReport};
+pub use hit_cache::HitCache;
 pub use lock::{ActionLock, StoreGuard};
 pub use outputs::Outputs;
-pub use recent::Recent;
-pub use record::{ActionRecord, Hit};
-pub use remote::{
-    Drained, Handover, News, PullReport, PushReport, Remote, RemoteSettings, SignKey, Traffic, Upload, UploadProgress,
-};
+pub use partial_blob::PartialBlob;
+pub use read_through::OpenUpstream;
+pub use record::{ActionRecord, Hit, StoredAction, StoredMemo};
+pub use remote_index::RemoteIndex;
 pub use scrub::ScrubReport;
 pub use status::{Count, Status};
 pub use store::Store;
+pub use upstream::{Drained, RecordId, TransferStats, UploadProgress, Upstream, WorkerReport, WorkerSettings};
 pub use verify::{VerifyProgress, VerifyReport};
 pub use workspace::Workspace;
-
-/// What everything here returns.
-pub type Result<T, E = Error> = std::result::Result<T, E>;

@@ -1,6 +1,6 @@
-//! The outputs of an action, shared: a look-up, its event and the history of its run hold one copy.
+//! The outputs of an action, shared: a hit, its event and the history of its run hold one copy.
 
-use crate::ArtifactDigest;
+use crate::digest::ArtifactDigest;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::collections::{BTreeMap, btree_map};
 use std::ops::Deref;

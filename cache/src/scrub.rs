@@ -1,46 +1,49 @@
-//! A little verification now and then: silent damage is found before its blob is needed.
+//! Scrubbing: incremental verification that finds silent damage before a blob is needed.
 
-use crate::lock;
-use crate::publish::found;
-use crate::{BlobDigest, Result, Store, walk};
+use crate::atomic_write;
+use crate::digest::BlobDigest;
+use crate::error::Result;
+use crate::fs::if_exists;
+use crate::listing;
+use crate::store::Store;
 use serde::Serialize;
 use std::time::{Duration, Instant};
 
-/// Bytes hashed in a second, at least: what does not fit into the time that is left is not begun.
+/// A lower bound of the hashing rate in bytes per second: a blob that does not fit into the remaining time is not begun.
 const BYTES_PER_SECOND: f64 = 1e9;
 
-/// What a scrub found. What was damaged has been moved to `damaged/`, and is computed or fetched again when it is needed.
+/// The findings of a scrub. Damaged blobs have been moved to `damaged/`, and are computed or fetched again when needed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ScrubReport {
     /// Blobs hashed.
     pub blobs: u64,
     /// Bytes hashed.
     pub bytes: u64,
-    /// Blobs whose bytes are not what their name says.
+    /// Blobs whose bytes do not match their digest.
     pub damaged: Vec<BlobDigest>,
 }
 
 impl Store {
-    /// Hashes blobs for as long as `budget`, beginning where the last scrub ended, round and round. A blob too large for
-    /// the whole time is passed over: [`Store::verify`] reads those. Does nothing while another process scrubs.
+    /// Hashes blobs for as long as `budget`, from where the last scrub ended, in a cycle. A blob too large for the whole
+    /// budget is skipped: [`Store::verify`] reads those. Does nothing while another process scrubs.
     ///
     /// # Errors
     /// When the store cannot be read or written.
     pub fn scrub(&self, budget: Duration) -> Result<ScrubReport> {
         let began = Instant::now();
         let mut report = ScrubReport::default();
-        let Some(_alone) = lock::try_exclusive(&self.folder("locks").join("scrub"))? else {
+        let Some(_lock) = self.try_task_lock("scrub")? else {
             return Ok(report);
         };
-        let place = self.folder("scrubbed");
-        let last = found(std::fs::read_to_string(&place), "read", &place)?;
+        let cursor = self.folder("scrubbed");
+        let last = if_exists(std::fs::read_to_string(&cursor), "read", &cursor)?;
         let last: Option<BlobDigest> = last.and_then(|text| text.trim().parse().ok());
         let first = last.map_or(0, |digest| digest.as_bytes()[0]);
         let mut reached = None;
-        // All shards, and the first one again up to where it began.
+        // All shards, and the first one again up to the start.
         'shards: for turn in 0..=256_u16 {
             let shard = first.wrapping_add(turn as u8);
-            for (path, meta) in walk::entries_with_metadata(&self.folder("blobs").join(format!("{shard:02x}")))? {
+            for (path, meta) in listing::entries_with_metadata(&self.folder("blobs").join(format!("{shard:02x}")))? {
                 let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
                 let Ok(digest) = format!("{shard:02x}{name}").parse::<BlobDigest>() else {
                     continue;
@@ -54,7 +57,7 @@ impl Store {
                 };
                 let fits = |time: Duration| meta.len() as f64 <= time.as_secs_f64() * BYTES_PER_SECOND;
                 if !fits(left) && fits(budget) {
-                    // The next scrub begins with it.
+                    // The next scrub starts with this blob.
                     break 'shards;
                 }
                 reached = Some(digest);
@@ -67,7 +70,7 @@ impl Store {
                     report.damaged.push(digest);
                 }
             }
-            // Also an empty shard is a step forward.
+            // An empty shard advances the cursor, too.
             let mut last_of_shard = [u8::MAX; 32];
             last_of_shard[0] = shard;
             reached = Some(BlobDigest::from_bytes(last_of_shard));
@@ -76,10 +79,10 @@ impl Store {
             }
         }
         if !report.damaged.is_empty() {
-            self.forget_recent()?;
+            self.invalidate_hit_caches()?;
         }
         if let Some(reached) = reached {
-            self.replace_file(&place, &format!("{reached}\n"))?;
+            atomic_write::replace(self.root(), &cursor, &format!("{reached}\n"))?;
         }
         Ok(report)
     }

@@ -1,18 +1,23 @@
-//! What the store holds.
+//! Counts and sizes of a store's contents.
 
+use crate::artifact::Artifact;
+use crate::checksummed::{self, Checksummed};
+use crate::digest::{ActionKey, ArtifactDigest, BlobDigest, MemoKey};
+use crate::error::Result;
+use crate::fs::if_exists;
+use crate::listing;
 use crate::record::{StoredAction, StoredMemo};
-use crate::sealed::{self, Sealed};
-use crate::{ActionKey, ArtifactDigest, BlobDigest, MemoKey, Result, Store, walk};
+use crate::store::Store;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::AddAssign;
 
-/// How many, and how many bytes.
+/// A number of files and their size.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Count {
-    /// How many.
+    /// The number of files.
     pub count: u64,
-    /// Their bytes together.
+    /// Their total size in bytes.
     pub bytes: u64,
 }
 
@@ -30,14 +35,14 @@ impl AddAssign for Count {
     }
 }
 
-/// What the store holds. Bytes are lengths of files; a file system may take more, or less where it compresses.
+/// The contents of a store. Sizes are lengths of files; a file system may use more, or less where it compresses.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Status {
     /// All blobs.
     pub blobs: Count,
     /// The blobs that neither an action's outputs and log nor a memo need.
     pub unreferenced: Count,
-    /// The artifacts that actions put out, by type. What two share is counted in both.
+    /// The output artifacts of actions, by type. A blob of two artifacts is counted in both.
     pub artifacts: BTreeMap<String, Count>,
     /// Action records.
     pub actions: Count,
@@ -47,14 +52,14 @@ pub struct Status {
     pub stat: Count,
     /// Checkpoints of unfinished work.
     pub scratch: Count,
-    /// Files on their way into place, and leftovers of crashes.
+    /// Files being written, and leftovers of crashes.
     pub tmp: Count,
-    /// Damaged files that were moved out of the way.
+    /// Quarantined damaged files.
     pub damaged: Count,
 }
 
 impl Status {
-    /// Everything together, in bytes.
+    /// The total size in bytes.
     pub fn bytes(&self) -> u64 {
         [
             self.blobs,
@@ -72,7 +77,7 @@ impl Status {
 }
 
 impl Store {
-    /// Counts what the store holds. Reads records and manifests, but no other blob; changes nothing.
+    /// Counts the contents of the store. Reads records and manifests, but no other blob; changes nothing.
     ///
     /// # Errors
     /// When the store cannot be read.
@@ -82,14 +87,14 @@ impl Store {
         let mut artifacts = BTreeSet::new();
         for action in self.list::<ActionKey>("actions")? {
             status.actions.add(action.meta.len());
-            if let Sealed::Intact(stored, _) = sealed::read::<StoredAction>(&action.path)? {
+            if let Checksummed::Intact(stored, _) = checksummed::read::<StoredAction>(&action.path)? {
                 needed.extend(stored.blobs().chain(stored.record.log).map(|blob| blob.blob));
                 artifacts.extend(stored.record.outputs.into_values());
             }
         }
         for memo in self.list::<MemoKey>("memos")? {
             status.memos.add(memo.meta.len());
-            if let Sealed::Intact(stored, _) = sealed::read::<StoredMemo>(&memo.path)? {
+            if let Checksummed::Intact(stored, _) = checksummed::read::<StoredMemo>(&memo.path)? {
                 needed.insert(stored.value.blob);
             }
         }
@@ -106,23 +111,23 @@ impl Store {
             status.stat.add(file.meta.len());
         }
         for folder in self.list::<MemoKey>("scratch")? {
-            status.scratch.add(walk::size_and_age(&folder.path, &folder.meta)?.0);
+            status.scratch.add(listing::size_and_age(&folder.path, &folder.meta)?.0);
         }
         for (name, count) in [("tmp", &mut status.tmp), ("damaged", &mut status.damaged)] {
-            for (_, meta) in walk::entries_with_metadata(&self.folder(name))? {
+            for (_, meta) in listing::entries_with_metadata(&self.folder(name))? {
                 count.add(meta.len());
             }
         }
         Ok(status)
     }
 
-    /// A manifest that cannot be read is the business of `verify`.
+    /// Counts an artifact; `verify` reports manifests that cannot be read.
     fn count_artifact(&self, digest: ArtifactDigest, status: &mut Status) -> Result<()> {
         let path = self.blob_path(digest.into());
-        let Some(bytes) = crate::publish::found(std::fs::read(&path), "read", &path)? else {
+        let Some(bytes) = if_exists(std::fs::read(&path), "read", &path)? else {
             return Ok(());
         };
-        if let Ok(artifact) = serde_json::from_slice::<crate::Artifact>(&bytes) {
+        if let Ok(artifact) = serde_json::from_slice::<Artifact>(&bytes) {
             let size = artifact.entries.iter().map(|entry| entry.size).sum::<u64>() + bytes.len() as u64;
             status.artifacts.entry(artifact.kind).or_default().add(size);
         }

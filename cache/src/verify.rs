@@ -1,20 +1,23 @@
-//! Reads everything again.
+//! Verification: hashing blobs and checking records again.
 
-use crate::publish::found;
+use crate::blob::{self, BlobRef};
+use crate::checksummed::{self, Checksummed};
+use crate::digest::{ActionKey, BlobDigest, MemoKey};
+use crate::error::{Error, Result};
+use crate::fs::if_exists;
 use crate::record::{StoredAction, StoredMemo};
-use crate::remote::elsewhere;
-use crate::sealed::{self, Sealed};
-use crate::{ActionKey, BlobDigest, BlobRef, Error, MemoKey, Result, Store, blob, walk};
+use crate::store::Store;
+use crate::{listing, parallel};
 use serde::Serialize;
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// From this size on, one blob is hashed by several threads.
+/// The size in bytes from which one blob is hashed by several threads.
 const BIG: u64 = 64 << 20;
 
-/// How far a verification is.
+/// The progress of a verification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct VerifyProgress {
     /// Bytes hashed.
@@ -23,8 +26,8 @@ pub struct VerifyProgress {
     pub total: u64,
 }
 
-/// What a verification found. What was damaged has been moved to `damaged/`; what was made of it has been forgotten, so
-/// that it is computed again when it is needed.
+/// The findings of a verification. Damaged files have been moved to `damaged/`, and the records that name them removed, so
+/// that their actions run again when they are needed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct VerifyReport {
     /// Blobs hashed.
@@ -35,18 +38,18 @@ pub struct VerifyReport {
     pub actions: u64,
     /// Memos read.
     pub memos: u64,
-    /// Blobs whose bytes are not what their name says.
+    /// Blobs whose bytes do not match their digest.
     pub damaged: Vec<BlobDigest>,
-    /// Blobs that a record names but that are not there, apart from the damaged ones.
+    /// Blobs that a record names and that do not exist, apart from the damaged ones.
     pub missing: Vec<BlobDigest>,
-    /// Actions forgotten: their record was damaged or lost a blob.
+    /// Actions whose record was removed: it was damaged or names a blob that does not exist.
     pub actions_removed: Vec<ActionKey>,
-    /// Memos forgotten, likewise.
+    /// Memos whose record was removed, likewise.
     pub memos_removed: Vec<MemoKey>,
 }
 
 impl VerifyReport {
-    /// Whether all was as it should be.
+    /// Whether nothing was damaged or missing.
     pub fn is_clean(&self) -> bool {
         self.damaged.is_empty()
             && self.missing.is_empty()
@@ -56,16 +59,16 @@ impl VerifyReport {
 }
 
 impl Store {
-    /// Hashes every blob and checks every record, whatever was checked before. `on_progress` is called from several
-    /// threads. Runs may go on meanwhile.
+    /// Hashes every blob and checks every record, whether or not they were checked before. `on_progress` is called from
+    /// several threads. Runs may use the store meanwhile.
     ///
     /// # Errors
-    /// When the store cannot be read, or `gc` is at work on it.
+    /// When the store cannot be read.
     pub fn verify(&self, on_progress: impl Fn(VerifyProgress) + Sync) -> Result<VerifyReport> {
         self.verify_sample(1.0, on_progress)
     }
 
-    /// [`Store::verify`] that hashes only a share of the blobs, from 0 to 1: others each time.
+    /// [`Store::verify`] that hashes a random share of the blobs, from 0 to 1: a different one each time.
     ///
     /// # Errors
     /// Likewise.
@@ -73,16 +76,16 @@ impl Store {
         let _guard = self.guard()?;
         let mut blobs = self.list::<BlobDigest>("blobs")?;
         if share < 1.0 {
-            let chance = chance();
+            let seed = random_seed();
             let rank =
-                |blob: &walk::Named<BlobDigest>| *chance.clone().update(blob.id.as_bytes()).finalize().as_bytes();
+                |blob: &listing::Named<BlobDigest>| *seed.clone().update(blob.id.as_bytes()).finalize().as_bytes();
             blobs.sort_by_cached_key(rank);
             blobs.truncate((blobs.len() as f64 * share).ceil() as usize);
         }
         let total = blobs.iter().map(|blob| blob.meta.len()).sum();
         let done = AtomicU64::new(0);
         on_progress(VerifyProgress { done: 0, total });
-        let intact = walk::in_parallel(&blobs, |blob| {
+        let intact = parallel::map(&blobs, |blob| {
             let intact = self.check_file(blob.id, &blob.path)?;
             let len = blob.meta.len();
             on_progress(VerifyProgress {
@@ -104,46 +107,46 @@ impl Store {
         };
         self.verify_records(&mut report)?;
         if !report.is_clean() {
-            self.forget_recent()?;
+            self.invalidate_hit_caches()?;
         }
         Ok(report)
     }
 
     fn verify_records(&self, report: &mut VerifyReport) -> Result<()> {
         let mut missing = BTreeSet::new();
-        let elsewhere = elsewhere(self.root());
-        let has = |blob: BlobRef| self.has_here(blob) || elsewhere.get(&blob.blob) == Some(&blob.size);
+        let index = self.remote_index();
+        let has = |blob: BlobRef| self.has_here(blob) || index.blobs.get(&blob.blob) == Some(&blob.size);
         for action in self.list::<ActionKey>("actions")? {
             report.actions += 1;
-            let seen = match sealed::read::<StoredAction>(&action.path)? {
-                Sealed::Intact(stored, seen) if stored.record.key == action.id => {
+            let seen = match checksummed::read::<StoredAction>(&action.path)? {
+                Checksummed::Intact(stored, seen) if stored.record.key == action.id => {
                     let lost: Vec<_> = stored.blobs().filter(|blob| !has(*blob)).collect();
                     missing.extend(lost.iter().map(|blob| blob.blob));
                     (!lost.is_empty()).then_some(seen)
                 }
-                Sealed::Intact(_, seen) | Sealed::Damaged(seen) => Some(seen),
-                Sealed::Absent => None,
+                Checksummed::Intact(_, seen) | Checksummed::Damaged(seen) => Some(seen),
+                Checksummed::Absent => None,
             };
             if let Some(seen) = seen {
-                self.set_aside(&action.path, &seen)?;
+                self.quarantine(&action.path, &seen)?;
                 report.actions_removed.push(action.id);
             }
         }
         for memo in self.list::<MemoKey>("memos")? {
             report.memos += 1;
-            let seen = match sealed::read::<StoredMemo>(&memo.path)? {
-                Sealed::Intact(stored, _) if stored.key == memo.id && has(stored.value) => None,
-                Sealed::Intact(stored, seen) => {
+            let seen = match checksummed::read::<StoredMemo>(&memo.path)? {
+                Checksummed::Intact(stored, _) if stored.key == memo.id && has(stored.value) => None,
+                Checksummed::Intact(stored, seen) => {
                     if stored.key == memo.id {
                         missing.insert(stored.value.blob);
                     }
                     Some(seen)
                 }
-                Sealed::Damaged(seen) => Some(seen),
-                Sealed::Absent => None,
+                Checksummed::Damaged(seen) => Some(seen),
+                Checksummed::Absent => None,
             };
             if let Some(seen) = seen {
-                self.set_aside(&memo.path, &seen)?;
+                self.quarantine(&memo.path, &seen)?;
                 report.memos_removed.push(memo.id);
             }
         }
@@ -152,15 +155,15 @@ impl Store {
         Ok(())
     }
 
-    /// Hashes a blob's file and moves it away if it is damaged. Returns whether it is intact (or gone).
+    /// Hashes a blob's file and quarantines it if it is damaged. Returns whether it is intact (or does not exist).
     pub(crate) fn check_file(&self, digest: BlobDigest, path: &Path) -> Result<bool> {
-        let Some(mut file) = found(File::open(path), "read", path)? else {
+        let Some(mut file) = if_exists(File::open(path), "read", path)? else {
             return Ok(true);
         };
         let len = file.metadata().map_err(Error::io("read", path))?.len();
         let intact = match blob::hash_file(&mut file, path, len >= BIG) {
             Ok(found) => found.blob == digest,
-            // A sector that cannot be read.
+            // An unreadable sector.
             Err(Error::Io { source, .. }) if source.raw_os_error() == Some(rustix::io::Errno::IO.raw_os_error()) => {
                 false
             }
@@ -170,14 +173,14 @@ impl Store {
             self.set_verified(digest);
         } else {
             self.forget_verified(digest);
-            self.quarantine(path, &file)?;
+            self.quarantine_open(path, &file)?;
         }
         Ok(intact)
     }
 }
 
-/// Something that is different each time: it reaches no result.
-fn chance() -> blake3::Hasher {
+/// A seed that differs each time. It does not affect any result.
+fn random_seed() -> blake3::Hasher {
     let now = std::time::SystemTime::now()
         .duration_since(std::time::SystemTime::UNIX_EPOCH)
         .unwrap_or_default();

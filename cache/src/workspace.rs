@@ -1,26 +1,27 @@
-//! Folders for work that is thrown away at its end.
+//! Temporary folders.
 //!
-//! A folder cannot be locked on every file system, so that a file beside it is: made before it, locked as long as its user
-//! lives, and removed after it. That is how `gc` tells the folder of a run that was killed.
+//! Not every file system can lock a folder, so that a file beside it is locked: created before it, locked as long as its
+//! user lives, and removed after it. That is how `gc` recognises the folder of a killed run.
 
-use crate::publish::held;
-use crate::walk::remove_tree;
-use crate::{Error, Result, Store};
+use crate::atomic_write::locked_temp_file;
+use crate::error::{Error, Result};
+use crate::listing::remove_tree;
+use crate::store::Store;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use tempfile::NamedTempFile;
 
-/// What the name of the file that locks a workspace has more than the folder's.
+/// The suffix of the lock file of a workspace.
 const LOCK: &str = ".lock";
 
-/// An empty folder that goes away when this is dropped, or else at the next `gc`.
+/// An empty folder that is removed when this is dropped, or else by the next `gc`.
 #[derive(Debug)]
 #[must_use = "the folder is removed when it is dropped"]
 pub struct Workspace {
     path: PathBuf,
-    /// Device, inode and mode of the folder as it was made.
-    made: (u64, u64, u32),
+    /// Device, inode and mode of the folder at its creation.
+    created: (u64, u64, u32),
     /// Dropped, and so removed, after the folder.
     _lock: NamedTempFile,
 }
@@ -29,30 +30,30 @@ impl Store {
     /// A workspace in the store.
     ///
     /// # Errors
-    /// When it cannot be made.
+    /// When it cannot be created.
     pub fn workspace(&self) -> Result<Workspace> {
         Workspace::new(&self.folder("tmp"))
     }
 }
 
 impl Workspace {
-    /// A workspace elsewhere, where no `gc` looks for leftovers.
+    /// A workspace below another folder, where no `gc` looks for leftovers.
     ///
     /// # Errors
-    /// When it cannot be made.
+    /// When it cannot be created.
     pub fn new(dir: &Path) -> Result<Self> {
-        let lock = held(dir, tempfile::Builder::new().prefix("run-").suffix(LOCK))?;
+        let lock = locked_temp_file(dir, tempfile::Builder::new().prefix("run-").suffix(LOCK))?;
         let path = lock.path().with_extension("");
         std::fs::create_dir(&path).map_err(Error::io("create", &path))?;
-        let made = identity(&path).map_err(Error::io("read", &path))?;
+        let created = identity(&path).map_err(Error::io("read", &path))?;
         Ok(Self {
             path,
-            made,
+            created,
             _lock: lock,
         })
     }
 
-    /// Removes all that is in it. Says whether it is as it was made, and may be used again.
+    /// Removes everything in it. Returns whether it is as it was created, and may be used again.
     pub fn empty(&self) -> bool {
         let remove = || -> io::Result<()> {
             for entry in std::fs::read_dir(&self.path)? {
@@ -65,7 +66,7 @@ impl Workspace {
             }
             Ok(())
         };
-        remove().is_ok() && identity(&self.path).is_ok_and(|found| found == self.made)
+        remove().is_ok() && identity(&self.path).is_ok_and(|found| found == self.created)
     }
 
     /// The folder.
@@ -76,7 +77,7 @@ impl Workspace {
 
 impl Drop for Workspace {
     fn drop(&mut self) {
-        // What cannot be removed now is left to `gc`.
+        // `gc` removes the rest.
         let _ = remove_tree(&self.path);
     }
 }
@@ -86,7 +87,7 @@ fn identity(path: &Path) -> io::Result<(u64, u64, u32)> {
     Ok((meta.dev(), meta.ino(), meta.mode()))
 }
 
-/// The file that locks the workspace at `path`.
+/// The lock file of the workspace at `path`.
 pub(crate) fn lock_path(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(LOCK);
@@ -100,7 +101,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     #[test]
-    fn an_emptied_one_is_as_it_was_made() {
+    fn an_emptied_workspace_is_as_it_was_created() {
         let dir = tempfile::tempdir().unwrap();
         let workspace = Workspace::new(dir.path()).unwrap();
         let path = workspace.path().to_owned();

@@ -219,12 +219,12 @@ impl Bench {
                     .into_iter()
                     .filter_map(|id| Some((action_key(id), self.look_up(id)?)))
                     .collect();
-                self.store.remember(b"pipeline", &hits).unwrap();
+                self.store.save_hit_cache(b"pipeline", &hits).unwrap();
             }
             Op::Recent => {
-                let recent = self.store.recent(b"pipeline");
+                let cache = self.store.load_hit_cache(b"pipeline");
                 for id in 0..N {
-                    if let Some(hit) = recent.get(action_key(id)) {
+                    if let Some(hit) = cache.get(action_key(id)) {
                         let there = |&(blob, size): &(_, u64)| self.store.has(BlobRef { blob, size });
                         assert!(hit.blobs.iter().all(there), "a hit of a run that has lost a blob");
                     }

@@ -18,7 +18,7 @@ fn damage_is_found_and_moved_away() {
     let home = Home::new();
     let record = home.action("a");
     let hit = home.store.hit(record.key).unwrap().unwrap();
-    home.store.remember(b"run", &[(record.key, hit)]).unwrap();
+    home.store.save_hit_cache(b"run", &[(record.key, hit)]).unwrap();
     let blob = data(&record, &home.store);
     damage(&home, blob);
     let store = home.reopen();
@@ -26,7 +26,7 @@ fn damage_is_found_and_moved_away() {
     assert_eq!(report.damaged, [blob.blob]);
     assert!(!store.has(blob));
     assert_eq!(store.hit(action_key("a")).unwrap(), None);
-    assert!(store.recent(b"run").is_empty());
+    assert!(store.load_hit_cache(b"run").is_empty());
     assert!(store.scrub(Duration::from_secs(10)).unwrap().damaged.is_empty());
 }
 

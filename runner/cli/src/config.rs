@@ -15,7 +15,7 @@
 //!
 //! `RUNNER_REMOTE` stands in for `url`. Credentials are no part of it: they come from the environment.
 
-use cache::{RemoteSettings, SignKey};
+use cache_remote::{RemoteSettings, SignKey};
 use runner_engine::Failure;
 use runner_pipeline::config_file::{self, Problems, Tree, Value};
 use runner_pipeline::{PipelineErrors, duration, suggest};

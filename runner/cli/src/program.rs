@@ -14,7 +14,7 @@ pub fn main() -> u8 {
     // Before anything else: a worker gets no arguments from people.
     let given: Vec<_> = std::env::args_os().skip(1).take(2).collect();
     match given.as_slice() {
-        [only] if only == "worker" => return executor::worker(registry::kinds()),
+        [only] if only == "worker" => return executor::worker(registry::kinds(), cache_remote::open_for_worker),
         [only] if only == "reaper" => return executor::reaper(),
         _ => {}
     }

@@ -5,6 +5,7 @@ use crate::config;
 use crate::home;
 use crate::registry;
 use cache::Store;
+use cache_remote::{Remote, RemoteSettings};
 use runner_engine::executor::machine_memory;
 use runner_engine::{Failure, Options};
 use runner_history as history;
@@ -67,16 +68,21 @@ impl Session {
         home::resolve(variable, start.unwrap_or(&self.current), &self.current)
     }
 
-    /// Opens the store of a home, with the remote that is configured for it.
+    /// Opens the store of a home, with the remote that is configured for it as its upstream.
     pub fn store(&self, home: &Path) -> Result<Store, Failure> {
-        let settings = match self.no_remote {
-            true => None,
-            false => config::remote(home, &self.current, &self.env)?,
-        };
+        let settings = self.remote_settings(home)?;
         let store = Store::open(home)?;
         match settings {
-            Some(settings) => Ok(store.with_remote(settings)?),
+            Some(settings) => Ok(Remote::new(settings, &store)?.attach(store)),
             None => Ok(store),
+        }
+    }
+
+    /// The remote that is configured for a home; `None` with `--no-remote`.
+    pub fn remote_settings(&self, home: &Path) -> Result<Option<RemoteSettings>, Failure> {
+        match self.no_remote {
+            true => Ok(None),
+            false => config::remote(home, &self.current, &self.env),
         }
     }
 

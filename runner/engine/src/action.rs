@@ -5,7 +5,7 @@ use crate::executor::{Executor, Job, JobWork, Limits};
 use crate::options::Options;
 use crate::prepare::{Prepared, digests};
 use crate::text;
-use cache::{ActionRecord, Artifact, ArtifactDigest, Hit, Store};
+use cache::{ActionRecord, Artifact, ArtifactDigest, Hit, Store, Upstream};
 use runner_pipeline::{Node, Work};
 use serde_json::json;
 use stages_core::error::Cause;
@@ -81,11 +81,13 @@ fn try_run(
         threads,
         fresh: mode != Mode::Usual,
         log: log_path(node, options),
-        remote: store.hand_over(),
+        upstream: store.upstream().and_then(Upstream::worker_settings),
     };
     let done = executor.run(&job, events, limits)?;
-    let memos = done.news.memos.clone();
-    store.hear(done.news);
+    let memos = done.upstream.memos.clone();
+    if let Some(upstream) = store.upstream() {
+        upstream.merge_report(done.upstream);
+    }
     // What a stage read may have been edited while it ran: then the result is not the key's.
     let now = digests(store, &prepared.sources, options.verify_inputs)?;
     if let Some((source, _)) = prepared

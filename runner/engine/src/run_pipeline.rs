@@ -6,7 +6,7 @@ use crate::options::Run;
 use crate::reporter::Reporter;
 use crate::scheduler;
 use crate::summary::Summary;
-use cache::{Recent, Store, StoreGuard};
+use cache::{HitCache, Store, StoreGuard};
 use std::sync::mpsc::channel;
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -21,7 +21,7 @@ const SCRUB_LEAST: Duration = Duration::from_millis(1);
 /// be opened while the pipeline is still being read.
 pub struct StoreSession {
     name: Vec<u8>,
-    recent: Recent,
+    hit_cache: HitCache,
     scrub: Scrub,
     _guard: StoreGuard,
 }
@@ -34,7 +34,7 @@ impl StoreSession {
     pub fn open(store: &Store, name: Vec<u8>) -> cache::Result<Self> {
         let _guard = store.guard()?;
         Ok(Self {
-            recent: store.recent(&name),
+            hit_cache: store.load_hit_cache(&name),
             name,
             // Damage that it finds is healed like any other: where the file is needed, and else by the next run.
             scrub: Scrub::start(store, SCRUB_LEAST),
@@ -42,15 +42,15 @@ impl StoreSession {
         })
     }
 
-    /// Keeps the hits for the next run of this name, where they are others than the last run's.
-    fn remember(&self, store: &Store, summary: &Summary) -> cache::Result<()> {
-        let recent = &self.recent;
+    /// Saves the hits for the next run of this name, where they differ from the last run's.
+    fn save_hits(&self, store: &Store, summary: &Summary) -> cache::Result<()> {
+        let cache = &self.hit_cache;
         let same =
-            summary.hits.len() == recent.len() && summary.hits.iter().all(|(key, hit)| recent.get(*key) == Some(hit));
+            summary.hits.len() == cache.len() && summary.hits.iter().all(|(key, hit)| cache.get(*key) == Some(hit));
         if same {
             Ok(())
         } else {
-            store.remember(&self.name, &summary.hits)
+            store.save_hit_cache(&self.name, &summary.hits)
         }
     }
 }
@@ -85,12 +85,12 @@ pub fn run_pipeline(
                 }
             }
         });
-        let summary = scheduler::run(run, &session.recent, &mut |events| drop(sender.send(events)));
+        let summary = scheduler::run(run, &session.hit_cache, &mut |events| drop(sender.send(events)));
         drop(sender);
         (summary, reported.join())
     });
     reported.map_err(|_| Failure::machine("a reporter of the run's events panicked"))?;
-    session.remember(run.store, &summary)?;
+    session.save_hits(run.store, &summary)?;
     // A long run looks at more of the store, while that is flushed.
     let budget = Duration::from_secs_f64((summary.seconds * SCRUB_SHARE).min(1.0)).saturating_sub(SCRUB_LEAST);
     let mut scrub = Scrub::start(run.store, budget);

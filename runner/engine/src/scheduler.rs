@@ -12,7 +12,7 @@ use crate::options::{Options, Run};
 use crate::prepare::{Prepared, prepare, sources};
 use crate::resources::{Pool, Share};
 use crate::summary::Summary;
-use cache::{ActionKey, ActionLock, ArtifactDigest, Hit, Outputs, Recent, Store};
+use cache::{ActionKey, ActionLock, ArtifactDigest, Hit, HitCache, Outputs, Store};
 use runner_pipeline::{Node, Pipeline};
 use stages_core::error::Cause;
 use stages_core::{EventSink, StageError, StageEvent};
@@ -100,7 +100,7 @@ struct Scheduler<'a, 'scope, 'env> {
     options: &'env Options,
     limits: &'env Limits,
     /// The hits of the last run of this kind: looked at before the records are.
-    recent: &'env Recent,
+    hit_cache: &'env HitCache,
     report: &'a mut dyn FnMut(Vec<Stamped>),
     /// What was not reported yet: events go out together, before the scheduler waits.
     batch: Vec<Stamped>,
@@ -125,7 +125,7 @@ struct Scheduler<'a, 'scope, 'env> {
 }
 
 /// Runs the chosen nodes of a pipeline. `report` is given events in their order, those that fall together in one call.
-pub fn run(run: &Run<'_>, recent: &Recent, report: &mut dyn FnMut(Vec<Stamped>)) -> Summary {
+pub fn run(run: &Run<'_>, hit_cache: &HitCache, report: &mut dyn FnMut(Vec<Stamped>)) -> Summary {
     let &Run {
         pipeline,
         chosen,
@@ -159,7 +159,7 @@ pub fn run(run: &Run<'_>, recent: &Recent, report: &mut dyn FnMut(Vec<Stamped>))
             executor,
             options,
             limits: &limits,
-            recent,
+            hit_cache,
             report,
             batch: vec![first],
             sender,
@@ -503,7 +503,7 @@ impl Scheduler<'_, '_, '_> {
             }
             Outcome::Damaged(err, damaged) => {
                 // Each blob of a remote store is refused once: whoever finds another one has come further.
-                let refusals = self.store.remote().map_or(0, cache::Remote::refusals);
+                let refusals = self.store.upstream().map_or(0, cache::Upstream::rejected_blobs);
                 let further = refusals > std::mem::replace(&mut self.slots[i].refusals, refusals);
                 if (self.slots[i].healed && !further) || self.stopping {
                     let err = StageError {

@@ -96,18 +96,3 @@ impl JsonSchema for Schedule {
         })
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn reads_both_forms() {
-        let read = |text: &str| serde_json::from_str::<Schedule>(text);
-        assert_eq!(read("3e-4").unwrap(), Schedule::Constant(3e-4));
-        let linear = read(r#"{"linear":[1,0]}"#).unwrap();
-        assert_eq!(linear.at(0.25), 0.75);
-        assert!(read(r#"{"linaer":[1,0]}"#).is_err());
-        assert!(read("true").is_err());
-    }
-}

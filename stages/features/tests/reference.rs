@@ -8,7 +8,6 @@ use stages_features::numerics::indicators::{Convention, Indicator};
 use stages_features::numerics::realised::{Estimator, Realised};
 use stages_features::numerics::{Bars, Feature};
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 
 type Columns = BTreeMap<String, Vec<String>>;
 type Boxed = Box<dyn Feature<Bars>>;
@@ -23,17 +22,6 @@ fn columns(text: &str) -> Columns {
         }
     }
     columns
-}
-
-fn shared(name: &str) -> Option<Columns> {
-    let Some(root) = std::env::var_os("RUNNER_TEST_DATA") else {
-        eprintln!("skipped: RUNNER_TEST_DATA is not set");
-        return None;
-    };
-    let path = PathBuf::from(root).join("reference").join(name);
-    Some(columns(
-        &std::fs::read_to_string(path).expect("the reference table can be read"),
-    ))
 }
 
 fn bars_of(columns: &Columns) -> Bars {
@@ -235,9 +223,7 @@ fn missing_values_at_the_beginning_only_shift() {
 
 #[test]
 fn agrees_with_the_shared_reference() {
-    let Some(columns) = shared("indicators.csv") else {
-        return;
-    };
+    let columns = columns(include_str!("../../../tests/reference/indicators.csv"));
     let bars = bars_of(&columns);
     let cases: Vec<(Value, Vec<&str>)> = vec![
         (json!({ "sma": 20 }), vec!["talib_SMA_20"]),
@@ -326,9 +312,7 @@ fn agrees_with_the_shared_reference() {
 /// FinRL's eight indicators, ticker by ticker. The first day's bands are another ticker's there (it fills missing values over the tickers), none here.
 #[test]
 fn agrees_with_finrl() {
-    let Some(table) = shared("finrl_features.csv") else {
-        return;
-    };
+    let table = columns(include_str!("../../../tests/reference/finrl_features.csv"));
     let tickers: std::collections::BTreeSet<&String> = table["tic"].iter().collect();
     for ticker in tickers {
         let of: Columns = table

@@ -1,4 +1,4 @@
-//! American options against independent numbers: QuantLib's (see the reference's README), published ones, and the lattice.
+//! American options against independent numbers: QuantLib's (see `tests/reference/README.md`), published ones, and the lattice.
 
 #![expect(clippy::unwrap_used, clippy::print_stderr, reason = "helpers of tests")]
 
@@ -13,24 +13,15 @@ use stages_greeks::numerics::implied::Status;
 use stages_numerics::dispatch::InstructionSet;
 use stages_numerics::random::Random;
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 
 type Row = BTreeMap<String, String>;
 
-fn table(name: &str) -> Option<Vec<Row>> {
-    let Some(root) = std::env::var_os("RUNNER_TEST_DATA") else {
-        eprintln!("skipped: RUNNER_TEST_DATA is not set");
-        return None;
-    };
-    let path = PathBuf::from(root).join("reference").join(name);
-    let text = std::fs::read_to_string(&path).expect("the reference table can be read");
+fn table(text: &str) -> Vec<Row> {
     let mut lines = text.lines();
     let header: Vec<_> = lines.next().unwrap().split(',').map(str::to_owned).collect();
-    Some(
-        lines
-            .map(|line| header.iter().cloned().zip(line.split(',').map(str::to_owned)).collect())
-            .collect(),
-    )
+    lines
+        .map(|line| header.iter().cloned().zip(line.split(',').map(str::to_owned)).collect())
+        .collect()
 }
 
 fn number(row: &Row, name: &str) -> f64 {
@@ -104,7 +95,7 @@ fn option() -> Contract {
 
 #[test]
 fn reference() {
-    let Some(rows) = table("american.csv") else { return };
+    let rows = table(include_str!("../../../tests/reference/american.csv"));
     assert_eq!(rows.len(), 102);
     let mut worst = [0.0_f64; 5];
     for row in &rows {

@@ -1,4 +1,4 @@
-//! Greeks and implied volatilities against independent numbers (mpmath with 60 digits; see the reference's README).
+//! Greeks and implied volatilities against independent numbers (mpmath with 60 digits; see `tests/reference/README.md`).
 
 #![expect(clippy::unwrap_used, clippy::print_stderr, reason = "helpers of tests")]
 
@@ -6,24 +6,15 @@ use stages_greeks::numerics::formula::{Contract, black_scholes_merton, further};
 use stages_greeks::numerics::implied::{Status, implied_volatility};
 use stages_numerics::special::exp;
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 
 type Row = BTreeMap<String, String>;
 
-fn table(name: &str) -> Option<Vec<Row>> {
-    let Some(root) = std::env::var_os("RUNNER_TEST_DATA") else {
-        eprintln!("skipped: RUNNER_TEST_DATA is not set");
-        return None;
-    };
-    let path = PathBuf::from(root).join("reference").join(name);
-    let text = std::fs::read_to_string(&path).expect("the reference table can be read");
+fn table(text: &str) -> Vec<Row> {
     let mut lines = text.lines();
     let header: Vec<_> = lines.next().unwrap().split(',').map(str::to_owned).collect();
-    Some(
-        lines
-            .map(|line| header.iter().cloned().zip(line.split(',').map(str::to_owned)).collect())
-            .collect(),
-    )
+    lines
+        .map(|line| header.iter().cloned().zip(line.split(',').map(str::to_owned)).collect())
+        .collect()
 }
 
 fn number(row: &Row, name: &str) -> f64 {
@@ -32,7 +23,7 @@ fn number(row: &Row, name: &str) -> f64 {
 
 #[test]
 fn greeks() {
-    let Some(rows) = table("bsm_greeks.csv") else { return };
+    let rows = table(include_str!("../../../tests/reference/bsm_greeks.csv"));
     assert_eq!(rows.len(), 200);
     let mut worst: BTreeMap<&str, (f64, String)> = BTreeMap::new();
     for row in &rows {
@@ -86,7 +77,7 @@ fn greeks() {
 
 #[test]
 fn implied_volatilities() {
-    let Some(rows) = table("implied_vol.csv") else { return };
+    let rows = table(include_str!("../../../tests/reference/implied_vol.csv"));
     assert_eq!(rows.len(), 210);
     let mut worst = (0.0, String::new());
     for row in &rows {

@@ -37,7 +37,7 @@ pub(crate) fn exec(session: &Session, args: &ExecArgs) -> Result<u8, Failure> {
     }
     let saved = args.plan.as_deref().map(SavedPlan::read).transpose()?;
     let of_pipeline = saved.as_ref().map_or_else(given, |saved| saved.arguments.pipeline());
-    let name = recent_name(session, &of_pipeline);
+    let name = hit_cache_name(session, &of_pipeline);
     // The store is taken into use while the pipeline is read: this looks at every blob of the last run.
     let (project, early) = std::thread::scope(|scope| {
         let early = scope.spawn(|| early_session(session, &of_pipeline, &name));
@@ -96,7 +96,7 @@ pub(crate) fn exec(session: &Session, args: &ExecArgs) -> Result<u8, Failure> {
         return Ok(summary.exit_code());
     };
     // To show what a remote store has, little of it is fetched, and never a table.
-    let shown = project.store.fetching_at_most(SHOWN);
+    let shown = project.store.with_fetch_limit(SHOWN);
     let page = report::write(&ended, &project.runs, &shown);
     if outcome.damaged > 0 {
         let _ = writeln!(
@@ -161,7 +161,7 @@ fn refuse_programs(project: &Project) -> Result<(), Failure> {
 }
 
 /// The name of this kind of run, by which the next one finds the hits that this one ended with.
-fn recent_name(session: &Session, args: &PipelineArgs) -> Vec<u8> {
+fn hit_cache_name(session: &Session, args: &PipelineArgs) -> Vec<u8> {
     let file = session.current.join(&args.pipeline);
     let Selection { stages, settings, .. } = &args.selection;
     format!("{:?} {:?} {:?} {:?}", file, stages, settings.set, settings.profile).into_bytes()

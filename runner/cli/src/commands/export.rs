@@ -17,8 +17,8 @@ pub(crate) fn export(session: &Session, args: &ExportArgs) -> Result<(), Failure
             .hint("name a folder that does not exist, or is empty"));
     }
     let exported = archive.store.export(&found, &dest);
-    if let Some(remote) = archive.store.remote() {
-        remote::warn(remote);
+    if let Some(upstream) = archive.store.upstream() {
+        remote::warn(upstream);
     }
     exported?;
     let bytes: u64 = found.entries.iter().map(|entry| entry.size).sum();

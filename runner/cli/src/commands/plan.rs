@@ -20,9 +20,9 @@ pub(crate) fn plan(session: &Session, args: &PlanArgs) -> Result<(), Failure> {
     }
     let options = project.options(session, "");
     let planned = engine::plan(&project.pipeline, &project.chosen, &project.store, &options)?;
-    if let Some(remote) = project.store.remote() {
-        remote.save(&project.store)?;
-        remote::warn(remote);
+    if let Some(upstream) = project.store.upstream() {
+        upstream.save()?;
+        remote::warn(upstream);
     }
     let count = |prediction| planned.iter().filter(|stage| stage.prediction == prediction).count();
     let (cached, runs, depends) = (

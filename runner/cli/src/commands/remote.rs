@@ -3,7 +3,8 @@
 use crate::args::{PipelineArgs, PullArgs, PushArgs, Selection, Settings};
 use crate::session::Session;
 use crate::{config, interrupt, output};
-use cache::{Remote, RemoteSettings, Store, Traffic, Upload};
+use cache::{RecordId, Store, TransferStats, Upstream};
+use cache_remote::{Remote, RemoteSettings};
 use runner_engine::{self as engine, Control, Failure, Prediction, exit, text};
 use runner_history as history;
 use runner_report::reporter::Verbosity;
@@ -14,8 +15,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// So long a remote may fail to answer before a command that is about nothing else gives up.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// The least timeout of a command that does nothing but transfers.
+const TRANSFER_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// How often a progress line is written.
 const OFTEN: Duration = Duration::from_millis(200);
@@ -53,40 +54,35 @@ impl ProgressLine {
 
 /// Waits at the end of a run for its uploads, and says what there is to say of the remote store.
 pub(crate) fn settle(session: &Session, store: &Store, run: &str, control: &Control) -> Result<(), Failure> {
-    let Some(remote) = store.remote() else { return Ok(()) };
+    let Some(remote) = store.upstream() else { return Ok(()) };
     let line = ProgressLine::new(session);
-    let limit = remote.settings().upload_time;
-    let drained = remote.drain(
-        limit,
-        || control.cancel.is_cancelled(),
-        |progress| {
-            line.show(|| {
-                let (done, total) = (text::size(progress.done), text::size(progress.total));
-                let records = usize::try_from(progress.records).unwrap_or(usize::MAX);
-                format!("uploading {done} of {total}, {} to go", text::count(records, "record"))
-            });
-        },
-    );
+    let drained = remote.drain(&|| control.cancel.is_cancelled(), &mut |progress| {
+        line.show(|| {
+            let (done, total) = (text::size(progress.done), text::size(progress.total));
+            let records = usize::try_from(progress.records).unwrap_or(usize::MAX);
+            format!("uploading {done} of {total}, {} to go", text::count(records, "record"))
+        });
+    });
     line.clear();
-    remote.save(store)?;
+    remote.save()?;
     warn(remote);
     if drained.out_of_time {
         let _ = writeln!(
             std::io::stderr(),
             "warning: {} not uploaded to the remote {}: there was no time left\n   hint: `runner cache push {run}` uploads them; `upload_time:` in the configuration gives more time",
             text::count(usize::try_from(drained.left).unwrap_or(usize::MAX), "record"),
-            remote.shown()
+            remote.name()
         );
     }
-    let traffic = remote.traffic();
-    if session.verbosity == Verbosity::Verbose && traffic != Traffic::default() {
+    let stats = remote.stats();
+    if session.verbosity == Verbosity::Verbose && stats != TransferStats::default() {
         let _ = writeln!(
             std::io::stderr(),
             "remote: {} fetched ({}), {} uploaded ({})",
-            count(traffic.fetched, "blob"),
-            text::size(traffic.fetched_bytes),
-            count(traffic.uploaded, "blob"),
-            text::size(traffic.uploaded_bytes)
+            count(stats.fetched, "blob"),
+            text::size(stats.fetched_bytes),
+            count(stats.uploaded, "blob"),
+            text::size(stats.uploaded_bytes)
         );
     }
     Ok(())
@@ -96,16 +92,16 @@ fn count(n: u64, what: &str) -> String {
     text::count(usize::try_from(n).unwrap_or(usize::MAX), what)
 }
 
-/// Writes what people should know of the remote store to standard error.
-pub(crate) fn warn(remote: &Remote) {
+/// Writes the warnings of the remote store to standard error.
+pub(crate) fn warn(remote: &dyn Upstream) {
     for warning in remote.take_warnings() {
         let _ = writeln!(std::io::stderr(), "warning: {warning}");
     }
 }
 
-/// The store of a home, with more patience for its remote. Without one the command has nothing to do.
-fn patient(store: Store) -> Result<Store, Failure> {
-    let Some(remote) = store.remote() else {
+/// The store of a home and its remote, with a longer timeout. Without a remote the command has nothing to do.
+fn with_long_timeout(session: &Session, store: Store) -> Result<(Store, Remote), Failure> {
+    let Some(settings) = session.remote_settings(store.root())? else {
         return Err(Failure::usage("no remote store is configured").hint(format!(
             "write `remote: {{ url: s3://bucket/prefix }}` to `{}`, or set {}; a folder will do: `url: /shared/runner`",
             store.root().join(config::FILE).display(),
@@ -113,19 +109,20 @@ fn patient(store: Store) -> Result<Store, Failure> {
         )));
     };
     let settings = RemoteSettings {
-        timeout: remote.settings().timeout.max(PATIENCE),
-        ..remote.settings().clone()
+        timeout: settings.timeout.max(TRANSFER_TIMEOUT),
+        ..settings
     };
-    Ok(store.with_remote(settings)?)
+    let remote = Remote::new(settings, &store)?;
+    Ok((remote.attach(store), remote))
 }
 
 /// Watches a transfer of `total` bytes, which may be known later.
 fn watch(remote: &Remote, line: &ProgressLine, doing: &'static str, total: &Arc<AtomicU64>) {
     let (line, total) = (line.clone(), total.clone());
     let began = Instant::now();
-    remote.watch(move |traffic| {
+    remote.watch(Box::new(move |stats| {
         line.show(|| {
-            let done = traffic.moved_bytes;
+            let done = stats.moved_bytes;
             let total = total.load(Ordering::Relaxed).max(done);
             let rate = done as f64 / began.elapsed().as_secs_f64().max(0.001);
             format!(
@@ -135,19 +132,19 @@ fn watch(remote: &Remote, line: &ProgressLine, doing: &'static str, total: &Arc<
                 text::size(rate as u64)
             )
         });
-    });
+    }));
 }
 
 /// The actions of a run of this home.
-fn of_run(runs: &Path, name: &str) -> Result<Vec<Upload>, Failure> {
+fn of_run(runs: &Path, name: &str) -> Result<Vec<RecordId>, Failure> {
     let id = history::resolve(runs, name)?;
     let run = history::load(runs, &id)?;
     let ended_well = |stage: &&history::StageRun| !stage.outputs.is_empty();
-    let mut records: Vec<Upload> = run
+    let mut records: Vec<RecordId> = run
         .stages
         .iter()
         .filter(ended_well)
-        .filter_map(|stage| stage.key.map(Upload::Action))
+        .filter_map(|stage| stage.key.map(RecordId::Action))
         .collect();
     records.sort();
     records.dedup();
@@ -157,7 +154,7 @@ fn of_run(runs: &Path, name: &str) -> Result<Vec<Upload>, Failure> {
 fn code(remote: &Remote, failed: u64, stop: &AtomicBool) -> u8 {
     if stop.load(Ordering::Relaxed) {
         exit::INTERRUPTED
-    } else if failed > 0 || remote.is_aside() {
+    } else if failed > 0 || !remote.is_available() {
         exit::MACHINE_FAILED
     } else {
         exit::DONE
@@ -166,10 +163,7 @@ fn code(remote: &Remote, failed: u64, stop: &AtomicBool) -> u8 {
 
 pub(crate) fn push(session: &Session, args: &PushArgs) -> Result<u8, Failure> {
     let archive = session.archive()?;
-    let store = patient(archive.store)?;
-    let Some(remote) = store.remote() else {
-        return Ok(exit::DONE);
-    };
+    let (store, remote) = with_long_timeout(session, archive.store)?;
     let _guard = store.guard()?;
     let records = if args.all {
         store.records()?
@@ -178,19 +172,19 @@ pub(crate) fn push(session: &Session, args: &PushArgs) -> Result<u8, Failure> {
     };
     let stop = interrupt::flag()?;
     let (line, total) = (ProgressLine::new(session), Arc::default());
-    watch(remote, &line, "uploading", &total);
-    let report = store.push(&records, &stop, |bytes| total.store(bytes, Ordering::Relaxed))?;
+    watch(&remote, &line, "uploading", &total);
+    let report = remote.push(&records, &stop, |bytes| total.store(bytes, Ordering::Relaxed))?;
     line.clear();
-    warn(remote);
+    warn(&remote);
     if session.json {
         let mut value = json!(report);
-        value["remote"] = json!(remote.shown());
+        value["remote"] = json!(remote.name());
         output::print_json(&value)?;
     } else {
         let mut out = format!(
             "{} in {} ({} before); {} uploaded ({})\n",
             count(report.records, "record"),
-            remote.shown(),
+            remote.name(),
             report.there_before,
             count(report.blobs, "blob"),
             text::size(report.bytes)
@@ -206,23 +200,22 @@ pub(crate) fn push(session: &Session, args: &PushArgs) -> Result<u8, Failure> {
         }
         output::print(&out)?;
     }
-    Ok(code(remote, report.failed, &stop))
+    Ok(code(&remote, report.failed, &stop))
 }
 
 pub(crate) fn pull(session: &Session, args: &PullArgs) -> Result<u8, Failure> {
-    let mut sets: Vec<(Store, Vec<Upload>)> = Vec::new();
+    let mut sets: Vec<(Store, Remote, Vec<RecordId>)> = Vec::new();
     let stop = interrupt::flag()?;
     if args.all {
-        let store = patient(session.store(&session.home(None))?)?;
-        let records = store.records_there()?;
-        if let (None, Some(remote)) = (&records, store.remote()) {
-            warn(remote);
+        let (store, remote) = with_long_timeout(session, session.store(&session.home(None))?)?;
+        let Some(records) = remote.records()? else {
+            warn(&remote);
             return Err(
-                Failure::machine(format!("the remote {} does not say what it has", remote.shown()))
-                    .hint("a web server cannot be asked: name runs or pipelines"),
+                Failure::machine(format!("the remote {} cannot list its records", remote.name()))
+                    .hint("a web server has no listing: name runs or pipelines"),
             );
-        }
-        sets.push((store, records.unwrap_or_default()));
+        };
+        sets.push((store, remote, records));
     } else {
         let latest = ["latest".to_owned()];
         let names: &[String] = if args.what.is_empty() { &latest } else { &args.what };
@@ -235,24 +228,24 @@ pub(crate) fn pull(session: &Session, args: &PullArgs) -> Result<u8, Failure> {
                     .hint("give a pipeline file, or a run: `runner runs` lists them"));
             } else {
                 let archive = session.archive()?;
-                sets.push((patient(archive.store)?, of_run(&archive.runs, name)?));
+                let (store, remote) = with_long_timeout(session, archive.store)?;
+                sets.push((store, remote, of_run(&archive.runs, name)?));
             }
         }
     }
     let (mut failed, mut code_of_all) = (0, exit::DONE);
-    for (store, records) in sets {
-        let Some(remote) = store.remote() else { continue };
+    for (store, remote, records) in sets {
         let _guard = store.guard()?;
         let (line, total) = (ProgressLine::new(session), Arc::default());
-        watch(remote, &line, "fetching", &total);
-        let report = store.pull(&records, &stop, |bytes| total.store(bytes, Ordering::Relaxed))?;
+        watch(&remote, &line, "fetching", &total);
+        let report = remote.pull(&records, &stop, |bytes| total.store(bytes, Ordering::Relaxed))?;
         line.clear();
         store.flush()?;
-        remote.save(&store)?;
-        warn(remote);
+        remote.save()?;
+        warn(&remote);
         if session.json {
             let mut value = json!(report);
-            value["remote"] = json!(remote.shown());
+            value["remote"] = json!(remote.name());
             output::print_json(&value)?;
         } else {
             let mut out = format!(
@@ -260,7 +253,7 @@ pub(crate) fn pull(session: &Session, args: &PullArgs) -> Result<u8, Failure> {
                 count(report.records, "record"),
                 count(report.blobs, "blob"),
                 text::size(report.bytes),
-                remote.shown()
+                remote.name()
             );
             if report.unknown > 0 {
                 out.push_str(&format!(
@@ -274,13 +267,13 @@ pub(crate) fn pull(session: &Session, args: &PullArgs) -> Result<u8, Failure> {
             output::print(&out)?;
         }
         failed += report.failed;
-        code_of_all = code_of_all.max(code(remote, failed, &stop));
+        code_of_all = code_of_all.max(code(&remote, failed, &stop));
     }
     Ok(code_of_all)
 }
 
 /// The actions of a pipeline that are cached, here or in the remote.
-fn of_pipeline(session: &Session, file: &Path, settings: &Settings) -> Result<(Store, Vec<Upload>), Failure> {
+fn of_pipeline(session: &Session, file: &Path, settings: &Settings) -> Result<(Store, Remote, Vec<RecordId>), Failure> {
     let mut project = session.project(&PipelineArgs {
         pipeline: file.to_owned(),
         selection: Selection {
@@ -288,10 +281,11 @@ fn of_pipeline(session: &Session, file: &Path, settings: &Settings) -> Result<(S
             ..Selection::default()
         },
     })?;
-    project.store = patient(project.store)?;
+    let (store, remote) = with_long_timeout(session, project.store)?;
+    project.store = store;
     let options = project.options(session, "");
     let planned = engine::plan(&project.pipeline, &project.chosen, &project.store, &options)?;
     let cached = planned.iter().filter(|stage| stage.prediction == Prediction::Cached);
-    let records = cached.filter_map(|stage| stage.key.map(Upload::Action)).collect();
-    Ok((project.store, records))
+    let records = cached.filter_map(|stage| stage.key.map(RecordId::Action)).collect();
+    Ok((project.store, remote, records))
 }

@@ -2,7 +2,7 @@
 
 use super::overlay::Overlay;
 use super::sources::{Changed, Source};
-use cache::{ActionKey, ArtifactDigest, Recent, Store};
+use cache::{ActionKey, ArtifactDigest, HitCache, Store};
 use runner_engine::executor::WorkerProcess;
 use runner_engine::{self as engine, Control, Event, Failure, Options, StageStatus};
 use runner_pipeline::Pipeline;
@@ -52,7 +52,7 @@ impl Run {
                 options: &options,
                 control,
             },
-            &Recent::default(),
+            &HitCache::default(),
             &mut |events| {
                 for event in events {
                     match event.event {

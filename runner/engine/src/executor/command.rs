@@ -17,7 +17,7 @@ use super::secrets::{Filter, Masker};
 use super::workspace_pool::WorkspacePool;
 use super::{Done, Limits, timed_out};
 use crate::text;
-use cache::{BlobRef, News, Store, Workspace};
+use cache::{BlobRef, Store, WorkerReport, Workspace};
 use runner_pipeline::command_text;
 use rustix::process::{Pid, Signal, kill_process_group};
 use stages_core::error::Cause;
@@ -218,7 +218,7 @@ impl Run<'_> {
             log,
             peak_memory,
             numerics_class: None,
-            news: News::default(),
+            upstream: WorkerReport::default(),
         })
     }
 

@@ -2,7 +2,7 @@
 
 use super::workspace_pool::WorkspacePool;
 use super::{Done, Executor, Job, Limits, command, job, timed_out};
-use cache::Store;
+use cache::{OpenUpstream, Upstream};
 use stages_core::error::Cause;
 use stages_core::{AnyStage, CancelToken, EventSink, StageError};
 use std::sync::Arc;
@@ -14,6 +14,8 @@ use std::time::{Duration, Instant};
 pub struct InProcess {
     /// The stage kinds there are.
     pub kinds: &'static [Box<dyn AnyStage>],
+    /// Opens the upstream store.
+    pub open_upstream: OpenUpstream,
 }
 
 impl Executor for InProcess {
@@ -22,7 +24,7 @@ impl Executor for InProcess {
             .num_threads(job.threads.max(1))
             .build()
             .map_err(|err| StageError::new(format!("cannot start threads: {err}")))?;
-        let store = Store::open(&job.home)?.take_over(job.remote.clone())?;
+        let store = job.store(self.open_upstream)?;
         let (group, workspaces) = (command::Group::default(), WorkspacePool::default());
         let stop = CancelToken::default();
         let inner = Limits {
@@ -51,7 +53,7 @@ impl Executor for InProcess {
             });
             let result = pool.install(|| job::run(job, &store, self.kinds, events, &inner, &group, &workspaces));
             let result = result.map(|done| Done {
-                news: store.news(),
+                upstream: store.upstream().map(Upstream::worker_report).unwrap_or_default(),
                 ..done
             });
             drop(over);

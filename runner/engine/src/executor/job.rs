@@ -4,7 +4,7 @@ use super::peak_memory;
 use super::workspace_pool::WorkspacePool;
 use super::{Limits, command};
 use crate::key::RUN;
-use cache::{ActionKey, Artifact, ArtifactDigest, BlobRef, Handover, News, Store};
+use cache::{ActionKey, Artifact, ArtifactDigest, BlobRef, OpenUpstream, Store, WorkerReport, WorkerSettings};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use stages_core::{AnyStage, Context, EventSink, Input, Outputs, Source, StageError, StageEvent};
@@ -36,9 +36,23 @@ pub struct Job {
     pub fresh: bool,
     /// Where an external program's output goes; kept there when it fails.
     pub log: PathBuf,
-    /// The remote store that is read through.
+    /// The upstream store that is read through.
     #[serde(default)]
-    pub remote: Option<Handover>,
+    pub upstream: Option<WorkerSettings>,
+}
+
+impl Job {
+    /// Opens the store, with its upstream.
+    pub(super) fn store(&self, open_upstream: OpenUpstream) -> cache::Result<Store> {
+        let store = Store::open(&self.home)?;
+        match &self.upstream {
+            Some(settings) => {
+                let upstream = open_upstream(&store, settings)?;
+                Ok(store.with_upstream(upstream))
+            }
+            None => Ok(store),
+        }
+    }
 }
 
 /// What an action does.
@@ -81,9 +95,9 @@ pub struct Done {
     /// The numerics class of the outputs, where it is not the processor's.
     #[serde(default)]
     pub numerics_class: Option<String>,
-    /// What there is to say of the remote store.
+    /// The state of the upstream store at the worker's end.
     #[serde(default)]
-    pub news: News,
+    pub upstream: WorkerReport,
 }
 
 /// What a log may hold of a stage's own lines, in bytes.
@@ -204,7 +218,7 @@ pub(crate) fn run(
                 },
                 peak_memory: peak_memory(),
                 numerics_class: context.numerics_class.get().cloned(),
-                news: News::default(),
+                upstream: WorkerReport::default(),
             })
         }
     }

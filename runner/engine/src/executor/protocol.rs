@@ -4,7 +4,7 @@
 //! it ends too.
 
 use super::Done;
-use cache::News;
+use cache::WorkerReport;
 use serde::{Deserialize, Serialize};
 use stages_core::error::Cause;
 use stages_core::{StageError, StageEvent};
@@ -22,8 +22,8 @@ pub(crate) enum Message {
     Metric(String, u64, u64),
     /// The process group of the external program that it runs.
     Group(i32),
-    /// What it has to say of the remote store, before its last message.
-    News(News),
+    /// The state of the upstream store, before its last message.
+    Upstream(WorkerReport),
     /// It is done.
     Done(Done),
     /// It failed.

@@ -5,7 +5,7 @@ use super::protocol::{Message, STOP};
 use super::workspace_pool::WorkspacePool;
 use super::{Job, JobWork, Limits, command, job};
 use crate::text;
-use cache::{Store, Traffic};
+use cache::{OpenUpstream, TransferStats};
 use stages_core::{AnyStage, EventSink, StageError, StageEvent};
 use std::io::{BufRead as _, Write as _, stdin, stdout};
 use std::process::exit;
@@ -32,7 +32,7 @@ impl EventSink for Lines {
 }
 
 /// Reads a job from standard input, runs it, and writes its events and result to standard output. Ends when its parent does.
-pub fn worker(kinds: &'static [Box<dyn AnyStage>]) -> u8 {
+pub fn worker(kinds: &'static [Box<dyn AnyStage>], open_upstream: OpenUpstream) -> u8 {
     let mut line = String::new();
     if stdin().read_line(&mut line).is_err() {
         return 2;
@@ -71,17 +71,16 @@ pub fn worker(kinds: &'static [Box<dyn AnyStage>]) -> u8 {
         .num_threads(job.threads.max(1))
         .build_global();
     let events: Arc<dyn EventSink> = Arc::new(Lines);
-    let open = || Store::open(&job.home)?.take_over(job.remote.clone());
     let result = match pool {
-        Ok(()) => open().map_err(StageError::from).and_then(|store| {
+        Ok(()) => job.store(open_upstream).map_err(StageError::from).and_then(|store| {
             // The engine keeps garbage collectors away, but may be killed a moment before this process is.
             let _guard = store.guard()?;
-            if let Some(remote) = store.remote() {
-                remote.watch(fetched(events.clone()));
+            if let Some(upstream) = store.upstream() {
+                upstream.watch(Box::new(fetched(events.clone())));
             }
             let result = job::run(&job, &store, kinds, &events, &limits, &group, &WorkspacePool::default());
-            if store.remote().is_some() {
-                Lines.write(&Message::News(store.news()));
+            if let Some(upstream) = store.upstream() {
+                Lines.write(&Message::Upstream(upstream.worker_report()));
             }
             result
         }),
@@ -96,16 +95,16 @@ pub fn worker(kinds: &'static [Box<dyn AnyStage>]) -> u8 {
 }
 
 /// Says how much came from the remote store, not more often than anyone can read.
-fn fetched(events: Arc<dyn EventSink>) -> impl Fn(Traffic) + Send + Sync {
+fn fetched(events: Arc<dyn EventSink>) -> impl Fn(TransferStats) + Send + Sync {
     let last = Mutex::new(Instant::now());
-    move |traffic| {
+    move |stats| {
         let Ok(mut last) = last.try_lock() else { return };
         if last.elapsed() >= Duration::from_millis(200) {
             *last = Instant::now();
             events.emit(StageEvent::Progress {
                 done: 0,
                 total: None,
-                message: format!("fetched {} from the remote store", text::size(traffic.moved_bytes)),
+                message: format!("fetched {} from the remote store", text::size(stats.moved_bytes)),
             });
         }
     }

@@ -6,7 +6,7 @@ use super::reaper::Reaper;
 use super::worker::prefer_as_victim;
 use super::workspace_pool::WorkspacePool;
 use super::{Done, Executor, Job, JobWork, Limits, job, timed_out};
-use cache::{News, Store};
+use cache::{Store, WorkerReport};
 use rustix::process::{Pid, Signal, kill_process_group};
 use stages_core::error::Cause;
 use stages_core::{EventSink, StageError, StageEvent};
@@ -168,7 +168,7 @@ impl Executor for WorkerProcess {
         let mut asked: Option<Instant> = None;
         let mut over_time = None;
         let mut result = None;
-        let mut news = News::default();
+        let mut upstream = WorkerReport::default();
         loop {
             match said.recv_timeout(Duration::from_millis(50)) {
                 Ok(Ok(Message::Event(event))) => events.emit(event),
@@ -178,7 +178,7 @@ impl Executor for WorkerProcess {
                     value: f64::from_bits(bits),
                 }),
                 Ok(Ok(Message::Group(pid))) => worker.group = Pid::from_raw(pid),
-                Ok(Ok(Message::News(said))) => news = said,
+                Ok(Ok(Message::Upstream(report))) => upstream = report,
                 Ok(Ok(Message::Done(done))) => result = Some(Ok(done)),
                 Ok(Ok(Message::Failed { message, hint, cause })) => {
                     result = Some(Err(error(message, hint, cause)));
@@ -202,11 +202,13 @@ impl Executor for WorkerProcess {
         drop(stdin);
         let _ = reader.join();
         let stderr = errors.join().unwrap_or_default();
-        if !matches!(result, Some(Ok(_))) {
-            self.store.hear(std::mem::take(&mut news));
+        if !matches!(result, Some(Ok(_)))
+            && let Some(of_engine) = self.store.upstream()
+        {
+            of_engine.merge_report(std::mem::take(&mut upstream));
         }
         match (result, over_time) {
-            (Some(Ok(done)), _) => Ok(Done { news, ..done }),
+            (Some(Ok(done)), _) => Ok(Done { upstream, ..done }),
             (_, Some(limit)) => Err(timed_out(limit)),
             (Some(Err(err)), None)
                 if err.cause == Cause::Failed && err.message.contains("panicked") && !stderr.is_empty() =>

@@ -21,7 +21,7 @@ impl Scheduler<'_, '_, '_> {
             return;
         }
         let prepared = Box::new(prepared);
-        let asks = self.store.remote().is_some_and(|remote| !remote.is_aside());
+        let asks = self.store.upstream().is_some_and(cache::Upstream::is_available);
         if asks && self.looks_up(i) {
             self.to_ask.push_back((i, prepared));
         } else {
@@ -76,7 +76,7 @@ impl Scheduler<'_, '_, '_> {
         if !self.looks_up(i) {
             return false;
         }
-        let hit = match self.recent.get(prepared.key) {
+        let hit = match self.hit_cache.get(prepared.key) {
             Some(hit) => Ok(Some(hit.clone())),
             None => self.store.hit_here(prepared.key),
         };

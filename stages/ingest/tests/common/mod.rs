@@ -8,7 +8,7 @@ use serde_json::Value;
 use stages_core::event::Silent;
 use stages_core::{AnyStage, CancelToken, ConfigProblem, Context, PlanContext, Provided, StageError};
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 /// A folder with files, and a store.
@@ -164,15 +164,6 @@ pub fn text(batch: &RecordBatch) -> String {
 
 pub fn floats(batch: &RecordBatch, name: &str) -> Vec<f64> {
     stages_core::table::floats_or_nan(batch, name).unwrap()
-}
-
-/// The folder of real files, or a message that there is none.
-pub fn real() -> Option<PathBuf> {
-    let found = std::env::var_os("RUNNER_TEST_DATA").map(|dir| PathBuf::from(dir).join("data"));
-    if found.is_none() {
-        eprintln!("skipped: RUNNER_TEST_DATA is not set");
-    }
-    found
 }
 
 pub fn gzip(bytes: &[u8]) -> Vec<u8> {

@@ -162,7 +162,7 @@ fn a_damaged_blob_is_refused_and_made_again() {
             again.log(),
             "cached big\nhealing big for mid\nran big\nran mid\ncached end"
         );
-        assert!(again.stderr.contains("is not what its name says"), "{}", again.stderr);
+        assert!(again.stderr.contains("does not match its digest"), "{}", again.stderr);
         assert_eq!(
             std::fs::read(&big).unwrap(),
             vec![0; BIG as usize],
@@ -217,7 +217,7 @@ fn only_records_with_the_right_signature_count() {
     let unsigned = site.exec_configured("mine", &[]);
     assert_eq!(unsigned.log(), all_run);
     assert!(
-        unsigned.stderr.contains("has no signature and is not used"),
+        unsigned.stderr.contains("has no signature and is ignored"),
         "{}",
         unsigned.stderr
     );
@@ -228,9 +228,7 @@ fn only_records_with_the_right_signature_count() {
     let forged = site.exec_configured("theirs", &["--keep-going"]);
     assert_eq!(forged.log(), all_run);
     assert!(
-        forged
-            .stderr
-            .contains("has a wrong signature and is not used (3 times)"),
+        forged.stderr.contains("has a wrong signature and is ignored (3 times)"),
         "{}",
         forged.stderr
     );
@@ -259,7 +257,7 @@ fn damaged_and_foreign_records_are_ignored() {
     std::fs::write(site.folder().join("actions/README"), "x").unwrap();
     let second = site.exec("second", &[]);
     assert_eq!(second.log(), "ran big\nran mid\nran end");
-    assert!(second.stderr.contains("is damaged and not used"), "{}", second.stderr);
+    assert!(second.stderr.contains("is damaged and ignored"), "{}", second.stderr);
     // They are right again.
     assert_eq!(site.exec("third", &[]).log(), "cached big\ncached mid\ncached end");
     let pull = document(&site.run("fourth", &["cache", "pull", "--all", "--json"]));
@@ -314,7 +312,7 @@ fn a_remote_that_is_only_read_stays_as_it_is() {
     assert_eq!(files(&site.folder()), before);
     let push = site.configured("reader", &["cache", "push"]);
     assert_eq!(push.code, 3);
-    assert!(push.stderr.contains("it is only read"), "{}", push.stderr);
+    assert!(push.stderr.contains("it is read-only"), "{}", push.stderr);
 }
 
 #[test]
@@ -323,7 +321,7 @@ fn a_remote_that_cannot_be_used_costs_a_warning() {
     site.project.write("file", "");
     for (url, text) in [
         ("../file", "Not a directory"),
-        ("../nowhere/deep/remote", "is not there"),
+        ("../nowhere/deep/remote", "does not exist"),
     ] {
         let home = format!("home{}", url.len());
         site.configure(&home, &format!("remote: {{ url: {url}, timeout: 1s }}\n"));

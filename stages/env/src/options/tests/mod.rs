@@ -3,7 +3,6 @@
 mod accounting;
 mod golden;
 mod lookahead;
-mod real;
 mod rules;
 mod side_by_side;
 

@@ -1,0 +1,337 @@
+//! Requests to a remote: with retries, the existence cache and warnings.
+
+use crate::address::Address;
+use crate::backend::{Attempt, Backend, Sink};
+use crate::cloud::Cloud;
+use crate::directory::Directory;
+use crate::existence_cache::ExistenceCache;
+use crate::object_name::{object_name, parse_object_name};
+use crate::redact::Redactor;
+use crate::retry::{Failure, Retry};
+use crate::settings::RemoteSettings;
+use crate::signature::{MAX_LEN, Rejection};
+use crate::transfer_stats::Counters;
+use crate::warnings::Warnings;
+use bytes::Bytes;
+use cache::{BlobDigest, BlobRef, Error, Result, Store, parallel};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+
+/// The layout that is read and written.
+const FORMAT: &str = "runner-remote 1";
+/// The number of concurrent look-ups.
+const LOOKUPS: usize = 32;
+
+/// A client of one remote. It sends no request, and starts no thread, before the first look-up.
+pub(crate) struct Client {
+    pub settings: RemoteSettings,
+    address: Address,
+    /// The URL, without credentials.
+    pub name: String,
+    /// The local store.
+    pub store: Store,
+    backend: OnceLock<Option<Box<dyn Backend>>>,
+    /// Whether the remote has a known format; `None` before the first request.
+    format: Mutex<Option<bool>>,
+    pub reads: Retry,
+    pub writes: Retry,
+    known: OnceLock<Mutex<ExistenceCache>>,
+    redactor: OnceLock<Redactor>,
+    pub warnings: Warnings,
+    pub stats: Counters,
+}
+
+impl Client {
+    /// A client with these settings, for a local store.
+    pub fn new(settings: RemoteSettings, store: &Store) -> Result<Self> {
+        let unusable = |what: &str, reason: String| Error::Remote {
+            remote: format!("the {what} of the remote"),
+            reason: format!(
+                "{reason}; a remote is written `s3://bucket/prefix`, `gs://…`, `az://…`, `file:///folder` or `https://…`"
+            ),
+        };
+        settings
+            .check(store.root())
+            .map_err(|(field, reason)| unusable(if field == "url" { "URL" } else { field }, reason))?;
+        let address = Address::parse(&settings.url, store.root()).map_err(|reason| unusable("URL", reason))?;
+        Ok(Self {
+            reads: Retry::new(settings.timeout),
+            writes: Retry::new(settings.timeout),
+            settings,
+            name: address.shown(),
+            address,
+            store: store.clone(),
+            backend: OnceLock::new(),
+            format: Mutex::default(),
+            known: OnceLock::new(),
+            redactor: OnceLock::new(),
+            warnings: Warnings::default(),
+            stats: Counters::default(),
+        })
+    }
+
+    /// Whether nothing is ever written to the remote.
+    pub fn is_read_only(&self) -> bool {
+        self.settings.read_only || matches!(self.address, Address::Http(_))
+    }
+
+    /// Whether the remote can list its objects.
+    pub fn can_list(&self) -> bool {
+        !matches!(self.address, Address::Http(_))
+    }
+
+    pub fn is_directory(&self) -> bool {
+        matches!(self.address, Address::Directory(_))
+    }
+
+    /// Whether requests are sent: the circuit breaker is closed.
+    pub fn is_available(&self) -> bool {
+        !self.reads.is_open()
+    }
+
+    /// A message without credentials.
+    pub fn redact(&self, message: &str) -> String {
+        self.redactor.get_or_init(Redactor::new).clean(message)
+    }
+
+    /// The existence cache.
+    pub fn known(&self) -> MutexGuard<'_, ExistenceCache> {
+        let load = || Mutex::new(ExistenceCache::load(&self.store, &self.name));
+        locked(self.known.get_or_init(load))
+    }
+
+    /// The existence cache, if it was loaded.
+    pub fn known_if_loaded(&self) -> Option<MutexGuard<'_, ExistenceCache>> {
+        self.known.get().map(locked)
+    }
+
+    fn backend(&self) -> std::result::Result<&dyn Backend, Failure> {
+        let backend = self.backend.get_or_init(|| {
+            let made: std::result::Result<Box<dyn Backend>, String> = match &self.address {
+                Address::Directory(path) => Ok(Box::new(Directory::new(path.clone()))),
+                address => Cloud::new(address, &self.settings).map(|cloud| Box::new(cloud) as Box<dyn Backend>),
+            };
+            made.map_err(|message| self.give_up(&message)).ok()
+        });
+        backend.as_deref().ok_or(Failure::CircuitOpen)
+    }
+
+    /// Opens the circuit breaker for good, with a warning.
+    fn give_up(&self, message: &str) {
+        self.reads.open_for_good();
+        self.writes.open_for_good();
+        self.warn_unavailable(message);
+    }
+
+    fn warn_unavailable(&self, message: &str) {
+        self.warnings.add("unavailable", || {
+            format!(
+                "the remote {} is unavailable: {}\n   hint: results are computed and stored locally; check its URL, the network \
+                 and the credentials in the environment, or ignore it with `--no-remote`",
+                self.name,
+                self.redact(message)
+            )
+        });
+    }
+
+    /// Sends a request with retries; `None` when there is no answer, or no such object. `request` sets its argument when it
+    /// made progress although it failed.
+    pub fn request<T>(&self, mut request: impl FnMut(&dyn Backend, &mut bool) -> Attempt<T>) -> Result<Option<T>> {
+        let Ok(backend) = self.backend() else { return Ok(None) };
+        if !self.has_format(backend) {
+            return Ok(None);
+        }
+        let answer = self.reads.call(|progress| request(backend, progress));
+        self.answer(answer)
+    }
+
+    fn answer<T>(&self, answer: std::result::Result<T, Failure>) -> Result<Option<T>> {
+        match answer {
+            Ok(answer) => Ok(Some(answer)),
+            Err(Failure::NotFound | Failure::CircuitOpen) => Ok(None),
+            Err(Failure::Local(err)) => Err(err),
+            Err(Failure::CircuitOpened(message)) => {
+                self.writes.open();
+                self.warn_unavailable(&message);
+                Ok(None)
+            }
+            Err(Failure::GaveUp(message)) => {
+                self.warnings.add("request failed", || {
+                    format!(
+                        "a request to the remote {} failed: {}",
+                        self.name,
+                        self.redact(&message)
+                    )
+                });
+                Ok(None)
+            }
+        }
+    }
+
+    /// Whether the remote was written to, in the known layout. Requested once.
+    fn has_format(&self, backend: &dyn Backend) -> bool {
+        let mut format = locked(&self.format);
+        if let Some(known) = *format {
+            return known;
+        }
+        let mut text = Buffer::default();
+        let known = match self.reads.call(|_| backend.read("format", 0, &mut text)) {
+            Ok(()) => self.is_format(&text.bytes),
+            Err(Failure::NotFound) => {
+                if self.is_read_only() {
+                    self.give_up("there is no remote at this address: it has no file `format`");
+                }
+                false
+            }
+            other => {
+                // No answer: the next request asks again.
+                let _ = self.answer(other);
+                return false;
+            }
+        };
+        *format = Some(known);
+        known
+    }
+
+    fn is_format(&self, text: &[u8]) -> bool {
+        let text = String::from_utf8_lossy(text);
+        let text = text.trim();
+        if text == FORMAT {
+            return true;
+        }
+        let found: String = text.chars().filter(|c| !c.is_control()).take(40).collect();
+        self.give_up(&format!(
+            "it has the format `{found}`, and this program knows `{FORMAT}`"
+        ));
+        false
+    }
+
+    /// The backend for writing; initialises an empty remote.
+    pub fn writable(&self) -> std::result::Result<&dyn Backend, Failure> {
+        let backend = self.backend()?;
+        if !self.has_format(backend) {
+            if !self.is_available() {
+                return Err(Failure::CircuitOpen);
+            }
+            let text = Bytes::from(format!("{FORMAT}\n"));
+            self.writes.call(|_| backend.write("format", text.clone()))?;
+            *locked(&self.format) = Some(true);
+        }
+        Ok(backend)
+    }
+
+    /// A record; `None` when there is none that may be used. `read` is one of the functions of
+    /// [`signature`](crate::signature).
+    pub fn record<T>(
+        &self,
+        folder: &str,
+        name: &str,
+        read: impl Fn(&[u8]) -> std::result::Result<T, Rejection>,
+    ) -> Result<Option<T>> {
+        let path = object_name(folder, name);
+        let bytes = self.request(|backend, _| {
+            let mut buffer = Buffer::default();
+            backend.read(&path, 0, &mut buffer).map(|()| buffer.bytes)
+        })?;
+        let Some(bytes) = bytes else { return Ok(None) };
+        let remote = &self.name;
+        let rejection = match read(&bytes) {
+            Ok(record) => return Ok(Some(record)),
+            Err(rejection) => rejection,
+        };
+        let what = match rejection {
+            Rejection::Damaged => {
+                self.warnings.add("damaged record", || {
+                    format!("{path} in the remote {remote} is damaged and ignored; its action runs again")
+                });
+                return Ok(None);
+            }
+            Rejection::Unsigned => "no signature",
+            Rejection::WrongSignature => "a wrong signature",
+        };
+        self.warnings.add("signature", || {
+            format!(
+                "{path} in the remote {remote} has {what} and is ignored\n   hint: its writer has another signing key, or none; \
+                 the result computed here replaces it, signed"
+            )
+        });
+        Ok(None)
+    }
+
+    /// Whether the remote holds each of these blobs. Entries of the existence cache are trusted: where one is wrong, fetching
+    /// fails.
+    pub fn contains(&self, blobs: &[BlobRef]) -> Result<Vec<bool>> {
+        self.look_up(blobs, ExistenceCache::has)
+    }
+
+    /// [`Client::contains`] that trusts only the entries of this process.
+    pub fn contains_current(&self, blobs: &[BlobRef]) -> Result<Vec<bool>> {
+        self.look_up(blobs, ExistenceCache::has_current)
+    }
+
+    fn look_up(&self, blobs: &[BlobRef], is_trusted: impl Fn(&ExistenceCache, BlobRef) -> bool) -> Result<Vec<bool>> {
+        if !self.is_available() {
+            return Ok(vec![false; blobs.len()]);
+        }
+        let unknown: Vec<BlobRef> = {
+            let known = self.known();
+            let is_unknown = |blob: &&BlobRef| !is_trusted(&known, **blob) && !known.is_rejected(blob.blob);
+            blobs.iter().filter(is_unknown).copied().collect()
+        };
+        let found = parallel::map_with_threads(&unknown, LOOKUPS, |blob| {
+            let path = object_name("blobs", &blob.blob.to_hex());
+            self.request(|backend, _| backend.size(&path))
+        })?;
+        let mut known = self.known();
+        for (blob, size) in unknown.iter().zip(found) {
+            if size == Some(blob.size) {
+                known.add(*blob);
+            } else {
+                known.remove(blob.blob);
+            }
+        }
+        Ok(blobs.iter().map(|blob| known.has(*blob)).collect())
+    }
+
+    /// The length of a blob in bytes; `None` when the remote does not hold it.
+    pub fn blob_size(&self, digest: BlobDigest) -> Result<Option<u64>> {
+        if let Some(size) = self.known().size(digest) {
+            return Ok(Some(size));
+        }
+        let path = object_name("blobs", &digest.to_hex());
+        self.request(|backend, _| backend.size(&path))
+    }
+
+    /// At most so many digests or keys below a folder, in hex; other names are ignored. `None` when there is no answer.
+    pub fn list(&self, folder: &str, limit: usize) -> Result<Option<Vec<String>>> {
+        let names = self.request(|backend, _| backend.list(folder, limit))?;
+        let ids = |names: Vec<String>| {
+            let ids = names.iter().filter_map(|name| parse_object_name(folder, name));
+            ids.collect()
+        };
+        Ok(names.map(ids))
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A small object in memory.
+#[derive(Default)]
+struct Buffer {
+    bytes: Vec<u8>,
+}
+
+impl Sink for Buffer {
+    fn begin(&mut self, _offset: u64, _total: u64) -> Result<()> {
+        self.bytes.clear();
+        Ok(())
+    }
+
+    fn take(&mut self, bytes: &[u8]) -> Result<()> {
+        // A longer object is no record, and fails its checksum.
+        let room = (MAX_LEN as usize).saturating_sub(self.bytes.len());
+        self.bytes.extend_from_slice(&bytes[..bytes.len().min(room)]);
+        Ok(())
+    }
+}

@@ -1,0 +1,131 @@
+//! A remote in a directory: of a mounted file system, or of another disk.
+
+use crate::backend::{Attempt, Backend, Fault, Sink};
+use bytes::Bytes;
+use std::fs::{self, File};
+use std::io::{self, ErrorKind, Read as _, Seek as _, SeekFrom, Write as _};
+use std::path::{Path, PathBuf};
+
+const CHUNK: usize = 4 << 20;
+
+/// A directory with the layout of a remote.
+pub(crate) struct Directory {
+    root: PathBuf,
+}
+
+impl Directory {
+    pub fn new(root: PathBuf) -> Self {
+        Self { root }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.root.join(name)
+    }
+}
+
+fn fault(path: &Path) -> impl Fn(io::Error) -> Fault {
+    move |err| match err.kind() {
+        ErrorKind::NotFound => Fault::NotFound,
+        ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem | ErrorKind::NotADirectory => {
+            Fault::Permanent(format!("`{}`: {err}", path.display()))
+        }
+        _ => Fault::Transient(format!("`{}`: {err}", path.display())),
+    }
+}
+
+impl Backend for Directory {
+    fn size(&self, name: &str) -> Attempt<u64> {
+        let path = self.path(name);
+        let meta = fs::metadata(&path).map_err(fault(&path))?;
+        if meta.is_file() {
+            Ok(meta.len())
+        } else {
+            Err(Fault::NotFound)
+        }
+    }
+
+    fn read(&self, name: &str, offset: u64, sink: &mut dyn Sink) -> Attempt<()> {
+        let path = self.path(name);
+        let fault = fault(&path);
+        let mut file = File::open(&path).map_err(&fault)?;
+        let total = file.metadata().map_err(&fault)?.len();
+        let offset = if offset <= total { offset } else { 0 };
+        file.seek(SeekFrom::Start(offset)).map_err(&fault)?;
+        sink.begin(offset, total).map_err(Fault::Local)?;
+        let mut buffer = vec![0; CHUNK.min(usize::try_from(total - offset).unwrap_or(CHUNK) + 1)];
+        loop {
+            match file.read(&mut buffer) {
+                Ok(0) => return Ok(()),
+                Ok(n) => sink.take(&buffer[..n]).map_err(Fault::Local)?,
+                Err(err) if err.kind() == ErrorKind::Interrupted => {}
+                Err(err) => return Err(fault(err)),
+            }
+        }
+    }
+
+    fn write(&self, name: &str, bytes: Bytes) -> Attempt<()> {
+        let path = self.path(name);
+        // A missing directory is created only below an existing parent: otherwise its file system may not be mounted.
+        if !self.root.is_dir() {
+            match fs::create_dir(&self.root) {
+                Err(err) if err.kind() == ErrorKind::NotFound => {
+                    let parent = self.root.parent().unwrap_or(&self.root);
+                    return Err(Fault::Permanent(format!(
+                        "the directory `{}` does not exist",
+                        parent.display()
+                    )));
+                }
+                Err(err) if err.kind() == ErrorKind::AlreadyExists => {}
+                made => made.map_err(fault(&self.root))?,
+            }
+        }
+        let parent = path.parent().unwrap_or(&self.root);
+        fs::create_dir_all(parent).map_err(fault(parent))?;
+        let write = || -> io::Result<()> {
+            let mut file = tempfile::Builder::new().prefix(".new-").tempfile_in(parent)?;
+            file.write_all(&bytes)?;
+            set_readable(file.as_file())?;
+            file.persist(&path)?;
+            Ok(())
+        };
+        write().map_err(fault(&path)).map_err(|err| match err {
+            Fault::NotFound => Fault::Transient(format!("`{}` was removed", parent.display())),
+            other => other,
+        })
+    }
+
+    fn list(&self, folder: &str, limit: usize) -> Attempt<Vec<String>> {
+        let mut names = Vec::new();
+        let top = self.path(folder);
+        for shard in entries(&top)? {
+            for name in entries(&top.join(&shard))? {
+                names.push(format!("{folder}/{shard}/{name}"));
+                if names.len() >= limit {
+                    return Ok(names);
+                }
+            }
+        }
+        Ok(names)
+    }
+}
+
+/// Makes the file readable for all users who share the directory.
+fn set_readable(file: &File) -> io::Result<()> {
+    use std::os::unix::fs::PermissionsExt as _;
+    file.set_permissions(fs::Permissions::from_mode(0o444))
+}
+
+/// The names in a folder; none where it does not exist.
+fn entries(folder: &Path) -> Attempt<Vec<String>> {
+    let reader = match fs::read_dir(folder) {
+        Err(err) if matches!(err.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => return Ok(Vec::new()),
+        reader => reader.map_err(fault(folder))?,
+    };
+    let mut names = Vec::new();
+    for entry in reader {
+        let name = entry.map_err(fault(folder))?.file_name();
+        names.extend(name.into_string().ok().filter(|name| !name.starts_with('.')));
+    }
+    names.sort();
+    Ok(names)
+}

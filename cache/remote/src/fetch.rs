@@ -1,0 +1,121 @@
+//! Fetching one blob: into a partial file, checked, and then renamed into place.
+
+use crate::backend::{Attempt, Fault, Sink};
+use crate::client::Client;
+use crate::object_name::object_name;
+use crate::transfer_stats::Counters;
+use cache::{BlobDigest, Error, PartialBlob, Result};
+
+/// Fetches a blob into the local store. Returns whether it is there now. Bytes that arrived before a transfer was
+/// interrupted, in this process or an earlier one, are not fetched again.
+///
+/// # Errors
+/// [`Error::Damaged`] when its bytes do not match its digest; it is not requested again.
+pub(crate) fn fetch(client: &Client, digest: BlobDigest) -> Result<bool> {
+    if !client.is_available() || client.known().is_rejected(digest) {
+        return Ok(false);
+    }
+    let mut download = Download {
+        partial: client.store.partial_blob(digest)?,
+        total: None,
+        expected: client.known().size(digest),
+        stats: &client.stats,
+    };
+    // Another thread or process may have completed it meanwhile.
+    if client.store.blob_path(digest).exists() {
+        return download.partial.discard().map(|()| true);
+    }
+    let name = object_name("blobs", &digest.to_hex());
+    // The bytes that an earlier process left may be the damaged ones.
+    let mut may_restart = !download.partial.is_empty();
+    loop {
+        let fetched = client.request(|backend, progress| {
+            let before = download.partial.len();
+            let read = backend.read(&name, before, &mut download);
+            *progress = download.partial.len() > before;
+            read.and_then(|()| download.check_complete())
+        });
+        let fetched = match fetched {
+            Ok(fetched) => fetched,
+            Err(err) => {
+                // A full disk has no room for half a blob.
+                download.partial.discard()?;
+                return Err(err);
+            }
+        };
+        if fetched.is_none() {
+            if client.is_available() {
+                let mut known = client.known();
+                known.invalidate();
+                known.reject(digest);
+            }
+            download.partial.suspend()?;
+            return Ok(false);
+        }
+        if download.partial.is_intact() {
+            let len = download.partial.len();
+            download.partial.persist()?;
+            client.stats.fetched(len);
+            return Ok(true);
+        }
+        if !std::mem::take(&mut may_restart) {
+            break;
+        }
+        download.partial.restart()?;
+    }
+    download.partial.discard()?;
+    if client.known().reject(digest) {
+        client.warnings.add("damaged blob", || {
+            format!(
+                "{name} in the remote {} does not match its digest and is ignored; its action runs again",
+                client.name
+            )
+        });
+    }
+    Err(Error::Damaged {
+        what: "remote blob",
+        digest: digest.to_hex(),
+    })
+}
+
+/// A blob that is being fetched.
+struct Download<'a> {
+    partial: PartialBlob,
+    /// The length of the object.
+    total: Option<u64>,
+    /// The length according to the existence cache.
+    expected: Option<u64>,
+    stats: &'a Counters,
+}
+
+impl Download<'_> {
+    fn check_complete(&self) -> Attempt<()> {
+        let len = self.partial.len();
+        match self.total {
+            Some(total) if len < total && self.expected.is_none_or(|expected| expected == total) => Err(
+                Fault::Transient(format!("the connection ended after {len} of {total} bytes")),
+            ),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Sink for Download<'_> {
+    fn begin(&mut self, offset: u64, total: u64) -> Result<()> {
+        self.total = Some(total);
+        if offset != self.partial.len() {
+            self.partial.restart()?;
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, bytes: &[u8]) -> Result<()> {
+        let limit = self.expected.or(self.total).unwrap_or(u64::MAX);
+        // One byte too many shows that the blob is damaged; the rest is not needed.
+        let room = limit.saturating_add(1).saturating_sub(self.partial.len());
+        let bytes = &bytes[..bytes.len().min(usize::try_from(room).unwrap_or(usize::MAX))];
+        self.partial.append(bytes)?;
+        self.stats.moved(bytes.len());
+        Ok(())
+    }
+}

@@ -1,0 +1,56 @@
+//! Upstream stores: one cache shared by many machines.
+//!
+//! A remote mirrors a local store one to one:
+//!
+//! ```text
+//! URL/
+//! ├── format            the version of this layout, `runner-remote 1`
+//! ├── blobs/ab/cdef…    bytes, named by their BLAKE3 digest
+//! ├── actions/ab/cdef…  action records, as the local files, with a third line that signs them where a key is configured
+//! └── memos/ab/cdef…    memo records, likewise
+//! ```
+//!
+//! Invariants, whichever process crashes: a record is written after all its blobs are known to exist; a blob gets its local
+//! name only when its bytes match its digest; a record names blobs by digest alone and never by path. A record counts only
+//! when all its blobs exist, in the local store or in the remote; a blob is fetched when it is opened.
+//!
+//! | module | contents |
+//! | --- | --- |
+//! | [`settings`], [`address`] | the configuration of a remote, and its URL |
+//! | [`backend`], [`directory`], [`cloud`] | named objects: single requests |
+//! | [`retry`] | retry with exponential backoff, and the circuit breaker |
+//! | [`redact`], [`warnings`] | messages without credentials |
+//! | [`signature`] | records with a signature |
+//! | [`existence_cache`] | the blobs that the remote is known to hold |
+//! | [`client`] | requests with all of that |
+//! | [`fetch`], [`upload`], [`upload_queue`] | transfers: of one blob, of records with their blobs, in the background |
+//! | [`worker_sync`] | the settings and reports of worker processes |
+//! | [`remote`] | [`Remote`], the [`Upstream`](cache::Upstream) |
+//! | [`push_pull`] | transfers by command |
+
+mod address;
+mod backend;
+mod client;
+mod cloud;
+mod directory;
+mod existence_cache;
+mod fetch;
+mod memo_filter;
+mod object_name;
+mod push_pull;
+mod redact;
+mod remote;
+mod retry;
+mod settings;
+mod signature;
+mod transfer_stats;
+pub mod untrusted;
+mod upload;
+mod upload_queue;
+mod warnings;
+mod worker_sync;
+
+pub use push_pull::PullReport;
+pub use remote::{Remote, open_for_worker};
+pub use settings::{RemoteSettings, SignKey};
+pub use upload::PushReport;

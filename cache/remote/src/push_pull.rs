@@ -1,0 +1,107 @@
+//! `push` and `pull`: transfers of records with the blobs that they name, by command.
+
+use crate::fetch::fetch;
+use crate::remote::Remote;
+use crate::upload::{PushReport, TRANSFERS, upload};
+use cache::{BlobRef, Error, RecordId, Result, Upstream as _, parallel};
+use serde::Serialize;
+use std::collections::{BTreeMap, HashSet};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// The result of [`Remote::pull`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct PullReport {
+    /// Requested records that are complete in the local store now.
+    pub records: u64,
+    /// Blobs fetched.
+    pub blobs: u64,
+    /// Bytes of the fetched blobs.
+    pub bytes: u64,
+    /// Records that neither the local store nor the remote holds with all their blobs.
+    pub unknown: u64,
+    /// Records of which a blob could not be fetched.
+    pub failed: u64,
+}
+
+impl Remote {
+    /// The ids of all records of the remote; `None` where it cannot list them, or does not answer.
+    ///
+    /// # Errors
+    /// When the local store fails.
+    pub fn records(&self) -> Result<Option<Vec<RecordId>>> {
+        let client = self.client();
+        if !client.can_list() {
+            return Ok(None);
+        }
+        let (actions, memos) = (client.list("actions", usize::MAX)?, client.list("memos", usize::MAX)?);
+        if !client.is_available() {
+            return Ok(None);
+        }
+        let mut records = Vec::new();
+        for name in actions.unwrap_or_default() {
+            records.extend(name.parse().map(RecordId::Action));
+        }
+        for name in memos.unwrap_or_default() {
+            records.extend(name.parse().map(RecordId::Memo));
+        }
+        Ok(Some(records))
+    }
+
+    /// Uploads records with the blobs that they name, until `stop` is set; what the remote holds already is skipped. `plan` is
+    /// called with the number of bytes to upload.
+    ///
+    /// # Errors
+    /// When the remote is read-only, or the local store cannot be read.
+    pub fn push(&self, records: &[RecordId], stop: &AtomicBool, plan: impl Fn(u64)) -> Result<PushReport> {
+        if self.client().is_read_only() {
+            return Err(Error::Remote {
+                remote: format!("the remote {}", self.name()),
+                reason: "it is read-only".to_owned(),
+            });
+        }
+        upload(self.client(), records, false, stop, plan)
+    }
+
+    /// Fetches records with the blobs that they name, until `stop` is set. `plan` is called with the number of bytes to fetch.
+    ///
+    /// # Errors
+    /// When the local store cannot be written.
+    pub fn pull(&self, records: &[RecordId], stop: &AtomicBool, plan: impl Fn(u64)) -> Result<PullReport> {
+        let local = &self.client().store;
+        let store = self.attach(local.clone());
+        let mut report = PullReport::default();
+        let found = parallel::map_with_threads(records, TRANSFERS, |record| {
+            Ok(match record {
+                RecordId::Action(key) => store
+                    .hit(*key)?
+                    .map(|hit| hit.blobs().chain(hit.log).collect::<Vec<_>>()),
+                RecordId::Memo(key) => store.memo(*key)?.map(|value| vec![value]),
+            })
+        })?;
+        report.unknown = found.iter().filter(|blobs| blobs.is_none()).count() as u64;
+        let found: Vec<Vec<BlobRef>> = found.into_iter().flatten().collect();
+        let unique: BTreeMap<_, BlobRef> = found.iter().flatten().map(|blob| (blob.blob, *blob)).collect();
+        let absent: Vec<BlobRef> = unique.into_values().filter(|blob| !local.has_here(*blob)).collect();
+        plan(absent.iter().map(|blob| blob.size).sum());
+        let before = self.stats();
+        let failed = parallel::map_with_threads(&absent, TRANSFERS, |blob| {
+            if stop.load(Ordering::Relaxed) {
+                return Ok(Some(*blob));
+            }
+            match fetch(self.client(), blob.blob) {
+                Ok(true) => Ok(None),
+                Ok(false) => Ok(Some(*blob)),
+                Err(err) if err.is_healed_by_recomputing() => Ok(Some(*blob)),
+                Err(err) => Err(err),
+            }
+        })?;
+        let failed: HashSet<BlobRef> = failed.into_iter().flatten().collect();
+        let after = self.stats();
+        report.blobs = after.fetched - before.fetched;
+        report.bytes = after.fetched_bytes - before.fetched_bytes;
+        let has_failed = |blobs: &&Vec<BlobRef>| blobs.iter().any(|blob| failed.contains(blob));
+        report.failed = found.iter().filter(has_failed).count() as u64;
+        report.records = found.len() as u64 - report.failed;
+        Ok(report)
+    }
+}

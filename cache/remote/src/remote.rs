@@ -1,0 +1,183 @@
+//! The remote as an upstream store.
+
+use crate::client::Client;
+use crate::fetch::fetch;
+use crate::memo_filter::MemoFilter;
+use crate::settings::RemoteSettings;
+use crate::signature;
+use crate::upload_queue::UploadQueue;
+use crate::worker_sync;
+use cache::{
+    ActionKey, BlobDigest, BlobRef, Drained, MemoKey, RecordId, Result, Store, StoredAction, StoredMemo, TransferStats,
+    UploadProgress, Upstream, WorkerReport, WorkerSettings,
+};
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// A remote store. Cheap to clone. It sends no request, and starts no thread, before the first look-up.
+#[derive(Clone)]
+pub struct Remote {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    client: Arc<Client>,
+    queue: UploadQueue,
+    memo_filter: MemoFilter,
+    /// Memos written to the local store since the last report.
+    memos: Mutex<Vec<MemoKey>>,
+}
+
+impl fmt::Debug for Remote {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Remote({})", self.client().name)
+    }
+}
+
+impl Remote {
+    /// The remote with these settings, for a local store.
+    ///
+    /// # Errors
+    /// [`cache::Error::Remote`] when the settings are wrong.
+    pub fn new(settings: RemoteSettings, store: &Store) -> Result<Self> {
+        Client::new(settings, store).map(Self::of)
+    }
+
+    fn of(client: Client) -> Self {
+        Self {
+            inner: Arc::new(Inner {
+                client: Arc::new(client),
+                queue: UploadQueue::default(),
+                memo_filter: MemoFilter::default(),
+                memos: Mutex::default(),
+            }),
+        }
+    }
+
+    /// The local store with this remote as its upstream.
+    #[must_use]
+    pub fn attach(&self, store: Store) -> Store {
+        store.with_upstream(Arc::new(self.clone()))
+    }
+
+    pub(crate) fn client(&self) -> &Client {
+        &self.inner.client
+    }
+
+    /// Its configuration.
+    pub fn settings(&self) -> &RemoteSettings {
+        &self.client().settings
+    }
+
+    fn memos(&self) -> MutexGuard<'_, Vec<MemoKey>> {
+        self.inner.memos.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Opens the remote of the engine in a worker process: an [`OpenUpstream`](cache::OpenUpstream).
+///
+/// # Errors
+/// When the settings are wrong.
+pub fn open_for_worker(store: &Store, settings: &WorkerSettings) -> Result<Arc<dyn Upstream>> {
+    let client = worker_sync::client(store, settings)?;
+    Ok(Arc::new(Remote::of(client)))
+}
+
+impl Upstream for Remote {
+    fn name(&self) -> &str {
+        &self.client().name
+    }
+
+    fn is_available(&self) -> bool {
+        self.client().is_available()
+    }
+
+    fn action(&self, key: ActionKey) -> Result<Option<StoredAction>> {
+        let sign = self.settings().sign_key.as_ref();
+        self.client()
+            .record("actions", &key.to_hex(), |bytes| signature::action(bytes, key, sign))
+    }
+
+    fn memo(&self, key: MemoKey) -> Result<Option<StoredMemo>> {
+        let (client, filter) = (self.client(), &self.inner.memo_filter);
+        if !filter.may_contain(client, key)? {
+            return Ok(None);
+        }
+        let sign = self.settings().sign_key.as_ref();
+        let stored = client.record("memos", &key.to_hex(), |bytes| signature::memo(bytes, key, sign))?;
+        if stored.is_none() {
+            filter.missed();
+        }
+        Ok(stored)
+    }
+
+    fn contains(&self, blobs: &[BlobRef]) -> Result<Vec<bool>> {
+        self.client().contains(blobs)
+    }
+
+    fn is_known(&self, blob: BlobRef) -> bool {
+        self.client().known().has(blob)
+    }
+
+    fn blob_size(&self, digest: BlobDigest) -> Result<Option<u64>> {
+        self.client().blob_size(digest)
+    }
+
+    fn fetch(&self, digest: BlobDigest) -> Result<bool> {
+        fetch(self.client(), digest)
+    }
+
+    fn rejected_blobs(&self) -> usize {
+        let known = self.client().known_if_loaded();
+        known.map_or(0, |known| known.rejections().len())
+    }
+
+    fn note_memo(&self, key: MemoKey) {
+        if !self.client().is_read_only() {
+            self.memos().push(key);
+        }
+    }
+
+    fn enqueue(&self, records: Vec<RecordId>) {
+        if !self.client().is_read_only() {
+            self.inner.queue.enqueue(&self.inner.client, records);
+        }
+    }
+
+    fn drain(&self, stop: &dyn Fn() -> bool, on_progress: &mut dyn FnMut(UploadProgress)) -> Drained {
+        let limit = self.settings().upload_time;
+        self.inner.queue.drain(self.client(), limit, stop, on_progress)
+    }
+
+    fn save(&self) -> Result<()> {
+        let client = self.client();
+        match client.known_if_loaded() {
+            Some(mut known) => known.save(&client.store, &client.name),
+            None => Ok(()),
+        }
+    }
+
+    fn take_warnings(&self) -> Vec<String> {
+        self.client().warnings.take_texts()
+    }
+
+    fn stats(&self) -> TransferStats {
+        self.client().stats.get()
+    }
+
+    fn watch(&self, watcher: Box<dyn Fn(TransferStats) + Send + Sync>) {
+        self.client().stats.watch(watcher);
+    }
+
+    fn worker_settings(&self) -> Option<WorkerSettings> {
+        worker_sync::settings(self.client())
+    }
+
+    fn worker_report(&self) -> WorkerReport {
+        worker_sync::report(self.client(), std::mem::take(&mut self.memos()))
+    }
+
+    fn merge_report(&self, report: WorkerReport) {
+        worker_sync::merge(self.client(), report);
+    }
+}

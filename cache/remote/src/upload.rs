@@ -1,0 +1,277 @@
+//! Uploads: blobs first, then the records that name them.
+
+use crate::backend::{Backend, Part};
+use crate::client::Client;
+use crate::object_name::object_name;
+use crate::retry::Failure;
+use crate::signature;
+use bytes::Bytes;
+use cache::{BlobRef, RecordId, Result, StoredAction, StoredMemo, checksummed, parallel};
+use serde::Serialize;
+use std::collections::{BTreeMap, HashSet};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// The number of concurrent transfers.
+pub(crate) const TRANSFERS: usize = 8;
+
+/// The number of concurrent parts of one blob.
+const PARTS: usize = 4;
+
+/// The result of an upload.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct PushReport {
+    /// Requested records that are complete in the remote now.
+    pub records: u64,
+    /// Those of them that were there before.
+    pub there_before: u64,
+    /// Blobs uploaded.
+    pub blobs: u64,
+    /// Bytes of the uploaded blobs.
+    pub bytes: u64,
+    /// Records that lack a blob in the local store, and were skipped.
+    pub incomplete: u64,
+    /// Records whose upload failed.
+    pub failed: u64,
+    /// The incomplete and failed records.
+    #[serde(skip)]
+    pub left: Vec<RecordId>,
+}
+
+/// A record of the local store with the blobs that it names.
+struct Ready {
+    folder: &'static str,
+    name: String,
+    /// The bytes of its file.
+    record: Vec<u8>,
+    blobs: Vec<BlobRef>,
+    id: RecordId,
+}
+
+/// Uploads records with the blobs that they name, until `stop` is set. Blobs that the remote holds are skipped, and with
+/// `replace` unset, so are records. `plan` is called with the number of bytes to upload.
+///
+/// # Errors
+/// When the local store cannot be read. Failures of the remote are in the report and in the warnings.
+pub(crate) fn upload(
+    client: &Client,
+    records: &[RecordId],
+    replace: bool,
+    stop: &AtomicBool,
+    plan: impl Fn(u64),
+) -> Result<PushReport> {
+    let mut report = PushReport::default();
+    let mut ready = Vec::new();
+    for record in records {
+        match read(client, *record)? {
+            Some(record) => ready.push(record),
+            None => {
+                report.incomplete += 1;
+                report.left.push(*record);
+            }
+        }
+    }
+    if ready.is_empty() {
+        return Ok(report);
+    }
+    let backend = match client.writable() {
+        Ok(backend) => backend,
+        Err(failure) => {
+            warn_not_uploaded(client, failure)?;
+            report.failed = ready.len() as u64;
+            report.left.extend(ready.iter().map(|record| record.id));
+            return Ok(report);
+        }
+    };
+    let blobs: Vec<BlobRef> = {
+        let blobs = ready.iter().flat_map(|record| &record.blobs);
+        let unique: BTreeMap<_, _> = blobs.map(|blob| (blob.blob, *blob)).collect();
+        unique.into_values().collect()
+    };
+    let found = client.contains_current(&blobs)?;
+    let absent = blobs.iter().zip(&found).filter(|(_, found)| !**found);
+    let absent: Vec<BlobRef> = absent.map(|(blob, _)| *blob).collect();
+    plan(absent.iter().map(|blob| blob.size).sum());
+    let (count, bytes) = (AtomicU64::new(0), AtomicU64::new(0));
+    let failed = parallel::map_with_threads(&absent, TRANSFERS, |blob| {
+        if stop.load(Ordering::Relaxed) || !upload_blob(client, backend, *blob, stop)? {
+            return Ok(Some(*blob));
+        }
+        count.fetch_add(1, Ordering::Relaxed);
+        bytes.fetch_add(blob.size, Ordering::Relaxed);
+        Ok(None)
+    })?;
+    report.blobs = count.into_inner();
+    report.bytes = bytes.into_inner();
+    let failed: HashSet<BlobRef> = failed.into_iter().flatten().collect();
+    ready.retain(|record| {
+        match record.blobs.iter().find(|blob| failed.contains(blob)) {
+            Some(blob) if !client.store.has_here(*blob) => report.incomplete += 1,
+            Some(_) => report.failed += 1,
+            None => return true,
+        }
+        report.left.push(record.id);
+        false
+    });
+    let written = parallel::map_with_threads(&ready, TRANSFERS, |record| {
+        if stop.load(Ordering::Relaxed) {
+            return Ok(None);
+        }
+        if !replace && is_uploaded(client, record)? {
+            return Ok(Some(false));
+        }
+        let key = client.settings.sign_key.as_ref();
+        let bytes = Bytes::from(signature::sign(&record.record, record.folder, &record.name, key));
+        let name = object_name(record.folder, &record.name);
+        match client.writes.call(|_| backend.write(&name, bytes.clone())) {
+            Ok(()) => Ok(Some(true)),
+            Err(failure) => warn_not_uploaded(client, failure).map(|()| None),
+        }
+    })?;
+    for (record, written) in ready.iter().zip(written) {
+        match written {
+            Some(is_new) => {
+                report.records += 1;
+                report.there_before += u64::from(!is_new);
+            }
+            None => {
+                report.failed += 1;
+                report.left.push(record.id);
+            }
+        }
+    }
+    Ok(report)
+}
+
+/// Whether the remote holds a valid record with the same result.
+fn is_uploaded(client: &Client, ready: &Ready) -> Result<bool> {
+    let sign = client.settings.sign_key.as_ref();
+    match ready.id {
+        RecordId::Action(key) => {
+            let there = client.record(ready.folder, &ready.name, |bytes| signature::action(bytes, key, sign))?;
+            let here = checksummed::decode::<StoredAction>(&ready.record);
+            Ok(there
+                .zip(here)
+                .is_some_and(|(there, here)| there.record.outputs == here.record.outputs))
+        }
+        RecordId::Memo(key) => {
+            let there = client.record(ready.folder, &ready.name, |bytes| signature::memo(bytes, key, sign))?;
+            Ok(there.is_some_and(|there| ready.blobs == [there.value]))
+        }
+    }
+}
+
+/// Uploads a blob. Returns whether it is in the remote now; a blob that is missing or damaged in the local store is not.
+fn upload_blob(client: &Client, backend: &dyn Backend, blob: BlobRef, stop: &AtomicBool) -> Result<bool> {
+    // The bytes are checked: damage is not uploaded.
+    let bytes = match client.store.local_blob(blob.blob) {
+        Ok(bytes) if bytes.len() as u64 == blob.size => Bytes::from_owner(bytes),
+        Ok(_) => return Ok(false),
+        Err(err) if err.is_healed_by_recomputing() => return Ok(false),
+        Err(err) => return Err(err),
+    };
+    let name = object_name("blobs", &blob.blob.to_hex());
+    let sent = match backend.part_size(bytes.len()) {
+        None => {
+            let sent = client.writes.call(|_| backend.write(&name, bytes.clone()));
+            client.stats.moved(bytes.len());
+            sent
+        }
+        Some(size) => upload_parts(client, backend, &name, &bytes, size, stop)?,
+    };
+    match sent {
+        Ok(()) => {
+            client.stats.uploaded(blob.size);
+            client.known().add(blob);
+            Ok(true)
+        }
+        Err(failure) => warn_not_uploaded(client, failure).map(|()| false),
+    }
+}
+
+/// Uploads a large blob in parts, so that an interrupted connection costs one part.
+fn upload_parts(
+    client: &Client,
+    backend: &dyn Backend,
+    name: &str,
+    bytes: &Bytes,
+    size: usize,
+    stop: &AtomicBool,
+) -> Result<std::result::Result<(), Failure>> {
+    let writes = &client.writes;
+    let id = match writes.call(|_| backend.begin_parts(name)) {
+        Ok(id) => id,
+        Err(failure) => return Ok(Err(failure)),
+    };
+    let indices: Vec<usize> = (0..bytes.len().div_ceil(size)).collect();
+    let sent = parallel::map_with_threads(&indices, PARTS, |&i| {
+        if stop.load(Ordering::Relaxed) {
+            return Ok(Err(Failure::CircuitOpen));
+        }
+        let part = bytes.slice(i * size..bytes.len().min((i + 1) * size));
+        let sent = writes.call(|_| backend.part(name, &id, i, part.clone()));
+        if sent.is_ok() {
+            client.stats.moved(part.len());
+        }
+        Ok(sent)
+    })?;
+    let parts: std::result::Result<Vec<Part>, Failure> = sent.into_iter().collect();
+    let ended = match parts {
+        Ok(parts) => writes.call(|_| match backend.end_parts(name, &id, &parts) {
+            // The answer to an earlier attempt may have been lost.
+            Err(_) if backend.size(name).is_ok_and(|size| size == bytes.len() as u64) => Ok(()),
+            ended => ended,
+        }),
+        Err(failure) => Err(failure),
+    };
+    if ended.is_err() && !writes.is_open() {
+        backend.drop_parts(name, &id);
+    }
+    Ok(ended)
+}
+
+fn warn_not_uploaded(client: &Client, failure: Failure) -> Result<()> {
+    let message = match failure {
+        Failure::Local(err) => return Err(err),
+        Failure::CircuitOpen => return Ok(()),
+        Failure::NotFound => "it does not accept the object".to_owned(),
+        Failure::CircuitOpened(message) | Failure::GaveUp(message) => message,
+    };
+    client.warnings.add("not uploaded", || {
+        format!(
+            "the upload to the remote {} is incomplete: {}\n   hint: `runner cache push` uploads the rest; \
+             `read_only: true` in the configuration turns uploads off",
+            client.name,
+            client.redact(&message)
+        )
+    });
+    Ok(())
+}
+
+/// A record of the local store and the blobs that it names; `None` where it is missing or damaged.
+fn read(client: &Client, id: RecordId) -> Result<Option<Ready>> {
+    let Some(record) = client.store.record_bytes(id)? else {
+        return Ok(None);
+    };
+    let (folder, name, blobs) = match id {
+        RecordId::Action(key) => {
+            let stored = checksummed::decode::<StoredAction>(&record).filter(|stored| stored.record.key == key);
+            let blobs = stored.map(|stored| {
+                // A missing log does not make its action incomplete.
+                let log = stored.record.log.filter(|log| client.store.has_here(*log));
+                stored.blobs().chain(log).collect()
+            });
+            ("actions", key.to_hex(), blobs)
+        }
+        RecordId::Memo(key) => {
+            let stored = checksummed::decode::<StoredMemo>(&record).filter(|stored| stored.key == key);
+            ("memos", key.to_hex(), stored.map(|stored| vec![stored.value]))
+        }
+    };
+    Ok(blobs.map(|blobs| Ready {
+        folder,
+        name,
+        record,
+        blobs,
+        id,
+    }))
+}

@@ -1,0 +1,52 @@
+//! Warnings for the user, each kind once.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Warnings by kind: the text, and the number of occurrences.
+#[derive(Default)]
+pub(crate) struct Warnings {
+    by_kind: Mutex<BTreeMap<String, (String, u64)>>,
+}
+
+impl Warnings {
+    fn by_kind(&self) -> MutexGuard<'_, BTreeMap<String, (String, u64)>> {
+        self.by_kind.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Counts an occurrence. The first one of a kind gives the text.
+    pub fn add(&self, kind: &str, text: impl FnOnce() -> String) {
+        let mut warnings = self.by_kind();
+        match warnings.get_mut(kind) {
+            Some((_, count)) => *count += 1,
+            None => {
+                warnings.insert(kind.to_owned(), (text(), 1));
+            }
+        }
+    }
+
+    /// Adds the warnings of a worker process.
+    pub fn merge(&self, more: Vec<(String, String, u64)>) {
+        let mut warnings = self.by_kind();
+        for (kind, text, count) in more {
+            warnings.entry(kind).or_insert((text, 0)).1 += count;
+        }
+    }
+
+    /// Removes and returns all warnings: kind, text, number of occurrences.
+    pub fn take(&self) -> Vec<(String, String, u64)> {
+        let warnings = std::mem::take(&mut *self.by_kind());
+        let flat = |(kind, (text, count))| (kind, text, count);
+        warnings.into_iter().map(flat).collect()
+    }
+
+    /// Removes and returns all warnings, as they are shown.
+    pub fn take_texts(&self) -> Vec<String> {
+        let text = |(_, text, count): (String, String, u64)| match (count, text.split_once('\n')) {
+            (1, _) => text,
+            (_, None) => format!("{text} ({count} times)"),
+            (_, Some((first, rest))) => format!("{first} ({count} times)\n{rest}"),
+        };
+        self.take().into_iter().map(text).collect()
+    }
+}

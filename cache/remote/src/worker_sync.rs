@@ -1,0 +1,69 @@
+//! The settings and reports that the engine and its worker processes exchange.
+
+use crate::client::Client;
+use crate::settings::RemoteSettings;
+use cache::{BlobDigest, MemoKey, Result, Store, WorkerReport, WorkerSettings};
+use serde::{Deserialize, Serialize};
+
+/// The contents of [`WorkerSettings`].
+#[derive(Serialize, Deserialize)]
+struct Settings {
+    settings: RemoteSettings,
+    /// Rejected blobs. With any of them, the saved existence cache is invalid.
+    rejected: Vec<BlobDigest>,
+}
+
+/// The settings for a worker process; `None` while the circuit breaker is open.
+pub(crate) fn settings(client: &Client) -> Option<WorkerSettings> {
+    if !client.is_available() {
+        return None;
+    }
+    let rejected = client.known_if_loaded().map(|known| known.rejected());
+    WorkerSettings::new(&Settings {
+        settings: client.settings.clone(),
+        rejected: rejected.unwrap_or_default(),
+    })
+}
+
+/// The client of a worker process.
+pub(crate) fn client(store: &Store, settings: &WorkerSettings) -> Result<Client> {
+    let Settings { settings, rejected } = settings.get()?;
+    let client = Client::new(settings, store)?;
+    if !rejected.is_empty() {
+        let mut known = client.known();
+        known.invalidate();
+        for blob in rejected {
+            known.merge_rejected(blob);
+        }
+    }
+    Ok(client)
+}
+
+/// The report of a worker process that wrote these memos.
+pub(crate) fn report(client: &Client, memos: Vec<MemoKey>) -> WorkerReport {
+    let rejected = client.known_if_loaded().map(|known| known.rejections().to_vec());
+    WorkerReport {
+        memos,
+        rejected: rejected.unwrap_or_default(),
+        warnings: client.warnings.take(),
+        stats: client.stats.get(),
+        unavailable: !client.is_available(),
+    }
+}
+
+/// Merges the report of a worker process.
+pub(crate) fn merge(client: &Client, report: WorkerReport) {
+    if !report.rejected.is_empty() {
+        let mut known = client.known();
+        known.invalidate();
+        for blob in report.rejected {
+            known.reject(blob);
+        }
+    }
+    client.warnings.merge(report.warnings);
+    client.stats.add(report.stats);
+    if report.unavailable {
+        client.reads.open();
+        client.writes.open();
+    }
+}

@@ -1,0 +1,105 @@
+//! Atomic writes: a file is written under a temporary name, made read-only and renamed.
+
+use crate::error::{Error, Result};
+use crate::fs::metadata;
+use std::fs::{File, Permissions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::Path;
+use tempfile::NamedTempFile;
+
+/// The marker that exists while something may have been written since the last flush began.
+pub(crate) const UNFLUSHED: &str = "unflushed";
+
+/// The marker's name during a flush.
+pub(crate) const FLUSHING: &str = "flushing";
+
+/// A file in `tmp`; marks the store as unflushed. The file is locked for as long as its writer lives, which is how `gc`
+/// recognises a leftover ([`file_lock::abandoned`](crate::file_lock::abandoned)).
+pub(crate) fn temp_file(root: &Path) -> Result<NamedTempFile> {
+    mark_unflushed(root)?;
+    unmarked_temp_file(root)
+}
+
+/// Marks the store as unflushed.
+pub(crate) fn mark_unflushed(root: &Path) -> Result<()> {
+    let marker = root.join(UNFLUSHED);
+    // Looking it up takes no lock on the folder, unlike creating it.
+    if metadata(&marker)?.is_some() {
+        return Ok(());
+    }
+    let marked = File::options().write(true).create_new(true).open(&marker);
+    if let Err(err) = marked
+        && err.kind() != io::ErrorKind::AlreadyExists
+    {
+        return Err(Error::io("write", &marker)(err));
+    }
+    Ok(())
+}
+
+/// [`temp_file`] for contents that need no flush.
+fn unmarked_temp_file(root: &Path) -> Result<NamedTempFile> {
+    locked_temp_file(&root.join("tmp"), tempfile::Builder::new().prefix("new-"))
+}
+
+/// A new file that is locked for as long as it is open.
+pub(crate) fn locked_temp_file(dir: &Path, name: &tempfile::Builder<'_, '_>) -> Result<NamedTempFile> {
+    loop {
+        let file = name.tempfile_in(dir).map_err(Error::io("write a file in", dir))?;
+        // Where the file system has no locks, a file's age alone protects it.
+        file.as_file().lock().ok();
+        // Between its creation and its lock, `gc` may have removed it as a leftover.
+        if file.as_file().metadata().map_or(true, |meta| meta.nlink() > 0) {
+            return Ok(file);
+        }
+    }
+}
+
+/// Renames a complete temporary file to `path`, replacing what is there. Marks the store as unflushed once more: a flush
+/// that began since the file was created has removed the first mark, and may have ended before the rename.
+pub(crate) fn persist(root: &Path, file: NamedTempFile, path: &Path) -> Result<()> {
+    persist_unmarked(file, path)?;
+    mark_unflushed(root)
+}
+
+/// [`persist`] that returns the file when `path` exists: the existing one may be on the disk already, unlike the new one.
+/// A file system without this operation replaces the existing file.
+pub(crate) fn persist_new(root: &Path, file: NamedTempFile, path: &Path) -> Result<Option<NamedTempFile>> {
+    prepare(file.as_file(), file.path(), path)?;
+    match file.persist_noclobber(path) {
+        Ok(_) => mark_unflushed(root).map(|()| None),
+        Err(err) if err.error.kind() == io::ErrorKind::AlreadyExists => Ok(Some(err.file)),
+        Err(err) => persist(root, err.file, path).map(|()| None),
+    }
+}
+
+/// [`persist`] for contents that need no flush.
+fn persist_unmarked(file: NamedTempFile, path: &Path) -> Result<()> {
+    prepare(file.as_file(), file.path(), path)?;
+    file.persist(path).map_err(|err| Error::io("write", path)(err.error))?;
+    Ok(())
+}
+
+/// [`persist`] of a file that is open as `file` and has the name `from`.
+pub(crate) fn persist_open(root: &Path, file: &File, from: &Path, path: &Path) -> Result<()> {
+    prepare(file, from, path)?;
+    std::fs::rename(from, path).map_err(Error::io("write", path))?;
+    mark_unflushed(root)
+}
+
+/// Creates the folder of `path` and makes the file read-only.
+fn prepare(file: &File, from: &Path, path: &Path) -> Result<()> {
+    if let Some(parent) = path.parent() {
+        std::fs::create_dir_all(parent).map_err(Error::io("create", parent))?;
+    }
+    file.set_permissions(Permissions::from_mode(0o444))
+        .map_err(Error::io("write", from))
+}
+
+/// Writes a small file of the store's own bookkeeping atomically, without a flush: its readers tolerate its loss.
+pub(crate) fn replace(root: &Path, path: &Path, text: &str) -> Result<()> {
+    let mut file = unmarked_temp_file(root)?;
+    file.write_all(text.as_bytes())
+        .map_err(Error::io("write", file.path()))?;
+    persist_unmarked(file, path)
+}

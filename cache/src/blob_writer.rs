@@ -1,0 +1,80 @@
+//! Writing blobs of unknown length.
+
+use crate::atomic_write::temp_file;
+use crate::blob::{BlobRef, CHUNK, digest, update};
+use crate::error::{Error, Result};
+use crate::store::Store;
+use std::io::{self, Write};
+
+/// Writes a blob of unknown length. It is in the store when [`BlobWriter::finish`] returns; a writer that is dropped
+/// before leaves nothing behind.
+pub struct BlobWriter {
+    store: Store,
+    file: tempfile::NamedTempFile,
+    hasher: blake3::Hasher,
+    size: u64,
+    buffer: Vec<u8>,
+}
+
+impl Write for BlobWriter {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.buffer.len() + bytes.len() > CHUNK {
+            self.flush()?;
+        }
+        if bytes.len() >= CHUNK {
+            let (file, hasher) = (self.file.as_file_mut(), &mut self.hasher);
+            rayon::join(|| file.write_all(bytes), || update(hasher, bytes)).0?;
+        } else {
+            self.buffer.extend_from_slice(bytes);
+        }
+        self.size += bytes.len() as u64;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.write_all(&self.buffer)?;
+        update(&mut self.hasher, &self.buffer);
+        self.buffer.clear();
+        Ok(())
+    }
+}
+
+impl Store {
+    /// Starts a blob of unknown length.
+    ///
+    /// # Errors
+    /// When no temporary file can be created.
+    pub fn writer(&self) -> Result<BlobWriter> {
+        Ok(BlobWriter {
+            store: self.clone(),
+            file: temp_file(self.root())?,
+            hasher: blake3::Hasher::new(),
+            size: 0,
+            buffer: Vec::new(),
+        })
+    }
+}
+
+impl BlobWriter {
+    /// Renames the blob into place and returns its digest.
+    ///
+    /// # Errors
+    /// When the disk is full, or the file cannot be renamed into place.
+    pub fn finish(mut self) -> Result<BlobRef> {
+        self.flush().map_err(Error::io("write", self.file.path()))?;
+        let blob = BlobRef {
+            blob: digest(&self.hasher),
+            size: self.size,
+        };
+        self.store.persist_blob(self.file, blob)?;
+        Ok(blob)
+    }
+
+    /// Writes all of `bytes`, naming the store's file in the error.
+    ///
+    /// # Errors
+    /// When the disk is full or the store cannot be written.
+    pub fn put(&mut self, bytes: &[u8]) -> Result<()> {
+        self.write_all(bytes).map_err(Error::io("write", self.file.path()))
+    }
+}

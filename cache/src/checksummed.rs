@@ -1,0 +1,116 @@
+//! Files with a checksum: one line of JSON and a line with its BLAKE3 digest, or bytes followed by their digest. A file
+//! that fails the check counts as never written.
+
+use crate::atomic_write;
+use crate::error::{Error, Result};
+use crate::fs::if_exists;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::fs::{File, Metadata};
+use std::io::{Read, Write};
+use std::path::Path;
+use tempfile::NamedTempFile;
+
+/// The contents of a checksummed file.
+pub(crate) enum Checksummed<T> {
+    /// The file does not exist.
+    Absent,
+    /// The checksum or the contents are wrong.
+    Damaged(Metadata),
+    /// The value, and the file's metadata.
+    Intact(T, Metadata),
+}
+
+/// Writes a value, replacing the existing one.
+pub(crate) fn write(root: &Path, path: &Path, value: &impl Serialize) -> Result<()> {
+    atomic_write::persist(root, json_file(root, path, value)?, path)
+}
+
+/// [`write`] of a record that must survive a power failure: a replacement is flushed before it takes the place of the
+/// existing record.
+pub(crate) fn write_durable(root: &Path, path: &Path, value: &impl Serialize) -> Result<()> {
+    match atomic_write::persist_new(root, json_file(root, path, value)?, path)? {
+        None => Ok(()),
+        Some(file) => {
+            file.as_file().sync_data().map_err(Error::io("flush", file.path()))?;
+            atomic_write::persist(root, file, path)
+        }
+    }
+}
+
+fn json_file(root: &Path, path: &Path, value: &impl Serialize) -> Result<NamedTempFile> {
+    let text = encode(value).map_err(|err| Error::io("encode", path)(err.into()))?;
+    file_of(root, text.as_bytes())
+}
+
+fn file_of(root: &Path, bytes: &[u8]) -> Result<NamedTempFile> {
+    let mut file = atomic_write::temp_file(root)?;
+    file.write_all(bytes).map_err(Error::io("write", file.path()))?;
+    Ok(file)
+}
+
+/// [`write`] of bytes.
+pub(crate) fn write_bytes(root: &Path, path: &Path, mut bytes: Vec<u8>) -> Result<()> {
+    let checksum = blake3::hash(&bytes);
+    bytes.extend(checksum.as_bytes());
+    atomic_write::persist(root, file_of(root, &bytes)?, path)
+}
+
+/// Reads and checks the output of [`write_bytes`].
+pub(crate) fn read_bytes(path: &Path) -> Result<Checksummed<Vec<u8>>> {
+    let Some((mut bytes, meta)) = contents(path)? else {
+        return Ok(Checksummed::Absent);
+    };
+    Ok(match bytes.split_last_chunk::<32>() {
+        Some((inside, checksum)) if blake3::hash(inside) == *checksum => {
+            bytes.truncate(bytes.len() - 32);
+            Checksummed::Intact(bytes, meta)
+        }
+        _ => Checksummed::Damaged(meta),
+    })
+}
+
+fn contents(path: &Path) -> Result<Option<(Vec<u8>, Metadata)>> {
+    let Some(mut file) = if_exists(File::open(path), "read", path)? else {
+        return Ok(None);
+    };
+    let meta = file.metadata().map_err(Error::io("read", path))?;
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes).map_err(Error::io("read", path))?;
+    Ok(Some((bytes, meta)))
+}
+
+/// Reads and checks the output of [`write`].
+pub(crate) fn read<T: DeserializeOwned>(path: &Path) -> Result<Checksummed<T>> {
+    let Some((bytes, meta)) = contents(path)? else {
+        return Ok(Checksummed::Absent);
+    };
+    Ok(match decode(&bytes) {
+        Some(value) => Checksummed::Intact(value, meta),
+        None => Checksummed::Damaged(meta),
+    })
+}
+
+/// A value as JSON, followed by its checksum.
+///
+/// # Errors
+/// When the value has no JSON form.
+pub fn encode(value: &impl Serialize) -> serde_json::Result<String> {
+    let mut text = serde_json::to_string(value)?;
+    let checksum = blake3::hash(text.as_bytes()).to_hex();
+    text.push('\n');
+    text.push_str(&checksum);
+    text.push('\n');
+    Ok(text)
+}
+
+/// Reads the output of [`encode`]; `None` when the checksum or the JSON is wrong.
+pub fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Option<T> {
+    let bytes = bytes.strip_suffix(b"\n")?;
+    let end = bytes.iter().rposition(|&byte| byte == b'\n')?;
+    let (json, checksum) = (&bytes[..end], &bytes[end + 1..]);
+    if blake3::Hash::from_hex(checksum).ok()? != blake3::hash(json) {
+        return None;
+    }
+    serde_json::from_slice(json).ok()
+}

@@ -1,0 +1,164 @@
+//! Hit caches: the hits of an earlier run in one small file, so that a run that has nothing to do reads that instead of
+//! one record per action (opening, reading and checking a thousand records takes most of such a run).
+//!
+//! A run saves the hits it ended with under a name of its own; the next run of that name loads them and looks up only
+//! the sizes of the blobs. A hit cache is derived from the records: where it is missing, damaged or stale, they are
+//! read. `gc` counts the actions of a young file as used when it was written.
+
+mod encoding;
+
+use crate::blob::BlobRef;
+use crate::checksummed::{self, Checksummed};
+use crate::digest::{ActionKey, BlobDigest, KeyHasher};
+use crate::error::Result;
+use crate::fs::{remove_if_exists, touch_record};
+use crate::record::Hit;
+use crate::store::Store;
+use crate::store::sharded;
+use rustix::fs::{AtFlags, FileType, Stat, statat};
+use std::collections::{BTreeSet, HashMap};
+use std::fmt::Write as _;
+use std::fs::{File, Metadata};
+use std::hash::{BuildHasherDefault, Hasher};
+use std::path::PathBuf;
+
+/// The number of hits per thread from which another thread pays.
+const PER_THREAD: usize = 128;
+
+/// The hits of the last run of some name, less those that have lost a blob.
+#[derive(Debug, Default)]
+pub struct HitCache {
+    hits: HashMap<ActionKey, Hit, BuildHasherDefault<KeyPrefix>>,
+}
+
+/// Takes the first eight bytes of a key for its hash: the key is a digest already.
+#[derive(Default)]
+struct KeyPrefix(u64);
+
+impl Hasher for KeyPrefix {
+    fn write(&mut self, bytes: &[u8]) {
+        if let Some(bytes) = bytes.first_chunk() {
+            self.0 = u64::from_le_bytes(*bytes);
+        }
+    }
+
+    // The length of a key, which is the same for all.
+    fn write_usize(&mut self, _: usize) {}
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
+
+impl HitCache {
+    /// The hit of an action, if it is cached.
+    pub fn get(&self, key: ActionKey) -> Option<&Hit> {
+        self.hits.get(&key)
+    }
+
+    /// The number of hits.
+    pub fn len(&self) -> usize {
+        self.hits.len()
+    }
+
+    /// Whether there are no hits.
+    pub fn is_empty(&self) -> bool {
+        self.hits.is_empty()
+    }
+}
+
+impl Store {
+    fn hit_cache_path(&self, name: &[u8]) -> PathBuf {
+        let name = KeyHasher::new("runner 2026-11 recent v2").field(name).memo_key();
+        sharded(&self.folder("recent"), &name.to_hex())
+    }
+
+    /// The hits of the last run of this name. The sizes of all blobs of each hit were looked up (their bytes are not
+    /// read). Empty where the file is missing, damaged or of another version.
+    pub fn load_hit_cache(&self, name: &[u8]) -> HitCache {
+        let path = self.hit_cache_path(name);
+        let Ok(Checksummed::Intact(bytes, meta)) = checksummed::read_bytes(&path) else {
+            return HitCache::default();
+        };
+        let Some(hits) = encoding::decode(&bytes) else {
+            return HitCache::default();
+        };
+        touch_record(&path, &meta);
+        let Ok(blobs) = File::open(self.folder("blobs")) else {
+            return HitCache::default();
+        };
+        let is_complete = |(_, hit): &(ActionKey, Hit)| self.is_complete(&blobs, hit);
+        let threads = std::thread::available_parallelism()
+            .map_or(1, usize::from)
+            .min(hits.len() / PER_THREAD)
+            .max(1);
+        let keep: Vec<bool> = std::thread::scope(|scope| {
+            let mut parts = hits.chunks(hits.len().div_ceil(threads).max(1));
+            let first = parts.next().unwrap_or_default();
+            let others: Vec<_> = parts
+                .map(|part| scope.spawn(move || part.iter().map(is_complete).collect::<Vec<_>>()))
+                .collect();
+            let mut keep: Vec<bool> = first.iter().map(is_complete).collect();
+            for other in others {
+                keep.extend(other.join().unwrap_or_default());
+            }
+            keep
+        });
+        HitCache {
+            hits: hits
+                .into_iter()
+                .zip(keep)
+                .filter_map(|(hit, keep)| keep.then_some(hit))
+                .collect(),
+        }
+    }
+
+    /// Saves the hits of a run of this name, replacing the earlier ones.
+    ///
+    /// # Errors
+    /// When the store cannot be written.
+    pub fn save_hit_cache(&self, name: &[u8], hits: &[(ActionKey, Hit)]) -> Result<()> {
+        checksummed::write_bytes(self.root(), &self.hit_cache_path(name), encoding::encode(hits))
+    }
+
+    /// Whether every blob of a hit, and its log, is in the local store (or in the upstream, according to the existence
+    /// cache). There are thousands of look-ups: each path is relative to the open folder of blobs, and needs no
+    /// allocation.
+    fn is_complete(&self, blobs: &File, hit: &Hit) -> bool {
+        let mut path = String::with_capacity(80);
+        let mut has = |digest: BlobDigest, size: u64| {
+            let hex = blake3::Hash::from_bytes(*digest.as_bytes()).to_hex();
+            path.clear();
+            let _ = write!(path, "{}/{}", &hex[..2], &hex[2..]);
+            let stat = statat(blobs, &path, AtFlags::empty());
+            let is_here = |stat: Stat| FileType::from_raw_mode(stat.st_mode).is_file() && stat.st_size as u64 == size;
+            let blob = BlobRef { blob: digest, size };
+            stat.is_ok_and(is_here) || self.upstream().is_some_and(|upstream| upstream.is_known(blob))
+        };
+        hit.blobs.iter().all(|&(digest, size)| has(digest, size)) && hit.log.is_none_or(|log| has(log.blob, log.size))
+    }
+
+    /// The files of all hit caches, with the actions in each.
+    pub(crate) fn hit_cache_files(&self) -> Result<Vec<(PathBuf, Metadata, BTreeSet<ActionKey>)>> {
+        let files = self.list::<BlobDigest>("recent")?;
+        files
+            .into_iter()
+            .map(|file| {
+                let hits = match checksummed::read_bytes(&file.path)? {
+                    Checksummed::Intact(bytes, _) => encoding::decode(&bytes).unwrap_or_default(),
+                    Checksummed::Absent | Checksummed::Damaged(_) => Vec::new(),
+                };
+                let keys = hits.into_iter().map(|(key, _)| key).collect();
+                Ok((file.path, file.meta, keys))
+            })
+            .collect()
+    }
+
+    /// Removes all hit caches, for example after damage was found.
+    pub(crate) fn invalidate_hit_caches(&self) -> Result<()> {
+        for file in self.list::<BlobDigest>("recent")? {
+            remove_if_exists(&file.path)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,291 @@
+//! Looking up and writing the records of actions and memos.
+
+use crate::blob::BlobRef;
+use crate::checksummed::{self, Checksummed};
+use crate::digest::{ActionKey, BlobDigest, MemoKey};
+use crate::error::{Error, Result};
+use crate::fs::{if_exists, touch_record};
+use crate::outputs::Outputs;
+use crate::record::{ActionRecord, Hit, StoredAction, StoredMemo};
+use crate::store::Store;
+use crate::store::sharded;
+use crate::upstream::RecordId;
+use serde::Deserialize;
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+/// The fields of [`StoredAction`] that a [`Hit`] needs.
+#[derive(Deserialize)]
+struct StoredHit {
+    record: HitRecord,
+    blobs: Vec<(BlobDigest, u64)>,
+}
+
+#[derive(Deserialize)]
+struct HitRecord {
+    key: ActionKey,
+    outputs: Outputs,
+    log: Option<BlobRef>,
+    seconds: f64,
+    peak_memory: Option<u64>,
+}
+
+impl Store {
+    pub(crate) fn action_path(&self, key: ActionKey) -> PathBuf {
+        sharded(&self.folder("actions"), &key.to_hex())
+    }
+
+    pub(crate) fn memo_path(&self, key: MemoKey) -> PathBuf {
+        sharded(&self.folder("memos"), &key.to_hex())
+    }
+
+    /// The record of an action, whether or not its outputs still exist; for `why`.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn recorded(&self, key: ActionKey) -> Result<Option<ActionRecord>> {
+        match checksummed::read::<StoredAction>(&self.action_path(key))? {
+            Checksummed::Intact(stored, _) if stored.record.key == key => Ok(Some(stored.record)),
+            _ => Ok(None),
+        }
+    }
+
+    /// The record of an action whose outputs all exist (in the local store or the upstream); `None` when it has to run.
+    /// Costs one small read, and one look-up of the size of each blob. A damaged record is quarantined; a missing log
+    /// alone is still a hit.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn action(&self, key: ActionKey) -> Result<Option<ActionRecord>> {
+        let path = self.action_path(key);
+        let (stored, meta) = match checksummed::read::<StoredAction>(&path)? {
+            Checksummed::Intact(stored, meta) if stored.record.key == key => (stored, meta),
+            Checksummed::Absent => return Ok(None),
+            Checksummed::Intact(_, seen) | Checksummed::Damaged(seen) => {
+                return self.quarantine(&path, &seen).map(|()| None);
+            }
+        };
+        if !self.has_all(stored.blobs())? {
+            return Ok(None);
+        }
+        touch_record(&path, &meta);
+        let mut record = stored.record;
+        record.log = record.log.filter(|log| self.has(*log));
+        Ok(Some(record))
+    }
+
+    /// As [`Store::action`], without the fields that only people and `why` need. A miss is looked up in the upstream; none
+    /// of its blobs is fetched.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn hit(&self, key: ActionKey) -> Result<Option<Hit>> {
+        match self.recorded_hit(key, |blobs| self.has_all(blobs.iter().copied()))? {
+            Some(mut hit) => {
+                hit.log = hit.log.filter(|log| self.has(*log));
+                Ok(Some(hit))
+            }
+            None => self.upstream_hit(key),
+        }
+    }
+
+    /// As [`Store::hit`], without the fallback to the upstream.
+    ///
+    /// # Errors
+    /// Likewise.
+    pub fn hit_here(&self, key: ActionKey) -> Result<Option<Hit>> {
+        let mut hit = self.recorded_hit(key, |blobs| Ok(blobs.iter().all(|blob| self.has_here(*blob))))?;
+        if let Some(hit) = &mut hit {
+            hit.log = hit.log.filter(|log| self.has_here(*log));
+        }
+        Ok(hit)
+    }
+
+    fn recorded_hit(&self, key: ActionKey, has_all: impl Fn(&[BlobRef]) -> Result<bool>) -> Result<Option<Hit>> {
+        let path = self.action_path(key);
+        let (StoredHit { record, blobs }, meta) = match checksummed::read::<StoredHit>(&path)? {
+            Checksummed::Intact(stored, meta) if stored.record.key == key => (stored, meta),
+            Checksummed::Absent => return Ok(None),
+            Checksummed::Intact(_, seen) | Checksummed::Damaged(seen) => {
+                return self.quarantine(&path, &seen).map(|()| None);
+            }
+        };
+        let hit = Hit {
+            outputs: record.outputs,
+            log: record.log,
+            seconds: record.seconds,
+            peak_memory: record.peak_memory,
+            blobs,
+        };
+        if !has_all(&hit.blobs().collect::<Vec<_>>())? {
+            return Ok(None);
+        }
+        touch_record(&path, &meta);
+        Ok(Some(hit))
+    }
+
+    /// Writes an action record. Its outputs must be stored already.
+    ///
+    /// # Errors
+    /// When the store cannot be written, or an output or a blob that it names does not exist ([`Error::Missing`],
+    /// [`Error::Damaged`]).
+    pub fn put_action(&self, record: &ActionRecord) -> Result<Hit> {
+        let mut blobs = BTreeSet::new();
+        for &output in record.outputs.values() {
+            let (artifact, size) = self.manifest(output)?;
+            blobs.insert((output.into(), size));
+            blobs.extend(artifact.entries.iter().map(|entry| (entry.blob, entry.size)));
+        }
+        let stored = StoredAction {
+            record: record.clone(),
+            blobs: blobs.into_iter().collect(),
+        };
+        if let Some(missing) = self.missing(stored.blobs().chain(record.log))?.first() {
+            return Err(Error::Missing {
+                digest: missing.blob.to_hex(),
+            });
+        }
+        self.write_action(&stored)?;
+        Ok(stored.into_hit())
+    }
+
+    pub(crate) fn write_action(&self, stored: &StoredAction) -> Result<()> {
+        let path = self.action_path(stored.record.key);
+        if let Checksummed::Intact(old, _) = checksummed::read::<StoredHit>(&path)?
+            && *old.record.outputs != stored.record.outputs
+        {
+            // Hit caches name the earlier result of the key.
+            self.invalidate_hit_caches()?;
+        }
+        checksummed::write_durable(self.root(), &path, stored)
+    }
+
+    /// The value of a memo, if it has a record (in the local store or the upstream) and its blob exists.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn memo(&self, key: MemoKey) -> Result<Option<BlobRef>> {
+        let path = self.memo_path(key);
+        match checksummed::read::<StoredMemo>(&path)? {
+            Checksummed::Intact(memo, meta) if memo.key == key => {
+                if !self.has(memo.value) {
+                    return self.upstream_memo(key);
+                }
+                touch_record(&path, &meta);
+                Ok(Some(memo.value))
+            }
+            Checksummed::Absent => self.upstream_memo(key),
+            Checksummed::Intact(_, seen) | Checksummed::Damaged(seen) => {
+                self.quarantine(&path, &seen)?;
+                self.upstream_memo(key)
+            }
+        }
+    }
+
+    /// As [`Store::memo`], without any change to the store: neither the time of use nor a damaged record is touched.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn peek_memo(&self, key: MemoKey) -> Result<Option<BlobRef>> {
+        match checksummed::read::<StoredMemo>(&self.memo_path(key))? {
+            Checksummed::Intact(memo, _) if memo.key == key && self.has(memo.value) => Ok(Some(memo.value)),
+            _ => self.peek_upstream_memo(key),
+        }
+    }
+
+    /// An action that the upstream has a record of; the record is copied to the local store.
+    fn upstream_hit(&self, key: ActionKey) -> Result<Option<Hit>> {
+        let Some(upstream) = self.upstream() else {
+            return Ok(None);
+        };
+        let Some(stored) = upstream.action(key)? else {
+            return Ok(None);
+        };
+        // The log is looked up with the other blobs.
+        let log = stored.record.log;
+        let missing = self.missing(stored.blobs().chain(log))?;
+        if stored.blobs().any(|blob| missing.contains(&blob)) {
+            return Ok(None);
+        }
+        self.write_action(&stored)?;
+        let mut hit = stored.into_hit();
+        hit.log = log.filter(|log| !missing.contains(log));
+        Ok(Some(hit))
+    }
+
+    /// A memo that the upstream has a record of; the record is copied to the local store.
+    fn upstream_memo(&self, key: MemoKey) -> Result<Option<BlobRef>> {
+        let Some(value) = self.peek_upstream_memo(key)? else {
+            return Ok(None);
+        };
+        checksummed::write_durable(self.root(), &self.memo_path(key), &StoredMemo { key, value })?;
+        Ok(Some(value))
+    }
+
+    fn peek_upstream_memo(&self, key: MemoKey) -> Result<Option<BlobRef>> {
+        let Some(upstream) = self.upstream() else {
+            return Ok(None);
+        };
+        let memo = upstream.memo(key)?;
+        Ok(memo.map(|memo| memo.value).filter(|value| self.has(*value)))
+    }
+
+    /// Writes the record of a memo whose value is stored already.
+    ///
+    /// # Errors
+    /// When the store cannot be written, or the value does not exist ([`Error::Missing`]).
+    pub fn put_memo(&self, key: MemoKey, value: BlobRef) -> Result<()> {
+        if !self.has(value) {
+            return Err(Error::Missing {
+                digest: value.blob.to_hex(),
+            });
+        }
+        checksummed::write_durable(self.root(), &self.memo_path(key), &StoredMemo { key, value })?;
+        if let Some(upstream) = self.upstream() {
+            upstream.note_memo(key);
+        }
+        Ok(())
+    }
+
+    /// The path of the folder of [`Store::scratch`], whether or not it exists.
+    pub fn scratch_path(&self, key: MemoKey) -> PathBuf {
+        sharded(&self.folder("scratch"), &key.to_hex())
+    }
+
+    /// A folder for checkpoints of unfinished work. Its files may be changed by the holder of the action's lock; it
+    /// outlives a crash, and `gc` drops it once it is old. A file that is being written is named `….tmp`, so that `gc`
+    /// recognises a leftover.
+    ///
+    /// # Errors
+    /// When it cannot be created.
+    pub fn scratch(&self, key: MemoKey) -> Result<PathBuf> {
+        let path = self.scratch_path(key);
+        std::fs::create_dir_all(&path).map_err(Error::io("create", &path))?;
+        Ok(path)
+    }
+
+    /// The ids of all records of the local store.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn records(&self) -> Result<Vec<RecordId>> {
+        let actions = self.list::<ActionKey>("actions")?;
+        let memos = self.list::<MemoKey>("memos")?;
+        let actions = actions.into_iter().map(|action| RecordId::Action(action.id));
+        Ok(actions
+            .chain(memos.into_iter().map(|memo| RecordId::Memo(memo.id)))
+            .collect())
+    }
+
+    /// The file of a record, byte for byte; `None` when it does not exist.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn record_bytes(&self, id: RecordId) -> Result<Option<Vec<u8>>> {
+        let path = match id {
+            RecordId::Action(key) => self.action_path(key),
+            RecordId::Memo(key) => self.memo_path(key),
+        };
+        if_exists(std::fs::read(&path), "read", &path)
+    }
+}

@@ -1,0 +1,53 @@
+//! Opening a store: its format, its folders, and recovery after an unclean stop.
+
+use crate::atomic_write;
+use crate::error::{Error, Result};
+use crate::fs::if_exists;
+use crate::store::Store;
+use std::path::Path;
+
+/// The version of the layout. Raise it when a program that knows only the old one would misread the new one.
+const FORMAT: &str = "1";
+
+const FOLDERS: [&str; 9] = [
+    "blobs", "actions", "memos", "recent", "stat", "scratch", "damaged", "locks", "tmp",
+];
+
+impl Store {
+    /// Opens the store under `home`, and creates it if it does not exist. After an unclean stop of the machine, files
+    /// written since the last [`Store::flush`] are hashed again first.
+    ///
+    /// # Errors
+    /// When the folder cannot be created, or holds a store of another format.
+    pub fn open(home: &Path) -> Result<Self> {
+        let format = home.join("format");
+        // A power failure can leave an empty file, or one of zeros, of a new store.
+        let known = if_exists(std::fs::read(&format), "read", &format)?
+            .map(|text| {
+                String::from_utf8_lossy(&text)
+                    .trim_matches(['\0', '\n', ' '])
+                    .to_owned()
+            })
+            .filter(|text| !text.is_empty());
+        if let Some(text) = &known
+            && text != FORMAT
+        {
+            return Err(Error::Format {
+                path: home.to_owned(),
+                found: text.chars().take(20).collect(),
+                expected: FORMAT,
+            });
+        }
+        for folder in FOLDERS {
+            let folder = home.join(folder);
+            std::fs::create_dir_all(&folder).map_err(Error::io("create", &folder))?;
+        }
+        // The paths of a store, and with them its locks, do not depend on the current directory.
+        let store = Self::at(std::path::absolute(home).map_err(Error::io("open", home))?);
+        if known.is_none() {
+            atomic_write::replace(store.root(), &format, &format!("{FORMAT}\n"))?;
+        }
+        store.recover()?;
+        Ok(store)
+    }
+}

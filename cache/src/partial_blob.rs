@@ -1,0 +1,138 @@
+//! Blobs that arrive piece by piece, from an upstream.
+
+use crate::atomic_write::{mark_unflushed, persist_open};
+use crate::blob::digest;
+use crate::digest::BlobDigest;
+use crate::error::{Error, Result};
+use crate::file_lock::{Mode, acquire};
+use crate::fs::remove_if_exists;
+use crate::store::Store;
+use std::fs::File;
+use std::io::{ErrorKind, Read as _, Seek as _, SeekFrom, Write as _};
+use std::path::PathBuf;
+
+/// A blob whose bytes arrive piece by piece: a file in `tmp`, which outlives an interrupted transfer, so that the next
+/// one resumes it. It is locked for as long as this value lives.
+///
+/// Its bytes are hashed by the calling thread alone: a thread that worked for rayon meanwhile could need the same blob.
+#[derive(Debug)]
+pub struct PartialBlob {
+    store: Store,
+    blob: BlobDigest,
+    file: File,
+    path: PathBuf,
+    hasher: blake3::Hasher,
+    len: u64,
+}
+
+impl Store {
+    /// Opens the partial file of a blob, with the bytes that an earlier transfer left. Waits for another thread or process
+    /// that has it open.
+    ///
+    /// # Errors
+    /// When the file cannot be created, locked or read.
+    pub fn partial_blob(&self, blob: BlobDigest) -> Result<PartialBlob> {
+        mark_unflushed(self.root())?;
+        let path = self.folder("tmp").join(format!("fetch-{}", blob.to_hex()));
+        let mut partial = PartialBlob {
+            store: self.clone(),
+            blob,
+            file: acquire(&path, Mode::Exclusive)?,
+            path,
+            hasher: blake3::Hasher::new(),
+            len: 0,
+        };
+        partial.hash_existing()?;
+        Ok(partial)
+    }
+}
+
+impl PartialBlob {
+    fn hash_existing(&mut self) -> Result<()> {
+        let mut buffer = vec![0; 256 << 10];
+        loop {
+            match self.file.read(&mut buffer) {
+                Ok(0) => return Ok(()),
+                Ok(n) => {
+                    self.hasher.update(&buffer[..n]);
+                    self.len += n as u64;
+                }
+                Err(err) if err.kind() == ErrorKind::Interrupted => {}
+                Err(err) => return Err(Error::io("read", &self.path)(err)),
+            }
+        }
+    }
+
+    /// The number of bytes so far.
+    pub fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// Whether there are no bytes yet.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Appends bytes.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn append(&mut self, bytes: &[u8]) -> Result<()> {
+        self.file.write_all(bytes).map_err(Error::io("write", &self.path))?;
+        self.hasher.update(bytes);
+        self.len += bytes.len() as u64;
+        Ok(())
+    }
+
+    /// Drops all bytes.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn restart(&mut self) -> Result<()> {
+        self.file
+            .set_len(0)
+            .and_then(|()| self.file.seek(SeekFrom::Start(0)))
+            .map_err(Error::io("write", &self.path))?;
+        self.hasher.reset();
+        self.len = 0;
+        Ok(())
+    }
+
+    /// Whether the bytes match the blob's digest.
+    pub fn is_intact(&self) -> bool {
+        digest(&self.hasher) == self.blob
+    }
+
+    /// Renames the file into place, where [`PartialBlob::is_intact`].
+    ///
+    /// # Errors
+    /// [`Error::Damaged`] when the bytes do not match the digest, or when the file cannot be renamed.
+    pub fn persist(self) -> Result<()> {
+        if !self.is_intact() {
+            return Err(Error::Damaged {
+                what: "blob",
+                digest: self.blob.to_hex(),
+            });
+        }
+        let goal = self.store.blob_path(self.blob);
+        persist_open(self.store.root(), &self.file, &self.path, &goal)?;
+        self.store.set_verified(self.blob);
+        Ok(())
+    }
+
+    /// Removes the file.
+    ///
+    /// # Errors
+    /// When it cannot be removed.
+    pub fn discard(self) -> Result<()> {
+        remove_if_exists(&self.path)
+    }
+
+    /// Leaves the bytes so far for the next transfer; `gc` drops them.
+    ///
+    /// # Errors
+    /// When there are none and the file cannot be removed.
+    pub fn suspend(self) -> Result<()> {
+        if self.is_empty() { self.discard() } else { Ok(()) }
+    }
+}

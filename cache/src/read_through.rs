@@ -1,0 +1,142 @@
+//! Read-through: look-ups that fall back to the upstream store, and write-behind to it.
+
+use crate::artifact::Artifact;
+use crate::blob::{Blob, BlobRef};
+use crate::digest::{ActionKey, ArtifactDigest, BlobDigest, MemoKey};
+use crate::error::{Error, Result};
+use crate::parallel::map_with_threads;
+use crate::store::Store;
+use crate::upstream::{RecordId, Upstream, WorkerSettings};
+use std::sync::Arc;
+
+/// Opens the upstream of a local store from [`Upstream::worker_settings`].
+pub type OpenUpstream = fn(&Store, &WorkerSettings) -> Result<Arc<dyn Upstream>>;
+
+/// The number of concurrent fetches.
+const FETCHES: usize = 8;
+
+impl Store {
+    /// The same store with a fallback for what it does not hold.
+    #[must_use]
+    pub fn with_upstream(mut self, upstream: Arc<dyn Upstream>) -> Self {
+        self.upstream = Some(upstream);
+        self
+    }
+
+    /// The fallback for what is not in the local store.
+    pub fn upstream(&self) -> Option<&dyn Upstream> {
+        self.upstream.as_deref()
+    }
+
+    /// The same store, which fetches no blob longer than so many bytes.
+    #[must_use]
+    pub fn with_fetch_limit(&self, bytes: u64) -> Self {
+        let mut store = self.clone();
+        store.fetch_limit = bytes;
+        store
+    }
+
+    /// Maps a blob into memory and checks its bytes on the first use in this process. Big blobs are hashed on rayon's
+    /// current pool. One that is missing or damaged is fetched from the upstream, if there is one that has it.
+    ///
+    /// # Errors
+    /// [`Error::Missing`] or [`Error::Damaged`] (the file is then moved to `damaged/`); recomputing the action that
+    /// produced the blob replaces it.
+    pub fn blob(&self, digest: BlobDigest) -> Result<Blob> {
+        match self.local_blob(digest) {
+            Err(err) if err.is_healed_by_recomputing() => match self.fetch(digest)? {
+                true => self.local_blob(digest),
+                false => Err(err),
+            },
+            result => result,
+        }
+    }
+
+    /// Checks a blob's bytes again although they were checked before: something may have written to its file.
+    ///
+    /// # Errors
+    /// As [`Store::blob`].
+    pub fn recheck(&self, digest: BlobDigest) -> Result<()> {
+        self.forget_verified(digest);
+        self.blob(digest).map(|_| ())
+    }
+
+    /// Reads a manifest.
+    ///
+    /// # Errors
+    /// As [`Store::blob`], and [`Error::Manifest`] when the blob is no valid manifest.
+    pub fn artifact(&self, digest: ArtifactDigest) -> Result<Artifact> {
+        self.manifest(digest).map(|(artifact, _)| artifact)
+    }
+
+    /// A manifest, and its length in bytes.
+    pub(crate) fn manifest(&self, digest: ArtifactDigest) -> Result<(Artifact, u64)> {
+        let blob = self.blob(digest.into())?;
+        serde_json::from_slice(&blob)
+            .map_err(|err| err.to_string())
+            .and_then(|artifact: Artifact| artifact.check().map(|()| (artifact, blob.len() as u64)))
+            .map_err(|reason| Error::Manifest {
+                digest: digest.to_hex(),
+                reason,
+            })
+    }
+
+    /// Whether the blob is in the local store or the upstream, with the stated size (its bytes are not read).
+    pub fn has(&self, blob: BlobRef) -> bool {
+        let in_upstream = |upstream: &dyn Upstream| upstream.contains(&[blob]).is_ok_and(|found| found == [true]);
+        self.has_here(blob) || self.upstream().is_some_and(in_upstream)
+    }
+
+    /// Those of these blobs that are neither in the local store nor in the upstream.
+    pub(crate) fn missing(&self, blobs: impl Iterator<Item = BlobRef>) -> Result<Vec<BlobRef>> {
+        let absent: Vec<BlobRef> = blobs.filter(|blob| !self.has_here(*blob)).collect();
+        let Some(upstream) = self.upstream().filter(|_| !absent.is_empty()) else {
+            return Ok(absent);
+        };
+        let found = upstream.contains(&absent)?;
+        let pairs = absent.into_iter().zip(found);
+        Ok(pairs.filter_map(|(blob, found)| (!found).then_some(blob)).collect())
+    }
+
+    pub(crate) fn has_all(&self, mut blobs: impl Iterator<Item = BlobRef>) -> Result<bool> {
+        if self.upstream.is_none() {
+            // The first missing one decides.
+            return Ok(blobs.all(|blob| self.has_here(blob)));
+        }
+        self.missing(blobs).map(|missing| missing.is_empty())
+    }
+
+    /// Fetches a blob. Returns whether it is in the local store now.
+    fn fetch(&self, digest: BlobDigest) -> Result<bool> {
+        let Some(upstream) = self.upstream() else {
+            return Ok(false);
+        };
+        if self.fetch_limit < u64::MAX && upstream.blob_size(digest)?.is_none_or(|size| size > self.fetch_limit) {
+            return Ok(false);
+        }
+        upstream.fetch(digest)
+    }
+
+    /// Fetches those blobs that are not in the local store, several at a time. One that cannot be fetched fails when it
+    /// is opened.
+    ///
+    /// # Errors
+    /// When the store cannot be written.
+    pub fn fetch_all(&self, blobs: impl IntoIterator<Item = BlobRef>) -> Result<()> {
+        let Some(upstream) = self.upstream() else { return Ok(()) };
+        let absent: Vec<BlobRef> = blobs.into_iter().filter(|blob| !self.has_here(*blob)).collect();
+        map_with_threads(&absent, FETCHES, |blob| match upstream.fetch(blob.blob) {
+            Err(err) if err.is_healed_by_recomputing() => Ok(()),
+            fetched => fetched.map(|_| ()),
+        })
+        .map(|_| ())
+    }
+
+    /// Uploads an action and these memos in the background, if there is an upstream that takes them.
+    pub fn upload_later(&self, action: ActionKey, memos: &[MemoKey]) {
+        if let Some(upstream) = self.upstream() {
+            let memos = memos.iter().copied().map(RecordId::Memo);
+            upstream.enqueue(memos.chain([RecordId::Action(action)]).collect());
+        }
+    }
+}

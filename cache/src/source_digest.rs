@@ -1,0 +1,163 @@
+//! Digests of files outside the store.
+//!
+//! A file whose metadata have not changed is not read again. As in git, that holds only if the file was already older than
+//! the coarsest clock of a file system when it was hashed: a change right after the hashing could otherwise leave its
+//! times as they were.
+
+use crate::blob::{self, BlobRef};
+use crate::checksummed::{self, Checksummed};
+use crate::digest::BlobDigest;
+use crate::error::{Error, Result};
+use crate::fs::touch_record;
+use crate::store::Store;
+use crate::store::sharded;
+use serde::{Deserialize, Serialize};
+use std::fs::{File, Metadata};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+/// The coarsest clock of a file system in use (FAT).
+const RACY: Duration = Duration::from_secs(2);
+/// An upper bound of the tick of the clock that stamps files.
+const TICK: Duration = Duration::from_millis(20);
+/// The number of attempts to read a file that keeps changing.
+const ATTEMPTS: usize = 3;
+
+/// The metadata that differ when a file has changed. Programs can set the modification time, but not the change time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Stamp {
+    size: u64,
+    modified: (i64, i64),
+    changed: (i64, i64),
+    inode: u64,
+    device: u64,
+}
+
+impl Stamp {
+    fn of(meta: &Metadata) -> Self {
+        Self {
+            size: meta.size(),
+            modified: (meta.mtime(), meta.mtime_nsec()),
+            changed: (meta.ctime(), meta.ctime_nsec()),
+            inode: meta.ino(),
+            device: meta.dev(),
+        }
+    }
+
+    /// Whether the last change is older than `age`.
+    fn is_older_than(&self, age: Duration, now: SystemTime) -> bool {
+        let limit = now.checked_sub(age).unwrap_or(SystemTime::UNIX_EPOCH);
+        let limit = limit.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let limit = (limit.as_secs() as i64, i64::from(limit.subsec_nanos()));
+        self.modified < limit && self.changed < limit
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+struct CachedDigest {
+    path: PathBuf,
+    stamp: Stamp,
+    digest: BlobDigest,
+}
+
+impl Store {
+    /// The digest and size of a file outside the store, which is not stored. A file that was hashed before and has not
+    /// changed is not read again.
+    ///
+    /// # Errors
+    /// When it cannot be read, is not a regular file, or keeps changing meanwhile ([`Error::Changing`]).
+    pub fn hash_file(&self, path: &Path) -> Result<BlobRef> {
+        self.digest_file(path, false)
+    }
+
+    /// [`Store::hash_file`] that reads the file whatever its metadata.
+    ///
+    /// # Errors
+    /// Likewise.
+    pub fn rehash_file(&self, path: &Path) -> Result<BlobRef> {
+        self.digest_file(path, true)
+    }
+
+    fn digest_file(&self, path: &Path, reread: bool) -> Result<BlobRef> {
+        let path = &std::path::absolute(path).map_err(Error::io("read", path))?;
+        let name = blake3::hash(path.as_os_str().as_bytes()).to_hex();
+        let entry = sharded(&self.folder("stat"), &name);
+        let now = Stamp::of(&regular_metadata(path)?);
+        if !reread
+            && let Checksummed::Intact(known, meta) = checksummed::read::<CachedDigest>(&entry)?
+            && known.path == *path
+            && known.stamp == now
+        {
+            touch_record(&entry, &meta);
+            return Ok(BlobRef {
+                blob: known.digest,
+                size: now.size,
+            });
+        }
+        for _ in 0..ATTEMPTS {
+            let start = SystemTime::now();
+            let (mut file, before) = open(path)?;
+            let found = blob::hash_file(&mut file, path, true)?;
+            let after = Stamp::of(&regular_metadata(path)?);
+            if before != after || found.size != after.size {
+                continue;
+            }
+            // A path that is not UTF-8 cannot be written as JSON; such a file is hashed each time.
+            if after.is_older_than(RACY, start) && path.to_str().is_some() {
+                let known = CachedDigest {
+                    path: path.clone(),
+                    stamp: after,
+                    digest: found.blob,
+                };
+                checksummed::write(self.root(), &entry, &known)?;
+            }
+            return Ok(found);
+        }
+        Err(Error::Changing { path: path.clone() })
+    }
+
+    /// Copies a file into the store.
+    ///
+    /// # Errors
+    /// When it cannot be read, is not a regular file, changes meanwhile ([`Error::Changing`]), or the store cannot be
+    /// written.
+    pub fn import_file(&self, path: &Path) -> Result<BlobRef> {
+        regular_metadata(path)?;
+        let (mut file, before) = open(path)?;
+        let mut writer = self.writer()?;
+        let size = blob::read_chunks(&mut file, path, |chunk| writer.put(chunk))?;
+        let after = Stamp::of(&file.metadata().map_err(Error::io("read", path))?);
+        if before != after || size != after.size {
+            return Err(Error::Changing { path: path.to_owned() });
+        }
+        writer.finish()
+    }
+}
+
+/// Opens a file such that every later change of it changes its stamp: after a change within the last tick of the clock, a
+/// second one could leave the times as they are.
+fn open(path: &Path) -> Result<(File, Stamp)> {
+    let file = File::open(path).map_err(Error::io("read", path))?;
+    let stamp = || {
+        file.metadata()
+            .map(|meta| Stamp::of(&meta))
+            .map_err(Error::io("read", path))
+    };
+    let mut now = stamp()?;
+    if !now.is_older_than(TICK, SystemTime::now()) {
+        std::thread::sleep(TICK);
+        now = stamp()?;
+    }
+    Ok((file, now))
+}
+
+fn regular_metadata(path: &Path) -> Result<Metadata> {
+    let meta = std::fs::metadata(path).map_err(Error::io("read", path))?;
+    if meta.is_file() {
+        Ok(meta)
+    } else {
+        Err(Error::io("read", path)(std::io::Error::other("not a regular file")))
+    }
+}

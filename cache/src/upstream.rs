@@ -1,0 +1,179 @@
+//! The upstream store: a second, shared store that the local one reads through to and writes behind to.
+//!
+//! The implementation holds the local [`Store`](crate::Store) that it fills: [`Upstream::fetch`] puts the blob there.
+//! None of the methods fails because the upstream does not answer: look-ups are misses then, uploads stay undone, and
+//! [`Upstream::take_warnings`] says so. An error is one of the local store.
+
+use crate::blob::BlobRef;
+use crate::digest::{ActionKey, BlobDigest, MemoKey};
+use crate::error::{Error, Result};
+use crate::record::{StoredAction, StoredMemo};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// A shared store behind the local one.
+pub trait Upstream: fmt::Debug + Send + Sync {
+    /// The name for messages: a URL without credentials.
+    fn name(&self) -> &str;
+
+    /// Whether requests are sent; they are not while the circuit breaker is open.
+    fn is_available(&self) -> bool;
+
+    /// The record of an action; `None` when there is none that may be used.
+    ///
+    /// # Errors
+    /// When the local store fails.
+    fn action(&self, key: ActionKey) -> Result<Option<StoredAction>>;
+
+    /// The record of a memo; `None` when there is none that may be used.
+    ///
+    /// # Errors
+    /// When the local store fails.
+    fn memo(&self, key: MemoKey) -> Result<Option<StoredMemo>>;
+
+    /// Whether each of these blobs is there, in their order.
+    ///
+    /// # Errors
+    /// When the local store fails.
+    fn contains(&self, blobs: &[BlobRef]) -> Result<Vec<bool>>;
+
+    /// Whether the blob is there according to the existence cache; sends no request.
+    fn is_known(&self, blob: BlobRef) -> bool;
+
+    /// The length of a blob in bytes; `None` when it is not there.
+    ///
+    /// # Errors
+    /// When the local store fails.
+    fn blob_size(&self, digest: BlobDigest) -> Result<Option<u64>>;
+
+    /// Fetches a blob into the local store. Returns whether it is there now.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`] when its bytes do not match its digest, or when the local store fails.
+    fn fetch(&self, digest: BlobDigest) -> Result<bool>;
+
+    /// The number of blobs that turned out to be missing or damaged.
+    fn rejected_blobs(&self) -> usize;
+
+    /// Notes a memo that was written to the local store, for [`WorkerReport::memos`].
+    fn note_memo(&self, key: MemoKey);
+
+    /// Adds records to the upload queue.
+    fn enqueue(&self, records: Vec<RecordId>);
+
+    /// Waits for the upload queue to become empty, at most as long as configured and until `stop` returns true.
+    /// `on_progress` is called several times a second.
+    fn drain(&self, stop: &dyn Fn() -> bool, on_progress: &mut dyn FnMut(UploadProgress)) -> Drained;
+
+    /// Saves the existence cache for later runs.
+    ///
+    /// # Errors
+    /// When the local store cannot be written.
+    fn save(&self) -> Result<()>;
+
+    /// Warnings for the user, each kind once. Later calls return only new ones.
+    fn take_warnings(&self) -> Vec<String>;
+
+    /// The transfers so far.
+    fn stats(&self) -> TransferStats;
+
+    /// Calls `watcher` after each transferred piece, on the thread that waited for it. Only the first watcher counts.
+    fn watch(&self, watcher: Box<dyn Fn(TransferStats) + Send + Sync>);
+
+    /// The settings from which a worker process opens the same upstream; `None` while the circuit breaker is open.
+    fn worker_settings(&self) -> Option<WorkerSettings>;
+
+    /// The report of a worker process to the engine, at its end.
+    fn worker_report(&self) -> WorkerReport;
+
+    /// Merges the report of a worker process.
+    fn merge_report(&self, report: WorkerReport);
+}
+
+/// The settings of an upstream for a worker process, in the implementation's own form. They may hold a signing key: they
+/// go through a pipe, never to a file or into arguments, and are not shown.
+#[derive(Clone, Serialize, Deserialize)]
+pub struct WorkerSettings(serde_json::Value);
+
+impl WorkerSettings {
+    /// Wraps settings.
+    pub fn new(settings: &impl Serialize) -> Option<Self> {
+        serde_json::to_value(settings).ok().map(Self)
+    }
+
+    /// The settings.
+    ///
+    /// # Errors
+    /// When they are of another implementation.
+    pub fn get<'de, T: Deserialize<'de>>(&'de self) -> Result<T> {
+        T::deserialize(&self.0).map_err(|_| Error::Remote {
+            remote: "the remote of this worker".to_owned(),
+            reason: "its settings have another form".to_owned(),
+        })
+    }
+}
+
+impl fmt::Debug for WorkerSettings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("WorkerSettings(…)")
+    }
+}
+
+/// The state of the upstream at the end of a worker process.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct WorkerReport {
+    /// Memos that the worker wrote.
+    pub memos: Vec<MemoKey>,
+    /// Blobs that turned out to be missing or damaged.
+    pub rejected: Vec<BlobDigest>,
+    /// Warnings: kind, text, number of occurrences.
+    pub warnings: Vec<(String, String, u64)>,
+    /// The worker's transfers.
+    pub stats: TransferStats,
+    /// Whether the circuit breaker is open.
+    pub unavailable: bool,
+}
+
+/// A record of an action or a memo.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum RecordId {
+    /// An action's.
+    Action(ActionKey),
+    /// A memo's.
+    Memo(MemoKey),
+}
+
+/// The result of waiting for uploads.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Drained {
+    /// Records that were not uploaded, because of the deadline or because the upstream did not take them.
+    pub left: u64,
+    /// Whether the wait ended at the deadline or was stopped.
+    pub out_of_time: bool,
+}
+
+/// The progress of uploads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UploadProgress {
+    /// Records that wait or are being uploaded.
+    pub records: u64,
+    /// Uploaded bytes of the current batch.
+    pub done: u64,
+    /// All bytes of the current batch.
+    pub total: u64,
+}
+
+/// Counts of transferred blobs and bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TransferStats {
+    /// Blobs fetched.
+    pub fetched: u64,
+    /// Bytes of the fetched blobs.
+    pub fetched_bytes: u64,
+    /// Blobs uploaded.
+    pub uploaded: u64,
+    /// Bytes of the uploaded blobs.
+    pub uploaded_bytes: u64,
+    /// Bytes transferred so far, unfinished transfers included.
+    pub moved_bytes: u64,
+}

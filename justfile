@@ -1,0 +1,44 @@
+# The habits of this repository: `just` lists them. Everything is built with `--release`, so that dependencies compile once.
+
+_default:
+    @just --list
+
+# Format, lints and types
+check:
+    cargo fmt --all --check
+    cargo clippy --release --workspace --all-targets -- -D warnings
+
+# The tests; `just test --test pipeline` runs some of them
+test *ARGS:
+    cargo test --release --workspace {{ARGS}}
+
+# What the tests skip by default: proofs of learning, the table of faults, long fuzzing
+test-long:
+    cargo test --release --workspace --lib learning -- --ignored --nocapture --test-threads 1
+    cargo test --release --workspace --test faults -- --ignored --nocapture
+    cargo test --release --workspace --test fuzz -- --ignored --nocapture
+
+# Measures this machine: greeks, features, env, train, device or cache
+bench NAME *ARGS:
+    cargo run --release -- bench {{NAME}} {{ARGS}}
+
+# Everything that a change must pass
+ci:
+    .ci/run
+
+# The reference of the crates, in target/doc
+docs:
+    RUSTDOCFLAGS="-D warnings" cargo doc --release --workspace --no-deps --document-private-items
+
+# A program with debug lines, for `perf record target/profiling/runner exec …`
+profile:
+    cargo build --profile profiling
+
+# The dependencies: licences, sources, versions that exist twice
+deps:
+    cargo deny check licenses bans sources
+    cargo tree --workspace --duplicates --edges normal
+
+# Spelling
+typos:
+    typos

@@ -1,0 +1,184 @@
+//! The stages on real quotes: 42 days of SPX and SPXW.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests")]
+
+#[path = "../../../tests/requirements.rs"]
+mod requirements;
+
+use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, RecordBatch, StringArray, UInt32Array};
+use arrow::compute::{cast, lexsort_to_indices, take_record_batch};
+use arrow::datatypes::{DataType, Date32Type};
+use cache::{ActionKey, Store};
+use datasets::schema::OPTION_CHAIN;
+use serde_json::json;
+use stages_core::dataset::{self, DataSet, Period};
+use stages_core::{CancelToken, Context, Input, PortType, table};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+fn main() -> std::process::ExitCode {
+    requirements::run_with_market_data(&[(
+        "spx_volatilities_agree_with_the_vendor_near_the_money",
+        spx_volatilities_agree_with_the_vendor_near_the_money,
+    )])
+}
+
+/// The vendor's table in the chain's schema, with the vendor's own volatilities.
+fn spx(store: &Store, path: &Path) -> RecordBatch {
+    let blob = store.put(&std::fs::read(path).unwrap()).unwrap();
+    let raw = table::from_parquet(store.blob(blob.blob).unwrap()).unwrap();
+    let float = |name: &str| cast(raw.column_by_name(name).unwrap(), &DataType::Float64).unwrap();
+    let text = |name: &str| cast(raw.column_by_name(name).unwrap(), &DataType::Utf8).unwrap();
+    let date = |name: &str| cast(raw.column_by_name(name).unwrap(), &DataType::Date32).unwrap();
+    let kinds = text("type");
+    let calls: BooleanArray = kinds
+        .as_string::<i32>()
+        .iter()
+        .map(|kind| kind.map(|kind| kind.to_lowercase().starts_with('c')))
+        .collect();
+    let columns: Vec<ArrayRef> = vec![
+        Arc::new(StringArray::from(vec!["SPX"; raw.num_rows()])),
+        date("quote_date"),
+        date("expiration"),
+        text("root"),
+        float("strike"),
+        Arc::new(calls),
+        float("bid"),
+        float("ask"),
+        float("last"),
+        float("volume"),
+        float("open_interest"),
+        float("underlying_last"),
+        float("iv"),
+    ];
+    let batch = RecordBatch::try_new(table::schema(OPTION_CHAIN), columns).unwrap();
+    let order: Vec<_> = ["date", "expiry", "root", "strike"]
+        .into_iter()
+        .map(|name| arrow::compute::SortColumn {
+            values: batch.column_by_name(name).unwrap().clone(),
+            options: None,
+        })
+        .chain([arrow::compute::SortColumn {
+            values: batch.column_by_name("call").unwrap().clone(),
+            options: Some(arrow::compute::SortOptions::default().desc()),
+        }])
+        .collect();
+    let order: UInt32Array = lexsort_to_indices(&order, None).unwrap();
+    take_record_batch(&batch, &order).unwrap()
+}
+
+fn spx_volatilities_agree_with_the_vendor_near_the_money(data: &Path) {
+    let path = data.join("options/spx_2019_cboe_quotetable/spx_chain_20190425_20190628.parquet");
+    let home = tempfile::tempdir().unwrap();
+    let store = Store::open(home.path()).unwrap();
+    let batch = spx(&store, &path);
+    let partitions = dataset::partition(&store, &batch, Period::Day, "SPX").unwrap();
+    let digest = dataset::write(&store, PortType::OptionChain, json!({}), partitions).unwrap();
+    let input = |digest| Input {
+        digest,
+        artifact: store.artifact(digest).unwrap(),
+    };
+    let context = |digest| Context {
+        key: ActionKey::from_bytes([0; 32]),
+        store: store.clone(),
+        inputs: BTreeMap::from([("chain".to_owned(), vec![input(digest)])]),
+        sources: Vec::new(),
+        threads: 2,
+        events: Arc::new(stages_core::event::Silent),
+        cancel: CancelToken::default(),
+        fresh: false,
+        memos: Default::default(),
+        numerics_class: Default::default(),
+    };
+    let run = |name: &str, digest| {
+        let stage = stages_greeks::kinds()
+            .into_iter()
+            .find(|kind| kind.name() == name)
+            .unwrap();
+        let start = std::time::Instant::now();
+        let out = stage.run(&stage.resolve(json!({})).unwrap(), &context(digest)).unwrap();
+        eprintln!(
+            "{name}: {} rows in {:.2} s",
+            batch.num_rows(),
+            start.elapsed().as_secs_f64()
+        );
+        out
+    };
+    let out = run("greeks/implied_volatility", digest)["chain"];
+    eprintln!("{}", input(out).artifact.meta);
+    let found = DataSet::open(&input(out))
+        .unwrap()
+        .read_symbol(&store, "SPX")
+        .unwrap()
+        .unwrap();
+    assert_eq!(found.num_rows(), batch.num_rows());
+
+    let column = |batch: &RecordBatch, name| table::floats_or_nan(batch, name).unwrap();
+    let (vendor, ours) = (
+        column(&batch, "implied_volatility"),
+        column(&found, "implied_volatility"),
+    );
+    let (strike, spot) = (column(&found, "strike"), column(&found, "underlying"));
+    let (years, forward, discount) = (
+        column(&found, "years"),
+        column(&found, "forward"),
+        column(&found, "discount_factor"),
+    );
+    let calls = table::bools(&found, "call").unwrap();
+    let mut differences = Vec::new();
+    let mut parity = Vec::new();
+    for i in 0..found.num_rows() {
+        if years[i] > 7.0 / 365.0 && years[i] < 1.0 && (strike[i] / spot[i] - 1.0).abs() < 0.05 && vendor[i] > 0.02 {
+            assert!((forward[i] / spot[i] - 1.0).abs() < 0.03 && discount[i] > 0.95 && discount[i] <= 1.0);
+            differences.push((ours[i] - vendor[i]).abs());
+            // A call and a put of one strike have one volatility.
+            if i + 1 < found.num_rows() && calls.value(i) && !calls.value(i + 1) && strike[i] == strike[i + 1] {
+                parity.push((ours[i] - ours[i + 1]).abs());
+            }
+        }
+    }
+    let quantile = |mut values: Vec<f64>, q: f64| {
+        values.sort_by(f64::total_cmp);
+        values[(q * (values.len() - 1) as f64) as usize]
+    };
+    let (half, most) = (quantile(differences.clone(), 0.5), quantile(differences.clone(), 0.95));
+    let (call_put, far) = (quantile(parity.clone(), 0.5), quantile(parity, 0.95));
+    eprintln!(
+        "{} near the money: from the vendor's {half:.4} (half), {most:.4} (95 %); call from put {call_put:.5}, {far:.5}",
+        differences.len()
+    );
+    assert!(half < 0.005 && most < 0.03);
+    assert!(call_put < 0.001 && far < 0.006);
+    let days: std::collections::BTreeSet<i32> = found
+        .column_by_name("date")
+        .unwrap()
+        .as_primitive::<Date32Type>()
+        .values()
+        .iter()
+        .copied()
+        .collect();
+    assert_eq!(days.len(), 42);
+
+    let surface = run("greeks/surface", out);
+    let fitted = DataSet::open(&input(surface["chain"]))
+        .unwrap()
+        .read_symbol(&store, "SPX")
+        .unwrap()
+        .unwrap();
+    let fitted = column(&fitted, "iv_fitted");
+    for (what, band) in [("near the money", 0.05), ("to 20 % from it", 0.2)] {
+        let errors: Vec<f64> = (0..found.num_rows())
+            .filter(|&i| years[i] > 7.0 / 365.0 && (strike[i] / forward[i] - 1.0).abs() < band)
+            .filter(|&i| calls.value(i) == (strike[i] >= forward[i]) && !ours[i].is_nan())
+            .map(|i| (fitted[i] - ours[i]).abs())
+            .collect();
+        let (half, most) = (quantile(errors.clone(), 0.5), quantile(errors.clone(), 0.95));
+        eprintln!(
+            "surface, {} {what}: from the quotes {half:.4} (half), {most:.4} (95 %)",
+            errors.len()
+        );
+        assert!(half < 0.01 && most < 0.04);
+    }
+    assert_eq!(found.column_by_name("years").unwrap().null_count(), 0);
+}

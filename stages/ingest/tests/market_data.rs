@@ -1,0 +1,364 @@
+//! The stages on real files, and every defect that is known of them.
+
+#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "tests")]
+
+mod common;
+#[path = "../../../tests/requirements.rs"]
+mod requirements;
+
+use arrow::array::RecordBatch;
+use common::{Bench, floats, zip_of};
+use datasets::Date;
+use serde_json::json;
+use stages_core::table;
+use std::collections::BTreeMap;
+use std::io::Read;
+use std::path::Path;
+
+const CHAIN: &str = "ingest/option_chain";
+
+fn main() -> std::process::ExitCode {
+    requirements::run_with_market_data(&[
+        ("spx_2019", spx_2019),
+        ("the_vendors_csv_is_the_parquet", the_vendors_csv_is_the_parquet),
+        ("vxx_2016", vxx_2016),
+        (
+            "a_described_layout_on_the_vendors_file",
+            a_described_layout_on_the_vendors_file,
+        ),
+        ("sse_50etf", sse_50etf),
+        ("parity_finds_the_index", parity_finds_the_index),
+        ("dow_yahoo_and_spy", dow_yahoo_and_spy),
+        ("treasury_and_fed_funds", treasury_and_fed_funds),
+        ("what_the_pipelines_ask", what_the_pipelines_ask),
+    ])
+}
+
+fn spx_2019(data: &Path) {
+    let bench = Bench::new();
+    let path = data.join("options/spx_2019_cboe_quotetable/spx_chain_20190425_20190628.parquet");
+    let start = std::time::Instant::now();
+    bench.check(CHAIN, json!({ "path": path })).unwrap();
+    let checked = start.elapsed();
+    let done = bench.run(CHAIN, json!({ "path": path })).unwrap();
+    eprintln!("SPX: check {checked:?}, all {:?}", start.elapsed());
+    let meta = &done.artifact.meta;
+    assert_eq!(meta["rows_read"], 582_508);
+    assert_eq!(meta["exercise"], "european");
+    assert_eq!(meta["settlement"], json!({ "SPX": "am", "SPXW": "pm" }));
+    // The holiday of 05-27 goes, by the calendar; its underlying is that of 05-24.
+    assert_eq!(done.finding("non_trading_day"), (13_324, 1, "dropped".to_owned()));
+    assert_eq!(done.examples("non_trading_day"), ["2019-05-27"]);
+    assert_eq!(done.finding("repeated_underlying"), (13_324, 1, "noted".to_owned()));
+    assert_eq!(done.finding("missing_day"), (5, 5, "noted".to_owned()));
+    assert_eq!(
+        done.examples("missing_day"),
+        ["2019-05-10", "2019-05-17", "2019-06-14", "2019-06-17", "2019-06-18"]
+    );
+    // The monthly class of 06-21 settled that morning: 562 rows with bid = ask = 0.
+    assert_eq!(done.finding("no_quote"), (562, 1, "dropped".to_owned()));
+    assert_eq!(done.finding("settled_in_the_morning"), (562, 1, "dropped".to_owned()));
+    assert_eq!(done.examples("no_quote"), ["2019-06-21"]);
+    // 37,128 zero bids, the 562 among them.
+    assert_eq!(done.finding("zero_bid").0, 37_128 - 562);
+    assert_eq!(
+        done.finding("placeholder_volatility"),
+        (49_691, 42, "repaired".to_owned())
+    );
+    assert_eq!(done.finding("implausible_volatility").0, 1_565);
+    for rule in [
+        "duplicate_key",
+        "crossed_quote",
+        "negative_price",
+        "expired",
+        "weekend_expiry",
+        "impossible_bid",
+    ] {
+        assert_eq!(done.finding(rule).0, 0, "{rule}");
+    }
+    assert_eq!(meta["rows"], 582_508 - 13_324 - 562);
+    assert_eq!(meta["snapshots"], 41);
+    assert_eq!(done.artifact.entries.len(), 41, "a day each");
+    for threads in [1, 2] {
+        assert_eq!(bench.digest_with(threads, CHAIN, json!({ "path": path })), done.digest);
+    }
+
+    let kept = bench
+        .run(CHAIN, json!({ "path": path, "on_bad_rows": "keep" }))
+        .unwrap();
+    assert_eq!(kept.memos, (2, 2), "the file is not read again");
+    assert_eq!(kept.artifact.meta["rows"], 582_508);
+    assert_eq!(kept.finding("no_quote"), (562, 1, "kept".to_owned()));
+    let some = json!({ "no_quote": "keep", "settled_in_the_morning": "keep", "non_trading_day": "drop" });
+    let some = bench.run(CHAIN, json!({ "path": path, "on_bad_rows": some })).unwrap();
+    assert_eq!(some.artifact.meta["rows"], 582_508 - 13_324);
+    let err = bench
+        .run(CHAIN, json!({ "path": path, "on_bad_rows": "fail" }))
+        .err()
+        .unwrap();
+    assert!(err.message.contains("`non_trading_day`, first on 2019-05-27"), "{err}");
+    assert_eq!(done.artifact.entries[0].path, "SPX/2019-04-25_2019-04-25.parquet");
+}
+
+fn the_vendors_csv_is_the_parquet(data: &Path) {
+    let bench = Bench::new();
+    let dir = data.join("options/spx_2019_cboe_quotetable");
+    let dates = |day| json!({ "from": day, "to": day });
+    let all = dir.join("spx_chain_20190425_20190628.parquet");
+    for day in ["2019-05-31", "2019-06-03"] {
+        let csv = bench
+            .run(CHAIN, json!({ "path": dir.join("raw/*.csv.gz"), "dates": dates(day) }))
+            .unwrap();
+        let parquet = bench.run(CHAIN, json!({ "path": all, "dates": dates(day) })).unwrap();
+        assert_eq!(csv.artifact.entries, parquet.artifact.entries, "{day}: the same bytes");
+        assert_eq!(csv.artifact.meta["quality"], parquet.artifact.meta["quality"]);
+    }
+}
+
+fn vxx_2016(data: &Path) {
+    let bench = Bench::new();
+    let path = data.join("options/vxx_2016_historicaloptiondata/VXX_201612.csv.gz");
+    let done = bench.run(CHAIN, json!({ "path": path })).unwrap();
+    let meta = &done.artifact.meta;
+    assert_eq!((&meta["rows_read"], &meta["snapshots"]), (&json!(27_940), &json!(20)));
+    assert_eq!(meta["exercise"], "american");
+    assert_eq!(done.examples("missing_day"), ["2016-12-08"]);
+    assert_eq!(done.finding("no_quote").0, 2);
+    assert!((done.finding("zero_bid").0 as f64 / 27_940.0 - 0.1333).abs() < 0.001);
+    assert!(done.finding("weekend_expiry").0 > 0);
+}
+
+/// A layout that the pipeline file describes gives what the known one gives, from `.csv.gz`, `.zip` and a folder of both.
+fn a_described_layout_on_the_vendors_file(data: &Path) {
+    let dir = data.join("options/spx_2019_cboe_quotetable/raw");
+    let bench = Bench::new();
+    let mut text = Vec::new();
+    for day in ["20190531", "20190603"] {
+        let packed = std::fs::read(dir.join(format!("SPX_{day}.csv.gz"))).unwrap();
+        let start = text.len();
+        flate2::read::GzDecoder::new(packed.as_slice())
+            .read_to_end(&mut text)
+            .unwrap();
+        let entry = format!("{day}.csv");
+        match day {
+            "20190531" => bench.file("both/first.csv.gz", &packed),
+            _ => bench.file("both/deeper/second.zip", zip_of(&[(&entry, &text[start..])])),
+        };
+    }
+    let known = bench.run(CHAIN, json!({ "path": "both" })).unwrap();
+    assert_eq!(known.artifact.meta["rows_read"], 13_944 + 14_078);
+    let layout = json!({
+        "columns": {
+            "symbol": "underlying", "date": "quotedate", "expiry": "expiration", "root": "optionroot", "strike": "strike",
+            "call": "type", "bid": "bid", "ask": "ask", "last": "last", "volume": "volume", "open_interest": "openinterest",
+            "underlying": "underlying_last", "implied_volatility": "impliedvol"
+        },
+        "date_format": "%m/%d/%Y"
+    });
+    let described = bench
+        .run(CHAIN, json!({ "path": "both", "layout": layout, "calendar": "us" }))
+        .unwrap();
+    assert_eq!(described.artifact.entries, known.artifact.entries);
+    assert_eq!(described.artifact.meta["quality"], known.artifact.meta["quality"]);
+}
+
+/// The prices of the underlying, a day each.
+fn underlying(batch: &RecordBatch) -> BTreeMap<Date, f64> {
+    table::dates(batch, "date")
+        .unwrap()
+        .into_iter()
+        .zip(floats(batch, "underlying"))
+        .collect()
+}
+
+fn sse_50etf(data: &Path) {
+    let bench = Bench::new();
+    let dir = data.join("options/sse50etf_daily_close");
+    let path = dir.join("sse50etf_options_20150209_20211231.parquet");
+    let with = json!({ "path": path, "quotes": { "from_last": {} } });
+    let start = std::time::Instant::now();
+    let done = bench.run(CHAIN, with).unwrap();
+    eprintln!("SSE: {:?}", start.elapsed());
+    let meta = &done.artifact.meta;
+    assert_eq!(meta["rows_read"], 208_422);
+    assert_eq!(meta["snapshots"], 1_680);
+    assert_eq!(done.finding("null_close"), (908, 221, "dropped".to_owned()));
+    assert_eq!(done.finding("duplicate_key"), (1_988, 399, "dropped".to_owned()));
+    assert_eq!(done.finding("missing_underlying").0, 0);
+    assert_eq!(meta["rows"], 208_422 - 908 - 1_988);
+    // The 22 % jump of the crash: parity's price is held at the exchange's limit of 10 %.
+    assert_eq!(done.finding("underlying_beyond_limit"), (168, 1, "repaired".to_owned()));
+    assert_eq!(done.examples("underlying_beyond_limit"), ["2015-08-24"]);
+    assert_eq!(meta["has"], json!({ "quotes": true, "last": true }));
+    assert_eq!(
+        meta["quotes"]["from_last"]["half_spread"], 0.01,
+        "quotes are made up, and it says so"
+    );
+
+    let spot = underlying(&bench.rows(&done));
+    let moves: Vec<f64> = spot
+        .values()
+        .zip(spot.values().skip(1))
+        .map(|(a, b)| (b / a).ln())
+        .collect();
+    assert!(moves.iter().all(|m| m.exp() < 1.1 + 1e-9 && m.exp() > 0.9 - 1e-9));
+
+    // Against the forwards that the data's makers derived, at the nearest expiry of more than a week.
+    let mut text = String::new();
+    let file = std::fs::File::open(dir.join("DERIVED_parity_forward_2015_2021.csv.gz")).unwrap();
+    flate2::read::GzDecoder::new(file).read_to_string(&mut text).unwrap();
+    let mut theirs: BTreeMap<Date, f64> = BTreeMap::new();
+    for line in text.lines().skip(1) {
+        let cells: Vec<&str> = line.split(',').collect();
+        let (date, expiry): (Date, Date) = (cells[0].parse().unwrap(), cells[1].parse().unwrap());
+        if expiry.0 - date.0 > 7 {
+            theirs.entry(date).or_insert_with(|| cells[2].parse().unwrap());
+        }
+    }
+    let mut gaps: Vec<f64> = spot.iter().map(|(date, s)| (s / theirs[date]).ln().abs()).collect();
+    gaps.sort_by(f64::total_cmp);
+    let at = |q: f64| gaps[(q * (gaps.len() - 1) as f64) as usize];
+    eprintln!(
+        "spot against derived forward: median {:.5}, 90 % {:.5}, 99 % {:.5}, most {:.5}",
+        at(0.5),
+        at(0.9),
+        at(0.99),
+        at(1.0)
+    );
+    assert!(at(0.5) < 0.004 && at(0.9) < 0.012 && at(1.0) < 0.15);
+    // Noise of a price shows as reversal: the first autocorrelation of moves is near 0 for a clean one.
+    let variance: f64 = moves.iter().map(|m| m * m).sum();
+    let reversal: f64 = moves.windows(2).map(|w| w[0] * w[1]).sum::<f64>() / variance;
+    eprintln!(
+        "autocorrelation of daily moves {reversal:.3}, volatility {:.3}",
+        (variance / moves.len() as f64 * 252.0).sqrt()
+    );
+    assert!(reversal > -0.1);
+}
+
+/// The parity fit on a chain that tells its underlying.
+fn parity_finds_the_index(data: &Path) {
+    let bench = Bench::new();
+    let path = data.join("options/spx_2019_cboe_quotetable/spx_chain_20190425_20190628.parquet");
+    let dates = json!({ "from": "2019-05-01", "to": "2019-05-31" });
+    let quoted = bench.run(CHAIN, json!({ "path": path, "dates": dates })).unwrap();
+    let fitted = bench
+        .run(CHAIN, json!({ "path": path, "dates": dates, "underlying": "parity" }))
+        .unwrap();
+    assert_eq!(fitted.memos, (2, 2));
+    let (quoted, fitted) = (underlying(&bench.rows(&quoted)), underlying(&bench.rows(&fitted)));
+    for (date, index) in &quoted {
+        let gap = fitted[date] / index - 1.0;
+        // Quotes of the day before Memorial Day's weekend are 0.12 % off; all others are within 0.1 %.
+        assert!(gap.abs() < 0.0015, "{date}: {index} against {}", fitted[date]);
+    }
+}
+
+fn dow_yahoo_and_spy(data: &Path) {
+    let bench = Bench::new();
+    let start = std::time::Instant::now();
+    let dow = bench
+        .run(
+            "ingest/bars",
+            json!({ "path": data.join("equities/dow36_daily_2007_2024.parquet") }),
+        )
+        .unwrap();
+    eprintln!("Dow: {:?}", start.elapsed());
+    assert_eq!(dow.artifact.meta["rows_read"], 152_323);
+    assert_eq!(dow.artifact.meta["symbols"].as_array().unwrap().len(), 36);
+    for rule in ["non_trading_day", "missing_day", "duplicate_key", "nonpositive_price"] {
+        assert_eq!(dow.finding(rule).0, 0, "{rule} {:?}", dow.examples(rule));
+    }
+    assert_eq!(dow.artifact.meta["rows"], 152_323);
+
+    let raw = bench
+        .run("ingest/bars", json!({ "path": data.join("equities/raw_yahoo_csv") }))
+        .unwrap();
+    assert_eq!(raw.artifact.meta["symbols"], json!(["AAPL", "MSFT"]));
+    assert_eq!(raw.artifact.meta["rows_read"], 2 * 6_084);
+    for rule in ["non_trading_day", "missing_day", "inconsistent_range", "null_close"] {
+        assert_eq!(raw.finding(rule).0, 0, "{rule} {:?}", raw.examples(rule));
+    }
+    let spy = bench
+        .run(
+            "ingest/bars",
+            json!({ "path": data.join("equities/ETF_SPY_2009_2020_finrl.csv") }),
+        )
+        .unwrap();
+    assert_eq!(spy.artifact.meta["symbols"], json!(["SPY"]));
+    assert_eq!(spy.artifact.meta["rows_read"], 2_886);
+    for finding in spy.artifact.meta["quality"].as_array().unwrap() {
+        assert_eq!(finding["rows"], 0, "{finding}");
+    }
+    let vix = bench
+        .run(
+            "ingest/bars",
+            json!({ "path": data.join("rates/vix_daily_1990_2026.csv.gz"), "symbol": "VIX" }),
+        )
+        .unwrap();
+    assert_eq!(vix.artifact.meta["rows_read"], 9_235);
+}
+
+fn treasury_and_fed_funds(data: &Path) {
+    let bench = Bench::new();
+    let path = data.join("rates/ust_par_yield_curve_19900102_20220311.csv.gz");
+    let start = std::time::Instant::now();
+    let done = bench.run("ingest/rates", json!({ "path": path })).unwrap();
+    eprintln!("UST: {:?}", start.elapsed());
+    assert_eq!(done.artifact.meta["rows_read"], 8_055 * 11);
+    // 1M to 2001-07-30, 20Y to 1993-09-30, 30Y from 2002-02-19 to 2006-02-08; the zeros of bills after 2008 are real.
+    let missing = (2_999 - 100) + 939 + 994;
+    assert_eq!(done.finding("zero_for_missing").0, missing);
+    assert_eq!(done.artifact.meta["rows"], 8_055 * 11 - missing);
+    let rows = bench.rows(&done);
+    let zeros = floats(&rows, "rate").iter().filter(|rate| **rate == 0.0).count();
+    assert_eq!(zeros, 100 + 21);
+
+    let fred = bench
+        .run(
+            "ingest/rates",
+            json!({ "path": data.join("rates/fred_rates_daily_1990_2026.csv.gz") }),
+        )
+        .unwrap();
+    // Weekends, on which fed funds alone have a value.
+    assert_eq!(fred.finding("non_trading_day"), (3_808, 3_808, "dropped".to_owned()));
+    assert_eq!(fred.finding("implausible_rate").0, 0);
+}
+
+/// What `pipelines/spx_options.yaml` and `pipelines/sse50_options.yaml` ask of these files.
+fn what_the_pipelines_ask(data: &Path) {
+    let bench = Bench::new();
+    let at = |path: &str| data.join(path);
+    let run = |kind, with: serde_json::Value| {
+        bench.check(kind, with.clone()).unwrap();
+        bench.run(kind, with).unwrap().artifact.meta
+    };
+    let spx = run(
+        CHAIN,
+        json!({ "path": at("options/spx_2019_cboe_quotetable/*.parquet") }),
+    );
+    assert_eq!((&spx["underlying"], &spx["snapshots"]), (&json!("quoted"), &json!(41)));
+    let rates = run(
+        "ingest/rates",
+        json!({
+            "path": at("rates/ust_par_yield_curve_*.csv.gz"),
+            "dates": { "from": "2019-01-01", "to": "2019-12-31" }
+        }),
+    );
+    assert_eq!(
+        (&rates["rows_read"], &rates["rows"]),
+        (&json!(250 * 11), &json!(250 * 11))
+    );
+    let sse = run(
+        CHAIN,
+        json!({
+            "path": at("options/sse50etf_daily_close/sse50etf_options_20150209_20211231.parquet"),
+            "underlying": "parity",
+            "quotes": { "from_last": { "half_spread": 0.01 } }
+        }),
+    );
+    assert_eq!(
+        (&sse["underlying"], &sse["multiplier"]),
+        (&json!("parity"), &json!(10_000.0))
+    );
+}

@@ -1,0 +1,37 @@
+//! Tests that need what a machine may lack: market data, a server, a tracer. Where a requirement is missing the test is listed as ignored, by its name and with
+//! the requirement in brackets; asked for all the same (`-- --ignored`), it fails.
+//!
+//! A test target with `harness = false` includes this file by its path.
+
+use libtest_mimic::{Arguments, Trial};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// A test that runs where nothing is `missing`.
+pub fn trial(name: &str, missing: Option<&str>, test: impl FnOnce() + Send + 'static) -> Trial {
+    let body = move || {
+        test();
+        Ok(())
+    };
+    Trial::test(name, body)
+        .with_kind(missing.unwrap_or_default())
+        .with_ignored_flag(missing.is_some())
+}
+
+/// Runs the tests that the command line selects.
+pub fn run(trials: Vec<Trial>) -> ExitCode {
+    libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
+}
+
+/// Runs tests that are given the folder `data` of `RUNNER_TEST_DATA`.
+pub fn run_with_market_data(tests: &[(&str, fn(&Path))]) -> ExitCode {
+    let data = std::env::var_os("RUNNER_TEST_DATA").map(|folder| PathBuf::from(folder).join("data"));
+    let missing = data.is_none().then_some("RUNNER_TEST_DATA is unset");
+    let trial = |&(name, test): &(&str, fn(&Path))| {
+        let data = data.clone();
+        trial(name, missing, move || {
+            test(&data.expect("RUNNER_TEST_DATA names the folder of test data"));
+        })
+    };
+    run(tests.iter().map(trial).collect())
+}
