@@ -138,12 +138,12 @@ fn of_remote(tree: &Tree, home: &Path, env: &BTreeMap<String, String>, problems:
         match name {
             "url" => match value.text() {
                 Some(text) => settings.url = text.to_owned(),
-                None => wanted("a text"),
+                None => wanted("a string"),
             },
             "endpoint" | "region" => match value.text() {
                 Some(text) if name == "endpoint" => settings.endpoint = Some(text.to_owned()),
                 Some(text) => settings.region = Some(text.to_owned()),
-                None => wanted("a text"),
+                None => wanted("a string"),
             },
             "read_only" | "allow_http" => match value.to_json().as_bool() {
                 Some(flag) if name == "read_only" => settings.read_only = flag,

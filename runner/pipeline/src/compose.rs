@@ -8,7 +8,7 @@
 //!
 //! Relative paths of a stage are relative to the file that says what it does (its `uses:` or `run:`).
 
-use super::error::Problems;
+use super::problems::Problems;
 use super::source::{self, Spot};
 use super::tree::{Key, Tree, Value};
 use super::yaml;
@@ -113,7 +113,7 @@ impl Composer<'_> {
             match item.text() {
                 Some(text) if text.contains("${") => self.problems.add(
                     item.spot,
-                    format!("`{text}` is no file name"),
+                    format!("`{text}` is not a file name"),
                     "includes are fixed: interpolations are not read here",
                 ),
                 Some(text) if !text.is_empty() => names.push((text.to_owned(), item.spot)),

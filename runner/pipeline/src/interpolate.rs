@@ -1,7 +1,8 @@
 //! Interpolations: `${params.X}`, `${matrix.X}`, `${env.X}`, and inside `run:` also `${needs.X}` and `${outputs.X}`.
 
-use super::error::{Problems, suggest};
+use super::problems::Problems;
 use super::source::Spot;
+use super::suggest::{nearest, suggest};
 use super::tree::{self, Key, Tree, Value, follow, spell, steps};
 use super::yaml;
 use serde_json::Value as Json;
@@ -203,8 +204,8 @@ fn splice(inner: &str, spot: Spot, scope: &Scope, problems: &mut Problems) -> Op
     if text.is_none() {
         problems.add(
             problems.texts.locate(spot, &format!("${{{inner}}}")),
-            format!("`${{{inner}}}` is {} and cannot be part of a text", value.describe()),
-            "let it be the whole value, or use a text or a number",
+            format!("`${{{inner}}}` is {} and cannot be part of a string", value.describe()),
+            "let it be the whole value, or use a string or a number",
         );
     }
     Some((text?, note))
@@ -324,7 +325,7 @@ fn read(inner: &str, spot: Spot, scope: &Scope, problems: &mut Problems) -> Opti
                 Some((Tree::scalar(spot, value), note))
             }
             None => {
-                let near = super::error::nearest(name, scope.env.names());
+                let near = nearest(name, scope.env.names());
                 problems.add(
                     problems.texts.locate(spot, &whole),
                     format!("the environment has no variable `{name}`"),
@@ -345,7 +346,7 @@ fn read(inner: &str, spot: Spot, scope: &Scope, problems: &mut Problems) -> Opti
             None
         }
         _ => {
-            let near = super::error::nearest(space, ["params", "matrix", "env"]);
+            let near = nearest(space, ["params", "matrix", "env"]);
             let hint = match near {
                 Some(near) if !name.is_empty() => format!("did you mean `${{{near}.{name}}}`?"),
                 _ => match scope.params.filter(|params| params.contains_key(inner)) {
@@ -554,8 +555,8 @@ mod tests {
         x ${parms.seed}        3: unknown interpolation `${parms.seed}` | did you mean `${params.seed}`?
         ${seed}                1: unknown interpolation `${seed}` | did you mean `${params.seed}`?
         ${x}                   1: unknown interpolation `${x}` | write `${params.NAME}`, `${matrix.NAME}` or `${env.NAME}`; `$${` stands for `${` itself
-        a ${params.window} b   3: `${params.window}` is a map and cannot be part of a text | let it be the whole value, or use a text or a number
-        a ${params.none} b     3: `${params.none}` is nothing and cannot be part of a text | let it be the whole value, or use a text or a number
+        a ${params.window} b   3: `${params.window}` is a map and cannot be part of a string | let it be the whole value, or use a string or a number
+        a ${params.none} b     3: `${params.none}` is null and cannot be part of a string | let it be the whole value, or use a string or a number
         ${params.window.form}  1: the parameter `window` has no `form` | did you mean `from`?
         ${matrix.axes}         1: unknown axis `axes` in `${matrix.axes}` | did you mean `axis`?
         ${env.HOMES}           1: the environment has no variable `HOMES` | set it (`HOMES=… runner …`); there is `HOME`

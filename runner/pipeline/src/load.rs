@@ -4,13 +4,14 @@ use super::axes;
 use super::compose::compose;
 use super::configure;
 use super::document::{self, Document, Job, Stage};
-use super::error::Problems;
 use super::files;
 use super::interpolate::{Scope, Variables, fill, fill_command};
-use super::matrix::{self, Folders, MOST_NODES, Matching, Point};
+use super::matrix::{self, Folders, Matching};
 use super::model::graph_of;
 use super::needs::{self, Face, Needs};
 use super::overrides::{self, Setting};
+use super::point::{self, MOST_NODES, Point};
+use super::problems::Problems;
 use super::resolved::Resolved;
 use super::source::{self, Spot, Texts};
 use super::tree::{Key, Tree, Value, spell};
@@ -335,7 +336,7 @@ impl<'a> Loader<'a> {
     fn node(&mut self, plan: &Plan, point: &Point, inputs: BTreeMap<String, Vec<InputRef>>, quiet: bool) -> Node {
         let stage = plan.stage;
         let mut node = Node {
-            id: matrix::id(&stage.key.name, point),
+            id: point::id(&stage.key.name, point),
             stage: stage.key.name.clone(),
             point: point.clone(),
             work: Work::Command(Arc::default()),
@@ -535,8 +536,8 @@ impl<'a> Loader<'a> {
                 }
                 None if problems.count() == before => problems.add(
                     value.spot,
-                    format!("the variable `{}` is {}, not a text", key.name, filled.describe()),
-                    "give it a text or a number",
+                    format!("the variable `{}` is {}, not a string", key.name, filled.describe()),
+                    "give it a string or a number",
                 ),
                 None => {}
             }
@@ -573,7 +574,7 @@ impl<'a> Loader<'a> {
         read(
             &stage.threads,
             "threads",
-            "give a whole number from 1 to 4096",
+            "give an integer from 1 to 4096",
             &mut |value| {
                 node.resources.threads = value
                     .as_u64()
@@ -594,7 +595,7 @@ impl<'a> Loader<'a> {
         read(
             &stage.retries,
             "retries",
-            "give a whole number from 0 to 100",
+            "give an integer from 0 to 100",
             &mut |value| {
                 let retries = value.as_u64().filter(|value| *value <= 100);
                 node.retries = retries.and_then(|value| u32::try_from(value).ok()).unwrap_or_default();

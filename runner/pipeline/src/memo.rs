@@ -13,10 +13,10 @@
 
 use super::PipelineErrors;
 use super::encoding::{Reader, Writer};
-use super::error::Problems;
 use super::files;
 use super::load::{self, LoadOptions, Recorded};
 use super::model::{Command, InputRef, Node, Pipeline, Place, Resources, Work, graph_of};
+use super::problems::Problems;
 use super::source::{self, Spot, Texts};
 use super::tree::Tree;
 use cache::{BlobDigest, BlobRef};

@@ -1,6 +1,7 @@
 //! The texts that errors point into: the pipeline file, those it includes, and arguments of the command line.
 
-use super::{PipelineError, Place};
+use super::error::{PipelineError, visible};
+use super::model::Place;
 use std::cell::OnceCell;
 use std::fs::File;
 use std::io::Read as _;
@@ -165,19 +166,6 @@ impl Texts {
 
 /// No pipeline file is longer than this, in bytes.
 const LONGEST: u64 = 16 << 20;
-
-/// A text whose control characters, which an escape in a file can write, are shown and not sent to a terminal.
-pub(crate) fn visible(text: &str) -> String {
-    let mut shown = String::with_capacity(text.len());
-    for c in text.chars() {
-        if c.is_control() && c != '\n' {
-            shown.extend(c.escape_debug());
-        } else {
-            shown.push(c);
-        }
-    }
-    shown
-}
 
 /// Reads a pipeline file: UTF-8 without control characters, of a sensible length.
 pub(crate) fn read(file: &Path) -> Result<String, PipelineError> {

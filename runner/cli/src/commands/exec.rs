@@ -120,8 +120,6 @@ pub(crate) fn exec(session: &Session, args: &ExecArgs) -> Result<u8, Failure> {
     }
     remote::settle(session, &project.store, &run, &control)?;
     let code = summary.exit_code();
-    // The process ends with them: taking thousands of stages apart first is time for nothing.
-    std::mem::forget((project, options, ended, summary));
     match page {
         Err(err) if code == exit::DONE => Err(err),
         _ => Ok(code),

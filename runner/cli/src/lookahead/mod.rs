@@ -5,12 +5,13 @@
 
 mod overlay;
 mod perturb;
+mod report;
 mod runs;
 mod sources;
 mod table;
 mod violation;
 
-pub use violation::{Moved, Unchecked};
+pub use report::{Perturbed, Report, Unchecked};
 
 use cache::Store;
 use datasets::Date;
@@ -18,38 +19,7 @@ use overlay::Overlay;
 use runner_engine::{Control, Failure, Options};
 use runner_pipeline::{Pipeline, Work};
 use runs::{Run, Say};
-use serde::Serialize;
 use std::collections::BTreeSet;
-
-/// What was found.
-#[derive(Clone, Debug, Serialize)]
-pub struct Report {
-    /// The last date whose data stayed as it is.
-    pub at: Date,
-    /// What was replaced after it.
-    pub sources: Vec<Perturbed>,
-    /// What moved although it is of that date or before, in the order of the stages.
-    pub moved: Vec<Moved>,
-    /// What could not be compared.
-    pub unchecked: Vec<Unchecked>,
-    /// The stages that were left out, each with the reason.
-    pub skipped: Vec<(String, String)>,
-    /// How many tables were compared, and how many rows of them are of the date or before.
-    pub tables: usize,
-    /// The rows.
-    pub rows: u64,
-}
-
-/// A source whose values were replaced.
-#[derive(Clone, Debug, Serialize)]
-pub struct Perturbed {
-    /// `market.bars`, or `smooth: prices.csv` for a file.
-    pub name: String,
-    /// How many rows were changed.
-    pub rows: u64,
-    /// The stages that read it, directly or not, and ran again.
-    pub stages: usize,
-}
 
 /// Stages that are not run: what they make of a changed future differs for good reasons, and they take long.
 fn is_left_out(work: &Work) -> bool {
@@ -86,7 +56,7 @@ pub fn check(
             format!("`{stage}` failed before anything was perturbed: {error}"),
         ));
     }
-    let (sources, mut unchecked) = sources::find(pipeline, &chosen, &base, store)?;
+    let (sources, mut unchecked) = sources::find(pipeline, &chosen, &base.made, store)?;
     let at = match at {
         Some(at) => at,
         None => sources::middle(&sources, store)?.ok_or_else(|| {

@@ -1,9 +1,13 @@
 //! A store of its own that borrows from another: what runs in it leaves nothing behind.
 
-use cache::{ArtifactDigest, BlobRef, Store};
+use cache::{ActionKey, ArtifactDigest, BlobRef, Store};
 use runner_engine::Failure;
+use std::collections::BTreeMap;
 use std::path::Path;
 use tempfile::TempDir;
+
+/// The action of a stage, and its outputs.
+pub type Made = (ActionKey, BTreeMap<String, ArtifactDigest>);
 
 /// A store in a temporary folder beside the one it borrows from.
 pub struct Overlay<'a> {

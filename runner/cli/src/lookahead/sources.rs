@@ -1,15 +1,14 @@
 //! What a pipeline starts from: what its first stages make, and the files that external programs read.
 
-use super::overlay::Overlay;
+use super::overlay::{Made, Overlay};
 use super::perturb;
-use super::runs::Run;
+use super::report::Unchecked;
 use super::table::{self, Form};
-use super::violation::Unchecked;
 use cache::{ArtifactBuilder, ArtifactDigest, Store};
 use datasets::Date;
 use runner_engine::Failure;
 use runner_pipeline::{Pipeline, Work};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -42,7 +41,7 @@ pub struct Changed {
 pub fn find(
     pipeline: &Pipeline,
     chosen: &[usize],
-    base: &Run,
+    made: &BTreeMap<usize, Made>,
     store: &Store,
 ) -> Result<(Vec<Source>, Vec<Unchecked>), Failure> {
     let (mut sources, mut fixed) = (Vec::new(), Vec::new());
@@ -83,7 +82,7 @@ pub fn find(
         if !node.needs.is_empty() || by_file {
             continue;
         }
-        let Some((_, outputs)) = base.made.get(&i) else {
+        let Some((_, outputs)) = made.get(&i) else {
             continue;
         };
         for (name, &digest) in outputs {

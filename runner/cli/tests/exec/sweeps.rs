@@ -326,7 +326,7 @@ stages:
         text(output.stdout)
     };
     let resolved = run(&["plan", "p.yaml", "--profile", "more", "--resolved"]);
-    let folder = project.dir.path().canonicalize().unwrap();
+    let folder = project.path("").canonicalize().unwrap();
     insta::assert_snapshot!(resolved.replace(&folder.display().to_string(), "FOLDER"), @r#"
     # p.yaml, resolved. Its paths are relative to FOLDER
     version: 1

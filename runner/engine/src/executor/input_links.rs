@@ -1,6 +1,6 @@
 //! How an external program gets its inputs: as files that share the store's bytes wherever the file system lets them.
 
-use super::command::{create_parent, failed};
+use super::files::{create_parent, failed};
 use cache::{Artifact, BlobDigest, Error, Store};
 use stages_core::StageError;
 use std::fs::{self, File, Metadata, Permissions};

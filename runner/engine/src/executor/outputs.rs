@@ -1,6 +1,6 @@
 //! What is taken in of what an external program made: ordinary files of its own folder, whatever it has put in their place.
 
-use super::command::failed;
+use super::files::failed;
 use cache::{ArtifactBuilder, ArtifactDigest, Store, check_path};
 use rustix::fs::OFlags;
 use serde_json::json;

@@ -181,11 +181,11 @@ fn bad_arguments() {
     seed                           1: `seed` sets nothing | write `--set NAME=VALUE` or `--set STAGE.with.KEY=VALUE`
     =5                             1: the pipeline has no parameter `` | the parameters are `seed`, `lr`, `data`, `fast`, `window`
     sed=5                          1: the pipeline has no parameter `sed` | did you mean `seed`?
-    seed=abc                       6: `seed`: the text "abc" does not fit: it replaces the number 7 | give a whole number
-    seed=1.5                       6: `seed`: the number 1.5 does not fit: it replaces the number 7 | give a whole number
-    seed=                          6: `seed`: nothing does not fit: it replaces the number 7 | give a whole number
-    lr=fast                        4: `lr`: the text "fast" does not fit: it replaces the number 0.0003 | give a number
-    fast=yes                       6: `fast`: the text "yes" does not fit: it replaces `false` | give `true` or `false`
+    seed=abc                       6: `seed`: the string "abc" does not fit: it replaces the number 7 | give an integer
+    seed=1.5                       6: `seed`: the number 1.5 does not fit: it replaces the number 7 | give an integer
+    seed=                          6: `seed`: nothing does not fit: it replaces the number 7 | give an integer
+    lr=fast                        4: `lr`: the string "fast" does not fit: it replaces the number 0.0003 | give a number
+    fast=yes                       6: `fast`: the string "yes" does not fit: it replaces `false` | give `true` or `false`
     window=5                       8: `window`: the number 5 does not fit: it replaces a map | give a map: `{ key: value }`
     window={a: }}                  8: `window`: this is not valid YAML: misplaced bracket | quote values that hold `: `, ` #` or begin with one of `{ [ & * ! | > % @`, and keep the same indentation for the keys of a map
     train=5                        1: the pipeline has no parameter `train` | `train` is a stage: write `train.with.KEY`
@@ -194,7 +194,7 @@ fn bad_arguments() {
     train.with=1                   1: `train.with` cannot be set | only parameters and configurations can: write `train.with.KEY`
     train.with.=1                  1: `train.with.` cannot be set | only parameters and configurations can: write `train.with.KEY`
     train.with.gama=1              1: unknown key `gama` in the configuration of `train` (train/ppo) | did you mean `gamma`?
-    train.with.gamma=high          18: `gamma` of `train`: expected a number, found the text "high" | write a number, such as 10 or 3e-4
+    train.with.gamma=high          18: `gamma` of `train`: expected a number, found the string "high" | write a number, such as 10 or 3e-4
     train.with.gamma=[1            18: `with.gamma`: this `[` is not closed | close it
     train.with.gamma.x=1           1: `gamma` of `train`: expected a number, found a map | see `runner stages train/ppo` for its configuration
     train.with.layers[5]=1         1: `with.layers[5]` cannot be set: `[5]` would be an item of nothing | set the whole value, or see `runner stages KIND` for the configuration
@@ -202,6 +202,6 @@ fn bad_arguments() {
     env.with.slate.cuont=1         1: unknown key `cuont` in the configuration of `env` (env/options) | did you mean `count`?
     env.with.slate.deltas=[0.5, 7] 29: `slate.deltas[1]` of `env`: must lie between 0 and 1 | see `runner stages env/options` for its configuration
     plot.with.x=1                  1: `plot` is a `run:` stage and has no `with:` | let its command read a parameter, and set that
-    train.with.seed=.nan           17: `with.seed`: `.nan` is not a finite number | write a number, or put it in quotes if it is a text
+    train.with.seed=.nan           17: `with.seed`: `.nan` is not a finite number | write a number, or put it in quotes if it is a string
     "#);
 }
