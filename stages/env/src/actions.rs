@@ -10,7 +10,7 @@ pub enum ActionSpace {
     Discrete {
         /// The name of every choice, in order.
         names: Vec<String>,
-        /// Whether choices may be masked; if not, every element of an action mask is true.
+        /// True if choices may be masked; if not, every element of an action mask is true.
         masked: bool,
     },
     /// One choice for each of K components.
@@ -19,7 +19,7 @@ pub enum ActionSpace {
         names: Vec<String>,
         /// The number of choices of each component `[K]`, none of them 0.
         choices: Vec<u32>,
-        /// Whether choices may be masked; if not, every element of an action mask is true.
+        /// True if choices may be masked; if not, every element of an action mask is true.
         masked: bool,
     },
     /// A real number for each of A components; there is no action mask.

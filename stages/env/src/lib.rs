@@ -4,23 +4,25 @@
 
 mod actions;
 mod batch;
-mod bench;
+pub mod bench;
 pub mod classic;
 pub mod hedging;
 mod ipc;
 pub mod lookup;
 mod open;
+mod open_options;
 pub mod options;
 mod ranges;
+mod saved_state;
 mod spec;
-mod state;
 #[cfg(test)]
 mod testing;
 
 pub use actions::{ActionBuffer, ActionSpace, Actions, Bounds};
 pub use batch::{BatchEnv, Step, StepBuffers};
-pub use bench::{BenchRow, bench};
-pub use open::{OpenOptions, Split, open};
+pub use bench::bench;
+pub use open::open;
+pub use open_options::{OpenOptions, Split};
 pub use spec::{Difference, EnvSpec, Normalisation};
 
 /// The stage kinds of this family.

@@ -1,10 +1,10 @@
-//! What a network is made of, and where each of its tensors lies in the flat vector of parameters.
+//! The architecture of a network, and the offset of each of its tensors in the flat vector of parameters.
 
 use crate::transformer::{Transformer, TransformerAt};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What follows each hidden layer.
+/// The activation function of hidden layers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Activation {
@@ -15,7 +15,7 @@ pub enum Activation {
     Relu,
 }
 
-/// What the critic reads in a recurrent network; the names of sb3-contrib's settings in brackets.
+/// The input of the critic in a recurrent network; the names of sb3-contrib's settings in brackets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Critic {
@@ -33,9 +33,9 @@ pub enum Critic {
 pub struct Lstm {
     /// H, the size of the hidden state and of the cell state of each layer.
     pub hidden: usize,
-    /// What the critic reads.
+    /// The input of the critic.
     pub critic: Critic,
-    /// How many layers there are.
+    /// The number of layers.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub layers: usize,
 }
@@ -57,10 +57,10 @@ pub struct Architecture {
     pub obs_dim: usize,
     /// A, the number of actions, or of components of an action.
     pub num_actions: usize,
-    /// Whether an action is A numbers rather than one of A choices.
+    /// True if actions are continuous, of A components; else they are discrete, one of A.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub continuous: bool,
-    /// What follows each hidden layer.
+    /// The activation function of hidden layers.
     pub activation: Activation,
     /// The recurrent part; `None` for a network without.
     pub lstm: Option<Lstm>,
@@ -81,22 +81,22 @@ pub struct Tensor {
     /// `[inputs, outputs]` of a weight, row-major, or `[outputs]` of a bias. The gates of an LSTM stand in the order
     /// input, forget, cell, output.
     pub shape: Vec<usize>,
-    /// Where it begins.
+    /// Its offset in the flat vector.
     pub offset: usize,
 }
 
 impl Tensor {
-    /// How many parameters it holds.
+    /// The number of its parameters.
     pub fn len(&self) -> usize {
         self.shape.iter().product()
     }
 
-    /// Whether it holds none.
+    /// True if it has none.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Its place in the flat vector.
+    /// Its range in the flat vector.
     pub fn range(&self) -> std::ops::Range<usize> {
         self.offset..self.offset + self.len()
     }
@@ -137,7 +137,7 @@ pub(crate) struct Layout {
     /// The hidden layers, then the head.
     pub pi: Vec<Dense>,
     pub vf: Vec<Dense>,
-    /// Logarithms of standard deviations `[A]`, where actions are numbers.
+    /// Logarithms of standard deviations `[A]`, if actions are continuous.
     pub log_std: Option<usize>,
 }
 
@@ -226,7 +226,7 @@ impl Architecture {
         self.layout().len
     }
 
-    /// Whether it remembers: what it says of an observation depends on those before it.
+    /// True if it has a memory: its outputs for an observation depend on those before it.
     pub fn remembers(&self) -> bool {
         self.lstm.is_some() || self.transformer.is_some()
     }
@@ -243,7 +243,7 @@ impl Architecture {
         })
     }
 
-    /// What is wrong with its sizes, if anything is.
+    /// The first mistake in its sizes, if there is one.
     pub fn problem(&self) -> Option<String> {
         let zero = |name: &str, size: usize| (size == 0).then(|| format!("{name} must be at least 1"));
         let sizes = self

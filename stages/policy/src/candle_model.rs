@@ -1,14 +1,14 @@
-//! The model over candle's own operations and autodiff, on any of its devices; on the processor slow, and what the fused kernels are
-//! checked against.
+//! The model over candle's own operations and autodiff, on any of its devices: slow on the CPU, and the oracle of the fused kernels.
 
 use crate::architecture::{Critic, Dense, Layout, LstmAt};
 use crate::candle_transformer::Sequences;
-use crate::model::{Batch, LossSettings, Losses, Model, Observed, Output};
-use crate::{Activation, Architecture, distribution};
+use crate::categorical::{self, Softmax};
+use crate::model::{Minibatch, Model, Observed, Output};
+use crate::objective::{Objective, PolicyOutputs, Sums};
+use crate::transformer::Transformer;
+use crate::{Activation, Architecture};
 use candle_core::{Device, Result, Tensor, Var};
-
-/// Stands for the logit of an illegal action: its probability is 0 in f32.
-const ILLEGAL: f32 = -1e8;
+use stages_numerics::dispatch::InstructionSet;
 
 /// A network on candle.
 pub struct CandleModel {
@@ -23,7 +23,7 @@ pub struct CandleModel {
 type States = Vec<(Tensor, Tensor)>;
 
 impl CandleModel {
-    /// A network on the processor, without parameters yet.
+    /// A network on the CPU, without parameters yet.
     pub fn new(architecture: &Architecture) -> Self {
         Self::on(Device::Cpu, architecture)
     }
@@ -195,7 +195,7 @@ impl CandleModel {
         out.log_prob = logits.flatten_all()?.to_vec1()?;
         let a = self.architecture.num_actions;
         for (row, mask) in out.log_prob.chunks_exact_mut(a).zip(input.mask.chunks_exact(a)) {
-            distribution::log_softmax(row, mask);
+            categorical::log_softmax(row, mask);
         }
         Ok(())
     }
@@ -225,129 +225,82 @@ impl CandleModel {
         Ok((logits, value))
     }
 
-    /// Logits and values of a minibatch whose samples are `rows`.
-    fn replay(&self, batch: &Batch, rows: &[usize]) -> Result<(Tensor, Tensor)> {
-        let (d, n) = (self.architecture.obs_dim, batch.pick.len());
-        let obs: Vec<f32> = rows
-            .iter()
-            .flat_map(|&i| &batch.obs[i * d..(i + 1) * d])
+    /// Policy outputs and values of a minibatch, without a transformer.
+    fn replay(&self, minibatch: &Minibatch) -> Result<(Tensor, Tensor)> {
+        let (d, n, samples) = (self.architecture.obs_dim, minibatch.indices.len(), minibatch.samples());
+        let obs: Vec<f32> = samples
+            .clone()
+            .flat_map(|i| &minibatch.obs[i * d..(i + 1) * d])
             .copied()
             .collect();
-        let keep = rows.iter().map(|&i| if batch.episode_start[i] { 0.0_f32 } else { 1.0 });
+        let keep = samples.map(|i| if minibatch.episode_start[i] { 0.0_f32 } else { 1.0 });
         // One transfer to the device, of which the steps are views.
-        let obs = Tensor::from_vec(obs, (rows.len(), d), &self.device)?;
-        let keep = Tensor::from_vec(keep.collect::<Vec<_>>(), (rows.len(), 1), &self.device)?;
-        let steps = |of: &Tensor| -> Result<Vec<Tensor>> { (0..batch.steps).map(|t| of.narrow(0, t * n, n)).collect() };
+        let obs = Tensor::from_vec(obs, (minibatch.len(), d), &self.device)?;
+        let keep = Tensor::from_vec(keep.collect::<Vec<_>>(), (minibatch.len(), 1), &self.device)?;
+        let steps =
+            |of: &Tensor| -> Result<Vec<Tensor>> { (0..minibatch.steps).map(|t| of.narrow(0, t * n, n)).collect() };
         let (x, keep) = (steps(&obs)?, steps(&keep)?);
-        let mut states = self.states(n, |i| batch.pick[i] as usize, batch.state)?;
+        let mut states = self.states(n, |i| minibatch.indices[i] as usize, minibatch.state)?;
         self.network(&x, &keep, &mut states)
     }
 
-    /// Log-probabilities of the actions of the samples `rows`, and their mean entropy.
-    fn choices(&self, batch: &Batch, rows: &[usize], logits: &Tensor) -> Result<(Tensor, Tensor)> {
-        let a = self.architecture.num_actions;
-        let mask: Vec<u8> = rows
-            .iter()
-            .flat_map(|&i| &batch.mask[i * a..(i + 1) * a])
-            .map(|&legal| u8::from(legal))
-            .collect();
-        let mask = Tensor::from_vec(mask, (rows.len(), a), &self.device)?;
-        let logits = mask.where_cond(logits, &Tensor::full(ILLEGAL, logits.shape(), &self.device)?)?;
-        let log_prob = candle_nn::ops::log_softmax(&logits, 1)?;
-        let entropy = (log_prob.exp()? * &log_prob)?.sum(1)?.neg()?.mean_all()?;
-        let actions: Vec<u32> = rows.iter().map(|&i| batch.actions[i]).collect();
-        let actions = Tensor::from_vec(actions, (rows.len(), 1), &self.device)?;
-        Ok((log_prob.gather(&actions, 1)?.squeeze(1)?, entropy))
-    }
-
-    /// The same where actions are numbers: independent normals.
-    fn numbers(&self, batch: &Batch, rows: &[usize], mean: &Tensor, log_std: &Tensor) -> Result<(Tensor, Tensor)> {
-        let half_ln_tau = 0.5 * libm::log(2.0 * std::f64::consts::PI);
-        let a = self.architecture.num_actions;
-        let actions: Vec<f32> = rows
-            .iter()
-            .flat_map(|&i| &batch.numbers[i * a..(i + 1) * a])
-            .copied()
-            .collect();
-        let actions = Tensor::from_vec(actions, (rows.len(), a), &self.device)?;
-        let z = (actions - mean)?.broadcast_div(&log_std.exp()?)?;
-        let log_prob = z.sqr()?.affine(-0.5, -half_ln_tau)?.broadcast_sub(log_std)?.sum(1)?;
-        Ok((log_prob, (log_std + (half_ln_tau + 0.5))?.sum_all()?))
-    }
-
-    fn try_gradient(&self, batch: &Batch, settings: &LossSettings, gradient: &mut [f32]) -> Result<Losses> {
+    /// Policy outputs and values of a minibatch, with a transformer.
+    fn replay_transformer(&self, shape: &Transformer, minibatch: &Minibatch) -> Result<(Tensor, Tensor)> {
         let d = self.architecture.obs_dim;
-        let rows: Vec<usize> = (0..batch.steps)
-            .flat_map(|t| {
-                batch
-                    .pick
-                    .iter()
-                    .map(move |&column| t * batch.columns + column as usize)
-            })
-            .collect();
-        let floats = |from: &[f32]| {
-            let values: Vec<f32> = rows.iter().map(|&i| from[i]).collect();
-            Tensor::from_vec(values, rows.len(), &self.device)
-        };
-        let (logits, value) = match &self.architecture.transformer {
-            Some(shape) => {
-                let state = shape.state(d);
-                let mut sequences = Sequences::new();
-                for &column in batch.pick {
-                    let column = column as usize;
-                    let steps = (0..batch.steps).map(|t| t * batch.columns + column);
-                    let steps = steps.map(|i| (&batch.obs[i * d..(i + 1) * d], batch.episode_start[i]));
-                    let row = &batch.state[column * state.len()..(column + 1) * state.len()];
-                    sequences.column(&state, row, steps);
-                }
-                self.after_transformer(&self.transformer(shape, &sequences, batch.steps)?)?
-            }
-            None => self.replay(batch, &rows)?,
-        };
-        let value = value.squeeze(1)?;
+        let state = shape.state(d);
+        let mut sequences = Sequences::new();
+        for &column in minibatch.indices {
+            let column = column as usize;
+            let steps = (0..minibatch.steps).map(|t| t * minibatch.columns + column);
+            let steps = steps.map(|i| (&minibatch.obs[i * d..(i + 1) * d], minibatch.episode_start[i]));
+            let row = &minibatch.state[column * state.len()..(column + 1) * state.len()];
+            sequences.column(&state, row, steps);
+        }
+        self.after_transformer(&self.transformer(shape, &sequences, minibatch.steps)?)
+    }
 
-        let (log_prob, entropy) = match self.layout.log_std {
-            Some(at) => self.numbers(batch, &rows, &logits, self.var(at))?,
-            None => self.choices(batch, &rows, &logits)?,
+    fn try_backward(&self, minibatch: &Minibatch, objective: &dyn Objective, gradient: &mut [f32]) -> Result<Sums> {
+        let (policy, value) = match &self.architecture.transformer {
+            Some(shape) => self.replay_transformer(shape, minibatch)?,
+            None => self.replay(minibatch)?,
         };
-        let log_ratio = (log_prob - floats(batch.old_log_prob)?)?;
-        let ratio = log_ratio.exp()?;
-        let (mean, scale) = if settings.normalize_advantage {
-            batch.advantage_moments()
+        let samples: Vec<u32> = minibatch.samples().map(|i| i as u32).collect();
+        let mut dpolicy = policy.flatten_all()?.to_vec1::<f32>()?;
+        let mut dvalue = value.flatten_all()?.to_vec1::<f32>()?;
+        let (mut softmax, mut sums) = (Softmax::default(), Sums::default());
+        let log_std = match self.layout.log_std {
+            None => Vec::new(),
+            Some(at) => self.var(at).to_vec1()?,
+        };
+        let mut dlog_std = vec![0.0; log_std.len()];
+        let outputs = if self.architecture.continuous {
+            PolicyOutputs::Continuous {
+                mean: &mut dpolicy,
+                log_std: &log_std,
+                dlog_std: &mut dlog_std,
+            }
         } else {
-            (0.0, 1.0)
-        };
-        let advantage = floats(batch.advantage)?.affine(f64::from(scale), f64::from(-mean * scale))?;
-        let range = settings.clip_range;
-        let clipped = (&advantage * ratio.clamp(1.0 - range, 1.0 + range)?)?;
-        let policy = (&advantage * &ratio)?.minimum(&clipped)?.mean_all()?.neg()?;
-        let used = match settings.clip_range_vf {
-            None => value,
-            Some(range) => {
-                let old = floats(batch.old_value)?;
-                (&old + (value - &old)?.clamp(-range, range)?)?
+            PolicyOutputs::Discrete {
+                logits: &mut dpolicy,
+                softmax: &mut softmax,
             }
         };
-        let value = (used - floats(batch.target)?)?.sqr()?.mean_all()?;
-        let loss = ((&policy - (&entropy * f64::from(settings.ent_coef))?)? + (&value * f64::from(settings.vf_coef))?)?;
-        let gradients = loss.backward()?;
+        objective.policy(InstructionSet::detect(), &samples, outputs, &mut sums);
+        objective.value(InstructionSet::detect(), &samples, &mut dvalue, &mut sums);
+        // A sum whose derivatives by the outputs are the objective's.
+        let linear = |outputs: &Tensor, by: Vec<f32>| {
+            (outputs * Tensor::from_vec(by, outputs.shape(), &self.device)?)?.sum_all()
+        };
+        let gradients = (linear(&policy, dpolicy)? + linear(&value, dvalue)?)?.backward()?;
         for (tensor, var) in self.layout.tensors.iter().zip(&self.vars) {
             let out = &mut gradient[tensor.range()];
             match gradients.get(var.as_tensor()) {
+                _ if Some(tensor.offset) == self.layout.log_std => out.copy_from_slice(&dlog_std),
                 None => out.fill(0.0),
                 Some(values) => out.copy_from_slice(&values.flatten_all()?.to_vec1::<f32>()?),
             }
         }
-        let scalar = |tensor: &Tensor| tensor.to_scalar::<f32>().map(f64::from);
-        let outside = ratio.affine(1.0, -1.0)?.abs()?.gt(range)?.to_vec1::<u8>()?;
-        let outside: f64 = outside.into_iter().map(f64::from).sum();
-        Ok(Losses {
-            policy: scalar(&policy)?,
-            value: scalar(&value)?,
-            entropy: scalar(&entropy)?,
-            approx_kl: scalar(&(ratio.affine(1.0, -1.0)? - log_ratio)?.mean_all()?)?,
-            clip_fraction: outside / rows.len() as f64,
-        })
+        Ok(sums)
     }
 }
 
@@ -361,7 +314,7 @@ impl CandleModel {
         Ok(())
     }
 
-    /// Keeps what went wrong first. On the processor nothing can but shapes, which the layout rules out.
+    /// Keeps the first error. On the CPU only shapes can be wrong, which the layout rules out.
     fn keep<T>(&mut self, result: Result<T>) -> Option<T> {
         match result {
             Ok(value) => Some(value),
@@ -401,11 +354,11 @@ impl Model for CandleModel {
         }
     }
 
-    fn gradient(&mut self, batch: &Batch, settings: &LossSettings, gradient: &mut [f32]) -> Losses {
+    fn backward(&mut self, minibatch: &Minibatch, objective: &dyn Objective, gradient: &mut [f32]) -> Sums {
         if self.fault.is_some() {
-            return Losses::default();
+            return Sums::default();
         }
-        let result = self.try_gradient(batch, settings, gradient);
+        let result = self.try_backward(minibatch, objective, gradient);
         self.keep(result).unwrap_or_default()
     }
 

@@ -69,7 +69,7 @@ impl CandleModel {
         x + (z * (h - x)?)?
     }
 
-    /// What attention reads, `[b, N, d]`. `seen` `[b, 1, N, N]`; `ago` `[N, N]` is how far the second step lies behind the first.
+    /// The output of attention `[b, N, d]`. `seen` `[b, 1, N, N]`; `ago` `[N, N]` is the distance of the second step behind the first.
     fn attend(&self, shape: &Transformer, at: &BlockAt, x: &Tensor, seen: &Tensor, ago: &Tensor) -> Result<Tensor> {
         let (b, n, d) = x.dims3()?;
         let (heads, size) = (shape.n_heads, d / shape.n_heads);
@@ -94,7 +94,7 @@ impl CandleModel {
             .reshape((b, n, d))
     }
 
-    /// What the trunks read of the last `steps` steps: `[T b, d]`, time-major.
+    /// The input of the trunks for the last `steps` steps: `[T b, d]`, time-major.
     pub(crate) fn transformer(&self, shape: &Transformer, sequences: &Sequences, steps: usize) -> Result<Tensor> {
         let Some(at) = self.layout().transformer.as_ref() else {
             candle_core::bail!("the layout has no transformer");

@@ -1,19 +1,23 @@
-//! Where a network is computed: on the processor by own kernels, or on a graphics processor by candle.
+//! Devices on which a network is computed: the CPU, by own kernels, or a GPU, by candle.
 
 use crate::{Architecture, CandleModel, Model, Precision};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use stages_numerics::class::numerics_class;
 use std::fmt;
+
+/// The numerics class of networks on candle; raised when their bytes change.
+const CANDLE: &str = "candle-0.11-v2";
 
 /// A kind of device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Device {
-    /// The processor.
+    /// The CPU.
     Cpu,
-    /// The first NVIDIA graphics processor; needs a program built with `--features cuda`.
+    /// The first NVIDIA GPU; needs a program built with `--features cuda`.
     Cuda,
-    /// Apple's graphics processor; needs a program built with `--features metal`.
+    /// Apple's GPU; needs a program built with `--features metal`.
     Metal,
 }
 
@@ -21,7 +25,7 @@ impl Device {
     /// All of them.
     pub const ALL: [Self; 3] = [Self::Cpu, Self::Cuda, Self::Metal];
 
-    /// As it stands in pipelines.
+    /// Its name in pipelines.
     pub fn name(self) -> &'static str {
         match self {
             Self::Cpu => "cpu",
@@ -30,7 +34,7 @@ impl Device {
         }
     }
 
-    /// Whether this program was built for it.
+    /// True if this program was built for it.
     pub const fn is_built_in(self) -> bool {
         match self {
             Self::Cpu => true,
@@ -39,19 +43,21 @@ impl Device {
         }
     }
 
-    /// The numerics class of what is computed on it: within one, the same key gives the same bytes. Of a graphics processor it names the
-    /// library alone, since its driver may choose other kernels on each model.
-    pub fn class(self) -> String {
+    /// The numerics class of training a network with so many layers of LSTM on it: within one, the same key gives the same bytes. Of a GPU it
+    /// names the library alone, since its driver may choose other kernels on each model.
+    pub fn class(self, lstm_layers: usize) -> String {
         match self {
-            Self::Cpu => stages_numerics::class::numerics_class(),
-            Self::Cuda | Self::Metal => format!("{self}-candle-0.11-v1"),
+            Self::Cpu if lstm_layers <= 1 => numerics_class(),
+            // See `crate::model`.
+            Self::Cpu => format!("{}-{CANDLE}", numerics_class()),
+            Self::Cuda | Self::Metal => format!("{self}-{CANDLE}"),
         }
     }
 
     /// Opens it.
     ///
     /// # Errors
-    /// In words, when the program was not built for it or the machine has none.
+    /// A message, when the program was not built for it or the machine has none.
     pub fn open(self) -> Result<candle_core::Device, String> {
         if !self.is_built_in() {
             return Err(format!("this program was built without `--features {self}`"));
@@ -67,7 +73,7 @@ impl Device {
     /// A network on it.
     ///
     /// # Errors
-    /// In words, when it cannot be opened, or lacks `precision`.
+    /// A message, when it cannot be opened, or lacks `precision`.
     pub fn model(self, architecture: &Architecture, precision: Precision) -> Result<Box<dyn Model>, String> {
         if self == Self::Cpu {
             return Ok(crate::model(architecture, precision));
@@ -75,7 +81,7 @@ impl Device {
         let device = self.open()?;
         match precision {
             Precision::F32 => Ok(Box::new(CandleModel::on(device, architecture))),
-            Precision::Bf16 => Err("`precision: bf16` is there for the processor alone".to_owned()),
+            Precision::Bf16 => Err("bf16 is only supported on the CPU".to_owned()),
         }
     }
 }
@@ -86,7 +92,7 @@ impl fmt::Display for Device {
     }
 }
 
-/// The first line of what a driver says: what follows are backtraces.
+/// The first line of a driver's message: what follows are backtraces.
 fn one_line(text: &str) -> String {
     text.lines().next().unwrap_or_default().trim().to_owned()
 }
@@ -96,11 +102,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_built_in_is_named() {
+    fn a_device_that_is_not_built_in_is_named() {
         for device in Device::ALL.into_iter().filter(|device| !device.is_built_in()) {
-            let said = device.open().err().unwrap();
-            assert!(said.contains(&format!("--features {device}")), "{said}");
-            assert_ne!(device.class(), Device::Cpu.class());
+            let message = device.open().err().unwrap();
+            assert!(message.contains(&format!("--features {device}")), "{message}");
+            assert_ne!(device.class(1), Device::Cpu.class(1));
         }
     }
 }

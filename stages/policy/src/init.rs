@@ -10,8 +10,8 @@ use stages_numerics::random::Random;
 /// the LSTM, and biases 0 (Andrychowicz and others, "What matters in on-policy reinforcement learning", 2021; cleanrl). Without:
 /// PyTorch's defaults, uniform within 1/sqrt(inputs), in an LSTM within 1/sqrt(hidden).
 ///
-/// Where actions are numbers, standard deviations of 1. In a transformer, whichever way: layer norms of scale 1 and offset 0, gates of bias 2, vectors of position of normal numbers of deviation
-/// 1/2, so that a head tells near from far from the start; orthogonal weights have gain 1 but where a rectifier follows.
+/// Continuous actions have standard deviations of 1. Either way a transformer has layer norms of scale 1 and offset 0, gates of bias 2, and vectors of
+/// position drawn from a normal distribution of deviation 1/2, so that a head tells near from far from the start; orthogonal weights have gain 1 but where a rectifier follows.
 pub fn initial(architecture: &Architecture, orthogonal: bool, seed: u64) -> Vec<f32> {
     let tensors = architecture.tensors();
     let mut params = vec![0.0; architecture.num_params()];

@@ -1,20 +1,20 @@
 //! Policies: networks, their fused kernels and their files.
 //!
-//! Algorithms see a network through [`Model`]: flat parameters and gradients, buffers that the caller owns. [`CandleModel`] is the
-//! plain implementation over candle's autodiff and the oracle of tests; [`FusedModel`] and [`TransformerModel`] are the fast ones. [`Policy`] is what a training
-//! leaves behind.
+//! Algorithms see a network through [`Model`]: flat parameters and gradients, buffers that the caller owns, a forward pass, and a backward
+//! pass that is given an [`Objective`]. [`CandleModel`] is the plain implementation over candle's autodiff and the oracle of tests;
+//! [`FusedModel`] and [`TransformerModel`] are the fast ones. [`Policy`] is the result of a training.
 
 pub mod architecture;
 pub mod candle_model;
 mod candle_transformer;
+pub mod categorical;
 pub mod device;
-pub mod distribution;
 pub mod fused;
 pub mod gaussian;
 pub mod init;
 pub mod kernels;
-mod loss;
 pub mod model;
+pub mod objective;
 pub mod policy;
 pub mod transformer;
 
@@ -23,11 +23,12 @@ pub use candle_model::CandleModel;
 pub use device::Device;
 pub use fused::FusedModel;
 pub use init::initial;
-pub use model::{Batch, LossSettings, Losses, Model, Observed, Output, Precision, Taken};
+pub use model::{Minibatch, Model, Observed, Output, Precision, Sampled};
+pub use objective::{Objective, PolicyOutputs, Sums};
 pub use policy::{Mode, Policy, PolicyState};
 pub use transformer::{Transformer, TransformerModel};
 
-/// The model that training and acting on the processor use: own kernels, but for LSTMs of several layers, which candle runs.
+/// The model that training and acting on the CPU use: own kernels, but candle for LSTMs of several layers.
 pub fn model(architecture: &Architecture, precision: Precision) -> Box<dyn Model> {
     if architecture.lstm.is_some_and(|lstm| lstm.layers > 1) {
         return Box::new(CandleModel::new(architecture));
@@ -38,5 +39,7 @@ pub fn model(architecture: &Architecture, precision: Precision) -> Box<dyn Model
     }
 }
 
+#[cfg(test)]
+mod testing;
 #[cfg(test)]
 mod tests;

@@ -1,12 +1,13 @@
 //! A trained policy: its file, and acting with it.
 
-use crate::kernels::{Level, elementwise};
+use crate::kernels::elementwise;
 use crate::model::{Model, Observed, Output};
-use crate::{Architecture, Precision, distribution, gaussian};
+use crate::{Architecture, Precision, categorical, gaussian};
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 use serde::{Deserialize, Serialize};
 use stages_core::StageError;
 use stages_env::{ActionBuffer, ActionSpace, Actions, EnvSpec, Normalisation};
+use stages_numerics::dispatch::InstructionSet;
 use stages_numerics::random::Random;
 use std::collections::HashMap;
 
@@ -19,7 +20,7 @@ const METADATA: &str = "runner";
 /// The layout of the file's metadata.
 const FORMAT: u32 = 1;
 
-/// A network with its parameters, what it sees and how that is normalised.
+/// A network with its parameters, its environment and the normalisation of its observations.
 #[derive(Clone, Debug)]
 pub struct Policy {
     about: About,
@@ -38,7 +39,7 @@ struct About {
     observation_normalisation: Option<Normalisation>,
 }
 
-/// How a policy chooses.
+/// The way a policy chooses actions.
 #[derive(Debug)]
 pub enum Mode<'a> {
     /// The likeliest action; where actions are continuous, their mean.
@@ -47,7 +48,7 @@ pub enum Mode<'a> {
     Sample(&'a mut Random),
 }
 
-/// What a policy carries from step to step, for a number of environments.
+/// The recurrent state of a policy for a number of environments, with its buffers.
 pub struct PolicyState {
     model: Box<dyn Model>,
     recurrent: Vec<f32>,
@@ -97,7 +98,7 @@ impl Policy {
             observation_normalisation,
             ..
         } = &self.about;
-        let wrong = |what: &str| Err(StageError::new(format!("the policy does not fit together: {what}")));
+        let wrong = |what: &str| Err(StageError::new(format!("the parts of the policy do not match: {what}")));
         if let Some(problem) = architecture.problem() {
             return wrong(&problem);
         }
@@ -180,7 +181,7 @@ impl Policy {
         safetensors::serialize(views, Some(metadata)).map_err(|err| failed(err.to_string()))
     }
 
-    /// What it was trained on.
+    /// The environment that it was trained on.
     pub fn spec(&self) -> &EnvSpec {
         &self.about.env
     }
@@ -230,7 +231,7 @@ impl Policy {
         mode: Mode,
     ) -> Actions<'s> {
         let a = self.architecture().num_actions;
-        self.look(obs, action_mask, episode_start, state);
+        self.forward(obs, action_mask, episode_start, state);
         let Output {
             log_prob,
             mean,
@@ -240,12 +241,12 @@ impl Policy {
         match (&mut state.actions, mode) {
             (ActionBuffer::Discrete(actions) | ActionBuffer::MultiDiscrete(actions), Mode::Greedy) => {
                 for (action, row) in actions.iter_mut().zip(log_prob.chunks_exact(a)) {
-                    *action = distribution::best(row);
+                    *action = categorical::best(row);
                 }
             }
             (ActionBuffer::Discrete(actions) | ActionBuffer::MultiDiscrete(actions), Mode::Sample(random)) => {
                 for (action, row) in actions.iter_mut().zip(log_prob.chunks_exact(a)) {
-                    *action = distribution::sample(row, random.uniform());
+                    *action = categorical::sample(row, random.uniform());
                 }
             }
             (ActionBuffer::Continuous(actions), Mode::Greedy) => actions.copy_from_slice(mean),
@@ -258,8 +259,8 @@ impl Policy {
         state.actions.as_actions()
     }
 
-    /// Runs the network over a step.
-    fn look(&self, obs: &[f32], action_mask: &[bool], episode_start: &[bool], state: &mut PolicyState) {
+    /// A forward pass over a step.
+    fn forward(&self, obs: &[f32], action_mask: &[bool], episode_start: &[bool], state: &mut PolicyState) {
         let PolicyState {
             model,
             recurrent,
@@ -279,7 +280,7 @@ impl Policy {
             None => obs,
             Some(n) => {
                 normalised.resize(obs.len(), 0.0);
-                elementwise::normalise(Level::detect(), obs, &n.offset, &n.scale, n.clip, normalised);
+                elementwise::normalise(InstructionSet::detect(), obs, &n.offset, &n.scale, n.clip, normalised);
                 normalised
             }
         };
@@ -346,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn acts_legally_and_remembers() {
+    fn respects_the_action_mask_and_remembers() {
         let policy = policy();
         let mask = [false, true, true, true, false, false];
         let mut state = policy.start(2);

@@ -1,10 +1,11 @@
-//! Networks whose actions are numbers: every model against candle.
+//! Networks of continuous actions, and stacks of LSTMs: every model against candle or a definition.
 
-use crate::kernels::Level;
-use crate::model::{Batch, LossSettings, Model, Observed, Output};
+use crate::model::{Model, Observed, Output};
+use crate::testing::{Data, norm};
 use crate::{
     Activation, Architecture, CandleModel, Critic, FusedModel, Lstm, Transformer, TransformerModel, gaussian, initial,
 };
+use stages_numerics::dispatch::InstructionSet;
 use stages_numerics::random::Random;
 
 fn architectures() -> Vec<Architecture> {
@@ -37,29 +38,22 @@ fn architectures() -> Vec<Architecture> {
     ]
 }
 
-fn own(architecture: &Architecture, level: Level) -> Box<dyn Model> {
-    match TransformerModel::with_level(architecture, level) {
+fn own(architecture: &Architecture, instructions: InstructionSet) -> Box<dyn Model> {
+    match TransformerModel::with_instructions(architecture, instructions) {
         Some(model) => Box::new(model),
-        None => Box::new(FusedModel::with(architecture, level, None)),
+        None => Box::new(FusedModel::with(architecture, instructions, None)),
     }
 }
 
-const SETTINGS: LossSettings = LossSettings {
-    clip_range: 0.2,
-    clip_range_vf: None,
-    ent_coef: 0.05,
-    vf_coef: 0.5,
-    normalize_advantage: true,
-};
-
 #[test]
-fn numbers_are_learned_from_as_candle_does_and_replayed_as_they_were_drawn() {
+fn continuous_actions_are_learned_from_as_candle_does_and_replayed_as_they_were_drawn() {
     for architecture in architectures() {
-        let (steps, columns, d, a) = (5, 6, architecture.obs_dim, architecture.num_actions);
-        let n = steps * columns;
+        let a = architecture.num_actions;
         let random = &mut Random::new(&[7]);
-        let mut floats = |len: usize| (0..len).map(|_| random.normal() as f32).collect::<Vec<_>>();
-        let (obs, advantage, target) = (floats(n * d), floats(n), floats(n));
+        let mut data = Data::new(&architecture, 5, 6, 7);
+        data.indices = vec![4, 0, 3, 1];
+        data.state.fill(0.0);
+        data.mask.fill(true);
         let mut params = initial(&architecture, false, 3);
         let log_std = architecture.tensors().last().unwrap().clone();
         assert_eq!(
@@ -69,26 +63,16 @@ fn numbers_are_learned_from_as_candle_does_and_replayed_as_they_were_drawn() {
         for (param, value) in params[log_std.range()].iter_mut().zip([-0.5, 0.0, 0.4]) {
             *param = value;
         }
-        let episode_start: Vec<bool> = (0..n).map(|i| i % 7 == 3).collect();
-        let mask = vec![true; n * a];
-        let state = vec![0.0; columns * architecture.state_len()];
         let mut candle = CandleModel::new(&architecture);
         candle.load(&params);
-        for level in Level::all() {
-            let mut own = own(&architecture, level);
+        for instructions in InstructionSet::available() {
+            let mut own = own(&architecture, instructions);
             own.load(&params);
-            let (mut numbers, mut old_log_prob) = (vec![0.0; n * a], vec![0.0; n]);
-            let (mut moving, mut other) = (state.clone(), state.clone());
+            let (mut moving, mut other) = (data.state.clone(), data.state.clone());
             let (mut out, mut wanted) = (Output::default(), Output::default());
-            for t in 0..steps {
-                let rows = t * columns..(t + 1) * columns;
-                let input = Observed {
-                    obs: &obs[rows.start * d..rows.end * d],
-                    mask: &mask[rows.start * a..rows.end * a],
-                    episode_start: &episode_start[rows.clone()],
-                };
-                own.forward(&input, &mut moving, &mut out);
-                candle.forward(&input, &mut other, &mut wanted);
+            for t in 0..data.steps {
+                own.forward(&data.input(&architecture, t), &mut moving, &mut out);
+                candle.forward(&data.input(&architecture, t), &mut other, &mut wanted);
                 assert!(out.log_prob.is_empty());
                 assert_eq!(out.log_std, wanted.log_std);
                 for (x, y) in out
@@ -99,63 +83,33 @@ fn numbers_are_learned_from_as_candle_does_and_replayed_as_they_were_drawn() {
                 {
                     assert!((x - y).abs() < 1e-5, "{architecture:?}: {x} {y}");
                 }
-                for (column, row) in rows.enumerate() {
+                for (column, row) in (t * data.columns..(t + 1) * data.columns).enumerate() {
                     let (mean, drawn) = (
                         &out.mean[column * a..(column + 1) * a],
-                        &mut numbers[row * a..(row + 1) * a],
+                        &mut data.continuous[row * a..(row + 1) * a],
                     );
                     gaussian::sample(mean, &out.log_std, || random.normal(), drawn);
-                    old_log_prob[row] = gaussian::log_prob(drawn, mean, &out.log_std);
+                    data.old_log_prob[row] = gaussian::log_prob(drawn, mean, &out.log_std);
                 }
             }
-            let batch = Batch {
-                steps,
-                columns,
-                obs: &obs,
-                mask: &mask,
-                episode_start: &episode_start,
-                state: &state,
-                numbers: &numbers,
-                old_log_prob: &old_log_prob,
-                old_value: &target,
-                advantage: &advantage,
-                target: &target,
-                pick: &[4, 0, 3, 1],
-                ..Batch::default()
-            };
+            let objective = data.objective();
             let mut found = vec![0.0; params.len()];
-            let tight = LossSettings {
-                clip_range: 1e-5,
-                ..SETTINGS
-            };
-            let losses = own.gradient(&batch, &tight, &mut found);
-            assert_eq!(losses.clip_fraction, 0.0, "ratios of 1: {losses:?}");
-
-            let moved: Vec<f32> = old_log_prob.iter().zip(&advantage).map(|(x, y)| x + 0.2 * y).collect();
-            let batch = Batch {
-                old_log_prob: &moved,
-                ..batch
-            };
-            let losses = own.gradient(&batch, &SETTINGS, &mut found);
+            let sums = own.backward(&data.minibatch(), &objective, &mut found);
+            assert!(objective.errors(&sums).1 < 1e-4, "replayed as drawn: {sums:?}");
             let mut wanted = vec![0.0; params.len()];
-            let theirs = candle.gradient(&batch, &SETTINGS, &mut wanted);
-            for (x, y) in [
-                (losses.policy, theirs.policy),
-                (losses.value, theirs.value),
-                (losses.entropy, theirs.entropy),
-                (losses.approx_kl, theirs.approx_kl),
-                (losses.clip_fraction, theirs.clip_fraction),
-            ] {
-                assert!((x - y).abs() < 2e-5 * y.abs().max(1.0), "{losses:?} {theirs:?}");
+            let theirs = candle.backward(&data.minibatch(), &objective, &mut wanted);
+            for (x, y) in sums.iter().zip(theirs) {
+                assert!((x - y).abs() < 2e-5 * y.abs().max(1.0), "{sums:?} {theirs:?}");
             }
-            let size = wanted.iter().map(|x| x * x).sum::<f32>().sqrt();
             for tensor in architecture.tensors() {
                 let pairs = found[tensor.range()].iter().zip(&wanted[tensor.range()]);
-                let difference = pairs.map(|(x, y)| (x - y) * (x - y)).sum::<f32>().sqrt();
+                let difference: Vec<f32> = pairs.map(|(x, y)| x - y).collect();
                 assert!(
-                    difference < 1e-4 * size,
-                    "{level:?} {}: {difference} of {size}",
-                    tensor.name
+                    norm(&difference) < 1e-4 * norm(&wanted),
+                    "{instructions:?} {}: {} of {}",
+                    tensor.name,
+                    norm(&difference),
+                    norm(&wanted)
                 );
             }
         }
@@ -240,25 +194,15 @@ fn a_stack_of_lstms_is_what_its_definition_says() {
         let log_prob = -libm::log(1.0 + libm::exp(logits[1] - logits[0]));
         assert!((f64::from(out.log_prob[0]) - log_prob).abs() < 1e-5, "step {t}");
     }
-    let batch = Batch {
-        steps,
-        columns: 1,
-        obs: &obs,
-        mask: &vec![true; steps * a],
-        episode_start: &episode_start,
-        state: &vec![0.0; state.len()],
-        actions: &vec![0; steps],
-        old_log_prob: &old_log_prob,
-        old_value: &value,
-        advantage: &[0.5, -1.0, 0.2, 1.5, 0.0, -0.3],
-        target: &value,
-        pick: &[0],
-        ..Batch::default()
-    };
-    let tight = LossSettings {
-        clip_range: 1e-5,
-        ..SETTINGS
-    };
-    let losses = model.gradient(&batch, &tight, &mut vec![0.0; params.len()]);
-    assert!(losses.clip_fraction == 0.0 && losses.value < 1e-10, "{losses:?}");
+    let mut data = Data::new(&architecture, steps, 1, 7);
+    (data.obs, data.episode_start) = (obs, episode_start);
+    (data.old_log_prob, data.target) = (old_log_prob, value);
+    data.mask.fill(true);
+    data.actions.fill(0);
+    data.state.fill(0.0);
+    data.indices = vec![0];
+    let objective = data.objective();
+    let sums = model.backward(&data.minibatch(), &objective, &mut vec![0.0; params.len()]);
+    let (value, log_prob) = objective.errors(&sums);
+    assert!(value < 1e-10 && log_prob < 1e-5, "{sums:?}");
 }

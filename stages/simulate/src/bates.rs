@@ -19,10 +19,10 @@
 //! left under the integral is analytic about the real axis, so that the plain trapezoidal rule converges exponentially
 //! (Trefethen and Weideman 2014). All strikes of an expiry share the values of the characteristic function.
 
-use super::black::black;
 use super::complex::Complex;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use stages_numerics::black_scholes::undiscounted;
 
 /// Parameters of the variance and the jumps under one measure; time in years.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -113,7 +113,7 @@ impl Bates {
         }
     }
 
-    /// How far from 0 the density of X, and with it the price of an option, is gone: W such that E[e^((1/2 +- a) X)] e^(-a W)
+    /// The distance from 0 beyond which the density of X, and with it the price of an option, is negligible: W such that E[e^((1/2 +- a) X)] e^(-a W)
     /// is negligible for some a, on both sides. `variance` is that of the control.
     fn reach(&self, v: f64, years: f64, variance: f64) -> f64 {
         let side = |sign: f64| {
@@ -144,7 +144,7 @@ const DIGITS: f64 = 36.8;
 /// The widest distribution that is integrated to all digits.
 const WIDEST: f64 = 300.0;
 
-/// What is needed of the characteristic function to price any strike of one expiry.
+/// The values of the characteristic function from which any strike of one expiry is priced.
 #[derive(Clone, Debug)]
 pub struct Expiry {
     forward: f64,
@@ -213,7 +213,7 @@ impl Expiry {
                 at = at * turn;
             }
         }
-        let control = black(self.forward, strike, self.deviation, strike >= self.forward);
+        let control = undiscounted(self.forward, strike, self.deviation, strike >= self.forward);
         (control - (self.forward * strike).sqrt() * sum).max(0.0)
     }
 

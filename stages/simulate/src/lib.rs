@@ -20,7 +20,6 @@
 //! ```
 
 mod bates;
-mod black;
 mod clock;
 mod complex;
 mod listing;
@@ -31,7 +30,6 @@ mod quotes;
 mod rates;
 
 pub use bates::{Bates, Expiry};
-pub use black::{black, implied_deviation};
 pub use listing::Listed;
 pub use market::{Market, simulate_days};
 pub use parameters::{Expiries, Invalid, Parameters, Physical, RiskNeutral, Spread, Strikes, Time};

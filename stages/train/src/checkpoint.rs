@@ -1,10 +1,10 @@
-//! Checkpoints: everything that training needs to go on to the same bytes, as safetensors.
+//! Checkpoints: the whole train state, from which training resumes to the same bytes, as safetensors.
 //!
 //! A file is written beside its name, flushed and renamed, so that a kill at any instant leaves the old one or the new one;
-//! it carries a digest of its contents, so that a torn file after a crash of the machine is not taken for a good one.
+//! it carries a digest of its contents, so that a torn file after a crash of the machine is detected.
 
-use crate::carry::Carry;
-use crate::moments::Moments;
+use crate::running_mean_std::RunningMeanStd;
+use crate::train_state::{Statistics, TrainState};
 use cache::KeyHasher;
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 use serde::{Deserialize, Serialize};
@@ -33,7 +33,7 @@ struct About {
     update: u64,
     adam_steps: u64,
     episodes: u64,
-    /// How many observations and rewards the statistics have seen, as the bits of floats.
+    /// The weights of the statistics of observations and rewards, as the bits of floats.
     obs_count: Option<u64>,
     reward_count: Option<u64>,
     /// Of the tensors' bytes, in the order of their names.
@@ -66,46 +66,52 @@ fn digest<'a>(tensors: impl Iterator<Item = (&'a str, &'a [u8])>) -> String {
 }
 
 /// The bytes of a checkpoint.
-pub(crate) fn encode(carry: &Carry) -> Result<Vec<u8>, StageError> {
+pub(crate) fn encode(train_state: &TrainState) -> Result<Vec<u8>, StageError> {
     let mut tensors: Tensors = BTreeMap::from([
-        ("params", f32s(&carry.params)),
-        ("adam.m", f32s(&carry.adam_m)),
-        ("adam.v", f32s(&carry.adam_v)),
-        ("env", (Dtype::U8, carry.env.clone())),
-        ("obs", f32s(&carry.obs)),
-        ("mask", bools(&carry.mask)),
-        ("episode_start", bools(&carry.episode_start)),
-        ("state", f32s(&carry.state)),
-        ("returns", f64s(carry.returns.iter().copied())),
-        ("lengths", f64s(carry.lengths.iter().copied())),
+        ("params", f32s(&train_state.params)),
+        ("adam.m", f32s(&train_state.adam_m)),
+        ("adam.v", f32s(&train_state.adam_v)),
+        ("env", (Dtype::U8, train_state.env.clone())),
+        ("obs", f32s(&train_state.obs)),
+        ("mask", bools(&train_state.mask)),
+        ("episode_start", bools(&train_state.episode_start)),
+        ("state", f32s(&train_state.state)),
+        ("returns", f64s(train_state.returns.iter().copied())),
+        ("lengths", f64s(train_state.lengths.iter().copied())),
         (
             "recent",
-            f64s(carry.recent.iter().flat_map(|&(value, length)| [value, length])),
+            f64s(train_state.recent.iter().flat_map(|&(value, length)| [value, length])),
         ),
-        ("discounted", f64s(carry.discounted.iter().copied())),
-        ("metrics", (Dtype::U8, carry.metrics.as_bytes().to_vec())),
+        ("discounted", f64s(train_state.discounted.iter().copied())),
+        ("metrics", (Dtype::U8, train_state.metrics.as_bytes().to_vec())),
     ]);
-    for (names, moments) in [
-        (["obs_moments.mean", "obs_moments.variance"], &carry.obs_moments),
+    if !train_state.extra.is_empty() {
+        tensors.insert("extra", f32s(&train_state.extra));
+    }
+    for (names, rms) in [
+        (
+            ["obs_moments.mean", "obs_moments.variance"],
+            &train_state.statistics.obs_rms,
+        ),
         (
             ["reward_moments.mean", "reward_moments.variance"],
-            &carry.reward_moments,
+            &train_state.statistics.return_rms,
         ),
     ] {
-        if let Some(moments) = moments {
-            tensors.insert(names[0], f64s(moments.mean.iter().copied()));
-            tensors.insert(names[1], f64s(moments.variance.iter().copied()));
+        if let Some(rms) = rms {
+            tensors.insert(names[0], f64s(rms.mean.iter().copied()));
+            tensors.insert(names[1], f64s(rms.variance.iter().copied()));
         }
     }
-    let count = |moments: &Option<Moments>| moments.as_ref().map(|moments| moments.count.to_bits());
+    let count = |rms: &Option<RunningMeanStd>| rms.as_ref().map(|rms| rms.count.to_bits());
     let about = About {
         format: FORMAT,
-        step: carry.step,
-        update: carry.update,
-        adam_steps: carry.adam_steps,
-        episodes: carry.episodes,
-        obs_count: count(&carry.obs_moments),
-        reward_count: count(&carry.reward_moments),
+        step: train_state.step,
+        update: train_state.update,
+        adam_steps: train_state.adam_steps,
+        episodes: train_state.episodes,
+        obs_count: count(&train_state.statistics.obs_rms),
+        reward_count: count(&train_state.statistics.return_rms),
         digest: digest(tensors.iter().map(|(&name, (_, bytes))| (name, bytes.as_slice()))),
     };
     let failed = |what: String| StageError::new(format!("cannot write a checkpoint: {what}"));
@@ -123,7 +129,7 @@ pub(crate) fn encode(carry: &Carry) -> Result<Vec<u8>, StageError> {
 }
 
 /// Reads a checkpoint; `None` when the bytes are not one, or damaged.
-pub(crate) fn decode(bytes: &[u8]) -> Option<Carry> {
+pub(crate) fn decode(bytes: &[u8]) -> Option<TrainState> {
     let (_, header) = SafeTensors::read_metadata(bytes).ok()?;
     let about: About = serde_json::from_str(header.metadata().as_ref()?.get(METADATA)?).ok()?;
     let tensors = SafeTensors::deserialize(bytes).ok()?;
@@ -158,16 +164,16 @@ pub(crate) fn decode(bytes: &[u8]) -> Option<Carry> {
         )
     };
     let bools = |name: &str| Some(raw(name)?.iter().map(|&b| b != 0).collect::<Vec<_>>());
-    let moments = |count: Option<u64>, name: &str| {
+    let rms = |count: Option<u64>, name: &str| {
         let Some(count) = count else { return Some(None) };
-        Some(Some(Moments {
+        Some(Some(RunningMeanStd {
             mean: f64s(&format!("{name}.mean"))?,
             variance: f64s(&format!("{name}.variance"))?,
             count: f64::from_bits(count),
         }))
     };
-    let obs_moments = moments(about.obs_count, "obs_moments")?;
-    Some(Carry {
+    let obs_rms = rms(about.obs_count, "obs_moments")?;
+    Some(TrainState {
         step: about.step,
         update: about.update,
         adam_steps: about.adam_steps,
@@ -188,9 +194,12 @@ pub(crate) fn decode(bytes: &[u8]) -> Option<Carry> {
             .iter()
             .map(|&[value, length]| (value, length))
             .collect(),
-        normalisation: obs_moments.as_ref().map(Moments::normalisation),
-        obs_moments,
-        reward_moments: moments(about.reward_count, "reward_moments")?,
+        extra: f32s("extra").unwrap_or_default(),
+        statistics: Statistics {
+            normalisation: obs_rms.as_ref().map(RunningMeanStd::normalisation),
+            obs_rms,
+            return_rms: rms(about.reward_count, "reward_moments")?,
+        },
         discounted: f64s("discounted")?,
         metrics: String::from_utf8(raw("metrics")?.to_vec()).ok()?,
     })
@@ -203,9 +212,9 @@ fn io(what: &str, path: &Path, err: &std::io::Error) -> StageError {
     error
 }
 
-fn write(folder: &Path, carry: &Carry) -> Result<(), StageError> {
+fn write(folder: &Path, train_state: &TrainState) -> Result<(), StageError> {
     let path = folder.join(FILE);
-    let bytes = encode(carry)?;
+    let bytes = encode(train_state)?;
     // Two trainings of different length may share a folder: each writes to a name of its own.
     let temporary = folder.join(format!(
         "{FILE}.{}.{:?}.tmp",
@@ -224,7 +233,7 @@ fn write(folder: &Path, carry: &Carry) -> Result<(), StageError> {
 }
 
 /// The last checkpoint in `folder`; `None` when there is none that is whole. Leftovers of killed writers are removed.
-pub(crate) fn read(folder: &Path) -> Result<Option<Carry>, StageError> {
+pub(crate) fn read(folder: &Path) -> Result<Option<TrainState>, StageError> {
     let stale = std::time::Duration::from_secs(3600);
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let temporary = entry.path().extension().is_some_and(|extension| extension == "tmp");
@@ -246,7 +255,7 @@ pub(crate) fn read(folder: &Path) -> Result<Option<Carry>, StageError> {
     }
 }
 
-/// How many steps the checkpoint in `folder` holds, by its header alone; `None` when there is none.
+/// The step of the checkpoint in `folder`, by its header alone; `None` when there is none.
 pub(crate) fn step(folder: &Path) -> Option<u64> {
     let mut file = File::open(folder.join(FILE)).ok()?;
     let mut length = [0; 8];
@@ -264,18 +273,18 @@ pub(crate) fn step(folder: &Path) -> Option<u64> {
 /// Writes checkpoints on a thread of its own.
 pub(crate) struct Writer {
     folder: PathBuf,
-    sender: Option<SyncSender<Arc<Carry>>>,
+    sender: Option<SyncSender<Arc<TrainState>>>,
     thread: Option<JoinHandle<Result<(), StageError>>>,
 }
 
 impl Writer {
     /// A writer into `folder`.
     pub fn new(folder: &Path) -> Self {
-        let (sender, receiver) = sync_channel::<Arc<Carry>>(0);
+        let (sender, receiver) = sync_channel::<Arc<TrainState>>(0);
         let to = folder.to_owned();
         let thread = std::thread::spawn(move || {
-            while let Ok(carry) = receiver.recv() {
-                write(&to, &carry)?;
+            while let Ok(train_state) = receiver.recv() {
+                write(&to, &train_state)?;
             }
             Ok(())
         });
@@ -286,22 +295,22 @@ impl Writer {
         }
     }
 
-    /// Where the checkpoint is.
+    /// The path of the checkpoint.
     pub fn path(&self) -> PathBuf {
         self.folder.join(FILE)
     }
 
     /// Starts to write in the background; `false` when the last one is still being written.
-    pub fn offer(&self, carry: &Arc<Carry>) -> bool {
+    pub fn offer(&self, train_state: &Arc<TrainState>) -> bool {
         self.sender
             .as_ref()
-            .is_some_and(|sender| sender.try_send(carry.clone()).is_ok())
+            .is_some_and(|sender| sender.try_send(train_state.clone()).is_ok())
     }
 
-    /// Waits for what is being written, then writes `carry`.
-    pub fn finish(&mut self, carry: &Carry) -> Result<(), StageError> {
+    /// Waits for what is being written, then writes `train_state`.
+    pub fn finish(&mut self, train_state: &TrainState) -> Result<(), StageError> {
         self.close()?;
-        write(&self.folder, carry)
+        write(&self.folder, train_state)
     }
 
     fn close(&mut self) -> Result<(), StageError> {

@@ -1,23 +1,33 @@
-//! Where a training is computed.
+//! The device on which a network is trained.
 
-use crate::rehearsal::{Rehearsal, Rows};
-use crate::settings::Settings;
-use stages_core::{Context, StageError};
+use crate::learner::{Algorithm, Learner};
+use crate::phase_timer::{Phase, PhaseTimer};
+use crate::settings::Common;
+use crate::spin_wait::spinning;
+use crate::table_env::TableEnv;
+use stages_core::{Context, Schedule, StageError};
 use stages_env::EnvSpec;
-use stages_policy::{Device, Model};
+use stages_policy::{Architecture, Device, Model};
 
-/// Opens the device that `settings` ask for: of several, the one whose checkpoint is `begun`, else the one on which a rollout of
-/// these sizes and what is learned from it take the shortest. Devices that fail are reported and passed over.
+/// The most minibatches that a trial learns from.
+const TRIAL: usize = 2;
+
+/// Opens the device that the settings ask for: of several, the one whose checkpoint is `begun`, else the one on which a rollout of
+/// these sizes and what is learned from it take the shortest. Devices that fail are reported and passed over. `make` makes the algorithm.
 ///
 /// # Errors
 /// When none is left.
-pub(crate) fn choose(
-    settings: &Settings,
+pub(crate) fn choose<A: Algorithm>(
+    make: impl Fn() -> A,
     spec: &EnvSpec,
     begun: impl Fn(Device) -> bool,
     context: &Context,
 ) -> Result<(Device, Box<dyn Model>), StageError> {
-    let candidates = settings.device.candidates();
+    let algorithm = make();
+    let common = algorithm.common();
+    let architecture = common.network.architecture(spec)?;
+    let open = |device: Device| open(device, common, &architecture);
+    let candidates = common.device.candidates();
     let wanted: Vec<Device> = match candidates {
         [_] => candidates.to_vec(),
         _ => candidates
@@ -27,49 +37,52 @@ pub(crate) fn choose(
             .collect(),
     };
     if let Some(&device) = wanted.iter().find(|&&device| wanted.len() > 1 && begun(device))
-        && let Ok(model) = open(device, settings, spec)
+        && let Ok(model) = open(device)
     {
         context.log(format!("device: {device}, where the checkpoint was made"));
         return Ok((device, model));
     }
-    let mut there = Vec::new();
+    let mut available = Vec::new();
     for device in wanted {
-        match open(device, settings, spec) {
-            Ok(model) => there.push((device, model)),
+        match open(device) {
+            Ok(model) => available.push((device, model)),
             Err(why) if candidates.len() == 1 => {
                 return Err(StageError::new(format!("`device: {device}` cannot be used: {why}"))
-                    .hint("set `device: auto`, which takes what is there"));
+                    .hint("set `device: auto`, which takes the fastest that the machine has"));
             }
             Err(why) => context.log(format!("device: {device} is passed over: {why}")),
         }
     }
-    if there.len() > 1 {
-        fastest(settings, spec, there, context)
+    if available.len() > 1 {
+        fastest(make, spec, available, context)
     } else {
-        there.pop().ok_or_else(|| StageError::new("no device can be used"))
+        available.pop().ok_or_else(|| StageError::new("no device can be used"))
     }
 }
 
-fn open(device: Device, settings: &Settings, spec: &EnvSpec) -> Result<Box<dyn Model>, String> {
-    device.model(&settings.architecture(spec), settings.precision)
+fn open(device: Device, common: &Common, architecture: &Architecture) -> Result<Box<dyn Model>, String> {
+    device.model(architecture, common.precision)
 }
 
-/// Times an update on each, says what came out, and gives the fastest.
-pub(crate) fn fastest(
-    settings: &Settings,
+/// Times an update on each, reports the results, and returns the fastest.
+pub(crate) fn fastest<A: Algorithm>(
+    make: impl Fn() -> A,
     spec: &EnvSpec,
-    there: Vec<(Device, Box<dyn Model>)>,
+    available: Vec<(Device, Box<dyn Model>)>,
     context: &Context,
 ) -> Result<(Device, Box<dyn Model>), StageError> {
     let mut best: Option<(f64, Device, Box<dyn Model>)> = None;
-    for (device, model) in there {
-        let mut rehearsal = Rehearsal::new(settings, Box::new(Rows::new(spec, settings.n_envs)), model);
-        match rehearsal.seconds_an_update() {
-            Ok(seconds) => {
-                let speed = settings.rollout() as f64 / seconds;
-                context.log(format!("device: {device} would train at {speed:.0} steps/s"));
+    for (device, model) in available {
+        let (algorithm, env) = (make(), TableEnv::new(spec, make().common().n_envs));
+        let rollout = algorithm.common().rollout() as f64;
+        match seconds_per_update(algorithm, env, model) {
+            Ok((seconds, model)) => {
+                context.log(format!(
+                    "device: {device} would train at {:.0} steps/s",
+                    rollout / seconds
+                ));
                 if best.as_ref().is_none_or(|(least, ..)| seconds < *least) {
-                    best = Some((seconds, device, rehearsal.model));
+                    best = Some((seconds, device, model));
                 }
             }
             Err(err) => context.log(format!("device: {device} is passed over: {}", err.message)),
@@ -78,4 +91,36 @@ pub(crate) fn fastest(
     let (_, device, model) = best.ok_or_else(|| StageError::new("no device can be used"))?;
     context.log(format!("device: {device} is taken"));
     Ok((device, model))
+}
+
+/// Seconds for one update, from a rollout and a few minibatches of the real one; the first update is not counted.
+///
+/// # Errors
+/// The failure of the model's device.
+fn seconds_per_update(
+    mut algorithm: impl Algorithm,
+    env: TableEnv,
+    model: Box<dyn Model>,
+) -> Result<(f64, Box<dyn Model>), StageError> {
+    let common = algorithm.common_mut();
+    let all = common.rollout() as f64 * common.n_epochs as f64;
+    common.n_epochs = 1;
+    without_learning(common);
+    let mut learner = Learner::trial(&mut algorithm, Box::new(env), model)?;
+    learner.minibatch_limit = TRIAL;
+    for _ in 0..2 {
+        (learner.timer, learner.samples) = (PhaseTimer::default(), 0);
+        if let Err(err) = spinning(|| algorithm.update(&mut learner)) {
+            return Err(learner.model.fault().map_or(err, StageError::new));
+        }
+    }
+    let spent = |phase| learner.timer.spent(phase);
+    let learning = spent(Phase::Backward) + spent(Phase::Optimiser);
+    let seconds = spent(Phase::Environment) + spent(Phase::Forward) + learning * all / learner.samples as f64;
+    Ok((seconds, learner.model))
+}
+
+/// Makes the steps of a trial so small that the network stays as it is, whatever the rewards.
+pub(crate) fn without_learning(common: &mut Common) {
+    common.learning_rate = Schedule::Constant(1e-9);
 }

@@ -1,33 +1,40 @@
-//! Training algorithms: proximal policy optimisation with and without memory.
+//! Training algorithms.
 //!
-//! [`trainer`] is the algorithm, from top to bottom; the network stands behind [`stages_policy::Model`]. A training is a function of
-//! settings, seed and environment: the same bytes for any number of threads, and after any number of kills and resumptions.
+//! Each is one file that reads from top to bottom: [`ppo`] (`ppo/algorithm.rs`), with and without memory, and [`imitate`]
+//! (`imitate/algorithm.rs`). What serves all of them stands beside: the loop around an algorithm (`trainer.rs`), its means (`learner.rs`), the rollout
+//! buffer, the train state and its checkpoints, the optimiser, metrics, timing and devices. The network stands behind [`stages_policy::Model`].
+//! A training is a function of settings, seed and environment: the same bytes for any number of threads, and after any number of kills and
+//! resumptions.
 
-mod awake;
 mod bench;
-mod carry;
 mod checkpoint;
-mod clock;
+mod checkpointer;
 mod device;
-mod device_bench;
-pub mod gae;
+pub mod imitate;
+mod learner;
 pub mod metrics;
-pub mod moments;
+pub mod network;
 pub mod optimiser;
-mod rehearsal;
+mod phase_timer;
+pub mod ppo;
+mod progress;
 mod rollout;
+pub mod running_mean_std;
 pub mod settings;
+mod spin_wait;
 mod stage;
-pub mod trainer;
+mod table_env;
+mod train_state;
+mod trainer;
 mod warm_start;
 
+pub use bench::device::{DeviceRow, bench_devices};
 pub use bench::{BenchRow, bench};
-pub use device_bench::{DeviceRow, bench_devices};
-pub use settings::{
-    MlpLstmPolicy, MlpPolicy, NetArch, PpoConfig, RecurrentPpoConfig, Settings, TransformerPolicy, TransformerPpoConfig,
-};
-pub use stage::{Ppo, RecurrentPpo, TransformerPpo};
-pub use trainer::{Trained, train};
+pub use imitate::settings::ImitateConfig;
+pub use imitate::stage::Imitate;
+pub use network::{MlpLstmPolicy, MlpPolicy, NetArch, TransformerPolicy};
+pub use ppo::settings::{PpoConfig, RecurrentPpoConfig, TransformerPpoConfig};
+pub use ppo::stage::{Ppo, RecurrentPpo, TransformerPpo};
 
 /// The stage kinds of this family.
 pub fn kinds() -> Vec<Box<dyn stages_core::AnyStage>> {
@@ -35,6 +42,7 @@ pub fn kinds() -> Vec<Box<dyn stages_core::AnyStage>> {
         stages_core::erase(Ppo),
         stages_core::erase(RecurrentPpo),
         stages_core::erase(TransformerPpo),
+        stages_core::erase(Imitate),
     ]
 }
 

@@ -1,11 +1,10 @@
 //! Metrics, with cleanrl's names.
 
-use crate::carry::Carry;
-use crate::clock::Clock;
+use crate::phase_timer::PhaseTimer;
+use crate::train_state::TrainState;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use stages_core::Context;
-use stages_policy::Losses;
 
 /// The name of the entry in the metrics artifact.
 pub const ENTRY: &str = "metrics.jsonl";
@@ -21,32 +20,10 @@ pub struct Line {
     pub value: f64,
 }
 
-/// Adds up losses.
-#[derive(Default)]
-pub(crate) struct Mean(Losses);
+/// The name of a metric, and its value where there is one.
+pub(crate) type Metric = (&'static str, Option<f64>);
 
-impl Mean {
-    pub fn add(&mut self, losses: &Losses) {
-        self.0.policy += losses.policy;
-        self.0.value += losses.value;
-        self.0.entropy += losses.entropy;
-        self.0.approx_kl += losses.approx_kl;
-        self.0.clip_fraction += losses.clip_fraction;
-    }
-
-    pub fn over(&self, count: usize) -> Losses {
-        let by = |sum: f64| sum / count.max(1) as f64;
-        Losses {
-            policy: by(self.0.policy),
-            value: by(self.0.value),
-            entropy: by(self.0.entropy),
-            approx_kl: by(self.0.approx_kl),
-            clip_fraction: by(self.0.clip_fraction),
-        }
-    }
-}
-
-/// 1 - var(target - value) / var(target); `None` where the targets don't vary.
+/// 1 - var(target - value) / var(target); `None` where the targets do not vary.
 pub(crate) fn explained_variance(value: &[f32], target: &[f32]) -> Option<f64> {
     let variance = |values: &dyn Fn(usize) -> f64| {
         let n = target.len() as f64;
@@ -61,55 +38,43 @@ pub(crate) fn explained_variance(value: &[f32], target: &[f32]) -> Option<f64> {
     (total > 0.0).then(|| 1.0 - rest / total)
 }
 
-/// Adds the metrics of an update to what is stored, and says them if someone listens. No times: those differ from run to run.
-pub(crate) fn record(
-    carry: &mut Carry,
-    losses: &Losses,
-    explained_variance: Option<f64>,
-    learning_rate: f64,
-    listener: Option<&Context>,
-) {
-    let recent = carry.recent_mean();
-    let values = [
+/// Adds the metrics of an update to those that are stored, and reports them to the listener, if there is one. No times: those differ from run
+/// to run.
+pub(crate) fn record(state: &mut TrainState, metrics: &[Metric], listener: Option<&Context>) {
+    let recent = state.recent_mean();
+    let episodes = [
         ("charts/episodic_return", recent.map(|(value, _)| value)),
         ("charts/episodic_length", recent.map(|(_, length)| length)),
-        ("charts/learning_rate", Some(learning_rate)),
-        ("losses/policy_loss", Some(losses.policy)),
-        ("losses/value_loss", Some(losses.value)),
-        ("losses/entropy", Some(losses.entropy)),
-        ("losses/approx_kl", Some(losses.approx_kl)),
-        ("losses/clipfrac", Some(losses.clip_fraction)),
-        ("losses/explained_variance", explained_variance),
     ];
-    for (name, value) in values {
+    for (name, value) in episodes.into_iter().chain(metrics.iter().copied()) {
         let Some(value) = value.filter(|value| value.is_finite()) else {
             continue;
         };
-        let line = json!({ "name": name, "step": carry.step, "value": value });
-        carry.metrics.push_str(&cache::canonical_json(&line));
-        carry.metrics.push('\n');
+        let line = json!({ "name": name, "step": state.step, "value": value });
+        state.metrics.push_str(&cache::canonical_json(&line));
+        state.metrics.push('\n');
         if let Some(context) = listener {
-            context.metric(name, carry.step, value);
+            context.metric(name, state.step, value);
         }
     }
 }
 
-/// Says where the time went since this process took over.
-pub(crate) fn report_time(context: &Context, step: u64, clock: &Clock) {
-    for (name, seconds) in clock.seconds() {
+/// Reports the time of each phase since this process took over.
+pub(crate) fn report_time(context: &Context, step: u64, timer: &PhaseTimer) {
+    for (name, seconds) in timer.seconds() {
         context.metric(name, step, seconds);
     }
 }
 
 /// The `summary` of the metrics artifact.
-pub(crate) fn summary(carry: &Carry) -> Value {
-    let recent = carry.recent_mean();
+pub(crate) fn summary(state: &TrainState) -> Value {
+    let recent = state.recent_mean();
     json!({
-        "timesteps": carry.step,
-        "updates": carry.update,
-        "gradient_steps": carry.adam_steps,
-        "episodes": carry.episodes,
-        "parameters": carry.params.len(),
+        "timesteps": state.step,
+        "updates": state.update,
+        "gradient_steps": state.adam_steps,
+        "episodes": state.episodes,
+        "parameters": state.params.len(),
         "episodic_return": recent.map(|(value, _)| value),
         "episodic_length": recent.map(|(_, length)| length),
     })

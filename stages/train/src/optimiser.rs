@@ -1,25 +1,23 @@
 //! Adam with clipping of the gradient's global norm.
 
 use rayon::prelude::*;
-use stages_policy::kernels::{
-    Level,
-    elementwise::{AdamStep, adam, squares},
-};
+use stages_numerics::dispatch::InstructionSet;
+use stages_policy::kernels::elementwise::{AdamStep, adam, squares};
 
 /// stable-baselines3's, not PyTorch's 1e-8.
 const EPSILON: f32 = 1e-5;
 const BETA1: f64 = 0.9;
 const BETA2: f64 = 0.999;
 
-/// Parameters that one task takes.
+/// The number of parameters of a task.
 const CHUNK: usize = 1 << 16;
 
 /// The Euclidean norm; the same for any number of threads.
 pub fn norm(gradient: &[f32]) -> f64 {
-    let level = Level::detect();
+    let instructions = InstructionSet::detect();
     let part = |chunk: &[f32]| {
         let mut sum = 0.0;
-        squares(level, chunk, &mut sum);
+        squares(instructions, chunk, &mut sum);
         sum
     };
     let sums: Vec<f64> = if gradient.len() <= 4 * CHUNK {
@@ -30,7 +28,7 @@ pub fn norm(gradient: &[f32]) -> f64 {
     sums.iter().sum::<f64>().sqrt()
 }
 
-/// Takes Adam's step number `step` (from 1) with the gradient of norm `norm` scaled down to `max_norm`.
+/// Updates the parameters by Adam's step number `step` (from 1), with the gradient of norm `norm` scaled down to `max_norm`.
 pub fn update(
     step: u64,
     learning_rate: f64,
@@ -43,7 +41,7 @@ pub fn update(
     // PyTorch's clip_grad_norm_.
     let scale = (max_norm / (norm + 1e-6)).min(1.0);
     let t = step as f64;
-    let numbers = AdamStep {
+    let coefficients = AdamStep {
         gradient_scale: scale as f32,
         rate: (learning_rate / (1.0 - libm::pow(BETA1, t))) as f32,
         second_correction: (1.0 / libm::sqrt(1.0 - libm::pow(BETA2, t))) as f32,
@@ -51,16 +49,16 @@ pub fn update(
         beta2: BETA2 as f32,
         epsilon: EPSILON,
     };
-    let level = Level::detect();
+    let instructions = InstructionSet::detect();
     if params.len() <= 4 * CHUNK {
-        adam(level, numbers, params, gradient, m, v);
+        adam(instructions, coefficients, params, gradient, m, v);
         return;
     }
     params
         .par_chunks_mut(CHUNK)
         .zip(gradient.par_chunks(CHUNK))
         .zip(m.par_chunks_mut(CHUNK).zip(v.par_chunks_mut(CHUNK)))
-        .for_each(|((params, gradient), (m, v))| adam(level, numbers, params, gradient, m, v));
+        .for_each(|((params, gradient), (m, v))| adam(instructions, coefficients, params, gradient, m, v));
 }
 
 #[cfg(test)]

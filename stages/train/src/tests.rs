@@ -1,11 +1,14 @@
 //! Whole trainings: resumption, threads, learning.
 
+mod advantages;
 mod allocations;
+mod clipped;
+mod continuous;
 mod devices;
 mod divergence;
 mod golden;
+mod imitate;
 mod learning;
-mod numbers;
 mod pytorch;
 mod replay;
 mod resume;
@@ -13,12 +16,18 @@ mod transformer;
 mod truncation;
 mod warm;
 
+use crate::learner::{Algorithm as _, Learner};
+use crate::ppo::algorithm::{Coefficients, Losses, Ppo as Algorithm};
+use crate::ppo::settings::PpoSettings;
+use crate::train_state::TrainState;
 use crate::{PpoConfig, RecurrentPpoConfig};
 use cache::{ActionKey, Artifact, ArtifactDigest, Store};
 use serde_json::json;
 use stages_core::event::Silent;
 use stages_core::{CancelToken, Context, EventSink, Input, StageKind, erase};
 use stages_env::classic::Classic;
+use stages_env::{BatchEnv, OpenOptions, Step};
+use stages_policy::{Minibatch, Model};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -52,6 +61,62 @@ fn connect(context: &mut Context, id: &str) {
     context
         .inputs
         .insert("env".to_owned(), vec![Input { digest, artifact }]);
+}
+
+/// PPO at the start of training in the connected environment, with a model and its parameters.
+fn ppo_with(
+    settings: &PpoSettings,
+    context: &Context,
+    model: Box<dyn Model>,
+    params: Vec<f32>,
+) -> (Algorithm, Learner<'static>) {
+    (
+        Algorithm::new(settings),
+        learner(settings, open(settings, context), model, params),
+    )
+}
+
+/// A learner at the start of PPO's training.
+fn learner(
+    settings: &PpoSettings,
+    mut env: Box<dyn BatchEnv>,
+    model: Box<dyn Model>,
+    params: Vec<f32>,
+) -> Learner<'static> {
+    let mut first = Step::new(env.spec(), settings.common.n_envs);
+    env.reset(first.buffers());
+    let statistics = Algorithm::new(settings).statistics(env.spec().obs_dim(), None).unwrap();
+    let state_len = model.architecture().state_len();
+    let state = TrainState::new(env.spec(), params, statistics, state_len, &first);
+    Learner::new(env, model, state)
+}
+
+/// The connected environment.
+fn open(settings: &PpoSettings, context: &Context) -> Box<dyn BatchEnv> {
+    let options = OpenOptions::train(settings.common.n_envs, settings.common.seed);
+    stages_env::open(&context.store, &context.inputs["env"][0].artifact, &options).unwrap()
+}
+
+/// PPO's losses of some columns of the rollout, with a clip range so narrow that any change of a ratio shows.
+fn replayed(ppo: &Algorithm, learner: &mut Learner, indices: &[u32], state: Option<&[f32]>) -> Losses {
+    let rollout = ppo.rollout.minibatch(ppo.common());
+    let minibatch = Minibatch {
+        indices,
+        state: state.unwrap_or(rollout.state),
+        ..rollout
+    };
+    let coefficients = Coefficients {
+        clip_range: 1e-5,
+        clip_range_vf: None,
+        ent_coef: 0.0,
+        vf_coef: 0.5,
+        normalize_advantage: true,
+    };
+    let mut objective = ppo.objective(&minibatch, coefficients);
+    // So that the value loss is the square of how far values are from the old ones.
+    objective.target = &ppo.value;
+    let sums = learner.model.backward(&minibatch, &objective, &mut learner.gradient);
+    Losses::mean(&sums, minibatch.len())
 }
 
 /// The settings of the reference curves for CartPole-v1.

@@ -334,7 +334,7 @@ fn a_longer_training_goes_on() {
     let short = project.exec(&[]);
     assert!(said(&short, "train").is_empty());
     let longer = project.exec(&["--set", "steps=2048"]);
-    assert_eq!(said(&longer, "train"), ["going on from the checkpoint at step 1024"]);
+    assert_eq!(said(&longer, "train"), ["resuming from the checkpoint at step 1024"]);
     // From nothing, the same bytes.
     let forced = project.exec(&["--set", "steps=2048", "--force", "train"]);
     assert!(said(&forced, "train").is_empty());

@@ -1,7 +1,8 @@
 //! The stage kind `env/classic`.
 
 use super::{CartPole, Pendulum, RepeatPrevious};
-use crate::{BatchEnv, OpenOptions};
+use crate::batch::BatchEnv;
+use crate::open_options::OpenOptions;
 use cache::{Artifact, ArtifactBuilder, Store};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -27,8 +28,8 @@ pub enum Id {
     RepeatPreviousMedium,
     /// The same with three decks, 63 steps ago.
     RepeatPreviousHard,
-    /// A pendulum that is to be swung up: cosine and sine of its angle, angular velocity; the action is a torque, a number within -2 and 2; 200
-    /// steps.
+    /// A pendulum that is to be swung up: cosine and sine of its angle, angular velocity; the action is a continuous torque within -2 and 2;
+    /// 200 steps.
     #[serde(rename = "Pendulum-v1")]
     Pendulum,
 }
@@ -37,7 +38,7 @@ pub enum Id {
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ClassicConfig {
-    /// Which environment.
+    /// The environment.
     pub id: Id,
 }
 
@@ -68,7 +69,7 @@ impl StageKind for Classic {
     }
 }
 
-/// Opens what the stage stored.
+/// Opens the artifact of the stage.
 pub(crate) fn open(store: &Store, artifact: &Artifact, options: &OpenOptions) -> Result<Box<dyn BatchEnv>, StageError> {
     let entry = artifact
         .entry(FILE)

@@ -1,9 +1,12 @@
 //! The batch of environments.
 
-use super::HedgingConfig;
+use super::config::{HedgingConfig, SPOT};
+use crate::actions::{ActionSpace, Actions};
+use crate::batch::{BatchEnv, StepBuffers};
+use crate::open_options::{OpenOptions, Split};
 use crate::ranges::{StepRows, View, for_ranges};
-use crate::state::{StateReader, StateWriter};
-use crate::{ActionSpace, Actions, BatchEnv, EnvSpec, OpenOptions, Split, StepBuffers};
+use crate::saved_state::{StateReader, StateWriter};
+use crate::spec::EnvSpec;
 use arrow::buffer::ScalarBuffer;
 use bytemuck::{Pod, Zeroable};
 use stages_core::StageError;
@@ -11,8 +14,6 @@ use stages_numerics::random::Random;
 
 /// Fewer environments than this for a thread cost more to hand over than to step.
 const GRAIN: usize = 1024;
-/// The price of the underlying at the beginning of every path.
-pub(crate) const SPOT: f64 = 100.0;
 /// Numbers of a point of a path: underlying, call, delta.
 pub(crate) const POINT: usize = 3;
 
@@ -20,17 +21,17 @@ pub(crate) const POINT: usize = 3;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Pod, Zeroable)]
 #[repr(C)]
 struct State {
-    /// Which episode of this environment it is.
+    /// The number of the episode in this environment.
     episode: u64,
     /// The hedge ratio held.
     hedge: f64,
-    /// What the hedged position has earned in the episode, in per cent of the first price.
+    /// The profit of the hedged position in the episode, in per cent of the first price.
     profit: f64,
     path: u32,
     step: u32,
 }
 
-/// What the environments of a batch share.
+/// The data that the environments of a batch share.
 struct Shared {
     config: HedgingConfig,
     /// `[paths, steps + 1, 3]`: underlying, call, delta.
@@ -71,7 +72,7 @@ pub struct HedgingEnv {
     spec: EnvSpec,
     shared: Shared,
     states: Vec<State>,
-    /// What the last finished episode of each earned, in per cent of the first price.
+    /// The profit of the last finished episode of each, in per cent of the first price.
     finals: Vec<f64>,
 }
 
@@ -111,7 +112,7 @@ impl HedgingEnv {
         (underlying, delta)
     }
 
-    /// What the last finished episode of environment `i` earned: the hedged position from sale to expiry, in per cent of the
+    /// The profit of the last finished episode of environment `i`: the hedged position from sale to expiry, in per cent of the
     /// first price.
     pub fn final_profit(&self, i: usize) -> f64 {
         self.finals[i]

@@ -1,9 +1,12 @@
 //! The batch of environments.
 
-use super::{LookupConfig, POSITIONS};
+use super::config::{LookupConfig, POSITIONS};
+use crate::actions::{ActionSpace, Actions};
+use crate::batch::{BatchEnv, StepBuffers};
+use crate::open_options::{OpenOptions, Split};
 use crate::ranges::{Rows, StepRows, View, for_ranges};
-use crate::state::{StateReader, StateWriter};
-use crate::{ActionSpace, Actions, BatchEnv, EnvSpec, OpenOptions, Split, StepBuffers};
+use crate::saved_state::{StateReader, StateWriter};
+use crate::spec::EnvSpec;
 use arrow::buffer::ScalarBuffer;
 use bytemuck::{Pod, Zeroable};
 use stages_core::StageError;
@@ -11,7 +14,7 @@ use stages_numerics::random::Random;
 
 /// Fewer environments than this for a thread cost more to hand over than to step.
 const GRAIN: usize = 1024;
-/// What is seen after the features.
+/// The elements of an observation after the features.
 const ACCOUNT: [&str; 4] = ["position", "profit_and_loss", "fraction_of_episode", "last_reward"];
 
 /// The rows that are looked up.
@@ -26,7 +29,7 @@ pub(crate) struct Table {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Pod, Zeroable)]
 #[repr(C)]
 struct State {
-    /// Which episode of this environment it is.
+    /// The number of the episode in this environment.
     episode: u64,
     /// The row it is at.
     row: u32,
@@ -48,7 +51,7 @@ pub struct LookupEnv {
     states: Vec<State>,
 }
 
-/// What the environments of a batch share.
+/// The data that the environments of a batch share.
 struct Shared {
     config: LookupConfig,
     table: Table,
@@ -109,7 +112,7 @@ impl LookupEnv {
         &self.shared.config
     }
 
-    /// What environment `i` decides on: steps left in the episode, its position as an index of [`POSITIONS`], and the feature
+    /// The state that environment `i` decides on: steps left in the episode, its position as an index of [`POSITIONS`], and the feature
     /// that predicts.
     pub fn decision(&self, i: usize) -> (usize, usize, f32) {
         let (state, config) = (&self.states[i], &self.shared.config);

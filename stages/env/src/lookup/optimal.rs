@@ -5,14 +5,15 @@
 //! independent of the past, so that `V_k(p) = E[max_a (slope_a f + offset_a)]` over a standard normal f, which is exact: the
 //! maximum is piecewise linear, and the mean of each piece follows from the normal distribution and density at its ends.
 
-use super::{LookupConfig, POSITIONS};
+use super::config::{LookupConfig, POSITIONS};
+use stages_numerics::normal::{cdf, pdf};
 
 /// The best policy of a task and what it is worth.
 #[derive(Clone, Debug)]
 pub struct Optimal {
-    /// What a unit of position earns in expectation, for each unit of the feature.
+    /// The expected reward of a unit of position, for each unit of the feature.
     slope: f64,
-    /// What a unit of change costs.
+    /// The cost of a unit of change.
     cost: f64,
     /// `[k][p]`: what k steps are worth from position p, before the feature is seen.
     value: Vec<[f64; POSITIONS.len()]>,
@@ -92,17 +93,9 @@ fn mean_of_maximum(lines: &[(f64, f64)]) -> f64 {
         .enumerate()
         .map(|(k, &(i, from))| {
             let ((slope, offset), to) = (lines[i], end(k));
-            offset * (distribution(to) - distribution(from)) + slope * (density(from) - density(to))
+            offset * (cdf(to) - cdf(from)) + slope * (pdf(from) - pdf(to))
         })
         .sum()
-}
-
-fn distribution(x: f64) -> f64 {
-    0.5 * libm::erfc(-x * std::f64::consts::FRAC_1_SQRT_2)
-}
-
-fn density(x: f64) -> f64 {
-    libm::exp(-0.5 * x * x) / (2.0 * std::f64::consts::PI).sqrt()
 }
 
 #[cfg(test)]
@@ -118,7 +111,7 @@ mod tests {
             .map(|i| {
                 let x = -10.0 + (f64::from(i) + 0.5) * h;
                 let best = lines.iter().map(|(m, b)| m * x + b).fold(f64::NEG_INFINITY, f64::max);
-                best * density(x) * h
+                best * pdf(x) * h
             })
             .sum()
     }

@@ -1,7 +1,7 @@
 //! Normalisation of market and slate features, fitted on training dates alone.
 
 use super::split::Range;
-use crate::Normalisation;
+use crate::spec::Normalisation;
 
 /// Mean and standard deviation of each column of `raw` (`[T, width]`, NaN where there is no value) over `train`. The other
 /// elements of an observation, `rest` of them, have fixed scales and are left as they are.

@@ -1,4 +1,4 @@
-//! Which snapshots are for training and which for testing.
+//! The split of the snapshots into training and test ranges.
 
 use super::config::OptionsConfig;
 use datasets::{Date, DateRange};
@@ -15,7 +15,7 @@ pub(crate) struct Range {
 /// The snapshots of a market.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Splits {
-    /// `None` where all is for testing.
+    /// `None` where all snapshots are for testing.
     pub train: Option<Range>,
     pub test: Range,
 }

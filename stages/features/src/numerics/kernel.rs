@@ -1,6 +1,7 @@
 //! Incremental kernels: they take one block of rows after the other and carry their state from block to block.
 
 use super::state::{State, StateVisitor};
+use stages_numerics::dispatch::{self, InstructionSet};
 
 /// The number of rows that a kernel takes at a time: its intermediate columns stay in the L1 cache.
 pub const BLOCK: usize = 512;
@@ -114,74 +115,28 @@ pub fn initial_state<const K: usize, const N: usize>(mut kernel: impl Kernel<K, 
     state
 }
 
-/// The instruction set that a kernel runs with. The bytes are the same.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Instructions {
-    /// The best that this processor has.
-    Best,
-    /// Those that every processor of its architecture has.
-    #[cfg_attr(not(test), expect(dead_code, reason = "a test compares it with the best"))]
-    Portable,
+/// [`Kernel::rows`], compiled for each instruction set; `None`, with nothing done, where a value is invalid.
+struct Rows<'a, M, F, const K: usize, const N: usize> {
+    kernel: &'a mut M,
+    inputs: [&'a [f64]; K],
+    outputs: [&'a mut [f64]; N],
+    invalid: F,
 }
 
-impl Instructions {
-    /// As [`Kernel::rows`]; `None`, with nothing done, where a value is invalid.
-    fn take<const K: usize, const N: usize>(
-        self,
-        kernel: &mut impl Kernel<K, N>,
-        inputs: [&[f64]; K],
-        outputs: [&mut [f64]; N],
-        invalid: impl Fn(f64) -> u64,
-    ) -> Option<usize> {
-        match self {
-            #[cfg(target_arch = "x86_64")]
-            #[expect(unsafe_code, reason = "calls a function compiled for a wider instruction set")]
-            // SAFETY: the processor has the instructions.
-            Self::Best if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") => unsafe {
-                take_avx2(kernel, inputs, outputs, invalid)
-            },
-            _ => take_portable(kernel, inputs, outputs, invalid),
+impl<M: Kernel<K, N>, F: Fn(f64) -> u64, const K: usize, const N: usize> dispatch::Kernel for Rows<'_, M, F, K, N> {
+    type Output = Option<usize>;
+
+    #[inline(always)]
+    fn run<const FMA: bool>(self) -> Option<usize> {
+        // Without an early exit and as wide as the values, so that the loop is vectorised.
+        let mut defects = 0;
+        for input in self.inputs {
+            for value in input {
+                defects |= (self.invalid)(*value);
+            }
         }
+        (defects == 0).then(|| self.kernel.rows(self.inputs, self.outputs))
     }
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2,fma")]
-fn take_avx2<const K: usize, const N: usize>(
-    kernel: &mut impl Kernel<K, N>,
-    inputs: [&[f64]; K],
-    outputs: [&mut [f64]; N],
-    invalid: impl Fn(f64) -> u64,
-) -> Option<usize> {
-    take(kernel, inputs, outputs, invalid)
-}
-
-/// Not inlined, so that the loops have the registers to themselves.
-#[inline(never)]
-fn take_portable<const K: usize, const N: usize>(
-    kernel: &mut impl Kernel<K, N>,
-    inputs: [&[f64]; K],
-    outputs: [&mut [f64]; N],
-    invalid: impl Fn(f64) -> u64,
-) -> Option<usize> {
-    take(kernel, inputs, outputs, invalid)
-}
-
-#[inline(always)]
-fn take<const K: usize, const N: usize>(
-    kernel: &mut impl Kernel<K, N>,
-    inputs: [&[f64]; K],
-    outputs: [&mut [f64]; N],
-    invalid: impl Fn(f64) -> u64,
-) -> Option<usize> {
-    // Without an early exit and as wide as the values, so that the loop is vectorised.
-    let mut defects = 0;
-    for input in inputs {
-        for value in input {
-            defects |= invalid(*value);
-        }
-    }
-    (defects == 0).then(|| kernel.rows(inputs, outputs))
 }
 
 /// 0 for a finite value: its difference from itself is 0, or NaN.
@@ -198,7 +153,7 @@ pub fn run_kernel<const K: usize, const N: usize>(
     state: &mut State,
     inputs: [&[f64]; K],
     invalid: impl Fn(f64) -> u64 + Copy,
-    instructions: Instructions,
+    instructions: InstructionSet,
 ) -> Vec<Vec<f64>> {
     kernel.visit(&mut StateVisitor::Load(state));
     let n = inputs.first().map_or(0, |input| input.len());
@@ -210,7 +165,13 @@ pub fn run_kernel<const K: usize, const N: usize>(
             column.resize(to, 0.0);
             &mut column[from..]
         });
-        match instructions.take(&mut kernel, rows, blocks, invalid) {
+        let rows_of_block = Rows {
+            kernel: &mut kernel,
+            inputs: rows,
+            outputs: blocks,
+            invalid,
+        };
+        match instructions.run(rows_of_block) {
             Some(missing) => columns
                 .iter_mut()
                 .for_each(|column| column[from..from + missing].fill(f64::NAN)),
@@ -221,7 +182,13 @@ pub fn run_kernel<const K: usize, const N: usize>(
                 let taken = rows.map(|input| places.iter().map(|&i| input[i]).collect::<Vec<f64>>());
                 let blocks = columns.each_mut().map(|column| &mut column[from..from + places.len()]);
                 let taken = taken.each_ref().map(Vec::as_slice);
-                let missing = instructions.take(&mut kernel, taken, blocks, invalid).unwrap_or(0);
+                let valid_rows = Rows {
+                    kernel: &mut kernel,
+                    inputs: taken,
+                    outputs: blocks,
+                    invalid,
+                };
+                let missing = instructions.run(valid_rows).unwrap_or(0);
                 for column in &mut columns {
                     column[from..from + missing].fill(f64::NAN);
                     spread(&mut column[from..to], &places);

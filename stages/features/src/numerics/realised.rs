@@ -14,13 +14,14 @@
 
 use super::aggregate::{Aggregate, Deviations, RollingAggregate, Sum};
 use super::feature::{Bars, Feature};
-use super::kernel::{BLOCK, Instructions, Kernel, Scratch, initial_state, run_kernel};
+use super::kernel::{BLOCK, Kernel, Scratch, initial_state, run_kernel};
 use super::lookback::Lag;
 use super::state::State;
 use super::state::StateVisitor;
 use libm::log;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use stages_numerics::dispatch::InstructionSet;
 
 /// An estimator of realised volatility.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
@@ -92,7 +93,7 @@ impl Feature<Bars> for Realised {
     fn over(&self, state: &mut State, bars: &Bars) -> Vec<Vec<f64>> {
         // A price that is none, or not positive, has no logarithm.
         let flaw = |value: f64| u64::from(!(value > 0.0 && value.is_finite()));
-        let best = Instructions::Best;
+        let best = InstructionSet::detect();
         let Bars {
             open, high, low, close, ..
         } = bars;

@@ -108,7 +108,7 @@ impl StageKind for American {
                 context.progress(
                     done,
                     Some(total),
-                    format!("American Greeks {} {}", partition.key.symbol, partition.key.range.from),
+                    format!("American Greeks {} {}", partition.key.symbols, partition.key.range.from),
                 );
                 let key = partition.key.clone();
                 Ok((Partition { key, blob }, totals))

@@ -86,7 +86,7 @@ impl StageKind for Analytic {
                 context.progress(
                     done,
                     Some(total),
-                    format!("Greeks {} {}", partition.key.symbol, partition.key.range.from),
+                    format!("Greeks {} {}", partition.key.symbols, partition.key.range.from),
                 );
                 let key = partition.key.clone();
                 Ok(Partition { key, blob })

@@ -232,7 +232,7 @@ impl StageKind for ImpliedVolatility {
                     Some(total),
                     format!(
                         "implied volatility {} {}",
-                        partition.key.symbol, partition.key.range.from
+                        partition.key.symbols, partition.key.range.from
                     ),
                 );
                 let key = partition.key.clone();

@@ -18,9 +18,10 @@
 use super::table::{ASK, BID, Chain, LAST, UNDERLYING};
 use datasets::Date;
 use datasets::quality::Tally;
+use stages_numerics::statistics::{median, weighted_median};
 use std::collections::VecDeque;
 
-/// How many pairs of an expiry count.
+/// The number of pairs of an expiry that are used.
 pub const PAIRS: usize = 9;
 /// The rates, a year, that bound discount factors.
 pub const RATES: (f64, f64) = (-0.02, 0.15);
@@ -28,7 +29,7 @@ pub const RATES: (f64, f64) = (-0.02, 0.15);
 pub const CARRY: (f64, f64) = (-0.6, 0.2);
 /// Over how many days the carry is taken.
 pub const MEMORY: usize = 5;
-/// What is added to the years to an expiry in its weight.
+/// The years added to the time to an expiry in its weight.
 pub const FLOOR: f64 = 0.02;
 
 /// The forward price at one expiry.
@@ -38,32 +39,6 @@ pub struct Forward {
     pub years: f64,
     /// The forward price, in currency.
     pub price: f64,
-}
-
-/// The middle of some numbers, the mean of the two middle ones where their count is even; `None` of none.
-fn median(values: &mut [f64]) -> Option<f64> {
-    values.sort_by(f64::total_cmp);
-    let n = values.len();
-    let upper = *values.get(n / 2)?;
-    Some(if n % 2 == 1 {
-        upper
-    } else {
-        0.5 * (values[n / 2 - 1] + upper)
-    })
-}
-
-/// The smallest value that half of the weight is at or below.
-fn weighted_median(values: &mut [(f64, f64)]) -> Option<f64> {
-    values.sort_by(|a, b| a.0.total_cmp(&b.0));
-    let total: f64 = values.iter().map(|(_, weight)| weight).sum();
-    let mut below = 0.0;
-    values
-        .iter()
-        .find(|(_, weight)| {
-            below += weight;
-            below >= 0.5 * total
-        })
-        .map(|(value, _)| *value)
 }
 
 /// The median slope of all couples of points whose abscissae differ by more than `apart`.

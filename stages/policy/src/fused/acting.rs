@@ -1,28 +1,28 @@
-//! Acting for B environments: rows in tasks of a few dozen, each of which threads may take, without allocation.
+//! Inference for B environments: rows in tasks of a few dozen, spread over threads, without allocation.
 
-use super::branch::Branch;
 use super::shard::Shard;
+use super::tower::Tower;
 use super::{FusedModel, Network};
-use crate::distribution::{Softmax, log_softmax_rows, sample_rows};
+use crate::categorical::{Softmax, log_softmax_rows, sample_rows};
 use crate::model::Observed;
 
-/// Environments that one task acts for. A row's result does not depend on it.
+/// The number of environments of one task. A row's result does not depend on it.
 const ROWS: usize = 64;
 
-/// What a task needs.
+/// The buffers of a task.
 #[derive(Default)]
 pub(super) struct Actor {
-    /// One for each branch.
+    /// One for each tower.
     shards: Vec<Shard>,
     softmax: Softmax,
     logits: Vec<f32>,
 }
 
-/// What is asked of a policy for some rows.
-pub(super) enum Wanted<'a> {
+/// The result that is asked of a policy for some rows.
+pub(super) enum Request<'a> {
     /// Log-probabilities `[B, A]`.
     LogProb(&'a mut [f32]),
-    /// Where actions are numbers, their means `[B, A]`.
+    /// The means of continuous actions `[B, A]`.
     Mean(&'a mut [f32]),
     /// Actions for uniform numbers, and their log-probabilities, all `[B]`.
     Actions(&'a [f64], &'a mut [u32], &'a mut [f32]),
@@ -33,7 +33,7 @@ pub(super) struct Rows<'a> {
     pub input: Observed<'a>,
     pub states: &'a mut [f32],
     pub value: &'a mut [f32],
-    pub wanted: Wanted<'a>,
+    pub request: Request<'a>,
 }
 
 impl<'a> Rows<'a> {
@@ -45,21 +45,21 @@ impl<'a> Rows<'a> {
         );
         let states = self.states.split_at_mut(n * s);
         let value = self.value.split_at_mut(n);
-        let wanted = match self.wanted {
-            Wanted::LogProb(rows) => {
+        let request = match self.request {
+            Request::LogProb(rows) => {
                 let rows = rows.split_at_mut(n * a);
-                (Wanted::LogProb(rows.0), Wanted::LogProb(rows.1))
+                (Request::LogProb(rows.0), Request::LogProb(rows.1))
             }
-            Wanted::Mean(rows) => {
+            Request::Mean(rows) => {
                 let rows = rows.split_at_mut(n * a);
-                (Wanted::Mean(rows.0), Wanted::Mean(rows.1))
+                (Request::Mean(rows.0), Request::Mean(rows.1))
             }
-            Wanted::Actions(uniform, actions, log_prob) => {
+            Request::Actions(uniform, actions, log_prob) => {
                 let (uniform, actions, log_prob) =
                     (uniform.split_at(n), actions.split_at_mut(n), log_prob.split_at_mut(n));
                 (
-                    Wanted::Actions(uniform.0, actions.0, log_prob.0),
-                    Wanted::Actions(uniform.1, actions.1, log_prob.1),
+                    Request::Actions(uniform.0, actions.0, log_prob.0),
+                    Request::Actions(uniform.1, actions.1, log_prob.1),
                 )
             }
         };
@@ -73,20 +73,20 @@ impl<'a> Rows<'a> {
                 input: part(obs.0, mask.0, start.0),
                 states: states.0,
                 value: value.0,
-                wanted: wanted.0,
+                request: request.0,
             },
             Rows {
                 input: part(obs.1, mask.1, start.1),
                 states: states.1,
                 value: value.1,
-                wanted: wanted.1,
+                request: request.1,
             },
         )
     }
 }
 
 impl FusedModel {
-    /// Takes one step of all rows.
+    /// A forward pass over one step of all rows.
     pub(super) fn take(&mut self, rows: Rows) {
         let (d, a, s) = (
             self.architecture.obs_dim,
@@ -111,50 +111,58 @@ impl FusedModel {
         let network = Network {
             architecture: &self.architecture,
             weights: &self.weights,
-            level: self.level,
-            narrow: self.narrow,
+            instructions: self.instructions,
+            bf16: self.bf16,
         };
-        each(&network, &self.branches, &mut self.actors[..tasks], rows, (d, a, s));
+        each(&network, &self.towers, &mut self.actors[..tasks], rows, (d, a, s));
     }
 }
 
-fn each(network: &Network, branches: &[Branch], actors: &mut [Actor], rows: Rows, sizes: (usize, usize, usize)) {
+fn each(network: &Network, towers: &[Tower], actors: &mut [Actor], rows: Rows, sizes: (usize, usize, usize)) {
     if let [actor] = actors {
-        actor.take(network, branches, rows);
+        actor.take(network, towers, rows);
         return;
     }
     let half = actors.len() / 2;
     let (head, tail) = actors.split_at_mut(half);
     let (first, rest) = rows.split(half * ROWS, sizes);
     rayon::join(
-        || each(network, branches, head, first, sizes),
-        || each(network, branches, tail, rest, sizes),
+        || each(network, towers, head, first, sizes),
+        || each(network, towers, tail, rest, sizes),
     );
 }
 
 impl Actor {
-    fn take(&mut self, network: &Network, branches: &[Branch], rows: Rows) {
+    fn take(&mut self, network: &Network, towers: &[Tower], rows: Rows) {
         let a = network.architecture.num_actions;
         let Rows {
             input,
             states,
             value,
-            wanted,
+            request,
         } = rows;
         self.logits.resize(value.len() * a, 0.0);
-        self.shards.resize_with(branches.len(), Shard::default);
-        for (branch, shard) in branches.iter().zip(&mut self.shards) {
-            shard.forward(network, branch, &input, states, &mut self.logits, value);
+        self.shards.resize_with(towers.len(), Shard::default);
+        for (tower, shard) in towers.iter().zip(&mut self.shards) {
+            shard.forward(network, tower, &input, states, &mut self.logits, value);
         }
         let (logits, softmax) = (&mut self.logits, &mut self.softmax);
-        match wanted {
-            Wanted::Mean(out) => out.copy_from_slice(logits),
-            Wanted::LogProb(out) => {
-                log_softmax_rows(network.level, logits, input.mask, a, softmax);
+        match request {
+            Request::Mean(out) => out.copy_from_slice(logits),
+            Request::LogProb(out) => {
+                log_softmax_rows(network.instructions, logits, input.mask, a, softmax);
                 out.copy_from_slice(logits);
             }
-            Wanted::Actions(uniform, actions, log_prob) => {
-                sample_rows(network.level, logits, input.mask, uniform, softmax, actions, log_prob);
+            Request::Actions(uniform, actions, log_prob) => {
+                sample_rows(
+                    network.instructions,
+                    logits,
+                    input.mask,
+                    uniform,
+                    softmax,
+                    actions,
+                    log_prob,
+                );
             }
         }
     }

@@ -1,15 +1,15 @@
-//! An LSTM over whole sequences: the loops over steps, forth and back.
+//! An LSTM over whole sequences: the forward and the backward pass through time.
 
 use super::Network;
-use super::branch::Recurrent;
-use super::half::{self, Half};
-use super::operands::{self, Operands, Shape, Single, panel};
+use super::bf16::{self, Bf16Operands};
+use super::operands::{self, F32Operands, Operands, Shape, panel};
+use super::tower::Recurrent;
 use crate::architecture::LstmAt;
 use crate::kernels::aligned::Aligned;
-use crate::kernels::cell::{self, UNITS};
+use crate::kernels::lstm_cell::{self, UNITS};
 use crate::kernels::matmul::WIDTH;
 
-/// Everything that the way back needs of the way forth, for b columns and T steps; units in blocks of 16 (see [`cell`]).
+/// The results of the forward pass that the backward pass needs, for b columns and T steps; units in blocks of 16 (see [`lstm_cell`]).
 #[derive(Default)]
 pub(super) struct LstmRun {
     shape: Shape,
@@ -34,14 +34,14 @@ fn blocks(hidden: usize) -> usize {
     hidden.div_ceil(UNITS)
 }
 
-/// How many rows [`LstmRun::sum`] has, and at which of them row i of the weights stands: inputs, states, bias.
-pub(super) fn gradient_rows(narrow: bool, at: &LstmAt) -> (usize, impl Fn(usize) -> usize) {
-    let rows = if narrow {
-        half::gradient_rows(at)
+/// The number of rows of [`LstmRun::sum`], and the index among them of row i of the weights: inputs, states, bias.
+pub(super) fn gradient_rows(bf16: bool, at: &LstmAt) -> (usize, impl Fn(usize) -> usize) {
+    let rows = if bf16 {
+        bf16::gradient_rows(at)
     } else {
         operands::gradient_rows(at)
     };
-    (rows, move |i| if narrow { half::gradient_row(at, i) } else { i })
+    (rows, move |i| if bf16 { bf16::gradient_row(at, i) } else { i })
 }
 
 impl LstmRun {
@@ -63,9 +63,9 @@ impl LstmRun {
             b,
             steps,
         };
-        let operands = self.operands.get_or_insert_with(|| match network.narrow {
-            None => Box::<Single>::default(),
-            Some(_) => Box::<Half>::default(),
+        let operands = self.operands.get_or_insert_with(|| match network.bf16 {
+            None => Box::<F32Operands>::default(),
+            Some(_) => Box::<Bf16Operands>::default(),
         });
         operands.begin(self.shape);
         self.z.resize(operands.gates_len());
@@ -73,7 +73,7 @@ impl LstmRun {
         for (column, &keep) in keep.iter().enumerate().take(b) {
             let from = state(column) + lstm.state;
             let (h, c) = states[from..from + 2 * n].split_at(n);
-            operands.state(network.level, 0, column, (keep != 0.0).then_some(h));
+            operands.state(network.instructions, 0, column, (keep != 0.0).then_some(h));
             for (block, c) in c.chunks(UNITS).enumerate() {
                 let at = (block * b + column) * UNITS;
                 self.c[at..at + c.len()].copy_from_slice(c);
@@ -82,14 +82,14 @@ impl LstmRun {
         }
     }
 
-    /// Takes the observation of a column at step t.
+    /// Copies the observation of a column at step t.
     pub fn observe(&mut self, network: &Network, t: usize, column: usize, obs: &[f32]) {
         if let Some(operands) = &mut self.operands {
-            operands.observe(network.level, t, column, obs);
+            operands.observe(network.instructions, t, column, obs);
         }
     }
 
-    /// Whether all observations are to be taken before the first step, and [`LstmRun::project`] called.
+    /// True if all observations must be copied before the first step, and [`LstmRun::project`] called.
     pub fn ahead(&self) -> bool {
         self.operands.as_ref().is_some_and(|operands| operands.ahead())
     }
@@ -101,7 +101,7 @@ impl LstmRun {
         }
     }
 
-    /// Takes step t: fills `h` `[b, H]`. `keep_next` `[b]` is 0 where the next step starts an episode.
+    /// The forward pass of step t: fills `h` `[b, H]`. `keep_next` `[b]` is 0 where the next step starts an episode.
     pub fn step(
         &mut self,
         network: &Network,
@@ -121,7 +121,7 @@ impl LstmRun {
             let z = &mut self.z[place.base + 2 * u * panel(place.height)..][..2 * panel(place.height)];
             let (z_if, z_go) = z.split_at_mut(panel(place.height));
             let units = u * b * UNITS..(u + 1) * b * UNITS;
-            let mut block = cell::Forward {
+            let mut block = lstm_cell::Forward {
                 z: [&mut z_if[rows.clone()], &mut z_go[rows.clone()]],
                 c_prev: &c_prev[units.clone()],
                 keep,
@@ -130,11 +130,11 @@ impl LstmRun {
                 h_stride: n,
                 lanes: UNITS.min(n - u * UNITS),
             };
-            cell::forward(network.level, &mut block);
+            lstm_cell::forward(network.instructions, &mut block);
         }
         let Some(keep_next) = keep_next else { return };
         for (column, (h, &keep)) in h.chunks_exact(n).zip(keep_next).enumerate() {
-            operands.state(network.level, t + 1, column, (keep != 0.0).then_some(h));
+            operands.state(network.instructions, t + 1, column, (keep != 0.0).then_some(h));
         }
     }
 
@@ -154,7 +154,7 @@ impl LstmRun {
         }
     }
 
-    /// Goes back from [`LstmRun::above`]; leaves the weights' gradients in [`LstmRun::sum`]. `keep` `[T, b]` is 0 where an episode starts.
+    /// The backward pass from [`LstmRun::above`]; leaves the weights' gradients in [`LstmRun::sum`]. `keep` `[T, b]` is 0 where an episode starts.
     pub fn backward(&mut self, network: &Network, lstm: &Recurrent, keep: &[f32]) {
         let Some(operands) = &mut self.operands else { return };
         let Shape {
@@ -167,7 +167,7 @@ impl LstmRun {
         self.dh.zeros(n.div_ceil(WIDTH) * panel(height));
         self.dc.resize(cells);
         self.over.zeros(b);
-        let (rows, _) = gradient_rows(network.narrow.is_some(), &lstm.at);
+        let (rows, _) = gradient_rows(network.bf16.is_some(), &lstm.at);
         self.sum.resize(rows * 4 * blocks(n) * UNITS);
         let mut first = true;
         for t in (0..steps).rev() {
@@ -183,7 +183,7 @@ impl LstmRun {
                 let z_go = &z_if[panel(gates.height)..];
                 let (dz_if, dz_go) = dz.split_at_mut(panel(place.height));
                 let units = u * b * UNITS..(u + 1) * b * UNITS;
-                let mut block = cell::Backward {
+                let mut block = lstm_cell::Backward {
                     gates: [z_if, z_go],
                     c_prev: &c_prev[units.clone()],
                     keep: &keep[t * b..(t + 1) * b],
@@ -197,7 +197,7 @@ impl LstmRun {
                     dz: [&mut dz_if[rows.clone()], &mut dz_go[rows.clone()]],
                     lanes: UNITS.min(n - u * UNITS),
                 };
-                cell::backward(network.level, &mut block);
+                lstm_cell::backward(network.instructions, &mut block);
             }
             operands.back(network, matrix, t, &mut self.dh);
             first &= !operands.gradient(network, t, first, &mut self.sum);

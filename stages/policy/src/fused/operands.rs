@@ -1,17 +1,17 @@
-//! The products of an LSTM over sequences, and the operands that stay from step to step: in f32 ([`Single`]) or in bf16
-//! ([`super::half::Half`]).
+//! The products of an LSTM over sequences, and the operands that stay from step to step: in f32 ([`F32Operands`]) or in bf16
+//! ([`super::bf16::Bf16Operands`]).
 //!
 //! Observation, state and a 1 stand side by side, so that a step is one product and the gradients of all weights and biases are one other,
-//! taken over some steps at a time while the second-level cache holds them.
+//! over some steps at a time while the L2 cache holds them.
 
 use super::Network;
 use super::weights::Matrix;
 use crate::architecture::LstmAt;
-use crate::kernels::Level;
 use crate::kernels::aligned::Aligned;
-use crate::kernels::cell::UNITS;
 use crate::kernels::gradient::{Inputs, Right, gradient};
+use crate::kernels::lstm_cell::UNITS;
 use crate::kernels::matmul::{Left, Out, Start, WIDTH, product, product_over};
+use stages_numerics::dispatch::InstructionSet;
 
 /// The sizes of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -33,7 +33,7 @@ impl Shape {
     }
 }
 
-/// Where the rows of a step lie in panels of `height` rows: from `base` on, they are the `first` and those after.
+/// The place of the rows of a step in panels of `height` rows: from `base` on, they are the `first` and those after.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place {
     pub base: usize,
@@ -43,63 +43,63 @@ pub(super) struct Place {
 
 /// See the module.
 pub(super) trait Operands: Send + Sync {
-    /// Makes room.
+    /// Resizes the buffers.
     fn begin(&mut self, shape: Shape);
 
-    /// Takes an observation.
-    fn observe(&mut self, level: Level, t: usize, column: usize, obs: &[f32]);
+    /// Copies an observation.
+    fn observe(&mut self, instructions: InstructionSet, t: usize, column: usize, obs: &[f32]);
 
-    /// Takes the state that a step starts from; zeros if `None`.
-    fn state(&mut self, level: Level, t: usize, column: usize, h: Option<&[f32]>);
+    /// Copies the state that a step starts from; zeros if `None`.
+    fn state(&mut self, instructions: InstructionSet, t: usize, column: usize, h: Option<&[f32]>);
 
-    /// Numbers that the gates of all steps take.
+    /// The number of elements of the gates of all steps.
     fn gates_len(&self) -> usize;
 
-    /// Where the gates of step t lie.
+    /// The place of the gates of step t.
     fn gates(&self, t: usize) -> Place;
 
-    /// Whether all observations are to be taken before the first step.
+    /// True if all observations must be copied before the first step.
     fn ahead(&self) -> bool;
 
     /// Projects all observations ahead of the steps, where that is worth it.
     fn project(&mut self, network: &Network, matrix: &Matrix, z: &mut [f32]);
 
-    /// What goes into the gates of step t.
+    /// Computes the gates' inputs of step t.
     fn forward(&mut self, network: &Network, matrix: &Matrix, t: usize, z: &mut [f32]);
 
-    /// Where the gradient of what goes into the gates of step t is to be written.
+    /// The place to which the gradient of the gates' inputs of step t must be written.
     fn dz(&mut self, t: usize) -> (&mut [f32], Place);
 
     /// Rows of a panel of the gradient that [`Operands::back`] writes.
     fn height(&self) -> usize;
 
-    /// Takes the gradient that was written for step t; if t > 0, writes that of the state before it, in panels.
+    /// Reads the gradient that was written for step t; if t > 0, writes that of the state before it, in panels.
     fn back(&mut self, network: &Network, matrix: &Matrix, t: usize, dh: &mut [f32]);
 
-    /// After step t, going back: adds to the weights' gradient, in panels, when enough steps have been taken; `first` sets it.
+    /// After step t of the backward pass: adds to the weights' gradient, in panels, when enough steps have been gone through; `first` sets it.
     fn gradient(&mut self, network: &Network, t: usize, first: bool, sum: &mut [f32]) -> bool;
 }
 
-/// Rows of steps whose weights' gradient is taken at once.
+/// The number of rows of steps whose weights' gradient is computed at once.
 const ROWS: usize = 128;
 
 /// With so few columns observations are projected by a product of their own, ahead of the steps: a step of few rows waits for the
-/// weights, which no first-level cache holds.
+/// weights, which no L1 cache holds.
 const FEW: usize = 16;
 
 /// Operands in f32.
 #[derive(Default)]
-pub(super) struct Single {
+pub(super) struct F32Operands {
     shape: Shape,
-    /// From row to row of [`Single::xh`]: an odd number of cache lines, so that rows do not compete for the same places in caches.
+    /// From row to row of [`F32Operands::xh`]: an odd number of cache lines, so that rows do not compete for the same places in caches.
     stride: usize,
     /// `[T + 1, b, stride]`: observation, the state that each step starts from, 1.
     xh: Aligned,
-    /// `[panels, rows, 32]`: the gradients of what goes into the gates, for the steps whose weights' gradient is taken together.
+    /// `[panels, rows, 32]`: the gradients of the gates' inputs, for the steps whose weights' gradient is computed together.
     dz: Aligned,
 }
 
-impl Single {
+impl F32Operands {
     fn together(&self) -> usize {
         (ROWS / self.shape.b).clamp(1, self.shape.steps)
     }
@@ -110,12 +110,12 @@ impl Single {
     }
 }
 
-/// How many rows the gradient of the weights has, in panels: those of inputs, of states, and one.
+/// The number of rows of the gradient of the weights, in panels: those of inputs, of states, and one.
 pub(super) fn gradient_rows(at: &LstmAt) -> usize {
     at.inputs + at.hidden + 1
 }
 
-impl Operands for Single {
+impl Operands for F32Operands {
     fn begin(&mut self, shape: Shape) {
         if self.shape == shape {
             return;
@@ -130,11 +130,11 @@ impl Operands for Single {
         self.dz.resize(self.together() * shape.b * 4 * shape.units());
     }
 
-    fn observe(&mut self, _: Level, t: usize, column: usize, obs: &[f32]) {
+    fn observe(&mut self, _: InstructionSet, t: usize, column: usize, obs: &[f32]) {
         self.row(t, column)[..obs.len()].copy_from_slice(obs);
     }
 
-    fn state(&mut self, _: Level, t: usize, column: usize, h: Option<&[f32]>) {
+    fn state(&mut self, _: InstructionSet, t: usize, column: usize, h: Option<&[f32]>) {
         let (d, n) = (self.shape.inputs, self.shape.hidden);
         let to = &mut self.row(t, column)[d..d + n];
         match h {
@@ -171,7 +171,7 @@ impl Operands for Single {
     fn project(&mut self, network: &Network, matrix: &Matrix, z: &mut [f32]) {
         let (d, rows) = (self.shape.inputs, self.shape.steps * self.shape.b);
         product_over(
-            network.level,
+            network.instructions,
             Left::rows(&self.xh, rows, d, self.stride),
             (&matrix.forward, 0..d),
             Start::Row(&matrix.bias),
@@ -193,7 +193,7 @@ impl Operands for Single {
             (0, Start::Row(&matrix.bias))
         };
         product_over(
-            network.level,
+            network.instructions,
             Left::rows(&self.xh[t * b * self.stride + from..], b, d + n - from, self.stride),
             (&matrix.forward, from..d + n),
             start,
@@ -220,7 +220,7 @@ impl Operands for Single {
         if t > 0 {
             let (_, place) = self.dz(t);
             product(
-                network.level,
+                network.instructions,
                 Left::panels(&self.dz, place.first, b, matrix.back.k, place.height),
                 &matrix.back,
                 Start::Zero,
@@ -241,12 +241,12 @@ impl Operands for Single {
             width: self.shape.inputs + self.shape.hidden + 1,
         };
         let dz = Right::gates(&self.dz, self.shape.hidden, together * b);
-        gradient(network.level, inputs, dz, !first, sum);
+        gradient(network.instructions, inputs, dz, !first, sum);
         true
     }
 }
 
-/// Numbers of a panel.
+/// The number of elements of a panel.
 pub(super) const fn panel(rows: usize) -> usize {
     rows * WIDTH
 }

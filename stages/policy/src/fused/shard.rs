@@ -1,39 +1,31 @@
-//! Some columns of a minibatch on one branch of the network, forth and back, in buffers that are used again.
+//! The forward and the backward pass of some columns of a minibatch through one tower of the network, in buffers that are used again.
 //!
-//! Dense layers, losses and their gradients are taken over a hundred rows or so at a time, right after the LSTM's steps that they
+//! Dense layers, the objective and their gradients are computed over a hundred rows or so at a time, right after the LSTM's steps that they
 //! read, while caches hold them; only the LSTM's own gradient waits for the end of the sequences.
 
 use super::Network;
-use super::branch::{Branch, Head, Recurrent};
 use super::lstm::LstmRun;
+use super::tower::{Head, Recurrent, Tower};
 use super::trunk::TrunkRun;
-use crate::distribution::Softmax;
+use crate::categorical::Softmax;
 use crate::kernels::aligned::Aligned;
-use crate::loss::{self, Deviations, Samples};
-use crate::model::{Batch, LossSettings, Losses, Observed};
+use crate::model::{Minibatch, Observed};
+use crate::objective::{Objective, PolicyOutputs, Sums};
 
 /// Rows that dense layers take at once.
 const ROWS: usize = 128;
 
-/// What all shards of a minibatch know of it.
-#[derive(Clone, Copy)]
-pub(super) struct Minibatch<'a> {
-    pub batch: &'a Batch<'a>,
-    pub settings: &'a LossSettings,
-    /// Mean and reciprocal deviation of the advantages.
-    pub moments: (f32, f32),
-    /// 1 over the number of samples.
-    pub weight: f32,
-}
-
+/// The buffers of one task.
 #[derive(Default)]
 pub(super) struct Shard {
-    /// Of the branch's dense layers.
+    /// Of the tower's dense layers.
     pub gradient: Aligned,
-    pub losses: Losses,
+    /// The objective's.
+    pub sums: Sums,
     x: Vec<f32>,
     keep: Vec<f32>,
-    samples: Samples,
+    /// The samples of a block of rows.
+    samples: Vec<u32>,
     softmax: Softmax,
     pub lstm: LstmRun,
     /// Outputs of the LSTM for as many steps as dense layers take at once.
@@ -42,19 +34,19 @@ pub(super) struct Shard {
 }
 
 impl Shard {
-    /// One step: logits (not yet masked) and values, as far as the branch says them; moves the states on.
+    /// One step: logits (not yet masked) and values, as far as the tower says them; moves the states on.
     pub fn forward(
         &mut self,
         network: &Network,
-        branch: &Branch,
+        tower: &Tower,
         input: &Observed,
         states: &mut [f32],
         logits: &mut [f32],
         value: &mut [f32],
     ) {
         let rows = input.episode_start.len();
-        self.trunks.resize_with(branch.trunks.len(), TrunkRun::default);
-        let x = match &branch.lstm {
+        self.trunks.resize_with(tower.trunks.len(), TrunkRun::default);
+        let x = match &tower.lstm {
             None => input.obs,
             Some(lstm) => {
                 let (stride, d) = (states.len() / rows, lstm.at.inputs);
@@ -71,7 +63,7 @@ impl Shard {
                 &self.h
             }
         };
-        for (trunk, run) in branch.trunks.iter().zip(&mut self.trunks) {
+        for (trunk, run) in tower.trunks.iter().zip(&mut self.trunks) {
             run.forward(network, trunk, x, rows);
             match trunk.head {
                 Head::Policy => logits.copy_from_slice(run.last()),
@@ -80,49 +72,53 @@ impl Shard {
         }
     }
 
-    /// Sums of the losses of the columns `pick`, and the gradient of the mean loss.
-    pub fn gradient(&mut self, network: &Network, branch: &Branch, minibatch: Minibatch, pick: &[u32]) {
-        self.gradient.zeros(branch.len);
-        self.losses = Losses::default();
-        self.trunks.resize_with(branch.trunks.len(), TrunkRun::default);
-        match &branch.lstm {
-            None => self.rows(network, branch, minibatch, pick),
-            Some(lstm) => self.sequences(network, branch, lstm, minibatch, pick),
+    /// A forward and a backward pass: leaves the gradient and the sums.
+    pub fn backward(&mut self, network: &Network, tower: &Tower, minibatch: &Minibatch, objective: &dyn Objective) {
+        self.gradient.zeros(tower.len);
+        self.sums = Sums::default();
+        self.trunks.resize_with(tower.trunks.len(), TrunkRun::default);
+        match &tower.lstm {
+            None => self.rows(network, tower, minibatch, objective),
+            Some(lstm) => self.sequences(network, tower, lstm, minibatch, objective),
         }
     }
 
     /// Without memory: any rows, in any order.
-    fn rows(&mut self, network: &Network, branch: &Branch, minibatch: Minibatch, pick: &[u32]) {
-        let (batch, d) = (minibatch.batch, network.architecture.obs_dim);
-        for t in 0..batch.steps {
-            for pick in pick.chunks(ROWS) {
+    fn rows(&mut self, network: &Network, tower: &Tower, minibatch: &Minibatch, objective: &dyn Objective) {
+        let d = network.architecture.obs_dim;
+        for t in 0..minibatch.steps {
+            for indices in minibatch.indices.chunks(ROWS) {
                 self.x.clear();
                 self.samples.clear();
-                for &column in pick {
-                    let i = t * batch.columns + column as usize;
-                    self.x.extend_from_slice(&batch.obs[i * d..(i + 1) * d]);
-                    self.samples.push(batch, i, network.architecture, minibatch.moments);
+                for &column in indices {
+                    let i = t * minibatch.columns + column as usize;
+                    self.x.extend_from_slice(&minibatch.obs[i * d..(i + 1) * d]);
+                    self.samples.push(i as u32);
                 }
                 let x = std::mem::take(&mut self.x);
-                self.learn(network, branch, minibatch, &x, None);
+                self.block(network, tower, objective, &x, None);
                 self.x = x;
             }
         }
     }
 
-    fn sequences(&mut self, network: &Network, branch: &Branch, lstm: &Recurrent, minibatch: Minibatch, pick: &[u32]) {
-        let batch = minibatch.batch;
-        let (steps, b, n, d) = (batch.steps, pick.len(), lstm.at.hidden, lstm.at.inputs);
+    fn sequences(
+        &mut self,
+        network: &Network,
+        tower: &Tower,
+        lstm: &Recurrent,
+        minibatch: &Minibatch,
+        objective: &dyn Objective,
+    ) {
+        let (steps, indices) = (minibatch.steps, minibatch.indices);
+        let (b, n, d) = (indices.len(), lstm.at.hidden, lstm.at.inputs);
         let stride = network.architecture.state_len();
         self.keep.clear();
-        for t in 0..steps {
-            let starts = &batch.episode_start[t * batch.columns..(t + 1) * batch.columns];
-            self.keep
-                .extend(pick.iter().map(|&column| keep(&starts[column as usize])));
-        }
-        let state = |column: usize| pick[column] as usize * stride;
+        self.keep
+            .extend(minibatch.samples().map(|i| keep(&minibatch.episode_start[i])));
+        let state = |column: usize| indices[column] as usize * stride;
         self.lstm
-            .begin(network, lstm, (b, steps), &self.keep[..b], state, batch.state);
+            .begin(network, lstm, (b, steps), &self.keep[..b], state, minibatch.state);
         let together = (ROWS / b).clamp(1, steps);
         let mut h = std::mem::take(&mut self.h);
         let mut above = std::mem::take(&mut self.lstm.above);
@@ -132,20 +128,22 @@ impl Shard {
         let ahead = self.lstm.ahead();
         if ahead {
             for t in 0..steps {
-                for (column, &from) in pick.iter().enumerate() {
-                    let i = t * batch.columns + from as usize;
-                    self.lstm.observe(network, t, column, &batch.obs[i * d..(i + 1) * d]);
+                for (column, &from) in indices.iter().enumerate() {
+                    let i = t * minibatch.columns + from as usize;
+                    self.lstm
+                        .observe(network, t, column, &minibatch.obs[i * d..(i + 1) * d]);
                 }
             }
             self.lstm.project(network, lstm);
         }
         for t in 0..steps {
-            for (column, &from) in pick.iter().enumerate() {
-                let i = t * batch.columns + from as usize;
+            for (column, &from) in indices.iter().enumerate() {
+                let i = t * minibatch.columns + from as usize;
                 if !ahead {
-                    self.lstm.observe(network, t, column, &batch.obs[i * d..(i + 1) * d]);
+                    self.lstm
+                        .observe(network, t, column, &minibatch.obs[i * d..(i + 1) * d]);
                 }
-                self.samples.push(batch, i, network.architecture, minibatch.moments);
+                self.samples.push(i as u32);
             }
             let first = t % together;
             let now = &mut h[first * b * n..(first + 1) * b * n];
@@ -156,7 +154,7 @@ impl Shard {
                 let rows = (first + 1) * b;
                 let to = (t + 1) * b;
                 let above = &mut above[(to - rows) * n..to * n];
-                self.learn(network, branch, minibatch, &h[..rows * n], Some(above));
+                self.block(network, tower, objective, &h[..rows * n], Some(above));
                 self.samples.clear();
             }
         }
@@ -165,43 +163,38 @@ impl Shard {
         self.lstm.backward(network, lstm, &self.keep);
     }
 
-    /// Forth and back through the trunks over rows whose samples were taken down; `below` takes the policy's gradient of `x`, or else the value's.
-    fn learn(
+    /// A forward and a backward pass of the trunks over the rows x of [`Shard::samples`]; `below` takes the policy's gradient of `x`, or
+    /// else the value's.
+    fn block(
         &mut self,
         network: &Network,
-        branch: &Branch,
-        minibatch: Minibatch,
+        tower: &Tower,
+        objective: &dyn Objective,
         x: &[f32],
         mut below: Option<&mut [f32]>,
     ) {
-        let rows = self.samples.len();
-        for (trunk, run) in branch.trunks.iter().zip(&mut self.trunks) {
+        let (instructions, rows) = (network.instructions, self.samples.len());
+        for (trunk, run) in tower.trunks.iter().zip(&mut self.trunks) {
             run.forward(network, trunk, x, rows);
-            let (samples, settings) = (&self.samples, minibatch.settings);
+            let sums = &mut self.sums;
             match trunk.head {
-                Head::Policy => loss::policy(
-                    network.level,
-                    samples,
-                    settings,
-                    minibatch.weight,
-                    branch.log_std.map(|segment| Deviations {
-                        log_std: &network.weights.log_std,
-                        gradient: &mut self.gradient[segment.local..segment.local + segment.len],
-                    }),
-                    &mut self.softmax,
-                    run.last(),
-                    &mut self.losses,
-                ),
-                Head::Value => loss::value(
-                    network.level,
-                    samples,
-                    settings,
-                    minibatch.weight,
-                    run.last(),
-                    &mut self.losses,
-                ),
+                Head::Value => objective.value(instructions, &self.samples, run.last(), sums),
+                Head::Policy => {
+                    let outputs = match tower.log_std {
+                        None => PolicyOutputs::Discrete {
+                            logits: run.last(),
+                            softmax: &mut self.softmax,
+                        },
+                        Some(segment) => PolicyOutputs::Continuous {
+                            mean: run.last(),
+                            log_std: &network.weights.log_std,
+                            dlog_std: &mut self.gradient[segment.local..segment.local + segment.len],
+                        },
+                    };
+                    objective.policy(instructions, &self.samples, outputs, sums);
+                }
             }
-            // The first trunk alone teaches what both read.
+            // The gradient of the first trunk alone flows into what both read.
             run.backward(network, trunk, x, rows, below.take(), &mut self.gradient);
         }
     }

@@ -1,14 +1,14 @@
-//! Dense layers over some rows, forth and back, while caches hold them.
+//! The forward and the backward pass of dense layers over some rows, while caches hold them.
 
 use super::Network;
-use super::branch::{Layer, Trunk};
+use super::tower::{Layer, Trunk};
 use crate::Activation;
 use crate::kernels::aligned::Aligned;
 use crate::kernels::elementwise;
 use crate::kernels::gradient::{Inputs, Right, gradient};
 use crate::kernels::matmul::{Left, Out, Start, product};
 
-/// What the layers say, one `[rows, n]` each.
+/// The outputs of the layers, `[rows, n]` each.
 #[derive(Default)]
 pub(super) struct TrunkRun {
     outputs: Vec<Aligned>,
@@ -28,27 +28,27 @@ impl TrunkRun {
             y.resize(rows * dense.outputs);
             let matrix = network.weights.matrix(layer.matrix);
             product(
-                network.level,
+                network.instructions,
                 Left::rows(x, rows, dense.inputs, dense.inputs),
                 &matrix.forward,
                 Start::Row(&matrix.bias),
                 Out::rows(y, dense.outputs),
             );
             match layer.activation {
-                Some(Activation::Tanh) => elementwise::tanh_in_place(network.level, y),
-                Some(Activation::Relu) => elementwise::relu_in_place(network.level, y),
+                Some(Activation::Tanh) => elementwise::tanh_in_place(network.instructions, y),
+                Some(Activation::Relu) => elementwise::relu_in_place(network.instructions, y),
                 None => {}
             }
         }
     }
 
-    /// What the last layer said.
+    /// The outputs of the last layer.
     pub fn last(&mut self) -> &mut [f32] {
         self.outputs.last_mut().map_or(&mut [], |x| &mut **x)
     }
 
-    /// Goes back from [`TrunkRun::last`], which holds the gradient of what it said; adds the gradients of the weights to `sum`, and
-    /// writes that of the input to `below`, if it is wanted.
+    /// The backward pass from [`TrunkRun::last`], which holds the gradient of the outputs; adds the gradients of the weights to `sum`, and
+    /// writes that of the input to `to_input`, if it is given.
     pub fn backward(
         &mut self,
         network: &Network,
@@ -62,8 +62,12 @@ impl TrunkRun {
         std::mem::swap(&mut self.above, last);
         for (i, layer) in trunk.layers.iter().enumerate().rev() {
             match layer.activation {
-                Some(Activation::Tanh) => elementwise::tanh_back(network.level, &mut self.above, &self.outputs[i]),
-                Some(Activation::Relu) => elementwise::relu_back(network.level, &mut self.above, &self.outputs[i]),
+                Some(Activation::Tanh) => {
+                    elementwise::tanh_back(network.instructions, &mut self.above, &self.outputs[i])
+                }
+                Some(Activation::Relu) => {
+                    elementwise::relu_back(network.instructions, &mut self.above, &self.outputs[i])
+                }
                 None => {}
             }
             let x = if i == 0 { input } else { &self.outputs[i - 1] };
@@ -90,14 +94,20 @@ fn layer_gradient(network: &Network, layer: &Layer, x: &[f32], dy: &[f32], rows:
         rows,
         width: dense.inputs,
     };
-    gradient(network.level, inputs, Right::rows(dy, dense.outputs), true, weight);
-    elementwise::column_sums(network.level, dy, bias);
+    gradient(
+        network.instructions,
+        inputs,
+        Right::rows(dy, dense.outputs),
+        true,
+        weight,
+    );
+    elementwise::column_sums(network.instructions, dy, bias);
 }
 
 fn back(network: &Network, layer: &Layer, dy: &[f32], rows: usize, dx: &mut [f32]) {
     let dense = &layer.dense;
     product(
-        network.level,
+        network.instructions,
         Left::rows(dy, rows, dense.outputs, dense.outputs),
         &network.weights.matrix(layer.matrix).back,
         Start::Zero,

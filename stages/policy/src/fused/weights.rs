@@ -1,43 +1,43 @@
 //! Parameters, packed for the products they take part in.
 
-use super::branch::Packed;
+use super::tower::Packed;
 use crate::kernels::bf16::Panels16;
-use crate::kernels::cell;
+use crate::kernels::lstm_cell;
 use crate::kernels::matmul::{Panels, WIDTH};
 use rayon::prelude::*;
 use std::ops::Range;
 
-/// How many parameters are packed by one thread alone.
+/// Up to so many parameters are packed by one thread.
 const FEW: usize = 1 << 17;
 
 /// A weight `[k, n]`, packed for x w and, where a gradient flows back through it, for dy w^T.
 pub(super) struct Matrix {
-    what: Packed,
+    source: Packed,
     pub forward: Panels,
     pub back: Panels,
-    /// The same in bf16, of an LSTM's gates, where products are.
+    /// The same in bf16, of an LSTM's gates, if products are.
     pub forward16: Panels16,
     pub back16: Panels16,
-    /// What the product is added to, in the order of the panels.
+    /// The bias that products start from, in the order of the panels.
     pub bias: Vec<f32>,
 }
 
 pub(super) struct Weights {
     matrices: Vec<Matrix>,
-    /// The parameters, as long as none but acting needs them packed.
+    /// The parameters, as long as only forward passes need them packed.
     params: Vec<f32>,
-    /// Logarithms of actions' standard deviations, where they are numbers, and where they lie.
+    /// Logarithms of the standard deviations of continuous actions, and their range among the parameters.
     pub log_std: Vec<f32>,
     deviations: Range<usize>,
-    /// Whether a gradient was asked for.
+    /// True once a backward pass was asked for.
     learns: bool,
-    /// Whether an LSTM's products are in bf16.
-    narrow: bool,
+    /// True if an LSTM's products are in bf16.
+    bf16: bool,
 }
 
 impl Matrix {
-    fn load(&mut self, narrow: bool, params: &[f32]) {
-        match self.what {
+    fn load(&mut self, bf16: bool, params: &[f32]) {
+        match self.source {
             Packed::Dense { dense, .. } => {
                 let w = &params[dense.weight..dense.bias];
                 self.forward.pack(w, dense.inputs, dense.outputs);
@@ -46,17 +46,17 @@ impl Matrix {
             }
             Packed::Gates(at) => {
                 let w = &params[at.weight_x..at.bias];
-                if narrow {
+                if bf16 {
                     self.forward16.pack_gates(w, at.inputs, at.hidden);
                 } else {
                     self.forward.pack_gates(w, at.inputs + at.hidden, at.hidden);
                 }
                 let bias = &params[at.bias..][..4 * at.hidden];
                 self.bias.clear();
-                self.bias.resize(4 * at.hidden.next_multiple_of(cell::UNITS), 0.0);
+                self.bias.resize(4 * at.hidden.next_multiple_of(lstm_cell::UNITS), 0.0);
                 for (p, panel) in self.bias.chunks_exact_mut(WIDTH).enumerate() {
                     for half in 0..2 {
-                        let (column, lanes) = cell::columns(p, half, at.hidden);
+                        let (column, lanes) = lstm_cell::columns(p, half, at.hidden);
                         panel[half * 16..half * 16 + lanes].copy_from_slice(&bias[column..column + lanes]);
                     }
                 }
@@ -64,8 +64,8 @@ impl Matrix {
         }
     }
 
-    fn load_back(&mut self, narrow: bool, params: &[f32]) {
-        match self.what {
+    fn load_back(&mut self, bf16: bool, params: &[f32]) {
+        match self.source {
             Packed::Dense { dense, back } if back => {
                 let w = &params[dense.weight..dense.bias];
                 self.back.pack_transposed(w, dense.outputs, dense.inputs);
@@ -73,7 +73,7 @@ impl Matrix {
             Packed::Dense { .. } => {}
             Packed::Gates(at) => {
                 let w = &params[at.weight_h..at.bias];
-                if narrow {
+                if bf16 {
                     self.back16.pack_gates_transposed(w, at.hidden);
                 } else {
                     self.back.pack_gates_transposed(w, at.hidden);
@@ -84,11 +84,11 @@ impl Matrix {
 }
 
 impl Weights {
-    pub fn new(packed: &[Packed], len: usize, deviations: Range<usize>, narrow: bool) -> Self {
+    pub fn new(packed: &[Packed], len: usize, deviations: Range<usize>, bf16: bool) -> Self {
         let matrices = packed
             .iter()
-            .map(|&what| Matrix {
-                what,
+            .map(|&source| Matrix {
+                source,
                 forward: Panels::default(),
                 back: Panels::default(),
                 forward16: Panels16::default(),
@@ -102,30 +102,30 @@ impl Weights {
             log_std: vec![0.0; deviations.len()],
             deviations,
             learns: false,
-            narrow,
+            bf16,
         }
     }
 
     pub fn load(&mut self, params: &[f32]) {
-        let (learns, narrow) = (self.learns, self.narrow);
+        let (learns, bf16) = (self.learns, self.bf16);
         self.log_std.copy_from_slice(&params[self.deviations.clone()]);
         if !learns {
             self.params.copy_from_slice(params);
         }
         self.each(params, |matrix, params| {
-            matrix.load(narrow, params);
+            matrix.load(bf16, params);
             if learns {
-                matrix.load_back(narrow, params);
+                matrix.load_back(bf16, params);
             }
         });
     }
 
-    /// Packs what the way back needs, from now on with each set of parameters.
+    /// Packs the operands of the backward pass, from now on with each set of parameters.
     pub fn prepare_backward(&mut self) {
         if !self.learns {
             self.learns = true;
-            let (params, narrow) = (std::mem::take(&mut self.params), self.narrow);
-            self.each(&params, |matrix, params| matrix.load_back(narrow, params));
+            let (params, bf16) = (std::mem::take(&mut self.params), self.bf16);
+            self.each(&params, |matrix, params| matrix.load_back(bf16, params));
         }
     }
 

@@ -1,11 +1,11 @@
-//! Numbers that begin on a cache line: a vector that straddles two lines costs two accesses.
+//! Buffers that begin on a cache line: a vector that straddles two lines costs two accesses.
 
 use std::ops::{Deref, DerefMut};
 
 /// Bytes of a cache line.
 const LINE: usize = 64;
 
-/// A buffer of numbers of 4 bytes whose first lies at the beginning of a cache line.
+/// A buffer of elements of 4 bytes whose first lies at the beginning of a cache line.
 #[derive(Debug, Default)]
 pub struct Aligned<T = f32> {
     data: Vec<T>,
@@ -14,13 +14,13 @@ pub struct Aligned<T = f32> {
 }
 
 impl<T: Copy + Default> Aligned<T> {
-    /// Makes it `len` long. What it holds then is arbitrary, but initialised; nothing is moved or allocated where it was as long before.
+    /// Makes it `len` long, with arbitrary, but initialised contents; nothing is moved or allocated where it was as long before.
     pub fn resize(&mut self, len: usize) {
         let room = LINE / size_of::<T>();
         if self.data.len() < len + room {
             // Not `resize`, which would copy.
             self.data = vec![T::default(); len + room];
-            // In numbers; where it cannot be told, nothing but speed is lost.
+            // In elements; where it cannot be told, only speed is lost.
             self.start = self.data.as_ptr().align_offset(LINE).min(room);
         }
         self.len = len;

@@ -10,14 +10,21 @@ use std::arch::asm;
 use std::arch::x86_64::__cpuid_count;
 use std::sync::OnceLock;
 
-/// Whether processor and system let this process use tiles; asks the system for it the first time.
-pub(super) fn available() -> bool {
-    static AVAILABLE: OnceLock<bool> = OnceLock::new();
-    *AVAILABLE.get_or_init(|| {
-        // Intel's manual, CPUID leaf 7: AMX-BF16 and AMX-TILE in EDX.
-        let leaf = __cpuid_count(7, 0).edx;
-        leaf & (1 << 22) != 0 && leaf & (1 << 24) != 0 && permitted()
-    })
+/// A proof that CPU and operating system let this process use tiles.
+#[derive(Clone, Copy, Debug)]
+pub struct Amx(());
+
+impl Amx {
+    /// The proof, if tiles can be used; asks the operating system for them the first time.
+    pub(super) fn try_new() -> Option<Self> {
+        static AVAILABLE: OnceLock<bool> = OnceLock::new();
+        let available = *AVAILABLE.get_or_init(|| {
+            // Intel's manual, CPUID leaf 7: AMX-BF16 and AMX-TILE in EDX.
+            let leaf = __cpuid_count(7, 0).edx;
+            leaf & (1 << 22) != 0 && leaf & (1 << 24) != 0 && permitted()
+        });
+        available.then_some(Self(()))
+    }
 }
 
 /// Asks Linux for the tiles' state (arch_prctl, ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA).
@@ -73,9 +80,9 @@ struct Block {
 const ROW_BYTES: usize = 4 * WIDTH;
 
 /// See [`super::bf16::product16`], which has checked the shapes.
-pub(super) fn product(a: Left16, b: Right16, start: Start16, c: &mut [f32], panel: usize) {
+pub(super) fn product(_: Amx, a: Left16, b: Right16, start: Start16, c: &mut [f32], panel: usize) {
     static ZEROS: [f32; WIDTH] = [0.0; WIDTH];
-    // SAFETY: the path was detected (see `Path`). Blocks lie within what the caller checked. Tiles are configured before they are used, and given up
+    // SAFETY: the token proves that tiles can be used. Blocks lie within what the caller checked. Tiles are configured before they are used, and given up
     // again, so that no other code meets them.
     unsafe {
         asm!("ldtilecfg [{}]", in(reg) &raw const CONFIG, options(nostack, readonly));

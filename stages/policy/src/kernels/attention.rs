@@ -1,13 +1,13 @@
 //! Attention of one step to the steps that its window holds, which lie side by side, oldest first (Vaswani and others, 2017; with
 //! relative positions on the keys' side: Shaw and others, 2018).
 
-use super::kernel;
 use super::math::{exp, mul_add};
+use stages_numerics::kernel;
 
 /// Numbers that are computed at once; what is read of transposed keys has room for so many beyond the last.
 pub const LANES: usize = 32;
 
-/// What a step attends to: n steps, oldest first.
+/// The steps that a step attends to: n of them, oldest first.
 #[derive(Clone, Copy, Debug)]
 pub struct Window<'a> {
     /// n.
@@ -16,7 +16,7 @@ pub struct Window<'a> {
     pub heads: usize,
     /// Keys, transposed `[d, key_stride]`, from the first step's on.
     pub keys: &'a [f32],
-    /// Distance of two numbers of the same key, and of the same value in [`Backward::values`].
+    /// The distance of two elements of the same key, and of the same value in [`Backward::values`].
     pub key_stride: usize,
     /// Vectors of relative position, transposed `[d, position_stride]`, from the first step's on.
     pub positions: &'a [f32],
@@ -160,7 +160,7 @@ kernel! {
     pub fn forward(window: Window<'_>, q: &[f32], values: &[f32], weights: &mut [f32], out: &mut [f32]) = forward_body
 }
 
-/// What the way back reads beside the window.
+/// The operands of the backward pass beside the window.
 #[derive(Clone, Copy, Debug)]
 pub struct Backward<'a> {
     /// The query `[d]`.
@@ -248,7 +248,7 @@ fn backward_body<const FMA: bool>(
     }
 }
 kernel! {
-    /// The way back of [`forward`]: `dq` `[d]` is set; the gradients of keys, values and vectors of position, all `[n, d]`, are added to.
-    /// `scratch` has n numbers, rounded up to LANES.
+    /// The backward pass of [`forward`]: `dq` `[d]` is set; the gradients of keys, values and vectors of position, all `[n, d]`, are added to.
+    /// `scratch` has n elements, rounded up to LANES.
     pub fn backward(window: Window<'_>, from: Backward<'_>, dq: &mut [f32], dkeys: &mut [f32], dvalues: &mut [f32], dpositions: &mut [f32], scratch: &mut [f32]) = backward_body
 }

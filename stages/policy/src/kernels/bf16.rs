@@ -1,65 +1,62 @@
-//! Products in bf16: numbers of 8 significant bits are multiplied, exactly, and added up in f32.
+//! Products in bf16: factors of 8 significant bits are multiplied, exactly, and added up in f32.
 //!
 //! Two neighbours along k make one `u32`, the even one in its low half, on both sides of a product; k is a multiple of [`GROUP`]. For each
 //! group the products of even and of odd k are added up apart, in order, their sum then goes to the result: what AMX does
 //! (Intel's manual, TDPBF16PS), so that the path without special instructions gives the same bits, but for numbers below 1e-38.
 //! AVX512-BF16 adds in another order.
 
-use super::Level;
 use super::aligned::Aligned;
-use super::cell;
-use super::kernel;
+use super::lstm_cell;
 use super::math::mul_add;
 use super::matmul::WIDTH;
+use stages_numerics::dispatch::InstructionSet;
+use stages_numerics::kernel;
 
-/// How many of k are taken together.
+/// The number of elements along k that are added up together.
 pub const GROUP: usize = 32;
 
 /// Pairs in a group.
 pub(super) const PAIRS: usize = GROUP / 2;
 
-/// Rows that AMX takes at once; buffers have a multiple of them.
+/// The number of rows of AMX's tiles; buffers have a multiple of them.
 pub const ROWS: usize = 16;
 
-/// The instructions that products in bf16 use.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The instructions that products in bf16 use; like an [`InstructionSet`], a proof that the CPU has them.
+#[derive(Clone, Copy, Debug)]
 pub enum Path {
     /// Tiles of AMX.
-    #[non_exhaustive]
-    Amx,
+    #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+    Amx(super::amx::Amx),
     /// AVX512-BF16.
-    #[non_exhaustive]
-    Avx512,
-    /// Those of a level, in f32.
-    Widened(Level),
+    #[cfg(target_arch = "x86_64")]
+    Avx512(super::bf16_avx512::Avx512Bf16),
+    /// Products in f32.
+    Widened(InstructionSet),
 }
 
 impl Path {
-    /// The best that this machine has.
+    /// The fastest that this machine has.
     pub fn detect() -> Self {
-        Self::all()[0]
+        Self::available()[0]
     }
 
-    /// Those that this machine has, best first.
-    pub fn all() -> Vec<Self> {
+    /// All that this machine has, fastest first.
+    pub fn available() -> Vec<Self> {
         let mut all = Vec::new();
         #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
-        if super::amx::available() {
-            all.push(Self::Amx);
-        }
+        all.extend(super::amx::Amx::try_new().map(Self::Amx));
         #[cfg(target_arch = "x86_64")]
-        if Level::detect() == Level::Avx512 && is_x86_feature_detected!("avx512bf16") {
-            all.push(Self::Avx512);
-        }
-        all.extend(Level::all().into_iter().map(Self::Widened));
+        all.extend(super::bf16_avx512::Avx512Bf16::try_new().map(Self::Avx512));
+        all.extend(InstructionSet::available().into_iter().map(Self::Widened));
         all
     }
 
-    /// What distinguishes its results: the order of additions.
+    /// The order of additions, which its results depend on.
     pub fn order(self) -> &'static str {
         match self {
-            Self::Avx512 => "bf16-avx512",
-            Self::Amx | Self::Widened(_) => "bf16",
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512(_) => "bf16-avx512",
+            _ => "bf16",
         }
     }
 }
@@ -155,13 +152,13 @@ impl Panels16 {
         assert_eq!(w.len(), (inputs + hidden) * 4 * hidden, "gates of {hidden} units");
         self.resize(
             inputs.next_multiple_of(2) + hidden,
-            4 * hidden.next_multiple_of(cell::UNITS),
+            4 * hidden.next_multiple_of(lstm_cell::UNITS),
         );
         let k = self.k;
         let (x, h) = w.split_at(inputs * 4 * hidden);
         for (p, panel) in self.data.chunks_exact_mut(k / 2 * WIDTH).enumerate() {
             for half in 0..2 {
-                let (column, lanes) = cell::columns(p, half, hidden);
+                let (column, lanes) = lstm_cell::columns(p, half, hidden);
                 let from = (x, 0).into_iter_rows(4 * hidden);
                 let also = (h, inputs.div_ceil(2)).into_iter_rows(4 * hidden);
                 for (at, even, odd) in from.chain(also) {
@@ -187,14 +184,14 @@ impl Panels16 {
     /// Takes over recurrent weights as [`super::matmul::Panels::pack_gates_transposed`] does.
     pub fn pack_gates_transposed(&mut self, w: &[f32], hidden: usize) {
         assert_eq!(w.len(), 4 * hidden * hidden, "recurrent weights of {hidden} units");
-        self.resize(4 * hidden.next_multiple_of(cell::UNITS), hidden);
+        self.resize(4 * hidden.next_multiple_of(lstm_cell::UNITS), hidden);
         let k = self.k;
         for (p, panel) in self.data.chunks_exact_mut(k / 2 * WIDTH).enumerate() {
             let from = p * WIDTH;
             for c in 0..WIDTH.min(hidden - from) {
                 let row = &w[(from + c) * 4 * hidden..][..4 * hidden];
-                for (part, out) in panel.chunks_exact_mut(cell::UNITS / 2 * WIDTH).enumerate() {
-                    let (column, lanes) = cell::columns(part / 2, part % 2, hidden);
+                for (part, out) in panel.chunks_exact_mut(lstm_cell::UNITS / 2 * WIDTH).enumerate() {
+                    let (column, lanes) = lstm_cell::columns(part / 2, part % 2, hidden);
                     for (pair_of, out) in row[column..column + lanes].chunks(2).zip(out.chunks_exact_mut(WIDTH)) {
                         out[c] = pair(pair_of[0], pair_of.get(1).copied().unwrap_or(0.0));
                     }
@@ -252,18 +249,18 @@ pub struct Right16<'a> {
     pub k: usize,
     /// From panel to panel.
     pub panel: usize,
-    /// How many.
+    /// The number of panels.
     pub panels: usize,
 }
 
-/// What a product is added to.
+/// The start of a product's sums.
 #[derive(Clone, Copy, Debug)]
 pub enum Start16<'a> {
     /// Nothing.
     Zero,
     /// The same row of n numbers, in each row.
     Row(&'a [f32]),
-    /// What stands in the result.
+    /// The present result.
     Current,
 }
 
@@ -286,12 +283,10 @@ pub fn product16(path: Path, a: Left16, b: Right16, start: Start16, c: &mut [f32
     }
     match path {
         #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
-        Path::Amx => super::amx::product(a, b, start, c, panel),
+        Path::Amx(token) => super::amx::product(token, a, b, start, c, panel),
         #[cfg(target_arch = "x86_64")]
-        Path::Avx512 => super::bf16_avx512::product(a, b, start, c, panel),
-        Path::Widened(level) => widened(level, a, b, start, c, panel),
-        #[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
-        _ => widened(Level::detect(), a, b, start, c, panel),
+        Path::Avx512(token) => super::bf16_avx512::product(token, a, b, start, c, panel),
+        Path::Widened(instructions) => widened(instructions, a, b, start, c, panel),
     }
 }
 

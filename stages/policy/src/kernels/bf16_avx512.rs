@@ -3,15 +3,27 @@
 
 use super::bf16::{GROUP, Left16, PAIRS, Right16, Start16};
 use super::matmul::WIDTH;
+use stages_numerics::dispatch::V4;
 use std::arch::x86_64::{
     __m512bh, __m512i, _mm512_dpbf16_ps, _mm512_loadu_ps, _mm512_loadu_si512, _mm512_set1_epi32, _mm512_setzero_ps,
     _mm512_storeu_ps,
 };
 use std::mem::transmute;
 
+/// A proof that this CPU has AVX512-BF16, and the AVX-512 of [`V4`].
+#[derive(Clone, Copy, Debug)]
+pub struct Avx512Bf16(());
+
+impl Avx512Bf16 {
+    /// The proof, if the CPU has the instructions.
+    pub(super) fn try_new() -> Option<Self> {
+        (V4::try_new().is_some() && is_x86_feature_detected!("avx512bf16")).then_some(Self(()))
+    }
+}
+
 /// See [`super::bf16::product16`], which has checked the shapes.
-pub(super) fn product(a: Left16, b: Right16, start: Start16, c: &mut [f32], panel: usize) {
-    // SAFETY: the path was detected (see `Path`), the shapes checked; rows are a multiple of 16.
+pub(super) fn product(_: Avx512Bf16, a: Left16, b: Right16, start: Start16, c: &mut [f32], panel: usize) {
+    // SAFETY: the token proves that the CPU has the instructions; the shapes are checked, rows are a multiple of 16.
     unsafe { panels(a, b, start, c, panel) };
 }
 

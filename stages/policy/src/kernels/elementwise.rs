@@ -1,7 +1,7 @@
 //! Layers' pointwise parts, and Adam.
 
-use super::kernel;
 use super::math::{clamp, mul_add, tanh};
+use stages_numerics::kernel;
 
 #[inline(always)]
 fn tanh_body<const FMA: bool>(x: &mut [f32]) {
@@ -118,10 +118,10 @@ kernel! {
     pub fn normalise(raw: &[f32], offset: &[f32], scale: &[f32], clip: f32, out: &mut [f32]) = normalise_body
 }
 
-/// The numbers of one step of [`adam`].
+/// The coefficients of one step of [`adam`].
 #[derive(Clone, Copy, Debug)]
 pub struct AdamStep {
-    /// What the gradient is multiplied by first (clipping of its norm).
+    /// The factor of the gradient (clipping of its norm).
     pub gradient_scale: f32,
     /// The learning rate over 1 - beta1^t.
     pub rate: f32,
@@ -154,7 +154,7 @@ kernel! {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kernels::Level;
+    use stages_numerics::dispatch::InstructionSet;
 
     #[test]
     fn adam_by_hand() {
@@ -166,11 +166,11 @@ mod tests {
             beta2: 0.999,
             epsilon: 1e-5,
         };
-        for level in Level::all() {
+        for instructions in InstructionSet::available() {
             let (mut p, mut m, mut v) = ([1.0_f32; 20], [0.0; 20], [0.0; 20]);
-            adam(level, step, &mut p, &[3.0; 20], &mut m, &mut v);
+            adam(instructions, step, &mut p, &[3.0; 20], &mut m, &mut v);
             // The first step is the learning rate times the gradient's sign.
-            assert!(p.iter().all(|p| (p - 0.9).abs() < 1e-5), "{level:?} {p:?}");
+            assert!(p.iter().all(|p| (p - 0.9).abs() < 1e-5), "{instructions:?} {p:?}");
         }
     }
 }

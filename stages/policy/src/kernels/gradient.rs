@@ -3,12 +3,13 @@
 //! That of an LSTM's weights is added up in panels, as dy lies, and brought into its order at the end ([`unpack_gates`]): rows of thousands of
 //! numbers would each stand on a page of its own, and compete for the same places in caches.
 
-use super::Level;
-use super::cell;
+use super::lstm_cell;
 use super::math::mul_add;
 use super::matmul::WIDTH;
+use stages_numerics::dispatch::InstructionSet;
+use stages_numerics::kernel;
 
-/// Rows that are taken at once, so that a panel of dy stays in the first-level cache.
+/// The number of rows of a block: a panel of dy stays in the L1 cache.
 const ROWS: usize = 256;
 
 /// The gradient of a product's result `[rows, n]`, its columns in panels of [`WIDTH`]: row r of panel p begins at p `panel` + r `stride`.
@@ -20,7 +21,7 @@ pub struct Right<'a> {
     pub(super) columns: Columns,
 }
 
-/// How dw lies.
+/// The layout of dw.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Columns {
     /// Row-major, of so many columns.
@@ -45,7 +46,7 @@ impl Columns {
         }
     }
 
-    /// How many numbers dw has with m rows.
+    /// The number of elements of dw with m rows.
     fn len(self, m: usize) -> usize {
         match self {
             Self::Plain(n) => m * n,
@@ -53,7 +54,7 @@ impl Columns {
         }
     }
 
-    /// Where row 0 of a panel begins in dw of m rows, and how wide the panel is.
+    /// The offset of row 0 of a panel in dw of m rows, and the width of the panel.
     pub(super) fn panel(self, panel: usize, m: usize) -> (usize, usize) {
         match self {
             Self::Plain(n) => (panel * WIDTH, (n - panel * WIDTH).min(WIDTH)),
@@ -73,13 +74,13 @@ impl<'a> Right<'a> {
         }
     }
 
-    /// The gates of an LSTM in panels of `height` rows (see [`cell`]); dw is `[panels, m, 32]`.
+    /// The gates of an LSTM in panels of `height` rows (see [`lstm_cell`]); dw is `[panels, m, 32]`.
     pub fn gates(data: &'a [f32], hidden: usize, height: usize) -> Self {
         Self {
             data,
             stride: WIDTH,
             panel: height * WIDTH,
-            columns: Columns::Panels(2 * hidden.div_ceil(cell::UNITS)),
+            columns: Columns::Panels(2 * hidden.div_ceil(lstm_cell::UNITS)),
         }
     }
 }
@@ -91,14 +92,14 @@ pub struct Inputs<'a> {
     pub data: &'a [f32],
     /// From row to row.
     pub stride: usize,
-    /// How many rows.
+    /// The number of rows.
     pub rows: usize,
-    /// How many numbers of each row.
+    /// The number of elements of each row.
     pub width: usize,
 }
 
 /// dw `[m, n]` := x^T dy, added to what stands there if `add`.
-pub fn gradient(level: Level, x: Inputs, dy: Right, add: bool, dw: &mut [f32]) {
+pub fn gradient(instructions: InstructionSet, x: Inputs, dy: Right, add: bool, dw: &mut [f32]) {
     let panels = dy.columns.panels();
     if x.rows == 0 || x.width == 0 || panels == 0 {
         return;
@@ -121,27 +122,30 @@ pub fn gradient(level: Level, x: Inputs, dy: Right, add: bool, dw: &mut [f32]) {
             data: &dy.data[from * dy.stride..],
             ..dy
         };
-        some_rows(level, part, dy, add || from > 0, dw);
+        some_rows(instructions, part, dy, add || from > 0, dw);
     }
 }
 
-fn some_rows(level: Level, x: Inputs, dy: Right, add: bool, dw: &mut [f32]) {
+fn some_rows(instructions: InstructionSet, x: Inputs, dy: Right, add: bool, dw: &mut [f32]) {
     #[cfg(target_arch = "x86_64")]
-    match level {
-        Level::Avx512 => return super::matmul_avx512::gradient(x, dy, add, dw),
-        Level::Avx2 => {
-            #[target_feature(enable = "avx2,fma")]
-            fn avx2(x: Inputs, dy: Right, add: bool, dw: &mut [f32]) {
-                generic::<6, true>(x, dy, add, dw);
-            }
-            #[expect(unsafe_code, reason = "the instructions were detected at run time")]
-            // SAFETY: see `Level`.
-            return unsafe { avx2(x, dy, add, dw) };
-        }
-        Level::Portable => {}
+    if let InstructionSet::Avx512(token) = instructions {
+        return super::matmul_avx512::gradient(token, x, dy, add, dw);
     }
-    let _ = level;
-    generic::<4, { super::PORTABLE_FMA }>(x, dy, add, dw);
+    portable(instructions, x, dy, add, dw);
+}
+
+#[inline(always)]
+fn portable_body<const FMA: bool>(x: Inputs, dy: Right, add: bool, dw: &mut [f32]) {
+    // As many rows as the registers of AVX2, and those of the baseline, hold the sums of.
+    if FMA && cfg!(target_arch = "x86_64") {
+        generic::<6, FMA>(x, dy, add, dw);
+    } else {
+        generic::<4, FMA>(x, dy, add, dw);
+    }
+}
+kernel! {
+    /// [`gradient`] of some rows, without intrinsics.
+    fn portable(x: Inputs<'_>, dy: Right<'_>, add: bool, dw: &mut [f32]) = portable_body
 }
 
 #[inline(always)]
@@ -207,8 +211,8 @@ pub fn unpack_gates<'a>(
     row: impl Fn(usize) -> usize,
     dw: &mut [f32],
 ) {
-    for p in 0..2 * hidden.div_ceil(cell::UNITS) {
-        let (low, high) = (cell::columns(p, 0, hidden), cell::columns(p, 1, hidden));
+    for p in 0..2 * hidden.div_ceil(lstm_cell::UNITS) {
+        let (low, high) = (lstm_cell::columns(p, 0, hidden), lstm_cell::columns(p, 1, hidden));
         for (i, dw) in dw.chunks_exact_mut(4 * hidden).enumerate() {
             let mut sum = [0.0_f32; WIDTH];
             for (part, panels) in parts.clone().enumerate() {

@@ -1,6 +1,6 @@
-//! Functions of one number that compilers turn into vector code.
+//! Scalar functions that compilers vectorise, by polynomial and rational approximation.
 
-/// a b + c, in one rounding where the processor can.
+/// a b + c, in one rounding where the CPU has fused multiply-add.
 #[inline(always)]
 pub fn mul_add<const FMA: bool>(a: f32, b: f32, c: f32) -> f32 {
     if FMA { a.mul_add(b, c) } else { a * b + c }
@@ -13,7 +13,7 @@ pub fn clamp(x: f32, low: f32, high: f32) -> f32 {
     if x > high { high } else { x }
 }
 
-/// e^x, to 2 units in the last place (Cephes' polynomial), for x in [-87, 88], and the nearest end's value beyond.
+/// e^x, to 2 ulps (Cephes' polynomial), for x in [-87, 88], and the value of the nearer end beyond.
 #[inline(always)]
 pub fn exp<const FMA: bool>(x: f32) -> f32 {
     // Adding and taking away 1.5 x 2^23 rounds to an integer, which is left in the sum's low bits.
@@ -32,7 +32,7 @@ pub fn exp<const FMA: bool>(x: f32) -> f32 {
     p * f32::from_bits(shifted.to_bits().wrapping_add(127) << 23)
 }
 
-/// ln x for normal positive x, to 2 units in the last place (Cephes' polynomial); NaN of NaN.
+/// ln x for normal positive x, to 2 ulps (Cephes' polynomial); NaN of NaN.
 #[inline(always)]
 pub fn ln<const FMA: bool>(x: f32) -> f32 {
     // x = m 2^e with m within sqrt(1/2) and sqrt(2).
@@ -61,7 +61,7 @@ pub fn sigmoid<const FMA: bool>(x: f32) -> f32 {
     1.0 / (1.0 + exp::<FMA>(-x))
 }
 
-/// tanh x, to a few units in the last place (Eigen's rational approximation).
+/// tanh x, to a few ulps (Eigen's rational approximation).
 #[inline(always)]
 pub fn tanh<const FMA: bool>(x: f32) -> f32 {
     let (p, q) = tanh_parts::<FMA>(x);
@@ -88,9 +88,10 @@ pub fn tanh_parts<const FMA: bool>(x: f32) -> (f32, f32) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kernels::{Level, kernel};
+    use stages_numerics::dispatch::InstructionSet;
+    use stages_numerics::kernel;
 
-    /// Each function over a slice, so that it is compiled as it is where it is used: as vectors of each level.
+    /// Each function over a slice, so that it is compiled as it is where it is used: as vectors of each instructions.
     macro_rules! mapped {
         ($name:ident, $body:ident, $function:ident) => {
             #[inline(always)]
@@ -112,16 +113,16 @@ mod tests {
     type Exact = fn(f64) -> f64;
 
     /// Name, function, what it stands for, from where to where, and how many units of the last place it may be off.
-    type Case = (&'static str, fn(Level, &mut [f32]), Exact, (f32, f32), f64);
+    type Case = (&'static str, fn(InstructionSet, &mut [f32]), Exact, (f32, f32), f64);
 
-    /// How far `found` is from `exact`, in units of the last place of f32 there.
+    /// The distance of `found` from `exact`, in ulps of f32 there.
     fn ulps(found: f32, exact: f64) -> f64 {
         let unit = f64::from(f32::from_bits((exact as f32).abs().to_bits() + 1)) - f64::from((exact as f32).abs());
         (f64::from(found) - exact).abs() / unit
     }
 
     #[test]
-    fn near_libm_on_every_level() {
+    fn near_libm_on_every_instruction_set() {
         let cases: [Case; 5] = [
             ("exp", exp_of, libm::exp, (-86.9, 88.0), 2.0),
             ("ln", ln_of, libm::log, (1e-6, 1e4), 2.5),
@@ -140,28 +141,33 @@ mod tests {
             let x: Vec<f32> = (0..n)
                 .map(|i| from + (to - from) * (i as f32 / (n - 1) as f32))
                 .collect();
-            for level in Level::all() {
+            for instructions in InstructionSet::available() {
                 let mut y = x.clone();
-                run(level, &mut y);
+                run(instructions, &mut y);
                 let worst = x
                     .iter()
                     .zip(&y)
                     .map(|(&x, &y)| (ulps(y, exact(f64::from(x))), x))
                     .fold((0.0, 0.0), |a, b| if b.0 > a.0 { b } else { a });
-                assert!(worst.0 <= most, "{name} on {level:?}: {} units at {}", worst.0, worst.1);
+                assert!(
+                    worst.0 <= most,
+                    "{name} on {instructions:?}: {} units at {}",
+                    worst.0,
+                    worst.1
+                );
             }
         }
-        for level in Level::all() {
+        for instructions in InstructionSet::available() {
             for run in [exp_of, ln_of, sigmoid_of, tanh_of] {
                 let mut x = [f32::NAN; 20];
-                run(level, &mut x);
+                run(instructions, &mut x);
                 assert!(x.iter().all(|x| x.is_nan()));
             }
             let mut x = [f32::NEG_INFINITY, -200.0, 200.0, f32::INFINITY];
-            sigmoid_of(level, &mut x);
+            sigmoid_of(instructions, &mut x);
             assert!(x[0] < 1e-37 && x[1] < 1e-37 && x[2] == 1.0 && x[3] == 1.0);
             let mut x = [f32::NEG_INFINITY, -200.0, 0.0, f32::INFINITY];
-            tanh_of(level, &mut x);
+            tanh_of(instructions, &mut x);
             assert!((x[0] + 1.0).abs() < 3e-7 && x[2] == 0.0 && (x[3] - 1.0).abs() < 3e-7);
         }
     }

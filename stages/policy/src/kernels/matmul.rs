@@ -4,19 +4,20 @@
 //! Both compute each element as one chain over k = 0, 1, …, starting from what stands in the result: neither the split of rows over
 //! threads nor the shape of the registers' block changes a bit.
 
-use super::Level;
 use super::aligned::Aligned;
 use super::math::mul_add;
 use rayon::prelude::*;
+use stages_numerics::dispatch::InstructionSet;
+use stages_numerics::kernel;
 use std::ops::Range;
 
 /// Columns in a panel.
 pub const WIDTH: usize = 32;
 
-/// How much of k is taken at once, so that a part of a panel stays in the first-level cache.
+/// The length of a block along k: a part of a panel stays in the L1 cache.
 pub(super) const DEPTH: usize = 256;
 
-/// From so many numbers on, several threads pack a matrix, so many panels each.
+/// From so many elements on, several threads pack a matrix, so many panels each.
 const MANY: usize = 1 << 16;
 const TOGETHER: usize = 4;
 
@@ -67,13 +68,13 @@ impl Panels {
     }
 
     /// Takes over a row-major `[k, 4 h]` of gates: panel 2u holds 16 units' input and forget gates, panel 2u + 1 their cell and output
-    /// gates (see [`super::cell`]). n becomes 4 h with h rounded up to a multiple of 16; what is added are zeros.
+    /// gates (see [`super::lstm_cell`]). n becomes 4 h with h rounded up to a multiple of 16; what is added are zeros.
     pub fn pack_gates(&mut self, w: &[f32], k: usize, hidden: usize) {
         assert_eq!(w.len(), k * 4 * hidden, "gates of {hidden} units over {k} inputs");
         self.resize(k, 4 * hidden.next_multiple_of(16));
         self.each(|first, panels| {
             copy(w, 4 * hidden, k, panels, |p, half| {
-                super::cell::columns(first + p, half, hidden)
+                super::lstm_cell::columns(first + p, half, hidden)
             });
         });
     }
@@ -87,7 +88,7 @@ impl Panels {
             for (p, panel) in panels.chunks_exact_mut(k * WIDTH).enumerate() {
                 let from = (first + p) * WIDTH;
                 for (part, out) in panel.chunks_exact_mut(16 * WIDTH).enumerate() {
-                    let (column, lanes) = super::cell::columns(part / 2, part % 2, hidden);
+                    let (column, lanes) = super::lstm_cell::columns(part / 2, part % 2, hidden);
                     let rows = (&w[from * 4 * hidden + column..], 4 * hidden);
                     transpose(rows, WIDTH.min(hidden - from), lanes, out);
                 }
@@ -95,7 +96,7 @@ impl Panels {
         });
     }
 
-    /// Calls `run` with the index of the first of some panels and their numbers, on several threads if they are many.
+    /// Calls `run` with the index of the first of some panels and their elements, on several threads if they are many.
     fn each(&mut self, run: impl Fn(usize, &mut [f32]) + Send + Sync) {
         let len = self.k * WIDTH;
         if self.data.len() < MANY {
@@ -141,9 +142,11 @@ fn copy(w: &[f32], n: usize, k: usize, panels: &mut [f32], columns: impl Fn(usiz
 fn transpose((rows, stride): (&[f32], usize), width: usize, lanes: usize, out: &mut [f32]) {
     let mut from = 0;
     #[cfg(target_arch = "x86_64")]
-    if lanes == 16 && Level::detect() == Level::Avx512 {
+    if lanes == 16
+        && let InstructionSet::Avx512(token) = InstructionSet::detect()
+    {
         while from + 16 <= width {
-            super::matmul_avx512::transpose(&rows[from * stride..], stride, &mut out[from..]);
+            super::matmul_avx512::transpose(token, &rows[from * stride..], stride, &mut out[from..]);
             from += 16;
         }
     }
@@ -199,20 +202,20 @@ impl<'a> Left<'a> {
         }
     }
 
-    /// Where the element (row, k) lies.
+    /// The offset of element (row, k).
     pub(super) fn at(&self, row: usize, k: usize) -> usize {
         row * self.stride + k / self.group * self.jump + k % self.group
     }
 }
 
-/// What a product is added to.
+/// The start of a product's sums.
 #[derive(Clone, Copy, Debug)]
 pub enum Start<'a> {
     /// Nothing.
     Zero,
     /// The same row of n numbers, in each row.
     Row(&'a [f32]),
-    /// What stands in the result.
+    /// The present result.
     Current,
 }
 
@@ -253,12 +256,18 @@ impl<'a> Out<'a> {
 }
 
 /// c `[rows, n]` := start + a `[rows, k]` w.
-pub fn product(level: Level, a: Left, w: &Panels, start: Start, c: Out) {
-    product_over(level, a, (w, 0..w.k), start, c);
+pub fn product(instructions: InstructionSet, a: Left, w: &Panels, start: Start, c: Out) {
+    product_over(instructions, a, (w, 0..w.k), start, c);
 }
 
 /// [`product`] with some rows of w alone.
-pub fn product_over(level: Level, a: Left, (w, over): (&Panels, Range<usize>), start: Start, mut c: Out) {
+pub fn product_over(
+    instructions: InstructionSet,
+    a: Left,
+    (w, over): (&Panels, Range<usize>),
+    start: Start,
+    mut c: Out,
+) {
     if a.rows == 0 || w.n == 0 {
         return;
     }
@@ -268,23 +277,10 @@ pub fn product_over(level: Level, a: Left, (w, over): (&Panels, Range<usize>), s
     }
     c.check(a.rows, w.n);
     #[cfg(target_arch = "x86_64")]
-    match level {
-        Level::Avx512 => {
-            return super::matmul_avx512::product(a, (w, over.start), start, c.data, (c.stride, c.panel));
-        }
-        Level::Avx2 => {
-            #[target_feature(enable = "avx2,fma")]
-            fn avx2(a: Left, w: (&Panels, usize), start: Start, c: &mut Out) {
-                generic::<6, true>(a, w, start, c);
-            }
-            #[expect(unsafe_code, reason = "the instructions were detected at run time")]
-            // SAFETY: see `Level`.
-            return unsafe { avx2(a, (w, over.start), start, &mut c) };
-        }
-        Level::Portable => {}
+    if let InstructionSet::Avx512(token) = instructions {
+        return super::matmul_avx512::product(token, a, (w, over.start), start, c.data, (c.stride, c.panel));
     }
-    let _ = level;
-    generic::<4, { super::PORTABLE_FMA }>(a, (w, over.start), start, &mut c);
+    portable(instructions, a, (w, over.start), start, &mut c);
 }
 
 impl Left<'_> {
@@ -298,14 +294,14 @@ impl Left<'_> {
 }
 
 /// c `[rows, n]` := c + a `[rows, k]` w, all contiguous.
-pub fn multiply(level: Level, a: &[f32], w: &Panels, c: &mut [f32]) {
+pub fn multiply(instructions: InstructionSet, a: &[f32], w: &Panels, c: &mut [f32]) {
     if a.is_empty() || w.n == 0 {
         return;
     }
     let rows = a.len() / w.k;
     assert!(rows * w.k == a.len() && rows * w.n == c.len(), "shapes of a product");
     product(
-        level,
+        instructions,
         Left::rows(a, rows, w.k, w.k),
         w,
         Start::Current,
@@ -315,6 +311,20 @@ pub fn multiply(level: Level, a: &[f32], w: &Panels, c: &mut [f32]) {
 
 /// Columns that the generic kernel keeps in registers.
 const PART: usize = 16;
+
+#[inline(always)]
+fn portable_body<const FMA: bool>(a: Left, w: (&Panels, usize), start: Start, c: &mut Out) {
+    // As many rows as the registers of AVX2, and those of the baseline, hold the sums of.
+    if FMA && cfg!(target_arch = "x86_64") {
+        generic::<6, FMA>(a, w, start, c);
+    } else {
+        generic::<4, FMA>(a, w, start, c);
+    }
+}
+kernel! {
+    /// [`product_over`] without intrinsics.
+    fn portable(a: Left<'_>, w: (&Panels, usize), start: Start<'_>, c: &mut Out<'_>) = portable_body
+}
 
 #[inline(always)]
 fn generic<const ROWS: usize, const FMA: bool>(a: Left, (w, over): (&Panels, usize), start: Start, c: &mut Out) {
@@ -397,7 +407,13 @@ pub fn outer(x: &[f32], dy: &[f32], k: usize, n: usize, dw: &mut [f32]) {
         rows: x.len() / k.max(1),
         width: k,
     };
-    super::gradient::gradient(Level::detect(), x, super::gradient::Right::rows(dy, n), true, dw);
+    super::gradient::gradient(
+        InstructionSet::detect(),
+        x,
+        super::gradient::Right::rows(dy, n),
+        true,
+        dw,
+    );
 }
 
 #[cfg(test)]

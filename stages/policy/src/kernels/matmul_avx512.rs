@@ -6,13 +6,14 @@
 
 use super::gradient::{Inputs, Right};
 use super::matmul::{DEPTH, Left, Panels, Start, WIDTH};
+use stages_numerics::dispatch::V4;
 use std::arch::x86_64::{
     __mmask16, _MM_HINT_T0, _mm_prefetch, _mm512_castpd_ps, _mm512_castps_pd, _mm512_fmadd_ps, _mm512_loadu_ps,
     _mm512_mask_storeu_ps, _mm512_maskz_loadu_ps, _mm512_set1_ps, _mm512_setzero_ps, _mm512_shuffle_f32x4,
     _mm512_storeu_ps, _mm512_unpackhi_pd, _mm512_unpackhi_ps, _mm512_unpacklo_pd, _mm512_unpacklo_ps,
 };
 
-/// How many rows of a panel ahead are fetched into the first-level cache.
+/// The number of rows of a panel that are prefetched into the L1 cache.
 const AHEAD: usize = 16;
 
 /// Rows in registers.
@@ -28,22 +29,29 @@ struct Walk {
     jump: usize,
 }
 
-/// Where the blocks of a result begin, P panels `panel` apart; the last one is `width` wide.
+/// The place of the blocks of a result, P panels `panel` apart; the last one is `width` wide.
 #[derive(Clone, Copy)]
 struct Place {
     c: *mut f32,
     stride: usize,
     panel: usize,
     width: usize,
-    /// What is added to: rows `init_stride` apart, panels `init_panel`.
+    /// The start of the sums: rows `init_stride` apart, panels `init_panel`.
     init: *const f32,
     init_stride: usize,
     init_panel: usize,
 }
 
 /// See [`super::matmul::product`], which has checked the shapes; c is (data, from row to row, from panel to panel).
-pub(super) fn product(a: Left, w: (&Panels, usize), start: Start, c: &mut [f32], (stride, panel): (usize, usize)) {
-    // SAFETY: the instructions were detected (see `Level`), the shapes checked.
+pub(super) fn product(
+    _: V4,
+    a: Left,
+    w: (&Panels, usize),
+    start: Start,
+    c: &mut [f32],
+    (stride, panel): (usize, usize),
+) {
+    // SAFETY: the token proves that the CPU has the instructions; the shapes are checked.
     unsafe { panels(a, w, start, c, stride, panel) };
 }
 
@@ -186,7 +194,7 @@ unsafe fn block<const H: usize, const P: usize, const V: usize>(
                     let ahead = b.wrapping_add(p * w_panel + AHEAD * WIDTH);
                     for v in 0..V {
                         columns[p][v] = _mm512_loadu_ps(b.add(p * w_panel + 16 * v));
-                        // Weights come from the second-level cache.
+                        // Weights come from the L2 cache.
                         _mm_prefetch::<_MM_HINT_T0>(ahead.wrapping_add(16 * v).cast());
                     }
                 }
@@ -213,13 +221,13 @@ unsafe fn block<const H: usize, const P: usize, const V: usize>(
     }
 }
 
-/// 16 rows of 16 numbers, `stride` apart, as the columns of `out`, whose rows are [`WIDTH`] apart.
-pub(super) fn transpose(rows: &[f32], stride: usize, out: &mut [f32]) {
+/// 16 rows of 16 elements, `stride` apart, as the columns of `out`, whose rows are [`WIDTH`] apart.
+pub(super) fn transpose(_: V4, rows: &[f32], stride: usize, out: &mut [f32]) {
     assert!(
         rows.len() >= 15 * stride + 16 && out.len() >= 15 * WIDTH + 16,
         "a block to transpose"
     );
-    // SAFETY: the instructions were detected (see `Level`), the shapes checked.
+    // SAFETY: the token proves that the CPU has the instructions; the shapes are checked.
     unsafe { transpose_block(rows.as_ptr(), stride, out.as_mut_ptr()) };
 }
 
@@ -262,8 +270,8 @@ unsafe fn transpose_block(rows: *const f32, stride: usize, out: *mut f32) {
 }
 
 /// See [`super::gradient::gradient`], which has checked the shapes.
-pub(super) fn gradient(x: Inputs, dy: Right, add: bool, dw: &mut [f32]) {
-    // SAFETY: the instructions were detected (see `Level`), the shapes checked.
+pub(super) fn gradient(_: V4, x: Inputs, dy: Right, add: bool, dw: &mut [f32]) {
+    // SAFETY: the token proves that the CPU has the instructions; the shapes are checked.
     unsafe { gradient_panels(x, dy, add, dw) };
 }
 
@@ -351,7 +359,7 @@ unsafe fn gradient_block<const H: usize, const V: usize>(part: Part) {
             }
         }
         let (mut x, mut dy) = (part.x, part.dy);
-        // The next block's sums, which the first-level cache will have lost.
+        // The next block's sums, which the L1 cache will have lost.
         let mut next = part.dw.wrapping_add(H * part.dw_stride);
         for k in 0..part.rows {
             let mut columns = [_mm512_setzero_ps(); V];

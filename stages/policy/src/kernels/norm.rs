@@ -1,7 +1,7 @@
-//! Layer norm (Ba and others, 2016), over rows of d numbers.
+//! Layer norm (Ba and others, 2016), over rows of d elements.
 
-use super::kernel;
 use super::math::mul_add;
+use stages_numerics::kernel;
 
 /// Added to variances under the root; PyTorch's.
 pub const EPSILON: f32 = 1e-5;

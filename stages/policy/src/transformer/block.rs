@@ -1,7 +1,7 @@
-//! A block, forth and back. Rows are time-major `[steps, b, d]`; the steps that come out are the last of those that come in.
+//! The forward and the backward pass of a block. Rows are time-major `[steps, b, d]`; the steps that come out are the last of those that come in.
 
 use super::dense::{BlockWeights, Kit, position_stride, zeros};
-use super::gate::{Gate, GateTemp};
+use super::gru_gate::{Gate, GateTemp};
 use super::{NormAt, Transformer};
 use crate::kernels::attention::{self, Backward, LANES, Window};
 use crate::kernels::{elementwise, norm};
@@ -21,7 +21,7 @@ impl Norm {
         self.out.resize(x.len(), 0.0);
         self.inverse.resize(x.len() / d, 0.0);
         norm::forward(
-            kit.level,
+            kit.instructions,
             x,
             weight,
             bias,
@@ -36,11 +36,20 @@ impl Norm {
         let weight = &kit.params[at.weight..at.weight + d];
         // The bias follows the weight.
         let (dweight, dbias) = gradient[at.weight..at.weight + 2 * d].split_at_mut(d);
-        norm::backward(kit.level, dy, weight, &self.unit, &self.inverse, dx, dweight, dbias);
+        norm::backward(
+            kit.instructions,
+            dy,
+            weight,
+            &self.unit,
+            &self.inverse,
+            dx,
+            dweight,
+            dbias,
+        );
     }
 }
 
-/// What the way back needs of the way forth.
+/// The results of the forward pass that the backward pass needs.
 #[derive(Default)]
 pub(super) struct Block {
     norm: Norm,
@@ -50,7 +59,7 @@ pub(super) struct Block {
     pub query: Vec<f32>,
     /// The softmax of scores `[steps out, b, heads, W rounded up to LANES]`.
     weights: Vec<f32>,
-    /// What attention reads.
+    /// The output of attention.
     pub read: Vec<f32>,
     /// Rectified output of attention.
     y: Vec<f32>,
@@ -64,18 +73,18 @@ pub(super) struct Block {
     pub out: Vec<f32>,
 }
 
-/// How many steps of b columns go through a block, and which steps each attends to.
+/// The steps of b columns that go through a block, and the range that each attends to.
 #[derive(Clone, Copy)]
 pub(super) struct Steps<'a> {
     pub columns: usize,
     pub steps_in: usize,
     pub steps_out: usize,
-    /// `[steps out, b]`: how many steps of the episode are known up to each, itself among them.
+    /// `[steps out, b]`: the number of steps of the episode that are known up to each, itself among them.
     pub ages: &'a [u32],
 }
 
 impl Steps<'_> {
-    /// Steps that come in and don't come out.
+    /// Steps that come in and do not come out.
     fn dropped(&self) -> usize {
         self.steps_in - self.steps_out
     }
@@ -102,7 +111,7 @@ pub(super) struct Temp {
     gate: GateTemp,
 }
 
-/// Numbers that the weights of one head take.
+/// The number of elements of the weights of one head.
 pub(super) fn weights_len(window: usize) -> usize {
     window.next_multiple_of(LANES)
 }
@@ -120,13 +129,13 @@ impl Block {
     /// From what attention has read to the block's output; x holds the rows that come out.
     pub fn after(&mut self, kit: Kit, weights: &BlockWeights, x: &[f32], d: usize) {
         weights.output.apply(kit, &self.read, &mut self.y);
-        elementwise::relu_in_place(kit.level, &mut self.y);
+        elementwise::relu_in_place(kit.instructions, &mut self.y);
         self.gate.forward(kit, &weights.gate, &self.y, x, &mut self.middle, d);
         self.ff_norm.forward(kit, &weights.at.ff_norm, &self.middle, d);
         weights.ff_in.apply(kit, &self.ff_norm.out, &mut self.hidden);
-        elementwise::relu_in_place(kit.level, &mut self.hidden);
+        elementwise::relu_in_place(kit.instructions, &mut self.hidden);
         weights.ff_out.apply(kit, &self.hidden, &mut self.ff_y);
-        elementwise::relu_in_place(kit.level, &mut self.ff_y);
+        elementwise::relu_in_place(kit.instructions, &mut self.ff_y);
         self.ff_gate
             .forward(kit, &weights.ff_gate, &self.ff_y, &self.middle, &mut self.out, d);
     }
@@ -152,7 +161,7 @@ impl Block {
                 let row = step * steps.columns + column;
                 let (first, len) = reach(shape, steps, step, row);
                 attention::forward(
-                    kit.level,
+                    kit.instructions,
                     temp.window(shape, weights, first, len, stride),
                     &self.query[row * d..(row + 1) * d],
                     &temp.values[first * d..],
@@ -193,10 +202,10 @@ impl Block {
             gradient,
             d,
         );
-        elementwise::relu_back(kit.level, &mut dy, &self.ff_y);
+        elementwise::relu_back(kit.instructions, &mut dy, &self.ff_y);
         weights.ff_out.gradient(kit, &self.hidden, &dy, gradient);
         weights.ff_out.back(kit, &dy, &mut temp.dhidden);
-        elementwise::relu_back(kit.level, &mut temp.dhidden, &self.hidden);
+        elementwise::relu_back(kit.instructions, &mut temp.dhidden, &self.hidden);
         weights.ff_in.gradient(kit, &self.ff_norm.out, &temp.dhidden, gradient);
         weights.ff_in.back(kit, &temp.dhidden, &mut temp.dnorm);
         self.ff_norm
@@ -213,7 +222,7 @@ impl Block {
             gradient,
             d,
         );
-        elementwise::relu_back(kit.level, &mut dy, &self.y);
+        elementwise::relu_back(kit.instructions, &mut dy, &self.y);
         weights.output.gradient(kit, &self.read, &dy, gradient);
         weights.output.back(kit, &dy, &mut temp.dread);
         self.attention_backward(kit, shape, weights, steps, temp, gradient);
@@ -273,7 +282,7 @@ impl Block {
                     dout: &temp.dread[row * d..(row + 1) * d],
                 };
                 attention::backward(
-                    kit.level,
+                    kit.instructions,
                     window,
                     back,
                     &mut temp.dquery[row * d..(row + 1) * d],
@@ -291,7 +300,7 @@ impl Block {
         }
         let out = &mut gradient[weights.at.position..][..shape.window * d];
         for (row, out) in temp.dpositions.chunks_exact(d).rev().zip(out.chunks_exact_mut(d)) {
-            elementwise::add(kit.level, out, row);
+            elementwise::add(kit.instructions, out, row);
         }
     }
 }
@@ -303,8 +312,7 @@ fn reach(shape: &Transformer, steps: Steps, step: usize, row: usize) -> (usize, 
 }
 
 impl Temp {
-    /// Lays the keys and values of a column side by side; for the way back, also as the other of rows and columns. Gives the
-    /// stride of what is transposed.
+    /// Gathers the keys and values of a column; for the backward pass, also the transpose of each. Returns the stride of the transposed.
     fn gather(&mut self, key_value: &[f32], steps: Steps, column: usize, d: usize, back: bool) -> usize {
         let n = steps.steps_in;
         let stride = n.next_multiple_of(LANES) + LANES;

@@ -3,13 +3,14 @@
 use super::{BlockAt, GateAt};
 use crate::architecture::{Dense, Layout};
 use crate::kernels::attention::LANES;
+use crate::kernels::elementwise;
 use crate::kernels::matmul::{self, Panels};
-use crate::kernels::{Level, elementwise};
+use stages_numerics::dispatch::InstructionSet;
 
-/// What every layer needs: the instructions and the flat vector of parameters.
+/// The operands of every layer: the instruction set and the flat vector of parameters.
 #[derive(Clone, Copy)]
 pub(super) struct Kit<'a> {
-    pub level: Level,
+    pub instructions: InstructionSet,
     pub params: &'a [f32],
 }
 
@@ -39,12 +40,12 @@ impl Matrix {
 
     /// y := y + x w.
     pub fn apply(&self, kit: Kit, x: &[f32], y: &mut [f32]) {
-        matmul::multiply(kit.level, x, &self.forward, y);
+        matmul::multiply(kit.instructions, x, &self.forward, y);
     }
 
     /// dx := dx + dy w^T.
     pub fn back(&self, kit: Kit, dy: &[f32], dx: &mut [f32]) {
-        matmul::multiply(kit.level, dy, &self.back, dx);
+        matmul::multiply(kit.instructions, dy, &self.back, dx);
     }
 
     /// Adds x^T dy to the weight's gradient.
@@ -83,7 +84,7 @@ impl Layer {
     pub fn gradient(&self, kit: Kit, x: &[f32], dy: &[f32], gradient: &mut [f32]) {
         self.matrix.gradient(x, dy, gradient);
         let bias = &mut gradient[self.bias..self.bias + self.matrix.n];
-        elementwise::column_sums(kit.level, dy, bias);
+        elementwise::column_sums(kit.instructions, dy, bias);
     }
 
     /// dx := dy w^T.
@@ -193,7 +194,7 @@ pub(super) struct Weights {
     pub blocks: Vec<BlockWeights>,
     pub pi: Vec<Layer>,
     pub vf: Vec<Layer>,
-    /// Where the logarithms of standard deviations are, if actions are numbers.
+    /// The offset of the logarithms of standard deviations, if actions are continuous.
     pub log_std: Option<usize>,
     d: usize,
     back_ready: bool,
@@ -249,9 +250,9 @@ impl Weights {
         self.params = params;
     }
 
-    pub fn kit(&self, level: Level) -> Kit<'_> {
+    pub fn kit(&self, instructions: InstructionSet) -> Kit<'_> {
         Kit {
-            level,
+            instructions,
             params: &self.params,
         }
     }

@@ -1,19 +1,19 @@
 //! A causal transformer over a window of steps, its residuals gated: the GTrXL of Parisotto and others, "Stabilizing transformers
 //! for reinforcement learning" (2020).
 //!
-//! Each block reads the layer norm of what comes in (d numbers a step), attends to the last `window` steps of the same episode, and lets a
-//! gate of the kind of a GRU mix the result into what came in; then the same with a layer of `d_ff` rectified units instead of attention.
+//! Each block reads the layer norm of its input (d features a step), attends to the last `window` steps of the same episode, and lets a GRU gate mix
+//! the result into its input; then the same with a layer of `d_ff` rectified units instead of attention.
 //! Positions are relative: the score of the step j steps ago is q (k_j + p_j) / sqrt(d / heads), with a learned vector p_j for each
 //! distance (Shaw and others, 2018; Transformer-XL makes its p_j of sinusoids) and a bias in q for Transformer-XL's u and v.
 //!
-//! What the network says of a step is a function of the last `n_layers` x (`window` - 1) + 1 observations of its episode, and of nothing
+//! The outputs for a step are a function of the last `n_layers` x (`window` - 1) + 1 observations of its episode, and of nothing
 //! else. While acting, keys and values of past steps are kept ([`State`]); learning computes them again, from the observations of the
 //! rollout and of the steps before it, which the state keeps too. So replay is exact, with gradients through the whole window and
 //! nothing stale.
 
 mod block;
 mod dense;
-mod gate;
+mod gru_gate;
 mod model;
 mod pass;
 mod state;
@@ -35,7 +35,7 @@ pub(crate) const GATE_BIAS: f32 = 2.0;
 pub struct Transformer {
     /// W, the steps that a block attends to, with the present one.
     pub window: usize,
-    /// d, the numbers that a block takes and gives for each step.
+    /// d, the features of a step between blocks.
     pub d_model: usize,
     /// Heads of attention, which share d among them.
     pub n_heads: usize,
@@ -52,14 +52,14 @@ pub(crate) struct NormAt {
     pub bias: usize,
 }
 
-/// A gate's weights: what came in is x, what is to be mixed in y. r and z stand side by side.
+/// A gate's weights: x is the input, y is mixed into it. r and z stand side by side.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct GateAt {
     pub rz_y: usize,
     pub rz_x: usize,
     pub h_y: usize,
     pub h_x: usize,
-    /// Taken from what goes into z.
+    /// Subtracted from the input of z.
     pub bias: usize,
 }
 
@@ -98,12 +98,12 @@ impl Transformer {
         self.n_layers * self.memory()
     }
 
-    /// What it keeps of an environment whose observations have `obs_dim` numbers.
+    /// The layout of its state for environments whose observations have `obs_dim` elements.
     pub fn state(&self, obs_dim: usize) -> State {
         State::new(self, obs_dim)
     }
 
-    /// What is wrong with its sizes, if anything is.
+    /// The first mistake in its sizes, if there is one.
     pub(crate) fn problem(&self) -> Option<String> {
         let sizes = [
             ("window", self.window),

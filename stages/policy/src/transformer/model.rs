@@ -6,16 +6,17 @@
 use super::dense::Weights;
 use super::pass::{Network, Pass, last};
 use super::{State, Transformer};
-use crate::kernels::{Level, elementwise};
-use crate::loss::{self, Deviations, Samples};
-use crate::model::{Batch, LossSettings, Losses, Model, Observed, Output};
-use crate::{Architecture, distribution};
+use crate::kernels::elementwise;
+use crate::model::{Minibatch, Model, Observed, Output};
+use crate::objective::{self, Objective, PolicyOutputs, Sums};
+use crate::{Architecture, categorical};
 use rayon::prelude::*;
+use stages_numerics::dispatch::InstructionSet;
 
 /// The most shards a minibatch is split into.
 const MAX_SHARDS: usize = 8;
 
-/// Steps that go forth and back together, so that what the way back needs is still in the cache.
+/// Samples that take the forward and the backward pass together, so that the backward pass finds its operands in the cache.
 const TOGETHER: usize = 512;
 
 /// A transformer on own kernels.
@@ -23,7 +24,7 @@ pub struct TransformerModel {
     architecture: Architecture,
     shape: Transformer,
     state: State,
-    level: Level,
+    instructions: InstructionSet,
     weights: Weights,
     shards: Vec<Shard>,
 }
@@ -33,8 +34,9 @@ pub struct TransformerModel {
 struct Shard {
     pass: Pass,
     gradient: Vec<f32>,
-    softmax: distribution::Softmax,
-    samples: Samples,
+    softmax: categorical::Softmax,
+    samples: Vec<u32>,
+    sums: Sums,
     dlogits: Vec<f32>,
     dvalue: Vec<f32>,
 }
@@ -42,23 +44,23 @@ struct Shard {
 impl TransformerModel {
     /// A network without parameters yet; `None` when the architecture has no transformer.
     pub fn new(architecture: &Architecture) -> Option<Self> {
-        Self::with_level(architecture, Level::detect())
+        Self::with_instructions(architecture, InstructionSet::detect())
     }
 
-    /// The same, on the instructions of `level`.
-    pub fn with_level(architecture: &Architecture, level: Level) -> Option<Self> {
+    /// The same, on the given instruction set.
+    pub fn with_instructions(architecture: &Architecture, instructions: InstructionSet) -> Option<Self> {
         let shape = architecture.transformer?;
         Some(Self {
             weights: Weights::new(&architecture.layout(), shape.window)?,
             state: shape.state(architecture.obs_dim),
             architecture: architecture.clone(),
             shape,
-            level,
+            instructions,
             shards: Vec::new(),
         })
     }
 
-    /// How many shards a minibatch of `columns` columns and `samples` samples has.
+    /// The number of shards of a minibatch of `columns` columns and `samples` samples.
     pub(super) fn num_shards(&self, columns: usize, samples: usize) -> usize {
         if samples.saturating_mul(self.weights.params.len()) < 1 << 22 {
             1
@@ -67,7 +69,7 @@ impl TransformerModel {
         }
     }
 
-    /// In how many parts `rows` environments are stepped. A row's result does not depend on it.
+    /// The number of tasks in which `rows` environments are stepped. A row's result does not depend on it.
     fn num_parts(&self, rows: usize, steps: usize) -> usize {
         if (rows * steps).saturating_mul(self.weights.params.len()) < 1 << 21 {
             1
@@ -86,7 +88,7 @@ impl TransformerModel {
             shape: &self.shape,
             state: &self.state,
             weights: &self.weights,
-            kit: self.weights.kit(self.level),
+            kit: self.weights.kit(self.instructions),
         };
         (&mut self.shards[..count], network)
     }
@@ -172,102 +174,87 @@ impl Model for TransformerModel {
                 logits.copy_from_slice(last(&shard.pass.pi));
                 value.copy_from_slice(last(&shard.pass.vf));
                 if network.weights.log_std.is_none() {
-                    distribution::log_softmax_rows(network.kit.level, logits, mask, a, &mut shard.softmax);
+                    categorical::log_softmax_rows(network.kit.instructions, logits, mask, a, &mut shard.softmax);
                 }
             },
         );
     }
 
-    fn gradient(&mut self, batch: &Batch, settings: &LossSettings, gradient: &mut [f32]) -> Losses {
+    fn backward(&mut self, minibatch: &Minibatch, objective: &dyn Objective, gradient: &mut [f32]) -> Sums {
         assert_eq!(gradient.len(), self.weights.params.len(), "length of the gradient");
         self.weights.prepare_backward();
-        let (total, columns) = (batch.len(), batch.pick.len());
-        let parts = self.num_shards(columns, total);
-        let moments = if settings.normalize_advantage {
-            batch.advantage_moments()
-        } else {
-            (0.0, 1.0)
-        };
-        let level = self.level;
+        let columns = minibatch.indices.len();
+        let parts = self.num_shards(columns, minibatch.len());
+        let instructions = self.instructions;
         let (shards, network) = self.prepare(parts);
         let run = |(part, shard): (usize, &mut Shard)| {
-            let pick = &batch.pick[part * columns / parts..(part + 1) * columns / parts];
-            shard.gradient(&network, batch, pick, settings, moments, total)
+            let part = Minibatch {
+                indices: &minibatch.indices[part * columns / parts..(part + 1) * columns / parts],
+                ..*minibatch
+            };
+            shard.backward(&network, &part, objective);
         };
-        let losses: Vec<Losses> = if parts == 1 {
-            shards.iter_mut().enumerate().map(run).collect()
+        if parts == 1 {
+            shards.iter_mut().enumerate().for_each(run);
         } else {
-            shards.par_iter_mut().enumerate().map(run).collect()
-        };
+            shards.par_iter_mut().enumerate().for_each(run);
+        }
         gradient.copy_from_slice(&shards[0].gradient);
         for shard in &shards[1..] {
-            elementwise::add(level, gradient, &shard.gradient);
+            elementwise::add(instructions, gradient, &shard.gradient);
         }
-        let mut sums = Losses::default();
-        for part in &losses {
-            sums.add(part);
+        let mut sums = Sums::default();
+        for shard in shards {
+            objective::add(&mut sums, &shard.sums);
         }
-        sums.scaled(1.0 / total as f64)
+        sums
     }
 }
 
 impl Shard {
-    /// Sums of the losses of the columns `pick`; leaves the gradient of the mean loss over `total` samples in `gradient`.
-    fn gradient(
-        &mut self,
-        network: &Network,
-        batch: &Batch,
-        pick: &[u32],
-        settings: &LossSettings,
-        moments: (f32, f32),
-        total: usize,
-    ) -> Losses {
+    /// A forward and a backward pass: leaves the gradient and the sums.
+    fn backward(&mut self, network: &Network, minibatch: &Minibatch, objective: &dyn Objective) {
         let mut gradient = std::mem::take(&mut self.gradient);
         super::dense::zeros(&mut gradient, network.weights.params.len());
-        let mut sums = Losses::default();
-        for pick in pick.chunks((TOGETHER / batch.steps).max(1)) {
-            self.gather(network, batch, pick, moments);
+        self.sums = Sums::default();
+        for indices in minibatch.indices.chunks((TOGETHER / minibatch.steps).max(1)) {
+            self.gather(network, &Minibatch { indices, ..*minibatch });
             self.pass.forward(network);
-            let a = network.architecture.num_actions;
+            let (instructions, a) = (network.kit.instructions, network.architecture.num_actions);
             self.dlogits.clear();
             self.dlogits.extend_from_slice(last(&self.pass.pi));
             self.dvalue.clear();
             self.dvalue.extend_from_slice(last(&self.pass.vf));
-            let (level, weight) = (network.kit.level, 1.0 / total as f32);
-            let deviations = network.weights.log_std.map(|at| Deviations {
-                log_std: &network.kit.params[at..at + a],
-                gradient: &mut gradient[at..at + a],
-            });
-            loss::policy(
-                level,
-                &self.samples,
-                settings,
-                weight,
-                deviations,
-                &mut self.softmax,
-                &mut self.dlogits,
-                &mut sums,
-            );
-            loss::value(level, &self.samples, settings, weight, &mut self.dvalue, &mut sums);
+            let outputs = match network.weights.log_std {
+                None => PolicyOutputs::Discrete {
+                    logits: &mut self.dlogits,
+                    softmax: &mut self.softmax,
+                },
+                Some(at) => PolicyOutputs::Continuous {
+                    mean: &mut self.dlogits,
+                    log_std: &network.kit.params[at..at + a],
+                    dlog_std: &mut gradient[at..at + a],
+                },
+            };
+            objective.policy(instructions, &self.samples, outputs, &mut self.sums);
+            objective.value(instructions, &self.samples, &mut self.dvalue, &mut self.sums);
             self.pass.backward(network, &self.dlogits, &self.dvalue, &mut gradient);
         }
         self.gradient = gradient;
-        sums
     }
 
-    /// Reads the columns' observations where they lie: those of the rollout, and in the states those of the steps before it.
-    fn gather(&mut self, network: &Network, batch: &Batch, pick: &[u32], moments: (f32, f32)) {
-        let d = network.architecture.obs_dim;
+    /// Reads the columns' observations from where they lie: those of the rollout, and in the states those of the steps before it.
+    fn gather(&mut self, network: &Network, minibatch: &Minibatch) {
+        let (d, indices) = (network.architecture.obs_dim, minibatch.indices);
         self.samples.clear();
-        self.pass.begin(network, batch.state, pick.len(), |i| pick[i] as usize);
-        for t in 0..batch.steps {
-            for &column in pick {
-                let i = t * batch.columns + column as usize;
-                let obs = &batch.obs[i * d..(i + 1) * d];
-                self.pass
-                    .step(network, batch.state, column as usize, obs, batch.episode_start[i]);
-                self.samples.push(batch, i, network.architecture, moments);
-            }
+        self.pass
+            .begin(network, minibatch.state, indices.len(), |i| indices[i] as usize);
+        for i in minibatch.samples() {
+            let obs = &minibatch.obs[i * d..(i + 1) * d];
+            let column = i % minibatch.columns;
+            self.pass
+                .step(network, minibatch.state, column, obs, minibatch.episode_start[i]);
+            self.samples.push(i as u32);
         }
     }
 }

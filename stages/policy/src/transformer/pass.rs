@@ -1,4 +1,4 @@
-//! Some columns of a rollout through the network, forth and back, in buffers that are used again.
+//! The forward and the backward pass of some columns of a rollout, in buffers that are used again.
 
 use super::block::{Block, Steps, Temp};
 use super::dense::{Kit, Layer, Weights};
@@ -11,7 +11,7 @@ use crate::{Activation, Architecture};
 /// The outputs of a trunk's layers.
 type Trunk = Vec<Vec<f32>>;
 
-/// A network, its weights and what it keeps of an environment.
+/// A network, its weights and the layout of its states.
 #[derive(Clone, Copy)]
 pub(super) struct Network<'a> {
     pub architecture: &'a Architecture,
@@ -28,7 +28,7 @@ pub(super) struct Pass {
     history: usize,
     /// The steps of the rollout.
     steps: usize,
-    /// `[history + steps, b]`: how many steps of the episode are known up to each, itself among them.
+    /// `[history + steps, b]`: the number of steps of the episode that are known up to each, itself among them.
     ages: Vec<u32>,
     /// Observations `[history + steps, b, D]`.
     x: Vec<f32>,
@@ -45,7 +45,7 @@ pub(super) struct Pass {
 }
 
 impl Pass {
-    /// Takes up the steps before the rollout from the states `[_, S]`, column i from row `row(i)`.
+    /// Begins with the steps before the rollout, from the states `[_, S]`, column i from row `row(i)`.
     pub fn begin(&mut self, network: &Network, states: &[f32], columns: usize, row: impl Fn(usize) -> usize) {
         let (state, stride) = (network.state, network.state.len());
         let states = |column: usize| &states[row(column) * stride..(row(column) + 1) * stride];
@@ -129,7 +129,7 @@ impl Pass {
         self.run_trunks(network);
     }
 
-    /// Goes back from the gradients of logits and values; adds to the gradients of the weights.
+    /// The backward pass from the gradients of logits and values; adds to the gradients of the weights.
     pub fn backward(&mut self, network: &Network, dlogits: &[f32], dvalue: &[f32], gradient: &mut [f32]) {
         let Network {
             shape, weights, kit, ..
@@ -148,7 +148,7 @@ impl Pass {
             if i == 0 {
                 std::mem::swap(&mut above, &mut dlatent);
             } else {
-                elementwise::add(kit.level, &mut dlatent, &above);
+                elementwise::add(kit.instructions, &mut dlatent, &above);
             }
         }
         let mut temp = std::mem::take(&mut self.temp);
@@ -230,7 +230,7 @@ impl Pass {
                     position_stride: super::dense::position_stride(shape.window),
                 };
                 attention::forward(
-                    kit.level,
+                    kit.instructions,
                     window,
                     &block.query[column * d..(column + 1) * d],
                     &values[first * d..],
@@ -257,14 +257,14 @@ fn trunk_forward(network: &Network, layers: &[Layer], input: &[f32], out: &mut T
         layer.apply(network.kit, x, &mut rest[0]);
         if i + 1 < layers.len() {
             match network.architecture.activation {
-                Activation::Tanh => elementwise::tanh_in_place(network.kit.level, &mut rest[0]),
-                Activation::Relu => elementwise::relu_in_place(network.kit.level, &mut rest[0]),
+                Activation::Tanh => elementwise::tanh_in_place(network.kit.instructions, &mut rest[0]),
+                Activation::Relu => elementwise::relu_in_place(network.kit.instructions, &mut rest[0]),
             }
         }
     }
 }
 
-/// Goes back through a trunk: `above` holds the gradient of its output and ends as that of its input.
+/// The backward pass of a trunk: `above` holds the gradient of its output and ends as that of its input.
 fn trunk_backward(
     network: &Network,
     layers: &[Layer],
@@ -278,8 +278,8 @@ fn trunk_backward(
         let x = if i == 0 { input } else { &outputs[i - 1] };
         if i + 1 < layers.len() {
             match network.architecture.activation {
-                Activation::Tanh => elementwise::tanh_back(network.kit.level, above, &outputs[i]),
-                Activation::Relu => elementwise::relu_back(network.kit.level, above, &outputs[i]),
+                Activation::Tanh => elementwise::tanh_back(network.kit.instructions, above, &outputs[i]),
+                Activation::Relu => elementwise::relu_back(network.kit.instructions, above, &outputs[i]),
             }
         }
         layer.gradient(network.kit, x, above, gradient);

@@ -1,4 +1,4 @@
-//! What a transformer keeps of an environment between two steps, as a row of floats.
+//! The state of a transformer between two steps of an environment, as a row of floats.
 
 use super::Transformer;
 use crate::kernels::attention::LANES;
@@ -21,9 +21,9 @@ pub struct State {
 
 /// The steps of this episode that are in the ring.
 const AGE: usize = 0;
-/// Where in the ring the next observation goes.
+/// The index in the ring of the next observation.
 const HEAD: usize = 1;
-/// Where in the buffers the next key and value go.
+/// The index in the buffers of the next key and value.
 const AT: usize = 2;
 const COUNTERS: usize = 3;
 
@@ -57,7 +57,7 @@ impl State {
         self.d * (self.key_stride() + 2 * self.window)
     }
 
-    /// How many past steps of this episode are known.
+    /// The number of past steps of this episode that are known.
     pub(crate) fn age(&self, row: &[f32]) -> usize {
         (row[AGE] as usize).min(self.history)
     }
@@ -79,7 +79,7 @@ impl State {
         row[from..from + self.block_len()].split_at_mut(self.d * self.key_stride())
     }
 
-    /// Makes room for another step; gives the place of its keys and values.
+    /// Makes room for another step; returns the index of its keys and values.
     pub(crate) fn room(&self, row: &mut [f32]) -> usize {
         let at = row[AT] as usize;
         if at < 2 * self.window {
@@ -107,7 +107,7 @@ impl State {
         values[at * d..(at + 1) * d].copy_from_slice(&key_value[d..]);
     }
 
-    /// Takes in the observation of a step whose keys and values have been stored at `at`.
+    /// Stores the observation of a step whose keys and values have been stored at `at`.
     pub(crate) fn push(&self, row: &mut [f32], obs: &[f32], at: usize) {
         row[AT] = (at + 1) as f32;
         if self.history == 0 {
@@ -119,12 +119,12 @@ impl State {
         row[AGE] = (self.age(row) + 1).min(self.history) as f32;
     }
 
-    /// Says that the buffers hold the last W - 1 steps, at their front, and nothing else.
+    /// Notes that the buffers hold the last W - 1 steps, at their front, and nothing else.
     pub(crate) fn refilled(&self, row: &mut [f32]) {
         row[AT] = (self.window - 1) as f32;
     }
 
-    /// Where [`State::refilled`] has the step of `ago` steps before the next.
+    /// The index at which [`State::refilled`] expects the step of `ago` steps before the next.
     pub(crate) fn refill_at(&self, ago: usize) -> usize {
         self.window - 1 - ago
     }

@@ -1,7 +1,8 @@
 use super::*;
-use crate::kernels::Level;
-use crate::model::{Batch, LossSettings, Model, Observed, Output};
+use crate::model::{Model, Observed, Output};
+use crate::testing::{Data, assert_same, norm};
 use crate::{Activation, Architecture, CandleModel, initial};
+use stages_numerics::dispatch::InstructionSet;
 use stages_numerics::random::Random;
 
 fn architecture(transformer: Transformer) -> Architecture {
@@ -58,149 +59,40 @@ fn params(architecture: &Architecture, seed: u64) -> Vec<f32> {
 }
 
 /// A made-up rollout, after some steps that the states remember.
-struct Data {
-    steps: usize,
-    columns: usize,
-    obs: Vec<f32>,
-    mask: Vec<bool>,
-    episode_start: Vec<bool>,
-    state: Vec<f32>,
-    actions: Vec<u32>,
-    old_log_prob: Vec<f32>,
-    old_value: Vec<f32>,
-    advantage: Vec<f32>,
-    target: Vec<f32>,
-    pick: Vec<u32>,
-}
-
-impl Data {
-    fn new(architecture: &Architecture, params: &[f32], steps: usize, columns: usize, seed: u64) -> Self {
-        let random = &mut Random::new(&[seed]);
-        let n = steps * columns;
-        let (d, a) = (architecture.obs_dim, architecture.num_actions);
-        let mut floats =
-            |len: usize, scale: f64| (0..len).map(|_| (scale * random.normal()) as f32).collect::<Vec<_>>();
-        let obs = floats(n * d, 1.0);
-        let old_log_prob = floats(n, 0.2).iter().map(|x| -1.2 + x).collect();
-        let (old_value, advantage, target) = (floats(n, 0.3), floats(n, 2.0), floats(n, 1.0));
-        let before = 9;
-        let earlier = floats(before * columns * d, 1.0);
-        let mut flags = |len: usize, p: f64| (0..len).map(|_| random.uniform() < p).collect::<Vec<_>>();
-        let mut mask = flags(n * a, 0.7);
-        let (episode_start, restarts) = (flags(n, 0.15), flags(before * columns, 0.1));
-        let actions: Vec<u32> = (0..n).map(|_| random.below(a as u64) as u32).collect();
-        for (row, &action) in mask.chunks_exact_mut(a).zip(&actions) {
-            row[action as usize] = true;
-        }
-        let mut pick: Vec<u32> = (0..columns as u32).collect();
-        random.shuffle(&mut pick);
-        pick.truncate(columns * 2 / 3);
-        let mut model = TransformerModel::new(architecture).unwrap();
-        model.load(params);
-        let mut state = vec![0.0; columns * architecture.state_len()];
-        for t in 0..before {
-            let rows = t * columns..(t + 1) * columns;
-            let input = Observed {
-                obs: &earlier[rows.start * d..rows.end * d],
-                mask: &vec![true; columns * a],
-                episode_start: &restarts[rows],
-            };
-            model.forward(&input, &mut state, &mut Output::default());
-        }
-        Self {
-            steps,
-            columns,
-            obs,
-            mask,
-            episode_start,
-            state,
-            actions,
-            old_log_prob,
-            old_value,
-            advantage,
-            target,
-            pick,
-        }
+fn rollout(architecture: &Architecture, params: &[f32], steps: usize, columns: usize, seed: u64) -> Data {
+    let mut data = Data::new(architecture, steps, columns, seed);
+    let before = 9;
+    let earlier = Data::new(architecture, before, columns, seed + 1000);
+    let mut model = TransformerModel::new(architecture).unwrap();
+    model.load(params);
+    for t in 0..before {
+        model.forward(&earlier.input(architecture, t), &mut data.state, &mut Output::default());
     }
-
-    fn batch(&self) -> Batch<'_> {
-        Batch {
-            steps: self.steps,
-            columns: self.columns,
-            obs: &self.obs,
-            mask: &self.mask,
-            episode_start: &self.episode_start,
-            state: &self.state,
-            actions: &self.actions,
-            numbers: &[],
-            old_log_prob: &self.old_log_prob,
-            old_value: &self.old_value,
-            advantage: &self.advantage,
-            target: &self.target,
-            pick: &self.pick,
-        }
-    }
-
-    fn input(&self, architecture: &Architecture, t: usize) -> Observed<'_> {
-        let (d, a) = (architecture.obs_dim, architecture.num_actions);
-        let rows = t * self.columns..(t + 1) * self.columns;
-        Observed {
-            obs: &self.obs[rows.start * d..rows.end * d],
-            mask: &self.mask[rows.start * a..rows.end * a],
-            episode_start: &self.episode_start[rows],
-        }
-    }
-}
-
-const SETTINGS: LossSettings = LossSettings {
-    clip_range: 0.2,
-    clip_range_vf: None,
-    ent_coef: 0.05,
-    vf_coef: 0.5,
-    normalize_advantage: true,
-};
-
-fn norm(x: &[f32]) -> f64 {
-    x.iter().map(|&x| f64::from(x) * f64::from(x)).sum::<f64>().sqrt()
+    data
 }
 
 #[test]
-fn loss_and_gradient_match_candle() {
+fn gradient_matches_candle() {
     for architecture in architectures() {
         let params = params(&architecture, 3);
-        let data = Data::new(&architecture, &params, 7, 9, 2);
+        let data = rollout(&architecture, &params, 7, 9, 2);
+        let objective = data.objective();
         let mut candle = CandleModel::new(&architecture);
         candle.load(&params);
         let mut wanted = vec![0.0; params.len()];
-        let losses = candle.gradient(&data.batch(), &SETTINGS, &mut wanted);
-        for level in Level::all() {
-            let mut own = TransformerModel::with_level(&architecture, level).unwrap();
+        let sums = candle.backward(&data.minibatch(), &objective, &mut wanted);
+        for instructions in InstructionSet::available() {
+            let mut own = TransformerModel::with_instructions(&architecture, instructions).unwrap();
             own.load(&params);
             let mut found = vec![0.0; params.len()];
-            let own_losses = own.gradient(&data.batch(), &SETTINGS, &mut found);
-            for (a, b) in [
-                (losses.policy, own_losses.policy),
-                (losses.value, own_losses.value),
-                (losses.entropy, own_losses.entropy),
-                (losses.approx_kl, own_losses.approx_kl),
-                (losses.clip_fraction, own_losses.clip_fraction),
-            ] {
-                assert!(
-                    (a - b).abs() < 2e-5 * a.abs().max(1.0),
-                    "{level:?} {architecture:?}: {losses:?} {own_losses:?}"
-                );
-            }
-            for tensor in architecture.tensors() {
-                let (a, b) = (&wanted[tensor.range()], &found[tensor.range()]);
-                let difference: Vec<f32> = a.iter().zip(b).map(|(x, y)| x - y).collect();
-                assert!(
-                    norm(&difference) < 2e-4 * norm(a) + 1e-6,
-                    "{level:?} {architecture:?} {}: {} of {}",
-                    tensor.name,
-                    norm(&difference),
-                    norm(a)
-                );
-            }
+            let own_sums = own.backward(&data.minibatch(), &objective, &mut found);
+            assert_same(
+                &architecture,
+                (&found, &own_sums),
+                (&wanted, &sums),
+                (2e-4, 1e-6),
+                &format!("{instructions:?}"),
+            );
         }
     }
 }
@@ -209,16 +101,12 @@ fn loss_and_gradient_match_candle() {
 fn gradient_matches_finite_differences() {
     for architecture in architectures() {
         let start = params(&architecture, 5);
-        let data = Data::new(&architecture, &start, 6, 8, 4);
+        let data = rollout(&architecture, &start, 6, 8, 4);
         let mut model = TransformerModel::new(&architecture).unwrap();
         model.load(&start);
         let mut gradient = vec![0.0; start.len()];
-        // A wide clip range keeps the loss smooth.
-        let settings = LossSettings {
-            clip_range: 50.0,
-            ..SETTINGS
-        };
-        model.gradient(&data.batch(), &settings, &mut gradient);
+        let objective = data.objective();
+        model.backward(&data.minibatch(), &objective, &mut gradient);
         for tensor in architecture.tensors() {
             // Along the gradient of a tensor, so that the step is as short as can be: rectifiers have kinks.
             let part = &gradient[tensor.range()];
@@ -230,7 +118,7 @@ fn gradient_matches_finite_differences() {
                 }
                 model.load(&moved);
                 let mut scratch = vec![0.0; start.len()];
-                model.gradient(&data.batch(), &settings, &mut scratch).total(&settings)
+                objective.loss(&model.backward(&data.minibatch(), &objective, &mut scratch))
             };
             let h = 2e-3;
             let found = (8.0 * (at(h) - at(-h)) - (at(2.0 * h) - at(-2.0 * h))) / (12.0 * h);
@@ -247,8 +135,8 @@ fn gradient_matches_finite_differences() {
 fn steps_match_candle_and_replay_matches_steps() {
     for architecture in architectures() {
         let params = params(&architecture, 8);
-        let mut data = Data::new(&architecture, &params, 8, 10, 7);
-        data.pick = (0..10).rev().collect();
+        let mut data = rollout(&architecture, &params, 8, 10, 7);
+        data.indices = (0..10).rev().collect();
         let (mut candle, mut own) = (
             CandleModel::new(&architecture),
             TransformerModel::new(&architecture).unwrap(),
@@ -268,25 +156,25 @@ fn steps_match_candle_and_replay_matches_steps() {
             for column in 0..data.columns {
                 let row = t * data.columns + column;
                 data.old_log_prob[row] = out.log_prob[column * a + data.actions[row] as usize];
-                data.old_value[row] = out.value[column];
                 data.target[row] = out.value[column];
             }
         }
-        // Replayed from the stored states, with resets where they were: every ratio is 1 and every value the same.
-        let settings = LossSettings {
-            clip_range: 1e-6,
-            ..SETTINGS
-        };
+        // Replayed from the stored states, with resets where they were: log-probabilities and values are the same.
         let mut gradient = vec![0.0; params.len()];
-        let losses = own.gradient(&data.batch(), &settings, &mut gradient);
-        assert_eq!((losses.clip_fraction, losses.approx_kl), (0.0, 0.0), "{architecture:?}");
-        assert_eq!(losses.value, 0.0, "{architecture:?}");
+        let errors = |own: &mut TransformerModel, data: &Data, gradient: &mut [f32]| {
+            let objective = data.objective();
+            objective.errors(&own.backward(&data.minibatch(), &objective, gradient))
+        };
+        let (value, log_prob) = errors(&mut own, &data, &mut gradient);
+        assert_eq!(value, 0.0, "{architecture:?}");
+        // The objective of tests has a softmax of its own.
+        assert!(log_prob < 1e-4, "{architecture:?}: {log_prob}");
         if architecture.state_len() > 3 {
             // Without the states replay differs: the test can fail.
             data.state.fill(0.0);
-            let losses = own.gradient(&data.batch(), &settings, &mut gradient);
+            let (value, _) = errors(&mut own, &data, &mut gradient);
             let sees_more = architecture.transformer.unwrap().window > 1;
-            assert_eq!(losses.clip_fraction > 0.0, sees_more, "{losses:?}");
+            assert_eq!(value > 0.0, sees_more, "{value}");
         }
     }
 }
@@ -297,7 +185,7 @@ fn steps_match_candle_and_replay_matches_steps() {
 fn refreshed_states_are_those_that_were_kept() {
     for architecture in architectures() {
         let (old, new) = (params(&architecture, 9), params(&architecture, 10));
-        let data = Data::new(&architecture, &old, 30, 6, 11);
+        let data = rollout(&architecture, &old, 30, 6, 11);
         let mut model = TransformerModel::new(&architecture).unwrap();
         model.load(&new);
         let mut out = Output::default();
@@ -329,7 +217,7 @@ fn refreshed_states_are_those_that_were_kept() {
 fn sees_its_window_and_no_more() {
     let architecture = architecture(shape(4, 12, 2, 2, 10));
     let params = params(&architecture, 12);
-    let data = Data::new(&architecture, &params, 12, 1, 13);
+    let data = rollout(&architecture, &params, 12, 1, 13);
     let mut model = TransformerModel::new(&architecture).unwrap();
     model.load(&params);
     let mut last = |changed: Option<usize>, restart: Option<usize>| {
@@ -366,73 +254,23 @@ fn same_bytes_for_any_number_of_threads() {
         ..architecture(shape(8, 48, 4, 2, 96))
     };
     let params = params(&architecture, 10);
-    let mut data = Data::new(&architecture, &params, 10, 160, 9);
-    data.pick = (0..150).collect();
+    let mut data = rollout(&architecture, &params, 10, 160, 9);
+    data.indices = (0..150).collect();
     let run = |threads: usize| {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
         pool.install(|| {
             let mut model = TransformerModel::new(&architecture).unwrap();
             model.load(&params);
             let mut gradient = vec![0.0; params.len()];
-            let losses = model.gradient(&data.batch(), &SETTINGS, &mut gradient);
+            let sums = model.backward(&data.minibatch(), &data.objective(), &mut gradient);
             let (mut state, mut out) = (data.state.clone(), Output::default());
             model.refresh(&mut state);
             model.forward(&data.input(&architecture, 0), &mut state, &mut out);
-            (gradient, losses, state, out.log_prob, out.value)
+            (gradient, sums, state, out.log_prob, out.value)
         })
     };
     let one = run(1);
     assert!(TransformerModel::new(&architecture).unwrap().num_shards(150, 1500) > 1);
     assert!(one == run(2));
     assert!(one == run(3));
-}
-
-/// Where the time goes; run by hand: `cargo test --release --workspace --lib -- --ignored --nocapture transformer_speed`
-#[test]
-#[ignore = "prints times"]
-fn transformer_speed() {
-    let ran = || {
-        let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
-        text.split(' ').next().unwrap().parse::<f64>().unwrap() / 1e9
-    };
-    for (window, d_model, heads, layers) in [(32, 64, 4, 2), (8, 64, 4, 2), (32, 128, 4, 2), (64, 64, 4, 1)] {
-        let architecture = Architecture {
-            obs_dim: 68,
-            ..architecture(shape(window, d_model, heads, layers, 4 * d_model))
-        };
-        let params = params(&architecture, 1);
-        let mut data = Data::new(&architecture, &params, 128, 16, 1);
-        data.pick = (0..16).collect();
-        data.episode_start.fill(false);
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
-        let mut model = TransformerModel::new(&architecture).unwrap();
-        let mut gradient = vec![0.0; params.len()];
-        let (learn, act) = pool.install(|| {
-            let mut best = (f64::MAX, f64::MAX);
-            for _ in 0..4 {
-                let start = ran();
-                model.load(&params);
-                model.gradient(&data.batch(), &SETTINGS, &mut gradient);
-                best.0 = best.0.min(ran() - start);
-                let mut state = data.state.clone();
-                let start = ran();
-                model.refresh(&mut state);
-                let mut out = Output::default();
-                for t in 0..128 {
-                    model.forward(&data.input(&architecture, t), &mut state, &mut out);
-                }
-                best.1 = best.1.min(ran() - start);
-            }
-            best
-        });
-        let n = 2048.0;
-        let work = 6.0 * params.len() as f64 * n;
-        println!(
-            "window {window}, d {d_model}, {layers} layers, {} parameters: gradient {:.1} us a step ({:.0} GFLOP/s of weights), acting {:.1} us",
-            params.len(),
-            1e6 * learn / n,
-            work / learn / 1e9,
-            1e6 * act / n
-        );
-    }
 }

@@ -1,17 +1,12 @@
 //! Collecting a rollout allocates nothing once it has been done: not for environments, the policy, nor what is learned from.
 
 use super::*;
-use crate::Settings;
-use crate::carry::Carry;
-use crate::clock::Clock;
-use crate::rollout::Rollout;
-use stages_env::{OpenOptions, Step};
 use stages_policy::{Precision, initial};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
 thread_local! {
-    /// How often this thread has allocated.
+    /// The number of allocations of this thread.
     static COUNT: Cell<u64> = const { Cell::new(0) };
 }
 
@@ -47,32 +42,23 @@ unsafe impl GlobalAlloc for Counting {
 static ALLOCATOR: Counting = Counting;
 
 /// Allocations in the third rollout.
-fn allocations(settings: &Settings, context: &Context) -> u64 {
-    let options = OpenOptions::train(settings.n_envs, settings.seed);
-    let mut env = stages_env::open(&context.store, &context.inputs["env"][0].artifact, &options).unwrap();
-    let architecture = settings.architecture(env.spec());
-    let mut model = stages_policy::model(&architecture, settings.precision);
-    let params = initial(&architecture, false, 4);
-    model.load(&params);
-    let mut first = Step::new(env.spec(), settings.n_envs);
-    env.reset(first.buffers());
-    let mut carry = Carry::new(settings, env.spec(), params, None, architecture.state_len(), &first);
-    let mut rollout = Rollout::default();
+fn allocations(settings: &PpoSettings, context: &Context) -> u64 {
+    let common = &settings.common;
+    let architecture = common.network.architecture(open(settings, context).spec()).unwrap();
+    let model = stages_policy::model(&architecture, common.precision);
+    let (mut ppo, mut learner) = ppo_with(settings, context, model, initial(&architecture, false, 4));
     // On one thread all of the work is this thread's.
     let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
     pool.install(|| {
         let mut counted = 0;
         for _ in 0..3 {
             let before = COUNT.get();
-            let clock = &mut Clock::default();
-            rollout
-                .collect(settings, &mut *env, &mut *model, &mut carry, clock, |_, _| Ok(()))
-                .unwrap();
-            carry.update += 1;
+            ppo.collect(&mut learner).unwrap();
+            learner.state.update += 1;
             counted = COUNT.get() - before;
         }
         // Episodes were cut off as well, so that their last values were asked for.
-        assert!(carry.episodes > 20);
+        assert!(learner.state.episodes > 20);
         counted
     })
 }

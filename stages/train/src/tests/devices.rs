@@ -1,12 +1,12 @@
-//! Devices that fail, and which one is taken. No test needs a graphics processor: a model of candle's stands for one.
+//! Devices that fail, and which one is taken. No test needs a GPU: a model of candle's stands for one.
 
 use super::*;
 use crate::settings::DeviceChoice;
-use crate::{Ppo, device, trainer};
+use crate::trainer::{Job, train};
+use crate::{Ppo, device};
 use stages_core::StageEvent;
-use stages_env::{BatchEnv, OpenOptions};
 use stages_policy::{
-    Architecture, Batch, CandleModel, Device, LossSettings, Losses, Model, Observed, Output, Precision, model,
+    Architecture, CandleModel, Device, Minibatch, Model, Objective, Observed, Output, Precision, Sums, model,
 };
 use std::sync::Mutex;
 
@@ -34,18 +34,13 @@ impl Model for Failing {
     fn forward(&mut self, input: &Observed, state: &mut [f32], out: &mut Output) {
         self.0.forward(input, state, out);
     }
-    fn gradient(&mut self, batch: &Batch, settings: &LossSettings, gradient: &mut [f32]) -> Losses {
+    fn backward(&mut self, minibatch: &Minibatch, objective: &dyn Objective, gradient: &mut [f32]) -> Sums {
         self.1 = self.1.saturating_sub(1);
-        self.0.gradient(batch, settings, gradient)
+        self.0.backward(minibatch, objective, gradient)
     }
     fn fault(&self) -> Option<&str> {
         (self.1 == 0).then_some("out of memory")
     }
-}
-
-fn env(context: &Context, config: &PpoConfig) -> Box<dyn BatchEnv> {
-    let options = OpenOptions::train(config.n_envs, config.seed);
-    stages_env::open(&context.store, &context.inputs["env"][0].artifact, &options).unwrap()
 }
 
 #[test]
@@ -56,20 +51,28 @@ fn a_device_that_fails_is_passed_over() {
     connect(&mut context, "CartPole-v1");
     let config = cart_pole(4096, 1);
     let settings = config.settings().unwrap();
-    let spec = env(&context, &config).spec().clone();
-    let architecture = settings.architecture(&spec);
+    let spec = open(&settings, &context).spec().clone();
+    let architecture = settings.common.network.architecture(&spec).unwrap();
     let failing = || Box::new(Failing(CandleModel::new(&architecture), 1)) as Box<dyn Model>;
-    let there = vec![
+    let available = vec![
         (Device::Cuda, failing()),
         (Device::Cpu, model(&architecture, Precision::F32)),
     ];
-    let (taken, _) = device::fastest(&settings, &spec, there, &context).unwrap();
-    assert_eq!(taken, Device::Cpu);
-    let said = std::mem::take(&mut *lines.0.lock().unwrap());
-    assert_eq!(said[0], "device: cuda is passed over: out of memory");
-    assert!(said[1].starts_with("device: cpu would train at "), "{said:?}");
-    assert_eq!(said[2], "device: cpu is taken");
-    assert!(device::fastest(&settings, &spec, vec![(Device::Cuda, failing())], &context).is_err());
+    let (chosen, _) = device::fastest(|| Algorithm::new(&settings), &spec, available, &context).unwrap();
+    assert_eq!(chosen, Device::Cpu);
+    let log = std::mem::take(&mut *lines.0.lock().unwrap());
+    assert_eq!(log[0], "device: cuda is passed over: out of memory");
+    assert!(log[1].starts_with("device: cpu would train at "), "{log:?}");
+    assert_eq!(log[2], "device: cpu is taken");
+    assert!(
+        device::fastest(
+            || Algorithm::new(&settings),
+            &spec,
+            vec![(Device::Cuda, failing())],
+            &context
+        )
+        .is_err()
+    );
 }
 
 #[test]
@@ -80,12 +83,20 @@ fn a_device_that_fails_in_training_is_named_and_leaves_the_checkpoint() {
     let mut config = cart_pole(4096, 1);
     config.checkpoint_interval = 1e-9;
     let settings = config.settings().unwrap();
-    let env = env(&context, &config);
-    // An update has 20 minibatches: the third one fails.
-    let model = Failing(CandleModel::new(&settings.architecture(env.spec())), 50);
+    let env = open(&settings, &context);
+    let architecture = settings.common.network.architecture(env.spec()).unwrap();
     let scratch = home.path().join("here");
     std::fs::create_dir(&scratch).unwrap();
-    let err = trainer::train_with("test", &settings, env, Box::new(model), None, &scratch, &context).unwrap_err();
+    let job = Job {
+        kind: "test",
+        env,
+        // An update has 20 minibatches: the third one fails.
+        model: Box::new(Failing(CandleModel::new(&architecture), 50)),
+        init: None,
+        scratch: &scratch,
+        context: &context,
+    };
+    let err = train(Algorithm::new(&settings), job).unwrap_err();
     assert_eq!(err.message, "the device failed at step 512 (update 3): out of memory");
     assert_eq!(crate::checkpoint::read(&scratch).unwrap().unwrap().step, 512);
 }
@@ -110,9 +121,9 @@ fn a_device_that_is_asked_for_and_not_there_is_refused() {
     }
 }
 
-/// What the processor computes does not depend on how it was chosen, and names no class but its own.
+/// The result of the CPU does not depend on how it was chosen, and names no class but its own.
 #[test]
-fn the_processor_chosen_or_named_gives_the_same_bytes() {
+fn the_cpu_chosen_or_named_gives_the_same_bytes() {
     let run = |choice| {
         let home = tempfile::tempdir().unwrap();
         let mut context = context(home.path());

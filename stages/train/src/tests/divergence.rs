@@ -1,9 +1,10 @@
 //! A training that diverges says so, and leaves a checkpoint that has not.
 
 use super::*;
-use crate::{Ppo, train};
+use crate::Ppo;
+use crate::trainer::{Job, train};
 use stages_core::StageError;
-use stages_env::{Actions, BatchEnv, EnvSpec, OpenOptions, StepBuffers};
+use stages_env::{Actions, EnvSpec, StepBuffers};
 
 #[test]
 fn divergence_names_the_step_and_the_last_good_checkpoint() {
@@ -78,11 +79,19 @@ fn a_bad_reward_stops_training_before_it_spoils_the_policy() {
     let mut config = cart_pole(4096, 1);
     config.checkpoint_interval = 1e-9;
     let settings = config.settings().unwrap();
-    let env = OpenOptions::train(settings.n_envs, settings.seed);
-    let env = stages_env::open(&context.store, &context.inputs["env"][0].artifact, &env).unwrap();
     let scratch = home.path().join("here");
     std::fs::create_dir(&scratch).unwrap();
-    let err = train("test", &settings, Box::new(Poisoned(env, 0)), None, &scratch, &context).unwrap_err();
+    let env = open(&settings, &context);
+    let architecture = settings.common.network.architecture(env.spec()).unwrap();
+    let job = Job {
+        kind: "test",
+        env: Box::new(Poisoned(env, 0)),
+        model: stages_policy::model(&architecture, settings.common.precision),
+        init: None,
+        scratch: &scratch,
+        context: &context,
+    };
+    let err = train(Algorithm::new(&settings), job).unwrap_err();
     // Step 100 of 8 environments lies in the fourth rollout of 32, which learns from step 768 on.
     assert!(
         err.message.contains("diverged at step 768 (update 4, epoch 1)"),

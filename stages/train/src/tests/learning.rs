@@ -7,7 +7,7 @@ use stages_env::{Actions, BatchEnv as _, OpenOptions, Step};
 use stages_policy::{Mode, Policy, Precision};
 
 /// The mean return of the likeliest actions over 20 episodes of fresh environments.
-fn evaluate(policy: &[u8], context: &Context) -> f64 {
+pub(super) fn evaluate(policy: &[u8], context: &Context) -> f64 {
     let policy = Policy::load(policy).unwrap();
     let artifact = &context.inputs["env"][0].artifact;
     let n = 20;
@@ -218,7 +218,7 @@ fn ppo(settings: serde_json::Value) -> PpoConfig {
     serde_json::from_value(all).unwrap()
 }
 
-/// How much of what the best policy earns on fresh rows a policy earns in the same episodes.
+/// The share of the best policy's return on fresh rows that a policy earns in the same episodes.
 fn share_of_optimal(context: &Context, policy: &Policy) -> f64 {
     use stages_env::lookup::{Optimal, open};
     let n = 500;

@@ -1,9 +1,10 @@
 //! A recurrent actor and critic, PPO's loss, advantages and Adam against PyTorch's numbers (`pytorch_reference.py` made them).
 
-use crate::{gae, optimiser};
+use crate::optimiser;
+use crate::ppo::algorithm::{Clipped, Coefficients, Losses, advantage_moments, estimate_advantages};
 use serde::Deserialize;
 use stages_policy::{
-    Activation, Architecture, Batch, Critic, FusedModel, LossSettings, Lstm, Model, Observed, Output, Precision,
+    Activation, Architecture, Critic, FusedModel, Lstm, Minibatch, Model, Observed, Output, Precision,
 };
 
 #[derive(Deserialize)]
@@ -79,26 +80,33 @@ impl Reference {
         model
     }
 
-    fn batch<'a>(&'a self, pick: &'a [u32]) -> Batch<'a> {
-        Batch {
+    /// PPO's losses of some columns, and their gradient.
+    fn losses(&self, model: &mut FusedModel, indices: &[u32], gradient: &mut [f32]) -> Losses {
+        let minibatch = Minibatch {
             steps: self.sizes.steps,
             columns: self.sizes.columns,
             obs: &self.x,
-            mask: &self.mask,
             episode_start: &self.start,
             state: &self.state,
+            indices,
+        };
+        let objective = Clipped {
+            mask: &self.mask,
             actions: &self.actions,
+            continuous: &[],
             old_log_prob: &self.old_log_prob,
             old_value: &self.old_value,
             advantage: &self.advantage,
+            moments: advantage_moments(&self.advantage, &minibatch),
             target: &self.target,
-            pick,
-            ..Batch::default()
-        }
+            weight: 1.0 / minibatch.len() as f32,
+            coefficients: COEFFICIENTS,
+        };
+        Losses::mean(&model.backward(&minibatch, &objective, gradient), minibatch.len())
     }
 }
 
-const LOSS: LossSettings = LossSettings {
+const COEFFICIENTS: Coefficients = Coefficients {
     clip_range: 0.2,
     clip_range_vf: Some(0.3),
     ent_coef: 0.01,
@@ -128,11 +136,11 @@ fn steps_are_pytorchs() {
             };
             model.forward(&input, &mut state, &mut out);
             near(&out.value, &reference.value[rows.clone()], tolerance);
-            let taken: Vec<f32> = rows
+            let log_prob: Vec<f32> = rows
                 .clone()
                 .map(|i| out.log_prob[(i - rows.start) * a + reference.actions[i] as usize])
                 .collect();
-            near(&taken, &reference.log_prob[rows], tolerance);
+            near(&log_prob, &reference.log_prob[rows], tolerance);
         }
         near(&state, &reference.state_after, tolerance);
     }
@@ -141,12 +149,12 @@ fn steps_are_pytorchs() {
 #[test]
 fn loss_gradient_and_adam_are_pytorchs() {
     let reference = reference();
-    let pick: Vec<u32> = (0..reference.sizes.columns as u32).collect();
+    let indices: Vec<u32> = (0..reference.sizes.columns as u32).collect();
     let mut model = reference.model(Precision::F32);
     let mut params = reference.params.clone();
     let (mut gradient, mut m, mut v) = (params.clone(), vec![0.0; params.len()], vec![0.0; params.len()]);
     for (i, wanted) in reference.adam.iter().enumerate() {
-        let losses = model.gradient(&reference.batch(&pick), &LOSS, &mut gradient);
+        let losses = reference.losses(&mut model, &indices, &mut gradient);
         if i == 0 {
             let found = [losses.policy, losses.value, losses.entropy];
             for (a, b) in found.iter().zip(reference.losses) {
@@ -166,7 +174,7 @@ fn loss_gradient_and_adam_are_pytorchs() {
         model.load(&params);
     }
     // The columns in two parts, each with its own advantages, are not the whole: the test can fail.
-    let losses = model.gradient(&reference.batch(&pick[..3]), &LOSS, &mut gradient);
+    let losses = reference.losses(&mut model, &indices[..3], &mut gradient);
     assert!((losses.policy - reference.losses[0]).abs() > 1e-4);
 }
 
@@ -182,7 +190,7 @@ fn advantages_are_pytorchs() {
     let (mut advantage, mut target) = (reference.advantage.clone(), reference.target.clone());
     advantage.fill(0.0);
     target.fill(0.0);
-    gae::estimate(
+    estimate_advantages(
         0.97,
         0.9,
         &reference.reward,

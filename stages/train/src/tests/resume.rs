@@ -58,9 +58,18 @@ fn two_layers_give_the_same_bytes_for_any_number_of_threads_and_after_a_stop() {
 }
 
 /// Asks to stop after a number of events.
-struct Fuse {
+pub(super) struct Fuse {
     left: AtomicI64,
     cancel: CancelToken,
+}
+
+impl Fuse {
+    pub(super) fn new(left: i64, cancel: &CancelToken) -> Self {
+        Self {
+            left: AtomicI64::new(left),
+            cancel: cancel.clone(),
+        }
+    }
 }
 
 impl EventSink for Fuse {
@@ -94,10 +103,7 @@ fn stopped_anywhere_and_run_again_ends_in_the_same_bytes() {
         let mut stops = 0;
         loop {
             let cancel = CancelToken::default();
-            let fuse = Fuse {
-                left: AtomicI64::new(5 + random.below(150) as i64),
-                cancel: cancel.clone(),
-            };
+            let fuse = Fuse::new(5 + random.below(150) as i64, &cancel);
             let mut context = context_with(home.path(), Arc::new(fuse), cancel.clone());
             connect(&mut context, "CartPole-hidden-velocity");
             let timer = (round > 0).then(|| stop_after(&cancel, 2_000 + random.below(60_000)));
@@ -177,7 +183,7 @@ fn goes_on_from_what_a_kill_leaves() {
     assert!(
         steps
             .iter()
-            .all(|line| line.starts_with("going on from the checkpoint at step")),
+            .all(|line| line.starts_with("resuming from the checkpoint at step")),
         "{steps:?}"
     );
 }
@@ -210,7 +216,7 @@ fn a_longer_training_goes_on_from_the_shorter_one() {
     assert_eq!(outputs(RecurrentPpo, &small(3000), &context), wanted);
     assert_eq!(
         log.0.lock().unwrap().as_slice(),
-        ["going on from the checkpoint at step 1536"]
+        ["resuming from the checkpoint at step 1536"]
     );
 
     // The checkpoint of the longer one is past the end of the shorter one, which starts afresh.

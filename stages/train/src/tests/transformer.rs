@@ -1,14 +1,10 @@
 //! The transformer in whole trainings: replay, threads, stops, warm starts.
 
 use super::*;
-use crate::carry::Carry;
-use crate::clock::Clock;
-use crate::rollout::Rollout;
 use crate::{RecurrentPpo, TransformerPpo, TransformerPpoConfig};
 use stages_core::Schedule;
-use stages_env::{OpenOptions, Step};
 use stages_numerics::class::numerics_class;
-use stages_policy::{Batch, LossSettings, Mode, Model, Policy, TransformerModel, initial};
+use stages_policy::{Mode, Policy, TransformerModel, initial};
 
 /// A small training with everything that has state.
 fn small(total_timesteps: u64) -> TransformerPpoConfig {
@@ -30,55 +26,25 @@ fn the_first_minibatch_has_ratios_of_one() {
     let mut context = context(home.path());
     connect(&mut context, "CartPole-hidden-velocity");
     let settings = small(10_000).settings().unwrap();
-    let options = OpenOptions::train(settings.n_envs, settings.seed);
-    let mut env = stages_env::open(&context.store, &context.inputs["env"][0].artifact, &options).unwrap();
-    let architecture = settings.architecture(env.spec());
-    let mut model = TransformerModel::new(&architecture).unwrap();
-    let mut first = Step::new(env.spec(), settings.n_envs);
-    env.reset(first.buffers());
-    let params = initial(&architecture, false, 4);
-    let mut carry = Carry::new(&settings, env.spec(), params, None, architecture.state_len(), &first);
-    let mut rollout = Rollout::default();
-    let mut gradient = vec![0.0; carry.params.len()];
+    let network = &settings.common.network;
+    let architecture = network.architecture(open(&settings, &context).spec()).unwrap();
+    let model = Box::new(TransformerModel::new(&architecture).unwrap());
+    let (mut ppo, mut learner) = ppo_with(&settings, &context, model, initial(&architecture, false, 4));
     for seed in 0..4 {
         // Larger than at the start of training, so that a wrong state would show.
-        carry.params = initial(&architecture, false, seed).iter().map(|x| 2.0 * x).collect();
-        model.load(&carry.params);
-        rollout
-            .collect(
-                &settings,
-                &mut *env,
-                &mut model,
-                &mut carry,
-                &mut Clock::default(),
-                |_, _| Ok(()),
-            )
-            .unwrap();
-        carry.update += 1;
-        let batch = rollout.batch(&settings);
-        let target = rollout.value.clone();
-        let batch = Batch {
-            pick: &[5, 0, 3],
-            // So that the value loss is the square of how far values are from the old ones.
-            target: &target,
-            ..batch
-        };
-        let loss = LossSettings {
-            clip_range: 1e-5,
-            clip_range_vf: None,
-            ent_coef: 0.0,
-            vf_coef: 0.5,
-            normalize_advantage: true,
-        };
-        let losses = model.gradient(&batch, &loss, &mut gradient);
+        learner.state.params = initial(&architecture, false, seed).iter().map(|x| 2.0 * x).collect();
+        learner.model.load(&learner.state.params);
+        ppo.collect(&mut learner).unwrap();
+        learner.state.update += 1;
+        let losses = replayed(&ppo, &mut learner, &[5, 0, 3], None);
         assert_eq!(losses.clip_fraction, 0.0, "{losses:?}");
         assert!(losses.value < 1e-10, "{losses:?}");
         // Without the stored states, replay differs: the test can fail.
-        let state = vec![0.0; batch.state.len()];
-        let wrong = model.gradient(&Batch { state: &state, ..batch }, &loss, &mut gradient);
-        assert!(carry.update == 1 || wrong.clip_fraction > 0.0, "{wrong:?}");
+        let state = vec![0.0; learner.state.state.len()];
+        let wrong = replayed(&ppo, &mut learner, &[5, 0, 3], Some(&state));
+        assert!(learner.state.update == 1 || wrong.clip_fraction > 0.0, "{wrong:?}");
     }
-    assert!(carry.episodes > 4);
+    assert!(learner.state.episodes > 4);
 }
 
 #[test]

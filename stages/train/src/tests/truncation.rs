@@ -1,10 +1,9 @@
-use crate::carry::Carry;
-use crate::clock::Clock;
-use crate::rollout::Rollout;
-use crate::{PpoConfig, RecurrentPpoConfig};
+//! Episodes that are cut off rather than over.
+
+use super::*;
 use stages_core::StageError;
-use stages_env::{ActionSpace, Actions, BatchEnv, EnvSpec, Step, StepBuffers};
-use stages_policy::{Architecture, Batch, LossSettings, Losses, Model, Observed, Output};
+use stages_env::{ActionSpace, Actions, EnvSpec, StepBuffers};
+use stages_policy::{Architecture, Objective, Observed, Output, Sums};
 
 /// Episodes of three steps, terminated in environment 0 and truncated in environment 1; the observation is the time, 100 at the end.
 struct Episodes {
@@ -60,8 +59,8 @@ impl Model for Counter {
             out.value.push(input.obs[i] + 1000.0 * state[i]);
         }
     }
-    fn gradient(&mut self, _: &Batch, _: &LossSettings, _: &mut [f32]) -> Losses {
-        Losses::default()
+    fn backward(&mut self, _: &Minibatch, _: &dyn Objective, _: &mut [f32]) -> Sums {
+        Sums::default()
     }
 }
 
@@ -83,40 +82,29 @@ fn an_episode_cut_off_is_worth_its_last_observation() {
         action_space: ActionSpace::discrete(["none"]),
         normalisation: None,
     };
-    let mut env = Episodes {
+    let env = Episodes {
         spec: spec.clone(),
         time: 0,
     };
-    let mut model = Counter(settings.architecture(&spec));
-    let mut first = Step::new(&spec, 2);
-    env.reset(first.buffers());
-    let mut carry = Carry::new(&settings, &spec, vec![], None, 1, &first);
-    let mut rollout = Rollout::default();
-    rollout
-        .collect(
-            &settings,
-            &mut env,
-            &mut model,
-            &mut carry,
-            &mut Clock::default(),
-            |_, _| Ok(()),
-        )
-        .unwrap();
-    let batch = rollout.batch(&settings);
+    let model = Counter(settings.common.network.architecture(&spec).unwrap());
+    let mut learner = learner(&settings, Box::new(env), Box::new(model), vec![]);
+    learner.state.state = vec![0.0; 2];
+    let mut ppo = Algorithm::new(&settings);
+    ppo.collect(&mut learner).unwrap();
     assert_eq!(
-        batch.old_value,
+        ppo.value,
         [1000.0, 1000.0, 2001.0, 2001.0, 3002.0, 3002.0, 1000.0, 1000.0]
     );
     assert_eq!(
-        batch.episode_start,
+        ppo.rollout.episode_start[..8],
         [true, true, false, false, false, false, true, true]
     );
     // Environment 1's third reward holds gamma times the value of observation 100 in the state after three steps and one more.
     let cut = 0.5 * (100.0 + 4000.0);
-    assert_eq!(rollout.reward, [1.0, 1.0, 1.0, 1.0, 1.0, 1.0 + cut, 1.0, 1.0]);
+    assert_eq!(ppo.reward, [1.0, 1.0, 1.0, 1.0, 1.0, 1.0 + cut, 1.0, 1.0]);
     let last = 0.5 * 2001.0;
     assert_eq!(
-        rollout.target,
+        ppo.target,
         [
             1.75,
             1.75 + cut / 4.0,
@@ -129,9 +117,12 @@ fn an_episode_cut_off_is_worth_its_last_observation() {
         ]
     );
     assert_eq!(
-        carry.recent.iter().copied().collect::<Vec<_>>(),
+        learner.state.recent.iter().copied().collect::<Vec<_>>(),
         [(3.0, 3.0), (3.0, 3.0)]
     );
-    assert_eq!((carry.episodes, carry.lengths.as_slice()), (2, [1.0, 1.0].as_slice()));
+    assert_eq!(
+        (learner.state.episodes, learner.state.lengths.as_slice()),
+        (2, [1.0, 1.0].as_slice())
+    );
     assert!(PpoConfig::default().settings().is_err());
 }

@@ -19,6 +19,7 @@ fn load(context: &Context, policy: &Input) -> Policy {
             ..Context::new(context.key, context.store.clone())
         }
         .given(),
+        "init",
     )
     .unwrap()
     .unwrap()

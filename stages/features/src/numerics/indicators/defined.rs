@@ -5,9 +5,10 @@ use super::momentum::ChangeKind;
 use super::statistic::Fit;
 use super::{average, directional, momentum, statistic, stockstats, volume};
 use crate::numerics::aggregate::{Maximum, Minimum};
-use crate::numerics::kernel::{Instructions, Kernel, initial_state, not_finite, run_kernel};
+use crate::numerics::kernel::{Kernel, initial_state, not_finite, run_kernel};
 use crate::numerics::{Bars, Feature, State};
 use serde::Serialize;
+use stages_numerics::dispatch::InstructionSet;
 
 /// An indicator by the definition of a convention.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -90,7 +91,7 @@ impl KernelVisitor for Inputs {
 struct Run<'a> {
     state: &'a mut State,
     bars: &'a Bars,
-    instructions: Instructions,
+    instructions: InstructionSet,
 }
 
 impl KernelVisitor for Run<'_> {
@@ -236,7 +237,7 @@ impl Feature<Bars> for Defined {
         self.with(Run {
             state,
             bars,
-            instructions: Instructions::Best,
+            instructions: InstructionSet::detect(),
         })
     }
 }
@@ -268,20 +269,23 @@ mod tests {
         for settings in settings.as_array().unwrap() {
             let indicator: Indicator = serde_json::from_value(settings.clone()).unwrap();
             let defined = indicator.by(Convention::Talib).unwrap();
-            let [best, portable] = [Instructions::Best, Instructions::Portable].map(|instructions| {
-                let (mut state, bars) = (defined.start(), &bars);
-                let columns = defined.with(Run {
-                    state: &mut state,
-                    bars,
-                    instructions,
-                });
-                let bits = |values: &[f64]| values.iter().map(|value| value.to_bits()).collect::<Vec<_>>();
-                (
-                    columns.iter().map(|column| bits(column)).collect::<Vec<_>>(),
-                    bits(&state),
-                )
-            });
-            assert_eq!(best, portable, "{settings}");
+            let all: Vec<_> = InstructionSet::available()
+                .into_iter()
+                .map(|instructions| {
+                    let (mut state, bars) = (defined.start(), &bars);
+                    let columns = defined.with(Run {
+                        state: &mut state,
+                        bars,
+                        instructions,
+                    });
+                    let bits = |values: &[f64]| values.iter().map(|value| value.to_bits()).collect::<Vec<_>>();
+                    (
+                        columns.iter().map(|column| bits(column)).collect::<Vec<_>>(),
+                        bits(&state),
+                    )
+                })
+                .collect();
+            assert!(all.iter().all(|found| *found == all[0]), "{settings}");
         }
     }
 }

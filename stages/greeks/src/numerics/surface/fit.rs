@@ -1,6 +1,6 @@
 //! A smile from quotes.
 
-use super::Slice;
+use super::slice::Slice;
 
 /// A quoted volatility.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -1,6 +1,6 @@
 //! The surfaces of a partition's days.
 
-use super::SurfaceConfig;
+use super::config::SurfaceConfig;
 use crate::numerics::surface::{Expiry, Quote, Slice, Surface};
 use arrow::array::{RecordBatch, StringArray};
 use datasets::Date;

@@ -1,6 +1,6 @@
 //! What a surface is used for: a volatility for every contract, and features.
 
-use super::SurfaceConfig;
+use super::config::SurfaceConfig;
 use super::days::{Chain, Days, runs};
 use crate::numerics::surface::Surface;
 use arrow::array::{ArrayRef, Date32Array, RecordBatch, StringArray};

@@ -20,11 +20,11 @@ fn narrowing_is_to_the_nearest() {
     for &x in &x {
         assert!((widen(narrow(x)) - f64::from(x)).abs() <= f64::from(x.abs()) / 256.0);
     }
-    for level in Level::all() {
+    for instructions in InstructionSet::available() {
         let mut pairs = vec![0; 2 * WIDTH];
-        narrow_row(level, &x, &mut pairs);
+        narrow_row(instructions, &x, &mut pairs);
         let (mut by_column, mut by_row) = (pairs.clone(), pairs.clone());
-        narrow_both(level, &x, &mut by_column, &mut by_row);
+        narrow_both(instructions, &x, &mut by_column, &mut by_row);
         assert_eq!(by_column, pairs);
         for (i, pair) in by_row.iter().enumerate() {
             let at = i / WIDTH * 2 * WIDTH + i % WIDTH;
@@ -58,7 +58,7 @@ fn products_match_their_definition_and_tiles_their_order() {
             panels,
         };
         let mut all = Vec::new();
-        for path in Path::all() {
+        for path in Path::available() {
             let mut c = vec![9.0; panels * rows * WIDTH];
             product16(path, left, right, Start16::Row(&row), &mut c, rows * WIDTH);
             for (e, &found) in c.iter().enumerate() {

@@ -1,8 +1,8 @@
-//! Products and gradients against their definition, on every level that the machine has.
+//! Products and gradients against their definition, on every instructions that the machine has.
 
 use super::*;
-use crate::kernels::cell;
 use crate::kernels::gradient::{Inputs, Right, gradient, unpack_gates};
+use crate::kernels::lstm_cell;
 use stages_numerics::random::Random;
 
 fn draw(random: &mut Random, len: usize) -> Vec<f32> {
@@ -40,7 +40,7 @@ fn products_match_their_definition() {
             .collect();
         let mut panels = Panels::default();
         let transposed: Vec<f32> = (0..k * n).map(|e| w[(e % k) * n + e / k]).collect();
-        for level in Level::all() {
+        for instructions in InstructionSet::available() {
             for turn in [false, true] {
                 if turn {
                     panels.pack_transposed(&transposed, k, n);
@@ -48,26 +48,38 @@ fn products_match_their_definition() {
                     panels.pack(&w, k, n);
                 }
                 let mut out = c.clone();
-                multiply(level, &a, &panels, &mut out);
+                multiply(instructions, &a, &panels, &mut out);
                 for (x, y) in out.iter().zip(&exact) {
                     assert!(
                         (f64::from(*x) - y).abs() < 1e-4 * (k as f64).sqrt(),
-                        "{level:?} {rows} {k} {n}: {x} {y}"
+                        "{instructions:?} {rows} {k} {n}: {x} {y}"
                     );
                 }
                 // A part of the rows gives the same bits as all of them.
                 let part = rows.div_ceil(2);
                 let mut some = c[..part * n].to_vec();
-                multiply(level, &a[..part * k], &panels, &mut some);
+                multiply(instructions, &a[..part * k], &panels, &mut some);
                 assert_eq!(some, out[..part * n]);
                 // From a row of zeros and from nothing it is the same too, to the last bit, and into panels.
                 let (mut zero, mut row) = (vec![9.0; rows * n], vec![9.0; rows * n]);
                 let left = Left::rows(&a, rows, k, k);
-                product(level, left, &panels, Start::Zero, Out::rows(&mut zero, n));
-                product(level, left, &panels, Start::Row(&vec![0.0; n]), Out::rows(&mut row, n));
+                product(instructions, left, &panels, Start::Zero, Out::rows(&mut zero, n));
+                product(
+                    instructions,
+                    left,
+                    &panels,
+                    Start::Row(&vec![0.0; n]),
+                    Out::rows(&mut row, n),
+                );
                 assert_eq!(zero, row);
                 let mut apart = vec![9.0; n.div_ceil(WIDTH) * WIDTH * rows];
-                product(level, left, &panels, Start::Zero, Out::panels(&mut apart, 0, rows));
+                product(
+                    instructions,
+                    left,
+                    &panels,
+                    Start::Zero,
+                    Out::panels(&mut apart, 0, rows),
+                );
                 for (e, value) in zero.iter().enumerate() {
                     let (r, j) = (e / n, e % n);
                     assert_eq!(*value, apart[(j / WIDTH * rows + r) * WIDTH + j % WIDTH]);
@@ -92,12 +104,12 @@ fn gates_go_into_panels_and_back() {
         let (w, a) = (draw(&mut random, k * 4 * hidden), draw(&mut random, rows * k));
         let mut forward = Panels::default();
         forward.pack_gates(&w, k, hidden);
-        for level in Level::all() {
+        for instructions in InstructionSet::available() {
             let mut back = Panels::default();
             back.pack_gates_transposed(&w[d * 4 * hidden..], hidden);
             let mut z = vec![0.0; forward.n * rows];
             let left = Left::rows(&a, rows, k, k);
-            product(level, left, &forward, Start::Zero, Out::panels(&mut z, 0, rows));
+            product(instructions, left, &forward, Start::Zero, Out::panels(&mut z, 0, rows));
             for r in 0..rows {
                 for j in 0..4 * hidden {
                     let exact: f64 = (0..k)
@@ -110,14 +122,14 @@ fn gates_go_into_panels_and_back() {
             let mut parts = vec![9.0; forward.n * rows];
             let (x, h) = (Left::rows(&a, rows, d, k), Left::rows(&a[d..], rows, hidden, k));
             product_over(
-                level,
+                instructions,
                 x,
                 (&forward, 0..d),
                 Start::Zero,
                 Out::panels(&mut parts, 0, rows),
             );
             product_over(
-                level,
+                instructions,
                 h,
                 (&forward, d..k),
                 Start::Current,
@@ -127,7 +139,13 @@ fn gates_go_into_panels_and_back() {
             // Rows 1.. alone go back, as they would from within a taller panel.
             let mut dh = vec![0.0; hidden.div_ceil(WIDTH) * WIDTH * (rows - 1)];
             let left = Left::panels(&z, 1, rows - 1, back.k, rows);
-            product(level, left, &back, Start::Zero, Out::panels(&mut dh, 0, rows - 1));
+            product(
+                instructions,
+                left,
+                &back,
+                Start::Zero,
+                Out::panels(&mut dh, 0, rows - 1),
+            );
             for r in 1..rows {
                 for i in 0..hidden {
                     let exact: f64 = (0..4 * hidden)
@@ -144,7 +162,7 @@ fn gates_go_into_panels_and_back() {
                 rows,
                 width: k,
             };
-            gradient(level, inputs, Right::gates(&z, hidden, rows), false, &mut sum);
+            gradient(instructions, inputs, Right::gates(&z, hidden, rows), false, &mut sum);
             let mut dw = w.clone();
             for (first, dw) in dw.chunks_mut(2 * 4 * hidden).enumerate() {
                 unpack_gates([&*sum].into_iter(), k, hidden, |i| 2 * first + i, dw);
@@ -158,7 +176,7 @@ fn gates_go_into_panels_and_back() {
                 }
             }
         }
-        assert_eq!(cell::columns(1, 1, hidden), (3 * hidden, hidden.min(16)));
+        assert_eq!(lstm_cell::columns(1, 1, hidden), (3 * hidden, hidden.min(16)));
     }
 }
 
@@ -177,7 +195,7 @@ fn gradients_match_their_definition() {
             draw(&mut random, rows * n),
             draw(&mut random, m * n),
         );
-        for level in Level::all() {
+        for instructions in InstructionSet::available() {
             let mut found = dw.clone();
             let inputs = Inputs {
                 data: &x,
@@ -185,7 +203,7 @@ fn gradients_match_their_definition() {
                 rows,
                 width: m,
             };
-            gradient(level, inputs, Right::rows(&dy, n), true, &mut found);
+            gradient(instructions, inputs, Right::rows(&dy, n), true, &mut found);
             for e in 0..m * n {
                 let exact = f64::from(dw[e])
                     + (0..rows)
@@ -193,7 +211,7 @@ fn gradients_match_their_definition() {
                         .sum::<f64>();
                 assert!(
                     (f64::from(found[e]) - exact).abs() < 1e-3,
-                    "{level:?} {} {exact}",
+                    "{instructions:?} {} {exact}",
                     found[e]
                 );
             }

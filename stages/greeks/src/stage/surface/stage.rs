@@ -1,0 +1,212 @@
+//! The stage kind `greeks/surface`.
+
+use super::config::SurfaceConfig;
+use super::{days, tables};
+use arrow::array::RecordBatch;
+use cache::BlobRef;
+use datasets::schema::FEATURES;
+use rayon::prelude::*;
+use serde::Serialize;
+use serde_json::{Value, json};
+use stages_core::dataset::{self, DataSet, Partition};
+use stages_core::{
+    ConfigProblem, Context, Given, InputPort, Memo, OutputPort, Outputs, PlanContext, PortType, Ports, Provided, Share,
+    StageError, StageKind, table,
+};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Fits a surface of implied volatility without arbitrage to each day of an option chain ([`crate::numerics::surface`]).
+///
+/// The chain comes out with the surface's volatility beside every contract (`iv_fitted`), which also takes the place of the implied volatility
+/// where a contract has none: such a mark is known by its `iv_status`, which stays what it was. The features are the surface at fixed maturities
+/// and deltas, and `surface_residual`, the root of the mean square of quoted less fitted volatility.
+pub struct Surface;
+
+impl StageKind for Surface {
+    type Config = SurfaceConfig;
+    const NAME: &'static str = "greeks/surface";
+    const VERSION: u32 = 1;
+    const ABOUT: &'static str =
+        "an arbitrage-free volatility surface of each day: marks without a quote, features by maturity and delta";
+    const PORTS: Ports = Ports {
+        inputs: &[InputPort {
+            name: "chain",
+            ty: PortType::OptionChain,
+            optional: false,
+            list: false,
+            doc: "option chain with implied volatility and forward",
+        }],
+        outputs: &[
+            OutputPort {
+                name: "chain",
+                ty: PortType::OptionChain,
+                doc: "the chain with iv_fitted, and with an implied volatility also where there was none, row by row",
+            },
+            OutputPort {
+                name: "features",
+                ty: PortType::Features,
+                doc: "one row for each date: volatility at fixed maturities and deltas, such as `iv_30_put_25`",
+            },
+        ],
+    };
+
+    fn check(&self, config: &Self::Config, plan: &PlanContext) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
+        config.time.check()?;
+        if config.least_quotes < 3 {
+            let message = format!(
+                "{} quotes do not determine a smile of three parameters",
+                config.least_quotes
+            );
+            return Err(ConfigProblem::new("least_quotes", message).hint("6 is the default"));
+        }
+        if !(0.0..=3650.0).contains(&config.least_days) {
+            let message = format!("{} is not a number of days", config.least_days);
+            return Err(ConfigProblem::new("least_days", message));
+        }
+        for (i, days) in config.maturities.iter().enumerate() {
+            if !(1..=3650).contains(days) {
+                let message = format!("a maturity has from 1 to 3650 days, not {days}");
+                return Err(ConfigProblem::new(format!("maturities[{i}]"), message));
+            }
+        }
+        for (i, delta) in config.deltas.iter().enumerate() {
+            if !(*delta > 0.0 && *delta < 0.5) {
+                let message = format!("{delta} is not an absolute delta out of the money");
+                return Err(ConfigProblem::new(format!("deltas[{i}]"), message).hint("give one between 0 and 0.5"));
+            }
+        }
+        let mut names = config.features();
+        let count = names.len();
+        names.sort_unstable();
+        names.dedup();
+        if names.len() != count {
+            return Err(ConfigProblem::new("", "a maturity or a delta is named twice").hint("remove one of them"));
+        }
+        let chain = plan.inputs.get("chain").and_then(|list| list.first());
+        if let Some(chain) = chain {
+            for needed in ["implied_volatility", "forward"] {
+                if !chain.may_have(needed) {
+                    let message = format!("the chain at `chain` has no `{needed}`");
+                    return Err(ConfigProblem::new("", message).hint(
+                        "put a stage with `uses: greeks/implied_volatility` before this one and connect its chain",
+                    ));
+                }
+            }
+        }
+        let columns = chain.and_then(|chain| chain.columns.clone()).map(|mut columns| {
+            columns.insert(tables::FITTED.to_owned());
+            columns
+        });
+        let chain = Provided {
+            ty: PortType::OptionChain,
+            columns,
+        };
+        let fixed = FEATURES.iter().map(|column| column.name.to_owned());
+        let features = Provided::columns(PortType::Features, fixed.chain(config.features()));
+        Ok(BTreeMap::from([
+            ("chain".to_owned(), chain),
+            ("features".to_owned(), features),
+        ]))
+    }
+
+    fn run(&self, config: &Self::Config, context: &Context) -> Result<Outputs, StageError> {
+        let chain = DataSet::open(context.input("chain")?)?;
+        let (done, total) = (AtomicU64::new(0), chain.partitions.len() as u64);
+        let (chains, features): (Vec<Partition>, Vec<Partition>) = chain
+            .partitions
+            .par_iter()
+            .map(|partition| {
+                context.check_cancelled()?;
+                let read = || partition.read(&context.store);
+                let blob = context.memo(&surfaces_memo(partition, config)?, || {
+                    Ok(days::encode(&days::fit(&read()?, config)?))
+                })?;
+                let surfaces = || {
+                    let bytes = context.store.blob(blob.blob)?;
+                    days::decode(&bytes).ok_or_else(|| {
+                        StageError::new(format!(
+                            "the memo of the surfaces of `{}` is not one",
+                            partition.key.path()
+                        ))
+                    })
+                };
+                let table = |batch: RecordBatch| table::to_parquet(&batch);
+                let [chain_memo, features_memo] = table_memos(partition, blob, config)?;
+                let marked = context.memo(&chain_memo, || table(tables::mark(&read()?, &surfaces()?, config)?))?;
+                let features = context.memo(&features_memo, || {
+                    table(tables::features(partition.key.symbol()?, &surfaces()?, config)?)
+                })?;
+                let done = done.fetch_add(1, Ordering::Relaxed) + 1;
+                let message = format!("surface {} {}", partition.key.symbols, partition.key.range.from);
+                context.progress(done, Some(total), message);
+                let with = |blob| Partition {
+                    key: partition.key.clone(),
+                    blob,
+                };
+                Ok((with(marked), with(features)))
+            })
+            .collect::<Result<Vec<_>, StageError>>()?
+            .into_iter()
+            .unzip();
+        let mut meta = match chain.meta {
+            Value::Object(map) => map,
+            _ => serde_json::Map::new(),
+        };
+        meta.insert("surface".to_owned(), json!({ "smile": "svi", "parameters": 3 }));
+        let chain = dataset::write(&context.store, PortType::OptionChain, Value::Object(meta), chains)?;
+        let meta = json!({ "features": config.features() });
+        let features = dataset::write(&context.store, PortType::Features, meta, features)?;
+        Ok(Outputs::from([
+            ("chain".to_owned(), chain),
+            ("features".to_owned(), features),
+        ]))
+    }
+
+    fn cached_share(&self, config: &Self::Config, given: &Given<'_>) -> Result<Option<Share>, StageError> {
+        let chain = DataSet::open(given.input("chain")?)?;
+        let memos: Vec<Memo> = chain
+            .partitions
+            .iter()
+            .map(|partition| surfaces_memo(partition, config))
+            .collect::<Result<_, StageError>>()?;
+        Share::of_memos("partitions", given, &memos).map(Some)
+    }
+}
+
+fn json_of(value: &impl Serialize) -> Result<String, StageError> {
+    let value = serde_json::to_value(value).map_err(|err| StageError::new(err.to_string()))?;
+    Ok(cache::canonical_json(&value))
+}
+
+/// The fitted surfaces of a partition: no maturity and no delta is in their key.
+fn surfaces_memo(partition: &Partition, config: &SurfaceConfig) -> Result<Memo, StageError> {
+    let settings = json_of(&(config.least_quotes, config.least_days, &config.time))?;
+    let parts: [&[u8]; 2] = [partition.blob.blob.as_bytes(), settings.as_bytes()];
+    let label = format!("{} surfaces", partition.key.name());
+    Ok(Memo::new("greeks/surface fit v1", &parts, label))
+}
+
+/// What is made of the surfaces: the chain, and the features.
+fn table_memos(partition: &Partition, surfaces: BlobRef, config: &SurfaceConfig) -> Result<[Memo; 2], StageError> {
+    let time = json_of(&config.time)?;
+    let chain: [&[u8]; 3] = [
+        partition.blob.blob.as_bytes(),
+        surfaces.blob.as_bytes(),
+        time.as_bytes(),
+    ];
+    let points = json_of(&(&config.maturities, &config.deltas))?;
+    let features: [&[u8]; 3] = [
+        partition.key.symbol()?.as_bytes(),
+        surfaces.blob.as_bytes(),
+        points.as_bytes(),
+    ];
+    Ok([
+        Memo::new("greeks/surface chain v1", &chain, partition.key.name()),
+        Memo::new(
+            "greeks/surface features v1",
+            &features,
+            format!("{} features", partition.key.name()),
+        ),
+    ])
+}

@@ -1,0 +1,216 @@
+//! The model that training uses: own kernels for the forward and the backward pass, checked against [`crate::candle_model`]
+//! and finite differences.
+//!
+//! A minibatch is split by whole columns into shards, and the network into towers that learn independently of one another. Each
+//! shard of each tower has a gradient of its own; they are added up in order. The number of shards depends on the minibatch alone, so
+//! that any number of threads gives the same bytes.
+
+mod acting;
+mod bf16;
+mod lstm;
+mod operands;
+mod shard;
+mod tower;
+mod trunk;
+mod weights;
+
+use crate::architecture::Layout;
+use crate::kernels::bf16::Path;
+use crate::kernels::elementwise;
+use crate::kernels::gradient::unpack_gates;
+use crate::model::{Minibatch, Model, Observed, Output, Sampled};
+use crate::objective::{self, Objective, Sums};
+use crate::{Architecture, Precision};
+use acting::{Actor, Request, Rows};
+use lstm::gradient_rows;
+use rayon::prelude::*;
+use shard::Shard;
+use stages_numerics::dispatch::InstructionSet;
+use tower::{Recurrent, Tower, towers};
+use weights::Weights;
+
+/// The most shards a minibatch is split into.
+const MAX_SHARDS: usize = 8;
+
+/// Parameters that one task of the reduction takes.
+const REDUCTION: usize = 1 << 15;
+
+/// A network on fused kernels.
+pub struct FusedModel {
+    architecture: Architecture,
+    layout: Layout,
+    instructions: InstructionSet,
+    bf16: Option<Path>,
+    weights: Weights,
+    towers: Vec<Tower>,
+    /// For each shard, one for each tower.
+    shards: Vec<Shard>,
+    actors: Vec<Actor>,
+}
+
+/// The parts that all shards read.
+struct Network<'a> {
+    architecture: &'a Architecture,
+    weights: &'a Weights,
+    instructions: InstructionSet,
+    /// The instructions for products in bf16, if the LSTM's are.
+    bf16: Option<Path>,
+}
+
+impl FusedModel {
+    /// A network without parameters yet.
+    pub fn new(architecture: &Architecture, precision: Precision) -> Self {
+        let bf16 = match precision {
+            Precision::F32 => None,
+            Precision::Bf16 => Some(Path::detect()),
+        };
+        Self::with(architecture, InstructionSet::detect(), bf16)
+    }
+
+    /// The same, on the given instruction set, and an LSTM's products on those of `bf16`, if given.
+    pub fn with(architecture: &Architecture, instructions: InstructionSet, bf16: Option<Path>) -> Self {
+        let layout = architecture.layout();
+        let (towers, packed) = towers(architecture, &layout);
+        let deviations = layout.log_std.map_or(0..0, |at| at..at + architecture.num_actions);
+        let bf16 = bf16.filter(|_| architecture.lstm.is_some());
+        Self {
+            architecture: architecture.clone(),
+            weights: Weights::new(&packed, layout.len, deviations, bf16.is_some()),
+            layout,
+            instructions,
+            bf16,
+            towers,
+            shards: Vec::new(),
+            actors: Vec::new(),
+        }
+    }
+
+    /// The number of shards of a minibatch of `columns` columns and `samples` samples.
+    fn num_shards(&self, columns: usize, samples: usize) -> usize {
+        let small = samples.saturating_mul(self.layout.len) < 1 << 22;
+        match &self.architecture.lstm {
+            _ if small => 1,
+            Some(_) => (columns / 32).clamp(1, MAX_SHARDS),
+            None => (columns / 128).clamp(1, MAX_SHARDS),
+        }
+    }
+}
+
+impl Model for FusedModel {
+    fn architecture(&self) -> &Architecture {
+        &self.architecture
+    }
+
+    fn load(&mut self, params: &[f32]) {
+        assert_eq!(params.len(), self.layout.len, "number of parameters");
+        self.weights.load(params);
+    }
+
+    fn forward(&mut self, input: &Observed, state: &mut [f32], out: &mut Output) {
+        let batch = input.episode_start.len();
+        out.value.resize(batch, 0.0);
+        out.log_std.clone_from(&self.weights.log_std);
+        let continuous = self.architecture.continuous;
+        let outputs = if continuous { &mut out.mean } else { &mut out.log_prob };
+        outputs.resize(batch * self.architecture.num_actions, 0.0);
+        self.take(Rows {
+            input: *input,
+            states: state,
+            value: &mut out.value,
+            request: if continuous {
+                Request::Mean(outputs)
+            } else {
+                Request::LogProb(outputs)
+            },
+        });
+    }
+
+    fn act(&mut self, input: &Observed, uniform: &[f64], state: &mut [f32], out: Sampled) {
+        self.take(Rows {
+            input: *input,
+            states: state,
+            value: out.value,
+            request: Request::Actions(uniform, out.actions, out.log_prob),
+        });
+    }
+
+    fn backward(&mut self, minibatch: &Minibatch, objective: &dyn Objective, gradient: &mut [f32]) -> Sums {
+        assert_eq!(gradient.len(), self.layout.len, "length of the gradient");
+        self.weights.prepare_backward();
+        let columns = minibatch.indices.len();
+        let parts = self.num_shards(columns, minibatch.len());
+        let towers = &self.towers;
+        let tasks = parts * towers.len();
+        if self.shards.len() < tasks {
+            self.shards.resize_with(tasks, Shard::default);
+        }
+        let network = Network {
+            architecture: &self.architecture,
+            weights: &self.weights,
+            instructions: self.instructions,
+            bf16: self.bf16,
+        };
+        let shards = &mut self.shards[..tasks];
+        let run = |(task, shard): (usize, &mut Shard)| {
+            let part = task / towers.len();
+            let part = Minibatch {
+                indices: &minibatch.indices[part * columns / parts..(part + 1) * columns / parts],
+                ..*minibatch
+            };
+            shard.backward(&network, &towers[task % towers.len()], &part, objective);
+        };
+        if tasks == 1 {
+            shards.iter_mut().enumerate().for_each(run);
+        } else {
+            shards.par_iter_mut().enumerate().with_max_len(1).for_each(run);
+        }
+        reduce(
+            (self.instructions, self.bf16.is_some()),
+            towers,
+            &self.shards[..tasks],
+            gradient,
+        );
+        let mut sums = Sums::default();
+        for shard in &self.shards[..tasks] {
+            objective::add(&mut sums, &shard.sums);
+        }
+        sums
+    }
+}
+
+/// Adds up the shards' gradients, in the shards' order.
+fn reduce((instructions, bf16): (InstructionSet, bool), towers: &[Tower], shards: &[Shard], gradient: &mut [f32]) {
+    let many = gradient.len() > REDUCTION;
+    for (i, tower) in towers.iter().enumerate() {
+        let parts = shards.iter().skip(i).step_by(towers.len());
+        for segment in &tower.segments {
+            let out = &mut gradient[segment.global..segment.global + segment.len];
+            for (part, shard) in parts.clone().enumerate() {
+                let values = &shard.gradient[segment.local..segment.local + segment.len];
+                if part == 0 {
+                    out.copy_from_slice(values);
+                } else {
+                    elementwise::add(instructions, out, values);
+                }
+            }
+        }
+        if let Some(Recurrent { at, .. }) = tower.lstm {
+            let width = 4 * at.hidden;
+            let (m, row) = gradient_rows(bf16, &at);
+            let rows = (REDUCTION / width).max(1);
+            let unpack = |(i, out): (usize, &mut [f32])| {
+                let sums = parts.clone().map(|shard| &*shard.lstm.sum);
+                unpack_gates(sums, m, at.hidden, |k| row(i * rows + k), out);
+            };
+            let out = &mut gradient[at.weight_x..at.bias + width];
+            if many {
+                out.par_chunks_mut(rows * width).enumerate().for_each(unpack);
+            } else {
+                out.chunks_mut(rows * width).enumerate().for_each(unpack);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,47 @@
+//! The interface between models and losses: a model hands the outputs of its network to an [`Objective`], block by block, and goes back
+//! from the derivatives that it finds in their place.
+
+use crate::categorical::Softmax;
+use stages_numerics::dispatch::InstructionSet;
+
+/// The sums over samples that an objective keeps, a slot for each of its statistics.
+pub type Sums = [f64; 8];
+
+/// Adds up the sums of two parts of a minibatch.
+pub(crate) fn add(sums: &mut Sums, part: &Sums) {
+    for (sum, part) in sums.iter_mut().zip(part) {
+        *sum += part;
+    }
+}
+
+/// The policy head's outputs for n samples.
+#[derive(Debug)]
+pub enum PolicyOutputs<'a> {
+    /// Of discrete actions.
+    Discrete {
+        /// Logits `[n, A]`, not masked yet.
+        logits: &'a mut [f32],
+        /// A buffer for the softmax of 16 rows.
+        softmax: &'a mut Softmax,
+    },
+    /// Of continuous actions.
+    Continuous {
+        /// Means `[n, A]`.
+        mean: &'a mut [f32],
+        /// Logarithms of the standard deviations `[A]`.
+        log_std: &'a [f32],
+        /// The derivative of the loss by them `[A]`, which is added to.
+        dlog_std: &'a mut [f32],
+    },
+}
+
+/// A loss of a minibatch, a sum over its samples. Each method gets the outputs of one head for a block of samples while caches hold them,
+/// writes the derivative of the loss by each output in its place, and adds to the statistics. Heads and blocks may come in any order and on
+/// several threads.
+pub trait Objective: Sync {
+    /// Takes the policy head's outputs for `samples`, whose indices are those of the rollout buffer.
+    fn policy(&self, instructions: InstructionSet, samples: &[u32], outputs: PolicyOutputs, sums: &mut Sums);
+
+    /// Takes the value head's outputs `[n]` for `samples`.
+    fn value(&self, instructions: InstructionSet, samples: &[u32], value: &mut [f32], sums: &mut Sums);
+}

@@ -1,0 +1,101 @@
+//! The choice of the states that become checkpoints: the one at the start of an update, at most once in an interval, and after a divergence the
+//! last good one.
+
+use crate::checkpoint::Writer;
+use crate::train_state::TrainState;
+use stages_core::StageError;
+use stages_env::BatchEnv;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Snapshots are taken at most this often: one may be as large as the data of an update.
+const SNAPSHOT: Duration = Duration::from_secs(1);
+
+pub(crate) struct Checkpointer {
+    interval: Duration,
+    /// The state as it was when the running update began, or one shortly before.
+    snapshot: Arc<TrainState>,
+    snapshot_at: Instant,
+    /// The last snapshot whose parameters have given a finite loss and gradient: the one before may have ended in a step of Adam
+    /// that spoiled them.
+    good: Option<Arc<TrainState>>,
+    /// A snapshot that is not needed any more, whose memory is used again.
+    spare: Option<Arc<TrainState>>,
+    diverged: bool,
+    writer: Writer,
+    written: Instant,
+}
+
+impl Checkpointer {
+    /// Keeps a checkpoint in `folder`, written every `interval` seconds.
+    pub fn new(folder: &Path, interval: f64, state: &TrainState) -> Self {
+        let now = Instant::now();
+        Self {
+            interval: Duration::try_from_secs_f64(interval).unwrap_or(Duration::MAX),
+            snapshot: Arc::new(state.clone()),
+            snapshot_at: now,
+            good: None,
+            spare: None,
+            diverged: false,
+            writer: Writer::new(folder),
+            written: now,
+        }
+    }
+
+    /// True if it is time for another snapshot.
+    pub fn is_due(&self) -> bool {
+        self.snapshot_at.elapsed() >= self.interval.min(SNAPSHOT)
+    }
+
+    /// Takes a snapshot at the start of an update, and begins to write it in the background, if it is time.
+    pub fn snapshot(&mut self, state: &mut TrainState, env: &dyn BatchEnv) {
+        state.env = env.save();
+        self.snapshot = match self.spare.take().map(Arc::try_unwrap) {
+            Some(Ok(mut spare)) => {
+                spare.copy_from(state);
+                Arc::new(spare)
+            }
+            _ => Arc::new(state.clone()),
+        };
+        self.snapshot_at = Instant::now();
+        if self.written.elapsed() >= self.interval && self.writer.offer(&self.snapshot) {
+            self.written = Instant::now();
+        }
+    }
+
+    /// Notes that the present snapshot's parameters have given a finite loss and gradient.
+    pub fn mark_good(&mut self) {
+        if !self.good.as_ref().is_some_and(|good| Arc::ptr_eq(good, &self.snapshot)) {
+            self.spare = self.good.replace(self.snapshot.clone());
+        }
+    }
+
+    /// Notes that they have not, and says which checkpoint will remain.
+    pub fn mark_diverged(&mut self) -> String {
+        self.diverged = true;
+        match &self.good {
+            Some(good) => format!(
+                "the last good checkpoint (step {}) is `{}`",
+                good.step,
+                self.writer.path().display()
+            ),
+            None => "there is no good checkpoint".to_owned(),
+        }
+    }
+
+    /// Writes the checkpoint of a training that failed: the state at the start of the update, or after a divergence the last good one.
+    pub fn finish_failed(&mut self) -> Result<(), StageError> {
+        let state = if self.diverged {
+            self.good.clone()
+        } else {
+            Some(self.snapshot.clone())
+        };
+        state.map_or(Ok(()), |state| self.writer.finish(&state))
+    }
+
+    /// Writes the last checkpoint.
+    pub fn finish(&mut self, state: &TrainState) -> Result<(), StageError> {
+        self.writer.finish(state)
+    }
+}

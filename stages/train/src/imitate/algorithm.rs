@@ -1,0 +1,321 @@
+//! Imitation: collect a rollout in which teacher or student acts, label every step with the teacher's distribution of actions, and learn from it
+//! by the Kullback-Leibler divergence in minibatches, again and again.
+//!
+//! With the teacher acting always it is behaviour cloning (Pomerleau, 1991); with the student acting more and more, DAgger (Ross and others,
+//! 2011) over the present rollout.
+
+use super::settings::ImitationSettings;
+use crate::learner::{Algorithm, Learner};
+use crate::metrics::Metric;
+use crate::phase_timer::Phase;
+use crate::rollout::Rollout;
+use crate::settings::Common;
+use crate::train_state::{Statistics, TrainState};
+use stages_core::StageError;
+use stages_env::{Actions, EnvSpec};
+use stages_numerics::dispatch::InstructionSet;
+use stages_numerics::kernel;
+use stages_numerics::random::Random;
+use stages_policy::categorical::{self, Lanes, Softmax, store};
+use stages_policy::kernels::math::exp;
+use stages_policy::{Minibatch, Model, Objective, Output, Policy, PolicyOutputs, Precision, Sums, gaussian, model};
+
+/// The names of the streams of random numbers: of actions and of who acts, and of shuffles.
+const ACT: u64 = u64::from_le_bytes(*b"imitate\0");
+const SHUFFLE: u64 = u64::from_le_bytes(*b"shuffle\0");
+
+/// Imitation and the buffers of its rollout, time-major.
+pub(crate) struct Imitation {
+    settings: ImitationSettings,
+    teacher: Policy,
+    teacher_model: Box<dyn Model>,
+    rollout: Rollout,
+    /// Discrete actions `[B]` or continuous ones `[B, A]` of one step.
+    actions: Vec<u32>,
+    continuous: Vec<f32>,
+    /// The teacher's outputs: its action probabilities or means `[T, B, A]`, the logarithms of its standard deviations `[A]`, and its
+    /// values `[T, B]`.
+    labels: Vec<f32>,
+    log_std: Vec<f32>,
+    value: Vec<f32>,
+    output: Output,
+    student: Output,
+}
+
+impl Algorithm for Imitation {
+    fn common(&self) -> &Common {
+        &self.settings.common
+    }
+
+    fn common_mut(&mut self) -> &mut Common {
+        &mut self.settings.common
+    }
+
+    /// The student sees observations as the teacher was trained to.
+    fn statistics(&self, _: usize, init: Option<&Policy>) -> Result<Statistics, StageError> {
+        let normalisation = self.teacher.observation_normalisation();
+        if init.is_some_and(|init| init.observation_normalisation() != normalisation) {
+            return Err(
+                StageError::new("the policies at `init` and `teacher` normalise observations differently")
+                    .hint("begin with a policy that was trained by `train/imitate` on this teacher, or without `init`"),
+            );
+        }
+        Ok(Statistics {
+            normalisation: normalisation.cloned(),
+            ..Statistics::default()
+        })
+    }
+
+    /// The teacher's recurrent states are part of the train state.
+    fn start(&mut self, spec: &EnvSpec, state: &mut TrainState) -> Result<(), StageError> {
+        if let Some(difference) = self.teacher.spec().difference(spec) {
+            return Err(StageError::new(format!(
+                "the policy at `teacher` was trained on `{}` and this is `{}`: {difference}",
+                self.teacher.spec().name,
+                spec.name
+            ))
+            .hint("imitate it on an environment with the same features, slate and actions"));
+        }
+        let n_envs = state.episode_start.len();
+        state.extra = vec![0.0; n_envs * self.teacher.architecture().state_len()];
+        Ok(())
+    }
+
+    fn update(&mut self, learner: &mut Learner) -> Result<Vec<Metric>, StageError> {
+        self.collect(learner)?;
+        learner.check_device()?;
+        self.learn(learner)
+    }
+}
+
+impl Imitation {
+    pub fn new(settings: &ImitationSettings, teacher: &Policy) -> Self {
+        let mut teacher_model = model(teacher.architecture(), Precision::F32);
+        teacher_model.load(teacher.params());
+        Self {
+            settings: settings.clone(),
+            teacher: teacher.clone(),
+            teacher_model,
+            rollout: Rollout::default(),
+            actions: Vec::new(),
+            continuous: Vec::new(),
+            labels: Vec::new(),
+            log_std: Vec::new(),
+            value: Vec::new(),
+            output: Output::default(),
+            student: Output::default(),
+        }
+    }
+
+    /// The share of training that is done.
+    fn done(&self, learner: &Learner) -> f64 {
+        learner.state.step as f64 / self.settings.common.total_timesteps as f64
+    }
+
+    /// Steps the environments `n_steps` times, with the actions of teacher or student, and keeps the teacher's outputs.
+    fn collect(&mut self, learner: &mut Learner) -> Result<(), StageError> {
+        let teacher_share = self.settings.teacher_share.at(self.done(learner));
+        let common = &self.settings.common;
+        let (steps, b) = (common.n_steps, common.n_envs);
+        let a = learner.model.architecture().num_actions;
+        self.rollout.begin(common, learner);
+        self.actions.resize(b, 0);
+        self.continuous.resize(b * a, 0.0);
+        self.labels.resize(steps * b * a, 0.0);
+        self.value.resize(steps * b, 0.0);
+        self.teacher_model.refresh(&mut learner.state.extra);
+
+        let mut random = Random::new(&[common.seed, ACT, learner.state.update]);
+        for t in 0..steps {
+            learner.tick((t * b) as u64)?;
+            learner.timer.start(Phase::Forward);
+            let input = self.rollout.observed(t);
+            self.teacher_model
+                .forward(&input, &mut learner.state.extra, &mut self.output);
+            // Its recurrent states go on, whoever acts.
+            learner
+                .model
+                .forward(&input, &mut learner.state.state, &mut self.student);
+            self.value[t * b..(t + 1) * b].copy_from_slice(&self.output.value);
+            let labels = &mut self.labels[t * b * a..(t + 1) * b * a];
+            let continuous = learner.model.architecture().continuous;
+            if continuous {
+                labels.copy_from_slice(&self.output.mean);
+                self.log_std.clone_from(&self.output.log_std);
+            } else {
+                for (label, &log_prob) in labels.iter_mut().zip(&self.output.log_prob) {
+                    *label = libm::expf(log_prob);
+                }
+            }
+            for i in 0..b {
+                let actor = if random.uniform() < teacher_share {
+                    &self.output
+                } else {
+                    &self.student
+                };
+                let row = i * a..(i + 1) * a;
+                if continuous {
+                    let action = &mut self.continuous[row.clone()];
+                    gaussian::sample(&actor.mean[row], &actor.log_std, || random.normal(), action);
+                } else {
+                    self.actions[i] = categorical::sample(&actor.log_prob[row], random.uniform());
+                }
+            }
+            let actions = if continuous {
+                Actions::Continuous(&self.continuous)
+            } else {
+                Actions::Discrete(&self.actions)
+            };
+            self.rollout.step(t, actions, learner)?;
+        }
+        self.rollout.end(learner);
+        learner.timer.stop();
+        Ok(())
+    }
+}
+
+/// The objective of a minibatch: KL(teacher || student) + `vf_coef` x (value - the teacher's)^2, means over samples. Its arrays are those of the
+/// rollout.
+pub(crate) struct Divergence<'a> {
+    /// Action masks `[T, B, A]`.
+    pub mask: &'a [bool],
+    /// The teacher's action probabilities or means `[T, B, A]`.
+    pub labels: &'a [f32],
+    /// The logarithms of the teacher's standard deviations `[A]`.
+    pub log_std: &'a [f32],
+    /// Its values `[T, B]`.
+    pub value: &'a [f32],
+    /// 1 over the number of samples.
+    pub weight: f32,
+    pub vf_coef: f32,
+}
+
+/// The slots of the objective's sums.
+pub(crate) const KL: usize = 0;
+pub(crate) const VALUE: usize = 1;
+
+impl Objective for Divergence<'_> {
+    fn policy(&self, instructions: InstructionSet, samples: &[u32], outputs: PolicyOutputs, sums: &mut Sums) {
+        match outputs {
+            PolicyOutputs::Discrete { logits, softmax } => {
+                categorical_kl(instructions, self, samples, softmax, logits, sums);
+            }
+            PolicyOutputs::Continuous {
+                mean,
+                log_std,
+                dlog_std,
+            } => gaussian_kl(instructions, self, samples, mean, log_std, dlog_std, sums),
+        }
+    }
+
+    fn value(&self, _: InstructionSet, samples: &[u32], value: &mut [f32], sums: &mut Sums) {
+        for (value, &i) in value.iter_mut().zip(samples) {
+            let error = *value - self.value[i as usize];
+            sums[VALUE] += f64::from(error) * f64::from(error);
+            *value = 2.0 * self.weight * self.vf_coef * error;
+        }
+    }
+}
+
+#[inline(always)]
+fn categorical_body<const FMA: bool>(
+    kl: &Divergence,
+    samples: &[u32],
+    softmax: &mut Softmax,
+    logits: &mut [f32],
+    sums: &mut Sums,
+) {
+    let a = logits.len() / samples.len().max(1);
+    for (samples, logits) in samples.chunks(16).zip(logits.chunks_mut(16 * a)) {
+        let row = |of: usize| of * a..(of + 1) * a;
+        softmax.load(logits, samples.iter().map(|&i| &kl.mask[row(i as usize)]), a);
+        softmax.normalise::<FMA>();
+        for j in 0..a {
+            let mut label: Lanes = [0.0; 16];
+            for (label, &i) in label.iter_mut().zip(samples) {
+                *label = kl.labels[i as usize * a + j];
+            }
+            for (r, &p) in label.iter().enumerate() {
+                if p > 0.0 {
+                    sums[KL] += f64::from(p) * (libm::log(f64::from(p)) - f64::from(softmax.log_prob[j][r]));
+                }
+                softmax.x[j][r] = kl.weight * (softmax.p[j][r] - p);
+            }
+        }
+        store(&softmax.x, logits);
+    }
+}
+kernel! {
+    /// sum p (ln p - ln q) over actions, 16 samples at a time; its derivative by the logits is q - p.
+    fn categorical_kl(kl: &Divergence<'_>, samples: &[u32], softmax: &mut Softmax, logits: &mut [f32], sums: &mut Sums) = categorical_body
+}
+
+#[inline(always)]
+fn gaussian_body<const FMA: bool>(
+    kl: &Divergence,
+    samples: &[u32],
+    mean: &mut [f32],
+    log_std: &[f32],
+    dlog_std: &mut [f32],
+    sums: &mut Sums,
+) {
+    let a = log_std.len();
+    for (mean, &i) in mean.chunks_exact_mut(a).zip(samples) {
+        let labels = &kl.labels[i as usize * a..][..a];
+        for j in 0..a {
+            // In units of the student's standard deviation.
+            let by = exp::<FMA>(-log_std[j]);
+            let (distance, spread) = ((mean[j] - labels[j]) * by, exp::<FMA>(kl.log_std[j] - log_std[j]));
+            let squares = distance * distance + spread * spread;
+            sums[KL] += f64::from(log_std[j] - kl.log_std[j] + 0.5 * (squares - 1.0));
+            mean[j] = kl.weight * distance * by;
+            dlog_std[j] += kl.weight * (1.0 - squares);
+        }
+    }
+}
+kernel! {
+    /// The divergence of two normal distributions, in closed form.
+    fn gaussian_kl(kl: &Divergence<'_>, samples: &[u32], mean: &mut [f32], log_std: &[f32], dlog_std: &mut [f32], sums: &mut Sums) = gaussian_body
+}
+
+impl Imitation {
+    /// Learns from the rollout in shuffled minibatches; returns the means of their losses.
+    fn learn(&self, learner: &mut Learner) -> Result<Vec<Metric>, StageError> {
+        let (settings, common) = (&self.settings, &self.settings.common);
+        let done = self.done(learner);
+        let learning_rate = common.learning_rate.at(done);
+        let rollout = self.rollout.minibatch(common);
+        let mut order: Vec<u32> = (0..rollout.columns as u32).collect();
+        let columns = (common.batch_size / rollout.steps).max(1);
+        let mut random = Random::new(&[common.seed, SHUFFLE, learner.state.update]);
+        let (mut kl, mut value, mut samples) = (0.0, 0.0, 0.0);
+        for epoch in 0..common.n_epochs {
+            random.shuffle(&mut order);
+            for indices in order.chunks(columns).take(learner.minibatch_limit) {
+                let minibatch = Minibatch { indices, ..rollout };
+                let objective = Divergence {
+                    mask: &self.rollout.mask,
+                    labels: &self.labels,
+                    log_std: &self.log_std,
+                    value: &self.value,
+                    weight: 1.0 / minibatch.len() as f32,
+                    vf_coef: settings.vf_coef as f32,
+                };
+                let sums = learner.backward(&minibatch, &objective)?;
+                learner.check_finite(sums[KL] + sums[VALUE], epoch, || {
+                    format!("divergence {}, value loss {}", sums[KL], sums[VALUE])
+                })?;
+                (kl, value) = (kl + sums[KL], value + sums[VALUE]);
+                samples += minibatch.len() as f64;
+                learner.optimiser_step(learning_rate, common.max_grad_norm);
+            }
+        }
+        learner.timer.stop();
+        Ok(vec![
+            ("charts/learning_rate", Some(learning_rate)),
+            ("charts/teacher_share", Some(settings.teacher_share.at(done))),
+            ("losses/kl", Some(kl / samples)),
+            ("losses/value_loss", Some(value / samples)),
+        ])
+    }
+}

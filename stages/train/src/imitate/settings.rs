@@ -1,0 +1,83 @@
+//! The settings of `train/imitate`.
+
+use crate::network::{MlpLstmPolicy, MlpPolicy, Network, PolicyKwargs, TransformerPolicy};
+use crate::settings::{DeviceChoice, check_weight, config, settings, with_common_settings};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use stages_core::{ConfigProblem, Schedule};
+use stages_policy::Precision;
+
+/// The student's network: one of these, a network without memory if none is given.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct StudentPolicy {
+    /// Hidden layers alone, as in `train/ppo`.
+    pub mlp: Option<MlpPolicy>,
+    /// An LSTM, as in `train/recurrent_ppo`.
+    pub lstm: Option<MlpLstmPolicy>,
+    /// A transformer, as in `train/transformer_ppo`.
+    pub transformer: Option<TransformerPolicy>,
+}
+
+impl PolicyKwargs for StudentPolicy {
+    fn network(&self) -> Result<Network, ConfigProblem> {
+        match (&self.mlp, &self.lstm, &self.transformer) {
+            (None, None, None) => MlpPolicy::default().network(),
+            (Some(policy), None, None) => policy.network(),
+            (None, Some(policy), None) => policy.network(),
+            (None, None, Some(policy)) => policy.network(),
+            _ => Err(ConfigProblem::new("policy_kwargs", "has more than one network")
+                .hint("keep one of `mlp`, `lstm` and `transformer`")),
+        }
+    }
+}
+
+macro_rules! with_imitation_settings {
+    ($macro:ident! $($arguments:tt)*) => {
+        $macro! { $($arguments)* {
+            /// The share of the steps in which the teacher acts; in the others the student does, and the teacher says what it would have done.
+            /// `1` is behaviour cloning, `{ linear: [1, 0] }` is DAgger.
+            teacher_share: Schedule = Schedule::Constant(1.0),
+            /// Weight of the value loss, the mean squared difference from the teacher's values.
+            vf_coef: f64 = 0.5,
+        } }
+    };
+}
+
+with_imitation_settings!(settings!
+    /// The checked settings of imitation.
+    ImitationSettings
+);
+with_imitation_settings!(with_common_settings! config!
+    "Configuration of `train/imitate`."
+    ImitateConfig(StudentPolicy, n_steps: 128, batch_size: 256) => ImitationSettings
+);
+
+impl ImitationSettings {
+    fn check(&self) -> Result<(), ConfigProblem> {
+        let ends = [self.teacher_share.at(0.0), self.teacher_share.at(1.0)];
+        if !ends.iter().all(|share| (0.0..=1.0).contains(share)) {
+            return Err(ConfigProblem::new("teacher_share", "must lie within 0 and 1"));
+        }
+        check_weight("vf_coef", self.vf_coef)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mistakes_name_their_field() {
+        let field = |json: serde_json::Value| {
+            let config: ImitateConfig = serde_json::from_value(json).unwrap();
+            config.settings().err().map(|problem| problem.field)
+        };
+        let two = serde_json::json!({ "total_timesteps": 9, "policy_kwargs": { "lstm": {}, "mlp": {} } });
+        assert_eq!(field(two).as_deref(), Some("policy_kwargs"));
+        let share = serde_json::json!({ "total_timesteps": 9, "teacher_share": { "linear": [1.5, 0] } });
+        assert_eq!(field(share).as_deref(), Some("teacher_share"));
+        assert_eq!(field(serde_json::json!({})).as_deref(), Some("total_timesteps"));
+        assert_eq!(field(serde_json::json!({ "total_timesteps": 9 })), None);
+    }
+}

@@ -1,0 +1,185 @@
+//! The means of every algorithm: environments, a network, the train state, and the steps of an update that no algorithm differs in.
+
+use crate::checkpointer::Checkpointer;
+use crate::metrics::Metric;
+use crate::optimiser;
+use crate::phase_timer::{Phase, PhaseTimer};
+use crate::progress::Progress;
+use crate::settings::Common;
+use crate::train_state::{Statistics, TrainState};
+use stages_core::StageError;
+use stages_env::{BatchEnv, EnvSpec, Step};
+use stages_policy::{Minibatch, Model, Objective, Policy, Sums, initial};
+
+/// An algorithm that learns from rollouts.
+pub(crate) trait Algorithm {
+    /// The settings that every algorithm has.
+    fn common(&self) -> &Common;
+
+    /// Those settings, for trials that change them.
+    fn common_mut(&mut self) -> &mut Common;
+
+    /// The statistics at the start of training on environments with observations of `obs_dim` elements, from those of the policy that it
+    /// begins with, if there is one.
+    ///
+    /// # Errors
+    /// When `init` was trained with another normalisation.
+    fn statistics(&self, obs_dim: usize, init: Option<&Policy>) -> Result<Statistics, StageError>;
+
+    /// Prepares the algorithm's own state at the start of training.
+    ///
+    /// # Errors
+    /// When the environments are not its.
+    fn start(&mut self, _spec: &EnvSpec, _state: &mut TrainState) -> Result<(), StageError> {
+        Ok(())
+    }
+
+    /// Collects a rollout and learns from it; returns the metrics of the update.
+    ///
+    /// # Errors
+    /// When training is asked to stop, diverges, or the device fails.
+    fn update(&mut self, learner: &mut Learner) -> Result<Vec<Metric>, StageError>;
+}
+
+/// See the module.
+pub(crate) struct Learner<'a> {
+    pub env: Box<dyn BatchEnv>,
+    pub model: Box<dyn Model>,
+    pub state: TrainState,
+    pub timer: PhaseTimer,
+    /// The gradient of the last minibatch `[P]`, and its Euclidean norm.
+    pub gradient: Vec<f32>,
+    norm: f64,
+    /// Minibatches that are learned from in each epoch, at most: in trials, a few.
+    pub minibatch_limit: usize,
+    /// Samples that were learned from.
+    pub samples: u64,
+    /// Checkpoints and progress; trials have none.
+    pub checkpointer: Option<Checkpointer>,
+    pub progress: Option<Progress<'a>>,
+}
+
+impl<'a> Learner<'a> {
+    /// A learner in the given state, without checkpoints.
+    pub fn new(env: Box<dyn BatchEnv>, mut model: Box<dyn Model>, state: TrainState) -> Self {
+        model.load(&state.params);
+        Self {
+            env,
+            model,
+            timer: PhaseTimer::default(),
+            gradient: vec![0.0; state.params.len()],
+            norm: 0.0,
+            state,
+            minibatch_limit: usize::MAX,
+            samples: 0,
+            checkpointer: None,
+            progress: None,
+        }
+    }
+
+    /// A learner at the start of a trial: a training that is timed, and whose result is not kept.
+    ///
+    /// # Errors
+    /// Those of [`Algorithm::statistics`].
+    pub fn trial(
+        algorithm: &mut impl Algorithm,
+        mut env: Box<dyn BatchEnv>,
+        model: Box<dyn Model>,
+    ) -> Result<Self, StageError> {
+        let mut first = Step::new(env.spec(), env.num_envs());
+        env.reset(first.buffers());
+        let params = initial(model.architecture(), true, 1);
+        let statistics = algorithm.statistics(env.spec().obs_dim(), None)?;
+        let state_len = model.architecture().state_len();
+        let mut state = TrainState::new(env.spec(), params, statistics, state_len, &first);
+        algorithm.start(env.spec(), &mut state)?;
+        Ok(Self::new(env, model, state))
+    }
+
+    /// Shows progress now and then, `more` steps after the last update.
+    ///
+    /// # Errors
+    /// When training is asked to stop.
+    pub fn tick(&mut self, more: u64) -> Result<(), StageError> {
+        match &mut self.progress {
+            None => Ok(()),
+            Some(progress) => progress.tick(&self.state, more),
+        }
+    }
+
+    /// A forward and a backward pass over a minibatch: leaves the gradient.
+    ///
+    /// # Errors
+    /// When training is asked to stop, or the device fails.
+    pub fn backward(&mut self, minibatch: &Minibatch, objective: &dyn Objective) -> Result<Sums, StageError> {
+        if let Some(progress) = &self.progress {
+            progress.check_cancelled()?;
+        }
+        self.timer.start(Phase::Backward);
+        let sums = self.model.backward(minibatch, objective, &mut self.gradient);
+        self.timer.start(Phase::Optimiser);
+        self.check_device()?;
+        self.norm = optimiser::norm(&self.gradient);
+        self.samples += minibatch.len() as u64;
+        Ok(sums)
+    }
+
+    /// Fails if the loss or its gradient is not finite; `losses` describes the loss.
+    ///
+    /// # Errors
+    /// That training diverged, with the last good checkpoint.
+    pub fn check_finite(&mut self, loss: f64, epoch: usize, losses: impl FnOnce() -> String) -> Result<(), StageError> {
+        if loss.is_finite() && self.norm.is_finite() {
+            if let Some(checkpointer) = &mut self.checkpointer {
+                checkpointer.mark_good();
+            }
+            return Ok(());
+        }
+        self.timer.stop();
+        let checkpoint = match &mut self.checkpointer {
+            None => "there is no checkpoint".to_owned(),
+            Some(checkpointer) => checkpointer.mark_diverged(),
+        };
+        Err(StageError::new(format!(
+            "training diverged at step {} (update {}, epoch {}): {}, gradient norm {}",
+            self.state.step,
+            self.state.update + 1,
+            epoch + 1,
+            losses(),
+            self.norm
+        ))
+        .hint(format!("lower learning_rate, or normalize_reward; {checkpoint}")))
+    }
+
+    /// A step of Adam along the last gradient, whose norm is clipped.
+    pub fn optimiser_step(&mut self, learning_rate: f64, max_grad_norm: f64) {
+        let state = &mut self.state;
+        state.adam_steps += 1;
+        optimiser::update(
+            state.adam_steps,
+            learning_rate,
+            (self.norm, max_grad_norm),
+            &mut state.params,
+            &self.gradient,
+            &mut state.adam_m,
+            &mut state.adam_v,
+        );
+        self.model.load(&state.params);
+    }
+
+    /// Fails if the device has.
+    ///
+    /// # Errors
+    /// The device's first failure.
+    pub fn check_device(&self) -> Result<(), StageError> {
+        match self.model.fault() {
+            None => Ok(()),
+            Some(fault) => Err(StageError::new(format!(
+                "the device failed at step {} (update {}): {fault}",
+                self.state.step,
+                self.state.update + 1
+            ))
+            .hint("set `device: cpu`, or a smaller batch_size")),
+        }
+    }
+}

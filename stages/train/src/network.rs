@@ -1,0 +1,289 @@
+//! Networks as configurations describe them, named and set as stable-baselines3 2.9 and sb3-contrib 2.9 do.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use stages_core::{ConfigProblem, StageError};
+use stages_env::{ActionSpace, EnvSpec};
+use stages_policy::{Activation, Architecture, Critic, Lstm, Transformer};
+
+/// A network, before the environment's sizes are known.
+#[derive(Clone, Debug)]
+pub struct Network {
+    pub(crate) arch: NetArch,
+    pub(crate) activation: Activation,
+    pub(crate) ortho_init: bool,
+    pub(crate) lstm: Option<Lstm>,
+    pub(crate) transformer: Option<Transformer>,
+}
+
+impl Network {
+    /// True if it has a memory, so that minibatches are made of whole sequences.
+    pub(crate) fn is_recurrent(&self) -> bool {
+        self.lstm.is_some() || self.transformer.is_some()
+    }
+
+    /// The number of layers of LSTM.
+    pub(crate) fn lstm_layers(&self) -> usize {
+        self.lstm.map_or(0, |lstm| lstm.layers)
+    }
+
+    /// The network for an environment.
+    ///
+    /// # Errors
+    /// When no network has its observations or actions.
+    pub(crate) fn architecture(&self, env: &EnvSpec) -> Result<Architecture, StageError> {
+        let continuous = match env.action_space {
+            ActionSpace::Discrete { .. } => false,
+            ActionSpace::Continuous { .. } => true,
+            ActionSpace::MultiDiscrete { .. } => {
+                return Err(StageError::new(format!(
+                    "`{}` has multi-discrete actions, and policies have discrete or continuous ones",
+                    env.name
+                )));
+            }
+        };
+        let architecture = Architecture {
+            obs_dim: env.obs_dim(),
+            num_actions: env.action_space.num_outputs(),
+            continuous,
+            activation: self.activation,
+            lstm: self.lstm,
+            transformer: self.transformer,
+            pi: self.arch.pi.clone(),
+            vf: self.arch.vf.clone(),
+        };
+        match architecture.problem() {
+            None => Ok(architecture),
+            Some(problem) => Err(StageError::new(format!("no network fits `{}`: {problem}", env.name))),
+        }
+    }
+}
+
+/// The settings of a network.
+pub(crate) trait PolicyKwargs {
+    /// The network that they describe.
+    ///
+    /// # Errors
+    /// The first mistake found.
+    fn network(&self) -> Result<Network, ConfigProblem>;
+}
+
+/// A mistake in the field `name` of `policy_kwargs`.
+fn problem(name: &str, message: impl Into<String>) -> ConfigProblem {
+    ConfigProblem::new(format!("policy_kwargs.{name}"), message.into())
+}
+
+/// Refuses sizes of 0.
+fn check_sizes(sizes: &[(&str, usize)]) -> Result<(), ConfigProblem> {
+    match sizes.iter().find(|(_, size)| *size == 0) {
+        Some((name, _)) => Err(problem(name, "must be at least 1")),
+        None => Ok(()),
+    }
+}
+
+/// The sizes of hidden layers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct NetArch {
+    /// The actor's, first to last.
+    pub pi: Vec<usize>,
+    /// The critic's, first to last.
+    pub vf: Vec<usize>,
+}
+
+impl Default for NetArch {
+    fn default() -> Self {
+        Self {
+            pi: vec![64, 64],
+            vf: vec![64, 64],
+        }
+    }
+}
+
+/// The network of `train/ppo`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct MlpPolicy {
+    /// The sizes of hidden layers.
+    pub net_arch: NetArch,
+    /// The activation function of hidden layers.
+    pub activation_fn: Activation,
+    /// Orthogonal first weights and zero biases; if not, PyTorch's defaults.
+    pub ortho_init: bool,
+}
+
+impl Default for MlpPolicy {
+    fn default() -> Self {
+        Self {
+            net_arch: NetArch::default(),
+            activation_fn: Activation::Tanh,
+            ortho_init: true,
+        }
+    }
+}
+
+/// The network of `train/recurrent_ppo`: an LSTM, then hidden layers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct MlpLstmPolicy {
+    /// The sizes of hidden layers, which read the LSTM.
+    pub net_arch: NetArch,
+    /// The activation function of hidden layers.
+    pub activation_fn: Activation,
+    /// Orthogonal first weights, the LSTM's too, and zero biases; if not, PyTorch's defaults.
+    pub ortho_init: bool,
+    /// The size of the LSTM's hidden state.
+    pub lstm_hidden_size: usize,
+    /// The number of layers of LSTM, each of which reads the one below. Several are trained by candle's operations, several times slower than
+    /// one by fused kernels.
+    pub n_lstm_layers: usize,
+    /// If true, the critic reads the actor's LSTM, without teaching it. Set `enable_critic_lstm: false` with it.
+    pub shared_lstm: bool,
+    /// If true, the critic has an LSTM of its own. If neither this nor `shared_lstm`, a linear layer of its size stands there.
+    pub enable_critic_lstm: bool,
+}
+
+impl Default for MlpLstmPolicy {
+    fn default() -> Self {
+        Self {
+            net_arch: NetArch::default(),
+            activation_fn: Activation::Tanh,
+            ortho_init: true,
+            lstm_hidden_size: 256,
+            n_lstm_layers: 1,
+            shared_lstm: false,
+            enable_critic_lstm: true,
+        }
+    }
+}
+
+/// The network of `train/transformer_ppo`: a gated transformer (GTrXL) that actor and critic share, then hidden layers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct TransformerPolicy {
+    /// The sizes of hidden layers, which read the transformer.
+    pub net_arch: NetArch,
+    /// The activation function of hidden layers.
+    pub activation_fn: Activation,
+    /// Orthogonal first weights, the transformer's too, and zero biases; if not, PyTorch's defaults.
+    pub ortho_init: bool,
+    /// Steps that each block attends to, with the present one. The policy's outputs depend on the last `n_layers` x (`window` - 1) + 1
+    /// observations of the episode.
+    pub window: usize,
+    /// The features of a step between blocks; a multiple of `n_heads`.
+    pub d_model: usize,
+    /// Heads of attention in a block.
+    pub n_heads: usize,
+    /// Blocks.
+    pub n_layers: usize,
+    /// Rectified units in each block's feed-forward part.
+    pub d_ff: usize,
+}
+
+impl Default for TransformerPolicy {
+    fn default() -> Self {
+        Self {
+            net_arch: NetArch {
+                pi: vec![64],
+                vf: vec![64],
+            },
+            activation_fn: Activation::Tanh,
+            ortho_init: true,
+            window: 32,
+            d_model: 64,
+            n_heads: 4,
+            n_layers: 2,
+            d_ff: 256,
+        }
+    }
+}
+
+impl NetArch {
+    fn check(&self) -> Result<(), ConfigProblem> {
+        if self.pi.iter().chain(&self.vf).any(|&size| size == 0) {
+            return Err(problem("net_arch", "a layer needs a size of at least 1"));
+        }
+        Ok(())
+    }
+}
+
+impl PolicyKwargs for MlpPolicy {
+    fn network(&self) -> Result<Network, ConfigProblem> {
+        self.net_arch.check()?;
+        Ok(Network {
+            arch: self.net_arch.clone(),
+            activation: self.activation_fn,
+            ortho_init: self.ortho_init,
+            lstm: None,
+            transformer: None,
+        })
+    }
+}
+
+impl PolicyKwargs for MlpLstmPolicy {
+    fn network(&self) -> Result<Network, ConfigProblem> {
+        self.net_arch.check()?;
+        check_sizes(&[
+            ("n_lstm_layers", self.n_lstm_layers),
+            ("lstm_hidden_size", self.lstm_hidden_size),
+        ])?;
+        let critic = match (self.shared_lstm, self.enable_critic_lstm) {
+            (true, true) => {
+                return Err(
+                    problem("shared_lstm", "the critic cannot have both a shared LSTM and its own")
+                        .hint("set `enable_critic_lstm: false` with `shared_lstm: true`"),
+                );
+            }
+            (true, false) => Critic::Shared,
+            (false, true) => Critic::Separate,
+            (false, false) => Critic::Linear,
+        };
+        Ok(Network {
+            arch: self.net_arch.clone(),
+            activation: self.activation_fn,
+            ortho_init: self.ortho_init,
+            lstm: Some(Lstm {
+                hidden: self.lstm_hidden_size,
+                critic,
+                layers: self.n_lstm_layers,
+            }),
+            transformer: None,
+        })
+    }
+}
+
+impl PolicyKwargs for TransformerPolicy {
+    fn network(&self) -> Result<Network, ConfigProblem> {
+        self.net_arch.check()?;
+        check_sizes(&[
+            ("window", self.window),
+            ("d_model", self.d_model),
+            ("n_heads", self.n_heads),
+            ("n_layers", self.n_layers),
+            ("d_ff", self.d_ff),
+        ])?;
+        if !self.d_model.is_multiple_of(self.n_heads) {
+            let nearest = self.d_model.next_multiple_of(self.n_heads);
+            return Err(problem(
+                "d_model",
+                format!("{} is not a multiple of n_heads ({})", self.d_model, self.n_heads),
+            )
+            .hint(format!(
+                "heads share the d_model features of a step; the next multiple is {nearest}"
+            )));
+        }
+        Ok(Network {
+            arch: self.net_arch.clone(),
+            activation: self.activation_fn,
+            ortho_init: self.ortho_init,
+            lstm: None,
+            transformer: Some(Transformer {
+                window: self.window,
+                d_model: self.d_model,
+                n_heads: self.n_heads,
+                n_layers: self.n_layers,
+                d_ff: self.d_ff,
+            }),
+        })
+    }
+}

@@ -1,0 +1,640 @@
+//! Proximal policy optimisation, with and without memory: collect a rollout, estimate advantages, and learn from the clipped objective in
+//! minibatches, again and again.
+
+use super::settings::PpoSettings;
+use crate::learner::{Algorithm, Learner};
+use crate::metrics::{Metric, explained_variance};
+use crate::phase_timer::Phase;
+use crate::rollout::Rollout;
+use crate::running_mean_std::RunningMeanStd;
+use crate::settings::Common;
+use crate::train_state::Statistics;
+use crate::warm_start;
+use stages_core::StageError;
+use stages_env::Actions;
+use stages_numerics::dispatch::InstructionSet;
+use stages_numerics::kernel;
+use stages_numerics::random::Random;
+use stages_policy::categorical::{Lanes, Softmax, store};
+use stages_policy::kernels::math::{clamp, exp, mul_add};
+use stages_policy::{Minibatch, Objective, Observed, Output, Policy, PolicyOutputs, Sampled, Sums, gaussian};
+
+/// The names of the streams of random numbers: of actions, and of shuffles.
+const ACT: u64 = u64::from_le_bytes(*b"act\0\0\0\0\0");
+const SHUFFLE: u64 = u64::from_le_bytes(*b"shuffle\0");
+
+/// PPO and the buffers of its rollout, time-major.
+pub(crate) struct Ppo {
+    settings: PpoSettings,
+    pub rollout: Rollout,
+    /// Discrete actions `[T, B]`.
+    pub actions: Vec<u32>,
+    /// Continuous actions `[T, B, A]`, as they were drawn.
+    pub continuous: Vec<f32>,
+    /// The log-probabilities of the actions, and the values then `[T, B]`.
+    pub log_prob: Vec<f32>,
+    pub value: Vec<f32>,
+    /// As learned from: normalised, and with the value of the last observation where an episode was cut off.
+    pub reward: Vec<f32>,
+    pub advantage: Vec<f32>,
+    /// Returns `[T, B]`, the targets of the values.
+    pub target: Vec<f32>,
+    uniform: Vec<f64>,
+    output: Output,
+    after: Vec<f32>,
+    truncated: Truncated,
+}
+
+/// The environments whose episode was cut off in a step.
+#[derive(Default)]
+struct Truncated {
+    which: Vec<usize>,
+    raw: Vec<f32>,
+    obs: Vec<f32>,
+    state: Vec<f32>,
+    mask: Vec<bool>,
+    episode_start: Vec<bool>,
+}
+
+impl Algorithm for Ppo {
+    fn common(&self) -> &Common {
+        &self.settings.common
+    }
+
+    fn common_mut(&mut self) -> &mut Common {
+        &mut self.settings.common
+    }
+
+    fn statistics(&self, obs_dim: usize, init: Option<&Policy>) -> Result<Statistics, StageError> {
+        let begins_with = match init {
+            None => None,
+            Some(init) => {
+                warm_start::check_normalize_obs(init, self.settings.normalize_obs)?;
+                init.observation_normalisation()
+            }
+        };
+        let rms = || match begins_with {
+            Some(normalisation) => RunningMeanStd::of(
+                normalisation,
+                warm_start::WEIGHT * self.settings.common.rollout() as f64,
+            ),
+            None => RunningMeanStd::new(obs_dim),
+        };
+        Ok(Statistics {
+            obs_rms: self.settings.normalize_obs.then(rms),
+            return_rms: self.settings.normalize_reward.then(|| RunningMeanStd::new(1)),
+            normalisation: None,
+        })
+    }
+
+    fn update(&mut self, learner: &mut Learner) -> Result<Vec<Metric>, StageError> {
+        self.collect(learner)?;
+        learner.check_device()?;
+        self.learn(learner)
+    }
+}
+
+// Collect.
+
+impl Ppo {
+    pub fn new(settings: &PpoSettings) -> Self {
+        Self {
+            settings: settings.clone(),
+            rollout: Rollout::default(),
+            actions: Vec::new(),
+            continuous: Vec::new(),
+            log_prob: Vec::new(),
+            value: Vec::new(),
+            reward: Vec::new(),
+            advantage: Vec::new(),
+            target: Vec::new(),
+            uniform: Vec::new(),
+            output: Output::default(),
+            after: Vec::new(),
+            truncated: Truncated::default(),
+        }
+    }
+
+    /// Steps the environments `n_steps` times under the current policy, and estimates advantages.
+    pub fn collect(&mut self, learner: &mut Learner) -> Result<(), StageError> {
+        let common = &self.settings.common;
+        let (steps, b) = (common.n_steps, common.n_envs);
+        let a = learner.model.architecture().num_actions;
+        let continuous = learner.model.architecture().continuous;
+        self.rollout.begin(common, learner);
+        self.actions.resize(if continuous { 0 } else { steps * b }, 0);
+        self.continuous.resize(if continuous { steps * b * a } else { 0 }, 0.0);
+        for floats in [
+            &mut self.log_prob,
+            &mut self.value,
+            &mut self.reward,
+            &mut self.advantage,
+            &mut self.target,
+        ] {
+            floats.resize(steps * b, 0.0);
+        }
+        self.uniform.resize(b, 0.0);
+
+        let mut random = Random::new(&[common.seed, ACT, learner.state.update]);
+        for t in 0..steps {
+            learner.tick((t * b) as u64)?;
+            learner.timer.start(Phase::Forward);
+            let rows = t * b..(t + 1) * b;
+            let (log_prob, value) = (&mut self.log_prob[rows.clone()], &mut self.value[rows.clone()]);
+            let input = self.rollout.observed(t);
+            let actions = if continuous {
+                learner
+                    .model
+                    .forward(&input, &mut learner.state.state, &mut self.output);
+                let Output { mean, log_std, .. } = &self.output;
+                value.copy_from_slice(&self.output.value);
+                let actions = &mut self.continuous[rows.start * a..rows.end * a];
+                let drawn = actions.chunks_exact_mut(a).zip(mean.chunks_exact(a));
+                for ((action, mean), log_prob) in drawn.zip(log_prob) {
+                    gaussian::sample(mean, log_std, || random.normal(), action);
+                    *log_prob = gaussian::log_prob(action, mean, log_std);
+                }
+                Actions::Continuous(actions)
+            } else {
+                self.uniform.fill_with(|| random.uniform());
+                let actions = &mut self.actions[rows.clone()];
+                let sampled = Sampled {
+                    actions: &mut *actions,
+                    log_prob,
+                    value,
+                };
+                learner
+                    .model
+                    .act(&input, &self.uniform, &mut learner.state.state, sampled);
+                Actions::Discrete(actions)
+            };
+            self.rollout.step(t, actions, learner)?;
+            for (reward, &raw) in self.reward[rows.clone()].iter_mut().zip(&self.rollout.step.reward) {
+                *reward = learner.state.statistics.reward(raw);
+            }
+            learner.timer.start(Phase::Forward);
+            self.bootstrap(learner, rows.start);
+        }
+        self.rollout.end(learner);
+
+        // The value of what follows the last step, with the state after it.
+        self.after.clone_from(&learner.state.state);
+        let input = Observed {
+            obs: &learner.state.obs,
+            mask: &learner.state.mask,
+            episode_start: &learner.state.episode_start,
+        };
+        learner.model.forward(&input, &mut self.after, &mut self.output);
+        estimate_advantages(
+            self.settings.gamma as f32,
+            self.settings.gae_lambda as f32,
+            &self.reward,
+            &self.value,
+            &self.rollout.episode_start[b..],
+            &self.output.value,
+            &mut self.advantage,
+            &mut self.target,
+        );
+        learner.timer.stop();
+        Ok(())
+    }
+
+    /// Adds, if an episode was cut off, the discounted value of its last observation to the reward, with the recurrent state
+    /// before its reset (Pardo and others, "Time limits in reinforcement learning", 2018).
+    fn bootstrap(&mut self, learner: &mut Learner, row: usize) {
+        let (b, step, state) = (self.settings.common.n_envs, &self.rollout.step, &learner.state);
+        let Truncated {
+            which,
+            raw,
+            obs,
+            state: states,
+            mask,
+            episode_start,
+        } = &mut self.truncated;
+        which.clear();
+        which.extend((0..b).filter(|&i| step.truncated[i] && !step.terminated[i]));
+        if which.is_empty() {
+            return;
+        }
+        let (d, s) = (step.final_obs.len() / b, state.state.len() / b);
+        raw.clear();
+        states.clear();
+        for &i in &*which {
+            raw.extend_from_slice(&step.final_obs[i * d..(i + 1) * d]);
+            states.extend_from_slice(&state.state[i * s..(i + 1) * s]);
+        }
+        if state.statistics.normalisation.is_some() {
+            obs.resize(raw.len(), 0.0);
+            state.statistics.normalise(raw, obs);
+        } else {
+            std::mem::swap(obs, raw);
+        }
+        mask.resize(which.len() * (state.mask.len() / b), true);
+        episode_start.resize(which.len(), false);
+        let input = Observed {
+            obs,
+            mask,
+            episode_start,
+        };
+        learner.model.forward(&input, states, &mut self.output);
+        for (&i, &value) in which.iter().zip(&self.output.value) {
+            self.reward[row + i] += self.settings.gamma as f32 * value;
+        }
+    }
+}
+
+// Advantage.
+
+/// Generalised advantage estimation (Schulman and others, 2016): fills `advantage` `[T, B]` and `target` `[T, B]` (advantage + value) from
+/// rewards and values `[T, B]`.
+///
+/// `done` `[T, B]` is true where the episode ended with that step, `last_value` `[B]` is the value of what follows the last step. Where an
+/// episode was cut off rather than over, the reward must hold the discounted value of its last observation already.
+pub(crate) fn estimate_advantages(
+    gamma: f32,
+    lambda: f32,
+    reward: &[f32],
+    value: &[f32],
+    done: &[bool],
+    last_value: &[f32],
+    advantage: &mut [f32],
+    target: &mut [f32],
+) {
+    let batch = last_value.len();
+    let steps = reward.len() / batch.max(1);
+    for t in (0..steps).rev() {
+        let now = t * batch..(t + 1) * batch;
+        let (advantage, after) = advantage[now.start..].split_at_mut(batch);
+        let next_value = if t + 1 == steps {
+            last_value
+        } else {
+            &value[now.end..now.end + batch]
+        };
+        // Nothing is known of what follows the last step but its value.
+        let next_advantage = after.get(..batch);
+        let (reward, value, done) = (&reward[now.clone()], &value[now.clone()], &done[now.clone()]);
+        let target = &mut target[now];
+        for i in 0..batch {
+            let not_done = if done[i] { 0.0 } else { 1.0 };
+            let later = next_advantage.map_or(0.0, |next| next[i]);
+            let delta = reward[i] + gamma * not_done * next_value[i] - value[i];
+            advantage[i] = delta + gamma * lambda * not_done * later;
+            target[i] = advantage[i] + value[i];
+        }
+    }
+}
+
+/// Mean of a minibatch's advantages and the reciprocal of their standard deviation (n - 1; plus 1e-8), as stable-baselines3 normalises
+/// them; (0, 1) for a single sample.
+pub(crate) fn advantage_moments(advantage: &[f32], minibatch: &Minibatch) -> (f32, f32) {
+    let n = minibatch.len() as f64;
+    if minibatch.len() < 2 {
+        return (0.0, 1.0);
+    }
+    let values = || minibatch.samples().map(|i| f64::from(advantage[i]));
+    let mean = values().sum::<f64>() / n;
+    let variance = values().map(|x| (x - mean) * (x - mean)).sum::<f64>() / (n - 1.0);
+    (mean as f32, (1.0 / (variance.sqrt() + 1e-8)) as f32)
+}
+
+// Objective.
+
+/// The clipped objective of a minibatch: policy loss - `ent_coef` x entropy + `vf_coef` x value loss, means over samples. Its arrays are those
+/// of the rollout.
+pub(crate) struct Clipped<'a> {
+    /// Action masks `[T, B, A]`.
+    pub mask: &'a [bool],
+    /// Discrete actions `[T, B]`.
+    pub actions: &'a [u32],
+    /// Continuous actions `[T, B, A]`.
+    pub continuous: &'a [f32],
+    /// Log-probabilities of the actions, and values, when the rollout was collected `[T, B]`.
+    pub old_log_prob: &'a [f32],
+    pub old_value: &'a [f32],
+    pub advantage: &'a [f32],
+    /// Mean and reciprocal deviation of the minibatch's advantages.
+    pub moments: (f32, f32),
+    /// Returns `[T, B]`.
+    pub target: &'a [f32],
+    /// 1 over the number of samples.
+    pub weight: f32,
+    pub coefficients: Coefficients,
+}
+
+/// The coefficients of PPO's loss.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Coefficients {
+    /// Bound of |ratio - 1|.
+    pub clip_range: f32,
+    /// Bound of the change of a value, in units of the return; `None` for no bound.
+    pub clip_range_vf: Option<f32>,
+    /// Weight of the entropy bonus.
+    pub ent_coef: f32,
+    /// Weight of the value loss.
+    pub vf_coef: f32,
+    /// If true, advantages are normalised within the minibatch.
+    pub normalize_advantage: bool,
+}
+
+/// Means over a minibatch.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Losses {
+    /// The clipped surrogate, to be minimised.
+    pub policy: f64,
+    /// Mean squared error of the values (stable-baselines3's; cleanrl reports half of it).
+    pub value: f64,
+    /// Entropy of the policy in nats, over allowed actions.
+    pub entropy: f64,
+    /// The mean of (ratio - 1) - ln ratio (Schulman, "Approximating KL divergence", 2020).
+    pub approx_kl: f64,
+    /// The share of samples whose ratio lies outside the clip range.
+    pub clip_fraction: f64,
+}
+
+/// The slots of the objective's sums.
+const POLICY: usize = 0;
+const VALUE: usize = 1;
+const ENTROPY: usize = 2;
+const APPROX_KL: usize = 3;
+const CLIPPED: usize = 4;
+
+impl Losses {
+    /// The means of `n` samples.
+    pub fn mean(sums: &Sums, n: usize) -> Self {
+        let by = 1.0 / n as f64;
+        Self {
+            policy: sums[POLICY] * by,
+            value: sums[VALUE] * by,
+            entropy: sums[ENTROPY] * by,
+            approx_kl: sums[APPROX_KL] * by,
+            clip_fraction: sums[CLIPPED] * by,
+        }
+    }
+
+    /// The loss whose gradient is taken.
+    pub fn total(&self, coefficients: &Coefficients) -> f64 {
+        self.policy - f64::from(coefficients.ent_coef) * self.entropy + f64::from(coefficients.vf_coef) * self.value
+    }
+}
+
+impl Objective for Clipped<'_> {
+    fn policy(&self, instructions: InstructionSet, samples: &[u32], outputs: PolicyOutputs, sums: &mut Sums) {
+        match outputs {
+            PolicyOutputs::Discrete { logits, softmax } => {
+                clipped_discrete(instructions, self, samples, softmax, logits, sums);
+            }
+            PolicyOutputs::Continuous {
+                mean,
+                log_std,
+                dlog_std,
+            } => clipped_continuous(instructions, self, samples, mean, log_std, dlog_std, sums),
+        }
+    }
+
+    fn value(&self, instructions: InstructionSet, samples: &[u32], value: &mut [f32], sums: &mut Sums) {
+        clipped_value(instructions, self, samples, value, sums);
+    }
+}
+
+/// The value of `of` for each of up to 16 samples; 0 for those that are missing.
+#[inline(always)]
+fn gather(samples: &[u32], of: &[f32]) -> Lanes {
+    let mut lanes = [0.0; 16];
+    for (lane, &i) in lanes.iter_mut().zip(samples) {
+        *lane = of[i as usize];
+    }
+    lanes
+}
+
+fn total(lanes: &[f64; 16]) -> f64 {
+    lanes.iter().sum()
+}
+
+#[inline(always)]
+fn discrete_body<const FMA: bool>(
+    ppo: &Clipped,
+    samples: &[u32],
+    softmax: &mut Softmax,
+    logits: &mut [f32],
+    sums: &mut Sums,
+) {
+    let Coefficients {
+        clip_range, ent_coef, ..
+    } = ppo.coefficients;
+    let (low, high) = (1.0 - clip_range, 1.0 + clip_range);
+    let num_actions = logits.len() / samples.len().max(1);
+    let [mut policy, mut entropies, mut kl, mut outside] = [[0.0_f64; 16]; 4];
+    for (samples, logits) in samples.chunks(16).zip(logits.chunks_mut(16 * num_actions)) {
+        let count = samples.len();
+        let masks = samples
+            .iter()
+            .map(|&i| &ppo.mask[i as usize * num_actions..][..num_actions]);
+        softmax.load(logits, masks, num_actions);
+        softmax.normalise::<FMA>();
+        let mut actions = [0_u32; 16];
+        for (action, &i) in actions.iter_mut().zip(samples) {
+            *action = ppo.actions[i as usize];
+        }
+        let mut chosen = [0.0_f32; 16];
+        let mut entropy = [0.0_f32; 16];
+        for (j, (log_prob, p)) in softmax.log_prob.iter().zip(&softmax.p).enumerate() {
+            for r in 0..16 {
+                chosen[r] = if actions[r] == j as u32 { log_prob[r] } else { chosen[r] };
+                // Where an action is masked, its probability is 0 and its logarithm finite.
+                entropy[r] -= p[r] * log_prob[r];
+            }
+        }
+        let old = gather(samples, ppo.old_log_prob);
+        let mut advantage = gather(samples, ppo.advantage);
+        for advantage in &mut advantage[..count] {
+            *advantage = (*advantage - ppo.moments.0) * ppo.moments.1;
+        }
+        let mut by_log_prob = [0.0_f32; 16];
+        for r in 0..16 {
+            let log_ratio = chosen[r] - old[r];
+            let ratio = exp::<FMA>(log_ratio);
+            let clipped = advantage[r] * clamp(ratio, low, high);
+            let plain = advantage[r] * ratio;
+            // Where the clipped term is the smaller, no gradient flows.
+            by_log_prob[r] = if plain <= clipped { -plain } else { 0.0 };
+            let counts = if r < count { 1.0 } else { 0.0 };
+            policy[r] -= counts * f64::from(if plain <= clipped { plain } else { clipped });
+            entropies[r] += counts * f64::from(entropy[r]);
+            kl[r] += counts * f64::from(ratio - 1.0 - log_ratio);
+            outside[r] += if (ratio - 1.0).abs() > clip_range { counts } else { 0.0 };
+        }
+        for (j, (x, (log_prob, p))) in softmax
+            .x
+            .iter_mut()
+            .zip(softmax.log_prob.iter().zip(&softmax.p))
+            .enumerate()
+        {
+            let mask = &softmax.mask[j];
+            for r in 0..16 {
+                let hit = if actions[r] == j as u32 { 1.0 } else { 0.0 };
+                let slope = by_log_prob[r] * (hit - p[r]) + ent_coef * p[r] * (log_prob[r] + entropy[r]);
+                x[r] = if mask[r] { ppo.weight * slope } else { 0.0 };
+            }
+        }
+        store(&softmax.x, logits);
+    }
+    sums[POLICY] += total(&policy);
+    sums[ENTROPY] += total(&entropies);
+    sums[APPROX_KL] += total(&kl);
+    sums[CLIPPED] += total(&outside);
+}
+kernel! {
+    /// The clipped surrogate and the entropy bonus of discrete actions, 16 samples at a time.
+    fn clipped_discrete(ppo: &Clipped<'_>, samples: &[u32], softmax: &mut Softmax, logits: &mut [f32], sums: &mut Sums) = discrete_body
+}
+
+#[inline(always)]
+fn continuous_body<const FMA: bool>(
+    ppo: &Clipped,
+    samples: &[u32],
+    mean: &mut [f32],
+    log_std: &[f32],
+    dlog_std: &mut [f32],
+    sums: &mut Sums,
+) {
+    let a = log_std.len();
+    let Coefficients {
+        clip_range, ent_coef, ..
+    } = ppo.coefficients;
+    let (low, high) = (1.0 - clip_range, 1.0 + clip_range);
+    let entropy = gaussian::entropy(log_std);
+    for (mean, &i) in mean.chunks_exact_mut(a).zip(samples) {
+        let i = i as usize;
+        let action = &ppo.continuous[i * a..(i + 1) * a];
+        let log_ratio = gaussian::log_density::<FMA>(action, mean, log_std) - ppo.old_log_prob[i];
+        let ratio = exp::<FMA>(log_ratio);
+        let advantage = (ppo.advantage[i] - ppo.moments.0) * ppo.moments.1;
+        let (plain, clipped) = (advantage * ratio, advantage * clamp(ratio, low, high));
+        // Where the clipped term is the smaller, no gradient flows.
+        let by_log_prob = if plain <= clipped { -ppo.weight * plain } else { 0.0 };
+        sums[POLICY] -= f64::from(if plain <= clipped { plain } else { clipped });
+        sums[ENTROPY] += f64::from(entropy);
+        sums[APPROX_KL] += f64::from(ratio - 1.0 - log_ratio);
+        sums[CLIPPED] += if (ratio - 1.0).abs() > clip_range { 1.0 } else { 0.0 };
+        for j in 0..a {
+            let by = exp::<FMA>(-log_std[j]);
+            let z = (action[j] - mean[j]) * by;
+            mean[j] = by_log_prob * z * by;
+            dlog_std[j] += mul_add::<FMA>(by_log_prob, z * z - 1.0, -ppo.weight * ent_coef);
+        }
+    }
+}
+kernel! {
+    /// The same of continuous actions.
+    fn clipped_continuous(ppo: &Clipped<'_>, samples: &[u32], mean: &mut [f32], log_std: &[f32], dlog_std: &mut [f32], sums: &mut Sums) = continuous_body
+}
+
+#[inline(always)]
+fn value_body<const FMA: bool>(ppo: &Clipped, samples: &[u32], value: &mut [f32], sums: &mut Sums) {
+    let bound = ppo.coefficients.clip_range_vf;
+    let range = bound.unwrap_or(f32::INFINITY);
+    let weight = ppo.weight * ppo.coefficients.vf_coef * 2.0;
+    let mut squares = [0.0_f64; 16];
+    for (samples, part) in samples.chunks(16).zip(value.chunks_mut(16)) {
+        let (old, target) = (gather(samples, ppo.old_value), gather(samples, ppo.target));
+        let mut new = [0.0_f32; 16];
+        new[..part.len()].copy_from_slice(part);
+        let mut slope = [0.0_f32; 16];
+        for r in 0..16 {
+            let moved = new[r] - old[r];
+            let used = if bound.is_some() {
+                old[r] + clamp(moved, -range, range)
+            } else {
+                new[r]
+            };
+            let error = used - target[r];
+            squares[r] += f64::from(error) * f64::from(error);
+            slope[r] = if moved.abs() > range { 0.0 } else { weight * error };
+        }
+        part.copy_from_slice(&slope[..part.len()]);
+    }
+    sums[VALUE] += total(&squares);
+}
+kernel! {
+    /// The critic's loss.
+    fn clipped_value(ppo: &Clipped<'_>, samples: &[u32], value: &mut [f32], sums: &mut Sums) = value_body
+}
+
+// Update.
+
+impl Ppo {
+    /// The objective of a minibatch of the rollout.
+    pub fn objective(&self, minibatch: &Minibatch, coefficients: Coefficients) -> Clipped<'_> {
+        Clipped {
+            mask: &self.rollout.mask,
+            actions: &self.actions,
+            continuous: &self.continuous,
+            old_log_prob: &self.log_prob,
+            old_value: &self.value,
+            advantage: &self.advantage,
+            moments: if coefficients.normalize_advantage {
+                advantage_moments(&self.advantage, minibatch)
+            } else {
+                (0.0, 1.0)
+            },
+            target: &self.target,
+            weight: 1.0 / minibatch.len() as f32,
+            coefficients,
+        }
+    }
+
+    /// Learns from the rollout in shuffled minibatches; returns the means of their losses.
+    fn learn(&self, learner: &mut Learner) -> Result<Vec<Metric>, StageError> {
+        let (settings, common) = (&self.settings, &self.settings.common);
+        let done = learner.state.step as f64 / common.total_timesteps as f64;
+        let learning_rate = common.learning_rate.at(done);
+        let coefficients = Coefficients {
+            clip_range: settings.clip_range.at(done) as f32,
+            clip_range_vf: settings.clip_range_vf.map(|schedule| schedule.at(done) as f32),
+            ent_coef: settings.ent_coef as f32,
+            vf_coef: settings.vf_coef as f32,
+            normalize_advantage: settings.normalize_advantage,
+        };
+        let rollout = self.rollout.minibatch(common);
+        let mut order: Vec<u32> = (0..rollout.columns as u32).collect();
+        let columns = (common.batch_size / rollout.steps).max(1);
+        let mut random = Random::new(&[common.seed, SHUFFLE, learner.state.update]);
+        let mut all = Vec::new();
+        'epochs: for epoch in 0..common.n_epochs {
+            random.shuffle(&mut order);
+            for indices in order.chunks(columns).take(learner.minibatch_limit) {
+                let minibatch = Minibatch { indices, ..rollout };
+                let objective = self.objective(&minibatch, coefficients);
+                let sums = learner.backward(&minibatch, &objective)?;
+                let losses = Losses::mean(&sums, minibatch.len());
+                learner.check_finite(losses.total(&coefficients), epoch, || {
+                    format!(
+                        "policy loss {}, value loss {}, entropy {}",
+                        losses.policy, losses.value, losses.entropy
+                    )
+                })?;
+                all.push(losses);
+                if settings.target_kl.is_some_and(|target| losses.approx_kl > 1.5 * target) {
+                    break 'epochs;
+                }
+                learner.optimiser_step(learning_rate, common.max_grad_norm);
+            }
+        }
+        learner.timer.stop();
+
+        let mean =
+            |of: fn(&Losses) -> f64| Some(all.iter().fold(0.0, |sum, losses| sum + of(losses)) / all.len() as f64);
+        Ok(vec![
+            ("charts/learning_rate", Some(learning_rate)),
+            ("losses/policy_loss", mean(|losses| losses.policy)),
+            ("losses/value_loss", mean(|losses| losses.value)),
+            ("losses/entropy", mean(|losses| losses.entropy)),
+            ("losses/approx_kl", mean(|losses| losses.approx_kl)),
+            ("losses/clipfrac", mean(|losses| losses.clip_fraction)),
+            (
+                "losses/explained_variance",
+                explained_variance(&self.value, &self.target),
+            ),
+        ])
+    }
+}

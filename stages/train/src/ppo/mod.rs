@@ -1,0 +1,5 @@
+//! Proximal policy optimisation (Schulman and others, 2017): [`algorithm`], from top to bottom, and its settings and stage kinds.
+
+pub(crate) mod algorithm;
+pub mod settings;
+pub mod stage;

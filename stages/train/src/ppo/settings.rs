@@ -1,0 +1,138 @@
+//! The settings of `train/ppo`, `train/recurrent_ppo` and `train/transformer_ppo`, named and set as stable-baselines3 2.9 and
+//! sb3-contrib 2.9 do.
+
+use crate::network::{MlpLstmPolicy, MlpPolicy, TransformerPolicy};
+use crate::settings::{
+    DeviceChoice, check_positive, check_schedule, check_weight, config, settings, with_common_settings,
+};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use stages_core::{ConfigProblem, Schedule};
+use stages_policy::Precision;
+
+/// Passes PPO's own settings to a macro, after its other arguments.
+macro_rules! with_ppo_settings {
+    ($macro:ident! $($arguments:tt)*) => {
+        $macro! { $($arguments)* {
+            /// Discount per step.
+            gamma: f64 = 0.99,
+            /// The lambda of generalised advantage estimation.
+            gae_lambda: f64 = 0.95,
+            /// Bound of |ratio - 1| in the policy's loss.
+            clip_range: Schedule = Schedule::Constant(0.2),
+            /// Bound of the change of a value, in units of the (normalised) return; none by default.
+            clip_range_vf: Option<Schedule> = None,
+            /// If true, advantages are normalised within each minibatch.
+            normalize_advantage: bool = true,
+            /// Weight of the entropy bonus.
+            ent_coef: f64 = 0.0,
+            /// Weight of the value loss.
+            vf_coef: f64 = 0.5,
+            /// Leaves off the rest of a rollout's updates once the approximate KL divergence exceeds 1.5 times this; never by default.
+            target_kl: Option<f64> = None,
+            /// If true, observations are normalised by running mean and variance (to within 10), frozen in the policy.
+            normalize_obs: bool = false,
+            /// If true, rewards are divided by the running standard deviation of their return discounted by 0.99 (to within 10).
+            normalize_reward: bool = false,
+        } }
+    };
+}
+
+with_ppo_settings!(settings!
+    /// The checked settings of PPO.
+    PpoSettings
+);
+with_ppo_settings!(with_common_settings! config!
+    "Configuration of `train/ppo`."
+    PpoConfig(MlpPolicy, n_steps: 2048, batch_size: 64) => PpoSettings
+);
+with_ppo_settings!(with_common_settings! config!
+    "Configuration of `train/recurrent_ppo`."
+    RecurrentPpoConfig(MlpLstmPolicy, n_steps: 128, batch_size: 128) => PpoSettings
+);
+with_ppo_settings!(with_common_settings! config!
+    "Configuration of `train/transformer_ppo`."
+    TransformerPpoConfig(TransformerPolicy, n_steps: 128, batch_size: 128) => PpoSettings
+);
+
+impl PpoSettings {
+    fn check(&self) -> Result<(), ConfigProblem> {
+        if self.normalize_advantage && (self.common.rollout() < 2 || self.common.batch_size < 2) {
+            return Err(ConfigProblem::new(
+                "normalize_advantage",
+                "advantages of a single sample cannot be normalised",
+            )
+            .hint("raise n_envs x n_steps and batch_size to at least 2"));
+        }
+        for (field, value) in [("gamma", self.gamma), ("gae_lambda", self.gae_lambda)] {
+            if !(0.0..=1.0).contains(&value) {
+                return Err(ConfigProblem::new(field, "must lie within 0 and 1"));
+            }
+        }
+        check_weight("ent_coef", self.ent_coef)?;
+        check_weight("vf_coef", self.vf_coef)?;
+        self.target_kl
+            .map_or(Ok(()), |value| check_positive("target_kl", value))?;
+        check_schedule("clip_range", self.clip_range)?;
+        self.clip_range_vf
+            .map_or(Ok(()), |schedule| check_schedule("clip_range_vf", schedule))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mistakes_name_their_field() {
+        let field = |change: &dyn Fn(&mut RecurrentPpoConfig)| {
+            let mut config = RecurrentPpoConfig {
+                total_timesteps: 1000,
+                ..Default::default()
+            };
+            change(&mut config);
+            config.settings().err().map(|problem| problem.field)
+        };
+        assert_eq!(field(&|_| {}), None);
+        assert_eq!(field(&|c| c.total_timesteps = 0).as_deref(), Some("total_timesteps"));
+        assert_eq!(field(&|c| c.batch_size = 200).as_deref(), Some("batch_size"));
+        assert_eq!(field(&|c| c.batch_size = 64).as_deref(), Some("batch_size"));
+        assert_eq!(field(&|c| c.n_steps = 0).as_deref(), Some("n_steps"));
+        assert_eq!(field(&|c| c.gamma = 1.5).as_deref(), Some("gamma"));
+        assert_eq!(field(&|c| c.gae_lambda = f64::NAN).as_deref(), Some("gae_lambda"));
+        assert_eq!(
+            field(&|c| c.learning_rate = Schedule::Linear(1.0, -1.0)).as_deref(),
+            Some("learning_rate")
+        );
+        assert_eq!(
+            field(&|c| c.policy_kwargs.shared_lstm = true).as_deref(),
+            Some("policy_kwargs.shared_lstm")
+        );
+        assert_eq!(
+            field(&|c| c.policy_kwargs.n_lstm_layers = 0).as_deref(),
+            Some("policy_kwargs.n_lstm_layers")
+        );
+        assert_eq!(
+            field(&|c| c.policy_kwargs.net_arch.pi = vec![0]).as_deref(),
+            Some("policy_kwargs.net_arch")
+        );
+        let field = |change: &dyn Fn(&mut TransformerPpoConfig)| {
+            let mut config = TransformerPpoConfig {
+                total_timesteps: 1000,
+                ..Default::default()
+            };
+            change(&mut config);
+            config.settings().err().map(|problem| problem.field)
+        };
+        assert_eq!(field(&|_| {}), None);
+        assert_eq!(
+            field(&|c| c.policy_kwargs.window = 0).as_deref(),
+            Some("policy_kwargs.window")
+        );
+        assert_eq!(
+            field(&|c| c.policy_kwargs.n_heads = 3).as_deref(),
+            Some("policy_kwargs.d_model")
+        );
+        assert_eq!(field(&|c| c.batch_size = 64).as_deref(), Some("batch_size"));
+    }
+}

@@ -1,0 +1,73 @@
+//! Progress of a running training: for people, and whether it is asked to stop.
+
+use crate::train_state::TrainState;
+use stages_core::{Context, StageError};
+use std::time::{Duration, Instant};
+
+/// Progress within a rollout is shown this often.
+const INTERVAL: Duration = Duration::from_millis(200);
+
+pub(crate) struct Progress<'a> {
+    context: &'a Context,
+    total_timesteps: u64,
+    /// When this process took over, and at which step.
+    began: (Instant, u64),
+    shown: Instant,
+}
+
+impl<'a> Progress<'a> {
+    /// Progress from `state` on.
+    pub fn new(context: &'a Context, total_timesteps: u64, state: &TrainState) -> Self {
+        let now = Instant::now();
+        Self {
+            context,
+            total_timesteps,
+            began: (now, state.step),
+            shown: now,
+        }
+    }
+
+    /// Shows progress if it is time, `more` steps after the last update.
+    ///
+    /// # Errors
+    /// When training is asked to stop.
+    pub fn tick(&mut self, state: &TrainState, more: u64) -> Result<(), StageError> {
+        self.check_cancelled()?;
+        if self.shown.elapsed() > INTERVAL {
+            self.show(state, more);
+        }
+        Ok(())
+    }
+
+    /// Fails if training is asked to stop.
+    ///
+    /// # Errors
+    /// Then.
+    pub fn check_cancelled(&self) -> Result<(), StageError> {
+        self.context.check_cancelled()
+    }
+
+    /// Shows progress, `more` steps after the last update.
+    pub fn show(&mut self, state: &TrainState, more: u64) {
+        self.shown = Instant::now();
+        let mut message = String::new();
+        if let Some((value, _)) = state.recent_mean() {
+            message = format!("episode return {value:.4}, ");
+        }
+        message.push_str(&format!("{:.0} steps/s", self.speed(state, more)));
+        let done = (state.step + more).min(self.total_timesteps);
+        self.context.progress(done, Some(self.total_timesteps), message);
+    }
+
+    /// Reports steps and updates per second, an update being of `rollout` steps.
+    pub fn report_speed(&self, state: &TrainState, rollout: u64) {
+        let speed = self.speed(state, 0);
+        self.context.metric("charts/SPS", state.step, speed);
+        self.context.metric("charts/IPS", state.step, speed / rollout as f64);
+    }
+
+    /// Environment steps per second since this process took over.
+    fn speed(&self, state: &TrainState, more: u64) -> f64 {
+        (state.step + more - self.began.1) as f64 / self.began.0.elapsed().as_secs_f64().max(1e-9)
+    }
+}

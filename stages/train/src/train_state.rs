@@ -1,0 +1,229 @@
+//! The train state: all that one update of training leaves to the next, and the contents of a checkpoint.
+
+use crate::running_mean_std::{CLIP, RunningMeanStd};
+use rayon::prelude::*;
+use stages_env::{EnvSpec, Normalisation, Step};
+use stages_numerics::dispatch::InstructionSet;
+use stages_policy::kernels::elementwise;
+use std::collections::VecDeque;
+
+/// The discount of the return whose deviation rewards are divided by: `VecNormalize`'s default, whatever the agent's own.
+const RETURN_GAMMA: f64 = 0.99;
+
+/// The number of episodes that the reported return is the mean of, as in stable-baselines3.
+pub(crate) const WINDOW: usize = 100;
+
+/// State between updates.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct TrainState {
+    /// Environment steps done.
+    pub step: u64,
+    /// Rollouts learned from.
+    pub update: u64,
+    /// Steps of Adam.
+    pub adam_steps: u64,
+    /// Episodes ended.
+    pub episodes: u64,
+    /// `[P]`, and the optimiser state: Adam's moments.
+    pub params: Vec<f32>,
+    pub adam_m: Vec<f32>,
+    pub adam_v: Vec<f32>,
+    /// The environments, as they save themselves; up to date at the start of an update alone.
+    pub env: Vec<u8>,
+    /// The next observations of the policy `[B, D]`, normalised, their action masks `[B, A]`, `[B]`, and the recurrent states `[B, S]`.
+    pub obs: Vec<f32>,
+    pub mask: Vec<bool>,
+    pub episode_start: Vec<bool>,
+    pub state: Vec<f32>,
+    /// An algorithm's own state; empty for most.
+    pub extra: Vec<f32>,
+    /// Return and length so far of each running episode.
+    pub returns: Vec<f64>,
+    pub lengths: Vec<f64>,
+    /// Return and length of the last episodes.
+    pub recent: VecDeque<(f64, f64)>,
+    /// The statistics of observations and rewards.
+    pub statistics: Statistics,
+    /// The discounted returns of the running episodes, if rewards are normalised.
+    pub discounted: Vec<f64>,
+    /// The metrics so far, as JSON lines.
+    pub metrics: String,
+}
+
+/// The statistics by which observations and rewards are normalised.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Statistics {
+    /// Those of observations, if they are updated in training.
+    pub obs_rms: Option<RunningMeanStd>,
+    /// Those of discounted returns, if rewards are normalised.
+    pub return_rms: Option<RunningMeanStd>,
+    /// The present normalisation of observations: from [`Statistics::obs_rms`], or fixed.
+    pub normalisation: Option<Normalisation>,
+}
+
+impl TrainState {
+    /// The start of training: `first` is the first step of the environments.
+    pub fn new(spec: &EnvSpec, params: Vec<f32>, statistics: Statistics, state_len: usize, first: &Step) -> Self {
+        let b = first.reward.len();
+        let mut train_state = Self {
+            step: 0,
+            update: 0,
+            adam_steps: 0,
+            episodes: 0,
+            adam_m: vec![0.0; params.len()],
+            adam_v: vec![0.0; params.len()],
+            params,
+            env: Vec::new(),
+            obs: first.obs.clone(),
+            mask: vec![true; b * spec.action_space.num_outputs()],
+            episode_start: vec![true; b],
+            state: vec![0.0; b * state_len],
+            extra: Vec::new(),
+            returns: vec![0.0; b],
+            lengths: vec![0.0; b],
+            recent: VecDeque::new(),
+            statistics,
+            discounted: vec![0.0; b],
+            metrics: String::new(),
+        };
+        if spec.action_space.mask_len() > 0 {
+            train_state.mask.copy_from_slice(&first.action_mask);
+        }
+        train_state.statistics.observe(&first.obs, &mut train_state.obs);
+        train_state
+    }
+
+    /// Counts a step: episodes' returns and lengths, statistics of rewards.
+    pub fn record_step(&mut self, step: &Step) {
+        if let Some(rms) = &mut self.statistics.return_rms {
+            for (sum, &reward) in self.discounted.iter_mut().zip(&step.reward) {
+                *sum = *sum * RETURN_GAMMA + f64::from(reward);
+            }
+            rms.update(&self.discounted);
+        }
+        for i in 0..step.reward.len() {
+            self.returns[i] += f64::from(step.reward[i]);
+            self.lengths[i] += 1.0;
+            if step.terminated[i] || step.truncated[i] {
+                if self.recent.len() == WINDOW {
+                    self.recent.pop_front();
+                }
+                self.recent.push_back((self.returns[i], self.lengths[i]));
+                self.episodes += 1;
+                (self.returns[i], self.lengths[i], self.discounted[i]) = (0.0, 0.0, 0.0);
+            }
+        }
+    }
+
+    /// Mean return and length of the last episodes, if any has ended.
+    pub fn recent_mean(&self) -> Option<(f64, f64)> {
+        let n = self.recent.len() as f64;
+        let sum = self.recent.iter().fold((0.0, 0.0), |sum, x| (sum.0 + x.0, sum.1 + x.1));
+        (!self.recent.is_empty()).then(|| (sum.0 / n, sum.1 / n))
+    }
+}
+
+impl Statistics {
+    /// Counts observations `[B, D]`, and normalises them into `obs`, if that is asked for.
+    pub fn observe(&mut self, raw: &[f32], obs: &mut [f32]) {
+        if let Some(rms) = &mut self.obs_rms {
+            rms.update(raw);
+            rms.normalise(self.normalisation.get_or_insert_with(|| rms.normalisation()));
+        }
+        self.normalise(raw, obs);
+    }
+
+    /// Normalises observations into `obs`, if that is asked for.
+    pub fn normalise(&self, raw: &[f32], obs: &mut [f32]) {
+        if let Some(n) = &self.normalisation {
+            elementwise::normalise(InstructionSet::detect(), raw, &n.offset, &n.scale, n.clip, obs);
+        }
+    }
+
+    /// A reward as training sees it.
+    pub fn reward(&self, raw: f32) -> f32 {
+        match &self.return_rms {
+            None => raw,
+            Some(rms) => (f64::from(raw) / rms.deviation(0)).clamp(-f64::from(CLIP), f64::from(CLIP)) as f32,
+        }
+    }
+}
+
+/// The number of floats that one thread copies.
+const COPIED: usize = 1 << 16;
+
+impl TrainState {
+    /// Becomes like `from`, in the room that it has.
+    pub fn copy_from(&mut self, from: &Self) {
+        let Self {
+            step,
+            update,
+            adam_steps,
+            episodes,
+            params,
+            adam_m,
+            adam_v,
+            env,
+            obs,
+            mask,
+            episode_start,
+            state,
+            extra,
+            returns,
+            lengths,
+            recent,
+            statistics,
+            discounted,
+            metrics,
+        } = from;
+        (self.step, self.update) = (*step, *update);
+        (self.adam_steps, self.episodes) = (*adam_steps, *episodes);
+        for (to, from) in [
+            (&mut self.params, params),
+            (&mut self.adam_m, adam_m),
+            (&mut self.adam_v, adam_v),
+        ] {
+            to.resize(from.len(), 0.0);
+            to.par_chunks_mut(COPIED)
+                .zip(from.par_chunks(COPIED))
+                .for_each(|(to, from)| to.copy_from_slice(from));
+        }
+        self.env.clone_from(env);
+        self.obs.clone_from(obs);
+        self.mask.clone_from(mask);
+        self.episode_start.clone_from(episode_start);
+        self.state.clone_from(state);
+        self.extra.clone_from(extra);
+        self.returns.clone_from(returns);
+        self.lengths.clone_from(lengths);
+        self.recent.clone_from(recent);
+        self.statistics.clone_from(statistics);
+        self.discounted.clone_from(discounted);
+        self.metrics.clone_from(metrics);
+    }
+
+    /// True if a saved state has the sizes of a fresh one.
+    pub fn fits(&self, fresh: &Self) -> bool {
+        let sizes = |state: &Self| {
+            let rms = |rms: &Option<RunningMeanStd>| rms.as_ref().map(|rms| rms.mean.len() + rms.variance.len());
+            [
+                state.params.len(),
+                state.adam_m.len(),
+                state.adam_v.len(),
+                state.obs.len(),
+                state.mask.len(),
+                state.episode_start.len(),
+                state.state.len(),
+                state.extra.len(),
+                state.returns.len(),
+                state.lengths.len(),
+                state.discounted.len(),
+            ]
+            .map(Some)
+            .into_iter()
+            .chain([rms(&state.statistics.obs_rms), rms(&state.statistics.return_rms)])
+            .collect::<Vec<_>>()
+        };
+        sizes(self) == sizes(fresh)
+    }
+}
