@@ -34,7 +34,7 @@ fn shim(lab: &Lab) -> Option<PathBuf> {
 
 /// A run that is killed half-way, then everything again by a clock that was set back or forth.
 pub fn set_back(times: usize) -> Tally {
-    let fault = "the clock set back a day, and ten years forth";
+    let fault = "the clock set back a day, and forward ten years";
     let lab = Lab::new(QUICK);
     let Some(shim) = shim(&lab) else {
         return Tally::skipped(fault, "there is no `cc`");

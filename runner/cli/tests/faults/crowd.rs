@@ -39,7 +39,7 @@ pub fn eight_runs(times: usize) -> Tally {
         assert_eq!(computed.len(), reference.len());
         lab.complete();
         lab.sweep();
-        tally.count("all eight done, each action computed once");
+        tally.count("all eight complete, each action computed once");
     }
     tally
 }

@@ -156,7 +156,7 @@ const CALLS: [&str; 18] = [
 
 /// On entering a system call, for each call that publishes and many numbers of it.
 pub fn in_system_calls(times: usize) -> Tally {
-    let fault = "SIGKILL inside a system call that publishes";
+    let fault = "SIGKILL inside a system call of an atomic write";
     if !*STRACE {
         return Tally::skipped(fault, NO_STRACE);
     }

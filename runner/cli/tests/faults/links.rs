@@ -56,7 +56,7 @@ pub fn no_locks(times: usize) -> Tally {
         assert!(run.stderr.contains("lock"), "{}", run.text());
         lab.ends_well(&reference, &Default::default());
         lab.wipe();
-        tally.count("named, exit 3");
+        tally.count("reported, exit 3");
     }
     tally
 }

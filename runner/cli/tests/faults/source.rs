@@ -93,10 +93,10 @@ pub fn changes(times: usize) -> Tally {
             ended
         });
         match ended.code {
-            0 => tally.count("a result of the bytes that its key names"),
+            0 => tally.count("a result of the bytes in its key"),
             1 => {
                 assert!(ended.text().contains("change"), "{}", ended.text());
-                tally.count("named, exit 1; then as undisturbed");
+                tally.count("reported, exit 1; then as undisturbed");
             }
             code => panic!("exit code {code}: {}", ended.text()),
         }

@@ -1,13 +1,9 @@
-//! A store and a directory that is its remote.
+//! A directory as the remote.
 
-#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "tests")]
-
-#[path = "../../tests/store/home.rs"]
-mod home;
-
+use crate::home::{Home, action_key, data, files, memo_key};
+use crate::{push, with_remote};
 use cache::{Artifact, BlobRef, Error, RecordId, Store, Upstream as _};
-use cache_remote::{PushReport, Remote, RemoteSettings, SignKey, open_for_worker};
-use home::{Home, action_key, data, files, memo_key};
+use cache_remote::{Remote, RemoteSettings, SignKey, open_for_worker};
 use std::path::PathBuf;
 
 fn settings(home: &Home) -> RemoteSettings {
@@ -16,10 +12,6 @@ fn settings(home: &Home) -> RemoteSettings {
 
 fn remote(home: &Home) -> PathBuf {
     home.dir.path().join("remote")
-}
-
-fn with_remote(store: Store, settings: RemoteSettings) -> Store {
-    Remote::new(settings, &store).unwrap().attach(store)
 }
 
 /// Another store that reads through to the same directory.
@@ -32,16 +24,9 @@ fn pushed() -> Home {
     let home = Home::new();
     home.action("a");
     home.memo("m");
-    let report = push(&home);
+    let report = push(&home, settings(&home));
     assert_eq!((report.records, report.failed, report.incomplete), (2, 0, 0));
     home
-}
-
-fn push(home: &Home) -> PushReport {
-    let store = home.reopen();
-    let remote = Remote::new(settings(home), &store).unwrap();
-    let records = store.records().unwrap();
-    remote.push(&records, &Default::default(), |_| {}).unwrap()
 }
 
 fn in_remote(home: &Home, blob: BlobRef) -> PathBuf {
@@ -114,7 +99,7 @@ fn an_artifact_of_a_remote_cannot_leave_its_folder() {
     for path in ["../../escaped", "/tmp/escaped", "a/../../escaped", "C:\\escaped"] {
         let home = Home::new();
         let record = home.action("a");
-        push(&home);
+        push(&home, settings(&home));
         // Somebody writes a manifest that names a path outside, and a record that names the manifest.
         let mut artifact: Artifact = home.store.artifact(record.outputs["out"]).unwrap();
         artifact.entries[0].path = path.to_owned();

@@ -21,7 +21,7 @@ pub enum Answer {
     Never,
 }
 
-/// A request: its method, path and range.
+/// A request: its method, path and the start of its range.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
     pub method: String,
@@ -93,14 +93,15 @@ fn serve(stream: &TcpStream, root: &Path, state: &Mutex<State>) -> bool {
     }
     let mut parts = first.split_whitespace();
     let (method, path) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
-    let mut from = None;
+    let mut range = None;
     loop {
         let mut line = String::new();
         if reader.read_line(&mut line).unwrap_or(0) == 0 || line.trim().is_empty() {
             break;
         }
-        if let Some(range) = line.to_lowercase().strip_prefix("range: bytes=") {
-            from = range.trim().trim_end_matches('-').parse::<usize>().ok();
+        if let Some(text) = line.to_lowercase().strip_prefix("range: bytes=") {
+            let (from, to) = text.trim().split_once('-').unwrap();
+            range = Some((from.parse::<usize>().unwrap(), to.parse::<usize>().ok()));
         }
     }
     let answer = {
@@ -108,7 +109,7 @@ fn serve(stream: &TcpStream, root: &Path, state: &Mutex<State>) -> bool {
         state.seen.push(Request {
             method: method.to_owned(),
             path: path.to_owned(),
-            from,
+            from: range.map(|(from, _)| from),
         });
         let otherwise = state.otherwise;
         state.next.pop_front().unwrap_or(otherwise)
@@ -122,18 +123,14 @@ fn serve(stream: &TcpStream, root: &Path, state: &Mutex<State>) -> bool {
         .strip_prefix("/store/")
         .map(|name| root.join(name))
         .filter(|path| path.is_file());
-    let (status, body) = match (answer, file) {
-        (Answer::Failure, _) => ("500 Internal Server Error", Vec::new()),
-        (_, None) => ("404 Not Found", Vec::new()),
-        (_, Some(path)) => ok(path, from),
+    let (status, body, total) = match (answer, file) {
+        (Answer::Failure, _) => ("500 Internal Server Error", Vec::new(), 0),
+        (_, None) => ("404 Not Found", Vec::new(), 0),
+        (_, Some(path)) => ok(path, range),
     };
-    let partial = from.filter(|_| status.starts_with("206"));
-    let range = partial.map_or_else(String::new, |from| {
-        format!(
-            "Content-Range: bytes {from}-{}/{}\r\n",
-            from + body.len() - 1,
-            from + body.len()
-        )
+    let partial = range.filter(|_| status.starts_with("206"));
+    let range = partial.map_or_else(String::new, |(from, _)| {
+        format!("Content-Range: bytes {from}-{}/{total}\r\n", from + body.len() - 1)
     });
     let head = format!(
         "HTTP/1.1 {status}\r\nContent-Length: {}\r\n{range}Last-Modified: Sat, 21 Nov 2026 08:00:00 GMT\r\nETag: \"1\"\r\n\r\n",
@@ -154,11 +151,16 @@ fn serve(stream: &TcpStream, root: &Path, state: &Mutex<State>) -> bool {
     whole
 }
 
-fn ok(path: PathBuf, from: Option<usize>) -> (&'static str, Vec<u8>) {
+/// The status, the body and the length of the whole file.
+fn ok(path: PathBuf, range: Option<(usize, Option<usize>)>) -> (&'static str, Vec<u8>, usize) {
     let bytes = fs::read(path).unwrap();
-    match from {
-        None => ("200 OK", bytes),
-        Some(from) if from < bytes.len() => ("206 Partial Content", bytes[from..].to_vec()),
-        Some(_) => ("416 Range Not Satisfiable", Vec::new()),
+    let total = bytes.len();
+    match range {
+        None => ("200 OK", bytes, total),
+        Some((from, to)) if from < total => {
+            let end = to.map_or(total, |to| total.min(to + 1));
+            ("206 Partial Content", bytes[from..end].to_vec(), total)
+        }
+        Some(_) => ("416 Range Not Satisfiable", Vec::new(), total),
     }
 }
