@@ -40,10 +40,11 @@ impl Session {
         if let Some(dir) = &arguments.directory {
             std::env::set_current_dir(dir).map_err(|err| Failure {
                 causes: vec![err.to_string()],
-                ..Failure::usage(format!("cannot change to `{}`", dir.display()))
+                ..Failure::usage(format!("cannot change to the directory `{}`", dir.display()))
             })?;
         }
-        let current = std::env::current_dir().map_err(|err| Failure::caused("cannot tell the current folder", &err))?;
+        let current =
+            std::env::current_dir().map_err(|err| Failure::caused("cannot determine the working directory", &err))?;
         let env = std::env::vars_os()
             .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
             .collect();
@@ -156,8 +157,8 @@ impl Session {
     pub fn archive(&self) -> Result<Archive, Failure> {
         let home = self.home(None);
         if !home.is_dir() {
-            return Err(Failure::usage(format!("there is nothing in `{}` yet", home.display()))
-                .hint("run a pipeline first, or give its folder with `-C DIR` or RUNNER_HOME"));
+            return Err(Failure::usage(format!("there is no store in `{}`", home.display()))
+                .hint("run a pipeline first, or name its directory with `-C DIR` or RUNNER_HOME"));
         }
         Ok(Archive {
             store: self.store(&home)?,

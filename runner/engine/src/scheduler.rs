@@ -326,7 +326,7 @@ impl Scheduler<'_, '_, '_> {
                 match self.slots[need.node].output(&need.output) {
                     Some(&digest) => inputs.entry(port.clone()).or_default().push(digest),
                     None => {
-                        let message = format!("`{}` made no output `{}`", self.node(need.node).id, need.output);
+                        let message = format!("`{}` produced no output `{}`", self.node(need.node).id, need.output);
                         return self.fail(i, StageError::new(message));
                     }
                 }
@@ -467,7 +467,7 @@ impl Scheduler<'_, '_, '_> {
             return "forced".to_owned();
         }
         if self.slots[i].check.is_some() {
-            return "to see whether it gives the same again".to_owned();
+            return "determinism check".to_owned();
         }
         explain::reason(self.store, self.options.past.last(&self.node(i).id).as_ref(), prepared)
     }

@@ -1,9 +1,21 @@
-//! The pipeline file, from text to a resolved graph of stages.
+//! The pipeline file, from text to a resolved task graph. Stage kinds are handed in.
 //!
 //! In the order of the work: `source` (bytes to text), `yaml` (text to a `tree` of values that know their places), `compose`
 //! (`include:`), `document` (keys and names checked), `overrides` (profiles and `--set`), `needs` (references, ports, order),
 //! `axes` with `sample` (what a matrix says) and `matrix` (the points it comes to), `interpolate` (`${…}`), `configure` (a stage
-//! kind's configuration) and `load`, which leads through them; `resolved` writes the outcome as one file.
+//! kind's configuration) and `load`, which leads through them. `memo` makes an unchanged pipeline need none of this; `resolved`
+//! writes a pipeline as one file; [`graph`] and [`svg`] draw it.
+//!
+//! Time and memory grow linearly with the stages. What is larger than these limits is refused:
+//!
+//! | limit | |
+//! | --- | --- |
+//! | stages of a pipeline, matrices expanded; points of a stage | 100,000 |
+//! | a pipeline file, or one that it includes | 16 MiB |
+//! | included files | 64 |
+//! | YAML values of a file, aliases followed | 500,000 |
+//! | nested lists and maps | 48 |
+//! | files of a `run:` stage | 10,000 |
 
 mod axes;
 mod compose;

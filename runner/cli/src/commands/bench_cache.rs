@@ -33,8 +33,9 @@ struct Bench {
 }
 
 pub(super) fn measure() -> Result<Vec<Row>, Failure> {
-    let dir = tempfile::tempdir().map_err(|err| Failure::caused("cannot make a temporary folder", &err))?;
-    let program = std::env::current_exe().map_err(|err| Failure::caused("cannot tell which program this is", &err))?;
+    let dir = tempfile::tempdir().map_err(|err| Failure::caused("cannot create a temporary directory", &err))?;
+    let program =
+        std::env::current_exe().map_err(|err| Failure::caused("cannot determine the path of this program", &err))?;
     let mut bench = Bench {
         dir,
         program,
@@ -109,7 +110,7 @@ impl Bench {
             .map_err(failed)?;
         if !output.status.success() {
             let text = String::from_utf8_lossy(&output.stderr).into_owned();
-            return Err(Failure::usage(format!("a run that is measured failed: {text}")));
+            return Err(Failure::usage(format!("a benchmarked run failed: {text}")));
         }
         let text = String::from_utf8_lossy(&output.stderr);
         let peak = text

@@ -158,7 +158,7 @@ fn verify_text(report: &VerifyReport) -> String {
 pub fn gc(store: &Store, runs: &[Run], keep: &Keep, dry_run: bool, as_json: bool) -> Result<String, Failure> {
     if let Some(unknown) = keep.runs.iter().find(|id| runs.iter().all(|run| run.id != **id)) {
         return Err(Failure::usage(format!("there is no run `{unknown}`"))
-            .hint("nothing was dropped; `runner runs` lists the runs"));
+            .hint("nothing was removed; `runner runs` lists the runs"));
     }
     let now = SystemTime::now();
     let (kept, keep_actions) = keep.roots(runs, now);

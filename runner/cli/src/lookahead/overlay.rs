@@ -22,7 +22,7 @@ impl<'a> Overlay<'a> {
         let dir = tempfile::Builder::new()
             .prefix(".lookahead-")
             .tempdir_in(base.root())
-            .map_err(|err| Failure::caused("cannot make a folder in the store", &err))?;
+            .map_err(|err| Failure::caused("cannot create a directory in the store", &err))?;
         Ok(Self {
             store: Store::open(dir.path())?,
             base,
@@ -50,7 +50,7 @@ impl<'a> Overlay<'a> {
         let to = self.store.blob_path(blob.blob);
         if let Some(folder) = to.parent() {
             std::fs::create_dir_all(folder)
-                .map_err(|err| Failure::caused("cannot make a folder in the store", &err))?;
+                .map_err(|err| Failure::caused("cannot create a directory in the store", &err))?;
         }
         if std::fs::hard_link(self.base.blob_path(blob.blob), &to).is_err() {
             self.store.put(&bytes)?;

@@ -29,8 +29,8 @@ impl Run {
         control: &Control,
         say: &mut Say<'_>,
     ) -> Result<Self, Failure> {
-        let executor =
-            WorkerProcess::new(store).map_err(|err| Failure::caused("cannot tell which program this is", &err))?;
+        let executor = WorkerProcess::new(store)
+            .map_err(|err| Failure::caused("cannot determine the path of this program", &err))?;
         let options = Options {
             keep_going: true,
             ..options.clone()

@@ -55,7 +55,7 @@ pub fn find(
                         source: format!("{}: {}", node.id, file.name),
                         stage: String::new(),
                         what: String::new(),
-                        reason: "only text files of programs can be changed, this one stays as it is".to_owned(),
+                        reason: "only text files of external programs can be perturbed".to_owned(),
                     });
                 } else if has_dates(&file.path)? {
                     by_file = true;
@@ -75,7 +75,7 @@ pub fn find(
                 source: earlier.name.clone(),
                 stage: node.id.clone(),
                 what: port.clone(),
-                reason: "what is read of an earlier run stays as it is".to_owned(),
+                reason: "artifacts of earlier runs are not perturbed".to_owned(),
             }));
         }
         // What a program makes of files that were changed is checked, and so changes by itself.

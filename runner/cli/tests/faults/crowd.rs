@@ -56,7 +56,7 @@ pub fn with_gc(times: usize) -> Tally {
             while !over.load(Ordering::Relaxed) {
                 let ended = lab.run(&["cache", "gc", "--keep-last", "0", "--keep-younger-than", "0s"]);
                 let busy = ended.stderr.contains("in use by a run");
-                let empty = ended.stderr.contains("there is nothing in");
+                let empty = ended.stderr.contains("there is no store in");
                 assert!(ended.code == 0 || busy || empty, "{}", ended.text());
                 swept += usize::from(ended.code == 0);
             }

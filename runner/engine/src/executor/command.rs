@@ -190,7 +190,7 @@ impl Run<'_> {
             if !path.exists() {
                 return Err(self.with_log(
                     StageError::new(format!(
-                        "the command ended well, but its output `{name}` (`{file}`) is missing"
+                        "the command succeeded, but its output `{name}` (`{file}`) is missing"
                     ))
                     .hint(format!("the command must write it at ${{outputs.{name}}}")),
                 ));
@@ -222,7 +222,7 @@ impl Run<'_> {
         let hidden = self.secrets.iter().filter_map(|name| self.env.get(name));
         let (out, err, filter): (Stdio, Stdio, _) = match Masker::new(hidden.map(String::as_str)) {
             Some(masker) => {
-                let (from, to) = io::pipe().map_err(|err| StageError::new(format!("cannot make a pipe: {err}")))?;
+                let (from, to) = io::pipe().map_err(|err| StageError::new(format!("cannot create a pipe: {err}")))?;
                 let second = to.try_clone().map_err(failed("write", self.log))?;
                 (to.into(), second.into(), Some(Filter::start(masker, from, file)))
             }
@@ -356,7 +356,7 @@ fn full(dir: &Path, what: &str) -> Option<StageError> {
     (no_bytes || no_files).then(|| StageError {
         cause: Cause::Store,
         ..StageError::new(format!("{what}, and the disk of `{}` is full", dir.display()))
-            .hint("make room, or set `RUNNER_HOME` to a folder on another disk")
+            .hint("free disk space, or set `RUNNER_HOME` to a directory on another disk")
     })
 }
 

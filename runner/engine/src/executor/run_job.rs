@@ -108,7 +108,7 @@ pub(super) fn run_job(
                 .unwrap_or_else(|panic| Err(panicked(panic.as_ref())))?;
             for port in kind.ports().outputs {
                 if !outputs.contains_key(port.name) {
-                    return Err(StageError::new(format!("`{name}` made no output `{}`", port.name)));
+                    return Err(StageError::new(format!("`{name}` produced no output `{}`", port.name)));
                 }
             }
             let (hits, total) = context.memos.counts();
@@ -158,5 +158,5 @@ fn panicked(panic: &(dyn std::any::Any + Send)) -> StageError {
         .or_else(|| panic.downcast_ref::<&str>().copied())
         .unwrap_or("no message");
     StageError::new(format!("the stage panicked: {message}"))
-        .hint("this is a mistake in the program; its backtrace is shown with RUST_BACKTRACE=1")
+        .hint("this is a bug in the program; RUST_BACKTRACE=1 shows the backtrace")
 }

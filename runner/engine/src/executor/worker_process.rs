@@ -229,9 +229,9 @@ impl Executor for WorkerProcess {
 fn died(status: ExitStatus, stderr: &str) -> StageError {
     let mut error = match (status.signal(), status.code()) {
         (Some(9), _) => StageError::new(format!("its worker was killed by {}", signal_name(9)))
-            .hint("the system kills what takes too much memory: `resources: { memory: … }` keeps large stages from running side by side"),
+            .hint("the system kills processes that use too much memory: `resources: { memory: … }` keeps large stages from running in parallel"),
         (Some(signal), _) => StageError::new(format!("its worker was killed by {}", signal_name(signal)))
-            .hint("this is a mistake in the program or one of its libraries"),
+            .hint("this is a bug in the program or one of its libraries"),
         (None, code) => StageError::new(format!(
             "its worker ended without a result, with status {}",
             code.unwrap_or_default()
