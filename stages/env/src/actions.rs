@@ -147,7 +147,7 @@ impl<'a> Actions<'a> {
             Self::Continuous(values) => (CONTINUOUS, values.len()),
         };
         StageError::new(format!(
-            "the environment takes {len} values of {kind} actions, and was given {given_len} of {given} ones"
+            "expected {len} values of {kind} actions, found {given_len} of {given} actions"
         ))
     }
 }
@@ -231,7 +231,7 @@ mod tests {
         let err = Actions::Discrete(&[1, 0]).continuous(2, 3).unwrap_err();
         assert_eq!(
             err.message,
-            "the environment takes 6 values of continuous actions, and was given 2 of discrete ones"
+            "expected 6 values of continuous actions, found 2 of discrete actions"
         );
     }
 }

@@ -1,6 +1,7 @@
 //! Environments: batched, deterministic, look-ups only.
 //!
-//! A stage of this family stores tables; [`open`] maps them and gives a [`BatchEnv`].
+//! A stage of this family stores tables; [`open`] maps them and gives a [`BatchEnv`]. Each kind of environment has a folder with its
+//! configuration (`config.rs`), its stage (`stage.rs`) and its batch of environments (`env.rs`).
 
 mod actions;
 mod batch;

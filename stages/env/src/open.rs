@@ -26,10 +26,8 @@ pub fn open(store: &Store, artifact: &Artifact, options: &OpenOptions) -> Result
         hedging::FAMILY => Ok(Box::new(hedging::open(store, artifact, options)?)),
         lookup::FAMILY => Ok(Box::new(lookup::open(store, artifact, options)?)),
         options_env::FAMILY => Ok(Box::new(options_env::open(store, artifact, options)?)),
-        other => Err(
-            StageError::new(format!("this program knows no environment of family `{other}`"))
-                .hint("the artifact was made by another version; run its stage again"),
-        ),
+        other => Err(StageError::new(format!("unknown environment family `{other}`"))
+            .hint("the artifact was made by another version; run its stage again")),
     }
 }
 

@@ -1,6 +1,8 @@
 //! The stage kind `env/classic`.
 
-use super::{CartPole, Pendulum, RepeatPrevious};
+use super::cart_pole::CartPole;
+use super::pendulum::Pendulum;
+use super::repeat_previous::RepeatPrevious;
 use crate::batch::BatchEnv;
 use crate::open_options::OpenOptions;
 use cache::{Artifact, ArtifactBuilder, Store};
@@ -75,7 +77,7 @@ pub(crate) fn open(store: &Store, artifact: &Artifact, options: &OpenOptions) ->
         .entry(FILE)
         .ok_or_else(|| StageError::new(format!("the environment has no `{FILE}`")))?;
     let config: ClassicConfig = serde_json::from_slice(&store.blob(entry.blob)?)
-        .map_err(|err| StageError::new(format!("`{FILE}` of the environment: {err}")))?;
+        .map_err(|err| StageError::new(format!("cannot read `{FILE}` of the environment: {err}")))?;
     let repeat = |name, decks, k| Box::new(RepeatPrevious::new(name, decks, k, options));
     Ok(match config.id {
         Id::CartPole => Box::new(CartPole::new(false, options)),

@@ -69,7 +69,8 @@ impl StageKind for Hedging {
         config.validate()?;
         let meta = serde_json::json!({ "family": FAMILY, "format": 1 });
         let mut builder = ArtifactBuilder::new(&context.store, PortType::Env.name(), meta);
-        let json = serde_json::to_value(config).map_err(|err| StageError::new(format!("`{SPEC}`: {err}")))?;
+        let json =
+            serde_json::to_value(config).map_err(|err| StageError::new(format!("cannot write `{SPEC}`: {err}")))?;
         builder.bytes(SPEC, cache::canonical_json(&json).as_bytes())?;
         for (stream, name) in (0..).zip(TABLES) {
             context.check_cancelled()?;
@@ -91,13 +92,13 @@ pub fn open(store: &Store, artifact: &Artifact, options: &OpenOptions) -> Result
         Ok(Bytes::from_owner(store.blob(entry.blob)?))
     };
     let config: HedgingConfig = serde_json::from_slice(&file(SPEC)?)
-        .map_err(|err| StageError::new(format!("`{SPEC}` of the environment: {err}")))?;
+        .map_err(|err| StageError::new(format!("cannot read `{SPEC}` of the environment: {err}")))?;
     config.validate()?;
     let name = TABLES[options.split.word() as usize];
     let points = ipc::numbers::<Float64Type>(&ipc::read(name, file(name)?)?, "point")?;
     if points.len() != config.paths as usize * (config.steps as usize + 1) * POINT {
         return Err(StageError::new(format!(
-            "`{name}` of the environment has other sizes than `{SPEC}` says"
+            "`{name}` of the environment does not have the size that `{SPEC}` states"
         ))
         .hint("run the environment's stage again with --force"));
     }

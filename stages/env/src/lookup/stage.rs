@@ -68,7 +68,8 @@ impl StageKind for Lookup {
         config.validate()?;
         let meta = serde_json::json!({ "family": FAMILY, "format": 1 });
         let mut builder = ArtifactBuilder::new(&context.store, PortType::Env.name(), meta);
-        let json = serde_json::to_value(config).map_err(|err| StageError::new(format!("`{SPEC}`: {err}")))?;
+        let json =
+            serde_json::to_value(config).map_err(|err| StageError::new(format!("cannot write `{SPEC}`: {err}")))?;
         builder.bytes(SPEC, cache::canonical_json(&json).as_bytes())?;
         for (name, stream) in TABLES {
             context.check_cancelled()?;
@@ -95,7 +96,7 @@ pub(crate) fn from_table(config: LookupConfig, bytes: Bytes, options: &OpenOptio
     config.validate()?;
     if table.returns.len() != config.rows || table.features.len() != config.rows * config.features {
         return Err(StageError::new(format!(
-            "`{name}` of the environment has other sizes than `{SPEC}` says"
+            "`{name}` of the environment does not have the size that `{SPEC}` states"
         ))
         .hint("run the environment's stage again with --force"));
     }
@@ -114,7 +115,7 @@ pub fn open(store: &Store, artifact: &Artifact, options: &OpenOptions) -> Result
         Ok(Bytes::from_owner(store.blob(entry.blob)?))
     };
     let config: LookupConfig = serde_json::from_slice(&file(SPEC)?)
-        .map_err(|err| StageError::new(format!("`{SPEC}` of the environment: {err}")))?;
+        .map_err(|err| StageError::new(format!("cannot read `{SPEC}` of the environment: {err}")))?;
     from_table(config, file(TABLES[options.split.word() as usize].0)?, options)
 }
 

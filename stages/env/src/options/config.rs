@@ -482,11 +482,14 @@ impl SlateConfig {
         {
             return Err(ConfigProblem::new(
                 "slate.maturities",
-                "give one maturity or more, each once",
+                "expected one or more maturities, each different",
             ));
         }
         if self.deltas.is_empty() || !distinct(self.deltas.len(), &|i, j| self.deltas[i] == self.deltas[j]) {
-            return Err(ConfigProblem::new("slate.deltas", "give one delta or more, each once"));
+            return Err(ConfigProblem::new(
+                "slate.deltas",
+                "expected one or more deltas, each different",
+            ));
         }
         for (i, &delta) in self.deltas.iter().enumerate() {
             if !(delta > 0.0 && delta < 1.0) {

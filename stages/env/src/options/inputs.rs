@@ -144,11 +144,10 @@ pub(super) fn features(context: &Context, symbol: &str) -> Result<Vec<FeatureCol
             all if all.iter().any(|s| s == symbol) => symbol,
             [only] => only,
             all => {
-                return Err(StageError::new(format!(
-                    "the features are of {}, none of them `{symbol}`",
-                    all.join(", ")
-                ))
-                .hint("give features of the underlying, or of one symbol alone"));
+                return Err(
+                    StageError::new(format!("the features hold {}, but not `{symbol}`", all.join(", ")))
+                        .hint("give features of the underlying, or of one symbol alone"),
+                );
             }
         };
         let Some(batch) = set.read_symbol(&context.store, theirs)? else {

@@ -80,7 +80,7 @@ impl StageKind for Options {
         };
         for chain in plan.inputs.get("chain").into_iter().flatten() {
             if let Some(column) = needed.iter().find(|column| !chain.may_have(column)) {
-                let problem = ConfigProblem::new("fills.quotes", format!("the chain will have no `{column}`"));
+                let problem = ConfigProblem::new("fills.quotes", format!("the chain has no column `{column}`"));
                 return Err(match *column {
                     "bid" | "ask" => problem.hint("set fills: { quotes: last, slippage: … } for data without quotes"),
                     _ => problem,

@@ -107,7 +107,7 @@ impl Strategies {
         if this.names.len() > MAX_ACTIONS {
             return Err(ConfigProblem::new(
                 "strategies",
-                format!("at most {} strategies", MAX_ACTIONS - FIRST_OPEN),
+                format!("an environment has at most {} strategies", MAX_ACTIONS - FIRST_OPEN),
             ));
         }
         Ok(this)
@@ -131,7 +131,7 @@ fn find(config: &OptionsConfig, leg: &config::Leg, field: &str) -> Result<Traded
         (Some(_), _) if leg.right.is_some() || leg.maturity.is_some() || leg.delta.is_some() => {
             Err(ConfigProblem::new(
                 format!("{field}.slot"),
-                "give either the slot's number, or right, maturity and delta",
+                "a leg has either the slot's number, or right, maturity and delta",
             ))
         }
         (Some(slot), _) if slot >= count => Err(ConfigProblem::new(
@@ -141,7 +141,7 @@ fn find(config: &OptionsConfig, leg: &config::Leg, field: &str) -> Result<Traded
         (Some(slot), _) => Ok(Traded::Slot(slot)),
         (None, None) => Err(ConfigProblem::new(
             format!("{field}.right"),
-            "say `call`, `put` or `underlying`",
+            "a leg needs a right: `call`, `put` or `underlying`",
         )),
         (None, Some(Right::Underlying)) => {
             if !config.trade_underlying {
@@ -165,14 +165,14 @@ fn find(config: &OptionsConfig, leg: &config::Leg, field: &str) -> Result<Traded
                     format!("{field}.maturity"),
                     format!("{days} is not a maturity of the slate"),
                 )
-                .hint(format!("it has {:?}", slate.maturities))
+                .hint(format!("the slate has {:?}", slate.maturities))
             })?;
             let delta = leg
                 .delta
-                .ok_or_else(|| ConfigProblem::new(format!("{field}.delta"), "give the delta of a slot"))?;
+                .ok_or_else(|| ConfigProblem::new(format!("{field}.delta"), "a leg needs the delta of a slot"))?;
             let index = slate.deltas.iter().position(|&d| d == delta).ok_or_else(|| {
                 ConfigProblem::new(format!("{field}.delta"), format!("{delta} is not a delta of the slate"))
-                    .hint(format!("it has {:?}", slate.deltas))
+                    .hint(format!("the slate has {:?}", slate.deltas))
             })?;
             Ok(Traded::Slot(
                 (maturity * slate.deltas.len() + index) * 2 + usize::from(right == Right::Put),

@@ -99,13 +99,14 @@ pub(crate) struct Spec {
 
 impl Spec {
     pub(crate) fn encode(&self) -> Result<Vec<u8>, StageError> {
-        let json = serde_json::to_value(self).map_err(|err| StageError::new(format!("`{SPEC}`: {err}")))?;
+        let json =
+            serde_json::to_value(self).map_err(|err| StageError::new(format!("cannot write `{SPEC}`: {err}")))?;
         Ok(cache::canonical_json(&json).into_bytes())
     }
 
     pub(crate) fn decode(bytes: &[u8]) -> Result<Self, StageError> {
         serde_json::from_slice(bytes).map_err(|err| {
-            StageError::new(format!("`{SPEC}` of the environment: {err}"))
+            StageError::new(format!("cannot read `{SPEC}` of the environment: {err}"))
                 .hint("it was made by another version or damaged; run the environment's stage again")
         })
     }

@@ -45,13 +45,13 @@ pub fn open(store: &Store, artifact: &Artifact, options: &OpenOptions) -> Result
 }
 
 /// A range of environments and the rows that they write.
-struct Range<'a> {
+struct EnvRows<'a> {
     states: StateRows<'a>,
     finals: &'a mut [Option<Ledger>],
     out: StepRows<'a>,
 }
 
-impl View for Range<'_> {
+impl View for EnvRows<'_> {
     fn split(self, n: usize) -> (Self, Self) {
         let (states, finals, out) = (self.states.split(n), self.finals.split_at_mut(n), self.out.split(n));
         (
@@ -127,12 +127,12 @@ impl OptionsEnv {
         let stepper = &self.stepper;
         let market = &stepper.market;
         let num_envs = self.finals.len();
-        let range = Range {
+        let range = EnvRows {
             states: self.states.rows(),
             finals: &mut self.finals,
             out: StepRows::new(out, &market.tables.spec.env),
         };
-        for_ranges(range, num_envs, GRAIN, &|first, len, mut range: Range| {
+        for_ranges(range, num_envs, GRAIN, &|first, len, mut range: EnvRows| {
             for i in 0..len {
                 let out = &mut range.out;
                 let mut env = range.states.env(i);

@@ -158,8 +158,7 @@ impl<'a> At<'a> {
 }
 
 fn mismatch() -> StageError {
-    StageError::new("the environment's tables do not fit one another")
-        .hint("run the environment's stage again with --force")
+    StageError::new("the environment's tables are inconsistent").hint("run the environment's stage again with --force")
 }
 
 /// Joins the parts.

@@ -7,7 +7,7 @@ use crate::options::config::{MAX_LEGS, OptionsConfig};
 use crate::options::margin::{MarginLeg, Pairing};
 use crate::options::order::Instrument;
 use crate::options::reason::Reason;
-use crate::options::split::Range;
+use crate::options::split::SnapshotRange;
 use crate::options::strategies::{Leg, Strategies, Traded};
 
 /// The tables and rules of a batch of environments.
@@ -17,7 +17,7 @@ pub(super) struct Market {
     pub strategies: Strategies,
     pub multiplier: f64,
     pub clip: f32,
-    pub range: Range,
+    pub range: SnapshotRange,
     pub split: Split,
     pub seed: u64,
 }
