@@ -70,6 +70,10 @@ pub(crate) struct ExecArgs {
     /// Ignore the configured remote store.
     #[arg(long)]
     pub no_remote: bool,
+    /// Always write the HTML report. Without this option it is written if a stage ran and it takes less than 5 % of the run;
+    /// `runner report RUN` writes it later.
+    #[arg(long)]
+    pub report: bool,
     /// Name the run; the name can be used wherever a run is expected.
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,

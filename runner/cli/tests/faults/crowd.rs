@@ -86,12 +86,10 @@ pub fn with_gc(times: usize) -> Tally {
     tally
 }
 
-#[test]
-fn eight_at_once() {
+pub fn eight_at_once() {
     eight_runs(2);
 }
 
-#[test]
-fn garbage_is_collected_meanwhile() {
+pub fn garbage_is_collected_meanwhile() {
     with_gc(3);
 }

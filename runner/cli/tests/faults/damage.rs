@@ -184,8 +184,7 @@ pub fn every_kind(times: usize) -> Vec<Tally> {
     DAMAGES.into_iter().map(one_damage).collect()
 }
 
-#[test]
-fn damaged() {
+pub fn damaged() {
     let kept = Kept::new();
     let mut chance = Chance::new(5);
     for (i, kind) in KINDS.into_iter().enumerate() {

@@ -146,13 +146,11 @@ pub fn read_only(times: usize) -> Tally {
     tally
 }
 
-#[test]
-fn full_disks() {
+pub fn full_disks() {
     full(6);
     without_inodes(3);
 }
 
-#[test]
-fn read_only_disks() {
+pub fn read_only_disks() {
     read_only(1);
 }

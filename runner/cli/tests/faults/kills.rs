@@ -179,13 +179,11 @@ pub fn in_system_calls(times: usize) -> Tally {
     })
 }
 
-#[test]
-fn killed_at_random() {
+pub fn killed_at_random() {
     at_random(8);
     of_workers(4);
 }
 
-#[test]
-fn killed_in_system_calls() {
+pub fn killed_in_system_calls() {
     in_system_calls(24);
 }

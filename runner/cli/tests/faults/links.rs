@@ -61,8 +61,7 @@ pub fn no_locks(times: usize) -> Tally {
     tally
 }
 
-#[test]
-fn less_able_file_systems() {
+pub fn less_able_file_systems() {
     none(1);
     no_locks(1);
 }

@@ -142,8 +142,8 @@ impl<K: Aggregate<1, T>, const T: usize> CloseClose<RollingAggregate<K, 1, T>> {
 #[inline(always)]
 fn log_returns<'a>(before: &mut Lag, values: &[f64], of: &[f64], scratch: &'a mut Scratch) -> &'a mut [f64] {
     let (missing, pieces) = before.pieces(values);
-    for (from, befores) in pieces {
-        for (out, (value, before)) in scratch[from..].iter_mut().zip(of[from..].iter().zip(befores)) {
+    for (from, previous) in pieces {
+        for (out, (value, before)) in scratch[from..].iter_mut().zip(of[from..].iter().zip(previous)) {
             *out = log(value / before);
         }
     }

@@ -1,34 +1,34 @@
-//! How a running stage is doing, from its events: for the progress line and `runner watch`.
+//! Progress, speed and resource use of a running stage, from its events: for the progress line and `runner watch`.
 
 use chrono::{DateTime, Utc};
 use runner_engine::{Event, Stamped, text};
 use std::collections::{BTreeMap, VecDeque};
 
-/// Rates are taken over this long, in seconds.
+/// The window over which rates are computed, in seconds.
 const WINDOW: f64 = 10.0;
 
-/// The metric that counts a training's iterations: rollouts with what is learned from them, per second.
+/// The metric with a training's iterations per second: a rollout and the updates on it.
 const ITERATIONS: &str = "charts/IPS";
 
-/// What is known of one stage.
-pub struct Gauge {
+/// Progress, speed and resource use of one stage.
+pub struct StageProgress {
     began: DateTime<Utc>,
-    /// When, and how much was done then.
+    /// Times and the amount done by then.
     done: VecDeque<(DateTime<Utc>, u64)>,
-    /// All there is to do.
+    /// The total amount.
     pub total: Option<u64>,
-    /// What it is doing.
+    /// The last progress message.
     pub message: String,
     /// The last value of each metric.
     pub metrics: BTreeMap<String, f64>,
-    /// When, and how much processor time it had taken then, in seconds.
+    /// Times and the CPU seconds used by then.
     cpu: VecDeque<(DateTime<Utc>, f64)>,
     /// Its resident memory, in bytes.
     pub memory: Option<u64>,
 }
 
-impl Gauge {
-    /// Of a stage that begins.
+impl StageProgress {
+    /// A stage that starts at `began`.
     pub fn new(began: DateTime<Utc>) -> Self {
         Self {
             began,
@@ -41,7 +41,7 @@ impl Gauge {
         }
     }
 
-    /// Takes an event of its stage.
+    /// Applies an event of its stage.
     pub fn take(&mut self, stamped: &Stamped) {
         match &stamped.event {
             Event::Progress {
@@ -64,38 +64,38 @@ impl Gauge {
         }
     }
 
-    /// When it began.
+    /// The start time.
     pub fn began(&self) -> DateTime<Utc> {
         self.began
     }
 
-    /// How much is done.
+    /// The amount done.
     pub fn done(&self) -> u64 {
         self.done.back().map_or(0, |&(_, done)| done)
     }
 
-    /// The share that is done.
+    /// The share done, from 0 to 1.
     pub fn share(&self) -> Option<f64> {
         Some((self.done() as f64 / self.total? as f64).min(1.0))
     }
 
-    /// How much is done in a second, lately.
+    /// The recent amount per second.
     pub fn rate(&self) -> Option<f64> {
         rate(&self.done, |done| done as f64)
     }
 
-    /// Iterations of a training in a second.
+    /// Iterations of a training per second.
     pub fn iterations(&self) -> Option<f64> {
         self.metrics.get(ITERATIONS).copied()
     }
 
-    /// How many seconds are left at that rate.
+    /// The remaining seconds at that rate.
     pub fn left(&self) -> Option<f64> {
         let rate = self.rate().filter(|rate| *rate > 0.0)?;
         Some(self.total?.saturating_sub(self.done()) as f64 / rate)
     }
 
-    /// How many cores it keeps busy, lately.
+    /// The recent number of busy cores.
     pub fn cores(&self) -> Option<f64> {
         rate(&self.cpu, |seconds| seconds)
     }
@@ -108,7 +108,7 @@ impl Gauge {
         })
     }
 
-    /// What a line has room for: iterations, losses, processor and memory.
+    /// A short text of iterations, losses, CPU and memory.
     pub fn figures(&self) -> String {
         let mut parts = Vec::new();
         parts.extend(self.iterations().map(|rate| format!("{} it/s", short(rate))));
@@ -136,7 +136,7 @@ pub fn short(value: f64) -> String {
 
 fn push<T>(of: &mut VecDeque<(DateTime<Utc>, T)>, time: DateTime<Utc>, value: T) {
     of.push_back((time, value));
-    // The last one before the window stays: rates are over the whole of it.
+    // The last one before the window stays: rates are over the whole window.
     while of.len() > 2 && seconds(of[1].0, time) >= WINDOW {
         of.pop_front();
     }
@@ -167,8 +167,8 @@ mod tests {
     #[test]
     fn rates_are_of_the_last_ten_seconds() {
         let stage = || "train".to_owned();
-        let mut gauge = Gauge::new(DateTime::UNIX_EPOCH);
-        assert!(gauge.rate().is_none() && gauge.left().is_none() && gauge.cores().is_none());
+        let mut progress = StageProgress::new(DateTime::UNIX_EPOCH);
+        assert!(progress.rate().is_none() && progress.left().is_none() && progress.cores().is_none());
         for second in 0..=30 {
             // A slow beginning, then 100 steps a second.
             let done = if second < 20 {
@@ -176,7 +176,7 @@ mod tests {
             } else {
                 20 + (second as u64 - 20) * 100
             };
-            gauge.take(&at(
+            progress.take(&at(
                 second,
                 Event::Progress {
                     stage: stage(),
@@ -185,7 +185,7 @@ mod tests {
                     message: "m".to_owned(),
                 },
             ));
-            gauge.take(&at(
+            progress.take(&at(
                 second,
                 Event::Usage {
                     stage: stage(),
@@ -194,14 +194,14 @@ mod tests {
                 },
             ));
         }
-        assert_eq!((gauge.rate(), gauge.left()), (Some(100.0), Some(10.0)));
-        assert_eq!((gauge.done(), gauge.share()), (1020, Some(1020.0 / 2020.0)));
+        assert_eq!((progress.rate(), progress.left()), (Some(100.0), Some(10.0)));
+        assert_eq!((progress.done(), progress.share()), (1020, Some(1020.0 / 2020.0)));
         for (name, value) in [
             ("charts/IPS", 12.345),
             ("losses/value_loss", 0.012345),
             ("losses/policy_loss", -1e-7),
         ] {
-            gauge.take(&at(
+            progress.take(&at(
                 30,
                 Event::Metric {
                     stage: stage(),
@@ -212,9 +212,9 @@ mod tests {
             ));
         }
         assert_eq!(
-            gauge.figures(),
+            progress.figures(),
             "12.3 it/s, policy loss -1.0e-7, value loss 0.0123, 150 % cpu, 3.0 MiB"
         );
-        assert_eq!(gauge.group("losses").count(), 2);
+        assert_eq!(progress.group("losses").count(), 2);
     }
 }
