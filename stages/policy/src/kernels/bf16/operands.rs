@@ -87,7 +87,7 @@ pub struct Panels16 {
     pub k: usize,
     /// Columns, a multiple of [`WIDTH`].
     pub n: usize,
-    data: Aligned<u32>,
+    pub(super) data: Aligned<u32>,
 }
 
 impl Panels16 {
