@@ -3,6 +3,8 @@
 //!
 //! A test target with `harness = false` includes this file by its path.
 
+#![allow(dead_code, reason = "each test target uses some of it")]
+
 use libtest_mimic::{Arguments, Trial};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

@@ -1,4 +1,4 @@
-//! Artifacts: what flows between stages.
+//! Artifacts: the inputs and outputs of stages.
 
 use crate::blob::BlobRef;
 use crate::canonical::canonical_json;
@@ -7,14 +7,14 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-/// A manifest: what an artifact is, and the blobs that it is made of.
+/// A manifest: the type of an artifact, its metadata and its blobs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Artifact {
     /// Its type, the name of a port type such as `option_chain`.
     #[serde(rename = "type")]
     pub kind: String,
-    /// What its type says about it: schema, units, data quality. No wall-clock time, no stage name.
+    /// Its metadata: schema, units, data quality. No wall-clock time, no stage name.
     pub meta: Value,
     /// Its files, in order.
     pub entries: Vec<Entry>,
@@ -43,7 +43,7 @@ impl Entry {
 }
 
 impl Artifact {
-    /// The bytes that are hashed and stored.
+    /// The canonical JSON, which is hashed and stored.
     pub fn canonical(&self) -> String {
         canonical_json(&serde_json::json!({
             "type": self.kind,
@@ -52,14 +52,13 @@ impl Artifact {
         }))
     }
 
-    /// Refuses paths that are absolute, leave the artifact's folder, mean different things on different systems, or
-    /// stand in each other's way.
+    /// Refuses paths that are absolute, leave the artifact's folder, differ in meaning between systems, or collide.
     pub(crate) fn check(&self) -> Result<(), String> {
         let mut seen = BTreeSet::new();
         for Entry { path, .. } in &self.entries {
             check_path(path).map_err(|reason| format!("entry `{}` {reason}", path.escape_debug()))?;
             if !seen.insert(path.as_str()) {
-                return Err(format!("entry `{path}` is there twice"));
+                return Err(format!("entry `{path}` occurs twice"));
             }
         }
         for path in &seen {
@@ -78,10 +77,11 @@ impl Artifact {
     }
 }
 
-/// Whether an artifact may have an entry of this path; otherwise what is wrong, to follow the path in a message.
+/// Checks the path of an entry.
 ///
 /// # Errors
-/// When it is absolute, leaves the artifact's folder, or means different things on different systems.
+/// The reason, a fragment that follows the path in a message, when it is absolute, leaves the artifact's folder, or differs
+/// in meaning between systems.
 pub fn check_path(path: &str) -> Result<(), &'static str> {
     if path.is_empty() {
         return Err("has an empty path");

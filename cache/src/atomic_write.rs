@@ -55,7 +55,7 @@ pub(crate) fn locked_temp_file(dir: &Path, name: &tempfile::Builder<'_, '_>) -> 
     }
 }
 
-/// Renames a complete temporary file to `path`, replacing what is there. Marks the store as unflushed once more: a flush
+/// Renames a complete temporary file to `path`, replacing an existing one. Marks the store as unflushed once more: a flush
 /// that began since the file was created has removed the first mark, and may have ended before the rename.
 pub(crate) fn persist(root: &Path, file: NamedTempFile, path: &Path) -> Result<()> {
     persist_unmarked(file, path)?;

@@ -1,20 +1,20 @@
-//! Canonical JSON: the one spelling of a value that is hashed.
+//! Canonical JSON: the unique form of a value that is hashed.
 
 use serde::Serialize;
 use serde_json::Value;
 
-/// `value` as JSON with sorted keys, no blanks, and numbers in their shortest form that reads back the same.
+/// `value` as JSON with sorted keys, no white space, and numbers in their shortest form that parses to the same value.
 pub fn canonical_json(value: &Value) -> String {
     let mut out = Vec::with_capacity(256);
     write(value, &mut out);
-    // What serde_json writes is UTF-8.
+    // serde_json writes UTF-8.
     String::from_utf8(out).unwrap_or_default()
 }
 
 fn write(value: &Value, out: &mut Vec<u8>) {
     match value {
         Value::Object(map) => {
-            // The map's own order depends on a feature flag of serde_json that any dependency may turn on.
+            // The order of the map depends on a feature of serde_json that any dependency may enable.
             if map.keys().is_sorted() {
                 object(map.iter(), out);
             } else {
@@ -50,7 +50,7 @@ fn object<'v>(entries: impl Iterator<Item = (&'v String, &'v Value)>, out: &mut 
     out.push(b'}');
 }
 
-/// Nothing here can fail: it is memory that is written to, and keys are texts.
+/// Infallible: the output is in memory, and keys are strings.
 fn scalar(value: &(impl Serialize + ?Sized), out: &mut Vec<u8>) {
     let _ = serde_json::to_writer(out, value);
 }

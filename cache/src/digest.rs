@@ -1,4 +1,4 @@
-//! Digests and keys: a type for each, so that one is never taken for another.
+//! Digests and keys, each a type of its own, so that they cannot be confused.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::borrow::Cow;
@@ -42,10 +42,7 @@ macro_rules! id_type {
         impl FromStr for $name {
             type Err = blake3::HexError;
             fn from_str(hex: &str) -> Result<Self, Self::Err> {
-                match decode(hex.as_bytes()) {
-                    Some(bytes) => Ok(Self(bytes)),
-                    None => Ok(Self(*blake3::Hash::from_hex(hex)?.as_bytes())),
-                }
+                Ok(Self(*blake3::Hash::from_hex(hex)?.as_bytes()))
             }
         }
         impl Serialize for $name {
@@ -63,32 +60,6 @@ macro_rules! id_type {
     };
 }
 
-/// The value of each hex digit, 16 of anything else.
-const DIGITS: [u8; 256] = {
-    let mut digits = [16; 256];
-    let mut value = 0;
-    while value < 16 {
-        let digit = b"0123456789abcdef"[value as usize];
-        digits[digit as usize] = value;
-        digits[digit.to_ascii_uppercase() as usize] = value;
-        value += 1;
-    }
-    digits
-};
-
-/// Thousands of digests are read in a run, which has a table pay.
-fn decode(hex: &[u8]) -> Option<[u8; 32]> {
-    let (pairs, []) = hex.as_chunks::<2>() else { return None };
-    let pairs: &[[u8; 2]; 32] = pairs.try_into().ok()?;
-    let (mut bytes, mut seen) = ([0; 32], 0);
-    for (byte, [high, low]) in bytes.iter_mut().zip(pairs) {
-        let (high, low) = (DIGITS[usize::from(*high)], DIGITS[usize::from(*low)]);
-        seen |= high | low;
-        *byte = high << 4 | low & 15;
-    }
-    (seen < 16).then_some(bytes)
-}
-
 #[derive(Deserialize)]
 struct Hex<'a>(#[serde(borrow)] Cow<'a, str>);
 
@@ -101,11 +72,11 @@ id_type!(
     ArtifactDigest
 );
 id_type!(
-    /// What an action's result depends on, and nothing else.
+    /// The digest of everything that an action's result depends on.
     ActionKey
 );
 id_type!(
-    /// What a sub-computation's result depends on, and nothing else.
+    /// The digest of everything that a sub-computation's result depends on.
     MemoKey
 );
 
@@ -115,16 +86,16 @@ impl From<ArtifactDigest> for BlobDigest {
     }
 }
 
-/// Hashes a sequence of fields, each preceded by its length, under a domain: two different sequences never spell the
-/// same bytes.
+/// Hashes a sequence of fields, each preceded by its length, under a domain: two different sequences have different
+/// bytes.
 pub struct KeyHasher {
     domain: &'static str,
-    /// Gathered first: keys are short, and a hasher of two kilobytes is dear to hand on from field to field.
+    /// Keys are short, and a [`blake3::Hasher`] of two kilobytes would be moved with each field.
     bytes: Vec<u8>,
 }
 
 impl KeyHasher {
-    /// Starts a key. `domain` names what is hashed and its version, such as `runner 2026-11 action v1`.
+    /// Starts a key. `domain` names the kind of key and its version, such as `runner 2026-11 action v1`.
     pub fn new(domain: &'static str) -> Self {
         Self {
             domain,
@@ -158,7 +129,7 @@ mod tests {
 
     #[test]
     fn a_known_key_is_pinned() {
-        // A change here forgets every cache there is: raise the domain's version if it is meant.
+        // A change here invalidates every cache: raise the domain's version if that is intended.
         let key = KeyHasher::new("runner 2026-11 action v1")
             .field("greeks/analytic")
             .field(1u32.to_le_bytes())

@@ -11,34 +11,34 @@ pub enum Error {
     /// A file operation failed.
     #[error("cannot {what} `{}`", path.display())]
     Io {
-        /// What was tried, as a verb (`write`, `read`).
+        /// The operation, as a verb (`write`, `read`).
         what: &'static str,
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
-    /// A blob that should be there is not.
+    /// A blob does not exist.
     #[error("blob {digest} is missing")]
     Missing {
         /// Its digest, in hex.
         digest: String,
     },
-    /// Bytes that are not what their name or checksum says. The damaged file has been moved out of the way, so that
-    /// what made it will be run again.
+    /// Bytes that do not match their digest or checksum. The damaged file has been quarantined, so that the action that
+    /// produced it runs again.
     #[error("{what} {digest} is damaged")]
     Damaged {
-        /// `blob`, `action record` or `memo`.
+        /// `blob` or `remote blob`.
         what: &'static str,
         /// Its digest or key, in hex.
         digest: String,
     },
-    /// A manifest that cannot be used: an entry that leaves its directory, say.
+    /// An invalid manifest: for example, an entry's path leaves its directory.
     #[error("artifact {digest} is not valid: {reason}")]
     Manifest {
         /// Its digest, in hex.
         digest: String,
-        /// What is wrong.
+        /// The reason.
         reason: String,
     },
     /// The store was written by a version with another layout.
@@ -55,32 +55,32 @@ pub enum Error {
         /// The version read here.
         expected: &'static str,
     },
-    /// A run uses the store, so that nothing may be dropped from it.
+    /// A run uses the store, which excludes garbage collection.
     #[error("the store `{}` is in use by a run; try again when it has ended", path.display())]
     Busy {
         /// The store's root.
         path: PathBuf,
     },
     /// A source file kept changing while it was hashed.
-    #[error("`{}` changes while it is read; run again when whatever writes it is done", path.display())]
+    #[error("`{}` changes while it is read; run again when its writer has ended", path.display())]
     Changing {
         /// The file.
         path: PathBuf,
     },
-    /// An artifact cannot be written where it was asked to be.
+    /// An artifact cannot be exported.
     #[error("cannot export to `{}`: {reason}", path.display())]
     Export {
-        /// The file or folder in the way.
+        /// The existing file or folder.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The reason.
         reason: &'static str,
     },
-    /// A remote store cannot be used.
+    /// The configuration of a remote store is wrong, or does not allow the request.
     #[error("{remote} cannot be used: {reason}")]
     Remote {
         /// The remote, without credentials.
         remote: String,
-        /// What is wrong.
+        /// The reason.
         reason: String,
     },
 }
@@ -91,7 +91,7 @@ impl Error {
         move |source| Self::Io { what, path, source }
     }
 
-    /// Whether recomputing what made the bytes can heal this.
+    /// Whether recomputing the action that produced the bytes resolves this.
     pub fn is_healed_by_recomputing(&self) -> bool {
         matches!(self, Self::Missing { .. } | Self::Damaged { .. })
     }

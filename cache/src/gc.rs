@@ -198,7 +198,7 @@ impl Store {
             report.tmp.add(bytes);
             if !plan.dry_run {
                 match listing::remove_tree(&path) {
-                    // A program that outlived its run may still be writing there.
+                    // A program that outlived its run may still write to the folder.
                     Err(err) if matches!(err.kind(), ErrorKind::NotFound | ErrorKind::DirectoryNotEmpty) => continue,
                     removed => removed.map_err(Error::io("remove", &path))?,
                 }

@@ -19,7 +19,6 @@ use rustix::fs::{AtFlags, FileType, Stat, statat};
 use std::collections::{BTreeSet, HashMap};
 use std::fmt::Write as _;
 use std::fs::{File, Metadata};
-use std::hash::{BuildHasherDefault, Hasher};
 use std::path::PathBuf;
 
 /// The number of hits per thread from which another thread pays.
@@ -28,26 +27,7 @@ const PER_THREAD: usize = 128;
 /// The hits of the last run of some name, less those that have lost a blob.
 #[derive(Debug, Default)]
 pub struct HitCache {
-    hits: HashMap<ActionKey, Hit, BuildHasherDefault<KeyPrefix>>,
-}
-
-/// Takes the first eight bytes of a key for its hash: the key is a digest already.
-#[derive(Default)]
-struct KeyPrefix(u64);
-
-impl Hasher for KeyPrefix {
-    fn write(&mut self, bytes: &[u8]) {
-        if let Some(bytes) = bytes.first_chunk() {
-            self.0 = u64::from_le_bytes(*bytes);
-        }
-    }
-
-    // The length of a key, which is the same for all.
-    fn write_usize(&mut self, _: usize) {}
-
-    fn finish(&self) -> u64 {
-        self.0
-    }
+    hits: HashMap<ActionKey, Hit>,
 }
 
 impl HitCache {

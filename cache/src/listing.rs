@@ -28,7 +28,7 @@ pub(crate) fn entries(dir: &Path) -> Result<Vec<DirEntry>> {
     Ok(entries)
 }
 
-/// The entries of a folder with their metadata; those removed in the meantime are left out.
+/// The entries of a folder with their metadata; those removed in the meantime are skipped.
 pub(crate) fn entries_with_metadata(dir: &Path) -> Result<Vec<(PathBuf, Metadata)>> {
     let mut out = Vec::new();
     for entry in entries(dir)? {

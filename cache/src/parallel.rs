@@ -13,7 +13,7 @@ pub(crate) fn map<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> Result<R> 
 /// [`map`] on at most so many threads: for work that waits more than it computes.
 ///
 /// # Errors
-/// The first error of `work`; items that were not begun by then are left out.
+/// The first error of `work`; the remaining items are skipped.
 pub fn map_with_threads<T: Sync, R: Send>(
     items: &[T],
     threads: usize,

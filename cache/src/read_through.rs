@@ -37,7 +37,7 @@ impl Store {
     }
 
     /// Maps a blob into memory and checks its bytes on the first use in this process. Big blobs are hashed on rayon's
-    /// current pool. One that is missing or damaged is fetched from the upstream, if there is one that has it.
+    /// current pool. One that is missing or damaged is fetched from the upstream, if that holds it.
     ///
     /// # Errors
     /// [`Error::Missing`] or [`Error::Damaged`] (the file is then moved to `damaged/`); recomputing the action that
@@ -132,7 +132,7 @@ impl Store {
         .map(|_| ())
     }
 
-    /// Uploads an action and these memos in the background, if there is an upstream that takes them.
+    /// Uploads an action and these memos in the background, if the store has an upstream.
     pub fn upload_later(&self, action: ActionKey, memos: &[MemoKey]) {
         if let Some(upstream) = self.upstream() {
             let memos = memos.iter().copied().map(RecordId::Memo);

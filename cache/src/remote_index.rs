@@ -23,7 +23,7 @@ impl Store {
         self.folder("remote")
     }
 
-    /// The saved index; empty where there is none that can be read.
+    /// The saved index; empty where it is missing or damaged.
     pub fn remote_index(&self) -> RemoteIndex {
         match checksummed::read(&self.remote_index_path()) {
             Ok(Checksummed::Intact(index, _)) => index,

@@ -21,7 +21,7 @@ pub struct Store {
     inner: Arc<Inner>,
     /// The fallback for what is not in the local store.
     pub(crate) upstream: Option<Arc<dyn Upstream>>,
-    /// The longest blob that is fetched from there, in bytes.
+    /// The longest blob that is fetched from the upstream, in bytes.
     pub(crate) fetch_limit: u64,
 }
 
@@ -136,7 +136,7 @@ impl Store {
         };
         let blob = Blob::map(&file).map_err(Error::io("map", &path))?;
         if !self.is_verified(digest) {
-            // No lock is held meanwhile: a thread that works for rayon here may itself ask for a blob.
+            // No lock is held meanwhile: a thread that works for rayon here may itself open a blob.
             if BlobRef::of(&blob).blob != digest {
                 self.quarantine_open(&path, &file)?;
                 return Err(Error::Damaged {

@@ -1,8 +1,8 @@
 //! The upstream store: a second, shared store that the local one reads through to and writes behind to.
 //!
-//! The implementation holds the local [`Store`](crate::Store) that it fills: [`Upstream::fetch`] puts the blob there.
-//! None of the methods fails because the upstream does not answer: look-ups are misses then, uploads stay undone, and
-//! [`Upstream::take_warnings`] says so. An error is one of the local store.
+//! The implementation holds the local [`Store`](crate::Store) that it fills: [`Upstream::fetch`] writes to it.
+//! No method fails because the upstream does not answer: look-ups are misses then, uploads are left, and
+//! [`Upstream::take_warnings`] reports it. An error is one of the local store.
 
 use crate::blob::BlobRef;
 use crate::digest::{ActionKey, BlobDigest, MemoKey};
@@ -19,34 +19,34 @@ pub trait Upstream: fmt::Debug + Send + Sync {
     /// Whether requests are sent; they are not while the circuit breaker is open.
     fn is_available(&self) -> bool;
 
-    /// The record of an action; `None` when there is none that may be used.
+    /// The record of an action; `None` when there is none, or none that may be used.
     ///
     /// # Errors
     /// When the local store fails.
     fn action(&self, key: ActionKey) -> Result<Option<StoredAction>>;
 
-    /// The record of a memo; `None` when there is none that may be used.
+    /// The record of a memo; `None` when there is none, or none that may be used.
     ///
     /// # Errors
     /// When the local store fails.
     fn memo(&self, key: MemoKey) -> Result<Option<StoredMemo>>;
 
-    /// Whether each of these blobs is there, in their order.
+    /// Whether the upstream holds each of these blobs, in their order.
     ///
     /// # Errors
     /// When the local store fails.
     fn contains(&self, blobs: &[BlobRef]) -> Result<Vec<bool>>;
 
-    /// Whether the blob is there according to the existence cache; sends no request.
+    /// Whether the upstream holds the blob according to the existence cache; sends no request.
     fn is_known(&self, blob: BlobRef) -> bool;
 
-    /// The length of a blob in bytes; `None` when it is not there.
+    /// The length of a blob in bytes; `None` when the upstream does not hold it.
     ///
     /// # Errors
     /// When the local store fails.
     fn blob_size(&self, digest: BlobDigest) -> Result<Option<u64>>;
 
-    /// Fetches a blob into the local store. Returns whether it is there now.
+    /// Fetches a blob. Returns whether it is in the local store now.
     ///
     /// # Errors
     /// [`Error::Damaged`] when its bytes do not match its digest, or when the local store fails.

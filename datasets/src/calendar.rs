@@ -3,7 +3,7 @@
 //! The United States calendar is that of the New York Stock Exchange (Rule 7.2), which option exchanges follow, from 1990
 //! on; before, it is only roughly right.
 
-use crate::Date;
+use crate::date::Date;
 use crate::layout::CalendarName;
 
 const FRIDAY: u32 = 4;
@@ -25,7 +25,7 @@ const SPECIAL_CLOSURES: &[(i32, u32, u32)] = &[
     (2025, 1, 9),  // mourning for President Carter
 ];
 
-/// Whether the exchange is open on `date`, as far as the calendar knows.
+/// Returns whether the exchange is open on `date` by the calendar.
 pub fn is_trading_day(calendar: CalendarName, date: Date) -> bool {
     match calendar {
         CalendarName::None => true,
@@ -34,7 +34,7 @@ pub fn is_trading_day(calendar: CalendarName, date: Date) -> bool {
     }
 }
 
-/// Whether the United States exchanges are closed on this weekday.
+/// Returns whether the United States exchanges are closed on this weekday.
 pub fn is_us_holiday(date: Date) -> bool {
     let (year, month, day) = date.ymd();
     let weekday = date.weekday();
@@ -85,7 +85,7 @@ fn easter(year: i32) -> Date {
     Date::from_ymd(year, (n / 31) as u32, (n % 31 + 1) as u32).unwrap_or_default()
 }
 
-/// Whether the exchange closes three hours early, at 13:00 instead of 16:00: before Independence Day, after Thanksgiving and before Christmas
+/// Returns whether the exchange closes three hours early, at 13:00 instead of 16:00: before Independence Day, after Thanksgiving and before Christmas
 /// (NYSE Rule 7.2 and its yearly announcements, from 1993 on). Without a list of its own no other calendar knows of any.
 pub fn closes_early(calendar: CalendarName, date: Date) -> bool {
     let (year, month, day) = date.ymd();
@@ -128,7 +128,7 @@ pub fn third_friday(year: i32, month: u32) -> Date {
     fifteenth.plus((FRIDAY + 7 - fifteenth.weekday()) as i32 % 7)
 }
 
-/// When options that expire on `friday` do expire: the trading day before, where the exchange is closed on it.
+/// The day on which options listed to `friday` expire: the trading day before, where the exchange is closed on it.
 pub fn expiry_of(calendar: CalendarName, friday: Date) -> Date {
     if is_trading_day(calendar, friday) {
         friday
@@ -137,7 +137,7 @@ pub fn expiry_of(calendar: CalendarName, friday: Date) -> Date {
     }
 }
 
-/// When the monthly options of a month (1 to 12) expire: the third Friday, or the trading day before.
+/// The day on which the monthly options of a month (1 to 12) expire: the third Friday, or the trading day before.
 pub fn monthly_expiry(calendar: CalendarName, year: i32, month: u32) -> Date {
     expiry_of(calendar, third_friday(year, month))
 }

@@ -29,7 +29,7 @@ impl Date {
         (self.0 + 3).rem_euclid(7) as u32
     }
 
-    /// Whether it is a Saturday or a Sunday.
+    /// Returns whether it is a Saturday or a Sunday.
     pub fn is_weekend(self) -> bool {
         self.weekday() >= 5
     }
@@ -107,7 +107,7 @@ pub struct DateRange {
 }
 
 impl DateRange {
-    /// Whether `date` is in the range.
+    /// Returns whether `date` is in the range.
     pub fn contains(&self, date: Date) -> bool {
         self.from <= date && date <= self.to
     }

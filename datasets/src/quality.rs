@@ -26,13 +26,13 @@ pub const RATE_RANGE: (f64, f64) = (-0.1, 0.5);
 pub struct Rule {
     /// Its name, as `on_bad_rows:` and the data-quality table use it.
     pub name: &'static str,
-    /// What breaks it, and what `drop` does then.
+    /// The breach, and the remedy of `drop`.
     pub about: &'static str,
-    /// What `drop` does.
+    /// The remedy of `drop`.
     pub remedy: Remedy,
 }
 
-/// What is done about a breach where the action is `drop`.
+/// The remedy for a breach where the action is `drop`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Remedy {
     /// The row goes.
@@ -45,7 +45,7 @@ pub enum Remedy {
     Note,
 }
 
-/// What to do with data that breaks a rule.
+/// The action for data that breaks a rule.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Action {
@@ -192,7 +192,7 @@ pub const RATES: &[Rule] = &[
 pub struct Finding {
     /// The rule's name.
     pub rule: String,
-    /// What breaks it.
+    /// The breach.
     pub about: String,
     /// Rows that break it (days, for `missing_day`).
     pub rows: u64,
@@ -200,11 +200,11 @@ pub struct Finding {
     pub days: u64,
     /// The first few of these days.
     pub examples: Vec<Date>,
-    /// What was done: `dropped`, `repaired`, `kept`, or `noted` where there is nothing to do.
+    /// The action taken: `dropped`, `repaired`, `kept`, or `noted` where there is nothing to do.
     pub action: String,
 }
 
-/// How many days a finding names.
+/// The number of days that a finding names.
 const EXAMPLES: usize = 8;
 
 /// Counts breaches by rule and day.
@@ -255,7 +255,7 @@ impl Tally {
     }
 }
 
-/// What was done, in a word.
+/// The action taken, in a word.
 fn done(remedy: Remedy, action: Action) -> &'static str {
     match (remedy, action) {
         (Remedy::Note, _) => "noted",

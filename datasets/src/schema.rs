@@ -1,7 +1,7 @@
 //! The schemas of market data: one list of columns for each table.
 //!
 //! A table is sorted by (symbol, date) and, for option chains, then by (expiry, root, strike, call before put); the key
-//! is unique. Partitions cut it by symbol and date range.
+//! is unique. Partitions cut it by date range and symbols.
 
 /// The type of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,9 +25,9 @@ pub struct Column {
     pub name: &'static str,
     /// Its type.
     pub ty: Type,
-    /// Whether values may be missing.
+    /// True where values may be missing.
     pub nullable: bool,
-    /// What it holds, with its unit.
+    /// Its contents, with their unit.
     pub doc: &'static str,
 }
 
@@ -89,7 +89,7 @@ pub const OPTION_CHAIN: &[Column] = &[
     ),
 ];
 
-/// What `greeks/implied_volatility` adds to (or, for `implied_volatility`, replaces in) an option chain.
+/// The columns that `greeks/implied_volatility` adds to (or, for `implied_volatility`, replaces in) an option chain.
 pub const IMPLIED_VOLATILITY: &[Column] = &[
     column("years", Type::Float, false, "time to expiry in years of 365 days"),
     column(

@@ -1,24 +1,29 @@
 //! URLs of remotes.
 
+use object_store::ObjectStoreScheme;
+use object_store::path::Path as ObjectPath;
 use std::path::{Path, PathBuf};
+use url::Url;
 
 /// The parsed URL of a remote.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) enum Address {
     /// A directory of this machine or of a mounted file system.
     Directory(PathBuf),
-    /// A bucket of an S3-compatible store.
-    S3 { bucket: String, prefix: String },
-    /// A bucket of Google Cloud Storage.
-    Google { bucket: String, prefix: String },
-    /// A container of Azure Blob Storage.
-    Azure { container: String, prefix: String },
-    /// A web server, which is read-only.
-    Http(String),
+    /// A bucket, a container or a web server.
+    Object {
+        scheme: ObjectStoreScheme,
+        url: Url,
+        /// The folder of the bucket or container.
+        prefix: ObjectPath,
+    },
 }
 
 impl Address {
     /// Parses a URL, or a path relative to `base`.
+    ///
+    /// URLs are `object_store`'s ([`ObjectStoreScheme::parse`]), with checks that it lacks: it accepts a password, a query
+    /// and `..`, its errors repeat the URL, and it takes some web servers for buckets.
     pub fn parse(text: &str, base: &Path) -> Result<Self, String> {
         let text = text.trim();
         if text.is_empty() {
@@ -28,23 +33,12 @@ impl Address {
             return Ok(Self::Directory(base.join(text)));
         };
         if rest.contains(['?', '#']) {
-            return Err(
-                "it has a query; credentials come from the environment, and nothing else belongs there".to_owned(),
-            );
+            return Err("it has a query; credentials come from the environment".to_owned());
         }
         let scheme = scheme.to_ascii_lowercase();
         // Text that is no scheme may be a secret in the wrong place, and is not repeated.
         if scheme.len() > 10 || !scheme.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
             return Err("the text before its `://` is no scheme".to_owned());
-        }
-        if scheme != "file" && rest.contains('@') {
-            return Err("it holds a name or a password; credentials come from the environment".to_owned());
-        }
-        if matches!(scheme.as_str(), "http" | "https") {
-            if rest.split('/').next().is_none_or(str::is_empty) {
-                return Err("it names no host".to_owned());
-            }
-            return Ok(Self::Http(format!("{scheme}://{}", rest.trim_end_matches('/'))));
         }
         if scheme == "file" {
             return match rest.strip_prefix('/') {
@@ -52,40 +46,56 @@ impl Address {
                 None => Err("a `file` URL names an absolute path: `file:///folder`".to_owned()),
             };
         }
-        let (name, prefix) = rest.split_once('/').unwrap_or((rest, ""));
+        if rest.contains('@') {
+            return Err("it holds a name or a password; credentials come from the environment".to_owned());
+        }
+        let is_web = matches!(scheme.as_str(), "http" | "https");
+        let mut parts = rest.trim_end_matches('/').split('/');
+        let name = parts.next().unwrap_or_default();
         if name.is_empty() {
-            return Err("it names no bucket".to_owned());
+            return Err(if is_web {
+                "it names no host"
+            } else {
+                "it names no bucket"
+            }
+            .to_owned());
         }
-        let prefix: Vec<&str> = prefix.split('/').filter(|part| !part.is_empty()).collect();
-        if prefix.iter().any(|part| matches!(*part, "." | "..")) {
-            return Err("its path has a part `.` or `..`".to_owned());
+        // The URL parser may be built without the tables for other names, and panics on some of them in a debug build.
+        if !name.is_ascii() {
+            return Err("the name of its host or bucket is not ASCII".to_owned());
         }
-        let (name, prefix) = (name.to_owned(), prefix.join("/"));
-        match scheme.as_str() {
-            "s3" | "s3a" => Ok(Self::S3 { bucket: name, prefix }),
-            "gs" => Ok(Self::Google { bucket: name, prefix }),
-            "az" | "azure" => Ok(Self::Azure {
-                container: name,
-                prefix,
-            }),
-            other => Err(format!(
-                "`{other}` is none of the schemes s3, gs, az, file, http, https"
-            )),
+        if parts.any(|part| matches!(part, "" | "." | "..")) {
+            return Err("its path has an empty part, or a part `.` or `..`".to_owned());
         }
+        let url = Url::parse(text.trim_end_matches('/')).map_err(|err| format!("it is no URL: {err}"))?;
+        let (scheme, prefix) = match ObjectStoreScheme::parse(&url) {
+            _ if is_web => (ObjectStoreScheme::Http, ObjectPath::default()),
+            Ok((ObjectStoreScheme::Memory | ObjectStoreScheme::Local, _)) | Err(_) => {
+                return Err(format!(
+                    "`{scheme}` is none of the schemes s3, gs, az, file, http, https"
+                ));
+            }
+            Ok(parsed) => parsed,
+        };
+        Ok(Self::Object { scheme, url, prefix })
     }
 
-    /// The URL for messages. `parse` refuses one with a user name or a password.
+    /// Whether it is a web server, which is read-only.
+    pub fn is_web_server(&self) -> bool {
+        matches!(
+            self,
+            Self::Object {
+                scheme: ObjectStoreScheme::Http,
+                ..
+            }
+        )
+    }
+
+    /// The URL for messages. [`Address::parse`] refuses one with a user name or a password.
     pub fn shown(&self) -> String {
-        let join = |scheme: &str, name: &str, prefix: &str| {
-            let slash = if prefix.is_empty() { "" } else { "/" };
-            format!("{scheme}://{name}{slash}{prefix}")
-        };
         match self {
             Self::Directory(path) => path.display().to_string(),
-            Self::S3 { bucket, prefix } => join("s3", bucket, prefix),
-            Self::Google { bucket, prefix } => join("gs", bucket, prefix),
-            Self::Azure { container, prefix } => join("az", container, prefix),
-            Self::Http(url) => url.clone(),
+            Self::Object { url, .. } => url.as_str().trim_end_matches('/').to_owned(),
         }
     }
 }
@@ -105,7 +115,9 @@ mod tests {
     fn addresses() {
         for (text, expected) in [
             ("s3://bucket", "s3://bucket"),
-            ("s3://bucket//a/b/", "s3://bucket/a/b"),
+            ("s3://bucket/a/b/", "s3://bucket/a/b"),
+            ("s3a://bucket/a", "s3a://bucket/a"),
+            ("https://bucket.s3.amazonaws.com/a", "https://bucket.s3.amazonaws.com/a"),
             ("gs://bucket/a", "gs://bucket/a"),
             ("az://container/a", "az://container/a"),
             ("file:///dir/a", "/dir/a"),
@@ -125,6 +137,9 @@ mod tests {
             "https://me:p@ss@host",
             "key:secret@s3://bucket",
             "s3://bucket/../x",
+            "s3://bucket//x",
+            "memory://x",
+            "https://höst/a",
             "https://host/a?token=x",
             "https:///a",
             "file://a",

@@ -1,4 +1,4 @@
-//! Named objects behind a URL: single requests.
+//! Named objects behind a URL.
 
 use bytes::Bytes;
 
@@ -7,10 +7,12 @@ use bytes::Bytes;
 pub(crate) enum Fault {
     /// No object of that name.
     NotFound,
-    /// A retry would fail the same way: no permission, for example.
+    /// A later request would fail the same way: no permission, for example.
     Permanent(String),
-    /// A retry may succeed.
+    /// A later request may succeed.
     Transient(String),
+    /// The caller stopped it.
+    Stopped,
     /// The local store failed, not the remote.
     Local(cache::Error),
 }
@@ -28,9 +30,6 @@ pub(crate) trait Sink {
     fn take(&mut self, bytes: &[u8]) -> cache::Result<()>;
 }
 
-/// The id of an uploaded part.
-pub(crate) struct Part(pub String);
-
 /// Named objects. Names have `/` between their parts.
 pub(crate) trait Backend: Send + Sync {
     /// The length of an object in bytes.
@@ -39,32 +38,10 @@ pub(crate) trait Backend: Send + Sync {
     /// Reads an object from `offset` to its end.
     fn read(&self, name: &str, offset: u64, sink: &mut dyn Sink) -> Attempt<()>;
 
-    /// Writes an object atomically.
-    fn write(&self, name: &str, bytes: Bytes) -> Attempt<()>;
+    /// Writes an object atomically. Calls `on_part` with the length of each part that has arrived; when that returns false,
+    /// the write is abandoned ([`Fault::Stopped`]).
+    fn write(&self, name: &str, bytes: Bytes, on_part: &dyn Fn(usize) -> bool) -> Attempt<()>;
 
     /// At most so many names below a folder.
     fn list(&self, folder: &str, limit: usize) -> Attempt<Vec<String>>;
-
-    /// The part size of a multipart upload of `len` bytes; `None` where it is written in one request.
-    fn part_size(&self, _len: usize) -> Option<usize> {
-        None
-    }
-
-    /// Starts a multipart upload.
-    fn begin_parts(&self, name: &str) -> Attempt<String> {
-        Err(Fault::Permanent(format!("`{name}` cannot be written in parts here")))
-    }
-
-    /// Uploads a part.
-    fn part(&self, name: &str, _id: &str, _index: usize, _bytes: Bytes) -> Attempt<Part> {
-        Err(Fault::Permanent(format!("`{name}` cannot be written in parts here")))
-    }
-
-    /// Completes a multipart upload.
-    fn end_parts(&self, name: &str, _id: &str, _parts: &[Part]) -> Attempt<()> {
-        Err(Fault::Permanent(format!("`{name}` cannot be written in parts here")))
-    }
-
-    /// Aborts a multipart upload.
-    fn drop_parts(&self, _name: &str, _id: &str) {}
 }

@@ -1,13 +1,13 @@
-//! Requests to a remote: with retries, the existence cache and warnings.
+//! Requests to a remote: behind the circuit breaker, with the existence cache and warnings.
 
 use crate::address::Address;
 use crate::backend::{Attempt, Backend, Sink};
+use crate::circuit_breaker::{CircuitBreaker, Failure};
 use crate::cloud::Cloud;
 use crate::directory::Directory;
 use crate::existence_cache::ExistenceCache;
 use crate::object_name::{object_name, parse_object_name};
 use crate::redact::Redactor;
-use crate::retry::{Failure, Retry};
 use crate::settings::RemoteSettings;
 use crate::signature::{MAX_LEN, Rejection};
 use crate::transfer_stats::Counters;
@@ -32,8 +32,8 @@ pub(crate) struct Client {
     backend: OnceLock<Option<Box<dyn Backend>>>,
     /// Whether the remote has a known format; `None` before the first request.
     format: Mutex<Option<bool>>,
-    pub reads: Retry,
-    pub writes: Retry,
+    pub reads: CircuitBreaker,
+    pub writes: CircuitBreaker,
     known: OnceLock<Mutex<ExistenceCache>>,
     redactor: OnceLock<Redactor>,
     pub warnings: Warnings,
@@ -54,8 +54,8 @@ impl Client {
             .map_err(|(field, reason)| unusable(if field == "url" { "URL" } else { field }, reason))?;
         let address = Address::parse(&settings.url, store.root()).map_err(|reason| unusable("URL", reason))?;
         Ok(Self {
-            reads: Retry::new(settings.timeout),
-            writes: Retry::new(settings.timeout),
+            reads: CircuitBreaker::default(),
+            writes: CircuitBreaker::default(),
             settings,
             name: address.shown(),
             address,
@@ -71,12 +71,12 @@ impl Client {
 
     /// Whether nothing is ever written to the remote.
     pub fn is_read_only(&self) -> bool {
-        self.settings.read_only || matches!(self.address, Address::Http(_))
+        self.settings.read_only || self.address.is_web_server()
     }
 
     /// Whether the remote can list its objects.
     pub fn can_list(&self) -> bool {
-        !matches!(self.address, Address::Http(_))
+        !self.address.is_web_server()
     }
 
     pub fn is_directory(&self) -> bool {
@@ -133,21 +133,20 @@ impl Client {
         });
     }
 
-    /// Sends a request with retries; `None` when there is no answer, or no such object. `request` sets its argument when it
-    /// made progress although it failed.
-    pub fn request<T>(&self, mut request: impl FnMut(&dyn Backend, &mut bool) -> Attempt<T>) -> Result<Option<T>> {
+    /// Sends a request; `None` when there is no answer, or no such object.
+    pub fn request<T>(&self, request: impl FnOnce(&dyn Backend) -> Attempt<T>) -> Result<Option<T>> {
         let Ok(backend) = self.backend() else { return Ok(None) };
         if !self.has_format(backend) {
             return Ok(None);
         }
-        let answer = self.reads.call(|progress| request(backend, progress));
+        let answer = self.reads.call(|| request(backend));
         self.answer(answer)
     }
 
     fn answer<T>(&self, answer: std::result::Result<T, Failure>) -> Result<Option<T>> {
         match answer {
             Ok(answer) => Ok(Some(answer)),
-            Err(Failure::NotFound | Failure::CircuitOpen) => Ok(None),
+            Err(Failure::NotFound | Failure::CircuitOpen | Failure::Stopped) => Ok(None),
             Err(Failure::Local(err)) => Err(err),
             Err(Failure::CircuitOpened(message)) => {
                 self.writes.open();
@@ -174,7 +173,7 @@ impl Client {
             return known;
         }
         let mut text = Buffer::default();
-        let known = match self.reads.call(|_| backend.read("format", 0, &mut text)) {
+        let known = match self.reads.call(|| backend.read("format", 0, &mut text)) {
             Ok(()) => self.is_format(&text.bytes),
             Err(Failure::NotFound) => {
                 if self.is_read_only() {
@@ -213,7 +212,7 @@ impl Client {
                 return Err(Failure::CircuitOpen);
             }
             let text = Bytes::from(format!("{FORMAT}\n"));
-            self.writes.call(|_| backend.write("format", text.clone()))?;
+            self.writes.call(|| backend.write("format", text, &|_| true))?;
             *locked(&self.format) = Some(true);
         }
         Ok(backend)
@@ -228,7 +227,7 @@ impl Client {
         read: impl Fn(&[u8]) -> std::result::Result<T, Rejection>,
     ) -> Result<Option<T>> {
         let path = object_name(folder, name);
-        let bytes = self.request(|backend, _| {
+        let bytes = self.request(|backend| {
             let mut buffer = Buffer::default();
             backend.read(&path, 0, &mut buffer).map(|()| buffer.bytes)
         })?;
@@ -279,7 +278,7 @@ impl Client {
         };
         let found = parallel::map_with_threads(&unknown, LOOKUPS, |blob| {
             let path = object_name("blobs", &blob.blob.to_hex());
-            self.request(|backend, _| backend.size(&path))
+            self.request(|backend| backend.size(&path))
         })?;
         let mut known = self.known();
         for (blob, size) in unknown.iter().zip(found) {
@@ -298,12 +297,12 @@ impl Client {
             return Ok(Some(size));
         }
         let path = object_name("blobs", &digest.to_hex());
-        self.request(|backend, _| backend.size(&path))
+        self.request(|backend| backend.size(&path))
     }
 
     /// At most so many digests or keys below a folder, in hex; other names are ignored. `None` when there is no answer.
     pub fn list(&self, folder: &str, limit: usize) -> Result<Option<Vec<String>>> {
-        let names = self.request(|backend, _| backend.list(folder, limit))?;
+        let names = self.request(|backend| backend.list(folder, limit))?;
         let ids = |names: Vec<String>| {
             let ids = names.iter().filter_map(|name| parse_object_name(folder, name));
             ids.collect()

@@ -1,53 +1,67 @@
-//! Remotes behind the `object_store` crate: S3, Google, Azure, and web servers.
+//! Remotes behind the `object_store` crate: S3, Google Cloud Storage, Azure Blob Storage, and web servers.
+//!
+//! Requests are retried by `object_store`, with exponential backoff and jitter. Two things it cannot do are added: a limit for
+//! one attempt without an answer ([`AttemptTimeout`]: its own limits a whole request with its body, however long that is), and
+//! one for a body without progress. Its `parse_url_opts` takes neither a `RetryConfig` nor a connector; the builders do.
 
 use crate::address::Address;
-use crate::backend::{Attempt, Backend, Fault, Part, Sink};
+use crate::backend::{Attempt, Backend, Fault, Sink};
 use crate::settings::RemoteSettings;
+use async_trait::async_trait;
 use bytes::Bytes;
-use futures_util::StreamExt as _;
+use futures_util::stream::{self, BoxStream};
+use futures_util::{FutureExt as _, StreamExt as _};
 use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
 use object_store::azure::{AzureConfigKey, MicrosoftAzureBuilder};
+use object_store::client::{
+    HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest, HttpResponse, HttpService, ReqwestConnector,
+};
 use object_store::gcp::{GoogleCloudStorageBuilder, GoogleConfigKey};
 use object_store::http::HttpBuilder;
-use object_store::multipart::{MultipartStore, PartId};
 use object_store::path::Path;
 use object_store::{
-    ClientConfigKey, ClientOptions, Error, GetOptions, GetRange, ObjectStore, ObjectStoreExt as _, PutPayload,
-    RetryConfig,
+    BackoffConfig, ClientConfigKey, Error, GetOptions, GetRange, ObjectStore, ObjectStoreExt as _, ObjectStoreScheme,
+    PutPayload, RetryConfig,
 };
 use std::error::Error as _;
 use std::future::Future;
-use std::sync::Arc;
 use std::time::Duration;
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::oneshot;
+use tokio::time::timeout;
 
-/// Longer ones are written in parts of half this length, or more where there would be too many of them.
-const IN_PARTS: usize = 16 << 20;
-/// S3 takes 10,000.
-const MOST_PARTS: usize = 9_000;
-/// A slower upload counts as one that hangs, in bytes a second.
-const SLOWEST: u64 = 64 << 10;
-/// The client has a limit for a whole request, which says nothing here: what counts is whether bytes come.
+/// The length in bytes from which an object is written in parts of half this length, or more where there would be too many.
+const MULTIPART: usize = 16 << 20;
+/// The largest number of parts; S3 takes 10,000.
+const MAX_PARTS: usize = 9_000;
+/// The number of concurrent parts of one object.
+const PARTS: usize = 4;
+/// The upload rate in bytes per second below which a connection counts as hung.
+const MIN_RATE: u64 = 64 << 10;
+/// The time limit of a server that joins the parts of an object.
+const JOIN: Duration = Duration::from_secs(60);
+/// The limit of object_store for a whole request with its body.
 const NO_LIMIT: &str = "7days";
 
+/// A remote behind `object_store`.
 pub(crate) struct Cloud {
-    store: Arc<dyn ObjectStore>,
-    parts: Option<Arc<dyn MultipartStore>>,
-    prefix: String,
-    /// How long nothing may happen.
+    store: Box<dyn ObjectStore>,
+    prefix: Path,
+    /// The longest time without progress.
     stall: Duration,
-    runtime: Driven,
+    /// The longest time of a request without a body, with its retries.
+    deadline: Duration,
+    runtime: Runtime,
 }
 
-/// A runtime whose one thread does what goes on between requests; whoever asks waits for his own.
-struct Driven {
+/// A runtime whose only thread drives connections and timers; each caller polls its own request.
+struct Runtime {
     handle: Handle,
     /// The thread ends when this is dropped.
     _stop: oneshot::Sender<()>,
 }
 
-impl Driven {
+impl Runtime {
     fn start() -> std::io::Result<Self> {
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let handle = runtime.handle().clone();
@@ -57,28 +71,91 @@ impl Driven {
             .spawn(move || drop(runtime.block_on(stopped)))?;
         Ok(Self { handle, _stop })
     }
+}
 
-    fn block_on<T>(&self, future: impl Future<Output = T>) -> T {
-        self.handle.block_on(future)
+/// Limits the time of each attempt until its answer begins, so that one on a hung connection is retried, too.
+#[derive(Clone, Copy, Debug)]
+struct AttemptTimeout(Duration);
+
+impl HttpConnector for AttemptTimeout {
+    fn connect(&self, options: &object_store::ClientOptions) -> object_store::Result<HttpClient> {
+        let client = ReqwestConnector::default().connect(options)?;
+        Ok(HttpClient::new(TimedClient { client, stall: self.0 }))
+    }
+}
+
+#[derive(Debug)]
+struct TimedClient {
+    client: HttpClient,
+    stall: Duration,
+}
+
+#[async_trait]
+impl HttpService for TimedClient {
+    async fn call(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
+        let upload = Duration::from_secs(request.body().content_length() as u64 / MIN_RATE);
+        let query = request.uri().query().unwrap_or_default();
+        let joins_parts =
+            (request.method() == "POST" && query.contains("uploadId")) || query.contains("comp=blocklist");
+        let limit = if joins_parts {
+            self.stall.max(JOIN)
+        } else {
+            self.stall + upload
+        };
+        match timeout(limit, self.client.execute(request)).await {
+            Ok(answer) => answer,
+            Err(_) => Err(HttpError::new(HttpErrorKind::Timeout, NoAnswer(limit))),
+        }
+    }
+}
+
+/// An attempt or a body timed out.
+#[derive(Debug)]
+struct NoAnswer(Duration);
+
+impl std::error::Error for NoAnswer {}
+
+impl std::fmt::Display for NoAnswer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "no answer within {:.1} s", self.0.as_secs_f64())
     }
 }
 
 impl Cloud {
-    /// The client for an address. Credentials are looked for where each cloud's own tools look, as far as they are in the
-    /// environment.
+    /// The client for an address. Credentials come from the environment variables of each cloud's own tools.
     pub fn new(address: &Address, settings: &RemoteSettings) -> Result<Self, String> {
-        let stall = settings.timeout / 2;
-        let connect = format!("{}ms", stall.as_millis());
-        // Patience is one thing for all kinds of remote, and lies elsewhere.
-        let retry = RetryConfig {
-            max_retries: 0,
-            ..RetryConfig::default()
+        let Address::Object { scheme, url, prefix } = address else {
+            return Err("a directory needs no client".to_owned());
         };
-        let failed = |err: Error| message(&err);
-        let (store, parts, prefix): (Arc<dyn ObjectStore>, Option<Arc<dyn MultipartStore>>, &str) = match address {
-            Address::S3 { bucket, prefix } => {
-                let key = AmazonS3ConfigKey::Client;
-                let mut builder = AmazonS3Builder::from_env().with_bucket_name(bucket);
+        // A hung attempt is retried once, and a request ends after about the timeout.
+        let stall = settings.timeout / 2;
+        let retry = RetryConfig {
+            backoff: BackoffConfig {
+                max_backoff: (settings.timeout / 5).min(Duration::from_secs(1)),
+                ..BackoffConfig::default()
+            },
+            // Time alone ends the retries.
+            max_retries: usize::MAX,
+            retry_timeout: settings.timeout * 2 / 3,
+        };
+        macro_rules! build {
+            ($builder:expr, $key:expr) => {
+                $builder
+                    .with_url(url.as_str())
+                    .with_config($key(ClientConfigKey::Timeout), NO_LIMIT)
+                    .with_config(
+                        $key(ClientConfigKey::ConnectTimeout),
+                        format!("{}ms", stall.as_millis()),
+                    )
+                    .with_http_connector(AttemptTimeout(stall))
+                    .with_retry(retry)
+                    .build()
+                    .map(|store| Box::new(store) as Box<dyn ObjectStore>)
+            };
+        }
+        let store = match scheme {
+            ObjectStoreScheme::AmazonS3 => {
+                let mut builder = AmazonS3Builder::from_env();
                 if let Some(endpoint) = &settings.endpoint {
                     builder = builder.with_endpoint(endpoint);
                 }
@@ -88,99 +165,102 @@ impl Cloud {
                 if settings.allow_http {
                     builder = builder.with_allow_http(true);
                 }
-                let store = builder
-                    .with_config(key(ClientConfigKey::Timeout), NO_LIMIT)
-                    .with_config(key(ClientConfigKey::ConnectTimeout), connect)
-                    .with_retry(retry)
-                    .build();
-                let store = Arc::new(store.map_err(failed)?);
-                (store.clone(), Some(store), prefix)
+                build!(builder, AmazonS3ConfigKey::Client)
             }
-            Address::Google { bucket, prefix } => {
-                let key = GoogleConfigKey::Client;
-                let store = GoogleCloudStorageBuilder::from_env()
-                    .with_bucket_name(bucket)
-                    .with_config(key(ClientConfigKey::Timeout), NO_LIMIT)
-                    .with_config(key(ClientConfigKey::ConnectTimeout), connect)
-                    .with_retry(retry)
-                    .build();
-                let store = Arc::new(store.map_err(failed)?);
-                (store.clone(), Some(store), prefix)
+            ObjectStoreScheme::GoogleCloudStorage => {
+                build!(GoogleCloudStorageBuilder::from_env(), GoogleConfigKey::Client)
             }
-            Address::Azure { container, prefix } => {
-                let key = AzureConfigKey::Client;
-                let mut builder = MicrosoftAzureBuilder::from_env().with_container_name(container);
+            ObjectStoreScheme::MicrosoftAzure => {
+                let mut builder = MicrosoftAzureBuilder::from_env();
                 if let Some(endpoint) = &settings.endpoint {
                     builder = builder.with_endpoint(endpoint.clone());
                 }
                 if settings.allow_http {
                     builder = builder.with_allow_http(true);
                 }
-                let store = builder
-                    .with_config(key(ClientConfigKey::Timeout), NO_LIMIT)
-                    .with_config(key(ClientConfigKey::ConnectTimeout), connect)
-                    .with_retry(retry)
-                    .build();
-                let store = Arc::new(store.map_err(failed)?);
-                (store.clone(), Some(store), prefix)
+                build!(builder, AzureConfigKey::Client)
             }
-            Address::Http(url) => {
-                let options = ClientOptions::new()
-                    .with_allow_http(true)
-                    .with_timeout_disabled()
-                    .with_connect_timeout(stall);
-                let store = HttpBuilder::new()
-                    .with_url(url)
-                    .with_client_options(options)
-                    .with_retry(retry)
-                    .build();
-                (Arc::new(store.map_err(failed)?), None, "")
-            }
-            Address::Directory(_) => return Err("a folder needs no client".to_owned()),
+            _ => build!(
+                HttpBuilder::new().with_config(ClientConfigKey::AllowHttp, "true"),
+                std::convert::identity
+            ),
         };
-        let runtime = Driven::start().map_err(|err| format!("cannot start a thread: {err}"))?;
         Ok(Self {
-            store,
-            parts,
-            prefix: prefix.to_owned(),
+            store: store.map_err(|err| message(&err))?,
+            prefix: prefix.clone(),
             stall,
-            runtime,
+            deadline: settings.timeout * 2,
+            runtime: Runtime::start().map_err(|err| format!("cannot start a thread: {err}"))?,
         })
     }
 
     fn path(&self, name: &str) -> Path {
-        if self.prefix.is_empty() {
-            Path::from(name)
-        } else {
-            Path::from(format!("{}/{name}", self.prefix))
+        let parts = Path::from(name);
+        self.prefix.parts().chain(parts.parts()).collect()
+    }
+
+    fn wait<T>(&self, request: impl Future<Output = object_store::Result<T>>) -> Attempt<T> {
+        self.runtime.handle.block_on(request).map_err(|err| fault(&err))
+    }
+
+    /// The next item of a stream that makes progress within `limit`.
+    fn next<T>(&self, limit: Duration, stream: &mut BoxStream<'_, object_store::Result<T>>) -> Attempt<Option<T>> {
+        match self
+            .runtime
+            .handle
+            .block_on(async { timeout(limit, stream.next()).await })
+        {
+            Ok(item) => item.transpose().map_err(|err| fault(&err)),
+            Err(_) => Err(Fault::Transient(NoAnswer(limit).to_string())),
         }
     }
 
-    /// Runs one request, for at most as long as `limit`.
-    fn request<T>(&self, limit: Duration, future: impl Future<Output = object_store::Result<T>>) -> Attempt<T> {
-        let request = async { tokio::time::timeout(limit, future).await };
-        match self.runtime.block_on(request) {
-            Ok(result) => result.map_err(fault),
-            Err(_) => Err(stalled(limit)),
+    async fn write_parts(&self, path: &Path, bytes: &Bytes, on_part: &dyn Fn(usize) -> bool) -> Attempt<()> {
+        let len = bytes.len();
+        let size = (MULTIPART / 2).max(len.div_ceil(MAX_PARTS));
+        let mut upload = self.store.put_multipart(path).await.map_err(|err| write_fault(&err))?;
+        let sent = {
+            let parts = (0..len)
+                .step_by(size)
+                .map(|start| bytes.slice(start..len.min(start + size)));
+            let mut sent = stream::iter(parts)
+                .map(|part| {
+                    let len = part.len();
+                    upload
+                        .put_part(PutPayload::from(part))
+                        .map(move |sent| sent.map(|()| len))
+                })
+                .buffer_unordered(PARTS);
+            loop {
+                match sent.next().await {
+                    None => break Ok(()),
+                    Some(Ok(len)) if on_part(len) => {}
+                    Some(Ok(_)) => break Err(Fault::Stopped),
+                    Some(Err(err)) => break Err(fault(&err)),
+                }
+            }
+        };
+        let joined = match sent {
+            Ok(()) => match upload.complete().await {
+                // The answer to an earlier attempt may have been lost.
+                Err(Error::NotFound { .. })
+                    if self.store.head(path).await.is_ok_and(|meta| meta.size == len as u64) =>
+                {
+                    Ok(())
+                }
+                joined => joined.map(|_| ()).map_err(|err| fault(&err)),
+            },
+            Err(fault) => Err(fault),
+        };
+        if joined.is_err() {
+            // Where this fails, the store drops the parts by its own rules.
+            let _ = upload.abort().await;
         }
-    }
-
-    /// How long an upload of so many bytes may take.
-    fn upload_limit(&self, len: usize) -> Duration {
-        self.stall + Duration::from_secs(len as u64 / SLOWEST)
-    }
-
-    fn in_parts(&self) -> Attempt<&dyn MultipartStore> {
-        let parts = self.parts.as_deref();
-        parts.ok_or_else(|| Fault::Permanent("it takes no uploads in parts".to_owned()))
+        joined
     }
 }
 
-fn stalled(limit: Duration) -> Fault {
-    Fault::Transient(format!("no answer within {:.1} s", limit.as_secs_f64()))
-}
-
-fn fault(err: Error) -> Fault {
+fn fault(err: &Error) -> Fault {
     match err {
         Error::NotFound { .. } => Fault::NotFound,
         Error::PermissionDenied { .. }
@@ -188,130 +268,84 @@ fn fault(err: Error) -> Fault {
         | Error::InvalidPath { .. }
         | Error::NotSupported { .. }
         | Error::NotImplemented { .. }
-        | Error::UnknownConfigurationKey { .. } => Fault::Permanent(message(&err)),
-        _ => Fault::Transient(message(&err)),
+        | Error::UnknownConfigurationKey { .. } => Fault::Permanent(message(err)),
+        _ => Fault::Transient(message(err)),
     }
 }
 
-/// What lies deepest says most; what lies above it repeats the URL.
+/// The fault of a write: only the bucket can be missing.
+fn write_fault(err: &Error) -> Fault {
+    match fault(err) {
+        Fault::NotFound => Fault::Permanent("there is no such bucket".to_owned()),
+        other => other,
+    }
+}
+
+/// The innermost message: the outer ones repeat the URL.
 fn message(err: &Error) -> String {
-    let mut deepest = err.to_string();
+    let mut innermost = err.to_string();
     let mut source = err.source();
     while let Some(err) = source {
-        deepest = err.to_string();
+        innermost = err.to_string();
         source = err.source();
     }
-    deepest
+    innermost
 }
 
 impl Backend for Cloud {
     fn size(&self, name: &str) -> Attempt<u64> {
-        let path = self.path(name);
-        self.request(self.stall, self.store.head(&path)).map(|meta| meta.size)
+        self.wait(self.store.head(&self.path(name))).map(|meta| meta.size)
     }
 
-    fn read(&self, name: &str, from: u64, sink: &mut dyn Sink) -> Attempt<()> {
+    fn read(&self, name: &str, offset: u64, sink: &mut dyn Sink) -> Attempt<()> {
         let path = self.path(name);
-        let options = |from: u64| GetOptions {
-            range: (from > 0).then_some(GetRange::Offset(from)),
+        let options = |offset: u64| GetOptions {
+            range: (offset > 0).then_some(GetRange::Offset(offset)),
             ..GetOptions::default()
         };
-        let mut begun = self.request(self.stall, self.store.get_opts(&path, options(from)));
+        let mut answer = self.wait(self.store.get_opts(&path, options(offset)));
         let no_range = |fault: &Fault| match fault {
             Fault::Permanent(_) => true,
             Fault::Transient(message) => message.contains("416"),
             _ => false,
         };
-        if from > 0 && begun.as_ref().is_err_and(no_range) {
-            // A server without ranges, or a piece that is longer than the whole.
-            begun = self.request(self.stall, self.store.get_opts(&path, options(0)));
+        if offset > 0 && answer.as_ref().is_err_and(no_range) {
+            // A server without ranges, or a partial blob that is longer than the object.
+            answer = self.wait(self.store.get_opts(&path, options(0)));
         }
-        let got = begun?;
-        sink.begin(got.range.start, got.meta.size).map_err(Fault::Local)?;
-        let mut stream = got.into_stream();
-        loop {
-            let next = async { tokio::time::timeout(self.stall, stream.next()).await };
-            match self.runtime.block_on(next) {
-                Ok(Some(Ok(bytes))) => sink.take(&bytes).map_err(Fault::Local)?,
-                Ok(Some(Err(err))) => return Err(fault(err)),
-                Ok(None) => return Ok(()),
-                Err(_) => return Err(stalled(self.stall)),
-            }
+        let object = answer?;
+        sink.begin(object.range.start, object.meta.size).map_err(Fault::Local)?;
+        let mut stream = object.into_stream();
+        while let Some(bytes) = self.next(self.stall, &mut stream)? {
+            sink.take(&bytes).map_err(Fault::Local)?;
         }
+        Ok(())
     }
 
-    fn write(&self, name: &str, bytes: Bytes) -> Attempt<()> {
-        let path = self.path(name);
-        let limit = self.upload_limit(bytes.len());
-        let written = self.request(limit, self.store.put(&path, PutPayload::from_bytes(bytes)));
-        written.map(|_| ()).map_err(no_bucket)
+    fn write(&self, name: &str, bytes: Bytes, on_part: &dyn Fn(usize) -> bool) -> Attempt<()> {
+        let (path, len) = (self.path(name), bytes.len());
+        if len > MULTIPART {
+            return self.runtime.handle.block_on(self.write_parts(&path, &bytes, on_part));
+        }
+        let put = self.store.put(&path, PutPayload::from(bytes));
+        self.runtime.handle.block_on(put).map_err(|err| write_fault(&err))?;
+        on_part(len);
+        Ok(())
     }
 
-    fn list(&self, folder: &str, most: usize) -> Attempt<Vec<String>> {
-        let prefix = self.path(folder);
-        let strip = format!("{}/", self.prefix);
-        let mut stream = self.store.list(Some(&prefix));
+    fn list(&self, folder: &str, limit: usize) -> Attempt<Vec<String>> {
+        let mut stream = self.store.list(Some(&self.path(folder)));
         let mut names = Vec::new();
-        loop {
-            let next = async { tokio::time::timeout(self.stall, stream.next()).await };
-            match self.runtime.block_on(next) {
-                Ok(Some(Ok(meta))) => {
-                    let name = meta.location.as_ref();
-                    names.push(name.strip_prefix(&strip).unwrap_or(name).to_owned());
-                    if names.len() >= most {
-                        return Ok(names);
-                    }
-                }
-                Ok(Some(Err(err))) => return Err(fault(err)),
-                Ok(None) => return Ok(names),
-                Err(_) => return Err(stalled(self.stall)),
-            }
+        // An item may wait for a page, with its retries.
+        while names.len() < limit
+            && let Some(meta) = self.next(self.deadline, &mut stream)?
+        {
+            let name = meta
+                .location
+                .prefix_match(&self.prefix)
+                .map(|parts| parts.collect::<Path>());
+            names.extend(name.map(String::from));
         }
-    }
-
-    fn part_size(&self, len: usize) -> Option<usize> {
-        (self.parts.is_some() && len > IN_PARTS).then(|| (IN_PARTS / 2).max(len.div_ceil(MOST_PARTS)))
-    }
-
-    fn begin_parts(&self, name: &str) -> Attempt<String> {
-        let path = self.path(name);
-        self.request(self.stall, self.in_parts()?.create_multipart(&path))
-            .map_err(no_bucket)
-    }
-
-    fn part(&self, name: &str, id: &str, index: usize, bytes: Bytes) -> Attempt<Part> {
-        let (path, id) = (self.path(name), id.to_owned());
-        let limit = self.upload_limit(bytes.len());
-        let part = self
-            .in_parts()?
-            .put_part(&path, &id, index, PutPayload::from_bytes(bytes));
-        self.request(limit, part).map(|part| Part(part.content_id))
-    }
-
-    fn end_parts(&self, name: &str, id: &str, parts: &[Part]) -> Attempt<()> {
-        let (path, id) = (self.path(name), id.to_owned());
-        let parts = parts.iter().map(|Part(content_id)| PartId {
-            content_id: content_id.clone(),
-        });
-        // Putting many parts together takes a server its time.
-        let limit = self.stall.max(Duration::from_secs(60));
-        self.request(limit, self.in_parts()?.complete_multipart(&path, &id, parts.collect()))
-            .map(|_| ())
-    }
-
-    fn drop_parts(&self, name: &str, id: &str) {
-        let (path, id) = (self.path(name), id.to_owned());
-        if let Ok(parts) = self.in_parts() {
-            // A store drops them by itself after a while, as far as it is told to.
-            let _ = self.request(self.stall, parts.abort_multipart(&path, &id));
-        }
-    }
-}
-
-/// Where nothing can be absent, its bucket is.
-fn no_bucket(fault: Fault) -> Fault {
-    match fault {
-        Fault::NotFound => Fault::Permanent("there is no such bucket".to_owned()),
-        other => other,
+        Ok(names)
     }
 }

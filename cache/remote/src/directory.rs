@@ -63,7 +63,7 @@ impl Backend for Directory {
         }
     }
 
-    fn write(&self, name: &str, bytes: Bytes) -> Attempt<()> {
+    fn write(&self, name: &str, bytes: Bytes, on_part: &dyn Fn(usize) -> bool) -> Attempt<()> {
         let path = self.path(name);
         // A missing directory is created only below an existing parent: otherwise its file system may not be mounted.
         if !self.root.is_dir() {
@@ -91,7 +91,9 @@ impl Backend for Directory {
         write().map_err(fault(&path)).map_err(|err| match err {
             Fault::NotFound => Fault::Transient(format!("`{}` was removed", parent.display())),
             other => other,
-        })
+        })?;
+        on_part(bytes.len());
+        Ok(())
     }
 
     fn list(&self, folder: &str, limit: usize) -> Attempt<Vec<String>> {

@@ -6,7 +6,7 @@ use crate::object_name::object_name;
 use crate::transfer_stats::Counters;
 use cache::{BlobDigest, Error, PartialBlob, Result};
 
-/// Fetches a blob into the local store. Returns whether it is there now. Bytes that arrived before a transfer was
+/// Fetches a blob. Returns whether it is in the local store now. Bytes that arrived before a transfer was
 /// interrupted, in this process or an earlier one, are not fetched again.
 ///
 /// # Errors
@@ -26,14 +26,20 @@ pub(crate) fn fetch(client: &Client, digest: BlobDigest) -> Result<bool> {
         return download.partial.discard().map(|()| true);
     }
     let name = object_name("blobs", &digest.to_hex());
-    // The bytes that an earlier process left may be the damaged ones.
+    // The bytes of an earlier process may be the damaged ones.
     let mut may_restart = !download.partial.is_empty();
     loop {
-        let fetched = client.request(|backend, progress| {
-            let before = download.partial.len();
-            let read = backend.read(&name, before, &mut download);
-            *progress = download.partial.len() > before;
-            read.and_then(|()| download.check_complete())
+        let fetched = client.request(|backend| {
+            loop {
+                let before = download.partial.len();
+                let read = backend.read(&name, before, &mut download);
+                match read.and_then(|()| download.check_complete()) {
+                    // A transfer that breaks after some progress is resumed, however often. object_store resumes one only
+                    // within its retry timeout from the start, and only from a server that sends ETags.
+                    Err(Fault::Transient(_)) if download.partial.len() > before => client.reads.succeeded(),
+                    read => break read,
+                }
+            }
         });
         let fetched = match fetched {
             Ok(fetched) => fetched,

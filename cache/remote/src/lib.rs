@@ -17,8 +17,8 @@
 //! | module | contents |
 //! | --- | --- |
 //! | [`settings`], [`address`] | the configuration of a remote, and its URL |
-//! | [`backend`], [`directory`], [`cloud`] | named objects: single requests |
-//! | [`retry`] | retry with exponential backoff, and the circuit breaker |
+//! | [`backend`], [`directory`], [`cloud`] | named objects; retry with exponential backoff |
+//! | [`circuit_breaker`] | no requests while the remote does not answer |
 //! | [`redact`], [`warnings`] | messages without credentials |
 //! | [`signature`] | records with a signature |
 //! | [`existence_cache`] | the blobs that the remote is known to hold |
@@ -30,6 +30,7 @@
 
 mod address;
 mod backend;
+mod circuit_breaker;
 mod client;
 mod cloud;
 mod directory;
@@ -40,7 +41,6 @@ mod object_name;
 mod push_pull;
 mod redact;
 mod remote;
-mod retry;
 mod settings;
 mod signature;
 mod transfer_stats;

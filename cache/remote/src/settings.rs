@@ -76,7 +76,8 @@ impl RemoteSettings {
     pub fn check(&self, base: &Path) -> Result<(), (&'static str, String)> {
         Address::parse(&self.url, base).map_err(|reason| ("url", reason))?;
         match self.endpoint.as_deref().map(|endpoint| Address::parse(endpoint, base)) {
-            None | Some(Ok(Address::Http(_))) => Ok(()),
+            None => Ok(()),
+            Some(Ok(address)) if address.is_web_server() => Ok(()),
             Some(Ok(_)) => Err(("endpoint", "it is no `https://` URL".to_owned())),
             Some(Err(reason)) => Err(("endpoint", reason)),
         }

@@ -1,9 +1,9 @@
 //! Uploads: blobs first, then the records that name them.
 
-use crate::backend::{Backend, Part};
+use crate::backend::Backend;
+use crate::circuit_breaker::Failure;
 use crate::client::Client;
 use crate::object_name::object_name;
-use crate::retry::Failure;
 use crate::signature;
 use bytes::Bytes;
 use cache::{BlobRef, RecordId, Result, StoredAction, StoredMemo, checksummed, parallel};
@@ -13,9 +13,6 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// The number of concurrent transfers.
 pub(crate) const TRANSFERS: usize = 8;
-
-/// The number of concurrent parts of one blob.
-const PARTS: usize = 4;
 
 /// The result of an upload.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -122,7 +119,7 @@ pub(crate) fn upload(
         let key = client.settings.sign_key.as_ref();
         let bytes = Bytes::from(signature::sign(&record.record, record.folder, &record.name, key));
         let name = object_name(record.folder, &record.name);
-        match client.writes.call(|_| backend.write(&name, bytes.clone())) {
+        match client.writes.call(|| backend.write(&name, bytes, &|_| true)) {
             Ok(()) => Ok(Some(true)),
             Err(failure) => warn_not_uploaded(client, failure).map(|()| None),
         }
@@ -170,14 +167,11 @@ fn upload_blob(client: &Client, backend: &dyn Backend, blob: BlobRef, stop: &Ato
         Err(err) => return Err(err),
     };
     let name = object_name("blobs", &blob.blob.to_hex());
-    let sent = match backend.part_size(bytes.len()) {
-        None => {
-            let sent = client.writes.call(|_| backend.write(&name, bytes.clone()));
-            client.stats.moved(bytes.len());
-            sent
-        }
-        Some(size) => upload_parts(client, backend, &name, &bytes, size, stop)?,
+    let on_part = |len| {
+        client.stats.moved(len);
+        !stop.load(Ordering::Relaxed)
     };
+    let sent = client.writes.call(|| backend.write(&name, bytes, &on_part));
     match sent {
         Ok(()) => {
             client.stats.uploaded(blob.size);
@@ -188,51 +182,10 @@ fn upload_blob(client: &Client, backend: &dyn Backend, blob: BlobRef, stop: &Ato
     }
 }
 
-/// Uploads a large blob in parts, so that an interrupted connection costs one part.
-fn upload_parts(
-    client: &Client,
-    backend: &dyn Backend,
-    name: &str,
-    bytes: &Bytes,
-    size: usize,
-    stop: &AtomicBool,
-) -> Result<std::result::Result<(), Failure>> {
-    let writes = &client.writes;
-    let id = match writes.call(|_| backend.begin_parts(name)) {
-        Ok(id) => id,
-        Err(failure) => return Ok(Err(failure)),
-    };
-    let indices: Vec<usize> = (0..bytes.len().div_ceil(size)).collect();
-    let sent = parallel::map_with_threads(&indices, PARTS, |&i| {
-        if stop.load(Ordering::Relaxed) {
-            return Ok(Err(Failure::CircuitOpen));
-        }
-        let part = bytes.slice(i * size..bytes.len().min((i + 1) * size));
-        let sent = writes.call(|_| backend.part(name, &id, i, part.clone()));
-        if sent.is_ok() {
-            client.stats.moved(part.len());
-        }
-        Ok(sent)
-    })?;
-    let parts: std::result::Result<Vec<Part>, Failure> = sent.into_iter().collect();
-    let ended = match parts {
-        Ok(parts) => writes.call(|_| match backend.end_parts(name, &id, &parts) {
-            // The answer to an earlier attempt may have been lost.
-            Err(_) if backend.size(name).is_ok_and(|size| size == bytes.len() as u64) => Ok(()),
-            ended => ended,
-        }),
-        Err(failure) => Err(failure),
-    };
-    if ended.is_err() && !writes.is_open() {
-        backend.drop_parts(name, &id);
-    }
-    Ok(ended)
-}
-
 fn warn_not_uploaded(client: &Client, failure: Failure) -> Result<()> {
     let message = match failure {
         Failure::Local(err) => return Err(err),
-        Failure::CircuitOpen => return Ok(()),
+        Failure::CircuitOpen | Failure::Stopped => return Ok(()),
         Failure::NotFound => "it does not accept the object".to_owned(),
         Failure::CircuitOpened(message) | Failure::GaveUp(message) => message,
     };

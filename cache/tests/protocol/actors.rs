@@ -1,36 +1,36 @@
-//! Who works on the store, each broken into the steps that the real code takes, one system call each (or several between
-//! which nobody else's step can make a difference).
+//! The users of a store, each as the steps of the real code: one system call each (or several between which no other step
+//! makes a difference).
 
 use crate::disk::{Data, Disk, FileId, Id, Name};
 use crate::explore::Model;
 use crate::rules::Rules;
 use std::collections::BTreeSet;
 
-/// What an actor does, one after the other.
+/// An operation of an actor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Op {
     /// `Store::guard`.
     Guard,
     /// `Store::put`, of a blob.
     Put(Id),
-    /// `Store::put_action`; starts over at the operation given when a blob is missing.
+    /// `Store::put_action`; continues at the given operation when a blob is missing.
     Record(Id, usize),
     /// `Store::flush`.
     Flush,
-    /// `Store::hit`; goes on at the operation given when it is a miss.
+    /// `Store::hit`; continues at the given operation on a miss.
     Hit(Id, usize),
-    /// `Store::blob`; goes on at the operation given when it has to be made again.
+    /// `Store::blob`; continues at the given operation when the blob has to be computed again.
     Open(Id, usize),
     Goto(usize),
-    /// Lets go of the guard.
+    /// Drops the guard.
     Release,
     /// `Store::gc`, keeping these records and their blobs.
     Gc(&'static [Id]),
-    /// Something harms a file in place, or removes it.
+    /// Damages a file in place, or removes it.
     Harm,
 }
 
-/// The blobs that a record names: those of its number and of the one before, so that neighbours share one.
+/// The blobs that a record names. Consecutive records share one.
 pub fn blobs_of(record: Id) -> [Id; 2] {
     [record, record + 1]
 }
@@ -38,22 +38,22 @@ pub fn blobs_of(record: Id) -> [Id; 2] {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Actor {
     pub ops: &'static [Op],
-    /// The operation it is at, and the step of it.
+    /// The current operation, and its step.
     pub op: usize,
     step: u8,
-    /// Where it is in moving a damaged file away: the name, the file it saw, the step.
-    aside: Option<(Name, FileId, u8)>,
-    /// The temporary file it writes.
+    /// The state of a quarantine: the name, the damaged file, the step.
+    quarantine: Option<(Name, FileId, u8)>,
+    /// Its temporary file.
     tmp: Option<FileId>,
     made: u8,
     pub guard: bool,
     alone: bool,
-    /// What a collector has yet to look at.
+    /// The names that a collector has yet to visit.
     todo: Vec<Name>,
-    /// What a flush will note: everything that was written before is on the disk.
+    /// The time that a flush will record: everything written before is on the disk.
     until: u8,
     pub dead: bool,
-    /// The records it has flushed, as it believes.
+    /// The records that it takes for flushed.
     pub claims: BTreeSet<Id>,
     recorded: BTreeSet<Id>,
 }
@@ -64,7 +64,7 @@ impl Actor {
             ops,
             op: 0,
             step: 0,
-            aside: None,
+            quarantine: None,
             tmp: None,
             made: 0,
             guard: false,
@@ -81,9 +81,9 @@ impl Actor {
         self.dead || self.op >= self.ops.len()
     }
 
-    /// The files that it has open.
+    /// Its open files.
     pub fn held(&self) -> impl Iterator<Item = FileId> + '_ {
-        self.aside.map(|(_, seen, _)| seen).into_iter().chain(self.tmp)
+        self.quarantine.map(|(_, seen, _)| seen).into_iter().chain(self.tmp)
     }
 
     fn at(&mut self, op: usize) {
@@ -95,20 +95,20 @@ impl Actor {
     }
 }
 
-/// All of them, and what they share.
+/// All actors and their shared state.
 #[derive(Clone, Debug, Hash)]
 pub struct World {
     pub disk: Disk,
     pub actors: Vec<Actor>,
     flush_lock: Option<Id>,
-    /// How many actors may still die, and how many files be harmed.
+    /// The remaining numbers of kills and of damaged files.
     pub deaths: u8,
     pub died: bool,
     pub harmed: bool,
     /// Whether a collector has removed records.
     collected: bool,
-    /// The blobs that were put in place after a file was harmed.
-    pub sound: BTreeSet<Id>,
+    /// The blobs written after a file was damaged.
+    pub intact: BTreeSet<Id>,
     pub violation: Option<&'static str>,
 }
 
@@ -122,12 +122,12 @@ impl World {
             died: false,
             harmed: false,
             collected: false,
-            sound: BTreeSet::new(),
+            intact: BTreeSet::new(),
             violation: None,
         }
     }
 
-    /// Puts a complete record with its blobs in place, flushed, as an earlier run left it.
+    /// Adds a complete record with its blobs, flushed, of an earlier run.
     pub fn with_record(self, record: Id) -> Self {
         let mut world = self.with_blobs(record);
         world
@@ -137,7 +137,7 @@ impl World {
         world
     }
 
-    /// Puts the blobs of a record in place, flushed.
+    /// Adds the blobs of a record, flushed.
     pub fn with_blobs(mut self, record: Id) -> Self {
         for (n, blob) in blobs_of(record).into_iter().enumerate() {
             self.disk
@@ -153,7 +153,7 @@ impl World {
             .all(|blob| self.disk.data(Name::Blob(blob)) == Some(Data::Blob(blob)))
     }
 
-    /// Stops for ever; the system lets go of its locks.
+    /// Kills an actor; the system releases its locks.
     fn death(&self, who: usize) -> World {
         let mut world = self.clone();
         world.deaths -= 1;
@@ -178,13 +178,13 @@ impl World {
         self.disk.tidy(&held);
     }
 
-    /// The next step of an actor: none when it waits or is over, several where chance decides.
+    /// The possible next steps of an actor: none when it waits or has ended, several where the outcome is random.
     fn step(&self, who: usize, rules: &Rules) -> Vec<World> {
         let actor = &self.actors[who];
         if actor.is_over() {
             return Vec::new();
         }
-        if actor.aside.is_none() && actor.ops[actor.op] == Op::Harm {
+        if actor.quarantine.is_none() && actor.ops[actor.op] == Op::Harm {
             return self.harm(who);
         }
         let mut world = self.clone();
@@ -204,14 +204,14 @@ impl World {
             let mut world = self.clone();
             world.harmed = true;
             if let Name::Blob(blob) = name {
-                world.sound.remove(&blob);
+                world.intact.remove(&blob);
             }
             world.actors[who].next();
             let mut removed = world.clone();
             removed.disk.remove(name);
             let file = world.disk.named(name).unwrap();
-            // As a disk does it: no time is noted.
-            world.disk.file_mut(file).data = Data::Spoilt;
+            // A disk changes no modification time.
+            world.disk.file_mut(file).data = Data::Damaged;
             for mut world in [world, removed] {
                 world.tidy();
                 all.push(world);
@@ -220,10 +220,10 @@ impl World {
         all
     }
 
-    /// Returns whether it could go on.
+    /// Returns whether it could proceed.
     fn advance(&mut self, who: usize, rules: &Rules) -> bool {
-        if let Some(aside) = self.actors[who].aside {
-            self.set_aside(who, aside, rules);
+        if let Some(quarantine) = self.actors[who].quarantine {
+            self.quarantine_step(who, quarantine, rules);
             return true;
         }
         match self.actors[who].ops[self.actors[who].op] {
@@ -259,7 +259,7 @@ impl World {
             Some(file) if self.disk.file(file).data == Data::Blob(blob) => self.actors[who].next(),
             Some(file) => {
                 self.actors[who].step = 1;
-                self.actors[who].aside = Some((name, file, 0));
+                self.actors[who].quarantine = Some((name, file, 0));
             }
             None => self.actors[who].step = 1,
         }
@@ -280,10 +280,10 @@ impl World {
         }
     }
 
-    /// `publish::temporary` and `publish::publish`, from step 1 on.
+    /// `atomic_write::temp_file` and `atomic_write::persist`, from step 1 on.
     fn publish(&mut self, who: usize, name: Name, data: Data, rules: &Rules) {
         let id = who as Id;
-        let is_taken = rules.through_tmp && self.disk.named(name).is_some();
+        let is_taken = rules.temp_file && self.disk.named(name).is_some();
         let actor = &mut self.actors[who];
         match (actor.step, actor.tmp) {
             (1, _) => {
@@ -294,12 +294,12 @@ impl World {
                 let file = (id, actor.made);
                 actor.made += 1;
                 actor.tmp = Some(file);
-                actor.step = if rules.through_tmp { 3 } else { 4 };
-                let at = if rules.through_tmp { Name::Tmp(id) } else { name };
+                actor.step = if rules.temp_file { 3 } else { 4 };
+                let at = if rules.temp_file { Name::Tmp(id) } else { name };
                 self.disk.create(at, file, Data::Nothing);
             }
             (3, Some(file)) => {
-                // Waits for a collector that has taken it for a leftover; then it is without a name.
+                // Waits for a collector that took it for a leftover and unlinks it.
                 if self.disk.named(Name::Tmp(id)) == Some(file) {
                     self.disk.file_mut(file).locked = rules.tmp_locked.then_some(id);
                     actor.step = 4;
@@ -311,27 +311,27 @@ impl World {
                 self.disk.write(file, data);
                 actor.step = 5;
             }
-            (5, Some(_)) if is_taken && matches!(name, Name::Blob(_)) && rules.keeps_twin => {
-                // It is looked at, and this one goes.
+            (5, Some(_)) if is_taken && matches!(name, Name::Blob(_)) && rules.keeps_existing_blob => {
+                // The existing one is checked, and this one removed.
                 self.disk.remove(Name::Tmp(id));
                 actor.tmp = None;
                 actor.step = 0;
             }
-            (5, Some(_)) if is_taken && matches!(name, Name::Record(_)) && rules.syncs_replacement => actor.step = 7,
+            (5, Some(_)) if is_taken && matches!(name, Name::Record(_)) && rules.flushes_replacement => actor.step = 7,
             (7, Some(file)) => {
                 self.disk.sync_file(file);
                 actor.step = 8;
             }
             (5 | 8, Some(file)) => {
-                if rules.through_tmp && !self.disk.rename(Name::Tmp(id), name) {
-                    self.violation = Some("a file on its way into place is gone");
+                if rules.temp_file && !self.disk.rename(Name::Tmp(id), name) {
+                    self.violation = Some("a temporary file was removed before its rename");
                 }
                 self.disk.file_mut(file).locked = None;
                 actor.tmp = None;
                 if let (true, Name::Blob(blob)) = (self.harmed, name) {
-                    self.sound.insert(blob);
+                    self.intact.insert(blob);
                 }
-                if rules.marks_after {
+                if rules.marks_after_rename {
                     self.actors[who].step = 6;
                 } else {
                     self.actors[who].next();
@@ -360,7 +360,7 @@ impl World {
             .all(|blob| self.disk.named(Name::Blob(blob)).is_some());
         match self.disk.named(name) {
             Some(file) if self.disk.file(file).data != Data::Record(record) => {
-                self.actors[who].aside = Some((name, file, 0));
+                self.actors[who].quarantine = Some((name, file, 0));
                 self.actors[who].at(otherwise);
             }
             Some(_) if whole => self.actors[who].next(),
@@ -372,8 +372,8 @@ impl World {
         let name = Name::Blob(blob);
         match self.disk.named(name).map(|file| (file, self.disk.file(file).data)) {
             Some((_, data)) if data == Data::Blob(blob) => self.actors[who].next(),
-            Some((file, Data::Spoilt)) if rules.reader_checks => {
-                self.actors[who].aside = Some((name, file, 0));
+            Some((file, Data::Damaged)) if rules.reader_checks => {
+                self.actors[who].quarantine = Some((name, file, 0));
                 self.actors[who].at(otherwise);
             }
             Some(_) => self.violation = Some("a reader has wrong bytes"),
@@ -386,23 +386,23 @@ impl World {
         }
     }
 
-    /// `Store::set_aside`.
-    fn set_aside(&mut self, who: usize, (name, seen, step): (Name, FileId, u8), rules: &Rules) {
+    /// `Store::quarantine`.
+    fn quarantine_step(&mut self, who: usize, (name, seen, step): (Name, FileId, u8), rules: &Rules) {
         let there = self.disk.named(name);
-        let moved = self.disk.named(name.aside());
+        let moved = self.disk.named(name.quarantined());
         let go_on = match step {
-            0 => !rules.aside_looks || there == Some(seen),
+            0 => !rules.quarantine_checks || there == Some(seen),
             1 => {
-                self.disk.rename(name, name.aside());
-                rules.aside_looks
+                self.disk.rename(name, name.quarantined());
+                rules.quarantine_checks
             }
             2 => moved.is_some_and(|moved| moved != seen),
             _ => {
-                self.disk.rename(name.aside(), name);
+                self.disk.rename(name.quarantined(), name);
                 false
             }
         };
-        self.actors[who].aside = go_on.then_some((name, seen, step + 1));
+        self.actors[who].quarantine = go_on.then_some((name, seen, step + 1));
     }
 
     /// `Store::flush`.
@@ -412,7 +412,7 @@ impl World {
             .map(|name| self.disk.named(name).is_some())
             .into();
         let next = match self.actors[who].step {
-            // Without a lock: the marker changes its name before it goes.
+            // Without a lock: the marker is renamed before it is removed.
             0 if unflushed => 2,
             0 => 1,
             1 if flushing => 2,
@@ -423,7 +423,7 @@ impl World {
                 3
             }
             3 => {
-                let marked = if rules.flush_remembers {
+                let marked = if rules.renames_marker {
                     self.disk.rename(Name::Unflushed, Name::Flushing) || flushing
                 } else {
                     self.disk.remove(Name::Unflushed);
@@ -486,7 +486,7 @@ impl World {
                 })
                 .collect();
             let mut todo: Vec<Name> = self.disk.names().filter(|name| !kept.contains(name)).collect();
-            // The last is the next: records before blobs, then what is left over.
+            // Taken from the end: records before blobs, then leftovers.
             todo.sort_by_key(|name| match name {
                 Name::Record(_) if rules.gc_records_first => 3,
                 Name::Blob(_) => 2,
@@ -527,7 +527,7 @@ impl Model for World {
                 if let Name::Record(record) = name
                     && !self.is_whole(record)
                 {
-                    return Err(format!("record {record} can be seen without its blobs"));
+                    return Err(format!("record {record} is visible without its blobs"));
                 }
             }
             for record in self.actors.iter().flat_map(|actor| &actor.claims) {
@@ -535,12 +535,12 @@ impl Model for World {
                     .map(Name::Blob)
                     .into_iter()
                     .chain([Name::Record(*record)]);
-                // A collector takes what it may.
+                // A collector removes everything that it may.
                 let collected = self.collected && self.disk.named(Name::Record(*record)).is_none();
                 for name in names.filter(|_| !collected) {
                     if !self.disk.survives(name) {
                         return Err(format!(
-                            "record {record} is flushed, they say, and a power failure takes {name:?}"
+                            "record {record} counts as flushed, and a power failure loses {name:?}"
                         ));
                     }
                 }
@@ -555,35 +555,33 @@ impl Model for World {
                 }
             }
             if let Some(name) = self.disk.missed_by_recovery() {
-                return Err(format!(
-                    "a power failure may spoil {name:?}, and recovery would not look at it"
-                ));
+                return Err(format!("a power failure may damage {name:?}, and recovery skips it"));
             }
         }
         Ok(())
     }
 
     fn check_end(&self, rules: &Rules) -> Result<(), String> {
-        // Where there is nothing to harm, nobody does.
+        // Without a file there is nothing to damage.
         let goes_on = |actor: &Actor| !actor.is_over() && actor.ops[actor.op] != Op::Harm;
         if self.actors.iter().any(goes_on) {
             return Err("somebody waits for ever".to_owned());
         }
         if !self.died {
-            for &blob in &self.sound {
+            for &blob in &self.intact {
                 if self.disk.data(Name::Blob(blob)) != Some(Data::Blob(blob)) {
-                    return Err(format!("a sound blob {blob} was taken away"));
+                    return Err(format!("an intact blob {blob} was removed"));
                 }
             }
             for name in self.disk.names() {
                 if let Name::AsideBlob(blob) = name
                     && self.disk.data(name) == Some(Data::Blob(blob))
                 {
-                    return Err(format!("a sound blob {blob} was moved away"));
+                    return Err(format!("an intact blob {blob} was quarantined"));
                 }
             }
         }
-        // Whoever is gone has let go of everything.
+        // A killed actor holds nothing.
         let mut swept = self.clone();
         swept.actors = vec![Actor::new(&[Op::Gc(&[])])];
         swept.flush_lock = None;
@@ -617,7 +615,7 @@ impl Model for World {
         let actor = &self.actors[who];
         match actor.ops.get(actor.op) {
             Some(op) => format!("{who}: {op:?} {actor:?}"),
-            None => format!("{who}: over"),
+            None => format!("{who}: ended"),
         }
     }
 }

@@ -1,8 +1,8 @@
-//! A file system as the protocol sees it: names, files, and what of both a power failure may take.
+//! A model of a file system: names, files, and the parts of both that a power failure may lose.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A number that stands for bytes (of a blob) or for a key (of a record).
+/// The bytes of a blob, or the key of a record.
 pub type Id = u8;
 
 /// The names that the protocol uses.
@@ -10,19 +10,19 @@ pub type Id = u8;
 pub enum Name {
     Blob(Id),
     Record(Id),
-    /// A file on its way into place, by who writes it.
+    /// The temporary file of an actor.
     Tmp(Id),
     /// `damaged/…`, by the name that was moved there.
     AsideBlob(Id),
     AsideRecord(Id),
     Unflushed,
     Flushing,
-    /// The note up to when everything is on the disk.
+    /// The recorded time of the last flush.
     Flushed,
 }
 
 impl Name {
-    pub fn aside(self) -> Self {
+    pub fn quarantined(self) -> Self {
         match self {
             Self::Blob(id) => Self::AsideBlob(id),
             Self::Record(id) => Self::AsideRecord(id),
@@ -31,7 +31,7 @@ impl Name {
     }
 }
 
-/// What is in a file.
+/// The contents of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Data {
     Nothing,
@@ -39,25 +39,25 @@ pub enum Data {
     Record(Id),
     /// Everything that was written before this time is on the disk.
     Note(u8),
-    /// Of the right length, but not what it was.
-    Spoilt,
+    /// Damaged, with the right length.
+    Damaged,
 }
 
-/// Who made a file, and which of theirs it is: the same in whatever order actors take turns.
+/// A file's creator and its number among the creator's files, which do not depend on the interleaving.
 pub type FileId = (Id, u8);
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct File {
     pub data: Data,
-    /// When its bytes were written, or it was touched.
+    /// Its modification time.
     pub written: u8,
     /// Whether its bytes are on the disk.
     pub flushed: bool,
-    /// Who holds its lock.
+    /// The holder of its lock.
     pub locked: Option<Id>,
 }
 
-/// Names and files; of names changed since the last flush also what they stood for since then.
+/// Names and files, and of names changed since the last flush the files they named since.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Disk {
     files: BTreeMap<FileId, File>,
@@ -83,7 +83,7 @@ impl Disk {
         self.files.get_mut(&id).unwrap()
     }
 
-    /// What a name's file holds.
+    /// The contents of a named file.
     pub fn data(&self, name: Name) -> Option<Data> {
         self.named(name).map(|id| self.file(id).data)
     }
@@ -109,7 +109,7 @@ impl Disk {
         self.set(name, Some(id));
     }
 
-    /// As the system call: whether there was something to rename.
+    /// As the system call. Returns whether the old name existed.
     pub fn rename(&mut self, from: Name, to: Name) -> bool {
         let Some(file) = self.named(from) else { return false };
         self.set(from, None);
@@ -148,7 +148,7 @@ impl Disk {
         }
     }
 
-    /// Forgets files that nothing can reach, so that states which differ in them alone are one.
+    /// Drops unreachable files, so that states which differ in them alone are equal.
     pub fn tidy(&mut self, held: &BTreeSet<FileId>) {
         let reachable: BTreeSet<FileId> = self
             .names
@@ -160,7 +160,7 @@ impl Disk {
         self.files.retain(|id, _| reachable.contains(id));
     }
 
-    /// What a name may stand for after a power failure at this instant.
+    /// The files that a name may have after a power failure at this instant.
     fn possible(&self, name: Name) -> BTreeSet<Option<FileId>> {
         let now = self.named(name);
         let mut all = self.changed.get(&name).cloned().unwrap_or_default();

@@ -1,32 +1,32 @@
-//! Walks through what may happen: all of it, or a random part.
+//! The exploration of all reachable states, or of a random path.
 
 use std::collections::HashSet;
 use std::fmt;
 use std::hash::{BuildHasher, Hash, RandomState};
 
-/// A state, and what may follow it.
+/// A state and its successors.
 pub trait Model: Clone + Hash {
-    /// Which parts of a protocol are kept.
+    /// The rules of the protocol.
     type Rules;
 
-    /// Everything that may happen next, with the number of the actor who does it.
+    /// All successors, with the number of the actor whose step leads there.
     fn successors(&self, rules: &Self::Rules) -> Vec<(usize, Self)>;
 
-    /// What must hold at every instant.
+    /// The invariant of every state.
     fn check(&self) -> Result<(), String>;
 
-    /// What must hold when nobody can go on.
+    /// The invariant of final states.
     fn check_end(&self, rules: &Self::Rules) -> Result<(), String>;
 
-    /// What an actor is about to do.
+    /// The next step of an actor, for messages.
     fn describe(&self, who: usize) -> String;
 }
 
-/// How a state came about in which something does not hold.
+/// A path to a state that violates an invariant.
 #[derive(Debug)]
 pub struct Violation {
     pub what: String,
-    /// Who took each step, and where they stood before.
+    /// The actor of each step, and its state before.
     pub steps: Vec<String>,
 }
 
@@ -40,17 +40,17 @@ impl fmt::Display for Violation {
     }
 }
 
-/// More states than any case here has.
+/// A bound above the number of states of every case here.
 const MOST: usize = 20_000_000;
 
-/// States on the way, with what is left to try from each and who made the step to it.
+/// The states on the current path, with the successors left and the actor of the step to each.
 struct Frame<M> {
     state: M,
     left: Vec<(usize, M)>,
     who: usize,
 }
 
-/// Visits every state that can be reached, once. Returns how many there are.
+/// Visits every reachable state once. Returns their number.
 pub fn all<M: Model>(start: M, rules: &M::Rules) -> Result<usize, Violation> {
     // Two hashes of 64 bits stand for a state: two of some million states share both by a chance of about 1e-25.
     let (first, second) = (RandomState::new(), RandomState::new());
@@ -87,7 +87,7 @@ pub fn all<M: Model>(start: M, rules: &M::Rules) -> Result<usize, Violation> {
     Ok(seen.len())
 }
 
-/// Takes one way, as the numbers say.
+/// Follows one path, chosen by the numbers.
 pub fn one<M: Model>(start: M, rules: &M::Rules, choices: &[u16]) -> Result<(), Violation> {
     let mut state = start;
     let mut steps = Vec::new();
@@ -103,7 +103,7 @@ pub fn one<M: Model>(start: M, rules: &M::Rules, choices: &[u16]) -> Result<(), 
         if successors.is_empty() {
             break;
         }
-        // Deaths stand beside steps: where the numbers end, everybody goes on in turn.
+        // Kills are among the successors: after the last number, the actors take turns.
         let choice = choices.get(i).map_or(i, |&choice| choice.into());
         let (who, next) = successors.swap_remove(choice % successors.len());
         steps.push(state.describe(who));

@@ -1,20 +1,20 @@
-//! The locks of actions: who wants to compute one waits for whoever does and looks it up again, while a collector removes
-//! the files of locks that nobody holds.
+//! The leases on actions: a run waits for the holder and then looks the action up again, while a collector removes lock files
+//! without a holder.
 
 use crate::explore::{self, Model};
 use Role::{Collector, Run};
 use std::collections::BTreeMap;
 
-/// A file, by the number of its making.
+/// A file, numbered in the order of creation.
 type FileId = u8;
 
 #[derive(Clone, Copy, Debug)]
 struct Rules {
-    /// Whoever got a lock looks whether its file still has the name.
+    /// The holder of a lock checks that its file still has the name.
     looks_at_name: bool,
     /// The collector removes only what it has locked itself.
     collector_locks: bool,
-    /// Whoever got the lock looks the action up once more.
+    /// The holder of the lock looks the action up once more.
     looks_up_again: bool,
 }
 
@@ -51,7 +51,7 @@ struct World {
     /// The file that has the lock's name.
     named: Option<FileId>,
     made: u8,
-    /// Who holds which file.
+    /// The holder of each file.
     held: BTreeMap<FileId, usize>,
     recorded: bool,
     computed: u8,
@@ -77,7 +77,7 @@ impl World {
         }
     }
 
-    /// The next step of an actor; none when it waits or is over.
+    /// The next step of an actor; none when it waits or has ended.
     fn step(&self, who: usize, rules: Rules) -> Option<Self> {
         let mut world = self.clone();
         let (role, at) = self.actors[who];

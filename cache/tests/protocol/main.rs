@@ -1,9 +1,7 @@
-//! The protocol by which files get their names, explored: every order in which several actors can take their steps, with
-//! deaths, damage and power failures in between.
+//! The protocol of atomic writes, explored: every interleaving of several actors, with kills, damage and power failures.
 //!
-//! - `disk`, `actors`, `rules`: a model of the store's protocol, one system call a step; `locks`: of the locks of actions;
-//!   `explore` visits every state that can be reached. Each rule is left out once, and the explorer must find what goes
-//!   wrong then.
+//! - `disk`, `actors`, `rules`: a model of the store's protocol, one system call per step; `locks`: a model of the leases on
+//!   actions; `explore` visits every reachable state. Each rule is turned off once, and the explorer must find the violation.
 //! - `real`: the store itself against a reference of a few lines, by random operations.
 
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "tests")]

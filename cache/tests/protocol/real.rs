@@ -1,4 +1,4 @@
-//! The store itself: random operations, against a reference that knows what must come of each.
+//! The store itself: random operations, against a reference model.
 
 use cache::{ActionKey, ActionRecord, ArtifactBuilder, BlobRef, Error, GcPlan, KeyHasher, MemoKey, Store};
 use proptest::prelude::*;
@@ -9,13 +9,13 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-/// So many different blobs, actions and memos there are.
+/// The number of different blobs, actions and memos.
 const N: u8 = 6;
 
 #[derive(Clone, Copy, Debug)]
 enum Op {
     Put(u8),
-    /// By pieces of so many bytes.
+    /// In pieces of so many bytes.
     Write(u8, u8),
     /// A writer that never finishes.
     Abandon(u8),
@@ -30,9 +30,9 @@ enum Op {
     Verify,
     Scrub,
     Flush,
-    /// As another process would.
+    /// As another process.
     Reopen,
-    /// A file that a killed process leaves.
+    /// The leftover of a killed process.
     Leave,
     Remember,
     Recent,
@@ -78,11 +78,11 @@ fn ops() -> impl Strategy<Value = Vec<Op>> {
     prop::collection::vec(op, 1..60)
 }
 
-/// What is in a file, as far as the reference knows.
+/// The contents of a file according to the reference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Whole,
-    /// It is not what its name says, and nobody may have seen that.
+    /// Damaged, perhaps undetected.
     Damaged,
 }
 
@@ -145,7 +145,7 @@ impl Bench {
         self.blobs.get(&id) == Some(&State::Whole)
     }
 
-    /// Reads a blob, and says whether it was there. Whatever comes is what its name says.
+    /// Reads a blob. Returns whether it exists; its bytes match its digest.
     fn get(&mut self, id: u8) -> bool {
         match self.store.blob(Self::blob_ref(id).blob) {
             Ok(blob) => {
@@ -270,7 +270,7 @@ impl Bench {
         }
     }
 
-    /// A hit has all its blobs, and what is recorded and whole is a hit.
+    /// A hit has all its blobs, and a complete record is a hit.
     fn look_up(&mut self, id: u8) -> Option<cache::Hit> {
         let hit = self.store.hit(action_key(id)).unwrap();
         let sound = self.actions.get(&id) == Some(&State::Whole);
@@ -301,7 +301,7 @@ impl Bench {
         }
     }
 
-    /// As a disk does it: the file's times stay as they were. What a process has read once it takes on trust, so that
+    /// Damages a file as a disk does: its times stay as they were. A process does not check verified blobs again, so that
     /// another one opens the store.
     fn damage(&mut self, target: Target, id: u8, harm: Harm) {
         let path = self.path(target, id);
@@ -372,7 +372,7 @@ impl Bench {
         assert!(self.store.verify(|_| {}).unwrap().is_clean());
     }
 
-    /// In the end, as a later run would find it.
+    /// The final check, by a later run.
     fn end(&mut self) {
         self.reopen();
         for id in 0..N {
@@ -381,7 +381,7 @@ impl Bench {
             self.get(id);
         }
         self.verify();
-        // Everything can be made again.
+        // Everything can be computed again.
         for id in 0..N {
             self.run(Op::Put(id));
         }

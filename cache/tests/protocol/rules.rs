@@ -1,49 +1,49 @@
-//! What the protocol rests on, each of which can be left out to see that it is needed.
+//! The rules of the protocol. Each can be turned off to show that it is needed.
 
-/// Whether each rule is kept.
+/// The rules that are on.
 #[derive(Clone, Copy, Debug)]
 pub struct Rules {
     /// A record is written after everything that it names.
     pub record_last: bool,
-    /// A file gets its name when it is complete.
-    pub through_tmp: bool,
-    /// A blob that is there is not replaced by its twin.
-    pub keeps_twin: bool,
-    /// What replaces a record is on the disk before.
-    pub syncs_replacement: bool,
-    /// What is put in place marks the store as unflushed once more.
-    pub marks_after: bool,
-    /// A flush that is not over can be told, and is done again.
-    pub flush_remembers: bool,
-    /// One flush waits for the other.
+    /// A file is written under a temporary name, and renamed when it is complete.
+    pub temp_file: bool,
+    /// An existing blob is not replaced.
+    pub keeps_existing_blob: bool,
+    /// The replacement of a record is flushed before it is renamed.
+    pub flushes_replacement: bool,
+    /// A rename marks the store as unflushed once more.
+    pub marks_after_rename: bool,
+    /// A flush renames the marker, so that one that was killed is done again.
+    pub renames_marker: bool,
+    /// Flushes exclude each other.
     pub flush_locked: bool,
-    /// The note that all is flushed is written after the flush.
+    /// The time of a flush is recorded after it.
     pub flush_before_note: bool,
-    /// A run keeps `gc` away.
+    /// A run excludes `gc`.
     pub guard: bool,
     /// `gc` drops records before blobs.
     pub gc_records_first: bool,
-    /// A file on its way into place is locked.
+    /// A temporary file is locked.
     pub tmp_locked: bool,
-    /// Who moves a damaged file away looks whether it is that file.
-    pub aside_looks: bool,
-    /// Who opens a blob checks its bytes.
+    /// The quarantine checks that the file is still the damaged one.
+    pub quarantine_checks: bool,
+    /// A reader checks the bytes of a blob.
     pub reader_checks: bool,
 }
 
-/// The protocol as it is.
+/// All rules.
 pub const SOUND: Rules = Rules {
     record_last: true,
-    through_tmp: true,
-    keeps_twin: true,
-    syncs_replacement: true,
-    marks_after: true,
-    flush_remembers: true,
+    temp_file: true,
+    keeps_existing_blob: true,
+    flushes_replacement: true,
+    marks_after_rename: true,
+    renames_marker: true,
     flush_locked: true,
     flush_before_note: true,
     guard: true,
     gc_records_first: true,
     tmp_locked: true,
-    aside_looks: true,
+    quarantine_checks: true,
     reader_checks: true,
 };

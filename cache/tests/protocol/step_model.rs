@@ -8,9 +8,9 @@ use proptest::prelude::*;
 
 /// A run that computes the first action.
 const WRITER: &[Op] = &[Guard, Put(0), Put(1), Record(0, 1), Flush, Release];
-/// A run that computes the second one, whose result has a blob in common with that.
+/// A run that computes the second action, which shares a blob with the first.
 const OTHER_WRITER: &[Op] = &[Guard, Put(1), Put(2), Record(1, 1), Flush, Release];
-/// A run that looks the first action up, reads its blobs, and computes what it must.
+/// A run that looks the first action up, reads its blobs, and computes it on a miss.
 const READER: &[Op] = &[
     Guard,
     Hit(0, 5),
@@ -22,16 +22,16 @@ const READER: &[Op] = &[
     Record(0, 5),
     Release,
 ];
-/// A run whose blobs are there, as after a kill right before its record.
+/// A run whose blobs exist, as after a kill right before its record.
 const AGAIN: &[Op] = &[Record(0, 0), Flush];
 const OTHER_AGAIN: &[Op] = &[Record(1, 0), Flush];
-/// A run that found everything.
+/// A run with hits only.
 const FLUSHER: &[Op] = &[Flush];
-const SWEEPER: &[Op] = &[Gc(&[])];
+const COLLECTOR: &[Op] = &[Gc(&[])];
 const KEEPER: &[Op] = &[Gc(&[0])];
 const CORRUPTER: &[Op] = &[Harm];
 
-/// What is explored to the last state.
+/// The cases whose every state is visited.
 fn cases() -> Vec<(&'static str, World)> {
     let new = |actors: &[&'static [Op]], deaths| World::new(actors, deaths);
     vec![
@@ -53,18 +53,21 @@ fn cases() -> Vec<(&'static str, World)> {
             "a reader, damage twice",
             new(&[READER, CORRUPTER, CORRUPTER], 0).with_record(0),
         ),
-        ("a writer and gc, a death", new(&[WRITER, SWEEPER], 1).with_record(1)),
-        ("a reader and gc, a death", new(&[READER, SWEEPER], 1).with_record(0)),
+        ("a writer and gc, a death", new(&[WRITER, COLLECTOR], 1).with_record(1)),
+        ("a reader and gc, a death", new(&[READER, COLLECTOR], 1).with_record(0)),
         (
             "a reader, gc that keeps, a death",
             new(&[READER, KEEPER], 1).with_record(0).with_record(1),
         ),
         (
-            "three who flush",
+            "three flushes",
             new(&[AGAIN, OTHER_AGAIN, FLUSHER], 1).with_blobs(0).with_blobs(1),
         ),
-        ("two who replace a record", new(&[AGAIN, AGAIN], 1).with_record(0)),
-        ("gc twice, a reader", new(&[SWEEPER, READER, SWEEPER], 0).with_record(0)),
+        ("two replacements of a record", new(&[AGAIN, AGAIN], 1).with_record(0)),
+        (
+            "gc twice, a reader",
+            new(&[COLLECTOR, READER, COLLECTOR], 0).with_record(0),
+        ),
     ]
 }
 
@@ -87,9 +90,9 @@ fn every_order_of_steps() {
     assert!(states > 10_000, "{states}");
 }
 
-/// A protocol with one rule less, and what the explorer must see of it.
-fn found(rules: Rules, what: &str) {
-    let violation = explore_all(&rules).expect_err("a rule is left out, and nothing goes wrong");
+/// Checks that the explorer finds this violation without a rule.
+fn violates(rules: Rules, what: &str) {
+    let violation = explore_all(&rules).expect_err("a violation");
     assert!(violation.what.contains(what), "{violation}");
     assert!(!violation.steps.is_empty());
 }
@@ -102,14 +105,14 @@ fn without_the_order_of_blobs_and_record() {
         ..SOUND
     };
     let violation = explore::all(World::new(&[RECORD_FIRST], 0), &rules).unwrap_err();
-    assert!(violation.what.contains("can be seen without its blobs"), "{violation}");
+    assert!(violation.what.contains("is visible without its blobs"), "{violation}");
 }
 
 #[test]
 fn without_a_temporary_file() {
-    found(
+    violates(
         Rules {
-            through_tmp: false,
+            temp_file: false,
             ..SOUND
         },
         "without its blobs",
@@ -117,88 +120,88 @@ fn without_a_temporary_file() {
 }
 
 #[test]
-fn without_keeping_the_blob_that_is_there() {
+fn without_keeping_an_existing_blob() {
     let rules = Rules {
-        keeps_twin: false,
+        keeps_existing_blob: false,
         ..SOUND
     };
-    found(rules, "is flushed, they say");
+    violates(rules, "counts as flushed");
 }
 
 #[test]
-fn without_a_flush_of_what_replaces_a_record() {
+fn without_a_flush_of_the_replacement_of_a_record() {
     let rules = Rules {
-        syncs_replacement: false,
+        flushes_replacement: false,
         ..SOUND
     };
-    found(rules, "is flushed, they say");
+    violates(rules, "counts as flushed");
 }
 
 #[test]
 fn without_the_mark_after_the_rename() {
-    found(
+    violates(
         Rules {
-            marks_after: false,
+            marks_after_rename: false,
             ..SOUND
         },
-        "is flushed, they say",
+        "counts as flushed",
     );
 }
 
 #[test]
-fn without_the_memory_of_a_flush_that_died() {
-    found(
+fn without_renaming_the_marker_during_a_flush() {
+    violates(
         Rules {
-            flush_remembers: false,
+            renames_marker: false,
             ..SOUND
         },
-        "is flushed, they say",
+        "counts as flushed",
     );
 }
 
 #[test]
-fn without_waiting_for_the_other_flush() {
-    found(
+fn without_the_lock_of_flushes() {
+    violates(
         Rules {
             flush_locked: false,
             ..SOUND
         },
-        "is flushed, they say",
+        "counts as flushed",
     );
 }
 
 #[test]
-fn without_the_flush_before_its_note() {
-    found(
+fn without_the_flush_before_its_time_is_recorded() {
+    violates(
         Rules {
             flush_before_note: false,
             ..SOUND
         },
-        "recovery would not look at it",
+        "recovery skips it",
     );
 }
 
 #[test]
 fn without_the_guard() {
-    found(Rules { guard: false, ..SOUND }, "");
+    violates(Rules { guard: false, ..SOUND }, "");
 }
 
 #[test]
-fn without_records_going_first() {
-    found(
+fn without_removing_records_first() {
+    violates(
         Rules {
             gc_records_first: false,
             ..SOUND
         },
-        "can be seen without its blobs",
+        "is visible without its blobs",
     );
 }
 
 #[test]
 fn without_the_lock_of_temporary_files() {
-    // What is on its way into place when `gc` begins belongs to somebody without the guard.
+    // A writer without the guard has a temporary file when `gc` begins.
     const BARE: &[Op] = &[Put(0)];
-    let start = || World::new(&[BARE, SWEEPER], 0);
+    let start = || World::new(&[BARE, COLLECTOR], 0);
     explore::all(start(), &SOUND).unwrap();
     let violation = explore::all(
         start(),
@@ -208,23 +211,23 @@ fn without_the_lock_of_temporary_files() {
         },
     )
     .unwrap_err();
-    assert!(violation.what.contains("on its way into place is gone"), "{violation}");
+    assert!(violation.what.contains("removed before its rename"), "{violation}");
 }
 
 #[test]
-fn without_a_look_at_what_is_moved_away() {
-    found(
+fn without_the_check_of_the_quarantine() {
+    violates(
         Rules {
-            aside_looks: false,
+            quarantine_checks: false,
             ..SOUND
         },
-        "a sound blob",
+        "an intact blob",
     );
 }
 
 #[test]
-fn without_the_check_of_what_is_read() {
-    found(
+fn without_the_check_of_the_bytes_read() {
+    violates(
         Rules {
             reader_checks: false,
             ..SOUND
@@ -236,11 +239,11 @@ fn without_the_check_of_what_is_read() {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(300) })]
 
-    /// More actors than can be explored to the end.
+    /// More actors than can be explored exhaustively.
     #[test]
     fn random_orders_of_many(
         actors in prop::collection::vec(
-            prop::sample::select(vec![WRITER, OTHER_WRITER, READER, READER, SWEEPER, KEEPER, CORRUPTER]),
+            prop::sample::select(vec![WRITER, OTHER_WRITER, READER, READER, COLLECTOR, KEEPER, CORRUPTER]),
             3..8,
         ),
         deaths in 0..4_u8,

@@ -9,7 +9,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, SystemTime};
 
-/// Not a test: what a second process does, started by the tests below with the store in its environment.
+/// Not a test: the body of a second process, started by the tests below with the store in its environment.
 #[test]
 fn child() {
     let (Ok(home), Ok(task)) = (std::env::var("CACHE_TEST_HOME"), std::env::var("CACHE_TEST_TASK")) else {
@@ -45,7 +45,7 @@ fn spawn(store: &Store, task: &str) -> Child {
         .unwrap()
 }
 
-/// A read and a write that a second holder of the lock would come between.
+/// A read and a write that must not interleave with those of a second holder of the lock.
 fn increment(store: &Store) {
     let path = store.root().join("count");
     let count: u32 = std::fs::read_to_string(&path).map_or(0, |text| text.parse().unwrap());
@@ -105,10 +105,10 @@ fn one_holder_at_a_time_among_threads_and_processes() {
                 }
             });
         }
-        // Meanwhile somebody removes locks that nobody holds.
+        // Meanwhile `gc` removes lock files without a holder.
         scope.spawn(|| {
             for _ in 0..100 {
-                // A process that another test starts holds the lock of the sweep before, from its fork to its exec.
+                // A child process of another test holds the lock of the last collection between its fork and its exec.
                 match sweep(&home.store) {
                     Ok(()) | Err(Error::Busy { .. }) => {}
                     Err(err) => panic!("{err}"),

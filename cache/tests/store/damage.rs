@@ -1,4 +1,4 @@
-//! Whatever happens to a file, it is noticed, and computing again heals it.
+//! Damage to any file is detected, and computing again heals it.
 
 use crate::{Home, action_key, data, files, memo_key};
 use cache::{Error, Store};
@@ -41,7 +41,7 @@ fn a_blob_reads_back_and_is_read_only() {
 }
 
 #[test]
-fn damaged_blobs_are_moved_away_and_healed() {
+fn damaged_blobs_are_quarantined_and_healed() {
     let home = Home::new();
     let bytes = vec![3; 5000];
     type Damage = fn(&Path);
@@ -76,7 +76,7 @@ fn a_blob_of_the_wrong_size_is_replaced_when_it_is_stored_again() {
     assert!(!home.store.has(blob));
     home.store.put(b"whole").unwrap();
     assert_eq!(*home.reopen().blob(blob.blob).unwrap(), *b"whole");
-    // And one of the right size is left alone.
+    // One of the right size stays.
     let before = std::fs::metadata(home.store.blob_path(blob.blob)).unwrap();
     home.store.put(b"whole").unwrap();
     let mut writer = home.store.writer().unwrap();
@@ -90,7 +90,7 @@ fn a_blob_of_the_wrong_size_is_replaced_when_it_is_stored_again() {
 }
 
 #[test]
-fn an_action_is_known_only_while_all_its_blobs_are_there() {
+fn an_action_is_a_hit_only_while_all_its_blobs_exist() {
     let home = Home::new();
     let record = home.action("a");
     assert_eq!(home.reopen().action(record.key).unwrap(), Some(record.clone()));
@@ -111,7 +111,7 @@ fn an_action_is_known_only_while_all_its_blobs_are_there() {
         "`why` may still ask"
     );
     home.action("a");
-    // A log is not worth computing again for.
+    // A missing log alone does not make the action run again.
     std::fs::remove_file(home.store.blob_path(record.log.unwrap().blob)).unwrap();
     assert_eq!(home.store.action(record.key).unwrap().unwrap().log, None);
 }
@@ -148,7 +148,7 @@ fn damaged_records_count_as_absent_and_are_removed() {
         std::fs::write(&path, &whole[..len]).unwrap();
         assert_eq!(home.store.action(a.key).unwrap(), None, "{len} bytes");
     }
-    // An intact record under another's name.
+    // An intact record under the name of another key.
     std::fs::copy(&other, &path).unwrap();
     assert_eq!(home.store.action(a.key).unwrap(), None);
     home.action("a");
@@ -186,7 +186,7 @@ fn a_store_of_another_format_is_refused() {
 }
 
 #[test]
-fn verify_names_what_is_damaged_and_forgets_what_was_made_of_it() {
+fn verify_reports_damage_and_removes_the_records_that_name_it() {
     let home = Home::new();
     let records = ["a", "b", "c", "d"].map(|name| home.action(name));
     let (memo, gone) = (home.memo("m"), home.memo("gone"));

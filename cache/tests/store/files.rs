@@ -22,13 +22,13 @@ fn a_file_hashes_as_its_bytes_do() {
     }
 }
 
-/// Whether the digest of the file was remembered. Its change time is now, so an old modification time is not enough.
-fn remembered(home: &Home) -> usize {
+/// The number of cached digests. The change time of a new file is now, so that an old modification time does not suffice.
+fn cached_digests(home: &Home) -> usize {
     files(&home.store.root().join("stat")).len()
 }
 
 #[test]
-fn a_fresh_file_is_never_taken_on_trust() {
+fn the_digest_of_a_fresh_file_is_not_cached() {
     let home = Home::new();
     let path = home.dir.path().join("source");
     for i in 0..50_u32 {
@@ -36,23 +36,23 @@ fn a_fresh_file_is_never_taken_on_trust() {
         std::fs::write(&path, i.to_le_bytes()).unwrap();
         assert_eq!(home.store.hash_file(&path).unwrap(), BlobRef::of(&i.to_le_bytes()));
     }
-    assert_eq!(remembered(&home), 0);
+    assert_eq!(cached_digests(&home), 0);
 }
 
 #[test]
-fn a_changed_file_is_noticed_even_if_its_time_is_set_back() {
+fn a_change_is_detected_even_if_its_time_is_set_back() {
     let home = Home::new();
     let path = home.dir.path().join("source");
     std::fs::write(&path, b"one").unwrap();
     age(&path, Duration::from_secs(1000));
     let modified = std::fs::metadata(&path).unwrap().modified().unwrap();
-    // Only once its change time has settled is a digest kept.
+    // A digest is cached once the change time is old enough.
     let start = std::time::Instant::now();
-    while remembered(&home) == 0 && start.elapsed() < Duration::from_secs(30) {
+    while cached_digests(&home) == 0 && start.elapsed() < Duration::from_secs(30) {
         assert_eq!(home.store.hash_file(&path).unwrap(), BlobRef::of(b"one"));
         std::thread::sleep(Duration::from_millis(100));
     }
-    assert_eq!(remembered(&home), 1);
+    assert_eq!(cached_digests(&home), 1);
     assert_eq!(home.reopen().hash_file(&path).unwrap(), BlobRef::of(b"one"));
 
     std::fs::write(&path, b"two").unwrap();
@@ -64,7 +64,7 @@ fn a_changed_file_is_noticed_even_if_its_time_is_set_back() {
 #[test]
 fn a_file_that_keeps_changing_is_an_error_that_names_it() {
     let home = Home::new();
-    // It has another length than it says, however often it is read: as a file has that grows.
+    // Its length differs from its metadata on every read, as that of a growing file.
     let path = Path::new("/proc/self/status");
     let err = home.store.hash_file(path).unwrap_err();
     assert!(
@@ -80,7 +80,7 @@ fn a_file_that_keeps_changing_is_an_error_that_names_it() {
 }
 
 #[test]
-fn what_is_read_while_it_changes_is_never_a_mixture() {
+fn a_file_read_while_it_changes_is_never_a_mixture() {
     let home = Home::new();
     let path = home.dir.path().join("busy");
     const LEN: usize = 8 << 20;
@@ -90,7 +90,7 @@ fn what_is_read_while_it_changes_is_never_a_mixture() {
     std::thread::scope(|scope| {
         scope.spawn(|| {
             for byte in [1, 0].into_iter().cycle() {
-                // Each state is whole before it has the name.
+                // Each version is complete before it gets the name.
                 let next = path.with_extension("next");
                 std::fs::write(&next, vec![byte; LEN]).unwrap();
                 std::fs::rename(&next, &path).unwrap();
@@ -112,7 +112,7 @@ fn what_is_read_while_it_changes_is_never_a_mixture() {
 }
 
 #[test]
-fn what_is_no_file_is_an_error() {
+fn anything_but_a_regular_file_is_an_error() {
     let home = Home::new();
     for path in [
         home.dir.path().join("absent"),
@@ -140,7 +140,7 @@ fn an_artifact_is_written_as_files() {
     for _ in 0..2 {
         home.store.export(&artifact, &dest).unwrap();
         assert_eq!(files(&dest), ["a.txt", "empty", "sub/deep/b.txt"]);
-        // What is written can be changed by its owner, and is replaced the next time.
+        // An exported file is writable for its owner, and replaced by the next export.
         std::fs::write(dest.join("a.txt"), b"changed").unwrap();
     }
     assert_eq!(std::fs::read(dest.join("sub/deep/b.txt")).unwrap(), b"beta");

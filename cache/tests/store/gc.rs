@@ -1,4 +1,4 @@
-//! What is kept and what is dropped.
+//! Garbage collection.
 
 use crate::{Home, action_key, age, data, files, memo_key};
 use cache::{ActionKey, GcPlan, GcReport, Store};
@@ -32,7 +32,7 @@ fn age_all(store: &Store) {
 }
 
 #[test]
-fn kept_actions_keep_all_that_they_need() {
+fn kept_actions_keep_their_blobs() {
     let home = Home::new();
     let kept = home.action("a");
     let dropped = home.action("b");
@@ -62,7 +62,7 @@ fn kept_actions_keep_all_that_they_need() {
 }
 
 #[test]
-fn what_is_young_or_was_used_stays() {
+fn young_and_recently_used_files_stay() {
     let home = Home::new();
     home.action("old");
     home.action("used");
@@ -75,7 +75,7 @@ fn what_is_young_or_was_used_stays() {
     assert_eq!(known(&home.store, &["old", "used", "young"]), "usedyoung");
     assert!(home.store.has(used));
     assert!(home.store.verify(|_| {}).unwrap().is_clean());
-    // With no age, everything goes.
+    // With age zero, everything is dropped.
     let report = home.store.gc(&plan(&[], Duration::ZERO)).unwrap();
     assert_eq!(report.kept.count, 0);
     let status = home.store.status().unwrap();
@@ -83,7 +83,7 @@ fn what_is_young_or_was_used_stays() {
 }
 
 #[test]
-fn memos_stay_while_they_are_used_or_their_blob_is_kept() {
+fn memos_stay_while_used_or_while_their_blob_is_kept() {
     let home = Home::new();
     let record = home.action("a");
     let shared = data(&record, &home.store);
@@ -100,7 +100,7 @@ fn memos_stay_while_they_are_used_or_their_blob_is_kept() {
 }
 
 #[test]
-fn leftovers_go_once_their_writer_is_gone() {
+fn leftovers_are_dropped_after_their_writer() {
     let home = Home::new();
     let tmp = home.store.root().join("tmp");
     let mut writer = home.store.writer().unwrap();
@@ -108,7 +108,7 @@ fn leftovers_go_once_their_writer_is_gone() {
     std::fs::write(tmp.join("new-crash"), b"12345").unwrap();
     let in_use = home.store.workspace().unwrap();
     std::fs::write(in_use.path().join("x"), b"1").unwrap();
-    // A killed run's: its lock is free, or was removed by a sweep that was itself killed.
+    // A killed run's workspace: its lock is free, or was removed by a collection that was itself killed.
     for name in ["run-killed", "run-half"] {
         std::fs::create_dir_all(tmp.join(name).join("work")).unwrap();
         std::fs::write(tmp.join(name).join("work/x"), b"123").unwrap();
@@ -132,7 +132,7 @@ fn leftovers_go_once_their_writer_is_gone() {
 }
 
 #[test]
-fn a_leftover_may_be_closed_to_its_owner() {
+fn a_leftover_may_be_unreadable_for_its_owner() {
     let home = Home::new();
     let deep = home.store.root().join("tmp/run-killed/work/deep");
     std::fs::create_dir_all(&deep).unwrap();
@@ -145,7 +145,7 @@ fn a_leftover_may_be_closed_to_its_owner() {
 }
 
 #[test]
-fn old_checkpoints_go_whole() {
+fn old_checkpoints_are_dropped_as_a_whole() {
     let home = Home::new();
     let (old, young) = (
         home.store.scratch(memo_key("old")).unwrap(),

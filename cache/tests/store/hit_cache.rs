@@ -26,7 +26,7 @@ fn known(store: &Store, hits: &[(ActionKey, Hit)]) -> usize {
 }
 
 #[test]
-fn hits_come_back_as_the_records_give_them() {
+fn hits_are_those_of_the_records() {
     let home = Home::new();
     let hits = save(&home, &["a", "b"]);
     assert_eq!(known(&home.reopen(), &hits), 2);
@@ -39,7 +39,7 @@ fn hits_come_back_as_the_records_give_them() {
 }
 
 #[test]
-fn a_hit_that_lost_a_blob_is_none() {
+fn a_hit_without_a_blob_is_dropped() {
     let home = Home::new();
     let hits = save(&home, &["a", "b"]);
     let record = home.store.action(hits[0].0).unwrap().unwrap();
@@ -69,7 +69,7 @@ fn damage_of_the_file_costs_the_hit_cache_alone() {
 }
 
 #[test]
-fn another_result_for_the_same_key_is_the_one_that_counts() {
+fn another_result_for_the_same_key_invalidates_it() {
     let home = Home::new();
     let hits = save(&home, &["a"]);
     let mut record = home.store.action(hits[0].0).unwrap().unwrap();
@@ -82,9 +82,9 @@ fn another_result_for_the_same_key_is_the_one_that_counts() {
     assert!(home.store.load_hit_cache(b"run").is_empty());
 }
 
-/// Its records are not touched when it is used: a young file stands for them.
+/// The records of its hits are not touched when it is used: `gc` keeps them for a young hit cache.
 #[test]
-fn gc_keeps_what_a_young_one_names() {
+fn gc_keeps_the_actions_of_a_young_hit_cache() {
     let home = Home::new();
     let hits = save(&home, &["a"]);
     let plan = GcPlan {

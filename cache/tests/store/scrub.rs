@@ -1,4 +1,4 @@
-//! A little verification in every run.
+//! Scrubbing.
 
 use crate::{Home, action_key, data};
 use std::collections::BTreeSet;
@@ -14,7 +14,7 @@ fn damage(home: &Home, blob: cache::BlobRef) {
 }
 
 #[test]
-fn damage_is_found_and_moved_away() {
+fn damage_is_detected_and_quarantined() {
     let home = Home::new();
     let record = home.action("a");
     let hit = home.store.hit(record.key).unwrap().unwrap();
@@ -30,9 +30,9 @@ fn damage_is_found_and_moved_away() {
     assert!(store.scrub(Duration::from_secs(10)).unwrap().damaged.is_empty());
 }
 
-/// Many short scrubs see what one long one sees.
+/// Many short scrubs find the same damage as a long one.
 #[test]
-fn each_goes_on_where_the_last_one_ended() {
+fn each_scrub_continues_where_the_last_one_ended() {
     let home = Home::new();
     let blobs: Vec<_> = (0..300_u32)
         .map(|i| {
@@ -57,7 +57,7 @@ fn each_goes_on_where_the_last_one_ended() {
 }
 
 #[test]
-fn a_sample_is_a_share_and_another_each_time() {
+fn a_sample_is_a_share_and_differs_each_time() {
     let home = Home::new();
     for i in 0..200_u32 {
         home.store.put(&i.to_le_bytes()).unwrap();

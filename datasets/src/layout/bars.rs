@@ -1,6 +1,6 @@
 //! Layouts of daily bars.
 
-use super::{COMPACT, CalendarName, Facts, ISO, Layout, Mapping, Table, US_DATE, Unit, base, is, text};
+use super::description::{COMPACT, CalendarName, Facts, ISO, Layout, Mapping, Table, US_DATE, Unit, base, is, text};
 use std::sync::LazyLock;
 
 fn us() -> Facts {

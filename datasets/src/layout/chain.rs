@@ -1,6 +1,6 @@
 //! Layouts of option chains.
 
-use super::{CalendarName, Exercise, Facts, ISO, Layout, Mapping, Table, US_DATE, base, is, text};
+use super::description::{CalendarName, Exercise, Facts, ISO, Layout, Mapping, Table, US_DATE, base, is, text};
 use std::sync::LazyLock;
 
 fn us() -> Facts {
@@ -246,7 +246,7 @@ pub fn family_of(root: &str) -> &str {
         .map_or(root, |(_, family)| family)
 }
 
-/// How options on a US symbol are exercised: European on indices, otherwise American.
+/// The exercise style of options on a US symbol: European on indices, otherwise American.
 pub fn exercise_of(symbol: &str) -> Exercise {
     let symbol = symbol.trim_start_matches(['^', '$']);
     if EUROPEAN.contains(&symbol) {
@@ -256,7 +256,7 @@ pub fn exercise_of(symbol: &str) -> Exercise {
     }
 }
 
-/// Whether a class settles in the morning of its expiry.
+/// Returns whether a class settles in the morning of its expiry.
 pub fn is_settled_in_the_morning(root: &str) -> bool {
     MORNING.contains(&root)
 }

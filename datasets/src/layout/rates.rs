@@ -1,6 +1,6 @@
 //! Layouts of interest rates.
 
-use super::{ISO, Layout, Mapping, Table, US_DATE, Unit, base, is, text};
+use super::description::{ISO, Layout, Mapping, Table, US_DATE, Unit, base, is, text};
 use std::sync::LazyLock;
 
 const fn percent(tenor_years: f64, theirs: &'static str) -> Mapping {

@@ -4,7 +4,7 @@ use crate::exit;
 use std::fmt;
 
 /// Why a command stopped. The message is a lowercase fragment that reads well after `error: `.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Failure {
     /// The exit code, one of [`crate::exit`].
     pub code: u8,

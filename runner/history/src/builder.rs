@@ -1,4 +1,4 @@
-//! A run, put together from its events.
+//! Builds a run from its events.
 
 use super::{Metric, ResolvedPipeline, ResolvedStage, Run, StageRun};
 use runner_engine::{Event, RunStatus, Stamped};
@@ -6,18 +6,18 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Puts a run together, event by event: from the file of one that is over, or while one goes on.
+/// Builds a run event by event: from the event log of one that has ended, or while one is running.
 pub(crate) struct Builder {
     id: String,
     dir: PathBuf,
-    /// Its pipeline, until the first event.
+    /// The resolved pipeline, until the first event.
     resolved: Option<Arc<ResolvedPipeline>>,
     run: Option<Run>,
     index: HashMap<String, usize>,
 }
 
 impl Builder {
-    /// Of the run `id`, whose folder is `dir`.
+    /// A builder of the run `id`, whose folder is `dir`.
     pub fn new(id: &str, dir: &Path) -> Self {
         Self {
             id: id.to_owned(),
@@ -33,12 +33,12 @@ impl Builder {
         self.run
     }
 
-    /// Takes its pipeline, which comes before the first event.
+    /// Takes the resolved pipeline, before the first event.
     pub fn pipeline(&mut self, resolved: Arc<ResolvedPipeline>) {
         self.resolved = Some(resolved);
     }
 
-    /// Takes the next event.
+    /// Applies the next event.
     pub fn take(&mut self, stamped: &Stamped) {
         match &mut self.run {
             Some(run) => apply(run, &self.index, stamped),
@@ -68,7 +68,7 @@ impl Builder {
         let stages = stages
             .iter()
             .map(|id| {
-                // Of a run whose pipeline is lost, the names are known.
+                // Without `pipeline.json` only the names are known.
                 let unknown = || {
                     Arc::new(ResolvedStage {
                         id: id.clone(),

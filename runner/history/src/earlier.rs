@@ -1,4 +1,4 @@
-//! Artifacts of earlier runs, for pipelines that go on from them.
+//! Resolves references to artifacts of earlier runs.
 
 use super::{Run, StageRun, reader, resolve};
 use cache::Store;
@@ -21,7 +21,7 @@ fn failed(failure: Failure) -> NotFound {
     not_found(failure.message + &causes, hint)
 }
 
-/// Finds what a reference stands for among the runs in `runs`, whose artifacts are in the store that `open` opens.
+/// Resolves a reference among the runs in `runs`, whose artifacts are in the store that `open` opens.
 ///
 /// # Errors
 /// When there is no such run, stage or output, or the artifact is no longer in the store.
@@ -37,15 +37,15 @@ pub fn find(
     let output = output(&run, stage, reference)?;
     let name = format!("{id}/{}.{output}", stage.id);
     let Some(&digest) = stage.outputs.get(output) else {
-        let status = stage.status.map_or("did not end", |status| status.name());
+        let status = stage.status.map_or("did not finish", |status| status.name());
         return Err(not_found(
-            format!("`{}` made no output in run `{id}` ({status})", stage.id),
-            "name a run in which it was done, or run it again",
+            format!("`{}` has no output in run `{id}` ({status})", stage.id),
+            "name a run in which it succeeded, or run it again",
         ));
     };
     let lost = |what: String| {
         let hint = format!(
-            "run `{}` of that pipeline again; `runner cache gc --keep-run` keeps what a run made",
+            "run `{}` of that pipeline again; `runner cache gc --keep-run` keeps the results of a run",
             stage.id
         );
         not_found(format!("`{name}` cannot be read: {what}"), hint)
@@ -53,7 +53,7 @@ pub fn find(
     let store = open().map_err(lost)?;
     let artifact = store.artifact(digest).map_err(|err| lost(err.to_string()))?;
     if !artifact.entries.iter().all(|entry| store.has(entry.blob_ref())) {
-        return Err(lost("a part of it is no longer in the store".to_owned()));
+        return Err(lost("a part of it is missing from the store".to_owned()));
     }
     Ok(Earlier {
         name,
@@ -86,11 +86,11 @@ fn stage<'r>(run: &'r Run, reference: &EarlierRef<'_>) -> Result<&'r StageRun, N
             ),
         )),
         [] => Err(not_found(
-            format!("`{}` had no such point in run `{}`", reference.stage, run.id),
-            format!("it had {}", known().collect::<Vec<_>>().join(", ")),
+            format!("`{}` has no such point in run `{}`", reference.stage, run.id),
+            format!("its points are {}", known().collect::<Vec<_>>().join(", ")),
         )),
         [first, ..] => Err(not_found(
-            format!("`{}` had {} points in run `{}`", reference.stage, found.len(), run.id),
+            format!("`{}` has {} points in run `{}`", reference.stage, found.len(), run.id),
             format!("name one, such as `\"{}/{}\"`", reference.run, first.id),
         )),
     }

@@ -1,14 +1,14 @@
-//! The figures of a stage: its final values and its learning curves.
+//! The figures of a stage: final values and learning curves.
 //!
-//! They come from its `metrics` artifact, which every stage of the families `train` and `evaluate` has, also where it was
-//! cached; and from the events of the run, in which alone are times, and all there is of a stage that goes on or failed.
+//! They come from its `metrics` artifact, which every stage of the families `train` and `evaluate` has, cached or not; and from
+//! the event log of the run, which alone has times, and all metrics of a stage that is running or failed.
 
 use super::StageRun;
 use cache::{Artifact, Store};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
-/// (step, value), steps rising.
+/// (step, value), with ascending steps.
 pub type Curve = Vec<(f64, f64)>;
 
 #[derive(Deserialize)]
@@ -42,32 +42,31 @@ fn numbers(artifact: &Artifact) -> BTreeMap<String, f64> {
         .collect()
 }
 
-/// The curves of a stage's `metrics` artifact; `None` where it has none that can be read.
+/// The curves of a stage's `metrics` artifact; `None` where there is no readable one.
 pub fn curves(stage: &StageRun, store: &Store) -> Option<BTreeMap<String, Curve>> {
     lines(&artifact(stage, store)?, store)
 }
 
-/// The numbers that a stage's `metrics` artifact gives as its summary; `None` where it has none that can be read. Costs one
-/// small read.
+/// The summary of a stage's `metrics` artifact; `None` where there is no readable one. Costs one small read.
 pub fn summary(stage: &StageRun, store: &Store) -> Option<BTreeMap<String, f64>> {
     artifact(stage, store).map(|artifact| numbers(&artifact))
 }
 
-/// All figures of a stage.
+/// The figures of a stage.
 #[derive(Clone, Debug, Default)]
 pub struct Figures {
-    /// The final value of each metric, where it is finite: what the summary says, or else the curve's last value; and
-    /// `seconds`, the time that the stage took when it was computed.
+    /// The final value of each metric, if finite: from the summary, or else the last value of the curve; and `seconds`, the
+    /// duration of the stage when it was computed.
     pub values: BTreeMap<String, f64>,
-    /// The names that stand for the stage: those of its summary, without its baselines; of a stage without summary all but
-    /// times.
+    /// The metrics that characterise the stage: those of its summary without baselines; all but times where there is no
+    /// summary.
     pub headline: Vec<String>,
     /// The curves.
     pub curves: BTreeMap<String, Curve>,
 }
 
 impl Figures {
-    /// The figures of a stage of a run that was read with its metrics.
+    /// The figures of a stage, whose run was read with metrics.
     pub fn of(stage: &StageRun, store: &Store) -> Self {
         let artifact = artifact(stage, store);
         let summary = artifact.as_ref().map(numbers).unwrap_or_default();
@@ -106,7 +105,7 @@ impl Figures {
     }
 }
 
-/// Whether a metric says how long something took: such ones differ from run to run, and are in no artifact.
+/// Whether a metric is a time or a speed: those differ from run to run and are in no artifact.
 pub fn is_time(name: &str) -> bool {
     name == "charts/SPS" || name.starts_with("time/")
 }

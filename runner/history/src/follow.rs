@@ -1,4 +1,4 @@
-//! Follows the events of a run that goes on.
+//! Follows the event log of a running run.
 
 use runner_engine::{Failure, RunStatus, Stamped};
 use std::fs::{File, TryLockError};
@@ -9,15 +9,15 @@ use std::path::{Path, PathBuf};
 pub struct Follower {
     path: PathBuf,
     file: File,
-    /// The beginning of a line that is not whole yet.
+    /// The start of a line that is still being written.
     rest: Vec<u8>,
 }
 
 impl Follower {
-    /// Of the run `id`, from its beginning.
+    /// Opens the event log of the run `id` at its start.
     ///
     /// # Errors
-    /// When its events cannot be read.
+    /// When the log cannot be read.
     pub fn new(runs: &Path, id: &str) -> Result<Self, Failure> {
         let path = runs.join(id).join("events.jsonl");
         let file =
@@ -29,10 +29,10 @@ impl Follower {
         })
     }
 
-    /// The events that were written since.
+    /// The events that were written since the last call.
     ///
     /// # Errors
-    /// When they cannot be read.
+    /// When the log cannot be read.
     pub fn events(&mut self) -> Result<Vec<Stamped>, Failure> {
         let failed = |err: std::io::Error| Failure::caused(format!("cannot read `{}`", self.path.display()), &err);
         self.file.read_to_end(&mut self.rest).map_err(failed)?;
@@ -44,7 +44,7 @@ impl Follower {
             .collect())
     }
 
-    /// [`RunStatus::Running`] while its process lives, or else [`RunStatus::Killed`]: only its last event says how it ended.
+    /// [`RunStatus::Running`] while its process is alive, [`RunStatus::Killed`] otherwise: the status of a run that ended is in its last event.
     pub fn status(&self) -> RunStatus {
         match self.file.try_lock_shared() {
             Err(TryLockError::WouldBlock) => RunStatus::Running,

@@ -1,17 +1,18 @@
-//! Ids of runs: they sort by time, to the millisecond.
+//! Run ids, which sort by start time to the millisecond.
 
-use super::marks::AllMarks;
+use super::marks::{self, AllMarks};
+use super::reader::{folders, has_events};
 use chrono::{DateTime, Utc};
 use runner_engine::Failure;
 use runner_pipeline::suggest;
 use std::path::Path;
 use std::time::SystemTime;
 
-/// A new id: `20261120T213045-k3f9` (UTC); two characters are the millisecond, two are chance.
+/// A new id: `20261120T213045-k3f9` (UTC); two characters encode the millisecond, two are random.
 fn new_id() -> String {
     let now = SystemTime::now();
     let time: DateTime<Utc> = now.into();
-    // The only use of chance outside seeded generators: it names a folder and reaches no result.
+    // The only unseeded randomness: it names a folder and reaches no result.
     let nanos = now
         .duration_since(SystemTime::UNIX_EPOCH)
         .unwrap_or_default()
@@ -31,10 +32,10 @@ fn new_id() -> String {
     format!("{}-{suffix}", time.format("%Y%m%dT%H%M%S"))
 }
 
-/// A new run: makes its folder, which no other run has, and returns its id.
+/// Creates the folder of a new run and returns the run's id.
 ///
 /// # Errors
-/// When the folder cannot be made.
+/// When the folder cannot be created.
 pub fn new_run(runs: &Path) -> Result<String, Failure> {
     let failed = |path: &Path, err: std::io::Error| {
         Failure::caused(format!("cannot create `{}`", path.display()), &err)
@@ -46,42 +47,48 @@ pub fn new_run(runs: &Path) -> Result<String, Failure> {
         let dir = runs.join(&id);
         match std::fs::create_dir(&dir) {
             Ok(()) => return Ok(id),
-            // Two runs began in one millisecond, and chance gave them one name.
+            // Two runs began in the same millisecond with the same random characters.
             Err(err) if err.kind() == std::io::ErrorKind::AlreadyExists => {}
             Err(err) => return Err(failed(&dir, err)),
         }
     }
 }
 
-/// The id that `name` stands for: itself, the run of that name, a unique part that an id begins or ends with, or `latest`.
+/// Resolves `name` to a run id: `latest`, an id, the name of a run, or a unique prefix or suffix of an id.
 ///
 /// # Errors
-/// When it stands for none, or for several.
+/// When it matches no run, or several.
 pub fn resolve(runs: &Path, name: &str) -> Result<String, Failure> {
-    let ids = super::ids(runs)?;
     if name == "latest" {
-        return ids.into_iter().next_back().ok_or_else(|| {
+        let newest = folders(runs)?.into_iter().rev().find(|id| has_events(runs, id));
+        return newest.ok_or_else(|| {
             Failure::usage(format!("there are no runs in `{}`", runs.display()))
-                .hint("`runner exec PIPELINE` makes one")
+                .hint("`runner exec PIPELINE` starts one")
         });
     }
-    if ids.iter().any(|id| id == name) {
+    let is_plain = Path::new(name).components().count() == 1 && !name.starts_with('.');
+    if is_plain && has_events(runs, name) {
         return Ok(name.to_owned());
     }
     // Names begin with a letter, ids do not.
     if name.starts_with(|c: char| c.is_ascii_alphabetic())
-        && let Some(id) = AllMarks::read(runs)?.named(name)
+        && let Some(id) = marks::named(runs, name)?
     {
-        return Ok(id.to_owned());
+        return Ok(id);
     }
+    let ids = folders(runs)?;
     let found: Vec<&String> = ids
         .iter()
-        .filter(|id| !name.is_empty() && (id.starts_with(name) || id.ends_with(name)))
+        .filter(|id| !name.is_empty() && (id.starts_with(name) || id.ends_with(name)) && has_events(runs, id))
         .collect();
     match found.as_slice() {
         [id] => Ok((*id).clone()),
         [] => {
+            // An index that is not writable may lack a name.
             let marks = AllMarks::read(runs)?;
+            if let Some(id) = marks.named(name) {
+                return Ok(id.to_owned());
+            }
             let names = marks.of.values().filter_map(|marks| marks.name.as_deref());
             let hint = suggest(name, "runs", ids.iter().map(String::as_str).chain(names));
             let near = hint.starts_with("did you mean").then_some(hint);
@@ -90,7 +97,7 @@ pub fn resolve(runs: &Path, name: &str) -> Result<String, Failure> {
         }
         several => {
             let shown: Vec<&str> = several.iter().rev().take(5).map(|id| id.as_str()).collect();
-            Err(Failure::usage(format!("`{name}` stands for {} runs", several.len()))
+            Err(Failure::usage(format!("`{name}` matches {} runs", several.len()))
                 .hint(format!("give more of the id: {}", shown.join(", "))))
         }
     }

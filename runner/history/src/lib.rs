@@ -1,39 +1,46 @@
-//! The history of runs: a folder for each, in which `events.jsonl` is the only truth.
+//! The history of runs: a folder for each run, whose event log `events.jsonl` is the only truth.
 //!
 //! ```text
 //! HOME/runs/20261120T213045-k3f9/
-//! ├── events.jsonl     every event with its time, a line each; locked while the run goes on
+//! ├── events.jsonl     the event log: every event with its time, a line each; locked while the run is running
 //! ├── pipeline.json    the resolved pipeline: configuration, needs and outputs of every stage
-//! ├── marks.json       its name, its tags and whether to keep it, where people gave it any
-//! ├── report.html      the report
+//! ├── marks.json       its name, its tags and whether to keep it, if given
+//! ├── report.html      the report, once rendered
 //! ├── metrics/         the metrics of stages that ran, a file of JSON lines each
-//! ├── tensorboard/     the same, a folder of TensorBoard's event files each
-//! └── logs/            what `run:` stages that did not finish wrote
+//! ├── tensorboard/     the same as TensorBoard event files, a folder each
+//! └── logs/            the logs of `run:` stages that did not finish
+//! HOME/index/runs.sqlite   the index over all runs, rebuilt from the above
 //! ```
 //!
-//! [`survey`], [`brief`] and [`load`] read it, [`Follower`] while it goes on; [`Writer`] writes it; [`marks`] are people's; [`figures`] are what its stages
-//! measured.
+//! [`survey`], [`brief`] and [`load`] read it, [`Follower`] while it is running; [`Writer`] writes it; [`marks`] are given by people; [`figures`] are the metrics of its
+//! stages.
 
 mod builder;
 pub mod compare;
+mod computed;
 pub mod earlier;
 pub mod figures;
 mod follow;
 mod id;
+pub mod index;
 pub mod marks;
 mod model;
 mod past;
 mod pipeline_file;
 pub mod query;
 mod reader;
+mod retention;
+mod stored;
 mod writer;
 
+pub use computed::{ComputedMetrics, index_run};
 pub use figures::Figures;
 pub use follow::Follower;
 pub use id::{new_run, resolve};
 pub use marks::{AllMarks, Marks};
-pub use model::{Metric, Run, StageRun};
+pub use model::{LastMetrics, Metric, Run, StageRun};
 pub use past::PastRuns;
 pub use pipeline_file::{ResolvedPipeline, ResolvedStage, Settings};
-pub use reader::{brief, ids, list, load, survey};
+pub use reader::{last, list, load, survey};
+pub use retention::{removable, remove, size};
 pub use writer::Writer;

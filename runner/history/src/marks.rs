@@ -1,6 +1,8 @@
-//! What people say of a run: its name, its tags, and that it is to be kept. `marks.json` in the run's folder.
+//! Marks that people give to a run: a name, tags, and `keep`. They are stored in `marks.json` in the run's folder.
 
-use super::reader::ids;
+use super::index::{self, Index};
+use super::reader::{folders, has_events};
+use rayon::prelude::*;
 use runner_engine::Failure;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -8,42 +10,60 @@ use std::fs::File;
 use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 
+/// The file of [`stamp`], in the folder of the index.
+const STAMP: &str = "names.stamp";
+
 /// The marks of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Marks {
-    /// Stands for the run wherever one is named. No two runs have the same.
+    /// A name that can be used in place of the id. Unique.
     pub name: Option<String>,
-    /// Whatever helps to find it.
+    /// Free-form labels.
     pub tags: BTreeSet<String>,
-    /// Whether `cache gc` keeps all that it needs.
+    /// Whether `cache gc` keeps everything that the run needs.
     pub kept: bool,
 }
 
-/// The marks of all runs that have any, by id, and what could not be read.
+/// The marks of the runs that have any, by id, and the read errors.
 #[derive(Debug, Default)]
 pub struct AllMarks {
     /// The marks.
     pub of: BTreeMap<String, Marks>,
-    /// Runs whose marks are damaged, and what is wrong with them.
+    /// The errors of the runs whose marks are damaged.
     pub damaged: BTreeMap<String, Failure>,
 }
 
 impl AllMarks {
-    /// Those of the runs in the folder `runs`.
+    /// Reads the marks of all runs in the folder `runs`.
     ///
     /// # Errors
     /// When the folder cannot be read.
     pub fn read(runs: &Path) -> Result<Self, Failure> {
+        let mut all = Self::of_runs(runs, folders(runs)?);
+        all.of.retain(|id, _| has_events(runs, id));
+        all.damaged.retain(|id, _| has_events(runs, id));
+        Ok(all)
+    }
+
+    /// Reads the marks of the given runs.
+    pub fn of_runs(runs: &Path, ids: Vec<String>) -> Self {
+        let marked: Vec<(String, Result<Marks, Failure>)> = ids
+            .into_par_iter()
+            .map(|id| {
+                let marks = read(runs, &id);
+                (id, marks)
+            })
+            .filter(|(_, marks)| marks.as_ref().map_or(true, |marks| *marks != Marks::default()))
+            .collect();
         let mut all = Self::default();
-        for id in ids(runs)? {
-            match read(runs, &id) {
-                Ok(marks) if marks == Marks::default() => {}
+        for (id, marks) in marked {
+            match marks {
                 Ok(marks) => drop(all.of.insert(id, marks)),
                 Err(damage) => drop(all.damaged.insert(id, damage)),
             }
         }
-        Ok(all)
+        all
     }
 
     /// The run of that name.
@@ -53,11 +73,52 @@ impl AllMarks {
     }
 }
 
+/// The id of the run with that name, from the index where that is current.
+///
+/// # Errors
+/// When the folder of runs cannot be read.
+pub fn named(runs: &Path, name: &str) -> Result<Option<String>, Failure> {
+    let is_called = |id: &String| read(runs, id).is_ok_and(|marks| marks.name.as_deref() == Some(name));
+    let stamp = stamp(runs);
+    let mut index = Index::open(runs);
+    if let Some(found) = index.as_ref().and_then(|index| index.named(name, &stamp))
+        && found.as_ref().is_none_or(is_called)
+    {
+        return Ok(found);
+    }
+    let all = AllMarks::read(runs)?;
+    if let Some(index) = &mut index {
+        let names = all
+            .of
+            .iter()
+            .filter_map(|(id, marks)| Some((marks.name.as_deref()?, id.as_str())));
+        index.set_names(names, &stamp);
+    }
+    Ok(all.named(name).map(ToOwned::to_owned))
+}
+
+/// A text that changes whenever a run is renamed: the names in the index are current while the index has the same text.
+fn stamp(runs: &Path) -> String {
+    let path = index::folder(runs).map(|folder| folder.join(STAMP));
+    path.and_then(|path| std::fs::read_to_string(path).ok())
+        .unwrap_or_default()
+}
+
+fn set_stamp(runs: &Path, stamp: &str) -> std::io::Result<()> {
+    let Some(folder) = index::folder(runs) else {
+        return Ok(());
+    };
+    std::fs::create_dir_all(&folder)?;
+    let mut file = File::create(folder.join(STAMP))?;
+    file.write_all(stamp.as_bytes())?;
+    file.sync_all()
+}
+
 fn path(runs: &Path, id: &str) -> PathBuf {
     runs.join(id).join("marks.json")
 }
 
-/// The marks of a run; none where it has no file of them.
+/// Reads the marks of a run; the default where it has none.
 ///
 /// # Errors
 /// When the file cannot be read, or is damaged.
@@ -75,10 +136,10 @@ pub fn read(runs: &Path, id: &str) -> Result<Marks, Failure> {
     }
 }
 
-/// Changes the marks of a run, and returns them as they are then. Damaged ones are replaced.
+/// Changes the marks of a run and returns the new ones. Damaged marks are replaced.
 ///
 /// # Errors
-/// When a new name or tag cannot be one, another run has the name, or the file cannot be written.
+/// When a new name or tag is invalid, another run has the name, or the file cannot be written.
 pub fn edit(runs: &Path, id: &str, change: impl FnOnce(&mut Marks)) -> Result<Marks, Failure> {
     let _lock = lock(runs)?;
     let before = read(runs, id).unwrap_or_default();
@@ -92,40 +153,51 @@ pub fn edit(runs: &Path, id: &str, change: impl FnOnce(&mut Marks)) -> Result<Ma
     marks.tags.difference(&before.tags).try_for_each(|tag| check_tag(tag))?;
     let path = path(runs, id);
     let new = path.with_extension("json.new");
+    let is_renamed = marks.name != before.name;
+    let (seen, stamp) = (stamp(runs), format!("{id} {:?}", std::time::SystemTime::now()));
     let write = || {
+        // Before the file: if the process is killed after this, the index is known to be stale.
+        if is_renamed {
+            let _ = set_stamp(runs, &stamp);
+        }
         let mut file = File::create(&new)?;
         file.write_all((serde_json::to_string(&marks)? + "\n").as_bytes())?;
         file.sync_all()?;
         std::fs::rename(&new, &path)
     };
     match write() {
-        Ok(()) => Ok(marks),
+        Ok(()) => {
+            if is_renamed && let Some(mut index) = Index::open(runs) {
+                index.rename(id, marks.name.as_deref(), &seen, &stamp);
+            }
+            Ok(marks)
+        }
         Err(err) => {
             let _ = std::fs::remove_file(&new);
             Err(Failure::caused(format!("cannot write `{}`", path.display()), &err)
-                .hint("make room on the disk, or make the folder writable"))
+                .hint("free some disk space, or make the folder writable"))
         }
     }
 }
 
-/// Held while marks are changed: two runs must not get one name.
+/// The lock that is held while marks are changed, so that names stay unique.
 fn lock(runs: &Path) -> Result<File, Failure> {
     let failed = |err: std::io::Error| Failure::caused(format!("cannot lock `{}`", runs.display()), &err);
     let folder = File::open(runs).map_err(failed)?;
     match folder.lock() {
-        // Some network file systems have no locks.
+        // Some network file systems do not support locks.
         Err(err) if err.kind() != ErrorKind::Unsupported => Err(failed(err)),
         _ => Ok(folder),
     }
 }
 
-/// Longer names and tags are a mistake.
+/// The longest name or tag, in bytes.
 const LONGEST: usize = 64;
 
-/// Whether a new run may be called so.
+/// Checks that `name` is valid and free.
 ///
 /// # Errors
-/// When it cannot be a name, or another run has it.
+/// When it is invalid, or another run has it.
 pub fn check_name(runs: &Path, name: &str) -> Result<(), Failure> {
     let plain = name.starts_with(|c: char| c.is_ascii_alphabetic())
         && name.chars().all(|c| c.is_ascii_alphanumeric() || "_-.".contains(c))
@@ -135,7 +207,7 @@ pub fn check_name(runs: &Path, name: &str) -> Result<(), Failure> {
             "a name begins with a letter and has letters, digits, `_`, `-` and `.`, {LONGEST} at most; `latest` is taken"
         )));
     }
-    match AllMarks::read(runs)?.named(name) {
+    match named(runs, name)? {
         Some(other) => Err(
             Failure::usage(format!("run {other} has the name `{name}` already")).hint(format!(
                 "choose another, or take it away first: `runner runs unname {name}`"
@@ -145,10 +217,10 @@ pub fn check_name(runs: &Path, name: &str) -> Result<(), Failure> {
     }
 }
 
-/// Whether it can be a tag.
+/// Checks that `tag` is valid.
 ///
 /// # Errors
-/// When it cannot.
+/// When it is invalid.
 pub fn check_tag(tag: &str) -> Result<(), Failure> {
     let plain = |c: char| c.is_alphanumeric() || "_-.:/+@".contains(c);
     if tag.is_empty() || tag.len() > LONGEST || !tag.chars().all(plain) || tag.starts_with('-') {

@@ -1,4 +1,4 @@
-//! A run as it is read back from its events.
+//! A run as read from its event log.
 
 use super::ResolvedStage;
 use cache::{ActionKey, ArtifactDigest, BlobRef, Outputs};
@@ -28,12 +28,12 @@ pub struct Run {
     pub params: BTreeMap<String, Value>,
     /// Name and version of the program.
     pub program: String,
-    /// How it ended, or that it goes on.
+    /// Its status.
     pub status: RunStatus,
     /// When it began.
     #[serde(serialize_with = "as_timestamp")]
     pub started: DateTime<Utc>,
-    /// How long it took, in seconds; until its last event where it did not end.
+    /// Its duration in seconds; up to its last event if it did not end.
     pub seconds: f64,
     /// Its stages, each after all that it needs.
     pub stages: Vec<StageRun>,
@@ -43,23 +43,23 @@ fn as_timestamp<S: Serializer>(time: &DateTime<Utc>, serializer: S) -> Result<S:
     serializer.serialize_str(&timestamp(*time))
 }
 
-/// A stage of a run. What the pipeline says of it is empty where `pipeline.json` is missing.
+/// A stage of a run. The fields of the resolved stage are empty where `pipeline.json` is missing.
 #[derive(Clone, Debug, Serialize)]
 pub struct StageRun {
-    /// What the pipeline says of it.
+    /// The resolved stage.
     #[serde(flatten, serialize_with = "of_pipeline")]
     pub of: Arc<ResolvedStage>,
     /// Its action key, once known.
     pub key: Option<ActionKey>,
-    /// How it ended; `None` while it waits or runs, and for ever in a run that was killed.
+    /// Its final status; `None` while it is waiting or running, and in a run that was killed.
     pub status: Option<StageStatus>,
     /// Whether its action began in this run.
     pub started: bool,
-    /// Why it was not cached.
+    /// The reason why it was not cached.
     pub reason: Option<String>,
-    /// How long it took in this run, in seconds.
+    /// Its duration in this run, in seconds.
     pub seconds: f64,
-    /// How long its action took when it was computed, in seconds.
+    /// The duration of its action when that was computed, in seconds.
     pub computed_seconds: Option<f64>,
     /// Its peak resident memory in bytes, when it was computed.
     pub peak_memory: Option<u64>,
@@ -67,20 +67,20 @@ pub struct StageRun {
     pub outputs: Outputs,
     /// Its log.
     pub log: Option<BlobRef>,
-    /// Why it failed or was skipped.
+    /// The reason why it failed or was skipped.
     pub error: Option<String>,
-    /// What to do about it.
+    /// A hint on the error.
     pub hint: Option<String>,
-    /// Sub-computations found in the memo cache, of those asked for.
+    /// Memo hits and lookups.
     pub memo: Option<(u64, u64)>,
-    /// The last thing it said it was doing.
+    /// The message of its last progress event.
     pub doing: Option<String>,
-    /// What it reported in this run, by metric, in order. Empty when it was cached: its `metrics` output has them then.
+    /// The metrics that it reported in this run, by name, in order. Empty if it was cached: its `metrics` output has them.
     pub metrics: BTreeMap<String, Vec<Metric>>,
 }
 
 impl StageRun {
-    /// A stage that has not begun.
+    /// A stage that has not started.
     pub fn new(of: Arc<ResolvedStage>) -> Self {
         Self {
             of,
@@ -100,7 +100,19 @@ impl StageRun {
             metrics: BTreeMap::new(),
         }
     }
+
+    /// The last value of each metric that it reported in this run, if finite.
+    pub fn last_metrics(&self) -> LastMetrics {
+        let last = self
+            .metrics
+            .iter()
+            .filter_map(|(name, values)| Some((name.clone(), values.last()?.value)));
+        last.filter(|(_, value)| value.is_finite()).collect()
+    }
 }
+
+/// The last value of each metric of a stage.
+pub type LastMetrics = BTreeMap<String, f64>;
 
 impl Deref for StageRun {
     type Target = ResolvedStage;
@@ -110,7 +122,7 @@ impl Deref for StageRun {
     }
 }
 
-/// Beside a stage's own fields, where `outputs` are digests.
+/// Without the output types, since `outputs` are the digests.
 fn of_pipeline<S: Serializer>(stage: &ResolvedStage, serializer: S) -> Result<S::Ok, S::Error> {
     let mut map = serializer.serialize_map(None)?;
     map.serialize_entry("id", &stage.id)?;
@@ -127,26 +139,41 @@ fn of_pipeline<S: Serializer>(stage: &ResolvedStage, serializer: S) -> Result<S:
 /// A metric's value.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Metric {
-    /// The step it belongs to.
+    /// The step.
     pub step: u64,
-    /// Its value; NaN where it was not finite.
+    /// The value; NaN where it was not finite.
     pub value: f64,
-    /// When it was reported, in seconds since the run began.
+    /// The time of the report, in seconds since the start of the run.
     pub seconds: f64,
 }
 
 impl Run {
-    /// The stage of that id.
+    /// The stage with that id.
     pub fn stage(&self, id: &str) -> Option<&StageRun> {
         self.stages.iter().find(|stage| stage.id == id)
     }
 
-    /// How many stages ended so.
+    /// The stages that were computed in this run, with their keys.
+    pub fn computed(&self) -> impl Iterator<Item = (ActionKey, &StageRun)> {
+        let ran = self
+            .stages
+            .iter()
+            .filter(|stage| stage.status == Some(StageStatus::Ran));
+        ran.filter_map(|stage| Some((stage.key?, stage)))
+    }
+
+    /// The ids of the earlier runs whose artifacts its stages use.
+    pub fn earlier_runs(&self) -> impl Iterator<Item = &str> {
+        let needs = self.stages.iter().flat_map(|stage| stage.needs.values().flatten());
+        needs.filter_map(|need| Some(need.split_once('/')?.0))
+    }
+
+    /// The number of stages with that status.
     pub fn count(&self, status: StageStatus) -> usize {
         self.stages.iter().filter(|stage| stage.status == Some(status)).count()
     }
 
-    /// The stage and output that this artifact came from.
+    /// The stage and the output name of an artifact.
     pub fn origin(&self, digest: ArtifactDigest) -> Option<(&StageRun, &str)> {
         self.stages.iter().find_map(|stage| {
             let output = stage.outputs.iter().find(|(_, found)| **found == digest);

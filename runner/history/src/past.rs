@@ -1,18 +1,22 @@
-//! What the stages of a pipeline were in its earlier runs.
+//! The actions of a pipeline's stages in earlier runs.
 
-use super::reader::ids;
+use super::index::{EventFile, Index};
+use super::reader::last_files;
+use super::stored::StageOutcome;
 use cache::ActionKey;
 use runner_engine::{Past, StageStatus};
 use serde::Deserialize;
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
+use std::fs::File;
+use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// At most this many of the last runs are looked at.
+/// The number of last runs that are searched.
 const MOST_RUNS: usize = 100;
 
-/// The earlier runs of one pipeline. Nothing is read before it is asked for, and no run twice.
+/// The earlier runs of one pipeline. They are read on demand, each once.
 pub struct PastRuns {
     runs: PathBuf,
     pipeline: String,
@@ -21,15 +25,29 @@ pub struct PastRuns {
 
 #[derive(Default)]
 struct Read {
-    /// The ids that were not read yet, oldest first; `None` before the first question.
-    left: Option<Vec<String>>,
-    /// The actions that ended well, by stage, newest first, each key once.
+    /// The event logs that were not read yet, oldest first; `None` before the first query.
+    left: Option<Vec<EventFile>>,
+    /// The successful actions by stage, newest first, each key once.
     actions: HashMap<String, Vec<(String, ActionKey)>>,
     seen: HashSet<(String, ActionKey)>,
 }
 
+impl Read {
+    fn add(&mut self, run: &str, actions: impl IntoIterator<Item = (String, ActionKey)>) {
+        for (stage, key) in actions {
+            if self.seen.insert((stage.clone(), key)) {
+                self.actions.entry(stage).or_default().push((run.to_owned(), key));
+            }
+        }
+    }
+
+    fn of(&self, stage: &str) -> &[(String, ActionKey)] {
+        self.actions.get(stage).map(Vec::as_slice).unwrap_or_default()
+    }
+}
+
 impl PastRuns {
-    /// The runs of `pipeline` below the folder `runs`.
+    /// The runs of `pipeline` in the folder `runs`.
     pub fn new(runs: &Path, pipeline: &str) -> Self {
         Self {
             runs: runs.to_owned(),
@@ -38,38 +56,65 @@ impl PastRuns {
         }
     }
 
-    /// Reads on, from the newest run back, until `enough` of the stage's actions are known.
-    fn until(&self, stage: &str, enough: usize) -> Vec<(String, ActionKey)> {
+    fn read(&self) -> MutexGuard<'_, Read> {
         let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
-        let read = &mut *read;
-        let left = read.left.get_or_insert_with(|| {
-            let mut ids = ids(&self.runs).unwrap_or_default();
-            ids.drain(..ids.len().saturating_sub(MOST_RUNS));
-            ids
-        });
-        while read.actions.get(stage).map_or(0, Vec::len) < enough {
-            let Some(run) = left.pop() else { break };
-            for (stage, key) in finished(&self.runs.join(&run).join("events.jsonl"), &self.pipeline) {
-                if read.seen.insert((stage.clone(), key)) {
-                    read.actions.entry(stage).or_default().push((run.clone(), key));
-                }
-            }
-        }
-        read.actions.get(stage).cloned().unwrap_or_default()
+        read.left
+            .get_or_insert_with(|| last_files(&self.runs, MOST_RUNS).unwrap_or_default());
+        read
+    }
+
+    fn events(&self, run: &str) -> PathBuf {
+        self.runs.join(run).join("events.jsonl")
     }
 }
 
 impl Past for PastRuns {
+    /// Reads from the newest run back until one had the stage. That is nearly always the last run, so the index is not used.
     fn last(&self, stage: &str) -> Option<(String, ActionKey)> {
-        self.until(stage, 1).into_iter().next()
+        let mut read = self.read();
+        while read.of(stage).is_empty() {
+            let file = read.left.as_mut()?.pop()?;
+            read.add(&file.id, finished(&self.events(&file.id), &self.pipeline));
+        }
+        read.of(stage).first().cloned()
     }
 
+    /// Reads the remaining runs. Of runs with the same outcome, the index gives the newest.
     fn all(&self, stage: &str) -> Vec<(String, ActionKey)> {
-        self.until(stage, usize::MAX)
+        let mut read = self.read();
+        let left = read.left.replace(Vec::new()).unwrap_or_default();
+        if !left.is_empty() {
+            let index = Index::open(&self.runs);
+            let numbers = index
+                .as_ref()
+                .map(|index| index.outcome_numbers(&left))
+                .unwrap_or_default();
+            let mut seen = HashSet::new();
+            for file in left.iter().rev() {
+                let known = numbers.get(&file.id);
+                if known.is_some_and(|(pipeline, number)| *pipeline != self.pipeline || !seen.insert(*number)) {
+                    continue;
+                }
+                let outcomes = index
+                    .as_ref()
+                    .zip(known)
+                    .and_then(|(index, (_, number))| index.outcomes(*number));
+                match outcomes {
+                    Some(stages) => read.add(&file.id, stages.into_iter().filter_map(successful)),
+                    None => read.add(&file.id, finished(&self.events(&file.id), &self.pipeline)),
+                }
+            }
+        }
+        read.of(stage).to_vec()
     }
 }
 
-/// As much of a `stage_finished` event as is needed here.
+fn successful(outcome: StageOutcome) -> Option<(String, ActionKey)> {
+    let is_well = matches!(outcome.status, Some(StageStatus::Cached | StageStatus::Ran));
+    Some((outcome.id, outcome.key.filter(|_| is_well)?))
+}
+
+/// The fields of a `stage_finished` event that are used here.
 #[derive(Deserialize)]
 struct Finished<'a> {
     #[serde(borrow)]
@@ -84,18 +129,21 @@ struct Started<'a> {
     pipeline: Cow<'a, str>,
 }
 
-/// The actions that ended well in a run, if it is one of `pipeline`. What cannot be read counts for nothing.
+/// The successful actions of a run, if it is one of `pipeline`. Unreadable events are ignored.
 fn finished(events: &Path, pipeline: &str) -> Vec<(String, ActionKey)> {
-    let bytes = std::fs::read(events).unwrap_or_default();
-    let mut lines = bytes.split(|&byte| byte == b'\n');
-    let ours = lines
-        .next()
-        .and_then(|line| serde_json::from_slice::<Started>(line).ok())
-        .is_some_and(|started| started.pipeline == pipeline);
-    if !ours {
+    let Ok(file) = File::open(events) else {
+        return Vec::new();
+    };
+    let mut reader = BufReader::new(file);
+    let mut line = Vec::new();
+    let _ = reader.read_until(b'\n', &mut line);
+    if !serde_json::from_slice::<Started>(&line).is_ok_and(|started| started.pipeline == pipeline) {
         return Vec::new();
     }
-    lines
+    let mut bytes = Vec::new();
+    let _ = reader.read_to_end(&mut bytes);
+    bytes
+        .split(|&byte| byte == b'\n')
         .filter(|line| line.starts_with(br#"{"event":"stage_finished""#))
         .filter_map(|line| serde_json::from_slice::<Finished>(line).ok())
         .filter(|finished| matches!(finished.status, StageStatus::Cached | StageStatus::Ran))

@@ -1,4 +1,4 @@
-//! `pipeline.json`: the pipeline of a run, resolved.
+//! `pipeline.json`: the resolved pipeline of a run.
 
 use runner_engine::key::{RUN, RUN_VERSION};
 use runner_pipeline::{Command, Node, Pipeline, Resources, Work};
@@ -18,7 +18,7 @@ pub struct ResolvedPipeline {
     pub file: PathBuf,
     /// Its parameters.
     pub params: BTreeMap<String, Value>,
-    /// Its stages, each after all that it needs.
+    /// Its stages in topological order.
     #[serde(with = "shared")]
     pub stages: Vec<Arc<ResolvedStage>>,
 }
@@ -38,26 +38,26 @@ pub struct ResolvedStage {
     pub version: u32,
     /// Its configuration, defaults filled in.
     pub config: Settings,
-    /// What it needs, by port: `stage.output`; of an earlier run `run/stage.output`.
+    /// Its inputs by port: `stage.output`, or `run/stage.output` of an earlier run.
     pub needs: BTreeMap<String, Vec<String>>,
     /// The types of its outputs, by name.
     #[serde(rename = "outputs")]
     pub types: BTreeMap<String, String>,
-    /// What it asks of the machine.
+    /// Its resource limits.
     pub resources: Resources,
 }
 
-/// The configuration of a resolved stage: JSON, made where it is asked for.
+/// The configuration of a resolved stage, converted to JSON on demand.
 #[derive(Clone, Debug)]
 pub enum Settings {
-    /// As it was read back, or of a stage kind.
+    /// Of a stage kind, or as read from a file.
     Values(Value),
     /// Of an external program.
     Program(Arc<Command>),
 }
 
 impl Settings {
-    /// As a value.
+    /// The configuration as JSON.
     pub fn value(&self) -> Cow<'_, Value> {
         match self {
             Self::Values(value) => Cow::Borrowed(value),
@@ -72,7 +72,7 @@ impl Default for Settings {
     }
 }
 
-/// What is shown of an external program, by name.
+/// The fields of an external program that are stored.
 #[derive(Serialize)]
 struct Program<'a> {
     command: &'a str,
@@ -104,7 +104,7 @@ impl<'de> Deserialize<'de> for Settings {
     }
 }
 
-/// Stages as if they were not shared.
+/// Serialises shared stages by value.
 mod shared {
     use super::{Arc, ResolvedStage};
     use serde::{Deserialize as _, Deserializer, Serializer};
@@ -120,7 +120,7 @@ mod shared {
 }
 
 impl ResolvedPipeline {
-    /// The given nodes of a pipeline.
+    /// Resolves the given nodes of a pipeline.
     pub fn new(pipeline: &Pipeline, nodes: &[usize]) -> Self {
         Self {
             name: pipeline.name.clone(),

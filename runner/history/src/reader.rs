@@ -1,6 +1,7 @@
-//! Reads the history of runs.
+//! Reads runs.
 
 use super::builder::Builder;
+use super::index::{EventFile, Index};
 use super::{ResolvedPipeline, Run};
 use rayon::prelude::*;
 use runner_engine::{Failure, RunStatus, Stamped};
@@ -8,29 +9,49 @@ use std::fs::{File, TryLockError};
 use std::io::{BufRead as _, BufReader, ErrorKind};
 use std::path::Path;
 
-/// The ids of all runs, oldest first.
+/// The number of runs that are read and added to the index at once.
+const CHUNK: usize = 1000;
+
+/// The names of the run folders, oldest first. The folders are not opened: one without an event log is not yet a run.
 ///
 /// # Errors
-/// When the folder cannot be read. It need not exist.
-pub fn ids(runs: &Path) -> Result<Vec<String>, Failure> {
+/// When `runs` cannot be read. It need not exist.
+pub(super) fn folders(runs: &Path) -> Result<Vec<String>, Failure> {
     let failed = |err: std::io::Error| Failure::caused(format!("cannot read `{}`", runs.display()), &err);
     let entries = match std::fs::read_dir(runs) {
         Ok(entries) => entries,
         Err(err) if err.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
         Err(err) => return Err(failed(err)),
     };
-    let mut ids = Vec::new();
+    let mut names = Vec::new();
     for entry in entries {
         let entry = entry.map_err(failed)?;
-        if entry.path().join("events.jsonl").is_file() {
-            ids.push(entry.file_name().to_string_lossy().into_owned());
+        let name = entry.file_name().to_string_lossy().into_owned();
+        // Links to folders count. A leading dot marks a run that is being removed.
+        if entry.file_type().is_ok_and(|ty| !ty.is_file()) && !name.starts_with('.') {
+            names.push(name);
         }
     }
-    ids.sort();
-    Ok(ids)
+    names.sort();
+    Ok(names)
 }
 
-/// All runs, oldest first, without their metrics. Runs that cannot be read are left out.
+/// Whether a run has an event log.
+pub(super) fn has_events(runs: &Path, id: &str) -> bool {
+    runs.join(id).join("events.jsonl").is_file()
+}
+
+/// Whether the process of a run is alive.
+pub(super) fn is_running(runs: &Path, id: &str) -> bool {
+    File::open(runs.join(id).join("events.jsonl")).is_ok_and(|file| is_locked(&file))
+}
+
+/// The writer holds the lock for as long as it is alive.
+fn is_locked(events: &File) -> bool {
+    matches!(events.try_lock_shared(), Err(TryLockError::WouldBlock))
+}
+
+/// All runs, oldest first, without metrics. Unreadable runs are omitted.
 ///
 /// # Errors
 /// When the folder cannot be read.
@@ -38,19 +59,84 @@ pub fn list(runs: &Path) -> Result<Vec<Run>, Failure> {
     Ok(survey(runs)?.0)
 }
 
-/// All runs, oldest first, without their metrics; and the ids of those that cannot be read.
+/// All runs, oldest first, without metrics; and the ids of the unreadable ones.
 ///
 /// # Errors
 /// When the folder cannot be read.
 pub fn survey(runs: &Path) -> Result<(Vec<Run>, Vec<String>), Failure> {
-    let ids = ids(runs)?;
-    let read: Vec<Option<Run>> = ids.par_iter().map(|id| brief(runs, id)).collect();
-    let broken = ids.into_iter().zip(&read).filter(|(_, run)| run.is_none());
-    let broken = broken.map(|(id, _)| id).collect();
-    Ok((read.into_iter().flatten().collect(), broken))
+    let files: Vec<EventFile> = folders(runs)?
+        .par_iter()
+        .filter_map(|id| EventFile::of(runs, id))
+        .collect();
+    let mut index = Index::open(runs);
+    let read = briefs(runs, &files, index.as_mut());
+    if let Some(index) = &mut index {
+        index.retain(&files);
+    }
+    Ok(apart(files, read))
 }
 
-/// A run without its metrics; `None` when it cannot be read.
+/// The last `n` readable runs, oldest first, without metrics; and the ids of the unreadable ones among them.
+///
+/// # Errors
+/// When the folder cannot be read.
+pub fn last(runs: &Path, n: usize) -> Result<(Vec<Run>, Vec<String>), Failure> {
+    let mut index = Index::open(runs);
+    let mut wanted = n;
+    loop {
+        let files = last_files(runs, wanted)?;
+        let is_all = files.len() < wanted;
+        let read = briefs(runs, &files, index.as_mut());
+        let missing = n.saturating_sub(read.iter().flatten().count());
+        if missing == 0 || is_all {
+            return Ok(apart(files, read));
+        }
+        wanted += missing;
+    }
+}
+
+/// The event logs of the last `n` runs, oldest first.
+pub(super) fn last_files(runs: &Path, n: usize) -> Result<Vec<EventFile>, Failure> {
+    let folders = folders(runs)?;
+    let mut files: Vec<EventFile> = folders
+        .iter()
+        .rev()
+        .filter_map(|id| EventFile::of(runs, id))
+        .take(n)
+        .collect();
+    files.reverse();
+    Ok(files)
+}
+
+fn apart(files: Vec<EventFile>, read: Vec<Option<Run>>) -> (Vec<Run>, Vec<String>) {
+    let broken = files.into_iter().zip(&read).filter(|(_, run)| run.is_none());
+    let broken = broken.map(|(file, _)| file.id).collect();
+    (read.into_iter().flatten().collect(), broken)
+}
+
+/// Reads runs from the index; those that it lacks from their event logs, and adds them to it.
+fn briefs(runs: &Path, files: &[EventFile], mut index: Option<&mut Index>) -> Vec<Option<Run>> {
+    let mut known = index.as_ref().map(|index| index.runs(files)).unwrap_or_default();
+    let mut found: Vec<Option<Run>> = files.iter().map(|file| known.remove(&file.id)).collect();
+    let missing: Vec<usize> = (0..files.len()).filter(|&i| found[i].is_none()).collect();
+    for chunk in missing.chunks(CHUNK) {
+        let read: Vec<Option<Run>> = chunk.par_iter().map(|&i| brief(runs, &files[i].id)).collect();
+        if let Some(index) = &mut index {
+            index.add(
+                chunk
+                    .iter()
+                    .zip(&read)
+                    .filter_map(|(&i, run)| Some((&files[i], run.as_ref()?))),
+            );
+        }
+        for (&i, run) in chunk.iter().zip(read) {
+            found[i] = run;
+        }
+    }
+    found
+}
+
+/// A run without metrics; `None` when it is unreadable.
 pub fn brief(runs: &Path, id: &str) -> Option<Run> {
     read(runs, id, false).ok().flatten()
 }
@@ -58,23 +144,23 @@ pub fn brief(runs: &Path, id: &str) -> Option<Run> {
 /// A run with its metrics.
 ///
 /// # Errors
-/// When it is not there, or its events cannot be read.
+/// When there is no such run, or its event log cannot be read.
 pub fn load(runs: &Path, id: &str) -> Result<Run, Failure> {
     read(runs, id, true)?.ok_or_else(|| {
         Failure::usage(format!("run `{id}` has no events")).hint(format!(
-            "it was killed as it began; remove `{}`",
+            "it was killed at its start; remove `{}`",
             runs.join(id).display()
         ))
     })
 }
 
-/// A run, with its metrics or without; `None` when it has no events.
+/// A run with or without metrics; `None` when it has no events.
 pub(super) fn read(runs: &Path, id: &str, metrics: bool) -> Result<Option<Run>, Failure> {
     let dir = runs.join(id);
     let path = dir.join("events.jsonl");
     let failed = |err: std::io::Error| Failure::caused(format!("cannot read `{}`", path.display()), &err);
     let file = File::open(&path).map_err(failed)?;
-    let alive = matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock));
+    let alive = is_locked(&file);
     let pipeline: Option<ResolvedPipeline> = std::fs::read(dir.join("pipeline.json"))
         .ok()
         .and_then(|bytes| serde_json::from_slice(&bytes).ok());
@@ -89,7 +175,7 @@ pub(super) fn read(runs: &Path, id: &str, metrics: bool) -> Result<Option<Run>, 
         if events.read_until(b'\n', &mut line).map_err(failed)? == 0 {
             break;
         }
-        // Metrics are nearly all of a training run's lines.
+        // Nearly all lines of a training run are metrics.
         if !metrics && line.starts_with(br#"{"event":"metric""#) {
             continue;
         }

@@ -1,4 +1,4 @@
-//! Writes the history of a run.
+//! Writes the folder of a run.
 
 use super::builder::Builder;
 use super::{ResolvedPipeline, Run};
@@ -10,35 +10,34 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Progress of one stage is noted at most this often: it is for who watches, and would be most of the file.
+/// The shortest time between two progress events of a stage in the log: otherwise they would be most of it.
 const PROGRESS: Duration = Duration::from_secs(2);
 
-/// Writes the folder of one run. The file of events stays locked until this is dropped, which tells a run that goes on from
-/// one that was killed.
+/// Writes the folder of one run. The event log stays locked until this is dropped, which distinguishes a running run from a
+/// killed one.
 pub struct Writer {
     dir: PathBuf,
     events: File,
-    /// Lines that are not written yet.
+    /// Lines that are not yet written.
     lines: String,
     builder: Builder,
-    /// Who writes `pipeline.json`.
+    /// The thread that writes `pipeline.json`.
     pipeline: Option<JoinHandle<std::io::Result<()>>>,
     pace: Pace,
     failed: Option<std::io::Error>,
 }
 
 impl Writer {
-    /// Makes the folder of the run `id`.
+    /// Creates the folder of the run `id`.
     ///
     /// # Errors
-    /// When it cannot be made.
+    /// When it cannot be created.
     pub fn create(runs: &Path, id: &str) -> Result<Self, Failure> {
         let dir = runs.join(id);
         let failed = |path: &Path| {
             let message = format!("cannot write `{}`", path.display());
             move |err: std::io::Error| {
-                Failure::caused(message, &err)
-                    .hint("set `RUNNER_HOME` to a folder that can be written, with room on its disk")
+                Failure::caused(message, &err).hint("set `RUNNER_HOME` to a writable folder with free disk space")
             }
         };
         let logs = dir.join("logs");
@@ -61,7 +60,7 @@ impl Writer {
         })
     }
 
-    /// Writes `pipeline.json`, in a thread: of a large pipeline it takes longer than the first events. Comes before them.
+    /// Writes `pipeline.json`, before the first event. A thread does it: a large pipeline takes longer than the first events.
     pub fn pipeline(&mut self, pipeline: ResolvedPipeline) {
         let pipeline = Arc::new(pipeline);
         self.builder.pipeline(Arc::clone(&pipeline));
@@ -76,27 +75,27 @@ impl Writer {
         &self.dir
     }
 
-    /// Where stages that do not finish leave their logs.
+    /// The folder for the logs of stages that do not finish.
     pub fn logs(&self) -> PathBuf {
         self.dir.join("logs")
     }
 
-    /// Ends the history, and returns the run; `None` when it has no events.
+    /// Closes the event log and returns the run; `None` when it has no events.
     pub fn finish(self) -> Option<Run> {
         self.builder.finish()
     }
 
-    /// Whether the pipeline and every event was written.
+    /// Checks that the pipeline and every event were written.
     ///
     /// # Errors
-    /// The first failure to write.
+    /// The first write error.
     pub fn check(&mut self) -> Result<(), Failure> {
         let pipeline = self.pipeline.take().and_then(|thread| thread.join().ok()?.err());
         match pipeline.or(self.failed.take()) {
             None => Ok(()),
             Some(err) => Err(
                 Failure::caused(format!("cannot write in `{}`", self.dir.display()), &err)
-                    .hint("the results are in the store all the same; free some room on the disk"),
+                    .hint("the results are in the store nevertheless; free some disk space"),
             ),
         }
     }
@@ -112,7 +111,7 @@ impl Reporter for Writer {
         self.lines.push('\n');
     }
 
-    /// In one write: whoever reads meanwhile sees whole lines.
+    /// One write, so that concurrent readers see whole lines.
     fn flush(&mut self) {
         if let Err(err) = self.events.write_all(self.lines.as_bytes()) {
             self.failed.get_or_insert(err);

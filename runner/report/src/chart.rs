@@ -23,7 +23,7 @@ impl Series {
     }
 }
 
-/// How the horizontal axis is labelled.
+/// The unit of the horizontal axis.
 #[derive(Clone, Copy)]
 pub(crate) enum Axis {
     /// Steps: 12k, 1.5M.
@@ -37,10 +37,10 @@ const LEFT: f64 = 58.0;
 const RIGHT: f64 = 12.0;
 const TOP: f64 = 10.0;
 const BOTTOM: f64 = 24.0;
-/// More points than this are thinned: the minimum and maximum of each bucket stay.
+/// The most points of a line. Longer ones are thinned to the minimum and maximum of each bucket.
 const MOST_POINTS: usize = 800;
 
-/// A line chart with a legend; empty text when there is nothing to draw.
+/// A line chart with a legend; empty if there is nothing to draw.
 pub(crate) fn lines(title: &str, series: &[Series], axis: Axis, height: f64) -> String {
     let finite = || {
         let edges = |s: &Series| {
@@ -140,7 +140,7 @@ pub(crate) fn lines(title: &str, series: &[Series], axis: Axis, height: f64) -> 
     out
 }
 
-/// A bar cut into parts, with the share of each.
+/// A stacked bar with the share of each part.
 pub(crate) fn split(title: &str, parts: &[(String, f64)]) -> String {
     let total: f64 = parts.iter().map(|part| part.1).sum();
     if total <= 0.0 {
@@ -178,7 +178,7 @@ pub(crate) fn split(title: &str, parts: &[(String, f64)]) -> String {
     out
 }
 
-/// Which of several things happened at each step: a strip a thing, a mark where it did.
+/// A strip for each category with a mark at each step where it occurred.
 pub(crate) fn strips(title: &str, names: &[String], at: &[(f64, usize)]) -> String {
     let Some(&(x0, _)) = at.first() else {
         return String::new();
@@ -246,7 +246,7 @@ fn thin_band(band: &[(f64, f64, f64)]) -> Vec<(f64, f64, f64)> {
         .collect()
 }
 
-/// Round values that span the range, about `wanted` of them.
+/// About `wanted` round values that span the range.
 fn ticks(low: f64, high: f64, wanted: usize) -> Vec<f64> {
     let span = match (high - low, low.abs()) {
         (span, _) if span > 0.0 => span,
@@ -265,7 +265,7 @@ fn ticks(low: f64, high: f64, wanted: usize) -> Vec<f64> {
     (first..=last).map(|i| i as f64 * step).collect()
 }
 
-/// A number for people: 12k, 1.5M, 0.034.
+/// A short number: 12k, 1.5M, 0.034.
 pub(crate) fn number(value: f64) -> String {
     let size = value.abs();
     let trim = |text: String| {

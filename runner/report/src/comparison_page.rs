@@ -1,4 +1,4 @@
-//! A comparison as one page: tables, and learning curves with their spread. It needs no network and no script.
+//! A comparison as one page: tables, and learning curves with their spread. Self-contained and without scripts.
 
 use super::comparison_table::{Sheet, cell, notes};
 use crate::chart::{Axis, Series, lines};
@@ -9,7 +9,7 @@ use runner_history::compare::{Comparison, Group, Measured, Point, mean_curve, ra
 use runner_history::figures::{Curve, is_time};
 use std::collections::BTreeSet;
 
-/// More lines than this in one chart cannot be told apart.
+/// The most lines of a chart that can be told apart.
 const MOST_LINES: usize = 12;
 
 /// The page.
@@ -72,7 +72,7 @@ fn points(comparison: &Comparison) -> String {
     html::table(&head, &rows)
 }
 
-/// What a group is called in a legend: its number, and what tells it from the others.
+/// The name of a group in a legend: its number and the parameters that distinguish it.
 fn name(comparison: &Comparison, i: usize, group: &Group) -> String {
     let repeats = |name: &str| {
         let last = name.rsplit('.').next().unwrap_or(name);
@@ -115,7 +115,7 @@ fn charts(comparison: &Comparison) -> String {
     if out.is_empty() {
         return out;
     }
-    let mut about = "A line is the mean of a group where all its complete points have values, the band one sample standard deviation to each side. What is not complete is a line of its own.".to_owned();
+    let mut about = "A line is the mean of a group where all its complete points have values, the band one sample standard deviation to each side. Incomplete points have a line of their own.".to_owned();
     if comparison.groups.len() > MOST_LINES {
         about.push_str(&format!(
             " Of {} groups the first {MOST_LINES} are drawn.",
@@ -137,7 +137,7 @@ fn series(comparison: &Comparison, metric: &str) -> Vec<Series> {
             .filter_map(|(_, stage)| curve(stage, metric))
             .collect();
         let mean = mean_curve(&done);
-        // Groups keep their colours from chart to chart.
+        // Groups have the same colour in every chart.
         all.push(Series {
             name: name.clone(),
             points: mean.mean,

@@ -3,13 +3,13 @@
 use runner_engine::{RunStatus, text};
 use runner_history::compare::{Comparison, Group, Outcome, Point};
 
-/// With more groups than this, each is a line and not a column.
+/// The most groups that are columns; more are rows.
 const MOST_COLUMNS: usize = 5;
 
-/// A line is not wider than so many metrics.
+/// The most metrics of a row.
 const MOST_METRICS: usize = 6;
 
-/// What a metric came to, for people: `1.25 ± 0.31 (n=3)`, `*` where it is the best, `n=2 of 3` where values are missing.
+/// The statistics of a metric as text: `1.25 ± 0.31 (n=3)`, `*` for the best, `n=2 of 3` where values are missing.
 pub(super) fn cell(outcome: &Outcome, best: bool) -> String {
     let Some(spread) = outcome.spread else {
         return "-".to_owned();
@@ -26,10 +26,10 @@ pub(super) fn cell(outcome: &Outcome, best: bool) -> String {
     cell
 }
 
-/// Longer values, such as the command of a program, are cut.
+/// The longest value in characters: longer ones, such as commands, are truncated.
 const LONGEST: usize = 40;
 
-/// The values of a parameter, for each group. Long ones begin where they begin to differ.
+/// The values of a parameter for each group. Long ones start where they differ.
 fn column(comparison: &Comparison, parameter: &str) -> Vec<String> {
     let values: Vec<Vec<String>> = comparison
         .groups
@@ -46,7 +46,7 @@ fn column(comparison: &Comparison, parameter: &str) -> Vec<String> {
     let shown = |value: &String| match value.chars().count() {
         0..=LONGEST => value.replace(char::is_control, " "),
         length => {
-            // A few characters before tell where it is.
+            // A few characters of context.
             let from = common.saturating_sub(8);
             let inside: String = value.chars().skip(from).take(LONGEST - 2).collect();
             let (before, after) = (
@@ -64,11 +64,11 @@ fn column(comparison: &Comparison, parameter: &str) -> Vec<String> {
     values.iter().map(cell).collect()
 }
 
-/// Lines of cells, the first of which is the head.
+/// Rows of cells, the header first.
 pub(super) struct Sheet(pub Vec<Vec<String>>);
 
 impl Sheet {
-    /// A line for each group: `#`, runs, parameters, status where one is not done, and so many metrics.
+    /// A row for each group: `#`, runs, parameters, status if one is not done, and the first metrics.
     fn new(comparison: &Comparison, metrics: usize) -> Self {
         let metrics = &comparison.metrics[..metrics.min(comparison.metrics.len())];
         let runs = !comparison.is_of_one_run();
@@ -100,7 +100,7 @@ impl Sheet {
         Self(lines)
     }
 
-    /// Lines become columns.
+    /// The transposed table.
     fn turned(self) -> Self {
         let width = self.0.iter().map(Vec::len).max().unwrap_or(0);
         let column = |i: usize| {
@@ -112,7 +112,7 @@ impl Sheet {
         Self((0..width).map(column).collect())
     }
 
-    /// As people read it: few groups side by side with all their metrics, many below each other with so many.
+    /// Few groups are columns with all metrics, many are rows with the first `metrics`.
     pub fn arranged(comparison: &Comparison, metrics: usize) -> Self {
         match comparison.groups.len() <= MOST_COLUMNS {
             true => Self::new(comparison, usize::MAX).turned(),
@@ -121,7 +121,7 @@ impl Sheet {
     }
 }
 
-/// `done`, or how many points ended how.
+/// `done`, or the number of points by status.
 pub(super) fn status(comparison: &Comparison, group: &Group) -> String {
     let mut counts: Vec<(&str, usize)> = Vec::new();
     for point in comparison.members(group) {
@@ -140,10 +140,10 @@ pub(super) fn status(comparison: &Comparison, group: &Group) -> String {
     }
 }
 
-/// More notes of a kind than this tell nothing new.
+/// The most notes of a kind.
 const MOST_NOTES: usize = 10;
 
-/// What the table does not say by itself.
+/// Notes that explain the table.
 pub(super) fn notes(comparison: &Comparison) -> Vec<String> {
     let mut notes = Vec::new();
     let undone: Vec<&Point> = comparison
@@ -222,7 +222,7 @@ fn are(n: usize) -> String {
     }
 }
 
-/// For the terminal.
+/// The comparison for the terminal.
 pub fn text(comparison: &Comparison) -> String {
     let mut out = String::new();
     if let Some(point) = comparison.points.first().filter(|_| comparison.is_of_one_run()) {
@@ -246,7 +246,7 @@ pub fn text(comparison: &Comparison) -> String {
     out
 }
 
-/// As a Markdown table.
+/// The comparison as a Markdown table.
 pub fn markdown(comparison: &Comparison) -> String {
     let escaped = |cell: &String| {
         cell.replace('\\', "\\\\")
@@ -272,8 +272,8 @@ pub fn markdown(comparison: &Comparison) -> String {
     out
 }
 
-/// As CSV, quoted as RFC 4180 says, a line for each group. Of every metric its mean, its standard deviation and how many values it has, to
-/// the last digit; empty where there is none.
+/// The comparison as CSV (RFC 4180), a row for each group, with mean, standard deviation and count of every metric in full precision;
+/// empty where there are no values.
 pub fn csv(comparison: &Comparison) -> String {
     let mut head: Vec<String> = ["group", "runs", "points", "status"].map(ToOwned::to_owned).into();
     head.extend(comparison.parameters.iter().cloned());

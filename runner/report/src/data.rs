@@ -1,4 +1,4 @@
-//! What the market data is, and what was wrong with it.
+//! The quality of the market data.
 
 use super::html::{bytes, escape, table};
 use cache::{Artifact, Store};
@@ -7,13 +7,13 @@ use serde_json::Value;
 use stages_core::PortType;
 use std::fmt::Write as _;
 
-/// One block for each data set that says something of its quality. What one hands on from another is shown once.
+/// A block for each data set with quality findings. Findings that one passes on from another are shown once.
 pub(super) fn section(run: &Run, store: &Store) -> String {
     let mut out = String::new();
     let mut shown: Vec<Value> = Vec::new();
     for stage in &run.stages {
         for (name, digest) in &stage.outputs {
-            // Files of external programs say nothing of their quality.
+            // Files of external programs have no quality findings.
             if stage.types.get(name).is_some_and(|ty| ty == PortType::File.name()) {
                 continue;
             }
@@ -54,11 +54,14 @@ fn block(artifact: &Artifact, findings: &[Value]) -> String {
             .iter()
             .map(|finding| columns.iter().map(|column| text(&finding[*column])).collect())
             .collect();
-        out.push_str(&table(&["rule", "what", "done", "rows", "days", "such as"], &rows));
+        out.push_str(&table(
+            &["rule", "finding", "action", "rows", "days", "examples"],
+            &rows,
+        ));
     }
     if !clean.is_empty() {
         let names: Vec<_> = clean.iter().map(|finding| text(&finding["rule"])).collect();
-        let _ = writeln!(out, "<p class=\"dim\">Not found: {}.</p>", names.join(", "));
+        let _ = writeln!(out, "<p class=\"dim\">No findings: {}.</p>", names.join(", "));
     }
     out
 }

@@ -83,7 +83,7 @@ fn measures(metrics: &BTreeMap<String, Vec<(f64, f64)>>, value: &dyn Fn(&str) ->
     table(&head, &rows)
 }
 
-/// What each strategy did, its first path.
+/// The first path of each strategy.
 struct Path {
     days: Vec<f64>,
     columns: BTreeMap<&'static str, Vec<f64>>,

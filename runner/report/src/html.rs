@@ -1,11 +1,11 @@
-//! The page around the charts.
+//! The HTML of pages and tables.
 
-/// Text made safe inside HTML, in the value of an attribute too.
+/// Escapes text for HTML, attribute values included.
 pub(crate) fn escape(text: &str) -> String {
     escaped(text, |byte| matches!(byte, b'&' | b'<' | b'>' | b'"'))
 }
 
-/// Text made safe between tags, where quotes are as good as any other character: JSON is full of them.
+/// Escapes text between tags, where quotes may stay: JSON is full of them.
 pub(crate) fn escape_content(text: &str) -> String {
     escaped(text, |byte| matches!(byte, b'&' | b'<' | b'>'))
 }
@@ -27,7 +27,7 @@ fn escaped(text: &str, is_special: impl Fn(u8) -> bool) -> String {
     out
 }
 
-/// A whole page: no network, readable in light and dark, and on a phone.
+/// A self-contained page, in light and dark mode and for small screens.
 pub(crate) fn page(title: &str, body: &str) -> String {
     format!(
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
@@ -38,10 +38,10 @@ pub(crate) fn page(title: &str, body: &str) -> String {
     )
 }
 
-/// A table; cells are HTML already.
+/// A table. The cells are HTML.
 pub(crate) fn table(head: &[&str], rows: &[Vec<String>]) -> String {
     let mut out = String::from("<div class=\"wide\"><table><thead><tr>");
-    // Numbers stand to the right, texts to the left; long ones may be broken.
+    // Numbers are right-aligned, texts left-aligned; long texts may wrap.
     let is_number = |cell: &&str| cell.starts_with(|c: char| c.is_ascii_digit() || "+-–".contains(c));
     let classes: Vec<&str> = (0..head.len())
         .map(|i| {
@@ -76,7 +76,7 @@ pub(crate) fn table(head: &[&str], rows: &[Vec<String>]) -> String {
     out
 }
 
-/// A size for people.
+/// A size as text.
 pub(crate) fn bytes(value: u64) -> String {
     let value = value as f64;
     if value < 1e9 {

@@ -1,4 +1,4 @@
-//! What shows a run: reporters of its events, its HTML report, and comparisons of runs as a page and as tables.
+//! Reporters of events, the HTML report of a run, and comparisons of runs as a page and as tables.
 
 mod chart;
 mod comparison_page;
@@ -12,4 +12,4 @@ mod training;
 
 pub use comparison_page::page as comparison_page;
 pub use comparison_table::{csv, markdown, text};
-pub use run_page::{render, write};
+pub use run_page::{write, write_within};

@@ -4,30 +4,45 @@ use crate::html::{self, bytes, escape, escape_content, table};
 use crate::{data, evaluation, training};
 use cache::Store;
 use runner_engine::Failure;
-use runner_history::{Run, StageRun};
+use runner_history::{ComputedMetrics, Run, StageRun};
 use runner_pipeline::TaskGraph;
 use runner_pipeline::svg::{self, SvgNode};
 use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
-/// A picture of more stages than this shows nothing.
+/// The most stages of which the graph is drawn.
 const MOST_DRAWN: usize = 250;
 
 /// Writes `report.html` into the run's folder and returns its path. `runs` is the folder of all runs, where the times of
 /// stages that were cached in this one are found.
 ///
 /// # Errors
-/// When the file cannot be written. An artifact that is gone is left out, and the report says so.
+/// When the file cannot be written. A missing artifact is noted in the report.
 pub fn write(run: &Run, runs: &Path, store: &Store) -> Result<PathBuf, Failure> {
+    put(run, &sections(run, runs, store, None).unwrap_or_default())
+}
+
+/// Writes `report.html` as [`write`] does, unless rendering takes longer than `budget`.
+///
+/// # Errors
+/// When the file cannot be written.
+pub fn write_within(run: &Run, runs: &Path, store: &Store, budget: Duration) -> Result<Option<PathBuf>, Failure> {
+    let body = sections(run, runs, store, Some(Instant::now() + budget));
+    body.map(|body| put(run, &body)).transpose()
+}
+
+fn put(run: &Run, body: &str) -> Result<PathBuf, Failure> {
     let path = run.dir.join("report.html");
-    std::fs::write(&path, render(run, runs, store))
-        .map_err(|err| Failure::caused(format!("cannot write `{}`", path.display()), &err))?;
+    let page = html::page(&format!("{} · {}", run.pipeline, run.id), body);
+    std::fs::write(&path, page).map_err(|err| Failure::caused(format!("cannot write `{}`", path.display()), &err))?;
     Ok(path)
 }
 
-/// The page.
-pub fn render(run: &Run, runs: &Path, store: &Store) -> String {
+/// The page's body; `None` when it is not rendered by the deadline.
+fn sections(run: &Run, runs: &Path, store: &Store, deadline: Option<Instant>) -> Option<String> {
+    let in_time = || deadline.is_none_or(|deadline| Instant::now() < deadline);
     let mut body = format!(
         "<h1>{}</h1><p class=\"dim\">run {} · {} · {} · {}</p>\n",
         escape(&run.pipeline),
@@ -37,25 +52,24 @@ pub fn render(run: &Run, runs: &Path, store: &Store) -> String {
         escape(&run.program)
     );
     body.push_str("<h2>Stages</h2>\n");
-    // Of a thousand stages, the parameters are half of the page.
-    let parameters = std::thread::scope(|scope| {
-        let parameters = scope.spawn(|| parameters(run));
-        if run.stages.len() <= MOST_DRAWN {
-            body.push_str(&graph(run));
+    if run.stages.len() <= MOST_DRAWN {
+        body.push_str(&graph(run));
+    }
+    body.push_str(&stage_table(run));
+    let computed = ComputedMetrics::new(runs, store);
+    for stage in &run.stages {
+        if !in_time() {
+            return None;
         }
-        body.push_str(&stage_table(run));
-        for stage in &run.stages {
-            body.push_str(&training::section(stage, runs, store));
-            body.push_str(&evaluation::section(stage, store));
-        }
-        body.push_str(&data::section(run, store));
-        parameters.join()
-    });
-    body.push_str(&parameters.unwrap_or_default());
-    html::page(&format!("{} · {}", run.pipeline, run.id), &body)
+        body.push_str(&training::section(stage, &computed, store));
+        body.push_str(&evaluation::section(stage, store));
+    }
+    body.push_str(&data::section(run, store));
+    body.push_str(&parameters(run));
+    in_time().then_some(body)
 }
 
-/// The graph of stages, in their colours.
+/// The graph of stages, coloured by status.
 fn graph(run: &Run) -> String {
     let places: HashMap<&str, usize> = run.stages.iter().map(|stage| stage.id.as_str()).zip(0..).collect();
     // `stage.output`; a point of a matrix may hold dots, `train[learning_rate=0.1].policy`, an output may not.
@@ -122,10 +136,10 @@ fn stage_table(run: &Run) -> String {
             "stage",
             "kind",
             "status",
-            "time here",
+            "time in this run",
             "time when computed",
             "peak memory",
-            "memos found",
+            "memo hits",
             "key",
         ],
         &rows,

@@ -3,12 +3,10 @@
 use super::chart::{Axis, Series, lines, number, split};
 use super::html::{escape, table};
 use cache::Store;
-use runner_engine::StageStatus;
-use runner_history::{self as history, StageRun, figures};
-use std::collections::BTreeMap;
-use std::path::Path;
+use runner_history::figures::{self, is_time};
+use runner_history::{ComputedMetrics, LastMetrics, StageRun};
 
-/// What people look for first comes first.
+/// The metrics whose charts come first.
 pub(crate) const FIRST: [&str; 4] = [
     "charts/episodic_return",
     "losses/explained_variance",
@@ -17,7 +15,7 @@ pub(crate) const FIRST: [&str; 4] = [
 ];
 
 /// The section of a training stage; empty for other stages.
-pub(super) fn section(stage: &StageRun, runs: &Path, store: &Store) -> String {
+pub(super) fn section(stage: &StageRun, computed: &ComputedMetrics, store: &Store) -> String {
     if !stage.kind.starts_with("train/") {
         return String::new();
     }
@@ -26,14 +24,14 @@ pub(super) fn section(stage: &StageRun, runs: &Path, store: &Store) -> String {
         return format!("{title}<p class=\"dim\">No metrics are stored for this stage.</p>\n");
     };
     let mut out = title;
-    let times = times(stage, runs);
+    let times = times(stage, computed);
     let parts: Vec<(String, f64)> = times
         .iter()
         .filter_map(|(name, value)| Some((name.strip_prefix("time/")?.to_owned(), *value)))
         .collect();
-    out.push_str(&split("Where the time went", &parts));
+    out.push_str(&split("Time by phase", &parts));
     if let Some(speed) = times.get("charts/SPS") {
-        out.push_str(&format!("<p>{} steps a second.</p>\n", number(*speed)));
+        out.push_str(&format!("<p>{} steps per second.</p>\n", number(*speed)));
     }
     let last: Vec<_> = series
         .iter()
@@ -63,27 +61,13 @@ pub(super) fn section(stage: &StageRun, runs: &Path, store: &Store) -> String {
     out
 }
 
-/// The last `time/…` and `charts/SPS` of the run that computed the stage: times are events, and in no artifact.
-fn times(stage: &StageRun, runs: &Path) -> BTreeMap<String, f64> {
-    let last = |stage: &StageRun| -> BTreeMap<String, f64> {
-        stage
-            .metrics
-            .iter()
-            .filter(|(name, _)| name.starts_with("time/") || *name == "charts/SPS")
-            .filter_map(|(name, values)| Some((name.clone(), values.last()?.value)))
-            .collect()
-    };
-    let here = last(stage);
-    if !here.is_empty() {
-        return here;
+/// The last `time/…` and `charts/SPS` of the run that computed the stage.
+fn times(stage: &StageRun, computed: &ComputedMetrics) -> LastMetrics {
+    let mut metrics = stage.last_metrics();
+    metrics.retain(|name, _| is_time(name));
+    if metrics.is_empty() {
+        metrics = computed.of(stage);
+        metrics.retain(|name, _| is_time(name));
     }
-    let computed = |found: &StageRun| found.key == stage.key && found.status == Some(StageStatus::Ran);
-    history::list(runs)
-        .unwrap_or_default()
-        .iter()
-        .rev()
-        .find(|run| run.stages.iter().any(computed))
-        .and_then(|run| history::load(runs, &run.id).ok())
-        .and_then(|run| run.stages.iter().find(|found| computed(found)).map(last))
-        .unwrap_or_default()
+    metrics
 }

@@ -1,12 +1,12 @@
-//! What a stage runs in.
+//! The context that a stage runs in.
 
+use crate::error::StageError;
 use crate::event::Silent;
+use crate::event::{EventSink, StageEvent};
+use crate::input::{Input, Source};
 use crate::memo::{Given, Memo, MemoLog};
-use crate::{EventSink, StageError, StageEvent};
-use cache::{ActionKey, Artifact, ArtifactDigest, BlobDigest, BlobRef, Store};
-use serde::{Deserialize, Serialize};
+use cache::{ActionKey, BlobRef, Store};
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -15,71 +15,18 @@ use std::sync::{Arc, OnceLock};
 pub struct CancelToken(Arc<AtomicBool>);
 
 impl CancelToken {
-    /// Asks.
+    /// Requests the stop.
     pub fn cancel(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
 
-    /// Whether it was asked.
+    /// Returns whether a stop was requested.
     pub fn is_cancelled(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 }
 
-/// A file outside the store that a stage reads.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Source {
-    /// Its name relative to the source's root, with `/` between its parts; part of the key. Empty where it means nothing.
-    pub name: String,
-    /// Where it is on this machine; not part of the key.
-    pub path: PathBuf,
-    /// The digest of its bytes that is in the key; none before that is made. What a stage reads must have it: a file may
-    /// change after the key was made, and back again.
-    #[serde(default)]
-    pub digest: Option<BlobDigest>,
-}
-
-impl Source {
-    /// A file of which nothing is known yet.
-    pub fn new(name: impl Into<String>, path: impl Into<PathBuf>) -> Self {
-        Self {
-            name: name.into(),
-            path: path.into(),
-            digest: None,
-        }
-    }
-
-    /// Refuses bytes of another digest than the key says.
-    ///
-    /// # Errors
-    /// When the file has changed since the key was made.
-    pub fn check(&self, read: BlobDigest) -> Result<(), StageError> {
-        if self.digest.is_none_or(|digest| digest == read) {
-            return Ok(());
-        }
-        Err(self.changed())
-    }
-
-    /// What is said of a file that is not what it was.
-    pub fn changed(&self) -> StageError {
-        StageError::new(format!(
-            "`{}` changed while the stage was reading it",
-            self.path.display()
-        ))
-        .hint("run it again once the file is complete")
-    }
-}
-
-/// An artifact that arrives at an input port.
-#[derive(Clone, Debug)]
-pub struct Input {
-    /// Its digest.
-    pub digest: ArtifactDigest,
-    /// Its manifest.
-    pub artifact: Artifact,
-}
-
-/// What a stage runs in: its inputs and sources, the store, and whoever listens.
+/// The context that a stage runs in: its inputs and sources, the store, and the sink of its events.
 pub struct Context {
     /// The action's key.
     pub key: ActionKey,
@@ -89,22 +36,22 @@ pub struct Context {
     pub inputs: BTreeMap<String, Vec<Input>>,
     /// The files it reads, as [`crate::StageKind::sources`] named them.
     pub sources: Vec<Source>,
-    /// How many threads it may use. Rayon's current pool has as many.
+    /// The number of threads it may use, which is that of rayon's current pool.
     pub threads: usize,
-    /// Whether it computes from nothing: memos and checkpoints of earlier work are not used, though new ones are kept.
+    /// True to compute everything anew: cached memos and checkpoints are not used, though new ones are stored.
     pub fresh: bool,
-    /// Where its events go.
+    /// The sink of its events.
     pub events: Arc<dyn EventSink>,
-    /// Whether it should stop.
+    /// The request to stop.
     pub cancel: CancelToken,
-    /// What was asked of the memos.
+    /// The look-ups of memos.
     pub memos: MemoLog,
-    /// The numerics class of its results, where it is not the processor's: set by stages that compute on another device.
+    /// The numerics class of its results, where it is not the CPU's: set by stages that compute on another device.
     pub numerics_class: OnceLock<String>,
 }
 
 impl Context {
-    /// A context without inputs and sources, with one thread, to which nobody listens.
+    /// A context without inputs and sources, with one thread, whose events are discarded.
     pub fn new(key: ActionKey, store: Store) -> Self {
         Self {
             key,
@@ -120,7 +67,7 @@ impl Context {
         }
     }
 
-    /// What it is given, to look at.
+    /// The inputs and the store, to look up what is cached.
     pub fn given(&self) -> Given<'_> {
         Given {
             store: &self.store,
@@ -147,7 +94,7 @@ impl Context {
         self.given().list(port)
     }
 
-    /// Says how far the stage is.
+    /// Reports progress.
     pub fn progress(&self, done: u64, total: Option<u64>, message: impl Into<String>) {
         self.events.emit(StageEvent::Progress {
             done,
@@ -156,7 +103,7 @@ impl Context {
         });
     }
 
-    /// Reports a number to follow.
+    /// Reports a metric.
     pub fn metric(&self, name: &str, step: u64, value: f64) {
         self.events.emit(StageEvent::Metric {
             name: name.to_owned(),
@@ -182,7 +129,7 @@ impl Context {
         }
     }
 
-    /// The result of a sub-computation, from the store if it is known (and the context is not [`Context::fresh`]).
+    /// The result of a sub-computation, from the store if it is cached (and the context is not [`Context::fresh`]).
     ///
     /// # Errors
     /// When it fails, or the store does.
@@ -194,7 +141,7 @@ impl Context {
         if !self.fresh
             && let Some(value) = self.store.memo(memo.key)?
         {
-            self.memos.found();
+            self.memos.hit();
             return Ok(value);
         }
         self.check_cancelled()?;

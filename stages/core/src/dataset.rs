@@ -1,35 +1,91 @@
 //! Data sets: ordered lists of partitions, the only form that a table of market data, features or Greeks has.
 //!
-//! An entry's path is `SYMBOL/FROM_TO.parquet` with the partition's first and last possible date, so that partitions of
-//! two data sets made from one another have the same names and rows.
+//! A partition holds the rows of one symbol, or of several neighbouring ones, over a range of dates, sorted by symbol and then date. Option chains
+//! and what is made of them have one symbol in each, bars and their features as many as fit into [`PARTITION_ROWS`]. An entry's path is
+//! `SYMBOL/FROM_TO.parquet` or `FIRST..LAST/FROM_TO.parquet` with the partition's first and last possible date, so that partitions of two data sets
+//! made from one another have the same names and rows.
 
-use crate::{Input, PortType, StageError, table};
-use arrow::array::RecordBatch;
+use crate::error::StageError;
+use crate::input::Input;
+use crate::port::PortType;
+use crate::table;
+use arrow::array::{Array as _, RecordBatch};
 use cache::{ArtifactBuilder, ArtifactDigest, BlobRef, Store};
 use datasets::{Date, DateRange};
 use rayon::prelude::*;
 use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::ops::Range;
 
-/// What a partition holds: one symbol over a range of dates.
+/// The most rows of a partition of several symbols: a year of daily bars of 260 symbols, some megabytes.
+pub const PARTITION_ROWS: usize = 1 << 16;
+
+/// The symbols of a partition.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Symbols {
+    /// One symbol; `rates` for rates.
+    One(String),
+    /// Several symbols, in the order of their bytes.
+    Several {
+        /// The first of them.
+        first: String,
+        /// The last of them.
+        last: String,
+    },
+}
+
+impl fmt::Display for Symbols {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::One(symbol) => f.write_str(symbol),
+            Self::Several { first, last } => write!(f, "{first}..{last}"),
+        }
+    }
+}
+
+/// The contents of a partition: symbols over a range of dates.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PartitionKey {
-    /// The symbol; `rates` for rates.
-    pub symbol: String,
+    /// Its symbols.
+    pub symbols: Symbols,
     /// The first and last date it may hold.
     pub range: DateRange,
 }
 
 impl PartitionKey {
+    /// The key of a partition of one symbol.
+    pub fn new(symbol: impl Into<String>, range: DateRange) -> Self {
+        Self {
+            symbols: Symbols::One(symbol.into()),
+            range,
+        }
+    }
+
+    /// The symbol of a partition that holds one.
+    ///
+    /// # Errors
+    /// When it holds several.
+    pub fn symbol(&self) -> Result<&str, StageError> {
+        match &self.symbols {
+            Symbols::One(symbol) => Ok(symbol),
+            Symbols::Several { .. } => Err(StageError::new(format!(
+                "the partition `{}` holds several symbols, where one is expected",
+                self.name()
+            ))),
+        }
+    }
+
     /// The path of its entry.
     pub fn path(&self) -> String {
         format!("{}.parquet", self.name())
     }
 
-    /// The path of its entry without its ending: what it is called in logs.
+    /// The path of its entry without its extension, as logs show it.
     pub fn name(&self) -> String {
-        let symbol: String = self
-            .symbol
+        let symbols: String = self
+            .symbols
+            .to_string()
             .chars()
             .map(|c| {
                 if c.is_ascii_alphanumeric() || "-_^.".contains(c) {
@@ -39,14 +95,20 @@ impl PartitionKey {
                 }
             })
             .collect();
-        format!("{symbol}/{}_{}", self.range.from, self.range.to)
+        format!("{symbols}/{}_{}", self.range.from, self.range.to)
     }
 
     fn parse(path: &str) -> Option<Self> {
-        let (symbol, rest) = path.rsplit_once('/')?;
+        let (symbols, rest) = path.rsplit_once('/')?;
         let (from, to) = rest.strip_suffix(".parquet")?.split_once('_')?;
         Some(Self {
-            symbol: symbol.to_owned(),
+            symbols: match symbols.split_once("..") {
+                None => Symbols::One(symbols.to_owned()),
+                Some((first, last)) => Symbols::Several {
+                    first: first.to_owned(),
+                    last: last.to_owned(),
+                },
+            },
             range: DateRange {
                 from: from.parse().ok()?,
                 to: to.parse().ok()?,
@@ -55,7 +117,7 @@ impl PartitionKey {
     }
 }
 
-/// How long a partition is.
+/// The period of a partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Period {
@@ -68,7 +130,7 @@ pub enum Period {
 }
 
 impl Period {
-    /// The partition's range that `date` falls in.
+    /// The period that `date` falls in.
     pub fn range(self, date: Date) -> DateRange {
         let (year, month, _) = date.ymd();
         let day = |y, m, d| Date::from_ymd(y, m, d).unwrap_or(date);
@@ -96,7 +158,7 @@ impl Period {
 /// A partition of a data set.
 #[derive(Clone, Debug)]
 pub struct Partition {
-    /// What it holds.
+    /// Its symbols and dates.
     pub key: PartitionKey,
     /// Its bytes.
     pub blob: BlobRef,
@@ -110,14 +172,46 @@ impl Partition {
     pub fn read(&self, store: &Store) -> Result<RecordBatch, StageError> {
         table::from_parquet(store.blob(self.blob.blob)?)
     }
+
+    /// Reads the rows of a symbol; `None` where it has none.
+    ///
+    /// # Errors
+    /// As [`Partition::read`].
+    pub fn read_symbol(&self, store: &Store, symbol: &str) -> Result<Option<RecordBatch>, StageError> {
+        match &self.key.symbols {
+            Symbols::One(one) if one == symbol => self.read(store).map(Some),
+            Symbols::One(_) => Ok(None),
+            Symbols::Several { .. } => {
+                let batch = self.read(store)?;
+                let rows = symbol_rows(&batch)?.into_iter().find(|(other, _)| *other == symbol);
+                Ok(rows.map(|(_, rows)| batch.slice(rows.start, rows.len())))
+            }
+        }
+    }
 }
 
-/// A data set that was opened for reading.
+/// The symbols of a table sorted by symbol, each with its rows.
+///
+/// # Errors
+/// When it has no `symbol` column.
+pub fn symbol_rows(batch: &RecordBatch) -> Result<Vec<(&str, Range<usize>)>, StageError> {
+    let symbols = table::texts(batch, "symbol")?;
+    let mut runs: Vec<(&str, Range<usize>)> = Vec::new();
+    for i in 0..symbols.len() {
+        match runs.last_mut() {
+            Some((last, rows)) if *last == symbols.value(i) => rows.end = i + 1,
+            _ => runs.push((symbols.value(i), i..i + 1)),
+        }
+    }
+    Ok(runs)
+}
+
+/// A data set opened for reading.
 #[derive(Clone, Debug)]
 pub struct DataSet {
-    /// What its kind says about it: units, currency, multiplier, `quality`.
+    /// The metadata of its kind: units, currency, multiplier, `quality`.
     pub meta: Value,
-    /// Its partitions, by symbol and then date.
+    /// Its partitions, in order: those of a symbol by date.
     pub partitions: Vec<Partition>,
 }
 
@@ -146,11 +240,27 @@ impl DataSet {
         })
     }
 
-    /// The symbols in it, in order.
-    pub fn symbols(&self) -> Vec<String> {
-        let mut symbols: Vec<_> = self.partitions.iter().map(|p| p.key.symbol.clone()).collect();
-        symbols.dedup();
-        symbols
+    /// The symbols in it, sorted.
+    ///
+    /// # Errors
+    /// When a partition of several symbols cannot be read.
+    pub fn symbols(&self, store: &Store) -> Result<Vec<String>, StageError> {
+        let symbols: Vec<Vec<String>> = self
+            .partitions
+            .par_iter()
+            .map(|partition| match &partition.key.symbols {
+                Symbols::One(symbol) => Ok(vec![symbol.clone()]),
+                Symbols::Several { .. } => {
+                    let batch = table::columns_from_parquet(store.blob(partition.blob.blob)?, &["symbol"])?;
+                    Ok(symbol_rows(&batch)?
+                        .into_iter()
+                        .map(|(symbol, _)| symbol.to_owned())
+                        .collect())
+                }
+            })
+            .collect::<Result<_, StageError>>()?;
+        let symbols: BTreeSet<String> = symbols.into_iter().flatten().collect();
+        Ok(symbols.into_iter().collect())
     }
 
     /// Reads every partition, in parallel, in order.
@@ -164,17 +274,17 @@ impl DataSet {
             .collect()
     }
 
-    /// Reads the partitions of one symbol as one table; `None` when there are none.
+    /// Reads the rows of one symbol as one table; `None` when there are none.
     ///
     /// # Errors
     /// As [`Partition::read`].
     pub fn read_symbol(&self, store: &Store, symbol: &str) -> Result<Option<RecordBatch>, StageError> {
-        let batches: Vec<_> = self
+        let batches: Vec<Option<RecordBatch>> = self
             .partitions
             .par_iter()
-            .filter(|partition| partition.key.symbol == symbol)
-            .map(|partition| partition.read(store))
+            .map(|partition| partition.read_symbol(store, symbol))
             .collect::<Result<_, _>>()?;
+        let batches: Vec<RecordBatch> = batches.into_iter().flatten().collect();
         match batches.first() {
             None => Ok(None),
             Some(first) => Ok(Some(arrow::compute::concat_batches(&first.schema(), &batches)?)),
@@ -199,7 +309,7 @@ pub fn write(
     Ok(builder.finish()?)
 }
 
-/// Cuts a table sorted by (symbol, date) into partitions and stores them, in parallel.
+/// Cuts a table sorted by (symbol, date) into partitions of one symbol and stores them, in parallel.
 ///
 /// # Errors
 /// When it has no `date` column or the store cannot be written. A table without a `symbol` column has the symbol `symbol`.
@@ -227,24 +337,75 @@ pub fn partition_rows<'s>(
     of: impl Fn(usize) -> (&'s str, Date),
     part: impl Fn(Range<usize>) -> Result<RecordBatch, StageError> + Sync,
 ) -> Result<Vec<Partition>, StageError> {
-    let mut cuts: Vec<(PartitionKey, Range<usize>)> = Vec::new();
+    cuts(rows, period, of)
+        .into_par_iter()
+        .map(|(symbol, range, rows)| put(store, PartitionKey::new(symbol, range), &part(rows)?))
+        .collect()
+}
+
+/// Cuts a table sorted by (symbol, date) into partitions of several symbols, of at most [`PARTITION_ROWS`] rows unless one symbol has more, and
+/// stores them by date, in parallel. How the rows of a period are cut depends on no other period.
+///
+/// # Errors
+/// When it has no `symbol` or `date` column or the store cannot be written.
+pub fn partition_symbols(store: &Store, batch: &RecordBatch, period: Period) -> Result<Vec<Partition>, StageError> {
+    let dates = table::dates(batch, "date")?;
+    let symbols = table::texts(batch, "symbol")?;
+    let mut periods: BTreeMap<Date, Vec<Vec<Cut<'_>>>> = BTreeMap::new();
+    for cut in cuts(batch.num_rows(), period, |i| (symbols.value(i), dates[i])) {
+        let partitions = periods.entry(cut.1.from).or_default();
+        let rows = |partition: &Vec<Cut<'_>>| partition.iter().map(|cut| cut.2.len()).sum::<usize>();
+        match partitions.last_mut() {
+            Some(last) if rows(last) + cut.2.len() <= PARTITION_ROWS => last.push(cut),
+            _ => partitions.push(vec![cut]),
+        }
+    }
+    let partitions: Vec<Vec<Cut<'_>>> = periods.into_values().flatten().collect();
+    partitions
+        .into_par_iter()
+        .map(|cuts| {
+            let parts: Vec<RecordBatch> = cuts
+                .iter()
+                .map(|(_, _, rows)| batch.slice(rows.start, rows.len()))
+                .collect();
+            let [first, .., last] = cuts.as_slice() else {
+                let (symbol, range, rows) = &cuts[0];
+                return put(
+                    store,
+                    PartitionKey::new(*symbol, *range),
+                    &batch.slice(rows.start, rows.len()),
+                );
+            };
+            let symbols = Symbols::Several {
+                first: first.0.to_owned(),
+                last: last.0.to_owned(),
+            };
+            let key = PartitionKey {
+                symbols,
+                range: first.1,
+            };
+            put(store, key, &arrow::compute::concat_batches(&batch.schema(), &parts)?)
+        })
+        .collect()
+}
+
+/// Neighbouring rows of one symbol in one period.
+type Cut<'s> = (&'s str, DateRange, Range<usize>);
+
+/// The cuts of rows sorted by (symbol, date).
+fn cuts<'s>(rows: usize, period: Period, of: impl Fn(usize) -> (&'s str, Date)) -> Vec<Cut<'s>> {
+    let mut cuts: Vec<Cut<'s>> = Vec::new();
     for i in 0..rows {
         let (symbol, date) = of(i);
         match cuts.last_mut() {
-            Some((last, rows)) if last.range.contains(date) && last.symbol == symbol => rows.end = i + 1,
-            _ => {
-                let (symbol, range) = (symbol.to_owned(), period.range(date));
-                cuts.push((PartitionKey { symbol, range }, i..i + 1));
-            }
+            Some((last, range, rows)) if range.contains(date) && *last == symbol => rows.end = i + 1,
+            _ => cuts.push((symbol, period.range(date), i..i + 1)),
         }
     }
-    cuts.into_par_iter()
-        .map(|(key, rows)| {
-            let bytes = table::to_parquet(&part(rows)?)?;
-            Ok(Partition {
-                key,
-                blob: store.put(&bytes)?,
-            })
-        })
-        .collect()
+    cuts
+}
+
+fn put(store: &Store, key: PartitionKey, batch: &RecordBatch) -> Result<Partition, StageError> {
+    let blob = store.put(&table::to_parquet(batch)?)?;
+    Ok(Partition { key, blob })
 }

@@ -5,15 +5,17 @@ pub mod context;
 pub mod dataset;
 pub mod error;
 pub mod event;
+pub mod input;
 pub mod kind;
 pub mod memo;
 pub mod port;
 pub mod schedule;
 pub mod table;
 
-pub use context::{CancelToken, Context, Input, Source};
+pub use context::{CancelToken, Context};
 pub use error::{ConfigProblem, StageError};
 pub use event::{EventSink, StageEvent};
+pub use input::{Input, Source};
 pub use kind::{AnyStage, Outputs, PlanContext, StageKind, erase};
 pub use memo::{Given, Memo, MemoLog, Share, memo_key};
 pub use port::{InputPort, OutputPort, PortType, Ports, Provided};

@@ -1,9 +1,10 @@
-//! Memos: sub-computations of a stage, remembered in the store under keys of their own.
+//! Memos: sub-computations of a stage, cached in the store under keys of their own.
 //!
 //! A stage makes each [`Memo`] by one function, which both [`StageKind::run`](crate::StageKind::run) and
-//! [`StageKind::cached_share`](crate::StageKind::cached_share) call, so that what a plan says is what a run finds.
+//! [`StageKind::cached_share`](crate::StageKind::cached_share) call, so that a plan and a run look up the same keys.
 
-use crate::{Input, Source, StageError};
+use crate::error::StageError;
+use crate::input::{Input, Source};
 use cache::{BlobRef, KeyHasher, MemoKey, Store};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -11,18 +12,18 @@ use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// A sub-computation: its key, and what it is called in logs.
+/// A sub-computation: its key, and its name in logs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Memo {
     /// The key.
     pub key: MemoKey,
-    /// What it computes, such as `SPX/2019-05-01_2019-05-31 rsi_14`.
+    /// Its name in logs, such as `SPX/2019-05-01_2019-05-31 rsi_14`.
     pub label: String,
 }
 
 impl Memo {
-    /// `name` says which computation it is and in which version (`greeks/analytic v1`); `parts` is all that it depends on;
-    /// `label` is what people call it.
+    /// The memo of a computation: `name` is the computation and its version (`greeks/analytic v1`), `parts` all that it depends on, `label` its name
+    /// in logs.
     pub fn new(name: &str, parts: &[&[u8]], label: impl Into<String>) -> Self {
         Self {
             key: memo_key(name, parts),
@@ -41,7 +42,7 @@ pub fn memo_key(name: &str, parts: &[&[u8]]) -> MemoKey {
         .memo_key()
 }
 
-/// What a stage is given, to look at: it computes nothing with it and writes nothing.
+/// The inputs of a stage and the store, to look up what is cached: nothing is computed and nothing written.
 #[derive(Clone, Copy)]
 pub struct Given<'a> {
     /// The store.
@@ -72,7 +73,7 @@ impl<'a> Given<'a> {
         self.inputs.get(port).map_or(&[], Vec::as_slice)
     }
 
-    /// The value of a memo, if it is known.
+    /// The value of a memo, if it is cached.
     ///
     /// # Errors
     /// When the store cannot be read.
@@ -81,14 +82,14 @@ impl<'a> Given<'a> {
     }
 }
 
-/// How much of a stage's work is in the store already.
+/// The share of a stage's work that is cached.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Share {
-    /// What is counted, in the plural: `files`, `partitions`, `columns` (one feature in one partition), `steps`.
+    /// The unit of work, in the plural: `files`, `partitions`, `columns` (one feature in one partition), `steps`.
     pub unit: String,
-    /// How many are known.
+    /// The number of cached units.
     pub cached: u64,
-    /// How many there are.
+    /// The number of all units.
     pub total: u64,
 }
 
@@ -102,7 +103,7 @@ impl Share {
         }
     }
 
-    /// How many of these memos are known.
+    /// The share of these memos that is cached.
     ///
     /// # Errors
     /// When the store cannot be read.
@@ -126,16 +127,16 @@ impl fmt::Display for Share {
     }
 }
 
-/// What was asked of the memos in one action: how many were found, and which were computed.
+/// The memo look-ups of one action: the number of hits, and the memos that were computed.
 #[derive(Debug, Default)]
 pub struct MemoLog {
-    found: AtomicU64,
+    hits: AtomicU64,
     computed: Mutex<Vec<String>>,
 }
 
 impl MemoLog {
-    pub(crate) fn found(&self) {
-        self.found.fetch_add(1, Ordering::Relaxed);
+    pub(crate) fn hit(&self) {
+        self.hits.fetch_add(1, Ordering::Relaxed);
     }
 
     pub(crate) fn computed(&self, label: &str) {
@@ -146,13 +147,13 @@ impl MemoLog {
         self.computed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How many were found, and how many were asked for.
+    /// The numbers of hits and of look-ups.
     pub fn counts(&self) -> (u64, u64) {
-        let found = self.found.load(Ordering::Relaxed);
-        (found, found + self.labels().len() as u64)
+        let hits = self.hits.load(Ordering::Relaxed);
+        (hits, hits + self.labels().len() as u64)
     }
 
-    /// What was computed, sorted: the order in which threads got to it says nothing.
+    /// The labels of the memos that were computed, sorted: their order among threads varies.
     pub fn names(&self) -> Vec<String> {
         let mut names = self.labels().clone();
         names.sort();

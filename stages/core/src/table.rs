@@ -1,14 +1,16 @@
 //! Tables as bytes: Parquet (zstd) for data sets, Arrow IPC for what training looks up.
 
-use crate::StageError;
-use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Date32Array, Float64Array, RecordBatch};
+use crate::error::StageError;
+use arrow::array::{
+    Array, ArrayRef, AsArray, BooleanArray, Date32Array, Float64Array, RecordBatch, RecordBatchReader as _,
+};
 use arrow::datatypes::{DataType, Field, Float64Type, Schema, SchemaRef};
 use bytes::Bytes;
 use cache::Blob;
 use datasets::Date;
 use datasets::schema::{Column, Type};
-use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use parquet::arrow::{ArrowWriter, ProjectionMask};
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::properties::WriterProperties;
 use std::sync::Arc;
@@ -55,13 +57,24 @@ pub fn to_parquet(batch: &RecordBatch) -> Result<Vec<u8>, StageError> {
 /// # Errors
 /// When the bytes are not Parquet.
 pub fn from_parquet(blob: Blob) -> Result<RecordBatch, StageError> {
-    let mut out = Vec::new();
+    read_all(ParquetRecordBatchReaderBuilder::try_new(Bytes::from_owner(blob))?)
+}
+
+/// Reads some columns of a table from Parquet.
+///
+/// # Errors
+/// When the bytes are not Parquet.
+pub fn columns_from_parquet(blob: Blob, columns: &[&str]) -> Result<RecordBatch, StageError> {
     let builder = ParquetRecordBatchReaderBuilder::try_new(Bytes::from_owner(blob))?;
-    let schema = builder.schema().clone();
-    for batch in builder.with_batch_size(1 << 20).build()? {
-        out.push(batch?);
-    }
-    Ok(arrow::compute::concat_batches(&schema, &out)?)
+    let mask = ProjectionMask::columns(builder.parquet_schema(), columns.iter().copied());
+    read_all(builder.with_projection(mask))
+}
+
+fn read_all(builder: ParquetRecordBatchReaderBuilder<Bytes>) -> Result<RecordBatch, StageError> {
+    let reader = builder.with_batch_size(1 << 20).build()?;
+    let schema = reader.schema();
+    let batches: Vec<RecordBatch> = reader.collect::<Result<_, _>>()?;
+    Ok(arrow::compute::concat_batches(&schema, &batches)?)
 }
 
 fn named<'a>(batch: &'a RecordBatch, name: &str) -> Result<&'a ArrayRef, StageError> {
@@ -100,9 +113,9 @@ pub fn nullable(values: &[f64]) -> Float64Array {
     nullable_of(values.to_vec())
 }
 
-/// As [`nullable`], of numbers that are no longer needed.
+/// As [`nullable`], taking the numbers.
 pub fn nullable_of(values: Vec<f64>) -> Float64Array {
-    // Counted without a branch: the loop becomes vector instructions.
+    // Counted without a branch, so that the loop is vectorised.
     let missing = values
         .iter()
         .fold(0, |missing, value| missing + u64::from(value.is_nan()));
@@ -126,7 +139,7 @@ pub fn dates(batch: &RecordBatch, name: &str) -> Result<Vec<Date>, StageError> {
     Ok(column.values().iter().map(|&days| Date(days)).collect())
 }
 
-/// A column of truth values.
+/// A boolean column.
 ///
 /// # Errors
 /// When there is none of that name and type.

@@ -10,7 +10,7 @@ pub enum ActionSpace {
     Discrete {
         /// The name of every choice, in order.
         names: Vec<String>,
-        /// Whether choices may be masked; if not, every element of an action mask is true.
+        /// True if choices may be masked; if not, every element of an action mask is true.
         masked: bool,
     },
     /// One choice for each of K components.
@@ -19,7 +19,7 @@ pub enum ActionSpace {
         names: Vec<String>,
         /// The number of choices of each component `[K]`, none of them 0.
         choices: Vec<u32>,
-        /// Whether choices may be masked; if not, every element of an action mask is true.
+        /// True if choices may be masked; if not, every element of an action mask is true.
         masked: bool,
     },
     /// A real number for each of A components; there is no action mask.
@@ -147,7 +147,7 @@ impl<'a> Actions<'a> {
             Self::Continuous(values) => (CONTINUOUS, values.len()),
         };
         StageError::new(format!(
-            "the environment takes {len} values of {kind} actions, and was given {given_len} of {given} ones"
+            "expected {len} values of {kind} actions, found {given_len} of {given} actions"
         ))
     }
 }
@@ -231,7 +231,7 @@ mod tests {
         let err = Actions::Discrete(&[1, 0]).continuous(2, 3).unwrap_err();
         assert_eq!(
             err.message,
-            "the environment takes 6 values of continuous actions, and was given 2 of discrete ones"
+            "expected 6 values of continuous actions, found 2 of discrete actions"
         );
     }
 }

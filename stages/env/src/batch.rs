@@ -1,6 +1,7 @@
 //! The interface between environments and the programs that step them.
 
-use crate::{Actions, EnvSpec};
+use crate::actions::Actions;
+use crate::spec::EnvSpec;
 use stages_core::StageError;
 
 /// The buffers of a step of B environments; owned by the caller and reused.

@@ -1,9 +1,11 @@
-//! How fast environments step on this machine, beside the copying of their observations alone.
+//! The speed of environments on this machine, beside the copying of their observations alone.
 
+use crate::actions::Actions;
+use crate::batch::{BatchEnv, Step};
 use crate::lookup::{self, LookupConfig};
+use crate::open_options::{OpenOptions, Split};
 use crate::options::{FeatureColumn, InMemory, OptionsConfig, OptionsEnv, build, synthetic};
 use crate::ranges::{Rows, View, for_ranges};
-use crate::{Actions, BatchEnv, OpenOptions, Split, Step};
 use bytes::Bytes;
 use serde::Serialize;
 use stages_core::StageError;
@@ -13,7 +15,7 @@ use std::time::{Duration, Instant};
 /// A measurement.
 #[derive(Clone, Debug, Serialize)]
 pub struct BenchRow {
-    /// Which environment.
+    /// The environment.
     pub environment: String,
     /// Environments in the batch.
     pub num_envs: usize,
@@ -33,15 +35,15 @@ pub struct BenchRow {
 }
 
 const BATCHES: [usize; 6] = [1, 16, 64, 256, 1024, 4096];
-/// How long a measurement is repeated, the best of so many.
+/// The time for which a measurement is repeated; the best of so many counts.
 const TURN: Duration = Duration::from_millis(40);
 const TURNS: usize = 5;
 /// Rows of random actions, drawn beforehand: it is the environment that is measured.
 const DRAWN: usize = 64;
 
-/// Steps 1 to 4,096 environments with random actions (an illegal one counts as holding), with one thread and with all of
-/// rayon's current pool: the look-up task at its defaults, and options on 652 made-up days, with 64 market features and 20
-/// contracts on offer, shown and not shown.
+/// Steps 1 to 4,096 environments with random actions (a masked one counts as holding), with one thread and with all of
+/// rayon's current pool: the look-up task at its defaults, and options on 652 simulated days, with 64 market features and a slate
+/// of 20 contracts, observed and not observed.
 ///
 /// # Errors
 /// When an environment cannot be built.
@@ -135,7 +137,7 @@ fn measure(name: &str, mut env: Box<dyn BatchEnv>) -> Result<BenchRow, StageErro
     })
 }
 
-/// How many times a second `run` steps something, where it steps `DRAWN` x `num_envs` of them.
+/// Steps a second of `run`, which takes `DRAWN` x `num_envs` of them.
 fn rate(num_envs: usize, mut run: impl FnMut() -> Result<(), StageError>) -> Result<f64, StageError> {
     let mut best = 0.0_f64;
     for _ in 0..TURNS {
@@ -189,24 +191,4 @@ fn copies(num_envs: usize, width: usize) -> Result<f64, StageError> {
         std::hint::black_box(&mut out);
         Ok(())
     })
-}
-
-#[cfg(test)]
-mod tests {
-    #[test]
-    #[ignore = "it measures for some seconds"]
-    fn measures() {
-        for row in super::bench().unwrap() {
-            eprintln!(
-                "{:24} {:5} x {} threads, {:4} numbers: {:6.2} M/s, copies {:6.2} M/s, share {:.2}",
-                row.environment,
-                row.num_envs,
-                row.threads,
-                row.observation,
-                row.steps_per_second / 1e6,
-                row.floor / 1e6,
-                row.share
-            );
-        }
-    }
 }

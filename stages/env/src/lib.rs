@@ -1,26 +1,29 @@
 //! Environments: batched, deterministic, look-ups only.
 //!
-//! A stage of this family stores tables; [`open`] maps them and gives a [`BatchEnv`].
+//! A stage of this family stores tables; [`open`] maps them and gives a [`BatchEnv`]. Each kind of environment has a folder with its
+//! configuration (`config.rs`), its stage (`stage.rs`) and its batch of environments (`env.rs`).
 
 mod actions;
 mod batch;
-mod bench;
+pub mod bench;
 pub mod classic;
 pub mod hedging;
 mod ipc;
 pub mod lookup;
 mod open;
+mod open_options;
 pub mod options;
 mod ranges;
+mod saved_state;
 mod spec;
-mod state;
 #[cfg(test)]
 mod testing;
 
 pub use actions::{ActionBuffer, ActionSpace, Actions, Bounds};
 pub use batch::{BatchEnv, Step, StepBuffers};
-pub use bench::{BenchRow, bench};
-pub use open::{OpenOptions, Split, open};
+pub use bench::bench;
+pub use open::open;
+pub use open_options::{OpenOptions, Split};
 pub use spec::{Difference, EnvSpec, Normalisation};
 
 /// The stage kinds of this family.

@@ -1,6 +1,7 @@
 //! A batch split over threads by contiguous ranges, without allocation.
 
-use crate::{EnvSpec, StepBuffers};
+use crate::batch::StepBuffers;
+use crate::spec::EnvSpec;
 
 /// Arrays over a range of environments, which can be cut in two.
 pub(crate) trait View: Sized + Send {

@@ -1,6 +1,7 @@
 //! Helpers of this crate's tests.
 
-use crate::{Actions, BatchEnv, Step, StepBuffers};
+use crate::actions::Actions;
+use crate::batch::{BatchEnv, Step, StepBuffers};
 use cache::{ActionKey, Store};
 use stages_core::event::Silent;
 use stages_core::{CancelToken, Context, Input};

@@ -52,6 +52,43 @@ mod tests {
         assert!((high - (mean + half)).abs() < 0.2 * half, "{high} {}", mean + half);
     }
 
+    /// Of many samples, nearly 95 % have an interval of the mean that holds the true mean; with blocks this is so where returns are
+    /// correlated, too, and there resampling single returns covers far less.
+    #[test]
+    fn covers_the_true_mean_as_often_as_it_says() {
+        let samples = 400;
+        let coverage = |correlation: f64, mean_block: f64| {
+            let mut random = Random::new(&[5]);
+            let mut covered = 0;
+            for sample in 0..samples {
+                let mut last = 0.0;
+                let values: Vec<f64> = (0..400)
+                    .map(|_| {
+                        last = correlation * last + random.normal();
+                        last
+                    })
+                    .collect();
+                let (low, high) = stationary(&values, mean_block, 300, sample, |v| mean_and_deviation(v).0);
+                covered += u32::from(low <= 0.0 && 0.0 <= high);
+            }
+            f64::from(covered) / samples as f64
+        };
+        // The standard error of a coverage is 0.011.
+        let independent = coverage(0.0, 1.0);
+        assert!((0.91..=0.98).contains(&independent), "{independent}");
+        let blocks = coverage(0.5, 20.0);
+        assert!((0.88..=0.98).contains(&blocks), "{blocks}");
+        let single = coverage(0.5, 1.0);
+        assert!(single < 0.82, "{single}");
+    }
+
+    #[test]
+    fn nothing_has_no_interval() {
+        let (low, high) = stationary(&[], 10.0, 10, 1, sharpe);
+        assert!(low.is_nan() && high.is_nan());
+        assert_eq!(stationary(&[2.0; 7], 3.0, 10, 1, |v| v[3]), (2.0, 2.0));
+    }
+
     #[test]
     fn as_the_reference_says() {
         let returns: Vec<f64> = include_str!("../../../tests/reference/returns.csv")

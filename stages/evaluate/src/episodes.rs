@@ -19,7 +19,7 @@ pub struct Episode {
 /// Plays one episode in each environment of `env`.
 ///
 /// # Errors
-/// When the stage should stop.
+/// When the stage is cancelled, or the policy's actions are not the environment's.
 pub fn play(
     context: &Context,
     policy: &Policy,
@@ -68,7 +68,7 @@ pub(crate) fn columns(played: &[Episode]) -> Vec<(&'static str, Vec<f64>)> {
     ]
 }
 
-/// What is said of episodes whatever they are of.
+/// The measures of episodes of any environment.
 pub(crate) fn measure(played: &[Episode]) -> Metrics {
     let returns: Vec<f64> = played.iter().map(|e| e.episodic_return).collect();
     let lengths: Vec<f64> = played.iter().map(|e| e.length as f64).collect();

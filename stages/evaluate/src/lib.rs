@@ -2,14 +2,19 @@
 
 mod backtest;
 pub mod bootstrap;
+mod config;
 pub mod episodes;
-mod hedging;
-mod lookup;
-mod options;
+mod hedging_backtest;
+mod lookup_backtest;
+mod options_backtest;
 mod output;
 pub mod performance;
+mod policy_input;
+#[cfg(test)]
+mod tests;
 
-pub use backtest::{Backtest, BacktestConfig};
+pub use backtest::Backtest;
+pub use config::BacktestConfig;
 
 /// The stage kinds of this family.
 pub fn kinds() -> Vec<Box<dyn stages_core::AnyStage>> {

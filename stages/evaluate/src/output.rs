@@ -1,4 +1,4 @@
-//! What an evaluation leaves behind: metrics as JSON lines, the trajectory as Parquet.
+//! The outputs of an evaluation: metrics as JSON lines, the trajectory as Parquet.
 
 use arrow::array::{ArrayRef, Float64Array, RecordBatch};
 use cache::{ArtifactBuilder, canonical_json};

@@ -129,13 +129,16 @@ mod tests {
     use super::*;
     use std::collections::BTreeMap;
 
-    #[test]
-    fn as_the_reference_says() {
-        let returns: Vec<f64> = include_str!("../../../tests/reference/returns.csv")
+    fn reference_returns() -> Vec<f64> {
+        include_str!("../../../tests/reference/returns.csv")
             .lines()
             .skip(1)
             .map(|line| line.split(',').nth(1).unwrap().parse().unwrap())
-            .collect();
+            .collect()
+    }
+
+    /// The reference table, by library and metric; the first where there are several.
+    fn reference() -> BTreeMap<String, Option<f64>> {
         let text = include_str!("../../../tests/reference/performance.csv");
         let mut reference = BTreeMap::new();
         for line in text.lines().skip(1) {
@@ -147,6 +150,12 @@ mod tests {
             let value = value.or_else(|| line.rsplit(',').nth(1).and_then(|v| v.parse().ok()));
             reference.entry(key).or_insert(value);
         }
+        reference
+    }
+
+    #[test]
+    fn as_the_reference_says() {
+        let (returns, reference) = (reference_returns(), reference());
         let p = Performance::of(&returns);
         for (ours, theirs) in [
             (p.total_return, "empyrical-reloaded/cum_return_final"),
@@ -166,6 +175,26 @@ mod tests {
                 "{theirs}: {ours} against {theirs_value}"
             );
         }
+    }
+
+    #[test]
+    fn drawdowns_and_quantiles_as_the_reference_says() {
+        let returns = reference_returns();
+        let longest = drawdowns(&returns)
+            .split(|&fall| fall == 0.0)
+            .map(<[f64]>::len)
+            .max()
+            .unwrap();
+        let reference = reference();
+        assert_eq!(longest as f64, reference["definition/longest_drawdown_bars"].unwrap());
+        let gains: Vec<f64> = returns.iter().copied().filter(|r| *r > 0.0).collect();
+        let share = reference["definition/hit_rate_all"].unwrap();
+        assert_eq!(gains.len() as f64 / returns.len() as f64, share);
+        let per_period = reference["definition/sharpe_per_period"].unwrap();
+        let (mean, deviation) = mean_and_deviation(&returns);
+        assert!((mean / deviation - per_period).abs() < 1e-15);
+        assert!(quantile(&[], 0.5).is_nan());
+        assert_eq!(quantile(&[3.0, 1.0, 2.0, 4.0], 0.5), 2.5);
     }
 
     #[test]

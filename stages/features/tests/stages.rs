@@ -2,13 +2,16 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
+mod common;
+
 use arrow::array::{BooleanArray, Date32Array, Float64Array, RecordBatch, StringArray};
-use cache::{ActionKey, ArtifactDigest, Store};
+use cache::{ArtifactDigest, Store};
+use common::{context, read, run, stage, try_run};
 use datasets::Date;
 use datasets::schema::{BARS, GREEKS, OPTION_CHAIN};
 use serde_json::{Value, json};
-use stages_core::dataset::{self, DataSet, Period};
-use stages_core::{AnyStage, CancelToken, Context, Input, PlanContext, PortType, Provided, StageError, table};
+use stages_core::dataset::{self, Period};
+use stages_core::{PlanContext, PortType, Provided, table};
 use stages_numerics::random::Random;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -106,65 +109,9 @@ fn chain(days: i32, changed: i32) -> (RecordBatch, RecordBatch) {
     (chain, greeks)
 }
 
-fn stage(name: &str) -> Box<dyn AnyStage> {
-    stages_features::kinds()
-        .into_iter()
-        .find(|kind| kind.name() == name)
-        .unwrap()
-}
-
 fn store_table(store: &Store, ty: PortType, batch: &RecordBatch) -> ArtifactDigest {
     let partitions = dataset::partition(store, batch, Period::Month, "symbol").unwrap();
     dataset::write(store, ty, json!({}), partitions).unwrap()
-}
-
-fn context(store: &Store, inputs: &[(&str, ArtifactDigest)]) -> Context {
-    Context {
-        key: ActionKey::from_bytes([0; 32]),
-        store: store.clone(),
-        inputs: inputs
-            .iter()
-            .map(|(port, digest)| {
-                let input = Input {
-                    digest: *digest,
-                    artifact: store.artifact(*digest).unwrap(),
-                };
-                ((*port).to_owned(), vec![input])
-            })
-            .collect(),
-        sources: Vec::new(),
-        threads: 2,
-        events: Arc::new(stages_core::event::Silent),
-        cancel: CancelToken::default(),
-        fresh: false,
-        memos: Default::default(),
-        numerics_class: Default::default(),
-    }
-}
-
-fn try_run(context: &Context, name: &str, with: Value) -> Result<ArtifactDigest, StageError> {
-    let stage = stage(name);
-    let resolved = stage.resolve(with).unwrap();
-    Ok(stage.run(&resolved, context)?["features"])
-}
-
-fn run(store: &Store, inputs: &[(&str, ArtifactDigest)], name: &str, with: Value) -> (ArtifactDigest, u64) {
-    let context = context(store, inputs);
-    let digest = try_run(&context, name, with).unwrap();
-    let (hits, asked) = context.memos.counts();
-    (digest, asked - hits)
-}
-
-fn read(store: &Store, digest: ArtifactDigest, symbol: &str) -> RecordBatch {
-    let input = Input {
-        digest,
-        artifact: store.artifact(digest).unwrap(),
-    };
-    DataSet::open(&input)
-        .unwrap()
-        .read_symbol(store, symbol)
-        .unwrap()
-        .unwrap()
 }
 
 fn surface(store: &Store, days: i32, changed: i32, with: Value) -> (ArtifactDigest, u64) {
@@ -329,7 +276,7 @@ fn refusals_name_the_feature() {
     let chain = plan("chain", PortType::OptionChain, &["underlying", "bid", "ask"]);
     assert!(refusal("features/options_surface", json!({}), &chain).contains("greeks/implied_volatility"));
 
-    // What the plan could not know is found when the bars are read.
+    // Columns without values are found when the bars are read.
     let home = tempfile::tempdir().unwrap();
     let store = Store::open(home.path()).unwrap();
     let source = store_table(&store, PortType::Bars, &bars(40, 99, false));

@@ -1,4 +1,4 @@
-//! How fast this machine reads bars from CSV, beside polars alone.
+//! A benchmark of reading bars from CSV, beside polars alone.
 
 use crate::bars::{self, BarColumns};
 use crate::options::CustomLayout as _;
@@ -16,13 +16,13 @@ use std::time::Instant;
 /// A measurement.
 #[derive(Clone, Debug, Serialize)]
 pub struct BenchRow {
-    /// What was done.
+    /// The task.
     pub what: String,
     /// Rows a second.
     pub per_second: f64,
     /// Megabytes of text a second.
     pub megabytes: f64,
-    /// How many times as long as polars alone takes.
+    /// The time as a multiple of that of polars alone.
     pub times_polars: f64,
 }
 

@@ -7,11 +7,11 @@ use std::borrow::Cow;
 /// The separators that text tables are tried with.
 const SEPARATORS: [u8; 4] = [b',', b';', b'\t', b'|'];
 
-/// What a text is as a table.
+/// The shape of a text as a table.
 pub(crate) struct Shape {
     /// The first record that has not as many fields as the header, and how many.
     pub uneven: Option<(usize, usize)>,
-    /// Whether a line may be empty.
+    /// True where a line may be empty.
     pub has_empty: bool,
 }
 
@@ -60,14 +60,14 @@ pub(crate) fn shape(text: &[u8], separator: u8, header: usize) -> Result<Shape, 
     })
 }
 
-/// How many bytes of a text are looked at in one piece, at the least.
+/// The least bytes of a text that are scanned in one piece.
 pub(crate) const PART: usize = 1 << 20;
 
 fn lines_in(text: &[u8]) -> usize {
     text.iter().filter(|b| **b == b'\n').count()
 }
 
-/// What lines without quotes are as rows of a table.
+/// The shape of lines without quotes.
 #[derive(Default)]
 struct Lines {
     /// The first that has not as many fields as the header, from 1, and how many.
@@ -100,7 +100,7 @@ impl Lines {
     }
 }
 
-/// How often a byte stands in a text: eight at a time, for lines are too short for more.
+/// The number of times a byte occurs in a text, counted eight bytes at a time: lines are too short for more.
 pub(crate) fn count_of(byte: u8, text: &[u8]) -> usize {
     const LOW: u64 = 0x7f7f_7f7f_7f7f_7f7f;
     let all = u64::from(byte) * 0x0101_0101_0101_0101;
@@ -134,7 +134,7 @@ fn begins_empty(rest: &[u8]) -> bool {
     rest.starts_with(b"\n") || rest.starts_with(b"\r\n")
 }
 
-/// Whether an empty line follows a line.
+/// Returns whether an empty line follows a line.
 fn has_empty_line(text: &[u8]) -> bool {
     (0..text.len()).any(|i| text[i] == b'\n' && begins_empty(&text[i + 1..]))
 }

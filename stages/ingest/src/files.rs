@@ -1,4 +1,4 @@
-//! Which files a stage reads: paths, folders and globs.
+//! The files that a stage reads: paths, folders and globs.
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
@@ -10,14 +10,14 @@ use std::path::{Path, PathBuf};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Paths(pub Vec<String>);
 
-/// What a table's file may end in, where a folder is searched.
+/// The extensions of tables, where a folder is searched.
 const ENDINGS: &[&str] = &["csv", "txt", "tsv", "parquet", "gz", "zip"];
 
-/// How deep a folder is searched.
+/// The depth to which a folder is searched.
 const DEPTH: usize = 16;
 
 impl Paths {
-    /// Whether none is given.
+    /// Returns whether none is given.
     pub fn is_empty(&self) -> bool {
         self.0.iter().all(|path| path.trim().is_empty())
     }
@@ -155,7 +155,7 @@ pub fn nearest<'a>(wanted: &str, names: impl IntoIterator<Item = &'a str>) -> Op
         .map(|(_, name)| name)
 }
 
-/// How many letters have to be put in, taken out or changed (Levenshtein).
+/// The edit distance (Levenshtein): the least number of insertions, deletions and substitutions.
 fn distance(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().collect();
     let mut row: Vec<usize> = (0..=b.len()).collect();

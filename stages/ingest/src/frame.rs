@@ -113,12 +113,12 @@ impl<'a> Frame<'a> {
         })
     }
 
-    /// How many rows it has.
+    /// The number of rows.
     pub fn rows(&self) -> usize {
         self.rows
     }
 
-    /// Whether it has the column.
+    /// Returns whether it has the column.
     pub fn has(&self, theirs: &str) -> bool {
         self.names.contains(&normal(theirs))
     }
@@ -153,7 +153,7 @@ impl<'a> Frame<'a> {
     /// Numbers in our unit, NaN where they are missing.
     ///
     /// # Errors
-    /// Where a value is not a number.
+    /// When a value is not a number.
     pub fn numbers(&self, mapping: &Mapping) -> Result<Vec<f64>, StageError> {
         let mut values = self.raw_numbers(&mapping.theirs)?;
         match &mapping.unit {
@@ -206,7 +206,7 @@ impl<'a> Frame<'a> {
     /// Dates; none may be missing.
     ///
     /// # Errors
-    /// Where a value is not a date in one of the formats.
+    /// When a value is not a date in one of the formats.
     pub fn dates(&self, theirs: &str, formats: &[Text]) -> Result<Vec<Date>, StageError> {
         let column = self.column(theirs)?;
         match column.dtype() {
@@ -348,7 +348,7 @@ fn csv(
     guarded(&packed.place, || read(None))
 }
 
-/// Whether a column has no infinite number.
+/// Returns whether a column has no infinite number.
 fn is_finite(column: &Column) -> bool {
     column.f64().map_or(true, |numbers| {
         numbers

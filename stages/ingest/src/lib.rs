@@ -3,20 +3,21 @@
 //! Files of any known layout ([`datasets::layout`]), or one that the pipeline file describes, become tables of
 //! [`datasets::schema`]. The way of a file: [`files`] finds it, [`unpack`] opens gzip and zip, [`frame`] reads CSV and Parquet
 //! (with polars, which stays in there), and the stage's own module turns columns into ours and applies the rules of
-//! [`datasets::quality`]. What a file holds is remembered under the digest of its bytes, so that a new file beside it is the
-//! only one to be read; rows are put in order before anything looks at them, so that it does not matter how they were spread
+//! [`datasets::quality`]. The table of a file is cached under the digest of its bytes, so that of many files only
+//! new ones are read; rows are put in order before anything looks at them, so that it does not matter how they were spread
 //! over files.
 
 pub mod bars;
 mod bench;
 pub mod chain;
 mod csv_text;
+mod file_memo;
 pub mod files;
 pub mod frame;
 pub mod options;
 pub mod rates;
 pub mod read;
-pub mod remembered;
+
 pub mod simulated_market;
 pub mod unpack;
 pub mod value;

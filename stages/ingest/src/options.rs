@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::marker::PhantomData;
 
-/// What to do with rows that can't be right: `drop`, `keep` or `fail`; or by rule, `{ default: drop, crossed_quote: keep }`.
+/// The action for rows that can't be right: `drop`, `keep` or `fail`; or by rule, `{ default: drop, crossed_quote: keep }`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OnBadRows {
     /// For rules that are not named.
@@ -23,7 +23,7 @@ pub struct OnBadRows {
 }
 
 impl OnBadRows {
-    /// What to do about a rule. The default never fails on what is only noted.
+    /// The action for a rule. The default never fails on what is only noted.
     pub fn action(&self, rule: &Rule) -> Action {
         use datasets::quality::Remedy;
         match self.rules.get(rule.name) {
@@ -33,7 +33,7 @@ impl OnBadRows {
         }
     }
 
-    /// What to do about the rule of that name.
+    /// The action for the rule of that name.
     pub fn of(&self, rules: &[Rule], name: &str) -> Action {
         rules
             .iter()
@@ -169,7 +169,7 @@ impl<C: CustomLayout> LayoutChoice<C> {
     /// Refuses a name that does not exist and a description that cannot work.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The problem with it.
     pub fn check(&self) -> Result<(), ConfigProblem> {
         match self {
             Self::Auto => Ok(()),
@@ -329,7 +329,7 @@ pub fn count_missing_days(calendar: CalendarName, days: &BTreeSet<Date>, tally: 
     }
 }
 
-/// How long partitions are.
+/// The period of partitions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum PartitionChoice {

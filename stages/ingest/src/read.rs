@@ -1,9 +1,9 @@
 //! Reading a stage's files, and what their headers say of them.
 
+use crate::file_memo::{Reading, unreadable};
 use crate::frame;
 use crate::options::{CustomLayout, LayoutChoice};
-use crate::remembered::Reading;
-use crate::unpack::{self, Packed};
+use crate::unpack;
 use arrow::array::RecordBatch;
 use datasets::layout::{Layout, Mapping};
 use rayon::prelude::*;
@@ -13,14 +13,11 @@ use std::io::Read;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// How many files the plan looks into.
+/// The number of files whose headers the plan reads.
 const PEEKED: usize = 16;
 
-/// How many files are read at a time: enough that threads seldom wait for the largest.
+/// The number of files read at a time for each thread: enough that threads seldom wait for the largest.
 const FILES_PER_THREAD: usize = 4;
-
-/// Turns one vendor's table into ours, as it is: no rule is applied yet. The text is the symbol of rows that name none.
-pub type Parse = fn(&Packed, &Layout, &str) -> Result<RecordBatch, StageError>;
 
 /// Reads files in parallel and gives their layouts and tables, in the order of `sources`.
 ///
@@ -87,10 +84,6 @@ fn read_head(path: &Path) -> Result<Vec<u8>, StageError> {
     read().map_err(|err: std::io::Error| unreadable(path, &err))
 }
 
-pub(crate) fn unreadable(path: &Path, err: &std::io::Error) -> StageError {
-    StageError::new(format!("cannot read `{}`: {err}", path.display()))
-}
-
 /// Refuses files whose layouts disagree on what the table's metadata says once for all rows, unless `set` does.
 ///
 /// # Errors
@@ -142,7 +135,7 @@ pub fn peek<C: CustomLayout>(
     Ok(found)
 }
 
-/// Which of our columns a file with this header fills.
+/// The columns of ours that a file with this header fills.
 fn columns(layout: &Layout, header: &[String]) -> BTreeSet<String> {
     let header: BTreeSet<_> = header.iter().map(|name| datasets::layout::normal(name)).collect();
     layout

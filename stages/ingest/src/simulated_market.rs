@@ -136,10 +136,7 @@ fn months<'a>(config: &Parameters, days: &'a [Day]) -> Result<Vec<Month<'a>>, St
         .map(|days| {
             let start = first;
             first += days.len();
-            let key = PartitionKey {
-                symbol: config.symbol.clone(),
-                range: Period::Month.range(days[0].date),
-            };
+            let key = PartitionKey::new(&config.symbol, Period::Month.range(days[0].date));
             let (from, length) = (key.range.from.to_string(), (days.len() as u64).to_le_bytes());
             let parts: [&[u8]; 3] = [spelled.as_bytes(), from.as_bytes(), &length];
             let memo = Memo::new("ingest/simulated_market chain v1", &parts, key.name());

@@ -8,20 +8,20 @@ use std::path::Path;
 /// The most that one file may unpack to, in bytes (4 GiB): a limit for archives that are not what they seem.
 pub const UNPACKED_LIMIT: u64 = 4 << 30;
 
-/// How often larger than itself a file may unpack to. Market data in text packs to a fifth or a twentieth; what is made to
+/// The greatest ratio of unpacked to packed size. Market data in text packs to a fifth or a twentieth; what is made to
 /// fill a memory, to a thousandth.
 pub const RATIO_LIMIT: u64 = 200;
 
-/// What any file may unpack to, however small it is, in bytes (64 MiB).
+/// The unpacked size that any file may have, in bytes (64 MiB).
 pub const UNPACKED_FREE: u64 = 64 << 20;
 
 /// The most entries that a zip archive may have.
 pub const ENTRY_LIMIT: usize = 100_000;
 
-/// How much of a text file is looked at for its header, in bytes.
+/// The bytes of a text file that are searched for its header.
 pub const HEADER_LIMIT: u64 = 1 << 20;
 
-/// How a table is written.
+/// The format of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     /// Text with separators.
@@ -33,13 +33,13 @@ pub enum Format {
 /// A table's bytes.
 #[derive(Debug)]
 pub struct Packed {
-    /// Where they come from, for messages: the file, or `archive.zip: entry.csv`.
+    /// Their origin, for messages: the file, or `archive.zip: entry.csv`.
     pub place: String,
     /// The name of the file or entry without folders and endings: `AAPL` for `data/AAPL.csv.gz`.
     pub stem: String,
     /// The bytes, unpacked.
     pub bytes: Vec<u8>,
-    /// How they are written.
+    /// Their format.
     pub format: Format,
 }
 
@@ -60,7 +60,7 @@ fn kind(bytes: &[u8]) -> Kind {
     }
 }
 
-/// Whether bytes begin a plain text, neither packed nor Parquet.
+/// Returns whether bytes begin a plain text, neither packed nor Parquet.
 pub fn is_plain_text(bytes: &[u8]) -> bool {
     kind(bytes) == Kind::Text
 }
@@ -75,7 +75,7 @@ pub fn unpack(path: &Path, bytes: Vec<u8>) -> Result<Vec<Packed>, StageError> {
     open(path, bytes, limit, false)
 }
 
-/// What a file of this length may unpack to.
+/// The unpacked size that a file of this length may have.
 fn limit(packed: u64) -> u64 {
     packed.saturating_mul(RATIO_LIMIT).clamp(UNPACKED_FREE, UNPACKED_LIMIT)
 }

@@ -18,7 +18,7 @@ pub fn number(text: &str) -> Result<f64, String> {
     }
 }
 
-/// Whether the text stands for a missing value.
+/// Returns whether the text stands for a missing value.
 pub fn is_missing(text: &str) -> bool {
     MISSING.iter().any(|missing| missing.eq_ignore_ascii_case(text))
 }

@@ -53,7 +53,7 @@ SPX 2019-05-31 2019-06-07 SPXW 3500 call 0 0.05 0 0 0 2756.04 -
     assert_eq!(done.examples("crossed_quote"), ["2019-05-31"]);
 }
 
-/// How the rows are spread over files, in which order and packing, changes nothing.
+/// The distribution of rows over files, their order and packing change nothing.
 #[test]
 fn the_same_rows_give_the_same_bytes() {
     let lines: Vec<&str> = CBOE.lines().collect();

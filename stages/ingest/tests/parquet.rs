@@ -51,7 +51,7 @@ fn times_integers_and_single_precision() {
     }
 }
 
-/// What this project writes can be read back.
+/// The tables that this project writes can be read back.
 #[test]
 fn our_own_tables() {
     let bench = Bench::new();

@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 const NAME: &str = "ingest/simulated_market";
 
-/// What the stage gave, by port.
+/// The outputs of the stage, by port.
 struct Market {
     artifacts: BTreeMap<String, Artifact>,
     digests: BTreeMap<String, String>,

@@ -113,7 +113,7 @@ impl Bates {
         }
     }
 
-    /// How far from 0 the density of X, and with it the price of an option, is gone: W such that E[e^((1/2 +- a) X)] e^(-a W)
+    /// The distance from 0 beyond which the density of X, and with it the price of an option, is negligible: W such that E[e^((1/2 +- a) X)] e^(-a W)
     /// is negligible for some a, on both sides. `variance` is that of the control.
     fn reach(&self, v: f64, years: f64, variance: f64) -> f64 {
         let side = |sign: f64| {
@@ -144,7 +144,7 @@ const DIGITS: f64 = 36.8;
 /// The widest distribution that is integrated to all digits.
 const WIDEST: f64 = 300.0;
 
-/// What is needed of the characteristic function to price any strike of one expiry.
+/// The values of the characteristic function from which any strike of one expiry is priced.
 #[derive(Clone, Debug)]
 pub struct Expiry {
     forward: f64,

@@ -1,4 +1,4 @@
-//! Which expiries and strikes are listed: as index options are, weekly Fridays, the next monthly expiries, and the quarterly
+//! The listed expiries and strikes: as index options are, weekly Fridays, the next monthly expiries, and the quarterly
 //! ones further out; strikes on a grid about the price that is wide and coarse for far expiries and fine near the money for
 //! near ones. When the price moves, strikes are added. What is listed stays until it expires.
 
@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 pub struct Listed {
     /// The last trading day; contracts settle at its close.
     pub expiry: Date,
-    /// Whether it is a monthly expiry rather than a weekly one.
+    /// True for a monthly expiry, false for a weekly one.
     pub monthly: bool,
     /// The strikes in order, in units of [`Strikes::step`], and since when each is listed, in trading days from the first.
     pub strikes: Vec<(i32, u32)>,
@@ -24,7 +24,7 @@ const HIGHEST: f64 = 200_000.0;
 /// The most strikes that a market may have, counted anew each day: some thirty times what two and a half years have.
 const MOST: usize = 20_000_000;
 
-/// What is listed on each of some days, given the closes.
+/// The contracts listed on each of some days, given the closes.
 ///
 /// # Errors
 /// When the price has risen so far above the step of the grid that there would be more strikes than a machine can hold.

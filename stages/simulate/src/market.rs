@@ -52,7 +52,7 @@ impl Market {
         &self.days
     }
 
-    /// What is listed on day `i`, by expiry.
+    /// The contracts listed on day `i`, by expiry.
     ///
     /// # Panics
     /// When there is no such day.

@@ -1,6 +1,6 @@
-//! What a simulated market depends on.
+//! The parameters of a simulated market.
 //!
-//! Where the defaults come from. The market under the real-world measure is that of Broadie, Chernov and Johannes,
+//! The origin of the defaults: the market under the real-world measure is that of Broadie, Chernov and Johannes,
 //! "Understanding index option returns" (Review of Financial Studies 22, 2009, table 2): S&P 500 futures from 1987 to 2005,
 //! annual. Their volatility of variance, estimated from returns alone, is known to be too low for option prices; that and the
 //! correlation are those of Bakshi, Cao and Chen, "Empirical performance of alternative option pricing models" (Journal of
@@ -43,7 +43,7 @@
 //! investor with power utility and relative risk aversion g sees jumps of intensity lambda exp(-g mu + g^2 delta^2 / 2), mean
 //! mu - g delta^2 and the same deviation (Bates 1988; Naik and Lee 1990).
 //!
-//! What comes of it is measured by `tests/variance_premium.rs` of this crate.
+//! The resulting premium is measured by `tests/variance_premium.rs` of this crate.
 
 use super::bates::Bates;
 use super::rates::Rates;
@@ -72,17 +72,17 @@ pub struct Parameters {
     pub dividend_yield: f64,
     /// Interest rates.
     pub rates: Rates,
-    /// How prices move in the real world.
+    /// The dynamics of prices under the real-world measure.
     pub physical: Physical,
-    /// How they move in the world in which options are priced: the premiums for risk.
+    /// Their dynamics under the pricing measure: the premiums for risk.
     pub risk_neutral: RiskNeutral,
     /// Time within a day and over closed days.
     pub time: Time,
-    /// Which expiries are listed.
+    /// The listed expiries.
     pub expiries: Expiries,
-    /// Which strikes are listed.
+    /// The listed strikes.
     pub strikes: Strikes,
-    /// How wide quotes are.
+    /// The width of quotes.
     pub spread: Spread,
     /// Units of the index traded on a usual day.
     pub bar_volume: f64,
@@ -132,7 +132,7 @@ pub struct Physical {
     pub jump_mean: f64,
     /// Standard deviation of the logarithm of a jump.
     pub jump_deviation: f64,
-    /// What the index earns above interest, dividends included, per year.
+    /// The return of the index above interest, dividends included, per year.
     pub equity_premium: f64,
 }
 
@@ -217,7 +217,7 @@ impl Default for Time {
     }
 }
 
-/// Which expiries are listed: Fridays, or the trading day before where Friday is a holiday.
+/// The listed expiries: Fridays, or the trading day before where Friday is a holiday.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Expiries {
@@ -239,7 +239,7 @@ impl Default for Expiries {
     }
 }
 
-/// Which strikes are listed: multiples of `step` (1, 2 and 5 times it near expiry, by distance; 5 to 20 times it further out)
+/// The listed strikes: multiples of `step` (1, 2 and 5 times it near expiry, by distance; 5 to 20 times it further out)
 /// from `price (1 - 0.05 - below sqrt(years))` to `price (1 + 0.04 + above sqrt(years))`, for every price since the expiry was
 /// listed.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -247,9 +247,9 @@ impl Default for Expiries {
 pub struct Strikes {
     /// The smallest distance of strikes, in currency.
     pub step: f64,
-    /// How far below the price, as a fraction of it for a year.
+    /// The distance of the lowest strike below the price, as a fraction of it for a year.
     pub below: f64,
-    /// How far above.
+    /// The distance of the highest strike above it, likewise.
     pub above: f64,
 }
 
@@ -263,7 +263,7 @@ impl Default for Strikes {
     }
 }
 
-/// How wide quotes are. About the model's price p of a contract, x standard deviations out of (or in) the money, d calendar
+/// The width of quotes. About the model's price p of a contract, x standard deviations out of (or in) the money, d calendar
 /// days from expiry, of which `i` is intrinsic:
 ///
 /// ```text
@@ -279,9 +279,9 @@ pub struct Spread {
     pub minimum: f64,
     /// As a share of the time value, at the money and far from expiry.
     pub relative: f64,
-    /// How much wider for each standard deviation from the money, as a share.
+    /// The widening for each standard deviation from the money, as a share.
     pub moneyness: f64,
-    /// How much wider at expiry, as a share.
+    /// The widening at expiry, as a share.
     pub expiry: f64,
     /// Over how many calendar days that fades.
     pub expiry_days: f64,
@@ -308,9 +308,9 @@ impl Default for Spread {
 pub struct Invalid {
     /// Its path, such as `physical.kappa`.
     pub field: &'static str,
-    /// What is wrong.
+    /// The problem.
     pub message: String,
-    /// What to do about it.
+    /// A hint at its solution.
     pub hint: String,
 }
 

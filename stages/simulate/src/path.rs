@@ -29,7 +29,7 @@ pub(super) struct Step {
     compensator: f64,
 }
 
-/// What a step did to the logarithm of the price.
+/// The change of the logarithm of the price in a step.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Moved {
     /// By diffusion; its exponential is 1 in expectation.
@@ -38,7 +38,7 @@ pub(super) struct Moved {
     pub variance: f64,
     /// By jumps.
     pub jump: f64,
-    /// What jumps bring on average, to be taken away.
+    /// The drift of the jumps, to be compensated.
     pub compensator: f64,
 }
 

@@ -13,11 +13,11 @@ use stages_numerics::random::Random;
 pub struct Quote {
     /// The last trading day.
     pub expiry: Date,
-    /// Whether it is of the monthly class rather than the weekly one.
+    /// True for the monthly class, false for the weekly one.
     pub monthly: bool,
     /// Strike price.
     pub strike: f64,
-    /// Whether it is a call.
+    /// True for a call.
     pub call: bool,
     /// The model's price. Not observable.
     pub model: f64,
@@ -35,7 +35,7 @@ pub struct Quote {
     pub implied_volatility: f64,
 }
 
-/// What the contracts of one expiry have in common on a day.
+/// The values that the contracts of one expiry have in common on a day.
 struct Terms<'a> {
     parameters: &'a Parameters,
     date: Date,

@@ -13,9 +13,9 @@ use serde::{Deserialize, Serialize};
 pub struct Rates {
     /// The short rate on the first day.
     pub short_rate: f64,
-    /// What it reverts to.
+    /// The level it reverts to.
     pub mean: f64,
-    /// How fast, per year.
+    /// The speed of reversion, per year.
     pub speed: f64,
     /// Its volatility; 0 for none.
     pub volatility: f64,

@@ -1,7 +1,9 @@
 //! Arguments of the commands about runs so far.
 
+use super::values::age;
 use clap::{Args, Subcommand, ValueEnum};
 use std::path::PathBuf;
+use std::time::Duration;
 
 #[derive(Args, Clone, Debug)]
 pub(crate) struct ShowArgs {
@@ -91,6 +93,7 @@ Examples:
   runner runs name latest baseline
   runner runs tag baseline sweep lr
   runner runs keep baseline
+  runner runs prune --keep 100 --older-than 30d
 
 Fields: id, pipeline, name, tag, kept, status, started, age, duration, params.NAME, STAGE.METRIC,
 STAGE[seed=1].METRIC, STAGE.with.KEY, STAGE.status, STAGE.seconds; of the points of a matrix also
@@ -115,7 +118,53 @@ pub(crate) struct RunsArgs {
     #[arg(long, value_name = "FIELDS")]
     pub show: Vec<String>,
     #[command(subcommand)]
-    pub command: Option<LabelCommand>,
+    pub command: Option<RunsCommand>,
+}
+
+#[derive(Clone, Debug, Subcommand)]
+pub(crate) enum RunsCommand {
+    #[command(flatten)]
+    Label(LabelCommand),
+    /// Remove runs from the history: their events, metrics, logs and reports.
+    #[command(after_help = "\
+A run that is running or kept is refused, and one whose artifacts another run uses.
+
+Example:
+  runner runs rm 20261120T213045-k3f9")]
+    Rm(RmArgs),
+    /// Remove old runs from the history, except those with a name, a tag or `keep`.
+    #[command(after_help = "\
+Runs that are running are not removed, nor those whose artifacts a remaining run uses. With both options
+a run is removed if it is old and not among the last ones.
+
+Examples:
+  runner runs prune --keep 100
+  runner runs prune --older-than 30d --dry-run
+  runner runs prune --keep 20 --older-than 30d && runner cache gc")]
+    Prune(PruneArgs),
+}
+
+#[derive(Args, Clone, Debug)]
+pub(crate) struct RmArgs {
+    /// The runs: ids, unique parts of their beginning or end, or names.
+    #[arg(required = true, value_name = "RUN")]
+    pub runs: Vec<String>,
+    /// Only print what would be removed.
+    #[arg(short = 'n', long)]
+    pub dry_run: bool,
+}
+
+#[derive(Args, Clone, Debug)]
+pub(crate) struct PruneArgs {
+    /// Keep this many of the last runs.
+    #[arg(long, value_name = "N", required_unless_present = "older_than")]
+    pub keep: Option<usize>,
+    /// Remove only runs that began longer ago than this: `90s`, `2h`, `30d`.
+    #[arg(long, value_name = "AGE", value_parser = age)]
+    pub older_than: Option<Duration>,
+    /// Only print what would be removed.
+    #[arg(short = 'n', long)]
+    pub dry_run: bool,
 }
 
 pub(super) const WATCH_EXAMPLES: &str = "\

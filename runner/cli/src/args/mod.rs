@@ -5,7 +5,10 @@ mod pipeline;
 mod store;
 mod values;
 
-pub(crate) use history::{Better, CompareArgs, ExportArgs, LabelCommand, ReportArgs, RunsArgs, ShowArgs, WatchArgs};
+pub(crate) use history::{
+    Better, CompareArgs, ExportArgs, LabelCommand, PruneArgs, ReportArgs, RmArgs, RunsArgs, RunsCommand, ShowArgs,
+    WatchArgs,
+};
 pub(crate) use pipeline::{
     CheckCommand, ExecArgs, GraphArgs, GraphFormat, LookaheadArgs, PipelineArgs, PlanArgs, Selection, Settings,
     StagesArgs, WhyArgs,

@@ -70,6 +70,10 @@ pub(crate) struct ExecArgs {
     /// Leave the remote store out that is configured.
     #[arg(long)]
     pub no_remote: bool,
+    /// Write the HTML report, however long that takes and also where everything was cached. Without this option it is written
+    /// where a stage ran and it takes less than 5 % of the run; `runner report RUN` writes it later.
+    #[arg(long)]
+    pub report: bool,
     /// Give the run a name, which then stands for it wherever a run is named.
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,

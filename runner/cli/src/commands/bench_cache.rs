@@ -1,13 +1,15 @@
 //! `runner bench cache`: what a run costs that has nothing, little or everything to do, and what the store costs, each beside
 //! its floor on the same machine in the same minute.
 
+mod history;
+
 use cache::{BlobRef, Store};
 use runner_engine::Failure;
 use serde::Serialize;
 use std::fs::{self, File};
 use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
 use std::time::Instant;
 
 /// One measurement: the best of several, since whatever else the machine does only adds.
@@ -43,6 +45,8 @@ pub(super) fn measure() -> Result<Vec<Row>, Failure> {
     bench.nothing_to_do()?;
     bench.one_of_a_thousand()?;
     bench.everything_to_do()?;
+    bench.earlier_runs()?;
+    bench.cached_trainings()?;
     bench.large_file()?;
     bench.large_table()?;
     Ok(bench.rows)
@@ -101,16 +105,7 @@ impl Bench {
 
     /// This program, quiet; returns the peak memory that it says it needed.
     fn exec(&self, home: &Path, arguments: &[&str]) -> Result<Option<f64>, Failure> {
-        let output = Command::new(&self.program)
-            .args(arguments)
-            .env("RUNNER_HOME", home)
-            .stdin(Stdio::null())
-            .output()
-            .map_err(failed)?;
-        if !output.status.success() {
-            let text = String::from_utf8_lossy(&output.stderr).into_owned();
-            return Err(Failure::usage(format!("a run that is measured failed: {text}")));
-        }
+        let output = self.output(home, arguments)?;
         let text = String::from_utf8_lossy(&output.stderr);
         let peak = text
             .lines()
@@ -118,6 +113,21 @@ impl Bench {
         Ok(peak
             .and_then(|bytes| bytes.trim().parse::<f64>().ok())
             .map(|bytes| bytes / f64::from(1 << 20)))
+    }
+
+    /// What this program gives.
+    fn output(&self, home: &Path, arguments: &[&str]) -> Result<Output, Failure> {
+        let output = Command::new(&self.program)
+            .args(arguments)
+            .env("RUNNER_HOME", home)
+            .stdin(Stdio::null())
+            .output()
+            .map_err(failed)?;
+        if output.status.success() {
+            return Ok(output);
+        }
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        Err(Failure::usage(format!("a run that is measured failed: {text}")))
     }
 
     fn start(&self) -> Result<f64, Failure> {

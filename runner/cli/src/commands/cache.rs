@@ -6,7 +6,7 @@ use crate::args::CacheCommand;
 use crate::output;
 use crate::session::Session;
 use runner_engine::{Failure, exit, text};
-use runner_history as history;
+use runner_history::{self as history, AllMarks};
 use runner_report::reporter::Verbosity;
 use std::io::{IsTerminal as _, Write as _};
 use std::sync::Mutex;
@@ -45,14 +45,17 @@ pub(crate) fn cache(session: &Session, command: &CacheCommand) -> Result<u8, Fai
         CacheCommand::Gc(args) => {
             let runs = history::list(&archive.runs)?;
             let named = |name: &String| history::resolve(&archive.runs, name);
-            let kept = labels::kept(&archive.runs, &runs)?;
+            let all_marks = AllMarks::read(&archive.runs)?;
+            let kept = labels::kept(&all_marks, &runs)?;
             let named: Result<Vec<String>, Failure> = args.keep_run.iter().map(named).collect();
             let keep = Keep {
                 last_runs: args.keep_last,
                 runs: named?.into_iter().chain(kept).collect(),
                 younger_than: args.keep_younger_than,
             };
-            output::print(&command::gc(&archive.store, &runs, &keep, args.dry_run, session.json)?)?;
+            let runs = (runs.as_slice(), &all_marks);
+            let done = command::gc(&archive.store, &archive.runs, runs, &keep, args.dry_run, session.json)?;
+            output::print(&done)?;
         }
     }
     Ok(exit::DONE)

@@ -4,10 +4,11 @@
 
 use cache::{ActionKey, Count, GcPlan, GcReport, Status, Store, VerifyProgress, VerifyReport};
 use runner_engine::{Failure, text};
-use runner_history::{Run, StageRun};
+use runner_history::{AllMarks, Run, StageRun, removable, remove, size};
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
+use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 /// Which runs and files `gc` keeps.
@@ -150,12 +151,19 @@ fn verify_text(report: &VerifyReport) -> String {
     out
 }
 
-/// Drops what neither a kept run needs nor is young. `runs` are all runs, oldest first, as [`runner_history::list`]
-/// gives them.
+/// Drops what neither a kept run needs nor is young, and then from the folder `history` the runs that are not kept, unless
+/// they are marked. `runs` are all runs, oldest first, as [`runner_history::list`] gives them.
 ///
 /// # Errors
-/// When a run to keep is not there, a run uses the store, or the store cannot be read or written.
-pub fn gc(store: &Store, runs: &[Run], keep: &Keep, dry_run: bool, as_json: bool) -> Result<String, Failure> {
+/// When a run to keep is not there, a run uses the store, or the store or the history cannot be read or written.
+pub fn gc(
+    store: &Store,
+    history: &Path,
+    (runs, marks): (&[Run], &AllMarks),
+    keep: &Keep,
+    dry_run: bool,
+    as_json: bool,
+) -> Result<String, Failure> {
     if let Some(unknown) = keep.runs.iter().find(|id| runs.iter().all(|run| run.id != **id)) {
         return Err(Failure::usage(format!("there is no run `{unknown}`"))
             .hint("nothing was dropped; `runner runs` lists the runs"));
@@ -168,19 +176,31 @@ pub fn gc(store: &Store, runs: &[Run], keep: &Keep, dry_run: bool, as_json: bool
         now,
         dry_run,
     })?;
+    let dropped = removable(runs, marks, |run, from_last| keep.keeps(run, from_last, now));
+    let dropped_bytes = dropped.iter().map(|run| size(&run.dir)).sum();
+    let dropped: Vec<String> = dropped.iter().map(|run| run.id.clone()).collect();
+    if !dry_run {
+        remove(history, &dropped)?;
+    }
     if as_json {
         let facts = [
             ("dry_run", json!(dry_run)),
             ("bytes", json!(report.bytes())),
             ("runs_kept", json!(kept)),
+            ("runs_dropped", json!(dropped)),
         ];
         return document(&report, facts);
     }
-    Ok(gc_text(&report, kept.len(), dry_run))
+    let dropped = Count {
+        count: dropped.len() as u64,
+        bytes: dropped_bytes,
+    };
+    Ok(gc_text(&report, dropped, kept.len(), dry_run))
 }
 
-fn gc_text(report: &GcReport, runs: usize, dry_run: bool) -> String {
+fn gc_text(report: &GcReport, dropped: Count, runs: usize, dry_run: bool) -> String {
     let rows: Vec<_> = [
+        ("runs", dropped),
         ("blobs", report.blobs),
         ("action records", report.actions),
         ("memos", report.memos),
@@ -203,7 +223,7 @@ fn gc_text(report: &GcReport, runs: usize, dry_run: bool) -> String {
     }
     out.push_str(&format!(
         "{} {}; {} ({}) stay, for {} and by age\n",
-        text::size(report.bytes()),
+        text::size(report.bytes() + dropped.bytes),
         if dry_run { "would be freed" } else { "freed" },
         number(report.kept.count, "blob"),
         text::size(report.kept.bytes),
@@ -321,14 +341,19 @@ mod tests {
         assert_eq!(shown["blobs"], json!({"count": 2, "bytes": 16}));
         assert!(status(&store, false).unwrap().starts_with("what "));
 
-        let foreseen: Value = serde_json::from_str(&gc(&store, &runs, &keep, true, true).unwrap()).unwrap();
+        let marks = AllMarks::default();
+        let gc = |runs: &[Run], keep: &Keep, dry_run, as_json| {
+            gc(&store, &dir.path().join("runs"), (runs, &marks), keep, dry_run, as_json)
+        };
+        let foreseen: Value = serde_json::from_str(&gc(&runs, &keep, true, true).unwrap()).unwrap();
         assert_eq!(foreseen["dry_run"], true);
         assert_eq!(foreseen["runs_kept"], json!(["b"]));
-        let done: Value = serde_json::from_str(&gc(&store, &runs, &keep, false, true).unwrap()).unwrap();
+        assert_eq!(foreseen["runs_dropped"], json!(["a"]));
+        let done: Value = serde_json::from_str(&gc(&runs, &keep, false, true).unwrap()).unwrap();
         assert_eq!(done["bytes"], foreseen["bytes"]);
         assert!(store.action(key("a")).unwrap().is_none() && store.action(key("b")).unwrap().is_some());
         assert_eq!(
-            gc(&store, &runs, &keep, false, false).unwrap(),
+            gc(&runs[1..], &keep, false, false).unwrap(),
             "0 B freed; 1 blob (8 B) stay, for 1 run and by age\n"
         );
 
@@ -336,7 +361,7 @@ mod tests {
             runs: BTreeSet::from(["zzz".to_owned()]),
             ..keep
         };
-        let err = gc(&store, &runs, &unknown, false, false).unwrap_err();
+        let err = gc(&runs, &unknown, false, false).unwrap_err();
         assert_eq!(err.code, runner_engine::exit::WRONG_USAGE);
 
         let (text, clean) = verify(&store, 1.0, false, |_| {}).unwrap();

@@ -17,7 +17,7 @@ pub(crate) fn compare(session: &Session, args: &CompareArgs) -> Result<(), Failu
     let mut names = args.runs.clone();
     if let Some(filter) = &args.filter {
         let question = Question::new(Some(filter), &[], &[])?;
-        let library = Library::read(&archive.runs)?;
+        let library = Library::read(&archive.runs, None)?;
         let chosen = library.choose(&question, Some(&archive.store))?;
         if chosen.is_empty() && names.is_empty() {
             return Err(Failure::usage(format!("there is no run for which `{filter}` holds"))

@@ -14,6 +14,8 @@ use runner_report as report;
 use runner_report::reporter::{JsonLines, Metrics, Terminal, Verbosity};
 use std::collections::BTreeSet;
 use std::io::{IsTerminal as _, Write as _};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 /// What `-v` says of the engine itself at the end.
 pub(crate) const PEAK_MEMORY: &str = "peak memory of the engine in bytes: ";
@@ -21,7 +23,11 @@ pub(crate) const PEAK_MEMORY: &str = "peak memory of the engine in bytes: ";
 /// What is longer is not fetched from a remote store to be shown at the end of a run, in bytes.
 const SHOWN: u64 = 1 << 20;
 
+/// The share of a run's time that its report may take where nobody asked for it.
+const REPORT_SHARE: f64 = 0.05;
+
 pub(crate) fn exec(session: &Session, args: &ExecArgs) -> Result<u8, Failure> {
+    let began = Instant::now();
     let given = || PipelineArgs {
         pipeline: args.pipeline.clone().unwrap_or_default(),
         selection: args.selection.clone(),
@@ -97,7 +103,15 @@ pub(crate) fn exec(session: &Session, args: &ExecArgs) -> Result<u8, Failure> {
     };
     // To show what a remote store has, little of it is fetched, and never a table.
     let shown = project.store.with_fetch_limit(SHOWN);
-    let page = report::write(&ended, &project.runs, &shown);
+    let page = if args.report {
+        report::write(&ended, &project.runs, &shown).map(Some)
+    } else if summary.count(StageStatus::Ran) > 0 {
+        let budget = Duration::from_secs_f64(summary.seconds * REPORT_SHARE);
+        report::write_within(&ended, &project.runs, &shown, budget)
+    } else {
+        Ok(None)
+    };
+    history::index_run(&project.runs, &ended);
     if outcome.damaged > 0 {
         let _ = writeln!(
             std::io::stderr(),
@@ -105,20 +119,21 @@ pub(crate) fn exec(session: &Session, args: &ExecArgs) -> Result<u8, Failure> {
             text::count(outcome.damaged, "file")
         );
     }
-    if !session.json && session.verbosity > Verbosity::Quiet {
+    let is_shown = !session.json && session.verbosity > Verbosity::Quiet;
+    if is_shown {
         output::print(&table(&ended, &summary))?;
         output::print(&results::table(&ended, &shown))?;
-        if let Ok(page) = &page {
-            let page = page.strip_prefix(&session.current).unwrap_or(page);
-            output::print(&format!("report: {}\n", page.display()))?;
-        }
     }
     if session.verbosity == Verbosity::Verbose
         && let Some(bytes) = peak_memory()
     {
         let _ = writeln!(std::io::stderr(), "{PEAK_MEMORY}{bytes}");
     }
-    remote::settle(session, &project.store, &run, &control)?;
+    let settled = remote::settle(session, &project.store, &run, &control);
+    if is_shown {
+        output::print(&last_lines(session, &run, &summary, began.elapsed(), &page))?;
+    }
+    settled?;
     let code = summary.exit_code();
     // The process ends with them: taking thousands of stages apart first is time for nothing.
     std::mem::forget((project, options, ended, summary));
@@ -179,7 +194,7 @@ fn early_session(session: &Session, args: &PipelineArgs, name: &[u8]) -> Option<
     Some((store, early))
 }
 
-/// The summary: what a run gives on standard output.
+/// The stages of a run and how they ended.
 fn table(run: &Run, summary: &Summary) -> String {
     let rows: Vec<Vec<String>> = summary
         .stages
@@ -203,7 +218,17 @@ fn table(run: &Run, summary: &Summary) -> String {
             ]
         })
         .collect();
-    let mut out = text::table(&["stage", "status", "time", "memory", "key"], &rows, &[2, 3]);
+    text::table(&["stage", "status", "time", "memory", "key"], &rows, &[2, 3])
+}
+
+/// The outcome, the time that whoever called waited, and the report.
+fn last_lines(
+    session: &Session,
+    run: &str,
+    summary: &Summary,
+    took: Duration,
+    page: &Result<Option<PathBuf>, Failure>,
+) -> String {
     let mut counts = Vec::new();
     for status in [
         StageStatus::Cached,
@@ -216,12 +241,19 @@ fn table(run: &Run, summary: &Summary) -> String {
             counts.push(format!("{n} {}", status.name()));
         }
     }
-    out.push_str(&format!(
-        "run {}: {} in {} ({})\n",
-        run.id,
+    let mut out = format!(
+        "run {run}: {} in {} ({})\n",
         summary.status.name(),
-        text::duration(summary.seconds),
+        text::duration(took.as_secs_f64()),
         counts.join(", ")
-    ));
+    );
+    match page {
+        Ok(Some(page)) => {
+            let page = page.strip_prefix(&session.current).unwrap_or(page);
+            out.push_str(&format!("report: {}\n", page.display()));
+        }
+        Ok(None) => out.push_str(&format!("report: `runner report {run}` writes it\n")),
+        Err(_) => {}
+    }
     out
 }

@@ -54,6 +54,11 @@ impl Question {
         Ok(question)
     }
 
+    /// Whether every run answers it, in the order of the runs.
+    pub fn is_plain(&self) -> bool {
+        self.keys().is_empty()
+    }
+
     fn keys(&self) -> Vec<&Key> {
         let of_filter = self.filter.iter().flat_map(Expr::keys);
         of_filter
@@ -86,10 +91,19 @@ pub(crate) struct Chosen<'l> {
 }
 
 impl Library {
-    /// Reads all runs of a folder. What cannot be read is said, and left out.
-    pub fn read(runs: &Path) -> Result<Self, Failure> {
-        let (all, broken) = history::survey(runs)?;
-        let marks = AllMarks::read(runs)?;
+    /// Reads all runs of a folder, or the last ones. Those that cannot be read are left out with a warning.
+    pub fn read(runs: &Path, last: Option<usize>) -> Result<Self, Failure> {
+        let (all, broken, marks) = match last {
+            None => {
+                let (all, broken) = history::survey(runs)?;
+                (all, broken, AllMarks::read(runs)?)
+            }
+            Some(last) => {
+                let (all, broken) = history::last(runs, last)?;
+                let ids = all.iter().map(|run| run.id.clone()).collect();
+                (all, broken, AllMarks::of_runs(runs, ids))
+            }
+        };
         // One that is empty began just now, or was killed as it began.
         let events = |id: &String| std::fs::metadata(runs.join(id).join("events.jsonl"));
         for id in broken

@@ -100,17 +100,12 @@ pub(crate) fn begin(runs: &Path, id: &str, name: Option<&str>, tags: &[String]) 
 ///
 /// # Errors
 /// When it cannot be told which these are, or what one of them needs: nothing may be dropped then.
-pub(crate) fn kept(folder: &Path, runs: &[Run]) -> Result<Vec<String>, Failure> {
-    let all = AllMarks::read(folder)?;
-    if let Some((_, damaged)) = all.damaged.into_iter().next() {
-        return Err(damaged);
+pub(crate) fn kept(marks: &AllMarks, runs: &[Run]) -> Result<Vec<String>, Failure> {
+    if let Some(damaged) = marks.damaged.values().next() {
+        return Err(damaged.clone());
     }
-    let kept: Vec<String> = all
-        .of
-        .into_iter()
-        .filter(|(_, marks)| marks.kept)
-        .map(|(id, _)| id)
-        .collect();
+    let kept = marks.of.iter().filter(|(_, marks)| marks.kept);
+    let kept: Vec<String> = kept.map(|(id, _)| id.clone()).collect();
     match kept.iter().find(|id| !runs.iter().any(|run| run.id == **id)) {
         Some(id) => Err(
             Failure::machine(format!("run {id} is to be kept, and its events cannot be read"))

@@ -15,6 +15,7 @@ mod labels;
 pub(crate) mod plan;
 mod plan_file;
 mod preview;
+mod prune;
 mod remote;
 mod results;
 pub(crate) mod runs;

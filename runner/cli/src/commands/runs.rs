@@ -2,7 +2,8 @@
 
 use super::filter::{Chosen, Library, Question};
 use super::labels::{self, Marked};
-use crate::args::{ReportArgs, RunsArgs};
+use super::prune;
+use crate::args::{ReportArgs, RunsArgs, RunsCommand};
 use crate::output;
 use crate::session::Session;
 use cache::Store;
@@ -12,12 +13,15 @@ use runner_report as page;
 use serde_json::{Map, Value};
 
 pub(crate) fn runs(session: &Session, args: &RunsArgs) -> Result<(), Failure> {
-    if let Some(command) = &args.command {
-        return labels::mark(session, command);
+    match &args.command {
+        None => {}
+        Some(RunsCommand::Label(command)) => return labels::mark(session, command),
+        Some(RunsCommand::Rm(args)) => return prune::rm(session, args),
+        Some(RunsCommand::Prune(args)) => return prune::prune(session, args),
     }
     let home = session.home(None);
     let question = Question::new(args.filter.as_deref(), &args.sort, &args.show)?;
-    let library = Library::read(&home.join("runs"))?;
+    let library = Library::read(&home.join("runs"), question.is_plain().then_some(args.last))?;
     // Metrics are in the store; a mere list does without.
     let store = (!question.shown().is_empty() && home.join("format").is_file())
         .then(|| Store::open(&home))

@@ -6,7 +6,7 @@ use crate::session::Session;
 use chrono::{DateTime, Utc};
 use runner_engine::{Event, Failure, RunStatus, StageStatus, Stamped, text};
 use runner_history::{self as history, Follower};
-use runner_report::reporter::{Gauge, short};
+use runner_report::reporter::{StageProgress, short};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::io::{IsTerminal as _, Write as _};
@@ -76,7 +76,7 @@ struct Watched {
     last: Option<DateTime<Utc>>,
     stages: usize,
     over: BTreeMap<StageStatus, usize>,
-    running: BTreeMap<String, Gauge>,
+    running: BTreeMap<String, StageProgress>,
 }
 
 impl Watched {
@@ -102,15 +102,15 @@ impl Watched {
                 self.began = Some(stamped.time);
             }
             Event::StageStarted { stage, .. } => {
-                self.running.insert(stage.clone(), Gauge::new(stamped.time));
+                self.running.insert(stage.clone(), StageProgress::new(stamped.time));
             }
             Event::StageFinished { stage, status, .. } => {
                 self.running.remove(stage);
                 *self.over.entry(*status).or_default() += 1;
             }
             Event::Progress { stage, .. } | Event::Metric { stage, .. } | Event::Usage { stage, .. } => {
-                if let Some(gauge) = self.running.get_mut(stage) {
-                    gauge.take(stamped);
+                if let Some(progress) = self.running.get_mut(stage) {
+                    progress.take(stamped);
                 }
             }
             Event::RunFinished { status, .. } => self.status = *status,
@@ -147,16 +147,16 @@ impl Watched {
             counts.join(", "),
             text::count(self.stages, "stage")
         );
-        for (stage, gauge) in &self.running {
-            out.push_str(&self.stage(stage, gauge));
+        for (stage, progress) in &self.running {
+            out.push_str(&self.stage(stage, progress));
         }
         out
     }
 
-    fn stage(&self, stage: &str, gauge: &Gauge) -> String {
-        let mut head = vec![format!("  {stage}"), text::duration(self.seconds(gauge.began()))];
-        head.extend(gauge.share().map(|share| format!("{:.1} %", share * 100.0)));
-        head.extend(gauge.left().map(|left| format!("{} left", text::duration(left))));
+    fn stage(&self, stage: &str, progress: &StageProgress) -> String {
+        let mut head = vec![format!("  {stage}"), text::duration(self.seconds(progress.began()))];
+        head.extend(progress.share().map(|share| format!("{:.1} %", share * 100.0)));
+        head.extend(progress.left().map(|left| format!("{} left", text::duration(left))));
         let mut lines = vec![head.join("  ")];
         let mut line = |name: &str, parts: Vec<String>| {
             if !parts.is_empty() {
@@ -164,27 +164,31 @@ impl Watched {
             }
         };
         let mut speed = Vec::new();
-        if let (Some(total), Some(rate)) = (gauge.total, gauge.rate()) {
-            speed.push(format!("{} of {total}", gauge.done()));
+        if let (Some(total), Some(rate)) = (progress.total, progress.rate()) {
+            speed.push(format!("{} of {total}", progress.done()));
             speed.push(format!("{} steps/s", short(rate)));
         }
-        speed.extend(gauge.iterations().map(|rate| format!("{} iterations/s", short(rate))));
+        speed.extend(
+            progress
+                .iterations()
+                .map(|rate| format!("{} iterations/s", short(rate))),
+        );
         line("speed", speed);
         let named = |(name, value): (&str, f64)| format!("{} {}", name.replace('_', " "), short(value));
-        let charts = gauge
+        let charts = progress
             .group("charts")
             .filter(|(name, _)| !matches!(*name, "SPS" | "IPS"));
         line("charts", charts.map(named).collect());
-        line("losses", gauge.group("losses").map(named).collect());
-        let all: f64 = gauge.group("time").map(|(_, seconds)| seconds).sum();
+        line("losses", progress.group("losses").map(named).collect());
+        let all: f64 = progress.group("time").map(|(_, seconds)| seconds).sum();
         let share = |(name, seconds): (&str, f64)| format!("{name} {:.0} %", seconds / all.max(1e-9) * 100.0);
-        line("time", gauge.group("time").map(share).collect());
+        line("time", progress.group("time").map(share).collect());
         let mut machine = Vec::new();
-        machine.extend(gauge.cores().map(|cores| format!("{:.0} % cpu", cores * 100.0)));
-        machine.extend(gauge.memory.map(text::size));
+        machine.extend(progress.cores().map(|cores| format!("{:.0} % cpu", cores * 100.0)));
+        machine.extend(progress.memory.map(text::size));
         line("machine", machine);
-        if gauge.metrics.is_empty() && !gauge.message.is_empty() {
-            line("doing", vec![gauge.message.clone()]);
+        if progress.metrics.is_empty() && !progress.message.is_empty() {
+            line("doing", vec![progress.message.clone()]);
         }
         lines.push(String::new());
         lines.join("\n")
@@ -194,18 +198,18 @@ impl Watched {
         let stages: Map<String, Value> = self
             .running
             .iter()
-            .map(|(stage, gauge)| {
+            .map(|(stage, progress)| {
                 let figures = json!({
-                    "seconds": self.seconds(gauge.began()),
-                    "done": gauge.done(),
-                    "total": gauge.total,
-                    "steps_per_second": gauge.rate(),
-                    "iterations_per_second": gauge.iterations(),
-                    "seconds_left": gauge.left(),
-                    "message": gauge.message,
-                    "metrics": gauge.metrics,
-                    "cores": gauge.cores(),
-                    "memory": gauge.memory,
+                    "seconds": self.seconds(progress.began()),
+                    "done": progress.done(),
+                    "total": progress.total,
+                    "steps_per_second": progress.rate(),
+                    "iterations_per_second": progress.iterations(),
+                    "seconds_left": progress.left(),
+                    "message": progress.message,
+                    "metrics": progress.metrics,
+                    "cores": progress.cores(),
+                    "memory": progress.memory,
                 });
                 (stage.clone(), figures)
             })

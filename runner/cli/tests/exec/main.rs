@@ -5,6 +5,7 @@
 mod cached;
 mod commands;
 mod failures;
+mod history;
 mod incremental;
 mod killed;
 mod lookahead;

@@ -134,7 +134,7 @@ fn one(kept: &Kept, kind: (&str, &str), damage: Damage, chance: &mut Chance) -> 
         Some(0) => {
             assert_eq!(first.digests(), kept.reference, "{what}");
             if first.stdout.contains("stage_healing") {
-                "found when it was read, computed again"
+                "detected on reading, computed again"
             } else {
                 "the same digests"
             }
@@ -145,7 +145,7 @@ fn one(kept: &Kept, kind: (&str, &str), damage: Damage, chance: &mut Chance) -> 
                 "{what}: {}",
                 first.text()
             );
-            "named, exit 3"
+            "reported, exit 3"
         }
         code => panic!("{what}: exit code {code:?}: {}", first.text()),
     };
@@ -184,8 +184,7 @@ pub fn every_kind(times: usize) -> Vec<Tally> {
     DAMAGES.into_iter().map(one_damage).collect()
 }
 
-#[test]
-fn damaged() {
+pub fn damaged() {
     let kept = Kept::new();
     let mut chance = Chance::new(5);
     for (i, kind) in KINDS.into_iter().enumerate() {

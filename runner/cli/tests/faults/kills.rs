@@ -156,7 +156,7 @@ const CALLS: [&str; 18] = [
 
 /// On entering a system call, for each call that publishes and many numbers of it.
 pub fn in_system_calls(times: usize) -> Tally {
-    let fault = "SIGKILL inside a system call that publishes";
+    let fault = "SIGKILL inside a system call of an atomic write";
     if !*STRACE {
         return Tally::skipped(fault, NO_STRACE);
     }
@@ -179,13 +179,11 @@ pub fn in_system_calls(times: usize) -> Tally {
     })
 }
 
-#[test]
-fn killed_at_random() {
+pub fn killed_at_random() {
     at_random(8);
     of_workers(4);
 }
 
-#[test]
-fn killed_in_system_calls() {
+pub fn killed_in_system_calls() {
     in_system_calls(24);
 }

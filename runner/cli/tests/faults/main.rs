@@ -11,7 +11,7 @@
 //! gone after it; what was complete is not computed again; nothing temporary remains after `runner cache gc`.
 //!
 //! Kills inside system calls, and file systems without hard links or locks, need `strace`; full and read-only disks need
-//! a mount in a namespace (`unshare`). Where they are missing, those faults are skipped, and it is said.
+//! a mount in a namespace (`unshare`). Where they are missing, those tests are listed as ignored.
 
 #![allow(clippy::unwrap_used, clippy::print_stderr, clippy::print_stdout, reason = "tests")]
 
@@ -27,11 +27,40 @@ mod source;
 mod tally;
 mod tools;
 
+#[path = "../../../../tests/requirements.rs"]
+mod requirements;
+
+use requirements::trial;
+use std::process::ExitCode;
 use tally::Tally;
+use tools::{CC, MOUNT, NO_CC, NO_MOUNT, NO_STRACE, STRACE};
+
+fn main() -> ExitCode {
+    let (strace, mount) = ((!*STRACE).then_some(NO_STRACE), (!*MOUNT).then_some(NO_MOUNT));
+    let cc = (!*CC).then_some(NO_CC);
+    let table = trial("the_table_of_faults", None, the_table_of_faults);
+    requirements::run(vec![
+        trial("a_changing_source", None, source::a_changing_source),
+        trial("damaged", None, damage::damaged),
+        trial("eight_at_once", None, crowd::eight_at_once),
+        trial("files_are_from_the_future", None, clock::files_are_from_the_future),
+        trial("full_disks", mount, disk::full_disks),
+        trial(
+            "garbage_is_collected_meanwhile",
+            None,
+            crowd::garbage_is_collected_meanwhile,
+        ),
+        trial("killed_at_random", None, kills::killed_at_random),
+        trial("killed_in_system_calls", strace, kills::killed_in_system_calls),
+        trial("less_able_file_systems", strace, links::less_able_file_systems),
+        trial("read_only_disks", mount, disk::read_only_disks),
+        trial("the_clock_is_set_back", cc, clock::the_clock_is_set_back),
+        // It takes most of an hour.
+        table.with_ignored_flag(true),
+    ])
+}
 
 /// Everything, often. `FAULTS=0.1` tries a tenth as often.
-#[test]
-#[ignore = "takes most of an hour; prints the table of faults"]
 fn the_table_of_faults() {
     let share: f64 = std::env::var("FAULTS").map_or(1.0, |text| text.parse().unwrap());
     let times = |n: usize| ((n as f64 * share).ceil() as usize).max(1);

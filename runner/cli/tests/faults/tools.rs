@@ -34,6 +34,10 @@ pub static MOUNT: LazyLock<bool> = LazyLock::new(|| {
     )
 });
 
+/// Whether a library can be built that sets a program's clock.
+pub static CC: LazyLock<bool> = LazyLock::new(|| cfg!(target_os = "linux") && works("cc", &["--version"]));
+
+pub const NO_CC: &str = "there is no `cc`";
 pub const NO_STRACE: &str = "`strace` is not installed, or may not trace";
 pub const NO_MOUNT: &str = "`unshare -rm` may not mount here";
 

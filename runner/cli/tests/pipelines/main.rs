@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "tests")]
 
 use runner_pipeline::{LoadOptions, load, schema};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 fn files(folder: &str) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
@@ -14,29 +14,20 @@ fn files(folder: &str) -> Vec<PathBuf> {
     files
 }
 
+/// Those that read market data are in the tests of `market_data.rs`.
 #[test]
 fn the_pipelines_that_ship_are_valid() {
-    let data = std::env::var_os("RUNNER_TEST_DATA").map(|shared| Path::new(&shared).join("data"));
     for file in files("../../pipelines") {
         let text = std::fs::read_to_string(&file).unwrap();
-        let mut options = LoadOptions::new(runner::registry::kinds());
-        if text.contains("\n  data:") {
-            let Some(data) = &data else {
-                eprintln!(
-                    "skipped {}: set RUNNER_TEST_DATA to the folder of test data",
-                    file.display()
-                );
-                continue;
-            };
-            options.set.push(format!("data={}", data.display()));
-        }
         // A study has its seeds in a matrix, and what only makes data has no steps.
         let parameters = text.split("\nstages:").next().unwrap_or_default();
-        for name in ["timesteps", "seed"] {
-            if parameters.contains(&format!("\n  {name}:")) {
-                options.set.push(format!("{name}=8192"));
-            }
+        let has = |name: &str| parameters.contains(&format!("\n  {name}:"));
+        if has("data") {
+            continue;
         }
+        let mut options = LoadOptions::new(runner::registry::kinds());
+        let settings = ["timesteps", "seed"].into_iter().filter(|name| has(name));
+        options.set.extend(settings.map(|name| format!("{name}=8192")));
         load(&file, &options).unwrap_or_else(|errors| panic!("{errors}"));
     }
 }

@@ -1,4 +1,4 @@
-//! Points in groups of repetitions, and what their metrics come to.
+//! Groups of repetitions, and the statistics of their metrics.
 
 use super::parameters::{self, Differing, Repeats};
 use super::point::{Measured, Point, spell};
@@ -8,18 +8,18 @@ use runner_pipeline::suggest;
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
-/// What to compare, and how.
+/// Options of a comparison.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// The metrics to show, the first to sort by; those that sum a stage up where none is named.
+    /// The metrics to show, the first to sort by; the summary metrics where none is named.
     pub metrics: Vec<String>,
-    /// Axes and parameters of which the values are repetitions, besides `seed`.
+    /// Axes and parameters whose values are repetitions, besides `seed`.
     pub over: Vec<String>,
-    /// Every point stands for itself.
+    /// No grouping: every point is its own group.
     pub each: bool,
-    /// Parameters and metrics that are the same everywhere, too.
+    /// Include parameters and metrics that are the same everywhere.
     pub all: bool,
-    /// Whether more is better of the first metric; by its name where `None`.
+    /// Whether higher values of the first metric are better; decided by its name where `None`.
     pub higher_is_better: Option<bool>,
 }
 
@@ -32,30 +32,30 @@ pub struct Comparison {
     pub groups: Vec<Group>,
     /// The parameters that are shown.
     pub parameters: Vec<String>,
-    /// How many more differ, but only as those do.
+    /// The number of parameters that differ only because those do.
     pub following: usize,
     /// The metrics that are shown; the groups are sorted by the first.
     pub metrics: Vec<String>,
-    /// How many more are the same everywhere.
+    /// The number of metrics that are the same everywhere.
     pub equal: usize,
     /// The parameters whose values are repetitions.
     pub over: Vec<String>,
     higher_is_better: Option<bool>,
 }
 
-/// Points that are equal in everything but what makes them repetitions.
+/// Points that differ only in the parameters of repetitions.
 #[derive(Clone, Debug, Default)]
 pub struct Group {
     /// The points, by index.
     pub points: Vec<usize>,
 }
 
-/// What a metric comes to in a group.
+/// The statistics of a metric in a group.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// How many computations there are that should have a value.
+    /// The number of computations that should have a value.
     pub of: usize,
-    /// The values, each computation's once.
+    /// The values, one for each computation.
     pub values: Vec<f64>,
     /// Their mean and spread; `None` without values.
     pub spread: Option<Spread>,
@@ -91,7 +91,7 @@ impl Comparison {
         Ok(new)
     }
 
-    /// Chooses the metrics.
+    /// Selects the metrics.
     fn choose(&mut self, options: &Options) -> Result<(), Failure> {
         let mut ranked: BTreeSet<(usize, usize, usize, String)> = BTreeSet::new();
         for point in &self.points {
@@ -131,7 +131,7 @@ impl Comparison {
         Ok(())
     }
 
-    /// The metric of that name; its stage may be left out where only one has it.
+    /// The metric with that name; the stage may be omitted where only one has it.
     fn named(&self, wanted: &str) -> Result<String, Failure> {
         let mut known: BTreeSet<String> = BTreeSet::new();
         for stage in self.points.iter().flat_map(|point| &point.stages) {
@@ -164,7 +164,7 @@ impl Comparison {
                     let prefix = prefixes.iter().find(|prefix| name.starts_with(prefix.as_str()));
                     name[prefix.map_or(0, |prefix| prefix.len())..].to_owned()
                 };
-                // Whoever left out the stage misspelt the rest.
+                // Without a stage, only the metric's name can be misspelt.
                 let candidates: BTreeSet<String> = match wanted.contains('.') {
                     true => known,
                     false => known.iter().map(bare).collect(),
@@ -235,7 +235,7 @@ impl Comparison {
         found
     }
 
-    /// What a metric comes to in a group.
+    /// The statistics of a metric in a group.
     pub fn outcome(&self, group: &Group, metric: &str) -> Outcome {
         let measured = self.measured(group, metric);
         let values: Vec<f64> = measured.iter().filter_map(|(_, stage)| stage.value(metric)).collect();
@@ -246,7 +246,7 @@ impl Comparison {
         }
     }
 
-    /// Whether more of a metric is better; `None` where its name does not tell.
+    /// Whether higher values of a metric are better; `None` where its name does not tell.
     pub fn higher_is_better(&self, metric: &str) -> Option<bool> {
         let by_name = direction(metric);
         match self.metrics.first() {
@@ -278,7 +278,7 @@ impl Comparison {
         values
     }
 
-    /// The runs of a group, as people call them, each once.
+    /// The display names of the runs of a group, each once.
     pub fn runs<'c>(&'c self, group: &'c Group) -> Vec<&'c str> {
         let mut runs: Vec<&str> = Vec::new();
         for point in self.members(group) {
@@ -295,8 +295,8 @@ impl Comparison {
     }
 }
 
-/// In the order of the points. Two that are the same repetition of the same thing stand in one group only where they are the
-/// same computation.
+/// The groups in the order of the points. Two points with the same parameters and seed share a group only if they are the same
+/// computation.
 fn groups(points: &[Point], repeats: &Repeats) -> Vec<Group> {
     let mut groups: Vec<Group> = Vec::new();
     for (i, point) in points.iter().enumerate() {
@@ -341,7 +341,7 @@ fn check_over(points: &[Point], over: &[String]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Evaluations tell most.
+/// The rank of a stage's family: evaluations first.
 fn family(stage: &Measured) -> usize {
     match stage.family.as_str() {
         "evaluate" => 0,
@@ -350,7 +350,7 @@ fn family(stage: &Measured) -> usize {
     }
 }
 
-/// What people look for first.
+/// Metrics in the order of their importance.
 const PROMINENT: [&str; 8] = [
     "sharpe",
     "episodic_return",
@@ -369,7 +369,7 @@ fn prominence(name: &str) -> usize {
         .unwrap_or(PROMINENT.len())
 }
 
-/// Metrics of which more is better.
+/// Metrics of which higher is better.
 const HIGHER: [&str; 11] = [
     "sharpe",
     "sortino",
@@ -384,10 +384,10 @@ const HIGHER: [&str; 11] = [
     "accuracy",
 ];
 
-/// Metrics of which less is better.
+/// Metrics of which lower is better.
 const LOWER: [&str; 5] = ["loss", "error", "cost", "costs", "seconds"];
 
-/// Whether more is better, where a metric's name tells: the last part of `evaluate.baseline/cash/sharpe`.
+/// Whether higher is better, by the last part of a metric's name (`evaluate.baseline/cash/sharpe`).
 fn direction(metric: &str) -> Option<bool> {
     let name = metric.rsplit(['.', '/']).next().unwrap_or(metric);
     let lower = LOWER.contains(&name).then_some(false);

@@ -1,9 +1,9 @@
-//! Learning curves of several repetitions as one.
+//! The mean learning curve of several repetitions.
 
 use super::spread::Spread;
 use crate::figures::Curve;
 
-/// A mean curve, and how far the single ones lie from it.
+/// A mean curve and the spread of the single curves.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct MeanCurve {
     /// (step, mean).
@@ -12,8 +12,8 @@ pub struct MeanCurve {
     pub band: Vec<(f64, f64, f64)>,
 }
 
-/// The mean of curves at every step that one of them has, where all of them have values: between two steps of its own, a
-/// curve is a straight line; before its first and after its last it is nothing.
+/// The mean of curves at every step that one of them has, where all of them have values. A curve is interpolated linearly between
+/// its steps and undefined outside them.
 pub fn mean(curves: &[&Curve]) -> MeanCurve {
     let curves: Vec<Curve> = curves.iter().map(|curve| tidy(curve)).collect();
     let mut steps: Vec<f64> = curves.iter().flatten().map(|point| point.0).collect();
@@ -24,7 +24,7 @@ pub fn mean(curves: &[&Curve]) -> MeanCurve {
         let Some(values) = curves.iter().map(|curve| at(curve, step)).collect::<Option<Vec<f64>>>() else {
             continue;
         };
-        // A value that is no number breaks the line.
+        // NaN breaks the line.
         let spread = Spread::of(&values).filter(|spread| spread.n == values.len());
         all.mean.push((step, spread.map_or(f64::NAN, |spread| spread.mean)));
         if let Some(Spread { mean, sd: Some(sd), .. }) = spread {
@@ -34,7 +34,7 @@ pub fn mean(curves: &[&Curve]) -> MeanCurve {
     all
 }
 
-/// In the order of steps; of several values at one, the last.
+/// The curve in the order of steps; of several values at one step, the last.
 fn tidy(curve: &Curve) -> Curve {
     let mut tidy: Curve = curve.clone();
     tidy.sort_by(|a, b| a.0.total_cmp(&b.0));

@@ -4,7 +4,7 @@ use super::comparison::{Comparison, Group};
 use super::point::Point;
 use serde_json::{Map, Value, json};
 
-/// The document. A value that is missing or not finite is `null`.
+/// The comparison as JSON. A value that is missing or not finite is `null`.
 pub fn json(comparison: &Comparison) -> Value {
     let group = |(i, group): (usize, &Group)| {
         let metric = |name: &String| {

@@ -1,16 +1,16 @@
-//! Parameters: which differ, and which differ only because others do.
+//! Parameters that differ, and those that differ only because others do.
 
 use super::point::{Point, spell};
 use std::collections::BTreeSet;
 
-/// Which parameters tell repetitions of one thing from each other.
+/// The parameters that distinguish repetitions.
 #[derive(Clone, Debug)]
 pub(super) struct Repeats {
     names: Vec<String>,
 }
 
 impl Repeats {
-    /// Those called `seed`, and those of these names. None at all where every point is one of its own.
+    /// Those called `seed` and those with the given names; none with `each`.
     pub fn new(over: &[String], each: bool) -> Self {
         let seed = (!each).then(|| "seed".to_owned());
         Self {
@@ -29,15 +29,15 @@ impl Repeats {
         &self.names
     }
 
-    /// The repetition that a point is.
+    /// The values of these parameters at a point.
     pub fn of<'p>(&self, point: &'p Point) -> Vec<(&'p str, String)> {
         let ours = point.parameters.iter().filter(|(name, _)| self.has(name));
         ours.map(|(name, value)| (name.as_str(), spell(value))).collect()
     }
 
-    /// Whether two points are equal in everything else.
+    /// Whether two points are equal in all other parameters.
     pub fn unite(&self, a: &Point, b: &Point) -> bool {
-        // Within a run, all else follows from the axes.
+        // Within a run, everything else follows from the axes.
         let decides = |name: &str| !self.has(name) && (a.run != b.run || rank(name) == 0);
         let agree = |name: &String| !decides(name) || follows(a, b, name, |by| self.has(by));
         let missing = |name: &String| decides(name) && !a.parameters.contains_key(name);
@@ -45,7 +45,7 @@ impl Repeats {
     }
 }
 
-/// Axes come first, then parameters of the pipeline, then configuration.
+/// The sort rank: axes, then parameters of the pipeline, then configuration.
 pub fn rank(name: &str) -> usize {
     if name.starts_with("matrix.") {
         0
@@ -123,7 +123,7 @@ impl Differing {
                 continue;
             }
             let leads = |by: &str| rank(by) < 2;
-            // Of one run's stage, all configuration follows from the point.
+            // Within a run, the configuration of a stage follows from the point.
             let kin = |other: &Point| first.run == other.run && first.is_of_same_stages(other);
             let led = rank(&name) == 2
                 && others

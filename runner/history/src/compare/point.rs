@@ -1,4 +1,4 @@
-//! What is compared: a point of a run, its stages' figures and its parameters.
+//! A point of a comparison: the figures of its stages and its parameters.
 
 use crate::{Figures, Run, StageRun};
 use cache::{ActionKey, Store};
@@ -12,32 +12,32 @@ use std::sync::Arc;
 pub struct Point {
     /// The run's id.
     pub run: String,
-    /// What the run is called: its name, or else its id.
+    /// The display name of the run: its name, or else its id.
     pub called: String,
-    /// Where it stands in the run: `[seed=1]`, `/train[seed=1]`, or nothing.
+    /// The position in the run: `[seed=1]`, `/train[seed=1]`, or nothing.
     pub place: String,
-    /// The stages whose figures count.
+    /// The stages whose figures are compared.
     pub stages: Vec<Measured>,
-    /// All that it depends on, by name: `matrix.X`, `params.X`, `STAGE.with.KEY`, `STAGE.version`, `STAGE.needs.PORT`.
+    /// Everything it depends on, by name: `matrix.X`, `params.X`, `STAGE.with.KEY`, `STAGE.version`, `STAGE.needs.PORT`.
     pub parameters: BTreeMap<String, Value>,
-    /// How far its stages are: `done`, or what became of the first that is not.
+    /// The state of its stages: `done`, or the state of the first that is not.
     pub status: &'static str,
-    /// How its run ended, or that it goes on.
+    /// The status of its run.
     pub run_status: RunStatus,
-    /// What went wrong, where something did.
+    /// The error, if any.
     pub error: Option<String>,
 }
 
 /// A stage with figures.
 #[derive(Clone, Debug)]
 pub struct Measured {
-    /// What stands before its metrics' names: `train.`, or nothing.
+    /// The prefix of its metric names: `train.`, or nothing.
     pub prefix: String,
     /// `train[seed=1]`.
     pub id: String,
-    /// Its action.
+    /// Its action key.
     pub key: Option<ActionKey>,
-    /// Whether it ended well: only then are its values final.
+    /// Whether it succeeded: only then are its values final.
     pub done: bool,
     /// The stage kind's family: `evaluate`, `train`, `run`.
     pub family: String,
@@ -52,7 +52,7 @@ impl Measured {
         self.figures.values.get(name).copied().filter(|_| self.done)
     }
 
-    /// Whether it is the same computation as another stage, in which case it is no second measurement.
+    /// Whether it is the same computation as another stage, and so not a second measurement.
     pub fn is(&self, run: &str, other: &Self, other_run: &str) -> bool {
         self.prefix == other.prefix
             && match (self.key, other.key) {
@@ -63,12 +63,12 @@ impl Measured {
 }
 
 impl Point {
-    /// How it is called: `RUN`, `RUN[seed=1]` or `RUN/train[seed=1]`.
+    /// The label: `RUN`, `RUN[seed=1]` or `RUN/train[seed=1]`.
     pub fn label(&self) -> String {
         format!("{}{}", self.called, self.place)
     }
 
-    /// Whether its figures are of stages of the same names.
+    /// Whether its figures come from stages with the same names.
     pub(super) fn is_of_same_stages(&self, other: &Self) -> bool {
         let names = |point: &Self| -> Vec<(String, String)> {
             let name = |stage: &Measured| stage.id.split('[').next().unwrap_or_default().to_owned();
@@ -81,7 +81,7 @@ impl Point {
         names(self) == names(other)
     }
 
-    /// The same with the run's id.
+    /// The label with the run's id in place of its name.
     pub fn id(&self) -> String {
         format!("{}{}", self.run, self.place)
     }
@@ -107,7 +107,7 @@ impl<'r> Reader<'r> {
         }
     }
 
-    /// The points of the whole run: of stages that have figures, the ones with most axes.
+    /// The points of the whole run: those of the stages with figures that have the most axes.
     pub fn all(&mut self) -> Vec<Point> {
         let run = self.run;
         let mut axes: Vec<&Axes> = Vec::new();
@@ -128,7 +128,7 @@ impl<'r> Reader<'r> {
         let run = self.run;
         let here: Vec<&StageRun> = run.stages.iter().filter(|stage| within(&stage.point, axes)).collect();
         let measured: Vec<&StageRun> = here.iter().copied().filter(|stage| has_figures(stage)).collect();
-        // A run without figures is as far as all its stages are.
+        // The state of a run without figures is that of all its stages.
         let decisive = if measured.is_empty() { &here } else { &measured };
         let place = if axes.is_empty() {
             String::new()
@@ -138,7 +138,7 @@ impl<'r> Reader<'r> {
         self.point(place, axes, &here, &measured, decisive, None)
     }
 
-    /// One stage. Its metrics and configuration go without its name where `bare`.
+    /// The point of one stage. With `bare`, its metrics and configuration have no stage prefix.
     pub fn stage(&mut self, stage: &'r StageRun, bare: bool) -> Point {
         let here = self.upstream(stage);
         let own = bare.then_some(stage.stage.as_str());
@@ -146,7 +146,7 @@ impl<'r> Reader<'r> {
         self.point(place, &stage.point, &here, &[stage], &[stage], own)
     }
 
-    /// A stage and all that it needs of its run.
+    /// A stage and all upstream stages of its run.
     fn upstream(&self, stage: &'r StageRun) -> Vec<&'r StageRun> {
         let mut names = vec![stage.id.as_str()];
         let mut found: BTreeSet<&str> = BTreeSet::new();
@@ -237,7 +237,7 @@ impl<'r> Reader<'r> {
         producer(need).is_none_or(|name| self.run.stage(name).is_none())
     }
 
-    /// What became of a stage that is not done.
+    /// The state of a stage that is not done.
     fn state(&self, stage: &StageRun) -> &'static str {
         match (stage.status, self.run.status) {
             (Some(status), _) => status.name(),
@@ -249,7 +249,7 @@ impl<'r> Reader<'r> {
     }
 }
 
-/// Whether a stage is one that people compare by its figures.
+/// Whether a stage has figures that are compared.
 fn has_figures(stage: &StageRun) -> bool {
     let learns = ["train/", "evaluate/"]
         .iter()
@@ -276,7 +276,7 @@ fn spelled(axes: &Axes) -> String {
     axes.iter().map(pair).collect::<Vec<_>>().join(",")
 }
 
-/// A scalar as it is, anything else as JSON.
+/// Text as it is, any other value as JSON.
 pub(super) fn spell(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), ToOwned::to_owned)
 }

@@ -1,4 +1,4 @@
-//! What people name to compare: `RUN`, `RUN[seed=1]`, `RUN/STAGE`, `RUN/STAGE[seed=1]`.
+//! Resolves the arguments of a comparison: `RUN`, `RUN[seed=1]`, `RUN/STAGE`, `RUN/STAGE[seed=1]`.
 
 use super::point::{Point, Reader};
 use crate::{AllMarks, Run, StageRun};
@@ -9,14 +9,14 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// The points that `names` stand for, each once, in their order. `runs` is the folder of all runs.
+/// The points with these names, each once, in their order. `runs` is the folder of all runs.
 ///
 /// # Errors
-/// When a name stands for nothing, or a run cannot be read.
+/// When a name matches nothing, or a run cannot be read.
 pub fn select(runs: &Path, store: &Store, names: &[String]) -> Result<Vec<Point>, Failure> {
     let marks = AllMarks::read(runs)?;
     let wanted: Vec<Wanted<'_>> = names.iter().map(|name| Wanted::read(name)).collect::<Result<_, _>>()?;
-    // Where stages of several names stand side by side, the names would keep their metrics apart.
+    // With stages of several names, the prefixes keep their metrics apart.
     let stages: Vec<Option<&str>> = wanted.iter().map(|wanted| wanted.stage).collect();
     let bare = stages.iter().all(Option::is_some) && stages.iter().any(|stage| *stage != stages[0]);
     let mut loaded: BTreeMap<String, Run> = BTreeMap::new();

@@ -1,25 +1,25 @@
-//! Mean and spread of a few numbers.
+//! Mean and standard deviation of a few values.
 
 use runner_engine::text;
 use serde::Serialize;
 
-/// What several measurements of one thing have in common. Values that are not finite are no measurements.
+/// The statistics of repeated measurements. Values that are not finite are ignored.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Spread {
-    /// How many there are, at least one.
+    /// The number of values, at least one.
     pub n: usize,
     /// Their mean.
     pub mean: f64,
-    /// Their sample standard deviation (over n - 1); `None` of a single one.
+    /// Their sample standard deviation (divisor n - 1); `None` for a single value.
     pub sd: Option<f64>,
-    /// The least.
+    /// The minimum.
     pub min: f64,
-    /// The greatest.
+    /// The maximum.
     pub max: f64,
 }
 
 impl Spread {
-    /// That of the finite ones among `values`; `None` where there are none.
+    /// The statistics of the finite values; `None` where there are none.
     pub fn of(values: &[f64]) -> Option<Self> {
         let finite: Vec<f64> = values.iter().copied().filter(|value| value.is_finite()).collect();
         let n = finite.len();
@@ -28,7 +28,7 @@ impl Spread {
         }
         let min = finite.iter().copied().fold(f64::INFINITY, f64::min);
         let max = finite.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        // A sum divided may leave the range by a rounding: equal values have themselves as mean, and no spread.
+        // Rounding may move the mean out of the range: equal values have themselves as mean and no spread.
         let mean = (finite.iter().sum::<f64>() / n as f64).clamp(min, max);
         let squares: f64 = finite.iter().map(|value| (value - mean).powi(2)).sum();
         Some(Self {
@@ -40,7 +40,7 @@ impl Spread {
         })
     }
 
-    /// `1.25 ± 0.31`, or `1.25` of a single one.
+    /// `1.25 ± 0.31`, or `1.25` for a single value.
     pub fn shown(&self) -> String {
         match self.sd {
             Some(sd) => format!("{} ± {}", text::figure(self.mean), text::figure(sd)),

@@ -1,4 +1,4 @@
-//! Whether an expression holds for a run, and what a key is worth in it.
+//! Evaluates expressions and keys for a run.
 
 use super::expr::{Expr, FIXED, Fold, Key, Literal, Meaning, Name, Op, Operand};
 use super::subject::{Subject, Value};
@@ -7,7 +7,7 @@ use runner_pipeline::suggest;
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
-/// Whether it holds.
+/// Whether an expression is true for a run.
 pub fn matches(expr: &Expr, subject: &Subject<'_>) -> bool {
     match expr {
         Expr::All(parts) => parts.iter().all(|part| matches(part, subject)),
@@ -25,7 +25,7 @@ pub fn matches(expr: &Expr, subject: &Subject<'_>) -> bool {
                 }
             };
             match op {
-                // What has no value differs from nothing; a run without tags has no tag `bad` all the same.
+                // A missing value is not different from anything, but a run without tags has no tag `bad`.
                 Op::NotEqual => (!left.is_empty() || key.is_fixed()) && !any(Op::Equal),
                 _ => any(*op),
             }
@@ -34,18 +34,18 @@ pub fn matches(expr: &Expr, subject: &Subject<'_>) -> bool {
 }
 
 impl Key {
-    /// Whether every run has it, or may.
+    /// Whether the key exists for every run.
     pub fn is_fixed(&self) -> bool {
         FIXED.iter().any(|(_, name)| *name == self.name)
     }
 }
 
-/// Whether a run has it.
+/// Whether a run has a value for the key.
 pub fn has(key: &Key, subject: &Subject<'_>) -> bool {
     !subject.values(&key.name).is_empty()
 }
 
-/// What a key stands for in a run, figures formed.
+/// The values of a key for a run, aggregated where the key says so.
 fn values(key: &Key, subject: &Subject<'_>) -> Vec<Value> {
     let values = subject.values(&key.name);
     let Some(fold) = key.fold else { return values };
@@ -97,7 +97,7 @@ fn with_literal(value: &Value, op: Op, literal: &Literal) -> bool {
             .parse::<f64>()
             .ok()
             .and_then(|right| left.partial_cmp(&right)),
-        // A time in a span equals it.
+        // A time within a span is equal to it.
         (Value::Time(time), Meaning::Time(from, _)) if time < from => Some(Ordering::Less),
         (Value::Time(time), Meaning::Time(_, until)) if time >= until => Some(Ordering::Greater),
         (Value::Time(_), Meaning::Time(..)) => Some(Ordering::Equal),
@@ -122,11 +122,11 @@ fn with_value(left: &Value, op: Op, right: &Value) -> bool {
     }
 }
 
-/// What a key is worth in a run, for a table and for sorting.
+/// The value of a key for a run, for tables and sorting.
 #[derive(Clone, Debug, Default)]
 pub struct Cell(Vec<Value>);
 
-/// What a key is worth in a run.
+/// The value of a key for a run.
 pub fn value(key: &Key, subject: &Subject<'_>) -> Cell {
     Cell(values(key, subject))
 }
@@ -158,7 +158,7 @@ impl Cell {
         texts.join(", ")
     }
 
-    /// Of numbers alone.
+    /// The statistics, if all values are numbers.
     fn spread(&self) -> Option<crate::compare::Spread> {
         let number = |value: &Value| match value {
             Value::Number(number) => Some(*number),
@@ -169,7 +169,7 @@ impl Cell {
     }
 }
 
-/// The order of two cells: numbers before times, truths and texts, of several numbers their mean; what is not there last.
+/// The order of two cells: numbers before times, truths and texts, of several numbers their mean; missing values last.
 pub fn order(left: &Cell, right: &Cell, descending: bool) -> Ordering {
     let rank = |cell: &Cell| match (cell.spread(), cell.0.first()) {
         (Some(_), _) => 0,
@@ -189,10 +189,10 @@ pub fn order(left: &Cell, right: &Cell, descending: bool) -> Ordering {
     })
 }
 
-/// At most this many runs are asked for the names that they have.
+/// The number of runs that are searched for names to suggest.
 const MOST_ASKED: usize = 50;
 
-/// The failure of a key that none of the runs has; the newest are the last.
+/// The failure for a key that none of the runs has. `subjects` are sorted, the newest last.
 pub fn unknown(key: &Key, subjects: &[Subject<'_>]) -> Failure {
     let asked = || subjects.iter().rev().take(MOST_ASKED);
     let failure = |what: String, wanted: &str, known: BTreeSet<String>, plural: &str| {

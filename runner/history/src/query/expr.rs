@@ -1,23 +1,23 @@
-//! An expression, read.
+//! The syntax tree of an expression.
 
 use chrono::{DateTime, Utc};
 
 /// An expression.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Expr {
-    /// All hold.
+    /// Conjunction.
     All(Vec<Expr>),
-    /// One holds at least.
+    /// Disjunction.
     Any(Vec<Expr>),
-    /// It does not hold.
+    /// Negation.
     Not(Box<Expr>),
-    /// The run has it.
+    /// Existence: the run has the key.
     Has(Key),
     /// A comparison.
     Compare(Key, Op, Operand),
 }
 
-/// How two values are compared.
+/// A comparison operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Op {
     /// `<`
@@ -36,111 +36,111 @@ pub enum Op {
     Contains,
 }
 
-/// What a value is compared with.
+/// The right side of a comparison.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Operand {
-    /// A value as it is written.
+    /// A literal.
     Literal(Literal),
     /// Another value of the run.
     Key(Key),
 }
 
-/// A value as it is written.
+/// A literal.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Literal {
-    /// As it stands there, without quotes.
+    /// The text without quotes.
     pub text: String,
-    /// What it is read as.
+    /// Its meaning.
     pub meaning: Meaning,
 }
 
-/// What a literal is read as.
+/// The meaning of a literal.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Meaning {
     /// A number; of a duration, its seconds.
     Number(f64),
-    /// A span of time: a whole day, minute or second. From, until (excluded).
+    /// A span of time (a day, minute or second): start, end (excluded).
     Time(DateTime<Utc>, DateTime<Utc>),
-    /// Anything else.
+    /// Any other text.
     Text,
 }
 
-/// A value of a run, or a figure of several of them.
+/// A value of a run, or an aggregate of several values.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Key {
-    /// As it is written.
+    /// The text as written.
     pub text: String,
-    /// What becomes of several values.
+    /// The aggregate function.
     pub fold: Option<Fold>,
-    /// Whose values.
+    /// The name.
     pub name: Name,
 }
 
-/// A figure of several values.
+/// An aggregate function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fold {
-    /// Their mean.
+    /// Mean.
     Mean,
-    /// Their sample standard deviation.
+    /// Sample standard deviation.
     Sd,
-    /// The least.
+    /// Minimum.
     Min,
-    /// The greatest.
+    /// Maximum.
     Max,
-    /// How many there are.
+    /// Count.
     Count,
 }
 
-/// What a name stands for.
+/// A name of a value.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Name {
     /// The run's id.
     Id,
-    /// How it ended.
+    /// The status.
     Status,
     /// The pipeline's name.
     Pipeline,
-    /// The name that it was given.
+    /// The run's name.
     Called,
-    /// Its tags.
+    /// The tags.
     Tag,
     /// Whether it is kept.
     Kept,
-    /// When it began.
+    /// The start time.
     Started,
-    /// How many seconds ago that was.
+    /// The age in seconds.
     Age,
-    /// How long it took.
+    /// The duration in seconds.
     Seconds,
     /// A parameter.
     Param(String),
-    /// Something of a stage.
+    /// A value of a stage.
     Of(StageName, What),
 }
 
-/// A stage, or some points of it.
+/// A stage, or some of its matrix points.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StageName {
     /// Its name.
     pub stage: String,
-    /// Axes and values that its point has.
+    /// Axes and values of the point.
     pub point: Vec<(String, String)>,
 }
 
-/// What of a stage.
+/// A value of a stage.
 #[derive(Clone, Debug, PartialEq)]
 pub enum What {
     /// A field of its configuration.
     With(String),
-    /// How it ended.
+    /// The status.
     Status,
-    /// How long it took when it was computed.
+    /// The duration when it was computed.
     Seconds,
     /// The final value of a metric.
     Metric(String),
 }
 
-/// What is always there, by name.
+/// The names that every run has.
 pub(crate) const FIXED: [(&str, Name); 10] = [
     ("id", Name::Id),
     ("status", Name::Status),
@@ -155,7 +155,7 @@ pub(crate) const FIXED: [(&str, Name); 10] = [
 ];
 
 impl Expr {
-    /// The keys in it.
+    /// The keys of the expression.
     pub fn keys(&self) -> Vec<&Key> {
         match self {
             Self::All(parts) | Self::Any(parts) => parts.iter().flat_map(Self::keys).collect(),

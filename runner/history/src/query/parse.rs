@@ -1,4 +1,4 @@
-//! From text to an expression. Every mistake has its place.
+//! Parses expressions. Every error has a position.
 
 use super::expr::{Expr, FIXED, Fold, Key, Literal, Meaning, Name, Op, Operand, StageName, What};
 use super::token::{ParseError, Token, error, tokens};
@@ -15,13 +15,13 @@ const FOLDS: [(&str, Fold); 5] = [
 
 const STATUSES: [&str; 5] = ["done", "failed", "interrupted", "running", "killed"];
 
-/// Parentheses and `not` are nested no deeper than this.
+/// The deepest nesting of parentheses and `not`.
 const DEEPEST: usize = 100;
 
-/// Reads an expression.
+/// Parses an expression.
 ///
 /// # Errors
-/// When it is none.
+/// When the syntax is wrong.
 pub fn expression(text: &str) -> Result<Expr, ParseError> {
     let mut parser = Parser::new(text)?;
     let expr = parser.any(0)?;
@@ -29,10 +29,10 @@ pub fn expression(text: &str) -> Result<Expr, ParseError> {
     Ok(expr)
 }
 
-/// Reads a key: a name, or a figure such as `mean(evaluate.sharpe)`.
+/// Parses a key: a name, or an aggregate such as `mean(evaluate.sharpe)`.
 ///
 /// # Errors
-/// When it is none.
+/// When the syntax is wrong.
 pub fn key(text: &str) -> Result<Key, ParseError> {
     let mut parser = Parser::new(text)?;
     let key = parser.key()?;
@@ -40,10 +40,10 @@ pub fn key(text: &str) -> Result<Key, ParseError> {
     Ok(key)
 }
 
-/// Reads keys with commas between them.
+/// Parses keys separated by commas.
 ///
 /// # Errors
-/// When they are none.
+/// When the syntax is wrong.
 pub fn keys(text: &str) -> Result<Vec<Key>, ParseError> {
     let mut parser = Parser::new(text)?;
     let mut keys = vec![parser.key()?];
@@ -73,7 +73,7 @@ impl<'t> Parser<'t> {
         self.tokens.get(self.next).map(|(_, token)| token)
     }
 
-    /// Where the next token stands.
+    /// The position of the next token.
     fn at(&self) -> usize {
         let end = || self.text.trim_end().chars().count();
         self.tokens.get(self.next).map_or_else(end, |(at, _)| *at)
@@ -248,7 +248,7 @@ fn one_of(mut parts: Vec<Expr>, of: impl Fn(Vec<Expr>) -> Expr) -> Expr {
     }
 }
 
-/// What a word means.
+/// The meaning of a word.
 fn meaning(word: &str) -> Meaning {
     if let Ok(number) = word.parse::<f64>()
         && number.is_finite()
@@ -279,7 +279,7 @@ fn span(word: &str) -> Option<(DateTime<Utc>, DateTime<Utc>)> {
         })
 }
 
-/// Whether what is always there can be compared with a literal.
+/// Checks that a fixed name can be compared with a literal.
 fn check(key: &Key, op: Op, literal: &Literal) -> Result<(), (String, String)> {
     let wrong = |message: String, hint: &str| Err((message, hint.to_owned()));
     if op == Op::Contains {
@@ -311,7 +311,7 @@ fn check(key: &Key, op: Op, literal: &Literal) -> Result<(), (String, String)> {
     }
 }
 
-/// Takes a name apart.
+/// Parses a name.
 fn name(word: &str) -> Result<Name, (String, String)> {
     if let Some((_, name)) = FIXED.iter().find(|(known, _)| *known == word) {
         return Ok(name.clone());

@@ -1,4 +1,4 @@
-//! What a name stands for in a run.
+//! The values of a run by name.
 
 use super::expr::{Name, StageName, What};
 use crate::{Figures, Marks, Run, StageRun, figures};
@@ -16,9 +16,9 @@ use std::rc::Rc;
 pub enum Value {
     /// A number.
     Number(f64),
-    /// True or false.
+    /// A Boolean.
     Bool(bool),
-    /// A text; of a list or a map, its JSON.
+    /// A text, or the JSON of a list or map.
     Text(String),
     /// A time.
     Time(DateTime<Utc>),
@@ -59,14 +59,14 @@ impl Value {
 
 type Summary = Rc<BTreeMap<String, f64>>;
 
-/// Summaries of metrics, each read once: many runs have the same.
+/// Summaries of metrics artifacts, each read once: many runs share them.
 pub struct Summaries<'a> {
     store: &'a Store,
     read: RefCell<HashMap<ArtifactDigest, Option<Summary>>>,
 }
 
 impl<'a> Summaries<'a> {
-    /// Those of a store.
+    /// The summaries in a store.
     pub fn new(store: &'a Store) -> Self {
         Self {
             store,
@@ -85,7 +85,7 @@ impl<'a> Summaries<'a> {
     }
 }
 
-/// A run that is asked for its values. What is expensive is read when it is asked for.
+/// A run whose values are queried. Expensive values are read on demand.
 pub struct Subject<'a> {
     /// The run, read without its metrics.
     pub run: &'a Run,
@@ -95,14 +95,14 @@ pub struct Subject<'a> {
     pub runs: &'a Path,
     /// The summaries of their store; `None` where there is none.
     pub summaries: Option<&'a Summaries<'a>>,
-    /// The present.
+    /// The current time.
     pub now: DateTime<Utc>,
     /// The figures of its stages, by index, from events and whole artifacts.
     figures: OnceCell<Vec<Figures>>,
 }
 
 impl<'a> Subject<'a> {
-    /// Asks `run`.
+    /// Queries `run`.
     pub fn new(
         run: &'a Run,
         marks: &'a Marks,
@@ -120,7 +120,7 @@ impl<'a> Subject<'a> {
         }
     }
 
-    /// The values of that name: none where the run has no such thing, several of a matrix.
+    /// The values of a name: none where the run has no such value, several for a matrix.
     pub fn values(&self, name: &Name) -> Vec<Value> {
         let text = |text: &str| vec![Value::Text(text.to_owned())];
         match name {
@@ -162,7 +162,7 @@ impl<'a> Subject<'a> {
             What::Metric(name) => {
                 let summary = self.summaries.and_then(|summaries| summaries.of(stage));
                 let found = summary.and_then(|summary| summary.get(name).copied());
-                // Without outputs and events there is no metric.
+                // A stage without outputs and events has no metrics.
                 let silent = !stage.started && !stage.outputs.contains_key("metrics");
                 let found = found.or_else(|| (!silent).then(|| self.figures().get(i)?.values.get(name).copied())?);
                 found.map(Value::Number)
@@ -184,7 +184,7 @@ impl<'a> Subject<'a> {
         })
     }
 
-    /// The names of what this run has of a stage, or of its parameters where `stage` is `params`.
+    /// The names of the values of a stage, or of the parameters where `stage` is `params`.
     pub(super) fn names(&self, stage: &str) -> Vec<String> {
         if stage == "params" {
             return self.run.params.keys().map(|name| format!("params.{name}")).collect();
@@ -223,7 +223,7 @@ impl StageName {
     }
 }
 
-/// A field below `value`: `a.b`, where a key may itself hold dots, and of a list its place.
+/// The field of `value` at a path: `a.b`, where keys may contain dots, or `list[0]`.
 fn look_up<'v>(value: &'v Json, path: &str) -> Option<&'v Json> {
     if path.is_empty() {
         return Some(value);
@@ -232,7 +232,7 @@ fn look_up<'v>(value: &'v Json, path: &str) -> Option<&'v Json> {
         return Some(found);
     }
     let (first, rest) = path.split_once('.').unwrap_or((path, ""));
-    // `indicators[0]` is how messages write the place in a list.
+    // Messages write list positions as `indicators[0]`.
     if let Some((name, index)) = first.strip_suffix(']').and_then(|first| first.split_once('[')) {
         return look_up(value.get(name)?.get(index.parse::<usize>().ok()?)?, rest);
     }

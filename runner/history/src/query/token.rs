@@ -1,24 +1,24 @@
-//! From text to tokens, and the mistakes that have a place in it.
+//! The tokens of an expression, and errors with a position in it.
 
 use super::expr::Op;
 use std::fmt;
 
-/// A mistake in an expression.
+/// An error in an expression.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParseError {
     /// The expression.
     pub text: String,
-    /// Where, in characters from 0.
+    /// The position in characters, from 0.
     pub at: usize,
-    /// What is wrong.
+    /// The message.
     pub message: String,
-    /// What to do about it.
+    /// The hint.
     pub hint: String,
 }
 
 impl fmt::Display for ParseError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // A tab or a line's end would move the mark.
+        // Tabs and line breaks would move the caret.
         let line: String = self
             .text
             .chars()
@@ -117,7 +117,7 @@ pub(super) fn tokens(text: &str) -> Result<Vec<(usize, Token)>, ParseError> {
                 ));
             }
             _ if is_word(c) => {
-                // In brackets anything may stand: the point of a matrix.
+                // Brackets may contain anything: they hold the point of a matrix.
                 let mut inside = false;
                 while let Some(&c) = chars.get(i) {
                     match c {

@@ -4,7 +4,7 @@ use runner_engine::{Pace, Reporter, Stamped};
 use std::io::Write;
 use std::time::Duration;
 
-/// Progress of one stage is written at most this often.
+/// The shortest time between two progress events of a stage.
 const PROGRESS: Duration = Duration::from_secs(1);
 
 /// Writes a line for each event.
@@ -16,7 +16,7 @@ pub struct JsonLines<W> {
 }
 
 impl<W: Write> JsonLines<W> {
-    /// Writes to `out`.
+    /// A reporter that writes to `out`.
     pub fn new(out: W) -> Self {
         Self {
             out,
@@ -38,7 +38,7 @@ impl<W: Write> Reporter for JsonLines<W> {
 
     fn flush(&mut self) {
         if !self.closed {
-            // Whoever read has gone: the run goes on without them.
+            // The reader has closed the pipe: the run continues without it.
             self.closed = self
                 .out
                 .write_all(self.lines.as_bytes())

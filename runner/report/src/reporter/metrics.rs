@@ -15,7 +15,7 @@ pub struct Metrics {
     stages: HashMap<String, Files>,
 }
 
-/// The files of one stage, and what is not written to them yet. A file that cannot be written is let go: nothing rests on it.
+/// The files of one stage and the bytes that are not yet written. A file that cannot be written is given up: nothing depends on it.
 #[derive(Default)]
 struct Files {
     lines: Option<File>,
@@ -25,7 +25,7 @@ struct Files {
 }
 
 impl Metrics {
-    /// Of the run whose folder is `dir`.
+    /// A reporter for the run whose folder is `dir`.
     pub fn new(dir: &Path) -> Self {
         Self {
             dir: dir.to_owned(),
@@ -41,7 +41,7 @@ impl Files {
             std::fs::create_dir_all(path.parent()?).ok()?;
             File::options().create(true).append(true).open(path).ok()
         };
-        // TensorBoard takes files of this name, and goes by the order of names within a folder.
+        // TensorBoard expects this file name and reads a folder in the order of names.
         let events = format!("tensorboard/{name}/events.out.tfevents.{:010}.runner", began as u64);
         Self {
             lines: create(dir.join(format!("metrics/{name}.jsonl"))),
@@ -80,7 +80,7 @@ impl Reporter for Metrics {
 
     fn flush(&mut self) {
         for files in self.stages.values_mut() {
-            // One write each, so that who follows sees whole lines and records.
+            // One write each, so that readers see whole lines and records.
             put(&mut files.lines, files.new_lines.as_bytes());
             files.new_lines.clear();
             put(&mut files.events, &files.new_events);

@@ -1,12 +1,12 @@
 //! Reporters: the terminal, JSON lines, and the metrics of a running training.
 
-mod gauge;
 mod json;
 mod metrics;
+mod stage_progress;
 mod tensorboard;
 mod terminal;
 
-pub use gauge::{Gauge, short};
 pub use json::JsonLines;
 pub use metrics::Metrics;
+pub use stage_progress::{StageProgress, short};
 pub use terminal::{Terminal, Verbosity};

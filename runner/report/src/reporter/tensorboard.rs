@@ -1,9 +1,9 @@
-//! TensorBoard's event files, as far as scalars need them: records of [TFRecord] around an `Event` of TensorFlow's
+//! TensorBoard event files with scalars: records of [TFRecord] around an `Event` of TensorFlow's
 //! `event.proto`. The libraries that write them bring an image decoder and a protocol compiler for these few bytes.
 //!
 //! [TFRecord]: https://www.tensorflow.org/tutorials/load_data/tfrecord
 
-/// What a file begins with.
+/// The header of a file.
 pub(super) fn header(wall_time: f64) -> Vec<u8> {
     let mut event = Vec::new();
     double(&mut event, 1, wall_time);
@@ -11,7 +11,7 @@ pub(super) fn header(wall_time: f64) -> Vec<u8> {
     record(&event)
 }
 
-/// A scalar of a step. `wall_time` is in seconds since 1970.
+/// A scalar event. `wall_time` is in seconds since 1970.
 pub(super) fn scalar(wall_time: f64, step: u64, tag: &str, value: f32) -> Vec<u8> {
     let mut entry = Vec::new();
     bytes(&mut entry, 1, tag.as_bytes());
@@ -61,7 +61,7 @@ fn masked(data: &[u8]) -> u32 {
     crc32c(data).rotate_right(15).wrapping_add(0xa282_ead8)
 }
 
-/// The Castagnoli checksum (RFC 3720, appendix B.4), bit by bit: records are short.
+/// CRC-32C (RFC 3720, appendix B.4), bit by bit: records are short.
 fn crc32c(data: &[u8]) -> u32 {
     let mut crc = !0_u32;
     for &byte in data {

@@ -1,7 +1,7 @@
-//! Events for people, on standard error: a live line for each running stage on a terminal, a plain line for each stage that is
-//! over anywhere else.
+//! Events on standard error: on a terminal a progress line for each running stage, elsewhere a plain line for each stage that has
+//! ended.
 
-use super::Gauge;
+use super::StageProgress;
 use chrono::{DateTime, Utc};
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use runner_engine::{Event, Reporter, StageStatus, Stamped, text};
@@ -9,14 +9,14 @@ use std::collections::HashMap;
 use std::io::Write as _;
 use std::time::Duration;
 
-/// How much is said.
+/// The verbosity of the terminal reporter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Verbosity {
-    /// Failures only.
+    /// Only failures.
     Quiet,
-    /// Stages and how they end.
+    /// Stages and their statuses.
     Normal,
-    /// Logs of stages too.
+    /// Also logs of stages.
     Verbose,
 }
 
@@ -31,12 +31,12 @@ pub struct Terminal {
 
 struct Line {
     bar: ProgressBar,
-    gauge: Gauge,
+    progress: StageProgress,
     known: bool,
 }
 
 impl Terminal {
-    /// `live` is whether standard error is a terminal that takes a line back, `colour` whether it may be coloured.
+    /// `live` is whether standard error is a terminal that can redraw lines, `colour` whether to use colours.
     pub fn new(verbosity: Verbosity, live: bool, colour: bool) -> Self {
         let live = live && verbosity > Verbosity::Quiet;
         Self {
@@ -48,7 +48,7 @@ impl Terminal {
         }
     }
 
-    fn say(&self, line: &str) {
+    fn print_line(&self, line: &str) {
         match &self.live {
             Some(live) => {
                 let _ = live.println(line);
@@ -59,7 +59,7 @@ impl Terminal {
         }
     }
 
-    fn paint(&self, text: &str, code: &str) -> String {
+    fn coloured(&self, text: &str, code: &str) -> String {
         if self.colour {
             format!("\u{1b}[{code}m{text}\u{1b}[0m")
         } else {
@@ -70,7 +70,7 @@ impl Terminal {
     fn started(&mut self, stage: &str, reason: &str, time: DateTime<Utc>) {
         let Some(live) = &self.live else {
             if self.verbosity == Verbosity::Verbose {
-                self.say(&format!("{:>8} {stage}  ({reason})", "starts"));
+                self.print_line(&format!("{:>8} {stage}  ({reason})", "starts"));
             }
             return;
         };
@@ -81,7 +81,7 @@ impl Terminal {
         bar.enable_steady_tick(Duration::from_millis(200));
         let line = Line {
             bar,
-            gauge: Gauge::new(time),
+            progress: StageProgress::new(time),
             known: false,
         };
         if let Some(old) = self.running.insert(stage.to_owned(), line) {
@@ -89,26 +89,26 @@ impl Terminal {
         }
     }
 
-    /// Shows how a running stage is doing.
-    fn doing(&mut self, stage: &str, stamped: &Stamped) {
+    /// Updates the progress line of a running stage.
+    fn update(&mut self, stage: &str, stamped: &Stamped) {
         let colour = self.colour;
         let Some(line) = self.running.get_mut(stage) else {
             return;
         };
-        let gauge = &mut line.gauge;
-        gauge.take(stamped);
-        let known = gauge.total.is_some();
+        let progress = &mut line.progress;
+        progress.take(stamped);
+        let known = progress.total.is_some();
         if known != line.known {
             line.known = known;
             line.bar.set_style(style(known, colour));
         }
-        if let Some(total) = gauge.total {
+        if let Some(total) = progress.total {
             line.bar.set_length(total);
-            line.bar.set_position(gauge.done().min(total));
+            line.bar.set_position(progress.done().min(total));
         }
-        let left = gauge.left().filter(|_| gauge.done() > 0);
+        let left = progress.left().filter(|_| progress.done() > 0);
         let left = left.map(|left| format!("{} left", text::duration(left)));
-        let parts = [left.unwrap_or_default(), gauge.message.clone(), gauge.figures()];
+        let parts = [left.unwrap_or_default(), progress.message.clone(), progress.figures()];
         let parts: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
         line.bar.set_message(parts.join("  "));
     }
@@ -127,7 +127,7 @@ impl Terminal {
             StageStatus::Failed => "1;31",
             StageStatus::Skipped => "33",
         };
-        let name = self.paint(&format!("{:>8}", status.name()), colour);
+        let name = self.coloured(&format!("{:>8}", status.name()), colour);
         let mut line = format!("{name} {stage:<width$}", width = self.width);
         match (status, error) {
             (StageStatus::Ran, _) => line.push_str(&format!("  {}", text::duration(seconds))),
@@ -138,9 +138,9 @@ impl Terminal {
             _ => {}
         }
         if let Some(hint) = hint.filter(|_| failed) {
-            line.push_str(&format!("\n         {} {hint}", self.paint("hint:", "36")));
+            line.push_str(&format!("\n         {} {hint}", self.coloured("hint:", "36")));
         }
-        self.say(line.trim_end());
+        self.print_line(line.trim_end());
     }
 }
 
@@ -165,16 +165,16 @@ impl Reporter for Terminal {
                     .unwrap_or(8)
                     .clamp(8, 40);
                 if self.verbosity > Verbosity::Quiet {
-                    self.say(&format!("{:>8} {run}, {}", "run", text::count(stages.len(), "stage")));
+                    self.print_line(&format!("{:>8} {run}, {}", "run", text::count(stages.len(), "stage")));
                 }
             }
             Event::StageStarted { stage, reason, .. } => self.started(stage, reason, event.time),
             Event::Progress { stage, .. } | Event::Metric { stage, .. } | Event::Usage { stage, .. } => {
-                self.doing(stage, event);
+                self.update(stage, event);
             }
             Event::StageWaiting { stage, .. } => {
                 if self.verbosity > Verbosity::Quiet {
-                    self.say(&format!(
+                    self.print_line(&format!(
                         "{:>8} {stage}  another run computes it; its result will be used",
                         "waits"
                     ));
@@ -185,8 +185,8 @@ impl Reporter for Terminal {
                 retry,
                 retries,
                 error,
-            } => self.say(&format!("{:>8} {stage}  {retry} of {retries}: {error}", "retry")),
-            Event::StageHealing { stage, found_by } => self.say(&format!(
+            } => self.print_line(&format!("{:>8} {stage}  {retry} of {retries}: {error}", "retry")),
+            Event::StageHealing { stage, found_by } => self.print_line(&format!(
                 "{:>8} {stage}  `{found_by}` found its result missing or damaged: it runs again",
                 "heals"
             )),
@@ -194,7 +194,7 @@ impl Reporter for Terminal {
                 stage, same, seconds, ..
             } => {
                 if *same && self.verbosity > Verbosity::Quiet {
-                    self.say(&format!(
+                    self.print_line(&format!(
                         "{:>8} {stage}  computed again in {}, to the same result",
                         "same",
                         text::duration(*seconds)
@@ -203,7 +203,7 @@ impl Reporter for Terminal {
             }
             Event::Log { stage, line } => {
                 if self.verbosity == Verbosity::Verbose {
-                    self.say(&format!("{:>8} {stage}  {line}", "log"));
+                    self.print_line(&format!("{:>8} {stage}  {line}", "log"));
                 }
             }
             Event::StageFinished {

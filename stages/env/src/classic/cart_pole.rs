@@ -3,9 +3,12 @@
 //! Source of the dynamics: Barto, Sutton and Anderson (1983), as corrected by Florian (2007) and coded in Gymnasium's
 //! `classic_control/cartpole.py` (Euler integration, 0.02 s a step). The state is kept in f64 and shown in f32, as there.
 
+use crate::actions::{ActionSpace, Actions};
+use crate::batch::{BatchEnv, StepBuffers};
+use crate::open_options::OpenOptions;
 use crate::ranges::{StepRows, View, for_ranges};
-use crate::state::{StateReader, StateWriter};
-use crate::{ActionSpace, Actions, BatchEnv, EnvSpec, OpenOptions, StepBuffers};
+use crate::saved_state::{StateReader, StateWriter};
+use crate::spec::EnvSpec;
 use stages_core::StageError;
 use stages_numerics::random::Random;
 
@@ -220,7 +223,7 @@ impl BatchEnv for CartPole {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Step;
+    use crate::batch::Step;
     use crate::testing::step_discrete;
 
     /// Gymnasium 1.x, `CartPole-v1` from the state (0.01, -0.02, 0.03, 0.04), worked by hand with its formulas.

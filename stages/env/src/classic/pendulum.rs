@@ -3,9 +3,12 @@
 //! As coded in Gymnasium's `classic_control/pendulum.py` (0.05 s a step, g = 10, mass and length 1). The state is kept in f64, torque is f32 and
 //! what is shown too, as there.
 
+use crate::actions::{ActionSpace, Actions, Bounds};
+use crate::batch::{BatchEnv, StepBuffers};
+use crate::open_options::OpenOptions;
 use crate::ranges::{StepRows, View, for_ranges};
-use crate::state::{StateReader, StateWriter};
-use crate::{ActionSpace, Actions, BatchEnv, Bounds, EnvSpec, OpenOptions, StepBuffers};
+use crate::saved_state::{StateReader, StateWriter};
+use crate::spec::EnvSpec;
 use stages_core::StageError;
 use stages_numerics::random::Random;
 use std::f64::consts::PI;
@@ -190,7 +193,7 @@ impl BatchEnv for Pendulum {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Step;
+    use crate::batch::Step;
 
     #[test]
     fn as_gymnasium() {

@@ -7,12 +7,15 @@
 //! steps and a return between -1 and 1. Then it terminates, as nothing is left to earn (POPGym says truncated, which would have
 //! a learner add the value of a state that has none). Easy has one deck and k = 4, medium two and 32, hard three and 64.
 //!
-//! What can be had is known: with memory 1. Without, the best is to name a suit that is not the one shown, of which a little
+//! The best return is known: with memory 1. Without, the best is to name a suit that is not the one shown, of which a little
 //! more is left: it is right 13 n / (52 n - 1) of the time with n decks, a return of 26 n / (52 n - 1) - 1, just above -1/2.
 
+use crate::actions::{ActionSpace, Actions};
+use crate::batch::{BatchEnv, StepBuffers};
+use crate::open_options::OpenOptions;
 use crate::ranges::{Rows, StepRows, View, for_ranges};
-use crate::state::{StateReader, StateWriter};
-use crate::{ActionSpace, Actions, BatchEnv, EnvSpec, OpenOptions, StepBuffers};
+use crate::saved_state::{StateReader, StateWriter};
+use crate::spec::EnvSpec;
 use stages_core::StageError;
 use stages_numerics::random::Random;
 
@@ -27,11 +30,11 @@ pub struct RepeatPrevious {
     stream: [u64; 2],
     /// Cards in a game.
     cards: usize,
-    /// How far back the card is that is to be named; 1 is the one that is shown.
+    /// The distance of the card to name; 1 is the one that is shown.
     k: usize,
     /// `[B, cards]`: the suits in the order they are dealt.
     suits: Vec<u8>,
-    /// How many cards are out.
+    /// The number of cards dealt.
     dealt: Vec<u32>,
     episodes: Vec<u64>,
 }
@@ -195,7 +198,7 @@ impl BatchEnv for RepeatPrevious {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Step;
+    use crate::batch::Step;
     use crate::testing::step_discrete;
 
     fn suit(obs: &[f32]) -> u32 {

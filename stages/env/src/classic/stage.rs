@@ -1,7 +1,10 @@
 //! The stage kind `env/classic`.
 
-use super::{CartPole, Pendulum, RepeatPrevious};
-use crate::{BatchEnv, OpenOptions};
+use super::cart_pole::CartPole;
+use super::pendulum::Pendulum;
+use super::repeat_previous::RepeatPrevious;
+use crate::batch::BatchEnv;
+use crate::open_options::OpenOptions;
 use cache::{Artifact, ArtifactBuilder, Store};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -27,8 +30,8 @@ pub enum Id {
     RepeatPreviousMedium,
     /// The same with three decks, 63 steps ago.
     RepeatPreviousHard,
-    /// A pendulum that is to be swung up: cosine and sine of its angle, angular velocity; the action is a torque, a number within -2 and 2; 200
-    /// steps.
+    /// A pendulum that is to be swung up: cosine and sine of its angle, angular velocity; the action is a continuous torque within -2 and 2;
+    /// 200 steps.
     #[serde(rename = "Pendulum-v1")]
     Pendulum,
 }
@@ -37,7 +40,7 @@ pub enum Id {
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ClassicConfig {
-    /// Which environment.
+    /// The environment.
     pub id: Id,
 }
 
@@ -68,13 +71,13 @@ impl StageKind for Classic {
     }
 }
 
-/// Opens what the stage stored.
+/// Opens the artifact of the stage.
 pub(crate) fn open(store: &Store, artifact: &Artifact, options: &OpenOptions) -> Result<Box<dyn BatchEnv>, StageError> {
     let entry = artifact
         .entry(FILE)
         .ok_or_else(|| StageError::new(format!("the environment has no `{FILE}`")))?;
     let config: ClassicConfig = serde_json::from_slice(&store.blob(entry.blob)?)
-        .map_err(|err| StageError::new(format!("`{FILE}` of the environment: {err}")))?;
+        .map_err(|err| StageError::new(format!("cannot read `{FILE}` of the environment: {err}")))?;
     let repeat = |name, decks, k| Box::new(RepeatPrevious::new(name, decks, k, options));
     Ok(match config.id {
         Id::CartPole => Box::new(CartPole::new(false, options)),

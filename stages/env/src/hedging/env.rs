@@ -1,9 +1,12 @@
 //! The batch of environments.
 
-use super::HedgingConfig;
+use super::config::{HedgingConfig, SPOT};
+use crate::actions::{ActionSpace, Actions};
+use crate::batch::{BatchEnv, StepBuffers};
+use crate::open_options::{OpenOptions, Split};
 use crate::ranges::{StepRows, View, for_ranges};
-use crate::state::{StateReader, StateWriter};
-use crate::{ActionSpace, Actions, BatchEnv, EnvSpec, OpenOptions, Split, StepBuffers};
+use crate::saved_state::{StateReader, StateWriter};
+use crate::spec::EnvSpec;
 use arrow::buffer::ScalarBuffer;
 use bytemuck::{Pod, Zeroable};
 use stages_core::StageError;
@@ -11,26 +14,24 @@ use stages_numerics::random::Random;
 
 /// Fewer environments than this for a thread cost more to hand over than to step.
 const GRAIN: usize = 1024;
-/// The price of the underlying at the beginning of every path.
-pub(crate) const SPOT: f64 = 100.0;
 /// Numbers of a point of a path: underlying, call, delta.
 pub(crate) const POINT: usize = 3;
 
 /// The state of an environment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Pod, Zeroable)]
 #[repr(C)]
-struct State {
-    /// Which episode of this environment it is.
+struct HedgeState {
+    /// The number of the episode in this environment.
     episode: u64,
     /// The hedge ratio held.
     hedge: f64,
-    /// What the hedged position has earned in the episode, in per cent of the first price.
+    /// The profit of the hedged position in the episode, in per cent of the first price.
     profit: f64,
     path: u32,
     step: u32,
 }
 
-/// What the environments of a batch share.
+/// The data that the environments of a batch share.
 struct Shared {
     config: HedgingConfig,
     /// `[paths, steps + 1, 3]`: underlying, call, delta.
@@ -43,12 +44,12 @@ struct Shared {
 }
 
 impl Shared {
-    fn fresh(&self, i: usize, episode: u64) -> State {
+    fn fresh(&self, i: usize, episode: u64) -> HedgeState {
         let mut random = Random::new(&[self.seed, self.split.word(), i as u64, episode]);
-        State {
+        HedgeState {
             episode,
             path: random.below(self.paths as u64) as u32,
-            ..State::default()
+            ..HedgeState::default()
         }
     }
 
@@ -58,7 +59,7 @@ impl Shared {
         [self.points[at], self.points[at + 1], self.points[at + 2]]
     }
 
-    fn show(&self, state: &State, out: &mut [f32]) {
+    fn show(&self, state: &HedgeState, out: &mut [f32]) {
         let [underlying, ..] = self.point(state.path, state.step);
         let moneyness = libm::log(underlying / self.config.strike()) / self.deviation;
         let left = f64::from(self.config.steps - state.step) / f64::from(self.config.steps);
@@ -70,8 +71,8 @@ impl Shared {
 pub struct HedgingEnv {
     spec: EnvSpec,
     shared: Shared,
-    states: Vec<State>,
-    /// What the last finished episode of each earned, in per cent of the first price.
+    states: Vec<HedgeState>,
+    /// The profit of the last finished episode of each, in per cent of the first price.
     finals: Vec<f64>,
 }
 
@@ -111,7 +112,7 @@ impl HedgingEnv {
         (underlying, delta)
     }
 
-    /// What the last finished episode of environment `i` earned: the hedged position from sale to expiry, in per cent of the
+    /// The profit of the last finished episode of environment `i`: the hedged position from sale to expiry, in per cent of the
     /// first price.
     pub fn final_profit(&self, i: usize) -> f64 {
         self.finals[i]
@@ -124,33 +125,38 @@ impl HedgingEnv {
 
     fn run(&mut self, ratio: &(impl Fn(usize) -> f64 + Sync), out: StepBuffers<'_>) {
         let (shared, len) = (&self.shared, self.states.len());
-        let range = Range {
+        let range = HedgeRows {
             states: &mut self.states,
             finals: &mut self.finals,
         };
         let view = (range, StepRows::new(out, &self.spec));
-        for_ranges(view, len, GRAIN, &|first, len, (range, mut out): (Range, StepRows)| {
-            for i in 0..len {
-                let state = &mut range.states[i];
-                let [from, call, _] = shared.point(state.path, state.step);
-                let [to, then, _] = shared.point(state.path, state.step + 1);
-                state.hedge = ratio(first + i);
-                let earned = (state.hedge * (to - from) - (then - call)) * (100.0 / SPOT);
-                state.profit += earned;
-                state.step += 1;
-                let over = state.step >= shared.config.steps;
-                out.reward[i] = -(earned * earned) as f32;
-                out.terminated[i] = over;
-                out.truncated[i] = false;
-                if over {
-                    shared.show(state, out.final_obs.row(i));
-                    range.finals[i] = state.profit;
-                    *state = shared.fresh(first + i, state.episode + 1);
+        for_ranges(
+            view,
+            len,
+            GRAIN,
+            &|first, len, (range, mut out): (HedgeRows, StepRows)| {
+                for i in 0..len {
+                    let state = &mut range.states[i];
+                    let [from, call, _] = shared.point(state.path, state.step);
+                    let [to, then, _] = shared.point(state.path, state.step + 1);
+                    state.hedge = ratio(first + i);
+                    let earned = (state.hedge * (to - from) - (then - call)) * (100.0 / SPOT);
+                    state.profit += earned;
+                    state.step += 1;
+                    let over = state.step >= shared.config.steps;
+                    out.reward[i] = -(earned * earned) as f32;
+                    out.terminated[i] = over;
+                    out.truncated[i] = false;
+                    if over {
+                        shared.show(state, out.final_obs.row(i));
+                        range.finals[i] = state.profit;
+                        *state = shared.fresh(first + i, state.episode + 1);
+                    }
+                    shared.show(state, out.obs.row(i));
                 }
-                shared.show(state, out.obs.row(i));
-            }
-            out.action_mask.values.fill(true);
-        });
+                out.action_mask.values.fill(true);
+            },
+        );
     }
 
     fn tag(&self) -> String {
@@ -164,12 +170,12 @@ impl HedgingEnv {
     }
 }
 
-struct Range<'a> {
-    states: &'a mut [State],
+struct HedgeRows<'a> {
+    states: &'a mut [HedgeState],
     finals: &'a mut [f64],
 }
 
-impl View for Range<'_> {
+impl View for HedgeRows<'_> {
     fn split(self, n: usize) -> (Self, Self) {
         let (states, finals) = (self.states.split_at_mut(n), self.finals.split_at_mut(n));
         (

@@ -5,7 +5,7 @@
 //! `moneyness` x 100, that expires after `steps` steps of `days / steps` calendar days.
 //!
 //! **One step.** At step t the agent sees the underlying and the time that is left, chooses the hedge ratio h (shares held against
-//! the call, on a grid from 0 to 1), and is carried to t + 1. The hedged position earns `h (S' - S) - (C' - C)`, with C the
+//! the call, on a grid from 0 to 1), and goes to t + 1. The hedged position earns `h (S' - S) - (C' - C)`, with C the
 //! value of the call by Black and Scholes (1973), its payoff at expiry. The reward is less the square of that, with money in per cent of
 //! the first price: local risk minimisation (Föllmer and Schweizer, "Hedging by sequential regression", ASTIN Bulletin 18,
 //! 1988), the objective of Kolm and Ritter ("Dynamic replication and hedging: a reinforcement learning approach", Journal of Financial
@@ -19,11 +19,13 @@
 //!
 //! Paths, values and deltas are a table that the stage makes; a step looks them up. Training and testing have paths of their own.
 
+mod config;
 mod env;
 mod stage;
 #[cfg(test)]
 mod tests;
 
+pub use config::HedgingConfig;
 pub use env::HedgingEnv;
 pub(crate) use stage::FAMILY;
-pub use stage::{Hedging, HedgingConfig, open};
+pub use stage::{Hedging, open};

@@ -1,16 +1,16 @@
 //! The stage kind `env/hedging`.
 
-use super::env::{HedgingEnv, POINT, SPOT};
-use crate::options::black_scholes;
-use crate::{OpenOptions, ipc};
+use super::config::{HedgingConfig, SPOT};
+use super::env::{HedgingEnv, POINT};
+use crate::ipc;
+use crate::open_options::OpenOptions;
 use arrow::datatypes::Float64Type;
 use bytes::Bytes;
 use cache::{Artifact, ArtifactBuilder, Store};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use stages_core::{
     ConfigProblem, Context, OutputPort, Outputs, PlanContext, PortType, Ports, Provided, StageError, StageKind,
 };
+use stages_numerics::black_scholes::greeks;
 use stages_numerics::random::Random;
 use std::collections::BTreeMap;
 
@@ -20,81 +20,7 @@ const SPEC: &str = "env.json";
 /// The paths for training and for testing.
 const TABLES: [&str; 2] = ["train.arrow", "test.arrow"];
 
-/// Configuration of `env/hedging`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct HedgingConfig {
-    /// Paths of the underlying to train on, and as many to test on.
-    pub paths: u32,
-    /// Hedges from sale to expiry, and steps in an episode.
-    pub steps: u32,
-    /// Calendar days from sale to expiry; a year has 365.
-    pub days: f64,
-    /// The strike as a multiple of the first price.
-    pub moneyness: f64,
-    /// Of the underlying: annual, decimal.
-    pub volatility: f64,
-    /// Expected growth of the underlying: annual, decimal, continuously compounded.
-    pub drift: f64,
-    /// How many hedge ratios there are to choose from, equally spaced from 0 to 1.
-    pub ratios: u32,
-    /// Names the random numbers of the paths.
-    pub seed: u64,
-}
-
-impl Default for HedgingConfig {
-    fn default() -> Self {
-        Self {
-            paths: 4096,
-            steps: 30,
-            days: 30.0,
-            moneyness: 1.0,
-            volatility: 0.2,
-            drift: 0.0,
-            ratios: 21,
-            seed: 0,
-        }
-    }
-}
-
 impl HedgingConfig {
-    /// In currency.
-    pub fn strike(&self) -> f64 {
-        self.moneyness * SPOT
-    }
-
-    /// The hedge ratio that an action stands for.
-    pub fn ratio(&self, action: u32) -> f64 {
-        f64::from(action) / f64::from(self.ratios - 1)
-    }
-
-    fn validate(&self) -> Result<(), ConfigProblem> {
-        if self.paths == 0 || self.steps == 0 || u64::from(self.paths) * (u64::from(self.steps) + 1) > 1 << 26 {
-            return Err(
-                ConfigProblem::new("paths", "paths x (steps + 1) must lie within 1 and 2^26")
-                    .hint("the default is 4096 x 31"),
-            );
-        }
-        if !(2..=1024).contains(&self.ratios) {
-            return Err(
-                ConfigProblem::new("ratios", "there are 2 to 1024 hedge ratios").hint("the default is 21: 0, 0.05, …")
-            );
-        }
-        for (field, value) in [
-            ("days", self.days),
-            ("moneyness", self.moneyness),
-            ("volatility", self.volatility),
-        ] {
-            if !(value.is_finite() && value > 0.0) {
-                return Err(ConfigProblem::new(field, format!("{value} is not a positive number")));
-            }
-        }
-        if !(-10.0..=10.0).contains(&self.drift) {
-            return Err(ConfigProblem::new("drift", "a drift is a decimal: 0.05 for 5 %"));
-        }
-        Ok(())
-    }
-
     /// Paths as a file: underlying, call and delta at every step.
     fn table(&self, stream: u64) -> Result<Vec<u8>, StageError> {
         let step = self.days / 365.0 / f64::from(self.steps);
@@ -108,7 +34,7 @@ impl HedgingConfig {
             let mut underlying = SPOT;
             for t in 0..=self.steps {
                 let left = step * f64::from(self.steps - t);
-                let call = black_scholes(underlying, underlying, 1.0, self.volatility, left, self.strike(), true);
+                let call = greeks(underlying, underlying, 1.0, self.volatility, left, self.strike(), true);
                 points.extend([underlying, call.price, call.delta]);
                 underlying *= libm::exp(drift + deviation * random.normal());
             }
@@ -124,7 +50,7 @@ impl StageKind for Hedging {
     type Config = HedgingConfig;
     const NAME: &'static str = "env/hedging";
     const VERSION: u32 = 1;
-    const ABOUT: &'static str = "hedging a short call in a made-up market without frictions";
+    const ABOUT: &'static str = "hedging a short call in a simulated market without frictions";
     const PORTS: Ports = Ports {
         inputs: &[],
         outputs: &[OutputPort {
@@ -143,7 +69,8 @@ impl StageKind for Hedging {
         config.validate()?;
         let meta = serde_json::json!({ "family": FAMILY, "format": 1 });
         let mut builder = ArtifactBuilder::new(&context.store, PortType::Env.name(), meta);
-        let json = serde_json::to_value(config).map_err(|err| StageError::new(format!("`{SPEC}`: {err}")))?;
+        let json =
+            serde_json::to_value(config).map_err(|err| StageError::new(format!("cannot write `{SPEC}`: {err}")))?;
         builder.bytes(SPEC, cache::canonical_json(&json).as_bytes())?;
         for (stream, name) in (0..).zip(TABLES) {
             context.check_cancelled()?;
@@ -153,7 +80,7 @@ impl StageKind for Hedging {
     }
 }
 
-/// Opens what the stage `env/hedging` stored, as itself rather than as a [`crate::BatchEnv`].
+/// Opens the artifact of the stage `env/hedging`, as itself rather than as a [`crate::BatchEnv`].
 ///
 /// # Errors
 /// As [`crate::open`].
@@ -165,13 +92,13 @@ pub fn open(store: &Store, artifact: &Artifact, options: &OpenOptions) -> Result
         Ok(Bytes::from_owner(store.blob(entry.blob)?))
     };
     let config: HedgingConfig = serde_json::from_slice(&file(SPEC)?)
-        .map_err(|err| StageError::new(format!("`{SPEC}` of the environment: {err}")))?;
+        .map_err(|err| StageError::new(format!("cannot read `{SPEC}` of the environment: {err}")))?;
     config.validate()?;
     let name = TABLES[options.split.word() as usize];
     let points = ipc::numbers::<Float64Type>(&ipc::read(name, file(name)?)?, "point")?;
     if points.len() != config.paths as usize * (config.steps as usize + 1) * POINT {
         return Err(StageError::new(format!(
-            "`{name}` of the environment has other sizes than `{SPEC}` says"
+            "`{name}` of the environment does not have the size that `{SPEC}` states"
         ))
         .hint("run the environment's stage again with --force"));
     }

@@ -1,6 +1,7 @@
 use super::*;
+use crate::batch::{BatchEnv, Step};
+use crate::open_options::OpenOptions;
 use crate::testing::{context, step_discrete};
-use crate::{BatchEnv, OpenOptions, Step};
 use stages_core::{Context, StageKind};
 use std::collections::BTreeMap;
 

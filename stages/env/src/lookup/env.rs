@@ -1,9 +1,12 @@
 //! The batch of environments.
 
-use super::{LookupConfig, POSITIONS};
+use super::config::{LookupConfig, POSITIONS};
+use crate::actions::{ActionSpace, Actions};
+use crate::batch::{BatchEnv, StepBuffers};
+use crate::open_options::{OpenOptions, Split};
 use crate::ranges::{Rows, StepRows, View, for_ranges};
-use crate::state::{StateReader, StateWriter};
-use crate::{ActionSpace, Actions, BatchEnv, EnvSpec, OpenOptions, Split, StepBuffers};
+use crate::saved_state::{StateReader, StateWriter};
+use crate::spec::EnvSpec;
 use arrow::buffer::ScalarBuffer;
 use bytemuck::{Pod, Zeroable};
 use stages_core::StageError;
@@ -11,7 +14,7 @@ use stages_numerics::random::Random;
 
 /// Fewer environments than this for a thread cost more to hand over than to step.
 const GRAIN: usize = 1024;
-/// What is seen after the features.
+/// The elements of an observation after the features.
 const ACCOUNT: [&str; 4] = ["position", "profit_and_loss", "fraction_of_episode", "last_reward"];
 
 /// The rows that are looked up.
@@ -25,8 +28,8 @@ pub(crate) struct Table {
 /// The state of an environment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Pod, Zeroable)]
 #[repr(C)]
-struct State {
-    /// Which episode of this environment it is.
+struct LookupState {
+    /// The number of the episode in this environment.
     episode: u64,
     /// The row it is at.
     row: u32,
@@ -45,10 +48,10 @@ struct State {
 pub struct LookupEnv {
     spec: EnvSpec,
     shared: Shared,
-    states: Vec<State>,
+    states: Vec<LookupState>,
 }
 
-/// What the environments of a batch share.
+/// The data that the environments of a batch share.
 struct Shared {
     config: LookupConfig,
     table: Table,
@@ -58,23 +61,23 @@ struct Shared {
 
 impl Shared {
     /// The beginning of an episode.
-    fn fresh(&self, i: usize, episode: u64) -> State {
+    fn fresh(&self, i: usize, episode: u64) -> LookupState {
         let (rows, length) = (self.config.rows as u64, u64::from(self.config.episode_length));
         let mut random = Random::new(&[self.seed, self.split.word(), i as u64, episode]);
         // As many rows stay unused at the end as in the programs that this task is measured beside.
         let row = random.below((rows - 1).saturating_sub(length + 1).max(1)) as u32;
         let within = episode == 0 && self.config.stagger && self.split == Split::Train;
         let step = if within { random.below(length) as u32 } else { 0 };
-        State {
+        LookupState {
             episode,
             row,
             step,
             first: step,
-            ..State::default()
+            ..LookupState::default()
         }
     }
 
-    fn show(&self, state: &State, out: &mut [f32]) {
+    fn show(&self, state: &LookupState, out: &mut [f32]) {
         let width = self.config.features;
         let from = state.row as usize * width;
         let (features, account) = out.split_at_mut(width);
@@ -109,7 +112,7 @@ impl LookupEnv {
         &self.shared.config
     }
 
-    /// What environment `i` decides on: steps left in the episode, its position as an index of [`POSITIONS`], and the feature
+    /// The state that environment `i` decides on: steps left in the episode, its position as an index of [`POSITIONS`], and the feature
     /// that predicts.
     pub fn decision(&self, i: usize) -> (usize, usize, f32) {
         let (state, config) = (&self.states[i], &self.shared.config);
@@ -129,12 +132,12 @@ impl LookupEnv {
     }
 }
 
-struct Range<'a> {
+struct LookupRows<'a> {
     actions: &'a [u32],
-    states: Rows<'a, State>,
+    states: Rows<'a, LookupState>,
 }
 
-impl View for Range<'_> {
+impl View for LookupRows<'_> {
     fn split(self, n: usize) -> (Self, Self) {
         let (actions, states) = (self.actions.split_at(n), self.states.split(n));
         (
@@ -187,10 +190,10 @@ impl BatchEnv for LookupEnv {
     }
 }
 
-fn step(shared: &Shared, states: &mut [State], actions: &[u32], out: StepRows) {
+fn step(shared: &Shared, states: &mut [LookupState], actions: &[u32], out: StepRows) {
     let (cost, length) = (shared.config.cost as f32, shared.config.episode_length);
     let len = states.len();
-    let range = Range {
+    let range = LookupRows {
         actions,
         states: Rows {
             values: states,
@@ -198,27 +201,32 @@ fn step(shared: &Shared, states: &mut [State], actions: &[u32], out: StepRows) {
         },
     };
     let view = (range, out);
-    for_ranges(view, len, GRAIN, &|first, len, (range, mut out): (Range, StepRows)| {
-        for i in 0..len {
-            let state = &mut range.states.values[i];
-            let position = *POSITIONS.get(range.actions[i] as usize).unwrap_or(&POSITIONS[0]);
-            let earned = position * shared.table.returns[state.row as usize];
-            let reward = 100.0 * (earned - cost * (position - state.position).abs());
-            state.position = position;
-            state.profit += 0.01 * reward;
-            state.reward = reward;
-            state.row += 1;
-            state.step += 1;
-            let over = state.step >= length;
-            out.reward[i] = reward;
-            out.terminated[i] = over;
-            out.truncated[i] = false;
-            if over {
-                shared.show(state, out.final_obs.row(i));
-                *state = shared.fresh(first + i, state.episode + 1);
+    for_ranges(
+        view,
+        len,
+        GRAIN,
+        &|first, len, (range, mut out): (LookupRows, StepRows)| {
+            for i in 0..len {
+                let state = &mut range.states.values[i];
+                let position = *POSITIONS.get(range.actions[i] as usize).unwrap_or(&POSITIONS[0]);
+                let earned = position * shared.table.returns[state.row as usize];
+                let reward = 100.0 * (earned - cost * (position - state.position).abs());
+                state.position = position;
+                state.profit += 0.01 * reward;
+                state.reward = reward;
+                state.row += 1;
+                state.step += 1;
+                let over = state.step >= length;
+                out.reward[i] = reward;
+                out.terminated[i] = over;
+                out.truncated[i] = false;
+                if over {
+                    shared.show(state, out.final_obs.row(i));
+                    *state = shared.fresh(first + i, state.episode + 1);
+                }
+                shared.show(state, out.obs.row(i));
             }
-            shared.show(state, out.obs.row(i));
-        }
-        out.action_mask.values.fill(true);
-    });
+            out.action_mask.values.fill(true);
+        },
+    );
 }

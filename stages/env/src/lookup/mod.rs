@@ -13,16 +13,15 @@
 //! by dynamic programming ([`Optimal`]). Training and testing have tables of their own: what a policy has learnt by heart of the
 //! noise of the one is worth nothing on the other.
 
+mod config;
 mod env;
 mod optimal;
 mod stage;
 #[cfg(test)]
 mod tests;
 
+pub use config::{LookupConfig, POSITIONS};
 pub use env::LookupEnv;
 pub use optimal::Optimal;
 pub(crate) use stage::{FAMILY, from_table, table_file};
-pub use stage::{Lookup, LookupConfig, in_memory, open};
-
-/// What the actions set the position to.
-pub const POSITIONS: [f32; 5] = [-1.0, -0.5, 0.0, 0.5, 1.0];
+pub use stage::{Lookup, in_memory, open};

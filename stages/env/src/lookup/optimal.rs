@@ -5,15 +5,15 @@
 //! independent of the past, so that `V_k(p) = E[max_a (slope_a f + offset_a)]` over a standard normal f, which is exact: the
 //! maximum is piecewise linear, and the mean of each piece follows from the normal distribution and density at its ends.
 
-use super::{LookupConfig, POSITIONS};
-use stages_numerics::normal;
+use super::config::{LookupConfig, POSITIONS};
+use stages_numerics::normal::{cdf, pdf};
 
 /// The best policy of a task and what it is worth.
 #[derive(Clone, Debug)]
 pub struct Optimal {
-    /// What a unit of position earns in expectation, for each unit of the feature.
+    /// The expected reward of a unit of position, for each unit of the feature.
     slope: f64,
-    /// What a unit of change costs.
+    /// The cost of a unit of change.
     cost: f64,
     /// `[k][p]`: what k steps are worth from position p, before the feature is seen.
     value: Vec<[f64; POSITIONS.len()]>,
@@ -93,7 +93,7 @@ fn mean_of_maximum(lines: &[(f64, f64)]) -> f64 {
         .enumerate()
         .map(|(k, &(i, from))| {
             let ((slope, offset), to) = (lines[i], end(k));
-            offset * (normal::cdf(to) - normal::cdf(from)) + slope * (normal::pdf(from) - normal::pdf(to))
+            offset * (cdf(to) - cdf(from)) + slope * (pdf(from) - pdf(to))
         })
         .sum()
 }
@@ -111,7 +111,7 @@ mod tests {
             .map(|i| {
                 let x = -10.0 + (f64::from(i) + 0.5) * h;
                 let best = lines.iter().map(|(m, b)| m * x + b).fold(f64::NEG_INFINITY, f64::max);
-                best * normal::pdf(x) * h
+                best * pdf(x) * h
             })
             .sum()
     }

@@ -1,13 +1,13 @@
 //! The stage kind `env/lookup`.
 
+use super::config::LookupConfig;
 use super::env::{LookupEnv, Table};
-use crate::{OpenOptions, Split, ipc};
+use crate::ipc;
+use crate::open_options::{OpenOptions, Split};
 use arrow::array::{ArrayRef, Float32Array};
 use arrow::datatypes::Float32Type;
 use bytes::Bytes;
 use cache::{Artifact, ArtifactBuilder, Store};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use stages_core::{
     ConfigProblem, Context, OutputPort, Outputs, PlanContext, PortType, Ports, Provided, StageError, StageKind,
 };
@@ -18,78 +18,10 @@ use std::sync::Arc;
 /// The `family` in the artifact's meta.
 pub(crate) const FAMILY: &str = "lookup";
 const SPEC: &str = "env.json";
-/// What the streams of the two tables are called.
+/// The names of the two tables and of their random streams.
 const TABLES: [(&str, u64); 2] = [("train.arrow", 0), ("test.arrow", 1)];
 
-/// Configuration of `env/lookup`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct LookupConfig {
-    /// Rows of each of the two tables, for training and for testing.
-    pub rows: usize,
-    /// Features of a row; the first one predicts.
-    pub features: usize,
-    /// Steps in an episode; fewer than `rows`.
-    pub episode_length: u32,
-    /// Standard deviation of the noise of a return, decimal.
-    pub volatility: f64,
-    /// What a standard deviation of the first feature adds to a return, in units of `volatility`.
-    pub signal: f64,
-    /// What a unit of change of the position costs, as a fraction.
-    pub cost: f64,
-    /// Whether the first training episode of each environment begins at a random step, so that episodes do not end all at once.
-    pub stagger: bool,
-    /// Names the random numbers of the tables.
-    pub seed: u64,
-}
-
-impl Default for LookupConfig {
-    fn default() -> Self {
-        Self {
-            rows: 2521,
-            features: 64,
-            episode_length: 252,
-            volatility: 0.01,
-            signal: 0.3,
-            cost: 0.0005,
-            stagger: true,
-            seed: 0,
-        }
-    }
-}
-
 impl LookupConfig {
-    fn validate(&self) -> Result<(), ConfigProblem> {
-        if self.features == 0 || self.features > 1 << 16 {
-            return Err(ConfigProblem::new("features", "a row has 1 to 65536 features").hint("the default is 64"));
-        }
-        if self.rows > 1 << 24 || self.rows.saturating_mul(self.features) > 1 << 28 {
-            return Err(ConfigProblem::new("rows", "the tables would not fit into memory")
-                .hint("rows x features may be 2^28 at most, a gigabyte"));
-        }
-        if self.episode_length == 0 || self.episode_length as usize >= self.rows {
-            return Err(ConfigProblem::new(
-                "episode_length",
-                format!(
-                    "an episode has 1 to {} steps, fewer than rows",
-                    self.rows.saturating_sub(1)
-                ),
-            ));
-        }
-        for (field, value) in [("volatility", self.volatility), ("cost", self.cost)] {
-            if !(value.is_finite() && value >= 0.0) {
-                return Err(ConfigProblem::new(field, format!("{value} is not 0 or more")));
-            }
-        }
-        if !(self.signal.is_finite() && self.signal >= 0.0) {
-            return Err(ConfigProblem::new(
-                "signal",
-                format!("{} is not 0 or more", self.signal),
-            ));
-        }
-        Ok(())
-    }
-
     /// A table as a file.
     fn table(&self, stream: u64) -> Result<Vec<u8>, StageError> {
         let mut random = Random::new(&[self.seed, stream]);
@@ -117,7 +49,7 @@ impl StageKind for Lookup {
     const NAME: &'static str = "env/lookup";
     const VERSION: u32 = 1;
     const ABOUT: &'static str =
-        "a made-up market with a planted edge: a table of features, the first of which predicts the return";
+        "a simulated market with a planted edge: a table of features, the first of which predicts the return";
     const PORTS: Ports = Ports {
         inputs: &[],
         outputs: &[OutputPort {
@@ -136,7 +68,8 @@ impl StageKind for Lookup {
         config.validate()?;
         let meta = serde_json::json!({ "family": FAMILY, "format": 1 });
         let mut builder = ArtifactBuilder::new(&context.store, PortType::Env.name(), meta);
-        let json = serde_json::to_value(config).map_err(|err| StageError::new(format!("`{SPEC}`: {err}")))?;
+        let json =
+            serde_json::to_value(config).map_err(|err| StageError::new(format!("cannot write `{SPEC}`: {err}")))?;
         builder.bytes(SPEC, cache::canonical_json(&json).as_bytes())?;
         for (name, stream) in TABLES {
             context.check_cancelled()?;
@@ -163,14 +96,14 @@ pub(crate) fn from_table(config: LookupConfig, bytes: Bytes, options: &OpenOptio
     config.validate()?;
     if table.returns.len() != config.rows || table.features.len() != config.rows * config.features {
         return Err(StageError::new(format!(
-            "`{name}` of the environment has other sizes than `{SPEC}` says"
+            "`{name}` of the environment does not have the size that `{SPEC}` states"
         ))
         .hint("run the environment's stage again with --force"));
     }
     Ok(LookupEnv::new(config, table, options))
 }
 
-/// Opens what the stage `env/lookup` stored, as itself rather than as a [`crate::BatchEnv`].
+/// Opens the artifact of the stage `env/lookup`, as itself rather than as a [`crate::BatchEnv`].
 ///
 /// # Errors
 /// As [`crate::open`].
@@ -182,7 +115,7 @@ pub fn open(store: &Store, artifact: &Artifact, options: &OpenOptions) -> Result
         Ok(Bytes::from_owner(store.blob(entry.blob)?))
     };
     let config: LookupConfig = serde_json::from_slice(&file(SPEC)?)
-        .map_err(|err| StageError::new(format!("`{SPEC}` of the environment: {err}")))?;
+        .map_err(|err| StageError::new(format!("cannot read `{SPEC}` of the environment: {err}")))?;
     from_table(config, file(TABLES[options.split.word() as usize].0)?, options)
 }
 

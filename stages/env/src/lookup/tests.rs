@@ -1,6 +1,7 @@
 use super::*;
+use crate::batch::{BatchEnv, Step};
+use crate::open_options::{OpenOptions, Split};
 use crate::testing::{context, step_discrete};
-use crate::{BatchEnv, OpenOptions, Split, Step};
 use stages_core::StageKind;
 use stages_numerics::random::Random;
 use std::collections::BTreeMap;

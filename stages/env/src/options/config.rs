@@ -9,7 +9,7 @@ use stages_core::ConfigProblem;
 pub(crate) const MAX_LINES: usize = 32;
 /// Most legs that a strategy may have.
 pub(crate) const MAX_LEGS: usize = 8;
-/// Most actions, special ones included: a state's legal actions are bits of a word.
+/// Most actions, special ones included: an action mask is the bits of a word.
 pub(crate) const MAX_ACTIONS: usize = 64;
 
 /// Configuration of `env/options`. Money is in the chain's currency.
@@ -20,22 +20,22 @@ pub struct OptionsConfig {
     pub symbol: String,
     /// Units of the underlying in a contract; 0 for what the chain says, or else 100.
     pub multiplier: f64,
-    /// Which contracts are on offer.
+    /// The contracts that can be traded.
     pub slate: SlateConfig,
-    /// The strategies that can be opened, after `hold`, `close_all` and `close_oldest`; empty for the default menu: long and
+    /// The strategies that can be opened, after `hold`, `close_all` and `close_oldest`; empty for the default strategies: long and
     /// short straddle (delta 0.5), long and short strangle (0.2), a short put vertical (0.3 over 0.1) and a long one (0.4
     /// over 0.2), an iron condor (0.2, wings 0.1), and a covered call (0.3) where the underlying trades; all at the first
     /// maturity, each leg at the nearest delta of the slate.
     pub strategies: Vec<Strategy>,
-    /// M, how many option lines an account holds. Each leg opened takes one.
+    /// M, the number of option position lines of an account. Each leg opened takes one.
     pub lines: usize,
     /// Cash at the start of an episode.
     pub capital: f64,
-    /// How many contracts a strategy opens.
+    /// The number of contracts that a strategy opens.
     pub sizing: Sizing,
     /// Prices and costs of trades.
     pub fills: Fills,
-    /// Whether the underlying can be traded (an index cannot).
+    /// True if the underlying can be traded (an index cannot).
     pub trade_underlying: bool,
     /// The margin rule.
     pub margin: MarginConfig,
@@ -43,7 +43,7 @@ pub struct OptionsConfig {
     pub ruin: f64,
     /// Interest on cash without a `rates` input: continuously compounded, annual, decimal.
     pub rate: f64,
-    /// What is rewarded.
+    /// The reward.
     pub reward: RewardConfig,
     /// The training dates; without them, all that `test`, `purge` and `embargo` leave before the test dates.
     pub train: Option<DateRange>,
@@ -59,7 +59,7 @@ pub struct OptionsConfig {
     pub embargo: u32,
     /// Steps in a training episode: a number, or `[least, most]` to draw from; never more than the training dates have.
     pub episode_length: EpisodeLength,
-    /// Observations are cut off at so many standard deviations (market and slate) or units (positions and account).
+    /// Observations are clipped at so many standard deviations (market and slate) or units (positions and account).
     pub clip: f32,
 }
 
@@ -90,7 +90,7 @@ impl Default for OptionsConfig {
     }
 }
 
-/// Which contracts are on offer at each snapshot: for each maturity and delta a call and a put, K = 2 x maturities x deltas
+/// The slate, the contracts that can be traded at each snapshot: for each maturity and delta a call and a put, K = 2 x maturities x deltas
 /// slots, chosen by that snapshot's quotes alone.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
@@ -100,9 +100,9 @@ pub struct SlateConfig {
     /// Target absolute deltas, in (0, 1); for each, the quoted contract nearest to it. 0.5 stands for at the money: its call
     /// and its put share the strike.
     pub deltas: Vec<f64>,
-    /// Contracts nearer to expiry than this are not offered, in calendar days; at least 1.
+    /// Contracts nearer to expiry than this are not selected, in calendar days; at least 1.
     pub min_days: u32,
-    /// What is shown of each slot; nothing if empty: the slots are then traded, but not seen.
+    /// The features of each slot in the observation; if empty, the slots are traded, but not observed.
     pub features: Vec<SlateFeature>,
 }
 
@@ -118,7 +118,7 @@ impl Default for SlateConfig {
     }
 }
 
-/// Something shown of a slot's contract.
+/// A feature of a slot's contract.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SlateFeature {
@@ -143,7 +143,7 @@ pub enum SlateFeature {
 }
 
 impl SlateFeature {
-    /// Its name in an observation.
+    /// The feature's name in an observation.
     pub fn name(self) -> &'static str {
         match self {
             Self::Moneyness => "moneyness",
@@ -159,13 +159,13 @@ impl SlateFeature {
     }
 }
 
-/// A strategy of the menu.
+/// A strategy that can be opened.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Strategy {
     /// Its name, unique.
     pub name: String,
-    /// What it trades, together or not at all; 8 legs at most.
+    /// The legs, which trade together or not at all; 8 at most.
     pub legs: Vec<Leg>,
 }
 
@@ -185,7 +185,7 @@ pub struct Leg {
     pub quantity: i32,
 }
 
-/// What a leg trades.
+/// The instrument of a leg.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Right {
@@ -197,13 +197,13 @@ pub enum Right {
     Underlying,
 }
 
-/// How many contracts a strategy opens for each unit of its legs' quantities.
+/// The number of contracts that a strategy opens for each unit of its legs' quantities.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Sizing {
-    /// So many; 0 to size by `notional`.
+    /// A fixed number; 0 to size by `notional`.
     pub contracts: u32,
-    /// As many as bring contracts x multiplier x underlying nearest to this fraction of the net asset value, at least 1.
+    /// The number that brings contracts x multiplier x underlying nearest to this fraction of the net asset value, at least 1.
     pub notional: f64,
 }
 
@@ -220,13 +220,13 @@ impl Default for Sizing {
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Fills {
-    /// Where quotes come from.
+    /// The source of quotes.
     pub quotes: QuoteKind,
     /// The price of a trade is this fraction of mid worse than the quote; with `quotes: last`, than the last price.
     pub slippage: f64,
     /// With `quotes: last`, the least that a trade's price is worse than the last price.
     pub min_half_spread: f64,
-    /// For each contract traded; settlement is free.
+    /// Commission for each contract traded; settlement is free.
     pub commission: f64,
     /// A trade of the underlying pays this fraction of its price.
     pub underlying_slippage: f64,
@@ -244,7 +244,7 @@ impl Default for Fills {
     }
 }
 
-/// Where quotes come from.
+/// The source of quotes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum QuoteKind {
@@ -258,7 +258,7 @@ pub enum QuoteKind {
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct MarginConfig {
-    /// A short option that is not covered: this fraction of the underlying, less what it is out of the money, ...
+    /// A naked short option requires this fraction of the underlying, less the amount it is out of the money, ...
     pub rate: f64,
     /// ... but at least this fraction of the underlying (calls) or of the strike (puts), plus its mark.
     pub minimum: f64,
@@ -279,13 +279,13 @@ impl Default for MarginConfig {
     }
 }
 
-/// What is rewarded: `scale` x (change of net asset value - penalties).
+/// The reward: `scale` x (change of net asset value - penalties).
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct RewardConfig {
-    /// How the change is measured.
+    /// The measure of the change.
     pub kind: RewardKind,
-    /// What rewards are multiplied with.
+    /// The factor of the reward.
     pub scale: f64,
     /// Penalty for each unit of traded value (prices paid and received) as a fraction of net asset value.
     pub turnover: f64,
@@ -307,7 +307,7 @@ impl Default for RewardConfig {
     }
 }
 
-/// How the change of net asset value is measured.
+/// The measure of the change of net asset value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RewardKind {
@@ -384,11 +384,8 @@ impl JsonSchema for EpisodeLength {
 }
 
 impl OptionsConfig {
-    /// Checks all values that can be checked without data.
-    ///
-    /// # Errors
-    /// The first mistake.
-    pub fn validate(&self) -> Result<(), ConfigProblem> {
+    /// Checks all values but those of the strategies.
+    pub(crate) fn validate_values(&self) -> Result<(), ConfigProblem> {
         let problem = |field: &str, message: &str| Err(ConfigProblem::new(field, message));
         let positive = |field: &str, value: f64| {
             if value.is_finite() && value > 0.0 {
@@ -448,8 +445,7 @@ impl OptionsConfig {
         if !(self.clip.is_finite() && self.clip > 0.0) {
             return problem("clip", "it must be a positive number");
         }
-        self.validate_dates()?;
-        super::menu::Menu::new(self).map(|_| ())
+        self.validate_dates()
     }
 
     fn validate_dates(&self) -> Result<(), ConfigProblem> {
@@ -486,11 +482,14 @@ impl SlateConfig {
         {
             return Err(ConfigProblem::new(
                 "slate.maturities",
-                "give one maturity or more, each once",
+                "expected one or more maturities, each different",
             ));
         }
         if self.deltas.is_empty() || !distinct(self.deltas.len(), &|i, j| self.deltas[i] == self.deltas[j]) {
-            return Err(ConfigProblem::new("slate.deltas", "give one delta or more, each once"));
+            return Err(ConfigProblem::new(
+                "slate.deltas",
+                "expected one or more deltas, each different",
+            ));
         }
         for (i, &delta) in self.deltas.iter().enumerate() {
             if !(delta > 0.0 && delta < 1.0) {
@@ -512,7 +511,7 @@ impl SlateConfig {
         if self.min_days == 0 {
             return Err(ConfigProblem::new(
                 "slate.min_days",
-                "a contract on offer has at least 1 day left",
+                "a contract of the slate has at least 1 day to expiry",
             ));
         }
         if !distinct(self.features.len(), &|i, j| self.features[i] == self.features[j]) {

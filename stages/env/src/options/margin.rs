@@ -35,8 +35,8 @@ pub struct MarginLeg {
     pub mark: f64,
 }
 
-/// How a short was paired. As long as the positions stay the same, so does this, until a mark or the underlying turns one of the
-/// comparisons that led to it.
+/// The pairing of a short with longs. As long as the positions stay the same, so does this, until a mark or the underlying turns
+/// one of the comparisons that led to it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Pairing {
     /// The contracts of each pair times its loss, in the order of pairing.
@@ -45,31 +45,29 @@ pub(crate) struct Pairing {
     pub worst: f64,
     /// The contracts left naked.
     pub left: f64,
-    /// The loss against the long that was not taken for them, if there was one; no less than what a naked short needs.
+    /// The loss against the long that was not taken for them, if there was one; no less than what a naked short needs. Minus
+    /// infinity where there were more pairs than [`Pairing::costs`] holds, so that no comparison confirms the pairing.
     pub next: f64,
-    /// Whether there were more pairs than can be told.
-    pub more: bool,
 }
 
 impl Pairing {
-    /// The most pairs of one short that are told apart.
+    /// The most pairs of one short that are remembered.
     pub(crate) const MOST: usize = 2;
-    /// That of a long, or of no line at all.
+    /// The pairing of a long, or of no line at all.
     pub(crate) const NONE: Self = Self {
         costs: [0.0; Self::MOST],
         worst: f64::NEG_INFINITY,
         left: 0.0,
         next: f64::INFINITY,
-        more: false,
     };
 }
 
-/// What the positions require, in currency. `legs` has at most [`MAX_POSITIONS`] positions; `units` of the underlying are held.
+/// The margin requirement of the positions, in currency. `legs` has at most [`MAX_POSITIONS`] positions; `units` of the underlying are held.
 pub fn requirement(legs: &[MarginLeg], units: f64, underlying: f64, multiplier: f64, rule: &MarginConfig) -> f64 {
     requirement_and_pairs(legs, units, underlying, multiplier, rule, |_, _| {})
 }
 
-/// [`requirement`], telling `paired` how each short was paired, by its index in `legs`.
+/// [`requirement`], which calls `paired` with the pairing of each short, by its index in `legs`.
 #[inline]
 pub(crate) fn requirement_and_pairs(
     legs: &[MarginLeg],
@@ -107,13 +105,13 @@ pub(crate) fn requirement_and_pairs(
             stock -= covered;
             left -= covered;
         }
-        let naked = charge(short, underlying, rule);
+        let naked = charge_above_mark(short.call, short.strike, underlying, rule);
         let (side, longs) = (
             &mut sides[usize::from(!short.call)],
             &mut longs[usize::from(!short.call)],
         );
         while left > 0 {
-            // Without branches, which no processor could foresee.
+            // Without branches, which would be mispredicted.
             let (mut best, mut least) = (0, f64::INFINITY);
             let mut others = *longs;
             while others != 0 {
@@ -144,9 +142,8 @@ pub(crate) fn requirement_and_pairs(
             left -= contracts;
             let cost = f64::from(contracts) * loss;
             *side += cost;
-            match pairing.costs.get_mut(pairs) {
-                Some(place) => *place = cost,
-                None => pairing.more = true,
+            if let Some(place) = pairing.costs.get_mut(pairs) {
+                *place = cost;
             }
             pairs += 1;
             // The long that asks least is taken first.
@@ -155,17 +152,20 @@ pub(crate) fn requirement_and_pairs(
         *side += f64::from(left) * naked;
         premium += f64::from(left) * short.mark;
         pairing.left = f64::from(left);
+        if pairs > Pairing::MOST {
+            pairing.next = f64::NEG_INFINITY;
+        }
         paired(at, &pairing);
     }
     (sides[0].max(sides[1]) + premium) * multiplier
 }
 
-/// What a naked short option is charged above its mark, per unit.
-pub(crate) fn charge(leg: &MarginLeg, underlying: f64, rule: &MarginConfig) -> f64 {
-    let (out, base) = if leg.call {
-        (leg.strike - underlying, underlying)
+/// The charge of a naked short option above its mark, per unit.
+pub(crate) fn charge_above_mark(call: bool, strike: f64, underlying: f64, rule: &MarginConfig) -> f64 {
+    let (out, base) = if call {
+        (strike - underlying, underlying)
     } else {
-        (underlying - leg.strike, leg.strike)
+        (underlying - strike, strike)
     };
     (rule.rate * underlying - out.max(0.0)).max(rule.minimum * base)
 }

@@ -1,8 +1,9 @@
 //! Trading option strategies on one underlying: `env/options`.
 //!
-//! The stage builds tables once ([`build`]); a step only looks up.
+//! The stage builds tables once, offline (`build/`); a step only looks them up, online (`step/`). Between them lies the format of
+//! the tables (`tables.rs`).
 //!
-//! **One step.** At snapshot t the agent sees the quotes of t, trades on them, and is carried to t + 1:
+//! **One step.** At snapshot t the agent sees the quotes of t and trades on them; the step ends at t + 1:
 //!
 //! 1. *Fills.* One buys at the ask and sells at the bid of t, each moved by `fills.slippage`, and pays `fills.commission` a
 //!    contract. A contract without a quote is not traded; a strategy trades whole or not at all.
@@ -10,7 +11,7 @@
 //! 3. *Settlement.* A contract settles in cash at its intrinsic value on the underlying of the first snapshot at or after its
 //!    expiry. (Classes that settle on the morning of that day, like SPX proper, settle at that snapshot too: their
 //!    settlement value is not in a chain.)
-//! 4. *Marks.* Lines are marked at mid. A contract without a quote keeps a *model mark*, flagged as such: Black-Scholes with
+//! 4. *Mark-to-market.* Lines are marked at mid. A contract without a quote keeps a *model mark*, flagged as such: Black-Scholes with
 //!    its last known implied volatility, on the underlying of t + 1. The liquidation value (longs at bid, shorts at ask) is
 //!    reported beside the net asset value.
 //! 5. *Margin.* Where cash falls below `margin.maintenance` times the requirement ([`margin`]), everything that has a quote is
@@ -18,44 +19,32 @@
 //! 6. *Reward.* The change of net asset value, less penalties. Net asset value at or below `ruin` x capital terminates; the end
 //!    of the episode's dates truncates.
 //!
-//! What a step shows or does at t depends on data stamped at or before t alone.
+//! The observations, action masks and fills at t depend on data stamped at or before t alone.
 
-mod account;
-mod baseline;
-mod block;
 mod build;
 mod config;
-mod core;
-mod env;
-mod lanes;
-mod ledger;
-mod legal;
+mod inputs;
 pub mod margin;
-mod marks;
-mod menu;
-mod model;
 mod normalise;
-mod observe;
-mod offer;
-mod paths;
-mod side_by_side;
-mod slate;
+mod observation;
+mod order;
+mod reason;
 mod split;
 mod stage;
+mod step;
+mod strategies;
 pub mod synthetic;
 mod tables;
 #[cfg(test)]
 mod tests;
-mod trades;
 
-pub use baseline::Baseline;
-pub use build::{Built, Day, FeatureColumn, InMemory, Keep, MarketSource, Piece, Quote, build};
+pub use build::{Built, Day, FeatureColumn, InMemory, MarketSource, PartStore, Piece, Quote, build};
 pub use config::{
     EpisodeLength, Fills, Leg, MarginConfig, OptionsConfig, QuoteKind, RewardConfig, RewardKind, Right, Sizing,
     SlateConfig, SlateFeature, Strategy,
 };
-pub use env::{Decision, Instrument, OptionsEnv, Order, Orders, open};
-pub use ledger::{Ledger, Position, Reason};
-pub(crate) use model::black_scholes;
+pub use order::{Decision, Instrument, Order, Orders};
+pub use reason::Reason;
 pub(crate) use stage::FAMILY;
 pub use stage::Options;
+pub use step::{Baseline, Ledger, OptionsEnv, Position, open};

@@ -1,11 +1,11 @@
 //! Normalisation of market and slate features, fitted on training dates alone.
 
-use super::split::Range;
-use crate::Normalisation;
+use super::split::SnapshotRange;
+use crate::spec::Normalisation;
 
 /// Mean and standard deviation of each column of `raw` (`[T, width]`, NaN where there is no value) over `train`. The other
 /// elements of an observation, `rest` of them, have fixed scales and are left as they are.
-pub(crate) fn fit(raw: &[f32], width: usize, train: Option<Range>, rest: usize, clip: f32) -> Normalisation {
+pub(crate) fn fit(raw: &[f32], width: usize, train: Option<SnapshotRange>, rest: usize, clip: f32) -> Normalisation {
     let mut offset = vec![0.0; width + rest];
     let mut scale = vec![1.0; width + rest];
     if let Some(train) = train {
@@ -51,7 +51,7 @@ mod tests {
     #[test]
     fn fits_on_training_alone() {
         let raw = [1.0, 7.0, 3.0, 7.0, f32::NAN, 7.0, 1000.0, 9.0];
-        let fitted = fit(&raw, 2, Some(Range { first: 0, last: 2 }), 1, 5.0);
+        let fitted = fit(&raw, 2, Some(SnapshotRange { first: 0, last: 2 }), 1, 5.0);
         assert_eq!(fitted.offset, [2.0, 7.0, 0.0]);
         assert_eq!(fitted.scale, [1.0, 1.0, 1.0]);
         assert_eq!(rows(&raw, 2, &fitted), [-1.0, 0.0, 1.0, 0.0, 0.0, 0.0, 5.0, 2.0]);

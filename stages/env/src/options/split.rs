@@ -1,4 +1,4 @@
-//! Which snapshots are for training and which for testing.
+//! The split of the snapshots into training and test ranges.
 
 use super::config::OptionsConfig;
 use datasets::{Date, DateRange};
@@ -7,7 +7,7 @@ use stages_core::StageError;
 
 /// Snapshots from the first to the last, both included; an episode takes at least one step, so that they differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Range {
+pub(crate) struct SnapshotRange {
     pub first: usize,
     pub last: usize,
 }
@@ -15,9 +15,9 @@ pub(crate) struct Range {
 /// The snapshots of a market.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Splits {
-    /// `None` where all is for testing.
-    pub train: Option<Range>,
-    pub test: Range,
+    /// `None` where all snapshots are for testing.
+    pub train: Option<SnapshotRange>,
+    pub test: SnapshotRange,
 }
 
 /// Splits the snapshots of `dates`, of which the first `warm_up` have features without a value.
@@ -25,7 +25,7 @@ pub(crate) fn split(dates: &[Date], warm_up: usize, config: &OptionsConfig) -> R
     let usable = dates.len().saturating_sub(warm_up);
     if usable < 2 {
         return Err(StageError::new(format!(
-            "of {} snapshots, the first {warm_up} have features without a value: nothing is left to trade on",
+            "of {} snapshots, the first {warm_up} have features without a value: fewer than 2 are left to trade",
             dates.len()
         ))
         .hint("give more dates, or features with shorter windows"));
@@ -33,7 +33,7 @@ pub(crate) fn split(dates: &[Date], warm_up: usize, config: &OptionsConfig) -> R
     let within = |range: DateRange| {
         let first = dates.partition_point(|&date| date < range.from).max(warm_up);
         let end = dates.partition_point(|&date| date <= range.to);
-        (first + 1 < end).then(|| Range { first, last: end - 1 })
+        (first + 1 < end).then(|| SnapshotRange { first, last: end - 1 })
     };
     let end = dates[dates.len() - 1];
     let test = match (config.test, config.train) {
@@ -47,7 +47,7 @@ pub(crate) fn split(dates: &[Date], warm_up: usize, config: &OptionsConfig) -> R
         }
         (None, None) => {
             let n = ((config.test_fraction * usable as f64).ceil() as usize).clamp(2, usable);
-            Range {
+            SnapshotRange {
                 first: dates.len() - n,
                 last: dates.len() - 1,
             }
@@ -112,9 +112,9 @@ mod tests {
     fn fractions_leave_a_purge() {
         let config = OptionsConfig::default();
         let splits = split(&daily(110), 10, &config).unwrap();
-        assert_eq!(splits.test, Range { first: 85, last: 109 });
+        assert_eq!(splits.test, SnapshotRange { first: 85, last: 109 });
         // 74 is the last one more than ten days before 85.
-        assert_eq!(splits.train, Some(Range { first: 10, last: 74 }));
+        assert_eq!(splits.train, Some(SnapshotRange { first: 10, last: 74 }));
         let all = OptionsConfig {
             test_fraction: 1.0,
             ..config
@@ -123,7 +123,7 @@ mod tests {
             split(&daily(110), 10, &all).unwrap(),
             Splits {
                 train: None,
-                test: Range { first: 10, last: 109 }
+                test: SnapshotRange { first: 10, last: 109 }
             }
         );
     }
@@ -144,14 +144,14 @@ mod tests {
             ..OptionsConfig::default()
         };
         let splits = split(&daily(100), 0, &config).unwrap();
-        assert_eq!(splits.train, Some(Range { first: 0, last: 46 }));
+        assert_eq!(splits.train, Some(SnapshotRange { first: 0, last: 46 }));
         let late = OptionsConfig {
             train: range(81, 99),
             ..config.clone()
         };
         assert_eq!(
             split(&daily(100), 0, &late).unwrap().train,
-            Some(Range { first: 86, last: 99 })
+            Some(SnapshotRange { first: 86, last: 99 })
         );
         let after = OptionsConfig {
             test: None,
@@ -159,7 +159,7 @@ mod tests {
         };
         assert_eq!(
             split(&daily(100), 0, &after).unwrap().test,
-            Range { first: 53, last: 99 }
+            SnapshotRange { first: 53, last: 99 }
         );
         let overlap = OptionsConfig {
             train: range(0, 50),

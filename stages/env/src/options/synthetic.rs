@@ -1,10 +1,10 @@
-//! A small made-up market, for measuring and testing the environment: prices by Black-Scholes on a random walk. For data to
+//! A small synthetic market, for measuring and testing the environment: prices by Black-Scholes on a random walk. For data to
 //! learn from, use `ingest/simulated_market`.
 
 use super::build::{Day, FeatureColumn, MarketSource, Quote};
-use super::model::black_scholes;
 use datasets::Date;
 use stages_core::dataset::{PartitionKey, Period};
+use stages_numerics::black_scholes::greeks;
 use stages_numerics::random::Random;
 
 /// The market.
@@ -54,7 +54,7 @@ pub fn market(days: usize, seed: u64) -> SyntheticMarket {
                 let strike = step as f64 * 2.5;
                 for call in [true, false] {
                     let sigma = volatility * (1.03 - 0.4 * libm::log(strike / underlying));
-                    let value = black_scholes(underlying, forward, discount, sigma, years, strike, call);
+                    let value = greeks(underlying, forward, discount, sigma, years, strike, call);
                     let half = 0.01 + 0.01 * value.price;
                     let quoted = random.uniform() > 0.01;
                     quotes.push(Quote {
@@ -110,13 +110,7 @@ impl SyntheticMarket {
             .days
             .chunk_by(|a, b| Period::Month.range(a.date).contains(b.date))
             .collect();
-        let name = |month: &&[Day]| {
-            let key = PartitionKey {
-                symbol: "TOY".to_owned(),
-                range: Period::Month.range(month[0].date),
-            };
-            key.name()
-        };
+        let name = |month: &&[Day]| PartitionKey::new("TOY", Period::Month.range(month[0].date)).name();
         MarketSource {
             symbol: "TOY".to_owned(),
             multiplier: 100.0,

@@ -93,7 +93,7 @@ impl Feature<Bars> for Realised {
     fn over(&self, state: &mut State, bars: &Bars) -> Vec<Vec<f64>> {
         // A price that is none, or not positive, has no logarithm.
         let flaw = |value: f64| u64::from(!(value > 0.0 && value.is_finite()));
-        let best = InstructionSet::detect();
+        let best = InstructionSet::detect().without_avx512();
         let Bars {
             open, high, low, close, ..
         } = bars;
@@ -142,8 +142,8 @@ impl<K: Aggregate<1, T>, const T: usize> CloseClose<RollingAggregate<K, 1, T>> {
 #[inline(always)]
 fn log_returns<'a>(before: &mut Lag, values: &[f64], of: &[f64], scratch: &'a mut Scratch) -> &'a mut [f64] {
     let (missing, pieces) = before.pieces(values);
-    for (from, befores) in pieces {
-        for (out, (value, before)) in scratch[from..].iter_mut().zip(of[from..].iter().zip(befores)) {
+    for (from, previous) in pieces {
+        for (out, (value, before)) in scratch[from..].iter_mut().zip(of[from..].iter().zip(previous)) {
             *out = log(value / before);
         }
     }

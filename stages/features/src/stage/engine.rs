@@ -1,38 +1,43 @@
-//! Runs features over partitions, memoised by (feature, partition, state carried in), in parallel over symbols and features.
+//! Runs features over partitions, memoised by (feature, partition, states before it), in parallel over features, partitions and symbols.
 
+use super::values::{self, Values};
 use crate::numerics::{Feature, State};
 use arrow::array::{ArrayRef, Date32Array, RecordBatch, StringArray};
 use arrow::datatypes::{DataType, Field, Schema};
-use cache::{BlobRef, Store};
+use cache::{ArtifactDigest, BlobRef};
 use datasets::Date;
 use datasets::schema::FEATURES;
 use rayon::prelude::*;
 use serde_json::{Value, json};
-use stages_core::dataset::{self, Partition, PartitionKey};
+use stages_core::dataset::{self, Partition, PartitionKey, Symbols};
 use stages_core::{ConfigProblem, Context, Given, Memo, PortType, Provided, Share, StageError, table};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The rows of a partition, one for each date.
-pub struct Rows<R> {
+/// The rows of one symbol in a partition, one for each date.
+pub struct Series<R> {
+    /// The symbol.
+    pub symbol: String,
     /// The dates, ascending.
     pub dates: Vec<Date>,
-    /// What features read.
+    /// The rows that features read.
     pub rows: R,
 }
 
-/// What a partition holds, as far as features read it, column by column: a value that no feature reads changes no key.
+/// The digests of a partition's contents, column by column, so that a value that no feature reads changes no key.
 #[derive(Clone, Debug, Default)]
 pub struct Contents {
-    /// Of the dates.
+    /// Its symbols, in order.
+    pub symbols: Vec<String>,
+    /// The digest of the dates of each symbol.
     pub dates: Vec<u8>,
-    /// Of each input by its name ([`Feature::inputs`]).
+    /// The digest of each input, symbol by symbol, by its name ([`Feature::inputs`]).
     pub inputs: BTreeMap<&'static str, Vec<u8>>,
 }
 
 impl Contents {
-    /// All that a feature's values in the partition depend on, beside the state carried in.
+    /// The digests of the inputs of a feature.
     fn read_by<R>(&self, feature: &dyn Feature<R>) -> Vec<u8> {
         let names: BTreeSet<&str> = feature.inputs().into_iter().collect();
         names
@@ -44,9 +49,9 @@ impl Contents {
     }
 }
 
-/// A partition of the source. Its rows are read when the first feature needs them, and no sooner.
+/// A partition of the source. Its rows are read when the first feature needs them.
 pub struct SourcePartition<R> {
-    /// What it holds.
+    /// Its symbols and dates.
     pub key: PartitionKey,
     /// The digests of its contents.
     pub contents: Contents,
@@ -54,7 +59,7 @@ pub struct SourcePartition<R> {
 }
 
 /// Rows that are read when they are first asked for.
-pub struct OnceRows<R>(Mutex<Option<Arc<Rows<R>>>>);
+pub struct OnceRows<R>(Mutex<Option<Arc<Vec<Series<R>>>>>);
 
 impl<R> Default for OnceRows<R> {
     fn default() -> Self {
@@ -63,8 +68,11 @@ impl<R> Default for OnceRows<R> {
 }
 
 impl<R> OnceRows<R> {
-    /// The rows, which `load` reads.
-    pub fn get(&self, load: impl FnOnce() -> Result<Rows<R>, StageError>) -> Result<Arc<Rows<R>>, StageError> {
+    /// Returns the rows, which `load` reads. It must not run tasks of the thread pool: one that waits for these rows would never end.
+    pub fn get(
+        &self,
+        load: impl FnOnce() -> Result<Vec<Series<R>>, StageError>,
+    ) -> Result<Arc<Vec<Series<R>>>, StageError> {
         let mut slot = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(rows) = &*slot {
             return Ok(rows.clone());
@@ -81,142 +89,144 @@ impl<R> SourcePartition<R> {
     }
 }
 
-/// A feature with the text that names it, its settings and its version in keys.
+/// A feature with the text that stands for its settings and version in keys.
 pub struct Named<'a, R> {
     pub key: String,
     pub feature: &'a dyn Feature<R>,
 }
 
 impl<R> Named<'_, R> {
-    /// Its values in a partition, and its state at the end of it, from the state at its start.
-    fn memo(&self, partition: &SourcePartition<R>, state: &[f64]) -> Memo {
-        let before: Vec<u8> = state.iter().flat_map(|value| value.to_le_bytes()).collect();
-        let parts: [&[u8]; 3] = [self.key.as_bytes(), &partition.contents.read_by(self.feature), &before];
+    /// The memo of its values in a partition and its states after it, from the states of the partition's symbols before it.
+    fn memo(&self, partition: &SourcePartition<R>, states: &[State]) -> Memo {
+        let states: Vec<u8> = states.iter().flatten().flat_map(|value| value.to_le_bytes()).collect();
+        let parts: [&[u8]; 3] = [self.key.as_bytes(), &partition.contents.read_by(self.feature), &states];
         let label = format!("{} {}", partition.key.name(), self.feature.columns().join(" "));
-        Memo::new("features v2", &parts, label)
+        Memo::new("features v3", &parts, label)
     }
 }
 
-/// The table of a partition, from the values of its features.
+/// The memo of a partition's table, from the values of its features.
 fn table_memo<R>(partition: &SourcePartition<R>, features: &[Named<'_, R>], values: &[BlobRef]) -> Memo {
-    let mut parts: Vec<&[u8]> = vec![partition.key.symbol.as_bytes(), &partition.contents.dates];
+    let mut parts: Vec<&[u8]> = vec![&partition.contents.dates];
+    parts.extend(partition.contents.symbols.iter().map(String::as_bytes));
     for (named, blob) in features.iter().zip(values) {
         parts.push(named.key.as_bytes());
         parts.push(blob.blob.as_bytes());
     }
-    Memo::new("features table v2", &parts, format!("{} table", partition.key.name()))
+    Memo::new("features table v3", &parts, format!("{} table", partition.key.name()))
 }
 
-/// How much of the features is known: columns by partition, each symbol's from its first partition on for as long as the
-/// states carried over are known. `None` stands for a partition of which nothing is known.
+/// The indices of partitions by their first date: those of one date have no symbol in common.
+fn by_date<'k>(keys: impl Iterator<Item = &'k PartitionKey>) -> Vec<Vec<usize>> {
+    let mut dates: BTreeMap<Date, Vec<usize>> = BTreeMap::new();
+    for (i, key) in keys.enumerate() {
+        dates.entry(key.range.from).or_default().push(i);
+    }
+    dates.into_values().collect()
+}
+
+/// The share of the features that is cached: columns by partition, those of a symbol for as long as the states before them are cached. `None` stands
+/// for a partition whose contents are not.
 pub fn share<R>(
     given: &Given<'_>,
     features: &[Named<'_, R>],
     partitions: &[(PartitionKey, Option<SourcePartition<R>>)],
 ) -> Result<Share, StageError> {
     let mut share = Share::new("columns", 0, (partitions.len() * features.len()) as u64);
-    for symbol in partitions.chunk_by(|a, b| a.0.symbol == b.0.symbol) {
-        for named in features {
-            let mut state = named.feature.start();
-            for (_, partition) in symbol {
-                let Some(partition) = partition else { break };
-                let Some(blob) = given.known(&named.memo(partition, &state))? else {
-                    break;
+    let order: Vec<usize> = by_date(partitions.iter().map(|(key, _)| key)).concat();
+    for named in features {
+        // `None` where a symbol's state is not cached.
+        let mut states: HashMap<&str, Option<State>> = HashMap::new();
+        for &i in &order {
+            let (key, partition) = &partitions[i];
+            let Some(partition) = partition else {
+                match &key.symbols {
+                    Symbols::One(symbol) => states.insert(symbol, None),
+                    Symbols::Several { .. } => break,
                 };
-                state = read_values(given.store, blob, named.feature)?.0;
-                share.cached += 1;
+                continue;
+            };
+            let symbols = &partition.contents.symbols;
+            let before: Option<Vec<State>> = symbols
+                .iter()
+                .map(|symbol| match states.get(symbol.as_str()) {
+                    Some(state) => state.clone(),
+                    None => Some(named.feature.start()),
+                })
+                .collect();
+            let cached = match before {
+                Some(before) => given.known(&named.memo(partition, &before))?,
+                None => None,
+            };
+            match cached {
+                Some(blob) => {
+                    share.cached += 1;
+                    let bytes = given.store.blob(blob.blob)?;
+                    for (symbol, values) in symbols.iter().zip(values::decode(&bytes, named.feature)?) {
+                        states.insert(symbol, Some(values.state()));
+                    }
+                }
+                None => states.extend(symbols.iter().map(|symbol| (symbol.as_str(), None))),
             }
         }
     }
     Ok(share)
 }
 
-/// The state at the end of a partition and the values of the feature in it, as bytes.
-fn encode(state: &[f64], columns: &[Vec<f64>]) -> Vec<u8> {
-    let mut bytes = (state.len() as u64).to_le_bytes().to_vec();
-    for value in state.iter().chain(columns.iter().flatten()) {
-        bytes.extend(value.to_le_bytes());
-    }
-    bytes
-}
-
-fn decode(bytes: &[u8], width: usize) -> Option<(State, Vec<Vec<f64>>)> {
-    let (length, rest) = bytes.split_first_chunk::<8>()?;
-    let length = usize::try_from(u64::from_le_bytes(*length)).ok()?;
-    let values: Vec<f64> = rest
-        .as_chunks::<8>()
-        .0
-        .iter()
-        .map(|bytes| f64::from_le_bytes(*bytes))
-        .collect();
-    let (state, columns) = values.split_at_checked(length)?;
-    let rows = columns.len() / width;
-    if rows == 0 {
-        return Some((state.to_vec(), vec![Vec::new(); width]));
-    }
-    Some((
-        state.to_vec(),
-        columns.chunks_exact(rows).map(<[f64]>::to_vec).collect(),
-    ))
-}
-
 /// Runs every feature over every partition and stores the table of features: partitions as the source's.
 ///
-/// `partitions` is ordered by symbol and then date; `load` reads the rows of one.
+/// The partitions of a symbol are ordered by date; `load` reads the rows of the partition of an index.
 pub fn run<R: Send + Sync>(
     context: &Context,
     features: &[Named<'_, R>],
     partitions: &[SourcePartition<R>],
     meta: Value,
-    load: impl Fn(&SourcePartition<R>) -> Result<Rows<R>, StageError> + Sync,
-) -> Result<cache::ArtifactDigest, StageError> {
-    let mut symbols: Vec<&[SourcePartition<R>]> = partitions.chunk_by(|a, b| a.key.symbol == b.key.symbol).collect();
-    // A symbol's partitions stand together in a data set; be sure that each begins in a fresh state only once.
-    symbols.sort_by(|a, b| a[0].key.symbol.cmp(&b[0].key.symbol));
+    load: impl Fn(usize) -> Result<Vec<Series<R>>, StageError> + Sync,
+) -> Result<ArtifactDigest, StageError> {
+    let dates = by_date(partitions.iter().map(|partition| &partition.key));
     let (done, total) = (AtomicU64::new(0), (partitions.len() * features.len()) as u64);
-    let tasks: Vec<(usize, usize)> = (0..symbols.len())
-        .flat_map(|symbol| (0..features.len()).map(move |feature| (symbol, feature)))
-        .collect();
-    // For each symbol and feature, the blob of each partition.
-    let blobs: Vec<Vec<BlobRef>> = tasks
+    // The values of each feature, by partition.
+    let blobs: Vec<BTreeMap<usize, BlobRef>> = features
         .par_iter()
-        .map(|&(symbol, feature)| {
-            let named = &features[feature];
-            let mut state = named.feature.start();
-            let mut blobs = Vec::new();
-            for partition in symbols[symbol] {
-                context.check_cancelled()?;
-                let blob = context.memo(&named.memo(partition, &state), || {
-                    let rows = partition.rows.get(|| load(partition))?;
-                    let mut state = state.clone();
-                    let columns = named.feature.over(&mut state, &rows.rows);
-                    Ok(encode(&state, &columns))
-                })?;
-                state = read_values(&context.store, blob, named.feature)?.0;
-                blobs.push(blob);
-                let done = done.fetch_add(1, Ordering::Relaxed) + 1;
-                if done % 64 == 0 || done == total {
-                    context.progress(done, Some(total), format!("features {}", partition.key.symbol));
+        .map(|named| {
+            let mut states: HashMap<&str, State> = HashMap::new();
+            let mut blobs = BTreeMap::new();
+            for date in &dates {
+                let results: Vec<(usize, BlobRef, Vec<State>)> = date
+                    .par_iter()
+                    .map(|&i| {
+                        context.check_cancelled()?;
+                        let partition = &partitions[i];
+                        let before = |symbol: &String| match states.get(symbol.as_str()) {
+                            Some(state) => state.clone(),
+                            None => named.feature.start(),
+                        };
+                        let before: Vec<State> = partition.contents.symbols.iter().map(before).collect();
+                        let rows = || partition.rows.get(|| load(i));
+                        let (blob, after) = advance(context, named, partition, before, rows)?;
+                        let done = done.fetch_add(1, Ordering::Relaxed) + 1;
+                        if done % 64 == 0 || done == total {
+                            context.progress(done, Some(total), format!("features {}", partition.key.symbols));
+                        }
+                        Ok((i, blob, after))
+                    })
+                    .collect::<Result<_, StageError>>()?;
+                for (i, blob, after) in results {
+                    blobs.insert(i, blob);
+                    let symbols = partitions[i].contents.symbols.iter().map(String::as_str);
+                    states.extend(symbols.zip(after));
                 }
             }
             Ok(blobs)
         })
         .collect::<Result<_, StageError>>()?;
-    let places: Vec<(usize, usize)> = symbols
-        .iter()
+    let tables: Vec<Partition> = partitions
+        .par_iter()
         .enumerate()
-        .flat_map(|(symbol, list)| (0..list.len()).map(move |i| (symbol, i)))
-        .collect();
-    let tables: Vec<Partition> = places
-        .into_par_iter()
-        .map(|(symbol, i)| {
-            let partition = &symbols[symbol][i];
-            let values: Vec<BlobRef> = (0..features.len())
-                .map(|f| blobs[symbol * features.len() + f][i])
-                .collect();
+        .map(|(i, partition)| {
+            let values: Vec<BlobRef> = blobs.iter().map(|blobs| blobs[&i]).collect();
             let blob = context.memo(&table_memo(partition, features, &values), || {
-                let rows = partition.rows.get(|| load(partition))?;
-                assemble(context, &partition.key.symbol, &rows.dates, features, &values)
+                assemble(context, &*partition.rows.get(|| load(i))?, features, &values)
             })?;
             Ok(Partition {
                 key: partition.key.clone(),
@@ -227,32 +237,64 @@ pub fn run<R: Send + Sync>(
     dataset::write(&context.store, PortType::Features, meta, tables)
 }
 
-fn read_values<R>(
-    store: &Store,
-    blob: BlobRef,
-    feature: &dyn Feature<R>,
-) -> Result<(State, Vec<Vec<f64>>), StageError> {
-    decode(&store.blob(blob.blob)?, feature.columns().len())
-        .ok_or_else(|| StageError::new(format!("the memo {} does not hold a feature's values", blob.blob)))
+/// Runs a feature over a partition, from the states of its symbols before it. Returns the blob of its values, and the states after it.
+fn advance<R: Send + Sync>(
+    context: &Context,
+    named: &Named<'_, R>,
+    partition: &SourcePartition<R>,
+    before: Vec<State>,
+    rows: impl FnOnce() -> Result<Arc<Vec<Series<R>>>, StageError>,
+) -> Result<(BlobRef, Vec<State>), StageError> {
+    let mut after = None;
+    let blob = context.memo(&named.memo(partition, &before), || {
+        let (states, columns): (Vec<State>, Vec<Vec<Vec<f64>>>) = rows()?
+            .par_iter()
+            .zip(before)
+            .map(|(series, mut state)| {
+                let columns = named.feature.over(&mut state, &series.rows);
+                (state, columns)
+            })
+            .unzip();
+        let bytes = values::encode(&states, &columns);
+        after = Some(states);
+        Ok(bytes)
+    })?;
+    let after = match after {
+        Some(after) => after,
+        None => {
+            let bytes = context.store.blob(blob.blob)?;
+            values::decode(&bytes, named.feature)?
+                .iter()
+                .map(Values::state)
+                .collect()
+        }
+    };
+    Ok((blob, after))
 }
 
+/// The table of a partition as Parquet.
 fn assemble<R>(
     context: &Context,
-    symbol: &str,
-    dates: &[Date],
+    rows: &[Series<R>],
     features: &[Named<'_, R>],
     values: &[BlobRef],
 ) -> Result<Vec<u8>, StageError> {
+    let symbols = rows
+        .iter()
+        .flat_map(|series| std::iter::repeat_n(&series.symbol, series.dates.len()));
+    let dates = rows.iter().flat_map(|series| &series.dates).map(|date| date.0);
     let mut fields: Vec<Field> = FEATURES.iter().map(table::field).collect();
     let mut arrays: Vec<ArrayRef> = vec![
-        Arc::new(StringArray::from(vec![symbol; dates.len()])),
-        Arc::new(Date32Array::from(dates.iter().map(|date| date.0).collect::<Vec<_>>())),
+        Arc::new(StringArray::from_iter_values(symbols)),
+        Arc::new(Date32Array::from_iter_values(dates)),
     ];
     for (named, blob) in features.iter().zip(values) {
-        let columns = read_values(&context.store, *blob, named.feature)?.1;
-        for (name, column) in named.feature.columns().into_iter().zip(columns) {
+        let bytes = context.store.blob(blob.blob)?;
+        let values = values::decode(&bytes, named.feature)?;
+        for (k, name) in named.feature.columns().into_iter().enumerate() {
             fields.push(Field::new(name, DataType::Float64, true));
-            arrays.push(Arc::new(table::nullable(&column)));
+            let column = values.iter().flat_map(|values| values.column(k)).collect();
+            arrays.push(Arc::new(table::nullable_of(column)));
         }
     }
     table::to_parquet(&RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays)?)
@@ -282,7 +324,7 @@ pub fn check_names(field: &str, names: impl IntoIterator<Item = Vec<String>>) ->
     Ok(all)
 }
 
-/// The feature table that will come out.
+/// The columns of the feature table, known before it runs.
 pub fn provided(names: &[String]) -> Provided {
     let fixed = FEATURES.iter().map(|column| column.name.to_owned());
     Provided::columns(PortType::Features, fixed.chain(names.iter().cloned()))

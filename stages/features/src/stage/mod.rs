@@ -1,12 +1,15 @@
 //! The stages: they run features over the partitions of a data set, each partition going on from the state at the end of the one before.
 
+mod bars;
 mod engine;
 mod options_surface;
 mod technical;
+mod values;
 mod volatility;
 
+pub use bars::Price;
 pub use options_surface::{OptionsSurface, OptionsSurfaceConfig};
-pub use technical::{Price, Technical, TechnicalConfig};
+pub use technical::{Technical, TechnicalConfig};
 pub use volatility::{Volatility, VolatilityConfig};
 
 /// The stage kinds of this family.

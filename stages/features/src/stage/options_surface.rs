@@ -1,6 +1,6 @@
 //! `features/options_surface`.
 
-use super::engine::{self, Contents, Named, OnceRows, Rows, SourcePartition};
+use super::engine::{self, Contents, Named, OnceRows, Series, SourcePartition};
 use crate::numerics::Feature;
 use crate::numerics::smile::{Day, Point, Smile, smile};
 use crate::numerics::surface::Surface;
@@ -181,7 +181,7 @@ impl StageKind for OptionsSurface {
             if !chain.may_have("underlying") && !chain.may_have("forward") {
                 return Err(ConfigProblem::new(
                     "",
-                    "the chain at `chain` has neither forward nor underlying: where its money is, is unknown",
+                    "the chain at `chain` has neither forward nor underlying: the forward of its contracts is unknown",
                 )
                 .hint("put a stage with `uses: greeks/implied_volatility` before this one and connect its chain"));
             }
@@ -190,20 +190,29 @@ impl StageKind for OptionsSurface {
     }
 
     fn run(&self, config: &Self::Config, context: &Context) -> Result<Outputs, StageError> {
-        let partitions: Vec<SourcePartition<Vec<Day>>> = pairs(&context.given())?
+        let pairs = pairs(&context.given())?;
+        let memos: Vec<BlobRef> = pairs
             .par_iter()
             .map(|(chain, greeks)| {
-                let blob = context.memo(&smiles_memo(chain, greeks, config)?, || {
+                context.memo(&smiles_memo(chain, greeks, config)?, || {
                     Ok(encode(&smiles(chain, greeks, config, context)?))
-                })?;
-                Ok(source(chain, blob))
+                })
             })
             .collect::<Result<_, StageError>>()?;
-        let load = |source: &SourcePartition<Vec<Day>>| {
-            let damaged = || StageError::new(format!("the memo of the smiles of `{}` is not one", source.key.path()));
-            let digest: [u8; 32] = source.contents.dates.as_slice().try_into().map_err(|_| damaged())?;
-            let blob = context.store.blob(cache::BlobDigest::from_bytes(digest))?;
-            decode(&blob).ok_or_else(damaged)
+        let partitions: Vec<SourcePartition<Vec<Day>>> = pairs
+            .iter()
+            .zip(&memos)
+            .map(|((chain, _), blob)| source(chain, *blob))
+            .collect::<Result<_, StageError>>()?;
+        let load = |i: usize| {
+            let key = &partitions[i].key;
+            let (dates, rows) = decode(&context.store.blob(memos[i].blob)?)
+                .ok_or_else(|| StageError::new(format!("the memo of the smiles of `{}` is damaged", key.path())))?;
+            Ok(vec![Series {
+                symbol: key.symbol()?.to_owned(),
+                dates,
+                rows,
+            }])
         };
         let features = config.features();
         let names: Vec<String> = features.iter().flat_map(Feature::columns).collect();
@@ -215,7 +224,7 @@ impl StageKind for OptionsSurface {
         let mut partitions = Vec::new();
         for (chain, greeks) in pairs(given)? {
             let smiles = given.known(&smiles_memo(&chain, &greeks, config)?)?;
-            let source = smiles.map(|blob| source(&chain, blob));
+            let source = smiles.map(|blob| source(&chain, blob)).transpose()?;
             partitions.push((chain.key, source));
         }
         engine::share(given, &named(&config.features())?, &partitions).map(Some)
@@ -246,14 +255,15 @@ fn smiles_memo(chain: &Partition, greeks: &Partition, config: &OptionsSurfaceCon
     Ok(Memo::new("features/options_surface smiles v1", &parts, label))
 }
 
-/// A partition whose smiles are that blob, which holds dates and underlying too: all that features read.
-fn source(chain: &Partition, smiles: BlobRef) -> SourcePartition<Vec<Day>> {
+/// The partition of the smiles in a blob, which holds dates and underlying too: all that features read.
+fn source(chain: &Partition, smiles: BlobRef) -> Result<SourcePartition<Vec<Day>>, StageError> {
     let digest = smiles.blob.as_bytes().to_vec();
     let contents = Contents {
+        symbols: vec![chain.key.symbol()?.to_owned()],
         inputs: BTreeMap::from([("implied_volatility", digest.clone())]),
         dates: digest,
     };
-    SourcePartition::new(chain.key.clone(), contents, OnceRows::default())
+    Ok(SourcePartition::new(chain.key.clone(), contents, OnceRows::default()))
 }
 
 fn named(features: &[Surface]) -> Result<Vec<Named<'_, Vec<Day>>>, StageError> {
@@ -295,7 +305,7 @@ fn smiles(
     greeks: &Partition,
     config: &OptionsSurfaceConfig,
     context: &Context,
-) -> Result<Rows<Vec<Day>>, StageError> {
+) -> Result<(Vec<Date>, Vec<Day>), StageError> {
     context.check_cancelled()?;
     let (chain, greeks) = (chain.read(&context.store)?, greeks.read(&context.store)?);
     if chain.num_rows() != greeks.num_rows() {
@@ -317,10 +327,7 @@ fn smiles(
     let years = any(&chain, "years")?;
     let deltas = table::floats_or_nan(&greeks, "delta")?;
     let least = f64::from(config.least_days) / 365.0;
-    let mut found = Rows {
-        dates: Vec::new(),
-        rows: Vec::new(),
-    };
+    let (mut days, mut rows) = (Vec::new(), Vec::new());
     for day in runs(0..chain.num_rows(), |a, b| dates[a] == dates[b]) {
         let spot = spots[day.clone()]
             .iter()
@@ -356,19 +363,19 @@ fn smiles(
             }
         }
         smiles.sort_by(|a, b| a.years.total_cmp(&b.years));
-        found.dates.push(dates[day.start]);
-        found.rows.push(Day {
+        days.push(dates[day.start]);
+        rows.push(Day {
             underlying: spot,
             smiles,
         });
     }
-    Ok(found)
+    Ok((days, rows))
 }
 
-/// Days as bytes: for each its date, the underlying, how many smiles, and the three numbers of each.
-fn encode(days: &Rows<Vec<Day>>) -> Vec<u8> {
+/// Days as bytes: for each its date, the number of smiles, the underlying, and the three numbers of each smile.
+fn encode((dates, days): &(Vec<Date>, Vec<Day>)) -> Vec<u8> {
     let mut bytes = Vec::new();
-    for (date, day) in days.dates.iter().zip(&days.rows) {
+    for (date, day) in dates.iter().zip(days) {
         bytes.extend(date.0.to_le_bytes());
         bytes.extend((day.smiles.len() as u32).to_le_bytes());
         bytes.extend(day.underlying.to_le_bytes());
@@ -381,18 +388,15 @@ fn encode(days: &Rows<Vec<Day>>) -> Vec<u8> {
     bytes
 }
 
-fn decode(mut bytes: &[u8]) -> Option<Rows<Vec<Day>>> {
+fn decode(mut bytes: &[u8]) -> Option<(Vec<Date>, Vec<Day>)> {
     fn take<const N: usize>(bytes: &mut &[u8]) -> Option<[u8; N]> {
         let (value, rest) = bytes.split_first_chunk::<N>()?;
         *bytes = rest;
         Some(*value)
     }
-    let mut days = Rows {
-        dates: Vec::new(),
-        rows: Vec::new(),
-    };
+    let (mut dates, mut days) = (Vec::new(), Vec::new());
     while !bytes.is_empty() {
-        days.dates.push(Date(i32::from_le_bytes(take(&mut bytes)?)));
+        dates.push(Date(i32::from_le_bytes(take(&mut bytes)?)));
         let n = u32::from_le_bytes(take(&mut bytes)?);
         let underlying = f64::from_le_bytes(take(&mut bytes)?);
         let mut smiles = Vec::new();
@@ -403,7 +407,7 @@ fn decode(mut bytes: &[u8]) -> Option<Rows<Vec<Day>>> {
                 skew: f64::from_le_bytes(take(&mut bytes)?),
             });
         }
-        days.rows.push(Day { underlying, smiles });
+        days.push(Day { underlying, smiles });
     }
-    Some(days)
+    Some((dates, days))
 }

@@ -1,7 +1,7 @@
 //! `features/volatility`.
 
+use super::bars::{BARS_IN, Price, check_inputs, run_over_bars, share_over_bars};
 use super::engine::{self, Named};
-use super::technical::{BARS_IN, Price, check_inputs, run_over_bars, share_over_bars};
 use crate::numerics::realised::{Estimator, Realised};
 use crate::numerics::{Bars, Feature};
 use schemars::JsonSchema;

@@ -18,13 +18,13 @@ use stages_core::{
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-/// Which files hold daily bars, and how they are read.
+/// The files of daily bars, and their layout.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct BarsConfig {
     /// The files: a path, a folder, a glob, or a list of them; CSV or Parquet, plain, `.gz` or `.zip`. Must be given.
     pub path: Paths,
-    /// How the files look: `auto` (found by the header), a layout's name, or `{ columns: { ours: theirs, … } }`.
+    /// The layout of the files: `auto` (found by the header), a layout's name, or `{ columns: { ours: theirs, … } }`.
     pub layout: LayoutChoice<BarColumns>,
     /// The symbol, for files that do not name it; empty to take the file's name (`AAPL.csv.gz`).
     pub symbol: String,
@@ -32,13 +32,13 @@ pub struct BarsConfig {
     pub symbols: Vec<String>,
     /// Keep these dates alone, both ends included.
     pub dates: Option<DateRange>,
-    /// What to do with rows that can't be right: `drop`, `keep` or `fail`; or by rule, `{ default: drop, large_jump: fail }`.
+    /// The action for rows that can't be right: `drop`, `keep` or `fail`; or by rule, `{ default: drop, large_jump: fail }`.
     pub on_bad_rows: OnBadRows,
     /// The currency of prices, ISO 4217; empty for the layout's.
     pub currency: String,
     /// The days on which the exchange is open: `auto` (the layout's), `us`, `weekends` or `none`.
     pub calendar: CalendarChoice,
-    /// How long partitions are: `auto` (a year), `day`, `month` or `year`.
+    /// The period of partitions: `auto` (a year), `day`, `month` or `year`.
     pub partition: PartitionChoice,
 }
 
@@ -48,7 +48,7 @@ pub struct Bars;
 impl StageKind for Bars {
     type Config = BarsConfig;
     const NAME: &'static str = "ingest/bars";
-    const VERSION: u32 = 1;
+    const VERSION: u32 = 2;
     const ABOUT: &'static str = "daily bars from files, checked and counted";
     const NOT_IN_KEY: &'static [&'static str] = &["path"];
     const PORTS: Ports = Ports {
@@ -133,7 +133,7 @@ impl StageKind for Bars {
         });
         let first_day = bars.iter().take_while(|bar| bar.date == bars[0].date).count();
         let period = config.partition.resolve(first_day, Period::Year);
-        let partitions = dataset::partition(&context.store, &to_batch(&bars)?, period, "")?;
+        let partitions = dataset::partition_symbols(&context.store, &to_batch(&bars)?, period)?;
         let digest = dataset::write(&context.store, PortType::Bars, meta, partitions)?;
         Ok(Outputs::from([("bars".to_owned(), digest)]))
     }

@@ -1,9 +1,9 @@
 //! Vendors' bars as ours, and the rules of [`datasets::quality::BARS`].
 
+use crate::file_memo::Reading;
 use crate::frame::Frame;
 use crate::options::{CustomLayout, LayoutChoice, OnBadRows, count_missing_days};
 use crate::read::{mappings, needed, numeric, source_of, wanted};
-use crate::remembered::Reading;
 use crate::unpack::Packed;
 use arrow::array::{ArrayRef, Date32Array, Float64Array, RecordBatch, StringArray};
 use datasets::Date;
@@ -26,7 +26,7 @@ pub struct BarColumns {
     /// Our columns and their names in the files' header: `date` and `close`; perhaps `symbol`, `open`, `high`, `low`,
     /// `volume`, `adjusted_close`.
     pub columns: BTreeMap<String, String>,
-    /// How dates are written, in `strftime` codes (`%m/%d/%Y`); empty for `%Y-%m-%d`.
+    /// The format of dates, in `strftime` codes (`%m/%d/%Y`); empty for `%Y-%m-%d`.
     pub date_format: String,
 }
 
@@ -64,7 +64,7 @@ const VOLUME: usize = 4;
 /// Reads a table as it is. Rows that name no symbol have `symbol`, or else the name of the file.
 ///
 /// # Errors
-/// Where a value cannot be read, or a column that there must be is missing.
+/// When a value cannot be read, or a required column is missing.
 pub fn parse(packed: &Packed, layout: &Layout, symbol: &str) -> Result<RecordBatch, StageError> {
     let wanted = wanted(layout);
     let numeric = numeric(layout);
@@ -309,7 +309,7 @@ pub fn closes(context: &Context, sources: &[Source]) -> Result<BTreeMap<String, 
     Ok(out)
 }
 
-/// How files of bars are read.
+/// The settings that files of bars are read with.
 pub fn reading<'a>(choice: &'a LayoutChoice<BarColumns>, symbol: &'a str) -> Reading<'a, BarColumns> {
     Reading {
         memo: "ingest/bars file v2",

@@ -13,13 +13,13 @@ use serde::{Deserialize, Serialize};
 use stages_core::ConfigProblem;
 use std::collections::BTreeMap;
 
-/// Which files hold an option chain, and how they are read.
+/// The files of an option chain, and their layout.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ChainConfig {
     /// The files: a path, a folder, a glob, or a list of them; CSV or Parquet, plain, `.gz` or `.zip`. Must be given.
     pub path: Paths,
-    /// How the files look: `auto` (found by the header), a layout's name, or `{ columns: { ours: theirs, … } }`.
+    /// The layout of the files: `auto` (found by the header), a layout's name, or `{ columns: { ours: theirs, … } }`.
     pub layout: LayoutChoice<ChainColumns>,
     /// The underlying's symbol, for files that do not name it.
     pub symbol: String,
@@ -27,7 +27,7 @@ pub struct ChainConfig {
     pub symbols: Vec<String>,
     /// Keep these dates alone, both ends included.
     pub dates: Option<DateRange>,
-    /// What to do with rows that can't be right: `drop`, `keep` or `fail`; or by rule, `{ default: drop, crossed_quote: keep }`.
+    /// The action for rows that can't be right: `drop`, `keep` or `fail`; or by rule, `{ default: drop, crossed_quote: keep }`.
     /// Every breach is counted in the data-quality table, whatever is done. A zero bid is no breach.
     pub on_bad_rows: OnBadRows,
     /// The currency of prices, ISO 4217; empty for the layout's.
@@ -40,18 +40,18 @@ pub struct ChainConfig {
     pub morning_settled: Option<Vec<String>>,
     /// The days on which the exchange is open: `auto` (the layout's), `us`, `weekends` or `none`.
     pub calendar: CalendarChoice,
-    /// How long partitions are: `auto`, `day`, `month` or `year`. Auto is a day where the first day has more than 5,000 rows,
+    /// The period of partitions: `auto`, `day`, `month` or `year`. Auto is a day where the first day has more than 5,000 rows,
     /// otherwise a month.
     pub partition: PartitionChoice,
-    /// Where the price of the underlying comes from: `auto`, `quoted` (the chain's files), `file` or `parity`.
+    /// The origin of the price of the underlying: `auto`, `quoted` (the chain's files), `file` or `parity`.
     pub underlying: UnderlyingChoice,
     /// Files of daily bars whose closes are the underlying's price.
     pub underlying_path: Paths,
-    /// Where quotes come from: `as_given`, or `{ from_last: { half_spread: 0.01 } }` for files that have closes alone.
+    /// The origin of quotes: `as_given`, or `{ from_last: { half_spread: 0.01 } }` for files that have closes alone.
     pub quotes: Quotes,
 }
 
-/// Where the price of the underlying comes from.
+/// The origin of the price of the underlying.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum UnderlyingChoice {
@@ -74,11 +74,11 @@ pub struct ChainColumns {
     /// with `bid` and `ask` or `last`; perhaps `symbol`, `root` (an OCC symbol will do), `volume`, `open_interest`,
     /// `underlying`, `implied_volatility`.
     pub columns: BTreeMap<String, String>,
-    /// How dates are written, in `strftime` codes (`%m/%d/%Y`); empty for `%Y-%m-%d`.
+    /// The format of dates, in `strftime` codes (`%m/%d/%Y`); empty for `%Y-%m-%d`.
     pub date_format: String,
-    /// What stands for a call; empty for `c`, `call` and `true`. Case does not matter.
+    /// The value that stands for a call; empty for `c`, `call` and `true`. Case does not matter.
     pub call_values: Vec<String>,
-    /// What stands for a put; empty for `p`, `put` and `false`.
+    /// The value that stands for a put; empty for `p`, `put` and `false`.
     pub put_values: Vec<String>,
     /// Our columns that are in percent in the files.
     pub percent: Vec<String>,

@@ -21,7 +21,7 @@ use datasets::quality::Tally;
 use stages_numerics::statistics::{median, weighted_median};
 use std::collections::VecDeque;
 
-/// How many pairs of an expiry count.
+/// The number of pairs of an expiry that are used.
 pub const PAIRS: usize = 9;
 /// The rates, a year, that bound discount factors.
 pub const RATES: (f64, f64) = (-0.02, 0.15);
@@ -29,7 +29,7 @@ pub const RATES: (f64, f64) = (-0.02, 0.15);
 pub const CARRY: (f64, f64) = (-0.6, 0.2);
 /// Over how many days the carry is taken.
 pub const MEMORY: usize = 5;
-/// What is added to the years to an expiry in its weight.
+/// The years added to the time to an expiry in its weight.
 pub const FLOOR: f64 = 0.02;
 
 /// The forward price at one expiry.

@@ -13,7 +13,7 @@ use stages_core::StageError;
 /// that their option class belongs to.
 ///
 /// # Errors
-/// Where a value cannot be read, or a column that there must be is missing.
+/// When a value cannot be read, or a required column is missing.
 pub fn parse(packed: &Packed, layout: &Layout, symbol: &str) -> Result<RecordBatch, StageError> {
     let wanted = wanted(layout);
     let numeric = numeric(layout);

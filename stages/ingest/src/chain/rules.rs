@@ -8,19 +8,19 @@ use datasets::layout::CalendarName;
 use datasets::quality::{Action, CHAIN, HIGHEST_VOLATILITY, PLACEHOLDER_VOLATILITY, Tally};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What the rules go by.
+/// The rules of chains with their settings.
 pub struct Rules<'a> {
-    /// What to do about each.
+    /// The action for each.
     pub bad: &'a OnBadRows,
     /// The exchange's calendar.
     pub calendar: CalendarName,
-    /// Whether a class settles in the morning of its expiry.
+    /// Returns whether a class settles in the morning of its expiry.
     pub is_morning: &'a dyn Fn(&str) -> bool,
-    /// Whether the files have quotes; otherwise the last price is all there is.
+    /// True where the files have quotes; otherwise they have last prices alone.
     pub quoted: bool,
 }
 
-/// What of the snapshots seen so far later ones are held against: a chain may come in parts, each later than the one before.
+/// The state of the snapshots so far that later ones are checked against: a chain may come in parts, each later than the one before.
 #[derive(Default)]
 pub struct Seen {
     symbols: BTreeMap<String, SeenOf>,
@@ -74,7 +74,7 @@ impl Rules<'_> {
         }
     }
 
-    /// What is wrong with whole snapshots.
+    /// Applies the rules of whole snapshots.
     fn days(&self, chain: &Chain, seen: &mut Seen, tally: &mut Tally, keep: &mut [bool]) {
         let drop_closed = self.acts("non_trading_day");
         for run in chain.snapshots() {
@@ -96,7 +96,7 @@ impl Rules<'_> {
         }
     }
 
-    /// What is wrong with single rows.
+    /// Applies the rules of single rows.
     fn rows(&self, chain: &mut Chain, tally: &mut Tally, keep: &mut [bool]) {
         let morning: Vec<bool> = chain.names.texts.iter().map(|root| (self.is_morning)(root)).collect();
         let drops = |rule| self.acts(rule);

@@ -6,9 +6,9 @@ use super::rules::{Rules, Seen, count_missing_underlying};
 use super::table::{ASK, BID, Chain, LAST, UNDERLYING};
 use super::{parity, parse};
 use crate::bars::{self, BarColumns};
+use crate::file_memo::Reading;
 use crate::options::LayoutChoice;
 use crate::read;
-use crate::remembered::Reading;
 use datasets::layout::{Exercise, Layout, exercise_of, is_settled_in_the_morning};
 use datasets::quality::{Action, CHAIN, Tally};
 use datasets::{Date, schema};
@@ -24,7 +24,7 @@ use std::path::Path;
 /// `ingest/option_chain`.
 pub struct OptionChain;
 
-/// What the names of the files of the underlying begin with, among the sources.
+/// The prefix of the names of the files of the underlying, among the sources.
 const UNDERLYING_FILES: &str = "underlying:";
 
 impl StageKind for OptionChain {
@@ -285,7 +285,7 @@ fn price_underlying(
     }
 }
 
-/// What the chain is: contract terms and columns that have values.
+/// The metadata of the chain: contract terms and columns that have values.
 fn describe(
     config: &ChainConfig,
     chain: &Chain,

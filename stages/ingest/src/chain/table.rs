@@ -103,17 +103,17 @@ pub fn strike(value: f64) -> f64 {
 }
 
 impl Chain {
-    /// How many rows there are.
+    /// The number of rows.
     pub fn len(&self) -> usize {
         self.date.len()
     }
 
-    /// Whether there are none.
+    /// Returns whether there are none.
     pub fn is_empty(&self) -> bool {
         self.date.is_empty()
     }
 
-    /// Whether a column has any value.
+    /// Returns whether a column has any value.
     pub fn has(&self, column: usize) -> bool {
         self.values[column].iter().any(|value| !value.is_nan())
     }
@@ -276,7 +276,7 @@ impl Chain {
             .then_with(|| less(UNDERLYING))
     }
 
-    /// Whether two rows are of one contract and day.
+    /// Returns whether two rows are of one contract and day.
     pub fn same_key(&self, i: usize, j: usize) -> bool {
         self.symbol[i] == self.symbol[j]
             && self.date[i] == self.date[j]

@@ -1,11 +1,11 @@
 //! `ingest/rates` as a stage.
 
 use super::zero::zero_rates;
+use crate::file_memo::Reading;
 use crate::files::Paths;
 use crate::frame::Frame;
 use crate::options::{CalendarChoice, CustomLayout, LayoutChoice, OnBadRows, check_dates};
 use crate::read::{self, needed, wanted};
-use crate::remembered::Reading;
 use crate::unpack::Packed;
 use arrow::array::{ArrayRef, Date32Array, Float64Array, RecordBatch};
 use datasets::calendar::is_trading_day;
@@ -24,17 +24,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Which files hold interest rates, and how they are read.
+/// The files of interest rates, and their layout.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct RatesConfig {
     /// The files: a path, a folder, a glob, or a list of them; CSV or Parquet, plain, `.gz` or `.zip`. Must be given.
     pub path: Paths,
-    /// How the files look: `auto` (found by the header), a layout's name, or `{ columns: { date: DATE, "0.25": TB3 }, … }`.
+    /// The layout of the files: `auto` (found by the header), a layout's name, or `{ columns: { date: DATE, "0.25": TB3 }, … }`.
     pub layout: LayoutChoice<RateColumns>,
     /// Keep these dates alone, both ends included.
     pub dates: Option<DateRange>,
-    /// What to do with values that can't be right: `drop`, `keep` or `fail`; or by rule.
+    /// The action for values that can't be right: `drop`, `keep` or `fail`; or by rule.
     pub on_bad_rows: OnBadRows,
     /// The currency of the rates, ISO 4217; empty for the layout's.
     pub currency: String,
@@ -48,11 +48,11 @@ pub struct RatesConfig {
 pub struct RateColumns {
     /// `date` and maturities in years (`"0.25"`; `"0"` is overnight), with their names in the files' header.
     pub columns: BTreeMap<String, String>,
-    /// How dates are written, in `strftime` codes (`%m/%d/%Y`); empty for `%Y-%m-%d`.
+    /// The format of dates, in `strftime` codes (`%m/%d/%Y`); empty for `%Y-%m-%d`.
     pub date_format: String,
-    /// Whether the rates are in percent; otherwise decimal.
+    /// True where the rates are in percent; otherwise they are decimal.
     pub percent: bool,
-    /// How they are quoted: `par_semiannual`, `zero_continuous` or `zero_annual`.
+    /// Their quotation: `par_semiannual`, `zero_continuous` or `zero_annual`.
     pub quote: YieldQuote,
 }
 
@@ -297,7 +297,7 @@ pub(crate) fn clean(points: &mut Vec<Point>, bad: &OnBadRows, calendar: Calendar
     points.retain(|_| keep.next().unwrap_or(true));
 }
 
-/// Whether a yield of zero at `tenor` is no yield at all: the nearest maturity of the day with another yield has one that is
+/// Returns whether a yield of zero at `tenor` is no yield at all: the nearest maturity of the day with another yield has one that is
 /// far from zero. Where all are zero there is nothing to tell by, and they stand.
 fn stands_for_missing(day: &[Point], tenor: f64) -> bool {
     let mut nearest: Option<(f64, f64)> = None;

@@ -17,7 +17,7 @@ pub struct Bench {
     pub store: Store,
 }
 
-/// What a stage gave.
+/// The output of a stage.
 pub struct Done {
     pub artifact: Artifact,
     pub digest: String,
@@ -110,7 +110,7 @@ impl Bench {
 }
 
 impl Done {
-    /// How many rows broke a rule, on how many days, and what was done.
+    /// The rows that broke a rule, on how many days, and the action taken.
     pub fn finding(&self, rule: &str) -> (u64, u64, String) {
         let finding = self.line(rule);
         (

@@ -3,6 +3,7 @@
 mod directory;
 mod http;
 mod s3;
+#[path = "../../../../../cache/remote/tests/remote/server.rs"]
 mod server;
 
 use crate::{Ended, Project, files};

@@ -1,22 +1,22 @@
 //! Every change of net asset value is accounted for.
 
 use super::*;
-use crate::options::menu::{FIRST_OPEN, Menu, Traded};
+use crate::options::strategies::{FIRST_OPEN, Leg, Strategies, Traded};
 use crate::options::synthetic::market;
 use crate::options::{Baseline, Fills, Ledger, MarginConfig, Position, RewardConfig, RewardKind, Sizing};
 
-/// The positions of a step between its trades and its end, found by the rules of the menu alone.
-fn held(env: &OptionsEnv, menu: &Menu, i: usize, action: u32, legal: bool) -> (Vec<(u32, f64)>, f64) {
+/// The positions of a step between its trades and its end, found by the rules of the actions alone.
+fn held(env: &OptionsEnv, strategies: &Strategies, i: usize, action: u32, allowed: bool) -> (Vec<(u32, f64)>, f64) {
     let ledger = env.ledger(i);
     let positions = env.positions(i);
     let mut held: Vec<(u32, f64)> = positions.iter().map(|p| (p.contract, f64::from(p.quantity))).collect();
     let mut units = ledger.units;
-    if !legal {
+    if !allowed {
         return (held, units);
     }
     let t = ledger.snapshot;
     let stuck = |p: &Position| {
-        let entry = env.core.tables.at(t).entry(p.contract);
+        let entry = env.tables().at(t).entry(p.contract);
         if p.quantity > 0 {
             entry.bid.is_nan()
         } else {
@@ -45,7 +45,7 @@ fn held(env: &OptionsEnv, menu: &Menu, i: usize, action: u32, legal: bool) -> (V
         a => {
             let size = (0.5 * ledger.nav / (100.0 * ledger.underlying) + 0.5).floor().max(1.0);
             let slate = env.slate(i);
-            for &(traded, quantity) in &menu.strategies[a - FIRST_OPEN] {
+            for &Leg { traded, quantity } in &strategies.legs[a - FIRST_OPEN] {
                 match traded {
                     Traded::Slot(slot) => held.push((slate[slot].unwrap(), size * f64::from(quantity))),
                     Traded::Underlying => units += size * f64::from(quantity) * 100.0,
@@ -59,7 +59,7 @@ fn held(env: &OptionsEnv, menu: &Menu, i: usize, action: u32, legal: bool) -> (V
 fn check_identity(config: &OptionsConfig, seed: u64) -> Ledger {
     let market = market(160, seed);
     let mut env = env(&market, config, Split::Train, 3);
-    let menu = Menu::new(config).unwrap();
+    let strategies = Strategies::new(config).unwrap();
     let mut out = Step::new(env.spec(), 3);
     env.reset(out.buffers());
     let a = env.spec().action_space.num_outputs();
@@ -69,8 +69,8 @@ fn check_identity(config: &OptionsConfig, seed: u64) -> Ledger {
         let actions = random_actions(&mut random, &out, 3);
         let before: Vec<_> = (0..3)
             .map(|i| {
-                let legal = out.action_mask[i * a + actions[i] as usize];
-                (env.ledger(i), held(&env, &menu, i, actions[i], legal))
+                let allowed = out.action_mask[i * a + actions[i] as usize];
+                (env.ledger(i), held(&env, &strategies, i, actions[i], allowed))
             })
             .collect();
         step_discrete(&mut env, &actions, &mut out);
@@ -85,9 +85,7 @@ fn check_identity(config: &OptionsConfig, seed: u64) -> Ledger {
             assert_eq!(next, t + 1);
             let moved: f64 = held
                 .iter()
-                .map(|&(c, q)| {
-                    q * 100.0 * (env.core.tables.at(next).entry(c).mark - env.core.tables.at(t).entry(c).mark)
-                })
+                .map(|&(c, q)| q * 100.0 * (env.tables().at(next).entry(c).mark - env.tables().at(t).entry(c).mark))
                 .sum();
             let profit = moved + units * (after.underlying - before.underlying);
             let costs = after.spread_cost - before.spread_cost + after.commission - before.commission;

@@ -1,4 +1,4 @@
-//! What happens later changes nothing that was shown or done before.
+//! No look-ahead: later data change nothing that was observed or done before.
 
 use super::*;
 use crate::options::synthetic::market;
@@ -48,26 +48,26 @@ fn the_future_changes_nothing() {
 
     // Tables, bit by bit.
     for t in 0..n {
-        assert_eq!(a.core.tables.row(t), b.core.tables.row(t));
+        assert_eq!(a.tables().row(t), b.tables().row(t));
         let k = 20;
         assert_eq!(
-            a.core.tables.slate[t * k..(t + 1) * k],
-            b.core.tables.slate[t * k..(t + 1) * k]
+            a.tables().slate[t * k..(t + 1) * k],
+            b.tables().slate[t * k..(t + 1) * k]
         );
         assert_eq!(
-            a.core.tables.at_the_money[t * 4..t * 4 + 4],
-            b.core.tables.at_the_money[t * 4..t * 4 + 4]
+            a.tables().at_the_money[t * 4..t * 4 + 4],
+            b.tables().at_the_money[t * 4..t * 4 + 4]
         );
-        assert_eq!(a.core.tables.accrual[t].to_bits(), b.core.tables.accrual[t].to_bits());
+        assert_eq!(a.tables().accrual[t].to_bits(), b.tables().accrual[t].to_bits());
     }
     let bits = |entry: &Entry| bytemuck::bytes_of(entry).to_vec();
     let mut entries = 0;
-    for (id, contract) in a.core.tables.contracts.iter().enumerate() {
+    for (id, contract) in a.tables().contracts.iter().enumerate() {
         for t in contract.first as usize..=(contract.last as usize).min(n - 1) {
-            assert_eq!(*contract, b.core.tables.contracts[id]);
+            assert_eq!(*contract, b.tables().contracts[id]);
             assert_eq!(
-                bits(a.core.tables.at(t).entry(id as u32)),
-                bits(b.core.tables.at(t).entry(id as u32))
+                bits(a.tables().at(t).entry(id as u32)),
+                bits(b.tables().at(t).entry(id as u32))
             );
             entries += 1;
         }

@@ -1,15 +1,16 @@
-//! Tests of the environment as a whole, on a made-up market.
+//! Tests of the environment as a whole, on the synthetic market.
 
 mod accounting;
 mod golden;
 mod lookahead;
+mod restarts;
 mod rules;
-mod side_by_side;
 
 use super::synthetic::SyntheticMarket;
 use super::{InMemory, OptionsConfig, OptionsEnv, build};
+use crate::batch::{BatchEnv, Step};
+use crate::open_options::{OpenOptions, Split};
 use crate::testing::step_discrete;
-use crate::{BatchEnv, OpenOptions, Split, Step};
 use bytes::Bytes;
 use stages_numerics::random::Random;
 
@@ -42,16 +43,16 @@ fn action(env: &OptionsEnv, name: &str) -> u32 {
         .unwrap() as u32
 }
 
-/// A random legal action for each environment, or, one time in ten, any action at all.
+/// A random allowed action for each environment, or, one time in ten, any action at all.
 fn random_actions(random: &mut Random, out: &Step, num_envs: usize) -> Vec<u32> {
     let n = out.action_mask.len() / num_envs;
     (0..num_envs)
         .map(|i| {
             let any = random.below(10) == 0;
-            let legal: Vec<u32> = (0..n as u32)
+            let allowed: Vec<u32> = (0..n as u32)
                 .filter(|&a| any || out.action_mask[i * n + a as usize])
                 .collect();
-            legal[random.below(legal.len() as u64) as usize]
+            allowed[random.below(allowed.len() as u64) as usize]
         })
         .collect()
 }

@@ -10,7 +10,7 @@ use crate::options::{
 use datasets::{Date, DateRange};
 
 #[test]
-fn the_default_slate_and_menu() {
+fn the_default_slate_and_strategies() {
     let market = market(80, 1);
     let env = env(&market, &OptionsConfig::default(), Split::Train, 1);
     assert_eq!(
@@ -36,17 +36,17 @@ fn the_default_slate_and_menu() {
     // Straddles share their strike; deltas are near their targets; ids fit.
     let slate = env.slate(0);
     assert_eq!(slate.len(), 20);
-    let contract = |slot: usize| env.core.tables.contracts[slate[slot].unwrap() as usize];
+    let contract = |slot: usize| env.tables().contracts[slate[slot].unwrap() as usize];
     assert_eq!(contract(8).strike, contract(9).strike);
     let t = env.ledger(0).snapshot;
-    assert!((env.core.tables.at(t).entry(slate[2].unwrap()).delta - 0.2).abs() < 0.1);
-    assert!((env.core.tables.at(t).entry(slate[3].unwrap()).delta + 0.2).abs() < 0.1);
-    let days = contract(0).expiry - env.core.tables.dates[t];
+    assert!((env.tables().at(t).entry(slate[2].unwrap()).delta - 0.2).abs() < 0.1);
+    assert!((env.tables().at(t).entry(slate[3].unwrap()).delta + 0.2).abs() < 0.1);
+    let days = contract(0).expiry - env.tables().dates[t];
     assert!((27..=33).contains(&days), "{days}");
 }
 
 #[test]
-fn what_is_illegal_is_masked_counted_and_held() {
+fn masked_actions_are_counted_and_hold() {
     let market = market(80, 2);
     let config = OptionsConfig {
         lines: 4,
@@ -59,18 +59,18 @@ fn what_is_illegal_is_masked_counted_and_held() {
     assert!(out.action_mask[0] && !out.action_mask[1] && !out.action_mask[2]);
     assert_eq!(env.ledger(0).masked[at(Reason::NothingToClose)], 2);
     step_discrete(&mut env, &[1], &mut out);
-    assert_eq!(env.ledger(0).illegal[at(Reason::NothingToClose)], 1);
+    assert_eq!(env.ledger(0).refused[at(Reason::NothingToClose)], 1);
     step_discrete(&mut env, &[999], &mut out);
-    assert_eq!(env.ledger(0).illegal[at(Reason::NoContract)], 1);
+    assert_eq!(env.ledger(0).refused[at(Reason::NoContract)], 1);
     let condor = action(&env, "iron_condor");
     assert!(out.action_mask[condor as usize]);
     step_discrete(&mut env, &[condor], &mut out);
     assert_eq!(env.ledger(0).lines, 4);
-    assert!(!out.action_mask[3..].iter().any(|&legal| legal));
+    assert!(!out.action_mask[3..].iter().any(|&allowed| allowed));
     let before = env.positions(0);
     let straddle = action(&env, "long_straddle");
     step_discrete(&mut env, &[straddle], &mut out);
-    assert_eq!(env.ledger(0).illegal[at(Reason::NoRoom)], 1);
+    assert_eq!(env.ledger(0).refused[at(Reason::NoRoom)], 1);
     assert_eq!(env.positions(0).len(), before.len());
 
     // Half the margin that ten short straddles want, and enough for ten narrow spreads.
@@ -89,7 +89,7 @@ fn what_is_illegal_is_masked_counted_and_held() {
     assert!(out.action_mask[action(&poor, "short_put_vertical") as usize]);
     let straddle = action(&poor, "short_straddle");
     step_discrete(&mut poor, &[straddle], &mut out);
-    assert_eq!(poor.ledger(0).illegal[at(Reason::Margin)], 1);
+    assert_eq!(poor.ledger(0).refused[at(Reason::Margin)], 1);
     assert_eq!(poor.ledger(0).lines, 0);
 }
 
@@ -110,12 +110,12 @@ fn orders_keep_the_same_rules() {
     for bad in [
         order(Instrument::Contract(u32::MAX), 1),
         order(Instrument::Underlying, 1),
-        order(Instrument::Contract(env.core.tables.contracts.len() as u32 - 1), 1),
+        order(Instrument::Contract(env.tables().contracts.len() as u32 - 1), 1),
     ] {
         env.step_decisions(&[Decision::Orders(Orders::new(&[bad]))], out.buffers());
         assert_eq!(env.ledger(0).lines, 2);
     }
-    assert_eq!(env.ledger(0).illegal.iter().sum::<u32>(), 3);
+    assert_eq!(env.ledger(0).refused.iter().sum::<u32>(), 3);
     step_discrete(&mut env, &[2], &mut out);
     assert_eq!(env.ledger(0).lines, 0);
 }
@@ -127,7 +127,7 @@ fn without_a_quote_a_model_marks_and_nothing_trades() {
     let find = |market| {
         let env = env(market, &config, Split::Test, 1);
         let (call, put) = env.at_the_money(0, 0).unwrap();
-        let tables = &env.core.tables;
+        let tables = &env.tables();
         (
             env.ledger(0).snapshot,
             tables.contracts[call as usize],
@@ -158,7 +158,7 @@ fn without_a_quote_a_model_marks_and_nothing_trades() {
     };
     let years = f64::from(call.expiry - market.days[t + 1].date.0) / 365.0;
     let (forward, discount) = (quote(t + 1).forward, quote(t + 1).discount);
-    let value = crate::options::model::black_scholes(
+    let value = stages_numerics::black_scholes::greeks(
         ledger.underlying,
         forward,
         discount,
@@ -403,7 +403,7 @@ fn shown_in_another_normalisation() {
     assert_eq!(as_one.spec().normalisation.as_ref(), Some(&theirs));
     let ours = own.spec().normalisation.clone().unwrap();
     let t = own.ledger(0).snapshot;
-    let (a, b) = (own.core.tables.row(t), as_one.core.tables.row(t));
+    let (a, b) = (own.tables().row(t), as_one.tables().row(t));
     assert_ne!(a, b);
     for i in 0..a.len() {
         if a[i].abs() < 5.0 && b[i].abs() < 5.0 {
@@ -419,7 +419,7 @@ fn shown_in_another_normalisation() {
         normalise_as: Some(ours),
         ..OpenOptions::test(1, 1)
     };
-    assert_eq!(open(&two, &same).core.tables.rows, own.core.tables.rows);
+    assert_eq!(open(&two, &same).tables().rows, own.tables().rows);
     let mut short = theirs;
     short.offset.pop();
     let file = |wanted: &str| Ok(two.iter().find(|(name, _)| *name == wanted).unwrap().1.clone());
@@ -447,11 +447,11 @@ fn a_market_to_evaluate_on_only() {
 fn path_marks_are_the_chain_mids() {
     let market = market(60, 9);
     let env = env(&market, &OptionsConfig::default(), Split::Train, 1);
-    let tables = &env.core.tables;
+    let tables = &env.tables();
     let mut checked = 0;
     for (id, contract) in tables.contracts.iter().enumerate() {
         for t in contract.first..=contract.last {
-            let entry = env.core.tables.at(t as usize).entry(id as u32);
+            let entry = env.tables().at(t as usize).entry(id as u32);
             let same = |q: &&crate::options::Quote| {
                 q.expiry == contract.expiry && q.strike == contract.strike && q.call == contract.call
             };
@@ -566,8 +566,8 @@ fn mistakes_are_named() {
         ..OptionsConfig::default()
     };
     small.validate().unwrap();
-    let menu = crate::options::menu::Menu::new(&small).unwrap();
-    assert_eq!(menu.names[3..], ["long_straddle", "short_straddle"]);
+    let strategies = crate::options::strategies::Strategies::new(&small).unwrap();
+    assert_eq!(strategies.names[3..], ["long_straddle", "short_straddle"]);
     let length: EpisodeLength = serde_json::from_str("[5, 9]").unwrap();
     assert_eq!(length, EpisodeLength { least: 5, most: 9 });
     assert!(serde_json::from_str::<EpisodeLength>("[5]").is_err());

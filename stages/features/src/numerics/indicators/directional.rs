@@ -36,8 +36,8 @@ impl Kernel<3, 1> for TrueRange {
     #[inline(always)]
     fn rows(&mut self, [high, low, close]: [&[f64]; 3], [out]: [&mut [f64]; 1]) -> usize {
         let (missing, pieces) = self.0.pieces(close);
-        for (from, befores) in pieces {
-            let bars = high[from..].iter().zip(&low[from..]).zip(befores);
+        for (from, previous) in pieces {
+            let bars = high[from..].iter().zip(&low[from..]).zip(previous);
             for (out, ((&high, &low), &before)) in out[from..].iter_mut().zip(bars) {
                 *out = true_range(high, low, before);
             }
@@ -346,8 +346,8 @@ impl Kernel<3, 1> for Adxr {
         let indices = &mut scratch[first..out.len()];
         indices.copy_from_slice(&out[first..]);
         let (missing, pieces) = self.before.pieces(indices);
-        for (from, befores) in pieces {
-            for (out, before) in out[first + from..].iter_mut().zip(befores) {
+        for (from, previous) in pieces {
+            for (out, before) in out[first + from..].iter_mut().zip(previous) {
                 *out = (*out + before) / 2.0;
             }
         }

@@ -393,7 +393,7 @@ impl Indicator {
         }
     }
 
-    /// Why its settings make no sense, if they don't.
+    /// The problem of its settings, if there is one.
     pub fn problem(&self) -> Option<String> {
         let name = self.name();
         let (periods, least) = self.periods();

@@ -411,8 +411,8 @@ impl Kernel<3, 1> for Ultimate {
         let rows = close.len();
         let (first, pieces) = self.before.pieces(close);
         let [pressures, ranges] = &mut scratch;
-        for (from, befores) in pieces {
-            let bars = high[from..].iter().zip(&low[from..]).zip(&close[from..]).zip(befores);
+        for (from, previous) in pieces {
+            let bars = high[from..].iter().zip(&low[from..]).zip(&close[from..]).zip(previous);
             let outs = pressures[from..].iter_mut().zip(&mut ranges[from..]);
             for ((pressure, range), (((&high, &low), &close), &before)) in outs.zip(bars) {
                 let floor = if before < low { before } else { low };

@@ -212,8 +212,8 @@ impl Kernel<2, 1> for Beta {
         let mut first = 0;
         for ((lag, values), returns) in self.before.iter_mut().zip(inputs).zip(&mut scratch) {
             let (missing, pieces) = lag.pieces(values);
-            for (from, befores) in pieces {
-                let pairs = values[from..].iter().zip(befores);
+            for (from, previous) in pieces {
+                let pairs = values[from..].iter().zip(previous);
                 for (out, (value, before)) in returns[from..].iter_mut().zip(pairs) {
                     let change = (value - before) / before;
                     *out = if *before == 0.0 { 0.0 } else { change };

@@ -31,8 +31,8 @@ impl Kernel<4, 1> for MoneyFlow {
             *price = (high + low + close) / 3.0;
         }
         let (first, pieces) = self.before.pieces(prices);
-        for (from, befores) in pieces {
-            let rows = prices[from..].iter().zip(befores).zip(&volume[from..]);
+        for (from, previous) in pieces {
+            let rows = prices[from..].iter().zip(previous).zip(&volume[from..]);
             for ((up, down), ((price, before), volume)) in up[from..].iter_mut().zip(&mut down[from..]).zip(rows) {
                 let change = price - before;
                 let flow = price * volume;

@@ -126,7 +126,7 @@ impl StageKind for Surface {
                     let bytes = context.store.blob(blob.blob)?;
                     days::decode(&bytes).ok_or_else(|| {
                         StageError::new(format!(
-                            "the memo of the surfaces of `{}` is not one",
+                            "the memo of the surfaces of `{}` has another format",
                             partition.key.path()
                         ))
                     })
@@ -135,10 +135,10 @@ impl StageKind for Surface {
                 let [chain_memo, features_memo] = table_memos(partition, blob, config)?;
                 let marked = context.memo(&chain_memo, || table(tables::mark(&read()?, &surfaces()?, config)?))?;
                 let features = context.memo(&features_memo, || {
-                    table(tables::features(&partition.key.symbol, &surfaces()?, config)?)
+                    table(tables::features(partition.key.symbol()?, &surfaces()?, config)?)
                 })?;
                 let done = done.fetch_add(1, Ordering::Relaxed) + 1;
-                let message = format!("surface {} {}", partition.key.symbol, partition.key.range.from);
+                let message = format!("surface {} {}", partition.key.symbols, partition.key.range.from);
                 context.progress(done, Some(total), message);
                 let with = |blob| Partition {
                     key: partition.key.clone(),
@@ -187,7 +187,7 @@ fn surfaces_memo(partition: &Partition, config: &SurfaceConfig) -> Result<Memo, 
     Ok(Memo::new("greeks/surface fit v1", &parts, label))
 }
 
-/// What is made of the surfaces: the chain, and the features.
+/// The tables made of the surfaces: the chain, and the features.
 fn table_memos(partition: &Partition, surfaces: BlobRef, config: &SurfaceConfig) -> Result<[Memo; 2], StageError> {
     let time = json_of(&config.time)?;
     let chain: [&[u8]; 3] = [
@@ -197,7 +197,7 @@ fn table_memos(partition: &Partition, surfaces: BlobRef, config: &SurfaceConfig)
     ];
     let points = json_of(&(&config.maturities, &config.deltas))?;
     let features: [&[u8]; 3] = [
-        partition.key.symbol.as_bytes(),
+        partition.key.symbol()?.as_bytes(),
         surfaces.blob.as_bytes(),
         points.as_bytes(),
     ];

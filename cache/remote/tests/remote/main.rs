@@ -1,0 +1,25 @@
+//! Stores with a remote as their upstream.
+
+#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "tests")]
+
+mod directory;
+#[path = "../../../tests/store/home.rs"]
+mod home;
+mod http;
+mod server;
+
+use cache::Store;
+use cache_remote::{PushReport, Remote, RemoteSettings};
+use home::Home;
+
+fn with_remote(store: Store, settings: RemoteSettings) -> Store {
+    Remote::new(settings, &store).unwrap().attach(store)
+}
+
+/// Uploads everything in a store.
+fn push(home: &Home, settings: RemoteSettings) -> PushReport {
+    let store = home.reopen();
+    let remote = Remote::new(settings, &store).unwrap();
+    let records = store.records().unwrap();
+    remote.push(&records, &Default::default(), |_| {}).unwrap()
+}

@@ -1,0 +1,116 @@
+//! What earlier runs and cached trainings cost a run that has nothing to do.
+
+use super::{Bench, Row, best, failed};
+use cache::{ActionKey, Store};
+use runner_engine::Failure;
+use serde_json::Value;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// A sweep of the smallest trainings.
+fn sweep(trainings: usize) -> String {
+    let seeds: Vec<String> = (1..=trainings).map(|seed| seed.to_string()).collect();
+    format!(
+        "version: 1\nname: sweep\nstages:\n  env: {{ uses: env/classic, with: {{ id: CartPole-v1 }} }}\n  train:\n    uses: train/ppo\n    needs: {{ env: env }}\n    matrix: {{ seed: [{}] }}\n    with: {{ seed: '${{matrix.seed}}', total_timesteps: 128, n_envs: 4, n_steps: 32, batch_size: 128, n_epochs: 1 }}\n",
+        seeds.join(", ")
+    )
+}
+
+impl Bench {
+    /// A cached training, beside 1 to 10,000 earlier runs.
+    pub(super) fn earlier_runs(&mut self) -> Result<(), Failure> {
+        let file = self.write("training.yaml", &sweep(1))?.display().to_string();
+        let home = self.home("runs-before");
+        let runs = home.join("runs");
+        let exec = |bench: &Self| bench.exec(&home, &["exec", "-v", &file]);
+        exec(self)?;
+        let mut alone = None;
+        for count in [1, 1000, 10_000] {
+            if count > 1 {
+                copy_last_run(&runs, count)?;
+            }
+            let peak = exec(self)?;
+            let time = best(20, || Ok(()), || exec(self).map(drop))?;
+            let floor = *alone.get_or_insert(time);
+            self.rows.push(Row {
+                what: format!("exec, a cached training, {count} runs before it"),
+                milliseconds: time,
+                peak_mebibytes: peak,
+                floor_milliseconds: floor,
+                floor: "the same with 1 run before it".to_owned(),
+            });
+        }
+        Ok(())
+    }
+
+    /// Sweeps of cached trainings.
+    pub(super) fn cached_trainings(&mut self) -> Result<(), Failure> {
+        let home = self.home("trainings");
+        let one = self.write("one.yaml", &sweep(1))?.display().to_string();
+        self.exec(&home, &["exec", "-q", &one])?;
+        let mut first = None;
+        for count in [500, 1000, 5000] {
+            let file = self
+                .write(&format!("sweep-{count}.yaml"), &sweep(count))?
+                .display()
+                .to_string();
+            let plan = self.output(&home, &["plan", "--json", "--no-remote", &file])?;
+            record_trainings(&home, &plan.stdout)?;
+            let peak = self.exec(&home, &["exec", "-v", &file])?;
+            let time = best(5, || Ok(()), || self.exec(&home, &["exec", "-q", &file]).map(drop))?;
+            let &mut (trainings, milliseconds) = first.get_or_insert((count, time));
+            self.rows.push(Row {
+                what: format!("exec, {count} cached trainings"),
+                milliseconds: time,
+                peak_mebibytes: peak,
+                floor_milliseconds: milliseconds * count as f64 / trainings as f64,
+                floor: format!("the time of {trainings}, in proportion"),
+            });
+        }
+        Ok(())
+    }
+}
+
+/// Copies the last run under later ids until there are `count` runs.
+fn copy_last_run(runs: &Path, count: usize) -> Result<(), Failure> {
+    let folders: Result<Vec<PathBuf>, _> = fs::read_dir(runs)
+        .map_err(failed)?
+        .map(|entry| Ok(entry?.path()))
+        .collect();
+    let folders = folders.map_err(failed)?;
+    let Some(last) = folders.iter().max() else {
+        return Ok(());
+    };
+    let id = last.file_name().unwrap_or_default().to_string_lossy();
+    let events = fs::read_to_string(last.join("events.jsonl")).map_err(failed)?;
+    let pipeline = fs::read(last.join("pipeline.json")).map_err(failed)?;
+    for i in folders.len()..count {
+        // Older than every real run: those stay the last ones.
+        let copy = format!("20200101T000000-{i:05}");
+        let folder = runs.join(&copy);
+        fs::create_dir(&folder).map_err(failed)?;
+        fs::write(folder.join("events.jsonl"), events.replace(&*id, &copy)).map_err(failed)?;
+        fs::write(folder.join("pipeline.json"), &pipeline).map_err(failed)?;
+    }
+    Ok(())
+}
+
+/// Records every training of a plan as if it had given what the one that is cached gave.
+fn record_trainings(home: &Path, plan: &[u8]) -> Result<(), Failure> {
+    let failed = |what: &str| Failure::machine(format!("the plan of a sweep that is measured has no {what}"));
+    let plan: Value = serde_json::from_slice(plan).map_err(|err| Failure::caused("cannot read a plan", &err))?;
+    let stages = plan["stages"].as_array().ok_or_else(|| failed("stages"))?;
+    let trainings = stages
+        .iter()
+        .filter(|stage| stage["stage"].as_str().is_some_and(|id| id.starts_with("train")));
+    let keys: Option<Vec<ActionKey>> = trainings.map(|stage| stage["key"].as_str()?.parse().ok()).collect();
+    let keys = keys.ok_or_else(|| failed("keys"))?;
+    let store = Store::open(home)?;
+    let cached = keys.iter().find_map(|key| store.action(*key).transpose());
+    let mut record = cached.ok_or_else(|| failed("cached training"))??;
+    for key in keys {
+        record.key = key;
+        store.put_action(&record)?;
+    }
+    Ok(store.flush()?)
+}

@@ -1,0 +1,279 @@
+//! The index over runs against the runs themselves.
+
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use cache::ActionKey;
+use runner_engine::RunStatus;
+use runner_history::index::{EventFile, Index};
+use runner_history::{AllMarks, LastMetrics, Run, list, load, marks, survey};
+use rusqlite::Connection;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+const KEY: &str = "0707070707070707070707070707070707070707070707070707070707070707";
+
+/// A run that computed (`ran`) or found (`cached`) a training.
+fn write(runs: &Path, id: &str, status: &str) {
+    let dir = runs.join(id);
+    fs::create_dir_all(&dir).unwrap();
+    let mut events = format!(
+        r#"{{"event":"run_started","time":"2026-11-20T21:30:45.123Z","run":"{id}","pipeline":"p","file":"p.yaml","params":{{"lr":0.1}},"stages":["env","train[seed=1]"],"program":"runner"}}
+{{"event":"stage_finished","time":"2026-11-20T21:30:46.123Z","stage":"env","status":"cached","seconds":0.1,"outputs":{{"env":"{KEY}"}}}}
+"#
+    );
+    if status == "ran" {
+        events += &format!(
+            r#"{{"event":"stage_started","time":"2026-11-20T21:30:46.123Z","stage":"train[seed=1]","key":"{KEY}","threads":1,"reason":"never ran before"}}
+{{"event":"metric","time":"2026-11-20T21:30:46.123Z","stage":"train[seed=1]","name":"charts/SPS","step":1,"value":10.0}}
+{{"event":"metric","time":"2026-11-20T21:30:46.123Z","stage":"train[seed=1]","name":"charts/SPS","step":2,"value":12.5}}
+"#
+        );
+    }
+    events += &format!(
+        r#"{{"event":"stage_finished","time":"2026-11-20T21:30:47.5Z","stage":"train[seed=1]","key":"{KEY}","status":"{status}","seconds":1.25,"outputs":{{"metrics":"{KEY}"}}}}
+{{"event":"run_finished","time":"2026-11-20T21:30:48.123Z","run":"{id}","status":"done","seconds":3.0,"cached":1,"ran":1,"failed":0,"skipped":0}}
+"#
+    );
+    fs::write(dir.join("events.jsonl"), events).unwrap();
+    let stage = |id: &str, kind: &str| {
+        serde_json::json!({
+            "id": id, "stage": id.split('[').next(), "point": {}, "kind": kind, "version": 1, "config": {"lr": 0.1},
+            "needs": {}, "outputs": {"metrics": "metrics"}, "resources": {},
+        })
+    };
+    let pipeline = serde_json::json!({
+        "name": "p", "file": "p.yaml", "params": {},
+        "stages": [stage("env", "env/classic"), stage("train[seed=1]", "train/ppo")],
+    });
+    fs::write(dir.join("pipeline.json"), pipeline.to_string()).unwrap();
+}
+
+fn history(runs: usize) -> (tempfile::TempDir, PathBuf) {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = dir.path().join("runs");
+    for i in 0..runs {
+        write(&folder, &id(i), if i == 0 { "ran" } else { "cached" });
+    }
+    (dir, folder)
+}
+
+fn id(i: usize) -> String {
+    format!("20261120T2130{:02}-k{:03}", i / 1000, i % 1000)
+}
+
+/// Everything that is known of runs.
+fn text(runs: &[Run]) -> Vec<String> {
+    runs.iter().map(|run| format!("{run:?}")).collect()
+}
+
+fn ids(runs: &Path) -> Vec<String> {
+    let mut ids: Vec<String> = fs::read_dir(runs)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    ids.sort();
+    ids
+}
+
+/// What the events say, without the index.
+fn truth(runs: &Path) -> Vec<String> {
+    let read = |id: &String| {
+        let mut run = load(runs, id).unwrap();
+        run.stages.iter_mut().for_each(|stage| stage.metrics.clear());
+        run
+    };
+    text(&ids(runs).iter().map(read).collect::<Vec<_>>())
+}
+
+fn files(runs: &Path) -> Vec<EventFile> {
+    ids(runs).iter().filter_map(|id| EventFile::of(runs, id)).collect()
+}
+
+fn folder(runs: &Path) -> PathBuf {
+    runs.with_file_name("index")
+}
+
+/// The tables in full, where numbers of shared texts are the texts.
+fn dump(runs: &Path) -> String {
+    let db = Connection::open(folder(runs).join("runs.sqlite")).unwrap();
+    let mut out = String::new();
+    for sql in [
+        "SELECT run.id, bytes, head, hex(a.digest), hex(b.digest), hex(seconds) FROM run
+             JOIN shared a ON a.id = resolved JOIN shared b ON b.id = ended ORDER BY run.id",
+        "SELECT hex(key), run, stage, kind, seconds FROM action ORDER BY key, run",
+        "SELECT count(*) FROM shared",
+    ] {
+        let mut select = db.prepare(sql).unwrap();
+        let columns = select.column_count();
+        let mut rows = select.query([]).unwrap();
+        while let Some(row) = rows.next().unwrap() {
+            for i in 0..columns {
+                out += &format!("{:?} ", row.get::<_, rusqlite::types::Value>(i).unwrap());
+            }
+            out.push('\n');
+        }
+    }
+    out
+}
+
+#[test]
+fn a_rebuilt_index_is_the_one_that_grew() {
+    let (_dir, runs) = history(0);
+    for i in 0..40 {
+        write(&runs, &id(i), if i % 10 == 0 { "ran" } else { "cached" });
+        if i % 7 == 0 {
+            list(&runs).unwrap();
+        }
+    }
+    // One is gone, and one has other events than when it was read.
+    fs::remove_dir_all(runs.join(id(3))).unwrap();
+    let events = runs.join(id(5)).join("events.jsonl");
+    let text_of = fs::read_to_string(&events).unwrap();
+    fs::write(&events, text_of.replace("\"seconds\":3.0", "\"seconds\":33.0")).unwrap();
+    assert_eq!(text(&list(&runs).unwrap()), truth(&runs));
+    let grown = dump(&runs);
+    assert!(grown.contains("33.0"));
+    fs::remove_dir_all(folder(&runs)).unwrap();
+    assert_eq!(text(&list(&runs).unwrap()), truth(&runs));
+    assert_eq!(dump(&runs), grown);
+}
+
+#[test]
+fn a_known_run_is_not_read_again() {
+    let (_dir, runs) = history(5);
+    let before = text(&list(&runs).unwrap());
+    // Files of the same size and time are not looked into.
+    let events = runs.join(id(2)).join("events.jsonl");
+    let (meta, bytes) = (fs::metadata(&events).unwrap(), fs::read(&events).unwrap());
+    fs::write(&events, vec![b'x'; bytes.len()]).unwrap();
+    let file = fs::File::options().write(true).open(&events).unwrap();
+    file.set_modified(meta.modified().unwrap()).unwrap();
+    fs::remove_file(runs.join(id(1)).join("pipeline.json")).unwrap();
+    assert_eq!(text(&list(&runs).unwrap()), before);
+    file.set_modified(std::time::SystemTime::now()).unwrap();
+    let (left, broken) = survey(&runs).unwrap();
+    assert_eq!((left.len(), broken), (4, vec![id(2)]));
+}
+
+#[test]
+fn runs_that_go_on_are_not_taken() {
+    let (_dir, runs) = history(2);
+    let events = runs.join(id(1)).join("events.jsonl");
+    let whole = fs::read_to_string(&events).unwrap();
+    let begun: String = whole.lines().take(1).map(|line| format!("{line}\n")).collect();
+    fs::write(&events, begun).unwrap();
+    let writer = fs::File::open(&events).unwrap();
+    writer.lock().unwrap();
+    let status = |runs: &Path| list(runs).unwrap()[1].status;
+    assert_eq!(status(&runs), RunStatus::Running);
+    assert_eq!(Index::open(&runs).unwrap().runs(&files(&runs)).len(), 1);
+    drop(writer);
+    assert_eq!(status(&runs), RunStatus::Killed);
+    assert_eq!(Index::open(&runs).unwrap().runs(&files(&runs)).len(), 2);
+}
+
+#[test]
+fn damaged_and_foreign_indexes_are_rebuilt_silently() {
+    let (_dir, runs) = history(50);
+    let expected = truth(&runs);
+    let path = folder(&runs).join("runs.sqlite");
+    list(&runs).unwrap();
+    let sound = fs::read(&path).unwrap();
+    let mut damages: Vec<Vec<u8>> = vec![b"no database".to_vec(), Vec::new(), sound[..sound.len() / 2].to_vec()];
+    // A flipped bit anywhere.
+    for i in 0..200 {
+        let mut flipped = sound.clone();
+        flipped[i * (sound.len() / 200)] ^= 1 << (i % 8);
+        damages.push(flipped);
+    }
+    for (i, damage) in damages.iter().enumerate() {
+        fs::write(&path, damage).unwrap();
+        for _ in 0..2 {
+            assert_eq!(text(&list(&runs).unwrap()), expected, "damage {i}");
+        }
+    }
+    fs::write(&path, &sound).unwrap();
+    let db = Connection::open(&path).unwrap();
+    db.execute_batch("PRAGMA user_version = 99; DROP TABLE run; CREATE TABLE run (id)")
+        .unwrap();
+    drop(db);
+    assert_eq!(text(&list(&runs).unwrap()), expected);
+    assert_eq!(Index::open(&runs).unwrap().runs(&files(&runs)).len(), 50);
+}
+
+#[test]
+fn a_locked_index_costs_only_itself() {
+    let (_dir, runs) = history(3);
+    list(&runs).unwrap();
+    let path = folder(&runs).join("runs.sqlite");
+    let db = Connection::open(&path).unwrap();
+    db.execute_batch("BEGIN EXCLUSIVE").unwrap();
+    write(&runs, &id(3), "cached");
+    assert_eq!(text(&list(&runs).unwrap()), truth(&runs));
+    assert_eq!(marks::named(&runs, "best").unwrap(), None);
+    marks::edit(&runs, &id(2), |marks| marks.name = Some("best".to_owned())).unwrap();
+    drop(db);
+    // It has missed a name, and knows that.
+    assert_eq!(marks::named(&runs, "best").unwrap(), Some(id(2)));
+    assert_eq!(text(&list(&runs).unwrap()), truth(&runs));
+    assert_eq!(Index::open(&runs).unwrap().runs(&files(&runs)).len(), 4);
+    // Where there can be no folder for it, there is none.
+    fs::remove_dir_all(folder(&runs)).unwrap();
+    fs::write(folder(&runs), "").unwrap();
+    assert!(Index::open(&runs).is_none());
+    assert_eq!(text(&list(&runs).unwrap()), truth(&runs));
+    assert_eq!(marks::named(&runs, "best").unwrap(), Some(id(2)));
+}
+
+#[test]
+fn many_write_at_once() {
+    let (_dir, runs) = history(300);
+    let expected = truth(&runs);
+    std::thread::scope(|scope| {
+        for t in 0..6 {
+            let (runs, expected) = (&runs, &expected);
+            scope.spawn(move || {
+                for round in 0..5 {
+                    assert_eq!(&text(&list(runs).unwrap())[..300], &expected[..]);
+                    write(runs, &id(1000 + t * 10 + round), "cached");
+                    marks::edit(runs, &id(t), |marks| marks.name = Some(format!("name{t}-{round}"))).unwrap();
+                }
+            });
+        }
+    });
+    assert_eq!(text(&list(&runs).unwrap()), truth(&runs));
+    assert_eq!(Index::open(&runs).unwrap().runs(&files(&runs)).len(), 330);
+    for t in 0..6 {
+        assert_eq!(marks::named(&runs, &format!("name{t}-4")).unwrap(), Some(id(t)));
+        assert_eq!(marks::named(&runs, &format!("name{t}-3")).unwrap(), None);
+    }
+}
+
+#[test]
+fn names_are_found_without_a_look_at_other_runs() {
+    let (_dir, runs) = history(20);
+    marks::edit(&runs, &id(7), |marks| marks.name = Some("best".to_owned())).unwrap();
+    assert_eq!(marks::named(&runs, "best").unwrap(), Some(id(7)));
+    // Behind the back of this program: it would be seen, were the other runs looked at.
+    fs::write(runs.join(id(8)).join("marks.json"), r#"{"name":"hidden"}"#).unwrap();
+    assert_eq!(marks::named(&runs, "hidden").unwrap(), None);
+    assert_eq!(AllMarks::read(&runs).unwrap().named("hidden"), Some(id(8).as_str()));
+    // A run that is gone has no name.
+    fs::remove_dir_all(runs.join(id(7))).unwrap();
+    assert_eq!(marks::named(&runs, "best").unwrap(), None);
+}
+
+#[test]
+fn metrics_of_actions_are_those_of_the_run_that_computed_them() {
+    let (_dir, runs) = history(3);
+    let key: ActionKey = KEY.parse().unwrap();
+    list(&runs).unwrap();
+    let mut index = Index::open(&runs).unwrap();
+    assert_eq!(index.computed(key), Some((id(0), None)));
+    let file = EventFile::of(&runs, &id(0)).unwrap();
+    index.add_with_metrics(&file, &load(&runs, &id(0)).unwrap());
+    let metrics = LastMetrics::from([("charts/SPS".to_owned(), 12.5)]);
+    assert_eq!(index.computed(key), Some((id(0), Some(metrics))));
+    index.forget(&[id(0)]);
+    assert_eq!(index.computed(key), None);
+}

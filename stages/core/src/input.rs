@@ -1,0 +1,59 @@
+//! The inputs of a stage: artifacts of other stages, and files outside the store.
+
+use crate::error::StageError;
+use cache::{Artifact, ArtifactDigest, BlobDigest};
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+
+/// A file outside the store that a stage reads.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Source {
+    /// Its name relative to the source's root, with `/` between its parts; part of the key. Empty where it means nothing.
+    pub name: String,
+    /// Where it is on this machine; not part of the key.
+    pub path: PathBuf,
+    /// The digest of its bytes that is in the key; none before that is made. What a stage reads must have it: a file may
+    /// change after the key was made, and back again.
+    #[serde(default)]
+    pub digest: Option<BlobDigest>,
+}
+
+impl Source {
+    /// A file whose digest is not computed yet.
+    pub fn new(name: impl Into<String>, path: impl Into<PathBuf>) -> Self {
+        Self {
+            name: name.into(),
+            path: path.into(),
+            digest: None,
+        }
+    }
+
+    /// Refuses bytes of another digest than the key says.
+    ///
+    /// # Errors
+    /// When the file has changed since the key was made.
+    pub fn check(&self, read: BlobDigest) -> Result<(), StageError> {
+        if self.digest.is_none_or(|digest| digest == read) {
+            return Ok(());
+        }
+        Err(self.changed())
+    }
+
+    /// The error for a file that has changed since the key was made.
+    pub fn changed(&self) -> StageError {
+        StageError::new(format!(
+            "`{}` changed while the stage was reading it",
+            self.path.display()
+        ))
+        .hint("run it again once the file is complete")
+    }
+}
+
+/// An artifact that arrives at an input port.
+#[derive(Clone, Debug)]
+pub struct Input {
+    /// Its digest.
+    pub digest: ArtifactDigest,
+    /// Its manifest.
+    pub artifact: Artifact,
+}

@@ -1,0 +1,84 @@
+//! The configuration of `env/hedging`.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use stages_core::ConfigProblem;
+
+/// The price of the underlying at the beginning of every path.
+pub(super) const SPOT: f64 = 100.0;
+
+/// Configuration of `env/hedging`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct HedgingConfig {
+    /// Paths of the underlying to train on, and as many to test on.
+    pub paths: u32,
+    /// Hedges from sale to expiry, and steps in an episode.
+    pub steps: u32,
+    /// Calendar days from sale to expiry; a year has 365.
+    pub days: f64,
+    /// The strike as a multiple of the first price.
+    pub moneyness: f64,
+    /// Volatility of the underlying: annual, decimal.
+    pub volatility: f64,
+    /// Expected growth of the underlying: annual, decimal, continuously compounded.
+    pub drift: f64,
+    /// The number of hedge ratios to choose from, equally spaced from 0 to 1.
+    pub ratios: u32,
+    /// Seed of the paths.
+    pub seed: u64,
+}
+
+impl Default for HedgingConfig {
+    fn default() -> Self {
+        Self {
+            paths: 4096,
+            steps: 30,
+            days: 30.0,
+            moneyness: 1.0,
+            volatility: 0.2,
+            drift: 0.0,
+            ratios: 21,
+            seed: 0,
+        }
+    }
+}
+
+impl HedgingConfig {
+    /// In currency.
+    pub fn strike(&self) -> f64 {
+        self.moneyness * SPOT
+    }
+
+    /// The hedge ratio of an action.
+    pub fn ratio(&self, action: u32) -> f64 {
+        f64::from(action) / f64::from(self.ratios - 1)
+    }
+
+    pub(super) fn validate(&self) -> Result<(), ConfigProblem> {
+        if self.paths == 0 || self.steps == 0 || u64::from(self.paths) * (u64::from(self.steps) + 1) > 1 << 26 {
+            return Err(
+                ConfigProblem::new("paths", "paths x (steps + 1) must lie within 1 and 2^26")
+                    .hint("the default is 4096 x 31"),
+            );
+        }
+        if !(2..=1024).contains(&self.ratios) {
+            return Err(
+                ConfigProblem::new("ratios", "there are 2 to 1024 hedge ratios").hint("the default is 21: 0, 0.05, …")
+            );
+        }
+        for (field, value) in [
+            ("days", self.days),
+            ("moneyness", self.moneyness),
+            ("volatility", self.volatility),
+        ] {
+            if !(value.is_finite() && value > 0.0) {
+                return Err(ConfigProblem::new(field, format!("{value} is not a positive number")));
+            }
+        }
+        if !(-10.0..=10.0).contains(&self.drift) {
+            return Err(ConfigProblem::new("drift", "a drift is a decimal: 0.05 for 5 %"));
+        }
+        Ok(())
+    }
+}

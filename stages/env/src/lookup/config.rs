@@ -1,0 +1,78 @@
+//! The configuration of `env/lookup`.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use stages_core::ConfigProblem;
+
+/// The positions that the actions set.
+pub const POSITIONS: [f32; 5] = [-1.0, -0.5, 0.0, 0.5, 1.0];
+
+/// Configuration of `env/lookup`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct LookupConfig {
+    /// Rows of each of the two tables, for training and for testing.
+    pub rows: usize,
+    /// Features of a row; the first one predicts.
+    pub features: usize,
+    /// Steps in an episode; fewer than `rows`.
+    pub episode_length: u32,
+    /// Standard deviation of the noise of a return, decimal.
+    pub volatility: f64,
+    /// The return that a standard deviation of the first feature adds, in units of `volatility`.
+    pub signal: f64,
+    /// The cost of a unit of change of the position, as a fraction.
+    pub cost: f64,
+    /// True if the first training episode of each environment begins at a random step, so that episodes do not end all at once.
+    pub stagger: bool,
+    /// Seed of the tables.
+    pub seed: u64,
+}
+
+impl Default for LookupConfig {
+    fn default() -> Self {
+        Self {
+            rows: 2521,
+            features: 64,
+            episode_length: 252,
+            volatility: 0.01,
+            signal: 0.3,
+            cost: 0.0005,
+            stagger: true,
+            seed: 0,
+        }
+    }
+}
+
+impl LookupConfig {
+    pub(crate) fn validate(&self) -> Result<(), ConfigProblem> {
+        if self.features == 0 || self.features > 1 << 16 {
+            return Err(ConfigProblem::new("features", "a row has 1 to 65536 features").hint("the default is 64"));
+        }
+        if self.rows > 1 << 24 || self.rows.saturating_mul(self.features) > 1 << 28 {
+            return Err(ConfigProblem::new("rows", "the tables would not fit into memory")
+                .hint("rows x features may be 2^28 at most, a gigabyte"));
+        }
+        if self.episode_length == 0 || self.episode_length as usize >= self.rows {
+            return Err(ConfigProblem::new(
+                "episode_length",
+                format!(
+                    "an episode has 1 to {} steps, fewer than rows",
+                    self.rows.saturating_sub(1)
+                ),
+            ));
+        }
+        for (field, value) in [("volatility", self.volatility), ("cost", self.cost)] {
+            if !(value.is_finite() && value >= 0.0) {
+                return Err(ConfigProblem::new(field, format!("{value} is not 0 or more")));
+            }
+        }
+        if !(self.signal.is_finite() && self.signal >= 0.0) {
+            return Err(ConfigProblem::new(
+                "signal",
+                format!("{} is not 0 or more", self.signal),
+            ));
+        }
+        Ok(())
+    }
+}

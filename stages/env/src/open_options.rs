@@ -1,0 +1,60 @@
+//! The options of opening an environment.
+
+use crate::spec::Normalisation;
+use serde::{Deserialize, Serialize};
+
+/// The dates that an environment runs over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Split {
+    /// The training dates, with random starts and lengths of episodes.
+    Train,
+    /// The test dates, whole, from first to last.
+    Test,
+}
+
+impl Split {
+    /// Its part of the name of a random stream.
+    pub(crate) fn word(self) -> u64 {
+        match self {
+            Self::Train => 0,
+            Self::Test => 1,
+        }
+    }
+}
+
+/// The options of opening an environment.
+#[derive(Clone, Debug)]
+pub struct OpenOptions {
+    /// B, the number of environments stepped together; at least 1.
+    pub num_envs: usize,
+    /// Environment i depends on (seed, i) alone.
+    pub seed: u64,
+    /// The dates; environments without dates draw other random numbers for each.
+    pub split: Split,
+    /// Shows observations in the normalisation of another environment with the same observation, as a policy trained
+    /// there expects; `None` for the environment's own. Environments that do not normalise ignore it.
+    pub normalise_as: Option<Normalisation>,
+}
+
+impl OpenOptions {
+    /// `num_envs` environments over the training dates.
+    pub fn train(num_envs: usize, seed: u64) -> Self {
+        Self {
+            num_envs,
+            seed,
+            split: Split::Train,
+            normalise_as: None,
+        }
+    }
+
+    /// `num_envs` environments over the test dates.
+    pub fn test(num_envs: usize, seed: u64) -> Self {
+        Self {
+            num_envs,
+            seed,
+            split: Split::Test,
+            normalise_as: None,
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! Builds the tables of an environment from a chain, its Greeks, features and rates.
+
+use super::chain::{Chain, part_snapshots};
+use super::histories::Listing;
+use super::market_source::{FeatureColumn, MarketSource};
+use super::part_store::PartStore;
+use super::snapshots::{ContractKey, PartSnapshots};
+use crate::actions::ActionSpace;
+use crate::options::config::OptionsConfig;
+use crate::options::split::split;
+use crate::options::strategies::Strategies;
+use crate::options::tables::{SPEC, SnapshotRows, Spec, part_files};
+use crate::options::{normalise, observation};
+use crate::spec::EnvSpec;
+use datasets::Date;
+use rayon::prelude::*;
+use stages_core::StageError;
+
+/// The tables as files, with lines for the log.
+#[derive(Debug)]
+pub struct Built<F> {
+    /// Name and file, in order.
+    pub files: Vec<(String, F)>,
+    /// Lines for the log.
+    pub notes: Vec<String>,
+}
+
+/// Builds the tables.
+///
+/// # Errors
+/// When the data cannot make an environment: no snapshots, a feature without any value, no training dates.
+pub fn build<S: PartStore>(
+    source: &MarketSource<'_>,
+    config: &OptionsConfig,
+    store: &S,
+) -> Result<Built<S::File>, StageError> {
+    let strategies = Strategies::new(config)?;
+    let mut notes = Vec::new();
+    let parts: Vec<PartSnapshots> = (0..source.parts.len())
+        .into_par_iter()
+        .map(|part| part_snapshots(source, config, store, part))
+        .collect::<Result<_, StageError>>()?;
+    let chain = Chain::new(source, config, parts);
+    let dates = &chain.dates;
+    if let Some(i) = (1..dates.len()).find(|&i| dates[i] <= dates[i - 1]) {
+        return Err(StageError::new(format!(
+            "the chain's snapshots are not in order: {} follows {}",
+            dates[i],
+            dates[i - 1]
+        )));
+    }
+    if dates.len() < 2 {
+        return Err(StageError::new(format!(
+            "the chain of `{}` has {} snapshots with a price of the underlying; at least 2 are needed",
+            source.symbol,
+            dates.len()
+        )));
+    }
+    let histories = chain.histories(source, config, store)?;
+    let (features, warm_up) = market_features(&source.features, dates, &mut notes)?;
+    let splits = split(dates, warm_up, config)?;
+
+    let snapshots = || chain.parts.iter().flat_map(|part| &part.snapshots);
+    let f = source.features.len();
+    let width = f + 2 * config.slate.maturities.len() * config.slate.deltas.len() * config.slate.features.len();
+    let mut shown = Vec::with_capacity(dates.len() * width);
+    for (t, snapshot) in snapshots().enumerate() {
+        shown.extend(&features[t * f..(t + 1) * f]);
+        shown.extend(&snapshot.features);
+    }
+    let feature_names: Vec<String> = source.features.iter().map(|feature| feature.name.clone()).collect();
+    let rest = observation::account_width(config);
+    let parts: Vec<String> = chain.numbers.iter().map(|&part| source.parts[part].clone()).collect();
+    let spec = Spec {
+        symbol: source.symbol.clone(),
+        multiplier: source.multiplier,
+        config: config.clone(),
+        warm_up,
+        splits,
+        env: EnvSpec {
+            name: "options".to_owned(),
+            observation: observation::names(&feature_names, config),
+            action_space: ActionSpace::Discrete {
+                names: strategies.names,
+                masked: true,
+            },
+            normalisation: Some(normalise::fit(&shown, width, splits.train, rest, config.clip)),
+        },
+        parts,
+    };
+    let (slots, empty) = snapshots()
+        .flat_map(|snapshot| &snapshot.slots)
+        .fold((0, 0), |(all, empty), slot| {
+            (all + 1, empty + u64::from(slot.is_none()))
+        });
+    let own = |listing: &Listing| listing.contracts.len() - listing.carried;
+    notes.push(format!(
+        "{} snapshots from {} to {}, the first {warm_up} for the features' warm-up; {} of {slots} slots filled; {} contracts",
+        dates.len(),
+        dates[0],
+        dates[dates.len() - 1],
+        slots - empty,
+        chain.listings.iter().map(own).sum::<usize>(),
+    ));
+    let mut files = vec![(SPEC.to_owned(), store.file(spec.encode()?)?)];
+    for (i, (range, history)) in chain.ranges().into_iter().zip(histories).enumerate() {
+        let [snapshots, paths] = part_files(&spec.parts[i]);
+        let features = &features[range.start * f..range.end * f];
+        let rows = rows(&chain.parts[i], &chain.listings[i], &chain.rate[range], features);
+        files.push((snapshots, store.file(rows.encode()?)?));
+        files.push((paths, history));
+    }
+    Ok(Built { files, notes })
+}
+
+/// The snapshots of a part as columns.
+fn rows(part: &PartSnapshots, listing: &Listing, rate: &[f64], features: &[f32]) -> SnapshotRows {
+    let indices = listing.indices();
+    let index = |key: Option<&ContractKey>| key.and_then(|key| indices.get(key)).map_or(-1, |&i| i as i32);
+    let mut rows = SnapshotRows {
+        rate: rate.to_vec(),
+        features: features.to_vec(),
+        ..SnapshotRows::default()
+    };
+    for snapshot in &part.snapshots {
+        rows.dates.push(snapshot.date);
+        rows.underlying.push(snapshot.underlying);
+        rows.slate
+            .extend(snapshot.slots.iter().map(|slot| index(slot.as_ref())));
+        for pair in &snapshot.at_the_money {
+            let (call, put) = pair.as_ref().map(|(call, put)| (call, put)).unzip();
+            rows.at_the_money.extend([index(call), index(put)]);
+        }
+        rows.slate_features.extend(&snapshot.features);
+    }
+    rows
+}
+
+/// Market features `[T, F]`, and the first snapshot at which every feature has had a value. Later gaps keep the last value.
+fn market_features(
+    columns: &[FeatureColumn],
+    dates: &[Date],
+    notes: &mut Vec<String>,
+) -> Result<(Vec<f32>, usize), StageError> {
+    let width = columns.len();
+    let mut out = vec![f32::NAN; dates.len() * width];
+    let (mut warm_up, mut gaps) = (0, 0);
+    for (j, column) in columns.iter().enumerate() {
+        let mut last = f32::NAN;
+        let mut first = None;
+        for (t, date) in dates.iter().enumerate() {
+            let row = column.values.partition_point(|(day, _)| day < date);
+            match column.values.get(row) {
+                Some(&(day, value)) if day == *date && value.is_finite() => {
+                    last = value as f32;
+                    first.get_or_insert(t);
+                }
+                _ if first.is_some() => gaps += 1,
+                _ => {}
+            }
+            out[t * width + j] = last;
+        }
+        let first = first.ok_or_else(|| {
+            StageError::new(format!(
+                "the feature `{}` has no value at any snapshot of the chain",
+                column.name
+            ))
+            .hint("its window may be longer than the data, or its dates may be others; leave it out or shorten it")
+        })?;
+        warm_up = warm_up.max(first);
+    }
+    if gaps > 0 {
+        notes.push(format!(
+            "{gaps} features without a value after the warm-up show the last one known"
+        ));
+    }
+    Ok((out, warm_up))
+}

@@ -1,0 +1,181 @@
+//! The chain, part by part: snapshots first, then quote histories, with a memo of each.
+
+use super::histories::{Listing, Part, PartState, QuotedHistories};
+use super::market_source::{Day, MarketSource};
+use super::part_store::{PartStore, Piece};
+use super::snapshots::PartSnapshots;
+use crate::options::config::OptionsConfig;
+use datasets::Date;
+use rayon::prelude::*;
+use serde_json::json;
+use stages_core::StageError;
+use std::collections::BTreeMap;
+
+/// The settings by which quotes are read.
+fn prices_key(config: &OptionsConfig) -> serde_json::Value {
+    let fills = &config.fills;
+    json!([fills.quotes, fills.slippage, fills.min_half_spread])
+}
+
+/// The snapshots of part `part`.
+pub(crate) fn part_snapshots<S: PartStore>(
+    source: &MarketSource<'_>,
+    config: &OptionsConfig,
+    store: &S,
+    part: usize,
+) -> Result<PartSnapshots, StageError> {
+    let key = cache::canonical_json(&json!([prices_key(config), config.slate]));
+    let file = store.piece(Piece::Snapshots, part, key.as_bytes(), || {
+        PartSnapshots::new(&days(source, part)?, config).encode()
+    })?;
+    PartSnapshots::decode(&store.bytes(&file)?)
+}
+
+/// The snapshots of a part that have a price of the underlying.
+fn days(source: &MarketSource<'_>, part: usize) -> Result<Vec<Day>, StageError> {
+    let mut days = (source.read)(part)?;
+    days.retain(|day| day.underlying > 0.0 && day.underlying.is_finite());
+    Ok(days)
+}
+
+/// The parts of the chain that have snapshots, each with its contracts.
+pub(crate) struct Chain {
+    /// The number of each in the source.
+    pub numbers: Vec<usize>,
+    pub parts: Vec<PartSnapshots>,
+    pub listings: Vec<Listing>,
+    /// By snapshot, over all parts.
+    pub dates: Vec<Date>,
+    pub rate: Vec<f64>,
+}
+
+impl Chain {
+    /// `parts` are the source's, from the first on.
+    pub(crate) fn new(source: &MarketSource<'_>, config: &OptionsConfig, parts: Vec<PartSnapshots>) -> Self {
+        let (numbers, parts): (Vec<usize>, Vec<PartSnapshots>) = parts
+            .into_iter()
+            .enumerate()
+            .filter(|(_, part)| !part.snapshots.is_empty())
+            .unzip();
+        let mut listings: Vec<Listing> = Vec::with_capacity(parts.len());
+        for part in &parts {
+            let next = match listings.last() {
+                Some(before) => before.after(part),
+                None => Listing::default().after(part),
+            };
+            listings.push(next);
+        }
+        let snapshots = || parts.iter().flat_map(|part| &part.snapshots);
+        let dates: Vec<Date> = snapshots().map(|snapshot| Date(snapshot.date)).collect();
+        let rate = dates
+            .iter()
+            .map(|&date| {
+                let known = source.rates.partition_point(|&(day, _)| day <= date);
+                known.checked_sub(1).map_or(config.rate, |i| source.rates[i].1)
+            })
+            .collect();
+        Self {
+            numbers,
+            listings,
+            dates,
+            rate,
+            parts,
+        }
+    }
+
+    /// The snapshots of each part, as a range of all.
+    pub(crate) fn ranges(&self) -> Vec<std::ops::Range<usize>> {
+        let mut start = 0;
+        self.parts
+            .iter()
+            .map(|part| {
+                let range = start..start + part.snapshots.len();
+                start = range.end;
+                range
+            })
+            .collect()
+    }
+
+    /// The quote histories of every part, one after the other: each goes on from the state that the one before leaves.
+    pub(crate) fn histories<S: PartStore>(
+        &self,
+        source: &MarketSource<'_>,
+        config: &OptionsConfig,
+        store: &S,
+    ) -> Result<Vec<S::File>, StageError> {
+        let slate = &config.slate;
+        let settings = cache::canonical_json(&json!([
+            prices_key(config),
+            slate.maturities,
+            slate.deltas,
+            slate.min_days
+        ]));
+        let parts: Vec<Part<'_>> = self
+            .ranges()
+            .into_iter()
+            .enumerate()
+            .map(|(i, range)| Part {
+                snapshots: &self.parts[i].snapshots,
+                curves: &self.parts[i].curves,
+                listing: &self.listings[i],
+                rate: &self.rate[range],
+            })
+            .collect();
+        let mut ahead = ReadAhead::default();
+        let mut state = PartState::default();
+        let mut files = Vec::with_capacity(parts.len());
+        for (i, part) in parts.iter().enumerate() {
+            let mut key = settings.clone().into_bytes();
+            key.extend(part.key(&state));
+            let mut computed = false;
+            let file = store.piece(Piece::Histories, self.numbers[i], &key, || {
+                computed = true;
+                let quoted = ahead.take(i, parts.len(), |i| {
+                    Ok(QuotedHistories::new(
+                        &days(source, self.numbers[i])?,
+                        &parts[i],
+                        &config.fills,
+                    ))
+                })?;
+                quoted.complete(part, &state)
+            })?;
+            if !computed {
+                ahead = ReadAhead::default();
+            }
+            state = part.state_after(&state, &store.bytes(&file)?)?;
+            files.push(file);
+        }
+        Ok(files)
+    }
+}
+
+/// Reads quotes ahead and in parallel, while the parts that need them follow one another: twice as many each time, so that
+/// little is read in vain where a single part has changed.
+#[derive(Default)]
+struct ReadAhead {
+    quoted: BTreeMap<usize, QuotedHistories>,
+    wave: usize,
+}
+
+impl ReadAhead {
+    fn take(
+        &mut self,
+        part: usize,
+        parts: usize,
+        read: impl Fn(usize) -> Result<QuotedHistories, StageError> + Sync,
+    ) -> Result<QuotedHistories, StageError> {
+        if let Some(quoted) = self.quoted.remove(&part) {
+            return Ok(quoted);
+        }
+        self.wave = (2 * self.wave).clamp(1, 2 * rayon::current_num_threads());
+        let end = parts.min(part + self.wave);
+        let quoted = (part..end)
+            .into_par_iter()
+            .map(|part| Ok((part, read(part)?)))
+            .collect::<Result<Vec<_>, StageError>>()?;
+        self.quoted.extend(quoted);
+        self.quoted
+            .remove(&part)
+            .ok_or_else(|| StageError::new(format!("part {part} of the chain was not read")))
+    }
+}

@@ -1,0 +1,326 @@
+//! The quote histories of contracts, part by part: the prices of each from its first snapshot on the slate to its settlement or
+//! the last snapshot.
+//!
+//! A part lists the contracts that the part before left unexpired, in its order, and then its own in the order of their first
+//! appearance; so contracts are numbered over the whole chain without a part knowing any number. The state that a part leaves
+//! for the next is small: for each contract its last volatility and time value, for each class its last curve. The file of a
+//! part depends on its own quotes and on the state before it, and on nothing later.
+
+use super::market_source::Day;
+use super::snapshots::{Class, ContractKey, Curve, PartSnapshots, Snapshot, curves};
+use crate::options::config::Fills;
+use crate::options::tables::{ContractRows, Entry, last_values};
+use bytes::Bytes;
+use stages_core::StageError;
+use stages_numerics::black_scholes::{greeks, intrinsic};
+use std::collections::BTreeMap;
+
+/// The contracts of a part.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Listing {
+    /// Each contract, and the snapshot of the part at which its history there begins.
+    pub contracts: Vec<(ContractKey, usize)>,
+    /// The number of them, the first ones, that the part before left unexpired.
+    pub carried: usize,
+    /// The last date of the part.
+    last: i32,
+}
+
+impl Listing {
+    /// The contracts of a part that follows a part with these.
+    pub(crate) fn after(&self, part: &PartSnapshots) -> Self {
+        let mut contracts: Vec<(ContractKey, usize)> =
+            self.unexpired().map(|i| (self.contracts[i].0.clone(), 0)).collect();
+        let carried = contracts.len();
+        let mut seen: BTreeMap<ContractKey, ()> = contracts.iter().map(|(key, _)| (key.clone(), ())).collect();
+        for (t, snapshot) in part.snapshots.iter().enumerate() {
+            for key in snapshot.contracts() {
+                if seen.insert(key.clone(), ()).is_none() {
+                    contracts.push((key.clone(), t));
+                }
+            }
+        }
+        Self {
+            contracts,
+            carried,
+            last: part.last_date().unwrap_or(self.last),
+        }
+    }
+
+    /// The contracts that the part leaves unexpired.
+    fn unexpired(&self) -> impl Iterator<Item = usize> {
+        (0..self.contracts.len()).filter(|&i| !self.settles(i))
+    }
+
+    /// Returns whether contract `i` settles in the part: at its first snapshot at or after its expiry.
+    fn settles(&self, i: usize) -> bool {
+        self.contracts[i].0.expiry <= self.last
+    }
+
+    /// The index of each contract.
+    pub(crate) fn indices(&self) -> BTreeMap<&ContractKey, usize> {
+        self.contracts
+            .iter()
+            .enumerate()
+            .map(|(i, (key, _))| (key, i))
+            .collect()
+    }
+}
+
+/// The last values of a contract, for its marks when it has no quote.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct LastValues {
+    /// Its last implied volatility; NaN if it never had one.
+    pub volatility: f64,
+    /// The time value of its last mark.
+    pub time_value: f64,
+}
+
+impl LastValues {
+    const NONE: Self = Self {
+        volatility: f64::NAN,
+        time_value: 0.0,
+    };
+}
+
+/// The state that a part leaves for the next.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct PartState {
+    /// Of each unexpired contract, in order.
+    pub contracts: Vec<LastValues>,
+    /// The last curve of each class yet to expire.
+    pub curves: BTreeMap<Class, Curve>,
+}
+
+/// A part whose histories are to be found.
+pub(crate) struct Part<'a> {
+    pub snapshots: &'a [Snapshot],
+    /// The last curve of each class that is yet to expire at the end of the part.
+    pub curves: &'a [(Class, Curve)],
+    pub listing: &'a Listing,
+    /// By snapshot of the part.
+    pub rate: &'a [f64],
+}
+
+impl Part<'_> {
+    /// The dependencies of its file, beside its own quotes and the settings they are read by.
+    pub(crate) fn key(&self, state: &PartState) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        let mut text = |text: &str| {
+            bytes.extend((text.len() as u64).to_le_bytes());
+            bytes.extend(text.as_bytes());
+        };
+        for ((key, _), last) in self.listing.contracts.iter().zip(&state.contracts) {
+            text(&format!(
+                "{} {} {} {:x} {:x}",
+                key.expiry,
+                key.strike,
+                key.call,
+                last.volatility.to_bits(),
+                last.time_value.to_bits()
+            ));
+            text(&key.root);
+        }
+        text("curves");
+        for ((expiry, root), curve) in &state.curves {
+            text(&format!(
+                "{expiry} {:x} {:x}",
+                curve.carry.to_bits(),
+                curve.rate.to_bits()
+            ));
+            text(root);
+        }
+        bytes.extend(self.rate.iter().flat_map(|rate| rate.to_le_bytes()));
+        bytes
+    }
+
+    /// The number of entries of contract `i` in the part.
+    fn len(&self, i: usize) -> usize {
+        let (key, first) = &self.listing.contracts[i];
+        let settled = self.snapshots.partition_point(|s| s.date < key.expiry);
+        settled.min(self.snapshots.len() - 1) + 1 - first
+    }
+
+    /// The state after a part with the file `written`.
+    pub(crate) fn state_after(&self, before: &PartState, written: &Bytes) -> Result<PartState, StageError> {
+        let (volatility, time_value) = last_values(written)?;
+        if volatility.len() != self.listing.contracts.len() {
+            return Err(StageError::new(
+                "the memo of a part's quote histories is of other contracts",
+            ));
+        }
+        let mut curves = before.curves.clone();
+        curves.extend(self.curves.iter().cloned());
+        curves.retain(|(expiry, _), _| *expiry > self.listing.last);
+        Ok(PartState {
+            contracts: self
+                .listing
+                .unexpired()
+                .map(|i| LastValues {
+                    volatility: volatility[i],
+                    time_value: time_value[i],
+                })
+                .collect(),
+            curves,
+        })
+    }
+}
+
+/// The histories of a part's contracts as far as its quotes give them: this needs no state of the part before.
+pub(crate) struct QuotedHistories {
+    /// `[contract][snapshot of its history]`.
+    entries: Vec<Vec<Entry>>,
+    volatility: Vec<Vec<f64>>,
+    curves: BTreeMap<Class, Vec<(usize, Curve)>>,
+}
+
+impl QuotedHistories {
+    pub(crate) fn new(days: &[Day], part: &Part<'_>, fills: &Fills) -> Self {
+        let indices = part.listing.indices();
+        let lengths: Vec<usize> = (0..part.listing.contracts.len()).map(|i| part.len(i)).collect();
+        let mut this = Self {
+            entries: lengths.iter().map(|&n| vec![Entry::MISSING; n]).collect(),
+            volatility: lengths.iter().map(|&n| vec![f64::NAN; n]).collect(),
+            curves: BTreeMap::new(),
+        };
+        for (t, day) in days.iter().enumerate() {
+            for (class, curve) in curves(day) {
+                this.curves.entry(class).or_default().push((t, curve));
+            }
+            for quote in &day.quotes {
+                let Some(&i) = indices.get(&ContractKey::new(day, quote)) else {
+                    continue;
+                };
+                let Some(at) = t.checked_sub(part.listing.contracts[i].1).filter(|&at| at < lengths[i]) else {
+                    continue;
+                };
+                let (entry, volatility) = (&mut this.entries[i][at], &mut this.volatility[i][at]);
+                // A key that appears twice is the first one.
+                if !entry.is_missing() || !volatility.is_nan() {
+                    continue;
+                }
+                let prices = quote.prices(fills);
+                *entry = Entry {
+                    bid: prices.bid,
+                    ask: prices.ask,
+                    mark: prices.mid,
+                    delta: quote.delta,
+                    gamma: quote.gamma,
+                    vega: quote.vega,
+                    theta: quote.theta,
+                    source: Entry::QUOTED,
+                };
+                *volatility = quote.implied_volatility;
+            }
+        }
+        this
+    }
+
+    /// The file of the part: its contracts with their histories, completed by the state before it.
+    pub(crate) fn complete(mut self, part: &Part<'_>, before: &PartState) -> Result<Vec<u8>, StageError> {
+        let listing = part.listing;
+        let mut rows = ContractRows::default();
+        for (i, (key, first)) in listing.contracts.iter().enumerate() {
+            let class = (key.expiry, key.root.clone());
+            let mut last = before.contracts.get(i).copied().unwrap_or(LastValues::NONE);
+            let history = History {
+                key,
+                first: *first,
+                settles: listing.settles(i),
+                part,
+                before: before.curves.get(&class),
+                curves: self.curves.get(&class).map_or(&[], Vec::as_slice),
+            };
+            let modelled = history.complete(&mut self.entries[i], &self.volatility[i], &mut last);
+            rows.modelled.push(modelled);
+            rows.root.push(key.root.clone());
+            rows.expiry.push(key.expiry);
+            rows.strike.push(f64::from_bits(key.strike));
+            rows.call.push(key.call);
+            rows.first.push(*first as u32);
+            rows.volatility.push(last.volatility);
+            rows.time_value.push(last.time_value);
+        }
+        rows.entries = self.entries;
+        rows.encode()
+    }
+}
+
+/// A contract whose history is to be completed.
+struct History<'a> {
+    key: &'a ContractKey,
+    first: usize,
+    settles: bool,
+    part: &'a Part<'a>,
+    /// The last curve before the part, and those in it by snapshot.
+    before: Option<&'a Curve>,
+    curves: &'a [(usize, Curve)],
+}
+
+impl History<'_> {
+    /// Completes the entries: model marks and Greeks where there are none, the settlement at its end. Goes forward in time and
+    /// uses what was known. Returns the number of entries without a quote.
+    fn complete(&self, entries: &mut [Entry], volatility: &[f64], last: &mut LastValues) -> u32 {
+        let mut modelled = 0;
+        let strike = f64::from_bits(self.key.strike);
+        let n = entries.len();
+        for (i, entry) in entries.iter_mut().enumerate() {
+            let t = self.first + i;
+            let snapshot = &self.part.snapshots[t];
+            let underlying = snapshot.underlying;
+            let inner = intrinsic(underlying, strike, self.key.call);
+            if i + 1 == n && self.settles {
+                *entry = Entry {
+                    bid: f64::NAN,
+                    ask: f64::NAN,
+                    mark: inner,
+                    delta: 0.0,
+                    gamma: 0.0,
+                    vega: 0.0,
+                    theta: 0.0,
+                    source: Entry::SETTLED,
+                };
+                continue;
+            }
+            if volatility[i] > 0.0 {
+                last.volatility = volatility[i];
+            }
+            let missing = entry.is_missing();
+            let has_greeks =
+                entry.delta.is_finite() && entry.gamma.is_finite() && entry.vega.is_finite() && entry.theta.is_finite();
+            if missing || !has_greeks {
+                let years = f64::from(self.key.expiry - snapshot.date) / 365.0;
+                let curve = self.curve(t);
+                let (forward, discount) = (
+                    underlying * libm::exp(curve.carry * years),
+                    libm::exp(-curve.rate * years),
+                );
+                let known = last.volatility > 0.0;
+                let sigma = if known { last.volatility } else { 0.0 };
+                let value = greeks(underlying, forward, discount, sigma, years, strike, self.key.call);
+                if missing {
+                    // Without any volatility, the time value of the last mark is kept.
+                    entry.mark = if known { value.price } else { inner + last.time_value };
+                    entry.source = Entry::MODEL;
+                    modelled += 1;
+                }
+                if !has_greeks {
+                    (entry.delta, entry.gamma, entry.vega, entry.theta) =
+                        (value.delta, value.gamma, value.vega, value.theta);
+                }
+            }
+            last.time_value = (entry.mark - inner).max(0.0);
+        }
+        modelled
+    }
+
+    /// The last curve known at snapshot `t` of the part; the rate where there is none.
+    fn curve(&self, t: usize) -> Curve {
+        let known = self.curves.partition_point(|&(at, _)| at <= t);
+        let rate = self.part.rate[t];
+        match known.checked_sub(1) {
+            Some(i) => self.curves[i].1,
+            None => self.before.copied().unwrap_or(Curve { carry: rate, rate }),
+        }
+    }
+}

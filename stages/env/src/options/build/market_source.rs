@@ -1,0 +1,128 @@
+//! The market data that tables are built from.
+
+use crate::options::config::{Fills, QuoteKind};
+use datasets::Date;
+use stages_core::StageError;
+
+/// A contract's row at a snapshot; NaN where there is no value.
+#[derive(Clone, Copy, Debug)]
+pub struct Quote {
+    /// Days since 1970-01-01.
+    pub expiry: i32,
+    /// Index into [`Day::roots`].
+    pub root: u16,
+    /// Call or put.
+    pub call: bool,
+    /// In currency.
+    pub strike: f64,
+    /// Best bid.
+    pub bid: f64,
+    /// Best ask.
+    pub ask: f64,
+    /// Last price.
+    pub last: f64,
+    /// Annual, decimal.
+    pub implied_volatility: f64,
+    /// dV/dS.
+    pub delta: f64,
+    /// d2V/dS2.
+    pub gamma: f64,
+    /// Per 1.00 of volatility.
+    pub vega: f64,
+    /// Per year.
+    pub theta: f64,
+    /// Forward of the underlying at expiry.
+    pub forward: f64,
+    /// Value now of 1 at expiry.
+    pub discount: f64,
+}
+
+/// The prices of a contract; NaN where it does not trade.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Prices {
+    /// The price of a sale, slippage included.
+    pub bid: f64,
+    /// The price of a purchase, slippage included.
+    pub ask: f64,
+    /// The mark.
+    pub mid: f64,
+}
+
+impl Prices {
+    const NONE: Self = Self {
+        bid: f64::NAN,
+        ask: f64::NAN,
+        mid: f64::NAN,
+    };
+
+    pub(crate) fn two_sided(&self) -> bool {
+        self.bid > 0.0 && self.ask > 0.0
+    }
+}
+
+impl Quote {
+    /// Bid, ask and mid by the rules of `fills`.
+    pub(crate) fn prices(&self, fills: &Fills) -> Prices {
+        let (mid, half) = match fills.quotes {
+            QuoteKind::BidAsk => {
+                let bid = if self.bid > 0.0 { self.bid } else { 0.0 };
+                // Written so that a missing ask, and a crossed or empty quote, are none.
+                if !(self.ask > 0.0 && self.ask >= bid && self.ask.is_finite()) {
+                    return Prices::NONE;
+                }
+                let mid = 0.5 * (bid + self.ask);
+                (mid, 0.5 * (self.ask - bid) + fills.slippage * mid)
+            }
+            QuoteKind::Last => {
+                if !(self.last > 0.0 && self.last.is_finite()) {
+                    return Prices::NONE;
+                }
+                (self.last, (fills.slippage * self.last).max(fills.min_half_spread))
+            }
+        };
+        let bid = mid - half;
+        Prices {
+            bid: if bid > 0.0 { bid } else { f64::NAN },
+            ask: mid + half,
+            mid,
+        }
+    }
+}
+
+/// A snapshot of the chain.
+#[derive(Clone, Debug)]
+pub struct Day {
+    /// Its date.
+    pub date: Date,
+    /// The price of the underlying; NaN where it is not known, and then the snapshot is left out.
+    pub underlying: f64,
+    /// Option classes.
+    pub roots: Vec<String>,
+    /// The contracts, each once.
+    pub quotes: Vec<Quote>,
+}
+
+/// A market feature.
+#[derive(Clone, Debug)]
+pub struct FeatureColumn {
+    /// Its name.
+    pub name: String,
+    /// By date, ascending; NaN where it is null.
+    pub values: Vec<(Date, f64)>,
+}
+
+/// The source of the data. The chain is read part by part, so that it need not fit into memory.
+pub struct MarketSource<'a> {
+    /// The underlying.
+    pub symbol: String,
+    /// Units of the underlying in a contract.
+    pub multiplier: f64,
+    /// Market features.
+    pub features: Vec<FeatureColumn>,
+    /// The shortest rate by date, ascending: continuously compounded, annual, decimal.
+    pub rates: Vec<(Date, f64)>,
+    /// The names of the chain's parts, in order.
+    pub parts: Vec<String>,
+    /// Reads a part: its snapshots, ascending, those of one part after those of the part before.
+    pub read: Box<dyn Fn(usize) -> Result<Vec<Day>, StageError> + Sync + 'a>,
+}

@@ -1,0 +1,15 @@
+//! Offline: builds the tables from market data, part by part, each part a memo.
+
+mod assemble;
+mod chain;
+mod histories;
+mod market_source;
+mod part_store;
+mod selection;
+mod snapshots;
+
+pub use assemble::{Built, build};
+pub(super) use chain::{Chain, part_snapshots};
+pub use market_source::{Day, FeatureColumn, MarketSource, Quote};
+pub use part_store::{InMemory, PartStore, Piece};
+pub(super) use snapshots::PartSnapshots;

@@ -1,0 +1,173 @@
+//! The snapshots of a part of the chain, by its own quotes alone: the contracts selected at each, and the forward curves at the
+//! end of the part.
+
+use super::market_source::{Day, Quote};
+use super::selection::{feature, select};
+use crate::options::config::OptionsConfig;
+use serde::{Deserialize, Serialize};
+use stages_core::StageError;
+use std::collections::BTreeMap;
+
+/// The identity of a contract.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub(crate) struct ContractKey {
+    /// Days since 1970-01-01.
+    pub expiry: i32,
+    pub root: String,
+    /// The bits of the strike.
+    pub strike: u64,
+    pub call: bool,
+}
+
+impl ContractKey {
+    pub(crate) fn new(day: &Day, quote: &Quote) -> Self {
+        Self {
+            expiry: quote.expiry,
+            root: day.roots.get(usize::from(quote.root)).cloned().unwrap_or_default(),
+            strike: quote.strike.to_bits(),
+            call: quote.call,
+        }
+    }
+}
+
+/// A snapshot, and the contracts selected at it. Floats are stored as their bits.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Snapshot {
+    /// Days since 1970-01-01.
+    pub date: i32,
+    #[serde(with = "bits64")]
+    pub underlying: f64,
+    /// `[K]`.
+    pub slots: Vec<Option<ContractKey>>,
+    /// For each maturity, the call and the put at the money.
+    pub at_the_money: Vec<Option<(ContractKey, ContractKey)>>,
+    /// `[K, G]`, raw.
+    #[serde(with = "bits32")]
+    pub features: Vec<f32>,
+}
+
+impl Snapshot {
+    /// The selected contracts, in the order in which they are numbered.
+    pub(crate) fn contracts(&self) -> impl Iterator<Item = &ContractKey> {
+        let pairs = self.at_the_money.iter().flatten().flat_map(|(call, put)| [call, put]);
+        self.slots.iter().flatten().chain(pairs)
+    }
+}
+
+/// A class of contracts: expiry and root.
+pub(crate) type Class = (i32, String);
+
+/// The forward curve of a class at a snapshot: carry and rate per year.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Curve {
+    #[serde(with = "bits64")]
+    pub carry: f64,
+    #[serde(with = "bits64")]
+    pub rate: f64,
+}
+
+/// The curve of each class at a snapshot, from the first of its quotes that has a forward and a discount factor.
+pub(crate) fn curves(day: &Day) -> Vec<(Class, Curve)> {
+    let mut curves = Vec::new();
+    let mut last_class = None;
+    for quote in &day.quotes {
+        let class = (quote.expiry, quote.root);
+        let years = f64::from(quote.expiry - day.date.0) / 365.0;
+        if last_class != Some(class) && quote.forward > 0.0 && quote.discount > 0.0 && years > 0.0 {
+            last_class = Some(class);
+            let curve = Curve {
+                carry: libm::log(quote.forward / day.underlying) / years,
+                rate: -libm::log(quote.discount) / years,
+            };
+            curves.push(((quote.expiry, ContractKey::new(day, quote).root), curve));
+        }
+    }
+    curves
+}
+
+/// The snapshots of a part.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct PartSnapshots {
+    pub snapshots: Vec<Snapshot>,
+    /// The last curve of each class that is yet to expire at the end of the part.
+    pub curves: Vec<(Class, Curve)>,
+}
+
+impl PartSnapshots {
+    pub(crate) fn new(days: &[Day], config: &OptionsConfig) -> Self {
+        let last = days.last().map_or(i32::MIN, |day| day.date.0);
+        let mut all = BTreeMap::new();
+        for day in days {
+            // A class that appears again on a day has its curve of later on that day.
+            all.extend(curves(day));
+        }
+        Self {
+            snapshots: days.iter().map(|day| snapshot(day, config)).collect(),
+            curves: all.into_iter().filter(|((expiry, _), _)| *expiry > last).collect(),
+        }
+    }
+
+    /// The last date; `None` without snapshots.
+    pub(crate) fn last_date(&self) -> Option<i32> {
+        self.snapshots.last().map(|snapshot| snapshot.date)
+    }
+
+    pub(crate) fn encode(&self) -> Result<Vec<u8>, StageError> {
+        serde_json::to_vec(self).map_err(|err| StageError::new(err.to_string()))
+    }
+
+    pub(crate) fn decode(bytes: &[u8]) -> Result<Self, StageError> {
+        serde_json::from_slice(bytes)
+            .map_err(|err| StageError::new(format!("the memo of a part's snapshots cannot be read: {err}")))
+    }
+}
+
+fn snapshot(day: &Day, config: &OptionsConfig) -> Snapshot {
+    let selection = select(day, config);
+    let key = |i: usize| ContractKey::new(day, &day.quotes[i]);
+    Snapshot {
+        date: day.date.0,
+        underlying: day.underlying,
+        features: selection
+            .slots
+            .iter()
+            .flat_map(|slot| {
+                config.slate.features.iter().map(move |&name| match slot {
+                    Some(i) => feature(name, &day.quotes[*i], day, config) as f32,
+                    None => f32::NAN,
+                })
+            })
+            .collect(),
+        slots: selection.slots.iter().map(|slot| slot.map(key)).collect(),
+        at_the_money: selection
+            .at_the_money
+            .iter()
+            .map(|pair| pair.map(|(call, put)| (key(call), key(put))))
+            .collect(),
+    }
+}
+
+mod bits64 {
+    use serde::{Deserialize as _, Deserializer, Serializer};
+
+    pub fn serialize<S: Serializer>(value: &f64, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_u64(value.to_bits())
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
+        u64::deserialize(deserializer).map(f64::from_bits)
+    }
+}
+
+mod bits32 {
+    use serde::{Deserialize as _, Deserializer, Serializer};
+
+    pub fn serialize<S: Serializer>(values: &[f32], serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(values.iter().map(|value| value.to_bits()))
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<f32>, D::Error> {
+        let bits = Vec::<u32>::deserialize(deserializer)?;
+        Ok(bits.into_iter().map(f32::from_bits).collect())
+    }
+}

@@ -1,0 +1,76 @@
+//! The action mask of a state, and the reasons of what it masks.
+
+use super::lookup::At;
+use super::mark_to_market::Closable;
+use super::market::Market;
+use super::open_costs::{ALLOWED, Allowed, OpenCosts, can_open};
+use super::state::{Account, EnvState};
+use crate::options::reason::Reason;
+use crate::options::strategies::{CLOSE_ALL, CLOSE_OLDEST, FIRST_OPEN, HOLD};
+
+/// Holding, which is always allowed, and closing.
+fn closing(account: &Account, closable: Closable) -> Allowed {
+    let held = account.lines != 0 || account.units != 0.0;
+    let nothing = Reason::NothingToClose as u32;
+    let all = match (held, closable.some || account.units != 0.0) {
+        (false, _) => nothing,
+        (true, true) => ALLOWED,
+        (true, false) => Reason::NoQuote as u32,
+    };
+    let oldest = match (account.lines, closable.oldest) {
+        (0, _) => nothing,
+        (_, true) => ALLOWED,
+        (_, false) => Reason::NoQuote as u32,
+    };
+    Allowed {
+        mask: 1 << HOLD | u64::from(all == ALLOWED) << CLOSE_ALL | u64::from(oldest == ALLOWED) << CLOSE_OLDEST,
+        counts: (1 << (8 * all)) + (1 << (8 * oldest)),
+    }
+}
+
+/// Finds the action mask of the state, and counts the reasons.
+pub(super) fn update(market: &Market, costs: &OpenCosts, now: At<'_>, env: &mut EnvState, closable: Closable) {
+    let account = &*env.account;
+    let t = account.t as usize;
+    let close = closing(account, closable);
+    let open = costs.allowed(t, market.config.lines - account.lines as usize);
+    let (mut mask, mut counts) = (close.mask | open.mask, close.counts + open.counts);
+    let mut doubtful = open.mask & costs.doubtful(market, now, account) << FIRST_OPEN;
+    while doubtful != 0 {
+        let action = doubtful.trailing_zeros() as usize;
+        doubtful &= doubtful - 1;
+        let size = f64::from(account.size);
+        let opened = market
+            .basket(t, action - FIRST_OPEN, size)
+            .and_then(|basket| can_open(market, now, account, env.lines, &basket));
+        if opened.is_err() {
+            counts = counts - (1 << (8 * ALLOWED)) + (1 << (8 * Reason::Margin as u32));
+            mask &= !(1 << action);
+        }
+    }
+    for (reason, masked) in env.counters.masked.iter_mut().enumerate() {
+        *masked += (counts >> (8 * reason)) as u32 & 0xff;
+    }
+    env.account.action_mask = mask;
+}
+
+/// The reason why an action is masked.
+pub(super) fn reason(market: &Market, costs: &OpenCosts, account: &Account, action: usize) -> Reason {
+    let nothing = match action {
+        CLOSE_ALL => account.lines == 0 && account.units == 0.0,
+        CLOSE_OLDEST => account.lines == 0,
+        _ => {
+            return match action.checked_sub(FIRST_OPEN) {
+                Some(strategy) if strategy < market.strategies.legs.len() => {
+                    costs.reason(account.t as usize, strategy, market.config.lines as u32 - account.lines)
+                }
+                _ => Reason::NoContract,
+            };
+        }
+    };
+    if nothing {
+        Reason::NothingToClose
+    } else {
+        Reason::NoQuote
+    }
+}

@@ -1,0 +1,300 @@
+//! The batch of environments.
+
+use super::baseline::Baseline;
+use super::ledger::{Ledger, Position};
+use super::lookup::Tables;
+use super::market::Market;
+use super::observe::observe;
+use super::state::{EnvState, StateRows, States};
+use super::stepper::Stepper;
+use crate::actions::Actions;
+use crate::batch::{BatchEnv, StepBuffers};
+use crate::open_options::{OpenOptions, Split};
+use crate::options::order::Decision;
+use crate::options::strategies::Strategies;
+use crate::ranges::{StepRows, View, for_ranges};
+use crate::saved_state::{StateReader, StateWriter};
+use crate::spec::EnvSpec;
+use bytes::Bytes;
+use cache::{Artifact, Store};
+use stages_core::StageError;
+
+/// Fewer environments than this for a thread cost more to hand over than to step.
+const GRAIN: usize = 32;
+
+/// B environments that trade options on one underlying.
+pub struct OptionsEnv {
+    stepper: Stepper,
+    states: States,
+    /// The account at the end of the last episode of each.
+    finals: Vec<Option<Ledger>>,
+}
+
+/// Opens the artifact of the stage `env/options`, as itself rather than as a [`BatchEnv`].
+///
+/// # Errors
+/// As [`crate::open`]; and when `options` asks for training dates of an environment that has none.
+pub fn open(store: &Store, artifact: &Artifact, options: &OpenOptions) -> Result<OptionsEnv, StageError> {
+    let file = |name: &str| -> Result<Bytes, StageError> {
+        let entry = artifact
+            .entry(name)
+            .ok_or_else(|| StageError::new(format!("the environment has no `{name}`")))?;
+        Ok(Bytes::from_owner(store.blob(entry.blob)?))
+    };
+    OptionsEnv::from_files(file, options)
+}
+
+/// A range of environments and the rows that they write.
+struct EnvRows<'a> {
+    states: StateRows<'a>,
+    finals: &'a mut [Option<Ledger>],
+    out: StepRows<'a>,
+}
+
+impl View for EnvRows<'_> {
+    fn split(self, n: usize) -> (Self, Self) {
+        let (states, finals, out) = (self.states.split(n), self.finals.split_at_mut(n), self.out.split(n));
+        (
+            Self {
+                states: states.0,
+                finals: finals.0,
+                out: out.0,
+            },
+            Self {
+                states: states.1,
+                finals: finals.1,
+                out: out.1,
+            },
+        )
+    }
+}
+
+fn show(market: &Market, env: &EnvState, obs: &mut [f32], action_mask: &mut [bool]) {
+    observe(market, env.account, env.lines, env.terms, obs);
+    for (action, allowed) in action_mask.iter_mut().enumerate() {
+        *allowed = env.account.action_mask >> action & 1 == 1;
+    }
+}
+
+impl OptionsEnv {
+    pub(crate) fn from_files(
+        file: impl Fn(&str) -> Result<Bytes, StageError>,
+        options: &OpenOptions,
+    ) -> Result<Self, StageError> {
+        if options.num_envs == 0 {
+            return Err(StageError::new("cannot open 0 environments"));
+        }
+        let tables = Tables::open(file, options.normalise_as.as_ref())?;
+        let splits = tables.spec.splits;
+        let range = match options.split {
+            Split::Test => splits.test,
+            Split::Train => splits.train.ok_or_else(|| {
+                StageError::new("this environment has no training dates, only test dates")
+                    .hint("set test_fraction below 1, or give `train` and `test`")
+            })?,
+        };
+        let config = tables.spec.config.clone();
+        let clip = tables.spec.env.normalisation.as_ref().map_or(config.clip, |n| n.clip);
+        let stepper = Stepper::new(Market {
+            strategies: Strategies::new(&config)?,
+            multiplier: tables.spec.multiplier,
+            clip,
+            range,
+            split: options.split,
+            seed: options.seed,
+            tables,
+            config,
+        });
+        let mut states = States::new(options.num_envs, stepper.market.config.lines);
+        let mut rows = states.rows();
+        for i in 0..options.num_envs {
+            stepper.begin(i, &mut rows.env(i));
+        }
+        Ok(Self {
+            stepper,
+            states,
+            finals: vec![None; options.num_envs],
+        })
+    }
+
+    #[cfg(test)]
+    pub(crate) fn tables(&self) -> &Tables {
+        &self.stepper.market.tables
+    }
+
+    /// Steps every environment; `decide` gives the decision of environment i from its own state alone.
+    fn run(&mut self, decide: &(impl Fn(&Market, usize, &EnvState) -> Decision + Sync), out: StepBuffers<'_>) {
+        let stepper = &self.stepper;
+        let market = &stepper.market;
+        let num_envs = self.finals.len();
+        let range = EnvRows {
+            states: self.states.rows(),
+            finals: &mut self.finals,
+            out: StepRows::new(out, &market.tables.spec.env),
+        };
+        for_ranges(range, num_envs, GRAIN, &|first, len, mut range: EnvRows| {
+            for i in 0..len {
+                let out = &mut range.out;
+                let mut env = range.states.env(i);
+                let decision = decide(market, first + i, &env);
+                let outcome = stepper.step(&mut env, decision);
+                out.reward[i] = outcome.reward;
+                out.terminated[i] = outcome.terminated;
+                out.truncated[i] = outcome.truncated;
+                if outcome.terminated || outcome.truncated {
+                    observe(market, env.account, env.lines, env.terms, out.final_obs.row(i));
+                    range.finals[i] = Some(stepper.ledger(&env));
+                    env.account.episode += 1;
+                    stepper.begin(first + i, &mut env);
+                }
+                show(market, &env, out.obs.row(i), out.action_mask.row(i));
+            }
+        });
+    }
+
+    /// Takes one decision for each environment, as [`BatchEnv::step`] does with actions.
+    pub fn step_decisions(&mut self, decisions: &[Decision], out: StepBuffers<'_>) {
+        self.run(&|_, i, _| decisions[i], out);
+    }
+
+    /// Takes the decision of a baseline in every environment.
+    pub fn step_baseline(&mut self, baseline: Baseline, out: StepBuffers<'_>) {
+        self.run(&|market, i, env| baseline.decide(market, i, env.account), out);
+    }
+
+    /// The account of environment `i`, as it is now; after the end of an episode, at the start of the next.
+    pub fn ledger(&self, i: usize) -> Ledger {
+        let (account, counters) = (&self.states.accounts[i], &self.states.counters[i]);
+        Ledger::new(&self.stepper.market, account, self.states.lines_of(i), counters)
+    }
+
+    /// The account of environment `i` as its last finished episode left it; `None` before the first end.
+    pub fn final_ledger(&self, i: usize) -> Option<Ledger> {
+        self.finals[i]
+    }
+
+    /// The lines of environment `i`.
+    pub fn positions(&self, i: usize) -> Vec<Position> {
+        let t = self.snapshot(i);
+        self.states
+            .lines_of(i)
+            .iter()
+            .map(|line| Position::new(&self.stepper.market, line, t))
+            .collect()
+    }
+
+    /// The call and the put at the money that environment `i` sees for the slate's maturity `maturity` (an index); they share
+    /// expiry and strike.
+    pub fn at_the_money(&self, i: usize, maturity: usize) -> Option<(u32, u32)> {
+        self.stepper.market.at_the_money(self.snapshot(i), maturity)
+    }
+
+    /// The contracts of the slate that environment `i` sees, by slot.
+    pub fn slate(&self, i: usize) -> Vec<Option<u32>> {
+        let slate = self.stepper.market.slate(self.snapshot(i));
+        slate.iter().map(|&id| u32::try_from(id).ok()).collect()
+    }
+
+    fn snapshot(&self, i: usize) -> usize {
+        self.states.accounts[i].t as usize
+    }
+
+    /// Steps from the start of a test episode to its end.
+    pub fn test_steps(&self) -> usize {
+        let test = self.stepper.market.tables.spec.splits.test;
+        test.last - test.first
+    }
+
+    /// Cash at the start of an episode.
+    pub fn capital(&self) -> f64 {
+        self.stepper.market.config.capital
+    }
+
+    /// The underlying's symbol.
+    pub fn symbol(&self) -> &str {
+        &self.stepper.market.tables.spec.symbol
+    }
+
+    /// Units of the underlying in a contract.
+    pub fn multiplier(&self) -> f64 {
+        self.stepper.market.multiplier
+    }
+
+    fn tag(&self) -> String {
+        let Market {
+            tables,
+            config,
+            split,
+            seed,
+            ..
+        } = &self.stepper.market;
+        format!(
+            "options v1 x {} of {} lines over {} snapshots and {} contracts, {split:?} with seed {seed}",
+            self.finals.len(),
+            config.lines,
+            tables.dates.len(),
+            tables.contracts.len(),
+        )
+    }
+}
+
+impl BatchEnv for OptionsEnv {
+    fn spec(&self) -> &EnvSpec {
+        &self.stepper.market.tables.spec.env
+    }
+
+    fn num_envs(&self) -> usize {
+        self.finals.len()
+    }
+
+    fn reset(&mut self, mut out: StepBuffers<'_>) {
+        out.clear();
+        let market = &self.stepper.market;
+        let mut out = StepRows::new(out, &market.tables.spec.env);
+        let mut states = self.states.rows();
+        for i in 0..self.finals.len() {
+            let mut env = states.env(i);
+            if env.account.t != env.account.first {
+                env.account.episode += 1;
+                self.stepper.begin(i, &mut env);
+            }
+            show(market, &env, out.obs.row(i), out.action_mask.row(i));
+        }
+    }
+
+    fn step(&mut self, actions: Actions<'_>, out: StepBuffers<'_>) -> Result<(), StageError> {
+        let actions = actions.discrete(self.finals.len())?;
+        self.run(&|_, i, _| Decision::Action(actions[i]), out);
+        Ok(())
+    }
+
+    fn save(&self) -> Vec<u8> {
+        StateWriter::new(&self.tag())
+            .array(&self.states.accounts)
+            .array(&self.states.lines)
+            .array(&self.states.counters)
+            .finish()
+    }
+
+    fn restore(&mut self, state: &[u8]) -> Result<(), String> {
+        let tag = self.tag();
+        let States {
+            accounts,
+            lines,
+            counters,
+            ..
+        } = &mut self.states;
+        let size = size_of_val(&accounts[..]) + size_of_val(&lines[..]) + size_of_val(&counters[..]);
+        let mut reader = StateReader::new(state, &tag, size)?;
+        reader.array(accounts);
+        reader.array(lines);
+        reader.array(counters);
+        let market = &self.stepper.market;
+        let mut states = self.states.rows();
+        for i in 0..self.finals.len() {
+            market.recall(&mut states.env(i));
+        }
+        self.finals.fill(None);
+        Ok(())
+    }
+}

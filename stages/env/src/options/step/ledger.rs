@@ -1,0 +1,135 @@
+//! Accounts and positions as people see them.
+
+use super::market::Market;
+use super::state::{Account, Counters, Line};
+use crate::options::reason::Reason;
+use crate::options::tables::Entry;
+use datasets::Date;
+use serde::{Deserialize, Serialize};
+
+/// An account at a snapshot. Money is in the chain's currency; sums run from the episode's start.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Ledger {
+    /// The snapshot's date.
+    pub date: Date,
+    /// Its index among the snapshots.
+    pub snapshot: usize,
+    /// Steps taken in the episode.
+    pub step: usize,
+    /// The price of the underlying.
+    pub underlying: f64,
+    /// Cash.
+    pub cash: f64,
+    /// Net asset value: cash, underlying and lines at their marks.
+    pub nav: f64,
+    /// Value if all were closed at the quotes, longs at bid and shorts at ask, without commission; lines without a quote at
+    /// their model mark.
+    pub liquidation_value: f64,
+    /// Sum of the costs of trades against mid.
+    pub spread_cost: f64,
+    /// Sum of commissions.
+    pub commission: f64,
+    /// Sum of interest received (paid, if negative).
+    pub interest: f64,
+    /// Sum of prices paid and received, options and underlying.
+    pub traded_value: f64,
+    /// Sum of contracts traded.
+    pub contracts_traded: f64,
+    /// dV/dS of the portfolio, in units of the underlying.
+    pub delta: f64,
+    /// d2V/dS2.
+    pub gamma: f64,
+    /// Per 1.00 of volatility.
+    pub vega: f64,
+    /// Per year.
+    pub theta: f64,
+    /// Margin requirement.
+    pub margin: f64,
+    /// Units of the underlying held.
+    pub units: f64,
+    /// Position lines in use.
+    pub lines: usize,
+    /// Lines whose mark is a model's, for want of a quote.
+    pub model_marks: usize,
+    /// Masked actions that were chosen (each counted as holding), by [`Reason::ALL`].
+    pub refused: [u32; Reason::COUNT],
+    /// Actions masked, each snapshot anew, by [`Reason::ALL`].
+    pub masked: [u32; Reason::COUNT],
+    /// Liquidations forced by margin.
+    pub liquidations: u32,
+}
+
+/// A position line, for people and trajectories.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Position {
+    /// The contract's number in the environment's tables.
+    pub contract: u32,
+    /// Its expiry.
+    pub expiry: Date,
+    /// Its strike.
+    pub strike: f64,
+    /// Call or put.
+    pub call: bool,
+    /// Contracts, negative if short.
+    pub quantity: i32,
+    /// The date it was opened on.
+    pub opened: Date,
+    /// Value of one unit.
+    pub mark: f64,
+    /// True if the mark is a model's, for want of a quote.
+    pub model_mark: bool,
+}
+
+impl Ledger {
+    /// The statement of an account.
+    pub(super) fn new(market: &Market, account: &Account, lines: &[Line], counters: &Counters) -> Self {
+        let t = account.t as usize;
+        let now = market.tables.at(t);
+        Self {
+            date: Date(market.tables.dates[t]),
+            snapshot: t,
+            step: (account.t - account.first) as usize,
+            underlying: now.underlying,
+            cash: account.cash,
+            nav: account.nav,
+            liquidation_value: account.liquidation,
+            spread_cost: account.spread_cost,
+            commission: account.commission,
+            interest: account.interest,
+            traded_value: account.traded,
+            contracts_traded: account.contracts_traded,
+            delta: account.delta,
+            gamma: account.gamma,
+            vega: account.vega,
+            theta: account.theta,
+            margin: account.margin,
+            units: account.units,
+            lines: lines.len(),
+            model_marks: lines
+                .iter()
+                .filter(|line| now.entry(line.contract).source == Entry::MODEL)
+                .count(),
+            refused: counters.refused,
+            masked: counters.masked,
+            liquidations: account.liquidations,
+        }
+    }
+}
+
+impl Position {
+    /// A line at snapshot `t`.
+    pub(super) fn new(market: &Market, line: &Line, t: usize) -> Self {
+        let contract = &market.tables.contracts[line.contract as usize];
+        let entry = market.tables.at(t).entry(line.contract);
+        Self {
+            contract: line.contract,
+            expiry: Date(contract.expiry),
+            strike: contract.strike,
+            call: contract.call,
+            quantity: line.quantity,
+            opened: Date(market.tables.dates[line.opened as usize]),
+            mark: entry.mark,
+            model_mark: entry.source == Entry::MODEL,
+        }
+    }
+}

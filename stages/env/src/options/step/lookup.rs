@@ -1,0 +1,350 @@
+//! The tables of an environment, opened: what a step looks up.
+//!
+//! Opening maps the quote histories, which are nearly all there is, where they lie; it reads the rows of snapshots and
+//! contracts, numbers the contracts in the order of their first appearance, and normalises features, a few hundred bytes a day.
+
+use crate::ipc;
+use crate::options::normalise;
+use crate::options::tables::{Entry, SPEC, Spec, part_files};
+use crate::spec::Normalisation;
+use arrow::array::{AsArray, RecordBatch};
+use arrow::buffer::ScalarBuffer;
+use arrow::datatypes::{Date32Type, Float32Type, Float64Type, Int32Type, UInt32Type};
+use bytes::Bytes;
+use stages_core::StageError;
+
+/// A contract that was on the slate.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Contract {
+    /// Days since 1970-01-01.
+    pub expiry: i32,
+    pub strike: f64,
+    pub call: bool,
+    /// The first snapshot at which it was on the slate.
+    pub first: u32,
+    /// The snapshot at which it settles, or the last one there is.
+    pub last: u32,
+    /// True if it settles at `last`.
+    pub settles: bool,
+}
+
+/// The open tables: T snapshots, K slots.
+pub(crate) struct Tables {
+    pub spec: Spec,
+    /// Days since 1970-01-01.
+    pub dates: Vec<i32>,
+    pub underlying: Vec<f64>,
+    /// Interest on 1 of cash to the next snapshot.
+    pub accrual: Vec<f64>,
+    /// `[T, K]`, -1 for an empty slot.
+    pub slate: Vec<i32>,
+    /// `[T, maturities, 2]`, -1 where there is none.
+    pub at_the_money: Vec<i32>,
+    /// `[T, F + K G]`, normalised.
+    pub rows: Vec<f32>,
+    pub contracts: Vec<Contract>,
+    /// The part of each snapshot.
+    part_of: Vec<u32>,
+    parts: Vec<Part>,
+}
+
+/// The quote histories of a part's contracts.
+struct Part {
+    /// The entries, where they lie in the file.
+    entries: ScalarBuffer<f64>,
+    /// The first contract that has some, by its number.
+    first: u32,
+    /// For each contract from that one on: its entry at snapshot t is number (this + t).
+    bases: Vec<u32>,
+}
+
+impl Tables {
+    /// Opens the files that `file` gives by name, showing observations as `normalise_as` where it is given.
+    pub(crate) fn open(
+        file: impl Fn(&str) -> Result<Bytes, StageError>,
+        normalise_as: Option<&Normalisation>,
+    ) -> Result<Self, StageError> {
+        let mut spec = Spec::decode(&file(SPEC)?)?;
+        if let Some(other) = normalise_as {
+            spec.env.normalisation = Some(other.clone());
+        }
+        let slate = &spec.config.slate;
+        let slots = 2 * slate.maturities.len() * slate.deltas.len();
+        let mut reader = Reader::new(slots, 2 * slate.maturities.len());
+        for part in &spec.parts {
+            let [snapshots, paths] = part_files(part);
+            reader.take(
+                &ipc::read(&snapshots, file(&snapshots)?)?,
+                &ipc::read(&paths, file(&paths)?)?,
+            )?;
+        }
+        let this = reader.finish(spec)?;
+        this.check()?;
+        Ok(this)
+    }
+
+    /// Refuses tables whose indices lead out of one another, so that no step can.
+    fn check(&self) -> Result<(), StageError> {
+        let (t, n) = (self.dates.len(), self.contracts.len() as i32);
+        let splits = &self.spec.splits;
+        let fits = t > 0
+            && self.slate.iter().chain(&self.at_the_money).all(|&id| id < n)
+            && splits
+                .train
+                .iter()
+                .chain([&splits.test])
+                .all(|range| range.first < range.last && range.last < t);
+        if fits { Ok(()) } else { Err(mismatch()) }
+    }
+
+    /// The tables at a snapshot.
+    #[inline]
+    pub(crate) fn at(&self, t: usize) -> At<'_> {
+        let part = &self.parts[self.part_of[t] as usize];
+        At {
+            underlying: self.underlying[t],
+            entries: bytemuck::cast_slice(&part.entries),
+            bases: &part.bases,
+            first: part.first,
+            t: t as u32,
+        }
+    }
+
+    /// The part of snapshot `t`.
+    #[inline]
+    pub(crate) fn part(&self, t: usize) -> u32 {
+        self.part_of[t]
+    }
+
+    /// The width of a row: F + K G.
+    pub(crate) fn width(&self) -> usize {
+        self.rows.len() / self.dates.len()
+    }
+
+    /// The observation of market and slate at snapshot `t`.
+    pub(crate) fn row(&self, t: usize) -> &[f32] {
+        let width = self.width();
+        &self.rows[t * width..(t + 1) * width]
+    }
+}
+
+/// The tables at a snapshot.
+#[derive(Clone, Copy)]
+pub(crate) struct At<'a> {
+    /// The price of the underlying.
+    pub underlying: f64,
+    entries: &'a [Entry],
+    bases: &'a [u32],
+    first: u32,
+    t: u32,
+}
+
+impl<'a> At<'a> {
+    /// The entry of a contract whose history holds the snapshot.
+    pub(crate) fn entry(self, contract: u32) -> &'a Entry {
+        self.entry_at(self.base(contract))
+    }
+
+    /// The place of a contract's history, for [`At::entry_at`] at the snapshots of this part.
+    pub(crate) fn base(self, contract: u32) -> u32 {
+        self.bases[contract.wrapping_sub(self.first) as usize]
+    }
+
+    /// The entry of the contract whose history is at `base`.
+    #[inline]
+    pub(crate) fn entry_at(self, base: u32) -> &'a Entry {
+        &self.entries[base.wrapping_add(self.t) as usize]
+    }
+}
+
+fn mismatch() -> StageError {
+    StageError::new("the environment's tables are inconsistent").hint("run the environment's stage again with --force")
+}
+
+/// Joins the parts.
+struct Reader {
+    slots: usize,
+    pairs: usize,
+    dates: Vec<i32>,
+    underlying: Vec<f64>,
+    rate: Vec<f64>,
+    slate: Vec<i32>,
+    at_the_money: Vec<i32>,
+    /// `[T, F + K G]`.
+    raw: Vec<f32>,
+    contracts: Vec<Contract>,
+    /// The numbers of the contracts that the last part left unexpired.
+    alive: Vec<u32>,
+    part_of: Vec<u32>,
+    parts: Vec<Part>,
+}
+
+impl Reader {
+    fn new(slots: usize, pairs: usize) -> Self {
+        Self {
+            slots,
+            pairs,
+            dates: Vec::new(),
+            underlying: Vec::new(),
+            rate: Vec::new(),
+            slate: Vec::new(),
+            at_the_money: Vec::new(),
+            raw: Vec::new(),
+            contracts: Vec::new(),
+            alive: Vec::new(),
+            part_of: Vec::new(),
+            parts: Vec::new(),
+        }
+    }
+
+    /// Takes the next part.
+    fn take(&mut self, snapshots: &RecordBatch, paths: &RecordBatch) -> Result<(), StageError> {
+        let (start, n) = (self.dates.len(), snapshots.num_rows());
+        let dates = ipc::numbers::<Date32Type>(snapshots, "date")?;
+        let Some(&last) = dates.last() else {
+            return Err(mismatch());
+        };
+        self.dates.extend_from_slice(&dates);
+        self.underlying
+            .extend_from_slice(&ipc::numbers::<Float64Type>(snapshots, "underlying")?);
+        self.rate
+            .extend_from_slice(&ipc::numbers::<Float64Type>(snapshots, "rate")?);
+        self.part_of.resize(start + n, self.parts.len() as u32);
+
+        let numbers = self.contracts(paths, start, n, last)?;
+        let number = |place: i32| match usize::try_from(place) {
+            Err(_) => Ok(-1),
+            Ok(place) => numbers.get(place).map(|&id| id as i32).ok_or_else(mismatch),
+        };
+        let slate = ipc::numbers::<Int32Type>(snapshots, "contract")?;
+        let pairs = ipc::numbers::<Int32Type>(snapshots, "at_the_money")?;
+        if slate.len() != n * self.slots || pairs.len() != n * self.pairs {
+            return Err(mismatch());
+        }
+        for &place in slate.iter() {
+            self.slate.push(number(place)?);
+        }
+        for &place in pairs.iter() {
+            self.at_the_money.push(number(place)?);
+        }
+
+        let shown = |name| match snapshots.column_by_name(name) {
+            Some(_) => ipc::numbers::<Float32Type>(snapshots, name),
+            None => Ok(Vec::new().into()),
+        };
+        let (ours, theirs) = (shown("features")?, shown("slate_features")?);
+        let (f, g) = (ours.len() / n, theirs.len() / n);
+        for t in 0..n {
+            self.raw.extend_from_slice(&ours[t * f..(t + 1) * f]);
+            self.raw.extend_from_slice(&theirs[t * g..(t + 1) * g]);
+        }
+        Ok(())
+    }
+
+    /// Takes the contracts of a part of `n` snapshots from `start` on, the last of them on the date `last`; gives their
+    /// numbers.
+    fn contracts(&mut self, paths: &RecordBatch, start: usize, n: usize, last: i32) -> Result<Vec<u32>, StageError> {
+        let expiry = ipc::numbers::<Date32Type>(paths, "expiry")?;
+        let strike = ipc::numbers::<Float64Type>(paths, "strike")?;
+        let first = ipc::numbers::<UInt32Type>(paths, "first")?;
+        let call = paths
+            .column_by_name("call")
+            .and_then(|column| column.as_boolean_opt())
+            .ok_or_else(mismatch)?;
+        let (offsets, entries) = ipc::list_numbers::<Float64Type>(paths, "entries", Entry::WIDTH)?;
+        let mut numbers = Vec::with_capacity(paths.num_rows());
+        let (mut alive, mut bases) = (Vec::new(), Vec::with_capacity(paths.num_rows()));
+        if self.alive.len() > paths.num_rows() {
+            return Err(mismatch());
+        }
+        for i in 0..paths.num_rows() {
+            let (from, len) = (first[i] as usize, offsets[i + 1] - offsets[i]);
+            let settles = expiry[i] <= last;
+            let carried = self.alive.get(i).copied();
+            let whole = if settles { from + len <= n } else { from + len == n };
+            if len == 0 || !whole || (carried.is_some() && from > 0) {
+                return Err(mismatch());
+            }
+            let id = carried.unwrap_or(self.contracts.len() as u32);
+            if carried.is_none() {
+                self.contracts.push(Contract {
+                    expiry: expiry[i],
+                    strike: strike[i],
+                    call: call.value(i),
+                    first: (start + from) as u32,
+                    last: 0,
+                    settles: false,
+                });
+            }
+            let contract = &mut self.contracts[id as usize];
+            if (contract.expiry, contract.call) != (expiry[i], call.value(i)) || contract.strike != strike[i] {
+                return Err(mismatch());
+            }
+            contract.last = (start + from + len - 1) as u32;
+            contract.settles = settles;
+            // Less the snapshot's number, so that adding it gives the entry's.
+            bases.push((offsets[i] as u32).wrapping_sub((start + from) as u32));
+            if !settles {
+                alive.push(id);
+            }
+            numbers.push(id);
+        }
+        self.alive = alive;
+        let first = numbers.iter().copied().min().unwrap_or(0);
+        let end = numbers.iter().map(|id| id + 1).max().unwrap_or(0);
+        // Contracts between them that have settled have no entries: a number beyond all.
+        let mut by_number = vec![u32::MAX / 2; (end - first) as usize];
+        for (&id, base) in numbers.iter().zip(bases) {
+            by_number[(id - first) as usize] = base;
+        }
+        self.parts.push(Part {
+            entries,
+            first,
+            bases: by_number,
+        });
+        Ok(numbers)
+    }
+
+    fn finish(self, spec: Spec) -> Result<Tables, StageError> {
+        let Self { dates, rate, raw, .. } = self;
+        let width = raw.len() / dates.len().max(1);
+        let rows = match &spec.env.normalisation {
+            Some(by) => {
+                let expected = spec.env.obs_dim();
+                if by.offset.len() != expected || by.scale.len() != expected || width > expected {
+                    return Err(StageError::new(format!(
+                        "an observation here has {expected} elements, and the normalisation is for {}",
+                        by.offset.len()
+                    ))
+                    .hint(
+                        "a policy can only be evaluated on an environment with the observation that it was trained on",
+                    ));
+                }
+                normalise::rows(&raw, width, by)
+            }
+            None => raw,
+        };
+        Ok(Tables {
+            accrual: accruals(&dates, &rate),
+            spec,
+            dates,
+            underlying: self.underlying,
+            slate: self.slate,
+            at_the_money: self.at_the_money,
+            rows,
+            contracts: self.contracts,
+            part_of: self.part_of,
+            parts: self.parts,
+        })
+    }
+}
+
+/// Interest on 1 of cash to the next snapshot, at the rate known now.
+fn accruals(dates: &[i32], rate: &[f64]) -> Vec<f64> {
+    (0..dates.len())
+        .map(|t| {
+            let days = dates.get(t + 1).map_or(0, |next| next - dates[t]);
+            libm::expm1(rate[t] * f64::from(days) / 365.0)
+        })
+        .collect()
+}

@@ -1,0 +1,173 @@
+//! Mark-to-market at a snapshot: settlement, value, Greeks, margin, and liquidation where margin is not met.
+
+use super::lookup::At;
+use super::market::Market;
+use super::state::{EnvState, Terms};
+use super::trade::{Close, close, settle};
+use crate::options::config::MAX_LINES;
+use crate::options::margin::{MarginLeg, charge_above_mark, requirement_and_pairs};
+use crate::options::tables::Entry;
+
+/// The number of lines that most accounts stay within: their legs lie in a small array.
+const FEW: usize = 8;
+
+/// The lines that can be closed at the quotes of now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Closable {
+    /// Some line.
+    pub some: bool,
+    /// All lines of the strategy that was opened first.
+    pub oldest: bool,
+}
+
+/// Settles, marks, and liquidates where margin is not met.
+pub(super) fn settle_and_mark(market: &Market, now: At<'_>, env: &mut EnvState) -> Closable {
+    let (mut closable, settles) = mark(market, now, env);
+    if settles {
+        settle(market, now, env);
+        closable = mark(market, now, env).0;
+    }
+    if market.collateral(env.account, now.underlying) < market.config.margin.maintenance * env.account.margin {
+        return liquidate(market, now, env, closable);
+    }
+    closable
+}
+
+/// Marks the account: value, Greeks, margin. Returns what can be closed, and whether some line settles now.
+pub(super) fn mark(market: &Market, now: At<'_>, env: &mut EnvState) -> (Closable, bool) {
+    let n = env.account.lines as usize;
+    let (lines, terms) = (&env.lines[..n], &env.terms[..n]);
+    let underlying = now.underlying;
+    let (mut marks, mut liquid) = (0.0, 0.0);
+    let mut greeks = [0.0; 4];
+    let (mut short, mut settles) = (false, false);
+    let first = lines.first().map_or(0, |line| line.group);
+    let mut closable = Closable {
+        some: false,
+        oldest: n != 0,
+    };
+    let mut paired = PairedMargin::default();
+    for (line, terms) in lines.iter().zip(terms) {
+        let entry = now.entry_at(terms.base);
+        let units = f64::from(line.quantity) * market.multiplier;
+        marks += units * entry.mark;
+        let exit = entry.exit(line.quantity);
+        let quoted = !exit.is_nan();
+        closable.some |= quoted;
+        closable.oldest &= quoted || line.group != first;
+        liquid += units
+            * match (quoted, entry.source == Entry::QUOTED) {
+                (true, _) => exit,
+                // A quote without a bid: a long is worth nothing.
+                (false, true) => 0.0,
+                (false, false) => entry.mark,
+            };
+        for (sum, greek) in greeks
+            .iter_mut()
+            .zip([entry.delta, entry.gamma, entry.vega, entry.theta])
+        {
+            *sum += units * greek;
+        }
+        short |= line.quantity < 0;
+        settles |= entry.is_settled();
+        paired.add(market, underlying, entry.mark, terms);
+    }
+    let account = &mut *env.account;
+    let held = account.cash + account.units * underlying;
+    account.nav = held + marks;
+    let slippage = market.config.fills.underlying_slippage;
+    account.liquidation = account.cash + account.units * underlying * (1.0 - slippage) + liquid;
+    account.delta = greeks[0] + account.units;
+    [account.gamma, account.vega, account.theta] = [greeks[1], greeks[2], greeks[3]];
+    let one_contract = market.multiplier * underlying;
+    account.size = match market.config.sizing.contracts {
+        // Rounded: the cast drops the fraction after the half that is added.
+        0 => (market.config.sizing.notional * account.nav / one_contract + 0.5).clamp(1.0, 1e5) as u32,
+        n => n.min(100_000),
+    };
+    env.account.margin = if !short {
+        0.0
+    } else if env.cached.paired && paired.holds {
+        paired.requirement(market.multiplier)
+    } else if n <= FEW {
+        pair::<FEW>(market, now, env)
+    } else {
+        pair::<MAX_LINES>(market, now, env)
+    };
+    (closable, settles)
+}
+
+/// Closes all that has a quote, because margin is not met.
+fn liquidate(market: &Market, now: At<'_>, env: &mut EnvState, closable: Closable) -> Closable {
+    let before = (env.account.lines, env.account.units);
+    close(market, now, env, Close::All);
+    if (env.account.lines, env.account.units) == before {
+        return closable;
+    }
+    env.account.liquidations += 1;
+    mark(market, now, env).0
+}
+
+/// The margin requirement of lines that are paired as they were.
+struct PairedMargin {
+    calls: f64,
+    puts: f64,
+    premium: f64,
+    /// True if every comparison that led to the pairing turns out as it did.
+    holds: bool,
+}
+
+impl Default for PairedMargin {
+    fn default() -> Self {
+        Self {
+            calls: 0.0,
+            puts: 0.0,
+            premium: 0.0,
+            holds: true,
+        }
+    }
+}
+
+impl PairedMargin {
+    fn add(&mut self, market: &Market, underlying: f64, mark: f64, terms: &Terms) {
+        let pairing = &terms.pairing;
+        let naked = charge_above_mark(terms.call, terms.strike, underlying, &market.config.margin);
+        let need = naked + mark;
+        // Written so that a mark of NaN does not hold.
+        self.holds &= pairing.worst < need && !(pairing.next < need);
+        let side = if terms.call { &mut self.calls } else { &mut self.puts };
+        for cost in pairing.costs {
+            *side += cost;
+        }
+        *side += pairing.left * naked;
+        self.premium += pairing.left * mark;
+    }
+
+    fn requirement(&self, multiplier: f64) -> f64 {
+        (self.calls.max(self.puts) + self.premium) * multiplier
+    }
+}
+
+/// The margin requirement of at most N lines by the rule itself; remembers how it paired them.
+fn pair<const N: usize>(market: &Market, now: At<'_>, env: &mut EnvState) -> f64 {
+    let n = env.account.lines as usize;
+    let mut legs = [MarginLeg::default(); N];
+    for (leg, (line, terms)) in legs.iter_mut().zip(env.lines.iter().zip(&env.terms[..n])) {
+        *leg = MarginLeg {
+            expiry: terms.expiry,
+            strike: terms.strike,
+            call: terms.call,
+            quantity: line.quantity,
+            mark: now.entry_at(terms.base).mark,
+        };
+    }
+    env.cached.paired = true;
+    requirement_and_pairs(
+        &legs[..n],
+        env.account.units,
+        now.underlying,
+        market.multiplier,
+        &market.config.margin,
+        |i, pairing| env.terms[i].pairing = *pairing,
+    )
+}

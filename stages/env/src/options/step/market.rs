@@ -1,0 +1,160 @@
+//! The data and rules that all environments of a batch share, and the prices they trade at.
+
+use super::lookup::{At, Tables};
+use super::state::{Account, Cached, EnvState, Line, Terms};
+use crate::open_options::Split;
+use crate::options::config::{MAX_LEGS, OptionsConfig};
+use crate::options::margin::{MarginLeg, Pairing};
+use crate::options::order::Instrument;
+use crate::options::reason::Reason;
+use crate::options::split::SnapshotRange;
+use crate::options::strategies::{Leg, Strategies, Traded};
+
+/// The tables and rules of a batch of environments.
+pub(super) struct Market {
+    pub tables: Tables,
+    pub config: OptionsConfig,
+    pub strategies: Strategies,
+    pub multiplier: f64,
+    pub clip: f32,
+    pub range: SnapshotRange,
+    pub split: Split,
+    pub seed: u64,
+}
+
+/// Legs that are traded together: instruments and signed quantities (contracts, or units of the underlying).
+#[derive(Clone, Copy)]
+pub(super) struct Basket {
+    legs: [(Instrument, f64); MAX_LEGS],
+    n: usize,
+}
+
+impl Basket {
+    pub(super) const EMPTY: Self = Self {
+        legs: [(Instrument::Underlying, 0.0); MAX_LEGS],
+        n: 0,
+    };
+
+    pub(super) fn push(&mut self, instrument: Instrument, quantity: f64) {
+        self.legs[self.n] = (instrument, quantity);
+        self.n += 1;
+    }
+
+    pub(super) fn legs(&self) -> &[(Instrument, f64)] {
+        &self.legs[..self.n]
+    }
+
+    /// The number of lines it needs.
+    pub(super) fn lines(&self) -> usize {
+        let contract = |leg: &&(Instrument, f64)| leg.0 != Instrument::Underlying;
+        self.legs().iter().filter(contract).count()
+    }
+}
+
+impl Market {
+    /// The tables at the snapshot of an account.
+    pub(super) fn now(&self, account: &Account) -> At<'_> {
+        self.tables.at(account.t as usize)
+    }
+
+    /// The collateral that the margin requirement is compared with.
+    pub(super) fn collateral(&self, account: &Account, underlying: f64) -> f64 {
+        account.cash + 0.5 * account.units * underlying
+    }
+
+    /// The slate at snapshot `t`.
+    pub(super) fn slate(&self, t: usize) -> &[i32] {
+        let slate = &self.config.slate;
+        let k = 2 * slate.maturities.len() * slate.deltas.len();
+        &self.tables.slate[t * k..(t + 1) * k]
+    }
+
+    /// The call and the put at the money at snapshot `t`.
+    pub(super) fn at_the_money(&self, t: usize, maturity: usize) -> Option<(u32, u32)> {
+        let n = self.config.slate.maturities.len();
+        if maturity >= n {
+            return None;
+        }
+        let pair = &self.tables.at_the_money[(t * n + maturity) * 2..][..2];
+        Some((u32::try_from(pair[0]).ok()?, u32::try_from(pair[1]).ok()?))
+    }
+
+    /// The instrument and quantity of a leg of a strategy of `size`, on a slate. An empty slot gives a contract beyond all, which
+    /// no allowed strategy has.
+    pub(super) fn leg(&self, leg: Leg, slate: &[i32], size: f64) -> (Instrument, f64) {
+        let quantity = f64::from(leg.quantity) * size;
+        match leg.traded {
+            Traded::Underlying => (Instrument::Underlying, quantity * self.multiplier),
+            Traded::Slot(slot) => (Instrument::Contract(slate[slot] as u32), quantity),
+        }
+    }
+
+    /// A strategy of `size` at snapshot `t`.
+    pub(super) fn basket(&self, t: usize, strategy: usize, size: f64) -> Result<Basket, Reason> {
+        let legs = self.strategies.legs.get(strategy).ok_or(Reason::NoContract)?;
+        let slate = self.slate(t);
+        let mut basket = Basket::EMPTY;
+        for &leg in legs {
+            let (instrument, quantity) = self.leg(leg, slate, size);
+            let empty = matches!(leg.traded, Traded::Slot(slot) if slate[slot] < 0);
+            if empty || basket.legs().iter().any(|leg| leg.0 == instrument) {
+                return Err(Reason::NoContract);
+            }
+            basket.push(instrument, quantity);
+        }
+        Ok(basket)
+    }
+
+    /// The price at which one unit of an instrument trades, and its mark; a price of NaN where it does not trade.
+    pub(super) fn price(&self, now: At<'_>, instrument: Instrument, buy: bool) -> (f64, f64) {
+        match instrument {
+            Instrument::Contract(id) => {
+                let entry = now.entry(id);
+                // By index: a branch on the side of the trade would be mispredicted half of the time.
+                (entry.values()[usize::from(buy)], entry.mark)
+            }
+            Instrument::Underlying => {
+                let mark = now.underlying;
+                let slippage = self.config.fills.underlying_slippage;
+                (mark * if buy { 1.0 + slippage } else { 1.0 - slippage }, mark)
+            }
+        }
+    }
+
+    /// The terms of a line of an account at snapshot `now`, not yet paired.
+    pub(super) fn terms(&self, now: At<'_>, line: &Line) -> Terms {
+        let contract = &self.tables.contracts[line.contract as usize];
+        Terms {
+            strike: contract.strike,
+            pairing: Pairing::NONE,
+            expiry: contract.expiry,
+            base: now.base(line.contract),
+            call: contract.call,
+        }
+    }
+
+    /// Finds the terms of all lines of an environment that was restored.
+    pub(super) fn recall(&self, env: &mut EnvState) {
+        let now = self.now(env.account);
+        let n = env.account.lines as usize;
+        for (terms, line) in env.terms.iter_mut().zip(&env.lines[..n]) {
+            *terms = self.terms(now, line);
+        }
+        *env.cached = Cached {
+            part: self.tables.part(env.account.t as usize),
+            paired: false,
+        };
+    }
+
+    /// An option position as the margin rule takes it.
+    pub(super) fn margin_leg(&self, now: At<'_>, contract: u32, quantity: i32) -> MarginLeg {
+        let terms = &self.tables.contracts[contract as usize];
+        MarginLeg {
+            expiry: terms.expiry,
+            strike: terms.strike,
+            call: terms.call,
+            quantity,
+            mark: now.entry(contract).mark,
+        }
+    }
+}

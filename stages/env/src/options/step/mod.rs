@@ -1,0 +1,18 @@
+//! Online: steps environments over the tables, by look-up alone.
+
+mod action_mask;
+mod baseline;
+mod env;
+mod ledger;
+mod lookup;
+mod mark_to_market;
+mod market;
+mod observe;
+mod open_costs;
+mod state;
+mod stepper;
+mod trade;
+
+pub use baseline::Baseline;
+pub use env::{OptionsEnv, open};
+pub use ledger::{Ledger, Position};

@@ -1,0 +1,208 @@
+//! The cost of opening each strategy: a bound found once, and the margin rule itself.
+//!
+//! Opening a strategy depends on the snapshot and on the account. The part that depends on the snapshot alone is found when the
+//! tables are opened: an [`OpenCost`] for each strategy. It bounds from above what opening takes from the account, so
+//! that nearly always one multiplication shows that the account has it; where it does not, the margin rule decides.
+
+use super::lookup::At;
+use super::market::{Basket, Market};
+use super::state::{Account, Line};
+use crate::options::margin::{MAX_POSITIONS, MarginLeg, charge_above_mark, requirement};
+use crate::options::order::Instrument;
+use crate::options::reason::Reason;
+use crate::options::strategies::FIRST_OPEN;
+
+/// Far more than rounding can be off, as a fraction of the sums that were rounded.
+const ROUNDING: f64 = 1e-9;
+/// The index of allowed actions in counts by reason, after the reasons.
+pub(super) const ALLOWED: u32 = Reason::COUNT as u32;
+
+/// A strategy of one unit of size at a snapshot.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct OpenCost {
+    /// No less than opening takes from what the margin requirement leaves: prices and commission, less half the underlying
+    /// bought, plus the initial margin of all its short options, taken as naked.
+    takes: f64,
+    /// Lines that it needs.
+    lines: u32,
+    /// [`Reason::NoContract`] or [`Reason::NoQuote`] where that masks it, or else [`ALLOWED`].
+    reason: u32,
+}
+
+impl OpenCost {
+    fn masked(reason: Reason, lines: u32) -> Self {
+        Self {
+            takes: f64::INFINITY,
+            lines,
+            reason: reason as u32,
+        }
+    }
+
+    fn new(market: &Market, t: usize, strategy: usize) -> Self {
+        let Ok(basket) = market.basket(t, strategy, 1.0) else {
+            return Self::masked(Reason::NoContract, 0);
+        };
+        let now = market.tables.at(t);
+        let lines = basket.lines() as u32;
+        let (mut takes, mut gross, mut marks) = (0.0, 0.0, 0.0);
+        let mut sides = [0.0; 2];
+        let config = &market.config;
+        for &(instrument, quantity) in basket.legs() {
+            let (price, _) = market.price(now, instrument, quantity > 0.0);
+            if price.is_nan() {
+                return Self::masked(Reason::NoQuote, lines);
+            }
+            match instrument {
+                Instrument::Underlying => {
+                    takes += quantity * price - 0.5 * quantity * now.underlying;
+                    gross += (quantity * price).abs();
+                }
+                Instrument::Contract(id) => {
+                    let commission = quantity.abs() * config.fills.commission;
+                    takes += quantity * price * market.multiplier + commission;
+                    gross += (quantity * price * market.multiplier).abs() + commission;
+                    if quantity < 0.0 {
+                        let leg = market.margin_leg(now, id, -1);
+                        let charge = charge_above_mark(leg.call, leg.strike, now.underlying, &config.margin);
+                        sides[usize::from(!leg.call)] -= quantity * charge;
+                        marks -= quantity * leg.mark;
+                    }
+                }
+            }
+        }
+        let margin = config.margin.initial * (sides[0].max(sides[1]) + marks) * market.multiplier;
+        Self {
+            takes: takes + margin + ROUNDING * (gross + margin.abs()),
+            lines,
+            reason: ALLOWED,
+        }
+    }
+
+    /// The reason that masks it whatever its margin, or else [`ALLOWED`].
+    fn reason(&self, free_lines: u32) -> u32 {
+        if self.lines > free_lines {
+            Reason::NoRoom as u32
+        } else {
+            self.reason
+        }
+    }
+}
+
+/// Actions by what masks them.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Allowed {
+    /// Allowed actions, by bit.
+    pub mask: u64,
+    /// Eight bits for each reason and for [`ALLOWED`]: no environment has more actions than they hold.
+    pub counts: u64,
+}
+
+/// The costs of all strategies at all snapshots.
+pub(super) struct OpenCosts {
+    /// `[T, S]`.
+    costs: Vec<OpenCost>,
+    /// `[T, S]`: [`OpenCost::takes`].
+    takes: Vec<f64>,
+    /// `[T, 0..=most_lines]`: the strategies that so many free lines leave, if margin allows all of them.
+    allowed: Vec<Allowed>,
+    strategies: usize,
+    /// The most lines of a strategy.
+    most_lines: usize,
+}
+
+impl OpenCosts {
+    pub(super) fn new(market: &Market) -> Self {
+        let (snapshots, strategies) = (market.tables.dates.len(), market.strategies.legs.len());
+        let costs: Vec<OpenCost> = (0..snapshots)
+            .flat_map(|t| (0..strategies).map(move |strategy| OpenCost::new(market, t, strategy)))
+            .collect();
+        let most_lines = costs.iter().map(|cost| cost.lines as usize).max().unwrap_or(0);
+        let mut allowed = Vec::with_capacity(snapshots * (most_lines + 1));
+        for t in 0..snapshots {
+            for free_lines in 0..=most_lines {
+                let mut of = Allowed::default();
+                for (strategy, cost) in costs[t * strategies..(t + 1) * strategies].iter().enumerate() {
+                    let reason = cost.reason(free_lines as u32);
+                    of.counts += 1 << (8 * reason);
+                    of.mask |= u64::from(reason == ALLOWED) << (strategy + FIRST_OPEN);
+                }
+                allowed.push(of);
+            }
+        }
+        Self {
+            takes: costs.iter().map(|cost| cost.takes).collect(),
+            costs,
+            allowed,
+            strategies,
+            most_lines,
+        }
+    }
+
+    /// The strategies that can be opened at snapshot `t` with so many free lines, if margin allows all of them.
+    pub(super) fn allowed(&self, t: usize, free_lines: usize) -> Allowed {
+        self.allowed[t * (self.most_lines + 1) + free_lines.min(self.most_lines)]
+    }
+
+    /// The strategies, by bit, that may take more at snapshot `t` than `account` has beyond its margin requirement.
+    pub(super) fn doubtful(&self, market: &Market, now: At<'_>, account: &Account) -> u64 {
+        let held = 0.5 * account.units * now.underlying;
+        let need = market.config.margin.initial * account.margin;
+        let spare = account.cash + held - need - ROUNDING * (account.cash.abs() + held.abs() + need);
+        let size = f64::from(account.size);
+        let takes = &self.takes[account.t as usize * self.strategies..][..self.strategies];
+        let mut doubtful = 0;
+        for (strategy, takes) in takes.iter().enumerate() {
+            doubtful |= u64::from(size * takes > spare) << strategy;
+        }
+        doubtful
+    }
+
+    /// The reason that masks a strategy at snapshot `t` with so many free lines.
+    pub(super) fn reason(&self, t: usize, strategy: usize, free_lines: u32) -> Reason {
+        let reason = self.costs[t * self.strategies + strategy].reason(free_lines);
+        Reason::ALL.get(reason as usize).copied().unwrap_or(Reason::Margin)
+    }
+}
+
+/// Checks that a basket can be opened beside the lines of an account; returns the reason if not.
+pub(super) fn can_open(
+    market: &Market,
+    now: At<'_>,
+    account: &Account,
+    lines: &[Line],
+    basket: &Basket,
+) -> Result<(), Reason> {
+    let mut n = account.lines as usize;
+    if n + basket.lines() > market.config.lines {
+        return Err(Reason::NoRoom);
+    }
+    let mut legs = [MarginLeg::default(); MAX_POSITIONS];
+    for (leg, line) in legs.iter_mut().zip(&lines[..n]) {
+        *leg = market.margin_leg(now, line.contract, line.quantity);
+    }
+    let (mut cash, mut units) = (account.cash, account.units);
+    for &(instrument, quantity) in basket.legs() {
+        let (price, _) = market.price(now, instrument, quantity > 0.0);
+        if price.is_nan() {
+            return Err(Reason::NoQuote);
+        }
+        match instrument {
+            Instrument::Underlying => {
+                cash -= quantity * price;
+                units += quantity;
+            }
+            Instrument::Contract(id) => {
+                cash -= quantity * price * market.multiplier + quantity.abs() * market.config.fills.commission;
+                legs[n] = market.margin_leg(now, id, quantity as i32);
+                n += 1;
+            }
+        }
+    }
+    let underlying = now.underlying;
+    let rule = &market.config.margin;
+    let needed = requirement(&legs[..n], units, underlying, market.multiplier, rule);
+    if cash + 0.5 * units * underlying < rule.initial * needed {
+        return Err(Reason::Margin);
+    }
+    Ok(())
+}

@@ -1,0 +1,169 @@
+//! The step of one environment: only look-ups and sums, no pricing.
+
+use super::action_mask;
+use super::ledger::Ledger;
+use super::mark_to_market::{mark, settle_and_mark};
+use super::market::{Basket, Market};
+use super::open_costs::{OpenCosts, can_open};
+use super::state::{Account, EnvState, Line};
+use super::trade::{Close, close, open};
+use crate::open_options::Split;
+use crate::options::config::RewardKind;
+use crate::options::order::{Decision, Instrument, Orders};
+use crate::options::reason::Reason;
+use crate::options::strategies::{CLOSE_ALL, CLOSE_OLDEST, FIRST_OPEN, HOLD};
+use stages_numerics::random::Random;
+
+/// Steps environments of one market.
+pub(super) struct Stepper {
+    pub market: Market,
+    costs: OpenCosts,
+}
+
+/// The outcome of a step.
+pub(super) struct Outcome {
+    pub reward: f32,
+    pub terminated: bool,
+    pub truncated: bool,
+}
+
+impl Stepper {
+    pub(super) fn new(market: Market) -> Self {
+        Self {
+            costs: OpenCosts::new(&market),
+            market,
+        }
+    }
+
+    /// Starts the episode that `env.account.episode` numbers, in environment `i`.
+    pub(super) fn begin(&self, i: usize, env: &mut EnvState) {
+        let market = &self.market;
+        let range = market.range;
+        let (first, last) = match market.split {
+            Split::Test => (range.first, range.last),
+            Split::Train => {
+                let mut random = Random::new(&[market.seed, i as u64, env.account.episode]);
+                let span = (range.last - range.first) as u64;
+                let length = market.config.episode_length;
+                let (least, most) = (u64::from(length.least).min(span), u64::from(length.most).min(span));
+                let steps = least + random.below(most - least + 1);
+                let first = range.first as u64 + random.below(span - steps + 1);
+                (first as usize, (first + steps) as usize)
+            }
+        };
+        let capital = market.config.capital;
+        *env.account = Account {
+            cash: capital,
+            peak: capital,
+            episode: env.account.episode,
+            t: first as u32,
+            first: first as u32,
+            last: last as u32,
+            ..Account::default()
+        };
+        env.lines.fill(Line::default());
+        *env.counters = Default::default();
+        env.cached.part = market.tables.part(first);
+        let now = market.now(env.account);
+        let (closable, _) = mark(market, now, env);
+        action_mask::update(market, &self.costs, now, env, closable);
+    }
+
+    /// One step: trades, goes to the next snapshot, settles, marks, enforces margin, rewards.
+    pub(super) fn step(&self, env: &mut EnvState, decision: Decision) -> Outcome {
+        let market = &self.market;
+        let (nav, peak, traded) = (env.account.nav, env.account.peak, env.account.traded);
+        let result = match decision {
+            Decision::Action(action) => self.act(env, action as usize),
+            Decision::Orders(orders) => self.order(env, &orders),
+        };
+        if let Err(reason) = result {
+            env.counters.refused[reason as usize] += 1;
+        }
+        let account = &mut *env.account;
+        let interest = account.cash * market.tables.accrual[account.t as usize];
+        account.cash += interest;
+        account.interest += interest;
+        account.t += 1;
+        let now = market.now(account);
+        let part = market.tables.part(account.t as usize);
+        if part != env.cached.part {
+            env.cached.part = part;
+            for (terms, line) in env.terms.iter_mut().zip(&env.lines[..account.lines as usize]) {
+                terms.base = now.base(line.contract);
+            }
+        }
+        let closable = settle_and_mark(market, now, env);
+        let underlying = now.underlying;
+        let account = &mut *env.account;
+        let drawdown = 1.0 - nav / peak;
+        account.peak = account.peak.max(account.nav);
+        let deeper = (1.0 - account.nav / account.peak - drawdown).max(0.0);
+
+        let capital = market.config.capital;
+        let config = &market.config.reward;
+        let scale = 1.0 / nav.max(1e-3 * capital);
+        let gain = match config.kind {
+            RewardKind::Simple => (account.nav - nav) / capital,
+            RewardKind::Log => libm::log(account.nav.max(1e-3 * capital) * scale),
+        };
+        let penalty = config.turnover * (account.traded - traded) * scale
+            + config.drawdown * deeper
+            + config.delta * (account.delta * underlying * scale).abs();
+        let terminated = account.nav <= market.config.ruin * capital;
+        let truncated = !terminated && account.t >= account.last;
+        action_mask::update(market, &self.costs, now, env, closable);
+        Outcome {
+            reward: (config.scale * (gain - penalty)) as f32,
+            terminated,
+            truncated,
+        }
+    }
+
+    /// Takes an action, unless the mask of this very state excludes it.
+    fn act(&self, env: &mut EnvState, action: usize) -> Result<(), Reason> {
+        let market = &self.market;
+        let now = market.now(env.account);
+        if action >= market.strategies.names.len() || env.account.action_mask >> action & 1 == 0 {
+            return Err(action_mask::reason(market, &self.costs, env.account, action));
+        }
+        match action {
+            HOLD => {}
+            CLOSE_ALL => close(market, now, env, Close::All),
+            CLOSE_OLDEST => close(market, now, env, Close::Group(env.lines[0].group)),
+            _ => {
+                let size = f64::from(env.account.size);
+                let slate = market.slate(env.account.t as usize);
+                let legs = &market.strategies.legs[action - FIRST_OPEN];
+                open(market, now, env, legs.iter().map(|&leg| market.leg(leg, slate, size)));
+            }
+        }
+        Ok(())
+    }
+
+    fn order(&self, env: &mut EnvState, orders: &Orders) -> Result<(), Reason> {
+        let market = &self.market;
+        let mut basket = Basket::EMPTY;
+        for order in orders.as_slice() {
+            if let Instrument::Contract(id) = order.instrument {
+                let contract = market.tables.contracts.get(id as usize).ok_or(Reason::NoContract)?;
+                if !(contract.first..=contract.last).contains(&env.account.t) {
+                    return Err(Reason::NoContract);
+                }
+            } else if !market.config.trade_underlying || env.account.units + f64::from(order.quantity) < 0.0 {
+                return Err(Reason::NoQuote);
+            }
+            basket.push(order.instrument, f64::from(order.quantity));
+        }
+        let now = market.now(env.account);
+        can_open(market, now, env.account, env.lines, &basket)?;
+        open(market, now, env, basket.legs().iter().copied());
+        Ok(())
+    }
+
+    /// The statement of an account.
+    pub(super) fn ledger(&self, env: &EnvState) -> Ledger {
+        let lines = &env.lines[..env.account.lines as usize];
+        Ledger::new(&self.market, env.account, lines, env.counters)
+    }
+}

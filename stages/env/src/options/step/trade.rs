@@ -1,0 +1,103 @@
+//! Fills: trades at the quotes of a snapshot, across the spread.
+
+use super::lookup::At;
+use super::market::Market;
+use super::state::{Account, EnvState, Line};
+use crate::options::order::Instrument;
+
+/// The lines to close.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Close {
+    /// All lines, and the underlying.
+    All,
+    /// Those of one strategy.
+    Group(u32),
+}
+
+/// Trades one leg at the prices of now.
+fn trade(market: &Market, now: At<'_>, account: &mut Account, instrument: Instrument, quantity: f64) {
+    let (price, mark) = market.price(now, instrument, quantity > 0.0);
+    let units = match instrument {
+        Instrument::Underlying => {
+            account.units += quantity;
+            quantity
+        }
+        Instrument::Contract(_) => {
+            let commission = quantity.abs() * market.config.fills.commission;
+            account.cash -= commission;
+            account.commission += commission;
+            account.contracts_traded += quantity.abs();
+            quantity * market.multiplier
+        }
+    };
+    account.cash -= units * price;
+    account.traded += (units * price).abs();
+    account.spread_cost += units * (price - mark);
+}
+
+/// Trades `legs`, which opens a line for each contract.
+pub(super) fn open(market: &Market, now: At<'_>, env: &mut EnvState, legs: impl Iterator<Item = (Instrument, f64)>) {
+    let group = env.account.groups;
+    env.account.groups += 1;
+    env.cached.paired = false;
+    for (instrument, quantity) in legs {
+        trade(market, now, env.account, instrument, quantity);
+        if let Instrument::Contract(contract) = instrument {
+            let line = Line {
+                contract,
+                quantity: quantity as i32,
+                opened: env.account.t,
+                group,
+            };
+            let i = env.account.lines as usize;
+            (env.lines[i], env.terms[i]) = (line, market.terms(now, &line));
+            env.account.lines += 1;
+        }
+    }
+}
+
+/// Closes the lines of `which` that have a quote.
+pub(super) fn close(market: &Market, now: At<'_>, env: &mut EnvState, which: Close) {
+    let lines = env.account.lines as usize;
+    env.cached.paired = false;
+    let mut kept = 0;
+    for i in 0..lines {
+        let line = env.lines[i];
+        let entry = now.entry_at(env.terms[i].base);
+        let chosen = match which {
+            Close::All => true,
+            Close::Group(group) => line.group == group,
+        };
+        if chosen && !entry.exit(line.quantity).is_nan() {
+            let contract = Instrument::Contract(line.contract);
+            trade(market, now, env.account, contract, -f64::from(line.quantity));
+        } else {
+            (env.lines[kept], env.terms[kept]) = (line, env.terms[i]);
+            kept += 1;
+        }
+    }
+    env.lines[kept..lines].fill(Line::default());
+    env.account.lines = kept as u32;
+    if which == Close::All && env.account.units != 0.0 {
+        trade(market, now, env.account, Instrument::Underlying, -env.account.units);
+    }
+}
+
+/// Settles in cash the lines that expire at this snapshot.
+pub(super) fn settle(market: &Market, now: At<'_>, env: &mut EnvState) {
+    let lines = env.account.lines as usize;
+    env.cached.paired = false;
+    let mut kept = 0;
+    for i in 0..lines {
+        let (line, terms) = (env.lines[i], env.terms[i]);
+        let entry = now.entry_at(terms.base);
+        if entry.is_settled() {
+            env.account.cash += f64::from(line.quantity) * market.multiplier * entry.mark;
+        } else {
+            (env.lines[kept], env.terms[kept]) = (line, terms);
+            kept += 1;
+        }
+    }
+    env.lines[kept..lines].fill(Line::default());
+    env.account.lines = kept as u32;
+}

@@ -1,0 +1,233 @@
+//! The actions of the environment, and the legs of the strategies they open, by slot.
+
+use super::config::{self, MAX_ACTIONS, MAX_LEGS, OptionsConfig, Right, Strategy};
+use stages_core::ConfigProblem;
+
+/// The action that does nothing; always allowed.
+pub(crate) const HOLD: usize = 0;
+/// The action that closes all that has a quote.
+pub(crate) const CLOSE_ALL: usize = 1;
+/// The action that closes the strategy opened first.
+pub(crate) const CLOSE_OLDEST: usize = 2;
+/// The first action that opens a strategy.
+pub(crate) const FIRST_OPEN: usize = 3;
+
+/// A leg of a strategy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Leg {
+    pub traded: Traded,
+    /// Signed contracts (or multiplier units of the underlying) for each unit of size.
+    pub quantity: i32,
+}
+
+/// The instrument of a leg.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Traded {
+    /// The contract in a slot of the slate.
+    Slot(usize),
+    /// The underlying.
+    Underlying,
+}
+
+/// The strategies that can be opened, after the three special actions.
+#[derive(Clone, Debug)]
+pub(crate) struct Strategies {
+    /// Names of all actions.
+    pub names: Vec<String>,
+    /// The legs of each strategy.
+    pub legs: Vec<Vec<Leg>>,
+}
+
+impl OptionsConfig {
+    /// Checks all values that can be checked without data.
+    ///
+    /// # Errors
+    /// The first mistake.
+    pub fn validate(&self) -> Result<(), ConfigProblem> {
+        self.validate_values()?;
+        Strategies::new(self).map(|_| ())
+    }
+}
+
+impl Strategies {
+    /// The strategies of a configuration, checked.
+    pub(crate) fn new(config: &OptionsConfig) -> Result<Self, ConfigProblem> {
+        let default = default_strategies(config);
+        let strategies = if config.strategies.is_empty() {
+            &default
+        } else {
+            &config.strategies
+        };
+        let mut this = Self {
+            names: ["hold", "close_all", "close_oldest"].map(str::to_owned).into(),
+            legs: Vec::new(),
+        };
+        for (i, strategy) in strategies.iter().enumerate() {
+            let field = format!("strategies[{i}]");
+            if strategy.name.is_empty() || this.names.contains(&strategy.name) {
+                return Err(ConfigProblem::new(
+                    format!("{field}.name"),
+                    format!("`{}` is empty or the name of another action", strategy.name),
+                ));
+            }
+            if strategy.legs.is_empty() || strategy.legs.len() > MAX_LEGS {
+                return Err(ConfigProblem::new(
+                    format!("{field}.legs"),
+                    format!("a strategy has 1 to {MAX_LEGS} legs"),
+                ));
+            }
+            let mut legs: Vec<Leg> = Vec::new();
+            for (j, leg) in strategy.legs.iter().enumerate() {
+                let traded = find(config, leg, &format!("{field}.legs[{j}]"))?;
+                if legs.iter().any(|other| other.traded == traded) {
+                    return Err(ConfigProblem::new(
+                        format!("{field}.legs[{j}]"),
+                        "another leg trades the same slot",
+                    ));
+                }
+                legs.push(Leg {
+                    traded,
+                    quantity: leg.quantity,
+                });
+            }
+            let lines = legs.iter().filter(|leg| leg.traded != Traded::Underlying).count();
+            if lines > config.lines {
+                return Err(ConfigProblem::new(
+                    format!("{field}.legs"),
+                    format!(
+                        "{lines} option legs need as many lines, and an account has {}",
+                        config.lines
+                    ),
+                )
+                .hint("raise `lines`"));
+            }
+            this.names.push(strategy.name.clone());
+            this.legs.push(legs);
+        }
+        if this.names.len() > MAX_ACTIONS {
+            return Err(ConfigProblem::new(
+                "strategies",
+                format!("an environment has at most {} strategies", MAX_ACTIONS - FIRST_OPEN),
+            ));
+        }
+        Ok(this)
+    }
+}
+
+/// The instrument of a configured leg.
+fn find(config: &OptionsConfig, leg: &config::Leg, field: &str) -> Result<Traded, ConfigProblem> {
+    let slate = &config.slate;
+    if leg.quantity == 0 || leg.quantity.unsigned_abs() > 1000 {
+        return Err(ConfigProblem::new(
+            format!("{field}.quantity"),
+            format!(
+                "{} is not a quantity between 1 and 1000, positive to buy or negative to sell",
+                leg.quantity
+            ),
+        ));
+    }
+    let count = 2 * slate.maturities.len() * slate.deltas.len();
+    match (leg.slot, leg.right) {
+        (Some(_), _) if leg.right.is_some() || leg.maturity.is_some() || leg.delta.is_some() => {
+            Err(ConfigProblem::new(
+                format!("{field}.slot"),
+                "a leg has either the slot's number, or right, maturity and delta",
+            ))
+        }
+        (Some(slot), _) if slot >= count => Err(ConfigProblem::new(
+            format!("{field}.slot"),
+            format!("the slate has slots 0 to {}", count - 1),
+        )),
+        (Some(slot), _) => Ok(Traded::Slot(slot)),
+        (None, None) => Err(ConfigProblem::new(
+            format!("{field}.right"),
+            "a leg needs a right: `call`, `put` or `underlying`",
+        )),
+        (None, Some(Right::Underlying)) => {
+            if !config.trade_underlying {
+                return Err(
+                    ConfigProblem::new(format!("{field}.right"), "the underlying is not traded here")
+                        .hint("set trade_underlying: true where it is a stock or a fund, not an index"),
+                );
+            }
+            if leg.quantity < 0 {
+                return Err(ConfigProblem::new(
+                    format!("{field}.quantity"),
+                    "the underlying cannot be sold short",
+                ));
+            }
+            Ok(Traded::Underlying)
+        }
+        (None, Some(right)) => {
+            let days = leg.maturity.unwrap_or(slate.maturities[0]);
+            let maturity = slate.maturities.iter().position(|&m| m == days).ok_or_else(|| {
+                ConfigProblem::new(
+                    format!("{field}.maturity"),
+                    format!("{days} is not a maturity of the slate"),
+                )
+                .hint(format!("the slate has {:?}", slate.maturities))
+            })?;
+            let delta = leg
+                .delta
+                .ok_or_else(|| ConfigProblem::new(format!("{field}.delta"), "a leg needs the delta of a slot"))?;
+            let index = slate.deltas.iter().position(|&d| d == delta).ok_or_else(|| {
+                ConfigProblem::new(format!("{field}.delta"), format!("{delta} is not a delta of the slate"))
+                    .hint(format!("the slate has {:?}", slate.deltas))
+            })?;
+            Ok(Traded::Slot(
+                (maturity * slate.deltas.len() + index) * 2 + usize::from(right == Right::Put),
+            ))
+        }
+    }
+}
+
+fn default_strategies(config: &OptionsConfig) -> Vec<Strategy> {
+    use Right::{Call, Put, Underlying};
+    let deltas = &config.slate.deltas;
+    let nearest = |target: f64| {
+        deltas
+            .iter()
+            .copied()
+            .min_by(|a, b| (a - target).abs().total_cmp(&(b - target).abs()))
+    };
+    type Legs = &'static [(Right, f64, i32)];
+    let strategies_by_delta: [(&str, Legs); 8] = [
+        ("long_straddle", &[(Call, 0.5, 1), (Put, 0.5, 1)]),
+        ("short_straddle", &[(Call, 0.5, -1), (Put, 0.5, -1)]),
+        ("long_strangle", &[(Call, 0.2, 1), (Put, 0.2, 1)]),
+        ("short_strangle", &[(Call, 0.2, -1), (Put, 0.2, -1)]),
+        ("short_put_vertical", &[(Put, 0.3, -1), (Put, 0.1, 1)]),
+        ("long_put_vertical", &[(Put, 0.4, 1), (Put, 0.2, -1)]),
+        (
+            "iron_condor",
+            &[(Call, 0.2, -1), (Put, 0.2, -1), (Call, 0.1, 1), (Put, 0.1, 1)],
+        ),
+        ("covered_call", &[(Underlying, 0.0, 1), (Call, 0.3, -1)]),
+    ];
+    let mut strategies: Vec<Strategy> = Vec::new();
+    for (name, legs) in strategies_by_delta {
+        let legs: Vec<config::Leg> = legs
+            .iter()
+            .map(|&(right, delta, quantity)| config::Leg {
+                right: Some(right),
+                delta: if right == Underlying { None } else { nearest(delta) },
+                quantity,
+                ..config::Leg::default()
+            })
+            .collect();
+        let traded: Vec<_> = legs.iter().filter_map(|leg| find(config, leg, "").ok()).collect();
+        let options = traded.iter().filter(|&&t| t != Traded::Underlying).count();
+        // A slate of few deltas makes some of these collapse, into nothing or into one another.
+        if traded.len() == legs.len()
+            && (0..traded.len()).all(|i| !traded[..i].contains(&traded[i]))
+            && options <= config.lines
+            && strategies.iter().all(|other| other.legs != legs)
+        {
+            strategies.push(Strategy {
+                name: name.to_owned(),
+                legs,
+            });
+        }
+    }
+    strategies
+}

@@ -1,0 +1,62 @@
+//! Evaluation on `env/lookup`: the policy beside the optimal one, in the same episodes.
+
+use crate::config::BacktestConfig;
+use crate::policy_input::check_fits;
+use crate::{episodes, output};
+use cache::Artifact;
+use stages_core::{Context, Outputs, StageError};
+use stages_env::lookup::{LookupEnv, Optimal};
+use stages_env::{Actions, BatchEnv, Step};
+use stages_policy::Policy;
+
+pub(crate) fn backtest(
+    config: &BacktestConfig,
+    context: &Context,
+    artifact: &Artifact,
+    policy: &Policy,
+) -> Result<Outputs, StageError> {
+    let open = || stages_env::lookup::open(&context.store, artifact, &config.open(policy));
+    let mut env = open()?;
+    check_fits(policy.spec(), env.spec())?;
+    let played = episodes::play(context, policy, &mut env, config.deterministic, config.seed)?;
+    let mut env = open()?;
+    let optimal = Optimal::new(env.config());
+    let best = run_optimal(context, &optimal, &mut env)?;
+
+    let mut metrics = episodes::measure(&played);
+    let mean = |values: &mut dyn Iterator<Item = f64>| values.sum::<f64>() / played.len() as f64;
+    let ours = mean(&mut played.iter().map(|episode| episode.episodic_return));
+    let theirs = mean(&mut best.iter().copied());
+    metrics.add("optimal/episodic_return", theirs);
+    // The expectation over all tables and episodes.
+    metrics.add("optimal/expected_return", optimal.expected_return());
+    metrics.add("share_of_optimal", if theirs > 0.0 { ours / theirs } else { f64::NAN });
+    let mut columns = episodes::columns(&played);
+    columns.push(("optimal_return", best));
+    let about = serde_json::json!({ "of": "episodes" });
+    output::store(context, metrics, &output::columns(&columns)?, about)
+}
+
+/// The returns of the optimal policy in the first episode of each environment.
+fn run_optimal(context: &Context, optimal: &Optimal, env: &mut LookupEnv) -> Result<Vec<f64>, StageError> {
+    let n = env.num_envs();
+    let mut step = Step::new(env.spec(), n);
+    env.reset(step.buffers());
+    let (mut returns, mut over) = (vec![0.0; n], vec![false; n]);
+    let mut actions = vec![0; n];
+    while over.contains(&false) {
+        context.check_cancelled()?;
+        for (i, action) in actions.iter_mut().enumerate() {
+            let (left, position, feature) = env.decision(i);
+            *action = optimal.action(left, position, feature);
+        }
+        env.step(Actions::Discrete(&actions), step.buffers())?;
+        for i in 0..n {
+            if !over[i] {
+                returns[i] += f64::from(step.reward[i]);
+            }
+            over[i] |= step.terminated[i];
+        }
+    }
+    Ok(returns)
+}

@@ -1,0 +1,26 @@
+//! The policy to evaluate, and its fit with the environment.
+
+use cache::Artifact;
+use stages_core::{Context, StageError};
+use stages_env::EnvSpec;
+use stages_policy::{Policy, policy};
+
+/// The policy at the port `policy`.
+pub(crate) fn load(context: &Context) -> Result<Policy, StageError> {
+    let artifact: &Artifact = &context.input("policy")?.artifact;
+    let entry = artifact
+        .entry(policy::ENTRY)
+        .ok_or_else(|| StageError::new(format!("the policy has no file `{}`", policy::ENTRY)))?;
+    Policy::load(&context.store.blob(entry.blob)?)
+}
+
+/// Refuses a policy that was trained on another environment's observations or actions, naming the first that differs.
+pub(crate) fn check_fits(policy: &EnvSpec, env: &EnvSpec) -> Result<(), StageError> {
+    match policy.difference(env) {
+        None => Ok(()),
+        Some(difference) => Err(StageError::new(format!(
+            "the policy was trained on another environment: {difference}"
+        ))
+        .hint("evaluate it on an environment with the same features, slate and actions, or train it on this one")),
+    }
+}

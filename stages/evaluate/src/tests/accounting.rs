@@ -1,0 +1,146 @@
+//! Accounting identities of a backtest: its metrics follow from its trajectory, and the trajectory from the market.
+
+use super::*;
+use crate::performance::{Performance, mean_and_deviation};
+use arrow::array::{AsArray, StringArray};
+use arrow::datatypes::Float64Type;
+use stages_env::options::Baseline;
+
+/// The rows of one run.
+struct Run<'a> {
+    table: &'a RecordBatch,
+    rows: Vec<usize>,
+}
+
+impl Run<'_> {
+    fn column(&self, name: &str) -> Vec<f64> {
+        let values = self.table.column_by_name(name).unwrap();
+        let values = values.as_primitive::<Float64Type>();
+        self.rows.iter().map(|&row| values.value(row)).collect()
+    }
+
+    fn returns(&self) -> Vec<f64> {
+        self.column("nav")
+            .windows(2)
+            .map(|pair| pair[1] / pair[0] - 1.0)
+            .collect()
+    }
+}
+
+/// The runs of a strategy.
+fn runs<'a>(table: &'a RecordBatch, strategy: &str) -> Vec<Run<'a>> {
+    let strategies = table.column_by_name("strategy").unwrap();
+    let strategies: &StringArray = strategies.as_string();
+    let paths = table.column_by_name("path").unwrap().as_primitive::<Float64Type>();
+    let mut out: Vec<Run> = Vec::new();
+    for row in (0..table.num_rows()).filter(|&row| strategies.value(row) == strategy) {
+        let path = paths.value(row) as usize;
+        if path == out.len() {
+            let rows = Vec::new();
+            out.push(Run { table, rows });
+        }
+        out[path].rows.push(row);
+    }
+    out
+}
+
+fn last(values: &[f64]) -> f64 {
+    values[values.len() - 1]
+}
+
+fn close(a: f64, b: f64, what: &str) {
+    assert!((a - b).abs() <= 1e-9 * (1.0 + b.abs()), "{what}: {a} against {b}");
+}
+
+#[test]
+fn metrics_follow_from_the_trajectory() {
+    let workplace = options_workplace(160, &OptionsConfig::default());
+    let config = BacktestConfig {
+        random_paths: 5,
+        bootstrap_draws: 50,
+        ..BacktestConfig::default()
+    };
+    let (summary, table) = workplace.results(&config);
+    let of = |name: &str| summary[name].as_f64().unwrap();
+    let steps = of("steps") as usize;
+    let mut total_return = Vec::new();
+    for strategy in ["policy", "cash", "underlying", "short_straddle", "random"] {
+        let prefix = if strategy == "policy" {
+            String::new()
+        } else {
+            format!("baseline/{strategy}/")
+        };
+        let runs = runs(&table, strategy);
+        assert_eq!(runs.len(), if strategy == "random" { 5 } else { 1 });
+        let mean = |value: &dyn Fn(&Run) -> f64| runs.iter().map(value).sum::<f64>() / runs.len() as f64;
+        for run in &runs {
+            let nav = run.column("nav");
+            assert_eq!((nav.len(), nav[0]), (steps + 1, 1e6), "{strategy}");
+            // Nothing is left of what is not there: NAV is at least the value at the quotes, and costs only grow.
+            let liquidation = run.column("liquidation_value");
+            assert!(nav.iter().zip(&liquidation).all(|(nav, value)| value <= &(nav + 1e-6)));
+            assert!(run.column("costs").is_sorted() && run.column("traded_value").is_sorted());
+        }
+        for (at, (name, _)) in Performance::of(&runs[0].returns()).named().into_iter().enumerate() {
+            let mut value = mean(&|run| Performance::of(&run.returns()).named()[at].1);
+            let told = summary[format!("{prefix}{name}")].as_f64();
+            if told.is_none() {
+                assert!(value.is_nan(), "{strategy} {name}: {value}");
+                continue;
+            }
+            if name == "total_return" {
+                total_return.push(value);
+                value = mean(&|run| last(&run.column("nav")) / 1e6 - 1.0);
+            }
+            close(told.unwrap(), value, &format!("{strategy} {name}"));
+        }
+        close(
+            of(&format!("{prefix}costs")),
+            mean(&|run| last(&run.column("costs")) / 1e6),
+            "costs",
+        );
+        let turnover = mean(&|run| {
+            let nav = mean_and_deviation(&run.column("nav")).0;
+            last(&run.column("traded_value")) / nav * 252.0 / steps as f64
+        });
+        close(of(&format!("{prefix}turnover")), turnover, "turnover");
+    }
+    for (strategy, value) in ["cash", "underlying", "short_straddle", "random"]
+        .iter()
+        .zip(&total_return[1..])
+    {
+        close(
+            of(&format!("excess_over/{strategy}")),
+            total_return[0] - value,
+            strategy,
+        );
+    }
+}
+
+/// Cash earns interest and nothing else; the policy sees the same underlying on the same dates.
+#[test]
+fn cash_is_interest_and_dates_are_shared() {
+    let workplace = options_workplace(160, &OptionsConfig::default());
+    let (summary, table) = workplace.results(&BacktestConfig::default());
+    let cash = &runs(&table, "cash")[0];
+    let (nav, interest) = (cash.column("nav"), cash.column("interest"));
+    for (nav, interest) in nav.iter().zip(&interest) {
+        close(*nav, 1e6 + interest, "interest");
+    }
+    assert!(last(&interest) > 0.0);
+    for name in ["costs", "turnover", "max_drawdown"] {
+        assert_eq!(summary[format!("baseline/cash/{name}")].as_f64(), Some(0.0));
+    }
+    let policy = &runs(&table, "policy")[0];
+    for strategy in Baseline::ALL {
+        for run in runs(&table, strategy.name()) {
+            assert_eq!(run.column("underlying"), policy.column("underlying"));
+        }
+    }
+    // The interval of the Sharpe ratio holds the ratio itself.
+    let of = |name: &str| summary[format!("baseline/short_straddle/{name}")].as_f64().unwrap();
+    assert!(
+        of("sharpe_low") < of("sharpe") && of("sharpe") < of("sharpe_high"),
+        "{summary}"
+    );
+}

@@ -1,0 +1,271 @@
+//! The bars that features read, and features run over them.
+
+use super::engine::{self, Contents, Named, OnceRows, Series, SourcePartition};
+use crate::numerics::indicators::Column;
+use crate::numerics::{Bars, Feature};
+use arrow::array::{Array as _, RecordBatch};
+use cache::{BlobDigest, BlobRef};
+use rayon::prelude::*;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use stages_core::dataset::{DataSet, Partition, symbol_rows};
+use stages_core::{
+    ConfigProblem, Context, Given, InputPort, Memo, Outputs, PlanContext, PortType, Share, StageError, table,
+};
+use std::collections::BTreeSet;
+
+/// The price that the indicators take for the close.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Price {
+    /// The last price.
+    #[default]
+    Close,
+    /// The last price adjusted for splits and dividends; open, high and low are scaled alike, the volume is not.
+    AdjustedClose,
+}
+
+/// The input port of bars.
+pub(super) const BARS_IN: InputPort = InputPort {
+    name: "bars",
+    ty: PortType::Bars,
+    optional: false,
+    list: false,
+    doc: "daily bars",
+};
+
+/// Refuses a feature whose inputs the bars lack.
+pub(super) fn check_inputs(
+    plan: &PlanContext,
+    field: &str,
+    feature: &dyn Feature<Bars>,
+    price: Price,
+) -> Result<(), ConfigProblem> {
+    let Some(bars) = plan.inputs.get("bars").and_then(|list| list.first()) else {
+        return Ok(());
+    };
+    for input in needed(feature, price) {
+        if !bars.may_have(input) {
+            return Err(ConfigProblem::new(field, lacks(feature, input, "the bars at `bars`"))
+                .hint("remove it, take features of the close alone, or read bars that have it"));
+        }
+    }
+    Ok(())
+}
+
+fn needed(feature: &dyn Feature<Bars>, price: Price) -> BTreeSet<&'static str> {
+    let mut inputs: BTreeSet<_> = feature.inputs().into_iter().collect();
+    if price == Price::AdjustedClose {
+        inputs.extend(["close", "adjusted_close"]);
+    }
+    inputs
+}
+
+fn lacks(feature: &dyn Feature<Bars>, input: &str, source: &str) -> String {
+    format!(
+        "`{}` needs `{input}`, which {source} have no values of",
+        feature.columns().join("`, `")
+    )
+}
+
+/// Runs features over the bars at the port `bars`.
+pub(super) fn run_over_bars(
+    context: &Context,
+    features: &[Named<'_, Bars>],
+    price: Price,
+) -> Result<Outputs, StageError> {
+    let bars = DataSet::open(context.input("bars")?)?.partitions;
+    let load = |partition: &Partition| read_bars(&partition.read(&context.store)?, price);
+    let read: Vec<(BarContents, OnceRows<Bars>)> = bars
+        .par_iter()
+        .map(|partition| {
+            let rows = OnceRows::default();
+            let blob = context.memo(&contents_memo(partition, price), || {
+                let batch = partition.read(&context.store)?;
+                let series = rows.get(|| read_bars(&batch, price))?;
+                let contents = BarContents::new(&batch, &series)?;
+                serde_json::to_vec(&contents).map_err(|err| StageError::new(err.to_string()))
+            })?;
+            Ok((BarContents::decode(&context.store.blob(blob.blob)?)?, rows))
+        })
+        .collect::<Result<_, StageError>>()?;
+    check_values(features, price, read.iter().flat_map(|(contents, _)| &contents.symbols))?;
+    let partitions: Vec<SourcePartition<Bars>> = bars
+        .iter()
+        .zip(read)
+        .map(|(partition, (contents, rows))| SourcePartition::new(partition.key.clone(), contents.digests(), rows))
+        .collect();
+    let names: Vec<String> = features.iter().flat_map(|named| named.feature.columns()).collect();
+    let digest = engine::run(context, features, &partitions, engine::meta(&names), |i| load(&bars[i]))?;
+    Ok(Outputs::from([("features".to_owned(), digest)]))
+}
+
+/// Refuses a feature one of whose inputs has no value in a symbol's first partition: the plan may not have known.
+fn check_values<'s>(
+    features: &[Named<'_, Bars>],
+    price: Price,
+    symbols: impl Iterator<Item = &'s SymbolContents>,
+) -> Result<(), StageError> {
+    let mut seen = BTreeSet::new();
+    for SymbolContents { symbol, empty } in symbols {
+        if !seen.insert(symbol) || empty.is_empty() {
+            continue;
+        }
+        for named in features {
+            for input in needed(named.feature, price) {
+                if empty.iter().any(|column| column == input) {
+                    let source = format!("the bars of {symbol}");
+                    return Err(StageError::new(lacks(named.feature, input, &source))
+                        .hint("remove it, take features of the close alone, or read bars that have it"));
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The share of features over the bars at the port `bars` that is cached.
+pub(super) fn share_over_bars(
+    given: &Given<'_>,
+    features: &[Named<'_, Bars>],
+    price: Price,
+) -> Result<Share, StageError> {
+    let mut partitions = Vec::new();
+    for partition in DataSet::open(given.input("bars")?)?.partitions {
+        let source = match given.known(&contents_memo(&partition, price))? {
+            Some(blob) => {
+                let contents = BarContents::decode(&given.store.blob(blob.blob)?)?;
+                let digests = contents.digests();
+                Some(SourcePartition::new(
+                    partition.key.clone(),
+                    digests,
+                    OnceRows::default(),
+                ))
+            }
+            None => None,
+        };
+        partitions.push((partition.key, source));
+    }
+    engine::share(given, features, &partitions)
+}
+
+/// The memo of the digests of a partition's bars.
+fn contents_memo(partition: &Partition, price: Price) -> Memo {
+    let parts: [&[u8]; 2] = [
+        partition.blob.blob.as_bytes(),
+        &[u8::from(price == Price::AdjustedClose)],
+    ];
+    Memo::new(
+        "features bars contents v3",
+        &parts,
+        format!("{} contents", partition.key.name()),
+    )
+}
+
+/// The columns of bars that features read.
+const READ: [Column; 5] = [Column::Open, Column::High, Column::Low, Column::Close, Column::Volume];
+
+/// The contents of a partition of bars.
+#[derive(Serialize, Deserialize)]
+struct BarContents {
+    symbols: Vec<SymbolContents>,
+    /// The digest of the dates, symbol by symbol.
+    dates: BlobDigest,
+    /// Those of the columns [`READ`].
+    columns: Vec<BlobDigest>,
+}
+
+/// The contents of one symbol.
+#[derive(Serialize, Deserialize)]
+struct SymbolContents {
+    symbol: String,
+    /// The columns without any value.
+    empty: Vec<String>,
+}
+
+impl BarContents {
+    fn new(batch: &RecordBatch, series: &[Series<Bars>]) -> Result<Self, StageError> {
+        let mut symbols = Vec::with_capacity(series.len());
+        for (symbol, rows) in symbol_rows(batch)? {
+            let part = batch.slice(rows.start, rows.len());
+            let schema = part.schema();
+            let empty = schema.fields().iter().zip(part.columns());
+            let empty = empty.filter(|(_, column)| column.null_count() == column.len());
+            symbols.push(SymbolContents {
+                symbol: symbol.to_owned(),
+                empty: empty.map(|(field, _)| field.name().clone()).collect(),
+            });
+        }
+        let columns =
+            READ.map(|column| digest(series.iter().map(|series| column.of(&series.rows)), |v| v.to_le_bytes()));
+        Ok(Self {
+            symbols,
+            dates: digest(series.iter().map(|series| &*series.dates), |date| date.0.to_le_bytes()),
+            columns: columns.into(),
+        })
+    }
+
+    fn decode(bytes: &[u8]) -> Result<Self, StageError> {
+        serde_json::from_slice(bytes)
+            .ok()
+            .filter(|contents: &Self| contents.columns.len() == READ.len())
+            .ok_or_else(|| StageError::new("a memo of the contents of bars is damaged"))
+    }
+
+    fn digests(&self) -> Contents {
+        Contents {
+            symbols: self.symbols.iter().map(|symbol| symbol.symbol.clone()).collect(),
+            dates: self.dates.as_bytes().to_vec(),
+            inputs: READ
+                .iter()
+                .zip(&self.columns)
+                .map(|(column, digest)| (column.name(), digest.as_bytes().to_vec()))
+                .collect(),
+        }
+    }
+}
+
+/// The digest of the values of each symbol, with their number.
+fn digest<'s, T: Copy + 's, const N: usize>(
+    symbols: impl Iterator<Item = &'s [T]>,
+    bytes_of: impl Fn(T) -> [u8; N],
+) -> BlobDigest {
+    let mut bytes = Vec::new();
+    for values in symbols {
+        bytes.extend((values.len() as u64).to_le_bytes());
+        bytes.extend(values.iter().flat_map(|&value| bytes_of(value)));
+    }
+    BlobRef::of(&bytes).blob
+}
+
+/// The bars of a table, by symbol.
+fn read_bars(batch: &RecordBatch, price: Price) -> Result<Vec<Series<Bars>>, StageError> {
+    let symbols = symbol_rows(batch)?.into_iter();
+    symbols
+        .map(|(symbol, rows)| {
+            let batch = batch.slice(rows.start, rows.len());
+            let column = |name| table::floats_or_nan(&batch, name);
+            let mut bars = Bars {
+                open: column("open")?,
+                high: column("high")?,
+                low: column("low")?,
+                close: column("close")?,
+                volume: column("volume")?,
+            };
+            if price == Price::AdjustedClose {
+                let adjusted = column("adjusted_close")?;
+                for prices in [&mut bars.open, &mut bars.high, &mut bars.low] {
+                    for (price, (adjusted, close)) in prices.iter_mut().zip(adjusted.iter().zip(&bars.close)) {
+                        *price *= adjusted / close;
+                    }
+                }
+                bars.close = adjusted;
+            }
+            Ok(Series {
+                symbol: symbol.to_owned(),
+                dates: table::dates(&batch, "date")?,
+                rows: bars,
+            })
+        })
+        .collect()
+}

@@ -1,0 +1,168 @@
+//! Partitions of many symbols: the same values as with a partition for each symbol, and only what a change reaches is computed again.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests")]
+
+mod common;
+
+use arrow::array::{ArrayRef, Date32Array, RecordBatch, StringArray};
+use cache::{ArtifactDigest, Store};
+use common::{open, read, run};
+use datasets::Date;
+use datasets::schema::BARS;
+use serde_json::{Value, json};
+use stages_core::dataset::{self, Period};
+use stages_core::{PortType, table};
+use stages_numerics::random::Random;
+use std::ops::Range;
+use std::sync::Arc;
+
+const FIRST: Date = Date(17_897);
+
+/// Bars of symbols, each over a range of days, changed by `change` (symbol, day, column).
+fn bars(symbols: &[(&str, Range<i32>)], change: impl Fn(&str, i32, &str) -> f64) -> RecordBatch {
+    let (mut names, mut dates) = (Vec::new(), Vec::new());
+    let mut columns: Vec<Vec<f64>> = vec![Vec::new(); BARS.len() - 2];
+    for (symbol, days) in symbols {
+        let mut random = Random::new(&[u64::from(symbol.as_bytes()[0])]);
+        let mut close = 100.0;
+        for day in 0..days.end {
+            let open: f64 = close;
+            close *= 1.0 + 0.01 * random.normal();
+            if day < days.start {
+                continue;
+            }
+            names.push(*symbol);
+            dates.push(FIRST.0 + day);
+            for (column, values) in BARS[2..].iter().zip(&mut columns) {
+                let value = match column.name {
+                    "open" => open,
+                    "high" => open.max(close) * 1.002,
+                    "low" => open.min(close) * 0.998,
+                    "close" => close,
+                    "volume" => 1e6 + f64::from(day),
+                    _ => f64::NAN,
+                };
+                values.push(value * change(symbol, day, column.name));
+            }
+        }
+    }
+    let mut arrays: Vec<ArrayRef> = vec![Arc::new(StringArray::from(names)), Arc::new(Date32Array::from(dates))];
+    for values in &columns {
+        arrays.push(Arc::new(table::nullable(values)));
+    }
+    RecordBatch::try_new(table::schema(BARS), arrays).unwrap()
+}
+
+fn same(_: &str, _: i32, _: &str) -> f64 {
+    1.0
+}
+
+fn store_together(store: &Store, batch: &RecordBatch) -> ArtifactDigest {
+    let partitions = dataset::partition_symbols(store, batch, Period::Month).unwrap();
+    dataset::write(store, PortType::Bars, json!({}), partitions).unwrap()
+}
+
+fn store_apart(store: &Store, batch: &RecordBatch) -> ArtifactDigest {
+    let partitions = dataset::partition(store, batch, Period::Month, "").unwrap();
+    dataset::write(store, PortType::Bars, json!({}), partitions).unwrap()
+}
+
+/// Three symbols, one of which enters in the third month and one of which leaves in the second.
+const SYMBOLS: [(&str, Range<i32>); 3] = [("AAA", 0..100), ("BBB", 70..100), ("CCC", 0..45)];
+
+/// The state of the first holds two bars, that of the second all of them; the third reads the volume too.
+fn features() -> Value {
+    json!({ "indicators": [{ "sma": 3 }, { "ema": 50 }, "obv"] })
+}
+
+#[test]
+fn the_values_are_those_of_a_partition_for_each_symbol() {
+    let home = tempfile::tempdir().unwrap();
+    let store = Store::open(home.path()).unwrap();
+    let batch = bars(&SYMBOLS, same);
+    for (name, with) in [
+        ("features/technical", features()),
+        ("features/technical", json!({})),
+        ("features/volatility", json!({})),
+    ] {
+        let together = run(&store, &[("bars", store_together(&store, &batch))], name, with.clone()).0;
+        let apart = run(&store, &[("bars", store_apart(&store, &batch))], name, with).0;
+        for (symbol, days) in SYMBOLS {
+            let rows = read(&store, together, symbol);
+            assert_eq!(rows, read(&store, apart, symbol), "{name} {symbol}");
+            assert_eq!(rows.num_rows(), days.len());
+        }
+        let paths: Vec<String> = open(&store, together).partitions.iter().map(|p| p.key.path()).collect();
+        assert_eq!(
+            paths,
+            [
+                "AAA..CCC/2019-01-01_2019-01-31.parquet",
+                "AAA..CCC/2019-02-01_2019-02-28.parquet",
+                "AAA..BBB/2019-03-01_2019-03-31.parquet",
+                "AAA..BBB/2019-04-01_2019-04-30.parquet",
+            ]
+        );
+        assert_eq!(open(&store, together).symbols(&store).unwrap(), ["AAA", "BBB", "CCC"]);
+    }
+}
+
+#[test]
+fn a_change_reaches_only_what_depends_on_it() {
+    let home = tempfile::tempdir().unwrap();
+    let store = Store::open(home.path()).unwrap();
+    let computed = |batch: &RecordBatch| {
+        let source = store_together(&store, batch);
+        run(&store, &[("bars", source)], "features/technical", features()).1
+    };
+    // For each of four partitions its contents, three features and the table.
+    assert_eq!(computed(&bars(&SYMBOLS, same)), 4 * 5);
+    assert_eq!(computed(&bars(&SYMBOLS, same)), 0);
+    // A day more: the last partition alone.
+    let [a, b, c] = SYMBOLS;
+    assert_eq!(computed(&bars(&[(a.0, 0..101), (b.0, 70..101), c], same)), 5);
+    // A close of the first month: the contents, three features and the table there, and from there on the exponential average and the table.
+    let restated = |symbol: &'static str, day: i32, column: &'static str| {
+        bars(
+            &SYMBOLS,
+            move |s, d, c| if (s, d, c) == (symbol, day, column) { 1.001 } else { 1.0 },
+        )
+    };
+    assert_eq!(computed(&restated("AAA", 10, "close")), 5 + 3 * 2);
+    // A volume: the balance alone, which is a sum.
+    assert_eq!(computed(&restated("CCC", 10, "volume")), 1 + 2 + 2);
+    // A column that no feature reads.
+    assert_eq!(computed(&restated("AAA", 10, "open")), 1);
+}
+
+/// The bytes of one symbol are those of a partition for each symbol, whatever the way.
+#[test]
+fn one_symbol_keeps_its_bytes() {
+    let home = tempfile::tempdir().unwrap();
+    let store = Store::open(home.path()).unwrap();
+    let batch = bars(&SYMBOLS[..1], same);
+    assert_eq!(store_together(&store, &batch), store_apart(&store, &batch));
+}
+
+#[test]
+fn a_plan_counts_what_is_cached() {
+    let home = tempfile::tempdir().unwrap();
+    let store = Store::open(home.path()).unwrap();
+    let stage = common::stage("features/technical");
+    let share = |batch: &RecordBatch| {
+        let context = common::context(&store, &[("bars", store_together(&store, batch))]);
+        let with = stage.resolve(features()).unwrap();
+        let share = stage.cached_share(&with, &context.given()).unwrap().unwrap();
+        (share.cached, share.total)
+    };
+    let batch = bars(&SYMBOLS, same);
+    assert_eq!(share(&batch), (0, 12));
+    run(
+        &store,
+        &[("bars", store_together(&store, &batch))],
+        "features/technical",
+        features(),
+    );
+    assert_eq!(share(&batch), (12, 12));
+    let [a, b, c] = SYMBOLS;
+    assert_eq!(share(&bars(&[(a.0, 0..101), (b.0, 70..101), c], same)), (9, 12));
+}
