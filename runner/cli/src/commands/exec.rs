@@ -129,11 +129,11 @@ pub(crate) fn exec(session: &Session, args: &ExecArgs) -> Result<u8, Failure> {
     {
         let _ = writeln!(std::io::stderr(), "{PEAK_MEMORY}{bytes}");
     }
-    let settled = remote::settle(session, &project.store, &run, &control);
+    let uploaded = remote::finish_uploads(session, &project.store, &run, &control);
     if is_shown {
         output::print(&last_lines(session, &run, &summary, began.elapsed(), &page))?;
     }
-    settled?;
+    uploaded?;
     let code = summary.exit_code();
     // The process ends with them: taking thousands of stages apart first is time for nothing.
     std::mem::forget((project, options, ended, summary));

@@ -1,4 +1,4 @@
-//! The remote store at the command line: `cache push`, `cache pull`, and what a run says of it at its end.
+//! The remote store at the command line: `cache push`, `cache pull`, and the wait for uploads at the end of a run.
 
 use crate::args::{PipelineArgs, PullArgs, PushArgs, Selection, Settings};
 use crate::session::Session;
@@ -18,10 +18,10 @@ use std::time::{Duration, Instant};
 /// The least timeout of a command that does nothing but transfers.
 const TRANSFER_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How often a progress line is written.
-const OFTEN: Duration = Duration::from_millis(200);
+/// The interval between two updates of a progress line.
+const INTERVAL: Duration = Duration::from_millis(200);
 
-/// A line on standard error that is written over and over, on a terminal.
+/// A progress line on standard error, on a terminal only.
 #[derive(Clone)]
 struct ProgressLine {
     last: Option<Arc<Mutex<Instant>>>,
@@ -39,7 +39,7 @@ impl ProgressLine {
         let Some(Ok(mut last)) = self.last.as_ref().map(|last| last.try_lock()) else {
             return;
         };
-        if last.elapsed() > OFTEN {
+        if last.elapsed() > INTERVAL {
             *last = Instant::now();
             let _ = write!(std::io::stderr(), "\r\x1b[K{}", line());
         }
@@ -52,8 +52,8 @@ impl ProgressLine {
     }
 }
 
-/// Waits at the end of a run for its uploads, and says what there is to say of the remote store.
-pub(crate) fn settle(session: &Session, store: &Store, run: &str, control: &Control) -> Result<(), Failure> {
+/// Waits at the end of a run for the upload queue, and reports warnings and transfers.
+pub(crate) fn finish_uploads(session: &Session, store: &Store, run: &str, control: &Control) -> Result<(), Failure> {
     let Some(remote) = store.upstream() else { return Ok(()) };
     let line = ProgressLine::new(session);
     let drained = remote.drain(&|| control.cancel.is_cancelled(), &mut |progress| {
@@ -69,7 +69,7 @@ pub(crate) fn settle(session: &Session, store: &Store, run: &str, control: &Cont
     if drained.out_of_time {
         let _ = writeln!(
             std::io::stderr(),
-            "warning: {} not uploaded to the remote {}: there was no time left\n   hint: `runner cache push {run}` uploads them; `upload_time:` in the configuration gives more time",
+            "warning: {} not uploaded to the remote {}: the upload time is over\n   hint: `runner cache push {run}` uploads them; raise `upload_time:` in the configuration",
             text::count(usize::try_from(drained.left).unwrap_or(usize::MAX), "record"),
             remote.name()
         );
@@ -116,7 +116,7 @@ fn with_long_timeout(session: &Session, store: Store) -> Result<(Store, Remote),
     Ok((remote.attach(store), remote))
 }
 
-/// Watches a transfer of `total` bytes, which may be known later.
+/// Shows the progress of a transfer of `total` bytes, which is 0 until it is known.
 fn watch(remote: &Remote, line: &ProgressLine, doing: &'static str, total: &Arc<AtomicU64>) {
     let (line, total) = (line.clone(), total.clone());
     let began = Instant::now();
@@ -191,7 +191,7 @@ pub(crate) fn push(session: &Session, args: &PushArgs) -> Result<u8, Failure> {
         );
         if report.incomplete > 0 {
             out.push_str(&format!(
-                "{} left out: not here as a whole\n",
+                "{} skipped: a blob is missing in the local store\n",
                 count(report.incomplete, "record")
             ));
         }
@@ -257,12 +257,15 @@ pub(crate) fn pull(session: &Session, args: &PullArgs) -> Result<u8, Failure> {
             );
             if report.unknown > 0 {
                 out.push_str(&format!(
-                    "{} neither here nor there as a whole\n",
+                    "{} unknown: a blob is missing in both stores\n",
                     count(report.unknown, "record")
                 ));
             }
             if report.failed > 0 {
-                out.push_str(&format!("{} not fetched as a whole\n", count(report.failed, "record")));
+                out.push_str(&format!(
+                    "{} incomplete: a blob could not be fetched\n",
+                    count(report.failed, "record")
+                ));
             }
             output::print(&out)?;
         }
@@ -272,7 +275,7 @@ pub(crate) fn pull(session: &Session, args: &PullArgs) -> Result<u8, Failure> {
     Ok(code_of_all)
 }
 
-/// The actions of a pipeline that are cached, here or in the remote.
+/// The cached actions of a pipeline, in the local store or the remote.
 fn of_pipeline(session: &Session, file: &Path, settings: &Settings) -> Result<(Store, Remote, Vec<RecordId>), Failure> {
     let mut project = session.project(&PipelineArgs {
         pipeline: file.to_owned(),
