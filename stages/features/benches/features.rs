@@ -2,16 +2,16 @@
 //! the column that it writes. `cargo test --benches` runs each once.
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use stages_features::{sample_bars, usual_features};
+use stages_features::bench::{cases, sample_bars};
 use std::hint::black_box;
 
-/// Bars of 80 years: a column of them fits into the second-level cache.
+/// Bars of 80 years: a column of them fits into the L2 cache.
 const BARS: usize = 20_000;
 
 fn features(criterion: &mut Criterion) {
     let bars = sample_bars(0, BARS);
     let mut group = criterion.benchmark_group("features");
-    for (name, feature) in usual_features() {
+    for (name, feature) in cases() {
         group.throughput(Throughput::Elements((BARS * feature.columns().len()) as u64));
         group.bench_function(name, |bencher| {
             bencher.iter(|| feature.over(&mut feature.start(), black_box(&bars)));

@@ -1,4 +1,4 @@
-//! How fast this machine computes features, beside a plain copy of what they write.
+//! The speed of features on this machine, beside a plain copy of their output.
 
 use crate::numerics::indicators::{Convention, Indicator};
 use crate::numerics::realised::{Estimator, Realised};
@@ -15,9 +15,9 @@ use std::time::Instant;
 pub struct BenchRow {
     /// The indicator as configurations write it, or `all` of them together.
     pub what: String,
-    /// How many columns it writes.
+    /// The number of columns it writes.
     pub columns: usize,
-    /// With how many threads.
+    /// The number of threads.
     pub threads: usize,
     /// Bars a second.
     pub per_second: f64,
@@ -27,12 +27,12 @@ pub struct BenchRow {
     pub floor: f64,
 }
 
-/// What [`bench`] measured.
+/// The measurements of [`bench`].
 #[derive(Clone, Debug, Serialize)]
 pub struct Bench {
-    /// How many symbols.
+    /// The number of symbols.
     pub symbols: usize,
-    /// How many bars each.
+    /// The number of bars of each.
     pub bars: usize,
     /// One row for each feature and number of threads.
     pub rows: Vec<BenchRow>,
@@ -84,8 +84,8 @@ const ESTIMATORS: [Estimator; 6] = [
 /// A feature with its name.
 pub type Named = (String, Box<dyn Feature<Bars>>);
 
-/// What is measured: every indicator with its usual settings by TA-Lib's definitions, and every estimator of volatility over 20 bars.
-pub fn usual_features() -> Vec<Named> {
+/// The features to measure: every indicator with its usual settings by TA-Lib's definitions, and every estimator of volatility over 20 bars.
+pub fn cases() -> Vec<Named> {
     let mut features: Vec<Named> = indicators()
         .into_iter()
         .filter_map(|settings| {
@@ -121,7 +121,7 @@ fn least(mut once: impl FnMut()) -> f64 {
 /// of rayon's current pool, parallel over symbols and features as the stages are.
 pub fn bench(symbols: usize, bars: usize) -> Bench {
     let data: Vec<Bars> = (0..symbols).map(|symbol| sample_bars(symbol, bars)).collect();
-    let features = usual_features();
+    let features = cases();
     let total = (symbols * bars) as f64;
     let copy = 1e9 / total
         * least(|| {

@@ -65,7 +65,7 @@ fn all(options: &[Contract], scheme: Scheme) -> AmericanColumns {
     greeks(&Book::new(options).columns(), scheme, InstructionSet::detect())
 }
 
-/// What markets quote.
+/// Options as markets quote them.
 fn market(n: usize, seed: u64) -> Vec<Contract> {
     let mut random = Random::new(&[seed]);
     (0..n)

@@ -13,7 +13,7 @@ use std::fmt;
 #[cfg(target_arch = "x86_64")]
 pub use pulp::x86::{V3, V4};
 
-/// Whether fused multiply-add is one instruction on the portable path. Elsewhere [`f64::mul_add`] is a slow call.
+/// True if fused multiply-add is one instruction on the portable path. Elsewhere [`f64::mul_add`] is a slow call.
 pub const PORTABLE_FMA: bool = cfg!(target_arch = "aarch64");
 
 /// An instruction set that this CPU has: a value is the proof.
@@ -83,6 +83,15 @@ impl InstructionSet {
         }
         all.push(Self::Portable);
         all
+    }
+
+    /// The same without 512-bit vectors: for kernels that they do not speed up, whose loops are short or recurrences.
+    pub fn without_avx512(self) -> Self {
+        match self {
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512(token) => Self::Avx2(*token),
+            other => other,
+        }
     }
 
     /// The architecture, and the extension where one is used: `x86_64-avx512`, `x86_64-avx2`, `aarch64`.
@@ -169,58 +178,6 @@ macro_rules! kernel {
     };
 }
 
-/// The instructions of AVX512-BF16 beside those of [`InstructionSet::Avx512`]: a value is the proof.
-#[cfg(target_arch = "x86_64")]
-#[derive(Clone, Copy)]
-pub struct Avx512Bf16(());
-
-#[cfg(target_arch = "x86_64")]
-impl Avx512Bf16 {
-    /// The token, on a CPU that has the instructions.
-    pub fn detect() -> Option<Self> {
-        (V4::is_available() && is_x86_feature_detected!("avx512bf16")).then_some(Self(()))
-    }
-}
-
-/// The tiles of AMX with products in bf16, which the operating system lets this process use: a value is the proof.
-#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
-#[derive(Clone, Copy)]
-pub struct AmxBf16(());
-
-#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
-impl AmxBf16 {
-    /// The token, on a CPU that has the instructions under an operating system that permits them, which is asked the first time.
-    pub fn detect() -> Option<Self> {
-        static AVAILABLE: std::sync::OnceLock<bool> = std::sync::OnceLock::new();
-        let available = *AVAILABLE.get_or_init(|| {
-            // Intel's manual, CPUID leaf 7: AMX-BF16 and AMX-TILE in EDX.
-            let leaf = std::arch::x86_64::__cpuid_count(7, 0).edx;
-            leaf & (1 << 22) != 0 && leaf & (1 << 24) != 0 && request_tiles()
-        });
-        available.then_some(Self(()))
-    }
-}
-
-/// Asks Linux for the state of the tiles (`arch_prctl`, `ARCH_REQ_XCOMP_PERM`, `XFEATURE_XTILEDATA`).
-#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
-#[expect(unsafe_code, reason = "a system call that the standard library does not have")]
-fn request_tiles() -> bool {
-    let mut result: i64 = 158;
-    // SAFETY: the system call takes two numbers and touches no memory of this process; the kernel overwrites rcx and r11.
-    unsafe {
-        std::arch::asm!(
-            "syscall",
-            inout("rax") result,
-            in("rdi") 0x1023_u64,
-            in("rsi") 18_u64,
-            out("rcx") _,
-            out("r11") _,
-            options(nostack),
-        );
-    }
-    result == 0
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -271,5 +228,11 @@ mod tests {
         let all = InstructionSet::available();
         assert_eq!(all.first(), Some(&InstructionSet::detect()));
         assert_eq!(all.last(), Some(&InstructionSet::Portable));
+        let narrower: Vec<_> = all.iter().map(|instructions| instructions.without_avx512()).collect();
+        assert!(
+            narrower
+                .iter()
+                .all(|instructions| all.contains(instructions) && instructions.name() != "x86_64-avx512")
+        );
     }
 }

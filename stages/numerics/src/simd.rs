@@ -34,7 +34,7 @@ pub trait F64Vector:
     fn mul_add(self, factor: Self, term: Self) -> Self;
     /// Square roots.
     fn sqrt(self) -> Self;
-    /// Where `self < other`, `yes`, otherwise `no`.
+    /// Selects by lane: `yes` if `self < other`, otherwise `no`.
     fn if_below(self, other: Self, yes: Self, no: Self) -> Self;
     /// 2^k where this is `k +` [`ROUND`], for integral k from -1022 to 1023.
     fn power_of_two(self) -> Self;

@@ -93,7 +93,7 @@ impl Feature<Bars> for Realised {
     fn over(&self, state: &mut State, bars: &Bars) -> Vec<Vec<f64>> {
         // A price that is none, or not positive, has no logarithm.
         let flaw = |value: f64| u64::from(!(value > 0.0 && value.is_finite()));
-        let best = InstructionSet::detect();
+        let best = InstructionSet::detect().without_avx512();
         let Bars {
             open, high, low, close, ..
         } = bars;

@@ -183,7 +183,7 @@ impl Kernel for Task<'_> {
     }
 }
 
-/// Whether the formula holds for all of a block.
+/// Tests whether the formula holds for all options of a block.
 #[inline(always)]
 fn all_regular([s, k, t, _, _, sigma]: Inputs<'_>) -> bool {
     let mut regular = true;

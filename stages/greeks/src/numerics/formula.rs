@@ -15,7 +15,7 @@ pub struct Contract {
     pub spot: f64,
     /// Strike, in currency.
     pub strike: f64,
-    /// Time to expiry in years.
+    /// Time to maturity in years.
     pub years: f64,
     /// Interest rate, continuously compounded, annual, decimal.
     pub rate: f64,
@@ -23,7 +23,7 @@ pub struct Contract {
     pub dividend_yield: f64,
     /// Volatility, annual, decimal.
     pub volatility: f64,
-    /// Whether it is a call.
+    /// True of a call, false of a put.
     pub call: bool,
 }
 
@@ -83,7 +83,7 @@ pub fn black_76(option: &Contract) -> Greeks {
     }
 }
 
-/// Whether the formula holds: all positive and not NaN.
+/// Tests whether the formula holds: all positive and not NaN.
 #[inline(always)]
 pub(super) fn is_regular(spot: f64, strike: f64, years: f64, volatility: f64) -> bool {
     spot > 0.0 && strike > 0.0 && years > 0.0 && volatility > 0.0
@@ -92,7 +92,7 @@ pub(super) fn is_regular(spot: f64, strike: f64, years: f64, volatility: f64) ->
 // The formula in three parts, each without branches, so that a kernel runs one after the other over a block: a loop over all at once is so long
 // that the CPU finds no second option to work on while it waits for the first.
 
-/// Where the strike lies: `d1`, `d2`, `1 / (sigma sqrt T)` and `sqrt T`.
+/// The moneyness in standard deviations: `d1`, `d2`, then `1 / (sigma sqrt T)` and `sqrt T`.
 #[inline(always)]
 pub(super) fn position(s: f64, k: f64, t: f64, r: f64, q: f64, sigma: f64) -> [f64; 4] {
     let sqrt_t = t.sqrt();
@@ -157,7 +157,7 @@ fn lane(s: f64, k: f64, t: f64, r: f64, q: f64, sigma: f64, w: f64, on_forward: 
     assemble([s, k, t, r, q, sigma, w], place, values, on_forward)
 }
 
-/// What else has a name, in the units of [`Greeks`]: all of it follows from those, d1 and d2.
+/// Further Greeks, in the units of [`Greeks`]: all of them follow from those, d1 and d2.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Further {
     /// dV/dq, also called epsilon.

@@ -1,4 +1,4 @@
-//! What must hold of prices and Greeks, over the whole domain: an hour to ten years, volatility 0.1 % to 300 %, far in and out of the money, rates of
+//! Identities of prices and Greeks, over the whole domain: an hour to ten years, volatility 0.1 % to 300 %, far in and out of the money, rates of
 //! either sign. And what books print.
 
 use super::exact;
@@ -34,7 +34,7 @@ fn options() -> impl Strategy<Value = Contract> {
         )
 }
 
-/// What one unit of each Greek's rounding is measured by.
+/// The scale of each Greek's rounding error.
 fn scales(o: &Contract) -> [f64; 9] {
     let root = o.years.sqrt();
     let sd = o.volatility * root;

@@ -18,7 +18,7 @@ pub struct Pair {
     pub spread: f64,
 }
 
-/// What the fit may use and believe.
+/// The limits of the fit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Limits {
     /// Strikes up to this `|ln(K/K0)|` take part, K0 being the strike where call and put are nearest in price.
@@ -36,7 +36,7 @@ pub struct Limits {
 /// One expiry of one date.
 #[derive(Clone, Debug)]
 pub struct Expiry {
-    /// Years to it.
+    /// Time to maturity in years.
     pub years: f64,
     /// Its strikes with both quotes, ascending.
     pub pairs: Vec<Pair>,

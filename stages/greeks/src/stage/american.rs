@@ -39,7 +39,7 @@ pub struct AmericanConfig {
     /// Cash dividends of the underlying. A contract that lives to see one is priced on a grid, its spot falling by the amount on the ex-date
     /// (see [`crate::numerics::american::grid`]), and its yield is `dividend_yield` alone: a forward holds the cash already.
     pub dividends: Vec<CashDividend>,
-    /// How time to expiry is counted where the chain has no `years`.
+    /// The count of the time to maturity where the chain has no `years`.
     pub time: TimeConfig,
 }
 
@@ -154,7 +154,7 @@ fn memo(partition: &Partition, settings: &str, curves: &Curves) -> Memo {
     Memo::new("greeks/american v1", &parts, partition.key.name())
 }
 
-/// How many of its rows have Greeks, and why the others have none.
+/// The number of its rows that have Greeks, and of the others by reason.
 fn counts_memo(partition: &Partition, settings: &str, curves: &Curves) -> Memo {
     let rates = curves.key(partition.key.range);
     let parts: [&[u8]; 3] = [partition.blob.blob.as_bytes(), settings.as_bytes(), &rates];

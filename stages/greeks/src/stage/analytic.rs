@@ -33,7 +33,7 @@ pub struct AnalyticConfig {
     /// Continuous yield of the underlying, annual, decimal: used where the chain has no forward. With a forward the yield is
     /// `r - ln(F/S)/T`.
     pub dividend_yield: f64,
-    /// How time to expiry is counted where the chain has no `years`.
+    /// The count of the time to maturity where the chain has no `years`.
     pub time: TimeConfig,
 }
 

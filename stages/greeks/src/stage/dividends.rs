@@ -44,7 +44,7 @@ pub(super) fn ahead(dividends: &[CashDividend], date: Date, expiry: Date, years:
         .collect()
 }
 
-/// What they take from the forward at expiry, in a market that grows by `carry` a year.
+/// The amount by which they lower the forward at expiry, in a market that grows by `carry` a year.
 pub(super) fn from_forward(ahead: &[Dividend], carry: f64, years: f64) -> f64 {
     ahead
         .iter()

@@ -28,7 +28,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Where the forward of an expiry comes from.
+/// The source of the forward of an expiry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ForwardSource {
@@ -57,7 +57,7 @@ pub enum Style {
 pub struct ImpliedVolatilityConfig {
     /// When the contracts can be exercised: `european` or `american`.
     pub style: Style,
-    /// Where the forward of an expiry comes from: `parity` or `rates`.
+    /// The source of the forward of an expiry: `parity` or `rates`.
     pub forward: ForwardSource,
     /// Continuous yield of the underlying, annual, decimal; read with `forward: rates` alone.
     pub dividend_yield: f64,
@@ -72,7 +72,7 @@ pub struct ImpliedVolatilityConfig {
     /// Cash dividends of the underlying; read with `forward: rates`, whose forward they lower, and with `style: american`: a contract that lives to
     /// see one is priced on a grid, its spot falling by the amount on the ex-date, its yield being `dividend_yield`.
     pub dividends: Vec<CashDividend>,
-    /// How time to expiry is counted.
+    /// The count of the time to maturity.
     pub time: TimeConfig,
 }
 
@@ -92,7 +92,7 @@ impl Default for ImpliedVolatilityConfig {
     }
 }
 
-/// Adds time to expiry, forward, discount factor and implied volatility to an option chain.
+/// Adds time to maturity, forward, discount factor and implied volatility to an option chain.
 ///
 /// For every date, expiry and root, forward and discount factor come from put-call parity (see [`crate::numerics::parity`]) or from rates. The
 /// price of a contract is its mid where it has a bid above 0 and an ask not below it, its last price where it has neither bid nor ask, and
@@ -151,7 +151,10 @@ impl StageKind for ImpliedVolatility {
             );
         }
         if !config.dividend_yield.is_finite() {
-            return Err(ConfigProblem::new("dividend_yield", "not a finite number"));
+            return Err(ConfigProblem::new(
+                "dividend_yield",
+                format!("{} is not a finite number", config.dividend_yield),
+            ));
         }
         let chain = plan.inputs.get("chain").and_then(|list| list.first());
         if let Some(chain) = chain {
@@ -372,7 +375,7 @@ fn runs(rows: Range<usize>, same: impl Fn(usize, usize) -> bool) -> Vec<Range<us
     runs
 }
 
-/// What a row's volatility follows from, beside its strike.
+/// The terms of a row's volatility, beside its strike.
 #[derive(Clone, Copy)]
 struct Terms {
     price: f64,

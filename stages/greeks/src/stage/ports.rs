@@ -1,4 +1,4 @@
-//! What the stages of Greeks take and give.
+//! The ports that the stages of Greeks share.
 
 use stages_core::{ConfigProblem, InputPort, OutputPort, PortType, Ports};
 
@@ -26,7 +26,7 @@ pub(super) const PORTS: Ports = Ports {
     }],
 };
 
-/// Refuses what is no annual rate.
+/// Refuses a number that is not an annual rate.
 pub(super) fn check_rates(rate: f64, dividend_yield: f64) -> Result<(), ConfigProblem> {
     for (name, value) in [("rate", rate), ("dividend_yield", dividend_yield)] {
         if !value.is_finite() || value.abs() > 10.0 {

@@ -1,4 +1,4 @@
-//! Time to expiry.
+//! Time to maturity.
 
 use datasets::Date;
 use datasets::calendar::{closes_early, expiry_of};
@@ -7,14 +7,14 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stages_core::ConfigProblem;
 
-/// How time to expiry is counted: calendar days over 365 (day count actual/365 fixed). On the day of expiry itself the hours left count, so that a
+/// The count of the time to maturity: calendar days over 365 (day count actual/365 fixed). On the day of expiry itself the hours left count, so that a
 /// contract settled after the snapshot still has a little time, and one settled before it has none. A contract whose expiry is no trading day
 /// (monthly options were listed to the Saturday until 2015) settles on the trading day before; on days when the exchange closes three hours early,
-/// what is said here of the afternoon is three hours earlier.
+/// the afternoon's times are three hours earlier.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct TimeConfig {
-    /// Whether the hours between the time of the snapshot and the time of settlement count on every day, not on the day of expiry alone.
+    /// Count the hours between the time of the snapshot and the time of settlement on every day, not on the day of expiry alone.
     pub hours: bool,
     /// The time of the snapshot, in hours after midnight where the market is.
     pub snapshot_hour: f64,

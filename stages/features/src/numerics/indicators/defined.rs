@@ -237,7 +237,7 @@ impl Feature<Bars> for Defined {
         self.with(Run {
             state,
             bars,
-            instructions: InstructionSet::detect(),
+            instructions: InstructionSet::detect().without_avx512(),
         })
     }
 }

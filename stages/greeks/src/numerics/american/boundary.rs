@@ -1,10 +1,10 @@
-//! The exercise boundary of normalised puts side by side, by collocation and Newton's method.
+//! The exercise boundary of a vector of normalised puts, by collocation and Newton's method.
 
 use super::quadrature::Quadrature;
 use stages_numerics::simd::F64Vector;
 use stages_numerics::special::fused::{exp_clamped as exp, log_normal as log, normals};
 
-/// As many as the widest value holds.
+/// The lanes of the widest vector.
 pub(super) const LANES: usize = 8;
 
 /// American puts on a strike of 1, in units in which the time to maturity is 1.
@@ -30,7 +30,7 @@ const LEAST_SQUARE: f64 = 1e-28;
 /// Its square root and a little more.
 const LEAST_DEPTH: f64 = 1.0001e-14;
 
-/// What follows from a put's parameters and its formulas share.
+/// The terms that the formulas of a put share.
 #[derive(Clone, Copy)]
 pub(super) struct Terms<V> {
     pub rate: V,
@@ -61,7 +61,7 @@ impl<V: F64Vector> Terms<V> {
     }
 }
 
-/// What a boundary is sought from.
+/// The first guess of a boundary.
 pub(super) enum Start<'a, V> {
     /// A closed formula.
     Formula,
@@ -71,7 +71,7 @@ pub(super) enum Start<'a, V> {
     Tangent(&'a Boundary<V>, [f64; LANES]),
 }
 
-/// The boundary and what was needed to find it.
+/// The boundary and the memory of the iteration.
 #[derive(Clone, Debug)]
 pub(super) struct Boundary<V> {
     /// See [`FAR_START`].
@@ -379,7 +379,7 @@ impl<V: F64Vector> Boundary<V> {
     }
 }
 
-/// How the boundary's start moves with rate and yield.
+/// The derivatives of the boundary's start by rate and yield.
 #[inline(always)]
 pub(super) fn start_slopes<V: F64Vector>(r: V, q: V) -> (V, V) {
     let (zero, one) = (r.splat(0.0), r.splat(1.0));

@@ -21,7 +21,7 @@ pub struct Dividend {
     pub amount: f64,
 }
 
-/// How fine the finer of two grids is.
+/// The resolution of the finer of two grids.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Grid {
     /// Intervals of `ln S`.
@@ -39,7 +39,7 @@ impl Grid {
 
 /// Standard deviations of drift up to which central differences of the grid do not swing.
 const GREATEST_DRIFT: f64 = 8.0;
-/// How far the grid goes, in standard deviations.
+/// The reach of the grid, in standard deviations.
 const REACH: f64 = 6.0;
 /// The relative change of volatility in the differences that are vega, vanna and volga, and the change of rate in rho.
 const CHANGE: f64 = 0.05;
@@ -121,13 +121,13 @@ pub fn on_grid(option: &Contract, dividends: &[Dividend], grid: Grid) -> (Greeks
     (greeks, Reason::Ok)
 }
 
-/// What exercise pays now.
+/// The payoff of exercise now.
 fn intrinsic(option: &Contract) -> f64 {
     let gain = option.spot - option.strike;
     if option.call { gain } else { -gain }.max(0.0)
 }
 
-/// Whether the drift is too much for central differences.
+/// Tests whether the drift is too much for central differences.
 fn is_swept(option: &Contract) -> bool {
     let drift = (option.rate - option.dividend_yield).abs();
     drift * sqrt(option.years) > GREATEST_DRIFT * option.volatility
@@ -157,7 +157,7 @@ fn due(option: &Contract, dividends: &[Dividend]) -> Vec<Dividend> {
 /// Value and derivatives by `ln S` at the spot.
 #[derive(Clone, Copy)]
 struct Solution {
-    /// Whether exercise now is best.
+    /// True where exercise now is best.
     exercised: bool,
     value: f64,
     x: f64,
@@ -192,7 +192,7 @@ struct Field {
     spots: Vec<f64>,
     first: f64,
     width: f64,
-    /// What exercise pays at the nodes.
+    /// The payoff of exercise at the nodes.
     payoff: Vec<f64>,
     /// Weights of the neighbours and of the node itself in the equation.
     below: f64,

@@ -32,7 +32,7 @@ pub fn implied_volatility(price: f64, option: &Contract) -> (f64, Status) {
     implied_volatilities(&[price], std::slice::from_ref(option), InstructionSet::detect())[0]
 }
 
-/// [`implied_volatility`] of each price with its option, side by side on the widest registers.
+/// [`implied_volatility`] of each price with its option, as many at a time as a vector has lanes.
 ///
 /// # Panics
 /// When the slices differ in length.
@@ -88,14 +88,14 @@ pub fn implied_on_grid(price: f64, option: &Contract, dividends: &[Dividend], gr
     if at_low.is_nan() || at_high.is_nan() {
         return none(Status::NoForward);
     }
-    let near = GRID_RESOLUTION * option.spot.max(option.strike);
+    let tolerance = GRID_RESOLUTION * option.spot.max(option.strike);
     if at_high < 0.0 {
         return none(Status::AtOrAboveUpper);
     }
-    if at_low >= -near {
-        return none(if at_low > near {
+    if at_low >= -tolerance {
+        return none(if at_low > tolerance {
             Status::BelowIntrinsic
-        } else if price.abs() <= near {
+        } else if price.abs() <= tolerance {
             Status::ZeroPrice
         } else {
             Status::AtIntrinsic
@@ -115,7 +115,7 @@ pub fn implied_on_grid(price: f64, option: &Contract, dividends: &[Dividend], gr
             at_low *= if side > 0 { 0.5 } else { 1.0 };
             side = 1;
         }
-        if high - low <= 1e-9 || value == 0.0 || value.abs() < 1e-3 * near {
+        if high - low <= 1e-9 || value == 0.0 || value.abs() < 1e-3 * tolerance {
             return (next, Status::Ok);
         }
     }
@@ -135,9 +135,9 @@ struct Search {
     target: f64,
     low: f64,
     high: f64,
-    /// Whether the last price was one.
+    /// True if the last solution had a price.
     priced: bool,
-    /// Whether the last price was that of exercise now.
+    /// True if the last price was that of exercise now.
     exercised: bool,
 }
 
@@ -177,18 +177,18 @@ fn start(price: f64, option: &Contract) -> Begin {
         Case::Certain => super::price::certain(&probe(0.0)).price,
         _ => intrinsic,
     };
-    let near = RESOLUTION * scale;
+    let tolerance = RESOLUTION * scale;
     if price <= 0.0 {
-        return none(if price == 0.0 && floor <= near {
+        return none(if price == 0.0 && floor <= tolerance {
             Status::ZeroPrice
         } else {
             Status::BelowIntrinsic
         });
     }
-    if price < floor.max(intrinsic) - near {
+    if price < floor.max(intrinsic) - tolerance {
         return none(Status::BelowIntrinsic);
     }
-    if price <= floor.max(intrinsic) + near && floor.max(intrinsic) > 0.0 {
+    if price <= floor.max(intrinsic) + tolerance && floor.max(intrinsic) > 0.0 {
         return none(Status::AtIntrinsic);
     }
     // With r >= 0 a put's strike can be had now however far the spot falls.

@@ -6,7 +6,7 @@
 //! both `sqrt(u)` and `sqrt(tau - u)` are smooth; the equation is solved by Newton's method on the whole boundary, whose Jacobian costs little beside
 //! the integrands, begun on a coarser quadrature; and the derivatives of the boundary by volatility, rate and yield come from that Jacobian.
 //!
-//! How each Greek is obtained:
+//! The source of each Greek:
 //!
 //! | Greek | from |
 //! | --- | --- |

@@ -89,7 +89,7 @@ pub(super) fn values<V: F64Vector>(
             out.xx = out.xx + ((rf * d2 - qf * d1) * s2 + (qf + qf) * s1 - qc);
             let third = (rf * (one - d2 * d2) - qf * (one - d1 * d1)) * s2;
             out.xxx = out.xxx + ((third + c(3.0) * qf * (one - d1 * s1)) * s1 - qc);
-            // How the boundary at the point moves with each parameter.
+            // The derivatives of the boundary at the point by each parameter.
             let mut moved = [zero; 4];
             for (j, weight) in row.iter().enumerate() {
                 let share = c(*weight) * boundary.depth[j];

@@ -1,4 +1,4 @@
-//! Prices and Greeks of American options: which case an option is, and columns of them.
+//! Prices and Greeks of American options, one by one and by column, by the method that each needs.
 
 use super::boundary::FAR_START;
 use super::grid::{Grid, on_grid, price_on_grid};
@@ -20,7 +20,7 @@ pub(super) const TASK: usize = 256;
 pub struct AmericanColumns {
     /// In the order of the fields of [`Greeks`].
     pub greeks: GreekColumns,
-    /// Row by row.
+    /// The outcome of each row.
     pub reasons: Vec<Reason>,
 }
 
@@ -36,12 +36,12 @@ pub(super) struct Put {
     pub unit: f64,
 }
 
-/// What an option's price comes from.
+/// The source of an option's price.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Case {
     /// Nothing.
     None(Reason),
-    /// No time or no volatility: the best of exercising at any time, all being known.
+    /// No time or no volatility: the best of exercising at any time, without uncertainty.
     Certain,
     /// Never exercised early.
     European,
@@ -131,7 +131,8 @@ pub fn american(option: &Contract) -> (Greeks, Reason) {
     (Greeks::from_array(values), out.reasons[0])
 }
 
-/// Prices and Greeks of columns of American options, in parallel on rayon's current pool. The same bytes whatever the instructions and the neighbours.
+/// Prices and Greeks of columns of American options, in parallel on rayon's current pool. The same bytes on every
+/// instruction set and whatever the neighbours.
 ///
 /// # Panics
 /// When the columns differ in length.
@@ -219,15 +220,15 @@ fn task(
     }
 }
 
-/// Where the drift in standard deviations is above it, the boundary's first moments are too short for the nodes.
+/// The greatest drift, in standard deviations, of the spectral method: beyond it the boundary changes too fast after its start for the nodes.
 const GREATEST_DRIFT: f64 = 1.6;
 
-/// Whether a quadrature finer than [`Scheme::STANDARD`] is needed for the same accuracy.
+/// Tests whether the accuracy of [`Scheme::STANDARD`] needs a finer quadrature.
 fn is_hard(&[_, rate, dividend_yield, deviation]: &[f64; 4]) -> bool {
     rate > 0.15 || dividend_yield.abs() > 0.15 || deviation > 1.5 || (rate - dividend_yield).abs() > 1.2 * deviation
 }
 
-/// What finite differences give.
+/// Price and Greeks by finite differences.
 fn by_grid(option: &Contract, want: Want) -> (Greeks, Reason) {
     let drift = (option.rate - option.dividend_yield).abs() * option.years.sqrt();
     let grid = if drift > GREATEST_DRIFT * option.volatility {
@@ -279,7 +280,7 @@ pub(super) fn solutions(
     found
 }
 
-/// Solves some of the puts, like ones side by side: those that need more steps then keep fewer others waiting.
+/// Solves some of the puts, similar ones in one vector: those that need more steps then hold up fewer others.
 fn solve_some(solver: &mut Solver<'_>, puts: &[[f64; 4]], mut which: Vec<usize>, want: Want, found: &mut [Solution]) {
     if which.is_empty() {
         return;

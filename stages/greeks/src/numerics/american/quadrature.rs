@@ -1,4 +1,4 @@
-//! Where boundary and integrals are sampled: nodes, weights and the matrix from one to the other.
+//! The quadrature of boundary and integrals: nodes, weights and the matrix from one to the other.
 //!
 //! Time to maturity is in units of the option's own, `tau = T xi^2`, and an integral over the time `u` at which exercise could happen is one over an
 //! angle, `u = tau cos^2 a`, `tau - u = tau sin^2 a`: the square roots of both are then smooth in it. All is the same for every option, so that
@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::f64::consts::{FRAC_PI_2, PI};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
-/// Where the boundary is found first: a few of its digits for a tenth of the work.
+/// The scheme of the first guess: a few digits of the boundary for a tenth of the work.
 const COARSE: Scheme = Scheme {
     nodes: 6,
     points: 8,
@@ -20,9 +20,9 @@ const COARSE: Scheme = Scheme {
 /// The constants of a [`Scheme`].
 #[derive(Debug)]
 pub(super) struct Quadrature {
-    /// How many nodes carry an unknown: those of the collocation without `xi = 0`, where the boundary is known.
+    /// The number of unknowns: the nodes of the collocation without `xi = 0`, where the boundary is given.
     pub nodes: usize,
-    /// How many points each node's integral has.
+    /// The number of points of each node's integral.
     pub points: usize,
     /// `xi` of each node, from 1 down.
     pub xi: Vec<f64>,

@@ -1,10 +1,10 @@
-//! Why an American option has no price.
+//! The reasons for which an American option has no price.
 
-/// Whether an option has a price, or why not.
+/// The outcome of pricing an American option: a price, or the reason for which there is none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Reason {
-    /// It has.
+    /// It has a price.
     #[default]
     Ok = 0,
     /// An input is NaN, or a price, the time or the volatility is out of range.

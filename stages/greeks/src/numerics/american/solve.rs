@@ -79,11 +79,11 @@ pub(super) struct Solution {
     pub q: f64,
     /// `ln B` now; minus infinity without early exercise.
     pub boundary: f64,
-    /// Whether Newton's method converged.
+    /// True if Newton's method converged.
     pub converged: bool,
 }
 
-/// What is asked of a [`Solver`].
+/// The values asked of a [`Solver`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Want {
     /// The value.

@@ -23,9 +23,9 @@ pub struct Prices<'a> {
     pub strike: &'a [f64],
     /// The value now of 1 at expiry.
     pub discount: &'a [f64],
-    /// Time to expiry in years.
+    /// Time to maturity in years.
     pub years: &'a [f64],
-    /// Whether it is a call.
+    /// True of a call, false of a put.
     pub call: &'a [bool],
 }
 
@@ -45,7 +45,7 @@ pub fn implied_volatility(
     (volatility, Status::ALL[status as usize % Status::ALL.len()])
 }
 
-/// How often the guess is improved.
+/// Householder steps after the guess.
 pub(super) const STEPS: usize = 2;
 
 /// `sigma sqrt T` of a price `beta`, and the price's bound.
@@ -150,7 +150,7 @@ impl Kernel for Task<'_> {
     }
 }
 
-/// What a block needs in between.
+/// The intermediate values of a block.
 struct Workspace {
     x: Column,
     beta: Column,

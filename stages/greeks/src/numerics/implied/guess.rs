@@ -19,15 +19,15 @@ const BY_ROOT_3: f64 = 0.577_350_269_189_625_8;
 pub(super) struct Borders {
     /// `e^(x/2)`, which b approaches as s grows.
     pub bound: f64,
-    /// Where the lowest zone ends.
+    /// The end of the lowest zone.
     pub left: f64,
     /// The inflection point.
     pub centre: f64,
-    /// Where the highest zone begins.
+    /// The beginning of the highest zone.
     pub right: f64,
 }
 
-/// What is interpolated in the lowest or in the highest zone, where that meets the one beside it: b and db/ds there, and, by b, the value, its
+/// The interpolated function of the lowest or the highest zone, at the border to the zone beside it: b and db/ds there, and, by b, the value, its
 /// slope, and its second derivative in units of the interval.
 #[derive(Clone, Copy)]
 pub(super) struct Edge {
@@ -249,7 +249,7 @@ fn centre_price(borders: Borders) -> f64 {
     INV_SQRT_TAU * borders.bound * (borders.centre - borders.left)
 }
 
-/// Whether beta is in the lowest zone and whether it is in the highest.
+/// Tests whether beta is in the lowest zone and whether it is in the highest.
 #[inline(always)]
 fn outer_zones(beta: f64, borders: Borders, b_low: f64, b_high: f64) -> (bool, bool) {
     let below = beta < centre_price(borders);

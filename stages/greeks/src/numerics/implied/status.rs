@@ -1,10 +1,11 @@
-//! Why a price has no implied volatility.
+//! The reasons for which a price has no implied volatility.
 
-/// Whether there is an implied volatility, or why not. The discriminant is the code in the column `iv_status`.
+/// The outcome of an inversion: an implied volatility, or the reason for which there is none. The discriminant is the code in the column
+/// `iv_status`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Status {
-    /// There is one.
+    /// There is an implied volatility.
     Ok = 0,
     /// The price is below the discounted intrinsic value.
     BelowIntrinsic = 1,

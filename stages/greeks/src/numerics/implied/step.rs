@@ -23,19 +23,20 @@ fn difference_of_mills(h: f64, t: f64, y: f64) -> f64 {
     2.0 * t * sum
 }
 
-/// Whether [`over_vega`] is `b / b'`, not `(e^(x/2) - b) / b'`.
+/// Tests whether [`over_vega`] is `b / b'`, not `(e^(x/2) - b) / b'`.
 #[inline(always)]
 fn is_price(x: f64, h: f64, t: f64) -> bool {
     (h + t < 0.0) | is_small(x, t)
 }
 
-/// Where the difference of Mills' ratios would lose digits. Far from the money it loses them too, but there s depends little on the price.
+/// Tests for the region in which the difference of Mills' ratios loses digits. Far from the money it loses them too, but there s depends little on the
+/// price.
 #[inline(always)]
 fn is_small(x: f64, t: f64) -> bool {
     (t < 0.4) & (x > -1.0)
 }
 
-/// `b / b'` or `(e^(x/2) - b) / b'`, whichever is known better, for x <= 0; with `by_s = 1 / s`.
+/// `b / b'` or `(e^(x/2) - b) / b'`, whichever is more accurate, for x <= 0; with `by_s = 1 / s`.
 #[inline(always)]
 pub(super) fn over_vega(x: f64, s: f64, by_s: f64) -> f64 {
     let (h, t) = (x * by_s, 0.5 * s);
@@ -56,7 +57,7 @@ pub(super) fn rest_over_vega(x: f64, s: f64, by_s: f64) -> f64 {
     near + far
 }
 
-/// What is iterated on: 1/ln b, b or ln(e^(x/2) - b).
+/// The equation to solve: for 1/ln b, b or ln(e^(x/2) - b).
 #[derive(Clone, Copy)]
 pub(super) struct Target {
     /// `-|ln(F/K)|`.

@@ -9,7 +9,7 @@ pub struct Quote {
     pub log_moneyness: f64,
     /// Implied volatility, annual, decimal.
     pub volatility: f64,
-    /// How much its error counts: the inverse of what the volatility may be wrong by, in any unit.
+    /// The weight of its residual: the inverse of the error that the volatility may have, in any unit.
     pub weight: f64,
 }
 

@@ -24,11 +24,11 @@ pub use slice::Slice;
 /// A smile and its time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Expiry {
-    /// Years to it.
+    /// Time to maturity in years.
     pub years: f64,
     /// Its smile.
     pub slice: Slice,
-    /// How many quotes it was fitted to.
+    /// The number of quotes it was fitted to.
     pub quotes: usize,
     /// Root of the mean square of quoted less fitted volatility.
     pub residual: f64,

@@ -16,7 +16,7 @@ pub struct SurfaceConfig {
     pub maturities: Vec<u32>,
     /// Absolute deltas of the features (undiscounted, to the forward): `iv_30_put_25` and `iv_30_call_25` for 0.25.
     pub deltas: Vec<f64>,
-    /// How time to expiry is counted where the chain has no `years`.
+    /// The count of the time to maturity where the chain has no `years`.
     pub time: TimeConfig,
 }
 

@@ -144,7 +144,7 @@ pub(super) fn fit(batch: &RecordBatch, config: &SurfaceConfig) -> Result<Days, S
         .collect())
 }
 
-/// For each day its date, how many expiries, and six numbers of each.
+/// Writes for each day its date, the number of its expiries, and six numbers of each.
 pub(super) fn encode(days: &Days) -> Vec<u8> {
     let mut bytes = Vec::new();
     for (date, surface) in days {
@@ -160,7 +160,7 @@ pub(super) fn encode(days: &Days) -> Vec<u8> {
     bytes
 }
 
-/// What [`encode`] wrote; none where it did not.
+/// Reads the bytes of [`encode`]; `None` of others.
 pub(super) fn decode(mut bytes: &[u8]) -> Option<Days> {
     fn take<const N: usize>(bytes: &mut &[u8]) -> Option<[u8; N]> {
         let (value, rest) = bytes.split_first_chunk::<N>()?;

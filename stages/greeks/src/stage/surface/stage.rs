@@ -126,7 +126,7 @@ impl StageKind for Surface {
                     let bytes = context.store.blob(blob.blob)?;
                     days::decode(&bytes).ok_or_else(|| {
                         StageError::new(format!(
-                            "the memo of the surfaces of `{}` is not one",
+                            "the memo of the surfaces of `{}` has another format",
                             partition.key.path()
                         ))
                     })
@@ -187,7 +187,7 @@ fn surfaces_memo(partition: &Partition, config: &SurfaceConfig) -> Result<Memo, 
     Ok(Memo::new("greeks/surface fit v1", &parts, label))
 }
 
-/// What is made of the surfaces: the chain, and the features.
+/// The tables made of the surfaces: the chain, and the features.
 fn table_memos(partition: &Partition, surfaces: BlobRef, config: &SurfaceConfig) -> Result<[Memo; 2], StageError> {
     let time = json_of(&config.time)?;
     let chain: [&[u8]; 3] = [

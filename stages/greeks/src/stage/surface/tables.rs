@@ -1,4 +1,4 @@
-//! What a surface is used for: a volatility for every contract, and features.
+//! The tables made of a surface: a volatility for every contract, and features.
 
 use super::config::SurfaceConfig;
 use super::days::{Chain, Days, runs};
