@@ -117,7 +117,9 @@ fn explain(message: &str, found: &Option<String>) -> Explained {
         let hint = nearest(name, known.iter().map(String::as_str)).map(|near| format!("did you mean `{near}`?"));
         return Explained::Other {
             message: format!("unknown value `{name}`"),
-            hint: Some(hint.unwrap_or_else(|| format!("the allowed values are {}", list(known.iter().map(String::as_str))))),
+            hint: Some(
+                hint.unwrap_or_else(|| format!("the allowed values are {}", list(known.iter().map(String::as_str)))),
+            ),
         };
     }
     for prefix in ["invalid type: ", "invalid value: ", "invalid length "] {
