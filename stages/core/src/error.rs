@@ -7,9 +7,9 @@ use std::fmt;
 pub struct ConfigProblem {
     /// The path of the field below `with:`, such as `slate.deltas[2]`; empty for the stage as a whole.
     pub field: String,
-    /// What is wrong, a lowercase fragment.
+    /// The problem, a lowercase fragment.
     pub message: String,
-    /// What to do about it.
+    /// A hint at its solution.
     pub hint: Option<String>,
 }
 
@@ -31,14 +31,14 @@ impl ConfigProblem {
     }
 }
 
-/// Why a stage did not finish.
+/// The error that a stage ends with.
 #[derive(Debug)]
 pub struct StageError {
-    /// What happened, a lowercase fragment naming file, row and column where there is one.
+    /// The failure, a lowercase fragment naming file, row and column where there is one.
     pub message: String,
-    /// What to do about it.
+    /// A hint at its solution.
     pub hint: Option<String>,
-    /// What sort of failure it is.
+    /// The kind of failure.
     pub cause: Cause,
 }
 

@@ -1,4 +1,4 @@
-//! What a running stage says. Whoever shows or stores it is a reporter that the stage does not know.
+//! The events of a running stage. Reporters, which the stage does not know, show and store them.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,16 +6,16 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "event")]
 pub enum StageEvent {
-    /// How far it is. `total` is absent where it is not known.
+    /// Its progress. `total` is absent where it is not known.
     Progress {
         /// Done so far, in the stage's own unit.
         done: u64,
         /// All there is to do.
         total: Option<u64>,
-        /// What it is doing, in a few words, such as `pricing SPX 2019-05`.
+        /// The current task, in a few words, such as `pricing SPX 2019-05`.
         message: String,
     },
-    /// A number to follow, with cleanrl's names for training (`charts/episodic_return`).
+    /// A metric, with cleanrl's names for training (`charts/episodic_return`).
     Metric {
         /// Its name.
         name: String,
@@ -24,9 +24,9 @@ pub enum StageEvent {
         /// Its value.
         value: f64,
     },
-    /// What it takes of the machine.
+    /// Its use of the machine.
     Usage {
-        /// Processor time so far, in seconds.
+        /// CPU time so far, in seconds.
         cpu_seconds: f64,
         /// Resident memory now, in bytes.
         memory: u64,
@@ -36,11 +36,11 @@ pub enum StageEvent {
         /// The line.
         line: String,
     },
-    /// What was found in the memo cache: `hits` of `total` sub-computations.
+    /// The hits of the memo cache: `hits` of `total` sub-computations.
     Memo {
-        /// Found.
+        /// The number of hits.
         hits: u64,
-        /// Asked for.
+        /// The number of look-ups.
         total: u64,
     },
 }

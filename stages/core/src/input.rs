@@ -10,7 +10,7 @@ use std::path::PathBuf;
 pub struct Source {
     /// Its name relative to the source's root, with `/` between its parts; part of the key. Empty where it means nothing.
     pub name: String,
-    /// Where it is on this machine; not part of the key.
+    /// Its path on this machine; not part of the key.
     pub path: PathBuf,
     /// The digest of its bytes that is in the key; none before that is made. What a stage reads must have it: a file may
     /// change after the key was made, and back again.

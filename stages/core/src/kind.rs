@@ -1,6 +1,10 @@
 //! Stage kinds.
 
-use crate::{ConfigProblem, Context, Given, PortType, Ports, Provided, Share, Source, StageError};
+use crate::context::Context;
+use crate::error::{ConfigProblem, StageError};
+use crate::input::Source;
+use crate::memo::{Given, Share};
+use crate::port::{PortType, Ports, Provided};
 use cache::ArtifactDigest;
 use schemars::{JsonSchema, generate::SchemaSettings};
 use serde::{Serialize, de::DeserializeOwned};
@@ -11,11 +15,11 @@ use std::path::Path;
 /// The output artifacts of an action, by port.
 pub type Outputs = BTreeMap<String, ArtifactDigest>;
 
-/// What a stage kind may look at while the pipeline is planned.
+/// The context of a stage kind while the pipeline is planned.
 pub struct PlanContext<'a> {
     /// The pipeline file's folder: relative paths in a configuration are relative to it.
     pub base: &'a Path,
-    /// What each connected input will hold, by port.
+    /// The contents of each connected input, by port.
     pub inputs: BTreeMap<String, Vec<Provided>>,
 }
 
@@ -33,11 +37,11 @@ pub trait StageKind: Send + Sync + 'static {
     const NAME: &'static str;
     /// The version of its implementation.
     const VERSION: u32;
-    /// What it does, in one line.
+    /// Its description, in one line.
     const ABOUT: &'static str;
     /// Top-level fields of the configuration that cannot change the result (paths, intervals, threads).
     const NOT_IN_KEY: &'static [&'static str] = &[];
-    /// Why its result is not the same each time, for a kind that cannot help it.
+    /// The reason why its result is not the same each time, for a kind that is not deterministic.
     const NONDETERMINISTIC: Option<&'static str> = None;
     /// Its ports.
     const PORTS: Ports;
@@ -69,7 +73,7 @@ pub trait StageKind: Send + Sync + 'static {
     /// When it cannot finish; nothing it stored is then reachable.
     fn run(&self, config: &Self::Config, context: &Context) -> Result<Outputs, StageError>;
 
-    /// How much of a run with these inputs and sources is in the store already: memos, checkpoints. It makes their keys as
+    /// The share of a run with these inputs and sources that is cached: memos, checkpoints. It makes their keys as
     /// [`StageKind::run`] does, computes no value and writes nothing. `None` where the kind keeps no parts.
     ///
     /// # Errors

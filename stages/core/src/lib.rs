@@ -1,4 +1,4 @@
-//! What a stage is: the [`StageKind`] trait, typed ports, the [`Context`] it runs in and the events it emits; and the forms
+//! The interface of stages: the [`StageKind`] trait, typed ports, the [`Context`] it runs in and the events it emits; and the forms
 //! that tables take between stages ([`dataset`]).
 
 pub mod context;

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
-/// What flows through a port. An artifact's `type` is this name.
+/// The type of a port. An artifact's `type` is its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PortType {
@@ -23,7 +23,7 @@ pub enum PortType {
     Policy,
     /// Metrics, as JSON lines.
     Metrics,
-    /// What an evaluation did, step by step.
+    /// The steps of an evaluation.
     Trajectory,
     /// A file or folder that a `run:` stage made. It fits no typed port.
     File,
@@ -52,13 +52,13 @@ impl PortType {
 pub struct InputPort {
     /// Its name.
     pub name: &'static str,
-    /// What it takes.
+    /// The type it takes.
     pub ty: PortType,
-    /// Whether it may be left out.
+    /// True where it may be left out.
     pub optional: bool,
-    /// Whether it takes several artifacts, in the order the pipeline names them.
+    /// True where it takes several artifacts, in the order the pipeline names them.
     pub list: bool,
-    /// What it is for.
+    /// Its purpose.
     pub doc: &'static str,
 }
 
@@ -67,22 +67,22 @@ pub struct InputPort {
 pub struct OutputPort {
     /// Its name.
     pub name: &'static str,
-    /// What it gives.
+    /// The type it gives.
     pub ty: PortType,
-    /// What it holds.
+    /// Its contents.
     pub doc: &'static str,
 }
 
 /// The ports of a stage kind.
 #[derive(Clone, Copy, Debug)]
 pub struct Ports {
-    /// What it reads.
+    /// The inputs.
     pub inputs: &'static [InputPort],
-    /// What it makes.
+    /// The outputs.
     pub outputs: &'static [OutputPort],
 }
 
-/// What is known at plan time of what an output will hold: enough to refuse a pipeline that cannot work.
+/// The contents of an output as far as they are known at plan time: enough to refuse a pipeline that cannot work.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Provided {
     /// Its type.
@@ -105,7 +105,7 @@ impl Provided {
         Self { ty, columns: None }
     }
 
-    /// Whether the column may have values: false only when it is known not to.
+    /// Returns whether the column may have values: false only when it is known not to.
     pub fn may_have(&self, column: &str) -> bool {
         self.columns.as_ref().is_none_or(|columns| columns.contains(column))
     }

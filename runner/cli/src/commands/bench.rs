@@ -3,6 +3,7 @@
 use crate::args::{BenchArgs, BenchTarget};
 use crate::output;
 use crate::session::Session;
+use cache::Store;
 use runner_engine::{Failure, text};
 use serde::Serialize;
 use serde_json::Value;
@@ -10,7 +11,7 @@ use serde_json::Value;
 pub(crate) fn bench(session: &Session, args: &BenchArgs) -> Result<(), Failure> {
     let result = match args.what {
         BenchTarget::Greeks => value(&stages_greeks::bench(2_000_000).rows),
-        BenchTarget::Features => value(&stages_features::bench(30, 20_000).rows),
+        BenchTarget::Features => value(&features()?),
         BenchTarget::Ingest => value(&stages_ingest::bench(500_000)?),
         BenchTarget::Env => value(&stages_env::bench()?),
         BenchTarget::Train => value(&stages_train::bench(args.sweep)?),
@@ -22,6 +23,14 @@ pub(crate) fn bench(session: &Session, args: &BenchArgs) -> Result<(), Failure> 
     } else {
         output::print(&table(&result))
     }
+}
+
+/// Features alone, and the stage over 100 symbols.
+fn features() -> Result<Vec<stages_features::bench::BenchRow>, Failure> {
+    let mut rows = stages_features::bench(30, 20_000).rows;
+    let dir = tempfile::tempdir().map_err(|err| Failure::caused("cannot make a temporary folder", &err))?;
+    rows.extend(stages_features::bench::bench_stage(&Store::open(dir.path())?, 100)?);
+    Ok(rows)
 }
 
 fn value(rows: &impl Serialize) -> Value {

@@ -4,12 +4,14 @@ use super::perturb::up_to;
 use super::runs::Run;
 use super::table::{self, Table};
 use arrow::array::{Array, ArrayRef, RecordBatch};
+use arrow::datatypes::SchemaRef;
 use arrow::util::display::{ArrayFormatter, FormatOptions};
 use cache::{Artifact, Entry, Store};
 use datasets::Date;
 use runner_engine::Failure;
 use runner_pipeline::Pipeline;
 use serde::Serialize;
+use stages_core::StageError;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A column with values that moved although they are of the date or before.
@@ -136,7 +138,9 @@ impl<'a> Comparison<'a> {
                 .map(|entry| (entry.path.clone(), entry.clone()))
                 .collect()
         };
+        let order = [was, became].map(|artifact| artifact.entries.iter().map(|entry| &entry.path).collect::<Vec<_>>());
         let (was, became) = (by_path(was), by_path(became));
+        let mut unmatched: Unmatched<'_> = Default::default();
         // Tables without dates wait until those beside them are read.
         let mut waiting = Vec::new();
         let mut spans: Spans<'_> = BTreeMap::new();
@@ -170,16 +174,14 @@ impl<'a> Comparison<'a> {
                 (Some(only), None) | (None, Some(only)) if only.dates.is_some() => {
                     let dates = only.dates.unwrap_or_default();
                     note(&mut spans, folder, &dates);
-                    let none = only.batch.slice(0, 0);
-                    let (was, became) = match a {
-                        Some(_) => ((&only.batch, &dates[..]), (&none, &[][..])),
-                        None => ((&none, &[][..]), (&only.batch, &dates[..])),
-                    };
-                    self.dated(&pair(path), was, became)?;
+                    let side = usize::from(a.is_none());
+                    let place = order[side].iter().position(|other| *other == path).unwrap_or_default();
+                    unmatched[side].insert(place, (path, only.batch, dates));
                 }
                 _ => self.leave(&pair(path), "holds no table"),
             }
         }
+        self.unmatched(unmatched, pair)?;
         for (folder, pair, was, became) in waiting {
             match spans.get(folder) {
                 // All that stands beside it is of the date or before, and so is it.
@@ -191,6 +193,29 @@ impl<'a> Comparison<'a> {
                 Some((first, _)) if *first > self.at => {}
                 _ => self.leave(&pair, "has no dates"),
             }
+        }
+        Ok(())
+    }
+
+    /// Compares the tables whose names are in one version only, those of one schema as one table: a symbol that appears after the date changes the
+    /// names of partitions, but not the order of the rows before.
+    fn unmatched<'p>(&mut self, tables: Unmatched<'_>, pair: &dyn Fn(&str) -> Pair<'p>) -> Result<(), Failure> {
+        let mut schemas: Vec<(&str, SchemaRef)> = Vec::new();
+        for (path, batch, _) in tables.iter().flat_map(BTreeMap::values) {
+            if schemas.iter().all(|(_, schema)| *schema != batch.schema()) {
+                schemas.push((path, batch.schema()));
+            }
+        }
+        for (path, schema) in schemas {
+            let whole = |side: usize| -> Result<(RecordBatch, Vec<Date>), Failure> {
+                let same = tables[side].values().filter(|(_, batch, _)| batch.schema() == schema);
+                let (batches, dates): (Vec<&RecordBatch>, Vec<&Vec<Date>>) =
+                    same.map(|(_, batch, dates)| (batch, dates)).unzip();
+                let batch = arrow::compute::concat_batches(&schema, batches).map_err(StageError::from)?;
+                Ok((batch, dates.into_iter().flatten().copied().collect()))
+            };
+            let ((was, was_dates), (became, became_dates)) = (whole(0)?, whole(1)?);
+            self.dated(&pair(path), (&was, &was_dates), (&became, &became_dates))?;
         }
         Ok(())
     }
@@ -281,6 +306,9 @@ impl<'a> Comparison<'a> {
     }
 }
 
+/// The tables with dates whose paths are in one version only, by version and place in the artifact.
+type Unmatched<'a> = [BTreeMap<usize, (&'a String, RecordBatch, Vec<Date>)>; 2];
+
 /// The first and the last date of the tables in each folder.
 type Spans<'a> = BTreeMap<&'a str, (Date, Date)>;
 
@@ -323,4 +351,75 @@ fn about(batch: &RecordBatch, row: usize, column: Option<usize>) -> String {
         })
         .collect();
     cells.join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use arrow::array::{Date32Array, Float64Array, StringArray};
+    use datasets::schema::{Column, Type};
+    use stages_core::dataset::{self, Period};
+    use stages_core::{PortType, table as tables};
+    use std::sync::Arc;
+
+    const fn column(name: &'static str, ty: Type) -> Column {
+        Column {
+            name,
+            ty,
+            nullable: false,
+            doc: "",
+        }
+    }
+
+    const COLUMNS: &[Column] = &[
+        column("symbol", Type::Text),
+        column("date", Type::Date),
+        column("close", Type::Float),
+    ];
+
+    fn set(store: &Store, rows: &[(&str, i32, f64)]) -> Artifact {
+        let columns: Vec<ArrayRef> = vec![
+            Arc::new(StringArray::from_iter_values(rows.iter().map(|row| row.0))),
+            Arc::new(Date32Array::from_iter_values(rows.iter().map(|row| row.1))),
+            Arc::new(Float64Array::from_iter_values(rows.iter().map(|row| row.2))),
+        ];
+        let batch = RecordBatch::try_new(tables::schema(COLUMNS), columns).unwrap();
+        let partitions = dataset::partition_symbols(store, &batch, Period::Year).unwrap();
+        let digest = dataset::write(store, PortType::Bars, serde_json::Value::Null, partitions).unwrap();
+        store.artifact(digest).unwrap()
+    }
+
+    /// A symbol that is there only after the date gives partitions other names.
+    #[test]
+    fn names_of_partitions_are_no_violation() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(dir.path()).unwrap();
+        let at = Date(17_920);
+        let rows = [
+            ("A", 17_600, 1.0),
+            ("A", 17_910, 2.0),
+            ("B", 17_910, 3.0),
+            ("C", 17_930, 4.0),
+        ];
+        let was = set(&store, &rows);
+        let compare = |became: &Artifact| {
+            let mut comparison = Comparison::new("bars", at);
+            let pair = |path: &str| Pair {
+                node: 0,
+                stage: "bars",
+                what: path.to_owned(),
+                from: &[],
+            };
+            comparison.artifacts((&was, &store), (became, &store), &pair).unwrap();
+            let moved: Vec<_> = comparison.moved.iter().map(|moved| moved.column.clone()).collect();
+            (moved, comparison.rows)
+        };
+        let without = set(&store, &rows[..3]);
+        assert_ne!(was.entries[1].path, without.entries[1].path);
+        assert_eq!(compare(&without), (Vec::new(), 3));
+        let other = set(&store, &[rows[0], ("A", 17_910, 2.5), rows[2]]);
+        assert_eq!(compare(&other).0, ["close"]);
+        let fewer = set(&store, &rows[..2]);
+        assert_eq!(compare(&fewer).0, ["(rows)"]);
+    }
 }

@@ -1,8 +1,8 @@
 //! `ingest/bars`: daily bars from files.
 
+mod rows;
 mod stage;
-mod table;
 
+pub(crate) use rows::{Bar, clean, parse, to_batch};
+pub use rows::{BarColumns, closes, reading};
 pub use stage::{Bars, BarsConfig};
-pub(crate) use table::{Bar, clean, parse, to_batch};
-pub use table::{BarColumns, closes, reading};

@@ -1,6 +1,6 @@
 //! `ingest/bars` as a stage.
 
-use super::table::{BarColumns, clean, collect, reading, to_batch};
+use super::rows::{BarColumns, clean, collect, reading, to_batch};
 use crate::files::Paths;
 use crate::options::{CalendarChoice, LayoutChoice, OnBadRows, PartitionChoice, check_dates};
 use crate::read;

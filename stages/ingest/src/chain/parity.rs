@@ -15,7 +15,7 @@
 //! A day's price depends on that day and on days before it alone. Dividends before an expiry are part of `b`.
 //! Sources: Theil (1950), Sen (1968); put-call parity, Stoll (1969).
 
-use super::table::{ASK, BID, Chain, LAST, UNDERLYING};
+use super::columns::{ASK, BID, Chain, LAST, UNDERLYING};
 use datasets::Date;
 use datasets::quality::Tally;
 use stages_numerics::statistics::{median, weighted_median};

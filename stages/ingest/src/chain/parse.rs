@@ -1,6 +1,6 @@
 //! Vendors' option tables as ours.
 
-use super::table::{Chain, FLOATS, strike};
+use super::columns::{Chain, FLOATS, strike};
 use crate::frame::Frame;
 use crate::read::{needed, numeric, source_of, wanted};
 use crate::unpack::Packed;

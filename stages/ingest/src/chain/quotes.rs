@@ -1,6 +1,6 @@
 //! Quotes for chains that have none.
 
-use super::table::{ASK, BID, Chain, LAST};
+use super::columns::{ASK, BID, Chain, LAST};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stages_core::ConfigProblem;

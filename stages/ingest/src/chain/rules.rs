@@ -1,6 +1,6 @@
 //! The rules of [`datasets::quality::CHAIN`], applied.
 
-use super::table::{ASK, BID, Chain, LAST, OPEN_INTEREST, UNDERLYING, VOLATILITY, VOLUME};
+use super::columns::{ASK, BID, Chain, LAST, OPEN_INTEREST, UNDERLYING, VOLATILITY, VOLUME};
 use crate::options::{OnBadRows, count_missing_days};
 use datasets::Date;
 use datasets::calendar::is_trading_day;

@@ -1,9 +1,9 @@
 //! `ingest/option_chain` as a stage.
 
+use super::columns::{ASK, BID, Chain, LAST, UNDERLYING};
 use super::config::{ChainColumns, ChainConfig, UnderlyingChoice};
 use super::quotes::Quotes;
 use super::rules::{Rules, Seen, count_missing_underlying};
-use super::table::{ASK, BID, Chain, LAST, UNDERLYING};
 use super::{parity, parse};
 use crate::bars::{self, BarColumns};
 use crate::file_memo::Reading;

@@ -1,4 +1,4 @@
-//! The speed of features on this machine, beside a plain copy of their output.
+//! The speed of indicators and estimators, beside a plain copy of their output.
 
 use crate::numerics::indicators::{Convention, Indicator};
 use crate::numerics::realised::{Estimator, Realised};
@@ -23,7 +23,7 @@ pub struct BenchRow {
     pub per_second: f64,
     /// Nanoseconds for each bar and column it writes.
     pub nanoseconds: f64,
-    /// Nanoseconds for each bar and column of copying what it writes.
+    /// Nanoseconds for each bar and column of copying what it writes; NaN for a stage, which stores it.
     pub floor: f64,
 }
 
@@ -38,7 +38,7 @@ pub struct Bench {
     pub rows: Vec<BenchRow>,
 }
 
-/// Bars of a simulated symbol: what is measured over.
+/// The bars of a simulated symbol.
 pub fn sample_bars(symbol: usize, bars: usize) -> Bars {
     let mut random = Random::new(&[9, symbol as u64]);
     let mut close = 100.0;

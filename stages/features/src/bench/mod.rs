@@ -1,0 +1,7 @@
+//! The speed of features on this machine.
+
+mod columns;
+mod stage;
+
+pub use columns::{Bench, BenchRow, Named, bench, cases, sample_bars};
+pub use stage::bench_stage;
