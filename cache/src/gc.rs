@@ -75,7 +75,7 @@ impl GcPlan {
             .map_or(true, |age| age < self.keep_younger_than)
     }
 
-    fn is_young_file(&self, meta: &Metadata) -> bool {
+    pub(crate) fn is_young_file(&self, meta: &Metadata) -> bool {
         meta.modified().map_or(true, |time| self.is_young(time))
     }
 }
@@ -117,6 +117,7 @@ impl Store {
                 }
             }
         }
+        self.gc_derived(plan)?;
         for file in self.list::<BlobDigest>("stat")? {
             if !plan.is_young_file(&file.meta) {
                 drop_file(plan, &file.path, &file.meta, &mut report.stat)?;

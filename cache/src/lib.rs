@@ -10,6 +10,7 @@
 //! ├── actions/ab/cdef…        action records, named by action key: a line of JSON, a line with its checksum
 //! ├── memos/ab/cdef…          memo records (likewise), named by memo key
 //! ├── recent/ab/cdef…         hit caches: the hits of earlier runs (bytes and their checksum)
+//! ├── derived/ab/cdef…        derived files, such as memos of resolved pipelines (bytes and their checksum)
 //! ├── remote                  the index of blobs that the upstream is known to hold and that are not here
 //! ├── stat/ab/cdef…           digests of source files (likewise), named by the digest of their path
 //! ├── scratch/ab/cdef…/       checkpoints of unfinished work, mutable, dropped by `gc`
@@ -30,7 +31,7 @@
 //! | --- | --- |
 //! | files | [`fs`], [`file_lock`], [`atomic_write`], [`checksummed`] |
 //! | formats | [`digest`], [`canonical`], [`blob`], [`artifact`], [`outputs`], [`record`], [`upstream`] |
-//! | the store | [`store`], and what reads and writes it: [`read_through`], [`lookup`], [`hit_cache`], [`blob_writer`], … |
+//! | the store | [`store`], and what reads and writes it: [`read_through`], [`lookup`], [`hit_cache`], [`derived`], [`blob_writer`], … |
 //! | upkeep | [`open`], [`recovery`], [`verify`], [`scrub`], [`gc`], [`status`] |
 
 mod artifact;
@@ -40,6 +41,7 @@ mod blob;
 mod blob_writer;
 mod canonical;
 pub mod checksummed;
+mod derived;
 mod digest;
 mod error;
 mod export;

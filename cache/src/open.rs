@@ -9,8 +9,8 @@ use std::path::Path;
 /// The version of the layout. Raise it when a program that knows only the old one would misread the new one.
 const FORMAT: &str = "1";
 
-const FOLDERS: [&str; 9] = [
-    "blobs", "actions", "memos", "recent", "stat", "scratch", "damaged", "locks", "tmp",
+const FOLDERS: [&str; 10] = [
+    "blobs", "actions", "memos", "recent", "derived", "stat", "scratch", "damaged", "locks", "tmp",
 ];
 
 impl Store {

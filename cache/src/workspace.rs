@@ -7,8 +7,6 @@ use crate::atomic_write::locked_temp_file;
 use crate::error::{Error, Result};
 use crate::listing::remove_tree;
 use crate::store::Store;
-use std::io;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use tempfile::NamedTempFile;
 
@@ -20,8 +18,6 @@ const LOCK: &str = ".lock";
 #[must_use = "the folder is removed when it is dropped"]
 pub struct Workspace {
     path: PathBuf,
-    /// Device, inode and mode of the folder at its creation.
-    created: (u64, u64, u32),
     /// Dropped, and so removed, after the folder.
     _lock: NamedTempFile,
 }
@@ -45,28 +41,7 @@ impl Workspace {
         let lock = locked_temp_file(dir, tempfile::Builder::new().prefix("run-").suffix(LOCK))?;
         let path = lock.path().with_extension("");
         std::fs::create_dir(&path).map_err(Error::io("create", &path))?;
-        let created = identity(&path).map_err(Error::io("read", &path))?;
-        Ok(Self {
-            path,
-            created,
-            _lock: lock,
-        })
-    }
-
-    /// Removes everything in it. Returns whether it is as it was created, and may be used again.
-    pub fn empty(&self) -> bool {
-        let remove = || -> io::Result<()> {
-            for entry in std::fs::read_dir(&self.path)? {
-                let entry = entry?;
-                if entry.file_type()?.is_dir() {
-                    remove_tree(&entry.path())?;
-                } else {
-                    std::fs::remove_file(entry.path())?;
-                }
-            }
-            Ok(())
-        };
-        remove().is_ok() && identity(&self.path).is_ok_and(|found| found == self.created)
+        Ok(Self { path, _lock: lock })
     }
 
     /// The folder.
@@ -82,11 +57,6 @@ impl Drop for Workspace {
     }
 }
 
-fn identity(path: &Path) -> io::Result<(u64, u64, u32)> {
-    let meta = std::fs::symlink_metadata(path)?;
-    Ok((meta.dev(), meta.ino(), meta.mode()))
-}
-
 /// The lock file of the workspace at `path`.
 pub(crate) fn lock_path(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
@@ -97,26 +67,18 @@ pub(crate) fn lock_path(path: &Path) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::fs::{Permissions, create_dir, create_dir_all, read_dir, set_permissions, write};
+    use std::fs::{Permissions, create_dir_all, read_dir, set_permissions, write};
     use std::os::unix::fs::PermissionsExt;
 
     #[test]
-    fn an_emptied_workspace_is_as_it_was_created() {
+    fn a_workspace_is_removed_with_all_that_is_in_it() {
         let dir = tempfile::tempdir().unwrap();
         let workspace = Workspace::new(dir.path()).unwrap();
         let path = workspace.path().to_owned();
         create_dir_all(path.join("work/deep")).unwrap();
         write(path.join("work/deep/x"), "x").unwrap();
-        write(path.join("y"), "y").unwrap();
         set_permissions(path.join("work/deep"), Permissions::from_mode(0o500)).unwrap();
         std::os::unix::fs::symlink(dir.path(), path.join("link")).unwrap();
-        assert!(workspace.empty());
-        assert_eq!(read_dir(&path).unwrap().count(), 0);
-        set_permissions(&path, Permissions::from_mode(0o777)).unwrap();
-        assert!(!workspace.empty(), "its mode is another one");
-        std::fs::remove_dir(&path).unwrap();
-        assert!(!workspace.empty(), "it is gone");
-        create_dir(&path).unwrap();
         drop(workspace);
         assert_eq!(read_dir(dir.path()).unwrap().count(), 0);
     }

@@ -58,7 +58,7 @@ pub fn remote(home: &Path, current: &Path, env: &BTreeMap<String, String>) -> Re
         chosen.url = url;
         chosen.check(home).map_err(|(field, reason)| {
             let what = if field == "url" { VARIABLE } else { field };
-            Failure::usage(format!("{what} names no remote: {reason}")).hint(FORMS)
+            Failure::usage(format!("{what} is not a remote: {reason}")).hint(FORMS)
         })?;
         settings = Some(chosen);
     }
@@ -93,11 +93,7 @@ fn top(
     problems: &mut Problems,
 ) -> Option<RemoteSettings> {
     let Value::Map(entries) = tree.value else {
-        problems.add(
-            tree.spot,
-            "this is no map of keys",
-            "write `remote:` and below it `url: …`",
-        );
+        problems.add(tree.spot, "expected a map", "write `remote:` and below it `url: …`");
         return None;
     };
     let mut settings = None;
@@ -138,12 +134,12 @@ fn of_remote(tree: &Tree, home: &Path, env: &BTreeMap<String, String>, problems:
         match name {
             "url" => match value.text() {
                 Some(text) => settings.url = text.to_owned(),
-                None => wanted("a text"),
+                None => wanted("a string"),
             },
             "endpoint" | "region" => match value.text() {
                 Some(text) if name == "endpoint" => settings.endpoint = Some(text.to_owned()),
                 Some(text) => settings.region = Some(text.to_owned()),
-                None => wanted("a text"),
+                None => wanted("a string"),
             },
             "read_only" | "allow_http" => match value.to_json().as_bool() {
                 Some(flag) if name == "read_only" => settings.read_only = flag,
@@ -196,7 +192,7 @@ fn of_remote(tree: &Tree, home: &Path, env: &BTreeMap<String, String>, problems:
     {
         let spot = tree.entry(field).map_or(tree.spot, |(_, value)| value.spot);
         // The line is not shown: it holds what is refused.
-        problems.add_blank(spot, format!("`{field}` names no remote: {reason}"), FORMS);
+        problems.add_blank(spot, format!("`{field}` is not a remote: {reason}"), FORMS);
     }
     settings
 }

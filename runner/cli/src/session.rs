@@ -9,7 +9,9 @@ use cache_remote::{Remote, RemoteSettings};
 use runner_engine::executor::machine_memory;
 use runner_engine::{Failure, Options};
 use runner_history as history;
-use runner_pipeline::{LoadOptions, Pipeline, PipelineErrors, load_with_sources, resolved, select};
+use runner_pipeline::{
+    LoadOptions, Pipeline, PipelineErrors, load_memo, load_with_memo, load_with_sources, memo_name, resolved, select,
+};
 use runner_report::reporter::Verbosity;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -38,10 +40,11 @@ impl Session {
         if let Some(dir) = &arguments.directory {
             std::env::set_current_dir(dir).map_err(|err| Failure {
                 causes: vec![err.to_string()],
-                ..Failure::usage(format!("cannot change to `{}`", dir.display()))
+                ..Failure::usage(format!("cannot change to the directory `{}`", dir.display()))
             })?;
         }
-        let current = std::env::current_dir().map_err(|err| Failure::caused("cannot tell the current folder", &err))?;
+        let current =
+            std::env::current_dir().map_err(|err| Failure::caused("cannot determine the working directory", &err))?;
         let env = std::env::vars_os()
             .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
             .collect();
@@ -86,9 +89,26 @@ impl Session {
         }
     }
 
-    /// Reads a pipeline.
+    /// Reads a pipeline: from the memo in the store of its home, where nothing has changed since it was read last.
     pub fn load(&self, file: &Path, settings: &Settings) -> Result<Pipeline, Failure> {
-        load_with_sources(file, &self.reading(file, settings)).map_err(wrong)
+        let options = self.reading(file, settings);
+        let home = self.home(folder_of(&self.current, file).as_deref());
+        // Where there is no store yet, reading a pipeline makes none.
+        let store = home.join("format").is_file().then(|| Store::open(&home).ok()).flatten();
+        let (Some(store), Some(program)) = (store, program_identity()) else {
+            return load_with_sources(file, &options).map_err(wrong);
+        };
+        let name = memo_name(file, &options, &program);
+        let memo = store.load_derived(&name);
+        if let Some(pipeline) = memo.and_then(|memo| load_memo(&memo, file, &options)) {
+            return Ok(pipeline);
+        }
+        let (pipeline, memo) = load_with_memo(file, &options).map_err(wrong)?;
+        if let Some(memo) = memo {
+            // A store that cannot be written says so where it matters.
+            let _ = store.save_derived(&name, memo);
+        }
+        Ok(pipeline)
     }
 
     /// A pipeline as one file, with everything filled in.
@@ -98,8 +118,7 @@ impl Session {
 
     /// What a pipeline is read with.
     fn reading(&self, file: &Path, settings: &Settings) -> LoadOptions {
-        let folder = std::path::absolute(file).unwrap_or_else(|_| self.current.join(file));
-        let home = self.home(folder.parent());
+        let home = self.home(folder_of(&self.current, file).as_deref());
         let session = self.clone();
         LoadOptions {
             set: settings.set.clone(),
@@ -138,14 +157,38 @@ impl Session {
     pub fn archive(&self) -> Result<Archive, Failure> {
         let home = self.home(None);
         if !home.is_dir() {
-            return Err(Failure::usage(format!("there is nothing in `{}` yet", home.display()))
-                .hint("run a pipeline first, or give its folder with `-C DIR` or RUNNER_HOME"));
+            return Err(Failure::usage(format!("there is no store in `{}`", home.display()))
+                .hint("run a pipeline first, or name its directory with `-C DIR` or RUNNER_HOME"));
         }
         Ok(Archive {
             store: self.store(&home)?,
             runs: home.join("runs"),
         })
     }
+}
+
+/// The folder of a file, absolute.
+fn folder_of(current: &Path, file: &Path) -> Option<PathBuf> {
+    let file = std::path::absolute(file).unwrap_or_else(|_| current.join(file));
+    file.parent().map(Path::to_owned)
+}
+
+/// What tells this build of the program from every other, also from one that took its place under the same version.
+fn program_identity() -> Option<String> {
+    use std::os::unix::fs::MetadataExt as _;
+    let program = if cfg!(target_os = "linux") {
+        "/proc/self/exe".into()
+    } else {
+        std::env::current_exe().ok()?
+    };
+    let meta = std::fs::metadata(program).ok()?;
+    let times = [meta.mtime(), meta.mtime_nsec(), meta.ctime(), meta.ctime_nsec()];
+    Some(format!(
+        "{PROGRAM} {} {} {} {times:?}",
+        meta.dev(),
+        meta.ino(),
+        meta.size()
+    ))
 }
 
 /// The failure of a pipeline that is wrong.

@@ -32,7 +32,7 @@ pub(crate) enum Mode {
     Usual,
     /// From nothing, without memos and checkpoints.
     Fresh,
-    /// From nothing, and without a record: to see whether it gives the same again.
+    /// From nothing, and without a record: determinism check.
     Check,
 }
 

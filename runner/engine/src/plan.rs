@@ -29,7 +29,8 @@ pub struct Planned {
     pub share: Option<Share>,
     /// How long it took the last time that it was computed, in seconds.
     pub took_seconds: Option<f64>,
-    /// How long it will need: as long as the last time, less the share that is cached. Zero for what is cached.
+    /// How long it will need: as long as the last time, in proportion to the work units of its kind, less the share that is
+    /// cached. Zero for what is cached.
     pub expected_seconds: Option<f64>,
     /// The bytes of its inputs that are not on this machine.
     pub fetch_bytes: u64,
@@ -183,6 +184,7 @@ fn stage(
     };
     let left = share.as_ref().filter(|share| share.total > 0);
     let left = left.map_or(1.0, |share| 1.0 - share.cached as f64 / share.total as f64);
+    let work = left * old.as_ref().map_or(1.0, |old| work_ratio(node, old));
     let runs = prediction != Prediction::Cached;
     let absent = |(blob, size): &&(cache::BlobDigest, u64)| {
         !store.has_here(BlobRef {
@@ -207,7 +209,7 @@ fn stage(
         key: known.then_some(prepared.key),
         share,
         took_seconds: took,
-        expected_seconds: if runs { took.map(|took| took * left) } else { Some(0.0) },
+        expected_seconds: if runs { took.map(|took| took * work) } else { Some(0.0) },
         fetch_bytes: if runs {
             inputs.filter(absent).map(|(_, size)| size).sum()
         } else {
@@ -218,6 +220,18 @@ fn stage(
         last_run: last.map(|(run, _)| run.clone()),
     };
     Ok((planned, hit))
+}
+
+/// How much more work there is than the last time, where the kind tells.
+fn work_ratio(node: &Node, old: &Recipe) -> f64 {
+    let units = || match &node.work {
+        Work::Kind { kind, config } if kind.name() == old.kind => {
+            let before = kind.work_units(&old.config.value()).filter(|before| *before > 0)?;
+            Some(kind.work_units(config)? as f64 / before as f64)
+        }
+        _ => None,
+    };
+    units().unwrap_or(1.0)
 }
 
 /// What differs from the nearest action, and which that is where it is not the last one.

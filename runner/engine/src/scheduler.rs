@@ -1,9 +1,7 @@
 //! The scheduler: the one thread that knows how far every stage is.
 
-mod crew;
 mod look_up;
 
-use self::crew::Crew;
 use crate::action::{self, Mode, Outcome};
 use crate::event::{Event, RunStatus, StageStatus, Stamped};
 use crate::executor::{Executor, Limits};
@@ -93,7 +91,6 @@ impl Slot {
 
 struct Scheduler<'a, 'scope, 'env> {
     scope: &'scope Scope<'scope, 'env>,
-    crew: Crew<'scope, 'env>,
     pipeline: &'env Pipeline,
     store: &'env Store,
     executor: &'env dyn Executor,
@@ -153,7 +150,6 @@ pub fn run(run: &Run<'_>, hit_cache: &HitCache, report: &mut dyn FnMut(Vec<Stamp
     let (mut slots, machine_failed) = std::thread::scope(|scope| {
         let mut scheduler = Scheduler {
             scope,
-            crew: Crew::new(scope),
             pipeline,
             store,
             executor,
@@ -330,7 +326,7 @@ impl Scheduler<'_, '_, '_> {
                 match self.slots[need.node].output(&need.output) {
                     Some(&digest) => inputs.entry(port.clone()).or_default().push(digest),
                     None => {
-                        let message = format!("`{}` made no output `{}`", self.node(need.node).id, need.output);
+                        let message = format!("`{}` produced no output `{}`", self.node(need.node).id, need.output);
                         return self.fail(i, StageError::new(message));
                     }
                 }
@@ -449,7 +445,7 @@ impl Scheduler<'_, '_, '_> {
         self.slots[i].state = State::Running(prepared, share, lock);
         self.running.insert(i);
         self.delayed.remove(&i);
-        self.crew.run(move || {
+        self.scope.spawn(move || {
             let outcome = action::run(
                 node,
                 &of_thread,
@@ -471,7 +467,7 @@ impl Scheduler<'_, '_, '_> {
             return "forced".to_owned();
         }
         if self.slots[i].check.is_some() {
-            return "to see whether it gives the same again".to_owned();
+            return "determinism check".to_owned();
         }
         explain::reason(self.store, self.options.past.last(&self.node(i).id).as_ref(), prepared)
     }
@@ -482,7 +478,6 @@ impl Scheduler<'_, '_, '_> {
             return;
         };
         drop(lock);
-        self.crew.done();
         self.pool.give(share);
         self.running.remove(&i);
         for &other in &self.delayed {

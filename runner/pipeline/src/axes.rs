@@ -14,11 +14,12 @@
 //!   exclude: [{ seed: 1, batch_size: [64, 128] }]
 //! ```
 
-use super::error::{Problems, list, suggest};
 use super::interpolate::{Scope, fill};
-use super::matrix::{MOST_NODES, Point};
+use super::point::{MOST_NODES, Point};
+use super::problems::Problems;
 use super::sample::{Draw, Stream, Wrong, attempts, distinct, range, spaced};
 use super::source::Spot;
+use super::suggest::{list, suggest};
 use super::tree::{Key, Tree, Value, spell};
 use serde_json::{Number, Value as Json};
 use std::collections::BTreeSet;
@@ -134,7 +135,7 @@ fn together(drawn: &[(&Key, Draw)], samples: Samples, spot: Spot, problems: &mut
             .iter_mut()
             .map(|(name, stream)| ((*name).clone(), stream.next()))
             .collect();
-        if seen.insert(super::matrix::id("", &point)) {
+        if seen.insert(super::point::id("", &point)) {
             points.push(point);
         }
     }
@@ -325,7 +326,7 @@ fn read_samples(wanted: &Tree, seed: Option<&Tree>, problems: &mut Problems) -> 
     match (count(wanted, 1), seed.map(|seed| (seed, number_of(seed)))) {
         (None, _) => {
             let message = format!("the number of samples is {}", wanted.describe());
-            let hint = format!("give a whole number from 1 to {MOST_NODES}, or `{{ count: 16, seed: 7 }}`");
+            let hint = format!("give an integer from 1 to {MOST_NODES}, or `{{ count: 16, seed: 7 }}`");
             problems.add(wanted.spot, message, hint);
             None
         }
@@ -333,7 +334,7 @@ fn read_samples(wanted: &Tree, seed: Option<&Tree>, problems: &mut Problems) -> 
             problems.add(
                 seed.spot,
                 format!("the seed is {}", seed.describe()),
-                "give a whole number from 0",
+                "give an integer from 0",
             );
             None
         }
@@ -411,7 +412,7 @@ fn draw(name: &str, way: &str, given: &Tree, problems: &mut Problems) -> Option<
     };
     if found.is_none() {
         let hint = match way {
-            "integer" => "give two whole numbers, the smaller one first: `integer: [1, 100]`",
+            "integer" => "give two integers, the smaller one first: `integer: [1, 100]`",
             "log_uniform" => "give two numbers above 0, the smaller one first: `log_uniform: [1e-5, 1e-2]`",
             _ => "give two numbers, the smaller one first: `uniform: [0.9, 0.999]`",
         };

@@ -8,11 +8,12 @@
 //!
 //! Relative paths of a stage are relative to the file that says what it does (its `uses:` or `run:`).
 
-use super::error::Problems;
+use super::problems::Problems;
 use super::source::{self, Spot};
 use super::tree::{Key, Tree, Value};
 use super::yaml;
-use std::collections::BTreeMap;
+use cache::{BlobDigest, BlobRef};
+use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -23,6 +24,19 @@ const MOST_FILES: usize = 64;
 pub(crate) struct Composed {
     pub root: Tree,
     pub bases: BTreeMap<String, Arc<Path>>,
+    /// The included files, absolute, with the digests of their bytes.
+    pub files: Vec<(PathBuf, BlobDigest)>,
+}
+
+impl Composed {
+    /// A document that includes nothing.
+    fn alone(root: Tree) -> Self {
+        Self {
+            root,
+            bases: BTreeMap::new(),
+            files: Vec::new(),
+        }
+    }
 }
 
 /// Replaces `include:` by what it names. `folder` is what paths are relative to.
@@ -33,10 +47,7 @@ pub(crate) fn compose(root: Tree, file: &Path, folder: &Path, problems: &mut Pro
         chain: Vec::new(),
     };
     if root.entry("include").is_none() {
-        return Composed {
-            root,
-            bases: BTreeMap::new(),
-        };
+        return Composed::alone(root);
     }
     composer.chain.extend(std::fs::canonicalize(file).ok());
     // For messages, a name is relative to the current folder, as the pipeline's is.
@@ -55,10 +66,7 @@ impl Composer<'_> {
     fn resolve(&mut self, root: Tree, folder: &Path, shown: &Path, outermost: bool) -> Composed {
         let spot = root.spot;
         let Value::Map(entries) = root.value else {
-            return Composed {
-                root,
-                bases: BTreeMap::new(),
-            };
+            return Composed::alone(root);
         };
         let mut own = Vec::new();
         let mut names = Vec::new();
@@ -70,10 +78,7 @@ impl Composer<'_> {
                 _ => own.push((key, value)),
             }
         }
-        let mut all = Composed {
-            root: map(spot, Vec::new()),
-            bases: BTreeMap::new(),
-        };
+        let mut all = Composed::alone(map(spot, Vec::new()));
         for (name, at) in names {
             if let Some(part) = self.file(&name, at, folder, shown) {
                 overlay(&mut all, part);
@@ -90,7 +95,11 @@ impl Composer<'_> {
             all.bases.remove(name);
         }
         let root = map(spot, own);
-        overlay(&mut all, Composed { root, bases });
+        let own = Composed {
+            bases,
+            ..Composed::alone(root)
+        };
+        overlay(&mut all, own);
         all
     }
 
@@ -104,7 +113,7 @@ impl Composer<'_> {
             match item.text() {
                 Some(text) if text.contains("${") => self.problems.add(
                     item.spot,
-                    format!("`{text}` is no file name"),
+                    format!("`{text}` is not a file name"),
                     "includes are fixed: interpolations are not read here",
                 ),
                 Some(text) if !text.is_empty() => names.push((text.to_owned(), item.spot)),
@@ -145,6 +154,7 @@ impl Composer<'_> {
                 return None;
             }
         };
+        let digest = BlobRef::of(&bytes).blob;
         let real = std::fs::canonicalize(&path).unwrap_or_else(|_| path.clone());
         if self.chain.contains(&real) {
             let message = format!("`{name}` includes itself, by itself or by way of others");
@@ -177,8 +187,9 @@ impl Composer<'_> {
         self.chain.push(real);
         let folder = path.parent().unwrap_or(folder).to_owned();
         let shown = shown.parent().unwrap_or(Path::new("")).to_owned();
-        let composed = self.resolve(root, &folder, &shown, false);
+        let mut composed = self.resolve(root, &folder, &shown, false);
         self.chain.pop();
+        composed.files.push((path, digest));
         Some(composed)
     }
 }
@@ -210,6 +221,7 @@ fn does_something(stage: &Tree) -> bool {
 /// Lays one document over another.
 fn overlay(below: &mut Composed, above: Composed) {
     below.bases.extend(above.bases);
+    below.files.extend(above.files);
     let Value::Map(entries) = above.root.value else {
         return;
     };
@@ -230,13 +242,31 @@ fn stages(below: &mut Tree, key: Key, above: Tree) {
         Value::Map(entries) => entries.iter_mut().find(|(known, _)| known.name == key.name),
         _ => None,
     };
-    let (Some((_, known)), Value::Map(_)) = (known, &above.value) else {
-        return merge(below, key, above, 0);
+    match (known, above.value) {
+        (Some((_, known)), Value::Map(entries)) => {
+            let depth = |stage: &Tree| if does_something(stage) { 0 } else { usize::MAX };
+            merge_all(known, entries, depth);
+        }
+        (_, value) => merge(below, key, Tree { value, ..above }, 0),
+    }
+}
+
+/// Puts entries into a map, each to its depth.
+fn merge_all(below: &mut Tree, above: Vec<(Key, Tree)>, depth: impl Fn(&Tree) -> usize) {
+    let Value::Map(entries) = &mut below.value else {
+        return;
     };
-    if let Value::Map(entries) = above.value {
-        for (key, stage) in entries {
-            let depth = if does_something(&stage) { 0 } else { usize::MAX };
-            merge(known, key, stage, depth);
+    let mut places: HashMap<String, usize> = entries.iter().map(|(key, _)| key.name.clone()).zip(0..).collect();
+    for (key, value) in above {
+        match places.get(&key.name) {
+            Some(&place) => {
+                let depth = depth(&value);
+                replace(&mut entries[place], key, value, depth);
+            }
+            None => {
+                places.insert(key.name.clone(), entries.len());
+                entries.push((key, value));
+            }
         }
     }
 }
@@ -246,15 +276,16 @@ fn merge(below: &mut Tree, key: Key, above: Tree, depth: usize) {
     let Value::Map(entries) = &mut below.value else {
         return;
     };
-    let Some((place, known)) = entries.iter_mut().find(|(known, _)| known.name == key.name) else {
-        entries.push((key, above));
-        return;
-    };
+    match entries.iter_mut().find(|(known, _)| known.name == key.name) {
+        Some(known) => replace(known, key, above, depth),
+        None => entries.push((key, above)),
+    }
+}
+
+fn replace((place, known): &mut (Key, Tree), key: Key, above: Tree, depth: usize) {
     match above.value {
         Value::Map(above) if depth > 0 && matches!(known.value, Value::Map(_)) => {
-            for (key, value) in above {
-                merge(known, key, value, depth - 1);
-            }
+            merge_all(known, above, |_| depth - 1);
         }
         value => {
             *place = key;

@@ -1,7 +1,7 @@
 //! Other YAML files read as pipeline files are: values with their places, and errors that point at them.
 
 use super::PipelineErrors;
-pub use super::error::Problems;
+pub use super::problems::Problems;
 pub use super::source::Spot;
 use super::source::{self, Texts};
 pub use super::tree::{Key, Tree, Value};

@@ -1,7 +1,8 @@
 //! Configurations: `with:` to the stage kind's resolved configuration, and its problems back to their places.
 
-use super::error::{Problems, list, nearest};
+use super::problems::Problems;
 use super::source::Spot;
+use super::suggest::{list, nearest};
 use super::tree::{Step, Tree, Value, follow, steps};
 use serde_json::Value as Json;
 use stages_core::{AnyStage, ConfigProblem};
@@ -115,8 +116,10 @@ fn explain(message: &str, found: &Option<String>) -> Explained {
         let known = backticked(rest);
         let hint = nearest(name, known.iter().map(String::as_str)).map(|near| format!("did you mean `{near}`?"));
         return Explained::Other {
-            message: format!("there is no choice `{name}`"),
-            hint: Some(hint.unwrap_or_else(|| format!("the choices are {}", list(known.iter().map(String::as_str))))),
+            message: format!("unknown value `{name}`"),
+            hint: Some(
+                hint.unwrap_or_else(|| format!("the allowed values are {}", list(known.iter().map(String::as_str)))),
+            ),
         };
     }
     for prefix in ["invalid type: ", "invalid value: ", "invalid length "] {
@@ -144,17 +147,17 @@ fn explain(message: &str, found: &Option<String>) -> Explained {
 fn plain(wanted: &str) -> String {
     match wanted {
         "f32" | "f64" => "a number".to_owned(),
-        "u8" => "a whole number from 0 to 255".to_owned(),
-        "u16" => "a whole number from 0 to 65535".to_owned(),
-        "u32" => "a whole number from 0 to 4294967295".to_owned(),
-        "u64" | "usize" => "a whole number, not negative".to_owned(),
-        "i8" | "i16" | "i32" | "i64" | "isize" => "a whole number".to_owned(),
+        "u8" => "an integer from 0 to 255".to_owned(),
+        "u16" => "an integer from 0 to 65535".to_owned(),
+        "u32" => "an integer from 0 to 4294967295".to_owned(),
+        "u64" | "usize" => "a non-negative integer".to_owned(),
+        "i8" | "i16" | "i32" | "i64" | "isize" => "an integer".to_owned(),
         "a boolean" => "`true` or `false`".to_owned(),
-        "a string" | "a borrowed string" | "string or map" => "a text".to_owned(),
+        "a string" | "a borrowed string" | "string or map" => "a string".to_owned(),
         "a sequence" => "a list".to_owned(),
-        other if other.starts_with("a nonzero ") => "a whole number, not 0".to_owned(),
+        other if other.starts_with("a nonzero ") => "a non-zero integer".to_owned(),
         other if other.starts_with("struct ") => "a map of settings".to_owned(),
-        other if other.starts_with("enum ") => "one of its choices".to_owned(),
+        other if other.starts_with("enum ") => "one of the allowed values".to_owned(),
         other if other.starts_with("an array of length ") || other.starts_with("a tuple of size ") => {
             format!("a list of {}", other.rsplit(' ').next().unwrap_or_default())
         }
@@ -173,7 +176,7 @@ fn type_hint(message: &str, found: &Tree) -> Option<String> {
                 format!("write {float:.0}")
             }
             Some(float) if whole && float < 0.0 => "give 0 or more".to_owned(),
-            _ if whole => "write a whole number".to_owned(),
+            _ if whole => "write an integer".to_owned(),
             _ if wanted.contains("string") => format!("put it in quotes: `\"{value}\"`"),
             _ if wanted.contains("sequence") || wanted.contains("array") => format!("write a list: `[{value}]`"),
             _ => return None,
@@ -207,7 +210,7 @@ mod tests {
         let text = [
             other(
                 "invalid type: string \"a, expected b\", expected f64",
-                Some("the text \"a\""),
+                Some("the string \"a\""),
             ),
             other("invalid value: integer `-5`, expected u32", None),
             other("invalid length 3, expected an array of length 2", None),
@@ -219,10 +222,10 @@ mod tests {
         ]
         .join("\n");
         insta::assert_snapshot!(text, @r#"
-        expected a number, found the text "a" | 
-        expected a whole number from 0 to 4294967295, found integer -5 | 
+        expected a number, found the string "a" | 
+        expected an integer from 0 to 4294967295, found integer -5 | 
         expected a list of 2, found 3 items | 
-        there is no choice `gaus` | did you mean `gauss`?
+        unknown value `gaus` | did you mean `gauss`?
         UnknownKey { name: "x", known: [] }
         UnknownKey { name: "x", known: ["y", "z"] }
         MissingKey { name: "from" }

@@ -233,10 +233,10 @@ fn type_name(schema: &Value, root: &Value, depth: usize) -> String {
     }
     let one = |ty: &str| match ty {
         "number" => "number".to_owned(),
-        "integer" => "whole number".to_owned(),
-        "string" => "text".to_owned(),
+        "integer" => "integer".to_owned(),
+        "string" => "string".to_owned(),
         "boolean" => "true | false".to_owned(),
-        "null" => "nothing".to_owned(),
+        "null" => "null".to_owned(),
         "array" => match schema.get("items") {
             Some(Value::Array(items)) => {
                 let items: Vec<String> = items.iter().map(|item| type_name(item, root, depth + 1)).collect();

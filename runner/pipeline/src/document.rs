@@ -1,7 +1,8 @@
 //! The pipeline file as it is written: keys checked, names checked, nothing replaced or expanded yet.
 
-use super::error::{Problems, list, nearest, suggest};
+use super::problems::Problems;
 use super::source::Spot;
+use super::suggest::{list, nearest, suggest};
 use super::tree::{Key, Tree, Value};
 use super::units::{is_name, is_variable};
 use serde_json::Value as Json;
@@ -238,7 +239,7 @@ fn stage(key: Key, tree: Tree, problems: &mut Problems) -> Stage {
     let Value::Map(entries) = tree.value else {
         let described = tree.describe();
         problems.add(
-            if described == "nothing" { stage.key.spot } else { spot },
+            if described == "null" { stage.key.spot } else { spot },
             format!("the stage `{name}` is {described}, not a map of keys"),
             "write what it does below its name: `uses: KIND` or `run: COMMAND`",
         );

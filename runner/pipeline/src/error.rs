@@ -1,8 +1,6 @@
 //! Errors of the pipeline file and of the command line that goes with it: what is wrong, where, and what to do about it.
 
-use super::Place;
-use super::source::{Spot, Texts, visible};
-use std::collections::HashSet;
+use super::model::Place;
 use std::fmt;
 use std::path::PathBuf;
 
@@ -21,15 +19,6 @@ pub struct PipelineError {
     pub excerpt: String,
     /// How many characters of the line are meant, from the place's column on.
     pub width: usize,
-}
-
-impl PipelineError {
-    /// A mistake in an argument of the command line; `what` names the argument (`STAGE`).
-    pub(crate) fn argument(what: &str, text: &str, message: String, hint: String) -> Self {
-        let mut texts = Texts::default();
-        let index = texts.push(PathBuf::from(what), text.to_owned());
-        texts.error(Spot::whole(index, text), message, hint)
-    }
 }
 
 /// The longest piece of a line that is shown.
@@ -101,107 +90,15 @@ impl From<PipelineError> for PipelineErrors {
     }
 }
 
-/// Collects mistakes.
-pub struct Problems {
-    /// The files and the arguments of the command line.
-    pub texts: Texts,
-    found: Vec<(Spot, PipelineError)>,
-    /// The places and messages of those that were found.
-    known: HashSet<(PathBuf, usize, usize, String)>,
-}
-
-impl Problems {
-    /// No mistakes yet in these texts.
-    pub fn new(texts: Texts) -> Self {
-        Self {
-            texts,
-            found: Vec::new(),
-            known: HashSet::new(),
+/// A text whose control characters, which an escape in a file can write, are shown and not sent to a terminal.
+pub(crate) fn visible(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for c in text.chars() {
+        if c.is_control() && c != '\n' {
+            shown.extend(c.escape_debug());
+        } else {
+            shown.push(c);
         }
     }
-
-    /// Notes a mistake; the same one twice (at two points of a matrix) counts once.
-    pub fn add(&mut self, spot: Spot, message: impl Into<String>, hint: impl Into<String>) {
-        let error = self.texts.error(spot, message.into(), hint.into());
-        self.push(spot, error);
-    }
-
-    /// Notes a mistake whose line is not to be shown.
-    pub fn add_blank(&mut self, spot: Spot, message: impl Into<String>, hint: impl Into<String>) {
-        let mut error = self.texts.error(spot, message.into(), hint.into());
-        error.excerpt = String::new();
-        self.push(spot, error);
-    }
-
-    /// Notes a mistake that knows its place.
-    pub fn push(&mut self, spot: Spot, error: PipelineError) {
-        let Place { line, column } = error.place;
-        if self
-            .known
-            .insert((error.file.clone(), line, column, error.message.clone()))
-        {
-            self.found.push((spot, error));
-        }
-    }
-
-    /// Whether there are any.
-    pub fn any(&self) -> bool {
-        !self.found.is_empty()
-    }
-
-    /// The number of mistakes.
-    pub fn count(&self) -> usize {
-        self.found.len()
-    }
-
-    /// The mistakes, those of the command line after those of the file.
-    pub fn finish(mut self) -> PipelineErrors {
-        self.found
-            .sort_by_key(|(spot, _)| (spot.text, spot.place.line, spot.place.column));
-        PipelineErrors(self.found.into_iter().map(|(_, error)| error).collect())
-    }
-}
-
-/// The candidate that `name` most likely stands for.
-pub(crate) fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    let wanted = name.to_lowercase();
-    let mut best: Option<(f64, &str)> = None;
-    for candidate in candidates {
-        let lower = candidate.to_lowercase();
-        let distance = strsim::damerau_levenshtein(&wanted, &lower);
-        let longest = wanted.chars().count().max(lower.chars().count());
-        let close = strsim::jaro_winkler(&wanted, &lower);
-        let part = wanted.len() >= 3 && lower.len() >= 3 && (lower.contains(&wanted) || wanted.contains(&lower));
-        let fits = distance <= (longest / 3).max(1) || close >= 0.86 || part;
-        if fits && best.is_none_or(|(score, _)| close > score) {
-            best = Some((close, candidate));
-        }
-    }
-    best.map(|(_, candidate)| candidate)
-}
-
-/// A hint for an unknown name: the nearest valid one, or all of them. `what` is their plural (`parameters`).
-pub fn suggest<'a>(name: &str, what: &str, candidates: impl IntoIterator<Item = &'a str>) -> String {
-    let candidates: Vec<&str> = candidates.into_iter().collect();
-    match nearest(name, candidates.iter().copied()) {
-        Some(found) => format!("did you mean `{found}`?"),
-        None if candidates.is_empty() => format!("there are no {what} here"),
-        None => format!("the {what} are {}", list(candidates)),
-    }
-}
-
-/// `a`, `b` and 3 more.
-pub(crate) fn list<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
-    const MOST: usize = 16;
-    let names: Vec<&str> = names.into_iter().collect();
-    let mut text = names
-        .iter()
-        .take(MOST)
-        .map(|name| format!("`{name}`"))
-        .collect::<Vec<_>>()
-        .join(", ");
-    if names.len() > MOST {
-        text.push_str(&format!(" and {} more", names.len() - MOST));
-    }
-    text
+    shown
 }

@@ -1,6 +1,6 @@
 //! The files that a `run:` stage names.
 
-use super::error::Problems;
+use super::problems::Problems;
 use super::tree::Tree;
 use super::units::relative;
 use stages_core::Source;
@@ -17,7 +17,7 @@ pub(crate) fn expand(names: &[Tree], base: &Path, problems: &mut Problems) -> Ve
         let Some(name) = tree.text().and_then(relative) else {
             problems.add(
                 tree.spot,
-                format!("{} is no file of the pipeline's folder", tree.describe()),
+                format!("{} is not a file in the pipeline's folder", tree.describe()),
                 "name a file, a folder or a pattern (`scripts/*.py`) relative to the pipeline file, without `..`",
             );
             continue;

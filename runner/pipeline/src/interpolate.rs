@@ -1,10 +1,12 @@
 //! Interpolations: `${params.X}`, `${matrix.X}`, `${env.X}`, and inside `run:` also `${needs.X}` and `${outputs.X}`.
 
-use super::error::{Problems, suggest};
+use super::problems::Problems;
 use super::source::Spot;
+use super::suggest::{nearest, suggest};
 use super::tree::{self, Key, Tree, Value, follow, spell, steps};
 use super::yaml;
 use serde_json::Value as Json;
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What interpolations read.
@@ -14,11 +16,41 @@ pub(crate) struct Scope<'a> {
     /// The point of the matrix; `None` where it cannot be read (in `matrix:` itself).
     pub matrix: Option<&'a BTreeMap<String, Json>>,
     /// The environment.
-    pub env: &'a BTreeMap<String, String>,
+    pub env: &'a Variables<'a>,
     /// The variables of it that `secrets:` of some stage names: they are read nowhere else.
     pub secrets: &'a BTreeSet<String>,
     /// Whether what differs from point to point stays as it is, so that the outcome can be read again.
     pub verbatim: bool,
+}
+
+/// The environment, which notes what is read of it.
+pub(crate) struct Variables<'e> {
+    all: &'e BTreeMap<String, String>,
+    read: RefCell<BTreeSet<String>>,
+}
+
+impl<'e> Variables<'e> {
+    pub fn new(all: &'e BTreeMap<String, String>) -> Self {
+        Self {
+            all,
+            read: RefCell::default(),
+        }
+    }
+
+    fn get(&self, name: &str) -> Option<&'e String> {
+        let value = self.all.get(name)?;
+        self.read.borrow_mut().insert(name.to_owned());
+        Some(value)
+    }
+
+    fn names(&self) -> impl Iterator<Item = &str> {
+        self.all.keys().map(String::as_str)
+    }
+
+    /// The names of the variables that were read.
+    pub fn read(self) -> BTreeSet<String> {
+        self.read.into_inner()
+    }
 }
 
 /// A piece of a text.
@@ -172,8 +204,8 @@ fn splice(inner: &str, spot: Spot, scope: &Scope, problems: &mut Problems) -> Op
     if text.is_none() {
         problems.add(
             problems.texts.locate(spot, &format!("${{{inner}}}")),
-            format!("`${{{inner}}}` is {} and cannot be part of a text", value.describe()),
-            "let it be the whole value, or use a text or a number",
+            format!("`${{{inner}}}` is {} and cannot be part of a string", value.describe()),
+            "let it be the whole value, or use a string or a number",
         );
     }
     Some((text?, note))
@@ -293,7 +325,7 @@ fn read(inner: &str, spot: Spot, scope: &Scope, problems: &mut Problems) -> Opti
                 Some((Tree::scalar(spot, value), note))
             }
             None => {
-                let near = super::error::nearest(name, scope.env.keys().map(String::as_str));
+                let near = nearest(name, scope.env.names());
                 problems.add(
                     problems.texts.locate(spot, &whole),
                     format!("the environment has no variable `{name}`"),
@@ -314,7 +346,7 @@ fn read(inner: &str, spot: Spot, scope: &Scope, problems: &mut Problems) -> Opti
             None
         }
         _ => {
-            let near = super::error::nearest(space, ["params", "matrix", "env"]);
+            let near = nearest(space, ["params", "matrix", "env"]);
             let hint = match near {
                 Some(near) if !name.is_empty() => format!("did you mean `${{{near}.{name}}}`?"),
                 _ => match scope.params.filter(|params| params.contains_key(inner)) {
@@ -451,7 +483,7 @@ mod tests {
         let scope = Scope {
             params: Some(&params),
             matrix: Some(&point),
-            env: &env,
+            env: &Variables::new(&env),
             secrets: &BTreeSet::new(),
             verbatim: false,
         };
@@ -523,8 +555,8 @@ mod tests {
         x ${parms.seed}        3: unknown interpolation `${parms.seed}` | did you mean `${params.seed}`?
         ${seed}                1: unknown interpolation `${seed}` | did you mean `${params.seed}`?
         ${x}                   1: unknown interpolation `${x}` | write `${params.NAME}`, `${matrix.NAME}` or `${env.NAME}`; `$${` stands for `${` itself
-        a ${params.window} b   3: `${params.window}` is a map and cannot be part of a text | let it be the whole value, or use a text or a number
-        a ${params.none} b     3: `${params.none}` is nothing and cannot be part of a text | let it be the whole value, or use a text or a number
+        a ${params.window} b   3: `${params.window}` is a map and cannot be part of a string | let it be the whole value, or use a string or a number
+        a ${params.none} b     3: `${params.none}` is null and cannot be part of a string | let it be the whole value, or use a string or a number
         ${params.window.form}  1: the parameter `window` has no `form` | did you mean `from`?
         ${matrix.axes}         1: unknown axis `axes` in `${matrix.axes}` | did you mean `axis`?
         ${env.HOMES}           1: the environment has no variable `HOMES` | set it (`HOMES=… runner …`); there is `HOME`
@@ -538,13 +570,14 @@ mod tests {
 
     #[test]
     fn commands_keep_what_is_the_shells() {
+        let none = BTreeMap::new();
         let scope = Scope {
             params: Some(&BTreeMap::from([(
                 "x".to_owned(),
                 Tree::scalar(Spot::default(), json!("${needs.a}")),
             )])),
             matrix: Some(&BTreeMap::new()),
-            env: &BTreeMap::new(),
+            env: &Variables::new(&none),
             secrets: &BTreeSet::new(),
             verbatim: false,
         };

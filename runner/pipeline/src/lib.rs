@@ -1,9 +1,21 @@
-//! The pipeline file, from text to a resolved graph of stages.
+//! The pipeline file, from text to a resolved task graph. Stage kinds are handed in.
 //!
 //! In the order of the work: `source` (bytes to text), `yaml` (text to a `tree` of values that know their places), `compose`
 //! (`include:`), `document` (keys and names checked), `overrides` (profiles and `--set`), `needs` (references, ports, order),
 //! `axes` with `sample` (what a matrix says) and `matrix` (the points it comes to), `interpolate` (`${…}`), `configure` (a stage
-//! kind's configuration) and `load`, which leads through them; `resolved` writes the outcome as one file.
+//! kind's configuration) and `load`, which leads through them. `memo` makes an unchanged pipeline need none of this; `resolved`
+//! writes a pipeline as one file; [`graph`] and [`svg`] draw it.
+//!
+//! Time and memory grow linearly with the stages. What is larger than these limits is refused:
+//!
+//! | limit | |
+//! | --- | --- |
+//! | stages of a pipeline, matrices expanded; points of a stage | 100,000 |
+//! | a pipeline file, or one that it includes | 16 MiB |
+//! | included files | 64 |
+//! | YAML values of a file, aliases followed | 500,000 |
+//! | nested lists and maps | 48 |
+//! | files of a `run:` stage | 10,000 |
 
 mod axes;
 mod compose;
@@ -12,20 +24,25 @@ mod configure;
 mod describe;
 mod document;
 mod earlier;
+mod encoding;
 mod error;
 mod files;
 pub mod graph;
 mod interpolate;
 mod load;
 mod matrix;
+mod memo;
 mod model;
 mod needs;
 mod overrides;
+mod point;
+mod problems;
 mod resolved;
 mod sample;
 mod schema;
 mod select;
 mod source;
+mod suggest;
 pub mod svg;
 mod task_graph;
 mod tree;
@@ -34,13 +51,14 @@ mod yaml;
 
 pub use describe::{describe_kind, describe_kinds, kind_json, kinds_json};
 pub use earlier::{Earlier, EarlierRef, FindEarlier, NotFound};
-pub use error::suggest;
 pub use error::{PipelineError, PipelineErrors};
 pub use interpolate::command_text;
 pub use load::{LoadOptions, load, load_text, load_with_sources, resolved};
+pub use memo::{load_memo, load_with_memo, memo_name};
 pub use model::{Command, InputRef, Node, Pipeline, Place, Resources, Work};
 pub use needs::same as same_value;
 pub use schema::schema;
 pub use select::select;
+pub use suggest::suggest;
 pub use task_graph::TaskGraph;
 pub use units::duration;

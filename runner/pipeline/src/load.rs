@@ -4,23 +4,25 @@ use super::axes;
 use super::compose::compose;
 use super::configure;
 use super::document::{self, Document, Job, Stage};
-use super::error::Problems;
 use super::files;
-use super::interpolate::{Scope, fill, fill_command};
-use super::matrix::{self, Folders, MOST_NODES, Matching, Point};
-use super::model;
+use super::interpolate::{Scope, Variables, fill, fill_command};
+use super::matrix::{self, Folders, Matching};
+use super::model::graph_of;
 use super::needs::{self, Face, Needs};
 use super::overrides::{self, Setting};
+use super::point::{self, MOST_NODES, Point};
+use super::problems::Problems;
 use super::resolved::Resolved;
 use super::source::{self, Spot, Texts};
 use super::tree::{Key, Tree, Value, spell};
 use super::units::{duration, relative, size};
 use super::yaml;
 use super::{Command, FindEarlier, InputRef, Node, Pipeline, PipelineErrors, Resources, Work};
+use cache::{BlobDigest, BlobRef};
 use serde_json::Value as Json;
 use stages_core::{AnyStage, ConfigProblem, PlanContext, PortType, Provided};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// What a pipeline file is read with.
@@ -68,6 +70,37 @@ pub fn load_with_sources(file: &Path, options: &LoadOptions) -> Result<Pipeline,
     Loader::new(file, text, options, true).load()
 }
 
+/// What a pipeline was read from, beside its options.
+#[derive(Default)]
+pub(crate) struct Recorded {
+    /// The pipeline file and those that it includes, with the digests of their bytes.
+    pub files: Vec<(PathBuf, BlobDigest)>,
+    /// The environment variables that were interpolated.
+    pub variables: BTreeSet<String>,
+    /// What `files:` names, interpolations replaced, by node.
+    pub patterns: BTreeMap<usize, Vec<String>>,
+}
+
+/// As [`load_with_sources`], with what was read.
+pub(crate) fn load_recorded(file: &Path, options: &LoadOptions) -> Result<(Pipeline, Recorded), PipelineErrors> {
+    let bytes = source::read_bytes(file)?;
+    let digest = BlobRef::of(&bytes).blob;
+    let mut loader = Loader::new(file, source::decode(file, bytes)?, options, true);
+    loader.recorded.files.push((file.to_owned(), digest));
+    loader.load_recorded()
+}
+
+/// The folder of a pipeline file, absolute.
+pub(crate) fn folder_of(file: &Path) -> PathBuf {
+    let folder = file.parent().unwrap_or(Path::new(""));
+    let folder = if folder.as_os_str().is_empty() {
+        Path::new(".")
+    } else {
+        folder
+    };
+    std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned())
+}
+
 /// As [`load`], for a text that stands for the contents of `file`.
 ///
 /// # Errors
@@ -90,7 +123,7 @@ pub fn resolved(file: &Path, options: &LoadOptions) -> Result<String, PipelineEr
                 scope: Scope {
                     params: Some(&loader.params),
                     matrix: Some(&Point::new()),
-                    env: &options.env,
+                    env: &loader.env,
                     secrets: &loader.secrets,
                     verbatim: true,
                 },
@@ -112,6 +145,7 @@ struct Loader<'a> {
     /// The folders of the stages that come from included files.
     bases: BTreeMap<String, Arc<Path>>,
     options: &'a LoadOptions,
+    env: Variables<'a>,
     sources: bool,
     problems: Problems,
     params: BTreeMap<String, Tree>,
@@ -119,6 +153,7 @@ struct Loader<'a> {
     /// The variables that some stage names in `secrets:`.
     secrets: BTreeSet<String>,
     nodes: Vec<Node>,
+    recorded: Recorded,
 }
 
 /// A stage about to be expanded.
@@ -133,42 +168,48 @@ impl<'a> Loader<'a> {
         let mut texts = Texts::default();
         texts.push(file.to_owned(), text);
         overrides::texts(&mut texts, &options.set, &options.profiles);
-        let folder = file.parent().unwrap_or(Path::new(""));
-        let folder = if folder.as_os_str().is_empty() {
-            Path::new(".")
-        } else {
-            folder
-        };
         Self {
             file,
-            base: std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned()).into(),
+            base: folder_of(file).into(),
             bases: BTreeMap::new(),
             options,
+            env: Variables::new(&options.env),
             sources,
             problems: Problems::new(texts),
             params: BTreeMap::new(),
             settings: Vec::new(),
             secrets: BTreeSet::new(),
             nodes: Vec::new(),
+            recorded: Recorded::default(),
         }
     }
 
-    fn load(mut self) -> Result<Pipeline, PipelineErrors> {
-        match self.resolve() {
-            Some(document) if !self.problems.any() => Ok(Pipeline {
-                name: document.name,
-                file: self.file.to_owned(),
-                base: self.base.to_path_buf(),
-                params: self
-                    .params
-                    .iter()
-                    .map(|(name, value)| (name.clone(), value.to_json()))
-                    .collect(),
-                graph: model::graph_of(&self.nodes),
-                nodes: self.nodes,
-            }),
-            _ => Err(self.problems.finish()),
-        }
+    fn load(self) -> Result<Pipeline, PipelineErrors> {
+        self.load_recorded().map(|(pipeline, _)| pipeline)
+    }
+
+    fn load_recorded(mut self) -> Result<(Pipeline, Recorded), PipelineErrors> {
+        let document = match self.resolve() {
+            Some(document) if !self.problems.any() => document,
+            _ => return Err(self.problems.finish()),
+        };
+        let params = self.params.iter();
+        let pipeline = Pipeline {
+            name: document.name,
+            file: self.file.to_owned(),
+            base: self.base.to_path_buf(),
+            params: params.map(|(name, value)| (name.clone(), value.to_json())).collect(),
+            graph: graph_of(&self.nodes),
+            nodes: self.nodes,
+        };
+        let variables = self.env.read();
+        Ok((
+            pipeline,
+            Recorded {
+                variables,
+                ..self.recorded
+            },
+        ))
     }
 
     /// Fills `nodes`; `None` where there is no going on.
@@ -182,6 +223,7 @@ impl<'a> Loader<'a> {
         };
         let composed = compose(root, self.file, &self.base, &mut self.problems);
         self.bases = composed.bases;
+        self.recorded.files.extend(composed.files);
         let mut document = document::read(composed.root, self.file, &mut self.problems)?;
         let options = self.options;
         self.settings = overrides::apply(&options.set, &options.profiles, &mut document, &mut self.problems);
@@ -223,7 +265,7 @@ impl<'a> Loader<'a> {
             let scope = Scope {
                 params: Some(&self.params),
                 matrix: None,
-                env: &self.options.env,
+                env: &self.env,
                 secrets: &self.secrets,
                 verbatim: false,
             };
@@ -265,7 +307,7 @@ impl<'a> Loader<'a> {
         let scope = Scope {
             params: None,
             matrix: None,
-            env: &self.options.env,
+            env: &self.env,
             secrets: &self.secrets,
             verbatim: false,
         };
@@ -294,7 +336,7 @@ impl<'a> Loader<'a> {
     fn node(&mut self, plan: &Plan, point: &Point, inputs: BTreeMap<String, Vec<InputRef>>, quiet: bool) -> Node {
         let stage = plan.stage;
         let mut node = Node {
-            id: matrix::id(&stage.key.name, point),
+            id: point::id(&stage.key.name, point),
             stage: stage.key.name.clone(),
             point: point.clone(),
             work: Work::Command(Arc::default()),
@@ -309,9 +351,7 @@ impl<'a> Loader<'a> {
         };
         match (&stage.job, plan.face) {
             (Job::Kind { with, spot, .. }, Face::Kind(kind)) => {
-                for port in kind.ports().outputs {
-                    node.provides.insert(port.name.to_owned(), Provided::unknown(port.ty));
-                }
+                node.provides = promised(kind);
                 if !quiet && let Some((config, with)) = self.configure(kind, stage, with, *spot, point) {
                     self.check(kind, stage, &with, *spot, &config, &mut node);
                     node.work = Work::Kind { kind, config };
@@ -356,7 +396,7 @@ impl<'a> Loader<'a> {
         let scope = Scope {
             params: Some(&self.params),
             matrix: Some(point),
-            env: &self.options.env,
+            env: &self.env,
             secrets: &self.secrets,
             verbatim: false,
         };
@@ -382,12 +422,7 @@ impl<'a> Loader<'a> {
 
     /// Lets the kind check its configuration against what its inputs will hold.
     fn check(&mut self, kind: &dyn AnyStage, stage: &Stage, with: &Tree, uses: Spot, config: &Json, node: &mut Node) {
-        let provided = |input: &InputRef| self.nodes[input.node].provides.get(&input.output).cloned();
-        let mut inputs: BTreeMap<String, Vec<Provided>> = node
-            .needs
-            .iter()
-            .map(|(port, inputs)| (port.clone(), inputs.iter().filter_map(provided).collect()))
-            .collect();
+        let mut inputs = provided(&node.needs, &self.nodes);
         for port in kind.ports().inputs {
             let earlier = node.earlier.get(port.name).map_or(0, Vec::len);
             if earlier > 0 {
@@ -428,7 +463,7 @@ impl<'a> Loader<'a> {
         let scope = Scope {
             params: Some(&self.params),
             matrix: Some(point),
-            env: &self.options.env,
+            env: &self.env,
             secrets: &self.secrets,
             verbatim: false,
         };
@@ -438,6 +473,10 @@ impl<'a> Loader<'a> {
         let command = fill_command(run, run.text().unwrap_or_default(), &scope, &needs, &names, problems);
         let before = problems.count();
         let files: Vec<Tree> = files.iter().map(|file| fill(file, &scope, problems)).collect();
+        let patterns: Vec<String> = files.iter().filter_map(Tree::text).map(str::to_owned).collect();
+        if !patterns.is_empty() {
+            self.recorded.patterns.insert(self.nodes.len(), patterns);
+        }
         let files = if problems.count() == before {
             files::expand(&files, base, problems)
         } else {
@@ -497,8 +536,8 @@ impl<'a> Loader<'a> {
                 }
                 None if problems.count() == before => problems.add(
                     value.spot,
-                    format!("the variable `{}` is {}, not a text", key.name, filled.describe()),
-                    "give it a text or a number",
+                    format!("the variable `{}` is {}, not a string", key.name, filled.describe()),
+                    "give it a string or a number",
                 ),
                 None => {}
             }
@@ -518,7 +557,7 @@ impl<'a> Loader<'a> {
         let scope = Scope {
             params: Some(&self.params),
             matrix: Some(point),
-            env: &self.options.env,
+            env: &self.env,
             secrets: &self.secrets,
             verbatim: false,
         };
@@ -535,7 +574,7 @@ impl<'a> Loader<'a> {
         read(
             &stage.threads,
             "threads",
-            "give a whole number from 1 to 4096",
+            "give an integer from 1 to 4096",
             &mut |value| {
                 node.resources.threads = value
                     .as_u64()
@@ -556,7 +595,7 @@ impl<'a> Loader<'a> {
         read(
             &stage.retries,
             "retries",
-            "give a whole number from 0 to 100",
+            "give an integer from 0 to 100",
             &mut |value| {
                 let retries = value.as_u64().filter(|value| *value <= 100);
                 node.retries = retries.and_then(|value| u32::try_from(value).ok()).unwrap_or_default();
@@ -573,6 +612,23 @@ impl<'a> Loader<'a> {
             },
         );
     }
+}
+
+/// What the outputs of a kind hold, as far as its ports tell.
+pub(crate) fn promised(kind: &dyn AnyStage) -> BTreeMap<String, Provided> {
+    let outputs = kind.ports().outputs.iter();
+    outputs
+        .map(|port| (port.name.to_owned(), Provided::unknown(port.ty)))
+        .collect()
+}
+
+/// What the inputs will hold, by port.
+pub(crate) fn provided(needs: &BTreeMap<String, Vec<InputRef>>, nodes: &[Node]) -> BTreeMap<String, Vec<Provided>> {
+    let provided = |input: &InputRef| nodes[input.node].provides.get(&input.output).cloned();
+    needs
+        .iter()
+        .map(|(port, inputs)| (port.clone(), inputs.iter().filter_map(provided).collect()))
+        .collect()
 }
 
 /// What the points of a stage read of those of its producers.

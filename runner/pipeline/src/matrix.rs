@@ -1,30 +1,14 @@
 //! The points that a stage fans out over: those of its own matrix, and of all that it needs.
 
 use super::axes::Matrix;
-use super::error::{Problems, list, suggest};
 use super::needs::{Needs, Reference, same};
+use super::point::{MOST_NODES, Point, id};
+use super::problems::Problems;
 use super::source::Spot;
+use super::suggest::{list, suggest};
 use super::tree::spell;
 use serde_json::Value as Json;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
-
-/// A point: a value for each axis.
-pub(crate) type Point = BTreeMap<String, Json>;
-
-/// A pipeline has no more stages than this, matrices expanded.
-pub(crate) const MOST_NODES: usize = 100_000;
-
-/// `stage`, or `stage[seed=1]`.
-pub(crate) fn id(stage: &str, point: &Point) -> String {
-    if point.is_empty() {
-        return stage.to_owned();
-    }
-    let parts: Vec<String> = point
-        .iter()
-        .map(|(axis, value)| format!("{axis}={}", spell(value).unwrap_or_default()))
-        .collect();
-    format!("{stage}[{}]", parts.join(","))
-}
 
 /// Names for the folders of points, `lr=0.1,seed=1`, each other than those before it; the shell takes them as they are.
 #[derive(Default)]

@@ -2,8 +2,9 @@
 
 use super::document::{Job, Stage};
 use super::earlier::{self, Earlier, EarlierRef, FindEarlier};
-use super::error::{Problems, list, suggest};
+use super::problems::Problems;
 use super::source::Spot;
+use super::suggest::{list, nearest, suggest};
 use super::task_graph::TaskGraph;
 use super::tree::{Tree, Value, spell};
 use super::yaml;
@@ -60,7 +61,7 @@ pub(crate) fn faces<'a>(
                     .filter(|known| !family.is_empty() && known.starts_with(&format!("{family}/")))
                     .collect();
                 let names: Vec<&str> = kinds.iter().map(|kind| kind.name()).collect();
-                let hint = match super::error::nearest(name, names.iter().copied()) {
+                let hint = match nearest(name, names.iter().copied()) {
                     _ if name.contains("${") => "`uses` is fixed: interpolations are not read here".to_owned(),
                     Some(near) => format!("did you mean `{near}`?"),
                     None if siblings.is_empty() => suggest(name, "stage kinds", names),
@@ -139,7 +140,7 @@ fn parse(text: &str) -> Result<(&str, Select, Option<&str>), String> {
     match rest.strip_prefix('.') {
         Some(output) if !output.is_empty() => Ok((stage, select, Some(output))),
         None if rest.is_empty() && !stage.is_empty() => Ok((stage, select, None)),
-        _ => Err(format!("`{text}` is no reference")),
+        _ => Err(format!("`{text}` is not a reference")),
     }
 }
 
@@ -251,13 +252,13 @@ fn of_run(
     };
     if text.contains("${") {
         return wrong(
-            format!("`{text}` is no reference"),
+            format!("`{text}` is not a reference"),
             "needs are fixed: interpolations are not read here",
         );
     }
     let (stage, select, output) = match parse(rest) {
         Ok(parsed) if !run.is_empty() && !parsed.0.is_empty() => parsed,
-        Ok(_) => return wrong(format!("`{text}` is no reference"), FORMS),
+        Ok(_) => return wrong(format!("`{text}` is not a reference"), FORMS),
         Err(message) => return wrong(message, FORMS),
     };
     if select.all || !select.all_of.is_empty() {
@@ -354,7 +355,7 @@ fn reference(
     if text.contains("${") {
         problems.add(
             tree.spot,
-            format!("`{text}` is no reference"),
+            format!("`{text}` is not a reference"),
             "needs are fixed: interpolations are not read here",
         );
         return None;
@@ -538,7 +539,7 @@ pub(crate) fn order(stages: &[Stage], needs: &[Needs], problems: &mut Problems) 
         let spot = spots.get(&(cycle[0], cycle[1])).copied().unwrap_or_default();
         problems.add(
             spot,
-            format!("stages need each other in a circle: {}", names.join(" needs ")),
+            format!("the stages form a cycle: {}", names.join(" needs ")),
             "remove one of these needs",
         );
     }

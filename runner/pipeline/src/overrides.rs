@@ -1,9 +1,10 @@
 //! `--set NAME=VALUE` and `--set STAGE.with.KEY=VALUE`, and profiles, which set the same names.
 
 use super::document::{Document, Job};
-use super::error::{Problems, suggest};
 use super::interpolate::{Scope, fill};
+use super::problems::Problems;
 use super::source::{Spot, Texts};
+use super::suggest::suggest;
 use super::tree::{Key, Step, Tree, Value, describe, steps};
 use super::{Place, yaml};
 use serde_json::{Number, Value as Json};
@@ -354,17 +355,17 @@ fn fitting(tree: Tree, spot: Spot, old: &Value) -> Result<Tree, (String, String)
             }
             (Json::Number(_), Json::Number(new)) if !new.is_f64() => return Ok(tree),
             (Json::Number(old), _) if old.is_f64() => (None, "a number"),
-            (Json::Number(_), _) => (None, "a whole number"),
+            (Json::Number(_), _) => (None, "an integer"),
             (Json::Bool(_), _) => (None, "`true` or `false`"),
-            _ => (None, "a text"),
+            _ => (None, "a string"),
         },
         (Value::Scalar(old), _) => (
             None,
             match old {
                 Json::Bool(_) => "`true` or `false`",
                 Json::Number(number) if number.is_f64() => "a number",
-                Json::Number(_) => "a whole number",
-                _ => "a text",
+                Json::Number(_) => "an integer",
+                _ => "a string",
             },
         ),
     };

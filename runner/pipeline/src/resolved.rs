@@ -3,10 +3,10 @@
 
 use super::axes::{self, Matrix};
 use super::document::{Document, Job, Stage};
-use super::error::Problems;
 use super::interpolate::{Scope, fill, fill_command};
-use super::matrix::Point;
 use super::overrides::Setting;
+use super::point::Point;
+use super::problems::Problems;
 use super::source::Spot;
 use super::tree::{Key, Tree, Value};
 use super::yaml;

@@ -1,7 +1,10 @@
 //! The stages that the command line names.
 
-use super::error::{list, suggest};
-use super::{Pipeline, PipelineError};
+use super::error::PipelineError;
+use super::model::Pipeline;
+use super::source::{Spot, Texts};
+use super::suggest::{list, suggest};
+use std::path::PathBuf;
 
 /// The nodes that `names` stand for and all that they need, in the pipeline's order; all nodes where `names` is empty. A name
 /// is a stage's, and then stands for all points of its matrix, or one point's (`train[seed=1]`).
@@ -41,8 +44,15 @@ pub fn select(pipeline: &Pipeline, names: &[String]) -> Result<Vec<usize>, Pipel
                 format!("its points are {}", list(points))
             };
             let message = format!("the pipeline `{}` has no stage `{name}`", pipeline.name);
-            return Err(PipelineError::argument("STAGE", name, message, hint));
+            return Err(argument("STAGE", name, message, hint));
         }
     }
     Ok(pipeline.graph.upstream(found).into_iter().collect())
+}
+
+/// A mistake in an argument of the command line; `what` names the argument.
+fn argument(what: &str, text: &str, message: String, hint: String) -> PipelineError {
+    let mut texts = Texts::default();
+    let index = texts.push(PathBuf::from(what), text.to_owned());
+    texts.error(Spot::whole(index, text), message, hint)
 }

@@ -1,6 +1,7 @@
 //! The texts that errors point into: the pipeline file, those it includes, and arguments of the command line.
 
-use super::{PipelineError, Place};
+use super::error::{PipelineError, visible};
+use super::model::Place;
 use std::cell::OnceCell;
 use std::fs::File;
 use std::io::Read as _;
@@ -166,27 +167,18 @@ impl Texts {
 /// No pipeline file is longer than this, in bytes.
 const LONGEST: u64 = 16 << 20;
 
-/// A text whose control characters, which an escape in a file can write, are shown and not sent to a terminal.
-pub(crate) fn visible(text: &str) -> String {
-    let mut shown = String::with_capacity(text.len());
-    for c in text.chars() {
-        if c.is_control() && c != '\n' {
-            shown.extend(c.escape_debug());
-        } else {
-            shown.push(c);
-        }
-    }
-    shown
-}
-
 /// Reads a pipeline file: UTF-8 without control characters, of a sensible length.
 pub(crate) fn read(file: &Path) -> Result<String, PipelineError> {
-    let bytes = bytes(file).map_err(|(message, hint)| {
+    decode(file, read_bytes(file)?)
+}
+
+/// The bytes of a pipeline file.
+pub(crate) fn read_bytes(file: &Path) -> Result<Vec<u8>, PipelineError> {
+    bytes(file).map_err(|(message, hint)| {
         let mut texts = Texts::default();
         texts.push(file.to_owned(), String::new());
         texts.error(Spot::start(0), message, hint)
-    })?;
-    decode(file, bytes)
+    })
 }
 
 /// The bytes of a pipeline file, or what is wrong and what to do about it.

@@ -121,7 +121,7 @@ impl Tree {
 /// What a value is, in words.
 pub(crate) fn describe(value: &Json) -> String {
     match value {
-        Json::Null => "nothing".to_owned(),
+        Json::Null => "null".to_owned(),
         Json::Bool(value) => format!("`{value}`"),
         Json::Number(value) => format!("the number {value}"),
         Json::String(text) => {
@@ -129,7 +129,7 @@ pub(crate) fn describe(value: &Json) -> String {
             if short.len() < text.len() {
                 short.push('…');
             }
-            format!("the text {short:?}")
+            format!("the string {short:?}")
         }
         Json::Array(_) => "a list".to_owned(),
         Json::Object(_) => "a map".to_owned(),

@@ -4,8 +4,6 @@
 //! and leave what a value means to us. That is YAML 1.2's core schema: `true` and `false` are the only booleans, dates are texts.
 //! Beyond it, duplicate keys are refused, merge keys (`<<`) are merged, and numbers must be finite and fit 64 bits.
 
-mod plain;
-
 use super::Place;
 use super::source::Spot;
 use super::tree::{Key, Tree, Value};
@@ -35,14 +33,6 @@ const EMPTY_HINT: &str = "a pipeline begins with `version: 1`, `name: NAME` and 
 
 /// Reads a text of one YAML document. `text` is its index, for the spots.
 pub(crate) fn parse(content: &str, text: usize) -> Result<Tree, Issue> {
-    match plain::parse(content, text) {
-        Some(tree) => Ok(tree),
-        None => read(content, text),
-    }
-}
-
-/// Reads a text by the library.
-fn read(content: &str, text: usize) -> Result<Tree, Issue> {
     let mut options = Options::default();
     options.set_emit_comments(false);
     // The library's own limit is above ours, so that ours gives the message.
@@ -285,7 +275,7 @@ impl<'t> Builder<'t> {
                 return Err(Issue {
                     spot,
                     message: format!(
-                        "a key is {}, not a text",
+                        "a key is {}, not a string",
                         if matches!(value, Value::List(_)) {
                             "a list"
                         } else {
@@ -325,7 +315,7 @@ impl<'t> Builder<'t> {
             Some(tag) => Err(Issue {
                 spot,
                 message: format!("the tag `{}` is not read here", tag.original()),
-                hint: "remove it; quotes make a value a text".to_owned(),
+                hint: "remove it; quotes make a value a string".to_owned(),
             }),
         }
     }
@@ -444,7 +434,7 @@ fn number(text: &str) -> Result<Option<Json>, (String, String)> {
     if matches!(digits, ".inf" | ".Inf" | ".INF" | ".nan" | ".NaN" | ".NAN") {
         return Err((
             format!("`{text}` is not a finite number"),
-            "write a number, or put it in quotes if it is a text".to_owned(),
+            "write a number, or put it in quotes if it is a string".to_owned(),
         ));
     }
     for (prefix, radix, valid) in [
@@ -591,13 +581,13 @@ mod tests {
         1:5 a `:` where no key can stand | quote values that hold `: `, ` #` or begin with one of `{ [ & * ! | > % @`, and keep the same indentation for the keys of a map
         1:4 an alias without an anchor of that name before it | define it with `&NAME` above; quote a value that begins with `*`
         1:8 this alias stands inside what it stands for | write the value out in one of the two places
-        1:20 the tag `!!python/object` is not read here | remove it; quotes make a value a text
-        1:4 `.nan` is not a finite number | write a number, or put it in quotes if it is a text
+        1:20 the tag `!!python/object` is not read here | remove it; quotes make a value a string
+        1:4 `.nan` is not a finite number | write a number, or put it in quotes if it is a string
         1:4 the number 1e999 is too large | numbers have 64 bits; put it in quotes if it is a name
         1:4 the number 99999999999999999999 is too large | numbers have 64 bits; put it in quotes if it is a name
         2:1 a second document begins | a file holds one pipeline: remove this `---` and what follows it
         1:9 this is not valid YAML: did not find expected ',' or '}' | quote an interpolation between braces or brackets: `{ seed: "${params.seed}" }`
-        1:3 a key is a list, not a text | quote it; an interpolation between braces or brackets needs quotes: `"${params.seed}"`
+        1:3 a key is a list, not a string | quote it; an interpolation between braces or brackets needs quotes: `"${params.seed}"`
         1:1 a key is empty | write `key: value`
         1:4 an unknown escape inside double quotes | write the backslash twice, or use single quotes
         1:5 `<<` merges maps, and this is the number 3 | write `<<: *NAME`, where `&NAME` marks a map above

@@ -43,6 +43,9 @@ pub trait StageKind: Send + Sync + 'static {
     const NOT_IN_KEY: &'static [&'static str] = &[];
     /// The reason why its result is not the same each time, for a kind that is not deterministic.
     const NONDETERMINISTIC: Option<&'static str> = None;
+    /// The top-level field of its configuration that its time is proportional to, a whole number such as the steps of a
+    /// training: a plan expects so much more or less than the last time.
+    const WORK_UNITS: Option<&'static str> = None;
     /// Its ports.
     const PORTS: Ports;
 
@@ -95,6 +98,8 @@ pub trait AnyStage: Send + Sync {
     fn ports(&self) -> Ports;
     /// [`StageKind::NONDETERMINISTIC`].
     fn nondeterministic(&self) -> Option<&'static str>;
+    /// The value of the [`StageKind::WORK_UNITS`] field of a configuration.
+    fn work_units(&self, config: &Value) -> Option<u64>;
     /// The JSON Schema (draft 7) of its configuration.
     fn schema(&self) -> Value;
     /// Reads a configuration and fills in the defaults. `Null` stands for an absent `with:`.
@@ -195,6 +200,10 @@ impl<S: StageKind> AnyStage for Erased<S> {
 
     fn nondeterministic(&self) -> Option<&'static str> {
         S::NONDETERMINISTIC
+    }
+
+    fn work_units(&self, config: &Value) -> Option<u64> {
+        config.get(S::WORK_UNITS?)?.as_u64()
     }
 
     fn schema(&self) -> Value {

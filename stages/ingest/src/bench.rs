@@ -4,7 +4,8 @@ use crate::bars::{self, BarColumns};
 use crate::options::CustomLayout as _;
 use crate::unpack::{Format, Packed};
 use datasets::Date;
-use polars::prelude::{CsvReadOptions, SerReader};
+use polars_io::SerReader;
+use polars_io::csv::read::CsvReadOptions;
 use serde::Serialize;
 use stages_core::StageError;
 use stages_numerics::random::Random;
@@ -64,7 +65,7 @@ pub fn bench(rows: usize) -> Result<Vec<BenchRow>, StageError> {
     let packed = Packed {
         place: "bars.csv".to_owned(),
         stem: "bars".to_owned(),
-        bytes: text(rows).into_bytes(),
+        bytes: text(rows).into_bytes().into(),
         format: Format::Csv,
     };
     let columns =

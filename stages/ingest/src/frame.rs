@@ -1,19 +1,22 @@
-//! A vendor's table as columns, read by polars; every value that cannot be read is an error with file, row and column.
+//! A vendor's table as columns, CSV read by polars; every value that cannot be read is an error with file, row and column.
 //!
 //! Rows are counted as a text editor or spreadsheet does: the header of a CSV file is row 1. A Parquet file has no header
 //! row, so that its first row is 1.
 
 use crate::csv_text::{Shape, fields, first_line, line_of, separator, shape, text_of, without_empty_lines};
+use crate::parquet_columns::{self, Stored};
 use crate::unpack::{Format, Packed};
 use crate::value::{self, Dates};
+use arrow::datatypes::DataType as ArrowType;
+use arrow::error::ArrowError;
 use datasets::Date;
 use datasets::layout::{Mapping, Text, Unit, normal};
-use polars::prelude::{
-    Column, CsvParseOptions, CsvReadOptions, DataFrame, DataType, Field, ParquetReader, Schema, SerReader,
-};
-use polars_arrow::array::Array as _;
+use polars_core::prelude::{DataFrame, DataType, Field, Float64Chunked, Schema, StringChunked};
+use polars_io::SerReader;
+use polars_io::csv::read::{CsvParseOptions, CsvReadOptions};
 use stages_core::StageError;
 use std::borrow::Cow;
+use std::fmt;
 use std::io::Cursor;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -33,10 +36,7 @@ pub fn header(packed: &Packed) -> Result<Vec<String>, StageError> {
             }
             Ok(fields(line, separator(line)))
         }
-        Format::Parquet => guarded(&packed.place, || {
-            let schema = ParquetReader::new(Cursor::new(&packed.bytes)).schema()?;
-            Ok(schema.iter_names().map(ToString::to_string).collect())
-        }),
+        Format::Parquet => guarded(&packed.place, || parquet_columns::names(packed)),
     }
 }
 
@@ -48,6 +48,31 @@ pub struct Frame<'a> {
     names: Vec<String>,
     columns: Vec<Column>,
     rows: usize,
+}
+
+/// A column of a table.
+enum Column {
+    /// Of CSV, as text.
+    Text(StringChunked),
+    /// Of CSV, every value a plain number or missing.
+    Numbers(Float64Chunked),
+    /// Of Parquet.
+    Stored(Stored),
+}
+
+impl Column {
+    /// The type of its values, in words.
+    fn type_name(&self) -> String {
+        match self {
+            Self::Text(_) => "text".to_owned(),
+            Self::Numbers(_) => "numbers".to_owned(),
+            Self::Stored(stored) => match stored.data_type() {
+                ArrowType::Boolean => "bool".to_owned(),
+                _ if stored.is_text() => "text".to_owned(),
+                ty => ty.to_string(),
+            },
+        }
+    }
 }
 
 impl<'a> Frame<'a> {
@@ -82,22 +107,16 @@ impl<'a> Frame<'a> {
                 indices.push(i);
             }
         }
-        let (text, frame) = match packed.format {
+        let (text, (columns, rows)) = match packed.format {
             Format::Csv => {
                 let text = text_of(&packed.bytes);
                 (Some(text), csv(packed, text, &header, &indices, &numbers)?)
             }
             Format::Parquet => {
-                let frame = guarded(&packed.place, || {
-                    ParquetReader::new(Cursor::new(&packed.bytes))
-                        .with_projection(Some(indices.clone()))
-                        .set_rechunk(false)
-                        .finish()
-                })?;
-                (None, frame)
+                let (columns, rows) = guarded(&packed.place, || parquet_columns::read(packed, &indices))?;
+                (None, (columns.into_iter().map(Column::Stored).collect(), rows))
             }
         };
-        let columns = frame.columns().to_vec();
         if columns.len() != names.len() {
             return Err(StageError::new(format!(
                 "`{}` cannot be read: its header and its columns differ",
@@ -108,7 +127,7 @@ impl<'a> Frame<'a> {
             place: &packed.place,
             text,
             names,
-            rows: frame.height(),
+            rows,
             columns,
         })
     }
@@ -139,17 +158,6 @@ impl<'a> Frame<'a> {
         StageError::new(format!("`{}`, row {row}, column `{theirs}`: {what}", self.place))
     }
 
-    fn cast(&self, theirs: &str, ty: &DataType) -> Result<Column, StageError> {
-        let column = self.column(theirs)?;
-        column.cast(ty).map_err(|err| {
-            StageError::new(format!(
-                "`{}`, column `{theirs}`: values of type {} cannot be used here: {err}",
-                self.place,
-                column.dtype()
-            ))
-        })
-    }
-
     /// Numbers in our unit, NaN where they are missing.
     ///
     /// # Errors
@@ -170,31 +178,31 @@ impl<'a> Frame<'a> {
     }
 
     fn raw_numbers(&self, theirs: &str) -> Result<Vec<f64>, StageError> {
-        let column = self.column(theirs)?;
-        if matches!(column.dtype(), DataType::String) {
-            let texts = column.str().map_err(|err| self.polars(&err))?;
-            return texts
-                .iter()
-                .enumerate()
-                .map(|(row, text)| {
-                    text.map_or(Ok(f64::NAN), value::number)
-                        .map_err(|what| self.error(row, theirs, &what))
-                })
-                .collect();
-        }
-        if !matches!(column.dtype(), DataType::Null) && !column.dtype().is_primitive_numeric() {
-            return Err(self.wrong_type(theirs, "numbers"));
-        }
-        let column = self.cast(theirs, &DataType::Float64)?;
-        let numbers = column.f64().map_err(|err| self.polars(&err))?;
-        let mut values = Vec::with_capacity(self.rows);
-        for part in numbers.downcast_iter() {
-            if part.null_count() == 0 {
-                values.extend_from_slice(part.values());
-            } else {
-                values.extend(part.iter().map(|number| number.copied().unwrap_or(f64::NAN)));
+        let values = match self.column(theirs)? {
+            Column::Numbers(numbers) => {
+                let mut values = Vec::with_capacity(self.rows);
+                for part in numbers.downcast_iter() {
+                    if part.validity().is_none() {
+                        values.extend_from_slice(part.values());
+                    } else {
+                        values.extend(part.iter().map(|number| number.copied().unwrap_or(f64::NAN)));
+                    }
+                }
+                values
             }
-        }
+            Column::Stored(stored) if stored.is_numeric() => {
+                stored.numbers().map_err(|err| self.unusable(theirs, &err))?
+            }
+            Column::Stored(stored) if !stored.is_text() => return Err(self.wrong_type(theirs, "numbers")),
+            Column::Text(_) | Column::Stored(_) => {
+                let mut values = Vec::with_capacity(self.rows);
+                self.texts(theirs, |row, text| {
+                    values.push(value::number(text).map_err(|what| self.error(row, theirs, &what))?);
+                    Ok(())
+                })?;
+                return Ok(values);
+            }
+        };
         if count_of_infinite(&values) > 0
             && let Some(row) = values.iter().position(|value| value.is_infinite())
         {
@@ -208,32 +216,28 @@ impl<'a> Frame<'a> {
     /// # Errors
     /// When a value is not a date in one of the formats.
     pub fn dates(&self, theirs: &str, formats: &[Text]) -> Result<Vec<Date>, StageError> {
-        let column = self.column(theirs)?;
-        match column.dtype() {
-            DataType::Date => {}
-            DataType::Datetime(_, zone) => {
-                if zone
-                    .as_ref()
-                    .is_some_and(|zone| !matches!(zone.as_str(), "UTC" | "Etc/UTC" | "+00:00"))
-                {
+        let stored = match self.column(theirs)? {
+            Column::Stored(stored) => match stored.data_type() {
+                ArrowType::Timestamp(_, Some(zone)) if !matches!(&**zone, "UTC" | "Etc/UTC" | "+00:00") => {
                     return Err(self
                         .wrong_type(theirs, "dates")
                         .hint("write it as a date without a time zone"));
                 }
-            }
-            _ => {
-                let mut dates = Dates::new(formats);
-                let mut out = Vec::with_capacity(self.rows);
-                self.texts(theirs, |row, text| {
-                    out.push(dates.parse(text).map_err(|what| self.error(row, theirs, &what))?);
-                    Ok(())
-                })?;
-                return Ok(out);
-            }
-        }
-        let days = self.cast(theirs, &DataType::Date)?;
-        let days = days.cast(&DataType::Int32).map_err(|err| self.polars(&err))?;
-        let days = days.i32().map_err(|err| self.polars(&err))?;
+                ArrowType::Date32 | ArrowType::Date64 | ArrowType::Timestamp(..) => Some(stored),
+                _ => None,
+            },
+            Column::Text(_) | Column::Numbers(_) => None,
+        };
+        let Some(stored) = stored else {
+            let mut dates = Dates::new(formats);
+            let mut out = Vec::with_capacity(self.rows);
+            self.texts(theirs, |row, text| {
+                out.push(dates.parse(text).map_err(|what| self.error(row, theirs, &what))?);
+                Ok(())
+            })?;
+            return Ok(out);
+        };
+        let days = stored.days().map_err(|err| self.unusable(theirs, &err))?;
         days.iter()
             .enumerate()
             .map(|(row, day)| {
@@ -252,31 +256,35 @@ impl<'a> Frame<'a> {
         theirs: &str,
         mut take: impl FnMut(usize, &str) -> Result<(), StageError>,
     ) -> Result<(), StageError> {
-        let column = self.cast(theirs, &DataType::String)?;
-        let texts = column.str().map_err(|err| self.polars(&err))?;
-        for (row, text) in texts.iter().enumerate() {
-            take(row, text.unwrap_or_default().trim())?;
+        let mut trimmed = |row: usize, text: Option<&str>| take(row, text.unwrap_or_default().trim());
+        match self.column(theirs)? {
+            Column::Text(texts) => texts.iter().enumerate().try_for_each(|(row, text)| trimmed(row, text)),
+            Column::Numbers(numbers) => numbers
+                .iter()
+                .enumerate()
+                .try_for_each(|(row, number)| trimmed(row, number.map(|number| number.to_string()).as_deref())),
+            Column::Stored(stored) => stored.texts(|row, text| trimmed(row, text)),
         }
-        Ok(())
     }
 
     fn wrong_type(&self, theirs: &str, wanted: &str) -> StageError {
-        let ty = self
-            .column(theirs)
-            .map_or_else(|_| String::new(), |column| column.dtype().to_string());
+        let ty = self.column(theirs).map_or_else(|_| String::new(), Column::type_name);
         StageError::new(format!(
             "`{}`, column `{theirs}`: holds {ty} and not {wanted}",
             self.place
         ))
     }
 
-    fn polars(&self, err: &polars::error::PolarsError) -> StageError {
-        StageError::new(format!("cannot read `{}`: {err}", self.place))
+    fn unusable(&self, theirs: &str, err: &ArrowError) -> StageError {
+        StageError::new(format!(
+            "`{}`, column `{theirs}`: the values have no conversion: {err}",
+            self.place
+        ))
     }
 }
 
-/// Runs what may panic inside polars on damaged bytes.
-fn guarded<T>(place: &str, read: impl FnOnce() -> polars::error::PolarsResult<T>) -> Result<T, StageError> {
+/// Runs what may panic inside a library on damaged bytes.
+fn guarded<T, E: fmt::Display>(place: &str, read: impl FnOnce() -> Result<T, E>) -> Result<T, StageError> {
     let damaged = |what: String| {
         StageError::new(format!("cannot read `{place}`: {what}")).hint("the file may be damaged or incomplete")
     };
@@ -292,7 +300,7 @@ fn csv(
     header: &[String],
     indices: &[usize],
     numbers: &[usize],
-) -> Result<DataFrame, StageError> {
+) -> Result<(Vec<Column>, usize), StageError> {
     // `header` has read the line as text.
     let separator = separator(&String::from_utf8_lossy(first_line(text)));
     let Shape { uneven, has_empty } =
@@ -310,10 +318,8 @@ fn csv(
         }));
     }
     if first_line(text).len() + 1 >= text.len() {
-        let empty = indices
-            .iter()
-            .map(|&i| Column::new_empty(header[i].as_str().into(), &DataType::String));
-        return guarded(&packed.place, || DataFrame::new(0, empty.collect()));
+        let empty = |_: &usize| Column::Text(StringChunked::default());
+        return Ok((indices.iter().map(empty).collect(), 0));
     }
     let text = if has_empty {
         without_empty_lines(text)
@@ -339,22 +345,32 @@ fn csv(
             .map(|&i| Field::new(header[i].as_str().into(), DataType::Float64));
         // A value that is no plain number is looked at as text, whatever comes of it.
         let plain = guarded(&packed.place, || read(Some(fields.collect())));
-        if let Ok(frame) = plain
-            && frame.columns().iter().all(is_finite)
-        {
-            return Ok(frame);
+        if let Ok(frame) = plain {
+            let columns = columns_of(&packed.place, &frame)?;
+            if columns.iter().all(is_finite) {
+                return Ok((columns, frame.height()));
+            }
         }
     }
-    guarded(&packed.place, || read(None))
+    let frame = guarded(&packed.place, || read(None))?;
+    Ok((columns_of(&packed.place, &frame)?, frame.height()))
+}
+
+/// The columns of a frame of texts and numbers.
+fn columns_of(place: &str, frame: &DataFrame) -> Result<Vec<Column>, StageError> {
+    let typed = |column: &polars_core::prelude::Column| match column.dtype() {
+        DataType::Float64 => column.f64().cloned().map(Column::Numbers),
+        _ => column.str().cloned().map(Column::Text),
+    };
+    guarded(place, || frame.columns().iter().map(typed).collect::<Result<_, _>>())
 }
 
 /// Returns whether a column has no infinite number.
 fn is_finite(column: &Column) -> bool {
-    column.f64().map_or(true, |numbers| {
-        numbers
-            .downcast_iter()
-            .all(|part| count_of_infinite(part.values().as_slice()) == 0)
-    })
+    let Column::Numbers(numbers) = column else { return true };
+    numbers
+        .downcast_iter()
+        .all(|part| count_of_infinite(part.values().as_slice()) == 0)
 }
 
 /// Counted without a branch: the loop becomes vector instructions.
@@ -379,7 +395,7 @@ mod tests {
         Packed {
             place: "t.csv".to_owned(),
             stem: "t".to_owned(),
-            bytes: bytes.to_vec(),
+            bytes: bytes.to_vec().into(),
             format: Format::Csv,
         }
     }

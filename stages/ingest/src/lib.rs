@@ -2,7 +2,7 @@
 //!
 //! Files of any known layout ([`datasets::layout`]), or one that the pipeline file describes, become tables of
 //! [`datasets::schema`]. The way of a file: [`files`] finds it, [`unpack`] opens gzip and zip, [`frame`] reads CSV and Parquet
-//! (with polars, which stays in there), and the stage's own module turns columns into ours and applies the rules of
+//! (CSV with polars, which stays in there), and the stage's own module turns columns into ours and applies the rules of
 //! [`datasets::quality`]. The table of a file is cached under the digest of its bytes, so that of many files only
 //! new ones are read; rows are put in order before anything looks at them, so that it does not matter how they were spread
 //! over files.
@@ -15,7 +15,8 @@ mod file_memo;
 pub mod files;
 pub mod frame;
 pub mod options;
-pub mod rates;
+mod parquet_columns;
+mod rates;
 pub mod read;
 
 pub mod simulated_market;

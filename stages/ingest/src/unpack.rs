@@ -1,5 +1,6 @@
 //! Files as tables of bytes: plain, gzip or zip, told by their first bytes and not by their names.
 
+use bytes::Bytes;
 use flate2::read::MultiGzDecoder;
 use stages_core::StageError;
 use std::io::{Cursor, Read};
@@ -38,7 +39,7 @@ pub struct Packed {
     /// The name of the file or entry without folders and endings: `AAPL` for `data/AAPL.csv.gz`.
     pub stem: String,
     /// The bytes, unpacked.
-    pub bytes: Vec<u8>,
+    pub bytes: Bytes,
     /// Their format.
     pub format: Format,
 }
@@ -122,7 +123,7 @@ fn table(place: String, name: &str, bytes: Vec<u8>) -> Packed {
     Packed {
         place,
         stem: name.split('.').next().unwrap_or(name).to_owned(),
-        bytes,
+        bytes: bytes.into(),
         format,
     }
 }

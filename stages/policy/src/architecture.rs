@@ -1,6 +1,7 @@
 //! The architecture of a network, and the offset of each of its tensors in the flat vector of parameters.
 
-use crate::transformer::{Transformer, TransformerAt};
+use crate::tensors::{Dense, Tensor, Tensors};
+use crate::transformer::shape::{Transformer, TransformerAt};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -73,44 +74,6 @@ pub struct Architecture {
     pub vf: Vec<usize>,
 }
 
-/// A tensor in the flat vector of parameters.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Tensor {
-    /// Its name: `actor_lstm.weight_x`, `pi.0.weight`, `action.bias`.
-    pub name: String,
-    /// `[inputs, outputs]` of a weight, row-major, or `[outputs]` of a bias. The gates of an LSTM stand in the order
-    /// input, forget, cell, output.
-    pub shape: Vec<usize>,
-    /// Its offset in the flat vector.
-    pub offset: usize,
-}
-
-impl Tensor {
-    /// The number of its parameters.
-    pub fn len(&self) -> usize {
-        self.shape.iter().product()
-    }
-
-    /// True if it has none.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// Its range in the flat vector.
-    pub fn range(&self) -> std::ops::Range<usize> {
-        self.offset..self.offset + self.len()
-    }
-}
-
-/// A weight and its bias.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Dense {
-    pub inputs: usize,
-    pub outputs: usize,
-    pub weight: usize,
-    pub bias: usize,
-}
-
 /// The three tensors of an LSTM.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LstmAt {
@@ -124,8 +87,7 @@ pub(crate) struct LstmAt {
 /// Offsets of everything, in the order of the flat vector.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Layout {
-    pub tensors: Vec<Tensor>,
-    pub len: usize,
+    pub tensors: Tensors,
     /// The first layer of the actor's LSTM, and of the critic's.
     pub actor_lstm: Option<LstmAt>,
     pub critic_lstm: Option<LstmAt>,
@@ -142,29 +104,17 @@ pub(crate) struct Layout {
 }
 
 impl Layout {
-    pub(crate) fn tensor(&mut self, name: String, shape: Vec<usize>) -> usize {
-        let offset = self.len;
-        self.len += shape.iter().product::<usize>();
-        self.tensors.push(Tensor { name, shape, offset });
-        offset
-    }
-
-    pub(crate) fn dense(&mut self, name: &str, inputs: usize, outputs: usize) -> Dense {
-        Dense {
-            inputs,
-            outputs,
-            weight: self.tensor(format!("{name}.weight"), vec![inputs, outputs]),
-            bias: self.tensor(format!("{name}.bias"), vec![outputs]),
-        }
-    }
-
     fn lstm(&mut self, name: &str, inputs: usize, hidden: usize) -> LstmAt {
         LstmAt {
             inputs,
             hidden,
-            weight_x: self.tensor(format!("{name}.weight_x"), vec![inputs, 4 * hidden]),
-            weight_h: self.tensor(format!("{name}.weight_h"), vec![hidden, 4 * hidden]),
-            bias: self.tensor(format!("{name}.bias"), vec![4 * hidden]),
+            weight_x: self
+                .tensors
+                .tensor(format!("{name}.weight_x"), vec![inputs, 4 * hidden]),
+            weight_h: self
+                .tensors
+                .tensor(format!("{name}.weight_h"), vec![hidden, 4 * hidden]),
+            bias: self.tensors.tensor(format!("{name}.bias"), vec![4 * hidden]),
         }
     }
 
@@ -178,10 +128,10 @@ impl Layout {
     fn trunk(&mut self, name: &str, mut inputs: usize, sizes: &[usize], head: (&str, usize)) -> Vec<Dense> {
         let mut layers = Vec::with_capacity(sizes.len() + 1);
         for (i, &size) in sizes.iter().enumerate() {
-            layers.push(self.dense(&format!("{name}.{i}"), inputs, size));
+            layers.push(self.tensors.dense(&format!("{name}.{i}"), inputs, size));
             inputs = size;
         }
-        layers.push(self.dense(head.0, inputs, head.1));
+        layers.push(self.tensors.dense(head.0, inputs, head.1));
         layers
     }
 }
@@ -200,30 +150,30 @@ impl Architecture {
                     let (first, above) = layout.lstm_stack("critic_lstm", self.obs_dim, lstm);
                     (layout.critic_lstm, layout.critic_above) = (Some(first), above);
                 }
-                Critic::Linear => layout.critic_linear = Some(layout.dense("critic", self.obs_dim, hidden)),
+                Critic::Linear => layout.critic_linear = Some(layout.tensors.dense("critic", self.obs_dim, hidden)),
                 Critic::Shared => {}
             }
         }
         if let Some(transformer) = &self.transformer {
             latent = transformer.d_model;
-            layout.transformer = Some(transformer.lay_out(&mut layout, self.obs_dim));
+            layout.transformer = Some(transformer.lay_out(&mut layout.tensors, self.obs_dim));
         }
         layout.pi = layout.trunk("pi", latent, &self.pi, ("action", self.num_actions));
         layout.vf = layout.trunk("vf", latent, &self.vf, ("value", 1));
         if self.continuous {
-            layout.log_std = Some(layout.tensor("log_std".to_owned(), vec![self.num_actions]));
+            layout.log_std = Some(layout.tensors.tensor("log_std".to_owned(), vec![self.num_actions]));
         }
         layout
     }
 
     /// Its tensors, in the order of the flat vector.
     pub fn tensors(&self) -> Vec<Tensor> {
-        self.layout().tensors
+        self.layout().tensors.list
     }
 
     /// P, the number of parameters.
     pub fn num_params(&self) -> usize {
-        self.layout().len
+        self.layout().tensors.len
     }
 
     /// True if it has a memory: its outputs for an observation depend on those before it.

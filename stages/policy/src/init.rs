@@ -1,7 +1,7 @@
 //! First parameters.
 
 use crate::Architecture;
-use crate::transformer::GATE_BIAS;
+use crate::transformer::shape::GATE_BIAS;
 use stages_numerics::random::Random;
 
 /// Draws the first parameters of a network, tensor i from the stream `[seed, i]` and the purpose's word.

@@ -5,8 +5,7 @@
 //! [`FusedModel`] and [`TransformerModel`] are the fast ones. [`Policy`] is the result of a training.
 
 pub mod architecture;
-pub mod candle_model;
-mod candle_transformer;
+mod candle;
 pub mod categorical;
 pub mod device;
 pub mod fused;
@@ -16,16 +15,18 @@ pub mod kernels;
 pub mod model;
 pub mod objective;
 pub mod policy;
+mod tensors;
 pub mod transformer;
 
-pub use architecture::{Activation, Architecture, Critic, Lstm, Tensor};
-pub use candle_model::CandleModel;
+pub use architecture::{Activation, Architecture, Critic, Lstm};
+pub use candle::CandleModel;
 pub use device::Device;
 pub use fused::FusedModel;
 pub use init::initial;
 pub use model::{Minibatch, Model, Observed, Output, Precision, Sampled};
 pub use objective::{Objective, PolicyOutputs, Sums};
 pub use policy::{Mode, Policy, PolicyState};
+pub use tensors::Tensor;
 pub use transformer::{Transformer, TransformerModel};
 
 /// The model that training and acting on the CPU use: own kernels, but candle for LSTMs of several layers.

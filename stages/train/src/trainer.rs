@@ -97,6 +97,7 @@ fn start<'a>(algorithm: &mut impl Algorithm, job: Job<'a>) -> Result<Learner<'a>
     env.reset(first.buffers());
     let statistics = algorithm.statistics(env.spec().obs_dim(), init)?;
     let mut fresh = TrainState::new(env.spec(), params, statistics, architecture.state_len(), &first);
+    fresh.env = env.save();
     algorithm.start(env.spec(), &mut fresh)?;
     let common = algorithm.common();
     let saved = if context.fresh {

@@ -7,80 +7,79 @@ use std::time::Duration;
 
 #[derive(Args, Clone, Debug)]
 pub(crate) struct ShowArgs {
-    /// RUN, RUN/STAGE, RUN/STAGE.OUTPUT, or the digest of an artifact. RUN is an id, a unique part of its beginning or end,
-    /// the name it was given, or `latest`.
+    /// RUN, RUN/STAGE, RUN/STAGE.OUTPUT, or the digest of an artifact. RUN is an id, a unique prefix or
+    /// suffix of one, a name, or `latest`.
     pub what: String,
-    /// How many rows of a table to show.
+    /// The number of table rows to show.
     #[arg(long, value_name = "N", default_value_t = 8)]
     pub rows: usize,
 }
 
 #[derive(Args, Clone, Debug)]
 pub(crate) struct ReportArgs {
-    /// An id, a unique part of its beginning or end, the name it was given, or `latest`.
+    /// The run: an id, a unique prefix or suffix of one, a name, or `latest`.
     pub run: String,
 }
 
 #[derive(Args, Clone, Debug)]
 pub(crate) struct ExportArgs {
-    /// RUN/STAGE.OUTPUT, RUN/STAGE where it has one output, or the digest of an artifact.
+    /// RUN/STAGE.OUTPUT, RUN/STAGE if the stage has one output, or the digest of an artifact.
     pub what: String,
-    /// The folder to write to. It must not exist, or be empty.
+    /// The directory to write to. It must be empty or not exist.
     pub dest: PathBuf,
 }
 
 pub(super) const COMPARE_EXAMPLES: &str = "\
 Examples:
-  runner compare latest                        # the points of a matrix, seeds in groups
+  runner compare latest                        # the points of a matrix, grouped over seeds
   runner compare baseline 20261120T213045-k3f9 --html
   runner compare 'sweep/train[lr=0.001]' 'sweep/train[lr=0.01]' --metric episodic_return
   runner compare --where 'tag = sweep' --metric evaluate.sharpe --csv > sweep.csv
 
-Points that are equal in everything but what is called `seed` (an axis, a parameter, a stage's
-configuration) are one group: its metrics are given as mean ± sample standard deviation of n values.
-A value that is missing or not finite counts for nothing, and n says so; the same computation in two
-runs counts once.";
+Points that differ only in `seed` (an axis, a parameter or a field of a stage's configuration) form a
+group, whose metrics are shown as mean ± sample standard deviation of n values. Missing and non-finite
+values are not counted in n; a computation that occurs in several runs is counted once.";
 
 #[derive(Args, Clone, Debug)]
 pub(crate) struct CompareArgs {
-    /// RUN, `RUN[seed=1]`, RUN/STAGE or `RUN/STAGE[seed=1]`. RUN is an id, a unique part of its beginning or end, the name it
-    /// was given, or `latest`. A matrix stands for its points.
+    /// RUN, `RUN[seed=1]`, RUN/STAGE or `RUN/STAGE[seed=1]`. RUN is an id, a unique prefix or suffix of one, a
+    /// name, or `latest`. A matrix stage stands for all of its points.
     #[arg(value_name = "RUN", required_unless_present = "filter")]
     pub runs: Vec<String>,
-    /// Compare all runs for which this holds, too; `runner runs --help` says how it is written.
+    /// Also compare all runs that match this expression; see `runner runs --help` for its syntax.
     #[arg(long = "where", value_name = "EXPRESSION")]
     pub filter: Option<String>,
-    /// Show this metric only (repeatable), and sort by the first [default: those that sum up evaluations and trainings].
+    /// Show only this metric (repeatable); the first one is the sort key [default: the summary metrics of evaluations and trainings].
     #[arg(long, value_name = "METRIC")]
     pub metric: Vec<String>,
-    /// Which values of the first metric are better [default: by its name].
+    /// Whether higher or lower values of the first metric are better [default: by its name].
     #[arg(long, value_enum)]
     pub better: Option<Better>,
-    /// Take this axis or parameter for repetitions, too, as `seed` is (repeatable).
+    /// Treat this axis or parameter as repetitions, like `seed` (repeatable).
     #[arg(long, value_name = "AXIS")]
     pub over: Vec<String>,
-    /// Let every point stand for itself, without groups.
+    /// Show every point separately, without grouping repetitions.
     #[arg(long, conflicts_with = "over")]
     pub each: bool,
-    /// Show parameters and metrics that are the same everywhere, too.
+    /// Also show parameters and metrics that are equal everywhere.
     #[arg(long)]
     pub all: bool,
-    /// Print CSV, numbers to the last digit.
+    /// Print CSV with full precision.
     #[arg(long, conflicts_with_all = ["markdown", "json"])]
     pub csv: bool,
     /// Print a Markdown table.
     #[arg(long, conflicts_with = "json")]
     pub markdown: bool,
-    /// Write a page with learning curves, too [default: compare.html].
+    /// Also write an HTML page with learning curves [default: compare.html].
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "compare.html")]
     pub html: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Better {
-    /// The highest is best.
+    /// Higher values are better.
     Higher,
-    /// The lowest is best.
+    /// Lower values are better.
     Lower,
 }
 
@@ -96,25 +95,25 @@ Examples:
   runner runs prune --keep 100 --older-than 30d
 
 Fields: id, pipeline, name, tag, kept, status, started, age, duration, params.NAME, STAGE.METRIC,
-STAGE[seed=1].METRIC, STAGE.with.KEY, STAGE.status, STAGE.seconds; of the points of a matrix also
+STAGE[seed=1].METRIC, STAGE.with.KEY, STAGE.status, STAGE.seconds; for the points of a matrix also
 mean(X), sd(X), min(X), max(X), count(X).
-Comparisons: = != < <= > >= and ~ (holds the text), joined by and, or, not and parentheses. Of the
-points of a matrix, one that fits is enough. A field alone holds where the run has it.
+Operators: = != < <= > >= and ~ (contains the text), combined with and, or, not and parentheses. For
+the points of a matrix, one match is sufficient. A field by itself matches runs that have it.
 Values: 1.5, done, 'two words', 2026-11-20, 2026-11-20T21:30 (UTC), 90s, 2h, 5d.";
 
 #[derive(Args, Clone, Debug)]
 #[command(args_conflicts_with_subcommands = true, subcommand_value_name = "COMMAND")]
 pub(crate) struct RunsArgs {
-    /// How many to list: the last ones, or the first ones of what is sorted.
+    /// The number of runs to list: the last ones, or with `--sort` the first ones.
     #[arg(long, visible_alias = "limit", value_name = "N", default_value_t = 20)]
     pub last: usize,
-    /// Only runs for which this holds.
+    /// List only runs that match this expression.
     #[arg(long = "where", value_name = "EXPRESSION")]
     pub filter: Option<String>,
-    /// Sort by this field, `-FIELD` from the greatest on (repeatable); what has no value comes last.
+    /// Sort by this field, `-FIELD` in descending order (repeatable); runs without a value come last.
     #[arg(long, value_name = "FIELD", allow_hyphen_values = true)]
     pub sort: Vec<String>,
-    /// Show these fields too, with commas between them.
+    /// Also show these fields, separated by commas.
     #[arg(long, value_name = "FIELDS")]
     pub show: Vec<String>,
     #[command(subcommand)]
@@ -173,31 +172,31 @@ Examples:
   runner watch latest --once
   runner watch 20261120T213045-k3f9 --json
 
-On a terminal the picture is drawn again until the run ends; elsewhere there is one every ten seconds.
-With --json it is a line every second: the run's status and each running stage's figures.
-The run's folder has its metrics as JSON lines (`metrics/`) and for `tensorboard --logdir` (`tensorboard/`).";
+On a terminal the display is updated until the run ends; otherwise it is printed every ten seconds.
+With --json, one line per second is printed: the status of the run and the state of each running stage.
+The directory of the run has its metrics as JSON lines (`metrics/`) and for `tensorboard --logdir` (`tensorboard/`).";
 
 #[derive(Args, Clone, Debug)]
 pub(crate) struct WatchArgs {
-    /// An id, a unique part of its beginning or end, the name it was given, or `latest`.
+    /// The run: an id, a unique prefix or suffix of one, a name, or `latest`.
     #[arg(default_value = "latest")]
     pub run: String,
-    /// Show how it is doing once, and go.
+    /// Print the current state once and exit.
     #[arg(long)]
     pub once: bool,
 }
 
 #[derive(Clone, Debug, Subcommand)]
 pub(crate) enum LabelCommand {
-    /// Give a run a name, which then stands for it wherever a run is named.
+    /// Name a run; the name can be used wherever a run is expected.
     #[command(after_help = "Example:\n  runner runs name latest baseline\n  runner show baseline")]
     Name {
         /// The run.
         run: String,
-        /// Its name: a letter, then letters, digits, `_`, `-` and `.`. No two runs have the same.
+        /// The name: a letter, then letters, digits, `_`, `-` and `.`. Names are unique.
         name: String,
     },
-    /// Take a run's name away.
+    /// Remove the name of a run.
     #[command(after_help = "Example:\n  runner runs unname baseline")]
     Unname {
         /// The run.
@@ -212,7 +211,7 @@ pub(crate) enum LabelCommand {
         #[arg(required = true)]
         tags: Vec<String>,
     },
-    /// Take tags away.
+    /// Remove tags from a run.
     #[command(after_help = "Example:\n  runner runs untag latest lr")]
     Untag {
         /// The run.
@@ -221,13 +220,13 @@ pub(crate) enum LabelCommand {
         #[arg(required = true)]
         tags: Vec<String>,
     },
-    /// Keep all that a run needs when `cache gc` drops what no kept run needs.
+    /// Protect the results of a run from `cache gc`.
     #[command(after_help = "Example:\n  runner runs keep baseline")]
     Keep {
         /// The run.
         run: String,
     },
-    /// Keep it no longer.
+    /// Remove the protection of a run.
     #[command(after_help = "Example:\n  runner runs unkeep baseline")]
     Unkeep {
         /// The run.

@@ -23,21 +23,21 @@ const EXIT_CODES: &str = "\
 Exit codes: 0 done; 1 a stage failed; 2 the command line or the pipeline file is wrong; 3 the store or the machine failed;
 130 interrupted.
 
-Environment: RUNNER_HOME is where results and runs are kept (else `.runner/` of the nearest folder above the pipeline that has
-one or is a repository's root); RUNNER_REMOTE is the URL of a remote store, in place of `remote: url:` in the home's `config.yaml`;
-NO_COLOR turns colours off.";
+Environment variables: RUNNER_HOME is the directory of the store and the run history (default: `.runner/` in the nearest
+directory above the pipeline that has one or is a repository root); RUNNER_REMOTE is the URL of the remote store and overrides
+`remote: url:` in `config.yaml` of that directory; NO_COLOR disables colours.";
 
 /// A declarative experiment runner for reinforcement learning on markets.
 #[derive(Debug, Parser)]
 #[command(name = "runner", version, about, after_help = EXIT_CODES, max_term_width = 110)]
 pub(crate) struct Arguments {
-    /// Run as if started in DIR.
+    /// Run in the directory DIR.
     #[arg(short = 'C', value_name = "DIR", global = true)]
     pub directory: Option<PathBuf>,
-    /// Say nothing but errors and results.
+    /// Print only errors and results.
     #[arg(short, long, global = true, conflicts_with = "verbose")]
     pub quiet: bool,
-    /// Say more: logs of stages, and why they run.
+    /// Print stage logs and the reason why each stage runs.
     #[arg(short, long, global = true)]
     pub verbose: bool,
     /// Print the result as JSON.
@@ -49,7 +49,7 @@ pub(crate) struct Arguments {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Run what is not cached of a pipeline.
+    /// Run the stages of a pipeline that are not cached.
     #[command(after_help = "\
 Examples:
   runner exec pipelines/rppo_options.yaml
@@ -57,9 +57,9 @@ Examples:
   runner exec p.yaml --force evaluate --keep-going
   runner exec p.yaml --json | jq 'select(.event == \"metric\")'
 
-With --json, each event is a line on standard output.")]
+With --json, each event is one line of standard output.")]
     Exec(ExecArgs),
-    /// What would run and what is cached, and why. Runs nothing.
+    /// Show which stages are cached and which would run, and why, without running anything.
     #[command(after_help = "\
 Examples:
   runner plan pipelines/rppo_options.yaml
@@ -67,37 +67,37 @@ Examples:
   runner plan p.yaml --profile quick --resolved
   runner plan p.yaml --save plan.json && runner exec --plan plan.json")]
     Plan(PlanArgs),
-    /// What made a stage's key differ from its last run.
+    /// Explain why a stage's key differs from its last run.
     #[command(after_help = "\
 Examples:
   runner why pipelines/rppo_options.yaml train
   runner why p.yaml 'train[seed=2]' --set timesteps=8192")]
     Why(WhyArgs),
-    /// The graph of a pipeline.
+    /// Print the task graph of a pipeline.
     #[command(after_help = "\
 Examples:
   runner graph pipelines/rppo_options.yaml
   runner graph p.yaml --format svg > graph.svg")]
     Graph(GraphArgs),
-    /// The stage kinds, or one kind's ports and configuration.
+    /// List the stage kinds, or describe the ports and the configuration of one kind.
     #[command(after_help = "\
 Examples:
   runner stages
   runner stages train/recurrent_ppo")]
     Stages(StagesArgs),
-    /// The JSON Schema of pipeline files, for editors.
+    /// Print the JSON Schema of pipeline files, for editors.
     #[command(after_help = "\
 Example:
   runner schema > pipeline.schema.json
   # then, in a pipeline's first line:  # yaml-language-server: $schema=pipeline.schema.json")]
     Schema,
-    /// The runs so far: to find some, and to name, tag and keep them.
+    /// List and filter the runs, and name, tag or keep them.
     #[command(after_help = RUNS_EXAMPLES)]
     Runs(RunsArgs),
-    /// Runs, or points of a matrix, side by side: parameters that differ, metrics with their spread over seeds.
+    /// Compare runs or points of a matrix: parameters that differ, metrics with mean and standard deviation over seeds.
     #[command(after_help = COMPARE_EXAMPLES)]
     Compare(CompareArgs),
-    /// A run, a stage of it, or an artifact: schema, first rows, metrics, lineage.
+    /// Show a run, a stage of a run, or an artifact: schema, first rows, metrics, provenance.
     #[command(after_help = "\
 Examples:
   runner show latest
@@ -105,21 +105,21 @@ Examples:
   runner show 20261120T213045-k3f9/train
   runner show 3fa94c81")]
     Show(ShowArgs),
-    /// How a running run is doing: speed, losses, returns, processor and memory of its stages.
+    /// Follow a run in progress: speed, losses, returns, CPU and memory of its stages.
     #[command(after_help = WATCH_EXAMPLES)]
     Watch(WatchArgs),
-    /// Write the HTML report of a run into its folder.
+    /// Write the HTML report of a run to its directory.
     #[command(after_help = "\
 Example:
   runner report latest")]
     Report(ReportArgs),
-    /// Write an artifact as ordinary files.
+    /// Write the files of an artifact to a directory.
     #[command(after_help = "\
 Examples:
   runner export latest/train.policy policy/
   runner export latest/plot.figure figures/")]
     Export(ExportArgs),
-    /// What the store holds, whether it is sound, and dropping what no kept run needs.
+    /// Inspect, verify and clean up the store, and transfer it to and from the remote store.
     #[command(
         subcommand,
         after_help = "\
@@ -130,7 +130,7 @@ Examples:
   runner cache gc --keep-last 5 --keep-run 20261120T213045-k3f9 --keep-younger-than 2d --dry-run"
     )]
     Cache(CacheCommand),
-    /// Whether what a pipeline makes can be trusted.
+    /// Check the results of a pipeline for look-ahead.
     #[command(
         subcommand,
         after_help = "\
@@ -138,49 +138,49 @@ Example:
   runner check lookahead pipelines/rppo_options.yaml"
     )]
     Check(CheckCommand),
-    /// Versions, devices, instruction sets and limits, and what is wrong with them.
+    /// Show versions, devices, instruction sets and limits of this machine, and report problems.
     #[command(after_help = "\
 Example:
   runner doctor")]
     Doctor,
-    /// Measure this machine.
+    /// Run benchmarks on this machine.
     #[command(after_help = "\
 Examples:
   runner bench greeks
   runner bench cache --json")]
     Bench(BenchArgs),
-    /// A script that completes commands in a shell.
+    /// Print the completion script of a shell.
     #[command(after_help = "\
 Example:
   runner completions bash > ~/.local/share/bash-completion/completions/runner")]
     Completions(CompletionsArgs),
 }
 
-/// What can be measured.
+/// A benchmark.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum BenchTarget {
-    /// Greeks and implied volatilities a second.
+    /// Greeks and implied volatilities per second.
     Greeks,
-    /// Feature rows a second.
+    /// Feature rows per second.
     Features,
-    /// Rows of CSV a second.
+    /// CSV rows per second.
     Ingest,
-    /// Environment steps a second.
+    /// Environment steps per second.
     Env,
-    /// Training steps a second.
+    /// Training steps per second.
     Train,
-    /// Training steps a second on each device.
+    /// Training steps per second on each device.
     Device,
-    /// What a run costs that has nothing, little or everything to do, and what the store costs.
+    /// Overhead of runs that are cached, partly cached and not cached, and of the store.
     Cache,
 }
 
 #[derive(Args, Clone, Debug)]
 pub(crate) struct BenchArgs {
-    /// What to measure.
+    /// The benchmark.
     #[arg(value_enum)]
     pub what: BenchTarget,
-    /// With `train`: also from 1 to 4096 environments, 1 to all threads, and LSTMs of 64 to 1024; takes some minutes.
+    /// With `train`: also vary the environments from 1 to 4096, the threads from 1 to all, and the LSTM size from 64 to 1024; takes some minutes.
     #[arg(long)]
     pub sweep: bool,
 }

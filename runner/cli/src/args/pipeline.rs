@@ -13,27 +13,27 @@ pub(crate) struct PipelineArgs {
     pub selection: Selection,
 }
 
-/// What of a pipeline is run, and how it is read.
+/// The selected stages of a pipeline, and its settings.
 #[derive(Args, Clone, Debug, Default, Deserialize, Serialize)]
 pub(crate) struct Selection {
-    /// Stages to run, with what they need; all where none is named. `train[seed=1]` is one point of a matrix.
+    /// Stages to run, with the stages they need [default: all]. `train[seed=1]` is one point of a matrix.
     #[arg(value_name = "STAGE")]
     pub stages: Vec<String>,
     #[command(flatten)]
     #[serde(flatten)]
     pub settings: Settings,
-    /// Run this stage even if it is cached, from nothing: without memos and checkpoints of earlier work.
+    /// Run this stage even if it is cached, without memos and checkpoints (repeatable).
     #[arg(long, value_name = "STAGE")]
     pub force: Vec<String>,
 }
 
-/// What a pipeline is read with.
+/// The settings that a pipeline is read with.
 #[derive(Args, Clone, Debug, Default, Deserialize, Serialize)]
 pub(crate) struct Settings {
-    /// Override a parameter (`seed=3`) or a stage's configuration (`train.with.learning_rate=1e-4`).
+    /// Override a parameter (`seed=3`) or a field of a stage's configuration (`train.with.learning_rate=1e-4`) (repeatable).
     #[arg(long, value_name = "NAME=VALUE")]
     pub set: Vec<String>,
-    /// Set what this profile of the pipeline sets; a later one wins, and `--set` over all.
+    /// Apply a profile of the pipeline (repeatable): a later profile overrides an earlier one, `--set` overrides all.
     #[arg(long, value_name = "NAME")]
     pub profile: Vec<String>,
 }
@@ -45,36 +45,36 @@ pub(crate) struct ExecArgs {
     pub pipeline: Option<PathBuf>,
     #[command(flatten)]
     pub selection: Selection,
-    /// Run exactly what this plan says, as `plan --save` or `plan --json` wrote it, or refuse because something changed since.
+    /// Run the plan in FILE, written by `plan --save` or `plan --json`; fails if anything changed since.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["pipeline", "stages", "set", "profile", "force", "dry_run"])]
     pub plan: Option<PathBuf>,
-    /// How many stages run side by side at most [default: the number of cores].
+    /// The maximum number of stages that run in parallel [default: the number of cores].
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub jobs: Option<u32>,
-    /// After a failure, go on with all that does not depend on what failed.
+    /// After a failure, continue with the stages that do not depend on the failed one.
     #[arg(short, long)]
     pub keep_going: bool,
-    /// Only say what would run.
+    /// Dry run: show what would run.
     #[arg(short = 'n', long)]
     pub dry_run: bool,
-    /// Read every source file, also those that have not changed since they were hashed.
+    /// Hash every source file again, even if its size and modification time are unchanged.
     #[arg(long)]
     pub verify_inputs: bool,
-    /// Compute this share of the cached stages again, without memos and checkpoints, and compare: a stage that gives another
-    /// result fails. At least one stage is taken, by chance.
+    /// Compute a random share of the cached stages again (at least one), without memos and checkpoints; a stage whose result
+    /// differs fails.
     #[arg(long, value_name = "N%", value_parser = percentage)]
     pub check_determinism: Option<f64>,
-    /// Refuse pipelines whose stages run programs of their author's choosing (`run:`).
+    /// Refuse pipelines with stages that run external programs (`run:`).
     #[arg(long)]
     pub no_run_stages: bool,
-    /// Leave the remote store out that is configured.
+    /// Ignore the configured remote store.
     #[arg(long)]
     pub no_remote: bool,
-    /// Write the HTML report, however long that takes and also where everything was cached. Without this option it is written
-    /// where a stage ran and it takes less than 5 % of the run; `runner report RUN` writes it later.
+    /// Always write the HTML report. Without this option it is written if a stage ran and it takes less than 5 % of the run;
+    /// `runner report RUN` writes it later.
     #[arg(long)]
     pub report: bool,
-    /// Give the run a name, which then stands for it wherever a run is named.
+    /// Name the run; the name can be used wherever a run is expected.
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,
     /// Tag the run (repeatable).
@@ -86,14 +86,14 @@ pub(crate) struct ExecArgs {
 pub(crate) struct PlanArgs {
     #[command(flatten)]
     pub pipeline: PipelineArgs,
-    /// Write the plan to FILE, for `exec --plan FILE`.
+    /// Save the plan to FILE, for `exec --plan FILE`.
     #[arg(long, value_name = "FILE")]
     pub save: Option<PathBuf>,
-    /// Print the pipeline as one file: includes, profiles, `--set`, parameters and the environment filled in, ranges and draws
-    /// written out. It can be run as it is. With --json, every stage and point with its whole configuration.
+    /// Print the resolved pipeline as one file that can be run: includes, profiles, `--set`, parameters and environment variables
+    /// substituted, ranges and draws expanded. With --json, every stage and point with its whole configuration.
     #[arg(long, conflicts_with = "save")]
     pub resolved: bool,
-    /// Leave the remote store out that is configured.
+    /// Ignore the configured remote store.
     #[arg(long)]
     pub no_remote: bool,
 }
@@ -102,7 +102,7 @@ pub(crate) struct PlanArgs {
 pub(crate) struct WhyArgs {
     /// The pipeline file.
     pub pipeline: PathBuf,
-    /// The stage, or one point of its matrix.
+    /// The stage, or a point of its matrix.
     pub stage: String,
     #[command(flatten)]
     pub settings: Settings,
@@ -112,7 +112,7 @@ pub(crate) struct WhyArgs {
 pub(crate) struct GraphArgs {
     /// The pipeline file.
     pub pipeline: PathBuf,
-    /// How to write it.
+    /// The output format.
     #[arg(long, value_enum, default_value_t = GraphFormat::Text)]
     pub format: GraphFormat,
     #[command(flatten)]
@@ -127,23 +127,23 @@ pub(crate) enum GraphFormat {
     Mermaid,
     /// Graphviz.
     Dot,
-    /// A picture.
+    /// A self-contained SVG image.
     Svg,
 }
 
 #[derive(Args, Clone, Debug)]
 pub(crate) struct StagesArgs {
-    /// One kind, such as `greeks/analytic`.
+    /// A stage kind, such as `greeks/analytic`.
     pub kind: Option<String>,
 }
 
 #[derive(Clone, Debug, Subcommand)]
 pub(crate) enum CheckCommand {
-    /// Change each source after a date and see whether anything moves that is of that date or before.
+    /// Perturb the data after a date and check that no result up to that date changes.
     ///
-    /// The pipeline runs as it is. Then, for each source by itself (what its first stages make, and text files with dates that programs read), every
-    /// number after the date becomes another, what follows runs again in a store of its own, and every table is compared up to the date, bit by bit.
-    /// Training and evaluation are left out. The exit code is 1 where something moved.
+    /// The pipeline runs unchanged first. Then, for each source separately (the outputs of its first stages, and text files with dates that external
+    /// programs read), every number after the date is replaced, the dependent stages run again in a temporary store, and every table is compared
+    /// bit by bit up to the date. Training and evaluation stages are excluded. The exit code is 1 if any value changed.
     #[command(after_help = "\
 Examples:
   runner check lookahead pipelines/rppo_options.yaml
@@ -155,7 +155,7 @@ Examples:
 pub(crate) struct LookaheadArgs {
     #[command(flatten)]
     pub pipeline: PipelineArgs,
-    /// The last date whose data stays as it is; the end of a month in the middle of the data by default.
+    /// The last date whose data is not perturbed [default: a month end in the middle of the data].
     #[arg(long, value_name = "DATE")]
     pub at: Option<String>,
 }

@@ -5,7 +5,7 @@ pub(super) fn percentage(text: &str) -> Result<f64, String> {
     let number = text.strip_suffix('%').unwrap_or(text).trim().parse::<f64>();
     match number {
         Ok(number) if number > 0.0 && number <= 100.0 => Ok(number / 100.0),
-        _ => Err("a share is written `10%`, more than 0 and at most 100".to_owned()),
+        _ => Err("expected a percentage above 0 and at most 100, such as `10%`".to_owned()),
     }
 }
 
@@ -14,7 +14,7 @@ pub(super) fn age(text: &str) -> Result<std::time::Duration, String> {
     if text.trim_end_matches(['s', 'm', 'h', 'd']) == "0" {
         return Ok(std::time::Duration::ZERO);
     }
-    runner_pipeline::duration(text).ok_or_else(|| "an age is written `90s`, `15m`, `2h` or `5d`".to_owned())
+    runner_pipeline::duration(text).ok_or_else(|| "expected a duration, such as `90s`, `15m`, `2h` or `5d`".to_owned())
 }
 
 #[cfg(test)]

@@ -82,9 +82,8 @@ fn by_digest(archive: &Archive, name: &str) -> Result<Option<Named>, Failure> {
         }
     }
     if found.len() > 1 {
-        return Err(
-            Failure::usage(format!("`{name}` stands for {} artifacts", found.len())).hint("give more of the digest")
-        );
+        return Err(Failure::usage(format!("`{name}` matches {} artifacts", found.len()))
+            .hint("give more digits of the digest"));
     }
     // The digest may be of a run that is gone, or of no run.
     let whole = match name.parse::<ArtifactDigest>() {

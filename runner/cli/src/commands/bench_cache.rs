@@ -35,8 +35,9 @@ struct Bench {
 }
 
 pub(super) fn measure() -> Result<Vec<Row>, Failure> {
-    let dir = tempfile::tempdir().map_err(|err| Failure::caused("cannot make a temporary folder", &err))?;
-    let program = std::env::current_exe().map_err(|err| Failure::caused("cannot tell which program this is", &err))?;
+    let dir = tempfile::tempdir().map_err(|err| Failure::caused("cannot create a temporary directory", &err))?;
+    let program =
+        std::env::current_exe().map_err(|err| Failure::caused("cannot determine the path of this program", &err))?;
     let mut bench = Bench {
         dir,
         program,
@@ -127,7 +128,7 @@ impl Bench {
             return Ok(output);
         }
         let text = String::from_utf8_lossy(&output.stderr).into_owned();
-        Err(Failure::usage(format!("a run that is measured failed: {text}")))
+        Err(Failure::usage(format!("a benchmarked run failed: {text}")))
     }
 
     fn start(&self) -> Result<f64, Failure> {

@@ -166,7 +166,7 @@ pub fn gc(
 ) -> Result<String, Failure> {
     if let Some(unknown) = keep.runs.iter().find(|id| runs.iter().all(|run| run.id != **id)) {
         return Err(Failure::usage(format!("there is no run `{unknown}`"))
-            .hint("nothing was dropped; `runner runs` lists the runs"));
+            .hint("nothing was removed; `runner runs` lists the runs"));
     }
     let now = SystemTime::now();
     let (kept, keep_actions) = keep.roots(runs, now);

@@ -25,7 +25,7 @@ fn lookahead(session: &Session, args: &LookaheadArgs) -> Result<u8, Failure> {
     let _guard = project.store.guard()?;
     let mut options = project.options(session, "lookahead");
     // No run is kept, and no log of one.
-    let logs = tempfile::tempdir().map_err(|err| Failure::caused("cannot make a temporary folder", &err))?;
+    let logs = tempfile::tempdir().map_err(|err| Failure::caused("cannot create a temporary directory", &err))?;
     options.logs = logs.path().to_owned();
     let talks = match session.verbosity {
         Verbosity::Quiet => false,
@@ -66,12 +66,12 @@ fn page(report: &Report) -> String {
         .map(|source| vec![source.name.clone(), source.rows.to_string(), source.stages.to_string()])
         .collect();
     out.push_str(&text::table(
-        &["source", "rows changed", "stages run again"],
+        &["source", "rows perturbed", "stages run again"],
         &rows,
         &[1, 2],
     ));
     if !report.moved.is_empty() {
-        out.push_str(&format!("\nmoved, although of {} or before:\n", report.at));
+        out.push_str(&format!("\nchanged although dated {} or before:\n", report.at));
         let rows: Vec<Vec<String>> = report
             .moved
             .iter()
@@ -102,7 +102,7 @@ fn page(report: &Report) -> String {
             "value",
             "rows",
             "source",
-            "handed on by",
+            "inherited from",
         ];
         out.push_str(&text::table(&header, &rows, &[3, 6]));
     }
@@ -126,7 +126,7 @@ fn page(report: &Report) -> String {
         }
     }
     for (stage, reason) in &report.skipped {
-        out.push_str(&format!("left out: {stage}: {reason}\n"));
+        out.push_str(&format!("excluded: {stage}: {reason}\n"));
     }
     let compared = format!(
         "{} of {}, {} up to {}",

@@ -20,8 +20,7 @@ pub(crate) fn compare(session: &Session, args: &CompareArgs) -> Result<(), Failu
         let library = Library::read(&archive.runs, None)?;
         let chosen = library.choose(&question, Some(&archive.store))?;
         if chosen.is_empty() && names.is_empty() {
-            return Err(Failure::usage(format!("there is no run for which `{filter}` holds"))
-                .hint("`runner runs` lists the runs"));
+            return Err(Failure::usage(format!("no run matches `{filter}`")).hint("`runner runs` lists the runs"));
         }
         names.extend(chosen.iter().map(|chosen| chosen.run.id.clone()));
     }
@@ -65,8 +64,10 @@ fn check_page(page: &Path) -> Result<(), Failure> {
         |extension: &std::ffi::OsStr| extension.eq_ignore_ascii_case("html") || extension.eq_ignore_ascii_case("htm");
     match page.extension() {
         Some(extension) if is_page(extension) => Ok(()),
-        _ => Err(Failure::usage(format!("`--html {}` names no page", page.display()))
-            .hint("a page's name ends in `.html`; where a run is meant, put `--html` behind the runs")),
+        _ => Err(
+            Failure::usage(format!("`--html {}` is not an HTML file", page.display()))
+                .hint("the file name must end in `.html`; to name a run, put `--html` after the runs"),
+        ),
     }
 }
 

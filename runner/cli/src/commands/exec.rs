@@ -71,8 +71,8 @@ pub(crate) fn exec(session: &Session, args: &ExecArgs) -> Result<u8, Failure> {
     if let Some(saved) = &saved {
         options.planned = saved.check(&project, &options)?;
     }
-    let executor =
-        WorkerProcess::new(&project.store).map_err(|err| Failure::caused("cannot tell which program this is", &err))?;
+    let executor = WorkerProcess::new(&project.store)
+        .map_err(|err| Failure::caused("cannot determine the path of this program", &err))?;
     let control = interrupt::control()?;
     let mut writer = history::Writer::create(&project.runs, &run)?;
     labels::begin(&project.runs, &run, args.name.as_deref(), &args.tag)?;
@@ -115,7 +115,7 @@ pub(crate) fn exec(session: &Session, args: &ExecArgs) -> Result<u8, Failure> {
     if outcome.damaged > 0 {
         let _ = writeln!(
             std::io::stderr(),
-            "warning: {} of the store had been damaged; what made them runs again when they are next needed\n   hint: `runner cache verify` looks at everything: the disk or its memory may be failing",
+            "warning: {} of the store were damaged and are computed again when needed\n   hint: `runner cache verify` checks the whole store; the disk or the memory may be failing",
             text::count(outcome.damaged, "file")
         );
     }
@@ -135,8 +135,6 @@ pub(crate) fn exec(session: &Session, args: &ExecArgs) -> Result<u8, Failure> {
     }
     uploaded?;
     let code = summary.exit_code();
-    // The process ends with them: taking thousands of stages apart first is time for nothing.
-    std::mem::forget((project, options, ended, summary));
     match page {
         Err(err) if code == exit::DONE => Err(err),
         _ => Ok(code),
@@ -168,9 +166,9 @@ fn refuse_programs(project: &Project) -> Result<(), Failure> {
                 format!(" and {}", text::count(rest.len(), "other stage"))
             };
             Err(Failure::usage(format!(
-                "`{first}`{more} would run a program that the pipeline names, and `--no-run-stages` refuses that"
+                "`{first}`{more} would run an external program, which `--no-run-stages` refuses"
             ))
-            .hint("name the stages to run that need none of them, or read the `run:` lines and leave the option out"))
+            .hint("select stages that do not need them, or review the `run:` lines and omit the option"))
         }
     }
 }

@@ -13,8 +13,8 @@ pub(crate) fn export(session: &Session, args: &ExportArgs) -> Result<(), Failure
     let dest = session.current.join(&args.dest);
     let used = dest.is_file() || std::fs::read_dir(&dest).is_ok_and(|mut entries| entries.next().is_some());
     if used {
-        return Err(Failure::usage(format!("`{}` is there already", args.dest.display()))
-            .hint("name a folder that does not exist, or is empty"));
+        return Err(Failure::usage(format!("`{}` already exists", args.dest.display()))
+            .hint("name a directory that does not exist or is empty"));
     }
     let exported = archive.store.export(&found, &dest);
     if let Some(upstream) = archive.store.upstream() {

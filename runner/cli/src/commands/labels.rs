@@ -108,8 +108,9 @@ pub(crate) fn kept(marks: &AllMarks, runs: &[Run]) -> Result<Vec<String>, Failur
     let kept: Vec<String> = kept.map(|(id, _)| id.clone()).collect();
     match kept.iter().find(|id| !runs.iter().any(|run| run.id == **id)) {
         Some(id) => Err(
-            Failure::machine(format!("run {id} is to be kept, and its events cannot be read"))
-                .hint(format!("nothing was dropped; `runner runs unkeep {id}` gives it up")),
+            Failure::machine(format!("run {id} is kept, but its events cannot be read")).hint(format!(
+                "nothing was removed; `runner runs unkeep {id}` removes its protection"
+            )),
         ),
         None => Ok(kept),
     }

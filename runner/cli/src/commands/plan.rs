@@ -78,10 +78,10 @@ pub(crate) fn plan(session: &Session, args: &PlanArgs) -> Result<(), Failure> {
         &[3, 4, 5],
     );
     out.push_str(&format!(
-        "{cached} cached, {runs} would run, {depends} depend on what runs"
+        "{cached} cached, {runs} would run, {depends} depend on stages that run"
     ));
     if expected > 0.0 {
-        out.push_str(&format!("; about {} of work by past runs", text::duration(expected)));
+        out.push_str(&format!("; about {} expected from past runs", text::duration(expected)));
     }
     output::print(&(out + "\n"))
 }

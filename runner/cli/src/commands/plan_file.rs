@@ -60,8 +60,8 @@ impl SavedPlan {
     pub fn read(file: &Path) -> Result<Self, Failure> {
         let wrong = |cause: String| Failure {
             causes: vec![cause],
-            ..Failure::usage(format!("`{}` is no plan", file.display()))
-                .hint("make one: `runner plan PIPELINE --save FILE`")
+            ..Failure::usage(format!("`{}` is not a plan", file.display()))
+                .hint("create one with `runner plan PIPELINE --save FILE`")
         };
         let text = std::fs::read_to_string(file).map_err(|err| wrong(err.to_string()))?;
         serde_json::from_str(&text).map_err(|err| wrong(err.to_string()))
@@ -78,7 +78,7 @@ impl SavedPlan {
             };
             return Err(
                 Failure::usage(format!("something changed since the plan was made: {first}{more}"))
-                    .hint("look at a new plan: `runner plan PIPELINE --save FILE`"),
+                    .hint("create a new plan with `runner plan PIPELINE --save FILE`"),
             );
         }
         Ok(now.iter().filter_map(|stage| Some((stage.node, stage.key?))).collect())
@@ -89,13 +89,13 @@ impl SavedPlan {
         for saved in &self.stages {
             let name = &saved.stage;
             match now.iter().find(|stage| stage.stage == *name) {
-                None => changes.push(format!("there is no stage `{name}` any more")),
+                None => changes.push(format!("the stage `{name}` no longer exists")),
                 Some(stage) if stage.key != saved.key => {
-                    changes.push(format!("the configuration or an input of `{name}` is another one"));
+                    changes.push(format!("the configuration or an input of `{name}` changed"));
                 }
                 Some(stage) if stage.prediction != saved.prediction => {
                     let (was, is) = (saved.prediction.name(), stage.prediction.name());
-                    changes.push(format!("`{name}` was planned as `{was}` and is now `{is}`"));
+                    changes.push(format!("the prediction for `{name}` changed from `{was}` to `{is}`"));
                 }
                 Some(_) => {}
             }

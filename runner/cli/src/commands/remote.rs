@@ -69,7 +69,7 @@ pub(crate) fn finish_uploads(session: &Session, store: &Store, run: &str, contro
     if drained.out_of_time {
         let _ = writeln!(
             std::io::stderr(),
-            "warning: {} not uploaded to the remote {}: the upload time is over\n   hint: `runner cache push {run}` uploads them; raise `upload_time:` in the configuration",
+            "warning: {} not uploaded to the remote {} in time\n   hint: `runner cache push {run}` uploads them; `upload_time:` in the configuration extends the time limit",
             text::count(usize::try_from(drained.left).unwrap_or(usize::MAX), "record"),
             remote.name()
         );

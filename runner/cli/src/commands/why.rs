@@ -53,7 +53,7 @@ fn explain(stage: &Planned, planned: &[Planned], out: &mut String) {
         _ => out.push_str(&format!("  {}\n", stage.reason)),
     }
     if let Some(share) = &stage.share {
-        out.push_str(&format!("  {share} are in the store already\n"));
+        out.push_str(&format!("  {share} are already cached\n"));
     }
     if stage.key.is_none() {
         for other in planned
@@ -98,6 +98,6 @@ fn show_parts(parts: &Parts, out: &mut String) {
         out.push_str(&format!("    and {more} more\n"));
     }
     if parts.about {
-        out.push_str("    what the artifact says of itself differs (schema, quality, rows)\n");
+        out.push_str("    the metadata of the artifact differs (schema, quality, rows)\n");
     }
 }

@@ -5,12 +5,13 @@
 
 mod overlay;
 mod perturb;
+mod report;
 mod runs;
 mod sources;
 mod table;
 mod violation;
 
-pub use violation::{Moved, Unchecked};
+pub use report::{Perturbed, Report, Unchecked};
 
 use cache::Store;
 use datasets::Date;
@@ -18,38 +19,7 @@ use overlay::Overlay;
 use runner_engine::{Control, Failure, Options};
 use runner_pipeline::{Pipeline, Work};
 use runs::{Run, Say};
-use serde::Serialize;
 use std::collections::BTreeSet;
-
-/// What was found.
-#[derive(Clone, Debug, Serialize)]
-pub struct Report {
-    /// The last date whose data stayed as it is.
-    pub at: Date,
-    /// What was replaced after it.
-    pub sources: Vec<Perturbed>,
-    /// What moved although it is of that date or before, in the order of the stages.
-    pub moved: Vec<Moved>,
-    /// What could not be compared.
-    pub unchecked: Vec<Unchecked>,
-    /// The stages that were left out, each with the reason.
-    pub skipped: Vec<(String, String)>,
-    /// How many tables were compared, and how many rows of them are of the date or before.
-    pub tables: usize,
-    /// The rows.
-    pub rows: u64,
-}
-
-/// A source whose values were replaced.
-#[derive(Clone, Debug, Serialize)]
-pub struct Perturbed {
-    /// `market.bars`, or `smooth: prices.csv` for a file.
-    pub name: String,
-    /// How many rows were changed.
-    pub rows: u64,
-    /// The stages that read it, directly or not, and ran again.
-    pub stages: usize,
-}
 
 /// Stages that are not run: what they make of a changed future differs for good reasons, and they take long.
 fn is_left_out(work: &Work) -> bool {
@@ -75,22 +45,22 @@ pub fn check(
     let (chosen, skipped) = without_training(pipeline, chosen);
     if chosen.is_empty() {
         return Err(
-            Failure::usage("no stage is left to be checked: training and evaluation are not")
-                .hint("name stages that make data, features or environments"),
+            Failure::usage("there is no stage to check: training and evaluation stages are excluded")
+                .hint("select stages that produce data, features or environments"),
         );
     }
     let base = Run::new(pipeline, &chosen, store, options, control, say)?;
     if let Some((stage, error)) = base.failed.first() {
         return Err(Failure::new(
             runner_engine::exit::STAGE_FAILED,
-            format!("`{stage}` failed before anything was perturbed: {error}"),
+            format!("`{stage}` failed before the perturbation: {error}"),
         ));
     }
-    let (sources, mut unchecked) = sources::find(pipeline, &chosen, &base, store)?;
+    let (sources, mut unchecked) = sources::find(pipeline, &chosen, &base.made, store)?;
     let at = match at {
         Some(at) => at,
         None => sources::middle(&sources, store)?.ok_or_else(|| {
-            Failure::usage("no source of this pipeline has dates, so that nothing can be perturbed after one").hint(
+            Failure::usage("no source of this pipeline has dates, so nothing can be perturbed").hint(
                 "name a date with `--at`, or a pipeline whose sources are data sets or files with a column `date`",
             )
         })?,
@@ -112,7 +82,7 @@ pub fn check(
     for source in &sources {
         let overlay = Overlay::new(store)?;
         let Some(rows) = source.perturb(&overlay, at)? else {
-            unchecked.push(source.unperturbed(&format!("has nothing after {at} that could be replaced")));
+            unchecked.push(source.unperturbed(&format!("has no values after {at} to perturb")));
             continue;
         };
         say(&format!("{} after {at}: {} other rows", source.name, rows.changed));
@@ -134,7 +104,7 @@ pub fn check(
                 source: source.name.clone(),
                 stage: stage.clone(),
                 what: String::new(),
-                reason: format!("it did not run on the changed data: {error}"),
+                reason: format!("it failed on the perturbed data: {error}"),
             });
         }
         let mut comparison = violation::Comparison::new(&source.name, at);
@@ -148,7 +118,7 @@ pub fn check(
     }
     if report.sources.is_empty() {
         return Err(
-            Failure::usage(format!("no source has values after {at} that could be replaced")).hint(
+            Failure::usage(format!("no source has values after {at} to perturb")).hint(
                 match sources::span(&sources, store)? {
                     Some((first, last)) => {
                         format!("the sources have dates from {first} to {last}: choose one between with `--at`")
@@ -159,10 +129,8 @@ pub fn check(
         );
     }
     if report.tables > 0 && report.rows == 0 && report.moved.is_empty() {
-        return Err(
-            Failure::usage(format!("no table has rows of {at} or before: nothing was compared"))
-                .hint("choose a later date with `--at`, one that the data of all sources reach"),
-        );
+        return Err(Failure::usage(format!("no table has rows up to {at} to compare"))
+            .hint("choose a later date with `--at` that all sources cover"));
     }
     report.unchecked.splice(0..0, unchecked);
     report.moved.sort_by_key(|moved| (moved.node, moved.source.clone()));
@@ -176,7 +144,7 @@ fn without_training(pipeline: &Pipeline, chosen: &[usize]) -> (Vec<usize>, Vec<(
     for &i in chosen {
         let node = &pipeline.nodes[i];
         let because = if is_left_out(&node.work) {
-            Some("it learns or judges on all dates".to_owned())
+            Some("it trains or evaluates on all dates".to_owned())
         } else {
             let mut needs = node.needs.values().flatten();
             needs

@@ -1,9 +1,13 @@
 //! A store of its own that borrows from another: what runs in it leaves nothing behind.
 
-use cache::{ArtifactDigest, BlobRef, Store};
+use cache::{ActionKey, ArtifactDigest, BlobRef, Store};
 use runner_engine::Failure;
+use std::collections::BTreeMap;
 use std::path::Path;
 use tempfile::TempDir;
+
+/// The action of a stage, and its outputs.
+pub type Made = (ActionKey, BTreeMap<String, ArtifactDigest>);
 
 /// A store in a temporary folder beside the one it borrows from.
 pub struct Overlay<'a> {
@@ -18,7 +22,7 @@ impl<'a> Overlay<'a> {
         let dir = tempfile::Builder::new()
             .prefix(".lookahead-")
             .tempdir_in(base.root())
-            .map_err(|err| Failure::caused("cannot make a folder in the store", &err))?;
+            .map_err(|err| Failure::caused("cannot create a directory in the store", &err))?;
         Ok(Self {
             store: Store::open(dir.path())?,
             base,
@@ -46,7 +50,7 @@ impl<'a> Overlay<'a> {
         let to = self.store.blob_path(blob.blob);
         if let Some(folder) = to.parent() {
             std::fs::create_dir_all(folder)
-                .map_err(|err| Failure::caused("cannot make a folder in the store", &err))?;
+                .map_err(|err| Failure::caused("cannot create a directory in the store", &err))?;
         }
         if std::fs::hard_link(self.base.blob_path(blob.blob), &to).is_err() {
             self.store.put(&bytes)?;

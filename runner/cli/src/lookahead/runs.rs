@@ -1,8 +1,8 @@
 //! Running a pipeline for what it makes.
 
-use super::overlay::Overlay;
+use super::overlay::{Made, Overlay};
 use super::sources::{Changed, Source};
-use cache::{ActionKey, ArtifactDigest, HitCache, Store};
+use cache::{HitCache, Store};
 use runner_engine::executor::WorkerProcess;
 use runner_engine::{self as engine, Control, Event, Failure, Options, StageStatus};
 use runner_pipeline::Pipeline;
@@ -11,13 +11,10 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Told in a few words what goes on.
 pub type Say<'a> = dyn FnMut(&str) + 'a;
 
-/// What each stage made, by output.
-pub type Outputs = BTreeMap<String, ArtifactDigest>;
-
 /// A run of some stages.
 pub struct Run {
     /// What those made that ended well, by node.
-    pub made: BTreeMap<usize, (ActionKey, Outputs)>,
+    pub made: BTreeMap<usize, Made>,
     /// Those that failed, with why; not those that were skipped for them.
     pub failed: Vec<(String, String)>,
 }
@@ -32,8 +29,8 @@ impl Run {
         control: &Control,
         say: &mut Say<'_>,
     ) -> Result<Self, Failure> {
-        let executor =
-            WorkerProcess::new(store).map_err(|err| Failure::caused("cannot tell which program this is", &err))?;
+        let executor = WorkerProcess::new(store)
+            .map_err(|err| Failure::caused("cannot determine the path of this program", &err))?;
         let options = Options {
             keep_going: true,
             ..options.clone()

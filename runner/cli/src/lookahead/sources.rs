@@ -1,15 +1,14 @@
 //! What a pipeline starts from: what its first stages make, and the files that external programs read.
 
-use super::overlay::Overlay;
+use super::overlay::{Made, Overlay};
 use super::perturb;
-use super::runs::Run;
+use super::report::Unchecked;
 use super::table::{self, Form};
-use super::violation::Unchecked;
 use cache::{ArtifactBuilder, ArtifactDigest, Store};
 use datasets::Date;
 use runner_engine::Failure;
 use runner_pipeline::{Pipeline, Work};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -42,7 +41,7 @@ pub struct Changed {
 pub fn find(
     pipeline: &Pipeline,
     chosen: &[usize],
-    base: &Run,
+    made: &BTreeMap<usize, Made>,
     store: &Store,
 ) -> Result<(Vec<Source>, Vec<Unchecked>), Failure> {
     let (mut sources, mut fixed) = (Vec::new(), Vec::new());
@@ -56,7 +55,7 @@ pub fn find(
                         source: format!("{}: {}", node.id, file.name),
                         stage: String::new(),
                         what: String::new(),
-                        reason: "only text files of programs can be changed, this one stays as it is".to_owned(),
+                        reason: "only text files of external programs can be perturbed".to_owned(),
                     });
                 } else if has_dates(&file.path)? {
                     by_file = true;
@@ -76,14 +75,14 @@ pub fn find(
                 source: earlier.name.clone(),
                 stage: node.id.clone(),
                 what: port.clone(),
-                reason: "what is read of an earlier run stays as it is".to_owned(),
+                reason: "artifacts of earlier runs are not perturbed".to_owned(),
             }));
         }
         // What a program makes of files that were changed is checked, and so changes by itself.
         if !node.needs.is_empty() || by_file {
             continue;
         }
-        let Some((_, outputs)) = base.made.get(&i) else {
+        let Some((_, outputs)) = made.get(&i) else {
             continue;
         };
         for (name, &digest) in outputs {

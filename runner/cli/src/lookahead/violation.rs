@@ -1,6 +1,7 @@
 //! What a stage made before and after its sources changed, side by side.
 
 use super::perturb::up_to;
+use super::report::{Moved, Unchecked};
 use super::runs::Run;
 use super::table::{self, Table};
 use arrow::array::{Array, ArrayRef, RecordBatch};
@@ -10,51 +11,8 @@ use cache::{Artifact, Entry, Store};
 use datasets::Date;
 use runner_engine::Failure;
 use runner_pipeline::Pipeline;
-use serde::Serialize;
 use stages_core::StageError;
 use std::collections::{BTreeMap, BTreeSet};
-
-/// A column with values that moved although they are of the date or before.
-#[derive(Clone, Debug, Serialize)]
-pub struct Moved {
-    /// Which source was changed.
-    pub source: String,
-    /// The stage.
-    pub stage: String,
-    #[serde(skip)]
-    pub(crate) node: usize,
-    /// The output, and the file of it where it has several.
-    pub output: String,
-    /// The column; `(rows)` where rows came or went.
-    pub column: String,
-    /// The first row that moved, counted from 0 among those of the file.
-    pub row: usize,
-    /// Its date, where it has one.
-    pub date: Option<Date>,
-    /// What it is about: its cells before the column of another type than numbers.
-    pub about: String,
-    /// The value as it was.
-    pub was: String,
-    /// The value as it became.
-    pub became: String,
-    /// How many rows moved.
-    pub rows: usize,
-    /// The stages from which it got values that had moved already; none where the look-ahead is its own.
-    pub from: Vec<String>,
-}
-
-/// Something that could not be compared, or not be changed.
-#[derive(Clone, Debug, Serialize)]
-pub struct Unchecked {
-    /// Which source was changed, or should have been.
-    pub source: String,
-    /// The stage.
-    pub stage: String,
-    /// The output, and the file of it.
-    pub what: String,
-    /// Why.
-    pub reason: String,
-}
 
 /// The comparison of what stages make of one changed source.
 pub struct Comparison<'a> {

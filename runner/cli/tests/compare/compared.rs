@@ -319,8 +319,8 @@ fn what_is_not_there_is_refused_with_the_nearest() {
     error: none of these has an axis or a parameter `sed`
       hint: did you mean `seed`?
     error: `--html sweep` names no page
-      hint: a page's name ends in `.html`; where a run is meant, put `--html` behind the runs
-    error: there is no run for which `tag=x` holds
+      hint: the file name must end in `.html`; to name a run, put `--html` after the runs
+    error: no run matches `tag=x`
       hint: `runner runs` lists the runs
     error: --where: there is no `tags`
       | tags=x

@@ -7,65 +7,39 @@ mod marks;
 mod queries;
 mod trained;
 
+use runner_testkit::Ended;
 use serde_json::Value;
-use std::path::PathBuf;
-use std::process::{Command, Stdio};
-use tempfile::TempDir;
+use std::process::Command;
 
-/// A folder with pipelines, and a home of its own.
-struct Project {
-    dir: TempDir,
-}
+/// A project whose commands are written as sentences.
+struct Project(runner_testkit::Project);
 
-/// What a command gave.
-struct Ended {
-    code: i32,
-    stdout: String,
-    stderr: String,
+impl std::ops::Deref for Project {
+    type Target = runner_testkit::Project;
+
+    fn deref(&self) -> &Self::Target {
+        &self.0
+    }
 }
 
 impl Project {
     fn new(pipeline: &str) -> Self {
-        let project = Self {
-            dir: tempfile::tempdir().unwrap(),
-        };
-        project.write("p.yaml", pipeline);
-        project
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.dir.path().join(name)
-    }
-
-    fn write(&self, name: &str, text: &str) {
-        std::fs::write(self.path(name), text).unwrap();
+        Self(runner_testkit::Project::new(pipeline))
     }
 
     fn command(&self, args: &str) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_runner"));
-        command
-            .args(args.split_whitespace())
-            .current_dir(self.dir.path())
-            .env("RUNNER_HOME", self.path("home"))
-            .env("NO_COLOR", "1")
-            .stdin(Stdio::null());
-        command
+        self.0.command(&args.split_whitespace().collect::<Vec<_>>())
     }
 
     /// Runs a command; blanks part its arguments, those in `more` are whole.
     fn run(&self, args: &str, more: &[&str]) -> Ended {
-        let output = self.command(args).args(more).output().unwrap();
-        Ended {
-            code: output.status.code().unwrap_or(-1),
-            stdout: String::from_utf8(output.stdout).unwrap(),
-            stderr: String::from_utf8(output.stderr).unwrap(),
-        }
+        self.command(args).args(more).output().unwrap().into()
     }
 
     /// What a command that ends well prints.
     fn ok(&self, args: &str, more: &[&str]) -> String {
         let ended = self.run(args, more);
-        assert_eq!(ended.code, 0, "{args} {more:?}\n{}{}", ended.stdout, ended.stderr);
+        assert_eq!(ended.code, 0, "{args} {more:?}\n{}", ended.text());
         ended.stdout
     }
 
@@ -82,7 +56,8 @@ impl Project {
             "{args} {more:?}\n{}",
             ended.stderr
         );
-        let told = ended.stderr.replace(&*self.dir.path().to_string_lossy(), "DIR");
+        let told = ended.stderr.replace(&*self.path("").to_string_lossy(), "DIR/");
+        let told = told.replace(self.path("").to_string_lossy().trim_end_matches('/'), "DIR");
         let runs = std::fs::read_dir(self.path("home/runs"))
             .into_iter()
             .flatten()

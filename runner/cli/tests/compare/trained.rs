@@ -68,3 +68,21 @@ fn trainings_and_evaluations_of_a_sweep() {
     assert_eq!(both["groups"][0]["metrics"]["evaluate.episodic_return"]["n"], 3);
     assert_eq!(both["groups"][0]["runs"].as_array().unwrap().len(), 2);
 }
+
+#[test]
+fn a_longer_training_is_expected_to_take_longer() {
+    let project = Project::new(SWEEP);
+    project.exec("p.yaml train[lr=0.01,seed=1]");
+    let plan = project.json(
+        "plan p.yaml train[lr=0.01,seed=1] --set train.with.total_timesteps=5120",
+        &[],
+    );
+    let train = &plan["stages"][1];
+    assert_eq!(train["share"]["cached"], 512, "it goes on from the checkpoint: {train}");
+    let (took, expected) = (&train["took_seconds"], &train["expected_seconds"]);
+    let ratio = expected.as_f64().unwrap() / took.as_f64().unwrap();
+    assert!(
+        (ratio - 9.0).abs() < 1e-9,
+        "ten times the steps, of which a tenth is done: {ratio}"
+    );
+}

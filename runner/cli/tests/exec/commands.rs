@@ -83,7 +83,7 @@ fn plan_and_why() {
     stage             why
     a      would run  never ran before
     b      would run  never ran before; waits for a
-    0 cached, 2 would run, 0 depend on what runs
+    0 cached, 2 would run, 0 depend on stages that run
     ");
     ok(project.exec(&[]));
     let planned = ok(project.run(&["plan", "p.yaml", "--json"])).stdout;
@@ -231,4 +231,14 @@ fn stage_kinds_run_in_workers() {
     assert!(finished["peak_memory"].as_u64().unwrap() > 0);
     insta::assert_snapshot!(project.exec(&[]).log(), @"cached env");
     insta::assert_snapshot!(project.exec(&["--set", "env.with.id=CartPole-hidden-velocity"]).log(), @"ran env");
+}
+
+#[test]
+fn the_graph_is_a_picture() {
+    let project = Project::new(PAIR);
+    let svg = ok(project.run(&["graph", "p.yaml", "--format", "svg"])).stdout;
+    assert!(svg.starts_with("<svg xmlns=\"http://www.w3.org/2000/svg\""), "{svg}");
+    assert!(svg.ends_with("</svg>\n"), "{svg}");
+    assert_eq!((svg.matches("<rect").count(), svg.matches("<path").count()), (2, 1));
+    assert!(svg.contains(">run: echo hello &gt;"), "{svg}");
 }

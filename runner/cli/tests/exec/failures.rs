@@ -65,7 +65,7 @@ fn a_missing_output() {
         Project::new("version: 1\nname: missing\nstages:\n  a: { run: 'echo hi > x.tx', outputs: { x: x.txt } }\n");
     let ended = project.exec(&[]);
     assert_eq!(ended.code, 1);
-    insta::assert_snapshot!(ended.error("a"), @"the command ended well, but its output `x` (`x.txt`) is missing");
+    insta::assert_snapshot!(ended.error("a"), @"the command succeeded, but its output `x` (`x.txt`) is missing");
 }
 
 #[test]

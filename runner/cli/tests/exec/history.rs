@@ -62,9 +62,7 @@ fn looks_at_runs(project: &Project, trace: &str) -> Option<usize> {
     let mut strace = Command::new("strace");
     strace.args(["-f", "-qq", "-y", "-e", "trace=%file,getdents64", "-o"]);
     strace.arg(&trace).arg(exec.get_program()).args(exec.get_args());
-    strace
-        .current_dir(project.dir.path())
-        .env("RUNNER_HOME", project.home());
+    strace.current_dir(project.path("")).env("RUNNER_HOME", project.home());
     let status = strace
         .stdin(Stdio::null())
         .stdout(Stdio::null())

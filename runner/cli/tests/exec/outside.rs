@@ -38,7 +38,7 @@ fn refused(command: &str) -> String {
     let tmp: Vec<_> = std::fs::read_dir(project.home().join("tmp")).unwrap().collect();
     assert!(tmp.is_empty(), "{command}: left {tmp:?}");
     let error = ended.error("a").replace(&outside.display().to_string(), "OUTSIDE");
-    let (_, rest) = error.split_once("the output `x` cannot be kept: `").unwrap();
+    let (_, rest) = error.split_once("the output `x` cannot be stored: `").unwrap();
     let (path, what) = rest.split_once("` ").unwrap();
     let path = path.split_once("/work/").unwrap().1;
     format!("{path} {}", what.split(" (os error").next().unwrap_or(what))
@@ -64,17 +64,17 @@ fn only_files_of_its_own_are_taken_in() {
     ];
     let said: Vec<String> = commands.iter().map(|command| refused(command)).collect();
     insta::assert_snapshot!(said.join("\n"), @r"
-    out leads out of the stage's folder, to `OUTSIDE/private.txt`
-    out leads out of the stage's folder, to `OUTSIDE`
-    out leads out of the stage's folder, to `OUTSIDE/private.txt`
-    out/link leads out of the stage's folder, to `OUTSIDE/private.txt`
-    out/link is a link to a folder
-    out/second leads out of the stage's folder, to `OUTSIDE/private.txt`
+    out links to `OUTSIDE/private.txt`, outside the stage's directory
+    out links to `OUTSIDE`, outside the stage's directory
+    out links to `OUTSIDE/private.txt`, outside the stage's directory
+    out/link links to `OUTSIDE/private.txt`, outside the stage's directory
+    out/link is a link to a directory
+    out/second links to `OUTSIDE/private.txt`, outside the stage's directory
     out/link cannot be read: No such file or directory
     out/link cannot be read: Too many levels of symbolic links
     out is a named pipe, not a file
     out/pipe is a named pipe, not a file
-    out/link leads out of the stage's folder, to `/dev/zero`
+    out/link links to `/dev/zero`, outside the stage's directory
     out/a\nb has a control character
     out/a�b has a name that is not UTF-8
     out/a\\b has a backslash; the parts of a path are separated by `/`

@@ -127,7 +127,7 @@ stages:
         assert_eq!(project.output("a.x"), "good\n");
     } else {
         let error = ended.error("b");
-        assert!(error.contains("the command wrote to one of its inputs"), "{error}");
+        assert!(error.contains("the command modified one of its inputs"), "{error}");
     }
     project.write("p.yaml", &text("cp ${needs.x} ${outputs.y}"));
     assert_eq!(project.exec(&[]).code, 0);

@@ -326,7 +326,7 @@ stages:
         text(output.stdout)
     };
     let resolved = run(&["plan", "p.yaml", "--profile", "more", "--resolved"]);
-    let folder = project.dir.path().canonicalize().unwrap();
+    let folder = project.path("").canonicalize().unwrap();
     insta::assert_snapshot!(resolved.replace(&folder.display().to_string(), "FOLDER"), @r#"
     # p.yaml, resolved. Its paths are relative to FOLDER
     version: 1
@@ -407,20 +407,20 @@ stages:
     ");
     assert_eq!(project.output("b.y"), "two in\n");
     // What would run is cached now: that is another plan.
-    refused("`a` was planned as `would run` and is now `cached`, and 1 more");
+    refused("the prediction for `a` changed from `would run` to `cached`, and 1 more");
     save();
     insta::assert_snapshot!(exec().log(), @r"
     cached a
     cached b
     ");
     project.write("in.txt", "changed\n");
-    refused("the configuration or an input of `a` is another one");
+    refused("the configuration or an input of `a` changed");
     save();
     let text = std::fs::read_to_string(project.path("p.yaml")).unwrap();
     project.write("p.yaml", &text.replace("  b: { run", "  d: { run"));
     refused("`b`");
     project.write("plan.json", "{}");
-    refused("`plan.json` is no plan");
+    refused("`plan.json` is not a plan");
     let both = project.run(&["exec", "p.yaml", "--plan", "plan.json"]);
     assert_eq!(both.code, 2);
     assert_eq!(project.run(&["exec"]).code, 2);

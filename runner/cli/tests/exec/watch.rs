@@ -1,13 +1,13 @@
 //! Following a run that goes on: `runner watch`, and the metrics in its folder.
 
-use super::*;
+use crate::{Project, files};
+use serde_json::Value;
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-impl Project {
-    fn watched(&self) -> Value {
-        let ended = self.run(&["watch", "--once", "--json"]);
-        serde_json::from_str(&ended.stdout).unwrap_or_default()
-    }
+fn watched(project: &Project) -> Value {
+    let ended = project.run(&["watch", "--once", "--json"]);
+    serde_json::from_str(&ended.stdout).unwrap_or_default()
 }
 
 #[test]
@@ -40,20 +40,20 @@ params: { gate: none }
             .as_f64()
             .is_some_and(|cores| cores > 0.0)
     };
-    let mut watched = project.watched();
-    while !is_measured(&watched) {
+    let mut state = watched(&project);
+    while !is_measured(&state) {
         if since.elapsed() > Duration::from_secs(60) {
             let _ = run.kill();
-            panic!("{watched}");
+            panic!("{state}");
         }
         std::thread::sleep(Duration::from_millis(100));
-        watched = project.watched();
+        state = watched(&project);
     }
     assert_eq!(
-        (&watched["status"], &watched["over"]["ran"]),
+        (&state["status"], &state["over"]["ran"]),
         (&"running".into(), &1.into())
     );
-    assert!(watched["running"]["slow"]["memory"].as_u64().unwrap() > 1 << 20);
+    assert!(state["running"]["slow"]["memory"].as_u64().unwrap() > 1 << 20);
     let picture = project.run(&["watch", "--once"]).stdout;
     assert!(
         picture.contains(" running ") && picture.contains("\n  slow  ") && picture.contains("% cpu"),
@@ -66,7 +66,7 @@ params: { gate: none }
     assert!(run.wait().unwrap().success());
     let shown = String::from_utf8(watch.wait_with_output().unwrap().stdout).unwrap();
     assert!(shown.lines().last().unwrap().contains(" slow done "), "{shown}");
-    assert_eq!(project.watched()["status"], "done");
+    assert_eq!(watched(&project)["status"], "done");
 }
 
 #[test]

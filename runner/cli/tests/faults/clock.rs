@@ -48,16 +48,16 @@ pub fn set_back(times: usize) -> Tally {
             .args(args)
             .env("LD_PRELOAD", &shim)
             .env("CLOCK_SHIFT", shift.to_string());
-        crate::lab::ended(command.output().unwrap())
+        crate::lab::Ended::from(command.output().unwrap())
     };
     for _ in 0..times {
         lab.wipe();
         let first = at(0, &["exec", "p.yaml", "--json", "technical", "seed"]);
-        assert_eq!(first.code, Some(0), "{}", first.text());
+        assert_eq!(first.code, 0, "{}", first.text());
         for shift in [-DAY, 3650 * DAY, -3650 * DAY, 0] {
             let complete = lab.complete();
             let run = at(shift, &["exec", "p.yaml", "--json"]);
-            assert_eq!(run.code, Some(0), "{}", run.text());
+            assert_eq!(run.code, 0, "{}", run.text());
             assert_eq!(run.digests(), reference);
             let of_time = run.events()[0]["time"].as_str().unwrap()[..4].to_owned();
             assert!(
@@ -68,7 +68,7 @@ pub fn set_back(times: usize) -> Tally {
             assert!(complete.is_subset(&now));
             // The last run is kept, whatever the clock says.
             let gc = at(shift, &["cache", "gc"]);
-            assert_eq!(gc.code, Some(0), "{}", gc.text());
+            assert_eq!(gc.code, 0, "{}", gc.text());
             assert_eq!(lab.complete(), now);
             assert_eq!(lab.temporary(), [""; 0]);
         }

@@ -1,6 +1,6 @@
 //! Many processes on one store.
 
-use crate::lab::{Ended, Lab, QUICK, STAGES, ended};
+use crate::lab::{Ended, Lab, QUICK, STAGES};
 use crate::tally::Tally;
 use std::collections::BTreeMap;
 use std::process::{Child, Stdio};
@@ -15,7 +15,7 @@ fn start(lab: &Lab, args: &[&str]) -> Child {
 }
 
 fn wait(child: Child) -> Ended {
-    ended(child.wait_with_output().unwrap())
+    Ended::from(child.wait_with_output().unwrap())
 }
 
 /// Eight runs of one pipeline at once, from an empty store: each action is computed once, and none fails.
@@ -29,7 +29,7 @@ pub fn eight_runs(times: usize) -> Tally {
         let mut computed: BTreeMap<String, usize> = BTreeMap::new();
         for run in runs {
             let run = wait(run);
-            assert_eq!(run.code, Some(0), "{}", run.text());
+            assert_eq!(run.code, 0, "{}", run.text());
             assert_eq!(run.digests(), reference);
             for stage in run.stages("ran") {
                 *computed.entry(stage).or_default() += 1;
@@ -56,9 +56,9 @@ pub fn with_gc(times: usize) -> Tally {
             while !over.load(Ordering::Relaxed) {
                 let ended = lab.run(&["cache", "gc", "--keep-last", "0", "--keep-younger-than", "0s"]);
                 let busy = ended.stderr.contains("in use by a run");
-                let empty = ended.stderr.contains("there is nothing in");
-                assert!(ended.code == Some(0) || busy || empty, "{}", ended.text());
-                swept += usize::from(ended.code == Some(0));
+                let empty = ended.stderr.contains("there is no store in");
+                assert!(ended.code == 0 || busy || empty, "{}", ended.text());
+                swept += usize::from(ended.code == 0);
             }
             swept
         });
@@ -68,10 +68,10 @@ pub fn with_gc(times: usize) -> Tally {
                 .collect();
             for run in runs {
                 let run = wait(run);
-                if run.code != Some(0) {
+                if run.code != 0 {
                     over.store(true, Ordering::Relaxed);
                 }
-                assert_eq!(run.code, Some(0), "{}", run.text());
+                assert_eq!(run.code, 0, "{}", run.text());
                 assert_eq!(run.digests(), reference);
                 tally.count("the same digests");
             }

@@ -1,6 +1,6 @@
 //! SIGKILL, which nobody can prepare for.
 
-use crate::lab::{Chance, Digests, Lab, QUICK, STAGES, ended, runner};
+use crate::lab::{Chance, Digests, Ended, Lab, QUICK, STAGES, runner};
 use crate::tally::Tally;
 use crate::tools::{NO_STRACE, STRACE, strace};
 use std::collections::BTreeSet;
@@ -170,7 +170,7 @@ pub fn in_system_calls(times: usize) -> Tally {
         lab.at_home(&mut command).arg(runner()).args(arguments(chance));
         let output = command.output().unwrap();
         let engine = output.status.signal() == Some(9);
-        let worker = ended(output).text().contains("SIGKILL");
+        let worker = Ended::from(output).text().contains("SIGKILL");
         if engine || worker {
             return Some(call.to_owned());
         }

@@ -1,12 +1,10 @@
 //! A folder with a pipeline and a home of its own, and what must hold there at any time.
 
 use cache::{ActionKey, Store};
-use serde_json::Value;
-use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+pub use runner_testkit::{Digests, Ended, files, runner};
+use runner_testkit::{Project, marked};
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
-use tempfile::TempDir;
 
 /// Quick stages of every sort: a market and what follows from it, a training with checkpoints, external programs with
 /// files, folders, a source file, a matrix and logs.
@@ -52,57 +50,25 @@ pub const STAGES: [&str; 9] = [
     "all",
 ];
 
-pub struct Lab {
-    dir: TempDir,
-}
+/// A project, and what must hold there at any time.
+pub struct Lab(Project);
 
-/// What a command gave.
-pub struct Ended {
-    pub code: Option<i32>,
-    pub stdout: String,
-    pub stderr: String,
-}
+impl std::ops::Deref for Lab {
+    type Target = Project;
 
-/// The outputs of every stage.
-pub type Digests = BTreeMap<String, String>;
+    fn deref(&self) -> &Project {
+        &self.0
+    }
+}
 
 impl Lab {
     pub fn new(pipeline: &str) -> Self {
-        let lab = Self {
-            dir: tempfile::tempdir().unwrap(),
-        };
-        std::fs::write(lab.path("p.yaml"), pipeline).unwrap();
-        std::fs::write(lab.path("seed.txt"), "one\ntwo\nthree\n").unwrap();
+        let lab = Self(Project::new(pipeline));
+        lab.write("seed.txt", "one\ntwo\nthree\n");
         lab
     }
 
-    pub fn path(&self, name: &str) -> PathBuf {
-        self.dir.path().join(name)
-    }
-
-    pub fn home(&self) -> PathBuf {
-        self.path("home")
-    }
-
-    /// Makes a command at home here.
-    pub fn at_home<'c>(&self, command: &'c mut Command) -> &'c mut Command {
-        command
-            .current_dir(self.dir.path())
-            .env("RUNNER_HOME", self.home())
-            .env("NO_COLOR", "1")
-            .stdin(Stdio::null())
-    }
-
-    pub fn command(&self, args: &[&str]) -> Command {
-        let mut command = Command::new(runner());
-        self.at_home(&mut command).args(args);
-        command
-    }
-
-    pub fn run(&self, args: &[&str]) -> Ended {
-        ended(self.command(args).output().unwrap())
-    }
-
+    /// Runs `p.yaml`, with events on standard output.
     pub fn exec(&self, args: &[&str]) -> Ended {
         self.run(&[&["exec", "p.yaml", "--json"], args].concat())
     }
@@ -111,7 +77,7 @@ impl Lab {
     pub fn reference(&self) -> Digests {
         let undisturbed = Self::new(&std::fs::read_to_string(self.path("p.yaml")).unwrap());
         let ended = undisturbed.exec(&[]);
-        assert_eq!(ended.code, Some(0), "{}{}", ended.stdout, ended.stderr);
+        assert_eq!(ended.code, 0, "{}{}", ended.stdout, ended.stderr);
         ended.digests()
     }
 
@@ -123,7 +89,7 @@ impl Lab {
     pub fn settle(&self) {
         let mark = format!("RUNNER_HOME={}", self.home().display());
         let started = Instant::now();
-        while is_alive(&mark) {
+        while !marked(&mark).is_empty() {
             assert!(
                 started.elapsed() < Duration::from_secs(60),
                 "a process outlives its run"
@@ -158,7 +124,7 @@ impl Lab {
     /// A run that must end as if nothing had happened, computing nothing again that is in `complete`.
     pub fn ends_well(&self, reference: &Digests, complete: &BTreeSet<String>) {
         let ended = self.exec(&[]);
-        assert_eq!(ended.code, Some(0), "{}{}", ended.stdout, ended.stderr);
+        assert_eq!(ended.code, 0, "{}{}", ended.stdout, ended.stderr);
         assert_eq!(&ended.digests(), reference);
         for event in ended.events() {
             if event["event"] == "stage_finished" && event["status"] == "ran" {
@@ -171,7 +137,7 @@ impl Lab {
     /// Collects garbage. Nothing temporary may be left, and nothing that a run needs may be gone.
     pub fn sweep(&self) {
         let ended = self.gc();
-        assert_eq!(ended.code, Some(0), "{}{}", ended.stdout, ended.stderr);
+        assert_eq!(ended.code, 0, "{}{}", ended.stdout, ended.stderr);
         assert_eq!(self.temporary(), [""; 0]);
     }
 
@@ -205,78 +171,6 @@ impl Lab {
             std::fs::remove_dir_all(self.home()).unwrap();
         }
     }
-}
-
-impl Ended {
-    pub fn events(&self) -> Vec<Value> {
-        self.stdout
-            .lines()
-            .filter_map(|line| serde_json::from_str(line).ok())
-            .collect()
-    }
-
-    /// The outputs of every stage that ended well, the last time it did.
-    pub fn digests(&self) -> Digests {
-        self.events()
-            .iter()
-            .filter(|event| event["event"] == "stage_finished" && event["status"] != "failed")
-            .map(|event| {
-                let stage = event["stage"].as_str().unwrap().to_owned();
-                (stage, event["outputs"].to_string())
-            })
-            .collect()
-    }
-
-    /// The stages that ended so.
-    pub fn stages(&self, status: &str) -> Vec<String> {
-        self.events()
-            .iter()
-            .filter(|event| event["event"] == "stage_finished" && event["status"] == status)
-            .map(|event| event["stage"].as_str().unwrap().to_owned())
-            .collect()
-    }
-
-    /// Everything that it said.
-    pub fn text(&self) -> String {
-        format!("{}{}", self.stdout, self.stderr)
-    }
-}
-
-pub fn ended(output: Output) -> Ended {
-    Ended {
-        code: output.status.code(),
-        stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
-        stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
-    }
-}
-
-pub fn runner() -> &'static str {
-    env!("CARGO_BIN_EXE_runner")
-}
-
-/// All files below a folder, in order.
-pub fn files(dir: &Path) -> Vec<PathBuf> {
-    let mut found = Vec::new();
-    for entry in std::fs::read_dir(dir).into_iter().flatten() {
-        let path = entry.unwrap().path();
-        if path.is_dir() && !path.is_symlink() {
-            found.extend(files(&path));
-        } else {
-            found.push(path);
-        }
-    }
-    found.sort();
-    found
-}
-
-/// Whether a process lives whose environment holds `mark`.
-fn is_alive(mark: &str) -> bool {
-    std::fs::read_dir("/proc").unwrap().flatten().any(|entry| {
-        let path = entry.path();
-        let environ = std::fs::read(path.join("environ")).unwrap_or_default();
-        let zombie = std::fs::read_to_string(path.join("stat")).is_ok_and(|stat| stat.contains(") Z "));
-        !zombie && String::from_utf8_lossy(&environ).contains(mark)
-    })
 }
 
 /// Chance with a seed (splitmix64).

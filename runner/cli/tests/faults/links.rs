@@ -1,6 +1,6 @@
 //! File systems that can do less.
 
-use crate::lab::{Lab, QUICK, ended, runner};
+use crate::lab::{Ended, Lab, QUICK, runner};
 use crate::tally::Tally;
 use crate::tools::{NO_STRACE, STRACE, strace};
 
@@ -26,8 +26,8 @@ pub fn none(times: usize) -> Tally {
             lab.at_home(&mut command)
                 .arg(runner())
                 .args(["exec", "p.yaml", "--json"]);
-            let run = ended(command.output().unwrap());
-            assert_eq!(run.code, Some(0), "{}", run.text());
+            let run = Ended::from(command.output().unwrap());
+            assert_eq!(run.code, 0, "{}", run.text());
             assert_eq!(run.digests(), reference);
         }
         lab.complete();
@@ -51,8 +51,8 @@ pub fn no_locks(times: usize) -> Tally {
         lab.at_home(&mut command)
             .arg(runner())
             .args(["exec", "p.yaml", "--json"]);
-        let run = ended(command.output().unwrap());
-        assert_eq!(run.code, Some(3), "{}", run.text());
+        let run = Ended::from(command.output().unwrap());
+        assert_eq!(run.code, 3, "{}", run.text());
         assert!(run.stderr.contains("lock"), "{}", run.text());
         lab.ends_well(&reference, &Default::default());
         lab.wipe();

@@ -25,7 +25,7 @@ pub fn kills(times: usize) -> Tally {
         let lab = Lab::new("");
         let started = Instant::now();
         let ended = lab.run(&args);
-        assert_eq!(ended.code, Some(0), "{}", ended.text());
+        assert_eq!(ended.code, 0, "{}", ended.text());
         (ended.digests(), started.elapsed())
     };
     let (digests, length) = reference;
@@ -52,7 +52,7 @@ pub fn kills(times: usize) -> Tally {
         }
         let complete = lab.complete();
         let ended = lab.run(&args);
-        assert_eq!(ended.code, Some(0), "{}", ended.text());
+        assert_eq!(ended.code, 0, "{}", ended.text());
         assert_eq!(ended.digests(), digests);
         for event in ended.events() {
             let again = event["event"] == "stage_finished" && event["status"] == "ran";

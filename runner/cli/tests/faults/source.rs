@@ -93,19 +93,19 @@ pub fn changes(times: usize) -> Tally {
             ended
         });
         match ended.code {
-            Some(0) => tally.count("a result of the bytes in its key"),
-            Some(1) => {
+            0 => tally.count("a result of the bytes in its key"),
+            1 => {
                 assert!(ended.text().contains("change"), "{}", ended.text());
                 tally.count("reported, exit 1; then as undisturbed");
             }
-            code => panic!("exit code {code:?}: {}", ended.text()),
+            code => panic!("exit code {code}: {}", ended.text()),
         }
         are_consistent(&lab.store(), &lab.home());
         // Once nobody writes any more:
         let last = content(chance.below(2));
         std::fs::write(&path, &last).unwrap();
         let ended = lab.exec(&[]);
-        assert_eq!(ended.code, Some(0), "{}", ended.text());
+        assert_eq!(ended.code, 0, "{}", ended.text());
         assert!(are_consistent(&lab.store(), &lab.home()) > 0);
         lab.sweep();
         if i % 5 == 4 {

@@ -5,17 +5,15 @@
 //! ├── work/        where it is started: empty but for its `files:`
 //! └── needs/X/     the content of its input X, or `seed=1/` and so on below it where it is collected: see `links`
 //! ```
-//!
-//! `run-XXXXXX` is used again ([`WorkspacePool`]); what is in it is made anew for each program, so that what an earlier one left
-//! running has no part in it.
 
 use super::child_wait::ChildWait;
+use super::files::{create_parent, failed};
 use super::input_links::InputLinks;
+use super::job::Done;
+use super::limits::{Limits, timed_out};
 use super::memory::{USAGE, tree_cpu, tree_memory};
 use super::outputs::take_in;
 use super::secrets::{Filter, Masker};
-use super::workspace_pool::WorkspacePool;
-use super::{Done, Limits, timed_out};
 use crate::text;
 use cache::{BlobRef, Store, WorkerReport, Workspace};
 use runner_pipeline::command_text;
@@ -116,14 +114,6 @@ pub(crate) struct Run<'a> {
     pub log: &'a Path,
 }
 
-pub(super) fn failed(what: &str, path: &Path) -> impl FnOnce(io::Error) -> StageError {
-    let message = format!("cannot {what} `{}`", path.display());
-    move |err| StageError {
-        cause: Cause::Store,
-        ..StageError::new(format!("{message}: {err}"))
-    }
-}
-
 /// Whether the shell takes the path as one plain word.
 fn is_plain(path: &Path) -> bool {
     path.to_str().is_some_and(|text| {
@@ -140,17 +130,14 @@ impl Run<'_> {
         events: &dyn EventSink,
         limits: &Limits,
         group: &Group,
-        workspaces: &WorkspacePool,
     ) -> Result<Done, StageError> {
         // Paths are put into the command as they are.
-        let dir = workspaces.lend(|| {
-            if is_plain(store.root()) {
-                return Ok(store.workspace()?);
-            }
+        let dir = if is_plain(store.root()) {
+            store.workspace()?
+        } else {
             let tmp = std::env::temp_dir();
-            let tmp = fs::canonicalize(&tmp).map_err(failed("read", &tmp))?;
-            Workspace::new(&tmp).map_err(StageError::from)
-        })?;
+            Workspace::new(&fs::canonicalize(&tmp).map_err(failed("read", &tmp))?)?
+        };
         let work = dir.path().join("work");
         fs::create_dir(&work).map_err(failed("create", &work))?;
         for source in self.files {
@@ -203,7 +190,7 @@ impl Run<'_> {
             if !path.exists() {
                 return Err(self.with_log(
                     StageError::new(format!(
-                        "the command ended well, but its output `{name}` (`{file}`) is missing"
+                        "the command succeeded, but its output `{name}` (`{file}`) is missing"
                     ))
                     .hint(format!("the command must write it at ${{outputs.{name}}}")),
                 ));
@@ -235,7 +222,7 @@ impl Run<'_> {
         let hidden = self.secrets.iter().filter_map(|name| self.env.get(name));
         let (out, err, filter): (Stdio, Stdio, _) = match Masker::new(hidden.map(String::as_str)) {
             Some(masker) => {
-                let (from, to) = io::pipe().map_err(|err| StageError::new(format!("cannot make a pipe: {err}")))?;
+                let (from, to) = io::pipe().map_err(|err| StageError::new(format!("cannot create a pipe: {err}")))?;
                 let second = to.try_clone().map_err(failed("write", self.log))?;
                 (to.into(), second.into(), Some(Filter::start(masker, from, file)))
             }
@@ -369,7 +356,7 @@ fn full(dir: &Path, what: &str) -> Option<StageError> {
     (no_bytes || no_files).then(|| StageError {
         cause: Cause::Store,
         ..StageError::new(format!("{what}, and the disk of `{}` is full", dir.display()))
-            .hint("make room, or set `RUNNER_HOME` to a folder on another disk")
+            .hint("free disk space, or set `RUNNER_HOME` to a directory on another disk")
     })
 }
 
@@ -397,13 +384,6 @@ pub(crate) fn signal_name(signal: i32) -> String {
         _ => return format!("signal {signal}"),
     };
     format!("signal {signal} ({name})")
-}
-
-pub(super) fn create_parent(path: &Path) -> Result<(), StageError> {
-    match path.parent() {
-        Some(parent) => fs::create_dir_all(parent).map_err(failed("create", parent)),
-        None => Ok(()),
-    }
 }
 
 /// The shell, at its place: a program that is named by its path is started without a copy of this process.

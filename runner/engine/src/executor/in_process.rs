@@ -1,7 +1,9 @@
 //! Runs actions in this process: for tests, and for programs that use this crate as a library.
 
-use super::workspace_pool::WorkspacePool;
-use super::{Done, Executor, Job, Limits, command, job, timed_out};
+use super::command::Group;
+use super::job::{Done, Executor, Job};
+use super::limits::{Limits, timed_out};
+use super::run_job::run_job;
 use cache::{OpenUpstream, Upstream};
 use stages_core::error::Cause;
 use stages_core::{AnyStage, CancelToken, EventSink, StageError};
@@ -25,7 +27,7 @@ impl Executor for InProcess {
             .build()
             .map_err(|err| StageError::new(format!("cannot start threads: {err}")))?;
         let store = job.store(self.open_upstream)?;
-        let (group, workspaces) = (command::Group::default(), WorkspacePool::default());
+        let group = Group::default();
         let stop = CancelToken::default();
         let inner = Limits {
             cancel: stop.clone(),
@@ -51,7 +53,7 @@ impl Executor for InProcess {
                     }
                 }
             });
-            let result = pool.install(|| job::run(job, &store, self.kinds, events, &inner, &group, &workspaces));
+            let result = pool.install(|| run_job(job, &store, self.kinds, events, &inner, &group));
             let result = result.map(|done| Done {
                 upstream: store.upstream().map(Upstream::worker_report).unwrap_or_default(),
                 ..done

@@ -1,6 +1,6 @@
 //! How an external program gets its inputs: as files that share the store's bytes wherever the file system lets them.
 
-use super::command::{create_parent, failed};
+use super::files::{create_parent, failed};
 use cache::{Artifact, BlobDigest, Error, Store};
 use stages_core::StageError;
 use std::fs::{self, File, Metadata, Permissions};
@@ -71,9 +71,8 @@ impl InputLinks {
             let now = fs::metadata(store.blob_path(*blob)).map(|meta| stamp(&meta));
             if now.is_ok_and(|now| now != *before) && matches!(store.recheck(*blob), Err(Error::Damaged { .. })) {
                 return Err(
-                    StageError::new("the command wrote to one of its inputs, which is a file of the store").hint(
-                        "let it work on a copy; the damaged file is out of the way, and is made again when it is next needed",
-                    ),
+                    StageError::new("the command modified one of its inputs, which is a file of the store")
+                        .hint("let it work on a copy; the damaged file was removed and is computed again when needed"),
                 );
             }
         }
@@ -131,7 +130,7 @@ mod tests {
                 .check(&store)
                 .unwrap_err()
                 .message
-                .contains("wrote to one of its inputs")
+                .contains("modified one of its inputs")
         );
         assert!(!store.has(blob), "it is out of the way");
     }

@@ -1,6 +1,6 @@
 //! What is taken in of what an external program made: ordinary files of its own folder, whatever it has put in their place.
 
-use super::command::failed;
+use super::files::failed;
 use cache::{ArtifactBuilder, ArtifactDigest, Store, check_path};
 use rustix::fs::OFlags;
 use serde_json::json;
@@ -48,7 +48,7 @@ struct Found<'a> {
 impl Found<'_> {
     fn error(&self, path: &Path, what: &str) -> StageError {
         StageError::new(format!(
-            "the output `{}` cannot be kept: `{}` {what}",
+            "the output `{}` cannot be stored: `{}` {what}",
             self.output,
             path.display().to_string().escape_debug()
         ))
@@ -64,7 +64,7 @@ impl Found<'_> {
         if real.starts_with(self.inside) {
             return Ok(real);
         }
-        let what = format!("leads out of the stage's folder, to `{}`", real.display());
+        let what = format!("links to `{}`, outside the stage's directory", real.display());
         Err(self.error(path, &what).hint("copy the file into the output"))
     }
 
@@ -75,7 +75,7 @@ impl Found<'_> {
                 return Ok(());
             }
             let what = format!("is {}, not a file", describe(kind));
-            Err(self.error(path, &what).hint("only files and folders can be kept"))
+            Err(self.error(path, &what).hint("only files and directories can be stored"))
         };
         kind(
             fs::symlink_metadata(real)
@@ -109,8 +109,8 @@ impl Found<'_> {
                 files.push((name, path));
             } else if path.is_symlink() {
                 return Err(self
-                    .error(&path, "is a link to a folder")
-                    .hint("copy the folder into the output, or leave the link out"));
+                    .error(&path, "is a link to a directory")
+                    .hint("copy the directory into the output, or remove the link"));
             } else {
                 self.collect(root, &path, files)?;
             }

@@ -3,7 +3,7 @@
 //! The engine writes the [`Job`](super::Job), and then perhaps [`STOP`]. When the worker's input ends, its parent is gone, and
 //! it ends too.
 
-use super::Done;
+use super::job::Done;
 use cache::WorkerReport;
 use serde::{Deserialize, Serialize};
 use stages_core::error::Cause;

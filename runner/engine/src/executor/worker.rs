@@ -1,9 +1,11 @@
 //! The worker's side of a worker process.
 
+use super::command::Group;
+use super::job::{Job, JobWork};
+use super::limits::Limits;
 use super::memory::{USAGE, tree_cpu, tree_memory};
 use super::protocol::{Message, STOP};
-use super::workspace_pool::WorkspacePool;
-use super::{Job, JobWork, Limits, command, job};
+use super::run_job::run_job;
 use crate::text;
 use cache::{OpenUpstream, TransferStats};
 use stages_core::{AnyStage, EventSink, StageError, StageEvent};
@@ -42,7 +44,7 @@ pub fn worker(kinds: &'static [Box<dyn AnyStage>], open_upstream: OpenUpstream) 
         return 2;
     };
     let limits = Limits::default();
-    let group = command::Group::new(|pid, begins| {
+    let group = Group::new(|pid, begins| {
         if begins {
             Lines.write(&Message::Group(pid));
         }
@@ -78,7 +80,7 @@ pub fn worker(kinds: &'static [Box<dyn AnyStage>], open_upstream: OpenUpstream) 
             if let Some(upstream) = store.upstream() {
                 upstream.watch(Box::new(fetched(events.clone())));
             }
-            let result = job::run(&job, &store, kinds, &events, &limits, &group, &WorkspacePool::default());
+            let result = run_job(&job, &store, kinds, &events, &limits, &group);
             if let Some(upstream) = store.upstream() {
                 Lines.write(&Message::Upstream(upstream.worker_report()));
             }

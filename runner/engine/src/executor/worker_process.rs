@@ -1,11 +1,12 @@
 //! The engine's side of a worker process.
 
-use super::command::{self, signal_name};
+use super::command::{Group, signal_name};
+use super::job::{Done, Executor, Job, JobWork};
+use super::limits::{Limits, timed_out};
 use super::protocol::{Message, STOP, error};
 use super::reaper::Reaper;
+use super::run_job::run_job;
 use super::worker::prefer_as_victim;
-use super::workspace_pool::WorkspacePool;
-use super::{Done, Executor, Job, JobWork, Limits, job, timed_out};
 use cache::{Store, WorkerReport};
 use rustix::process::{Pid, Signal, kill_process_group};
 use stages_core::error::Cause;
@@ -26,7 +27,6 @@ pub struct WorkerProcess {
     store: Store,
     /// Ends the external programs; started with the first of them.
     reaper: OnceLock<Option<Arc<Reaper>>>,
-    workspaces: WorkspacePool,
 }
 
 impl WorkerProcess {
@@ -44,7 +44,6 @@ impl WorkerProcess {
             program,
             store: store.clone(),
             reaper: OnceLock::new(),
-            workspaces: WorkspacePool::default(),
         })
     }
 
@@ -54,7 +53,7 @@ impl WorkerProcess {
             .reaper
             .get_or_init(|| Reaper::start(&self.program, self.store.root()).ok().map(Arc::new));
         let reaper = reaper.clone();
-        let group = command::Group::new(move |group, begins| {
+        let group = Group::new(move |group, begins| {
             if begins {
                 prefer_as_victim(group);
             }
@@ -64,7 +63,7 @@ impl WorkerProcess {
                 None => {}
             }
         });
-        job::run(job, &self.store, &[], events, limits, &group, &self.workspaces)
+        run_job(job, &self.store, &[], events, limits, &group)
     }
 }
 
@@ -230,9 +229,9 @@ impl Executor for WorkerProcess {
 fn died(status: ExitStatus, stderr: &str) -> StageError {
     let mut error = match (status.signal(), status.code()) {
         (Some(9), _) => StageError::new(format!("its worker was killed by {}", signal_name(9)))
-            .hint("the system kills what takes too much memory: `resources: { memory: … }` keeps large stages from running side by side"),
+            .hint("the system kills processes that use too much memory: `resources: { memory: … }` keeps large stages from running in parallel"),
         (Some(signal), _) => StageError::new(format!("its worker was killed by {}", signal_name(signal)))
-            .hint("this is a mistake in the program or one of its libraries"),
+            .hint("this is a bug in the program or one of its libraries"),
         (None, code) => StageError::new(format!(
             "its worker ended without a result, with status {}",
             code.unwrap_or_default()

@@ -14,8 +14,8 @@ impl Scheduler<'_, '_, '_> {
     pub(super) fn prepared(&mut self, i: usize, prepared: Prepared) {
         self.slots[i].key = Some(prepared.key);
         if self.options.planned.get(&i).is_some_and(|key| *key != prepared.key) {
-            let error = StageError::new("what it reads changed since it was planned");
-            return self.fail(i, error.hint("make a new plan: `runner plan --save FILE`"));
+            let error = StageError::new("an input changed since the plan was made");
+            return self.fail(i, error.hint("create a new plan with `runner plan --save FILE`"));
         }
         if self.look_up(i, &prepared) || !matches!(self.slots[i].state, State::Preparing) {
             return;
@@ -114,7 +114,7 @@ impl Scheduler<'_, '_, '_> {
             Some(why) => Some(why.to_owned()),
             None if class == stages_numerics::class::numerics_class() => None,
             None => Some(format!(
-                "it was computed on another numerics class, {class}, which may give other bytes"
+                "it was computed on the numerics class {class}, whose bytes may differ"
             )),
         };
         let Some(line) = why else { return true };
@@ -122,7 +122,7 @@ impl Scheduler<'_, '_, '_> {
         let stage = self.id(i);
         self.say(Event::Log {
             stage,
-            line: format!("not computed again for comparison: {line}"),
+            line: format!("no determinism check: {line}"),
         });
         false
     }
@@ -135,7 +135,7 @@ impl Scheduler<'_, '_, '_> {
             .filter(|(name, digest)| again.outputs.get(*name) != Some(digest))
             .map(|(name, digest)| {
                 let now = again.outputs.get(name).map(ArtifactDigest::short).unwrap_or_default();
-                format!("`{name}` is {now} and was {}", digest.short())
+                format!("`{name}` is {now}, but was {}", digest.short())
             })
             .collect();
         let stage = self.id(i);
@@ -148,13 +148,10 @@ impl Scheduler<'_, '_, '_> {
         if different.is_empty() {
             return self.finish(i, StageStatus::Cached, cached);
         }
-        let err = StageError::new(format!(
-            "computed again, it gave another result: {}",
-            different.join(", ")
-        ));
+        let err = StageError::new(format!("the result is not deterministic: {}", different.join(", ")));
         self.fail(
             i,
-            err.hint("look for clocks, chance without a seed, and the order of threads or files; what is cached stays as it was"),
+            err.hint("check for clocks, unseeded random numbers, and the order of threads or files; the cached result is kept"),
         );
     }
 }

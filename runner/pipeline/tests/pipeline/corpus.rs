@@ -56,7 +56,7 @@ fn bad_files() {
 fn files_that_are_no_text() {
     let folder = tempfile::tempdir().unwrap();
     let mut huge = GOOD.as_bytes().to_vec();
-    huge.resize(3 << 20, b'#');
+    huge.resize(17 << 20, b'#');
     let cases: [(&str, Vec<u8>); 7] = [
         ("empty", Vec::new()),
         ("latin-1", b"version: 1\nname: b\xe9te\n".to_vec()),
@@ -89,7 +89,7 @@ fn files_that_are_no_text() {
     utf-16: 1:1 the file is UTF-16, not UTF-8
     nul: 2:8 control character \u{0} in the file
     escape: 2:7 control character \u{1b} in the file
-    huge: 1:1 the file is longer than 1024 KiB
+    huge: 1:1 the file is longer than 16 MiB
     binary: 2:118 byte 0x80 is not UTF-8
     cannot read the pipeline file: No such file or directory (os error 2)
     this is a folder, not a pipeline file
@@ -181,11 +181,11 @@ fn bad_arguments() {
     seed                           1: `seed` sets nothing | write `--set NAME=VALUE` or `--set STAGE.with.KEY=VALUE`
     =5                             1: the pipeline has no parameter `` | the parameters are `seed`, `lr`, `data`, `fast`, `window`
     sed=5                          1: the pipeline has no parameter `sed` | did you mean `seed`?
-    seed=abc                       6: `seed`: the text "abc" does not fit: it replaces the number 7 | give a whole number
-    seed=1.5                       6: `seed`: the number 1.5 does not fit: it replaces the number 7 | give a whole number
-    seed=                          6: `seed`: nothing does not fit: it replaces the number 7 | give a whole number
-    lr=fast                        4: `lr`: the text "fast" does not fit: it replaces the number 0.0003 | give a number
-    fast=yes                       6: `fast`: the text "yes" does not fit: it replaces `false` | give `true` or `false`
+    seed=abc                       6: `seed`: the string "abc" does not fit: it replaces the number 7 | give an integer
+    seed=1.5                       6: `seed`: the number 1.5 does not fit: it replaces the number 7 | give an integer
+    seed=                          6: `seed`: nothing does not fit: it replaces the number 7 | give an integer
+    lr=fast                        4: `lr`: the string "fast" does not fit: it replaces the number 0.0003 | give a number
+    fast=yes                       6: `fast`: the string "yes" does not fit: it replaces `false` | give `true` or `false`
     window=5                       8: `window`: the number 5 does not fit: it replaces a map | give a map: `{ key: value }`
     window={a: }}                  8: `window`: this is not valid YAML: misplaced bracket | quote values that hold `: `, ` #` or begin with one of `{ [ & * ! | > % @`, and keep the same indentation for the keys of a map
     train=5                        1: the pipeline has no parameter `train` | `train` is a stage: write `train.with.KEY`
@@ -194,14 +194,14 @@ fn bad_arguments() {
     train.with=1                   1: `train.with` cannot be set | only parameters and configurations can: write `train.with.KEY`
     train.with.=1                  1: `train.with.` cannot be set | only parameters and configurations can: write `train.with.KEY`
     train.with.gama=1              1: unknown key `gama` in the configuration of `train` (train/ppo) | did you mean `gamma`?
-    train.with.gamma=high          18: `gamma` of `train`: expected a number, found the text "high" | write a number, such as 10 or 3e-4
+    train.with.gamma=high          18: `gamma` of `train`: expected a number, found the string "high" | write a number, such as 10 or 3e-4
     train.with.gamma=[1            18: `with.gamma`: this `[` is not closed | close it
     train.with.gamma.x=1           1: `gamma` of `train`: expected a number, found a map | see `runner stages train/ppo` for its configuration
-    train.with.layers[5]=1         1: `with.layers[5]` cannot be set: `[5]` would be an item of nothing | set the whole value, or see `runner stages KIND` for the configuration
+    train.with.layers[5]=1         1: `with.layers[5]` cannot be set: `[5]` would be an item of null | set the whole value, or see `runner stages KIND` for the configuration
     train.with.timesteps=0         22: `timesteps` of `train`: must be at least 1 | see `runner stages train/ppo` for its configuration
     env.with.slate.cuont=1         1: unknown key `cuont` in the configuration of `env` (env/options) | did you mean `count`?
     env.with.slate.deltas=[0.5, 7] 29: `slate.deltas[1]` of `env`: must lie between 0 and 1 | see `runner stages env/options` for its configuration
     plot.with.x=1                  1: `plot` is a `run:` stage and has no `with:` | let its command read a parameter, and set that
-    train.with.seed=.nan           17: `with.seed`: `.nan` is not a finite number | write a number, or put it in quotes if it is a text
+    train.with.seed=.nan           17: `with.seed`: `.nan` is not a finite number | write a number, or put it in quotes if it is a string
     "#);
 }

@@ -6,6 +6,8 @@ mod corpus;
 mod fuzz;
 #[path = "../kinds/mod.rs"]
 mod kinds;
+mod large;
+mod memo;
 mod messages;
 mod resolve;
 mod shows;

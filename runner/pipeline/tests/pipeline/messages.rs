@@ -32,7 +32,7 @@ fn a_misspelt_setting() {
 #[test]
 fn a_value_of_the_wrong_type() {
     insta::assert_snapshot!(changed("timesteps: 8192", "timesteps: 3e5"), @r"
-    p.yaml:45:18: `timesteps` of `train`: expected a whole number, not negative, found the number 300000.0
+    p.yaml:45:18: `timesteps` of `train`: expected a non-negative integer, found the number 300000.0
        |
     45 |       timesteps: 3e5
        |                  ^^^
@@ -54,7 +54,7 @@ fn a_value_in_a_list() {
 #[test]
 fn a_value_from_a_parameter() {
     insta::assert_snapshot!(bad(GOOD, &["lr=1e-3", "seed=-1"]), @r"
-    --set:1:6: `seed` of `market`: expected a whole number, not negative, found the number -1 (read as `${params.seed}` in line 13)
+    --set:1:6: `seed` of `market`: expected a non-negative integer, found the number -1 (read as `${params.seed}` in line 13)
       |
     1 | seed=-1
       |      ^^
@@ -65,7 +65,7 @@ fn a_value_from_a_parameter() {
 #[test]
 fn an_unknown_choice() {
     insta::assert_snapshot!(changed("black_scholes_merton", "black_scholes"), @r"
-    p.yaml:20:20: `model` of `greeks`: there is no choice `black_scholes`
+    p.yaml:20:20: `model` of `greeks`: unknown value `black_scholes`
        |
     20 |     with: { model: black_scholes }
        |                    ^^^^^^^^^^^^^
@@ -124,7 +124,7 @@ fn a_circle() {
         "  iv2: { uses: greeks/implied_volatility, needs: { chain: iv } }\n  greeks:\n",
     );
     insta::assert_snapshot!(bad(&text.replace("{ chain: market, rates: market.rates }", "{ chain: iv2 }"), &[]), @r"
-    p.yaml:16:21: stages need each other in a circle: `iv` needs `iv2` needs `iv`
+    p.yaml:16:21: the stages form a cycle: `iv` needs `iv2` needs `iv`
        |
     16 |     needs: { chain: iv2 }
        |                     ^^^
@@ -185,7 +185,7 @@ fn axes_that_disagree() {
 fn a_long_line() {
     let long = format!("periods: [{}, x]", vec!["5"; 200].join(", "));
     insta::assert_snapshot!(changed("periods: [5, 20]", &long), @r#"
-    p.yaml:25:617: `periods[200]` of `technical`: expected a whole number from 0 to 4294967295, found the text "x"
+    p.yaml:25:617: `periods[200]` of `technical`: expected an integer from 0 to 4294967295, found the string "x"
        |
     25 | 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, x]
        |                                                             ^

@@ -49,7 +49,7 @@ fn kinds_for_people() {
           The actions.
       slate: map
           Contract slots.
-      slate.count: whole number  [20]
+      slate.count: integer  [20]
           Slots.
       slate.deltas: list of number  [[0.1, 0.25, 0.5]]
           Target deltas, from 0 to 1.
@@ -66,19 +66,19 @@ fn kinds_for_people() {
       metrics  metrics  what it makes
 
     configuration (`with:`)
-      device: text  [auto]
+      device: string  [auto]
           The device.
       gamma: number  [0.99]
           The discount per step.
-      layers: list of whole number  [[64, 64]]
+      layers: list of integer  [[64, 64]]
           Layers of the network.
       learning_rate: number | { linear: list of number }  [0.0003]
           The step size.
       normalize_advantage: true | false  [true]
           Whether advantages are normalised.
-      seed: whole number  [0]
+      seed: integer  [0]
           The seed.
-      timesteps: whole number  [100000]
+      timesteps: integer  [100000]
           Steps of the environment.
     ");
     assert_eq!(kind_json(find("train/ppo"))["defaults"]["gamma"], 0.99);

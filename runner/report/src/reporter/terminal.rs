@@ -175,7 +175,7 @@ impl Reporter for Terminal {
             Event::StageWaiting { stage, .. } => {
                 if self.verbosity > Verbosity::Quiet {
                     self.print_line(&format!(
-                        "{:>8} {stage}  another run computes it; its result will be used",
+                        "{:>8} {stage}  waiting for another run that computes the same result",
                         "waits"
                     ));
                 }
@@ -187,7 +187,7 @@ impl Reporter for Terminal {
                 error,
             } => self.print_line(&format!("{:>8} {stage}  {retry} of {retries}: {error}", "retry")),
             Event::StageHealing { stage, found_by } => self.print_line(&format!(
-                "{:>8} {stage}  `{found_by}` found its result missing or damaged: it runs again",
+                "{:>8} {stage}  running again: `{found_by}` found its result missing or damaged",
                 "heals"
             )),
             Event::DeterminismChecked {
@@ -195,7 +195,7 @@ impl Reporter for Terminal {
             } => {
                 if *same && self.verbosity > Verbosity::Quiet {
                     self.print_line(&format!(
-                        "{:>8} {stage}  computed again in {}, to the same result",
+                        "{:>8} {stage}  deterministic: the same result in {}",
                         "same",
                         text::duration(*seconds)
                     ));

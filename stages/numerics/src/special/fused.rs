@@ -18,7 +18,7 @@
     reason = "constants are given with the digits they were computed with"
 )]
 
-use super::{INV_SQRT_TAU, LN2_HIGH, LN2_LOW};
+use super::constants::{INV_SQRT_TAU, LN2_HIGH, LN2_LOW};
 use crate::simd::{F64Vector, ROUND};
 
 /// Arguments of the exponential below this give 0.

@@ -16,15 +16,13 @@
     reason = "constants are given as their sources print them"
 )]
 
+mod constants;
 pub mod fused;
 
-use crate::simd::{F64Vector as _, ROUND};
+pub use constants::INV_SQRT_TAU;
 
-/// ln 2 with 20 trailing zero bits, so that its product with an exponent is exact; and the rest (fdlibm).
-const LN2_HIGH: f64 = 6.931_471_803_691_238_164_90e-1;
-const LN2_LOW: f64 = 1.908_214_929_270_587_700_02e-10;
-/// 1 / sqrt(2 pi).
-pub const INV_SQRT_TAU: f64 = 0.398_942_280_401_432_677_94;
+use crate::simd::{F64Vector as _, ROUND};
+use constants::{LN2_HIGH, LN2_LOW};
 
 /// `1 / n!` from 2 up to 13.
 const EXP: [f64; 12] = [

@@ -1,8 +1,8 @@
 //! Inference for B environments: rows in tasks of a few dozen, spread over threads, without allocation.
 
+use super::network::Network;
 use super::shard::Shard;
 use super::tower::Tower;
-use super::{FusedModel, Network};
 use crate::categorical::{Softmax, log_softmax_rows, sample_rows};
 use crate::model::Observed;
 
@@ -85,37 +85,26 @@ impl<'a> Rows<'a> {
     }
 }
 
-impl FusedModel {
-    /// A forward pass over one step of all rows.
-    pub(super) fn take(&mut self, rows: Rows) {
-        let (d, a, s) = (
-            self.architecture.obs_dim,
-            self.architecture.num_actions,
-            self.architecture.state_len(),
-        );
-        let batch = rows.input.episode_start.len();
-        assert!(
-            rows.input.obs.len() == batch * d
-                && rows.input.mask.len() == batch * a
-                && rows.states.len() == batch * s
-                && rows.value.len() == batch,
-            "shapes of a step"
-        );
-        let tasks = batch.div_ceil(ROWS);
-        if tasks == 0 {
-            return;
-        }
-        if self.actors.len() < tasks {
-            self.actors.resize_with(tasks, Actor::default);
-        }
-        let network = Network {
-            architecture: &self.architecture,
-            weights: &self.weights,
-            instructions: self.instructions,
-            bf16: self.bf16,
-        };
-        each(&network, &self.towers, &mut self.actors[..tasks], rows, (d, a, s));
+/// A forward pass over one step of all rows.
+pub(super) fn forward(network: &Network, towers: &[Tower], actors: &mut Vec<Actor>, rows: Rows) {
+    let architecture = network.architecture;
+    let (d, a, s) = (architecture.obs_dim, architecture.num_actions, architecture.state_len());
+    let batch = rows.input.episode_start.len();
+    assert!(
+        rows.input.obs.len() == batch * d
+            && rows.input.mask.len() == batch * a
+            && rows.states.len() == batch * s
+            && rows.value.len() == batch,
+        "shapes of a step"
+    );
+    let tasks = batch.div_ceil(ROWS);
+    if tasks == 0 {
+        return;
     }
+    if actors.len() < tasks {
+        actors.resize_with(tasks, Actor::default);
+    }
+    each(network, towers, &mut actors[..tasks], rows, (d, a, s));
 }
 
 fn each(network: &Network, towers: &[Tower], actors: &mut [Actor], rows: Rows, sizes: (usize, usize, usize)) {

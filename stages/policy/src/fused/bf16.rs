@@ -1,6 +1,6 @@
 //! The products of an LSTM in bf16 ([`Bf16Operands`]); sums, states, gates and gradients between products stay in f32.
 
-use super::Network;
+use super::network::Network;
 use super::operands::{Operands, Place, Shape, panel};
 use super::weights::Matrix;
 use crate::architecture::LstmAt;
@@ -8,8 +8,7 @@ use crate::kernels::aligned::Aligned;
 use crate::kernels::bf16::{
     GROUP, Left16, Path, ROWS, Right16, Start16, narrow, narrow_both, narrow_row, product16, transpose,
 };
-use crate::kernels::lstm_cell::UNITS;
-use crate::kernels::matmul::WIDTH;
+use crate::kernels::panel_layout::{UNITS, WIDTH};
 use stages_numerics::dispatch::InstructionSet;
 
 /// The number of rows of steps whose weights' gradient is computed at once.

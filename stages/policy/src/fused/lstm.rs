@@ -1,13 +1,13 @@
 //! An LSTM over whole sequences: the forward and the backward pass through time.
 
-use super::Network;
 use super::bf16::{self, Bf16Operands};
+use super::network::Network;
 use super::operands::{self, F32Operands, Operands, Shape, panel};
 use super::tower::Recurrent;
 use crate::architecture::LstmAt;
 use crate::kernels::aligned::Aligned;
-use crate::kernels::lstm_cell::{self, UNITS};
-use crate::kernels::matmul::WIDTH;
+use crate::kernels::lstm_cell;
+use crate::kernels::panel_layout::{UNITS, WIDTH};
 
 /// The results of the forward pass that the backward pass needs, for b columns and T steps; units in blocks of 16 (see [`lstm_cell`]).
 #[derive(Default)]

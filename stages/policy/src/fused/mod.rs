@@ -1,4 +1,4 @@
-//! The model that training uses: own kernels for the forward and the backward pass, checked against [`crate::candle_model`]
+//! The model that training uses: own kernels for the forward and the backward pass, checked against [`crate::CandleModel`]
 //! and finite differences.
 //!
 //! A minibatch is split by whole columns into shards, and the network into towers that learn independently of one another. Each
@@ -8,6 +8,7 @@
 mod acting;
 mod bf16;
 mod lstm;
+mod network;
 mod operands;
 mod shard;
 mod tower;
@@ -23,6 +24,7 @@ use crate::objective::{self, Objective, Sums};
 use crate::{Architecture, Precision};
 use acting::{Actor, Request, Rows};
 use lstm::gradient_rows;
+use network::Network;
 use rayon::prelude::*;
 use shard::Shard;
 use stages_numerics::dispatch::InstructionSet;
@@ -48,15 +50,6 @@ pub struct FusedModel {
     actors: Vec<Actor>,
 }
 
-/// The parts that all shards read.
-struct Network<'a> {
-    architecture: &'a Architecture,
-    weights: &'a Weights,
-    instructions: InstructionSet,
-    /// The instructions for products in bf16, if the LSTM's are.
-    bf16: Option<Path>,
-}
-
 impl FusedModel {
     /// A network without parameters yet.
     pub fn new(architecture: &Architecture, precision: Precision) -> Self {
@@ -75,7 +68,7 @@ impl FusedModel {
         let bf16 = bf16.filter(|_| architecture.lstm.is_some());
         Self {
             architecture: architecture.clone(),
-            weights: Weights::new(&packed, layout.len, deviations, bf16.is_some()),
+            weights: Weights::new(&packed, layout.tensors.len, deviations, bf16.is_some()),
             layout,
             instructions,
             bf16,
@@ -87,12 +80,23 @@ impl FusedModel {
 
     /// The number of shards of a minibatch of `columns` columns and `samples` samples.
     fn num_shards(&self, columns: usize, samples: usize) -> usize {
-        let small = samples.saturating_mul(self.layout.len) < 1 << 22;
+        let small = samples.saturating_mul(self.layout.tensors.len) < 1 << 22;
         match &self.architecture.lstm {
             _ if small => 1,
             Some(_) => (columns / 32).clamp(1, MAX_SHARDS),
             None => (columns / 128).clamp(1, MAX_SHARDS),
         }
+    }
+
+    /// A forward pass over one step of all rows.
+    fn run(&mut self, rows: Rows) {
+        let network = Network {
+            architecture: &self.architecture,
+            weights: &self.weights,
+            instructions: self.instructions,
+            bf16: self.bf16,
+        };
+        acting::forward(&network, &self.towers, &mut self.actors, rows);
     }
 }
 
@@ -102,7 +106,7 @@ impl Model for FusedModel {
     }
 
     fn load(&mut self, params: &[f32]) {
-        assert_eq!(params.len(), self.layout.len, "number of parameters");
+        assert_eq!(params.len(), self.layout.tensors.len, "number of parameters");
         self.weights.load(params);
     }
 
@@ -113,7 +117,7 @@ impl Model for FusedModel {
         let continuous = self.architecture.continuous;
         let outputs = if continuous { &mut out.mean } else { &mut out.log_prob };
         outputs.resize(batch * self.architecture.num_actions, 0.0);
-        self.take(Rows {
+        self.run(Rows {
             input: *input,
             states: state,
             value: &mut out.value,
@@ -126,7 +130,7 @@ impl Model for FusedModel {
     }
 
     fn act(&mut self, input: &Observed, uniform: &[f64], state: &mut [f32], out: Sampled) {
-        self.take(Rows {
+        self.run(Rows {
             input: *input,
             states: state,
             value: out.value,
@@ -135,7 +139,7 @@ impl Model for FusedModel {
     }
 
     fn backward(&mut self, minibatch: &Minibatch, objective: &dyn Objective, gradient: &mut [f32]) -> Sums {
-        assert_eq!(gradient.len(), self.layout.len, "length of the gradient");
+        assert_eq!(gradient.len(), self.layout.tensors.len, "length of the gradient");
         self.weights.prepare_backward();
         let columns = minibatch.indices.len();
         let parts = self.num_shards(columns, minibatch.len());

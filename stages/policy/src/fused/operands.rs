@@ -4,13 +4,14 @@
 //! Observation, state and a 1 stand side by side, so that a step is one product and the gradients of all weights and biases are one other,
 //! over some steps at a time while the L2 cache holds them.
 
-use super::Network;
+use super::network::Network;
 use super::weights::Matrix;
 use crate::architecture::LstmAt;
 use crate::kernels::aligned::Aligned;
-use crate::kernels::gradient::{Inputs, Right, gradient};
-use crate::kernels::lstm_cell::UNITS;
-use crate::kernels::matmul::{Left, Out, Start, WIDTH, product, product_over};
+use crate::kernels::gradient::gradient;
+use crate::kernels::matmul::{product, product_over};
+use crate::kernels::operands::{Inputs, Left, Out, Right, Start};
+use crate::kernels::panel_layout::{UNITS, WIDTH};
 use stages_numerics::dispatch::InstructionSet;
 
 /// The sizes of a run.

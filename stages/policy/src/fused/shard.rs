@@ -3,8 +3,8 @@
 //! Dense layers, the objective and their gradients are computed over a hundred rows or so at a time, right after the LSTM's steps that they
 //! read, while caches hold them; only the LSTM's own gradient waits for the end of the sequences.
 
-use super::Network;
 use super::lstm::LstmRun;
+use super::network::Network;
 use super::tower::{Head, Recurrent, Tower};
 use super::trunk::TrunkRun;
 use crate::categorical::Softmax;

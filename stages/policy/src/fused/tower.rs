@@ -1,7 +1,8 @@
 //! The parts of a network that learn independently of one another: each reads observations, through an LSTM or not, and ends in
 //! logits, values or both.
 
-use crate::architecture::{Critic, Dense, Layout, LstmAt};
+use crate::architecture::{Critic, Layout, LstmAt};
+use crate::tensors::Dense;
 use crate::{Activation, Architecture};
 
 /// The output of a trunk's last layer.

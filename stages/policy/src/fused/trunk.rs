@@ -1,12 +1,13 @@
 //! The forward and the backward pass of dense layers over some rows, while caches hold them.
 
-use super::Network;
+use super::network::Network;
 use super::tower::{Layer, Trunk};
 use crate::Activation;
 use crate::kernels::aligned::Aligned;
 use crate::kernels::elementwise;
-use crate::kernels::gradient::{Inputs, Right, gradient};
-use crate::kernels::matmul::{Left, Out, Start, product};
+use crate::kernels::gradient::gradient;
+use crate::kernels::matmul::product;
+use crate::kernels::operands::{Inputs, Left, Out, Right, Start};
 
 /// The outputs of the layers, `[rows, n]` each.
 #[derive(Default)]

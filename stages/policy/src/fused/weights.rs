@@ -2,8 +2,8 @@
 
 use super::tower::Packed;
 use crate::kernels::bf16::Panels16;
-use crate::kernels::lstm_cell;
-use crate::kernels::matmul::{Panels, WIDTH};
+use crate::kernels::panel_layout::{UNITS, WIDTH, columns};
+use crate::kernels::panels::Panels;
 use rayon::prelude::*;
 use std::ops::Range;
 
@@ -53,10 +53,10 @@ impl Matrix {
                 }
                 let bias = &params[at.bias..][..4 * at.hidden];
                 self.bias.clear();
-                self.bias.resize(4 * at.hidden.next_multiple_of(lstm_cell::UNITS), 0.0);
+                self.bias.resize(4 * at.hidden.next_multiple_of(UNITS), 0.0);
                 for (p, panel) in self.bias.chunks_exact_mut(WIDTH).enumerate() {
                     for half in 0..2 {
-                        let (column, lanes) = lstm_cell::columns(p, half, at.hidden);
+                        let (column, lanes) = columns(p, half, at.hidden);
                         panel[half * 16..half * 16 + lanes].copy_from_slice(&bias[column..column + lanes]);
                     }
                 }

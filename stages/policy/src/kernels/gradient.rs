@@ -3,100 +3,14 @@
 //! That of an LSTM's weights is added up in panels, as dy lies, and brought into its order at the end ([`unpack_gates`]): rows of thousands of
 //! numbers would each stand on a page of its own, and compete for the same places in caches.
 
-use super::lstm_cell;
 use super::math::mul_add;
-use super::matmul::WIDTH;
+use super::operands::{Inputs, Right};
+use super::panel_layout::{UNITS, WIDTH, columns};
 use stages_numerics::dispatch::InstructionSet;
 use stages_numerics::kernel;
 
 /// The number of rows of a block: a panel of dy stays in the L1 cache.
 const ROWS: usize = 256;
-
-/// The gradient of a product's result `[rows, n]`, its columns in panels of [`WIDTH`]: row r of panel p begins at p `panel` + r `stride`.
-#[derive(Clone, Copy, Debug)]
-pub struct Right<'a> {
-    pub(super) data: &'a [f32],
-    pub(super) stride: usize,
-    pub(super) panel: usize,
-    pub(super) columns: Columns,
-}
-
-/// The layout of dw.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Columns {
-    /// Row-major, of so many columns.
-    Plain(usize),
-    /// As many panels.
-    Panels(usize),
-}
-
-impl Columns {
-    pub(super) fn panels(self) -> usize {
-        match self {
-            Self::Plain(n) => n.div_ceil(WIDTH),
-            Self::Panels(panels) => panels,
-        }
-    }
-
-    /// From row to row of dw.
-    pub(super) fn stride(self) -> usize {
-        match self {
-            Self::Plain(n) => n,
-            Self::Panels(_) => WIDTH,
-        }
-    }
-
-    /// The number of elements of dw with m rows.
-    fn len(self, m: usize) -> usize {
-        match self {
-            Self::Plain(n) => m * n,
-            Self::Panels(panels) => m * panels * WIDTH,
-        }
-    }
-
-    /// The offset of row 0 of a panel in dw of m rows, and the width of the panel.
-    pub(super) fn panel(self, panel: usize, m: usize) -> (usize, usize) {
-        match self {
-            Self::Plain(n) => (panel * WIDTH, (n - panel * WIDTH).min(WIDTH)),
-            Self::Panels(_) => (panel * m * WIDTH, WIDTH),
-        }
-    }
-}
-
-impl<'a> Right<'a> {
-    /// Row-major and contiguous.
-    pub fn rows(data: &'a [f32], n: usize) -> Self {
-        Self {
-            data,
-            stride: n,
-            panel: WIDTH,
-            columns: Columns::Plain(n),
-        }
-    }
-
-    /// The gates of an LSTM in panels of `height` rows (see [`lstm_cell`]); dw is `[panels, m, 32]`.
-    pub fn gates(data: &'a [f32], hidden: usize, height: usize) -> Self {
-        Self {
-            data,
-            stride: WIDTH,
-            panel: height * WIDTH,
-            columns: Columns::Panels(2 * hidden.div_ceil(lstm_cell::UNITS)),
-        }
-    }
-}
-
-/// The inputs x `[rows, m]` of a product, `stride` from row to row.
-#[derive(Clone, Copy, Debug)]
-pub struct Inputs<'a> {
-    /// Row r begins at r `stride`.
-    pub data: &'a [f32],
-    /// From row to row.
-    pub stride: usize,
-    /// The number of rows.
-    pub rows: usize,
-    /// The number of elements of each row.
-    pub width: usize,
-}
 
 /// dw `[m, n]` := x^T dy, added to what stands there if `add`.
 pub fn gradient(instructions: InstructionSet, x: Inputs, dy: Right, add: bool, dw: &mut [f32]) {
@@ -124,6 +38,17 @@ pub fn gradient(instructions: InstructionSet, x: Inputs, dy: Right, add: bool, d
         };
         some_rows(instructions, part, dy, add || from > 0, dw);
     }
+}
+
+/// dw `[k, n]` := dw + x^T dy, for x `[rows, k]` and dy `[rows, n]`, all contiguous.
+pub fn outer(x: &[f32], dy: &[f32], k: usize, n: usize, dw: &mut [f32]) {
+    let x = Inputs {
+        data: x,
+        stride: k,
+        rows: x.len() / k.max(1),
+        width: k,
+    };
+    gradient(InstructionSet::detect(), x, Right::rows(dy, n), true, dw);
 }
 
 fn some_rows(instructions: InstructionSet, x: Inputs, dy: Right, add: bool, dw: &mut [f32]) {
@@ -211,8 +136,8 @@ pub fn unpack_gates<'a>(
     row: impl Fn(usize) -> usize,
     dw: &mut [f32],
 ) {
-    for p in 0..2 * hidden.div_ceil(lstm_cell::UNITS) {
-        let (low, high) = (lstm_cell::columns(p, 0, hidden), lstm_cell::columns(p, 1, hidden));
+    for p in 0..2 * hidden.div_ceil(UNITS) {
+        let (low, high) = (columns(p, 0, hidden), columns(p, 1, hidden));
         for (i, dw) in dw.chunks_exact_mut(4 * hidden).enumerate() {
             let mut sum = [0.0_f32; WIDTH];
             for (part, panels) in parts.clone().enumerate() {

@@ -3,20 +3,11 @@
 //!
 //! i = sigmoid(z_i), f = sigmoid(z_f), g = tanh(z_g), o = sigmoid(z_o); c = f c' + i g; h = o tanh(c).
 //!
-//! Units come in blocks of 16, whose gates fill two panels of [`super::matmul::WIDTH`] columns, side by side: i and f, g and o. The
+//! Units come in blocks of 16, whose gates fill two panels of [`super::panel_layout::WIDTH`] columns, side by side: i and f, g and o. The
 //! units beyond the last are padded: their weights are zero, and so are their states and gradients.
 
 use super::math::{clamp, exp, mul_add, tanh, tanh_parts};
 use stages_numerics::kernel;
-
-/// Units in a block.
-pub const UNITS: usize = 16;
-
-/// The 16 columns of the gates `[4 H]` in the order i, f, g, o that a panel's half holds: the first, and their number.
-pub fn columns(panel: usize, half: usize, hidden: usize) -> (usize, usize) {
-    let unit = (panel / 2 * UNITS).min(hidden);
-    ((panel % 2 * 2 + half) * hidden + unit, (hidden - unit).min(UNITS))
-}
 
 /// Sigmoids are at least 2e-19: the product of two denominators stays finite.
 const LOWEST: f32 = -43.0;

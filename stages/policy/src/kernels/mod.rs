@@ -4,12 +4,8 @@
 //! the split of work over threads changes no bit. With fused multiply-add or without, bits differ: that is the numerics class.
 
 pub mod aligned;
-#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
-mod amx;
 pub mod attention;
 pub mod bf16;
-#[cfg(target_arch = "x86_64")]
-mod bf16_avx512;
 pub mod elementwise;
 pub mod gradient;
 pub mod gru_gate;
@@ -19,3 +15,8 @@ pub mod matmul;
 #[cfg(target_arch = "x86_64")]
 mod matmul_avx512;
 pub mod norm;
+pub mod operands;
+pub mod panel_layout;
+pub mod panels;
+#[cfg(target_arch = "x86_64")]
+mod transpose_avx512;

@@ -2,7 +2,7 @@
 
 use super::dense::{BlockWeights, Kit, position_stride, zeros};
 use super::gru_gate::{Gate, GateTemp};
-use super::{NormAt, Transformer};
+use super::shape::{NormAt, Transformer};
 use crate::kernels::attention::{self, Backward, LANES, Window};
 use crate::kernels::{elementwise, norm};
 

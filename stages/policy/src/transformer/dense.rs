@@ -1,10 +1,12 @@
 //! Weights packed for products, and layers of them.
 
-use super::{BlockAt, GateAt};
-use crate::architecture::{Dense, Layout};
+use super::shape::{BlockAt, GateAt};
+use crate::architecture::Layout;
 use crate::kernels::attention::LANES;
-use crate::kernels::elementwise;
-use crate::kernels::matmul::{self, Panels};
+use crate::kernels::matmul;
+use crate::kernels::panels::Panels;
+use crate::kernels::{elementwise, gradient};
+use crate::tensors::Dense;
 use stages_numerics::dispatch::InstructionSet;
 
 /// The operands of every layer: the instruction set and the flat vector of parameters.
@@ -51,7 +53,7 @@ impl Matrix {
     /// Adds x^T dy to the weight's gradient.
     pub fn gradient(&self, x: &[f32], dy: &[f32], gradient: &mut [f32]) {
         let weight = &mut gradient[self.offset..self.offset + self.k * self.n];
-        matmul::outer(x, dy, self.k, self.n, weight);
+        gradient::outer(x, dy, self.k, self.n, weight);
     }
 }
 
@@ -206,7 +208,7 @@ impl Weights {
         let at = layout.transformer.as_ref()?;
         let d = at.embed.outputs;
         Some(Self {
-            params: vec![0.0; layout.len],
+            params: vec![0.0; layout.tensors.len],
             embed: Layer::new(&at.embed),
             blocks: at.blocks.iter().map(|at| BlockWeights::new(at, d, window)).collect(),
             pi: layout.pi.iter().map(Layer::new).collect(),

@@ -5,7 +5,8 @@
 
 use super::dense::Weights;
 use super::pass::{Network, Pass, last};
-use super::{State, Transformer};
+use super::shape::Transformer;
+use super::state::State;
 use crate::kernels::elementwise;
 use crate::model::{Minibatch, Model, Observed, Output};
 use crate::objective::{self, Objective, PolicyOutputs, Sums};

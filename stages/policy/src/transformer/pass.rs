@@ -2,7 +2,8 @@
 
 use super::block::{Block, Steps, Temp};
 use super::dense::{Kit, Layer, Weights};
-use super::{State, Transformer};
+use super::shape::Transformer;
+use super::state::State;
 use crate::kernels::attention::{self, Window};
 use crate::kernels::elementwise;
 use crate::model::Observed;

@@ -1,6 +1,6 @@
 //! The state of a transformer between two steps of an environment, as a row of floats.
 
-use super::Transformer;
+use super::shape::Transformer;
 use crate::kernels::attention::LANES;
 
 /// The parts of a row: three counters; a ring of the last n_layers x (window - 1) observations; and, for each block, the keys
@@ -19,6 +19,13 @@ pub struct State {
     layers: usize,
 }
 
+impl Transformer {
+    /// The layout of its state for environments whose observations have `obs_dim` elements.
+    pub fn state(&self, obs_dim: usize) -> State {
+        State::new(self, obs_dim)
+    }
+}
+
 /// The steps of this episode that are in the ring.
 const AGE: usize = 0;
 /// The index in the ring of the next observation.
@@ -28,7 +35,7 @@ const AT: usize = 2;
 const COUNTERS: usize = 3;
 
 impl State {
-    pub(crate) fn new(transformer: &Transformer, obs_dim: usize) -> Self {
+    fn new(transformer: &Transformer, obs_dim: usize) -> Self {
         Self {
             obs_dim,
             d: transformer.d_model,

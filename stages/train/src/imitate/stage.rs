@@ -38,6 +38,7 @@ impl StageKind for Imitate {
     const ABOUT: &'static str = "imitation of a given policy: behaviour cloning and DAgger";
     const NOT_IN_KEY: &'static [&'static str] = NOT_IN_KEY;
     const NONDETERMINISTIC: Option<&'static str> = MANY_DEVICES;
+    const WORK_UNITS: Option<&'static str> = Some("total_timesteps");
     const PORTS: Ports = Ports {
         inputs: &[ENV, INIT, TEACHER],
         outputs: OUTPUTS,

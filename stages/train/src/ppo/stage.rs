@@ -45,6 +45,7 @@ macro_rules! kind {
             const ABOUT: &'static str = $about;
             const NOT_IN_KEY: &'static [&'static str] = NOT_IN_KEY;
             const NONDETERMINISTIC: Option<&'static str> = MANY_DEVICES;
+            const WORK_UNITS: Option<&'static str> = Some("total_timesteps");
             const PORTS: Ports = PORTS;
 
             fn check(&self, config: &$config, _: &PlanContext) -> Result<BTreeMap<String, Provided>, ConfigProblem> {

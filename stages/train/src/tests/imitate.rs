@@ -44,18 +44,15 @@ fn a_clone_balances_the_pole_as_its_teacher_does() {
     let home = tempfile::tempdir().unwrap();
     let mut context = context(home.path());
     connect(&mut context, "CartPole-v1");
-    let teacher = teach(Ppo, &cart_pole(30_000, 1), &mut context);
+    let teacher = teach(Ppo, &cart_pole(40_000, 1), &mut context);
     let wanted = evaluate(&teacher, &context);
-    assert!(wanted > 150.0, "the teacher is worth imitating: {wanted}");
+    assert!(wanted > 200.0, "the teacher is worth imitating: {wanted}");
     for teacher_share in [json!(1.0), json!({ "linear": [1.0, 0.0] })] {
         let (student, metrics) = outputs(Imitate, &config(json!({ "teacher_share": teacher_share })), &context);
         let found = evaluate(&student, &context);
-        assert!(
-            (found / wanted - 1.0).abs() < 0.1,
-            "{teacher_share}: {found}, the teacher {wanted}"
-        );
+        assert!(found > 0.9 * wanted, "{teacher_share}: {found}, the teacher {wanted}");
         let kl = curve(&metrics, "losses/kl");
-        assert!(kl[kl.len() - 1] < 0.01 && kl[kl.len() - 1] < 0.1 * kl[0], "{kl:?}");
+        assert!(kl[kl.len() - 1] < 0.03 && kl[kl.len() - 1] < 0.25 * kl[0], "{kl:?}");
     }
     // One that learns nothing does not: the test can fail.
     let (blind, _) = outputs(Imitate, &config(json!({ "learning_rate": 0.0 })), &context);

@@ -128,6 +128,31 @@ fn stopped_anywhere_and_run_again_ends_in_the_same_bytes() {
     }
 }
 
+/// Before the first snapshot is due, the checkpoint that a stop leaves is the start of training.
+#[test]
+fn stopped_at_once_and_run_again_ends_in_the_same_bytes() {
+    let mut config = small(1024);
+    config.checkpoint_interval = RecurrentPpoConfig::default().checkpoint_interval;
+    let home = tempfile::tempdir().unwrap();
+    let mut undisturbed = context(home.path());
+    connect(&mut undisturbed, "CartPole-hidden-velocity");
+    let wanted = outputs(RecurrentPpo, &config, &undisturbed);
+
+    let home = tempfile::tempdir().unwrap();
+    let cancel = CancelToken::default();
+    let mut stopped = context_with(home.path(), Arc::new(Fuse::new(0, &cancel)), cancel.clone());
+    connect(&mut stopped, "CartPole-hidden-velocity");
+    cancel.cancel();
+    assert_eq!(
+        RecurrentPpo.run(&config, &stopped).unwrap_err().cause,
+        Cause::Interrupted
+    );
+    assert!(checkpoint(home.path()).exists());
+    let mut again = context(home.path());
+    connect(&mut again, "CartPole-hidden-velocity");
+    assert_eq!(outputs(RecurrentPpo, &config, &again), wanted);
+}
+
 /// Takes away a copy of the checkpoint now and then, as a kill at that instant would leave it.
 struct Thief {
     home: PathBuf,

@@ -294,7 +294,7 @@ fn push_and_pull() {
     assert_eq!(pull["blobs"].as_u64().unwrap() as usize, site.blobs("first").len());
     let nothing = site.project.run(&["cache", "push"]);
     assert_eq!(nothing.code, 2);
-    assert!(nothing.stderr.contains("there is nothing in"), "{}", nothing.stderr);
+    assert!(nothing.stderr.contains("there is no store in"), "{}", nothing.stderr);
     let none = super::end(site.command("first", &["cache", "push"]).env_remove("RUNNER_REMOTE"));
     assert_eq!(none.code, 2);
     assert!(none.stderr.contains("no remote store is configured"), "{}", none.stderr);

@@ -182,12 +182,7 @@ fn interrupted(server: &mut Server, mut child: Child, is_under_way: impl Fn(&Ser
         std::thread::sleep(std::time::Duration::from_millis(1));
     }
     assert!(killed, "it was too quick to be interrupted");
-    let output = child.wait_with_output().unwrap();
-    Ended {
-        code: output.status.code().unwrap_or(-1),
-        stdout: String::from_utf8(output.stdout).unwrap(),
-        stderr: String::from_utf8(output.stderr).unwrap(),
-    }
+    child.wait_with_output().unwrap().into()
 }
 
 fn start(site: &Site, home: &str, args: &[&str]) -> Child {

@@ -1,8 +1,9 @@
 //! Products and gradients against their definition, on every instructions that the machine has.
 
 use super::*;
-use crate::kernels::gradient::{Inputs, Right, gradient, unpack_gates};
-use crate::kernels::lstm_cell;
+use crate::kernels::gradient::{gradient, outer, unpack_gates};
+use crate::kernels::operands::{Inputs, Right};
+use crate::kernels::panel_layout::columns;
 use stages_numerics::random::Random;
 
 fn draw(random: &mut Random, len: usize) -> Vec<f32> {
@@ -176,7 +177,7 @@ fn gates_go_into_panels_and_back() {
                 }
             }
         }
-        assert_eq!(lstm_cell::columns(1, 1, hidden), (3 * hidden, hidden.min(16)));
+        assert_eq!(columns(1, 1, hidden), (3 * hidden, hidden.min(16)));
     }
 }
 

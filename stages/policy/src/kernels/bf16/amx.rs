@@ -1,11 +1,11 @@
-//! [`super::bf16::product16`] on the tiles of AMX. Their intrinsics are not stable, so that the instructions stand here as they are.
+//! [`super::product16`] on the tiles of AMX. Their intrinsics are not stable, so that the instructions stand here as they are.
 #![expect(
     unsafe_code,
     reason = "instructions without stable intrinsics; measured at several times the speed of vectors"
 )]
 
-use super::bf16::{GROUP, Left16, PAIRS, ROWS, Right16, Start16};
-use super::matmul::WIDTH;
+use super::operands::{GROUP, Left16, PAIRS, ROWS, Right16, Start16};
+use crate::kernels::panel_layout::WIDTH;
 use std::arch::asm;
 use std::arch::x86_64::__cpuid_count;
 use std::sync::OnceLock;
@@ -79,7 +79,7 @@ struct Block {
 /// From row to row of a panel, of f32 as of pairs.
 const ROW_BYTES: usize = 4 * WIDTH;
 
-/// See [`super::bf16::product16`], which has checked the shapes.
+/// See [`super::product16`], which has checked the shapes.
 pub(super) fn product(_: Amx, a: Left16, b: Right16, start: Start16, c: &mut [f32], panel: usize) {
     static ZEROS: [f32; WIDTH] = [0.0; WIDTH];
     // SAFETY: the token proves that tiles can be used. Blocks lie within what the caller checked. Tiles are configured before they are used, and given up

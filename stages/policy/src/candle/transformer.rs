@@ -1,9 +1,10 @@
 //! A transformer over candle's own operations: every window spelled out as a mask, nothing cached, nothing left out.
 
-use crate::architecture::Dense;
-use crate::candle_model::CandleModel;
+use super::parameters::Parameters;
 use crate::kernels::norm::EPSILON;
-use crate::transformer::{BlockAt, GateAt, NormAt, State, Transformer};
+use crate::tensors::Dense;
+use crate::transformer::shape::{BlockAt, GateAt, NormAt, Transformer};
+use crate::transformer::state::State;
 use candle_core::{D, Result, Tensor};
 use candle_nn::ops::{sigmoid, softmax};
 
@@ -11,7 +12,7 @@ use candle_nn::ops::{sigmoid, softmax};
 const UNSEEN: f32 = -1e9;
 
 /// Columns of steps, those before the rollout first.
-pub(crate) struct Sequences {
+pub(super) struct Sequences {
     columns: usize,
     /// Observations `[b, N, D]`.
     obs: Vec<f32>,
@@ -44,7 +45,7 @@ impl Sequences {
     }
 }
 
-impl CandleModel {
+impl Parameters {
     fn norm(&self, at: &NormAt, x: &Tensor) -> Result<Tensor> {
         let centred = x.broadcast_sub(&x.mean_keepdim(D::Minus1)?)?;
         let variance = centred.sqr()?.mean_keepdim(D::Minus1)?;
@@ -86,7 +87,7 @@ impl CandleModel {
         let by_distance = q.broadcast_matmul(&positions)?;
         let by_position = by_distance.gather(&ago.broadcast_as((b, heads, n, n))?.contiguous()?, 3)?;
         let scores = ((by_content + by_position)? / (size as f64).sqrt())?;
-        let unseen = Tensor::full(UNSEEN, scores.shape(), self.device())?;
+        let unseen = Tensor::full(UNSEEN, scores.shape(), &self.device)?;
         let scores = seen.broadcast_as(scores.shape())?.where_cond(&scores, &unseen)?;
         softmax(&scores, D::Minus1)?
             .matmul(&v)?
@@ -95,8 +96,8 @@ impl CandleModel {
     }
 
     /// The input of the trunks for the last `steps` steps: `[T b, d]`, time-major.
-    pub(crate) fn transformer(&self, shape: &Transformer, sequences: &Sequences, steps: usize) -> Result<Tensor> {
-        let Some(at) = self.layout().transformer.as_ref() else {
+    pub fn transformer(&self, shape: &Transformer, sequences: &Sequences, steps: usize) -> Result<Tensor> {
+        let Some(at) = self.layout.transformer.as_ref() else {
             candle_core::bail!("the layout has no transformer");
         };
         let b = sequences.columns;
@@ -111,12 +112,12 @@ impl CandleModel {
                 }));
             }
         }
-        let seen = Tensor::from_vec(seen, (b, 1, n, n), self.device())?;
+        let seen = Tensor::from_vec(seen, (b, 1, n, n), &self.device)?;
         let ago: Vec<u32> = (0..n * n)
             .map(|i| (i / n).saturating_sub(i % n).min(shape.window - 1) as u32)
             .collect();
-        let ago = Tensor::from_vec(ago, (1, 1, n, n), self.device())?;
-        let obs = Tensor::from_slice(&sequences.obs, (b, n, at.embed.inputs), self.device())?;
+        let ago = Tensor::from_vec(ago, (1, 1, n, n), &self.device)?;
+        let obs = Tensor::from_slice(&sequences.obs, (b, n, at.embed.inputs), &self.device)?;
         let mut x = self.rows(&at.embed, &obs)?;
         for block in &at.blocks {
             let read = self.attend(shape, block, &self.norm(&block.norm, &x)?, &seen, &ago)?;

@@ -1,15 +1,7 @@
-//! Products in bf16: factors of 8 significant bits are multiplied, exactly, and added up in f32.
-//!
-//! Two neighbours along k make one `u32`, the even one in its low half, on both sides of a product; k is a multiple of [`GROUP`]. For each
-//! group the products of even and of odd k are added up apart, in order, their sum then goes to the result: what AMX does
-//! (Intel's manual, TDPBF16PS), so that the path without special instructions gives the same bits, but for numbers below 1e-38.
-//! AVX512-BF16 adds in another order.
+//! The operands of products in bf16: rows and panels of pairs.
 
-use super::aligned::Aligned;
-use super::lstm_cell;
-use super::math::mul_add;
-use super::matmul::WIDTH;
-use stages_numerics::dispatch::InstructionSet;
+use crate::kernels::aligned::Aligned;
+use crate::kernels::panel_layout::{UNITS, WIDTH, columns};
 use stages_numerics::kernel;
 
 /// The number of elements along k that are added up together.
@@ -20,46 +12,6 @@ pub(super) const PAIRS: usize = GROUP / 2;
 
 /// The number of rows of AMX's tiles; buffers have a multiple of them.
 pub const ROWS: usize = 16;
-
-/// The instructions that products in bf16 use; like an [`InstructionSet`], a proof that the CPU has them.
-#[derive(Clone, Copy, Debug)]
-pub enum Path {
-    /// Tiles of AMX.
-    #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
-    Amx(super::amx::Amx),
-    /// AVX512-BF16.
-    #[cfg(target_arch = "x86_64")]
-    Avx512(super::bf16_avx512::Avx512Bf16),
-    /// Products in f32.
-    Widened(InstructionSet),
-}
-
-impl Path {
-    /// The fastest that this machine has.
-    pub fn detect() -> Self {
-        Self::available()[0]
-    }
-
-    /// All that this machine has, fastest first.
-    pub fn available() -> Vec<Self> {
-        let mut all = Vec::new();
-        #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
-        all.extend(super::amx::Amx::try_new().map(Self::Amx));
-        #[cfg(target_arch = "x86_64")]
-        all.extend(super::bf16_avx512::Avx512Bf16::try_new().map(Self::Avx512));
-        all.extend(InstructionSet::available().into_iter().map(Self::Widened));
-        all
-    }
-
-    /// The order of additions, which its results depend on.
-    pub fn order(self) -> &'static str {
-        match self {
-            #[cfg(target_arch = "x86_64")]
-            Self::Avx512(_) => "bf16-avx512",
-            _ => "bf16",
-        }
-    }
-}
 
 /// The nearest number of bf16, ties to even, as the upper half of its bits; NaN stays NaN.
 #[inline(always)]
@@ -135,7 +87,7 @@ pub struct Panels16 {
     pub k: usize,
     /// Columns, a multiple of [`WIDTH`].
     pub n: usize,
-    data: Aligned<u32>,
+    pub(super) data: Aligned<u32>,
 }
 
 impl Panels16 {
@@ -147,18 +99,15 @@ impl Panels16 {
         }
     }
 
-    /// Takes over row-major gates as [`super::matmul::Panels::pack_gates`] does: `inputs` rows, each number of them padded to be even, then `hidden`.
+    /// Takes over row-major gates as [`crate::kernels::panels::Panels::pack_gates`] does: `inputs` rows, each number of them padded to be even, then `hidden`.
     pub fn pack_gates(&mut self, w: &[f32], inputs: usize, hidden: usize) {
         assert_eq!(w.len(), (inputs + hidden) * 4 * hidden, "gates of {hidden} units");
-        self.resize(
-            inputs.next_multiple_of(2) + hidden,
-            4 * hidden.next_multiple_of(lstm_cell::UNITS),
-        );
+        self.resize(inputs.next_multiple_of(2) + hidden, 4 * hidden.next_multiple_of(UNITS));
         let k = self.k;
         let (x, h) = w.split_at(inputs * 4 * hidden);
         for (p, panel) in self.data.chunks_exact_mut(k / 2 * WIDTH).enumerate() {
             for half in 0..2 {
-                let (column, lanes) = lstm_cell::columns(p, half, hidden);
+                let (column, lanes) = columns(p, half, hidden);
                 let from = (x, 0).into_iter_rows(4 * hidden);
                 let also = (h, inputs.div_ceil(2)).into_iter_rows(4 * hidden);
                 for (at, even, odd) in from.chain(also) {
@@ -181,17 +130,17 @@ impl Panels16 {
         }
     }
 
-    /// Takes over recurrent weights as [`super::matmul::Panels::pack_gates_transposed`] does.
+    /// Takes over recurrent weights as [`crate::kernels::panels::Panels::pack_gates_transposed`] does.
     pub fn pack_gates_transposed(&mut self, w: &[f32], hidden: usize) {
         assert_eq!(w.len(), 4 * hidden * hidden, "recurrent weights of {hidden} units");
-        self.resize(4 * hidden.next_multiple_of(lstm_cell::UNITS), hidden);
+        self.resize(4 * hidden.next_multiple_of(UNITS), hidden);
         let k = self.k;
         for (p, panel) in self.data.chunks_exact_mut(k / 2 * WIDTH).enumerate() {
             let from = p * WIDTH;
             for c in 0..WIDTH.min(hidden - from) {
                 let row = &w[(from + c) * 4 * hidden..][..4 * hidden];
-                for (part, out) in panel.chunks_exact_mut(lstm_cell::UNITS / 2 * WIDTH).enumerate() {
-                    let (column, lanes) = lstm_cell::columns(part / 2, part % 2, hidden);
+                for (part, out) in panel.chunks_exact_mut(UNITS / 2 * WIDTH).enumerate() {
+                    let (column, lanes) = columns(part / 2, part % 2, hidden);
                     for (pair_of, out) in row[column..column + lanes].chunks(2).zip(out.chunks_exact_mut(WIDTH)) {
                         out[c] = pair(pair_of[0], pair_of.get(1).copied().unwrap_or(0.0));
                     }
@@ -263,66 +212,3 @@ pub enum Start16<'a> {
     /// The present result.
     Current,
 }
-
-/// c := start + a b; c in panels `[rows, WIDTH]`, `panel` apart.
-pub fn product16(path: Path, a: Left16, b: Right16, start: Start16, c: &mut [f32], panel: usize) {
-    let groups = b.k / GROUP;
-    if a.rows == 0 || b.panels == 0 || groups == 0 {
-        return;
-    }
-    assert!(
-        b.k.is_multiple_of(GROUP)
-            && a.rows.is_multiple_of(ROWS)
-            && a.data.len() >= (a.rows - 1) * a.stride + (groups - 1) * a.jump + PAIRS
-            && b.data.len() >= (b.panels - 1) * b.panel + b.k / 2 * WIDTH
-            && c.len() >= (b.panels - 1) * panel + a.rows * WIDTH,
-        "shapes of a product"
-    );
-    if let Start16::Row(row) = start {
-        assert!(row.len() >= b.panels * WIDTH, "a row to start from");
-    }
-    match path {
-        #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
-        Path::Amx(token) => super::amx::product(token, a, b, start, c, panel),
-        #[cfg(target_arch = "x86_64")]
-        Path::Avx512(token) => super::bf16_avx512::product(token, a, b, start, c, panel),
-        Path::Widened(instructions) => widened(instructions, a, b, start, c, panel),
-    }
-}
-
-#[inline(always)]
-fn widened_body<const FMA: bool>(a: Left16, b: Right16, start: Start16, c: &mut [f32], panel: usize) {
-    for p in 0..b.panels {
-        let columns = &b.data[p * b.panel..][..b.k / 2 * WIDTH];
-        for r in 0..a.rows {
-            let out = &mut c[p * panel + r * WIDTH..][..WIDTH];
-            let mut sums = [0.0_f32; WIDTH];
-            match start {
-                Start16::Zero => {}
-                Start16::Row(row) => sums.copy_from_slice(&row[p * WIDTH..][..WIDTH]),
-                Start16::Current => sums.copy_from_slice(out),
-            }
-            for (g, columns) in columns.chunks_exact(PAIRS * WIDTH).enumerate() {
-                let a = &a.data[r * a.stride + g * a.jump..][..PAIRS];
-                let [mut even, mut odd] = [[0.0_f32; WIDTH]; 2];
-                for (&x, row) in a.iter().zip(columns.as_chunks::<WIDTH>().0) {
-                    let (low, high) = (f32::from_bits(x << 16), f32::from_bits(x & 0xffff_0000));
-                    for j in 0..WIDTH {
-                        even[j] = mul_add::<FMA>(low, f32::from_bits(row[j] << 16), even[j]);
-                        odd[j] = mul_add::<FMA>(high, f32::from_bits(row[j] & 0xffff_0000), odd[j]);
-                    }
-                }
-                for j in 0..WIDTH {
-                    sums[j] += even[j] + odd[j];
-                }
-            }
-            out.copy_from_slice(&sums);
-        }
-    }
-}
-kernel! {
-    fn widened(a: Left16, b: Right16, start: Start16, c: &mut [f32], panel: usize) = widened_body
-}
-
-#[cfg(test)]
-mod tests;

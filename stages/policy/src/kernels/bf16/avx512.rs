@@ -1,8 +1,8 @@
-//! [`super::bf16::product16`] with AVX512-BF16: up to 12 rows by 32 columns in registers.
+//! [`super::product16`] with AVX512-BF16: up to 12 rows by 32 columns in registers.
 #![expect(unsafe_code, reason = "intrinsics over pointers")]
 
-use super::bf16::{GROUP, Left16, PAIRS, Right16, Start16};
-use super::matmul::WIDTH;
+use super::operands::{GROUP, Left16, PAIRS, Right16, Start16};
+use crate::kernels::panel_layout::WIDTH;
 use stages_numerics::dispatch::V4;
 use std::arch::x86_64::{
     __m512bh, __m512i, _mm512_dpbf16_ps, _mm512_loadu_ps, _mm512_loadu_si512, _mm512_set1_epi32, _mm512_setzero_ps,
@@ -21,7 +21,7 @@ impl Avx512Bf16 {
     }
 }
 
-/// See [`super::bf16::product16`], which has checked the shapes.
+/// See [`super::product16`], which has checked the shapes.
 pub(super) fn product(_: Avx512Bf16, a: Left16, b: Right16, start: Start16, c: &mut [f32], panel: usize) {
     // SAFETY: the token proves that the CPU has the instructions; the shapes are checked, rows are a multiple of 16.
     unsafe { panels(a, b, start, c, panel) };

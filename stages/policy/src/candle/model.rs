@@ -1,21 +1,20 @@
 //! The model over candle's own operations and autodiff, on any of its devices: slow on the CPU, and the oracle of the fused kernels.
 
-use crate::architecture::{Critic, Dense, Layout, LstmAt};
-use crate::candle_transformer::Sequences;
+use super::parameters::Parameters;
+use super::transformer::Sequences;
+use crate::Architecture;
+use crate::architecture::{Critic, Layout, LstmAt};
 use crate::categorical::{self, Softmax};
 use crate::model::{Minibatch, Model, Observed, Output};
 use crate::objective::{Objective, PolicyOutputs, Sums};
-use crate::transformer::Transformer;
-use crate::{Activation, Architecture};
-use candle_core::{Device, Result, Tensor, Var};
+use crate::transformer::shape::Transformer;
+use candle_core::{Device, Result, Tensor};
 use stages_numerics::dispatch::InstructionSet;
 
 /// A network on candle.
 pub struct CandleModel {
     architecture: Architecture,
-    layout: Layout,
-    device: Device,
-    vars: Vec<Var>,
+    parameters: Parameters,
     fault: Option<String>,
 }
 
@@ -32,48 +31,14 @@ impl CandleModel {
     pub fn on(device: Device, architecture: &Architecture) -> Self {
         Self {
             architecture: architecture.clone(),
-            layout: architecture.layout(),
-            device,
-            vars: Vec::new(),
+            parameters: Parameters::new(device, architecture),
             fault: None,
         }
     }
 
-    pub(crate) fn device(&self) -> &Device {
-        &self.device
-    }
-
-    pub(crate) fn layout(&self) -> &Layout {
-        &self.layout
-    }
-
-    pub(crate) fn var(&self, offset: usize) -> &Tensor {
-        // Offsets come from the layout whose tensors, in order, the variables are.
-        let index = self.layout.tensors.partition_point(|tensor| tensor.offset < offset);
-        self.vars[index].as_tensor()
-    }
-
-    fn dense(&self, dense: &Dense, x: &Tensor) -> Result<Tensor> {
-        x.matmul(self.var(dense.weight))?.broadcast_add(self.var(dense.bias))
-    }
-
-    fn trunk(&self, layers: &[Dense], x: &Tensor) -> Result<Tensor> {
-        let mut x = x.clone();
-        for (i, layer) in layers.iter().enumerate() {
-            x = self.dense(layer, &x)?;
-            if i + 1 < layers.len() {
-                x = match self.architecture.activation {
-                    Activation::Tanh => x.tanh()?,
-                    Activation::Relu => x.relu()?,
-                };
-            }
-        }
-        Ok(x)
-    }
-
     fn cell(&self, at: &LstmAt, x: &Tensor, (h, c): &(Tensor, Tensor)) -> Result<(Tensor, Tensor)> {
-        let z =
-            (x.matmul(self.var(at.weight_x))? + h.matmul(self.var(at.weight_h))?)?.broadcast_add(self.var(at.bias))?;
+        let z = (x.matmul(self.parameters.var(at.weight_x))? + h.matmul(self.parameters.var(at.weight_h))?)?
+            .broadcast_add(self.parameters.var(at.bias))?;
         let gate = |i: usize| z.narrow(1, i * at.hidden, at.hidden);
         let input = candle_nn::ops::sigmoid(&gate(0)?)?;
         let forget = candle_nn::ops::sigmoid(&gate(1)?)?;
@@ -91,7 +56,7 @@ impl CandleModel {
             critic_lstm,
             critic_above,
             ..
-        } = &self.layout;
+        } = &self.parameters.layout;
         let stacks = [(actor_lstm, actor_above), (critic_lstm, critic_above)];
         let stacks: Vec<Vec<_>> = stacks
             .into_iter()
@@ -121,26 +86,27 @@ impl CandleModel {
             Some(Critic::Separate) => (hidden[0].clone(), hidden[1].clone()),
             Some(Critic::Linear) => {
                 let linear = self
+                    .parameters
                     .layout
                     .critic_linear
                     .iter()
-                    .map(|at| self.dense(at, &x))
+                    .map(|at| self.parameters.dense(at, &x))
                     .next()
                     .transpose()?;
                 (hidden[0].clone(), linear.unwrap_or(x))
             }
         };
         Ok((
-            self.trunk(&self.layout.pi, &actor)?,
-            self.trunk(&self.layout.vf, &critic)?,
+            self.parameters.trunk(&self.parameters.layout.pi, &actor)?,
+            self.parameters.trunk(&self.parameters.layout.vf, &critic)?,
         ))
     }
 
     /// Logits and values of what a transformer makes of sequences.
     fn after_transformer(&self, latent: &Tensor) -> Result<(Tensor, Tensor)> {
         Ok((
-            self.trunk(&self.layout.pi, latent)?,
-            self.trunk(&self.layout.vf, latent)?,
+            self.parameters.trunk(&self.parameters.layout.pi, latent)?,
+            self.parameters.trunk(&self.parameters.layout.vf, latent)?,
         ))
     }
 
@@ -153,7 +119,7 @@ impl CandleModel {
                 .flat_map(|i| &states[row(i) * stride + at..][..hidden])
                 .copied()
                 .collect();
-            Tensor::from_vec(values, (rows, hidden), &self.device)
+            Tensor::from_vec(values, (rows, hidden), &self.parameters.device)
         };
         (0..stride / (2 * hidden).max(1))
             .map(|i| Ok((part(2 * i * hidden)?, part((2 * i + 1) * hidden)?)))
@@ -177,7 +143,7 @@ impl CandleModel {
             let at = state.room(row);
             state.push(row, obs, at);
         }
-        let latent = self.transformer(shape, &sequences, 1)?;
+        let latent = self.parameters.transformer(shape, &sequences, 1)?;
         self.after_transformer(&latent).map(Some)
     }
 
@@ -187,9 +153,9 @@ impl CandleModel {
             None => self.recurrent_step(input, states)?,
         };
         out.value = value.flatten_all()?.to_vec1()?;
-        if let Some(at) = self.layout.log_std {
+        if let Some(at) = self.parameters.layout.log_std {
             out.mean = logits.flatten_all()?.to_vec1()?;
-            out.log_std = self.var(at).to_vec1()?;
+            out.log_std = self.parameters.var(at).to_vec1()?;
             return Ok(());
         }
         out.log_prob = logits.flatten_all()?.to_vec1()?;
@@ -203,13 +169,13 @@ impl CandleModel {
     fn recurrent_step(&self, input: &Observed, states: &mut [f32]) -> Result<(Tensor, Tensor)> {
         let batch = input.episode_start.len();
         let d = self.architecture.obs_dim;
-        let x = Tensor::from_slice(input.obs, (batch, d), &self.device)?;
+        let x = Tensor::from_slice(input.obs, (batch, d), &self.parameters.device)?;
         let keep: Vec<f32> = input
             .episode_start
             .iter()
             .map(|&start| if start { 0.0 } else { 1.0 })
             .collect();
-        let keep = Tensor::from_vec(keep, (batch, 1), &self.device)?;
+        let keep = Tensor::from_vec(keep, (batch, 1), &self.parameters.device)?;
         let mut tensors = self.states(batch, |i| i, states)?;
         let (logits, value) = self.network(&[x], &[keep], &mut tensors)?;
         let stride = self.architecture.state_len();
@@ -235,8 +201,8 @@ impl CandleModel {
             .collect();
         let keep = samples.map(|i| if minibatch.episode_start[i] { 0.0_f32 } else { 1.0 });
         // One transfer to the device, of which the steps are views.
-        let obs = Tensor::from_vec(obs, (minibatch.len(), d), &self.device)?;
-        let keep = Tensor::from_vec(keep.collect::<Vec<_>>(), (minibatch.len(), 1), &self.device)?;
+        let obs = Tensor::from_vec(obs, (minibatch.len(), d), &self.parameters.device)?;
+        let keep = Tensor::from_vec(keep.collect::<Vec<_>>(), (minibatch.len(), 1), &self.parameters.device)?;
         let steps =
             |of: &Tensor| -> Result<Vec<Tensor>> { (0..minibatch.steps).map(|t| of.narrow(0, t * n, n)).collect() };
         let (x, keep) = (steps(&obs)?, steps(&keep)?);
@@ -256,7 +222,7 @@ impl CandleModel {
             let row = &minibatch.state[column * state.len()..(column + 1) * state.len()];
             sequences.column(&state, row, steps);
         }
-        self.after_transformer(&self.transformer(shape, &sequences, minibatch.steps)?)
+        self.after_transformer(&self.parameters.transformer(shape, &sequences, minibatch.steps)?)
     }
 
     fn try_backward(&self, minibatch: &Minibatch, objective: &dyn Objective, gradient: &mut [f32]) -> Result<Sums> {
@@ -268,9 +234,9 @@ impl CandleModel {
         let mut dpolicy = policy.flatten_all()?.to_vec1::<f32>()?;
         let mut dvalue = value.flatten_all()?.to_vec1::<f32>()?;
         let (mut softmax, mut sums) = (Softmax::default(), Sums::default());
-        let log_std = match self.layout.log_std {
+        let log_std = match self.parameters.layout.log_std {
             None => Vec::new(),
-            Some(at) => self.var(at).to_vec1()?,
+            Some(at) => self.parameters.var(at).to_vec1()?,
         };
         let mut dlog_std = vec![0.0; log_std.len()];
         let outputs = if self.architecture.continuous {
@@ -289,13 +255,13 @@ impl CandleModel {
         objective.value(InstructionSet::detect(), &samples, &mut dvalue, &mut sums);
         // A sum whose derivatives by the outputs are the objective's.
         let linear = |outputs: &Tensor, by: Vec<f32>| {
-            (outputs * Tensor::from_vec(by, outputs.shape(), &self.device)?)?.sum_all()
+            (outputs * Tensor::from_vec(by, outputs.shape(), &self.parameters.device)?)?.sum_all()
         };
         let gradients = (linear(&policy, dpolicy)? + linear(&value, dvalue)?)?.backward()?;
-        for (tensor, var) in self.layout.tensors.iter().zip(&self.vars) {
+        for (tensor, var) in self.parameters.layout.tensors.list.iter().zip(&self.parameters.vars) {
             let out = &mut gradient[tensor.range()];
             match gradients.get(var.as_tensor()) {
-                _ if Some(tensor.offset) == self.layout.log_std => out.copy_from_slice(&dlog_std),
+                _ if Some(tensor.offset) == self.parameters.layout.log_std => out.copy_from_slice(&dlog_std),
                 None => out.fill(0.0),
                 Some(values) => out.copy_from_slice(&values.flatten_all()?.to_vec1::<f32>()?),
             }
@@ -305,15 +271,6 @@ impl CandleModel {
 }
 
 impl CandleModel {
-    fn try_load(&mut self, params: &[f32]) -> Result<()> {
-        let device = &self.device;
-        let tensors = self.layout.tensors.iter();
-        self.vars = tensors
-            .map(|tensor| Var::from_slice(&params[tensor.range()], tensor.shape.as_slice(), device))
-            .collect::<Result<_>>()?;
-        Ok(())
-    }
-
     /// Keeps the first error. On the CPU only shapes can be wrong, which the layout rules out.
     fn keep<T>(&mut self, result: Result<T>) -> Option<T> {
         match result {
@@ -332,7 +289,7 @@ impl Model for CandleModel {
     }
 
     fn load(&mut self, params: &[f32]) {
-        let result = self.try_load(params);
+        let result = self.parameters.load(params);
         self.keep(result);
     }
 

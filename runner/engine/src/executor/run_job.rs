@@ -1,0 +1,162 @@
+//! Running a job in this process.
+
+use super::command::{Group, Run};
+use super::job::{Done, Job, JobWork};
+use super::limits::Limits;
+use super::memory::peak_memory;
+use cache::{Artifact, Store, WorkerReport};
+use stages_core::{AnyStage, Context, EventSink, Input, StageError, StageEvent};
+use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// What a log may hold of a stage's own lines, in bytes.
+const LOG_LIMIT: usize = 4 << 20;
+
+/// Passes on a stage's events: progress not more often than anyone can read, and a copy of the log's lines kept.
+struct Tap {
+    events: Arc<dyn EventSink>,
+    state: Mutex<(Option<Instant>, String)>,
+}
+
+impl EventSink for Tap {
+    fn emit(&self, event: StageEvent) {
+        {
+            let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+            match &event {
+                StageEvent::Progress { .. } => {
+                    let now = Instant::now();
+                    if state.0.is_some_and(|last| now - last < Duration::from_millis(100)) {
+                        return;
+                    }
+                    state.0 = Some(now);
+                }
+                StageEvent::Log { line } if state.1.len() < LOG_LIMIT => {
+                    state.1.push_str(line);
+                    state.1.push('\n');
+                }
+                _ => {}
+            }
+        }
+        self.events.emit(event);
+    }
+}
+
+/// Runs a job in this process. A stage kind is asked to stop by `limits.cancel` alone, an external program is held to all of
+/// them. `group` is where an external program's process group is made known while it runs.
+pub(super) fn run_job(
+    job: &Job,
+    store: &Store,
+    kinds: &'static [Box<dyn AnyStage>],
+    events: &Arc<dyn EventSink>,
+    limits: &Limits,
+    group: &Group,
+) -> Result<Done, StageError> {
+    let mut inputs: BTreeMap<String, Vec<Input>> = BTreeMap::new();
+    for (port, digests) in &job.inputs {
+        for &digest in digests {
+            let artifact: Artifact = store.artifact(digest)?;
+            inputs.entry(port.clone()).or_default().push(Input { digest, artifact });
+        }
+    }
+    match &job.work {
+        JobWork::Command {
+            command,
+            outputs,
+            points,
+            env,
+            secrets,
+        } => {
+            let run = Run {
+                command,
+                outputs,
+                points,
+                env,
+                secrets,
+                inputs: &inputs,
+                files: &job.sources,
+                log: &job.log,
+            };
+            run.execute(store, events.as_ref(), limits, group)
+        }
+        JobWork::Kind { name, version, config } => {
+            let kind = kinds
+                .iter()
+                .find(|kind| kind.name() == name)
+                .ok_or_else(|| StageError::new(format!("this program has no stage kind `{name}`")))?;
+            if kind.version() != *version {
+                return Err(StageError::new(format!(
+                    "this program has version {} of `{name}`, not {version}",
+                    kind.version()
+                )));
+            }
+            let tap = Arc::new(Tap {
+                events: events.clone(),
+                state: Mutex::default(),
+            });
+            let context = Context {
+                inputs,
+                sources: job.sources.clone(),
+                threads: job.threads,
+                fresh: job.fresh,
+                events: tap.clone(),
+                cancel: limits.cancel.clone(),
+                ..Context::new(job.key, store.clone())
+            };
+            let outputs = catch_unwind(AssertUnwindSafe(|| kind.run(config, &context)))
+                .unwrap_or_else(|panic| Err(panicked(panic.as_ref())))?;
+            for port in kind.ports().outputs {
+                if !outputs.contains_key(port.name) {
+                    return Err(StageError::new(format!("`{name}` produced no output `{}`", port.name)));
+                }
+            }
+            let (hits, total) = context.memos.counts();
+            if total > 0 {
+                if hits > 0 && hits < total {
+                    context.log(computed(&context.memos.names(), total));
+                }
+                events.emit(StageEvent::Memo { hits, total });
+            }
+            let log = std::mem::take(&mut tap.state.lock().unwrap_or_else(PoisonError::into_inner).1);
+            Ok(Done {
+                outputs,
+                log: if log.is_empty() {
+                    None
+                } else {
+                    Some(store.put(log.as_bytes())?)
+                },
+                peak_memory: peak_memory(),
+                numerics_class: context.numerics_class.get().cloned(),
+                upstream: WorkerReport::default(),
+            })
+        }
+    }
+}
+
+/// How many names of what was computed the log holds.
+const NAMED: usize = 20;
+
+/// What was computed where something was known already.
+fn computed(names: &[String], total: u64) -> String {
+    let more = names.len().saturating_sub(NAMED);
+    let mut line = format!(
+        "computed {} of {total} parts: {}",
+        names.len(),
+        names[..names.len() - more].join(", ")
+    );
+    if more > 0 {
+        line.push_str(&format!(" and {more} more"));
+    }
+    line
+}
+
+fn panicked(panic: &(dyn std::any::Any + Send)) -> StageError {
+    let message = panic
+        .downcast_ref::<String>()
+        .map(String::as_str)
+        .or_else(|| panic.downcast_ref::<&str>().copied())
+        .unwrap_or("no message");
+    StageError::new(format!("the stage panicked: {message}"))
+        .hint("this is a bug in the program; RUST_BACKTRACE=1 shows the backtrace")
+}

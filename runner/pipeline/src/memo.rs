@@ -1,0 +1,317 @@
+//! The memo of a resolved pipeline: what its files and settings came to, so that an unchanged pipeline is not parsed at all.
+//!
+//! | input of a pipeline | how a memo is bound to it |
+//! | --- | --- |
+//! | the file's path, `--set`, `--profile`, the program | they are the memo's name |
+//! | the contents of the file and of those that it includes | their digests are compared |
+//! | environment variables that are interpolated | the digests of their values are compared |
+//! | `files:` of `run:` stages | the patterns are expanded again, and the files compared |
+//! | files that a stage kind reads | the kind looks for them and checks its configuration again; the outcome is compared |
+//! | artifacts of earlier runs | a pipeline that names one has no memo |
+//!
+//! Whoever stores a memo stores a checksum with it. Bytes that are no memo are refused all the same.
+
+use super::PipelineErrors;
+use super::encoding::{Reader, Writer};
+use super::files;
+use super::load::{self, LoadOptions, Recorded};
+use super::model::{Command, InputRef, Node, Pipeline, Place, Resources, Work, graph_of};
+use super::problems::Problems;
+use super::source::{self, Spot, Texts};
+use super::tree::Tree;
+use cache::{BlobDigest, BlobRef};
+use serde::Deserialize as _;
+use serde::de::value::{Error as Unknown, StrDeserializer};
+use stages_core::{PlanContext, PortType, Provided, Source};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The name of a pipeline's memo: all that the pipeline is read with, less what the memo holds the digests of. `program` tells one
+/// build of the program from every other.
+pub fn memo_name(file: &Path, options: &LoadOptions, program: &str) -> Vec<u8> {
+    let mut out = Writer::default();
+    out.text("runner 2026-11 resolved pipeline v1");
+    out.text(program);
+    out.path(file);
+    out.path(&load::folder_of(file));
+    out.list(&options.set, |out, text| out.text(text));
+    out.list(&options.profiles, |out, text| out.text(text));
+    out.finish()
+}
+
+/// As [`super::load_with_sources`], with the memo of the outcome; none where the outcome depends on earlier runs.
+///
+/// # Errors
+/// All mistakes found.
+pub fn load_with_memo(file: &Path, options: &LoadOptions) -> Result<(Pipeline, Option<Vec<u8>>), PipelineErrors> {
+    let (pipeline, recorded) = load::load_recorded(file, options)?;
+    let memo = pipeline
+        .nodes
+        .iter()
+        .all(|node| node.earlier.is_empty())
+        .then(|| pack(&pipeline, &recorded, options));
+    Ok((pipeline, memo))
+}
+
+fn digest_of(bytes: &[u8]) -> BlobDigest {
+    BlobRef::of(bytes).blob
+}
+
+fn pack(pipeline: &Pipeline, recorded: &Recorded, options: &LoadOptions) -> Vec<u8> {
+    let mut out = Writer::default();
+    out.list(&recorded.files, |out, (path, digest)| {
+        out.path(path);
+        out.bytes(digest.as_bytes());
+    });
+    out.list(&recorded.variables, |out, name| {
+        out.text(name);
+        let value = options.env.get(name).map_or("", String::as_str);
+        out.bytes(digest_of(value.as_bytes()).as_bytes());
+    });
+    out.text(&pipeline.name);
+    out.list(&pipeline.params, |out, (name, value)| {
+        out.text(name);
+        out.json(value);
+    });
+    let mut bases: Vec<&Arc<Path>> = Vec::new();
+    let of_nodes: Vec<usize> = pipeline
+        .nodes
+        .iter()
+        .map(|node| {
+            let known = bases.iter().position(|base| **base == node.base);
+            known.unwrap_or_else(|| {
+                bases.push(&node.base);
+                bases.len() - 1
+            })
+        })
+        .collect();
+    out.list(bases, |out, base| out.path(base));
+    out.list(
+        pipeline.nodes.iter().zip(of_nodes).enumerate(),
+        |out, (i, (node, base))| {
+            out.number(base as u64);
+            pack_node(out, node, recorded.patterns.get(&i).map_or(&[], Vec::as_slice));
+        },
+    );
+    out.finish()
+}
+
+fn pack_node(out: &mut Writer, node: &Node, patterns: &[String]) {
+    out.text(&node.id);
+    out.text(&node.stage);
+    out.list(&node.point, |out, (axis, value)| {
+        out.text(axis);
+        out.json(value);
+    });
+    match &node.work {
+        Work::Kind { kind, config } => {
+            out.number(0);
+            out.text(kind.name());
+            out.number(u64::from(kind.version()));
+            out.json(config);
+        }
+        Work::Command(command) => {
+            out.number(1);
+            out.text(&command.command);
+            out.list(patterns, |out, pattern| out.text(pattern));
+            out.list(&command.files, |out, file| {
+                out.text(&file.name);
+                out.path(&file.path);
+            });
+            texts(out, &command.outputs);
+            out.list(&command.points, |out, (port, folders)| {
+                out.text(port);
+                out.list(folders, |out, folder| out.text(folder));
+            });
+            texts(out, &command.env);
+            out.list(&command.secrets, |out, name| out.text(name));
+        }
+    }
+    out.list(&node.needs, |out, (port, inputs)| {
+        out.text(port);
+        out.list(inputs, |out, input| {
+            out.number(input.node as u64);
+            out.text(&input.output);
+        });
+    });
+    out.list(&node.provides, |out, (name, provided)| {
+        out.text(name);
+        out.text(provided.ty.name());
+        out.list(provided.columns.as_ref(), |out, columns| {
+            out.list(columns, |out, column| out.text(column));
+        });
+    });
+    out.option(node.resources.threads.map(|threads| threads as u64));
+    out.option(node.resources.memory);
+    out.number(u64::from(node.retries));
+    // What a duration is written in has whole seconds.
+    out.option(node.timeout.map(|timeout| timeout.as_secs()));
+    out.number(node.place.line as u64);
+    out.number(node.place.column as u64);
+}
+
+fn texts(out: &mut Writer, map: &BTreeMap<String, String>) {
+    out.list(map, |out, (name, value)| {
+        out.text(name);
+        out.text(value);
+    });
+}
+
+/// The pipeline that a memo of this name was made of, if nothing that it was read from has changed since.
+pub fn load_memo(memo: &[u8], file: &Path, options: &LoadOptions) -> Option<Pipeline> {
+    let mut from = Reader::new(memo);
+    let files: Vec<(PathBuf, BlobDigest)> = from.list(|from| Some((from.path()?, digest(from)?)))?;
+    let is_same =
+        |(path, digest): &(PathBuf, BlobDigest)| source::bytes(path).is_ok_and(|bytes| digest_of(&bytes) == *digest);
+    let variables: Vec<(String, BlobDigest)> = from.list(|from| Some((from.text()?, digest(from)?)))?;
+    let is_set = |(name, digest): &(String, BlobDigest)| {
+        options
+            .env
+            .get(name)
+            .is_some_and(|value| digest_of(value.as_bytes()) == *digest)
+    };
+    if !files.iter().all(is_same) || !variables.iter().all(is_set) {
+        return None;
+    }
+    let name = from.text()?;
+    let params = from.list(|from| Some((from.text()?, from.json()?)))?;
+    let bases: Vec<Arc<Path>> = from.list(|from| from.path().map(Arc::from))?;
+    let mut nodes: Vec<Node> = Vec::new();
+    for _ in 0..from.index()? {
+        let base = bases.get(from.index()?)?.clone();
+        let node = unpack_node(&mut from, base, options, &nodes)?;
+        nodes.push(node);
+    }
+    from.is_at_end().then(|| Pipeline {
+        name,
+        file: file.to_owned(),
+        base: load::folder_of(file),
+        params,
+        graph: graph_of(&nodes),
+        nodes,
+    })
+}
+
+fn digest(from: &mut Reader) -> Option<BlobDigest> {
+    from.array().map(BlobDigest::from_bytes)
+}
+
+fn port_type(name: &str) -> Option<PortType> {
+    PortType::deserialize(StrDeserializer::<Unknown>::new(name)).ok()
+}
+
+fn small(from: &mut Reader) -> Option<u32> {
+    u32::try_from(from.number()?).ok()
+}
+
+/// A node whose files are as they were. `before` are the nodes before it, which are all that it can need.
+fn unpack_node(from: &mut Reader, base: Arc<Path>, options: &LoadOptions, before: &[Node]) -> Option<Node> {
+    let (id, stage) = (from.text()?, from.text()?);
+    let point = from.list(|from| Some((from.text()?, from.json()?)))?;
+    let work = match from.number()? {
+        0 => {
+            let (name, version) = (from.text()?, small(from)?);
+            let mut kinds = options.kinds.iter();
+            let kind = kinds.find(|kind| kind.name() == name && kind.version() == version)?;
+            Work::Kind {
+                kind: kind.as_ref(),
+                config: from.json()?,
+            }
+        }
+        1 => {
+            let command = from.text()?;
+            let patterns: Vec<String> = from.list(Reader::text)?;
+            let files: Vec<Source> = from.list(|from| Some(Source::new(from.text()?, from.path()?)))?;
+            if expanded(patterns, &base)? != files {
+                return None;
+            }
+            Work::Command(Arc::new(Command {
+                command,
+                files,
+                outputs: from.list(|from| Some((from.text()?, from.text()?)))?,
+                points: from.list(|from| Some((from.text()?, from.list(Reader::text)?)))?,
+                env: from.list(|from| Some((from.text()?, from.text()?)))?,
+                secrets: from.list(Reader::text)?,
+            }))
+        }
+        _ => return None,
+    };
+    let node = Node {
+        id,
+        stage,
+        point,
+        work,
+        needs: from.list(|from| {
+            let input = |from: &mut Reader| {
+                let node = from.index().filter(|&node| node < before.len())?;
+                Some(InputRef {
+                    node,
+                    output: from.text()?,
+                })
+            };
+            Some((from.text()?, from.list(input)?))
+        })?,
+        earlier: BTreeMap::new(),
+        provides: from.list(|from| {
+            let name = from.text()?;
+            let ty = from.text()?;
+            let columns: Vec<_> = from.list(|from| from.list(Reader::text))?;
+            let provided = Provided {
+                ty: port_type(&ty)?,
+                columns: columns.into_iter().next(),
+            };
+            Some((name, provided))
+        })?,
+        resources: Resources {
+            threads: from.option()?.and_then(|threads| usize::try_from(threads).ok()),
+            memory: from.option()?,
+        },
+        retries: small(from)?,
+        timeout: from.option()?.map(Duration::from_secs),
+        base,
+        place: Place {
+            line: from.index()?,
+            column: from.index()?,
+        },
+    };
+    checks_again(&node, before).then_some(node)
+}
+
+/// The files that the patterns of `files:` stand for now; `None` where something is wrong with one.
+fn expanded(patterns: Vec<String>, base: &Path) -> Option<Vec<Source>> {
+    if patterns.is_empty() {
+        return Some(Vec::new());
+    }
+    let patterns: Vec<Tree> = patterns
+        .into_iter()
+        .map(|text| Tree::scalar(Spot::default(), text.into()))
+        .collect();
+    let mut problems = Problems::new(Texts::default());
+    let found = files::expand(&patterns, base, &mut problems);
+    (!problems.any()).then_some(found)
+}
+
+/// Whether the files that a stage kind reads are there, and its check comes to what it came to. A kind without files is a
+/// function of what the memo holds.
+fn checks_again(node: &Node, before: &[Node]) -> bool {
+    let Work::Kind { kind, config } = &node.work else {
+        return true;
+    };
+    match kind.sources(config, &node.base) {
+        Ok(sources) if sources.is_empty() => true,
+        Ok(_) => {
+            let plan = PlanContext {
+                base: &node.base,
+                inputs: load::provided(&node.needs, before),
+            };
+            let mut provides = load::promised(*kind);
+            kind.check(config, &plan).is_ok_and(|checked| {
+                provides.extend(checked);
+                provides == node.provides
+            })
+        }
+        Err(_) => false,
+    }
+}

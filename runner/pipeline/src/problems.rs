@@ -1,0 +1,68 @@
+//! Collects the mistakes of a pipeline file.
+
+use super::error::{PipelineError, PipelineErrors};
+use super::model::Place;
+use super::source::{Spot, Texts};
+use std::collections::HashSet;
+use std::path::PathBuf;
+
+/// Collects mistakes.
+pub struct Problems {
+    /// The files and the arguments of the command line.
+    pub texts: Texts,
+    found: Vec<(Spot, PipelineError)>,
+    /// The places and messages of those that were found.
+    known: HashSet<(PathBuf, usize, usize, String)>,
+}
+
+impl Problems {
+    /// No mistakes yet in these texts.
+    pub fn new(texts: Texts) -> Self {
+        Self {
+            texts,
+            found: Vec::new(),
+            known: HashSet::new(),
+        }
+    }
+
+    /// Notes a mistake; the same one twice (at two points of a matrix) counts once.
+    pub fn add(&mut self, spot: Spot, message: impl Into<String>, hint: impl Into<String>) {
+        let error = self.texts.error(spot, message.into(), hint.into());
+        self.push(spot, error);
+    }
+
+    /// Notes a mistake whose line is not to be shown.
+    pub fn add_blank(&mut self, spot: Spot, message: impl Into<String>, hint: impl Into<String>) {
+        let mut error = self.texts.error(spot, message.into(), hint.into());
+        error.excerpt = String::new();
+        self.push(spot, error);
+    }
+
+    /// Notes a mistake that knows its place.
+    pub fn push(&mut self, spot: Spot, error: PipelineError) {
+        let Place { line, column } = error.place;
+        if self
+            .known
+            .insert((error.file.clone(), line, column, error.message.clone()))
+        {
+            self.found.push((spot, error));
+        }
+    }
+
+    /// Whether there are any.
+    pub fn any(&self) -> bool {
+        !self.found.is_empty()
+    }
+
+    /// The number of mistakes.
+    pub fn count(&self) -> usize {
+        self.found.len()
+    }
+
+    /// The mistakes, those of the command line after those of the file.
+    pub fn finish(mut self) -> PipelineErrors {
+        self.found
+            .sort_by_key(|(spot, _)| (spot.text, spot.place.line, spot.place.column));
+        PipelineErrors(self.found.into_iter().map(|(_, error)| error).collect())
+    }
+}

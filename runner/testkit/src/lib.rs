@@ -1,0 +1,12 @@
+//! The harness of integration tests: [`Project`]s in temporary directories, on which the binary `runner` runs, and what it
+//! [`Ended`] with.
+
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+mod ended;
+mod process;
+mod project;
+
+pub use ended::{Digests, Ended};
+pub use process::{marked, wait_for};
+pub use project::{Project, files, runner};

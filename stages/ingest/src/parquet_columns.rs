@@ -1,0 +1,132 @@
+//! The columns of a Parquet file, read in parallel, as they are stored; conversions to the types that layouts ask for.
+
+use crate::unpack::Packed;
+use arrow::array::{Array, ArrayRef, AsArray};
+use arrow::compute::cast;
+use arrow::datatypes::{DataType, Date32Type, Float64Type, Int64Type, TimeUnit};
+use arrow::error::ArrowError;
+use bytes::Bytes;
+use parquet::arrow::ProjectionMask;
+use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ParquetRecordBatchReaderBuilder};
+use parquet::errors::ParquetError;
+use rayon::prelude::*;
+
+/// Rows that are decoded at a time.
+const ROWS: usize = 1 << 16;
+
+/// The chunks of one column.
+pub struct Stored(Vec<ArrayRef>);
+
+/// The names of the columns.
+///
+/// # Errors
+/// When the file is damaged.
+pub fn names(packed: &Packed) -> Result<Vec<String>, ParquetError> {
+    let metadata = ArrowReaderMetadata::load(&packed.bytes, Default::default())?;
+    let fields = metadata.schema().fields();
+    Ok(fields.iter().map(|field| field.name().clone()).collect())
+}
+
+/// The columns at `indices`, and the number of rows.
+///
+/// # Errors
+/// When the file is damaged.
+pub fn read(packed: &Packed, indices: &[usize]) -> Result<(Vec<Stored>, usize), ParquetError> {
+    let metadata = ArrowReaderMetadata::load(&packed.bytes, Default::default())?;
+    let rows = metadata.metadata().file_metadata().num_rows();
+    let read = |&index: &usize| column(packed.bytes.clone(), metadata.clone(), index);
+    let columns: Vec<Stored> = indices.par_iter().map(read).collect::<Result<_, _>>()?;
+    Ok((columns, usize::try_from(rows).unwrap_or_default()))
+}
+
+fn column(bytes: Bytes, metadata: ArrowReaderMetadata, index: usize) -> Result<Stored, ParquetError> {
+    let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(bytes, metadata);
+    let mask = ProjectionMask::roots(builder.parquet_schema(), [index]);
+    let mut chunks = Vec::new();
+    for batch in builder.with_projection(mask).with_batch_size(ROWS).build()? {
+        chunks.push(batch?.column(0).clone());
+    }
+    Ok(Stored(chunks))
+}
+
+impl Stored {
+    /// The type of the values; `Null` for a column without rows.
+    pub fn data_type(&self) -> &DataType {
+        self.0.first().map_or(&DataType::Null, |chunk| chunk.data_type())
+    }
+
+    /// Whether the values are texts.
+    pub fn is_text(&self) -> bool {
+        match self.data_type() {
+            DataType::Dictionary(_, values) => values.is_string(),
+            ty => ty.is_string(),
+        }
+    }
+
+    /// Whether the values are numbers, or all are missing.
+    pub fn is_numeric(&self) -> bool {
+        self.data_type().is_numeric() || *self.data_type() == DataType::Null
+    }
+
+    /// The values as numbers, NaN where they are missing.
+    ///
+    /// # Errors
+    /// When the type has no conversion.
+    pub fn numbers(&self) -> Result<Vec<f64>, ArrowError> {
+        let mut values = Vec::new();
+        for chunk in &self.0 {
+            let chunk = cast(chunk, &DataType::Float64)?;
+            let numbers = chunk.as_primitive::<Float64Type>();
+            if numbers.null_count() == 0 {
+                values.extend_from_slice(numbers.values());
+            } else {
+                values.extend(numbers.iter().map(|number| number.unwrap_or(f64::NAN)));
+            }
+        }
+        Ok(values)
+    }
+
+    /// The values as days since 1970-01-01, of dates and of times in UTC.
+    ///
+    /// # Errors
+    /// When the type has no conversion.
+    pub fn days(&self) -> Result<Vec<Option<i32>>, ArrowError> {
+        let mut days = Vec::new();
+        for chunk in &self.0 {
+            let a_day = match chunk.data_type() {
+                DataType::Timestamp(TimeUnit::Second, _) => 86_400,
+                DataType::Timestamp(TimeUnit::Millisecond, _) | DataType::Date64 => 86_400_000,
+                DataType::Timestamp(TimeUnit::Microsecond, _) => 86_400_000_000,
+                DataType::Timestamp(TimeUnit::Nanosecond, _) => 86_400_000_000_000,
+                _ => {
+                    days.extend(cast(chunk, &DataType::Date32)?.as_primitive::<Date32Type>());
+                    continue;
+                }
+            };
+            let times = cast(chunk, &DataType::Int64)?;
+            let times = times.as_primitive::<Int64Type>();
+            let day = |time: i64| i32::try_from(time.div_euclid(a_day)).ok();
+            days.extend(times.iter().map(|time| time.and_then(day)));
+        }
+        Ok(days)
+    }
+
+    /// Hands every value as text to `take`, with its row; none where it is missing.
+    ///
+    /// # Errors
+    /// When the type has no conversion, or the first that `take` gives.
+    pub fn texts<E: From<ArrowError>>(
+        &self,
+        mut take: impl FnMut(usize, Option<&str>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let mut row = 0;
+        for chunk in &self.0 {
+            let texts = cast(chunk, &DataType::Utf8View)?;
+            for text in texts.as_string_view() {
+                take(row, text)?;
+                row += 1;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,65 @@
+//! Tensors and their offsets in the flat vector of parameters.
+
+/// A tensor in the flat vector of parameters.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tensor {
+    /// Its name: `actor_lstm.weight_x`, `pi.0.weight`, `action.bias`.
+    pub name: String,
+    /// `[inputs, outputs]` of a weight, row-major, or `[outputs]` of a bias. The gates of an LSTM stand in the order
+    /// input, forget, cell, output.
+    pub shape: Vec<usize>,
+    /// Its offset in the flat vector.
+    pub offset: usize,
+}
+
+impl Tensor {
+    /// The number of its parameters.
+    pub fn len(&self) -> usize {
+        self.shape.iter().product()
+    }
+
+    /// True if it has none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Its range in the flat vector.
+    pub fn range(&self) -> std::ops::Range<usize> {
+        self.offset..self.offset + self.len()
+    }
+}
+
+/// A weight and its bias.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Dense {
+    pub inputs: usize,
+    pub outputs: usize,
+    pub weight: usize,
+    pub bias: usize,
+}
+
+/// Tensors, in the order of the flat vector.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Tensors {
+    pub list: Vec<Tensor>,
+    /// The number of parameters.
+    pub len: usize,
+}
+
+impl Tensors {
+    pub fn tensor(&mut self, name: String, shape: Vec<usize>) -> usize {
+        let offset = self.len;
+        self.len += shape.iter().product::<usize>();
+        self.list.push(Tensor { name, shape, offset });
+        offset
+    }
+
+    pub fn dense(&mut self, name: &str, inputs: usize, outputs: usize) -> Dense {
+        Dense {
+            inputs,
+            outputs,
+            weight: self.tensor(format!("{name}.weight"), vec![inputs, outputs]),
+            bias: self.tensor(format!("{name}.bias"), vec![outputs]),
+        }
+    }
+}
