@@ -1,6 +1,6 @@
 //! Indicators and realised volatilities against TA-Lib's, stockstats' and independent numbers, and the properties that every feature keeps.
 
-#![expect(clippy::unwrap_used, clippy::print_stderr, reason = "helpers of tests")]
+#![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
 use proptest::prelude::*;
 use serde_json::{Value, json};

@@ -1,6 +1,6 @@
 //! American options against independent numbers: QuantLib's (see `tests/reference/README.md`), published ones, and the lattice.
 
-#![expect(clippy::unwrap_used, clippy::print_stderr, reason = "helpers of tests")]
+#![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
 use proptest::prelude::*;
 use stages_greeks::numerics::american::grid::{Dividend, Grid, on_grid, price_on_grid};

@@ -1,6 +1,6 @@
 //! The stages on real quotes: 42 days of SPX and SPXW.
 
-#![expect(clippy::unwrap_used, reason = "helpers of tests")]
+#![expect(clippy::unwrap_used, clippy::print_stderr, reason = "helpers of tests")]
 
 #[path = "../../../tests/requirements.rs"]
 mod requirements;

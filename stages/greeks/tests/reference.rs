@@ -1,6 +1,6 @@
 //! Greeks and implied volatilities against independent numbers (mpmath with 60 digits; see `tests/reference/README.md`).
 
-#![expect(clippy::unwrap_used, clippy::print_stderr, reason = "helpers of tests")]
+#![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
 use stages_greeks::numerics::formula::{Contract, black_scholes_merton, further};
 use stages_greeks::numerics::implied::{Status, implied_volatility};

@@ -263,7 +263,7 @@ impl<'a> Frame<'a> {
                 .iter()
                 .enumerate()
                 .try_for_each(|(row, number)| trimmed(row, number.map(|number| number.to_string()).as_deref())),
-            Column::Stored(stored) => stored.texts(|row, text| trimmed(row, text)),
+            Column::Stored(stored) => stored.texts(trimmed),
         }
     }
 

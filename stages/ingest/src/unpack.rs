@@ -239,12 +239,12 @@ pub(crate) mod tests {
         for bytes in [csv.to_vec(), gzip(csv), [gzip(b"a,b\n"), gzip(b"1,2\n")].concat()] {
             let tables = unpack(path, bytes).unwrap();
             assert_eq!((tables.len(), tables[0].stem.as_str()), (1, "AAPL"));
-            assert_eq!(tables[0].bytes, csv);
+            assert_eq!(tables[0].bytes, &csv[..]);
         }
         let zip = zip_of(&[("x/b.csv", csv), ("x/a.csv", b"a,b\n"), ("read.me", b"no")]);
         let tables = unpack(Path::new("z.zip"), zip.clone()).unwrap();
         assert_eq!(tables[0].place, "z.zip: x/a.csv");
-        assert_eq!(tables[1].bytes, csv);
+        assert_eq!(tables[1].bytes, &csv[..]);
         assert_eq!(first(Path::new("z.zip"), &zip).unwrap().stem, "a");
     }
 

@@ -1,6 +1,6 @@
 //! `ingest/simulated_market` as a stage: the same bytes on any number of threads, months that a longer market shares, rules
 //! kept, wrong parameters refused.
-#![expect(clippy::unwrap_used, clippy::print_stderr, reason = "helpers of tests")]
+#![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
 mod common;
 

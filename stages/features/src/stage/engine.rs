@@ -226,7 +226,7 @@ pub fn run<R: Send + Sync>(
         .map(|(i, partition)| {
             let values: Vec<BlobRef> = blobs.iter().map(|blobs| blobs[&i]).collect();
             let blob = context.memo(&table_memo(partition, features, &values), || {
-                assemble(context, &*partition.rows.get(|| load(i))?, features, &values)
+                assemble(context, &partition.rows.get(|| load(i))?, features, &values)
             })?;
             Ok(Partition {
                 key: partition.key.clone(),

@@ -3,6 +3,5 @@
 mod stage;
 mod zero;
 
+pub use stage::Rates;
 pub(crate) use stage::{Point, batch, clean};
-pub use stage::{RateColumns, Rates, RatesConfig};
-pub use zero::zero_rates;

@@ -7,6 +7,7 @@ use super::trade::{Close, close, settle};
 use crate::options::config::MAX_LINES;
 use crate::options::margin::{MarginLeg, charge_above_mark, requirement_and_pairs};
 use crate::options::tables::Entry;
+use std::cmp::Ordering;
 
 /// The number of lines that most accounts stay within: their legs lie in a small array.
 const FEW: usize = 8;
@@ -133,8 +134,8 @@ impl PairedMargin {
         let pairing = &terms.pairing;
         let naked = charge_above_mark(terms.call, terms.strike, underlying, &market.config.margin);
         let need = naked + mark;
-        // Written so that a mark of NaN does not hold.
-        self.holds &= pairing.worst < need && !(pairing.next < need);
+        // A need of NaN does not hold.
+        self.holds &= pairing.worst < need && pairing.next.partial_cmp(&need) != Some(Ordering::Less);
         let side = if terms.call { &mut self.calls } else { &mut self.puts };
         for cost in pairing.costs {
             *side += cost;
