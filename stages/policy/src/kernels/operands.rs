@@ -55,6 +55,7 @@ impl<'a> Left<'a> {
     }
 }
 
+#[cfg(target_arch = "x86_64")]
 impl Left<'_> {
     pub(super) fn shape(&self) -> (usize, usize) {
         (self.rows, self.k)

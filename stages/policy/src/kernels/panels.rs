@@ -3,6 +3,7 @@
 use super::aligned::Aligned;
 use super::panel_layout::{WIDTH, columns};
 use rayon::prelude::*;
+#[cfg(target_arch = "x86_64")]
 use stages_numerics::dispatch::InstructionSet;
 
 /// From so many elements on, several threads pack a matrix, so many panels each.
@@ -99,6 +100,7 @@ impl Panels {
         &self.data[p * self.k * WIDTH..(p + 1) * self.k * WIDTH]
     }
 
+    #[cfg(target_arch = "x86_64")]
     pub(super) fn data(&self) -> &[f32] {
         &self.data
     }
@@ -126,20 +128,28 @@ fn copy(w: &[f32], n: usize, k: usize, panels: &mut [f32], columns: impl Fn(usiz
 
 /// The first `lanes` of each of `width` rows as the columns of a part of a panel.
 fn transpose((rows, stride): (&[f32], usize), width: usize, lanes: usize, out: &mut [f32]) {
-    let mut from = 0;
     #[cfg(target_arch = "x86_64")]
-    if lanes == 16
-        && let InstructionSet::Avx512(token) = InstructionSet::detect()
-    {
-        while from + 16 <= width {
-            super::transpose_avx512::transpose(token, &rows[from * stride..], stride, &mut out[from..]);
-            from += 16;
-        }
-    }
-    for c in from..width {
+    let done = transpose_blocks((rows, stride), width, lanes, out);
+    #[cfg(not(target_arch = "x86_64"))]
+    let done = 0;
+    for c in done..width {
         let row = &rows[c * stride..][..lanes];
         for (value, out) in row.iter().zip(out.chunks_exact_mut(WIDTH)) {
             out[c] = *value;
         }
     }
+}
+
+/// [`transpose`] of whole blocks of 16 rows with AVX-512; returns the number of their rows.
+#[cfg(target_arch = "x86_64")]
+fn transpose_blocks((rows, stride): (&[f32], usize), width: usize, lanes: usize, out: &mut [f32]) -> usize {
+    let InstructionSet::Avx512(token) = InstructionSet::detect() else {
+        return 0;
+    };
+    let mut done = 0;
+    while lanes == 16 && done + 16 <= width {
+        super::transpose_avx512::transpose(token, &rows[done * stride..], stride, &mut out[done..]);
+        done += 16;
+    }
+    done
 }
