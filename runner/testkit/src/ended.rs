@@ -34,7 +34,7 @@ impl Ended {
         format!("{}{}", self.stdout, self.stderr)
     }
 
-    /// The events on its standard output, one a line; the last line of a command that was killed may be cut short.
+    /// The events on its standard output, one a line; the last line may be cut short, by a kill or a full disk.
     ///
     /// # Panics
     /// When another line is no event.
@@ -44,7 +44,7 @@ impl Ended {
         for (i, line) in lines.iter().enumerate() {
             match serde_json::from_str(line) {
                 Ok(event) => events.push(event),
-                Err(_) if i + 1 == lines.len() && self.code == -1 => {}
+                Err(_) if i + 1 == lines.len() => {}
                 Err(err) => panic!("{err}: {line}"),
             }
         }
