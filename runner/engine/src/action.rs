@@ -1,4 +1,4 @@
-//! One action, in a thread of its own: run it, and write its record.
+//! Execution of one action, in its own thread: runs it and writes its record.
 
 use crate::event::timestamp;
 use crate::executor::{Executor, Job, JobWork, Limits};
@@ -15,24 +15,24 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
-/// How an action went.
+/// The outcome of an action.
 pub(crate) enum Outcome {
-    /// It ran, and its record is in the store.
+    /// The action ran, and its record is in the store.
     Ran(Box<Hit>),
-    /// It failed.
+    /// The action failed.
     Failed(StageError),
-    /// It found an input missing or damaged; these are.
+    /// The action found inputs missing or damaged: the error and their digests.
     Damaged(StageError, Vec<ArtifactDigest>),
 }
 
-/// How an action is to be run.
+/// The mode in which an action runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mode {
-    /// With all that the store has.
+    /// With everything in the store: memos and checkpoints are used.
     Usual,
-    /// From nothing, without memos and checkpoints.
+    /// From scratch, without memos and checkpoints.
     Fresh,
-    /// From nothing, and without a record: determinism check.
+    /// From scratch, and without writing a record: the determinism check.
     Check,
 }
 
@@ -88,7 +88,7 @@ fn try_run(
     if let Some(upstream) = store.upstream() {
         upstream.merge_report(done.upstream);
     }
-    // What a stage read may have been edited while it ran: then the result is not the key's.
+    // A source file may have been edited while the stage ran; the result then does not match the key.
     let now = digests(store, &prepared.sources, options.verify_inputs)?;
     if let Some((source, _)) = prepared
         .sources
@@ -135,7 +135,7 @@ fn try_run(
     Ok(hit)
 }
 
-/// The sources with the digests that the key was made of.
+/// The sources with the digests that the key was computed from.
 fn keyed_sources(prepared: &Prepared) -> Vec<Source> {
     let keyed = prepared.sources.iter().zip(&prepared.recipe.sources);
     keyed
@@ -146,7 +146,7 @@ fn keyed_sources(prepared: &Prepared) -> Vec<Source> {
         .collect()
 }
 
-/// Where a stage that does not finish leaves its log.
+/// The path of the log of a stage that does not complete.
 fn log_path(node: &Node, options: &Options) -> PathBuf {
     options.logs.join(format!("{}.log", text::file_name(&node.id)))
 }
@@ -176,7 +176,7 @@ fn work(node: &Node, options: &Options) -> JobWork {
     }
 }
 
-/// Which of these artifacts have a manifest or a file that is missing or damaged.
+/// The digests of those artifacts whose manifest or one of whose files is missing or damaged.
 fn damaged(store: &Store, digests: impl IntoIterator<Item = ArtifactDigest>) -> Vec<ArtifactDigest> {
     let sound = |artifact: &Artifact| artifact.entries.iter().all(|entry| store.blob(entry.blob).is_ok());
     digests

@@ -1,4 +1,4 @@
-//! What the engine says. It never prints: whoever shows or stores an event is a reporter that it does not know.
+//! Events of the engine. It never prints: events go to reporters, which display or store them and which it does not know.
 
 use cache::{ActionKey, BlobRef, Outputs};
 use chrono::{DateTime, Datelike as _, Timelike as _, Utc};
@@ -9,11 +9,11 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::SystemTime;
 
-/// Something that happened during a run.
+/// An event of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum Event {
-    /// The first event.
+    /// The run started; always the first event.
     RunStarted {
         /// The run's id.
         run: String,
@@ -21,43 +21,43 @@ pub enum Event {
         pipeline: String,
         /// The pipeline file.
         file: PathBuf,
-        /// Its parameters as resolved.
+        /// The resolved parameters.
         params: BTreeMap<String, Value>,
-        /// The stages of this run, each after all that it needs.
+        /// The stages of this run in topological order.
         stages: Vec<String>,
-        /// Name and version of the program.
+        /// The name and version of the program.
         program: String,
     },
-    /// A stage's action was not in the store and begins.
+    /// A stage's action is not in the store and starts.
     StageStarted {
         /// The stage.
         stage: String,
         /// Its action key.
         key: ActionKey,
-        /// How many threads it was given.
+        /// The number of threads assigned to it.
         threads: usize,
-        /// Why it was not cached, in words.
+        /// The reason for the cache miss, for people.
         reason: String,
     },
-    /// Another process computes the same action; its result will be used.
+    /// Another process computes the same action; its result is used.
     StageWaiting {
         /// The stage.
         stage: String,
         /// Its action key.
         key: ActionKey,
     },
-    /// How far a stage is.
+    /// The progress of a stage.
     Progress {
         /// The stage.
         stage: String,
-        /// Done so far, in its own unit.
+        /// The work done so far, in the stage's own unit.
         done: u64,
-        /// All there is to do, where known.
+        /// The total work, if known.
         total: Option<u64>,
-        /// What it is doing.
+        /// A description of the current work.
         message: String,
     },
-    /// A number to follow.
+    /// A value of a metric.
     Metric {
         /// The stage.
         stage: String,
@@ -65,17 +65,17 @@ pub enum Event {
         name: String,
         /// The step it belongs to.
         step: u64,
-        /// Its value; `null` in JSON where it is not finite.
+        /// Its value; `null` in JSON if it is not finite.
         #[serde(with = "finite")]
         value: f64,
     },
-    /// What a stage takes of the machine.
+    /// The resource usage of a stage.
     Usage {
         /// The stage.
         stage: String,
-        /// Processor time so far, in seconds.
+        /// CPU time so far, in seconds.
         cpu_seconds: f64,
-        /// Resident memory now, in bytes.
+        /// Current resident memory, in bytes.
         memory: u64,
     },
     /// A line of a stage's log.
@@ -85,57 +85,57 @@ pub enum Event {
         /// The line.
         line: String,
     },
-    /// What a stage found in the memo cache.
+    /// The hits of a stage in the memo cache.
     Memo {
         /// The stage.
         stage: String,
-        /// Sub-computations found.
+        /// The number of sub-computations found.
         hits: u64,
-        /// Sub-computations asked for.
+        /// The number of sub-computations looked up.
         total: u64,
     },
-    /// A stage failed and is tried again.
+    /// A stage failed and is retried.
     StageRetried {
         /// The stage.
         stage: String,
-        /// Which retry begins, from 1.
+        /// The number of the retry, from 1.
         retry: u32,
-        /// How many there may be.
+        /// The maximum number of retries.
         retries: u32,
-        /// What the failure was.
+        /// The error of the failed attempt.
         error: String,
     },
-    /// An artifact turned out to be missing or damaged: the stage that made it runs again.
+    /// An artifact is missing or damaged: the stage that produced it runs again.
     StageHealing {
         /// The stage that runs again.
         stage: String,
         /// The stage that found the damage.
         found_by: String,
     },
-    /// A cached stage was computed again, to see whether it gives the same.
+    /// A cached stage was recomputed, to compare its outputs.
     DeterminismChecked {
         /// The stage.
         stage: String,
         /// Its action key.
         key: ActionKey,
-        /// Whether every output has the digest that the store has.
+        /// True if every output has the digest recorded in the store.
         same: bool,
-        /// How long it took, in seconds.
+        /// The duration, in seconds.
         seconds: f64,
     },
-    /// A stage is over.
+    /// A stage ended.
     StageFinished {
         /// The stage.
         stage: String,
-        /// Its action key; absent when it was skipped before its inputs were known.
+        /// Its action key; absent if it was skipped before its inputs were known.
         key: Option<ActionKey>,
-        /// How it ended.
+        /// The status of the stage.
         status: StageStatus,
-        /// How long it took in this run, in seconds.
+        /// The duration in this run, in seconds.
         seconds: f64,
         /// Its output artifacts.
         outputs: Outputs,
-        /// How long its action took when it was computed, in seconds.
+        /// The duration of its action when it was computed, in seconds.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         computed_seconds: Option<f64>,
         /// Peak resident memory when it was computed, in bytes.
@@ -144,34 +144,34 @@ pub enum Event {
         /// Its log.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         log: Option<BlobRef>,
-        /// Why it failed or was skipped.
+        /// The reason why it failed or was skipped.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         error: Option<String>,
-        /// What to do about it.
+        /// A hint on how to fix the error.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         hint: Option<String>,
     },
-    /// The last event.
+    /// The run ended; always the last event.
     RunFinished {
         /// The run's id.
         run: String,
-        /// How it ended.
+        /// The status of the run.
         status: RunStatus,
-        /// How long it took.
+        /// The duration, in seconds.
         seconds: f64,
-        /// How many stages were cached.
+        /// The number of cached stages.
         cached: usize,
-        /// How many ran.
+        /// The number of stages that ran.
         ran: usize,
-        /// How many failed.
+        /// The number of failed stages.
         failed: usize,
-        /// How many were skipped.
+        /// The number of skipped stages.
         skipped: usize,
     },
 }
 
 impl Event {
-    /// An event of a stage.
+    /// Converts an event of the stage `stage`.
     pub fn of_stage(stage: &str, event: StageEvent) -> Self {
         let stage = stage.to_owned();
         match event {
@@ -198,22 +198,22 @@ impl Event {
     }
 }
 
-/// How a stage ended.
+/// The final status of a stage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StageStatus {
     /// Its result was in the store.
     Cached,
-    /// It ran to its end.
+    /// It ran to completion.
     Ran,
     /// It failed, or was interrupted.
     Failed,
-    /// It was not tried, because something else failed or the run was interrupted.
+    /// It did not start, because another stage failed or the run was interrupted.
     Skipped,
 }
 
 impl StageStatus {
-    /// Its name in events.
+    /// The status's name in events.
     pub fn name(self) -> &'static str {
         match self {
             Self::Cached => "cached",
@@ -224,24 +224,24 @@ impl StageStatus {
     }
 }
 
-/// How a run ended.
+/// The status of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RunStatus {
     /// Every stage is cached or ran.
     Done,
-    /// A stage failed.
+    /// At least one stage failed.
     Failed,
-    /// It was asked to stop.
+    /// The run was cancelled.
     Interrupted,
-    /// It is still going on. Never in an event: a reader of the history finds it so.
+    /// The run is still in progress. Never in an event: readers of the history derive it.
     Running,
-    /// Its process ended without a last event. Never in an event.
+    /// The process exited without a last event. Never in an event.
     Killed,
 }
 
 impl RunStatus {
-    /// Its name in events.
+    /// The status's name in events.
     pub fn name(self) -> &'static str {
         match self {
             Self::Done => "done",
@@ -253,17 +253,17 @@ impl RunStatus {
     }
 }
 
-/// An event and when it happened: one line of `events.jsonl` and of `exec --json`.
+/// An event with its time: one line of `events.jsonl` and of `exec --json`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stamped {
-    /// When, in UTC, to the millisecond.
+    /// The time in UTC, with millisecond precision.
     pub time: DateTime<Utc>,
-    /// What.
+    /// The event.
     pub event: Event,
 }
 
 impl Stamped {
-    /// The event, stamped with the present.
+    /// The event, stamped with the current time.
     pub fn now(event: Event) -> Self {
         Self {
             time: SystemTime::now().into(),
@@ -271,19 +271,19 @@ impl Stamped {
         }
     }
 
-    /// As one line of JSON, without the line's end: `event` and `time` come first.
+    /// Serialises it to one line of JSON, without the newline: `event` and `time` come first.
     pub fn to_line(&self) -> String {
         let mut line = Vec::with_capacity(512);
-        // Nothing here can fail: it is memory that is written to.
+        // Writing to memory cannot fail.
         let _ = serde_json::to_writer(&mut line, &self.event);
         let mut line = String::from_utf8(line).unwrap_or_default();
-        // The tag is written first, and is a plain name.
+        // The tag is the first field, and its value is a plain name.
         let end = line.find([',', '}']).unwrap_or(line.len());
         line.insert_str(end, &format!(",\"time\":\"{}\"", timestamp(self.time)));
         line
     }
 
-    /// Reads a line; `None` when it is not an event (of this version, or not written to its end).
+    /// Parses a line; `None` if it is not an event of this version or is truncated.
     pub fn from_line(line: &str) -> Option<Self> {
         let mut fields: serde_json::Map<String, Value> = serde_json::from_str(line).ok()?;
         let time = fields.remove("time")?;
@@ -293,9 +293,9 @@ impl Stamped {
     }
 }
 
-/// A time as events write it: `2026-11-20T21:30:45.123Z`.
+/// Formats a time for events: `2026-11-20T21:30:45.123Z`.
 pub fn timestamp(time: DateTime<Utc>) -> String {
-    // By hand: a format that is read each time takes longer than the rest of an event.
+    // Formatted by hand: parsing a format string on each call takes longer than the rest of an event.
     let time = time.naive_utc();
     let mut text = *b"0000-00-00T00:00:00.000Z";
     let parts = [

@@ -1,12 +1,12 @@
 //! Exit codes. They are part of the contract and never change their meaning.
 
-/// Everything asked for was done.
+/// The command succeeded.
 pub const DONE: u8 = 0;
 /// A stage failed.
 pub const STAGE_FAILED: u8 = 1;
-/// The command line or the pipeline file is wrong.
+/// The command line or the pipeline file is invalid.
 pub const WRONG_USAGE: u8 = 2;
-/// The store or the machine failed: disk full, permission, corruption that could not be healed.
+/// The store or the machine failed: disk full, permission denied, unrecoverable corruption.
 pub const MACHINE_FAILED: u8 = 3;
 /// Interrupted by Ctrl-C or SIGTERM.
 pub const INTERRUPTED: u8 = 130;

@@ -1,4 +1,4 @@
-//! An action against earlier ones: what differs, and which is the nearest.
+//! Comparison of an action with earlier ones: the differences, and the most similar earlier action.
 
 use crate::key::{Difference, Recipe};
 use crate::prepare::Prepared;
@@ -9,32 +9,32 @@ use std::collections::BTreeMap;
 /// The earlier action of a stage that differs from it in the fewest fields.
 #[derive(Clone, Debug, Serialize)]
 pub struct Nearest {
-    /// The newest run that had it.
+    /// The newest run that had this action.
     pub run: String,
     /// Its key.
     pub key: ActionKey,
-    /// How many fields there are: kind, version, configuration, inputs and files.
+    /// The total number of fields: kind, version, configuration, inputs and files.
     pub fields: usize,
-    /// Those that differ, the largest cause first.
+    /// The fields that differ, the most significant first.
     pub differences: Vec<Difference>,
-    /// Of inputs that differ, the parts that do.
+    /// The parts that differ, for each input that differs.
     pub parts: Vec<Parts>,
 }
 
-/// Which parts of an input differ from an earlier one: partitions of a data set, files of anything else.
+/// The parts in which an input differs from an earlier one: partitions of a data set, files of any other artifact.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Parts {
     /// The input: `needs.chain`.
     pub input: String,
-    /// How many parts it has now.
+    /// The current number of parts.
     pub total: usize,
-    /// The parts that differ, by path, and how: `new`, `gone` or `changed`.
+    /// The parts that differ, by path, each `new`, `gone` or `changed`.
     pub changed: Vec<(String, &'static str)>,
-    /// Whether what is said about the artifact as a whole differs: its schema, its quality.
+    /// True if the artifact's metadata differs, such as its schema or its quality.
     pub about: bool,
 }
 
-/// Finds it among earlier actions, newest first; `None` where none has a record left.
+/// Finds the nearest among earlier actions, newest first; `None` if no action has a record left.
 pub fn nearest(store: &Store, past: &[(String, ActionKey)], prepared: &Prepared, fields: usize) -> Option<Nearest> {
     let candidates = past
         .iter()
@@ -95,7 +95,7 @@ fn parts(store: &Store, port: &str, new: ArtifactDigest, old: ArtifactDigest) ->
     })
 }
 
-/// Why an action is not cached, given what the stage was the last time.
+/// The reason why an action is not cached, relative to the stage's last action.
 pub(crate) fn reason(store: &Store, last: Option<&(String, ActionKey)>, prepared: &Prepared) -> String {
     let Some((run, key)) = last else {
         return "never ran before".to_owned();

@@ -1,23 +1,23 @@
-//! What stops a command: a message, what to do about it, and an exit code.
+//! The error of a command: a message, a hint and an exit code.
 
 use crate::exit;
 use std::fmt;
 
-/// Why a command stopped. The message is a lowercase fragment that reads well after `error: `.
+/// The error that stops a command. The message is a lowercase fragment that reads well after `error: `.
 #[derive(Clone, Debug)]
 pub struct Failure {
     /// The exit code, one of [`crate::exit`].
     pub code: u8,
-    /// What happened; empty when it has been shown already.
+    /// The message; empty if it has been shown already.
     pub message: String,
-    /// What lies behind it, nearest first.
+    /// The causes, the most direct first.
     pub causes: Vec<String>,
-    /// What to do about it.
+    /// A hint on how to fix the error.
     pub hint: Option<String>,
 }
 
 impl Failure {
-    /// The command line or the pipeline is wrong.
+    /// The command line or the pipeline is invalid.
     pub fn usage(message: impl Into<String>) -> Self {
         Self::new(exit::WRONG_USAGE, message)
     }
@@ -37,14 +37,14 @@ impl Failure {
         }
     }
 
-    /// A failure of the machine, with what lies behind it.
+    /// A failure of the store or the machine, with its causes.
     pub fn caused(message: impl Into<String>, cause: &dyn std::error::Error) -> Self {
         let mut failure = Self::machine(message);
         failure.push_causes(Some(cause));
         failure
     }
 
-    /// Adds advice.
+    /// Adds a hint.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());

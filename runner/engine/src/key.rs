@@ -1,20 +1,20 @@
-//! Action keys: what a stage's result depends on, and nothing else.
+//! Action keys: everything a stage's result depends on, and nothing else.
 //!
-//! | what | in the key | why |
+//! | input | in the key | reason |
 //! | --- | --- | --- |
-//! | stage kind and its implementation version | yes | other code may give other results |
-//! | resolved configuration, fields equal to their default left out | yes | it is the experiment; a new field with a default changes no key |
-//! | digests of the inputs, by port, in order | yes | contents: an input made again to the same bytes changes nothing |
-//! | digests of the source files, and their names relative to the source's root | yes | contents; a layout may read meaning from a name |
+//! | stage kind and its implementation version | yes | different code may give different results |
+//! | resolved configuration, without fields equal to their default | yes | it defines the experiment; a new field with a default changes no key |
+//! | digests of the inputs, by port, in order | yes | contents: an input recomputed to the same bytes changes nothing |
+//! | digests of the source files, and their names relative to the source's root | yes | contents; a file name may carry meaning |
 //! | of a `run:` stage: the command's text, its `env:` and `outputs:`, its `files:` | yes | they are its configuration |
-//! | name of the stage, of the pipeline, of the stages that it needs | no | names change no result |
-//! | comments, order of keys, how a value was spelt | no | the configuration is typed before it is hashed |
+//! | name of the stage, of the pipeline, of the stages that it needs | no | names do not affect results |
+//! | comments, order of keys, spelling of a value | no | the configuration is typed before it is hashed |
 //! | absolute paths, modification times, the machine | no | they differ between checkouts |
-//! | threads, memory, retries, time limit, `secrets:` | no | they must not change a result |
+//! | threads, memory, retries, time limit, `secrets:` | no | they must not affect a result |
 //! | intervals of logs and checkpoints (a kind's `NOT_IN_KEY`) | no | likewise |
 //!
-//! The [`Recipe`] holds exactly the fields that are hashed. It is kept in the action record, so that a later run can say what
-//! differs; the decision to run is made on the key alone.
+//! The [`Recipe`] holds exactly the hashed fields. It is stored in the action record, so that a later run can explain
+//! differences; the key alone decides whether an action runs.
 
 use cache::{ActionKey, ArtifactDigest, BlobDigest, KeyHasher, canonical_json};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -24,38 +24,38 @@ use std::fmt;
 
 const DOMAIN: &str = "runner 2026-11 action v1";
 
-/// The kind that stands for an external program.
+/// The kind name of external programs.
 pub const RUN: &str = "run";
 
-/// The version of how external programs are run.
+/// The implementation version of running external programs.
 pub const RUN_VERSION: u32 = 1;
 
-/// All that an action's result depends on.
+/// All inputs of an action key.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Recipe {
     /// The stage kind; [`RUN`] for an external program.
     pub kind: String,
     /// The version of its implementation.
     pub version: u32,
-    /// Its configuration, without what equals its default.
+    /// Its configuration, without fields equal to their default.
     pub config: Config,
     /// The digests of its inputs, by port.
     pub inputs: BTreeMap<String, Vec<ArtifactDigest>>,
-    /// The files outside the store that it reads, sorted by name.
+    /// The files outside the store that the action reads, sorted by name.
     pub sources: Vec<SourceDigest>,
 }
 
-/// A configuration as it is hashed: canonical JSON. Its values are needed only where something differs.
+/// A configuration in its hashed form: canonical JSON. It is parsed only to explain differences.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config(String);
 
 impl Config {
-    /// Of a value that is written with its keys in order, as a map that sorts them is.
+    /// Serialises a value whose keys are already sorted, as those of a sorted map are.
     pub fn sorted(value: &impl Serialize) -> Self {
         Self(serde_json::to_string(value).unwrap_or_default())
     }
 
-    /// As a value.
+    /// Parses it to a value.
     pub fn value(&self) -> Value {
         serde_json::from_str(&self.0).unwrap_or_default()
     }
@@ -82,14 +82,14 @@ impl<'de> Deserialize<'de> for Config {
 /// A file outside the store.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SourceDigest {
-    /// Its name relative to the source's root; empty where it means nothing.
+    /// Its name relative to the source's root; empty if the name is irrelevant.
     pub name: String,
     /// The digest of its bytes.
     pub blob: BlobDigest,
 }
 
 impl Recipe {
-    /// The key.
+    /// Computes the action key.
     pub fn key(&self) -> ActionKey {
         let count = |n: usize| (n as u64).to_le_bytes();
         let mut hasher = KeyHasher::new(DOMAIN)
@@ -110,17 +110,17 @@ impl Recipe {
         hasher.action_key()
     }
 
-    /// As JSON, for the action record.
+    /// Serialises the recipe to JSON, for the action record.
     pub fn to_json(&self) -> Value {
         serde_json::to_value(self).unwrap_or_default()
     }
 
-    /// Reads what [`Recipe::to_json`] wrote.
+    /// Parses the output of [`Recipe::to_json`].
     pub fn from_json(value: &Value) -> Option<Self> {
         serde_json::from_value(value.clone()).ok()
     }
 
-    /// What differs from `old`, the largest cause first; empty when the keys are equal.
+    /// The differences from `old`, the most significant first; empty if the keys are equal.
     pub fn differences(&self, old: &Self) -> Vec<Difference> {
         let mut found = Vec::new();
         let mut add = |what: String, old: Option<String>, new: Option<String>| {
@@ -180,14 +180,14 @@ impl Recipe {
     }
 }
 
-/// One thing that differs between two recipes.
+/// One difference between two recipes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Difference {
-    /// What: `with.learning_rate`, `needs.env`, `file prices.csv`.
+    /// The name of the field: `with.learning_rate`, `needs.env`, `file prices.csv`.
     pub what: String,
-    /// Before; absent when it was not there or had its default.
+    /// The old value; absent if the field was missing or had its default.
     pub old: Option<String>,
-    /// Now; absent when it is not there or has its default.
+    /// The new value; absent if the field is missing or has its default.
     pub new: Option<String>,
 }
 
@@ -208,7 +208,7 @@ fn digests(inputs: &BTreeMap<String, Vec<ArtifactDigest>>, port: &str) -> Option
     Some(digests.iter().map(ArtifactDigest::short).collect::<Vec<_>>().join(", "))
 }
 
-/// The scalars of a configuration, by path; lists of scalars count as one value.
+/// The scalars of a configuration, by path; a list of scalars counts as one value.
 pub fn leaves(value: &Value) -> BTreeMap<String, String> {
     fn walk(value: &Value, path: &str, out: &mut BTreeMap<String, String>) {
         match value {
@@ -258,7 +258,7 @@ mod tests {
         }
     }
 
-    /// A key is a promise to every store on every disk: it changes only together with the domain.
+    /// Existing stores depend on the key: it changes only together with the domain.
     #[test]
     fn key_is_pinned() {
         insta::assert_snapshot!(recipe().key(), @"adb73b9d3f793aff15505cd61333530557d6929b497da6b7af9cd64ff1c5cd1e");

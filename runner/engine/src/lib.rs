@@ -1,12 +1,12 @@
-//! The engine: looks stages up, runs what is not in the store, and says what happens.
+//! The engine: looks stages up, runs those that are not in the store, and emits events.
 //!
-//! One thread, the scheduler, keeps all state and puts everything in order; each running action has a thread that talks to
-//! its executor and sends the scheduler messages. An action key is known only when the digests of its inputs are, so planning
-//! and execution interleave: a stage whose inputs are known is looked up at once, and one that ran again to the same bytes
-//! leaves all that follows cached.
+//! One thread, the scheduler, owns all state and serialises all changes; each running action has a thread that communicates
+//! with its executor and sends messages to the scheduler. An action key depends on the digests of the inputs, so planning
+//! and execution interleave: a stage is looked up as soon as its inputs are known, and a stage that reran to the same bytes
+//! leaves all its dependents cached.
 //!
-//! When a stage fails, what depends on it is skipped. With `keep_going` everything else goes on; without, nothing new starts,
-//! and what is running ends, its results kept.
+//! If a stage fails, its dependents are skipped. With `keep_going` all other stages continue; otherwise no new stage starts,
+//! and running stages complete and keep their results.
 
 mod action;
 mod event;

@@ -1,4 +1,4 @@
-//! What a run works on, how it is to go, and what stops it.
+//! The inputs, options and controls of a run.
 
 use crate::executor::Executor;
 use cache::{ActionKey, Store};
@@ -9,69 +9,69 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How a run is to go.
+/// The options of a run.
 #[derive(Clone)]
 pub struct Options {
     /// The run's id.
     pub run: String,
-    /// Name and version of the program.
+    /// The name and version of the program.
     pub program: String,
-    /// How many stages run side by side at most.
+    /// The maximum number of concurrent stages.
     pub jobs: usize,
-    /// How many threads they share.
+    /// The number of threads that they share.
     pub threads: usize,
-    /// How much memory they share, in bytes; `None` where it is not known.
+    /// The memory that they share, in bytes; `None` if unknown.
     pub memory: Option<u64>,
-    /// Whether a failure leaves other branches going.
+    /// If set, a failure does not stop independent branches.
     pub keep_going: bool,
-    /// Whether source files are read although they have not changed since they were hashed.
+    /// If set, source files are rehashed even if they are unchanged since they were last hashed.
     pub verify_inputs: bool,
     /// Nodes that run even if they are cached.
     pub force: BTreeSet<usize>,
-    /// Nodes that are computed again if they are cached, to see whether they give the same.
+    /// Nodes that are recomputed if they are cached, to compare their outputs.
     pub check: BTreeSet<usize>,
-    /// The keys that nodes must have, where a plan says so; a node with another key fails.
+    /// The keys that nodes must have according to a plan; a node with a different key fails.
     pub planned: BTreeMap<usize, ActionKey>,
-    /// The environment: what `run:` stages may be given of it.
+    /// The environment from which `run:` stages receive variables.
     pub env: BTreeMap<String, String>,
-    /// Where stages that do not finish leave their logs.
+    /// The directory for the logs of stages that do not complete.
     pub logs: PathBuf,
-    /// How long a stage may take to stop once it was asked.
+    /// The grace period between the request to stop and the kill of a stage.
     pub grace: Duration,
-    /// What the stages were in earlier runs.
+    /// The actions of stages in earlier runs.
     pub past: Arc<dyn Past>,
 }
 
-/// What the stages of a pipeline were in its earlier runs: asked only about what is not cached.
+/// The history of a pipeline's stages in earlier runs; queried only for stages that are not cached.
 pub trait Past: Send + Sync {
-    /// The last time that this stage ended well: the run and the action key.
+    /// The last successful run of this stage: the run and the action key.
     fn last(&self, stage: &str) -> Option<(String, ActionKey)>;
 
-    /// Every different action of this stage that ended well, newest first, each with the newest run that had it.
+    /// All distinct successful actions of this stage, newest first, each with the newest run that had it.
     fn all(&self, stage: &str) -> Vec<(String, ActionKey)>;
 }
 
-/// Stops a run.
+/// The cancellation tokens of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Control {
-    /// Asks running stages to stop; nothing new starts.
+    /// Requests running stages to stop; no new stage starts.
     pub cancel: CancelToken,
-    /// Ends them at once.
+    /// Kills running stages immediately.
     pub kill: CancelToken,
 }
 
-/// What a run works on.
+/// The inputs of a run.
 pub struct Run<'a> {
     /// The pipeline.
     pub pipeline: &'a Pipeline,
-    /// The nodes to run; what they need is among them.
+    /// The nodes to run, including all that they need.
     pub chosen: &'a [usize],
     /// The store.
     pub store: &'a Store,
-    /// The executor of its actions.
+    /// The executor of the actions.
     pub executor: &'a dyn Executor,
-    /// How it is to go.
+    /// The options of the run.
     pub options: &'a Options,
-    /// Stops it.
+    /// The cancellation tokens of the run.
     pub control: &'a Control,
 }

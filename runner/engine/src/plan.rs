@@ -1,4 +1,4 @@
-//! What a run would do, found without running anything.
+//! The plan of a run, computed without running anything.
 
 use crate::explain::{self, Nearest};
 use crate::key::{Recipe, leaves};
@@ -11,7 +11,7 @@ use stages_core::error::Cause;
 use stages_core::{Given, Input, Share, StageError};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What a run would do with one stage.
+/// The plan of one stage.
 #[derive(Clone, Debug, Serialize)]
 pub struct Planned {
     /// Its index in the pipeline.
@@ -19,43 +19,43 @@ pub struct Planned {
     pub node: usize,
     /// Its id.
     pub stage: String,
-    /// What would happen.
+    /// The predicted outcome.
     pub prediction: Prediction,
-    /// Why.
+    /// The reason for the prediction.
     pub reason: String,
-    /// Its action key, where its inputs are known.
+    /// Its action key, if its inputs are known.
     pub key: Option<ActionKey>,
-    /// Of a stage that runs, how much of its work is in the store already: partitions, columns, steps.
+    /// The share of the work that is already in the store (partitions, columns, steps), for a stage that runs.
     pub share: Option<Share>,
-    /// How long it took the last time that it was computed, in seconds.
+    /// The duration when it was last computed, in seconds.
     pub took_seconds: Option<f64>,
-    /// How long it will need: as long as the last time, in proportion to the work units of its kind, less the share that is
-    /// cached. Zero for what is cached.
+    /// The expected duration: the last duration, scaled by the work units of its kind, less the share that is
+    /// cached. Zero for a cached stage.
     pub expected_seconds: Option<f64>,
-    /// The bytes of its inputs that are not on this machine.
+    /// The size of its inputs that are not in the local store, in bytes.
     pub fetch_bytes: u64,
-    /// The bytes that its outputs had the last time, for a stage that runs.
+    /// The last size of its outputs in bytes, for a stage that runs.
     pub store_bytes: Option<u64>,
-    /// The earlier action that differs from it the least, for a stage that is not cached.
+    /// The most similar earlier action, for a stage that is not cached.
     pub nearest: Option<Nearest>,
-    /// The run of the last time.
+    /// The last run of the stage.
     pub last_run: Option<String>,
 }
 
-/// What would happen with a stage.
+/// The predicted outcome of a stage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Prediction {
     /// Its result is in the store.
     Cached,
-    /// It would run.
+    /// It runs.
     Runs,
-    /// Something that it needs would run; it is cached if that gives the same bytes as the last time.
+    /// One of its needs runs; the stage is cached if that reproduces the same bytes as the last time.
     Depends,
 }
 
 impl Prediction {
-    /// For people.
+    /// The name for people.
     pub fn name(self) -> &'static str {
         match self {
             Self::Cached => "cached",
@@ -68,7 +68,7 @@ impl Prediction {
 /// Plans the chosen nodes.
 ///
 /// # Errors
-/// When a file that a stage reads cannot be read, or the store cannot.
+/// If a source file of a stage, or the store, cannot be read.
 pub fn plan(
     pipeline: &Pipeline,
     chosen: &[usize],
@@ -111,7 +111,7 @@ fn stage(
             inputs.insert(port.clone(), digests);
             continue;
         }
-        // For the comparison with earlier actions, an unknown input stands for what it was the last time.
+        // For the comparison with earlier actions, an unknown input takes its last digest.
         if let Some(digests) = old.as_ref().and_then(|old| old.inputs.get(port)) {
             inputs.insert(port.clone(), digests.clone());
         }
@@ -164,7 +164,7 @@ fn stage(
     let share = match (&hit, &node.work) {
         (None, Work::Kind { kind, config }) if known && !forced => {
             match inputs_of(&prepared, store) {
-                // What makes it would run again first; how much of this stage is cached then nobody knows.
+                // The producer would rerun first; the cached share of this stage is unknown until then.
                 Err(err) if err.cause == Cause::DamagedInput => None,
                 inputs => {
                     let given = Given {
@@ -222,7 +222,7 @@ fn stage(
     Ok((planned, hit))
 }
 
-/// How much more work there is than the last time, where the kind tells.
+/// The ratio of the work to that of the last time, if the kind reports work units.
 fn work_ratio(node: &Node, old: &Recipe) -> f64 {
     let units = || match &node.work {
         Work::Kind { kind, config } if kind.name() == old.kind => {
@@ -234,7 +234,7 @@ fn work_ratio(node: &Node, old: &Recipe) -> f64 {
     units().unwrap_or(1.0)
 }
 
-/// What differs from the nearest action, and which that is where it is not the last one.
+/// The differences from the nearest action, with its run if it is not the last one.
 fn against(nearest: &Nearest, last: Option<&(String, ActionKey)>) -> String {
     let words = explain::in_words(&nearest.differences);
     match last {
@@ -273,7 +273,7 @@ fn inputs_of(prepared: &Prepared, store: &Store) -> Result<BTreeMap<String, Vec<
         .collect()
 }
 
-/// How many fields a key is made of: kind and version, the whole configuration, inputs and files.
+/// The number of fields in a key: kind and version, the whole configuration, inputs and files.
 fn fields(node: &Node, prepared: &Prepared) -> usize {
     let config = match &node.work {
         Work::Kind { config, .. } => leaves(config).len(),

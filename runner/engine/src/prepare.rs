@@ -1,4 +1,4 @@
-//! From a stage whose inputs are known to its recipe and key.
+//! The recipe and key of a stage whose inputs are known.
 
 use crate::key::{Config, RUN, RUN_VERSION, Recipe, SourceDigest};
 use cache::{ActionKey, ArtifactDigest, Store};
@@ -7,12 +7,12 @@ use serde::Serialize;
 use stages_core::{ConfigProblem, Source, StageError};
 use std::collections::BTreeMap;
 
-/// A stage, ready to be looked up or run.
+/// A stage with its recipe and key, ready to be looked up or run.
 #[derive(Clone, Debug)]
 pub struct Prepared {
     /// Its action key.
     pub key: ActionKey,
-    /// What the key is made of.
+    /// The inputs of the key.
     pub recipe: Recipe,
     /// The files outside the store that it reads, in the order of the recipe.
     pub sources: Vec<Source>,
@@ -26,7 +26,7 @@ pub(crate) fn sources(node: &Node) -> Result<Vec<Source>, ConfigProblem> {
     }
 }
 
-/// The digests of files outside the store, in their order; `reread` reads those too that have not changed.
+/// The digests of files outside the store, in order; `reread` rehashes unchanged files too.
 pub(crate) fn digests(store: &Store, sources: &[Source], reread: bool) -> Result<Vec<SourceDigest>, StageError> {
     sources
         .iter()
@@ -50,7 +50,7 @@ pub(crate) fn digests(store: &Store, sources: &[Source], reread: bool) -> Result
         .collect()
 }
 
-/// What of a command is part of its key, by name.
+/// The fields of a command that are part of its key, by name.
 #[derive(Serialize)]
 struct CommandConfig<'a> {
     env: &'a BTreeMap<String, String>,
@@ -69,11 +69,11 @@ fn command_config(command: &Command) -> Config {
     })
 }
 
-/// Makes the recipe of a node whose inputs have these digests. Reads the files that it names, unless the store knows them and
-/// nobody asks to `reread` them.
+/// Computes the recipe of a node with these input digests. Reads its source files, unless the store has their digests
+/// cached and `reread` is not set.
 ///
 /// # Errors
-/// When a file that it names cannot be read.
+/// If a source file cannot be read.
 pub fn prepare(
     node: &Node,
     inputs: BTreeMap<String, Vec<ArtifactDigest>>,

@@ -1,26 +1,26 @@
-//! Reporters: what shows or stores events. The engine knows this trait alone.
+//! Reporters, which display or store events. The engine depends on this trait only.
 
 use crate::event::{Event, Stamped};
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-/// Takes note of events.
+/// Receives events.
 pub trait Reporter {
-    /// Takes note of one. Failures to write are kept by the reporter: they must not stop a run.
+    /// Receives one event. The reporter keeps write errors to itself: they must not stop a run.
     fn report(&mut self, event: &Stamped);
 
-    /// Writes what it kept back: called whenever there is nothing more to report for now.
+    /// Writes buffered output: called when no more events are pending.
     fn flush(&mut self) {}
 }
 
-/// Holds back what comes more often than anyone needs: how far a stage is, and what it takes of the machine.
+/// Rate-limits frequent events: progress and resource usage.
 pub struct Pace {
     most: Duration,
     last: HashMap<(&'static str, String), Instant>,
 }
 
 impl Pace {
-    /// At most one of each in this time.
+    /// Allows one event of each stage and type per interval.
     pub fn new(most: Duration) -> Self {
         Self {
             most,
@@ -28,7 +28,7 @@ impl Pace {
         }
     }
 
-    /// Whether an event is due.
+    /// Returns true if an event is due.
     pub fn is_due(&mut self, event: &Event) -> bool {
         let key = match event {
             Event::Progress { stage, .. } => ("progress", stage.clone()),

@@ -1,15 +1,15 @@
-//! How the machine is shared among stages that run side by side.
+//! Allocation of the machine's resources to concurrent stages.
 
 use runner_pipeline::{Node, Work};
 
-/// What a running stage holds.
+/// The resources held by a running stage.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Share {
     pub threads: usize,
     pub memory: u64,
 }
 
-/// What is free.
+/// The available resources.
 #[derive(Clone, Debug)]
 pub(crate) struct Pool {
     jobs: usize,
@@ -30,13 +30,13 @@ impl Pool {
         }
     }
 
-    /// Whether nothing more can start, whatever it asks for.
+    /// True if no further stage can start, whatever it requests.
     pub fn is_full(&self) -> bool {
         self.running >= self.jobs || (self.running > 0 && self.used.threads >= self.threads)
     }
 
-    /// Takes a share for `node`, one of `waiting` stages that could start now; `None` while it has to wait. A stage that asks
-    /// for more than there is runs alone.
+    /// Allocates a share for `node`, one of `waiting` stages that could start now; `None` if it has to wait. A stage that requests
+    /// more than the machine has runs alone.
     pub fn take(&mut self, node: &Node, waiting: usize) -> Option<Share> {
         if self.running >= self.jobs {
             return None;
@@ -45,7 +45,7 @@ impl Pool {
         let side_by_side = waiting.clamp(1, self.jobs - self.running);
         let threads = match (node.resources.threads, &node.work) {
             (Some(threads), _) => threads.clamp(1, self.threads),
-            // An external program is taken to use one core.
+            // An external program is assumed to use one core.
             (None, Work::Command(_)) => 1,
             (None, Work::Kind { .. }) => free.div_ceil(side_by_side).max(1),
         };
@@ -64,7 +64,7 @@ impl Pool {
         Some(share)
     }
 
-    /// Gives a share back.
+    /// Releases a share.
     pub fn give(&mut self, share: Share) {
         self.running = self.running.saturating_sub(1);
         self.used.threads = self.used.threads.saturating_sub(share.threads);
@@ -79,7 +79,7 @@ mod tests {
     use stages_core::{Context, Outputs, Ports, StageError, StageKind};
     use std::collections::BTreeMap;
 
-    /// A kind that does nothing.
+    /// A kind without work.
     struct Nothing;
 
     impl StageKind for Nothing {

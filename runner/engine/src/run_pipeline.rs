@@ -1,4 +1,4 @@
-//! [`run_pipeline`]: everything one run is, whoever asks for it.
+//! [`run_pipeline`]: a complete run, for any caller.
 
 use crate::event::Stamped;
 use crate::failure::Failure;
@@ -11,14 +11,14 @@ use std::sync::mpsc::channel;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// The share of a run's time that is spent on looking for silent damage, at least [`SCRUB_LEAST`] and at most a second.
+/// The share of a run's time that is spent on scrubbing the store, at least [`SCRUB_LEAST`] and at most a second.
 const SCRUB_SHARE: f64 = 0.01;
 
-/// The time that every run spends on it, beside what it does.
+/// The time that every run spends on scrubbing, concurrently with its work.
 const SCRUB_LEAST: Duration = Duration::from_millis(1);
 
-/// A store that is in use: garbage collection waits until this is dropped, and a part of the store is scrubbed meanwhile. It can
-/// be opened while the pipeline is still being read.
+/// An open store: garbage collection waits until this is dropped, and a part of the store is scrubbed meanwhile. It can
+/// be opened while the pipeline is still being parsed.
 pub struct StoreSession {
     name: Vec<u8>,
     hit_cache: HitCache,
@@ -27,22 +27,22 @@ pub struct StoreSession {
 }
 
 impl StoreSession {
-    /// Takes the store into use. `name` tells one kind of run from another, so that each finds the hits of its last run.
+    /// Opens the session. `name` identifies the kind of run, so that each kind finds the hits of its last run.
     ///
     /// # Errors
-    /// When the store cannot be read.
+    /// If the store cannot be read.
     pub fn open(store: &Store, name: Vec<u8>) -> cache::Result<Self> {
         let _guard = store.guard()?;
         Ok(Self {
             hit_cache: store.load_hit_cache(&name),
             name,
-            // Damage that it finds is healed like any other: where the file is needed, and else by the next run.
+            // Damage that it finds is repaired like any other: when the file is needed, or by the next run.
             scrub: Scrub::start(store, SCRUB_LEAST),
             _guard,
         })
     }
 
-    /// Saves the hits for the next run of this name, where they differ from the last run's.
+    /// Saves the hits for the next run of this name, if they differ from the last run's.
     fn save_hits(&self, store: &Store, summary: &Summary) -> cache::Result<()> {
         let cache = &self.hit_cache;
         let same =
@@ -55,21 +55,21 @@ impl StoreSession {
     }
 }
 
-/// How a run went, and what it found on the way.
+/// The outcome of a run.
 pub struct Outcome {
-    /// How it went.
+    /// The summary of the run.
     pub summary: Summary,
-    /// How many files of the store turned out to be damaged; what made them runs again when they are next needed.
+    /// The number of damaged files found in the store; their producers run again when they are next needed.
     pub damaged: usize,
 }
 
-/// Runs a pipeline: reports its events, remembers its hits, scrubs a part of the store and flushes it.
+/// Runs a pipeline: reports its events, saves its hits, scrubs a part of the store and flushes it.
 ///
-/// The reporters have a thread of their own: they do not hold the run up. They are given events in their order, and are
-/// flushed whenever there is nothing more to report for now.
+/// The reporters run in their own thread and do not delay the run. They receive events in order, and are
+/// flushed when no more events are pending.
 ///
 /// # Errors
-/// When the store cannot be written, or a reporter panics. A stage that fails is no error but part of the [`Summary`].
+/// If the store cannot be written, or a reporter panics. A failed stage is not an error but part of the [`Summary`].
 pub fn run_pipeline(
     run: &Run<'_>,
     session: &mut StoreSession,
@@ -91,7 +91,7 @@ pub fn run_pipeline(
     });
     reported.map_err(|_| Failure::machine("a reporter of the run's events panicked"))?;
     session.save_hits(run.store, &summary)?;
-    // A long run looks at more of the store, while that is flushed.
+    // A long run scrubs more of the store, while the store is flushed.
     let budget = Duration::from_secs_f64((summary.seconds * SCRUB_SHARE).min(1.0)).saturating_sub(SCRUB_LEAST);
     let mut scrub = Scrub::start(run.store, budget);
     run.store.flush()?;
@@ -99,18 +99,18 @@ pub fn run_pipeline(
     Ok(Outcome { summary, damaged })
 }
 
-/// A thread that scrubs the store; it has ended when this is dropped.
+/// A thread that scrubs the store; dropping this joins it.
 struct Scrub(Option<JoinHandle<usize>>);
 
 impl Scrub {
-    /// Starts one, where there is time for it.
+    /// Starts a scrub, if the budget allows one.
     fn start(store: &Store, budget: Duration) -> Self {
         let store = store.clone();
         let scrub = move || store.scrub(budget).map_or(0, |scrubbed| scrubbed.damaged.len());
         Self((!budget.is_zero()).then(|| std::thread::spawn(scrub)))
     }
 
-    /// Waits for its end, and returns how many files of the store were damaged.
+    /// Joins the thread, and returns the number of damaged files.
     fn finish(&mut self) -> usize {
         self.0.take().and_then(|thread| thread.join().ok()).unwrap_or_default()
     }

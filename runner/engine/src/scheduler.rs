@@ -1,4 +1,4 @@
-//! The scheduler: the one thread that knows how far every stage is.
+//! The scheduler: the only thread that holds the state of every stage.
 
 mod look_up;
 
@@ -20,7 +20,7 @@ use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::Scope;
 use std::time::{Duration, Instant};
 
-/// How often the scheduler looks whether it should stop, and whether an action that another process had is free.
+/// The interval of the checks for cancellation, and for the locks of actions held by other processes.
 const TICK: Duration = Duration::from_millis(100);
 
 enum Message {
@@ -41,43 +41,43 @@ impl EventSink for Sink {
     }
 }
 
-/// So many events are handed over at once at most.
+/// The maximum number of events per report.
 const BATCH: usize = 64;
 
-/// How far a stage is.
+/// The state of a stage.
 enum State {
-    /// Some of what it needs is not there yet.
+    /// Some of its needs are not done yet.
     Waiting,
-    /// Its key is being made, or looked up in the remote store.
+    /// Its key is being computed, or looked up in the remote store.
     Preparing,
-    /// It may start when the machine has room, and when nobody else is at its action.
+    /// It can start when resources are free and no other holder has the lock of its action.
     Ready(Box<Prepared>),
-    /// It runs.
+    /// It is running.
     Running(Box<Prepared>, Share, ActionLock),
-    /// It is over.
+    /// It has ended.
     Over(StageStatus),
 }
 
 struct Slot {
     chosen: bool,
     state: State,
-    /// How many of the stages that it waits for are not over.
+    /// The number of its needs that have not ended.
     missing: usize,
-    /// The stages that wait for it.
+    /// The stages that need this one.
     waiters: Vec<usize>,
-    /// Its result, once there is one.
+    /// Its result, once available.
     hit: Option<Hit>,
     key: Option<ActionKey>,
     forced: bool,
-    /// Whether it is computed again if it is cached, to compare.
+    /// If set, a cached result is recomputed for comparison.
     to_check: bool,
-    /// The cached result that it is compared with.
+    /// The cached result for the comparison.
     check: Option<Hit>,
     retries: u32,
     healed: bool,
-    /// How many blobs of the remote store had been refused when it was healed.
+    /// The number of rejected remote blobs at the time of the last recovery.
     refusals: usize,
-    /// Whether it was said that another process is at its action.
+    /// True if it was reported that another process holds the lock of its action.
     said: bool,
     try_at: Option<Instant>,
     began: Option<Instant>,
@@ -96,32 +96,32 @@ struct Scheduler<'a, 'scope, 'env> {
     executor: &'env dyn Executor,
     options: &'env Options,
     limits: &'env Limits,
-    /// The hits of the last run of this kind: looked at before the records are.
+    /// The hits of the last run of this kind: checked before the records.
     hit_cache: &'env HitCache,
     report: &'a mut dyn FnMut(Vec<Stamped>),
-    /// What was not reported yet: events go out together, before the scheduler waits.
+    /// Events not reported yet: they are sent in batches, before the scheduler blocks.
     batch: Vec<Stamped>,
     sender: Sender<Message>,
     slots: Vec<Slot>,
     pool: Pool,
     open: usize,
     to_prepare: BTreeSet<usize>,
-    /// What is to be looked up in the remote store.
+    /// The stages to look up in the remote store.
     to_ask: VecDeque<(usize, Box<Prepared>)>,
     asking: usize,
     ready: BTreeSet<usize>,
     running: BTreeSet<usize>,
-    /// The stages that try again later, since another one, or another process, is at their action.
+    /// The stages that retry later, because another stage or process holds the lock of their action.
     delayed: BTreeSet<usize>,
-    /// Nothing new starts.
+    /// If set, no new stage starts.
     stopping: bool,
-    /// Whether all that waited when nothing new was to start has been skipped.
+    /// True if all stages that waited when the run began to stop have been skipped.
     skipped: bool,
     failed: bool,
     machine_failed: bool,
 }
 
-/// Runs the chosen nodes of a pipeline. `report` is given events in their order, those that fall together in one call.
+/// Runs the chosen nodes of a pipeline. `report` receives events in order, in batches.
 pub fn run(run: &Run<'_>, hit_cache: &HitCache, report: &mut dyn FnMut(Vec<Stamped>)) -> Summary {
     let &Run {
         pipeline,
@@ -280,14 +280,14 @@ impl Scheduler<'_, '_, '_> {
         }
     }
 
-    /// Reports what there is to report.
+    /// Reports the pending events.
     fn hand_over(&mut self) {
         if !self.batch.is_empty() {
             (self.report)(std::mem::take(&mut self.batch));
         }
     }
 
-    /// Does all that can be done without waiting.
+    /// Performs all steps that do not block.
     fn advance(&mut self) {
         if self.limits.cancel.is_cancelled() || self.limits.kill.is_cancelled() {
             self.stopping = true;
@@ -316,7 +316,7 @@ impl Scheduler<'_, '_, '_> {
         }
     }
 
-    /// Makes the key of a stage whose inputs are known: here, or in a thread where files have to be read.
+    /// Computes the key of a stage whose inputs are known: here, or in a thread if files have to be read.
     fn prepare(&mut self, i: usize) {
         let (pipeline, store, reread) = (self.pipeline, self.store, self.options.verify_inputs);
         let node = &pipeline.nodes[i];
@@ -349,7 +349,7 @@ impl Scheduler<'_, '_, '_> {
         }
     }
 
-    /// Starts what is ready, in the pipeline's order, while the machine has room.
+    /// Starts ready stages, in the pipeline's order, while resources are free.
     fn start_ready(&mut self) {
         let now = Instant::now();
         let is_early = |slot: &Slot| slot.try_at.is_some_and(|at| at > now);
@@ -365,7 +365,7 @@ impl Scheduler<'_, '_, '_> {
                 continue;
             }
             let Some(share) = self.pool.take(&self.pipeline.nodes[i], waiting) else {
-                // A smaller one further on may fit.
+                // A smaller stage further on may fit.
                 continue;
             };
             let State::Ready(prepared) = &self.slots[i].state else {
@@ -391,7 +391,7 @@ impl Scheduler<'_, '_, '_> {
         }
     }
 
-    /// The lock of a ready stage's action; `None` when it is over by now, or somebody else has it.
+    /// The lock of a ready stage's action; `None` if the stage has ended meanwhile, or the lock is held elsewhere.
     fn lock(&mut self, i: usize, prepared: &Prepared) -> Result<Option<ActionLock>, StageError> {
         let Some(lock) = self.store.try_lock(prepared.key)? else {
             let is_same = |state: &State| matches!(state, State::Running(other, ..) if other.key == prepared.key);
@@ -409,7 +409,7 @@ impl Scheduler<'_, '_, '_> {
             }
             return Ok(None);
         };
-        // Whoever had it may have finished between the look-up and the lock.
+        // The previous holder may have finished between the look-up and the lock.
         Ok(if self.look_up(i, prepared) { None } else { Some(lock) })
     }
 
@@ -433,7 +433,7 @@ impl Scheduler<'_, '_, '_> {
             ..self.limits.clone()
         };
         let of_thread = prepared.clone();
-        // What was asked for by name is computed again; what heals another stage may use all that is known.
+        // A stage forced by name is computed from scratch; one that repairs another stage's input may use memos and checkpoints.
         let mode = if self.slots[i].check.is_some() {
             Mode::Check
         } else if self.slots[i].forced && options.force.contains(&i) {
@@ -461,7 +461,7 @@ impl Scheduler<'_, '_, '_> {
         });
     }
 
-    /// Why a stage is not cached, in words.
+    /// The reason why a stage is not cached, for people.
     fn reason(&self, i: usize, prepared: &Prepared) -> String {
         if self.slots[i].forced {
             return "forced".to_owned();
@@ -497,7 +497,7 @@ impl Scheduler<'_, '_, '_> {
                 self.finish(i, StageStatus::Ran, *hit);
             }
             Outcome::Damaged(err, damaged) => {
-                // Each blob of a remote store is refused once: whoever finds another one has come further.
+                // Each remote blob is rejected once: a stage that finds another rejected blob has made progress.
                 let refusals = self.store.upstream().map_or(0, cache::Upstream::rejected_blobs);
                 let further = refusals > std::mem::replace(&mut self.slots[i].refusals, refusals);
                 if (self.slots[i].healed && !further) || self.stopping {
@@ -532,7 +532,7 @@ impl Scheduler<'_, '_, '_> {
         }
     }
 
-    /// Runs the stages again that made the damaged inputs of `i`, and then `i`.
+    /// Reruns the stages that produced the damaged inputs of `i`, and then `i`.
     fn heal(&mut self, i: usize, damaged: &[ArtifactDigest]) {
         self.slots[i].healed = true;
         let mut producers = BTreeSet::new();
@@ -560,7 +560,7 @@ impl Scheduler<'_, '_, '_> {
             }
         }
         if producers.is_empty() {
-            // Something that was no input, such as a memo: it is out of the way now.
+            // The damaged artifact was not an input but, for example, a memo: it has been removed.
             self.to_prepare.insert(i);
         }
     }
@@ -643,7 +643,7 @@ impl Scheduler<'_, '_, '_> {
         }
     }
 
-    /// Ends all that has not started.
+    /// Skips all stages that have not started.
     fn skip_rest(&mut self) {
         if self.open == 0 {
             return;
@@ -653,7 +653,7 @@ impl Scheduler<'_, '_, '_> {
         } else {
             "the run was interrupted"
         };
-        // Afterwards, only what becomes ready is left to skip.
+        // After the first call, only newly ready stages are left to skip.
         let left: Vec<usize> = match std::mem::replace(&mut self.skipped, true) {
             false => (0..self.slots.len()).collect(),
             true => self.ready.iter().copied().collect(),

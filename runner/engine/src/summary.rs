@@ -1,31 +1,31 @@
-//! How a run went.
+//! The summary of a run.
 
 use crate::event::{RunStatus, StageStatus};
 use crate::exit;
 use cache::{ActionKey, Hit};
 
-/// How a run went.
+/// The summary of a run.
 #[derive(Clone, Debug)]
 pub struct Summary {
-    /// How it ended.
+    /// The status of the run.
     pub status: RunStatus,
-    /// Whether what failed was the store or the machine.
+    /// True if the store or the machine failed.
     pub machine_failed: bool,
-    /// How long it took, in seconds.
+    /// The duration, in seconds.
     pub seconds: f64,
-    /// How each stage ended, in order.
+    /// The status of each stage, in order.
     pub stages: Vec<(String, StageStatus)>,
-    /// The results of those that are cached or ran.
+    /// The results of the stages that are cached or ran.
     pub hits: Vec<(ActionKey, Hit)>,
 }
 
 impl Summary {
-    /// How many stages ended so.
+    /// The number of stages with this status.
     pub fn count(&self, status: StageStatus) -> usize {
         self.stages.iter().filter(|(_, found)| *found == status).count()
     }
 
-    /// The exit code that says so, one of [`crate::exit`].
+    /// The exit code of the run, one of [`crate::exit`].
     pub fn exit_code(&self) -> u8 {
         match self.status {
             RunStatus::Done => exit::DONE,

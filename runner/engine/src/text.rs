@@ -1,4 +1,4 @@
-//! Figures as people read them.
+//! Formatting of numbers for people.
 
 /// A duration: `0.42 s`, `12.3 s`, `4 min 05 s`, `2 h 03 min`.
 pub fn duration(seconds: f64) -> String {
@@ -30,7 +30,7 @@ pub fn size(bytes: u64) -> String {
     }
 }
 
-/// A number with at most five significant digits; whole ones whole.
+/// A number with at most five significant digits; integers without a fraction.
 pub fn figure(value: f64) -> String {
     let size = value.abs();
     if value.is_nan() || value.is_infinite() || value.fract() == 0.0 && size < 1e15 {
@@ -47,7 +47,7 @@ pub fn figure(value: f64) -> String {
     }
 }
 
-/// A stage's id as the name of a file.
+/// A stage's id as a file name.
 pub fn file_name(id: &str) -> String {
     let plain = |c: char| {
         if c.is_ascii_alphanumeric() || "-_=.,[]".contains(c) {
@@ -59,7 +59,7 @@ pub fn file_name(id: &str) -> String {
     id.chars().map(plain).collect()
 }
 
-/// A table, its columns aligned; the columns in `right` to the right. No blank stands at a line's end.
+/// A table with aligned columns; those in `right` are right-aligned. Lines have no trailing blanks.
 pub fn table(header: &[&str], rows: &[Vec<String>], right: &[usize]) -> String {
     let mut widths: Vec<usize> = header.iter().map(|cell| cell.chars().count()).collect();
     for row in rows {
@@ -91,7 +91,7 @@ pub fn table(header: &[&str], rows: &[Vec<String>], right: &[usize]) -> String {
     out
 }
 
-/// `a, b and 3 more`: the first `most` of some names.
+/// `a, b and 3 more`: the first `most` of the names.
 pub fn some<'t>(names: impl IntoIterator<Item = &'t str>, most: usize) -> String {
     let names: Vec<&str> = names.into_iter().collect();
     let shown = names[..most.min(names.len())].join(", ");

@@ -1,4 +1,4 @@
-//! `matrix:` as it is written: lists, ranges, draws, whole points, and what is left out.
+//! The syntax of `matrix:`: lists, ranges, samples, explicit points and exclusions.
 //!
 //! ```yaml
 //! matrix:
@@ -10,7 +10,7 @@
 //!   learning_rate: { log_uniform: [1e-5, 1e-2] }               # drawn together with `gamma`:
 //!   gamma: { uniform: [0.9, 0.999] }                           # sixteen points, not a product
 //!   samples: { count: 16, seed: 7 }
-//!   points: [{ a: 1, b: x }, { a: 2, b: y }]                   # axes that go together
+//!   points: [{ a: 1, b: x }, { a: 2, b: y }]                   # axes that vary together
 //!   exclude: [{ seed: 1, batch_size: [64, 128] }]
 //! ```
 
@@ -24,13 +24,13 @@ use super::tree::{Key, Tree, Value, spell};
 use serde_json::{Number, Value as Json};
 use std::collections::BTreeSet;
 
-/// The points of some axes that go together; of one axis where it stands alone.
+/// The points of axes that vary together, or of a single axis.
 pub(crate) struct Relation {
     pub points: Vec<Point>,
     pub spot: Spot,
 }
 
-/// Points to leave out: those that have one of the values at every axis.
+/// Points to exclude: those that have one of the values on every axis.
 pub(crate) struct Exclude {
     pub axes: Vec<(Key, Vec<Tree>)>,
     pub spot: Spot,
@@ -43,7 +43,7 @@ pub(crate) struct Matrix {
     pub excludes: Vec<Exclude>,
 }
 
-/// How many points are drawn, and from which seed.
+/// The number of points to draw, and the seed.
 #[derive(Clone, Copy)]
 struct Samples {
     count: usize,
@@ -52,14 +52,14 @@ struct Samples {
 
 enum Axis {
     Values(Vec<Json>),
-    /// Drawn together with others.
+    /// Drawn jointly with other axes.
     Drawn(Draw),
 }
 
 const FORMS: &str = "write a list `[1, 2, 3]`, a range `{ from: 1, to: 9, step: 2 }` (or `count: 5`, `spacing: log`), or draws \
      `{ log_uniform: [1e-5, 1e-2], samples: 8, seed: 1 }` (or `uniform`, `integer`, `choice`)";
 
-/// Reads a matrix. `None` where something in it is wrong.
+/// Reads a matrix. `None` if it contains an error.
 pub(crate) fn read(matrix: &[(Key, Tree)], scope: &Scope, problems: &mut Problems) -> Option<Matrix> {
     let before = problems.count();
     let mut read = Matrix::default();
@@ -119,7 +119,7 @@ fn alone(name: &str, values: Vec<Json>, spot: Spot) -> Relation {
     }
 }
 
-/// Draws whole points, each once.
+/// Draws distinct points, all axes jointly.
 fn together(drawn: &[(&Key, Draw)], samples: Samples, spot: Spot, problems: &mut Problems) -> Option<Relation> {
     let mut streams: Vec<_> = drawn
         .iter()
@@ -147,7 +147,7 @@ fn together(drawn: &[(&Key, Draw)], samples: Samples, spot: Spot, problems: &mut
     Some(Relation { points, spot })
 }
 
-/// The values of one axis, or how they are drawn.
+/// The values of one axis, or the distribution to draw them from.
 fn axis(name: &str, tree: &Tree, problems: &mut Problems) -> Option<Axis> {
     match &tree.value {
         Value::List(items) if !items.is_empty() => values(name, items, problems).map(Axis::Values),
@@ -186,7 +186,7 @@ fn keys(entries: &[(Key, Tree)], known: &[&str], problems: &mut Problems) -> Opt
     unknown.is_none().then_some(())
 }
 
-/// Whether a value can name a point.
+/// True if a value can be part of a point's name.
 fn names_a_point(value: &Json) -> bool {
     let text = spell(value);
     text.is_some_and(|text| !text.is_empty() && !text.contains([',', '[', ']', '=', '\n', '*', '/']) && text != "..")
@@ -221,7 +221,7 @@ fn number(tree: &Tree) -> Option<&Number> {
     }
 }
 
-/// A range.
+/// The values of a range.
 fn stretch(name: &str, tree: &Tree, problems: &mut Problems) -> Option<Vec<Json>> {
     let mut fail = |spot: Spot, message: String, hint: &str| {
         problems.add(spot, message, hint);
@@ -422,7 +422,7 @@ fn draw(name: &str, way: &str, given: &Tree, problems: &mut Problems) -> Option<
     found
 }
 
-/// Whole points.
+/// Explicit points.
 fn points(tree: &Tree, spot: Spot, problems: &mut Problems) -> Option<Relation> {
     const HINT: &str = "write `points: [{ a: 1, b: x }, { a: 2, b: y }]`, each with the same axes";
     let before = problems.count();
@@ -508,7 +508,7 @@ fn excludes(tree: &Tree, problems: &mut Problems) -> Vec<Exclude> {
 }
 
 impl Matrix {
-    /// Leaves out the excluded ones among a stage's points.
+    /// Removes the excluded points from a stage's points.
     pub(crate) fn exclude(&self, points: &mut Vec<Point>, stage: &str, problems: &mut Problems) -> bool {
         let before = problems.count();
         for exclude in &self.excludes {

@@ -1,12 +1,12 @@
 //! `include:`: one pipeline from several files.
 //!
-//! What the including file says wins over what it includes, and a later file of the list over an earlier one:
+//! The including file overrides the files that it includes, and a later file of the list an earlier one:
 //!
-//! - a parameter, or a value of a profile, replaces the one of that name;
-//! - a stage with `uses:` or `run:` replaces the one of that name; one without changes it, map by map, so that
+//! - a parameter, or a value of a profile, replaces the one of the same name;
+//! - a stage with `uses:` or `run:` replaces the one of the same name; one without either is merged into it, map by map, so that
 //!   `train: { with: { learning_rate: 1e-4 } }` changes one value.
 //!
-//! Relative paths of a stage are relative to the file that says what it does (its `uses:` or `run:`).
+//! Relative paths of a stage are relative to the file that has its `uses:` or `run:`.
 
 use super::problems::Problems;
 use super::source::{self, Spot};
@@ -17,10 +17,10 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// A pipeline takes part of no more files than this.
+/// The maximum number of files of a pipeline.
 const MOST_FILES: usize = 64;
 
-/// A document whose includes are in their places, and the folder of each stage that comes from an included file.
+/// A document with its includes resolved, and the directory of each stage that comes from an included file.
 pub(crate) struct Composed {
     pub root: Tree,
     pub bases: BTreeMap<String, Arc<Path>>,
@@ -29,7 +29,7 @@ pub(crate) struct Composed {
 }
 
 impl Composed {
-    /// A document that includes nothing.
+    /// A document without includes.
     fn alone(root: Tree) -> Self {
         Self {
             root,
@@ -39,7 +39,7 @@ impl Composed {
     }
 }
 
-/// Replaces `include:` by what it names. `folder` is what paths are relative to.
+/// Resolves `include:`. Paths are relative to `folder`.
 pub(crate) fn compose(root: Tree, file: &Path, folder: &Path, problems: &mut Problems) -> Composed {
     let mut composer = Composer {
         problems,
@@ -50,7 +50,7 @@ pub(crate) fn compose(root: Tree, file: &Path, folder: &Path, problems: &mut Pro
         return Composed::alone(root);
     }
     composer.chain.extend(std::fs::canonicalize(file).ok());
-    // For messages, a name is relative to the current folder, as the pipeline's is.
+    // In messages, a name is relative to the current directory, as the pipeline's is.
     let shown = file.parent().unwrap_or(Path::new(""));
     composer.resolve(root, folder, shown, true)
 }
@@ -58,7 +58,7 @@ pub(crate) fn compose(root: Tree, file: &Path, folder: &Path, problems: &mut Pro
 struct Composer<'p> {
     problems: &'p mut Problems,
     files: usize,
-    /// The files being read, each included by the one before.
+    /// The stack of files being read, each included by the previous one.
     chain: Vec<PathBuf>,
 }
 
@@ -73,7 +73,7 @@ impl Composer<'_> {
         for (key, value) in entries {
             match key.name.as_str() {
                 "include" => names = self.names(&value),
-                // Each file may be a pipeline by itself; its name and version are its own.
+                // Each file may be a complete pipeline; its name and version apply to that file only.
                 "name" | "version" if !outermost => self.version(&key, &value),
                 _ => own.push((key, value)),
             }
@@ -90,7 +90,7 @@ impl Composer<'_> {
             let base: Arc<Path> = folder.into();
             given(&own).map(|name| (name.to_owned(), base.clone())).collect()
         };
-        // A stage that this file gives anew has this file's folder.
+        // A stage that this file redefines gets this file's directory.
         for name in given(&own) {
             all.bases.remove(name);
         }
@@ -202,7 +202,7 @@ fn map(spot: Spot, entries: Vec<(Key, Tree)>) -> Tree {
     }
 }
 
-/// The stages whose work a file gives.
+/// The stages that a file defines with `uses:` or `run:`.
 fn given(entries: &[(Key, Tree)]) -> impl Iterator<Item = &str> {
     let stages = entries.iter().filter(|(key, _)| key.name == "stages");
     let stages = stages.flat_map(|(_, stages)| match &stages.value {
@@ -218,7 +218,7 @@ fn does_something(stage: &Tree) -> bool {
     stage.entry("uses").is_some() || stage.entry("run").is_some()
 }
 
-/// Lays one document over another.
+/// Merges a document over another one.
 fn overlay(below: &mut Composed, above: Composed) {
     below.bases.extend(above.bases);
     below.files.extend(above.files);
@@ -227,7 +227,7 @@ fn overlay(below: &mut Composed, above: Composed) {
     };
     for (key, value) in entries {
         match key.name.as_str() {
-            // A section without anything in it takes nothing away.
+            // An empty section removes nothing.
             "params" | "profiles" | "stages" if value.is_null() => {}
             "params" => merge(&mut below.root, key, value, 1),
             "profiles" => merge(&mut below.root, key, value, 2),
@@ -251,7 +251,7 @@ fn stages(below: &mut Tree, key: Key, above: Tree) {
     }
 }
 
-/// Puts entries into a map, each to its depth.
+/// Merges entries into a map, each to its depth.
 fn merge_all(below: &mut Tree, above: Vec<(Key, Tree)>, depth: impl Fn(&Tree) -> usize) {
     let Value::Map(entries) = &mut below.value else {
         return;
@@ -271,7 +271,7 @@ fn merge_all(below: &mut Tree, above: Vec<(Key, Tree)>, depth: impl Fn(&Tree) ->
     }
 }
 
-/// Puts an entry into a map: to this depth, maps are merged, and below it replaced.
+/// Merges an entry into a map: maps are merged down to this depth, and replaced below it.
 fn merge(below: &mut Tree, key: Key, above: Tree, depth: usize) {
     let Value::Map(entries) = &mut below.value else {
         return;

@@ -1,4 +1,4 @@
-//! Other YAML files read as pipeline files are: values with their places, and errors that point at them.
+//! Parsing of other YAML files with the parser of pipeline files: values with positions, and errors that refer to them.
 
 use super::PipelineErrors;
 pub use super::problems::Problems;
@@ -8,7 +8,7 @@ pub use super::tree::{Key, Tree, Value};
 use super::yaml;
 use std::path::Path;
 
-/// The values of a file of these bytes; `None` where it holds none.
+/// Parses the bytes of a file; `None` if it has no values.
 pub fn parse(file: &Path, bytes: Vec<u8>) -> Result<Option<(Tree, Problems)>, PipelineErrors> {
     let text = source::decode(file, bytes)?;
     let is_blank = |line: &str| line.trim().is_empty() || line.trim_start().starts_with('#');

@@ -1,4 +1,4 @@
-//! Configurations: `with:` to the stage kind's resolved configuration, and its problems back to their places.
+//! Configurations: `with:` to the stage kind's resolved configuration, and its errors back to positions in the file.
 
 use super::problems::Problems;
 use super::source::Spot;
@@ -7,7 +7,7 @@ use super::tree::{Step, Tree, Value, follow, steps};
 use serde_json::Value as Json;
 use stages_core::{AnyStage, ConfigProblem};
 
-/// Notes what a stage kind says of its configuration, at the place of the field.
+/// Reports a configuration error of a stage kind, at the position of the field.
 pub(crate) fn report(
     kind: &dyn AnyStage,
     stage: &str,
@@ -26,7 +26,7 @@ pub(crate) fn report(
     };
     let mut explained = explain(&problem.message, &found.complete.then(|| found.value.describe()));
     if let Explained::UnknownKey { name, known } = &explained {
-        // The path may or may not end with the key.
+        // The path may end with the key or before it.
         let key = match path.last() {
             Some(Step::Key(last)) if last == name => found.key.filter(|key| key.name == *name),
             _ => found.value.entry(name).map(|(key, _)| key),
@@ -82,7 +82,7 @@ pub(crate) fn report(
     );
 }
 
-/// What serde's message means.
+/// The meaning of an error message of serde.
 #[derive(Debug, PartialEq)]
 enum Explained {
     UnknownKey { name: String, known: Vec<String> },
@@ -94,7 +94,7 @@ fn backticked(text: &str) -> Vec<String> {
     text.split('`').skip(1).step_by(2).map(str::to_owned).collect()
 }
 
-/// Puts serde's messages into the words of the pipeline file; others are kept.
+/// Converts serde's messages to the terms of the pipeline file; other messages are kept.
 fn explain(message: &str, found: &Option<String>) -> Explained {
     if let Some(rest) = message.strip_prefix("unknown field `")
         && let Some((name, rest)) = rest.split_once('`')
@@ -143,7 +143,7 @@ fn explain(message: &str, found: &Option<String>) -> Explained {
     }
 }
 
-/// Rust's names of types in plain words.
+/// Converts Rust's type names to plain words.
 fn plain(wanted: &str) -> String {
     match wanted {
         "f32" | "f64" => "a number".to_owned(),
@@ -165,7 +165,7 @@ fn plain(wanted: &str) -> String {
     }
 }
 
-/// Advice for a value of a wrong type.
+/// A hint for a value of a wrong type.
 fn type_hint(message: &str, found: &Tree) -> Option<String> {
     let wanted = message.rsplit_once(", expected ")?.1;
     let whole = wanted.starts_with(['u', 'i']) && wanted.len() <= 5;

@@ -1,13 +1,13 @@
-//! Stage kinds for people: ports and configuration, with defaults and units.
+//! Descriptions of stage kinds for people: ports and configuration, with defaults and units.
 
 use serde_json::{Map, Value, json};
 use stages_core::{AnyStage, InputPort};
 use std::fmt::Write as _;
 
-/// A line of text is no longer than this.
+/// The maximum length of a line of text.
 const WIDTH: usize = 100;
 
-/// One line for each kind.
+/// Describes each kind in one line.
 pub fn describe_kinds(kinds: &[Box<dyn AnyStage>]) -> String {
     let mut sorted: Vec<&dyn AnyStage> = kinds.iter().map(AsRef::as_ref).collect();
     sorted.sort_by_key(|kind| kind.name());
@@ -19,7 +19,7 @@ pub fn describe_kinds(kinds: &[Box<dyn AnyStage>]) -> String {
     out
 }
 
-/// The kinds as JSON: name, version, what they do.
+/// The kinds as JSON: name, version and description.
 pub fn kinds_json(kinds: &[Box<dyn AnyStage>]) -> Value {
     let mut sorted: Vec<&dyn AnyStage> = kinds.iter().map(AsRef::as_ref).collect();
     sorted.sort_by_key(|kind| kind.name());
@@ -57,7 +57,7 @@ pub fn kind_json(kind: &dyn AnyStage) -> Value {
     })
 }
 
-/// A kind's ports and configuration.
+/// Describes a kind's ports and configuration.
 pub fn describe_kind(kind: &dyn AnyStage) -> String {
     let mut out = format!("{}, version {}\n", kind.name(), kind.version());
     wrap(&mut out, kind.about(), 0);
@@ -109,7 +109,7 @@ fn table(out: &mut String, title: &str, rows: &[[String; 3]]) {
     }
 }
 
-/// Writes a text in lines of limited width, paragraphs kept.
+/// Wraps a text to limited width, keeping paragraphs.
 fn wrap(out: &mut String, text: &str, indent: usize) {
     for paragraph in text.split("\n\n") {
         let mut line = String::new();
@@ -136,10 +136,10 @@ struct Field {
     doc: String,
 }
 
-/// How deep maps are shown.
+/// The maximum depth of maps shown.
 const DEEPEST: usize = 6;
 
-/// Follows a reference, keeping what stands beside it.
+/// Resolves a reference, keeping its sibling keywords.
 fn resolve<'a>(schema: &'a Value, root: &'a Value) -> &'a Value {
     let mut schema = schema;
     for _ in 0..DEEPEST {
@@ -189,7 +189,7 @@ fn walk(schema: &Value, root: &Value, defaults: &Value, prefix: &str, depth: usi
     }
 }
 
-/// A value as it would be written in a pipeline file.
+/// Formats a value as in a pipeline file.
 fn flow(value: &Value) -> String {
     match value {
         Value::Null => "not set".to_owned(),
@@ -256,7 +256,7 @@ fn type_name(schema: &Value, root: &Value, depth: usize) -> String {
         "object" => {
             let empty = Map::new();
             let fields = schema.get("properties").and_then(Value::as_object).unwrap_or(&empty);
-            // The key of an enum's variant says what it is; a map of settings is spelled out below.
+            // The key of an enum's variant identifies it; a map of settings is listed below.
             let required = schema.get("required").and_then(Value::as_array).map_or(0, Vec::len);
             if fields.len() == 1 && required == 1 && depth > 0 {
                 let (name, field) = fields

@@ -1,4 +1,4 @@
-//! The pipeline file as it is written: keys checked, names checked, nothing replaced or expanded yet.
+//! The pipeline file as written: keys and names are checked, nothing is interpolated or expanded yet.
 
 use super::problems::Problems;
 use super::source::Spot;
@@ -12,12 +12,12 @@ use std::path::Path;
 pub(crate) struct Document {
     pub name: String,
     pub params: Vec<(Key, Tree)>,
-    /// By name, what each profile sets.
+    /// The values that each profile sets, by profile.
     pub profiles: Vec<(Key, Vec<(Key, Tree)>)>,
     pub stages: Vec<Stage>,
 }
 
-/// A stage as it is written.
+/// A stage as written.
 pub(crate) struct Stage {
     pub key: Key,
     pub job: Job,
@@ -27,12 +27,12 @@ pub(crate) struct Stage {
     pub memory: Option<Tree>,
     pub retries: Option<Tree>,
     pub timeout: Option<Tree>,
-    /// Whether a key was refused, so that what is missing may only be misspelt.
+    /// True if a key was rejected, so that a missing key may only be misspelt.
     pub doubtful: bool,
 }
 
 impl Stage {
-    /// The variables that it gets from outside.
+    /// The environment variables passed to it from outside.
     pub fn secrets(&self) -> &[String] {
         match &self.job {
             Job::Command { secrets, .. } => secrets,
@@ -41,13 +41,13 @@ impl Stage {
     }
 }
 
-/// What a stage does.
+/// The work of a stage.
 pub(crate) enum Job {
     /// `uses:`
     Kind {
         name: String,
         spot: Spot,
-        /// `with:`; an empty map where it is not given.
+        /// `with:`; an empty map if absent.
         with: Tree,
     },
     /// `run:`
@@ -58,7 +58,7 @@ pub(crate) enum Job {
         env: Vec<(Key, Tree)>,
         secrets: Vec<String>,
     },
-    /// Neither: the mistake is noted already.
+    /// Neither; the error is already reported.
     Broken,
 }
 
@@ -67,7 +67,7 @@ const COMMON: [&str; 5] = ["needs", "matrix", "resources", "retries", "timeout"]
 const OF_KIND: [&str; 2] = ["uses", "with"];
 const OF_COMMAND: [&str; 5] = ["run", "files", "outputs", "env", "secrets"];
 
-/// Reads a document. `None` when there is no going on.
+/// Reads a document. `None` if the errors prevent further checks.
 pub(crate) fn read(root: Tree, file: &Path, problems: &mut Problems) -> Option<Document> {
     let spot = root.spot;
     let Value::Map(entries) = root.value else {
@@ -83,7 +83,7 @@ pub(crate) fn read(root: Tree, file: &Path, problems: &mut Problems) -> Option<D
     let mut params = Vec::new();
     let mut profiles = Vec::new();
     let mut stages = None;
-    // What is missing may only be misspelt.
+    // A missing key may only be misspelt.
     let mut misspelt: Vec<&str> = Vec::new();
     for (key, value) in entries {
         match key.name.as_str() {
@@ -167,7 +167,7 @@ pub(crate) fn read(root: Tree, file: &Path, problems: &mut Problems) -> Option<D
     })
 }
 
-/// A map whose keys are names. Nothing at all stands for an empty one.
+/// A map whose keys are names. A null value counts as an empty map.
 fn named(tree: Tree, what: &str, problems: &mut Problems) -> Vec<(Key, Tree)> {
     let entries = map(tree, what, problems);
     for (key, _) in &entries {
@@ -376,7 +376,7 @@ fn stage(key: Key, tree: Tree, problems: &mut Problems) -> Stage {
     stage
 }
 
-/// `with:`, an empty map where it is missing or holds nothing.
+/// `with:`; an empty map if absent or null.
 fn settings(with: Option<(Key, Tree)>, otherwise: Spot, problems: &mut Problems) -> Tree {
     let empty = |spot| Tree {
         spot,

@@ -1,24 +1,24 @@
-//! References to what earlier runs made: `RUN/STAGE.OUTPUT`, such as `latest/train` or `20261120T213045-k3f9/train[seed=1].policy`.
+//! References to artifacts of earlier runs: `RUN/STAGE.OUTPUT`, such as `latest/train` or `20261120T213045-k3f9/train[seed=1].policy`.
 //!
-//! Where runs are kept is none of a pipeline's business: whoever reads it gives a function that finds them. What a reference
-//! stands for is settled when the pipeline is read.
+//! A pipeline does not depend on the storage of runs: the caller passes a function that finds artifacts. References
+//! are resolved when the pipeline is loaded.
 
 use cache::ArtifactDigest;
 use serde_json::Value;
 use stages_core::PortType;
 
-/// What a reference asks for.
+/// A reference to an artifact of an earlier run.
 #[derive(Clone, Debug)]
 pub struct EarlierRef<'a> {
-    /// The run: its id, a part of it, or `latest`.
+    /// The run: its id, a part of the id, or `latest`.
     pub run: &'a str,
     /// The stage.
     pub stage: &'a str,
-    /// Its point, as far as it is given, by axis.
+    /// The axes of its point that the reference gives, with their values.
     pub point: &'a [(String, Value)],
-    /// Its output; the only one of the type where it is not given.
+    /// Its output; the only one of the type if absent.
     pub output: Option<&'a str>,
-    /// The type that is needed; any where it is not known.
+    /// The required type; any type if absent.
     pub ty: Option<PortType>,
 }
 
@@ -33,19 +33,19 @@ pub struct Earlier {
     pub digest: ArtifactDigest,
 }
 
-/// Why a reference stands for nothing, and what to do about it.
+/// The error of a reference that cannot be resolved, with a hint.
 #[derive(Clone, Debug)]
 pub struct NotFound {
-    /// What is wrong, a lowercase fragment.
+    /// The error, a lowercase fragment.
     pub message: String,
-    /// What to do about it.
+    /// The hint.
     pub hint: String,
 }
 
 /// Finds the artifacts of earlier runs.
 pub type FindEarlier = Box<dyn Fn(&EarlierRef<'_>) -> Result<Earlier, NotFound>>;
 
-/// The run and the rest of a reference to an earlier run; `None` of one to a stage of this pipeline.
+/// Splits a reference to an earlier run into the run and the rest; `None` for a reference to a stage of this pipeline.
 pub(crate) fn split(text: &str) -> Option<(&str, &str)> {
     let name = &text[..text.find('[').unwrap_or(text.len())];
     let at = name.find('/')?;

@@ -1,9 +1,9 @@
-//! Values as bytes: numbers, and texts and lists after their length. Reading refuses what is cut short or not what was written.
+//! Binary encoding of values: numbers, and length-prefixed texts and lists. The reader rejects truncated and malformed input.
 
 use serde_json::{Number, Value as Json};
 use std::path::{Path, PathBuf};
 
-/// Puts values into bytes.
+/// Encodes values.
 #[derive(Default)]
 pub(crate) struct Writer(Vec<u8>);
 
@@ -16,7 +16,7 @@ impl Writer {
         self.0.extend(bytes);
     }
 
-    /// A number, seven bits a byte, the lowest first.
+    /// A number as a little-endian base-128 varint.
     pub fn number(&mut self, mut number: u64) {
         while number >= 0x80 {
             self.0.push(number as u8 | 0x80);
@@ -46,7 +46,7 @@ impl Writer {
         items.for_each(|value| item(self, value));
     }
 
-    /// A number that may be missing.
+    /// An optional number.
     pub fn option(&mut self, number: Option<u64>) {
         self.list(number, Self::number);
     }
@@ -88,10 +88,10 @@ impl Writer {
     }
 }
 
-/// Reads what a [`Writer`] wrote; `None` where the bytes are something else.
+/// Decodes the output of a [`Writer`]; `None` for malformed bytes.
 pub(crate) struct Reader<'b>(&'b [u8]);
 
-/// Deeper values are none that were written.
+/// The maximum depth of encoded values.
 const DEEPEST: usize = 128;
 
 impl<'b> Reader<'b> {
@@ -99,7 +99,7 @@ impl<'b> Reader<'b> {
         Self(bytes)
     }
 
-    /// Whether all has been read.
+    /// True if all bytes have been read.
     pub fn is_at_end(&self) -> bool {
         self.0.is_empty()
     }
@@ -152,7 +152,7 @@ impl<'b> Reader<'b> {
         (0..length).map(|_| item(self)).collect()
     }
 
-    /// A number that may be missing.
+    /// An optional number.
     pub fn option(&mut self) -> Option<Option<u64>> {
         match self.number()? {
             0 => Some(None),

@@ -1,27 +1,27 @@
-//! Errors of the pipeline file and of the command line that goes with it: what is wrong, where, and what to do about it.
+//! Errors of the pipeline file and of its command-line arguments: message, position and hint.
 
 use super::model::Place;
 use std::fmt;
 use std::path::PathBuf;
 
-/// One mistake.
+/// One error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PipelineError {
-    /// The file, or `--set`, `--profile` or `STAGE` where an argument of the command line is wrong.
+    /// The file, or `--set`, `--profile` or `STAGE` if an argument of the command line is invalid.
     pub file: PathBuf,
-    /// Where in it.
+    /// The position in the file.
     pub place: Place,
-    /// What is wrong, a lowercase fragment.
+    /// The message, a lowercase fragment.
     pub message: String,
-    /// What to do about it.
+    /// A hint on how to fix the error.
     pub hint: Option<String>,
-    /// The line, control characters replaced.
+    /// The line of the file, with control characters replaced.
     pub excerpt: String,
-    /// How many characters of the line are meant, from the place's column on.
+    /// The number of characters to mark, from the position's column on.
     pub width: usize,
 }
 
-/// The longest piece of a line that is shown.
+/// The maximum length of an excerpt.
 const SHOWN: usize = 120;
 
 impl fmt::Display for PipelineError {
@@ -31,7 +31,7 @@ impl fmt::Display for PipelineError {
         write!(f, "{file}:{line}:{column}: {}", self.message)?;
         let gutter = line.to_string().len();
         let before = column.saturating_sub(1);
-        // A long line is cut to a window around the place.
+        // A long line is cut to a window around the position.
         let skip = before.saturating_sub(SHOWN / 2);
         let shown: String = self.excerpt.chars().skip(skip).take(SHOWN).collect();
         let length = shown.chars().count();
@@ -60,11 +60,11 @@ impl fmt::Display for PipelineError {
 
 impl std::error::Error for PipelineError {}
 
-/// All mistakes found in one go, in the order of their places.
+/// All errors found in one pass, in the order of their positions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PipelineErrors(pub Vec<PipelineError>);
 
-/// How many mistakes are shown at once.
+/// The maximum number of errors shown.
 const LISTED: usize = 20;
 
 impl fmt::Display for PipelineErrors {
@@ -90,7 +90,7 @@ impl From<PipelineError> for PipelineErrors {
     }
 }
 
-/// A text whose control characters, which an escape in a file can write, are shown and not sent to a terminal.
+/// Makes control characters visible, so that an escape sequence in a file does not reach the terminal.
 pub(crate) fn visible(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for c in text.chars() {

@@ -1,4 +1,4 @@
-//! The files that a `run:` stage names.
+//! Expansion of the `files:` of a `run:` stage.
 
 use super::problems::Problems;
 use super::tree::Tree;
@@ -7,10 +7,10 @@ use stages_core::Source;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// No stage reads more files than this.
+/// The maximum number of files of a stage.
 const MOST: usize = 10_000;
 
-/// The files that `names` stand for, globs and folders expanded, sorted by name, each once.
+/// Expands globs and directories in `names` to files, sorted by name, without duplicates.
 pub(crate) fn expand(names: &[Tree], base: &Path, problems: &mut Problems) -> Vec<Source> {
     let mut found: BTreeMap<String, PathBuf> = BTreeMap::new();
     for tree in names {
@@ -25,7 +25,7 @@ pub(crate) fn expand(names: &[Tree], base: &Path, problems: &mut Problems) -> Ve
         let mut here = BTreeMap::new();
         let mut failure = None;
         if name.contains(['*', '?', '[']) {
-            // The folder's own name may look like a pattern.
+            // The directory's own name may contain glob characters.
             let pattern = format!("{}/{name}", glob::Pattern::escape(&base.to_string_lossy()));
             match glob::glob(&pattern) {
                 Ok(paths) => {
@@ -83,7 +83,7 @@ fn add(path: &Path, base: &Path, found: &mut BTreeMap<String, PathBuf>, failure:
         match std::fs::read_dir(path) {
             Ok(entries) => {
                 for entry in entries.flatten() {
-                    // A link to a folder above would never end.
+                    // A link to a parent directory would cause infinite recursion.
                     if !(entry.path().is_dir() && entry.path().is_symlink()) {
                         add(&entry.path(), base, found, failure);
                     }

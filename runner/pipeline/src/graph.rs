@@ -1,11 +1,11 @@
-//! The graph of a pipeline as text, Mermaid, Graphviz and SVG.
+//! Output of a pipeline's graph as text, Mermaid, Graphviz and SVG.
 
 use super::svg::{SvgNode, draw};
 use super::{Pipeline, Work};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-/// What a node does, in a few words.
+/// A short description of a node's work.
 fn label(work: &Work) -> String {
     match work {
         Work::Kind { kind, .. } => kind.name().to_owned(),
@@ -18,7 +18,7 @@ fn label(work: &Work) -> String {
     }
 }
 
-/// One line for each stage, in the order of execution, with what it reads.
+/// One line for each stage, in topological order, with its inputs.
 pub fn text(pipeline: &Pipeline) -> String {
     let width = |lengths: &mut dyn Iterator<Item = usize>| lengths.max().unwrap_or(0);
     let ids = width(&mut pipeline.nodes.iter().map(|node| node.id.chars().count()));
@@ -96,7 +96,7 @@ pub fn dot(pipeline: &Pipeline) -> String {
     out
 }
 
-/// From, to and the output, each once.
+/// The edges without duplicates: producer, consumer and output.
 fn edges(pipeline: &Pipeline) -> Vec<(usize, usize, String)> {
     let mut edges = Vec::new();
     for (to, node) in pipeline.nodes.iter().enumerate() {
@@ -110,7 +110,7 @@ fn edges(pipeline: &Pipeline) -> Vec<(usize, usize, String)> {
     edges
 }
 
-/// A picture, as a file that refers to nothing outside itself.
+/// An SVG image, as a self-contained file.
 pub fn svg(pipeline: &Pipeline) -> String {
     let nodes: Vec<SvgNode> = pipeline
         .nodes

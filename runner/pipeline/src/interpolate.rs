@@ -9,21 +9,21 @@ use serde_json::Value as Json;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What interpolations read.
+/// The variables of interpolations.
 pub(crate) struct Scope<'a> {
-    /// The parameters; `None` where they cannot be read (in `params:` itself).
+    /// The parameters; `None` if they are not available (in `params:` itself).
     pub params: Option<&'a BTreeMap<String, Tree>>,
-    /// The point of the matrix; `None` where it cannot be read (in `matrix:` itself).
+    /// The point of the matrix; `None` if it is not available (in `matrix:` itself).
     pub matrix: Option<&'a BTreeMap<String, Json>>,
     /// The environment.
     pub env: &'a Variables<'a>,
-    /// The variables of it that `secrets:` of some stage names: they are read nowhere else.
+    /// The variables that some stage lists in `secrets:`: interpolating them is an error.
     pub secrets: &'a BTreeSet<String>,
-    /// Whether what differs from point to point stays as it is, so that the outcome can be read again.
+    /// If set, interpolations that differ between points are kept, so that the result can be loaded again.
     pub verbatim: bool,
 }
 
-/// The environment, which notes what is read of it.
+/// The environment, which records the variables that are read.
 pub(crate) struct Variables<'e> {
     all: &'e BTreeMap<String, String>,
     read: RefCell<BTreeSet<String>>,
@@ -59,13 +59,13 @@ enum Piece<'a> {
     Text(&'a str),
     /// `$${`, which stands for `${`.
     Escape,
-    /// What stands between `${` and `}`.
+    /// The text between `${` and `}`.
     Reference(&'a str),
     /// `${` without `}`.
     Open,
 }
 
-/// Where the next `${` is. Most texts are short: looking is quicker than preparing to look.
+/// The offset of the next `${`. For short texts, a naive search is faster than a prepared one.
 fn opening(text: &str) -> Option<usize> {
     text.as_bytes().windows(2).position(|pair| pair == b"${")
 }
@@ -97,7 +97,7 @@ fn pieces(text: &str) -> Vec<Piece<'_>> {
 
 const FORMS: &str = "write `${params.NAME}`, `${matrix.NAME}` or `${env.NAME}`; `$${` stands for `${` itself";
 
-/// A copy of `tree` with every interpolation in its texts replaced. Keys are left as they are.
+/// A copy of `tree` with all interpolations in its texts replaced. Keys are unchanged.
 pub(crate) fn fill(tree: &Tree, scope: &Scope, problems: &mut Problems) -> Tree {
     match &tree.value {
         Value::Scalar(Json::String(text)) if opening(text).is_some() => fill_text(text, tree.spot, scope, problems),
@@ -125,7 +125,7 @@ pub(crate) fn fill(tree: &Tree, scope: &Scope, problems: &mut Problems) -> Tree 
 }
 
 impl Tree {
-    /// A copy whose texts yield this one's where they are read.
+    /// A copy with `${` escaped, so that interpolation yields the original texts.
     pub fn escaped(&self) -> Self {
         let value = match &self.value {
             Value::Scalar(Json::String(text)) => Value::Scalar(Json::String(text.replace("${", "$${"))),
@@ -159,7 +159,7 @@ fn fill_text(text: &str, spot: Spot, scope: &Scope, problems: &mut Problems) -> 
         let Some((value, note)) = look_up(inner, spot, scope, problems) else {
             return Tree::scalar(spot, Json::Null);
         };
-        // What the command line gives is a mistake of the command line.
+        // A value from the command line keeps its position there for errors.
         let set = problems.texts.is_argument(value.spot.text);
         return Tree {
             spot: if set { value.spot } else { spot },
@@ -194,7 +194,7 @@ fn fill_text(text: &str, spot: Spot, scope: &Scope, problems: &mut Problems) -> 
     }
 }
 
-/// The value of an interpolation as a piece of a text.
+/// The value of an interpolation as text within a larger text.
 fn splice(inner: &str, spot: Spot, scope: &Scope, problems: &mut Problems) -> Option<(String, String)> {
     let (value, note) = look_up(inner, spot, scope, problems)?;
     let text = match &value.value {
@@ -211,7 +211,7 @@ fn splice(inner: &str, spot: Spot, scope: &Scope, problems: &mut Problems) -> Op
     Some((text?, note))
 }
 
-/// What an interpolation yields, and a note of where it comes from.
+/// The value of an interpolation, and a note of its origin.
 fn look_up(inner: &str, spot: Spot, scope: &Scope, problems: &mut Problems) -> Option<(Tree, String)> {
     if !scope.verbatim {
         return read(inner, spot, scope, problems);
@@ -316,7 +316,7 @@ fn read(inner: &str, spot: Spot, scope: &Scope, problems: &mut Problems) -> Opti
         }
         ("env", ..) => match scope.env.get(name) {
             Some(text) => {
-                // Variables have no types: a number is read as one.
+                // Variables are untyped: a number is parsed as one.
                 let value = match text.as_str() {
                     "" => Json::String(String::new()),
                     text => yaml::scalar(text).unwrap_or_else(|_| Json::String(text.to_owned())),
@@ -365,7 +365,7 @@ fn read(inner: &str, spot: Spot, scope: &Scope, problems: &mut Problems) -> Opti
 }
 
 /// The text of a `run:` stage with parameters, axes and variables replaced. `${needs.X}` and `${outputs.X}` are checked and
-/// kept, as are `$${` and what is the shell's.
+/// kept, as are `$${` and shell syntax.
 pub(crate) fn fill_command(
     tree: &Tree,
     text: &str,
@@ -400,7 +400,7 @@ pub(crate) fn fill_command(
             "outputs" => outputs,
             _ => {
                 if let Some((text, _)) = splice(inner, tree.spot, scope, problems) {
-                    // What a value holds is not read again.
+                    // Interpolated values are not interpolated again.
                     let text = if scope.verbatim {
                         text
                     } else {
@@ -426,7 +426,7 @@ pub(crate) fn fill_command(
     out
 }
 
-/// The text for `sh -c`: `${needs.X}` and `${outputs.X}` of [`super::Command::command`] replaced by what `value` says of
+/// The text for `sh -c`: `${needs.X}` and `${outputs.X}` of [`super::Command::command`] replaced by the result of `value` for
 /// (`needs`, `X`), and `$${` by `${`.
 pub fn command_text(command: &str, value: impl Fn(&str, &str) -> Option<String>) -> String {
     let mut out = String::new();

@@ -1,12 +1,12 @@
-//! The pipeline file, from text to a resolved task graph. Stage kinds are handed in.
+//! The pipeline file, from text to a resolved task graph. The caller passes the stage kinds.
 //!
-//! In the order of the work: `source` (bytes to text), `yaml` (text to a `tree` of values that know their places), `compose`
+//! The steps in order: `source` (bytes to text), `yaml` (text to a `tree` of values with positions), `compose`
 //! (`include:`), `document` (keys and names checked), `overrides` (profiles and `--set`), `needs` (references, ports, order),
-//! `axes` with `sample` (what a matrix says) and `matrix` (the points it comes to), `interpolate` (`${…}`), `configure` (a stage
-//! kind's configuration) and `load`, which leads through them. `memo` makes an unchanged pipeline need none of this; `resolved`
+//! `axes` with `sample` (the syntax of a matrix) and `matrix` (its points), `interpolate` (`${…}`), `configure` (a stage
+//! kind's configuration) and `load`, which calls all of them. `memo` caches the result for an unchanged pipeline; `resolved`
 //! writes a pipeline as one file; [`graph`] and [`svg`] draw it.
 //!
-//! Time and memory grow linearly with the stages. What is larger than these limits is refused:
+//! Time and memory grow linearly with the stages. Inputs beyond these limits are rejected:
 //!
 //! | limit | |
 //! | --- | --- |

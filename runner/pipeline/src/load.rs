@@ -1,4 +1,4 @@
-//! From a pipeline file to a resolved graph.
+//! Loading of a pipeline file to a resolved graph.
 
 use super::axes;
 use super::compose::compose;
@@ -25,7 +25,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// What a pipeline file is read with.
+/// The options for loading a pipeline file.
 pub struct LoadOptions {
     /// The arguments of `--set`: `NAME=VALUE` or `STAGE.with.KEY=VALUE`.
     pub set: Vec<String>,
@@ -33,14 +33,14 @@ pub struct LoadOptions {
     pub profiles: Vec<String>,
     /// The environment, for `${env.X}`.
     pub env: BTreeMap<String, String>,
-    /// The stage kinds there are.
+    /// The available stage kinds.
     pub kinds: &'static [Box<dyn AnyStage>],
-    /// Finds what earlier runs made, where a need names it; without it, none can.
+    /// Finds artifacts of earlier runs; if absent, references to them are errors.
     pub earlier: Option<FindEarlier>,
 }
 
 impl LoadOptions {
-    /// Nothing set, an empty environment.
+    /// Options without settings, with an empty environment.
     pub fn new(kinds: &'static [Box<dyn AnyStage>]) -> Self {
         Self {
             set: Vec::new(),
@@ -52,36 +52,36 @@ impl LoadOptions {
     }
 }
 
-/// Reads, resolves and checks a pipeline file. Nothing outside it is read but the names of the files of `run:` stages.
+/// Loads, resolves and checks a pipeline file. Outside it, only the names of the files of `run:` stages are read.
 ///
 /// # Errors
-/// All mistakes found, each with its place and a hint.
+/// All errors found, each with its position and a hint.
 pub fn load(file: &Path, options: &LoadOptions) -> Result<Pipeline, PipelineErrors> {
     let text = source::read(file)?;
     Loader::new(file, text, options, false).load()
 }
 
-/// As [`load`], and looks for the files that the stages read (data sets and the like).
+/// Like [`load`], and checks that the source files of the stages exist (data sets and the like).
 ///
 /// # Errors
-/// All mistakes found, missing files among them.
+/// All errors found, including missing files.
 pub fn load_with_sources(file: &Path, options: &LoadOptions) -> Result<Pipeline, PipelineErrors> {
     let text = source::read(file)?;
     Loader::new(file, text, options, true).load()
 }
 
-/// What a pipeline was read from, beside its options.
+/// The inputs from which a pipeline was loaded, besides its options.
 #[derive(Default)]
 pub(crate) struct Recorded {
-    /// The pipeline file and those that it includes, with the digests of their bytes.
+    /// The pipeline file and its included files, with the digests of their bytes.
     pub files: Vec<(PathBuf, BlobDigest)>,
     /// The environment variables that were interpolated.
     pub variables: BTreeSet<String>,
-    /// What `files:` names, interpolations replaced, by node.
+    /// The patterns of `files:`, interpolated, by node.
     pub patterns: BTreeMap<usize, Vec<String>>,
 }
 
-/// As [`load_with_sources`], with what was read.
+/// Like [`load_with_sources`], with a record of the inputs.
 pub(crate) fn load_recorded(file: &Path, options: &LoadOptions) -> Result<(Pipeline, Recorded), PipelineErrors> {
     let bytes = source::read_bytes(file)?;
     let digest = BlobRef::of(&bytes).blob;
@@ -90,7 +90,7 @@ pub(crate) fn load_recorded(file: &Path, options: &LoadOptions) -> Result<(Pipel
     loader.load_recorded()
 }
 
-/// The folder of a pipeline file, absolute.
+/// The absolute directory of a pipeline file.
 pub(crate) fn folder_of(file: &Path) -> PathBuf {
     let folder = file.parent().unwrap_or(Path::new(""));
     let folder = if folder.as_os_str().is_empty() {
@@ -101,19 +101,19 @@ pub(crate) fn folder_of(file: &Path) -> PathBuf {
     std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned())
 }
 
-/// As [`load`], for a text that stands for the contents of `file`.
+/// Like [`load`], with `text` as the contents of `file`.
 ///
 /// # Errors
-/// All mistakes found.
+/// All errors found.
 pub fn load_text(file: &Path, text: &[u8], options: &LoadOptions) -> Result<Pipeline, PipelineErrors> {
     let text = source::decode(file, text.to_vec())?;
     Loader::new(file, text, options, false).load()
 }
 
-/// The text of a pipeline with everything filled in that does not differ from point to point, as one file.
+/// The text of a pipeline as one file, with everything resolved that does not differ between points.
 ///
 /// # Errors
-/// As [`load_with_sources`].
+/// Those of [`load_with_sources`].
 pub fn resolved(file: &Path, options: &LoadOptions) -> Result<String, PipelineErrors> {
     let mut loader = Loader::new(file, source::read(file)?, options, true);
     match loader.resolve() {
@@ -142,7 +142,7 @@ pub fn resolved(file: &Path, options: &LoadOptions) -> Result<String, PipelineEr
 struct Loader<'a> {
     file: &'a Path,
     base: Arc<Path>,
-    /// The folders of the stages that come from included files.
+    /// The directories of the stages that come from included files.
     bases: BTreeMap<String, Arc<Path>>,
     options: &'a LoadOptions,
     env: Variables<'a>,
@@ -150,13 +150,13 @@ struct Loader<'a> {
     problems: Problems,
     params: BTreeMap<String, Tree>,
     settings: Vec<Setting>,
-    /// The variables that some stage names in `secrets:`.
+    /// The variables that some stage lists in `secrets:`.
     secrets: BTreeSet<String>,
     nodes: Vec<Node>,
     recorded: Recorded,
 }
 
-/// A stage about to be expanded.
+/// A stage before its expansion.
 struct Plan<'s> {
     stage: &'s Stage,
     face: Face<'s>,
@@ -212,7 +212,7 @@ impl<'a> Loader<'a> {
         ))
     }
 
-    /// Fills `nodes`; `None` where there is no going on.
+    /// Fills `nodes`; `None` if the errors prevent further checks.
     fn resolve(&mut self) -> Option<Document> {
         let root = match yaml::parse(self.problems.texts.content(0), 0) {
             Ok(root) => root,
@@ -258,7 +258,7 @@ impl<'a> Loader<'a> {
             let known = |reference: &needs::Reference| sound[reference.stage];
             let mut references = plan.needs.ports.iter().flat_map(|(_, references)| references);
             if !plan.needs.sound || !references.all(known) {
-                // What it stands on is broken: check at least its settings.
+                // The needs or points are invalid: check at least the stage's own settings.
                 self.settle_alone(&plan);
                 continue;
             }
@@ -289,7 +289,7 @@ impl<'a> Loader<'a> {
             let before = self.problems.count();
             let connections = Connections::new(plan.needs, &points);
             for point in &own {
-                // One point's mistakes are those of all.
+                // An error of one point applies to all points; report it once.
                 let quiet = self.problems.count() > before;
                 let mut node = self.node(&plan, point, connections.inputs(point, &first), quiet);
                 if let Work::Command(command) = &mut node.work {
@@ -302,7 +302,7 @@ impl<'a> Loader<'a> {
         Some(document)
     }
 
-    /// Replaces what the parameters hold of the environment.
+    /// Replaces interpolations of the environment in the parameters.
     fn fill_params(&mut self, document: &Document) {
         let scope = Scope {
             params: None,
@@ -312,7 +312,7 @@ impl<'a> Loader<'a> {
             verbatim: false,
         };
         for (key, value) in &document.params {
-            // What the command line gives is not looked into.
+            // Values from the command line are not interpolated.
             let value = if self.problems.texts.is_argument(value.spot.text) {
                 value.clone()
             } else {
@@ -323,7 +323,7 @@ impl<'a> Loader<'a> {
         }
     }
 
-    /// Checks a stage whose needs or points are not known, as far as its own settings go.
+    /// Checks the own settings of a stage whose needs or points are unknown.
     fn settle_alone(&mut self, plan: &Plan) {
         if let (Job::Kind { with, spot, .. }, Face::Kind(kind)) = (&plan.stage.job, plan.face)
             && plan.stage.matrix.is_empty()
@@ -383,7 +383,7 @@ impl<'a> Loader<'a> {
         node
     }
 
-    /// The resolved configuration of a stage at a point, with the values that it was read from.
+    /// The resolved configuration of a stage at a point, with the values that it was parsed from.
     fn configure(
         &mut self,
         kind: &dyn AnyStage,
@@ -420,7 +420,7 @@ impl<'a> Loader<'a> {
         }
     }
 
-    /// Lets the kind check its configuration against what its inputs will hold.
+    /// Calls the kind's check of its configuration against the expected contents of its inputs.
     fn check(&mut self, kind: &dyn AnyStage, stage: &Stage, with: &Tree, uses: Spot, config: &Json, node: &mut Node) {
         let mut inputs = provided(&node.needs, &self.nodes);
         for port in kind.ports().inputs {
@@ -614,7 +614,7 @@ impl<'a> Loader<'a> {
     }
 }
 
-/// What the outputs of a kind hold, as far as its ports tell.
+/// The contents of a kind's outputs, as far as its ports declare them.
 pub(crate) fn promised(kind: &dyn AnyStage) -> BTreeMap<String, Provided> {
     let outputs = kind.ports().outputs.iter();
     outputs
@@ -622,7 +622,7 @@ pub(crate) fn promised(kind: &dyn AnyStage) -> BTreeMap<String, Provided> {
         .collect()
 }
 
-/// What the inputs will hold, by port.
+/// The expected contents of the inputs, by port.
 pub(crate) fn provided(needs: &BTreeMap<String, Vec<InputRef>>, nodes: &[Node]) -> BTreeMap<String, Vec<Provided>> {
     let provided = |input: &InputRef| nodes[input.node].provides.get(&input.output).cloned();
     needs
@@ -631,11 +631,11 @@ pub(crate) fn provided(needs: &BTreeMap<String, Vec<InputRef>>, nodes: &[Node]) 
         .collect()
 }
 
-/// What the points of a stage read of those of its producers.
+/// The connections between the points of a stage and those of its producers.
 struct Connections<'s> {
     needs: &'s Needs,
     points: &'s [Vec<Point>],
-    /// For each reference of each port.
+    /// The matching of each reference of each port.
     matching: Vec<Vec<Matching>>,
 }
 
@@ -652,7 +652,7 @@ impl<'s> Connections<'s> {
         }
     }
 
-    /// The references of a port, each with the points of its producer that belong to `point`.
+    /// The references of a port, each with its producer's points that match `point`.
     fn at<'c>(&'c self, port: usize, point: &'c Point) -> impl Iterator<Item = (&'s needs::Reference, &'c [usize])> {
         let references = self.needs.ports[port].1.iter();
         references.zip(self.matching[port].iter().map(|matching| matching.of(point)))
@@ -673,7 +673,7 @@ impl<'s> Connections<'s> {
         ports.map(|(port, (name, _))| (name.clone(), of(port))).collect()
     }
 
-    /// The folders of the inputs that a program collects at a point, by port: named by what tells the inputs apart.
+    /// The directories of the inputs that a program collects at a point, by port: named by the axes in which the inputs differ.
     fn folders(&self, point: &Point) -> BTreeMap<String, Vec<String>> {
         let mut folders = BTreeMap::new();
         for (port, (name, references)) in self.needs.ports.iter().enumerate() {
@@ -700,7 +700,7 @@ impl<'s> Connections<'s> {
     }
 }
 
-/// Whether two relative paths are the same, or one is a folder above the other.
+/// True if two relative paths are equal, or one is an ancestor of the other.
 fn nested(a: &str, b: &str) -> bool {
     let (short, long) = if a.len() <= b.len() { (a, b) } else { (b, a) };
     long.strip_prefix(short)

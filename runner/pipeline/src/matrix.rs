@@ -1,4 +1,4 @@
-//! The points that a stage fans out over: those of its own matrix, and of all that it needs.
+//! The points that a stage fans out over: those of its own matrix, and of all its needs.
 
 use super::axes::Matrix;
 use super::needs::{Needs, Reference, same};
@@ -10,12 +10,12 @@ use super::tree::spell;
 use serde_json::Value as Json;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-/// Names for the folders of points, `lr=0.1,seed=1`, each other than those before it; the shell takes them as they are.
+/// Unique directory names of points, `lr=0.1,seed=1`, that need no shell quoting.
 #[derive(Default)]
 pub(crate) struct Folders {
     names: Vec<String>,
     taken: HashSet<String>,
-    /// The number that the next point of the same name is tried with.
+    /// The suffix to try for the next point of the same name.
     next: HashMap<String, usize>,
 }
 
@@ -49,7 +49,7 @@ impl Folders {
     }
 }
 
-/// A text that is the same for equal values only, in place of their hash.
+/// An injective text encoding of values, used as a map key.
 fn key<'v>(values: impl Iterator<Item = Option<&'v Json>>) -> String {
     let mut key = String::new();
     for value in values {
@@ -59,7 +59,7 @@ fn key<'v>(values: impl Iterator<Item = Option<&'v Json>>) -> String {
     key
 }
 
-/// The points of the producer that a reference takes, each reduced to the axes that its user fans out over.
+/// The producer's points that a reference selects, each reduced to the axes that the consumer fans out over.
 fn projected(reference: &Reference, points: &[Point]) -> Vec<Point> {
     let mut seen = HashSet::new();
     let mut projected: Vec<Point> = Vec::new();
@@ -72,7 +72,7 @@ fn projected(reference: &Reference, points: &[Point]) -> Vec<Point> {
     projected
 }
 
-/// Whether a user of a reference fans out over this axis of the producer.
+/// True if the consumer of a reference fans out over this axis of the producer.
 fn is_shared(reference: &Reference, axis: &String) -> bool {
     let select = &reference.select;
     !select.all && !select.all_of.contains(axis) && !select.picks.iter().any(|(picked, _)| picked == axis)
@@ -83,14 +83,14 @@ fn picked(reference: &Reference, point: &Point) -> bool {
     picks.all(|(axis, wanted)| point.get(axis).is_some_and(|value| same(value, wanted)))
 }
 
-/// The points of a producer that belong to each point of its user, by what both share.
+/// The points of a producer that match each point of the consumer, by their shared axes.
 pub(crate) struct Matching {
     shared: Vec<String>,
     by_key: HashMap<String, Vec<usize>>,
 }
 
 impl Matching {
-    /// Of the points that a reference takes; the points of a stage all have the same axes.
+    /// Matches the points that a reference selects; all points of a stage have the same axes.
     pub fn new(reference: &Reference, producers: &[Point]) -> Self {
         let axes = producers.first().into_iter().flat_map(Point::keys);
         let shared: Vec<String> = axes.filter(|axis| is_shared(reference, axis)).cloned().collect();
@@ -106,14 +106,14 @@ impl Matching {
         Self { shared, by_key }
     }
 
-    /// The indices of the producer's points that belong to a point of the user.
+    /// The indices of the producer's points that match a point of the consumer.
     pub fn of(&self, user: &Point) -> &[usize] {
         let key = key(self.shared.iter().map(|axis| user.get(axis)));
         self.by_key.get(&key).map_or(&[], Vec::as_slice)
     }
 }
 
-/// Checks the axes and values that a reference names against its producer.
+/// Checks the axes and values in a reference against its producer.
 fn check(reference: &Reference, name: &str, points: &[Point], problems: &mut Problems) -> bool {
     let before = problems.count();
     let axes: BTreeSet<&str> = points
@@ -144,7 +144,7 @@ fn check(reference: &Reference, name: &str, points: &[Point], problems: &mut Pro
     problems.count() == before
 }
 
-/// Where an axis comes from, and which values it has there.
+/// The origin of an axis, and its values there.
 struct Origin {
     spot: Spot,
     who: String,
@@ -153,8 +153,8 @@ struct Origin {
     keys: BTreeSet<String>,
 }
 
-/// The points of a stage: the product of its own axes and of those of all that it needs, an axis of one name counted once.
-/// `None` when they don't fit together.
+/// The points of a stage: the product of its own axes and of those of all its needs, with axes of the same name joined.
+/// `None` if they are incompatible.
 pub(crate) fn points(
     stage: &str,
     own: &Matrix,
@@ -169,7 +169,7 @@ pub(crate) fn points(
         let producer = names[reference.stage];
         if check(reference, producer, &known[reference.stage], problems) {
             let points = projected(reference, &known[reference.stage]);
-            // The one point without axes fits all.
+            // The single point without axes is compatible with all.
             if points != [Point::new()] {
                 relations.push((points, reference.spot, producer.to_owned()));
             }
@@ -220,7 +220,7 @@ pub(crate) fn points(
                 }
             }
         }
-        // What both have is equal in points that go together; all points of one relation have the same axes.
+        // Points join if they agree on the shared axes; all points of one relation have the same axes.
         let known: BTreeSet<&String> = points.first().into_iter().flat_map(Point::keys).collect();
         let shared: Vec<String> = axes.intersection(&known).map(|axis| (*axis).clone()).collect();
         let mut by_key: HashMap<String, Vec<&Point>> = HashMap::new();

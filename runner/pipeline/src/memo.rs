@@ -1,15 +1,15 @@
-//! The memo of a resolved pipeline: what its files and settings came to, so that an unchanged pipeline is not parsed at all.
+//! The memo of a resolved pipeline: the result for its files and settings, so that an unchanged pipeline is not parsed again.
 //!
-//! | input of a pipeline | how a memo is bound to it |
+//! | input of a pipeline | validation of the memo |
 //! | --- | --- |
-//! | the file's path, `--set`, `--profile`, the program | they are the memo's name |
-//! | the contents of the file and of those that it includes | their digests are compared |
+//! | the file's path, `--set`, `--profile`, the program | they form the memo's name |
+//! | the contents of the file and of its included files | their digests are compared |
 //! | environment variables that are interpolated | the digests of their values are compared |
-//! | `files:` of `run:` stages | the patterns are expanded again, and the files compared |
-//! | files that a stage kind reads | the kind looks for them and checks its configuration again; the outcome is compared |
-//! | artifacts of earlier runs | a pipeline that names one has no memo |
+//! | `files:` of `run:` stages | the patterns are expanded again, and the files are compared |
+//! | files that a stage kind reads | the kind looks for them and checks its configuration again; the result is compared |
+//! | artifacts of earlier runs | a pipeline that refers to one has no memo |
 //!
-//! Whoever stores a memo stores a checksum with it. Bytes that are no memo are refused all the same.
+//! The caller stores a checksum with each memo. Malformed bytes are rejected nevertheless.
 
 use super::PipelineErrors;
 use super::encoding::{Reader, Writer};
@@ -28,8 +28,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The name of a pipeline's memo: all that the pipeline is read with, less what the memo holds the digests of. `program` tells one
-/// build of the program from every other.
+/// The name of a pipeline's memo: all inputs of loading, except those whose digests are in the memo. `program` identifies the
+/// build of the program.
 pub fn memo_name(file: &Path, options: &LoadOptions, program: &str) -> Vec<u8> {
     let mut out = Writer::default();
     out.text("runner 2026-11 resolved pipeline v1");
@@ -41,10 +41,10 @@ pub fn memo_name(file: &Path, options: &LoadOptions, program: &str) -> Vec<u8> {
     out.finish()
 }
 
-/// As [`super::load_with_sources`], with the memo of the outcome; none where the outcome depends on earlier runs.
+/// Like [`super::load_with_sources`], with the memo of the result; `None` if the result depends on earlier runs.
 ///
 /// # Errors
-/// All mistakes found.
+/// All errors found.
 pub fn load_with_memo(file: &Path, options: &LoadOptions) -> Result<(Pipeline, Option<Vec<u8>>), PipelineErrors> {
     let (pipeline, recorded) = load::load_recorded(file, options)?;
     let memo = pipeline
@@ -146,7 +146,7 @@ fn pack_node(out: &mut Writer, node: &Node, patterns: &[String]) {
     out.option(node.resources.threads.map(|threads| threads as u64));
     out.option(node.resources.memory);
     out.number(u64::from(node.retries));
-    // What a duration is written in has whole seconds.
+    // Durations in pipeline files have whole seconds.
     out.option(node.timeout.map(|timeout| timeout.as_secs()));
     out.number(node.place.line as u64);
     out.number(node.place.column as u64);
@@ -159,7 +159,7 @@ fn texts(out: &mut Writer, map: &BTreeMap<String, String>) {
     });
 }
 
-/// The pipeline that a memo of this name was made of, if nothing that it was read from has changed since.
+/// The pipeline in a memo of this name, if none of its inputs has changed since.
 pub fn load_memo(memo: &[u8], file: &Path, options: &LoadOptions) -> Option<Pipeline> {
     let mut from = Reader::new(memo);
     let files: Vec<(PathBuf, BlobDigest)> = from.list(|from| Some((from.path()?, digest(from)?)))?;
@@ -206,7 +206,7 @@ fn small(from: &mut Reader) -> Option<u32> {
     u32::try_from(from.number()?).ok()
 }
 
-/// A node whose files are as they were. `before` are the nodes before it, which are all that it can need.
+/// A node whose files are unchanged. `before` are the preceding nodes, which are the only ones that it can need.
 fn unpack_node(from: &mut Reader, base: Arc<Path>, options: &LoadOptions, before: &[Node]) -> Option<Node> {
     let (id, stage) = (from.text()?, from.text()?);
     let point = from.list(|from| Some((from.text()?, from.json()?)))?;
@@ -279,7 +279,7 @@ fn unpack_node(from: &mut Reader, base: Arc<Path>, options: &LoadOptions, before
     checks_again(&node, before).then_some(node)
 }
 
-/// The files that the patterns of `files:` stand for now; `None` where something is wrong with one.
+/// The files that currently match the patterns of `files:`; `None` if a pattern is invalid.
 fn expanded(patterns: Vec<String>, base: &Path) -> Option<Vec<Source>> {
     if patterns.is_empty() {
         return Some(Vec::new());
@@ -293,8 +293,8 @@ fn expanded(patterns: Vec<String>, base: &Path) -> Option<Vec<Source>> {
     (!problems.any()).then_some(found)
 }
 
-/// Whether the files that a stage kind reads are there, and its check comes to what it came to. A kind without files is a
-/// function of what the memo holds.
+/// True if the files that a stage kind reads exist, and its check gives the recorded result. A kind without files is a
+/// function of the memo's contents.
 fn checks_again(node: &Node, before: &[Node]) -> bool {
     let Work::Kind { kind, config } = &node.work else {
         return true;

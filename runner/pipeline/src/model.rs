@@ -15,19 +15,19 @@ use std::time::Duration;
 pub struct Pipeline {
     /// Its name.
     pub name: String,
-    /// The file.
+    /// The pipeline file.
     pub file: PathBuf,
-    /// The file's folder, absolute.
+    /// The file's directory, absolute.
     pub base: PathBuf,
-    /// Its parameters as resolved.
+    /// The resolved parameters.
     pub params: BTreeMap<String, Value>,
-    /// Its stages, expanded, each after all that it needs.
+    /// Its expanded stages, in topological order.
     pub nodes: Vec<Node>,
-    /// Which node needs which other ones, by their indices.
+    /// The dependencies between nodes, by index.
     pub graph: TaskGraph,
 }
 
-/// The graph of nodes that are expanded.
+/// The task graph of expanded nodes.
 pub(crate) fn graph_of(nodes: &[Node]) -> TaskGraph {
     let needs = |(i, node): (usize, &Node)| {
         let needs = node.needs.values().flatten();
@@ -42,30 +42,30 @@ pub struct Node {
     pub id: String,
     /// The name in the file.
     pub stage: String,
-    /// The point of the matrix, by axis, its own and those of what it fans out over.
+    /// The point of the matrix, by axis: its own axes and those of its needs that it fans out over.
     pub point: BTreeMap<String, Value>,
-    /// What to do.
+    /// The work.
     pub work: Work,
-    /// What it reads, by port.
+    /// Its inputs, by port.
     pub needs: BTreeMap<String, Vec<InputRef>>,
-    /// What it reads of earlier runs, by port; after what it reads of this pipeline's stages at the same port.
+    /// Its inputs from earlier runs, by port; they come after the inputs from this pipeline's stages at the same port.
     pub earlier: BTreeMap<String, Vec<Earlier>>,
-    /// What its outputs will hold, as far as that is known.
+    /// The contents of its outputs, as far as they are known.
     pub provides: BTreeMap<String, Provided>,
-    /// What it asks of the machine.
+    /// Its resource requests.
     pub resources: Resources,
-    /// How often to try again after a failure.
+    /// The maximum number of retries after a failure.
     pub retries: u32,
-    /// When to give up.
+    /// The timeout.
     pub timeout: Option<Duration>,
-    /// The folder of the file that says what it does, absolute: its relative paths are relative to it.
+    /// The absolute directory of the file that has its `uses:` or `run:`: its relative paths are relative to it.
     pub base: Arc<Path>,
-    /// Where it stands in the file.
+    /// Its position in the file.
     pub place: Place,
 }
 
 impl Node {
-    /// Adds what it reads of earlier runs to its inputs.
+    /// Appends artifacts of earlier runs to its inputs.
     pub fn add_earlier(&self, inputs: &mut BTreeMap<String, Vec<ArtifactDigest>>) {
         for (port, earlier) in &self.earlier {
             let digests = earlier.iter().map(|earlier| earlier.digest);
@@ -74,7 +74,7 @@ impl Node {
     }
 }
 
-/// What a stage does.
+/// The work of a stage.
 pub enum Work {
     /// A stage kind with its resolved configuration.
     Kind {
@@ -83,25 +83,25 @@ pub enum Work {
         /// Its configuration, defaults filled in.
         config: Value,
     },
-    /// An external program; the history of a run shares what is said of it.
+    /// An external program; shared with the history of a run.
     Command(Arc<Command>),
 }
 
 /// A `run:` stage.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Command {
-    /// The text for `sh -c`, where `${needs.X}` and `${outputs.X}` are still to be replaced and `$${` stands for `${`.
+    /// The text for `sh -c`, in which `${needs.X}` and `${outputs.X}` are not yet replaced and `$${` stands for `${`.
     pub command: String,
-    /// Files of the pipeline's folder that it reads: relative names, globs expanded.
+    /// Files of the pipeline's directory that it reads: relative names, globs expanded.
     pub files: Vec<stages_core::Source>,
-    /// Its outputs: name to file name in its folder.
+    /// Its outputs: name to file name in its working directory.
     pub outputs: BTreeMap<String, String>,
-    /// The folders of inputs that are collected from a matrix, by port, in the order of the inputs: `seed=1`. Part of the key.
+    /// The directories of inputs that are collected from a matrix, by port, in the order of the inputs: `seed=1`. Part of the key.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub points: BTreeMap<String, Vec<String>>,
-    /// Variables of its environment, part of the key.
+    /// Environment variables, part of the key.
     pub env: BTreeMap<String, String>,
-    /// Names of variables passed on from outside, not part of the key.
+    /// Names of environment variables passed on from outside, not part of the key.
     pub secrets: Vec<String>,
 }
 
@@ -114,16 +114,16 @@ pub struct InputRef {
     pub output: String,
 }
 
-/// What a stage asks of the machine.
+/// The resource requests of a stage.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Resources {
-    /// Threads; the engine shares the cores out where it is not said.
+    /// Threads; if absent, the engine divides the cores among the stages.
     pub threads: Option<usize>,
     /// Memory in bytes.
     pub memory: Option<u64>,
 }
 
-/// A place in a file: line and column from 1.
+/// A position in a file: line and column from 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Place {
     /// The line.

@@ -1,4 +1,4 @@
-//! `needs:`: what each stage reads of which other one, ports and types checked, and the order that follows.
+//! `needs:`: the connections between stages, with ports and types checked, and their topological order.
 
 use super::document::{Job, Stage};
 use super::earlier::{self, Earlier, EarlierRef, FindEarlier};
@@ -12,19 +12,19 @@ use serde_json::Value as Json;
 use stages_core::{AnyStage, InputPort, OutputPort, PortType};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-/// A stage's kind, or what stands for it.
+/// The interface of a stage: its kind or its command.
 #[derive(Clone, Copy)]
 pub(crate) enum Face<'a> {
     Kind(&'static dyn AnyStage),
     Command {
         outputs: &'a [(super::tree::Key, Tree)],
     },
-    /// The mistake is noted already.
+    /// Unknown; the error is already reported.
     Unknown,
 }
 
 impl<'a> Face<'a> {
-    /// The names and types of the outputs; `None` where they are not known.
+    /// The names and types of the outputs; `None` if unknown.
     fn outputs(&self) -> Option<Vec<(&'a str, PortType)>> {
         match self {
             Self::Kind(kind) => {
@@ -75,20 +75,20 @@ pub(crate) fn faces<'a>(
     stages.iter().map(face).collect()
 }
 
-/// An output of a stage, at some of its points.
+/// A reference to an output of a stage, at some of its points.
 #[derive(Clone, Debug)]
 pub(crate) struct Reference {
     /// The index of the stage.
     pub stage: usize,
     /// Its output.
     pub output: String,
-    /// Which points.
+    /// The selected points.
     pub select: Select,
-    /// Where it stands.
+    /// Its position.
     pub spot: Spot,
 }
 
-/// Which points of a matrix stage.
+/// A selection of points of a matrix stage.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Select {
     /// `[seed=1]`: the axis is fixed.
@@ -99,17 +99,17 @@ pub(crate) struct Select {
     pub all: bool,
 }
 
-/// What a stage reads.
+/// The inputs of a stage.
 pub(crate) struct Needs {
     /// The references, by port, in the order of the file.
     pub ports: Vec<(String, Vec<Reference>)>,
     /// The artifacts of earlier runs, by port.
     pub earlier: BTreeMap<String, Vec<Earlier>>,
-    /// Whether all of them could be resolved.
+    /// True if all references were resolved.
     pub sound: bool,
 }
 
-/// `stage[seed=1].output`, taken apart.
+/// Parses `stage[seed=1].output`.
 fn parse(text: &str) -> Result<(&str, Select, Option<&str>), String> {
     let end = text.find(['[', '.']).unwrap_or(text.len());
     let (stage, mut rest) = text.split_at(end);
@@ -144,12 +144,12 @@ fn parse(text: &str) -> Result<(&str, Select, Option<&str>), String> {
     }
 }
 
-/// Whether a value of a matrix is the one that a reference names.
+/// True if a value of a matrix equals the value in a reference.
 pub fn same(value: &Json, wanted: &Json) -> bool {
     value == wanted || spell(value).is_some_and(|text| spell(wanted).is_some_and(|wanted| text == wanted))
 }
 
-/// Resolves the needs of the stage at `index`. `names` has the indices of all stages.
+/// Resolves the needs of the stage at `index`. `names` maps names to the indices of all stages.
 pub(crate) fn resolve(
     index: usize,
     stages: &[Stage],
@@ -221,7 +221,7 @@ pub(crate) fn resolve(
             of_earlier.insert(key.name.clone(), found);
         }
     }
-    // A misspelt name is the better message.
+    // The error of a misspelt name is more helpful.
     if let Face::Kind(kind) = faces[index]
         && problems.count() == before
         && !stage.doubtful
@@ -235,7 +235,7 @@ pub(crate) fn resolve(
     }
 }
 
-/// The artifact of an earlier run that a need names.
+/// The artifact of an earlier run that a need refers to.
 fn of_run(
     tree: &Tree,
     port: Option<&InputPort>,
@@ -298,7 +298,7 @@ fn of_run(
     }
 }
 
-/// `{ collect: STAGE, over: [AXIS] }`: what it names, and the axes; all of them where none are given.
+/// Parses `{ collect: STAGE, over: [AXIS] }`: the stage, and the axes; all axes if none are given.
 fn collect<'t>(tree: &'t Tree, problems: &mut Problems) -> Option<(&'t Tree, Option<Vec<String>>)> {
     const FORM: &str = "write `{ collect: STAGE }` or `{ collect: STAGE, over: [AXIS] }`";
     let Value::Map(entries) = &tree.value else { return None };
@@ -481,7 +481,7 @@ fn reference(
     })
 }
 
-/// Which stages give artifacts of a type.
+/// The stages that produce artifacts of a type.
 fn givers(ty: PortType, index: usize, stages: &[Stage], faces: &[Face]) -> String {
     let mut names = Vec::new();
     for (i, face) in faces.iter().enumerate().filter(|(i, _)| *i != index) {
@@ -499,7 +499,7 @@ fn givers(ty: PortType, index: usize, stages: &[Stage], faces: &[Face]) -> Strin
     }
 }
 
-/// Notes inputs that must be connected and are not.
+/// Reports required inputs that are not connected.
 fn missing(index: usize, kind: &dyn AnyStage, stages: &[Stage], faces: &[Face], problems: &mut Problems) {
     let stage = &stages[index];
     let spot = match &stage.job {
@@ -521,7 +521,7 @@ fn missing(index: usize, kind: &dyn AnyStage, stages: &[Stage], faces: &[Face], 
     }
 }
 
-/// The stages, each after all that it needs, otherwise in the order of the file. `None` when some need each other.
+/// The topological order of the stages, otherwise in the order of the file. `None` if there is a cycle.
 pub(crate) fn order(stages: &[Stage], needs: &[Needs], problems: &mut Problems) -> Option<Vec<usize>> {
     let mut spots: BTreeMap<(usize, usize), Spot> = BTreeMap::new();
     for (user, needs) in needs.iter().enumerate() {

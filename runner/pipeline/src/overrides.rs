@@ -15,24 +15,24 @@ pub(crate) struct Setting {
     pub stage: String,
     /// The path of the field below `with:`.
     pub path: Vec<Step>,
-    /// The path as it is written, and where.
+    /// The path as written, and its position.
     pub name: Key,
-    /// What it is set to.
+    /// The new value.
     value: Given,
-    /// Where the value stands.
+    /// The position of the value.
     spot: Spot,
 }
 
 /// A value that replaces another one.
 #[derive(Clone)]
 enum Given {
-    /// An argument's text, read by the type of what it replaces.
+    /// An argument's text, parsed by the type of the replaced value.
     Text(String),
     /// A value of a profile.
     Tree(Tree),
 }
 
-/// Adds the arguments to the texts that errors point into: those of `--set`, then those of `--profile`.
+/// Adds the arguments to the texts that errors refer to: those of `--set`, then those of `--profile`.
 pub(crate) fn texts(texts: &mut Texts, arguments: &[String], profiles: &[String]) {
     for argument in arguments {
         texts.push_argument("--set", argument.clone());
@@ -42,8 +42,8 @@ pub(crate) fn texts(texts: &mut Texts, arguments: &[String], profiles: &[String]
     }
 }
 
-/// Replaces parameters, and returns what is set of the stages' configurations. The chosen profiles come first, in the order
-/// they are named; `--set` has the last word. Profiles that nobody chose are checked all the same.
+/// Replaces parameters, and returns the settings of the stages' configurations. The selected profiles apply first, in the order
+/// of the arguments; `--set` overrides them. Profiles that are not selected are checked too.
 pub(crate) fn apply(
     arguments: &[String],
     profiles: &[String],
@@ -109,9 +109,9 @@ pub(crate) fn apply(
     settings
 }
 
-/// What a name stands for.
+/// The target of a name.
 enum Target {
-    /// The parameter of this index.
+    /// The index of a parameter.
     Param(usize),
     /// A field of a stage's configuration.
     Field {
@@ -121,7 +121,7 @@ enum Target {
     },
 }
 
-/// Sets a parameter, or notes what is set of a stage.
+/// Sets a parameter, or records a setting of a stage.
 fn set(
     name: &str,
     at: Spot,
@@ -151,7 +151,7 @@ fn set(
     }
 }
 
-/// The new value of a parameter, where it fits the old one.
+/// The new value of a parameter, if its type matches the old one.
 fn replacement(
     target: &Target,
     given: &Given,
@@ -222,7 +222,7 @@ fn find(name: &str, at: Spot, document: &Document, problems: &mut Problems) -> O
 }
 
 impl Setting {
-    /// With interpolations replaced, which profiles may hold: they are part of a file. An argument is taken as it is.
+    /// Replaces interpolations, which profiles may contain, since they are part of a file. An argument is taken literally.
     pub fn filled(&self, scope: &Scope, problems: &mut Problems) -> Self {
         let value = match &self.value {
             Given::Text(text) if scope.verbatim => Given::Text(text.replace("${", "$${")),
@@ -238,7 +238,7 @@ impl Setting {
         }
     }
 
-    /// Sets the field in a stage's `with:`. `default` is the stage kind's whole default configuration.
+    /// Sets the field in a stage's `with:`. `default` is the stage kind's complete default configuration.
     pub fn apply(&self, with: &mut Tree, default: &Json) -> Result<(), (Spot, String, String)> {
         let mut target = with;
         let mut defaults = Some(default);
@@ -247,7 +247,7 @@ impl Setting {
                 Step::Key(name) => value.get(name),
                 Step::Index(index) => value.get(index),
             });
-            // A map that the file does not spell out is begun.
+            // A map that is absent from the file is created.
             if target.is_null() && matches!(step, Step::Key(_)) {
                 target.value = Value::Map(Vec::new());
             }
@@ -270,7 +270,7 @@ impl Setting {
                         entries.push((key, Tree::scalar(self.name.spot, Json::Null)));
                         entries.len() - 1
                     });
-                    // A mistake in it is then one of the command line.
+                    // An error in it is then attributed to the command line.
                     entries[at].0.spot = self.name.spot;
                     &mut entries[at].1
                 }
@@ -297,39 +297,39 @@ impl Setting {
     }
 }
 
-/// Who says which types fit.
+/// The component that checks the type of a value.
 #[derive(Clone, Copy, PartialEq)]
 enum Strictness {
-    /// The value that is replaced.
+    /// The replaced value determines the type.
     Exact,
-    /// The stage kind, later.
+    /// The stage kind checks the type later.
     Kind,
 }
 
 impl Given {
-    /// The value, which replaces `old`, or what is wrong and what to do about it.
+    /// The value that replaces `old`, or an error message and a hint.
     fn read(&self, spot: Spot, old: &Value, strictness: Strictness) -> Result<Tree, (String, String)> {
         match self {
             Self::Text(text) => typed(text, spot, old, strictness),
             Self::Tree(tree) if strictness == Strictness::Kind => Ok(tree.clone()),
-            // What it yields is known only where it is read.
+            // The value of an interpolation is unknown until it is resolved.
             Self::Tree(tree) if tree.text().is_some_and(|text| text.contains("${")) => Ok(tree.clone()),
             Self::Tree(tree) => fitting(tree.clone(), spot, old),
         }
     }
 }
 
-/// Reads the text of a value that replaces `old`: a YAML scalar of its type; a list or map in brackets or braces.
+/// Parses the text of a value that replaces `old`: a YAML scalar of its type; a list or map in brackets or braces.
 fn typed(text: &str, spot: Spot, old: &Value, strictness: Strictness) -> Result<Tree, (String, String)> {
     let structured = text.starts_with(['[', '{']);
     let quoted = text.len() >= 2 && (text.starts_with('"') || text.starts_with('\''));
     let is_text = matches!(old, Value::Scalar(Json::String(_)));
     if is_text && !quoted && !(structured && strictness == Strictness::Kind) {
-        // No quotes needed, whatever it looks like.
+        // A text needs no quotes, whatever its content.
         return Ok(Tree::scalar(spot, Json::String(text.to_owned())));
     }
     let tree = if structured || quoted {
-        // Blanks before it give its parts their columns in the argument.
+        // Padding gives its parts their columns in the argument.
         let padded = format!("{}{text}", " ".repeat(spot.place.column - 1));
         yaml::parse(&padded, spot.text).map_err(|issue| (issue.message, issue.hint))?
     } else {
@@ -341,7 +341,7 @@ fn typed(text: &str, spot: Spot, old: &Value, strictness: Strictness) -> Result<
     }
 }
 
-/// A value of the type of `old`.
+/// Checks that a value has the type of `old`.
 fn fitting(tree: Tree, spot: Spot, old: &Value) -> Result<Tree, (String, String)> {
     let (value, wanted) = match (old, &tree.value) {
         (Value::List(_), Value::List(_)) | (Value::Map(_), Value::Map(_)) => return Ok(tree),

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 /// A point: a value for each axis.
 pub(crate) type Point = BTreeMap<String, Json>;
 
-/// A pipeline has no more stages than this, matrices expanded.
+/// The maximum number of stages of a pipeline, matrices expanded.
 pub(crate) const MOST_NODES: usize = 100_000;
 
 /// `stage`, or `stage[seed=1]`.

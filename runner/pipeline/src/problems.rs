@@ -1,4 +1,4 @@
-//! Collects the mistakes of a pipeline file.
+//! Collects the errors of a pipeline file.
 
 use super::error::{PipelineError, PipelineErrors};
 use super::model::Place;
@@ -6,17 +6,17 @@ use super::source::{Spot, Texts};
 use std::collections::HashSet;
 use std::path::PathBuf;
 
-/// Collects mistakes.
+/// Collects errors.
 pub struct Problems {
     /// The files and the arguments of the command line.
     pub texts: Texts,
     found: Vec<(Spot, PipelineError)>,
-    /// The places and messages of those that were found.
+    /// The positions and messages of the errors found.
     known: HashSet<(PathBuf, usize, usize, String)>,
 }
 
 impl Problems {
-    /// No mistakes yet in these texts.
+    /// An empty collection for these texts.
     pub fn new(texts: Texts) -> Self {
         Self {
             texts,
@@ -25,20 +25,20 @@ impl Problems {
         }
     }
 
-    /// Notes a mistake; the same one twice (at two points of a matrix) counts once.
+    /// Adds an error; duplicates (at two points of a matrix) are dropped.
     pub fn add(&mut self, spot: Spot, message: impl Into<String>, hint: impl Into<String>) {
         let error = self.texts.error(spot, message.into(), hint.into());
         self.push(spot, error);
     }
 
-    /// Notes a mistake whose line is not to be shown.
+    /// Adds an error whose line must not be shown.
     pub fn add_blank(&mut self, spot: Spot, message: impl Into<String>, hint: impl Into<String>) {
         let mut error = self.texts.error(spot, message.into(), hint.into());
         error.excerpt = String::new();
         self.push(spot, error);
     }
 
-    /// Notes a mistake that knows its place.
+    /// Adds an error that already has a position.
     pub fn push(&mut self, spot: Spot, error: PipelineError) {
         let Place { line, column } = error.place;
         if self
@@ -49,17 +49,17 @@ impl Problems {
         }
     }
 
-    /// Whether there are any.
+    /// True if there are any errors.
     pub fn any(&self) -> bool {
         !self.found.is_empty()
     }
 
-    /// The number of mistakes.
+    /// The number of errors.
     pub fn count(&self) -> usize {
         self.found.len()
     }
 
-    /// The mistakes, those of the command line after those of the file.
+    /// The errors, those of the command line after those of the file.
     pub fn finish(mut self) -> PipelineErrors {
         self.found
             .sort_by_key(|(spot, _)| (spot.text, spot.place.line, spot.place.column));

@@ -1,5 +1,5 @@
-//! A pipeline as one file: includes, profiles, `--set`, parameters and the environment filled in, ranges and draws written
-//! out. It can be run as it is, and its stages have the same keys.
+//! A pipeline as one file: includes, profiles, `--set`, parameters and the environment resolved, ranges and samples
+//! expanded. The file can be run, and its stages have the same keys.
 
 use super::axes::{self, Matrix};
 use super::document::{Document, Job, Stage};
@@ -17,21 +17,21 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::sync::Arc;
 
-/// What a resolved document is written from.
+/// The inputs of a resolved document.
 pub(crate) struct Resolved<'a> {
     pub document: &'a Document,
-    /// Its scope is verbatim: what differs from point to point stays an interpolation.
+    /// Its scope is verbatim: interpolations that differ between points are kept.
     pub scope: Scope<'a>,
     pub settings: &'a [Setting],
     pub kinds: &'static [Box<dyn AnyStage>],
     pub file: &'a Path,
     pub base: &'a Path,
-    /// The folders of the stages that come from included files.
+    /// The directories of the stages that come from included files.
     pub bases: &'a BTreeMap<String, Arc<Path>>,
 }
 
 impl Resolved<'_> {
-    /// The text of the file. The document is known to be sound.
+    /// The text of the file. The document must be valid.
     pub fn text(&self, problems: &mut Problems) -> String {
         let mut out = format!(
             "# {}, resolved. Its paths are relative to {}\nversion: 1\nname: {}\nstages:\n",
@@ -65,7 +65,7 @@ impl Resolved<'_> {
                 let kind = self.kinds.iter().find(|kind| kind.name() == name);
                 let default = kind.and_then(|kind| kind.resolve(Json::Null).ok()).unwrap_or_default();
                 for setting in self.settings.iter().filter(|setting| setting.stage == stage.key.name) {
-                    // What is set is sound: the pipeline was read with it.
+                    // The setting is valid: the pipeline was loaded with it.
                     let _ = setting.filled(&self.scope, problems).apply(&mut with, &default);
                 }
                 entries.push(entry("with", with));
@@ -112,7 +112,7 @@ impl Resolved<'_> {
     }
 }
 
-/// The axes of a matrix as lists, and those that go together as points.
+/// The axes of a matrix as lists, and axes that vary together as points.
 fn axes_of(matrix: &Matrix) -> Vec<(Key, Tree)> {
     let value = |value: &Json| Tree::scalar(Spot::default(), value.clone());
     let mut entries = Vec::new();
@@ -174,7 +174,7 @@ fn entry(name: &str, value: Tree) -> (Key, Tree) {
     (key, value)
 }
 
-/// Writes a map in block style; lists, and what stands in them, in flow style.
+/// Writes a map in block style; lists, and their contents, in flow style.
 fn write_map(entries: &[(Key, Tree)], indent: usize, out: &mut String) {
     for (key, value) in entries {
         let name = scalar(&Json::String(key.name.clone()));
@@ -201,7 +201,7 @@ fn write_map(entries: &[(Key, Tree)], indent: usize, out: &mut String) {
     }
 }
 
-/// Whether a text reads better, and the same, as a block of lines.
+/// True if a text is more readable as a block scalar, and keeps its value.
 fn is_block(text: &str) -> bool {
     let lines = text.strip_suffix('\n').unwrap_or(text);
     lines.contains('\n')
@@ -235,7 +235,7 @@ fn flow(value: &Tree, out: &mut String) {
     }
 }
 
-/// A scalar; a text in quotes where it would be read as something else.
+/// Formats a scalar; a text is quoted if it would be parsed as another value.
 fn scalar(value: &Json) -> String {
     let Json::String(text) = value else {
         return value.to_string();

@@ -1,7 +1,7 @@
-//! The values of an axis that is no list: ranges, and samples that are the same on every machine for ever.
+//! The values of an axis that is not a list: ranges, and samples that are reproducible on every machine.
 //!
-//! A whole range is exact: its ends and its step are decimals, and so is every value (`0.1`, `0.2`, `0.3`). What cannot be
-//! exact (evenly or logarithmically spaced values, draws) is rounded to six significant digits, so that the text in a point's
+//! A range with a step is exact: its ends, its step and its values are decimals (`0.1`, `0.2`, `0.3`). Inexact values
+//! (evenly or logarithmically spaced values, samples) are rounded to six significant digits, so that the text in a point's
 //! name is the value itself.
 
 use super::tree::spell;
@@ -9,30 +9,30 @@ use serde_json::{Number, Value as Json};
 use stages_numerics::random::Random;
 use std::collections::BTreeSet;
 
-/// Names the streams of draws; another one would give other values.
+/// The domain of the random streams; changing it changes all samples.
 const DOMAIN: u64 = 0x6d61_7472_6978_2031;
 
-/// What draws give.
+/// The distribution of a sample.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Draw {
-    /// Evenly between two numbers.
+    /// Uniform between two numbers.
     Uniform(f64, f64),
-    /// So that the logarithm is uniform.
+    /// Log-uniform between two numbers.
     LogUniform(f64, f64),
-    /// Whole numbers, both ends included.
+    /// Uniform integers, both ends included.
     Integer(i64, i64),
-    /// One of these.
+    /// A uniform choice.
     Choice(Vec<Json>),
 }
 
-/// A stream of draws for one axis.
+/// The random stream of one axis.
 pub(crate) struct Stream<'a> {
     draw: &'a Draw,
     random: Random,
 }
 
 impl<'a> Stream<'a> {
-    /// The draws of the axis `name`: axes of one seed are independent.
+    /// The stream of the axis `name`: streams of axes with the same seed are independent.
     pub fn new(draw: &'a Draw, seed: u64, name: &str) -> Self {
         let bytes = name.as_bytes();
         let mut words = vec![DOMAIN, seed, bytes.len() as u64];
@@ -47,7 +47,7 @@ impl<'a> Stream<'a> {
         }
     }
 
-    /// The next draw.
+    /// Draws the next value.
     pub fn next(&mut self) -> Json {
         let random = &mut self.random;
         match self.draw {
@@ -73,7 +73,7 @@ impl<'a> Stream<'a> {
     }
 }
 
-/// `count` different draws, or how many there are.
+/// Draws `count` distinct values, or returns the number of values that exist.
 pub(crate) fn distinct(draw: &Draw, seed: u64, name: &str, count: usize) -> Result<Vec<Json>, usize> {
     let mut stream = Stream::new(draw, seed, name);
     let mut seen = BTreeSet::new();
@@ -94,22 +94,22 @@ pub(crate) fn distinct(draw: &Draw, seed: u64, name: &str, count: usize) -> Resu
     }
 }
 
-/// After how many draws there are taken to be no other values.
+/// The maximum number of draws before the values are considered exhausted.
 pub(crate) fn attempts(count: usize) -> usize {
     1000 + 64 * count
 }
 
-/// Six significant digits.
+/// Rounds to six significant digits.
 fn round(value: f64) -> f64 {
     format!("{value:.5e}").parse().unwrap_or(value)
 }
 
 fn float(value: f64) -> Json {
-    // Zero has one spelling.
+    // Negative zero becomes zero, which has a single spelling.
     Number::from_f64(value + 0.0).map_or(Json::Null, Json::Number)
 }
 
-/// A number as a whole multiple of a power of ten: exactly what is written.
+/// The exact decimal value of a number: a mantissa and a power of ten.
 fn decimal(value: &Number) -> Option<(i128, i32)> {
     if let Some(whole) = value.as_i128() {
         return Some((whole, 0));
@@ -122,25 +122,25 @@ fn decimal(value: &Number) -> Option<(i128, i32)> {
     Some((mantissa, exponent - i32::try_from(fraction.len()).ok()?))
 }
 
-/// Why a range is none.
+/// The error of an invalid range.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Wrong {
-    /// The step is 0, or leads away from the end.
+    /// The step is 0, or has the wrong sign.
     Step,
-    /// There would be more values than allowed.
+    /// The range has more values than allowed.
     Many,
-    /// The numbers are too far apart in size.
+    /// The magnitudes of the numbers differ too much.
     Wide,
 }
 
-/// From `from` to `to` in steps, `to` included where a step lands on it.
+/// From `from` to `to` in steps, including `to` if a step reaches it.
 pub(crate) fn range(from: &Number, to: &Number, step: &Number, most: usize) -> Result<Vec<Json>, Wrong> {
     let whole = ![from, to, step].into_iter().any(Number::is_f64);
     let numbers = [from, to, step].map(decimal);
     let [Some(from), Some(to), Some(step)] = numbers else {
         return Err(Wrong::Wide);
     };
-    // A zero has no size.
+    // The exponent of a zero is irrelevant.
     let exponent = [from, to, step]
         .iter()
         .filter(|(mantissa, _)| *mantissa != 0)
@@ -152,7 +152,7 @@ pub(crate) fn range(from: &Number, to: &Number, step: &Number, most: usize) -> R
             return Some(0);
         }
         let power = u32::try_from(exponent_of - exponent).ok()?;
-        // Far below the ends of an i128, so that differences fit.
+        // Well within the range of an i128, so that differences do not overflow.
         let scaled = 10_i128.checked_pow(power)?.checked_mul(mantissa)?;
         (scaled.unsigned_abs() < 1 << 120).then_some(scaled)
     };
@@ -169,7 +169,7 @@ pub(crate) fn range(from: &Number, to: &Number, step: &Number, most: usize) -> R
     let value = |i: i128| {
         let value = from + i * step;
         if whole {
-            // Between two numbers of 64 bits.
+            // The value lies between two 64-bit numbers.
             return match u64::try_from(value) {
                 Ok(value) => Json::from(value),
                 Err(_) => i64::try_from(value).map_or(Json::Null, Json::from),
@@ -180,8 +180,8 @@ pub(crate) fn range(from: &Number, to: &Number, step: &Number, most: usize) -> R
     Ok((0..=steps).map(value).collect())
 }
 
-/// `count` values from `from` to `to`, both included, evenly spaced or with even ratios. Whole numbers where the ends are and
-/// all values come out whole. The ends must differ, and be above 0 for `log`; at least 2 values.
+/// `count` values from `from` to `to`, both included, with even differences or even ratios. Integers if the ends are integers and
+/// all values are integral. The ends must differ, and be positive for `log`; `count` is at least 2.
 pub(crate) fn spaced(from: &Number, to: &Number, count: usize, log: bool) -> Vec<Json> {
     let (Some(low), Some(high)) = (from.as_f64(), to.as_f64()) else {
         return Vec::new();
@@ -197,7 +197,7 @@ pub(crate) fn spaced(from: &Number, to: &Number, count: usize, log: bool) -> Vec
             })
         })
         .collect();
-    // The ends are as written.
+    // The ends keep their exact values.
     if let (Some(first), true) = (values.first_mut(), count > 1) {
         *first = low;
     }
@@ -266,7 +266,7 @@ mod tests {
         assert_eq!(texts(json!(1), json!(0), 3, false), "[1.0,0.5,0.0]");
     }
 
-    /// Points, and so results of months, are found by these values: they never change.
+    /// The names of points, and so existing results, depend on these values: they never change.
     #[test]
     fn draws_are_pinned() {
         let mut text = String::new();
@@ -305,7 +305,7 @@ mod tests {
         for value in &many {
             let number = value.as_f64().unwrap();
             assert!((1e-5..=1e-2).contains(&number));
-            // The text in the point's name is the value.
+            // The text in the point's name parses to the value.
             let text = spell(value).unwrap();
             assert_eq!(super::super::yaml::scalar(&text).unwrap(), *value);
             assert!(text.trim_start_matches(['0', '.']).len() <= 10, "{text}");

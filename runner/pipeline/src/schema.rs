@@ -181,7 +181,7 @@ fn or_interpolation(schema: Value) -> Value {
     json!({ "anyOf": [schema, { "$ref": "#/definitions/interpolation" }] })
 }
 
-/// The points of a stage.
+/// The schema of `matrix:`.
 fn matrix() -> Value {
     let value = json!({ "type": ["number", "string", "boolean"] });
     let values = json!({ "type": "array", "minItems": 1, "uniqueItems": true, "items": value });
@@ -237,7 +237,7 @@ fn matrix() -> Value {
     })
 }
 
-/// What `uses: KIND` says of the other keys.
+/// The constraints of `uses: KIND` on the other keys.
 fn rule(kind: &dyn AnyStage) -> Value {
     let ports = kind.ports();
     let mut needs = Map::new();
@@ -316,7 +316,7 @@ fn rebase(schema: &mut Value, base: &str) {
     }
 }
 
-/// Lets an interpolation stand for any value inside.
+/// Allows an interpolation in place of any value.
 fn loosen(schema: &mut Value) {
     let Value::Object(map) = schema else {
         return;

@@ -1,4 +1,4 @@
-//! The stages that the command line names.
+//! Selection of stages by command-line arguments.
 
 use super::error::PipelineError;
 use super::model::Pipeline;
@@ -6,11 +6,11 @@ use super::source::{Spot, Texts};
 use super::suggest::{list, suggest};
 use std::path::PathBuf;
 
-/// The nodes that `names` stand for and all that they need, in the pipeline's order; all nodes where `names` is empty. A name
-/// is a stage's, and then stands for all points of its matrix, or one point's (`train[seed=1]`).
+/// The nodes selected by `names` and all that they need, in the pipeline's order; all nodes if `names` is empty. A name
+/// is a stage's, for all points of its matrix, or that of one point (`train[seed=1]`).
 ///
 /// # Errors
-/// When there is no such stage.
+/// If there is no such stage.
 pub fn select(pipeline: &Pipeline, names: &[String]) -> Result<Vec<usize>, PipelineError> {
     if names.is_empty() {
         return Ok((0..pipeline.nodes.len()).collect());
@@ -50,7 +50,7 @@ pub fn select(pipeline: &Pipeline, names: &[String]) -> Result<Vec<usize>, Pipel
     Ok(pipeline.graph.upstream(found).into_iter().collect())
 }
 
-/// A mistake in an argument of the command line; `what` names the argument.
+/// The error of a command-line argument; `what` is the name of the argument.
 fn argument(what: &str, text: &str, message: String, hint: String) -> PipelineError {
     let mut texts = Texts::default();
     let index = texts.push(PathBuf::from(what), text.to_owned());

@@ -1,4 +1,4 @@
-//! The texts that errors point into: the pipeline file, those it includes, and arguments of the command line.
+//! The texts that errors refer to: the pipeline file, its included files, and command-line arguments.
 
 use super::error::{PipelineError, visible};
 use super::model::Place;
@@ -7,14 +7,14 @@ use std::fs::File;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
-/// A place in one of the texts.
+/// A span in one of the texts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Spot {
-    /// Which text: 0 is the pipeline file.
+    /// The index of the text: 0 is the pipeline file.
     pub text: usize,
-    /// Where it begins.
+    /// The start of the span.
     pub place: Place,
-    /// How many characters of that line it spans.
+    /// The number of characters that it spans on that line.
     pub width: usize,
 }
 
@@ -28,7 +28,7 @@ impl Spot {
         }
     }
 
-    /// All of a text of one line.
+    /// The whole of a single-line text.
     pub fn whole(text: usize, content: &str) -> Self {
         Self {
             width: content.chars().count().max(1),
@@ -40,9 +40,9 @@ impl Spot {
 struct Text {
     name: PathBuf,
     content: String,
-    /// Where each line begins; made for the first message.
+    /// The offset of each line; computed for the first message.
     lines: OnceCell<Vec<usize>>,
-    /// Whether it comes from the command line.
+    /// True if it comes from the command line.
     argument: bool,
 }
 
@@ -56,7 +56,7 @@ impl Texts {
         self.add(name, content, false)
     }
 
-    /// Adds an argument of the command line (`--set`) and returns its index.
+    /// Adds a command-line argument (`--set`) and returns its index.
     pub fn push_argument(&mut self, name: &str, content: String) -> usize {
         self.add(PathBuf::from(name), content, true)
     }
@@ -71,7 +71,7 @@ impl Texts {
         self.0.len() - 1
     }
 
-    /// Whether the text at `index` comes from the command line.
+    /// True if the text at `index` comes from the command line.
     pub fn is_argument(&self, index: usize) -> bool {
         self.0.get(index).is_some_and(|text| text.argument)
     }
@@ -81,7 +81,7 @@ impl Texts {
         self.0.get(index).map_or(Path::new(""), |text| &text.name)
     }
 
-    /// Where `spot` is, for a message about something in the text at `from`: `line 4`, or `common.yaml:4`.
+    /// The line of `spot`, for a message about the text at `from`: `line 4`, or `common.yaml:4`.
     pub fn line(&self, spot: Spot, from: usize) -> String {
         if spot.text == from {
             format!("line {}", spot.place.line)
@@ -95,7 +95,7 @@ impl Texts {
         self.0.get(index).map_or("", |text| &text.content)
     }
 
-    /// The lines of the text at `index` from the line `first` on, which counts from 0.
+    /// The lines of the text at `index` from the zero-based line `first` on.
     fn lines(&self, index: usize, first: usize) -> std::str::Lines<'_> {
         let Some(text) = self.0.get(index) else {
             return "".lines();
@@ -108,7 +108,7 @@ impl Texts {
         text.content[begin..].lines()
     }
 
-    /// The first occurrence of `needle` at or after `spot`; `spot` itself where there is none.
+    /// The first occurrence of `needle` at or after `spot`; `spot` itself if there is none.
     pub fn locate(&self, spot: Spot, needle: &str) -> Spot {
         let first = spot.place.line.saturating_sub(1);
         for (number, line) in (first..).zip(self.lines(spot.text, first)) {
@@ -134,7 +134,7 @@ impl Texts {
 
     /// An error at `spot`.
     pub fn error(&self, spot: Spot, message: String, hint: String) -> PipelineError {
-        // A parser may point behind the last line: that is the end of the file.
+        // A parser may report a position after the last line; it is mapped to the end of the file.
         let (place, line) = match self.lines(spot.text, spot.place.line.saturating_sub(1)).next() {
             Some(line) => (spot.place, line),
             None => {
@@ -164,10 +164,10 @@ impl Texts {
     }
 }
 
-/// No pipeline file is longer than this, in bytes.
+/// The maximum length of a pipeline file, in bytes.
 const LONGEST: u64 = 16 << 20;
 
-/// Reads a pipeline file: UTF-8 without control characters, of a sensible length.
+/// Reads a pipeline file: UTF-8 without control characters, within the length limit.
 pub(crate) fn read(file: &Path) -> Result<String, PipelineError> {
     decode(file, read_bytes(file)?)
 }
@@ -181,7 +181,7 @@ pub(crate) fn read_bytes(file: &Path) -> Result<Vec<u8>, PipelineError> {
     })
 }
 
-/// The bytes of a pipeline file, or what is wrong and what to do about it.
+/// The bytes of a pipeline file, or an error message and a hint.
 pub(crate) fn bytes(file: &Path) -> Result<Vec<u8>, (String, String)> {
     let unreadable = |err: std::io::Error| {
         (
@@ -248,7 +248,7 @@ pub(crate) fn decode(file: &Path, bytes: Vec<u8>) -> Result<String, PipelineErro
         None => text,
     };
     let control = |c: char| c.is_control() && !matches!(c, '\t' | '\n' | '\r');
-    // Printable ASCII, which most files are, is told at a glance.
+    // Fast path for printable ASCII, which most files are.
     let plain = |byte: u8| matches!(byte, b' '..=b'~' | b'\t' | b'\n' | b'\r');
     let may_hold = !text.bytes().fold(true, |all, byte| all & plain(byte));
     match may_hold.then(|| text.find(control)).flatten() {

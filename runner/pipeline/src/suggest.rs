@@ -1,6 +1,6 @@
-//! Hints for names that are not known.
+//! Hints for unknown names.
 
-/// The candidate that `name` most likely stands for.
+/// The candidate that is most similar to `name`.
 pub(crate) fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let wanted = name.to_lowercase();
     let mut best: Option<(f64, &str)> = None;
@@ -18,7 +18,7 @@ pub(crate) fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a s
     best.map(|(_, candidate)| candidate)
 }
 
-/// A hint for an unknown name: the nearest valid one, or all of them. `what` is their plural (`parameters`).
+/// A hint for an unknown name: the nearest valid one, or all valid names. `what` is their plural (`parameters`).
 pub fn suggest<'a>(name: &str, what: &str, candidates: impl IntoIterator<Item = &'a str>) -> String {
     let candidates: Vec<&str> = candidates.into_iter().collect();
     match nearest(name, candidates.iter().copied()) {
@@ -28,7 +28,7 @@ pub fn suggest<'a>(name: &str, what: &str, candidates: impl IntoIterator<Item = 
     }
 }
 
-/// `a`, `b` and 3 more.
+/// Formats a list of names: `a`, `b` and 3 more.
 pub(crate) fn list<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     const MOST: usize = 16;
     let names: Vec<&str> = names.into_iter().collect();

@@ -1,15 +1,15 @@
-//! A task graph as a picture: a column for each layer of stages, drawn as boxes, and a curve for each need.
+//! SVG drawing of a task graph: a column for each layer of stages, drawn as boxes, and a curve for each need.
 
 use crate::TaskGraph;
 use std::fmt::Write as _;
 
-/// A stage in the picture.
+/// A stage in the drawing.
 pub struct SvgNode {
     /// Its id, the first line of its box.
     pub id: String,
     /// The second, smaller line.
     pub note: String,
-    /// What became of it, which is the class of its box for a style sheet; empty where nothing did.
+    /// The stage's status, used as the class of its box for a style sheet; empty if there is none.
     pub class: String,
 }
 
@@ -19,7 +19,7 @@ const COLUMN: f64 = 190.0;
 const ROW: f64 = 52.0;
 const MARGIN: f64 = 6.0;
 
-/// A picture that is to be put into an `<svg>` element.
+/// A drawing to be embedded in an `<svg>` element.
 pub struct Drawing {
     /// Its width.
     pub width: f64,
@@ -82,7 +82,7 @@ rect{fill:#f6f7f9;stroke:#9aa3ad}path{fill:none;stroke:#9aa3ad;stroke-width:1.4}
 @media (prefers-color-scheme:dark){text{fill:#e4e7ea}.sub{fill:#9aa3ad}rect{fill:#1d2126;stroke:#667}path{stroke:#667}}";
 
 impl Drawing {
-    /// A file of its own, which refers to nothing outside itself.
+    /// The drawing as a self-contained SVG file.
     pub fn file(&self, title: &str) -> String {
         let Self {
             width,
@@ -97,7 +97,7 @@ impl Drawing {
     }
 }
 
-/// Text as XML takes it, between tags and in attributes; characters that XML has not are replaced.
+/// Escapes text for XML content and attributes; characters not allowed in XML are replaced.
 fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -142,7 +142,7 @@ mod tests {
             "{file}"
         );
         assert!(file.contains("<title>p &amp; q</title>"), "{file}");
-        // Three layers side by side, one stage high.
+        // Three columns, each one stage high.
         assert_eq!((drawing.width, drawing.height), (2.0 * 190.0 + 162.0, 52.0));
     }
 }

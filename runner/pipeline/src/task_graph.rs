@@ -1,4 +1,4 @@
-//! The task graph: which stage needs which other ones.
+//! The task graph: the dependencies between stages.
 
 use petgraph::Direction::{Incoming, Outgoing};
 use petgraph::graph::{DiGraph, NodeIndex};
@@ -6,7 +6,7 @@ use petgraph::visit::{Dfs, Reversed};
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-/// The graph of stages by their index: an edge leads from a stage to each that needs it.
+/// The graph of stages by index: an edge leads from a stage to each of its dependents.
 #[derive(Clone, Debug, Default)]
 pub struct TaskGraph(DiGraph<(), ()>);
 
@@ -15,7 +15,7 @@ fn node(index: usize) -> NodeIndex {
 }
 
 impl TaskGraph {
-    /// The graph of `stages` stages with these (stage, needed stage) pairs, each counted once.
+    /// The graph of `stages` stages with these (stage, needed stage) pairs, without duplicates.
     pub fn new(stages: usize, needs: impl IntoIterator<Item = (usize, usize)>) -> Self {
         let pairs: BTreeSet<(usize, usize)> = needs.into_iter().collect();
         let mut graph = DiGraph::with_capacity(stages, pairs.len());
@@ -28,12 +28,12 @@ impl TaskGraph {
         Self(graph)
     }
 
-    /// How many stages there are.
+    /// The number of stages.
     pub fn len(&self) -> usize {
         self.0.node_count()
     }
 
-    /// Whether there are none.
+    /// True if there are no stages.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -48,7 +48,7 @@ impl TaskGraph {
         self.0.neighbors_directed(node(stage), Outgoing).map(NodeIndex::index)
     }
 
-    /// These stages and all that they need, directly or not.
+    /// These stages and their transitive needs.
     pub fn upstream(&self, stages: impl IntoIterator<Item = usize>) -> BTreeSet<usize> {
         let mut found = BTreeSet::new();
         let mut search = Dfs::empty(&self.0);
@@ -61,7 +61,7 @@ impl TaskGraph {
         found
     }
 
-    /// These stages and all that need them, directly or not.
+    /// These stages and their transitive dependents.
     pub fn downstream(&self, stages: impl IntoIterator<Item = usize>) -> BTreeSet<usize> {
         let mut found = BTreeSet::new();
         let mut search = Dfs::empty(&self.0);
@@ -74,8 +74,8 @@ impl TaskGraph {
         found
     }
 
-    /// The topological order that changes the order of the indices the least: each stage after all that it needs, otherwise the
-    /// lowest index first. Stages in a cycle, and what needs them, are not in it.
+    /// The topological order that is closest to the order of the indices: among ready stages, the lowest index
+    /// first. Stages in a cycle, and their dependents, are not in it.
     pub fn order(&self) -> Vec<usize> {
         let mut missing: Vec<usize> = (0..self.len()).map(|stage| self.needs(stage).count()).collect();
         let mut ready: BTreeSet<usize> = (0..self.len()).filter(|&stage| missing[stage] == 0).collect();
@@ -92,7 +92,7 @@ impl TaskGraph {
         order
     }
 
-    /// A shortest cycle of each set of stages that need each other: a stage, what it needs, and so on back to the stage.
+    /// A shortest cycle in each strongly connected component: a stage, its need, and so on back to the stage.
     pub fn cycles(&self) -> Vec<Vec<usize>> {
         let components = petgraph::algo::tarjan_scc(&self.0);
         let members = components
@@ -101,7 +101,7 @@ impl TaskGraph {
         members.filter_map(|members| self.cycle(&members)).collect()
     }
 
-    /// A shortest cycle through the first of `members`, among them; both of its ends are named.
+    /// A shortest cycle through the first of `members`, within `members`; both of its ends are included.
     fn cycle(&self, members: &BTreeSet<usize>) -> Option<Vec<usize>> {
         let &start = members.first()?;
         let mut from = BTreeMap::new();
@@ -126,7 +126,7 @@ impl TaskGraph {
         None
     }
 
-    /// The layer of each stage for a drawing: one more than that of the last stage that it needs, 0 without needs.
+    /// The layer of each stage for a drawing: one more than the maximum layer of its needs, 0 without needs.
     pub fn layers(&self) -> Vec<usize> {
         let mut layers = vec![0; self.len()];
         for stage in self.order() {
@@ -142,7 +142,7 @@ mod tests {
 
     #[test]
     fn order_and_reach() {
-        // 3 needs 1 and 2, which need 0; 4 stands alone; a need that is named twice counts once.
+        // 3 needs 1 and 2, which need 0; 4 is isolated; a duplicate need counts once.
         let graph = TaskGraph::new(5, [(1, 0), (2, 0), (3, 1), (3, 2), (3, 2)]);
         assert_eq!(graph.order(), [0, 1, 2, 3, 4]);
         assert_eq!(graph.needs(3).count(), 2);

@@ -1,20 +1,20 @@
-//! The values of a YAML file, each with its place.
+//! The values of a YAML file, each with its position.
 
 use super::source::Spot;
 use serde_json::Value as Json;
 
-/// A value and where it stands.
+/// A value and its position.
 #[derive(Clone, Debug, Default)]
 pub struct Tree {
-    /// Where it begins.
+    /// The start of the value.
     pub spot: Spot,
-    /// What it is.
+    /// The value.
     pub value: Value,
-    /// Where an interpolated value comes from, for messages: `${params.seed}` is 7.
+    /// The origin of an interpolated value, for messages: `${params.seed}` is 7.
     pub note: Option<String>,
 }
 
-/// What a value is.
+/// The value of a node.
 #[derive(Clone, Debug)]
 pub enum Value {
     /// Null, a boolean, a finite number or a text.
@@ -36,12 +36,12 @@ impl Default for Value {
 pub struct Key {
     /// Its text.
     pub name: String,
-    /// Where it stands.
+    /// Its position.
     pub spot: Spot,
 }
 
 impl Tree {
-    /// A scalar at a place.
+    /// A scalar at a position.
     pub fn scalar(spot: Spot, value: Json) -> Self {
         Self {
             spot,
@@ -50,12 +50,12 @@ impl Tree {
         }
     }
 
-    /// Whether it is null.
+    /// True if it is null.
     pub fn is_null(&self) -> bool {
         matches!(self.value, Value::Scalar(Json::Null))
     }
 
-    /// Its text, where it is one.
+    /// Its text, if it is a text.
     pub fn text(&self) -> Option<&str> {
         match &self.value {
             Value::Scalar(Json::String(text)) => Some(text),
@@ -63,7 +63,7 @@ impl Tree {
         }
     }
 
-    /// The entry of that name, where it is a map that has one.
+    /// The entry of that name, if it is a map with that key.
     pub fn entry(&self, name: &str) -> Option<&(Key, Self)> {
         match &self.value {
             Value::Map(entries) => entries.iter().find(|(key, _)| key.name == name),
@@ -71,7 +71,7 @@ impl Tree {
         }
     }
 
-    /// The values without their places.
+    /// The values without their positions.
     pub fn to_json(&self) -> Json {
         match &self.value {
             Value::Scalar(value) => value.clone(),
@@ -83,7 +83,7 @@ impl Tree {
         }
     }
 
-    /// A tree of a value, without places.
+    /// A tree of a value, without positions.
     #[cfg(test)]
     pub fn of_json(value: &Json) -> Self {
         let value = match value {
@@ -108,7 +108,7 @@ impl Tree {
         }
     }
 
-    /// What it is, in words: `a list`, `the text "abc"`.
+    /// A description in words: `a list`, `the text "abc"`.
     pub fn describe(&self) -> String {
         match &self.value {
             Value::List(_) => "a list".to_owned(),
@@ -118,7 +118,7 @@ impl Tree {
     }
 }
 
-/// What a value is, in words.
+/// A description of a value in words.
 pub(crate) fn describe(value: &Json) -> String {
     match value {
         Json::Null => "null".to_owned(),
@@ -136,7 +136,7 @@ pub(crate) fn describe(value: &Json) -> String {
     }
 }
 
-/// A scalar's text, as it is spliced into another one.
+/// A scalar's text, as spliced into a larger text.
 pub(crate) fn spell(value: &Json) -> Option<String> {
     match value {
         Json::Bool(value) => Some(value.to_string()),
@@ -146,14 +146,14 @@ pub(crate) fn spell(value: &Json) -> Option<String> {
     }
 }
 
-/// A step on the way to a field: `slate.deltas[2]` is `slate`, `deltas`, 2.
+/// A step of the path of a field: `slate.deltas[2]` is `slate`, `deltas`, 2.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
     Key(String),
     Index(usize),
 }
 
-/// Reads the path of a field. What looks like no index is part of a name.
+/// Parses the path of a field. An invalid index is part of a name.
 pub(crate) fn steps(path: &str) -> Vec<Step> {
     let mut steps = Vec::new();
     for part in path.split('.') {
@@ -179,19 +179,19 @@ pub(crate) fn steps(path: &str) -> Vec<Step> {
     steps
 }
 
-/// Where a field stands in a tree.
+/// The result of following a path in a tree.
 pub(crate) struct Found<'a> {
-    /// The key of the deepest map entry on the way.
+    /// The key of the deepest map entry on the path.
     pub key: Option<&'a Key>,
-    /// The deepest value on the way.
+    /// The deepest value on the path.
     pub value: &'a Tree,
-    /// Whether the whole path was there.
+    /// True if the whole path exists.
     pub complete: bool,
-    /// The note of the deepest value on the way that has one.
+    /// The note of the deepest value on the path that has one.
     pub note: Option<&'a str>,
 }
 
-/// Follows a path as far as it goes.
+/// Follows a path as far as it exists.
 pub(crate) fn follow<'a>(root: &'a Tree, path: &[Step]) -> Found<'a> {
     let mut found = Found {
         key: None,

@@ -1,8 +1,8 @@
-//! Durations, sizes and names as people write them.
+//! Parsing of durations, sizes and names.
 
 use std::time::Duration;
 
-/// Reads `90s`, `10m`, `2h`, `5d` or a sequence of them (`1h30m`); more than zero.
+/// Parses `90s`, `10m`, `2h`, `5d` or a sequence of them (`1h30m`); greater than zero.
 pub fn duration(text: &str) -> Option<Duration> {
     let mut rest = text;
     let mut total: u64 = 0;
@@ -18,11 +18,11 @@ pub fn duration(text: &str) -> Option<Duration> {
         total = total.checked_add(digits.parse::<u64>().ok()?.checked_mul(unit)?)?;
         rest = &tail[1..];
     }
-    // A hundred years and more are a mistake, and some clocks overflow.
+    // More than a hundred years is an error, and would overflow some clocks.
     (1..3_200_000_000).contains(&total).then(|| Duration::from_secs(total))
 }
 
-/// Reads `4GiB`, `512 MiB`, `1.5GB`, in bytes; more than zero.
+/// Parses `4GiB`, `512 MiB`, `1.5GB`, to bytes; greater than zero.
 pub(crate) fn size(text: &str) -> Option<u64> {
     let at = text.find(|c: char| !c.is_ascii_digit() && c != '.')?;
     let (digits, unit) = text.split_at(at);
@@ -42,25 +42,25 @@ pub(crate) fn size(text: &str) -> Option<u64> {
         Ok(count) => count.checked_mul(scale)?,
         Err(_) => {
             let bytes = digits.parse::<f64>().ok()? * scale as f64;
-            // Beyond this an f64 has no fractions, and no machine has the memory.
+            // Above this, an f64 cannot represent fractions, and no machine has that much memory.
             (bytes < 9e15).then_some(bytes as u64)?
         }
     };
     (bytes > 0).then_some(bytes)
 }
 
-/// Whether a name can be that of a stage, a parameter, an axis, a port or an output.
+/// True if a name is valid for a stage, a parameter, an axis, a port or an output.
 pub(crate) fn is_name(name: &str) -> bool {
     name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
         && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-')
 }
 
-/// Whether a name can be that of an environment variable.
+/// True if a name is valid for an environment variable.
 pub(crate) fn is_variable(name: &str) -> bool {
     is_name(name) && !name.contains('-')
 }
 
-/// A relative file name that stays in its folder, with `/` between its parts and no `.` among them.
+/// Normalises a relative file name that stays in its directory, with `/` between its parts and no `.` among them.
 pub(crate) fn relative(name: &str) -> Option<String> {
     if name.is_empty() || name.starts_with('/') || name.contains(['\0', '\n', '\\']) {
         return None;

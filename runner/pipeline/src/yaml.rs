@@ -1,8 +1,8 @@
-//! YAML to [`Tree`]: the only place that knows which YAML library is used.
+//! YAML to [`Tree`]: the only module that depends on the YAML library.
 //!
-//! The library's events are read rather than its serde interface: they carry the place and the style of every key and scalar,
-//! and leave what a value means to us. That is YAML 1.2's core schema: `true` and `false` are the only booleans, dates are texts.
-//! Beyond it, duplicate keys are refused, merge keys (`<<`) are merged, and numbers must be finite and fit 64 bits.
+//! The library's events are read rather than its serde interface: they carry the position and the style of every key and scalar,
+//! and leave the interpretation of values to this module: YAML 1.2's core schema. `true` and `false` are the only booleans, dates are texts.
+//! Beyond it, duplicate keys are rejected, merge keys (`<<`) are merged, and numbers must be finite and fit 64 bits.
 
 use super::Place;
 use super::source::Spot;
@@ -13,7 +13,7 @@ use serde_yaml::granit_parser::{
 };
 use std::collections::{BTreeSet, HashMap};
 
-/// What is wrong with a text.
+/// An error in a text.
 #[derive(Debug)]
 pub(crate) struct Issue {
     pub spot: Spot,
@@ -21,21 +21,21 @@ pub(crate) struct Issue {
     pub hint: String,
 }
 
-/// How deep lists and maps may be nested.
+/// The maximum nesting depth of lists and maps.
 const DEEPEST: usize = 48;
-/// How many values a file may hold, aliases followed.
+/// The maximum number of values of a file, aliases expanded.
 const MOST: usize = 500_000;
 
-/// Maps of fewer entries are looked through for a key that is given twice.
+/// Maps with fewer entries are searched linearly for duplicate keys.
 const LOOKED_THROUGH: usize = 16;
 
 const EMPTY_HINT: &str = "a pipeline begins with `version: 1`, `name: NAME` and `stages:`";
 
-/// Reads a text of one YAML document. `text` is its index, for the spots.
+/// Parses a text of one YAML document. `text` is its index, for the positions.
 pub(crate) fn parse(content: &str, text: usize) -> Result<Tree, Issue> {
     let mut options = Options::default();
     options.set_emit_comments(false);
-    // The library's own limit is above ours, so that ours gives the message.
+    // The library's own limit is higher than this module's, so that this module reports the error.
     options.flow_nesting_limit = 4 * DEEPEST;
     options.block_nesting_limit = 4 * DEEPEST;
     let mut builder = Builder {
@@ -78,7 +78,7 @@ struct Builder<'t> {
     parser: Parser<'t, StrInput<'t>>,
     content: &'t str,
     text: usize,
-    /// What each anchor stands for, and how many values that is.
+    /// The tree of each anchor, and its number of values.
     anchors: HashMap<usize, (Tree, usize)>,
     nodes: usize,
     end: Spot,
@@ -196,7 +196,7 @@ impl<'t> Builder<'t> {
 
     fn entries(&mut self, depth: usize) -> Result<Vec<(Key, Tree)>, Issue> {
         let mut entries: Vec<(Key, Tree)> = Vec::new();
-        // Where each key stands, once there are too many to look through.
+        // The position of each key, once there are too many for a linear search.
         let mut index: HashMap<String, Spot> = HashMap::new();
         let mut merged = Vec::new();
         loop {
@@ -245,12 +245,12 @@ impl<'t> Builder<'t> {
     /// The text of a key, and whether it is written without quotes.
     fn key(&mut self, event: Event<'t>, spot: Spot, depth: usize) -> Result<(String, bool), Issue> {
         let plain = matches!(&event, Event::Scalar(_, ScalarStyle::Plain, ..));
-        // As it is written, so that the key `007` stays itself.
+        // The text as written, so that the key `007` stays itself.
         let name = match &event {
             Event::Scalar(text, ..) => Some(text.to_string()),
             _ => None,
         };
-        // A plain word is its own text: most keys need no more.
+        // Fast path: a plain word is its own text, as most keys are.
         if let (Event::Scalar(_, _, 0, None), Some(name)) = (&event, &name)
             && name.starts_with(|c: char| c.is_ascii_alphabetic() && !matches!(c, 'n' | 'N'))
             && depth < DEEPEST
@@ -290,7 +290,7 @@ impl<'t> Builder<'t> {
         Ok((name, plain))
     }
 
-    /// `<<: *defaults`: what the map itself says wins, then the earlier of what is merged.
+    /// `<<: *defaults`: the map's own entries take precedence, then the earlier merged maps.
     fn merge(&mut self, entries: &mut Vec<(Key, Tree)>, tree: Tree) -> Result<(), Issue> {
         match tree.value {
             Value::Map(more) => {
@@ -307,7 +307,7 @@ impl<'t> Builder<'t> {
         }
     }
 
-    /// Whether a tag says that a plain scalar is a text; other tags are refused.
+    /// True if a tag marks a plain scalar as a text; other tags are rejected.
     fn as_text(&self, tag: Option<&Tag>, spot: Spot) -> Result<bool, Issue> {
         match tag {
             None => Ok(false),
@@ -405,7 +405,7 @@ impl<'t> Builder<'t> {
     }
 }
 
-/// What a plain scalar means (YAML 1.2, core schema).
+/// The value of a plain scalar (YAML 1.2, core schema).
 pub(crate) fn scalar(text: &str) -> Result<Json, (String, String)> {
     Ok(match text {
         "" | "~" | "null" | "Null" | "NULL" => Json::Null,
@@ -467,7 +467,7 @@ fn number(text: &str) -> Result<Option<Json>, (String, String)> {
     if !exponent_fits || !digits_fit {
         return Ok(None);
     }
-    // Rust reads every spelling of the core schema: `1.`, `.5`, `1e-3`.
+    // Rust parses every spelling of the core schema: `1.`, `.5`, `1e-3`.
     let value: f64 = format!("{sign}{digits}").parse().map_err(|_| too_large())?;
     match serde_json::Number::from_f64(value) {
         Some(value) => Ok(Some(Json::Number(value))),

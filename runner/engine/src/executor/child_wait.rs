@@ -1,4 +1,4 @@
-//! Waiting for a program to end, a while at a time.
+//! Waiting for a child process to exit, with a timeout.
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::OwnedFd;
@@ -6,16 +6,16 @@ use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
-/// Tells when a child of this process has ended. It is still to be waited for.
+/// Detects the exit of a child process, without reaping it: the caller still waits for it.
 pub(super) enum ChildWait {
-    /// A descriptor that can be read from then on.
+    /// A descriptor that becomes readable when the child exits.
     Descriptor(OwnedFd),
-    /// A thread that waits, where the system has no such descriptors.
+    /// A thread that waits, on systems without such descriptors.
     Thread(Receiver<()>),
 }
 
 impl ChildWait {
-    /// Of the child `pid`.
+    /// Watches the child `pid`.
     pub fn of(pid: Pid) -> Self {
         #[cfg(target_os = "linux")]
         if let Ok(descriptor) = rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()) {
@@ -30,7 +30,7 @@ impl ChildWait {
         Self::Thread(ended)
     }
 
-    /// Whether it has ended, or does so within `time`.
+    /// Returns true if the child has exited or exits within `time`.
     pub fn within(&self, time: Duration) -> bool {
         match self {
             Self::Descriptor(descriptor) => {

@@ -1,9 +1,9 @@
-//! `run:` stages: an external program in an empty folder, with a clean environment.
+//! `run:` stages: an external program in an empty directory, with a clean environment.
 //!
 //! ```text
 //! TMP/run-XXXXXX/
-//! ├── work/        where it is started: empty but for its `files:`
-//! └── needs/X/     the content of its input X, or `seed=1/` and so on below it where it is collected: see `links`
+//! ├── work/        its working directory: empty but for its `files:`
+//! └── needs/X/     the content of its input X, or `seed=1/` and so on below it if it is collected: see `links`
 //! ```
 
 use super::child_wait::ChildWait;
@@ -30,13 +30,13 @@ use std::process::{Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How long a program may take to end after it was asked to.
+/// The time that a program has to exit after it was asked to.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// How many of the last lines of a failed program's output are shown.
+/// The number of last lines of a failed program's output that are shown.
 const LAST_LINES: usize = 10;
 
-/// Is told a process group's id, and whether it begins or is over.
+/// A callback that receives a process group's id, and whether the group starts or is gone.
 type Announce = dyn Fn(i32, bool) + Send + Sync;
 
 #[derive(Default)]
@@ -45,7 +45,7 @@ struct GroupState {
     ended: bool,
 }
 
-/// The process group of a running program, known to whoever may have to end it.
+/// The process group of a running program, shared with every thread that may have to kill it.
 #[derive(Clone, Default)]
 pub(crate) struct Group {
     state: Arc<Mutex<GroupState>>,
@@ -53,7 +53,7 @@ pub(crate) struct Group {
 }
 
 impl Group {
-    /// `announce` is told the group's id when a program starts, and when it is over.
+    /// `announce` is called with the group's id when a program starts, and when the group is gone.
     pub fn new(announce: impl Fn(i32, bool) + Send + Sync + 'static) -> Self {
         Self {
             state: Arc::default(),
@@ -61,7 +61,7 @@ impl Group {
         }
     }
 
-    /// Kills the program, and any that would start later.
+    /// Kills the program, and any program that would start later.
     pub fn end(&self) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.ended = true;
@@ -70,7 +70,7 @@ impl Group {
         }
     }
 
-    /// Starts a program. No `end` falls between its start and its being known.
+    /// Starts a program. No call of `end` can fall between its start and its registration.
     fn start(&self, command: &mut Command) -> io::Result<std::process::Child> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if state.ended {
@@ -90,7 +90,7 @@ impl Group {
         }
     }
 
-    /// Ends what the program left running, and forgets it.
+    /// Kills remaining processes of the group, and clears the registration.
     fn clear(&self) {
         self.signal(Signal::KILL);
         let pid = self.state.lock().unwrap_or_else(PoisonError::into_inner).pid.take();
@@ -104,17 +104,17 @@ impl Group {
 pub(crate) struct Run<'a> {
     pub command: &'a str,
     pub outputs: &'a BTreeMap<String, String>,
-    /// The folders of collected inputs.
+    /// The directories of collected inputs.
     pub points: &'a BTreeMap<String, Vec<String>>,
     pub env: &'a BTreeMap<String, String>,
-    /// The variables of `env` whose values are hidden in the log.
+    /// The variables of `env` whose values are masked in the log.
     pub secrets: &'a [String],
     pub inputs: &'a BTreeMap<String, Vec<Input>>,
     pub files: &'a [Source],
     pub log: &'a Path,
 }
 
-/// Whether the shell takes the path as one plain word.
+/// True if the shell reads the path as one word without quoting.
 fn is_plain(path: &Path) -> bool {
     path.to_str().is_some_and(|text| {
         text.chars()
@@ -123,7 +123,7 @@ fn is_plain(path: &Path) -> bool {
 }
 
 impl Run<'_> {
-    /// Runs it and stores its outputs.
+    /// Runs the program and stores its outputs.
     pub fn execute(
         &self,
         store: &Store,
@@ -131,7 +131,7 @@ impl Run<'_> {
         limits: &Limits,
         group: &Group,
     ) -> Result<Done, StageError> {
-        // Paths are put into the command as they are.
+        // Paths are inserted into the command without quoting.
         let dir = if is_plain(store.root()) {
             store.workspace()?
         } else {
@@ -145,7 +145,7 @@ impl Run<'_> {
             create_parent(&to)?;
             fs::copy(&source.path, &to)
                 .map_err(|err| StageError::new(format!("cannot read `{}`: {err}", source.path.display())))?;
-            // What the program reads is this copy, and so what the key says.
+            // The program reads this copy, so its digest has to match the key.
             source.check(BlobRef::of_file(&to)?.blob)?;
         }
         fetch(self.inputs, store, events)?;
@@ -209,7 +209,7 @@ impl Run<'_> {
         })
     }
 
-    /// Starts the program and waits for it.
+    /// Starts the program and waits for it to exit.
     fn wait(
         &self,
         text: &str,
@@ -248,7 +248,7 @@ impl Run<'_> {
             Err(err) if err.kind() == io::ErrorKind::Interrupted => return Err(StageError::interrupted()),
             Err(err) => return Err(StageError::new(format!("cannot start `sh`: {err}"))),
         };
-        // It holds the ends of the pipe, if there is one.
+        // The command holds the write ends of the pipe, if there is one.
         drop(command);
         let pid = child.id();
         let ended = Pid::from_raw(pid.cast_signed()).map(ChildWait::of);
@@ -303,7 +303,7 @@ impl Run<'_> {
         ))
     }
 
-    /// Adds the end of the program's output to an error.
+    /// Adds the last lines of the program's output to an error.
     fn with_log(&self, mut error: StageError) -> StageError {
         let text = fs::read(self.log).unwrap_or_default();
         let text = String::from_utf8_lossy(&text);
@@ -326,7 +326,7 @@ impl Run<'_> {
     }
 }
 
-/// Fetches from the remote store what is not here.
+/// Fetches blobs that are not in the local store from the remote store.
 fn fetch(inputs: &BTreeMap<String, Vec<Input>>, store: &Store, events: &dyn EventSink) -> Result<(), StageError> {
     let entries = inputs.values().flatten().flat_map(|input| &input.artifact.entries);
     let absent: Vec<_> = entries
@@ -345,12 +345,12 @@ fn fetch(inputs: &BTreeMap<String, Vec<Input>>, store: &Store, events: &dyn Even
     Ok(())
 }
 
-/// Where a program failed on a disk that has no room left, that is why, and no fault of its own.
+/// The error of a program that failed because the disk is full; `None` if there is space.
 fn full(dir: &Path, what: &str) -> Option<StageError> {
-    /// What a program may fail to write at once.
+    /// The size of a write that may fail on a full disk.
     const ROOM: u64 = 64 << 10;
     let disk = rustix::fs::statvfs(dir).ok()?;
-    // Some file systems do not count their files.
+    // Some file systems do not report a number of files.
     let no_files = disk.f_files > 0 && disk.f_favail == 0;
     let no_bytes = disk.f_bavail.saturating_mul(disk.f_frsize) < ROOM;
     (no_bytes || no_files).then(|| StageError {
@@ -386,7 +386,7 @@ pub(crate) fn signal_name(signal: i32) -> String {
     format!("signal {signal} ({name})")
 }
 
-/// The shell, at its place: a program that is named by its path is started without a copy of this process.
+/// The absolute path of the shell: a program with an absolute path is started without forking this process.
 fn shell(path: &str) -> PathBuf {
     std::env::split_paths(path)
         .filter(|folder| folder.is_absolute())
@@ -395,7 +395,7 @@ fn shell(path: &str) -> PathBuf {
         .unwrap_or_else(|| "sh".into())
 }
 
-/// An empty file that is appended to, so that the lines of two streams stand in the order they were written.
+/// Creates an empty log file in append mode, so that the lines of both streams are in the order in which they were written.
 fn new_log(path: &Path) -> io::Result<File> {
     let open = || File::options().append(true).create(true).open(path);
     let file = match (open(), path.parent()) {
@@ -409,10 +409,10 @@ fn new_log(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Follows the last line of a growing file.
+/// Reads the last line of a growing file.
 struct Tail<'p> {
     path: &'p Path,
-    /// Once it was asked for a line.
+    /// Opened on the first read.
     file: Option<File>,
     at: u64,
 }
@@ -426,7 +426,7 @@ impl<'p> Tail<'p> {
         }
     }
 
-    /// The last complete line that is new since the last call.
+    /// The last complete line written since the last call.
     fn last_line(&mut self) -> Option<String> {
         const WINDOW: u64 = 4096;
         if self.file.is_none() {

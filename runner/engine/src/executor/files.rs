@@ -1,4 +1,4 @@
-//! Files of external programs, and what is said where one cannot be used.
+//! Files of external programs, and the errors of accessing them.
 
 use stages_core::StageError;
 use stages_core::error::Cause;
@@ -6,7 +6,7 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-/// The error of a file that something cannot be done with.
+/// The error of an operation on a file.
 pub(super) fn failed(what: &str, path: &Path) -> impl FnOnce(io::Error) -> StageError {
     let message = format!("cannot {what} `{}`", path.display());
     move |err| StageError {
@@ -15,7 +15,7 @@ pub(super) fn failed(what: &str, path: &Path) -> impl FnOnce(io::Error) -> Stage
     }
 }
 
-/// Creates the folder that a file is to be in.
+/// Creates the parent directory of a file.
 pub(super) fn create_parent(path: &Path) -> Result<(), StageError> {
     match path.parent() {
         Some(parent) => fs::create_dir_all(parent).map_err(failed("create", parent)),

@@ -1,4 +1,4 @@
-//! Runs actions in this process: for tests, and for programs that use this crate as a library.
+//! An executor that runs actions in this process: for tests, and for programs that use this crate as a library.
 
 use super::command::Group;
 use super::job::{Done, Executor, Job};
@@ -11,10 +11,10 @@ use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
-/// Runs actions in this process, each on a pool of threads of its own. A stage that does not look whether it should stop
-/// cannot be stopped, and one that aborts ends the program.
+/// Runs actions in this process, each on its own thread pool. A stage that does not check for cancellation
+/// cannot be stopped, and one that aborts terminates the process.
 pub struct InProcess {
-    /// The stage kinds there are.
+    /// The available stage kinds.
     pub kinds: &'static [Box<dyn AnyStage>],
     /// Opens the upstream store.
     pub open_upstream: OpenUpstream,

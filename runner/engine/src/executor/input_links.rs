@@ -1,4 +1,4 @@
-//! How an external program gets its inputs: as files that share the store's bytes wherever the file system lets them.
+//! The inputs of external programs: files that share the store's blocks if the file system supports it.
 
 use super::files::{create_parent, failed};
 use cache::{Artifact, BlobDigest, Error, Store};
@@ -10,15 +10,15 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// The blobs that a program was given as hard links. A program that runs as root, or changes permissions, can write through
-/// one; [`InputLinks::check`] finds that out.
+/// The blobs that a program received as hard links. A program that runs as root, or changes permissions, can write through
+/// one; [`InputLinks::check`] detects that.
 #[derive(Default)]
 pub(super) struct InputLinks(Vec<(BlobDigest, Stamp)>);
 
-/// The last device that was found to make no clones. It is not asked again for each file.
+/// The last device found not to support reflinks. It is not tried again for each file.
 static WITHOUT_CLONES: AtomicU64 = AtomicU64::new(u64::MAX);
 
-/// What a write changes.
+/// The metadata that a write changes: size and modification time.
 type Stamp = (u64, i64, i64);
 
 fn stamp(meta: &Metadata) -> Stamp {
@@ -26,8 +26,8 @@ fn stamp(meta: &Metadata) -> Stamp {
 }
 
 impl InputLinks {
-    /// Writes an artifact's files below `base`, read-only, and returns the path that stands for it: the file where it is one,
-    /// the folder otherwise.
+    /// Writes an artifact's files below `base`, read-only, and returns its path: the file if the artifact is a single file,
+    /// the directory otherwise.
     pub fn write_out(&mut self, store: &Store, artifact: &Artifact, base: &Path) -> Result<PathBuf, StageError> {
         fs::create_dir_all(base).map_err(failed("create", base))?;
         for entry in &artifact.entries {
@@ -35,7 +35,7 @@ impl InputLinks {
             if entry.path.contains('/') {
                 create_parent(&to)?;
             }
-            // Its bytes are checked on the way.
+            // Reading the blob verifies its checksum.
             store.blob(entry.blob)?;
             let from = store.blob_path(entry.blob);
             if self.place(entry.blob, &from, &to).map_err(failed("write", &to))? {
@@ -49,7 +49,7 @@ impl InputLinks {
         })
     }
 
-    /// A clone that shares the blocks, or else a hard link, or else a copy. Returns whether the file is one of its own.
+    /// Creates a reflink, or else a hard link, or else a copy. Returns true if the file is not shared with the store's file.
     fn place(&mut self, blob: BlobDigest, from: &Path, to: &Path) -> io::Result<bool> {
         let meta = fs::metadata(from)?;
         if WITHOUT_CLONES.load(Relaxed) != meta.dev() {
@@ -65,7 +65,7 @@ impl InputLinks {
         fs::copy(from, to).map(|_| true)
     }
 
-    /// Refuses what a program made that wrote to its inputs, and has the store look at them again.
+    /// Fails if the program modified one of its inputs, and has the store verify the modified blobs.
     pub fn check(&self, store: &Store) -> Result<(), StageError> {
         for (blob, before) in &self.0 {
             let now = fs::metadata(store.blob_path(*blob)).map(|meta| stamp(&meta));
@@ -80,7 +80,7 @@ impl InputLinks {
     }
 }
 
-/// Whether the file system made a copy that shares the blocks.
+/// Returns true if the file system created a reflink.
 fn reflink(from: &Path, to: &Path) -> bool {
     #[cfg(target_os = "linux")]
     {

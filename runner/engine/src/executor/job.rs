@@ -1,4 +1,4 @@
-//! An action to run, what it gave, and who runs it.
+//! The job of an action, its result, and the trait of executors.
 
 use super::limits::Limits;
 use crate::key::RUN;
@@ -12,36 +12,36 @@ use std::sync::Arc;
 
 /// Runs actions.
 pub trait Executor: Send + Sync {
-    /// Runs one to its end. Blocks.
+    /// Runs an action to completion. Blocks.
     ///
     /// # Errors
-    /// When it fails, was asked to stop, or takes longer than its time limit.
+    /// If it fails, is cancelled, or exceeds its time limit.
     fn run(&self, job: &Job, events: &Arc<dyn EventSink>, limits: &Limits) -> Result<Done, StageError>;
 }
 
-/// An action: all that a worker has to know.
+/// An action, with everything that a worker needs to run it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Job {
-    /// Its key.
+    /// Its action key.
     pub key: ActionKey,
-    /// The stage that asks for it, for messages.
+    /// The stage that requests it, for messages.
     pub stage: String,
-    /// The folder of the store.
+    /// The directory of the store.
     pub home: PathBuf,
-    /// What to do.
+    /// The work.
     pub work: JobWork,
     /// The input artifacts, by port.
     pub inputs: BTreeMap<String, Vec<ArtifactDigest>>,
-    /// The files outside the store that it reads.
+    /// The files outside the store that the action reads.
     pub sources: Vec<Source>,
-    /// How many threads it may use.
+    /// The number of threads it may use.
     pub threads: usize,
-    /// Whether it computes from nothing, without memos and checkpoints of earlier work.
+    /// If set, computes from scratch, without memos and checkpoints of earlier runs.
     #[serde(default)]
     pub fresh: bool,
-    /// Where an external program's output goes; kept there when it fails.
+    /// The log file of an external program; kept if the program fails.
     pub log: PathBuf,
-    /// The upstream store that is read through.
+    /// The upstream store for read-through.
     #[serde(default)]
     pub upstream: Option<WorkerSettings>,
 }
@@ -60,7 +60,7 @@ impl Job {
     }
 }
 
-/// What an action does.
+/// The work of an action.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum JobWork {
@@ -75,32 +75,32 @@ pub enum JobWork {
     },
     /// An external program.
     Command {
-        /// The text for `sh -c`, where `${needs.X}` and `${outputs.X}` are still to be replaced.
+        /// The text for `sh -c`, in which `${needs.X}` and `${outputs.X}` are not yet replaced.
         command: String,
         /// Its outputs: name to file name.
         outputs: BTreeMap<String, String>,
-        /// The folders of collected inputs, by port.
+        /// The directories of collected inputs, by port.
         points: BTreeMap<String, Vec<String>>,
-        /// Its environment, complete.
+        /// Its complete environment.
         env: BTreeMap<String, String>,
-        /// The variables of it whose values are hidden in logs.
+        /// The environment variables whose values are masked in logs.
         secrets: Vec<String>,
     },
 }
 
-/// What an action gave.
+/// The result of an action.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Done {
     /// Its output artifacts, by name.
     pub outputs: Outputs,
     /// Its log.
     pub log: Option<BlobRef>,
-    /// Peak resident memory in bytes, where known.
+    /// Peak resident memory in bytes, if known.
     pub peak_memory: Option<u64>,
-    /// The numerics class of the outputs, where it is not the processor's.
+    /// The numerics class of the outputs, if it is not the CPU's.
     #[serde(default)]
     pub numerics_class: Option<String>,
-    /// The state of the upstream store at the worker's end.
+    /// The state of the upstream store when the worker exits.
     #[serde(default)]
     pub upstream: WorkerReport,
 }

@@ -1,19 +1,19 @@
-//! When an action has to end.
+//! Limits of an action: cancellation, kill and timeout.
 
 use crate::text;
 use stages_core::{CancelToken, StageError};
 use std::time::Duration;
 
-/// When an action has to end.
+/// The limits of an action.
 #[derive(Clone, Debug)]
 pub struct Limits {
-    /// Asks it to stop: it may finish a checkpoint.
+    /// Requests it to stop; it may finish a checkpoint first.
     pub cancel: CancelToken,
-    /// Ends it at once.
+    /// Kills it immediately.
     pub kill: CancelToken,
-    /// When to give up.
+    /// The timeout.
     pub timeout: Option<Duration>,
-    /// How long it may take to stop once it was asked.
+    /// The grace period between the request to stop and the kill.
     pub grace: Duration,
 }
 
@@ -28,7 +28,7 @@ impl Default for Limits {
     }
 }
 
-/// The failure of an action that took too long.
+/// The error of an action that exceeded its time limit.
 pub(super) fn timed_out(limit: Duration) -> StageError {
     StageError::new(format!(
         "took longer than its time limit of {}",

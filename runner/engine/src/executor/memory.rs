@@ -1,17 +1,17 @@
-//! Memory and processor time of processes, and memory of the machine.
+//! Memory and CPU time of processes, and memory of the machine.
 
 use std::fs;
 use std::time::Duration;
 
-/// How often a stage says what it takes of the machine.
+/// The interval between reports of a stage's resource usage.
 pub(crate) const USAGE: Duration = Duration::from_secs(1);
 
-/// The peak resident memory of this process in bytes, where the system tells.
+/// The peak resident memory of this process in bytes, if the system reports it.
 pub fn peak_memory() -> Option<u64> {
     status_field("self", "VmHWM:")
 }
 
-/// The resident memory of a process and all that descend from it.
+/// The resident memory of a process and all its descendants.
 pub(crate) fn tree_memory(pid: u32) -> u64 {
     let memory = tree(pid)
         .into_iter()
@@ -19,15 +19,15 @@ pub(crate) fn tree_memory(pid: u32) -> u64 {
     memory.map(Option::unwrap_or_default).sum()
 }
 
-/// The processor time of a process and all that descend from it in seconds, where the system tells.
+/// The CPU time of a process and all its descendants in seconds, as far as the system reports it.
 pub(crate) fn tree_cpu(pid: u32) -> f64 {
     tree(pid).into_iter().filter_map(cpu_seconds).sum()
 }
 
-/// A process and all that descend from it.
+/// A process and all its descendants.
 fn tree(pid: u32) -> Vec<u32> {
     let (mut found, mut next) = (vec![pid], 0);
-    // A process may end while it is looked at, and no tree is this large.
+    // A process may exit during the traversal; the limit bounds the size of the tree.
     while next < found.len().min(1000) {
         let tasks = fs::read_dir(format!("/proc/{}/task", found[next]));
         for task in tasks.into_iter().flatten().flatten() {
@@ -39,11 +39,11 @@ fn tree(pid: u32) -> Vec<u32> {
     found
 }
 
-/// The processor time of a process, with that of its children that have ended, in seconds: `proc_pid_stat(5)`, fields 14 to 17, in
+/// The CPU time of a process, including that of its reaped children, in seconds: `proc_pid_stat(5)`, fields 14 to 17, in
 /// ticks of a hundredth of a second.
 fn cpu_seconds(pid: u32) -> Option<f64> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The second field is the program's name, in brackets, and may hold anything.
+    // The second field is the program's name in parentheses, and may contain any character.
     let (_, rest) = stat.rsplit_once(')')?;
     let ticks = rest.split_whitespace().skip(11).take(4);
     Some(ticks.filter_map(|ticks| ticks.parse::<f64>().ok()).sum::<f64>() / 100.0)
@@ -56,7 +56,7 @@ fn status_field(pid: &str, name: &str) -> Option<u64> {
     Some(kilobytes * 1024)
 }
 
-/// The memory that this process may use in bytes: that of the machine, or of its control group where that is less.
+/// The memory available to this process in bytes: that of the machine, or of its control group if that is less.
 pub fn machine_memory() -> Option<u64> {
     let info = fs::read_to_string("/proc/meminfo").ok()?;
     let line = info.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;

@@ -1,4 +1,4 @@
-//! How an action is run: in this process, or in a worker process of its own.
+//! Executors of actions: in this process, or in a worker process for each action.
 
 mod child_wait;
 mod command;

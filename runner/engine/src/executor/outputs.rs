@@ -1,4 +1,4 @@
-//! What is taken in of what an external program made: ordinary files of its own folder, whatever it has put in their place.
+//! Outputs of external programs: only regular files of the stage's own directory are stored.
 
 use super::files::failed;
 use cache::{ArtifactBuilder, ArtifactDigest, Store, check_path};
@@ -10,12 +10,12 @@ use std::io;
 use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
-/// Stores the file or folder at `path`, which the program made as its output `output`. Links may lead to files below `inside`
-/// and nowhere else; what is stored is a copy, whatever other names a file has.
+/// Stores the file or directory at `path`, which the program wrote as its output `output`. Links must resolve to files below
+/// `inside`; the store keeps a copy, even if the file has other hard links.
 ///
 /// # Errors
-/// When there is nothing, something that is no file or folder, a link that leads elsewhere, or a name that an artifact
-/// cannot have; or when the store cannot be written.
+/// If the path does not exist, is neither a file nor a directory, is a link that leads elsewhere, or has a name that an artifact
+/// cannot have; or if the store cannot be written.
 pub(super) fn take_in(store: &Store, output: &str, path: &Path, inside: &Path) -> Result<ArtifactDigest, StageError> {
     let found = Found { output, inside };
     let real = found.real(path)?;
@@ -58,7 +58,7 @@ impl Found<'_> {
         self.error(path, &format!("cannot be read: {err}"))
     }
 
-    /// Where a path leads, which must be below the stage's folder.
+    /// Resolves a path, which must be below the stage's directory.
     fn real(&self, path: &Path) -> Result<PathBuf, StageError> {
         let real = fs::canonicalize(path).map_err(|err| self.unreadable(path, &err))?;
         if real.starts_with(self.inside) {
@@ -68,7 +68,7 @@ impl Found<'_> {
         Err(self.error(path, &what).hint("copy the file into the output"))
     }
 
-    /// Opens an ordinary file, which is at `real`. Opening anything else could wait for ever, or do something.
+    /// Opens a regular file; `real` is its resolved path. Opening any other type could block for ever or have side effects.
     fn open(&self, path: &Path, real: &Path) -> Result<File, StageError> {
         let kind = |kind: FileType| -> Result<(), StageError> {
             if kind.is_file() {

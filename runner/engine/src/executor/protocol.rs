@@ -1,7 +1,7 @@
-//! What the engine and a worker say to each other: JSON lines over the worker's standard input and output.
+//! The protocol between the engine and a worker: JSON lines over the worker's standard input and output.
 //!
-//! The engine writes the [`Job`](super::Job), and then perhaps [`STOP`]. When the worker's input ends, its parent is gone, and
-//! it ends too.
+//! The engine writes the [`Job`](super::Job), optionally followed by [`STOP`]. End of file on the worker's standard input
+//! means that its parent has exited, and the worker exits too.
 
 use super::job::Done;
 use cache::WorkerReport;
@@ -9,24 +9,24 @@ use serde::{Deserialize, Serialize};
 use stages_core::error::Cause;
 use stages_core::{StageError, StageEvent};
 
-/// Asks a worker to stop.
+/// Requests a worker to stop.
 pub(crate) const STOP: &str = "stop";
 
-/// What a worker says.
+/// A message of a worker.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Message {
-    /// Something that its stage said, other than a metric.
+    /// An event of its stage, other than a metric.
     Event(StageEvent),
-    /// A metric: its name, step and the bits of its value, which JSON could not hold were it not finite.
+    /// A metric: its name, its step and the bits of its value, since JSON cannot represent non-finite values.
     Metric(String, u64, u64),
     /// The process group of the external program that it runs.
     Group(i32),
-    /// The state of the upstream store, before its last message.
+    /// The state of the upstream store, sent before the last message.
     Upstream(WorkerReport),
-    /// It is done.
+    /// The job succeeded.
     Done(Done),
-    /// It failed.
+    /// The job failed.
     Failed {
         message: String,
         hint: Option<String>,

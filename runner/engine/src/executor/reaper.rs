@@ -1,7 +1,7 @@
-//! A small process that outlives this one by a moment: it ends the external programs of an engine that was killed.
+//! The reaper: a small child process that outlives the engine and kills the external programs of an engine that was killed.
 //!
-//! External programs are started by the engine itself. Were it killed, nobody would know their process groups: so it writes
-//! them down. The reaper sleeps until the pipe between them ends, and then kills what is on the list.
+//! The engine starts external programs itself. If it were killed, no process would know their process groups, so it writes
+//! them to a list. The reaper blocks until the pipe from the engine reaches end of file, and then kills the listed groups.
 
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::collections::BTreeSet;
@@ -12,18 +12,18 @@ use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-/// The argument that makes this program a reaper.
+/// The argument that runs this program as a reaper.
 pub(crate) const REAPER: &str = "reaper";
 
-/// The engine's end.
+/// The engine's side.
 pub(super) struct Reaper {
     child: Child,
-    /// The process groups, `+` where one begins and `-` where it is over: a file without a name, the reaper's standard output.
+    /// The list of process groups, `+` for a start and `-` for an end: an unnamed file, the reaper's standard output.
     list: File,
 }
 
 impl Reaper {
-    /// Starts one, with its list in the folder `dir`.
+    /// Starts a reaper, with its list in the directory `dir`.
     pub fn start(program: &Path, dir: &Path) -> io::Result<Self> {
         let list = tempfile::tempfile_in(dir)?;
         let child = Command::new(program)
@@ -32,24 +32,24 @@ impl Reaper {
             .stdin(Stdio::piped())
             .stdout(list.try_clone()?)
             .stderr(Stdio::null())
-            // Ctrl-C is for the engine.
+            // Ctrl-C reaches the engine only.
             .process_group(0)
             .spawn()?;
         Ok(Self { child, list })
     }
 
-    /// Names a group to end with the engine.
+    /// Registers a group to be killed when the engine exits.
     pub fn keep(&self, group: i32) {
         self.tell('+', group);
     }
 
-    /// Takes it back: it is over.
+    /// Unregisters a group that is gone.
     pub fn release(&self, group: i32) {
         self.tell('-', group);
     }
 
     fn tell(&self, sign: char, group: i32) {
-        // Where there is no room to write it down, nothing protects the group; the engine goes on.
+        // If the disk is full, the group is not protected; the engine continues.
         let _ = (&self.list).write_all(format!("{sign}{group}\n").as_bytes());
     }
 }
@@ -61,7 +61,7 @@ impl Drop for Reaper {
     }
 }
 
-/// The reaper's side: `runner reaper`. Ends when its engine does.
+/// The reaper's side: `runner reaper`. Exits when its engine does.
 pub fn reaper() -> u8 {
     let _ = io::copy(&mut io::stdin(), &mut io::sink());
     let Ok(list) = io::stdout().as_fd().try_clone_to_owned() else {

@@ -11,10 +11,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// What a log may hold of a stage's own lines, in bytes.
+/// The maximum size of a stage's own log lines, in bytes.
 const LOG_LIMIT: usize = 4 << 20;
 
-/// Passes on a stage's events: progress not more often than anyone can read, and a copy of the log's lines kept.
+/// Forwards a stage's events: rate-limits progress, and keeps a copy of the log lines.
 struct Tap {
     events: Arc<dyn EventSink>,
     state: Mutex<(Option<Instant>, String)>,
@@ -43,8 +43,8 @@ impl EventSink for Tap {
     }
 }
 
-/// Runs a job in this process. A stage kind is asked to stop by `limits.cancel` alone, an external program is held to all of
-/// them. `group` is where an external program's process group is made known while it runs.
+/// Runs a job in this process. A stage kind is subject to `limits.cancel` only, an external program to all limits.
+/// `group` is set to the process group of an external program while it runs.
 pub(super) fn run_job(
     job: &Job,
     store: &Store,
@@ -134,10 +134,10 @@ pub(super) fn run_job(
     }
 }
 
-/// How many names of what was computed the log holds.
+/// The maximum number of computed parts named in the log.
 const NAMED: usize = 20;
 
-/// What was computed where something was known already.
+/// A log line that lists the computed parts if others were memoised.
 fn computed(names: &[String], total: u64) -> String {
     let more = names.len().saturating_sub(NAMED);
     let mut line = format!(

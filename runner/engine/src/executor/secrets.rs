@@ -1,4 +1,4 @@
-//! Keeps the values of `secrets:` out of logs: what a program prints of them is replaced by `***` before it reaches a file.
+//! Masking of the values of `secrets:` in logs: occurrences in a program's output are replaced by `***` before they reach a file.
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io::{self, PipeReader, Read as _, Write};
@@ -10,14 +10,14 @@ const MASK: &[u8] = b"***";
 
 /// Replaces secrets in a stream of bytes.
 pub(super) struct Masker {
-    /// What to hide, the longest first.
+    /// The values to mask, longest first.
     secrets: Vec<Vec<u8>>,
-    /// The end of what came so far, where it may be the begin of a secret.
+    /// The end of the input so far, if it may be the beginning of a secret.
     pending: Vec<u8>,
 }
 
 impl Masker {
-    /// Hides these values, and each line of those of several lines. `None` where there is nothing to hide.
+    /// Masks these values, and each line of multi-line values. `None` if there are none.
     pub fn new<'v>(values: impl Iterator<Item = &'v str>) -> Option<Self> {
         let mut secrets: Vec<Vec<u8>> = values
             .flat_map(|value| std::iter::once(value.trim()).chain(value.lines().map(str::trim)))
@@ -32,7 +32,7 @@ impl Masker {
         })
     }
 
-    /// Takes in the next bytes and writes out what is sure; all of it at the `end`.
+    /// Appends the next bytes and writes those that cannot be part of a secret; writes all at the `end`.
     fn push(&mut self, bytes: &[u8], end: bool, out: &mut Vec<u8>) {
         self.pending.extend_from_slice(bytes);
         let mut at = 0;
@@ -57,7 +57,7 @@ impl Masker {
     }
 }
 
-/// A thread that copies what comes out of a pipe, masked.
+/// A thread that copies the output of a pipe, masked.
 pub(super) struct Filter {
     over: Arc<AtomicBool>,
     thread: JoinHandle<()>,
@@ -71,7 +71,7 @@ impl Filter {
             let mut bytes = vec![0; 64 << 10];
             let mut masked = Vec::new();
             loop {
-                // What outlives the program may keep the pipe open: nobody waits for it.
+                // Processes that outlive the program may keep the pipe open; their output is not awaited.
                 let last = told.load(Ordering::Acquire);
                 let count = match readable(&from) {
                     Ok(true) => from.read(&mut bytes).unwrap_or(0),
@@ -80,7 +80,7 @@ impl Filter {
                 };
                 masked.clear();
                 masker.push(&bytes[..count], count == 0, &mut masked);
-                // A full disk costs lines of the log; the program goes on.
+                // A full disk loses lines of the log; the program continues.
                 let _ = to.write_all(&masked);
                 if count == 0 {
                     break;
@@ -90,14 +90,14 @@ impl Filter {
         Self { over, thread }
     }
 
-    /// Waits until all that the program wrote is copied.
+    /// Waits until all output of the program is copied.
     pub fn finish(self) {
         self.over.store(true, Ordering::Release);
         let _ = self.thread.join();
     }
 }
 
-/// Waits a moment for something to read, or for the end.
+/// Waits briefly until the pipe is readable or at end of file.
 fn readable(pipe: &PipeReader) -> io::Result<bool> {
     let wait = Timespec {
         tv_sec: 0,

@@ -22,7 +22,7 @@ impl Lines {
         let mut line = serde_json::to_string(message).unwrap_or_default();
         line.push('\n');
         let mut out = stdout().lock();
-        // Nobody listens any more: the end of standard input will say so too.
+        // An error means that the engine has exited; end of file on standard input reports that too.
         let _ = out.write_all(line.as_bytes()).and_then(|()| out.flush());
     }
 }
@@ -33,7 +33,7 @@ impl EventSink for Lines {
     }
 }
 
-/// Reads a job from standard input, runs it, and writes its events and result to standard output. Ends when its parent does.
+/// Reads a job from standard input, runs it, and writes its events and result to standard output. Exits when its parent does.
 pub fn worker(kinds: &'static [Box<dyn AnyStage>], open_upstream: OpenUpstream) -> u8 {
     let mut line = String::new();
     if stdin().read_line(&mut line).is_err() {
@@ -56,7 +56,7 @@ pub fn worker(kinds: &'static [Box<dyn AnyStage>], open_upstream: OpenUpstream) 
     {
         let (cancel, group) = (limits.cancel.clone(), group.clone());
         std::thread::spawn(move || {
-            // Reads until the end, which comes when the parent closes the pipe or is gone, however it went.
+            // Reads until end of file, when the parent closes the pipe or exits for any reason.
             for line in stdin().lock().lines() {
                 match line {
                     Ok(line) if line == STOP => cancel.cancel(),
@@ -75,7 +75,7 @@ pub fn worker(kinds: &'static [Box<dyn AnyStage>], open_upstream: OpenUpstream) 
     let events: Arc<dyn EventSink> = Arc::new(Lines);
     let result = match pool {
         Ok(()) => job.store(open_upstream).map_err(StageError::from).and_then(|store| {
-            // The engine keeps garbage collectors away, but may be killed a moment before this process is.
+            // The engine holds a guard against garbage collection, but may be killed shortly before this process is.
             let _guard = store.guard()?;
             if let Some(upstream) = store.upstream() {
                 upstream.watch(Box::new(fetched(events.clone())));
@@ -96,7 +96,7 @@ pub fn worker(kinds: &'static [Box<dyn AnyStage>], open_upstream: OpenUpstream) 
     code
 }
 
-/// Says how much came from the remote store, not more often than anyone can read.
+/// Reports the amount of data fetched from the remote store, rate-limited.
 fn fetched(events: Arc<dyn EventSink>) -> impl Fn(TransferStats) + Send + Sync {
     let last = Mutex::new(Instant::now());
     move |stats| {
@@ -112,7 +112,7 @@ fn fetched(events: Arc<dyn EventSink>) -> impl Fn(TransferStats) + Send + Sync {
     }
 }
 
-/// Says every second what this process takes of the machine.
+/// Reports this process's resource usage every second.
 fn say_usage() {
     loop {
         std::thread::sleep(USAGE);
@@ -124,7 +124,7 @@ fn say_usage() {
     }
 }
 
-/// Asks the system to kill this process when its parent ends: the end of standard input may find it too busy to notice.
+/// Requests a kill signal when the parent exits: a busy process may not notice end of file on standard input.
 fn end_with_parent() {
     #[cfg(target_os = "linux")]
     {
@@ -133,7 +133,7 @@ fn end_with_parent() {
     }
 }
 
-/// When memory runs out, the system ends this process rather than the engine.
+/// Makes this process the preferred victim of the out-of-memory killer, rather than the engine.
 pub(super) fn prefer_as_victim(pid: i32) {
     #[cfg(target_os = "linux")]
     let _ = std::fs::write(format!("/proc/{pid}/oom_score_adj"), "500");

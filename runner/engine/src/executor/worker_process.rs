@@ -19,21 +19,21 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-/// Runs each action in a process of its own: a stage kind in this program, as `runner worker`, an external program as it is. A
-/// crash, an out-of-memory kill or a time limit touches nothing else, and all of them end when this process does.
+/// Runs each action in its own process: a stage kind in this program, as `runner worker`, an external program directly. A
+/// crash, an out-of-memory kill or a timeout affects no other action, and all processes exit when this one does.
 pub struct WorkerProcess {
-    /// The program.
+    /// The path of this program.
     program: PathBuf,
     store: Store,
-    /// Ends the external programs; started with the first of them.
+    /// Kills the external programs if the engine is killed; started with the first of them.
     reaper: OnceLock<Option<Arc<Reaper>>>,
 }
 
 impl WorkerProcess {
-    /// Workers are this very program, even when its file is replaced meanwhile.
+    /// Workers run this same program, even if its file is replaced meanwhile.
     ///
     /// # Errors
-    /// When the system does not say which program this is.
+    /// If the system does not report the path of this program.
     pub fn new(store: &Store) -> std::io::Result<Self> {
         let program = if cfg!(target_os = "linux") {
             "/proc/self/exe".into()
@@ -47,7 +47,7 @@ impl WorkerProcess {
         })
     }
 
-    /// Runs an external program from this process.
+    /// Runs an external program as a child of this process.
     fn command(&self, job: &Job, events: &Arc<dyn EventSink>, limits: &Limits) -> Result<Done, StageError> {
         let reaper = self
             .reaper
@@ -67,10 +67,10 @@ impl WorkerProcess {
     }
 }
 
-/// What a worker's output may leave of lines that are no messages, in bytes.
+/// The maximum size of a worker's output lines that are not messages, in bytes.
 const TAIL: usize = 16 << 10;
 
-/// A running worker, killed when this is dropped before it has ended.
+/// A running worker; killed if this is dropped before the worker exits.
 struct Worker {
     child: Child,
     group: Option<Pid>,
@@ -92,7 +92,7 @@ impl Worker {
         if !status.as_ref().is_ok_and(ExitStatus::success)
             && let Some(pid) = self.group
         {
-            // A worker that was killed could not end its program.
+            // A killed worker cannot kill its program.
             let _ = kill_process_group(pid, Signal::KILL);
         }
         self.group = None;
@@ -116,7 +116,7 @@ impl Executor for WorkerProcess {
         }
         let failed =
             |what: &str, err: std::io::Error| StageError::new(format!("cannot {what} a worker process: {err}"));
-        // This thread lives as long as the worker: the worker's death signal is tied to it.
+        // This thread lives as long as the worker: the worker's parent-death signal depends on it.
         let child = Command::new(&self.program)
             .arg0("runner")
             .arg("worker")
@@ -124,7 +124,7 @@ impl Executor for WorkerProcess {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
-            // Ctrl-C in a terminal reaches the engine alone, which asks its workers to stop.
+            // Ctrl-C in a terminal reaches only the engine, which then requests its workers to stop.
             .process_group(0)
             .spawn()
             .map_err(|err| failed("start", err))?;
@@ -138,7 +138,7 @@ impl Executor for WorkerProcess {
         };
         let mut line = serde_json::to_string(job).map_err(|err| failed("ask", err.into()))?;
         line.push('\n');
-        // A worker that died already is reported below, by how it ended.
+        // A worker that has already exited is reported below, with its exit status.
         let _ = stdin.write_all(line.as_bytes());
         let (sender, said) = channel();
         let errors = std::thread::spawn(move || {
@@ -155,7 +155,7 @@ impl Executor for WorkerProcess {
         let reader = std::thread::spawn(move || {
             for line in BufReader::new(stdout).split(b'\n') {
                 let Ok(line) = line else { break };
-                // Whatever is no message is a line for the log.
+                // Lines that are not messages go to the log.
                 let said: Result<Message, String> =
                     serde_json::from_slice(&line).map_err(|_| String::from_utf8_lossy(&line).into_owned());
                 if sender.send(said).is_err() {
@@ -225,7 +225,7 @@ impl Executor for WorkerProcess {
     }
 }
 
-/// The failure of a worker that ended without a result.
+/// The error of a worker that exited without a result.
 fn died(status: ExitStatus, stderr: &str) -> StageError {
     let mut error = match (status.signal(), status.code()) {
         (Some(9), _) => StageError::new(format!("its worker was killed by {}", signal_name(9)))

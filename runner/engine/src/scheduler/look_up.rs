@@ -1,4 +1,4 @@
-//! Looking stages up: in the store, and then, in threads, in its remote.
+//! Cache look-ups of stages: in the store, and then, in threads, in the remote store.
 
 use super::{Message, Scheduler, State};
 use crate::event::{Event, StageStatus};
@@ -7,7 +7,7 @@ use cache::{ActionKey, ArtifactDigest, Hit};
 use runner_pipeline::Work;
 use stages_core::StageError;
 
-/// So many stages are looked up in the remote store side by side.
+/// The maximum number of concurrent look-ups in the remote store.
 const ASKING: usize = 16;
 
 impl Scheduler<'_, '_, '_> {
@@ -34,7 +34,7 @@ impl Scheduler<'_, '_, '_> {
         self.ready.insert(i);
     }
 
-    /// Starts what look-ups in the remote store may go on.
+    /// Starts queued look-ups in the remote store.
     pub(super) fn ask_remote(&mut self) {
         while self.stopping || self.asking < ASKING {
             let Some((i, prepared)) = self.to_ask.pop_front() else {
@@ -48,7 +48,7 @@ impl Scheduler<'_, '_, '_> {
         }
     }
 
-    /// Takes the answer of the remote store.
+    /// Handles the result of a remote look-up.
     pub(super) fn asked(&mut self, i: usize, prepared: Box<Prepared>, hit: cache::Result<Option<Hit>>) {
         self.asking -= 1;
         if !self.found(i, &prepared, hit) {
@@ -56,7 +56,7 @@ impl Scheduler<'_, '_, '_> {
         }
     }
 
-    /// Looks a stage up in the remote store, in a thread: it takes its time to answer.
+    /// Looks a stage up in the remote store, in a thread, because the request blocks.
     fn ask(&mut self, i: usize, prepared: Box<Prepared>) {
         self.asking += 1;
         let (store, sender) = (self.store, self.sender.clone());
@@ -66,12 +66,12 @@ impl Scheduler<'_, '_, '_> {
         });
     }
 
-    /// Whether a cached result of a stage would be used.
+    /// True if a cached result of a stage may be used.
     fn looks_up(&self, i: usize) -> bool {
         !self.slots[i].forced && self.slots[i].check.is_none()
     }
 
-    /// Finishes a stage that is cached (or whose look-up fails), and says whether it did.
+    /// Ends a stage that is cached (or whose look-up fails), and returns true if it did.
     pub(super) fn look_up(&mut self, i: usize, prepared: &Prepared) -> bool {
         if !self.looks_up(i) {
             return false;
@@ -83,7 +83,7 @@ impl Scheduler<'_, '_, '_> {
         self.found(i, prepared, hit)
     }
 
-    /// Goes by what a look-up gave, and says whether the stage is over.
+    /// Handles the result of a look-up, and returns true if the stage has ended.
     fn found(&mut self, i: usize, prepared: &Prepared, hit: cache::Result<Option<Hit>>) -> bool {
         match hit {
             Ok(Some(hit)) if self.slots[i].to_check && self.is_comparable(i, prepared) => {
@@ -102,7 +102,7 @@ impl Scheduler<'_, '_, '_> {
         }
     }
 
-    /// Whether the cached result of a stage must come out again if it is computed again; says so where it need not.
+    /// True if recomputing a stage must reproduce its cached result; otherwise reports the reason.
     fn is_comparable(&mut self, i: usize, prepared: &Prepared) -> bool {
         let why = match &self.node(i).work {
             Work::Kind { kind, .. } => kind.nondeterministic(),
@@ -127,7 +127,7 @@ impl Scheduler<'_, '_, '_> {
         false
     }
 
-    /// Compares what a cached stage gave when it was computed again with what the store has.
+    /// Compares the recomputed result of a cached stage with the stored one.
     pub(super) fn checked(&mut self, i: usize, key: ActionKey, cached: Hit, again: &Hit) {
         let different: Vec<String> = cached
             .outputs
