@@ -2,18 +2,18 @@
 //!
 //! ```yaml
 //! remote:
-//!   url: s3://bucket/prefix      # or gs://…, az://…, file:///folder, a path, https://… (only read)
-//!   read_only: false             # write nothing to it
-//!   sign_key_file: sign.key      # a file, relative to this one, whose text signs records
-//!   sign_key_env: SIGN_KEY       # or a variable of the environment that holds it
-//!   endpoint: https://host:9000  # an S3-compatible server that is not Amazon's
+//!   url: s3://bucket/prefix      # or gs://…, az://…, file:///folder, a path, https://… (read-only)
+//!   read_only: false             # if true, nothing is written to it
+//!   sign_key_file: sign.key      # a file with the key that signs records, relative to this file
+//!   sign_key_env: SIGN_KEY       # or an environment variable with that key
+//!   endpoint: https://host:9000  # an S3-compatible server other than Amazon's
 //!   region: eu-central-1
-//!   allow_http: false            # whether the endpoint may be `http://`
-//!   timeout: 5s                  # how long it may fail to answer before a run goes on without it
-//!   upload_time: 5m              # how long a run waits at its end for its uploads
+//!   allow_http: false            # if true, the endpoint may be `http://`
+//!   timeout: 5s                  # the time without a response after which a run continues without the remote
+//!   upload_time: 5m              # the longest wait for uploads at the end of a run
 //! ```
 //!
-//! `RUNNER_REMOTE` stands in for `url`. Credentials are no part of it: they come from the environment.
+//! `RUNNER_REMOTE` overrides `url`. Credentials are not configured here: they come from the environment.
 
 use cache_remote::{RemoteSettings, SignKey};
 use runner_engine::Failure;
@@ -41,10 +41,10 @@ const KEYS: [&str; 9] = [
     "upload_time",
 ];
 
-/// The remote that the home's configuration or the environment names; relative paths in the latter are relative to `current`.
+/// The remote that the home's configuration or the environment names; relative paths in the latter start at `current`.
 ///
 /// # Errors
-/// When the file cannot be read or something in it is wrong, with its line.
+/// When the file cannot be read or is invalid; the error names the line.
 pub fn remote(home: &Path, current: &Path, env: &BTreeMap<String, String>) -> Result<Option<RemoteSettings>, Failure> {
     let variable = env.get(VARIABLE).filter(|url| !url.trim().is_empty());
     let mut settings = read(home, env, variable.is_none())?;
@@ -67,7 +67,7 @@ pub fn remote(home: &Path, current: &Path, env: &BTreeMap<String, String>) -> Re
 
 const FORMS: &str = "a remote is written `s3://bucket/prefix`, `gs://…`, `az://…`, `file:///folder`, a path, or `https://…`, which is only read";
 
-/// `needs_url` is whether the file has to name a remote if it says something of one.
+/// If `needs_url` is set, a file that configures a remote has to contain its URL.
 fn read(home: &Path, env: &BTreeMap<String, String>, needs_url: bool) -> Result<Option<RemoteSettings>, Failure> {
     let file = home.join(FILE);
     let bytes = match std::fs::read(&file) {
@@ -107,7 +107,7 @@ fn top(
             _ if value.is_null() => None,
             Value::Map(_) => {
                 let found = of_remote(&value, home, env, problems);
-                // A key that is misspelt says so itself.
+                // A misspelt key has its own error.
                 if needs_url && value.entry("url").is_none() && !problems.any() {
                     problems.add(key.spot, "`url` is missing", FORMS);
                 }
@@ -158,7 +158,7 @@ fn of_remote(tree: &Tree, home: &Path, env: &BTreeMap<String, String>, problems:
                     "keep one of `sign_key_file` and `sign_key_env`",
                 );
             }
-            // Neither the line nor the name is repeated: it may be the key itself, in the wrong place.
+            // Neither the line nor the name is printed: it may be the key itself, in the wrong field.
             "sign_key_file" => match value.text().map(|path| std::fs::read(home.join(path))) {
                 None => wanted("the path of a file"),
                 Some(Err(err)) => {
@@ -191,7 +191,7 @@ fn of_remote(tree: &Tree, home: &Path, env: &BTreeMap<String, String>, problems:
         && let Err((field, reason)) = settings.check(home)
     {
         let spot = tree.entry(field).map_or(tree.spot, |(_, value)| value.spot);
-        // The line is not shown: it holds what is refused.
+        // The line is not printed: it contains the rejected value.
         problems.add_blank(spot, format!("`{field}` is not a remote: {reason}"), FORMS);
     }
     settings

@@ -1,12 +1,12 @@
-//! Where the store and the history of runs live.
+//! The location of the store and of the history of runs.
 
 use std::path::{Path, PathBuf};
 
 /// The folder's name inside a project.
 const NAME: &str = ".runner";
 
-/// `RUNNER_HOME` where it is set (relative to `current`); or else `.runner/` of the nearest folder at or above `start` that
-/// has one or is a repository's root; or else of `current`.
+/// `RUNNER_HOME` if it is set (relative to `current`); otherwise `.runner/` of the nearest folder at or above `start` that has one or
+/// is the root of a repository; otherwise of `current`.
 pub fn resolve(variable: Option<&str>, start: &Path, current: &Path) -> PathBuf {
     if let Some(home) = variable.filter(|home| !home.is_empty()) {
         return current.join(home);

@@ -10,7 +10,7 @@ fn failed(err: std::io::Error) -> Failure {
     Failure::caused("cannot handle signals", &err)
 }
 
-/// The control of a run: a signal asks running stages to stop, a second one ends them at once.
+/// The control of a run: the first signal asks running stages to stop, the second one kills them.
 pub(crate) fn control() -> Result<Control, Failure> {
     let mut signals = Signals::new([SIGINT, SIGTERM]).map_err(failed)?;
     let control = Control::default();
@@ -26,7 +26,7 @@ pub(crate) fn control() -> Result<Control, Failure> {
     Ok(control)
 }
 
-/// A flag that a signal sets; a second signal ends the process.
+/// A flag that the first signal sets; the second one ends the process.
 pub(crate) fn flag() -> Result<Arc<AtomicBool>, Failure> {
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {

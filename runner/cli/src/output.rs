@@ -1,4 +1,4 @@
-//! Standard output. A reader that has gone is no error.
+//! Standard output. A closed pipe is not an error.
 
 use runner_engine::Failure;
 use serde::Serialize;

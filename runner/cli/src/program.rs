@@ -1,4 +1,4 @@
-//! From arguments to an exit code. Errors are printed here and nowhere else.
+//! The main function, from arguments to an exit code. Only this module prints errors.
 
 use crate::args::{Arguments, Command};
 use crate::commands::{bench, cache, check, compare, doctor, exec, export, plan, runs, show, stages, watch, why};
@@ -11,7 +11,7 @@ use std::io::Write as _;
 
 /// Runs the program and returns its exit code.
 pub fn main() -> u8 {
-    // Before anything else: a worker gets no arguments from people.
+    // Before anything else: child processes of the program itself have a single fixed argument.
     let given: Vec<_> = std::env::args_os().skip(1).take(2).collect();
     match given.as_slice() {
         [only] if only == "worker" => return executor::worker(registry::kinds(), cache_remote::open_for_worker),

@@ -1,4 +1,4 @@
-//! Every stage kind there is.
+//! All stage kinds.
 
 use stages_core::AnyStage;
 use std::sync::LazyLock;
@@ -21,7 +21,7 @@ pub fn kinds() -> &'static [Box<dyn AnyStage>] {
     &KINDS
 }
 
-/// The kind of that name.
+/// The kind with that name.
 pub fn find(name: &str) -> Option<&'static dyn AnyStage> {
     kinds().iter().find(|kind| kind.name() == name).map(AsRef::as_ref)
 }

@@ -1,4 +1,4 @@
-//! What every command starts from: the current folder, the environment, how much to say.
+//! The context of every command: the working directory, the environment and the verbosity.
 
 use crate::args::{Arguments, Command, PipelineArgs, Settings};
 use crate::config;
@@ -21,17 +21,17 @@ use std::time::Duration;
 /// Name and version of this program.
 pub(crate) const PROGRAM: &str = concat!("runner ", env!("CARGO_PKG_VERSION"));
 
-/// How long a stage may take to stop after Ctrl-C: enough to write a checkpoint.
+/// The time that a stage has to stop after Ctrl-C: enough to write a checkpoint.
 const GRACE: Duration = Duration::from_secs(15);
 
-/// The circumstances of a command.
+/// The context of a command.
 #[derive(Clone)]
 pub(crate) struct Session {
     pub current: PathBuf,
     pub env: BTreeMap<String, String>,
     pub verbosity: Verbosity,
     pub json: bool,
-    /// Whether no remote is looked at, whatever is configured.
+    /// If set, a configured remote is not used.
     pub no_remote: bool,
 }
 
@@ -65,13 +65,13 @@ impl Session {
         })
     }
 
-    /// Where results and runs are kept, for a pipeline in the folder `start` or for a command without one.
+    /// The folder of the store and the runs, for a pipeline in the folder `start` or for a command without one.
     pub fn home(&self, start: Option<&Path>) -> PathBuf {
         let variable = self.env.get("RUNNER_HOME").map(String::as_str);
         home::resolve(variable, start.unwrap_or(&self.current), &self.current)
     }
 
-    /// Opens the store of a home, with the remote that is configured for it as its upstream.
+    /// Opens the store of a home with its configured remote.
     pub fn store(&self, home: &Path) -> Result<Store, Failure> {
         let settings = self.remote_settings(home)?;
         let store = Store::open(home)?;
@@ -81,7 +81,7 @@ impl Session {
         }
     }
 
-    /// The remote that is configured for a home; `None` with `--no-remote`.
+    /// The configured remote of a home; `None` with `--no-remote`.
     pub fn remote_settings(&self, home: &Path) -> Result<Option<RemoteSettings>, Failure> {
         match self.no_remote {
             true => Ok(None),
@@ -89,11 +89,11 @@ impl Session {
         }
     }
 
-    /// Reads a pipeline: from the memo in the store of its home, where nothing has changed since it was read last.
+    /// Reads a pipeline, from the memo in the store of its home if nothing has changed since.
     pub fn load(&self, file: &Path, settings: &Settings) -> Result<Pipeline, Failure> {
         let options = self.reading(file, settings);
         let home = self.home(folder_of(&self.current, file).as_deref());
-        // Where there is no store yet, reading a pipeline makes none.
+        // Reading a pipeline does not create a store.
         let store = home.join("format").is_file().then(|| Store::open(&home).ok()).flatten();
         let (Some(store), Some(program)) = (store, program_identity()) else {
             return load_with_sources(file, &options).map_err(wrong);
@@ -105,18 +105,18 @@ impl Session {
         }
         let (pipeline, memo) = load_with_memo(file, &options).map_err(wrong)?;
         if let Some(memo) = memo {
-            // A store that cannot be written says so where it matters.
+            // A command that needs to write to the store reports such an error itself.
             let _ = store.save_derived(&name, memo);
         }
         Ok(pipeline)
     }
 
-    /// A pipeline as one file, with everything filled in.
+    /// The resolved pipeline as one file.
     pub fn resolved(&self, file: &Path, settings: &Settings) -> Result<String, Failure> {
         resolved(file, &self.reading(file, settings)).map_err(wrong)
     }
 
-    /// What a pipeline is read with.
+    /// The options for reading a pipeline.
     fn reading(&self, file: &Path, settings: &Settings) -> LoadOptions {
         let home = self.home(folder_of(&self.current, file).as_deref());
         let session = self.clone();
@@ -132,7 +132,7 @@ impl Session {
         }
     }
 
-    /// Reads a pipeline, and opens its home.
+    /// Reads a pipeline and opens its home.
     pub fn project(&self, args: &PipelineArgs) -> Result<Project, Failure> {
         let pipeline = self.load(&args.pipeline, &args.selection.settings)?;
         let wrong_name = |err| wrong(PipelineErrors::from(err));
@@ -153,7 +153,7 @@ impl Session {
         })
     }
 
-    /// The store and the runs of a command without a pipeline. Nothing is made where there is nothing.
+    /// The store and the runs of a command without a pipeline. Missing ones are not created.
     pub fn archive(&self) -> Result<Archive, Failure> {
         let home = self.home(None);
         if !home.is_dir() {
@@ -167,13 +167,13 @@ impl Session {
     }
 }
 
-/// The folder of a file, absolute.
+/// The absolute path of a file's folder.
 fn folder_of(current: &Path, file: &Path) -> Option<PathBuf> {
     let file = std::path::absolute(file).unwrap_or_else(|_| current.join(file));
     file.parent().map(Path::to_owned)
 }
 
-/// What tells this build of the program from every other, also from one that took its place under the same version.
+/// The identity of this build of the program, which differs even between builds of the same version.
 fn program_identity() -> Option<String> {
     use std::os::unix::fs::MetadataExt as _;
     let program = if cfg!(target_os = "linux") {
@@ -191,7 +191,7 @@ fn program_identity() -> Option<String> {
     ))
 }
 
-/// The failure of a pipeline that is wrong.
+/// The failure of an invalid pipeline.
 fn wrong(errors: PipelineErrors) -> Failure {
     Failure::usage(errors.to_string())
 }
@@ -203,12 +203,12 @@ pub(crate) struct Project {
     pub pipeline: Pipeline,
     /// The nodes to run.
     pub chosen: Vec<usize>,
-    /// Those that run even if they are cached.
+    /// The nodes that run even if they are cached.
     pub force: BTreeSet<usize>,
 }
 
 impl Project {
-    /// How a run of this project goes on this machine, where nothing else is asked for.
+    /// The default options of a run of this project on this machine.
     pub fn options(&self, session: &Session, run: &str) -> Options {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         Options {
@@ -230,7 +230,7 @@ impl Project {
     }
 }
 
-/// A store and its runs.
+/// A store and the history of its runs.
 pub(crate) struct Archive {
     pub store: Store,
     pub runs: PathBuf,

@@ -68,7 +68,7 @@ impl Builder {
         let stages = stages
             .iter()
             .map(|id| {
-                // Without `pipeline.json` only the names are known.
+                // Only the names are known without `pipeline.json`.
                 let unknown = || {
                     Arc::new(ResolvedStage {
                         id: id.clone(),

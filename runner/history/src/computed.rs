@@ -8,13 +8,13 @@ use std::cell::{OnceCell, RefCell};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-/// Finds them by action key: in the index, or else in the event log of the run that the action record names. No other run is
-/// read, and none twice.
+/// Finds these metrics by action key: in the index, or else in the event log of the run that the action record names. No other
+/// run is read, and none twice.
 pub struct ComputedMetrics {
     runs: PathBuf,
     store: Store,
     index: OnceCell<Option<RefCell<Index>>>,
-    /// By run and action.
+    /// The metrics read so far, by run and action.
     read: RefCell<HashMap<String, HashMap<ActionKey, LastMetrics>>>,
 }
 
@@ -29,7 +29,7 @@ impl ComputedMetrics {
         }
     }
 
-    /// The last value of each metric that this stage reported when it was computed; empty where that is unknown.
+    /// The last value of each metric that this stage reported when it was computed; empty if unknown.
     pub fn of(&self, stage: &StageRun) -> LastMetrics {
         self.find(stage).unwrap_or_default()
     }
@@ -71,7 +71,7 @@ impl ComputedMetrics {
 const READ_BYTES: f64 = 400_000.0;
 
 /// Adds a run that has just ended to the index, with its metrics, if that takes about a hundredth of its time at most. Otherwise
-/// the first command that needs it does.
+/// the first command that needs the entry adds it.
 pub fn index_run(runs: &Path, ended: &Run) {
     let is_cheap = |file: &EventFile| ended.seconds >= 1.0 && file.bytes as f64 <= ended.seconds * READ_BYTES;
     if let Some(file) = EventFile::of(runs, &ended.id).filter(is_cheap)

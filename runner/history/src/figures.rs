@@ -1,6 +1,6 @@
 //! The figures of a stage: final values and learning curves.
 //!
-//! They come from its `metrics` artifact, which every stage of the families `train` and `evaluate` has, cached or not; and from
+//! They come from the `metrics` artifact, which every stage of the families `train` and `evaluate` has, cached or not; and from
 //! the event log of the run, which alone has times, and all metrics of a stage that is running or failed.
 
 use super::StageRun;
@@ -42,12 +42,12 @@ fn numbers(artifact: &Artifact) -> BTreeMap<String, f64> {
         .collect()
 }
 
-/// The curves of a stage's `metrics` artifact; `None` where there is no readable one.
+/// The curves of a stage's `metrics` artifact; `None` if there is no readable one.
 pub fn curves(stage: &StageRun, store: &Store) -> Option<BTreeMap<String, Curve>> {
     lines(&artifact(stage, store)?, store)
 }
 
-/// The summary of a stage's `metrics` artifact; `None` where there is no readable one. Costs one small read.
+/// The summary of a stage's `metrics` artifact; `None` if there is no readable one. Costs one small read.
 pub fn summary(stage: &StageRun, store: &Store) -> Option<BTreeMap<String, f64>> {
     artifact(stage, store).map(|artifact| numbers(&artifact))
 }
@@ -58,7 +58,7 @@ pub struct Figures {
     /// The final value of each metric, if finite: from the summary, or else the last value of the curve; and `seconds`, the
     /// duration of the stage when it was computed.
     pub values: BTreeMap<String, f64>,
-    /// The metrics that characterise the stage: those of its summary without baselines; all but times where there is no
+    /// The metrics that characterise the stage: those of its summary without baselines; all but times if there is no
     /// summary.
     pub headline: Vec<String>,
     /// The curves.
@@ -105,7 +105,7 @@ impl Figures {
     }
 }
 
-/// Whether a metric is a time or a speed: those differ from run to run and are in no artifact.
+/// True if a metric is a time or a speed: those differ from run to run and are in no artifact.
 pub fn is_time(name: &str) -> bool {
     name == "charts/SPS" || name.starts_with("time/")
 }

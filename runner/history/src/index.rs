@@ -1,8 +1,8 @@
-//! The index over runs: one SQLite file that answers queries for which every run folder would have to be read.
+//! The index over runs: one SQLite file for queries that would otherwise read every run folder.
 //!
-//! It contains nothing that the run folders do not. Where it is missing, damaged, locked or of another version, the runs are
-//! read instead, and the index is rebuilt if possible. A row is valid only while `events.jsonl` has the size and the
-//! modification time that it had when it was read, and while the row's checksum matches.
+//! Everything in it is derived from the run folders. If it is missing, damaged, locked or of another version, the runs are read
+//! instead, and the index is rebuilt if possible. A row is valid only while `events.jsonl` has the size and the modification time
+//! that it had when it was read, and while the row's checksum matches.
 //!
 //! ```text
 //! HOME/index/runs.sqlite
@@ -56,7 +56,7 @@ pub struct EventFile {
 }
 
 impl EventFile {
-    /// The event log of a run; `None` where there is none.
+    /// The event log of a run; `None` if there is none.
     pub fn of(runs: &Path, id: &str) -> Option<Self> {
         let meta = std::fs::metadata(runs.join(id).join("events.jsonl")).ok()?;
         let modified = meta.modified().ok()?.duration_since(UNIX_EPOCH).ok()?;
@@ -76,7 +76,7 @@ pub struct Index {
 }
 
 impl Index {
-    /// Opens or creates the index over the folder `runs`; `None` where that is impossible.
+    /// Opens or creates the index over the folder `runs`; `None` if that is impossible.
     pub fn open(runs: &Path) -> Option<Self> {
         let folder = folder(runs)?;
         if !runs.is_dir() {
@@ -98,7 +98,7 @@ impl Index {
         })
     }
 
-    /// The runs with these event logs, by id, as far as the index has them. `files` are sorted by id.
+    /// The indexed runs among those with these event logs, by id. `files` are sorted by id.
     pub fn runs(&self, files: &[EventFile]) -> HashMap<String, Run> {
         self.answer(|db| {
             let mut templates = Templates::new(db);
@@ -114,7 +114,7 @@ impl Index {
         .unwrap_or_default()
     }
 
-    /// The pipeline and the number of the stage outcomes of these runs, by id, as far as the index has them. Runs with the same
+    /// The pipeline and the number of the stage outcomes of the indexed runs among these, by id. Runs with the same
     /// outcomes have the same number. `files` are sorted by id.
     pub fn outcome_numbers(&self, files: &[EventFile]) -> HashMap<String, (String, i64)> {
         self.answer(|db| {
@@ -143,7 +143,7 @@ impl Index {
         }
     }
 
-    /// Drops every run except those with these event logs.
+    /// Removes every run except those with these event logs.
     pub fn retain(&mut self, files: &[EventFile]) {
         let kept: HashSet<&str> = files.iter().map(|file| file.id.as_str()).collect();
         let gone: Option<Vec<String>> = self.answer(|db| {
@@ -155,7 +155,7 @@ impl Index {
         self.forget(&gone.unwrap_or_default());
     }
 
-    /// Drops runs.
+    /// Removes runs.
     pub fn forget(&mut self, ids: &[String]) {
         if ids.is_empty() {
             return;
@@ -194,7 +194,7 @@ impl Index {
         });
     }
 
-    /// The run with that name; the outer `None` where the names in the index are not those of `stamp`.
+    /// The run with that name; the outer `None` if the names in the index are not those of `stamp`.
     pub fn named(&self, name: &str, stamp: &str) -> Option<Option<String>> {
         self.answer(|db| {
             if !has_stamp(db, stamp)? {
@@ -230,7 +230,7 @@ impl Index {
         });
     }
 
-    /// Runs a query; `None` where it fails.
+    /// Runs a query; `None` if it fails.
     fn answer<T>(&self, query: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Option<T> {
         self.check(query(&self.db))
     }
@@ -262,7 +262,7 @@ pub(super) fn folder(runs: &Path) -> Option<PathBuf> {
 }
 
 fn connect(path: &Path) -> rusqlite::Result<Connection> {
-    // SQLite falls back to reading where the file is write-protected.
+    // SQLite falls back to reading if the file is write-protected.
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut db = Connection::open_with_flags(path, flags)?;
     db.busy_timeout(TIMEOUT)?;
@@ -290,7 +290,7 @@ fn version(db: &Connection) -> rusqlite::Result<i64> {
     db.pragma_query_value(None, "user_version", |row| row.get(0))
 }
 
-/// Whether an error means that the index is damaged.
+/// True if an error means that the index is damaged.
 fn is_damage(err: &rusqlite::Error) -> bool {
     use rusqlite::Error;
     match err {
@@ -413,7 +413,7 @@ impl Row {
         serde_json::from_str(&self.head).ok()
     }
 
-    /// `None` where the row does not match the template.
+    /// `None` if the row does not match the template.
     fn run(&self, template: &Template, runs: &Path) -> Option<Run> {
         let seconds = self
             .seconds
@@ -464,7 +464,7 @@ impl<'d> Templates<'d> {
         }
     }
 
-    /// The stages with this resolution and these outcomes; `None` where a text is damaged.
+    /// The stages with this resolution and these outcomes; `None` if a text is damaged.
     fn whole(&mut self, resolved: i64, ended: i64) -> rusqlite::Result<Option<&Template>> {
         let template = match self.whole.entry((resolved, ended)) {
             Entry::Occupied(known) => known.into_mut(),
@@ -480,7 +480,7 @@ impl<'d> Templates<'d> {
     }
 }
 
-/// A parsed shared text; `None` where it is missing or does not match its digest.
+/// A parsed shared text; `None` if it is missing or does not match its digest.
 fn text<T: for<'t> Deserialize<'t>>(db: &Connection, id: i64) -> rusqlite::Result<Option<T>> {
     let sql = "SELECT digest, text FROM shared WHERE id = ?1";
     let found: Option<(Vec<u8>, Vec<u8>)> = db

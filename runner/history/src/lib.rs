@@ -1,10 +1,10 @@
-//! The history of runs: a folder for each run, whose event log `events.jsonl` is the only truth.
+//! The history of runs: a folder for each run, whose event log `events.jsonl` is the single source of truth.
 //!
 //! ```text
 //! HOME/runs/20261120T213045-k3f9/
 //! ├── events.jsonl     the event log: every event with its time, a line each; locked while the run is running
 //! ├── pipeline.json    the resolved pipeline: configuration, needs and outputs of every stage
-//! ├── marks.json       its name, its tags and whether to keep it, if given
+//! ├── marks.json       its name, its tags and the keep mark, if given
 //! ├── report.html      the report, once rendered
 //! ├── metrics/         the metrics of stages that ran, a file of JSON lines each
 //! ├── tensorboard/     the same as TensorBoard event files, a folder each
@@ -12,8 +12,8 @@
 //! HOME/index/runs.sqlite   the index over all runs, rebuilt from the above
 //! ```
 //!
-//! [`survey`], [`brief`] and [`load`] read it, [`Follower`] while it is running; [`Writer`] writes it; [`marks`] are given by people; [`figures`] are the metrics of its
-//! stages.
+//! [`survey`], [`brief`] and [`load`] read it, [`Follower`] while it is running; [`Writer`] writes it; [`marks`] are set by people;
+//! [`figures`] are the metrics of its stages.
 
 mod builder;
 pub mod compare;

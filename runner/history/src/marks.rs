@@ -1,4 +1,4 @@
-//! Marks that people give to a run: a name, tags, and `keep`. They are stored in `marks.json` in the run's folder.
+//! Marks that people set on a run: a name, tags, and `keep`. They are stored in `marks.json` in the run's folder.
 
 use super::index::{self, Index};
 use super::reader::{folders, has_events};
@@ -21,7 +21,7 @@ pub struct Marks {
     pub name: Option<String>,
     /// Free-form labels.
     pub tags: BTreeSet<String>,
-    /// Whether `cache gc` keeps everything that the run needs.
+    /// If set, `cache gc` keeps everything that the run needs.
     pub kept: bool,
 }
 
@@ -66,14 +66,14 @@ impl AllMarks {
         all
     }
 
-    /// The run of that name.
+    /// The run with that name.
     pub fn named(&self, name: &str) -> Option<&str> {
         let found = self.of.iter().find(|(_, marks)| marks.name.as_deref() == Some(name));
         found.map(|(id, _)| id.as_str())
     }
 }
 
-/// The id of the run with that name, from the index where that is current.
+/// The id of the run with that name, from the index if that is current.
 ///
 /// # Errors
 /// When the folder of runs cannot be read.
@@ -97,7 +97,7 @@ pub fn named(runs: &Path, name: &str) -> Result<Option<String>, Failure> {
     Ok(all.named(name).map(ToOwned::to_owned))
 }
 
-/// A text that changes whenever a run is renamed: the names in the index are current while the index has the same text.
+/// A text that changes with every rename of a run: the names in the index are current while the index has the same text.
 fn stamp(runs: &Path) -> String {
     let path = index::folder(runs).map(|folder| folder.join(STAMP));
     path.and_then(|path| std::fs::read_to_string(path).ok())
@@ -118,7 +118,7 @@ fn path(runs: &Path, id: &str) -> PathBuf {
     runs.join(id).join("marks.json")
 }
 
-/// Reads the marks of a run; the default where it has none.
+/// Reads the marks of a run; the default if it has none.
 ///
 /// # Errors
 /// When the file cannot be read, or is damaged.

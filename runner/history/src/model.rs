@@ -30,12 +30,12 @@ pub struct Run {
     pub program: String,
     /// Its status.
     pub status: RunStatus,
-    /// When it began.
+    /// The start time.
     #[serde(serialize_with = "as_timestamp")]
     pub started: DateTime<Utc>,
     /// Its duration in seconds; up to its last event if it did not end.
     pub seconds: f64,
-    /// Its stages, each after all that it needs.
+    /// Its stages in topological order.
     pub stages: Vec<StageRun>,
 }
 
@@ -43,7 +43,7 @@ fn as_timestamp<S: Serializer>(time: &DateTime<Utc>, serializer: S) -> Result<S:
     serializer.serialize_str(&timestamp(*time))
 }
 
-/// A stage of a run. The fields of the resolved stage are empty where `pipeline.json` is missing.
+/// A stage of a run. The fields of the resolved stage are empty if `pipeline.json` is missing.
 #[derive(Clone, Debug, Serialize)]
 pub struct StageRun {
     /// The resolved stage.
@@ -53,7 +53,7 @@ pub struct StageRun {
     pub key: Option<ActionKey>,
     /// Its final status; `None` while it is waiting or running, and in a run that was killed.
     pub status: Option<StageStatus>,
-    /// Whether its action began in this run.
+    /// True if its action began in this run.
     pub started: bool,
     /// The reason why it was not cached.
     pub reason: Option<String>,
@@ -122,7 +122,7 @@ impl Deref for StageRun {
     }
 }
 
-/// Without the output types, since `outputs` are the digests.
+/// Serialises a stage without the output types, since `outputs` are the digests.
 fn of_pipeline<S: Serializer>(stage: &ResolvedStage, serializer: S) -> Result<S::Ok, S::Error> {
     let mut map = serializer.serialize_map(None)?;
     map.serialize_entry("id", &stage.id)?;
@@ -141,14 +141,14 @@ fn of_pipeline<S: Serializer>(stage: &ResolvedStage, serializer: S) -> Result<S:
 pub struct Metric {
     /// The step.
     pub step: u64,
-    /// The value; NaN where it was not finite.
+    /// The value; NaN if it was not finite.
     pub value: f64,
     /// The time of the report, in seconds since the start of the run.
     pub seconds: f64,
 }
 
 impl Run {
-    /// The stage with that id.
+    /// The stage with this id.
     pub fn stage(&self, id: &str) -> Option<&StageRun> {
         self.stages.iter().find(|stage| stage.id == id)
     }
@@ -168,7 +168,7 @@ impl Run {
         needs.filter_map(|need| Some(need.split_once('/')?.0))
     }
 
-    /// The number of stages with that status.
+    /// The number of stages with this status.
     pub fn count(&self, status: StageStatus) -> usize {
         self.stages.iter().filter(|stage| stage.status == Some(status)).count()
     }

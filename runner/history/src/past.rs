@@ -69,7 +69,7 @@ impl PastRuns {
 }
 
 impl Past for PastRuns {
-    /// Reads from the newest run back until one had the stage. That is nearly always the last run, so the index is not used.
+    /// Reads backwards from the newest run to the first that had the stage. That is nearly always the last run, so the index is not used.
     fn last(&self, stage: &str) -> Option<(String, ActionKey)> {
         let mut read = self.read();
         while read.of(stage).is_empty() {

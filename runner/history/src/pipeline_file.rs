@@ -50,9 +50,9 @@ pub struct ResolvedStage {
 /// The configuration of a resolved stage, converted to JSON on demand.
 #[derive(Clone, Debug)]
 pub enum Settings {
-    /// Of a stage kind, or as read from a file.
+    /// The configuration of a stage kind, or as read from a file.
     Values(Value),
-    /// Of an external program.
+    /// The configuration of an external program.
     Program(Arc<Command>),
 }
 

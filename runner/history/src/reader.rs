@@ -36,12 +36,12 @@ pub(super) fn folders(runs: &Path) -> Result<Vec<String>, Failure> {
     Ok(names)
 }
 
-/// Whether a run has an event log.
+/// True if a run has an event log.
 pub(super) fn has_events(runs: &Path, id: &str) -> bool {
     runs.join(id).join("events.jsonl").is_file()
 }
 
-/// Whether the process of a run is alive.
+/// True if the process of a run is alive.
 pub(super) fn is_running(runs: &Path, id: &str) -> bool {
     File::open(runs.join(id).join("events.jsonl")).is_ok_and(|file| is_locked(&file))
 }
@@ -114,7 +114,7 @@ fn apart(files: Vec<EventFile>, read: Vec<Option<Run>>) -> (Vec<Run>, Vec<String
     (read.into_iter().flatten().collect(), broken)
 }
 
-/// Reads runs from the index; those that it lacks from their event logs, and adds them to it.
+/// Reads runs from the index, and missing ones from their event logs, which it then adds to the index.
 fn briefs(runs: &Path, files: &[EventFile], mut index: Option<&mut Index>) -> Vec<Option<Run>> {
     let mut known = index.as_ref().map(|index| index.runs(files)).unwrap_or_default();
     let mut found: Vec<Option<Run>> = files.iter().map(|file| known.remove(&file.id)).collect();

@@ -12,8 +12,8 @@ use std::path::Path;
 /// The prefix of a folder that is being removed and no longer counts as a run.
 const REMOVED: &str = ".removed-";
 
-/// The runs that may be removed, oldest first: those that have ended, have no marks, are not excluded, and whose artifacts no
-/// remaining run uses. `runs` are all runs, oldest first; `is_excluded` is given a run and the number of runs after it.
+/// The removable runs, oldest first: those that have ended, have no marks, are not excluded, and whose artifacts no remaining
+/// run uses. `runs` are all runs, oldest first; `is_excluded` receives a run and the number of runs after it.
 pub fn removable<'r>(runs: &'r [Run], marks: &AllMarks, is_excluded: impl Fn(&Run, usize) -> bool) -> Vec<&'r Run> {
     let remains = |i: usize| {
         let run = &runs[i];
@@ -125,9 +125,9 @@ mod tests {
             let removed = removable(&runs, marks, |_, from_last| from_last < last);
             removed.iter().map(|run| run.id.as_str()).collect()
         };
-        // `e` goes on, and was given something of `c`.
+        // `e` is running and uses an artifact of `c`.
         assert_eq!(ids(&marks, 0), "abdf");
-        // `f` was given something of `b`, and that of `a`.
+        // `f` uses an artifact of `b`, which uses one of `a`.
         assert_eq!(ids(&marks, 1), "d");
         let tags = Marks {
             tags: ["sweep".to_owned()].into(),

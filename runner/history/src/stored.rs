@@ -1,4 +1,4 @@
-//! The form in which the index stores a run: the parts that many runs share are separate.
+//! The format in which the index stores a run: the parts that many runs share are separate.
 
 use super::{ResolvedStage, Run, StageRun};
 use cache::{ActionKey, BlobRef, Outputs};
@@ -57,7 +57,7 @@ impl Head {
     }
 }
 
-/// The outcome of a stage without its duration in that run: runs in which everything is cached have the same.
+/// The outcome of a stage without its duration in that run: all fully cached runs have the same.
 #[derive(Serialize, Deserialize)]
 pub(super) struct StageOutcome {
     pub id: String,
@@ -128,7 +128,7 @@ impl StageOutcome {
 pub(super) struct Template(Vec<StageRun>);
 
 impl Template {
-    /// `None` where the two do not belong together.
+    /// `None` if the two do not match.
     pub fn new(resolved: Vec<ResolvedStage>, outcomes: Vec<StageOutcome>) -> Option<Self> {
         let fits = resolved.len() == outcomes.len();
         let stages = outcomes

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// The shortest time between two progress events of a stage in the log: otherwise they would be most of it.
+/// The shortest time between two progress events of a stage in the log, which they would otherwise dominate.
 const PROGRESS: Duration = Duration::from_secs(2);
 
 /// Writes the folder of one run. The event log stays locked until this is dropped, which distinguishes a running run from a
@@ -60,7 +60,7 @@ impl Writer {
         })
     }
 
-    /// Writes `pipeline.json`, before the first event. A thread does it: a large pipeline takes longer than the first events.
+    /// Writes `pipeline.json` in a thread, before the first event: writing a large pipeline takes longer than the first events.
     pub fn pipeline(&mut self, pipeline: ResolvedPipeline) {
         let pipeline = Arc::new(pipeline);
         self.builder.pipeline(Arc::clone(&pipeline));

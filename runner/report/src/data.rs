@@ -7,7 +7,7 @@ use serde_json::Value;
 use stages_core::PortType;
 use std::fmt::Write as _;
 
-/// A block for each data set with quality findings. Findings that one passes on from another are shown once.
+/// A block for each data set with quality findings. Findings passed from one data set to another are shown once.
 pub(super) fn section(run: &Run, store: &Store) -> String {
     let mut out = String::new();
     let mut shown: Vec<Value> = Vec::new();

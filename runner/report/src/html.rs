@@ -5,7 +5,7 @@ pub(crate) fn escape(text: &str) -> String {
     escaped(text, |byte| matches!(byte, b'&' | b'<' | b'>' | b'"'))
 }
 
-/// Escapes text between tags, where quotes may stay: JSON is full of them.
+/// Escapes text between tags. Quotes stay as they are, since JSON has many.
 pub(crate) fn escape_content(text: &str) -> String {
     escaped(text, |byte| matches!(byte, b'&' | b'<' | b'>'))
 }

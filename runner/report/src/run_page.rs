@@ -12,11 +12,11 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// The most stages of which the graph is drawn.
+/// The maximum number of stages for which the graph is drawn.
 const MOST_DRAWN: usize = 250;
 
-/// Writes `report.html` into the run's folder and returns its path. `runs` is the folder of all runs, where the times of
-/// stages that were cached in this one are found.
+/// Writes `report.html` into the run's folder and returns its path. `runs` is the folder of all runs, which has the times of
+/// stages that were cached in this one.
 ///
 /// # Errors
 /// When the file cannot be written. A missing artifact is noted in the report.
@@ -72,7 +72,7 @@ fn sections(run: &Run, runs: &Path, store: &Store, deadline: Option<Instant>) ->
 /// The graph of stages, coloured by status.
 fn graph(run: &Run) -> String {
     let places: HashMap<&str, usize> = run.stages.iter().map(|stage| stage.id.as_str()).zip(0..).collect();
-    // `stage.output`; a point of a matrix may hold dots, `train[learning_rate=0.1].policy`, an output may not.
+    // `stage.output`: a matrix point may contain dots, as in `train[learning_rate=0.1].policy`, an output may not.
     let place = |need: &String| places.get(need.rsplit_once('.')?.0).copied();
     let needs = |(i, stage): (usize, &StageRun)| {
         let needs = stage.needs.values().flatten().filter_map(place);

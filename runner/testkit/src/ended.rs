@@ -1,4 +1,4 @@
-//! What a command ended with.
+//! The outcome of a command.
 
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -10,7 +10,7 @@ pub type Digests = BTreeMap<String, String>;
 /// The exit code and the output of a command.
 #[derive(Debug)]
 pub struct Ended {
-    /// The exit code; -1 of a command that was killed.
+    /// The exit code; -1 if the command was killed.
     pub code: i32,
     /// Its standard output.
     pub stdout: String,
@@ -29,15 +29,15 @@ impl From<Output> for Ended {
 }
 
 impl Ended {
-    /// All that it wrote.
+    /// Its standard output and standard error.
     pub fn text(&self) -> String {
         format!("{}{}", self.stdout, self.stderr)
     }
 
-    /// The events on its standard output, one a line; the last line may be cut short, by a kill or a full disk.
+    /// The events on its standard output, one a line; a kill or a full disk may truncate the last line.
     ///
     /// # Panics
-    /// When another line is no event.
+    /// When another line is not an event.
     pub fn events(&self) -> Vec<Value> {
         let lines: Vec<&str> = self.stdout.lines().collect();
         let mut events = Vec::new();
@@ -57,7 +57,7 @@ impl Ended {
         events
     }
 
-    /// How each stage ended, in the order in which they did.
+    /// The final status of each stage, in the order in which they ended.
     pub fn log(&self) -> String {
         let mut log = Vec::new();
         for event in self.events() {
@@ -72,7 +72,7 @@ impl Ended {
         log.join("\n")
     }
 
-    /// The outputs of every stage that ended well, the last time it did.
+    /// The outputs of every stage that succeeded, from its last success.
     pub fn digests(&self) -> Digests {
         let finished = self.finished().into_iter();
         let well = finished.filter(|event| event["status"] != "failed");
@@ -85,14 +85,14 @@ impl Ended {
         .collect()
     }
 
-    /// The stages that ended so.
+    /// The stages with this final status.
     pub fn stages(&self, status: &str) -> Vec<String> {
         let finished = self.finished().into_iter();
         let so = finished.filter(|event| event["status"] == status);
         so.map(|event| event["stage"].as_str().unwrap().to_owned()).collect()
     }
 
-    /// Why a stage failed.
+    /// The error of a failed stage.
     pub fn error(&self, stage: &str) -> String {
         let finished = self.finished().into_iter();
         let of_stage = finished.filter(|event| event["stage"] == stage);

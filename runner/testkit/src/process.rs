@@ -1,4 +1,4 @@
-//! Processes that a test started, by a mark in their environment.
+//! Processes that a test started, identified by a mark in their environment.
 
 use std::time::Duration;
 
@@ -18,10 +18,10 @@ pub fn marked(mark: &str) -> Vec<String> {
     found
 }
 
-/// Waits until `ready`, ten seconds at most.
+/// Waits until `ready` returns true, ten seconds at most.
 ///
 /// # Panics
-/// When it does not come to that.
+/// When the time is over.
 pub fn wait_for(what: &str, mut ready: impl FnMut() -> bool) {
     for _ in 0..500 {
         if ready() {

@@ -1,4 +1,4 @@
-//! A directory with pipelines, and a home of its own.
+//! A directory with pipelines and its own home.
 
 use crate::Ended;
 use std::path::{Path, PathBuf};
@@ -38,14 +38,14 @@ impl Project {
         self.path("home")
     }
 
-    /// Writes a file, and the directories above it.
+    /// Writes a file and creates its parent directories.
     pub fn write(&self, name: &str, text: &str) {
         let path = self.path(name);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, text).unwrap();
     }
 
-    /// Gives a command the project's directory and home, and no remote store, colours or standard input.
+    /// Sets a command's directory and home to the project's, without remote store, colours or standard input.
     pub fn at_home<'c>(&self, command: &'c mut Command) -> &'c mut Command {
         command
             .current_dir(self.dir.path())
@@ -62,7 +62,7 @@ impl Project {
         command
     }
 
-    /// Runs the binary to its end.
+    /// Runs the binary until it exits.
     pub fn run(&self, args: &[&str]) -> Ended {
         self.command(args).output().unwrap().into()
     }
@@ -85,7 +85,7 @@ impl Project {
     }
 }
 
-/// All files below a directory, in order; none where there is none.
+/// All files below a directory, sorted; empty if there is none.
 pub fn files(dir: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(dir).into_iter().flatten() {

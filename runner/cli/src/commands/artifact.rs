@@ -1,4 +1,4 @@
-//! What `RUN`, `RUN/STAGE`, `RUN/STAGE.OUTPUT` and a digest stand for.
+//! Resolves `RUN`, `RUN/STAGE`, `RUN/STAGE.OUTPUT` and digests.
 
 use crate::session::Archive;
 use cache::ArtifactDigest;
@@ -6,15 +6,15 @@ use runner_engine::Failure;
 use runner_history::{self as history, Run, StageRun};
 use std::collections::BTreeSet;
 
-/// What a name stands for.
+/// The object that a name denotes.
 pub(crate) enum Named {
     Run(Box<Run>),
     Stage(Box<Run>, Box<StageRun>),
-    /// An artifact; the run and stage by which it was named, or which made it, with the output's name.
+    /// An artifact; the run and stage that were named or that produced it, and the name of the output.
     Artifact(ArtifactDigest, Option<(Box<Run>, Box<StageRun>, String)>),
 }
 
-/// Finds what `name` stands for.
+/// Resolves `name`.
 pub(crate) fn find(archive: &Archive, name: &str) -> Result<Named, Failure> {
     if let Some((run, stage)) = name.split_once('/') {
         let id = history::resolve(&archive.runs, run)?;
@@ -37,7 +37,7 @@ fn of_run(run: Run, name: &str) -> Result<Named, Failure> {
         let stage = Box::new(stage.clone());
         return Ok(Named::Stage(Box::new(run), stage));
     }
-    // A point of a matrix may hold a dot: the output's name is after the last one that is not inside brackets.
+    // A matrix point may contain a dot: the output's name follows the last dot outside brackets.
     let cut = name.rfind('.').filter(|at| !name[*at..].contains(']'));
     let parts = cut.map(|at| (&name[..at], &name[at + 1..]));
     let Some((stage, output)) = parts.and_then(|(stage, output)| Some((run.stage(stage)?, output))) else {
@@ -85,7 +85,7 @@ fn by_digest(archive: &Archive, name: &str) -> Result<Option<Named>, Failure> {
         return Err(Failure::usage(format!("`{name}` matches {} artifacts", found.len()))
             .hint("give more digits of the digest"));
     }
-    // The digest may be of a run that is gone, or of no run.
+    // The artifact may come from a removed run, or from no run.
     let whole = match name.parse::<ArtifactDigest>() {
         Ok(digest) => match archive.store.artifact(digest) {
             Ok(_) => Some(digest),
@@ -100,7 +100,7 @@ fn by_digest(archive: &Archive, name: &str) -> Result<Option<Named>, Failure> {
         .map(|digest| Named::Artifact(digest, origin)))
 }
 
-/// The artifact that `name` stands for; a stage stands for its only output.
+/// The artifact that `name` denotes; a stage denotes its only output.
 pub(crate) fn find_artifact(archive: &Archive, name: &str) -> Result<ArtifactDigest, Failure> {
     match find(archive, name)? {
         Named::Artifact(digest, _) => Ok(digest),

@@ -1,4 +1,4 @@
-//! `runner bench`: measures this machine, and prints a table.
+//! `runner bench`: measures this machine and prints a table.
 
 use crate::args::{BenchArgs, BenchTarget};
 use crate::output;
@@ -25,7 +25,7 @@ pub(crate) fn bench(session: &Session, args: &BenchArgs) -> Result<(), Failure> 
     }
 }
 
-/// Features alone, and the stage over 100 symbols.
+/// The features alone, and the stage over 100 symbols.
 fn features() -> Result<Vec<stages_features::bench::BenchRow>, Failure> {
     let mut rows = stages_features::bench(30, 20_000).rows;
     let dir = tempfile::tempdir().map_err(|err| Failure::caused("cannot make a temporary folder", &err))?;
@@ -37,7 +37,7 @@ fn value(rows: &impl Serialize) -> Value {
     serde_json::to_value(rows).unwrap_or_default()
 }
 
-/// Rows of the same fields as a table.
+/// A table of rows with the same fields.
 fn table(rows: &Value) -> String {
     let rows: Vec<&serde_json::Map<String, Value>> = rows
         .as_array()
@@ -48,7 +48,7 @@ fn table(rows: &Value) -> String {
     let Some(first) = rows.first() else {
         return "nothing was measured\n".to_owned();
     };
-    // What a row is about comes first, what the floor is comes last.
+    // The subject of the row comes first, the description of the floor last.
     let mut names: Vec<&String> = first.keys().collect();
     names.sort_by_key(|name| (*name == "floor", !first[*name].is_string()));
     let header: Vec<String> = names.iter().map(|name| name.replace('_', " ")).collect();

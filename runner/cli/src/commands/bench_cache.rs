@@ -1,5 +1,5 @@
-//! `runner bench cache`: what a run costs that has nothing, little or everything to do, and what the store costs, each beside
-//! its floor on the same machine in the same minute.
+//! `runner bench cache`: the cost of runs with no, little and much work, and the cost of the store, each beside its floor,
+//! measured on the same machine within the same minute.
 
 mod history;
 
@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::Instant;
 
-/// One measurement: the best of several, since whatever else the machine does only adds.
+/// One measurement: the minimum of several, since other load on the machine only adds time.
 #[derive(Serialize)]
 pub(super) struct Row {
     what: String,
@@ -20,11 +20,11 @@ pub(super) struct Row {
     /// The peak resident memory of the engine.
     peak_mebibytes: Option<f64>,
     floor_milliseconds: f64,
-    /// What the floor is.
+    /// The description of the floor.
     floor: String,
 }
 
-/// The bytes of the large file: 1 GB.
+/// The size of the large file in bytes: 1 GB.
 const LARGE: usize = 1_000_000_000;
 const PIECE: usize = 4 << 20;
 
@@ -57,7 +57,7 @@ fn failed(err: std::io::Error) -> Failure {
     Failure::caused("cannot measure", &err)
 }
 
-/// The shortest of `n` times, in milliseconds; `before` is not timed.
+/// The minimum of `n` times, in milliseconds; `before` is not timed.
 fn best(
     n: usize,
     mut before: impl FnMut() -> Result<(), Failure>,
@@ -73,7 +73,7 @@ fn best(
     Ok(best)
 }
 
-/// A pipeline of trivial external programs, ten chains side by side.
+/// A pipeline of trivial external programs in ten parallel chains.
 fn pipeline(stages: usize, changed: Option<usize>) -> String {
     let mut text = format!("version: 1\nname: trivial_{stages}\nstages:\n");
     for i in 0..stages {
@@ -104,7 +104,7 @@ impl Bench {
         self.dir.path().join(name)
     }
 
-    /// This program, quiet; returns the peak memory that it says it needed.
+    /// Runs this program and returns the peak memory that it reports.
     fn exec(&self, home: &Path, arguments: &[&str]) -> Result<Option<f64>, Failure> {
         let output = self.output(home, arguments)?;
         let text = String::from_utf8_lossy(&output.stderr);
@@ -116,7 +116,7 @@ impl Bench {
             .map(|bytes| bytes / f64::from(1 << 20)))
     }
 
-    /// What this program gives.
+    /// Runs this program and returns its output.
     fn output(&self, home: &Path, arguments: &[&str]) -> Result<Output, Failure> {
         let output = Command::new(&self.program)
             .args(arguments)
@@ -166,7 +166,7 @@ impl Bench {
         Ok(())
     }
 
-    /// On the store of the thousand stages above. The changed stage is the last of its chain, so that one runs.
+    /// Uses the store of the thousand stages above. The changed stage is the last of its chain, so that one stage runs.
     fn one_of_a_thousand(&mut self) -> Result<(), Failure> {
         let home = self.home("1000");
         let file = self.dir.path().join("changed.yaml");
@@ -207,7 +207,7 @@ impl Bench {
 
     fn everything_to_do(&mut self) -> Result<(), Failure> {
         let file = self.write("100.yaml", &pipeline(100, None))?.display().to_string();
-        // Each in a home of its own: after the removal of one, ext4 is slow to make files for some seconds.
+        // Each in its own home: after the removal of one, ext4 creates files slowly for some seconds.
         let mut homes = (0..).map(|i| self.home(&format!("cold-{i}")));
         let time = best(
             5,
@@ -269,7 +269,7 @@ impl Bench {
         )?;
         let store = Store::open(&self.home("file"))?;
         let new = best(3, || Ok(()), || Ok(store.rehash_file(&path).map(|_| ())?))?;
-        // A file that was changed within the last seconds is not trusted to show its next change.
+        // The modification time of a file changed within the last seconds does not reliably show the next change.
         std::thread::sleep(std::time::Duration::from_secs(3));
         store.rehash_file(&path)?;
         let again = best(20, || Ok(()), || Ok(store.hash_file(&path).map(|_| ())?))?;
@@ -361,7 +361,7 @@ impl Bench {
     }
 }
 
-/// Bytes that no file system stores for nothing.
+/// Incompressible bytes, which every file system has to store in full.
 fn noise() -> Vec<u8> {
     (0..PIECE as u64)
         .map(|i| (i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 29) as u8)

@@ -1,6 +1,6 @@
-//! `runner cache status|verify|gc`: what the store holds, whether it is sound, and dropping what no kept run needs.
+//! `runner cache status|verify|gc`: the contents of the store, its integrity, and the removal of objects that no kept run needs.
 //!
-//! Each function returns what goes to standard output, as text or as one JSON document.
+//! Each function returns the text for standard output, plain or as one JSON document.
 
 use cache::{ActionKey, Count, GcPlan, GcReport, Status, Store, VerifyProgress, VerifyReport};
 use runner_engine::{Failure, text};
@@ -11,14 +11,14 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-/// Which runs and files `gc` keeps.
+/// The runs and files that `gc` keeps.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Keep {
-    /// What this many of the last runs need.
+    /// The number of last runs whose objects are kept.
     pub last_runs: usize,
-    /// What these runs need, by their full ids.
+    /// The full ids of the runs whose objects are kept.
     pub runs: BTreeSet<String>,
-    /// What was written or used in this time, and what runs that began in it need.
+    /// Objects written or used within this time are kept, and those of runs that began within it.
     pub younger_than: Duration,
 }
 
@@ -33,13 +33,13 @@ impl Default for Keep {
 }
 
 impl Keep {
-    /// Whether it keeps `run`, the `from_last`-th from the last (0 is the last).
+    /// True if it keeps `run`, the `from_last`-th from the last (0 is the last).
     fn keeps(&self, run: &Run, from_last: usize, now: SystemTime) -> bool {
         let age = now.duration_since(run.started.into()).unwrap_or_default();
         from_last < self.last_runs || self.runs.contains(&run.id) || age < self.younger_than
     }
 
-    /// The ids of the runs it keeps, and the actions that they need. `runs` are oldest first.
+    /// The ids of the runs that it keeps, and the actions that these need. `runs` are oldest first.
     fn roots(&self, runs: &[Run], now: SystemTime) -> (Vec<String>, BTreeSet<ActionKey>) {
         let kept: Vec<&Run> = runs
             .iter()
@@ -68,7 +68,7 @@ fn of_earlier<'r>(runs: &'r [Run], need: &str) -> Option<&'r StageRun> {
     run.stages.iter().find(made)
 }
 
-/// What the store holds.
+/// The contents of the store.
 ///
 /// # Errors
 /// When the store cannot be read.
@@ -102,8 +102,8 @@ fn status_text(status: &Status) -> String {
     out
 }
 
-/// Hashes a share of the blobs again, all of them at 1. Also returns whether all was sound; what was not is forgotten, and computed again when it is
-/// needed. `on_progress` is called from several threads.
+/// Rehashes a share of the blobs, all of them at 1. Also returns true if everything is intact; damaged objects are removed, and
+/// recomputed on demand. `on_progress` is called from several threads.
 ///
 /// # Errors
 /// When the store cannot be read.
@@ -151,11 +151,11 @@ fn verify_text(report: &VerifyReport) -> String {
     out
 }
 
-/// Drops what neither a kept run needs nor is young, and then from the folder `history` the runs that are not kept, unless
-/// they are marked. `runs` are all runs, oldest first, as [`runner_history::list`] gives them.
+/// Removes objects that are not recent and that no kept run needs, and then from the folder `history` the runs that are neither kept
+/// nor marked. `runs` are all runs, oldest first, as [`runner_history::list`] returns them.
 ///
 /// # Errors
-/// When a run to keep is not there, a run uses the store, or the store or the history cannot be read or written.
+/// When a run to keep does not exist, a run uses the store, or the store or the history cannot be read or written.
 pub fn gc(
     store: &Store,
     history: &Path,
@@ -240,7 +240,7 @@ fn row(what: &str, count: Count) -> Vec<String> {
     vec![what.to_owned(), count.count.to_string(), text::size(count.bytes)]
 }
 
-/// `value` with some more facts, as one line.
+/// `value` with additional fields, as one line.
 fn document<const N: usize>(value: &impl Serialize, facts: [(&str, Value); N]) -> Result<String, Failure> {
     let mut value = serde_json::to_value(value).map_err(|err| Failure::caused("cannot write the result", &err))?;
     for (name, fact) in facts {
@@ -261,7 +261,7 @@ mod tests {
         KeyHasher::new("test").field(name).action_key()
     }
 
-    /// A run of so many days ago, with one stage.
+    /// A run that began `days` ago, with one stage.
     fn run(id: &str, days: u64) -> Run {
         let resolved = ResolvedStage {
             id: "only".to_owned(),

@@ -24,7 +24,7 @@ fn lookahead(session: &Session, args: &LookaheadArgs) -> Result<u8, Failure> {
     let mut project = session.project(&args.pipeline)?;
     let _guard = project.store.guard()?;
     let mut options = project.options(session, "lookahead");
-    // No run is kept, and no log of one.
+    // Neither a run nor its log is kept.
     let logs = tempfile::tempdir().map_err(|err| Failure::caused("cannot create a temporary directory", &err))?;
     options.logs = logs.path().to_owned();
     let talks = match session.verbosity {

@@ -58,7 +58,7 @@ pub(crate) fn compare(session: &Session, args: &CompareArgs) -> Result<(), Failu
     }
 }
 
-/// A run that stands behind `--html` is no page.
+/// Rejects a value of `--html` that is not an HTML file, such as a run.
 fn check_page(page: &Path) -> Result<(), Failure> {
     let is_page =
         |extension: &std::ffi::OsStr| extension.eq_ignore_ascii_case("html") || extension.eq_ignore_ascii_case("htm");
@@ -71,7 +71,7 @@ fn check_page(page: &Path) -> Result<(), Failure> {
     }
 }
 
-/// Whole or not at all.
+/// Writes the page atomically.
 fn write(path: &Path, page: &str) -> Result<(), Failure> {
     let failed = |err: &dyn std::error::Error| {
         Failure::caused(format!("cannot write `{}`", path.display()), err).hint("give another file: `--html FILE`")

@@ -1,4 +1,4 @@
-//! `runner doctor`: what this machine is, and what is wrong with it.
+//! `runner doctor`: properties and problems of this machine.
 
 use crate::output;
 use crate::registry;
@@ -12,9 +12,9 @@ use std::path::Path;
 struct Finding {
     what: &'static str,
     value: String,
-    /// What is wrong with it, and what to do.
+    /// The problem and its solution.
     problem: Option<String>,
-    /// Whether nothing will run.
+    /// If set, nothing can run.
     fatal: bool,
 }
 
@@ -121,13 +121,13 @@ pub(crate) fn doctor(session: &Session) -> Result<u8, Failure> {
     Ok(if fatal { exit::MACHINE_FAILED } else { exit::DONE })
 }
 
-/// Free bytes on the disk of a folder, for who is not root.
+/// The free bytes on the disk of a folder for users other than root.
 fn free(dir: &Path) -> Option<u64> {
     let disk = rustix::fs::statvfs(dir).ok()?;
     Some(disk.f_bavail.saturating_mul(disk.f_frsize))
 }
 
-/// Writes a blob, reads it and has it mapped.
+/// Writes a blob, reads it and maps it into memory.
 fn writable(home: &Path) -> Result<(), Failure> {
     let store = Store::open(home)?;
     let blob = store.put(b"runner doctor")?;

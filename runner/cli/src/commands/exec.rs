@@ -17,13 +17,13 @@ use std::io::{IsTerminal as _, Write as _};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// What `-v` says of the engine itself at the end.
+/// The prefix of the engine's peak memory, printed at the end with `-v`.
 pub(crate) const PEAK_MEMORY: &str = "peak memory of the engine in bytes: ";
 
-/// What is longer is not fetched from a remote store to be shown at the end of a run, in bytes.
+/// The size limit, in bytes, of artifacts that are fetched from a remote store for display at the end of a run.
 const SHOWN: u64 = 1 << 20;
 
-/// The share of a run's time that its report may take where nobody asked for it.
+/// The maximum share of a run's time that its report may take if it was not requested.
 const REPORT_SHARE: f64 = 0.05;
 
 pub(crate) fn exec(session: &Session, args: &ExecArgs) -> Result<u8, Failure> {
@@ -44,7 +44,7 @@ pub(crate) fn exec(session: &Session, args: &ExecArgs) -> Result<u8, Failure> {
     let saved = args.plan.as_deref().map(SavedPlan::read).transpose()?;
     let of_pipeline = saved.as_ref().map_or_else(given, |saved| saved.arguments.pipeline());
     let name = hit_cache_name(session, &of_pipeline);
-    // The store is taken into use while the pipeline is read: this looks at every blob of the last run.
+    // The store session is opened while the pipeline is read, since this checks every blob of the last run.
     let (project, early) = std::thread::scope(|scope| {
         let early = scope.spawn(|| early_session(session, &of_pipeline, &name));
         let project = session.project(&of_pipeline);
@@ -55,7 +55,7 @@ pub(crate) fn exec(session: &Session, args: &ExecArgs) -> Result<u8, Failure> {
         refuse_programs(&project)?;
     }
     labels::check(&project.runs, args.name.as_deref(), &args.tag)?;
-    // Garbage collection waits until the run is over and shown.
+    // Garbage collection waits until the run is finished and displayed.
     let mut store_session = match early {
         Some((store, early)) if store.root() == project.store.root() => early,
         _ => StoreSession::open(&project.store, name)?,
@@ -101,7 +101,7 @@ pub(crate) fn exec(session: &Session, args: &ExecArgs) -> Result<u8, Failure> {
     let Some(ended) = writer.finish() else {
         return Ok(summary.exit_code());
     };
-    // To show what a remote store has, little of it is fetched, and never a table.
+    // For display, only small artifacts are fetched from a remote store, and never tables.
     let shown = project.store.with_fetch_limit(SHOWN);
     let page = if args.report {
         report::write(&ended, &project.runs, &shown).map(Some)
@@ -141,7 +141,7 @@ pub(crate) fn exec(session: &Session, args: &ExecArgs) -> Result<u8, Failure> {
     }
 }
 
-/// A share of the nodes, at least one, by chance that the run's name decides.
+/// A random share of the nodes, at least one, seeded by the run's name.
 fn sample(nodes: &[usize], share: f64, run: &str) -> BTreeSet<usize> {
     let rank = |node: &usize| *blake3::hash(format!("{run} {node}").as_bytes()).as_bytes();
     let mut ranked = nodes.to_vec();
@@ -150,7 +150,7 @@ fn sample(nodes: &[usize], share: f64, run: &str) -> BTreeSet<usize> {
     ranked.into_iter().collect()
 }
 
-/// Refuses a pipeline with stages that would run a program of its author's choosing.
+/// Rejects a pipeline with stages that would run an external program.
 fn refuse_programs(project: &Project) -> Result<(), Failure> {
     let nodes = project.chosen.iter().map(|&i| &project.pipeline.nodes[i]);
     let programs: Vec<&str> = nodes
@@ -173,14 +173,14 @@ fn refuse_programs(project: &Project) -> Result<(), Failure> {
     }
 }
 
-/// The name of this kind of run, by which the next one finds the hits that this one ended with.
+/// The name of the hit cache: runs of the same file, stages and settings share one.
 fn hit_cache_name(session: &Session, args: &PipelineArgs) -> Vec<u8> {
     let file = session.current.join(&args.pipeline);
     let Selection { stages, settings, .. } = &args.selection;
     format!("{:?} {:?} {:?} {:?}", file, stages, settings.set, settings.profile).into_bytes()
 }
 
-/// The store of a pipeline that is still being read, in use. `None` where there is no store yet.
+/// Opens the store of a pipeline that is still being read, and a session on it. `None` if there is no store yet.
 fn early_session(session: &Session, args: &PipelineArgs, name: &[u8]) -> Option<(Store, StoreSession)> {
     let file = session.current.join(&args.pipeline);
     let home = session.home(file.parent());
@@ -192,7 +192,7 @@ fn early_session(session: &Session, args: &PipelineArgs, name: &[u8]) -> Option<
     Some((store, early))
 }
 
-/// The stages of a run and how they ended.
+/// The stages of a run and their final statuses.
 fn table(run: &Run, summary: &Summary) -> String {
     let rows: Vec<Vec<String>> = summary
         .stages
@@ -219,7 +219,7 @@ fn table(run: &Run, summary: &Summary) -> String {
     text::table(&["stage", "status", "time", "memory", "key"], &rows, &[2, 3])
 }
 
-/// The outcome, the time that whoever called waited, and the report.
+/// The outcome, the elapsed time of the command, and the report.
 fn last_lines(
     session: &Session,
     run: &str,

@@ -1,4 +1,4 @@
-//! Choosing among runs: `--where`, `--sort`, and the columns that go with them.
+//! Selection of runs: `--where`, `--sort` and the corresponding columns.
 
 use cache::Store;
 use runner_engine::Failure;
@@ -9,7 +9,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-/// All runs, and what people say of them.
+/// All runs and their marks.
 pub(crate) struct Library {
     pub runs: PathBuf,
     pub all: Vec<Run>,
@@ -17,13 +17,13 @@ pub(crate) struct Library {
     none: Marks,
 }
 
-/// What is asked of the runs.
+/// A query over runs.
 #[derive(Default)]
 pub(crate) struct Question {
     filter: Option<Expr>,
-    /// By what to sort, and whether from the greatest on.
+    /// The sort keys; true for descending order.
     pub sort: Vec<(Key, bool)>,
-    /// What else to show.
+    /// Additional columns.
     pub columns: Vec<Key>,
 }
 
@@ -54,7 +54,7 @@ impl Question {
         Ok(question)
     }
 
-    /// Whether every run answers it, in the order of the runs.
+    /// True if there is no filter, sort key or column: the result is every run in the order of the runs.
     pub fn is_plain(&self) -> bool {
         self.keys().is_empty()
     }
@@ -67,7 +67,7 @@ impl Question {
             .collect()
     }
 
-    /// What to show beside what is always shown: every key that was named, once.
+    /// The columns besides the fixed ones: every key that was named, once.
     pub fn shown(&self) -> Vec<Key> {
         let always = [
             "id", "pipeline", "status", "duration", "seconds", "started", "age", "name", "tag", "kept",
@@ -82,16 +82,16 @@ impl Question {
     }
 }
 
-/// A run that was chosen.
+/// A selected run.
 pub(crate) struct Chosen<'l> {
     pub run: &'l Run,
     pub marks: &'l Marks,
-    /// What `Question::shown` names.
+    /// The values of `Question::shown`.
     pub cells: Vec<Cell>,
 }
 
 impl Library {
-    /// Reads all runs of a folder, or the last ones. Those that cannot be read are left out with a warning.
+    /// Reads all runs of a folder, or the last ones. Unreadable runs are omitted with a warning.
     pub fn read(runs: &Path, last: Option<usize>) -> Result<Self, Failure> {
         let (all, broken, marks) = match last {
             None => {
@@ -104,7 +104,7 @@ impl Library {
                 (all, broken, AllMarks::of_runs(runs, ids))
             }
         };
-        // One that is empty began just now, or was killed as it began.
+        // A run without events has just begun, or was killed at its start.
         let events = |id: &String| std::fs::metadata(runs.join(id).join("events.jsonl"));
         for id in broken
             .iter()
@@ -126,7 +126,7 @@ impl Library {
         })
     }
 
-    /// The runs that fit, as they are asked for: sorted, else oldest first.
+    /// The matching runs in the requested order, by default oldest first.
     pub fn choose<'l>(&'l self, question: &Question, store: Option<&Store>) -> Result<Vec<Chosen<'l>>, Failure> {
         let now = SystemTime::now().into();
         let summaries = store.map(Summaries::new);
@@ -174,7 +174,7 @@ impl Library {
     }
 }
 
-/// Says what is wrong but stops nothing.
+/// Prints a warning.
 pub(crate) fn warn(text: &str) {
     let _ = writeln!(std::io::stderr(), "warning: {text}");
 }

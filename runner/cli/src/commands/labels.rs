@@ -1,4 +1,4 @@
-//! `runner runs name|unname|tag|untag|keep|unkeep`, and the marks that other commands give and heed.
+//! `runner runs name|unname|tag|untag|keep|unkeep`, and the marks that other commands set and respect.
 
 use crate::args::LabelCommand;
 use crate::output;
@@ -49,7 +49,7 @@ pub(crate) fn mark(session: &Session, command: &LabelCommand) -> Result<(), Fail
     output::print(&format!("run {id}{}\n", after(&marks)))
 }
 
-/// The marks of a run that is shown. Damaged ones are said, and left out.
+/// The marks of a run for display. Damaged ones cause a warning and are omitted.
 pub(crate) fn of(runs: &Path, id: &str) -> Marks {
     marks::read(runs, id).unwrap_or_else(|failure| {
         super::filter::warn(&failure.to_string());
@@ -57,7 +57,7 @@ pub(crate) fn of(runs: &Path, id: &str) -> Marks {
     })
 }
 
-/// What follows a run's id: ` (baseline; sweep, lr; kept)`, or nothing.
+/// The suffix of a run's id: ` (baseline; sweep, lr; kept)`, or nothing.
 pub(crate) fn after(marks: &Marks) -> String {
     let mut parts: Vec<String> = marks.name.iter().cloned().collect();
     if !marks.tags.is_empty() {
@@ -73,7 +73,7 @@ pub(crate) fn after(marks: &Marks) -> String {
     }
 }
 
-/// Whether a run that begins may have this name and these tags.
+/// Checks that a new run may have this name and these tags.
 pub(crate) fn check(runs: &Path, name: Option<&str>, tags: &[String]) -> Result<(), Failure> {
     if let Some(name) = name {
         marks::check_name(runs, name)?;
@@ -81,7 +81,7 @@ pub(crate) fn check(runs: &Path, name: Option<&str>, tags: &[String]) -> Result<
     tags.iter().try_for_each(|tag| marks::check_tag(tag))
 }
 
-/// Marks a run that begins. One that may not have the name, because another began with it meanwhile, leaves nothing behind.
+/// Marks a new run. If another run has taken the name in the meantime, the folder of the new run is removed.
 pub(crate) fn begin(runs: &Path, id: &str, name: Option<&str>, tags: &[String]) -> Result<(), Failure> {
     if name.is_none() && tags.is_empty() {
         return Ok(());
@@ -96,10 +96,10 @@ pub(crate) fn begin(runs: &Path, id: &str, name: Option<&str>, tags: &[String]) 
     marked.map(drop)
 }
 
-/// The ids of the runs that people keep.
+/// The ids of the kept runs.
 ///
 /// # Errors
-/// When it cannot be told which these are, or what one of them needs: nothing may be dropped then.
+/// When these cannot be determined, or the needs of one of them: nothing may be removed then.
 pub(crate) fn kept(marks: &AllMarks, runs: &[Run]) -> Result<Vec<String>, Failure> {
     if let Some(damaged) = marks.damaged.values().next() {
         return Err(damaged.clone());

@@ -86,7 +86,7 @@ pub(crate) fn plan(session: &Session, args: &PlanArgs) -> Result<(), Failure> {
     output::print(&(out + "\n"))
 }
 
-/// A table without the columns that have nothing in any row.
+/// A table without the columns that are empty in every row.
 fn without_blanks(header: &[&str], rows: Vec<Vec<String>>, right: &[usize]) -> String {
     let kept: Vec<usize> = (0..header.len())
         .filter(|&i| rows.iter().any(|row| !row[i].is_empty()))

@@ -1,4 +1,4 @@
-//! Plans as files: what `plan --json` prints and `plan --save` writes, and `exec --plan` holds itself to.
+//! Plans as files: `plan --json` prints and `plan --save` writes them, `exec --plan` enforces them.
 
 use crate::args::{PipelineArgs, Selection};
 use crate::session::{Project, Session};
@@ -9,10 +9,10 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// What a plan was made for.
+/// The arguments of a plan.
 #[derive(Deserialize, Serialize)]
 pub(crate) struct PlanArguments {
-    /// The pipeline file, absolute.
+    /// The absolute path of the pipeline file.
     file: PathBuf,
     #[serde(flatten)]
     selection: Selection,
@@ -34,7 +34,7 @@ impl PlanArguments {
     }
 }
 
-/// A plan that was shown.
+/// A saved plan.
 #[derive(Deserialize)]
 pub(crate) struct SavedPlan {
     pub arguments: PlanArguments,
@@ -67,7 +67,7 @@ impl SavedPlan {
         serde_json::from_str(&text).map_err(|err| wrong(err.to_string()))
     }
 
-    /// Plans again, and refuses where the outcome is another one. Returns the keys of the nodes that have them already.
+    /// Plans again and rejects a different outcome. Returns the keys of the nodes whose keys are known already.
     pub fn check(&self, project: &Project, options: &Options) -> Result<BTreeMap<usize, ActionKey>, Failure> {
         let now = engine::plan(&project.pipeline, &project.chosen, &project.store, options)?;
         let changes = self.changes(&now);

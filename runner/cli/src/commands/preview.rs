@@ -1,4 +1,4 @@
-//! The first rows of tables, and the ends of other files, for people.
+//! Human-readable previews: the first rows of tables and the first lines of text files.
 
 use arrow::array::RecordBatch;
 use arrow::ipc::reader::FileReader;
@@ -10,23 +10,23 @@ use stages_core::table;
 use std::collections::BTreeMap;
 use std::io::Cursor;
 
-/// What a file of an artifact holds, in short.
+/// The preview of a file of an artifact.
 pub(crate) enum Preview {
     Table {
         path: String,
         rows: usize,
-        /// Name, type and how many are null.
+        /// Name, type and number of nulls of each column.
         columns: Vec<(String, String, usize)>,
         /// The first rows, as text.
         first: Vec<Vec<String>>,
     },
-    /// Metrics: how many values each has, and the last of them.
+    /// Metrics: name, number of values and last value of each.
     Metrics(Vec<(String, usize, f64)>),
     Text(String),
     Nothing,
 }
 
-/// Looks into the first file of an artifact that can be shown.
+/// Previews the first file of an artifact that has a preview.
 pub(crate) fn preview(store: &Store, artifact: &Artifact, rows: usize) -> Result<Preview, Failure> {
     for entry in &artifact.entries {
         let found = match entry.path.rsplit_once('.').map(|(_, extension)| extension) {
@@ -115,7 +115,7 @@ fn type_name(ty: &arrow::datatypes::DataType) -> String {
     }
 }
 
-/// A cell short enough for a table.
+/// Truncates a cell for a table.
 fn shorten(cell: String) -> String {
     match cell.parse::<f64>() {
         Ok(value) if cell.len() > 12 && cell.contains(['.', 'e']) => {
@@ -150,7 +150,7 @@ fn metrics(bytes: &[u8]) -> Preview {
 }
 
 impl Preview {
-    /// As JSON.
+    /// The preview as JSON.
     pub fn to_json(&self) -> Value {
         match self {
             Self::Table {
@@ -176,7 +176,7 @@ impl Preview {
         }
     }
 
-    /// For people.
+    /// The preview as text.
     pub fn to_text(&self) -> String {
         match self {
             Self::Table {

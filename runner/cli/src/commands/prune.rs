@@ -1,4 +1,4 @@
-//! `runner runs rm` and `runner runs prune`: dropping runs from the history.
+//! `runner runs rm` and `runner runs prune`: removal of runs from the history.
 
 use crate::args::{PruneArgs, RmArgs};
 use crate::output;
@@ -33,7 +33,7 @@ pub(crate) fn rm(session: &Session, args: &RmArgs) -> Result<(), Failure> {
             );
         }
     }
-    // A run whose events cannot be read is removed like any other.
+    // A run with unreadable events is removed like any other.
     let ids: Vec<String> = ids.into_iter().collect();
     finish(session, &folder, &ids, &removed, args.dry_run)
 }

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// The least timeout of a command that does nothing but transfers.
+/// The minimum timeout of a command that only transfers.
 const TRANSFER_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The interval between two updates of a progress line.
@@ -99,7 +99,7 @@ pub(crate) fn warn(remote: &dyn Upstream) {
     }
 }
 
-/// The store of a home and its remote, with a longer timeout. Without a remote the command has nothing to do.
+/// The store of a home and its remote, with a longer timeout. Fails if no remote is configured.
 fn with_long_timeout(session: &Session, store: Store) -> Result<(Store, Remote), Failure> {
     let Some(settings) = session.remote_settings(store.root())? else {
         return Err(Failure::usage("no remote store is configured").hint(format!(
@@ -116,7 +116,7 @@ fn with_long_timeout(session: &Session, store: Store) -> Result<(Store, Remote),
     Ok((remote.attach(store), remote))
 }
 
-/// Shows the progress of a transfer of `total` bytes, which is 0 until it is known.
+/// Shows the progress of a transfer of `total` bytes; `total` is 0 until it is known.
 fn watch(remote: &Remote, line: &ProgressLine, doing: &'static str, total: &Arc<AtomicU64>) {
     let (line, total) = (line.clone(), total.clone());
     let began = Instant::now();
@@ -135,7 +135,7 @@ fn watch(remote: &Remote, line: &ProgressLine, doing: &'static str, total: &Arc<
     }));
 }
 
-/// The actions of a run of this home.
+/// The actions of a run in this home.
 fn of_run(runs: &Path, name: &str) -> Result<Vec<RecordId>, Failure> {
     let id = history::resolve(runs, name)?;
     let run = history::load(runs, &id)?;

@@ -1,11 +1,11 @@
-//! What evaluations found, in a few lines for the end of a run.
+//! A short table of evaluation results for the end of a run.
 
 use cache::Store;
 use runner_engine::text;
 use runner_history::Run;
 use serde_json::Value;
 
-/// What is shown of a series of returns, and of episodes.
+/// The metrics that are shown of a series of returns and of episodes.
 const SHOWN: [&str; 7] = [
     "total_return",
     "annual_return",
@@ -16,10 +16,10 @@ const SHOWN: [&str; 7] = [
     "episodic_return",
 ];
 
-/// More lines than this are for the report.
+/// The maximum number of rows; longer tables are only in the report.
 const MOST_ROWS: usize = 30;
 
-/// A table of the evaluations of a run, the policy's line before its baselines'; empty where there are none, or too many.
+/// A table of the evaluations of a run, the policy before its baselines; empty if there are none or too many.
 pub(crate) fn table(run: &Run, store: &Store) -> String {
     let mut rows: Vec<(String, Vec<Option<f64>>)> = Vec::new();
     for stage in run.stages.iter().filter(|stage| stage.kind.starts_with("evaluate/")) {

@@ -22,7 +22,7 @@ pub(crate) fn runs(session: &Session, args: &RunsArgs) -> Result<(), Failure> {
     let home = session.home(None);
     let question = Question::new(args.filter.as_deref(), &args.sort, &args.show)?;
     let library = Library::read(&home.join("runs"), question.is_plain().then_some(args.last))?;
-    // Metrics are in the store; a mere list does without.
+    // Metrics are in the store; a plain list needs none.
     let store = (!question.shown().is_empty() && home.join("format").is_file())
         .then(|| Store::open(&home))
         .transpose()?;

@@ -44,7 +44,7 @@ fn record(archive: &Archive, stage: &StageRun) -> Result<Option<ActionRecord>, F
     })
 }
 
-/// A scalar as it is, anything else as JSON.
+/// A scalar as is, any other value as JSON.
 fn plain(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), ToOwned::to_owned)
 }
@@ -177,7 +177,7 @@ fn of_stage(archive: &Archive, run: &Run, stage: &StageRun) -> Result<String, Fa
     Ok(out)
 }
 
-/// Where an artifact comes from: its stage, and what that needs, and so on.
+/// The provenance of an artifact: its stage, the stages upstream of it, and so on.
 fn lineage(run: &Run, stage: &StageRun, depth: usize, out: &mut Vec<String>) {
     let needs: Vec<String> = stage
         .needs
@@ -196,7 +196,7 @@ fn lineage(run: &Run, stage: &StageRun, depth: usize, out: &mut Vec<String>) {
         stage.kind,
         stage.version
     );
-    // A stage that several need is followed once.
+    // A stage with several consumers is expanded once.
     let seen = out.iter().any(|known| known.trim_start() == line.trim_start());
     if seen || depth > 50 {
         return;

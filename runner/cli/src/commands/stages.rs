@@ -54,7 +54,7 @@ pub(crate) fn graph(session: &Session, args: &GraphArgs) -> Result<(), Failure> 
     }))
 }
 
-/// The text, with one line's end.
+/// The text with exactly one trailing newline.
 fn ended(text: String) -> String {
     text.trim_end().to_owned() + "\n"
 }

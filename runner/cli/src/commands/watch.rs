@@ -12,13 +12,13 @@ use std::collections::BTreeMap;
 use std::io::{IsTerminal as _, Write as _};
 use std::time::Duration;
 
-/// How often something new is looked for.
+/// The polling interval.
 const LOOK: Duration = Duration::from_millis(200);
 
-/// How often a picture is written where it cannot be drawn over, in looks.
+/// The number of polls between two status displays if the output is not a terminal.
 const SELDOM: u32 = 50;
 
-/// How often a line of JSON is written, in looks.
+/// The number of polls between two lines of JSON.
 const LINES: u32 = 5;
 
 pub(crate) fn watch(session: &Session, args: &WatchArgs) -> Result<(), Failure> {
@@ -29,7 +29,7 @@ pub(crate) fn watch(session: &Session, args: &WatchArgs) -> Result<(), Failure> 
     let mut watched = Watched::new(id);
     let mut drawn = 0;
     for look in 0_u32.. {
-        // Asked first: what it wrote before it ended is read below.
+        // Queried first: events written before the run ended are read below.
         let status = follower.status();
         let events = follower.events()?;
         events.iter().for_each(|event| watched.take(event));
@@ -48,7 +48,7 @@ pub(crate) fn watch(session: &Session, args: &WatchArgs) -> Result<(), Failure> 
             } else {
                 let picture = watched.picture();
                 if live && drawn > 0 {
-                    // Up to where the last picture began, and clear from there.
+                    // Moves to the start of the last display and clears it.
                     output::print(&format!("\u{1b}[{drawn}A\u{1b}[J{picture}"))?;
                 } else {
                     output::print(&picture)?;
@@ -67,7 +67,7 @@ pub(crate) fn watch(session: &Session, args: &WatchArgs) -> Result<(), Failure> 
     Ok(())
 }
 
-/// A run as far as its events tell.
+/// The state of a run according to its events.
 struct Watched {
     id: String,
     pipeline: String,
@@ -118,7 +118,7 @@ impl Watched {
         }
     }
 
-    /// Of a run that goes on, the present; else its last event.
+    /// The current time for a running run, otherwise the time of its last event.
     fn now(&self) -> DateTime<Utc> {
         match (self.status, self.last) {
             (RunStatus::Running, _) | (_, None) => Utc::now(),

@@ -80,7 +80,7 @@ fn show(difference: &Difference, out: &mut String) {
     ));
 }
 
-/// At most this many parts are named.
+/// The maximum number of parts that are named.
 const MOST_PARTS: usize = 5;
 
 fn show_parts(parts: &Parts, out: &mut String) {

@@ -1,7 +1,7 @@
-//! Whether anything that a pipeline makes for a date depends on data of later dates.
+//! Checks that no value of a pipeline for a date depends on data of later dates.
 //!
-//! The pipeline runs as it is. Then, for each source by itself, every value after a date is replaced by another in a copy of it, all that follows runs
-//! again in a store of its own, and every table is compared with its first version up to that date, bit by bit.
+//! The pipeline runs on the original data. Then, for each source separately, every value after a date is replaced in a copy, all downstream
+//! stages run again in a separate store, and every table is compared bit by bit with its first version up to that date.
 
 mod overlay;
 mod perturb;
@@ -21,7 +21,7 @@ use runner_pipeline::{Pipeline, Work};
 use runs::{Run, Say};
 use std::collections::BTreeSet;
 
-/// Stages that are not run: what they make of a changed future differs for good reasons, and they take long.
+/// True for stages that do not run: they are slow, and their results legitimately depend on later data.
 fn is_left_out(work: &Work) -> bool {
     match work {
         Work::Kind { kind, .. } => kind.name().starts_with("train/") || kind.name().starts_with("evaluate/"),
@@ -29,10 +29,10 @@ fn is_left_out(work: &Work) -> bool {
     }
 }
 
-/// Checks the chosen stages. `options` says how stages are run, `say` is given their events.
+/// Checks the chosen stages. `options` configures the runs of stages, `say` receives progress messages.
 ///
 /// # Errors
-/// When the pipeline fails as it is, when nothing can be perturbed at the date, or when the store or the machine fails.
+/// When the pipeline fails on the original data, when nothing can be perturbed at the date, or when the store or the machine fails.
 pub fn check(
     pipeline: &mut Pipeline,
     chosen: &[usize],
@@ -74,7 +74,7 @@ pub fn check(
         tables: 0,
         rows: 0,
     };
-    // What was asked for by name has run anew by now.
+    // Stages that were forced by name have already run.
     let other = Options {
         force: BTreeSet::new(),
         ..options.clone()
@@ -137,7 +137,7 @@ pub fn check(
     Ok(report)
 }
 
-/// Without training and evaluation, and what depends on them: what is left, and what is not.
+/// Excludes training, evaluation and the stages that depend on them. Returns the remaining nodes, and the excluded stages with reasons.
 fn without_training(pipeline: &Pipeline, chosen: &[usize]) -> (Vec<usize>, Vec<(String, String)>) {
     let (mut left, mut out) = (Vec::new(), BTreeSet::new());
     let mut skipped = Vec::new();

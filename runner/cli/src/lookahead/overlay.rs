@@ -1,4 +1,4 @@
-//! A store of its own that borrows from another: what runs in it leaves nothing behind.
+//! A temporary store over a base store: its runs leave no trace in the base.
 
 use cache::{ActionKey, ArtifactDigest, BlobRef, Store};
 use runner_engine::Failure;
@@ -6,10 +6,10 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use tempfile::TempDir;
 
-/// The action of a stage, and its outputs.
+/// The action key of a stage, and its outputs.
 pub type Made = (ActionKey, BTreeMap<String, ArtifactDigest>);
 
-/// A store in a temporary folder beside the one it borrows from.
+/// A store in a temporary folder in the home of its base store.
 pub struct Overlay<'a> {
     pub store: Store,
     base: &'a Store,
@@ -18,7 +18,7 @@ pub struct Overlay<'a> {
 
 impl<'a> Overlay<'a> {
     pub fn new(base: &'a Store) -> Result<Self, Failure> {
-        // Beside the blobs, so that hard links reach them.
+        // In the same file system as the blobs, so that they can be hard-linked.
         let dir = tempfile::Builder::new()
             .prefix(".lookahead-")
             .tempdir_in(base.root())
@@ -30,22 +30,22 @@ impl<'a> Overlay<'a> {
         })
     }
 
-    /// What it borrows from.
+    /// The base store.
     pub fn base(&self) -> &Store {
         self.base
     }
 
-    /// Where files that are no part of the store may be put.
+    /// A folder for files that are not part of the store.
     pub fn folder(&self) -> &Path {
         self.dir.path()
     }
 
-    /// Borrows a blob.
+    /// Adds a blob of the base store.
     pub fn blob(&self, blob: BlobRef) -> Result<(), Failure> {
         if self.store.has_here(blob) {
             return Ok(());
         }
-        // It is read, and fetched where it is not here.
+        // Reads it, from the remote if it is not in the base store.
         let bytes = self.base.blob(blob.blob)?;
         let to = self.store.blob_path(blob.blob);
         if let Some(folder) = to.parent() {
@@ -58,7 +58,7 @@ impl<'a> Overlay<'a> {
         Ok(())
     }
 
-    /// Borrows an artifact with all that it names.
+    /// Adds an artifact of the base store with all its blobs.
     pub fn artifact(&self, digest: ArtifactDigest) -> Result<(), Failure> {
         let artifact = self.base.artifact(digest)?;
         for entry in &artifact.entries {

@@ -1,4 +1,4 @@
-//! Other values after a date: plausible ones, so that rules on data still hold, and each by a factor of its own, so that no ratio stays.
+//! Perturbed values after a date: plausible, so that data checks still pass, and each with its own factor, so that no ratio is preserved.
 
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Float64Array, RecordBatch};
 use arrow::datatypes::{DataType, Float64Type};
@@ -6,10 +6,10 @@ use datasets::Date;
 use stages_core::StageError;
 use std::sync::Arc;
 
-/// Columns that say what a row is about.
+/// Columns that identify a row.
 const KEYS: [&str; 3] = ["strike", "years", "tenor_years"];
 
-/// A number from 0 to 1 that date and place decide.
+/// A deterministic pseudo-random number from 0 to 1 for a date and a position.
 fn chance(date: Date, place: u64) -> f64 {
     let mut x = (u64::from(date.0.cast_unsigned()) << 32) ^ place.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     // The finaliser of splitmix64.
@@ -18,13 +18,13 @@ fn chance(date: Date, place: u64) -> f64 {
     (x ^ (x >> 31)) as f64 / u64::MAX as f64
 }
 
-/// Another value for that of a row of `date` in column number `column`: some 5 to 15 % more, and not zero.
+/// The perturbed value of a row of `date` in column number `column`: about 5 to 15 % more, and never zero.
 pub fn value(date: Date, column: usize, value: f64) -> f64 {
     let factor = 1.05 + 0.09 * chance(date, 0) + 0.01 * chance(date, 1 + column as u64);
     if value == 0.0 { 1e-3 * factor } else { value * factor }
 }
 
-/// A table with other floats in the rows after `at`, and how many rows those are; `None` where there are none.
+/// A table with perturbed floats in the rows after `at`, and the number of these rows; `None` if there are none.
 pub fn batch(batch: &RecordBatch, dates: &[Date], at: Date) -> Result<Option<(u64, RecordBatch)>, StageError> {
     let changed = dates.iter().filter(|date| **date > at).count() as u64;
     let schema = batch.schema();
@@ -38,7 +38,7 @@ pub fn batch(batch: &RecordBatch, dates: &[Date], at: Date) -> Result<Option<(u6
     let mut columns: Vec<ArrayRef> = batch.columns().to_vec();
     for (i, column) in columns.iter_mut().enumerate().filter(|(i, _)| is_changed(*i)) {
         let floats = column.as_primitive::<Float64Type>();
-        // Nothing that is missing, or no quote, becomes one.
+        // Missing values stay missing, and zeros of these columns stay zero.
         let keeps_zero = ["bid", "volume", "open_interest"].contains(&schema.field(i).name().as_str());
         let other: Float64Array = floats
             .iter()
@@ -72,7 +72,7 @@ impl Columns<'_> {
         Some((i, self.columns[i].as_primitive_opt::<Float64Type>()?))
     }
 
-    /// Moves a column beyond others, as the rules on data ask: a low is the least of its bar.
+    /// Moves a column beyond others, as data checks require: a low is the minimum of its bar.
     fn order(&mut self, name: &str, others: &[&str], beyond: fn(f64, f64) -> f64) {
         let Some((i, column)) = self.floats(name) else { return };
         let others: Vec<&Float64Array> = others.iter().filter_map(|name| Some(self.floats(name)?.1)).collect();

@@ -3,74 +3,74 @@
 use datasets::Date;
 use serde::Serialize;
 
-/// What was found.
+/// The findings of the check.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
-    /// The last date whose data stayed as it is.
+    /// The last date whose data is unchanged.
     pub at: Date,
-    /// What was replaced after it.
+    /// The perturbed sources.
     pub sources: Vec<Perturbed>,
-    /// What moved although it is of that date or before, in the order of the stages.
+    /// The values up to that date that changed nevertheless, in the order of the stages.
     pub moved: Vec<Moved>,
-    /// What could not be compared.
+    /// The objects that could not be compared.
     pub unchecked: Vec<Unchecked>,
-    /// The stages that were left out, each with the reason.
+    /// The excluded stages, each with the reason.
     pub skipped: Vec<(String, String)>,
-    /// How many tables were compared, and how many rows of them are of the date or before.
+    /// The number of compared tables.
     pub tables: usize,
-    /// The rows.
+    /// The number of their rows up to the date.
     pub rows: u64,
 }
 
-/// A source whose values were replaced.
+/// A source with replaced values.
 #[derive(Clone, Debug, Serialize)]
 pub struct Perturbed {
     /// `market.bars`, or `smooth: prices.csv` for a file.
     pub name: String,
-    /// How many rows were changed.
+    /// The number of changed rows.
     pub rows: u64,
-    /// The stages that read it, directly or not, and ran again.
+    /// The number of stages downstream of it, which ran again.
     pub stages: usize,
 }
 
-/// A column with values that moved although they are of the date or before.
+/// A column with values up to the date that changed nevertheless.
 #[derive(Clone, Debug, Serialize)]
 pub struct Moved {
-    /// Which source was changed.
+    /// The name of the changed source.
     pub source: String,
     /// The stage.
     pub stage: String,
     #[serde(skip)]
     pub(crate) node: usize,
-    /// The output, and the file of it where it has several.
+    /// The output, and its file if it has several.
     pub output: String,
-    /// The column; `(rows)` where rows came or went.
+    /// The column; `(rows)` if rows were added or removed.
     pub column: String,
-    /// The first row that moved, counted from 0 among those of the file.
+    /// The first changed row, counted from 0 within the file.
     pub row: usize,
-    /// Its date, where it has one.
+    /// Its date, if it has one.
     pub date: Option<Date>,
-    /// What it is about: its cells before the column of another type than numbers.
+    /// Its identification: the cells of non-numeric columns before the column.
     pub about: String,
-    /// The value as it was.
+    /// The original value.
     pub was: String,
-    /// The value as it became.
+    /// The changed value.
     pub became: String,
-    /// How many rows moved.
+    /// The number of changed rows.
     pub rows: usize,
-    /// The stages from which it got values that had moved already; none where the look-ahead is its own.
+    /// The upstream stages with changed values; empty if the look-ahead originates here.
     pub from: Vec<String>,
 }
 
-/// Something that could not be compared, or not be changed.
+/// An object that could not be compared or changed.
 #[derive(Clone, Debug, Serialize)]
 pub struct Unchecked {
-    /// Which source was changed, or should have been.
+    /// The source that was changed, or should have been.
     pub source: String,
     /// The stage.
     pub stage: String,
-    /// The output, and the file of it.
+    /// The output and its file.
     pub what: String,
-    /// Why.
+    /// The reason.
     pub reason: String,
 }

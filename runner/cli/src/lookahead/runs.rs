@@ -1,4 +1,4 @@
-//! Running a pipeline for what it makes.
+//! Runs a pipeline for its outputs.
 
 use super::overlay::{Made, Overlay};
 use super::sources::{Changed, Source};
@@ -8,19 +8,19 @@ use runner_engine::{self as engine, Control, Event, Failure, Options, StageStatu
 use runner_pipeline::Pipeline;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Told in a few words what goes on.
+/// A callback for short progress messages.
 pub type Say<'a> = dyn FnMut(&str) + 'a;
 
 /// A run of some stages.
 pub struct Run {
-    /// What those made that ended well, by node.
+    /// The actions and outputs of the stages that succeeded, by node.
     pub made: BTreeMap<usize, Made>,
-    /// Those that failed, with why; not those that were skipped for them.
+    /// The stages that failed, with the reason; without those skipped because of them.
     pub failed: Vec<(String, String)>,
 }
 
 impl Run {
-    /// Runs the nodes in `store`; what fails leaves the others going.
+    /// Runs the nodes in `store`; after a failure the others continue.
     pub fn new(
         pipeline: &Pipeline,
         chosen: &[usize],
@@ -85,7 +85,7 @@ impl Run {
         Ok(run)
     }
 
-    /// Writes down in `overlay` what the nodes made that do not see the change, so that they are found there; and what the source made, changed.
+    /// Records in `overlay` the outputs of the nodes that the change does not affect, so that they are hits; and the changed output of the source.
     pub fn lend(
         &self,
         pipeline: &Pipeline,
@@ -97,7 +97,7 @@ impl Run {
     ) -> Result<(), Failure> {
         for &i in chosen {
             if affected.contains(&i) {
-                // What it reads of earlier runs is read again.
+                // Artifacts of earlier runs are read again.
                 for earlier in pipeline.nodes[i].earlier.values().flatten() {
                     overlay.artifact(earlier.digest)?;
                 }

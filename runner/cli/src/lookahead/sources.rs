@@ -1,4 +1,4 @@
-//! What a pipeline starts from: what its first stages make, and the files that external programs read.
+//! The sources of a pipeline: the outputs of its first stages, and the files that external programs read.
 
 use super::overlay::{Made, Overlay};
 use super::perturb;
@@ -21,23 +21,23 @@ pub struct Source {
 }
 
 enum What {
-    /// An output of a stage that reads nothing of others.
+    /// An output of a stage without inputs.
     Output { name: String, digest: ArtifactDigest },
-    /// A file that an external program reads, by its place among them.
+    /// A file that an external program reads, by its index.
     File { place: usize, path: PathBuf },
 }
 
-/// A source with other values.
+/// A source with perturbed values.
 pub struct Changed {
-    /// In how many rows.
+    /// The number of changed rows.
     pub changed: u64,
-    /// What stands for its output.
+    /// The replacement of its output.
     pub artifact: Option<ArtifactDigest>,
-    /// What stands for its file.
+    /// The replacement of its file.
     pub file: Option<PathBuf>,
 }
 
-/// The sources of some stages, and what else they read from outside, which can't be changed.
+/// The sources of some stages, and their other external inputs, which cannot be perturbed.
 pub fn find(
     pipeline: &Pipeline,
     chosen: &[usize],
@@ -78,7 +78,7 @@ pub fn find(
                 reason: "artifacts of earlier runs are not perturbed".to_owned(),
             }));
         }
-        // What a program makes of files that were changed is checked, and so changes by itself.
+        // The outputs of a program with a perturbed file are compared, and not perturbed themselves.
         if !node.needs.is_empty() || by_file {
             continue;
         }
@@ -105,7 +105,7 @@ pub fn find(
     Ok((sources, fixed))
 }
 
-/// Whether a file is a text with dates.
+/// True if a file is a text table with dates.
 fn has_dates(path: &Path) -> Result<bool, Failure> {
     let Some(Form::Text(separator)) = Form::of(&path.to_string_lossy()) else {
         return Ok(false);
@@ -119,7 +119,7 @@ fn read(path: &Path) -> Result<Vec<u8>, Failure> {
 }
 
 impl Source {
-    /// That it stayed as it is.
+    /// The finding that it was not perturbed.
     pub fn unperturbed(&self, reason: &str) -> Unchecked {
         Unchecked {
             source: self.name.clone(),
@@ -129,12 +129,12 @@ impl Source {
         }
     }
 
-    /// Whether it is this output.
+    /// True if it is this output.
     pub fn is(&self, node: usize, output: &str) -> bool {
         self.node == node && matches!(&self.what, What::Output { name, .. } if name == output)
     }
 
-    /// The nodes that see it.
+    /// The nodes that depend on it.
     pub fn affected(&self, pipeline: &Pipeline, chosen: &[usize]) -> BTreeSet<usize> {
         let mut affected = BTreeSet::new();
         for &i in chosen {
@@ -147,7 +147,7 @@ impl Source {
         affected
     }
 
-    /// Puts another file in the place of its own, and gives what was there.
+    /// Replaces its file and returns the path of the previous one.
     pub fn swap(&self, pipeline: &mut Pipeline, file: PathBuf) -> PathBuf {
         match (&self.what, &mut pipeline.nodes[self.node].work) {
             (What::File { place, .. }, Work::Command(command)) => {
@@ -157,7 +157,7 @@ impl Source {
         }
     }
 
-    /// The dates it has.
+    /// Its dates.
     fn dates(&self, store: &Store) -> Result<BTreeSet<Date>, Failure> {
         let mut dates = BTreeSet::new();
         match &self.what {
@@ -179,7 +179,7 @@ impl Source {
         Ok(dates)
     }
 
-    /// Makes it anew with other values after `at`; `None` where it has none there, or none before.
+    /// A copy with perturbed values after `at`; `None` if it has none there.
     pub fn perturb(&self, overlay: &Overlay<'_>, at: Date) -> Result<Option<Changed>, Failure> {
         let store = &overlay.store;
         match &self.what {
@@ -225,7 +225,7 @@ impl Source {
     }
 }
 
-/// A file with other values after `at`; `None` where it has none there.
+/// A file with perturbed values after `at`; `None` if it has none there.
 fn other(store: &Store, entry: &cache::Entry, at: Date) -> Result<Option<(u64, Vec<u8>)>, Failure> {
     match Form::of(&entry.path) {
         Some(Form::Text(separator)) => {
@@ -261,8 +261,8 @@ pub fn span(sources: &[Source], store: &Store) -> Result<Option<(Date, Date)>, F
     Ok(dates.first().copied().zip(dates.last().copied()))
 }
 
-/// The last date of a month near the middle of the time that all sources share, so that whole partitions lie before it; near the middle of
-/// all dates where they share none.
+/// The last date of a month near the middle of the time range that all sources share, so that whole partitions precede it; near the middle of
+/// all dates if there is no such range.
 pub fn middle(sources: &[Source], store: &Store) -> Result<Option<Date>, Failure> {
     let mut all = BTreeSet::new();
     let (mut first, mut last) = (Date(i32::MIN), Date(i32::MAX));

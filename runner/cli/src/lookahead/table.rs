@@ -1,4 +1,4 @@
-//! Tables with dates, whatever file they are in.
+//! Tables with dates in any file format.
 
 use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, StringArray};
 use arrow::datatypes::{DataType, Date32Type, Field, Schema, TimeUnit};
@@ -9,23 +9,23 @@ use stages_core::{StageError, table};
 use std::io::Cursor;
 use std::sync::Arc;
 
-/// A table, and the date of each row where it has one.
+/// A table, and the date of each row if it has dates.
 pub struct Table {
     pub batch: RecordBatch,
     pub dates: Option<Vec<Date>>,
 }
 
-/// How a file says what it is.
+/// The format of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     Parquet,
     Arrow,
-    /// Cells between such bytes.
+    /// Text cells with this separator.
     Text(char),
 }
 
 impl Form {
-    /// By a file's name; `None` for what is no table.
+    /// The format by file name; `None` if it is not a table.
     pub fn of(name: &str) -> Option<Self> {
         match name.rsplit_once('.')?.1.to_ascii_lowercase().as_str() {
             "parquet" => Some(Self::Parquet),
@@ -37,7 +37,7 @@ impl Form {
     }
 }
 
-/// Reads a file of an artifact; `None` where it is no table.
+/// Reads a file of an artifact; `None` if it is not a table.
 pub fn read(store: &Store, entry: &Entry) -> Result<Option<Table>, StageError> {
     let Some(form) = Form::of(&entry.path) else {
         return Ok(None);
@@ -50,7 +50,7 @@ pub fn read(store: &Store, entry: &Entry) -> Result<Option<Table>, StageError> {
     })
 }
 
-/// What is named like a table and can't be read as one is none.
+/// The table of a batch; `None` if the batch could not be read.
 fn of_batch(batch: Result<RecordBatch, StageError>) -> Option<Table> {
     let batch = batch.ok()?;
     let dates = dates_of(&batch);
@@ -64,7 +64,7 @@ fn from_arrow(blob: Blob) -> Result<RecordBatch, StageError> {
     Ok(arrow::compute::concat_batches(&schema, &batches)?)
 }
 
-/// Whether a column of this name says when a row was known. An `expiry` does not.
+/// True if a column of this name holds the date at which a row was known. An `expiry` is not one.
 fn is_date_name(name: &str) -> bool {
     let name = name.trim().to_ascii_lowercase();
     [
@@ -119,7 +119,7 @@ fn dates_of(batch: &RecordBatch) -> Option<Vec<Date>> {
     }
 }
 
-/// The date that a text begins with.
+/// The date at the start of a text.
 fn date(text: &str) -> Option<Date> {
     let text = text.trim();
     let (date, rest) = (text.get(..10)?, &text[10..]);
@@ -135,11 +135,11 @@ pub struct Text {
     names: Vec<String>,
     header: bool,
     rows: Vec<Vec<String>>,
-    /// Which cell of a row has its date.
+    /// The column of the date.
     column: Option<usize>,
 }
 
-/// Reads a text file of cells; `None` where its rows differ in length or it is no UTF-8.
+/// Reads a text file of cells; `None` if its rows differ in length or it is not UTF-8.
 pub fn of_text(bytes: &[u8], separator: char) -> Option<Text> {
     let text = std::str::from_utf8(bytes).ok()?;
     let mut rows: Vec<Vec<String>> = text
@@ -151,7 +151,7 @@ pub fn of_text(bytes: &[u8], separator: char) -> Option<Text> {
     if rows.iter().any(|row| row.len() != width) {
         return None;
     }
-    // The first row names the columns, unless it has a date itself.
+    // The first row is the header, unless it contains a date.
     let header = !rows[0].iter().any(|cell| date(cell).is_some());
     let names = if header {
         rows.remove(0)
@@ -171,7 +171,7 @@ pub fn of_text(bytes: &[u8], separator: char) -> Option<Text> {
     })
 }
 
-/// The cells of a line; in quotes where they hold the separator.
+/// The cells of a line; quoted if they contain the separator.
 fn cells(line: &str, separator: char) -> Vec<String> {
     let (mut cells, mut cell, mut quoted) = (Vec::new(), String::new(), false);
     for c in line.trim_end_matches('\r').chars() {
@@ -194,7 +194,7 @@ impl Text {
         self.rows.iter().map(|row| date(&row[column])).collect()
     }
 
-    /// As a table of texts.
+    /// The table with text columns.
     pub fn table(&self) -> Table {
         let fields: Vec<Field> = self
             .names
@@ -216,7 +216,7 @@ impl Text {
         }
     }
 
-    /// Passes every number of a row after `at` to `other`, with the row's date and the number of its column; how many rows that were, and the text.
+    /// Replaces every number of a row after `at` by `other` of the row's date, the column number and the value. Returns the number of rows and the text.
     pub fn change(mut self, at: Date, other: impl Fn(Date, usize, f64) -> f64) -> Option<(u64, String)> {
         let dates = self.dates()?;
         let mut changed = 0;

@@ -1,4 +1,4 @@
-//! What a stage made before and after its sources changed, side by side.
+//! Compares the outputs of a stage before and after its sources changed.
 
 use super::perturb::up_to;
 use super::report::{Moved, Unchecked};
@@ -14,7 +14,7 @@ use runner_pipeline::Pipeline;
 use stages_core::StageError;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The comparison of what stages make of one changed source.
+/// The comparison of all outputs for one changed source.
 pub struct Comparison<'a> {
     source: &'a str,
     at: Date,
@@ -24,7 +24,7 @@ pub struct Comparison<'a> {
     pub rows: u64,
 }
 
-/// A file of an output in both versions, and what it is called.
+/// A file of an output in both versions, and its name.
 struct Pair<'a> {
     node: usize,
     stage: &'a str,
@@ -44,7 +44,7 @@ impl<'a> Comparison<'a> {
         }
     }
 
-    /// Compares what a stage made. Stages come after those that they need.
+    /// Compares the outputs of a stage. Stages are given in topological order.
     pub fn stage(
         &mut self,
         pipeline: &Pipeline,
@@ -99,7 +99,7 @@ impl<'a> Comparison<'a> {
         let order = [was, became].map(|artifact| artifact.entries.iter().map(|entry| &entry.path).collect::<Vec<_>>());
         let (was, became) = (by_path(was), by_path(became));
         let mut unmatched: Unmatched<'_> = Default::default();
-        // Tables without dates wait until those beside them are read.
+        // Tables without dates are compared after the other tables of their folder are read.
         let mut waiting = Vec::new();
         let mut spans: Spans<'_> = BTreeMap::new();
         let paths: BTreeSet<&String> = was.keys().chain(became.keys()).collect();
@@ -142,12 +142,12 @@ impl<'a> Comparison<'a> {
         self.unmatched(unmatched, pair)?;
         for (folder, pair, was, became) in waiting {
             match spans.get(folder) {
-                // All that stands beside it is of the date or before, and so is it.
+                // All other tables of the folder end by the date, so this one does too.
                 Some((_, last)) if *last <= self.at => {
                     let dates = vec![*last; was.num_rows()];
                     self.dated(&pair, (&was, &dates), (&became, &vec![*last; became.num_rows()]))?;
                 }
-                // Or later.
+                // All are later than the date.
                 Some((first, _)) if *first > self.at => {}
                 _ => self.leave(&pair, "has no dates"),
             }
@@ -155,8 +155,8 @@ impl<'a> Comparison<'a> {
         Ok(())
     }
 
-    /// Compares the tables whose names are in one version only, those of one schema as one table: a symbol that appears after the date changes the
-    /// names of partitions, but not the order of the rows before.
+    /// Compares the tables whose names are in one version only, those of one schema as one table: a symbol that first appears after the date
+    /// changes the names of partitions, but not the order of the earlier rows.
     fn unmatched<'p>(&mut self, tables: Unmatched<'_>, pair: &dyn Fn(&str) -> Pair<'p>) -> Result<(), Failure> {
         let mut schemas: Vec<(&str, SchemaRef)> = Vec::new();
         for (path, batch, _) in tables.iter().flat_map(BTreeMap::values) {
@@ -264,7 +264,7 @@ impl<'a> Comparison<'a> {
     }
 }
 
-/// The tables with dates whose paths are in one version only, by version and place in the artifact.
+/// The tables with dates whose paths are in one version only, by version and position in the artifact.
 type Unmatched<'a> = [BTreeMap<usize, (&'a String, RecordBatch, Vec<Date>)>; 2];
 
 /// The first and the last date of the tables in each folder.
@@ -289,7 +289,7 @@ fn cell(column: &ArrayRef, row: usize) -> String {
     text
 }
 
-/// The texts and dates of a row before a column, which say what it is about.
+/// The texts and dates of a row before a column, which identify it.
 fn about(batch: &RecordBatch, row: usize, column: Option<usize>) -> String {
     use arrow::datatypes::DataType;
     if row >= batch.num_rows() {
@@ -347,7 +347,7 @@ mod tests {
         store.artifact(digest).unwrap()
     }
 
-    /// A symbol that is there only after the date gives partitions other names.
+    /// A symbol that appears only after the date changes the names of partitions.
     #[test]
     fn names_of_partitions_are_no_violation() {
         let dir = tempfile::tempdir().unwrap();

@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 /// Options of a comparison.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// The metrics to show, the first to sort by; the summary metrics where none is named.
+    /// The metrics to show, the first to sort by; the summary metrics if none is named.
     pub metrics: Vec<String>,
     /// Axes and parameters whose values are repetitions, besides `seed`.
     pub over: Vec<String>,
@@ -19,7 +19,7 @@ pub struct Options {
     pub each: bool,
     /// Include parameters and metrics that are the same everywhere.
     pub all: bool,
-    /// Whether higher values of the first metric are better; decided by its name where `None`.
+    /// If true, higher values of the first metric are better; `None` decides by its name.
     pub higher_is_better: Option<bool>,
 }
 
@@ -32,7 +32,7 @@ pub struct Comparison {
     pub groups: Vec<Group>,
     /// The parameters that are shown.
     pub parameters: Vec<String>,
-    /// The number of parameters that differ only because those do.
+    /// The number of parameters that differ only as a consequence of those.
     pub following: usize,
     /// The metrics that are shown; the groups are sorted by the first.
     pub metrics: Vec<String>,
@@ -131,7 +131,7 @@ impl Comparison {
         Ok(())
     }
 
-    /// The metric with that name; the stage may be omitted where only one has it.
+    /// The metric with that name; the stage may be omitted if only one has it.
     fn named(&self, wanted: &str) -> Result<String, Failure> {
         let mut known: BTreeSet<String> = BTreeSet::new();
         for stage in self.points.iter().flat_map(|point| &point.stages) {
@@ -164,7 +164,7 @@ impl Comparison {
                     let prefix = prefixes.iter().find(|prefix| name.starts_with(prefix.as_str()));
                     name[prefix.map_or(0, |prefix| prefix.len())..].to_owned()
                 };
-                // Without a stage, only the metric's name can be misspelt.
+                // Only the metric's name can be misspelt if there is no stage.
                 let candidates: BTreeSet<String> = match wanted.contains('.') {
                     true => known,
                     false => known.iter().map(bare).collect(),
@@ -246,7 +246,7 @@ impl Comparison {
         }
     }
 
-    /// Whether higher values of a metric are better; `None` where its name does not tell.
+    /// True if higher values of a metric are better; `None` if its name does not tell.
     pub fn higher_is_better(&self, metric: &str) -> Option<bool> {
         let by_name = direction(metric);
         match self.metrics.first() {
@@ -255,7 +255,7 @@ impl Comparison {
         }
     }
 
-    /// Whether a group's mean of a metric is the best of several.
+    /// True if a group's mean of a metric is the best of several.
     pub fn is_best(&self, group: &Group, metric: &str) -> bool {
         let Some(higher) = self.higher_is_better(metric) else {
             return false;
@@ -289,7 +289,7 @@ impl Comparison {
         runs
     }
 
-    /// Whether all points are of one run.
+    /// True if all points are of one run.
     pub fn is_of_one_run(&self) -> bool {
         self.points.windows(2).all(|pair| pair[0].run == pair[1].run)
     }
@@ -387,7 +387,7 @@ const HIGHER: [&str; 11] = [
 /// Metrics of which lower is better.
 const LOWER: [&str; 5] = ["loss", "error", "cost", "costs", "seconds"];
 
-/// Whether higher is better, by the last part of a metric's name (`evaluate.baseline/cash/sharpe`).
+/// True if higher is better, by the last part of a metric's name (`evaluate.baseline/cash/sharpe`).
 fn direction(metric: &str) -> Option<bool> {
     let name = metric.rsplit(['.', '/']).next().unwrap_or(metric);
     let lower = LOWER.contains(&name).then_some(false);

@@ -12,8 +12,8 @@ pub struct MeanCurve {
     pub band: Vec<(f64, f64, f64)>,
 }
 
-/// The mean of curves at every step that one of them has, where all of them have values. A curve is interpolated linearly between
-/// its steps and undefined outside them.
+/// The mean of curves at each step of any curve at which all of them have values. A curve is interpolated linearly between its
+/// steps and undefined outside them.
 pub fn mean(curves: &[&Curve]) -> MeanCurve {
     let curves: Vec<Curve> = curves.iter().map(|curve| tidy(curve)).collect();
     let mut steps: Vec<f64> = curves.iter().flatten().map(|point| point.0).collect();
@@ -66,7 +66,7 @@ mod tests {
         let b = vec![(0.0, 3.0), (10.0, 6.0), (20.0, 3.0)];
         let both = mean(&[&a, &b]);
         assert_eq!(both.mean, [(0.0, 2.0), (10.0, 4.0), (20.0, 3.0)]);
-        // Of two values, the sample standard deviation is their distance over the root of two.
+        // The sample standard deviation of two values is their distance divided by the square root of two.
         let root = 2.0_f64.sqrt();
         for ((_, low, high), distance) in both.band.iter().zip([2.0, 4.0, 0.0]) {
             assert!((high - low - 2.0 * distance / root).abs() < 1e-12, "{both:?}");

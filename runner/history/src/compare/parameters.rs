@@ -1,4 +1,4 @@
-//! Parameters that differ, and those that differ only because others do.
+//! Parameters that differ, and those that differ only as a consequence of others.
 
 use super::point::{Point, spell};
 use std::collections::BTreeSet;
@@ -18,7 +18,7 @@ impl Repeats {
         }
     }
 
-    /// Whether it is one of them: `matrix.seed`, `params.seed`, `train.with.seed`.
+    /// True if it is one of them: `matrix.seed`, `params.seed`, `train.with.seed`.
     pub fn has(&self, parameter: &str) -> bool {
         let last = parameter.rsplit('.').next().unwrap_or(parameter);
         self.names.iter().any(|name| name == last || name == parameter)
@@ -35,7 +35,7 @@ impl Repeats {
         ours.map(|(name, value)| (name.as_str(), spell(value))).collect()
     }
 
-    /// Whether two points are equal in all other parameters.
+    /// True if two points are equal in all other parameters.
     pub fn unite(&self, a: &Point, b: &Point) -> bool {
         // Within a run, everything else follows from the axes.
         let decides = |name: &str| !self.has(name) && (a.run != b.run || rank(name) == 0);
@@ -56,8 +56,8 @@ pub fn rank(name: &str) -> usize {
     }
 }
 
-/// Whether a parameter is equal at two points, or is configuration that differs only where a parameter that is `by` does, and
-/// as that does.
+/// True if a parameter is equal at two points, or is configuration that differs only where a parameter that is `by` does, and
+/// in the same manner.
 fn follows(a: &Point, b: &Point, name: &str, by: impl Fn(&str) -> bool) -> bool {
     match (a.parameters.get(name), b.parameters.get(name)) {
         (Some(left), Some(right)) if left == right => true,
@@ -79,15 +79,15 @@ fn follows(a: &Point, b: &Point, name: &str, by: impl Fn(&str) -> bool) -> bool 
     }
 }
 
-/// Whether two texts have as many words, and `explained` holds for every pair that differs.
+/// True if two texts have as many words, and `explained` holds for every pair that differs.
 fn alike(left: &str, right: &str, inside: &str, explained: &dyn Fn(&str, &str) -> bool) -> bool {
     let (left, right) = (words(left, inside), words(right, inside));
     let mut pairs = left.iter().zip(&right);
     left.len() == right.len() && pairs.all(|(left, right)| left == right || explained(left, right))
 }
 
-/// A text cut where values may have been put in, such as the command of an external program: between letters, digits and what
-/// may be `inside` a word on one side, and all else on the other.
+/// The words of a text into which values may have been interpolated, such as the command of an external program: splits between letters,
+/// digits and the characters `inside` a word on one side, and all others on the other.
 fn words<'t>(text: &'t str, inside: &str) -> Vec<&'t str> {
     let is_word = |c: char| c.is_alphanumeric() || inside.contains(c);
     let mut words = Vec::new();

@@ -18,7 +18,7 @@ pub struct Point {
     pub place: String,
     /// The stages whose figures are compared.
     pub stages: Vec<Measured>,
-    /// Everything it depends on, by name: `matrix.X`, `params.X`, `STAGE.with.KEY`, `STAGE.version`, `STAGE.needs.PORT`.
+    /// All parameters, by name: `matrix.X`, `params.X`, `STAGE.with.KEY`, `STAGE.version`, `STAGE.needs.PORT`.
     pub parameters: BTreeMap<String, Value>,
     /// The state of its stages: `done`, or the state of the first that is not.
     pub status: &'static str,
@@ -37,7 +37,7 @@ pub struct Measured {
     pub id: String,
     /// Its action key.
     pub key: Option<ActionKey>,
-    /// Whether it succeeded: only then are its values final.
+    /// True if it succeeded: only then are its values final.
     pub done: bool,
     /// The stage kind's family: `evaluate`, `train`, `run`.
     pub family: String,
@@ -52,7 +52,7 @@ impl Measured {
         self.figures.values.get(name).copied().filter(|_| self.done)
     }
 
-    /// Whether it is the same computation as another stage, and so not a second measurement.
+    /// True if it is the same computation as another stage, and so not a second measurement.
     pub fn is(&self, run: &str, other: &Self, other_run: &str) -> bool {
         self.prefix == other.prefix
             && match (self.key, other.key) {
@@ -68,7 +68,7 @@ impl Point {
         format!("{}{}", self.called, self.place)
     }
 
-    /// Whether its figures come from stages with the same names.
+    /// True if its figures come from stages with the same names.
     pub(super) fn is_of_same_stages(&self, other: &Self) -> bool {
         let names = |point: &Self| -> Vec<(String, String)> {
             let name = |stage: &Measured| stage.id.split('[').next().unwrap_or_default().to_owned();
@@ -249,7 +249,7 @@ impl<'r> Reader<'r> {
     }
 }
 
-/// Whether a stage has figures that are compared.
+/// True if a stage has figures that are compared.
 fn has_figures(stage: &StageRun) -> bool {
     let learns = ["train/", "evaluate/"]
         .iter()
@@ -261,12 +261,12 @@ fn is_done(stage: &StageRun) -> bool {
     matches!(stage.status, Some(StageStatus::Cached | StageStatus::Ran))
 }
 
-/// Whether every axis of `part` is in `whole`, with the same value.
+/// True if every axis of `part` is in `whole`, with the same value.
 fn within(part: &Axes, whole: &Axes) -> bool {
     part.iter().all(|(axis, value)| whole.get(axis) == Some(value))
 }
 
-/// `stage.output`: a point of a matrix may hold dots, an output may not.
+/// The stage of `stage.output`: a matrix point may contain dots, an output may not.
 fn producer(need: &str) -> Option<&str> {
     need.rsplit_once('.').map(|(stage, _)| stage)
 }

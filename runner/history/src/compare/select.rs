@@ -16,7 +16,7 @@ use std::path::Path;
 pub fn select(runs: &Path, store: &Store, names: &[String]) -> Result<Vec<Point>, Failure> {
     let marks = AllMarks::read(runs)?;
     let wanted: Vec<Wanted<'_>> = names.iter().map(|name| Wanted::read(name)).collect::<Result<_, _>>()?;
-    // With stages of several names, the prefixes keep their metrics apart.
+    // If the stages have several names, prefixes keep their metrics apart.
     let stages: Vec<Option<&str>> = wanted.iter().map(|wanted| wanted.stage).collect();
     let bare = stages.iter().all(Option::is_some) && stages.iter().any(|stage| *stage != stages[0]);
     let mut loaded: BTreeMap<String, Run> = BTreeMap::new();

@@ -19,7 +19,7 @@ pub struct Spread {
 }
 
 impl Spread {
-    /// The statistics of the finite values; `None` where there are none.
+    /// The statistics of the finite values; `None` if there are none.
     pub fn of(values: &[f64]) -> Option<Self> {
         let finite: Vec<f64> = values.iter().copied().filter(|value| value.is_finite()).collect();
         let n = finite.len();

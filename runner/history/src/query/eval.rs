@@ -7,7 +7,7 @@ use runner_pipeline::suggest;
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
-/// Whether an expression is true for a run.
+/// True if an expression holds for a run.
 pub fn matches(expr: &Expr, subject: &Subject<'_>) -> bool {
     match expr {
         Expr::All(parts) => parts.iter().all(|part| matches(part, subject)),
@@ -25,7 +25,7 @@ pub fn matches(expr: &Expr, subject: &Subject<'_>) -> bool {
                 }
             };
             match op {
-                // A missing value is not different from anything, but a run without tags has no tag `bad`.
+                // A missing value differs from nothing, but a run without tags satisfies `tag != bad`.
                 Op::NotEqual => (!left.is_empty() || key.is_fixed()) && !any(Op::Equal),
                 _ => any(*op),
             }
@@ -34,18 +34,18 @@ pub fn matches(expr: &Expr, subject: &Subject<'_>) -> bool {
 }
 
 impl Key {
-    /// Whether the key exists for every run.
+    /// True if the key exists for every run.
     pub fn is_fixed(&self) -> bool {
         FIXED.iter().any(|(_, name)| *name == self.name)
     }
 }
 
-/// Whether a run has a value for the key.
+/// True if a run has a value for the key.
 pub fn has(key: &Key, subject: &Subject<'_>) -> bool {
     !subject.values(&key.name).is_empty()
 }
 
-/// The values of a key for a run, aggregated where the key says so.
+/// The values of a key for a run, aggregated if the key has an aggregate function.
 fn values(key: &Key, subject: &Subject<'_>) -> Vec<Value> {
     let values = subject.values(&key.name);
     let Some(fold) = key.fold else { return values };
@@ -132,7 +132,7 @@ pub fn value(key: &Key, subject: &Subject<'_>) -> Cell {
 }
 
 impl Cell {
-    /// As JSON: `null`, a value, or a list of values.
+    /// The value as JSON: `null`, a value, or a list of values.
     pub fn to_json(&self) -> serde_json::Value {
         match self.0.as_slice() {
             [] => serde_json::Value::Null,
@@ -141,7 +141,7 @@ impl Cell {
         }
     }
 
-    /// As text: of several numbers their mean, sample standard deviation and count.
+    /// The value as text: of several numbers their mean, sample standard deviation and count.
     pub fn shown(&self) -> String {
         if let [only] = self.0.as_slice() {
             return match only {
@@ -169,7 +169,7 @@ impl Cell {
     }
 }
 
-/// The order of two cells: numbers before times, truths and texts, of several numbers their mean; missing values last.
+/// The order of two cells: numbers before times, Booleans and texts; several numbers count as their mean; missing values last.
 pub fn order(left: &Cell, right: &Cell, descending: bool) -> Ordering {
     let rank = |cell: &Cell| match (cell.spread(), cell.0.first()) {
         (Some(_), _) => 0,
@@ -189,7 +189,7 @@ pub fn order(left: &Cell, right: &Cell, descending: bool) -> Ordering {
     })
 }
 
-/// The number of runs that are searched for names to suggest.
+/// The number of runs that are searched for suggestions.
 const MOST_ASKED: usize = 50;
 
 /// The failure for a key that none of the runs has. `subjects` are sorted, the newest last.

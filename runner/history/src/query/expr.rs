@@ -104,7 +104,7 @@ pub enum Name {
     Called,
     /// The tags.
     Tag,
-    /// Whether it is kept.
+    /// The keep mark.
     Kept,
     /// The start time.
     Started,

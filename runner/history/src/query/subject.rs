@@ -36,7 +36,7 @@ impl Value {
         }
     }
 
-    /// As JSON.
+    /// The value as JSON.
     pub fn to_json(&self) -> Json {
         match self {
             Self::Number(number) => serde_json::json!(number),
@@ -46,7 +46,7 @@ impl Value {
         }
     }
 
-    /// As text.
+    /// The value as text.
     pub fn spelled(&self) -> String {
         match self {
             Self::Number(number) => number.to_string(),
@@ -85,7 +85,7 @@ impl<'a> Summaries<'a> {
     }
 }
 
-/// A run whose values are queried. Expensive values are read on demand.
+/// A run as the subject of queries. Expensive values are read on demand.
 pub struct Subject<'a> {
     /// The run, read without its metrics.
     pub run: &'a Run,
@@ -93,7 +93,7 @@ pub struct Subject<'a> {
     pub marks: &'a Marks,
     /// The folder of all runs.
     pub runs: &'a Path,
-    /// The summaries of their store; `None` where there is none.
+    /// The summaries of their store; `None` if there is no store.
     pub summaries: Option<&'a Summaries<'a>>,
     /// The current time.
     pub now: DateTime<Utc>,
@@ -102,7 +102,7 @@ pub struct Subject<'a> {
 }
 
 impl<'a> Subject<'a> {
-    /// Queries `run`.
+    /// The subject of `run`.
     pub fn new(
         run: &'a Run,
         marks: &'a Marks,
@@ -120,7 +120,7 @@ impl<'a> Subject<'a> {
         }
     }
 
-    /// The values of a name: none where the run has no such value, several for a matrix.
+    /// The values of a name: none if the run has no such value, several for a matrix.
     pub fn values(&self, name: &Name) -> Vec<Value> {
         let text = |text: &str| vec![Value::Text(text.to_owned())];
         match name {
@@ -184,7 +184,7 @@ impl<'a> Subject<'a> {
         })
     }
 
-    /// The names of the values of a stage, or of the parameters where `stage` is `params`.
+    /// The names of the values of a stage, or of the parameters if `stage` is `params`.
     pub(super) fn names(&self, stage: &str) -> Vec<String> {
         if stage == "params" {
             return self.run.params.keys().map(|name| format!("params.{name}")).collect();
@@ -223,7 +223,7 @@ impl StageName {
     }
 }
 
-/// The field of `value` at a path: `a.b`, where keys may contain dots, or `list[0]`.
+/// The field of `value` at a path: `a.b` (keys may contain dots) or `list[0]`.
 fn look_up<'v>(value: &'v Json, path: &str) -> Option<&'v Json> {
     if path.is_empty() {
         return Some(value);

@@ -117,7 +117,7 @@ pub(super) fn tokens(text: &str) -> Result<Vec<(usize, Token)>, ParseError> {
                 ));
             }
             _ if is_word(c) => {
-                // Brackets may contain anything: they hold the point of a matrix.
+                // Brackets hold a matrix point and may contain any character.
                 let mut inside = false;
                 while let Some(&c) = chars.get(i) {
                     match c {

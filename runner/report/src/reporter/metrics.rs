@@ -1,4 +1,4 @@
-//! The metrics of a running training, for other programs to follow: in the run's folder, `metrics/STAGE.jsonl`, and
+//! The metrics of a running training for other programs: in the run's folder, `metrics/STAGE.jsonl`, and
 //! `tensorboard/STAGE/` for `tensorboard --logdir`.
 
 use super::tensorboard;
@@ -15,7 +15,7 @@ pub struct Metrics {
     stages: HashMap<String, Files>,
 }
 
-/// The files of one stage and the bytes that are not yet written. A file that cannot be written is given up: nothing depends on it.
+/// The files of one stage and the bytes that are not yet written. After a write error a file is abandoned: nothing depends on it.
 #[derive(Default)]
 struct Files {
     lines: Option<File>,
@@ -41,7 +41,7 @@ impl Files {
             std::fs::create_dir_all(path.parent()?).ok()?;
             File::options().create(true).append(true).open(path).ok()
         };
-        // TensorBoard expects this file name and reads a folder in the order of names.
+        // TensorBoard requires this file name and reads a folder in the order of names.
         let events = format!("tensorboard/{name}/events.out.tfevents.{:010}.runner", began as u64);
         Self {
             lines: create(dir.join(format!("metrics/{name}.jsonl"))),

@@ -1,5 +1,5 @@
 //! TensorBoard event files with scalars: records of [TFRecord] around an `Event` of TensorFlow's
-//! `event.proto`. The libraries that write them bring an image decoder and a protocol compiler for these few bytes.
+//! `event.proto`. Existing crates for them bring an image decoder and a protocol compiler, which these few bytes do not need.
 //!
 //! [TFRecord]: https://www.tensorflow.org/tutorials/load_data/tfrecord
 
@@ -84,7 +84,7 @@ mod tests {
         assert_eq!(crc32c(&[0; 32]), 0x8a91_36aa);
     }
 
-    /// What tensorboard 2.21 writes for the same events.
+    /// The bytes that tensorboard 2.21 writes for the same events.
     #[test]
     fn bytes_are_tensorboards() {
         let hex = |bytes: Vec<u8>| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();

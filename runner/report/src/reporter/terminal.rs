@@ -36,7 +36,7 @@ struct Line {
 }
 
 impl Terminal {
-    /// `live` is whether standard error is a terminal that can redraw lines, `colour` whether to use colours.
+    /// Set `live` if standard error is a terminal that can redraw lines, `colour` to use colours.
     pub fn new(verbosity: Verbosity, live: bool, colour: bool) -> Self {
         let live = live && verbosity > Verbosity::Quiet;
         Self {

@@ -1,4 +1,4 @@
-//! What earlier runs and cached trainings cost a run that has nothing to do.
+//! The cost of earlier runs and of cached trainings for a run with no work.
 
 use super::{Bench, Row, best, failed};
 use cache::{ActionKey, Store};
@@ -17,7 +17,7 @@ fn sweep(trainings: usize) -> String {
 }
 
 impl Bench {
-    /// A cached training after many earlier runs, by turns with the same after few.
+    /// A cached training after many earlier runs, alternating with the same after few.
     pub(super) fn earlier_runs(&mut self) -> Result<(), Failure> {
         let file = self.write("training.yaml", &sweep(1))?.display().to_string();
         let (few, many) = (self.home("few-runs"), self.home("many-runs"));
@@ -74,7 +74,7 @@ impl Bench {
     }
 }
 
-/// Copies the last run under later ids until there are `count` runs.
+/// Copies the last run under older ids until there are `count` runs.
 fn copy_last_run(runs: &Path, count: usize) -> Result<(), Failure> {
     let folders: Result<Vec<PathBuf>, _> = fs::read_dir(runs)
         .map_err(failed)?
@@ -88,7 +88,7 @@ fn copy_last_run(runs: &Path, count: usize) -> Result<(), Failure> {
     let events = fs::read_to_string(last.join("events.jsonl")).map_err(failed)?;
     let pipeline = fs::read(last.join("pipeline.json")).map_err(failed)?;
     for i in folders.len()..count {
-        // Older than every real run: those stay the last ones.
+        // Older than every real run, so that the real runs remain the last ones.
         let copy = format!("20200101T000000-{i:05}");
         let folder = runs.join(&copy);
         fs::create_dir(&folder).map_err(failed)?;
@@ -98,7 +98,7 @@ fn copy_last_run(runs: &Path, count: usize) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Records every training of a plan as if it had given what the one that is cached gave.
+/// Records for every training of a plan the result of the cached one.
 fn record_trainings(home: &Path, plan: &[u8]) -> Result<(), Failure> {
     let failed = |what: &str| Failure::machine(format!("the plan of a sweep that is measured has no {what}"));
     let plan: Value = serde_json::from_slice(plan).map_err(|err| Failure::caused("cannot read a plan", &err))?;
