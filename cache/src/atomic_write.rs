@@ -14,7 +14,7 @@ pub(crate) const UNFLUSHED: &str = "unflushed";
 /// The marker's name during a flush.
 pub(crate) const FLUSHING: &str = "flushing";
 
-/// A file in `tmp`; marks the store as unflushed. The file is locked for as long as its writer lives, which is how `gc`
+/// A file in `tmp`; marks the store as unflushed. The file is locked until its writer closes it: by the lock `gc`
 /// recognises a leftover ([`file_lock::abandoned`](crate::file_lock::abandoned)).
 pub(crate) fn temp_file(root: &Path) -> Result<NamedTempFile> {
     mark_unflushed(root)?;
@@ -46,7 +46,7 @@ fn unmarked_temp_file(root: &Path) -> Result<NamedTempFile> {
 pub(crate) fn locked_temp_file(dir: &Path, name: &tempfile::Builder<'_, '_>) -> Result<NamedTempFile> {
     loop {
         let file = name.tempfile_in(dir).map_err(Error::io("write a file in", dir))?;
-        // Where the file system has no locks, a file's age alone protects it.
+        // On a file system without locks, a file's age alone protects it.
         file.as_file().lock().ok();
         // Between its creation and its lock, `gc` may have removed it as a leftover.
         if file.as_file().metadata().map_or(true, |meta| meta.nlink() > 0) {

@@ -7,7 +7,7 @@ use crate::store::Store;
 use std::io::{self, Write};
 
 /// Writes a blob of unknown length. It is in the store when [`BlobWriter::finish`] returns; a writer that is dropped
-/// before leaves nothing behind.
+/// before leaves no file.
 pub struct BlobWriter {
     store: Store,
     file: tempfile::NamedTempFile,
@@ -56,10 +56,10 @@ impl Store {
 }
 
 impl BlobWriter {
-    /// Renames the blob into place and returns its digest.
+    /// Renames the blob to its final path and returns its digest.
     ///
     /// # Errors
-    /// When the disk is full, or the file cannot be renamed into place.
+    /// When the disk is full, or the file cannot be renamed.
     pub fn finish(mut self) -> Result<BlobRef> {
         self.flush().map_err(Error::io("write", self.file.path()))?;
         let blob = BlobRef {

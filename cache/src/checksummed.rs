@@ -26,7 +26,7 @@ pub(crate) fn write(root: &Path, path: &Path, value: &impl Serialize) -> Result<
     atomic_write::persist(root, json_file(root, path, value)?, path)
 }
 
-/// [`write`] of a record that must survive a power failure: a replacement is flushed before it takes the place of the
+/// [`write`] of a record that must survive a power failure: a replacement is flushed before it overwrites the
 /// existing record.
 pub(crate) fn write_durable(root: &Path, path: &Path, value: &impl Serialize) -> Result<()> {
     match atomic_write::persist_new(root, json_file(root, path, value)?, path)? {

@@ -24,7 +24,7 @@ macro_rules! id_type {
             pub fn to_hex(&self) -> String {
                 blake3::Hash::from_bytes(self.0).to_hex().to_string()
             }
-            /// The first ten hex digits, for people.
+            /// The first ten hex digits, for display.
             pub fn short(&self) -> String {
                 blake3::Hash::from_bytes(self.0).to_hex()[..10].to_owned()
             }
@@ -52,7 +52,7 @@ macro_rules! id_type {
         }
         impl<'de> Deserialize<'de> for $name {
             fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                // Where the text stands as it is in the input, it is read without a copy.
+                // Text without escapes is read from the input without a copy.
                 let hex = Hex::deserialize(deserializer)?;
                 hex.0.parse().map_err(serde::de::Error::custom)
             }

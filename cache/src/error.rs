@@ -91,7 +91,7 @@ impl Error {
         move |source| Self::Io { what, path, source }
     }
 
-    /// Whether recomputing the action that produced the bytes resolves this.
+    /// True if recomputing the action that produced the bytes resolves this.
     pub fn is_healed_by_recomputing(&self) -> bool {
         matches!(self, Self::Missing { .. } | Self::Damaged { .. })
     }

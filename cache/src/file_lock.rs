@@ -53,7 +53,7 @@ pub(crate) fn try_acquire(path: &Path, mode: Mode) -> Result<Option<File>> {
 /// On a file system without locks, the age from which a temporary file counts as abandoned.
 const ABANDONED: Duration = Duration::from_secs(24 * 3600);
 
-/// The lock of a temporary file whose writer has ended; `None` while the writer lives, or when the file does not exist.
+/// The lock of a temporary file whose writer has exited; `None` while the writer runs, or when the file does not exist.
 pub(crate) fn abandoned(path: &Path, meta: &Metadata, now: SystemTime) -> Option<File> {
     // Over NFS an exclusive lock needs a writable file; one that is about to be renamed is read-only.
     let file = File::options().read(true).write(true).open(path);
@@ -80,8 +80,8 @@ fn open(path: &Path) -> Result<File> {
     open().map_err(Error::io("open the lock", path))
 }
 
-/// Whether the locked file still has its name: `gc` removes locks without a holder, and a lock on an unlinked file
-/// excludes nobody.
+/// True if the locked file still has its name: `gc` removes locks without a holder, and a lock on an unlinked file
+/// excludes no process.
 fn is_current(path: &Path, file: &File) -> Result<bool> {
     let held = file.metadata().map_err(Error::io("lock", path))?;
     Ok(metadata(path)?.is_some_and(|named| (named.dev(), named.ino()) == (held.dev(), held.ino())))

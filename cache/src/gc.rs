@@ -24,7 +24,7 @@ pub struct GcPlan {
     pub keep_younger_than: Duration,
     /// The time from which ages are counted.
     pub now: SystemTime,
-    /// A dry run: drops nothing, and reports what it would drop.
+    /// If set, a dry run: drops nothing, and reports the objects that it would drop.
     pub dry_run: bool,
 }
 
@@ -69,7 +69,7 @@ impl GcReport {
 
 impl GcPlan {
     fn is_young(&self, modified: SystemTime) -> bool {
-        // A time in the future counts as young.
+        // A time in the future counts as recent.
         self.now
             .duration_since(modified)
             .map_or(true, |age| age < self.keep_younger_than)
@@ -159,7 +159,7 @@ impl Store {
         Ok(())
     }
 
-    /// A memo stays while it is young, with its blob, and for as long as something else keeps its blob.
+    /// A memo stays while it is recent, with its blob, and for as long as another record keeps its blob.
     fn gc_memos(&self, plan: &GcPlan, keep: &mut BTreeSet<BlobDigest>, report: &mut GcReport) -> Result<()> {
         let mut old = Vec::new();
         for memo in self.list::<MemoKey>("memos")? {

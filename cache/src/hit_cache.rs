@@ -1,9 +1,9 @@
 //! Hit caches: the hits of an earlier run in one small file, so that a run that has nothing to do reads that instead of
 //! one record per action (a thousand actions: 5 ms of CPU time instead of 14).
 //!
-//! A run saves the hits it ended with under a name of its own; the next run of that name loads them and looks up only
+//! A run saves its final hits under a name of its own; the next run of that name loads them and looks up only
 //! the sizes of the blobs. A hit cache is derived from the records: where it is missing, damaged or stale, they are
-//! read. `gc` counts the actions of a young file as used when it was written.
+//! read. `gc` counts the actions of a recent file as used when it was written.
 
 mod encoding;
 
@@ -42,7 +42,7 @@ impl HitCache {
         self.hits.len()
     }
 
-    /// Whether there are no hits.
+    /// True if there are no hits.
     pub fn is_empty(&self) -> bool {
         self.hits.is_empty()
     }
@@ -93,7 +93,7 @@ impl Store {
         checksummed::write_bytes(self.root(), &self.hit_cache_path(name), encoding::encode(hits))
     }
 
-    /// Whether every blob of a hit, and its log, is in the local store (or in the upstream, according to the existence
+    /// True if every blob of a hit, and its log, is in the local store (or in the upstream, according to the existence
     /// cache). Each path is relative to the open folder of blobs, and needs no allocation: 2,000 look-ups take 2.6 ms of CPU
     /// time, by absolute paths 4.1 ms.
     fn is_complete(&self, blobs: &File, hit: &Hit) -> bool {

@@ -3,7 +3,7 @@
 //! ```text
 //! HOME/                       `.runner/` or `RUNNER_HOME`
 //! ├── format                  the version of this layout, `1`
-//! ├── flushed                 the machine's boot id and the time up to which all files are known to be on the disk
+//! ├── flushed                 the machine's boot id and the time up to which all files have been flushed to the disk
 //! ├── unflushed               exists while something may have been written since; `flushing` during a flush
 //! ├── scrubbed                the cursor of the scrub: the blob that the last one ended with
 //! ├── blobs/ab/cdef…          bytes, named by their BLAKE3 digest; read-only
@@ -11,7 +11,7 @@
 //! ├── memos/ab/cdef…          memo records (likewise), named by memo key
 //! ├── recent/ab/cdef…         hit caches: the hits of earlier runs (bytes and their checksum)
 //! ├── derived/ab/cdef…        derived files, such as memos of resolved pipelines (bytes and their checksum)
-//! ├── remote                  the index of blobs that the upstream is known to hold and that are not here
+//! ├── remote                  the index of blobs that the upstream holds according to earlier requests and that are not here
 //! ├── stat/ab/cdef…           digests of source files (likewise), named by the digest of their path
 //! ├── scratch/ab/cdef…/       checkpoints of unfinished work, mutable, dropped by `gc`
 //! ├── damaged/                quarantined damaged files, dropped by `gc`
@@ -20,7 +20,7 @@
 //! ```
 //!
 //! An artifact's manifest is itself a blob: its digest is the digest of its canonical JSON.
-//! Nothing here knows of markets, stages or YAML, and nothing waits for a network: an [`Upstream`] does, in the crate
+//! Nothing here depends on markets, stages or YAML, and nothing waits for a network: an [`Upstream`] does, in the crate
 //! `cache-remote`.
 //!
 //! Invariants at every instant, whichever process crashes: a file has its name only when it is complete (atomic write); a
@@ -31,7 +31,7 @@
 //! | --- | --- |
 //! | files | [`fs`], [`file_lock`], [`atomic_write`], [`checksummed`] |
 //! | formats | [`digest`], [`canonical`], [`blob`], [`artifact`], [`outputs`], [`record`], [`upstream`] |
-//! | the store | [`store`], and what reads and writes it: [`read_through`], [`lookup`], [`hit_cache`], [`derived`], [`blob_writer`], … |
+//! | the store | [`store`], and its readers and writers: [`read_through`], [`lookup`], [`hit_cache`], [`derived`], [`blob_writer`], … |
 //! | upkeep | [`open`], [`recovery`], [`verify`], [`scrub`], [`gc`], [`status`] |
 
 mod artifact;

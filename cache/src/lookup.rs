@@ -74,7 +74,7 @@ impl Store {
         Ok(Some(record))
     }
 
-    /// As [`Store::action`], without the fields that only people and `why` need. A miss is looked up in the upstream; none
+    /// As [`Store::action`], without the fields that only display and `why` need. A miss is looked up in the upstream; none
     /// of its blobs is fetched.
     ///
     /// # Errors

@@ -6,7 +6,7 @@ use crate::fs::if_exists;
 use crate::store::Store;
 use std::path::Path;
 
-/// The version of the layout. Raise it when a program that knows only the old one would misread the new one.
+/// The version of the layout. Raise it when a program that supports only the old one would misread the new one.
 const FORMAT: &str = "1";
 
 const FOLDERS: [&str; 10] = [

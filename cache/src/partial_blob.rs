@@ -12,7 +12,7 @@ use std::io::{ErrorKind, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::PathBuf;
 
 /// A blob whose bytes arrive piece by piece: a file in `tmp`, which outlives an interrupted transfer, so that the next
-/// one resumes it. It is locked for as long as this value lives.
+/// one resumes it. It is locked until this value is dropped.
 ///
 /// Its bytes are hashed by the calling thread alone: a thread that worked for rayon meanwhile could need the same blob.
 #[derive(Debug)]
@@ -68,7 +68,7 @@ impl PartialBlob {
         self.len
     }
 
-    /// Whether there are no bytes yet.
+    /// True if there are no bytes yet.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -98,12 +98,12 @@ impl PartialBlob {
         Ok(())
     }
 
-    /// Whether the bytes match the blob's digest.
+    /// True if the bytes match the blob's digest.
     pub fn is_intact(&self) -> bool {
         digest(&self.hasher) == self.blob
     }
 
-    /// Renames the file into place, where [`PartialBlob::is_intact`].
+    /// Renames the file to its final path if [`PartialBlob::is_intact`].
     ///
     /// # Errors
     /// [`Error::Damaged`] when the bytes do not match the digest, or when the file cannot be renamed.

@@ -16,14 +16,14 @@ pub type OpenUpstream = fn(&Store, &WorkerSettings) -> Result<Arc<dyn Upstream>>
 const FETCHES: usize = 8;
 
 impl Store {
-    /// The same store with a fallback for what it does not hold.
+    /// The same store with a fallback for objects that it does not hold.
     #[must_use]
     pub fn with_upstream(mut self, upstream: Arc<dyn Upstream>) -> Self {
         self.upstream = Some(upstream);
         self
     }
 
-    /// The fallback for what is not in the local store.
+    /// The fallback for objects that are not in the local store.
     pub fn upstream(&self) -> Option<&dyn Upstream> {
         self.upstream.as_deref()
     }
@@ -81,7 +81,7 @@ impl Store {
             })
     }
 
-    /// Whether the blob is in the local store or the upstream, with the stated size (its bytes are not read).
+    /// True if the blob is in the local store or the upstream, with the stated size (its bytes are not read).
     pub fn has(&self, blob: BlobRef) -> bool {
         let in_upstream = |upstream: &dyn Upstream| upstream.contains(&[blob]).is_ok_and(|found| found == [true]);
         self.has_here(blob) || self.upstream().is_some_and(in_upstream)

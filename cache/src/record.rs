@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 pub struct ActionRecord {
     /// Its key.
     pub key: ActionKey,
-    /// The recipe that the key is the digest of, for people and for `why`; the decision to run is made on the key alone.
+    /// The recipe that the key is the digest of, for display and for `why`; the decision to run is made on the key alone.
     pub recipe: Value,
     /// Its output artifacts, by port.
     pub outputs: BTreeMap<String, ArtifactDigest>,

@@ -46,7 +46,7 @@ impl Stamp {
         }
     }
 
-    /// Whether the last change is older than `age`.
+    /// True if the last change is older than `age`.
     fn is_older_than(&self, age: Duration, now: SystemTime) -> bool {
         let limit = now.checked_sub(age).unwrap_or(SystemTime::UNIX_EPOCH);
         let limit = limit.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
@@ -72,7 +72,7 @@ impl Store {
         self.digest_file(path, false)
     }
 
-    /// [`Store::hash_file`] that reads the file whatever its metadata.
+    /// [`Store::hash_file`] that always reads the file and ignores its metadata.
     ///
     /// # Errors
     /// Likewise.

@@ -19,7 +19,7 @@ use std::time::Duration;
 #[derive(Clone, Debug)]
 pub struct Store {
     inner: Arc<Inner>,
-    /// The fallback for what is not in the local store.
+    /// The fallback for objects that are not in the local store.
     pub(crate) upstream: Option<Arc<dyn Upstream>>,
     /// The longest blob that is fetched from the upstream, in bytes.
     pub(crate) fetch_limit: u64,
@@ -32,7 +32,7 @@ struct Inner {
     verified: Mutex<HashSet<BlobDigest>>,
 }
 
-/// Whether two metadata are of one file.
+/// True if two metadata are of one file.
 fn is_same_file(a: &Metadata, b: &Metadata) -> bool {
     (a.dev(), a.ino()) == (b.dev(), b.ino())
 }
@@ -78,7 +78,7 @@ impl Store {
         Ok(blob)
     }
 
-    /// Renames a complete file into place whose bytes were hashed as they were written.
+    /// Renames a complete file, whose bytes were hashed as they were written, to its final path.
     pub(crate) fn persist_blob(&self, mut file: tempfile::NamedTempFile, blob: BlobRef) -> Result<()> {
         let path = self.blob_path(blob.blob);
         while !self.reuse(blob)? {
@@ -93,7 +93,7 @@ impl Store {
         Ok(())
     }
 
-    /// Whether the blob exists and is intact. A damaged one is quarantined, so that recomputing replaces it.
+    /// True if the blob exists and is intact. A damaged one is quarantined, so that recomputing replaces it.
     fn reuse(&self, blob: BlobRef) -> Result<bool> {
         let path = self.blob_path(blob.blob);
         let Some(meta) = metadata(&path)? else {
@@ -118,7 +118,7 @@ impl Store {
         sharded(&self.folder("blobs"), &digest.to_hex())
     }
 
-    /// Whether the blob is in the local store with the stated size (its bytes are not read).
+    /// True if the blob is in the local store with the stated size (its bytes are not read).
     pub fn has_here(&self, blob: BlobRef) -> bool {
         std::fs::metadata(self.blob_path(blob.blob)).is_ok_and(|meta| meta.is_file() && meta.len() == blob.size)
     }

@@ -1,16 +1,16 @@
-//! Parsers of untrusted bytes, for fuzzing: none of them panics or hangs, whatever the bytes.
+//! Parsers of untrusted bytes, for fuzzing: none of them panics or hangs on any bytes.
 
 use crate::artifact::Artifact;
 use crate::checksummed;
 use crate::record::{StoredAction, StoredMemo};
 use crate::remote_index::RemoteIndex;
 
-/// Whether these bytes are a record of an action.
+/// True if these bytes are a record of an action.
 pub fn action_record(bytes: &[u8]) -> bool {
     checksummed::decode::<StoredAction>(bytes).is_some()
 }
 
-/// Whether these bytes are a record of a memo.
+/// True if these bytes are a record of a memo.
 pub fn memo_record(bytes: &[u8]) -> bool {
     checksummed::decode::<StoredMemo>(bytes).is_some()
 }
@@ -21,7 +21,7 @@ pub fn manifest(bytes: &[u8]) -> Option<Artifact> {
     artifact.check().is_ok().then_some(artifact)
 }
 
-/// Whether these bytes are an index of the blobs of an upstream.
+/// True if these bytes are an index of the blobs of an upstream.
 pub fn remote_index(bytes: &[u8]) -> bool {
     checksummed::decode::<RemoteIndex>(bytes).is_some()
 }

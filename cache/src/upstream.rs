@@ -1,4 +1,4 @@
-//! The upstream store: a second, shared store that the local one reads through to and writes behind to.
+//! The upstream store: a second, shared store to which the local one is a read-through and write-behind cache.
 //!
 //! The implementation holds the local [`Store`](crate::Store) that it fills: [`Upstream::fetch`] writes to it.
 //! No method fails because the upstream does not answer: look-ups are misses then, uploads are left, and
@@ -11,12 +11,12 @@ use crate::record::{StoredAction, StoredMemo};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// A shared store behind the local one.
+/// A shared store upstream of the local one.
 pub trait Upstream: fmt::Debug + Send + Sync {
     /// The name for messages: a URL without credentials.
     fn name(&self) -> &str;
 
-    /// Whether requests are sent; they are not while the circuit breaker is open.
+    /// True if requests are sent; they are not while the circuit breaker is open.
     fn is_available(&self) -> bool;
 
     /// The record of an action; `None` when there is none, or none that may be used.
@@ -31,13 +31,13 @@ pub trait Upstream: fmt::Debug + Send + Sync {
     /// When the local store fails.
     fn memo(&self, key: MemoKey) -> Result<Option<StoredMemo>>;
 
-    /// Whether the upstream holds each of these blobs, in their order.
+    /// For each of these blobs, in their order, true if the upstream holds it.
     ///
     /// # Errors
     /// When the local store fails.
     fn contains(&self, blobs: &[BlobRef]) -> Result<Vec<bool>>;
 
-    /// Whether the upstream holds the blob according to the existence cache; sends no request.
+    /// True if the upstream holds the blob according to the existence cache; sends no request.
     fn is_known(&self, blob: BlobRef) -> bool;
 
     /// The length of a blob in bytes; `None` when the upstream does not hold it.
@@ -91,7 +91,7 @@ pub trait Upstream: fmt::Debug + Send + Sync {
 }
 
 /// The settings of an upstream for a worker process, in the implementation's own form. They may hold a signing key: they
-/// go through a pipe, never to a file or into arguments, and are not shown.
+/// are sent over a pipe, never to a file or in arguments, and are not shown.
 #[derive(Clone, Serialize, Deserialize)]
 pub struct WorkerSettings(serde_json::Value);
 
@@ -130,7 +130,7 @@ pub struct WorkerReport {
     pub warnings: Vec<(String, String, u64)>,
     /// The worker's transfers.
     pub stats: TransferStats,
-    /// Whether the circuit breaker is open.
+    /// True if the circuit breaker is open.
     pub unavailable: bool,
 }
 
@@ -148,7 +148,7 @@ pub enum RecordId {
 pub struct Drained {
     /// Records that were not uploaded, because of the deadline or because the upstream did not take them.
     pub left: u64,
-    /// Whether the wait ended at the deadline or was stopped.
+    /// True if the wait ended at the deadline or was stopped.
     pub out_of_time: bool,
 }
 

@@ -49,7 +49,7 @@ pub struct VerifyReport {
 }
 
 impl VerifyReport {
-    /// Whether nothing was damaged or missing.
+    /// True if nothing was damaged or missing.
     pub fn is_clean(&self) -> bool {
         self.damaged.is_empty()
             && self.missing.is_empty()

@@ -1,7 +1,7 @@
 //! Temporary folders.
 //!
 //! Not every file system can lock a folder, so that a file beside it is locked: created before it, locked as long as its
-//! user lives, and removed after it. That is how `gc` recognises the folder of a killed run.
+//! user exists, and removed after it. By this lock `gc` recognises the folder of a killed run.
 
 use crate::atomic_write::locked_temp_file;
 use crate::error::{Error, Result};

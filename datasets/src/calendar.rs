@@ -85,8 +85,8 @@ fn easter(year: i32) -> Date {
     Date::from_ymd(year, (n / 31) as u32, (n % 31 + 1) as u32).unwrap_or_default()
 }
 
-/// Returns whether the exchange closes three hours early, at 13:00 instead of 16:00: before Independence Day, after Thanksgiving and before Christmas
-/// (NYSE Rule 7.2 and its yearly announcements, from 1993 on). Without a list of its own no other calendar knows of any.
+/// True if the exchange closes three hours early, at 13:00 instead of 16:00: before Independence Day, after Thanksgiving and before Christmas
+/// (NYSE Rule 7.2 and its yearly announcements, from 1993 on). No other calendar has a list of such days.
 pub fn closes_early(calendar: CalendarName, date: Date) -> bool {
     let (year, month, day) = date.ymd();
     if calendar != CalendarName::Us || year < 1993 || !is_trading_day(calendar, date) {
@@ -94,7 +94,7 @@ pub fn closes_early(calendar: CalendarName, date: Date) -> bool {
     }
     let weekday = date.weekday();
     match (month, day) {
-        // Until 2012 the Friday after took its place where Independence Day was a Thursday.
+        // Until 2012 the Friday after closed early instead where Independence Day was a Thursday.
         (7, 3) => year >= 2013 || weekday != THURSDAY - 1,
         (7, 5) => year < 2013 && weekday == FRIDAY,
         (12, 24) => true,

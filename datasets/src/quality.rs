@@ -1,6 +1,6 @@
-//! The rules that good data keeps, and the table that says how well it kept them.
+//! The rules that good data keeps, and the table of their breaches.
 //!
-//! A row may break several rules; it is counted under each. What is done about a breach depends on the rule's
+//! A row may break several rules; it is counted under each. The treatment of a breach depends on the rule's
 //! [`Remedy`] and on the [`Action`] that was configured for it.
 
 use crate::Date;

@@ -36,7 +36,7 @@ impl Address {
             return Err("it has a query; credentials come from the environment".to_owned());
         }
         let scheme = scheme.to_ascii_lowercase();
-        // Text that is no scheme may be a secret in the wrong place, and is not repeated.
+        // Text that is no scheme may be a misplaced secret, and is not repeated.
         if scheme.len() > 10 || !scheme.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
             return Err("the text before its `://` is no scheme".to_owned());
         }
@@ -80,7 +80,7 @@ impl Address {
         Ok(Self::Object { scheme, url, prefix })
     }
 
-    /// Whether it is a web server, which is read-only.
+    /// True if it is a web server, which is read-only.
     pub fn is_web_server(&self) -> bool {
         matches!(
             self,

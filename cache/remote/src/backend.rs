@@ -1,4 +1,4 @@
-//! Named objects behind a URL.
+//! Named objects at a URL.
 
 use bytes::Bytes;
 

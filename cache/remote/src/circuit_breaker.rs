@@ -1,15 +1,15 @@
-//! The circuit breaker: a remote that does not answer costs one request and not every one.
+//! The circuit breaker: a remote that does not answer costs one request instead of one timeout per request.
 //!
-//! A request that reaches this module has its retries behind it ([`cloud`](crate::cloud)). When it fails while others
-//! succeed, it alone is given up. When none has succeeded since it began, the circuit breaker opens: every later request ends
-//! at once. It closes again after a rest, for a long run outlives many an outage; each rest is longer than the one before. A
-//! permanent failure (no permission, another format) opens it for good.
+//! A request that fails here has used all its retries ([`cloud`](crate::cloud)). When it fails while others
+//! succeed, only that request fails. When none has succeeded since it began, the circuit breaker opens: every later request fails
+//! at once. It closes again after a delay, since a long run outlives most outages; each delay is longer than the one before. A
+//! permanent failure (no permission, another format) opens it permanently.
 
 use crate::backend::{Attempt, Fault};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// The first rest of the open circuit breaker, and the longest one.
+/// The first delay of the open circuit breaker, and the longest one.
 const FIRST_REST: Duration = Duration::from_secs(60);
 const MAX_REST: Duration = Duration::from_secs(600);
 
@@ -30,7 +30,7 @@ pub(crate) enum Failure {
     Local(cache::Error),
 }
 
-/// Ends requests at once while the remote does not answer.
+/// Fails requests at once while the remote does not answer.
 #[derive(Default)]
 pub(crate) struct CircuitBreaker {
     state: Mutex<State>,
@@ -58,7 +58,7 @@ impl State {
         }
     }
 
-    /// Closes the circuit breaker after its rest. Returns whether it is still open.
+    /// Closes the circuit breaker after its delay. Returns true if it is still open.
     fn is_open(&mut self) -> bool {
         if matches!(self.open, Some(Until::Time(time)) if time <= Instant::now()) {
             self.open = None;
@@ -72,17 +72,17 @@ impl CircuitBreaker {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether requests end at once.
+    /// True if requests fail at once.
     pub fn is_open(&self) -> bool {
         self.state().is_open()
     }
 
-    /// Opens until the end of a rest.
+    /// Opens until the end of a delay.
     pub fn open(&self) {
         self.state().open();
     }
 
-    /// Opens for good.
+    /// Opens permanently.
     pub fn open_for_good(&self) {
         self.state().open = Some(Until::Forever);
     }

@@ -1,4 +1,4 @@
-//! Requests to a remote: behind the circuit breaker, with the existence cache and warnings.
+//! Requests to a remote, with the circuit breaker, the existence cache and warnings.
 
 use crate::address::Address;
 use crate::backend::{Attempt, Backend, Sink};
@@ -30,7 +30,7 @@ pub(crate) struct Client {
     /// The local store.
     pub store: Store,
     backend: OnceLock<Option<Box<dyn Backend>>>,
-    /// Whether the remote has a known format; `None` before the first request.
+    /// True if the remote has a supported format; `None` before the first request.
     format: Mutex<Option<bool>>,
     pub reads: CircuitBreaker,
     pub writes: CircuitBreaker,
@@ -69,12 +69,12 @@ impl Client {
         })
     }
 
-    /// Whether nothing is ever written to the remote.
+    /// True if nothing is ever written to the remote.
     pub fn is_read_only(&self) -> bool {
         self.settings.read_only || self.address.is_web_server()
     }
 
-    /// Whether the remote can list its objects.
+    /// True if the remote can list its objects.
     pub fn can_list(&self) -> bool {
         !self.address.is_web_server()
     }
@@ -83,7 +83,7 @@ impl Client {
         matches!(self.address, Address::Directory(_))
     }
 
-    /// Whether requests are sent: the circuit breaker is closed.
+    /// True if requests are sent: the circuit breaker is closed.
     pub fn is_available(&self) -> bool {
         !self.reads.is_open()
     }
@@ -115,7 +115,7 @@ impl Client {
         backend.as_deref().ok_or(Failure::CircuitOpen)
     }
 
-    /// Opens the circuit breaker for good, with a warning.
+    /// Opens the circuit breaker permanently, with a warning.
     fn give_up(&self, message: &str) {
         self.reads.open_for_good();
         self.writes.open_for_good();
@@ -166,7 +166,7 @@ impl Client {
         }
     }
 
-    /// Whether the remote was written to, in the known layout. Requested once.
+    /// True if the remote was written to, in the supported layout. Requested once.
     fn has_format(&self, backend: &dyn Backend) -> bool {
         let mut format = locked(&self.format);
         if let Some(known) = *format {
@@ -256,7 +256,7 @@ impl Client {
         Ok(None)
     }
 
-    /// Whether the remote holds each of these blobs. Entries of the existence cache are trusted: where one is wrong, fetching
+    /// For each of these blobs, true if the remote holds it. Entries of the existence cache are trusted: where one is wrong, fetching
     /// fails.
     pub fn contains(&self, blobs: &[BlobRef]) -> Result<Vec<bool>> {
         self.look_up(blobs, ExistenceCache::has)

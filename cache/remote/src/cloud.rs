@@ -1,4 +1,4 @@
-//! Remotes behind the `object_store` crate: S3, Google Cloud Storage, Azure Blob Storage, and web servers.
+//! Remotes over the `object_store` crate: S3, Google Cloud Storage, Azure Blob Storage, and web servers.
 //!
 //! Requests are retried by `object_store`, with exponential backoff and jitter. Two things it cannot do are added: a limit for
 //! one attempt without an answer ([`AttemptTimeout`]: its own limits a whole request with its body, however long that is), and
@@ -43,7 +43,7 @@ const JOIN: Duration = Duration::from_secs(60);
 /// The limit of object_store for a whole request with its body.
 const NO_LIMIT: &str = "7days";
 
-/// A remote behind `object_store`.
+/// A remote over `object_store`.
 pub(crate) struct Cloud {
     store: Box<dyn ObjectStore>,
     prefix: Path,
@@ -253,7 +253,7 @@ impl Cloud {
             Err(fault) => Err(fault),
         };
         if joined.is_err() {
-            // Where this fails, the store drops the parts by its own rules.
+            // If this fails, the store drops the parts by its own rules.
             let _ = upload.abort().await;
         }
         joined

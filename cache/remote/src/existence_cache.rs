@@ -1,4 +1,4 @@
-//! The existence cache: the blobs that a remote is known to hold, saved in the local store between runs, so that a later run
+//! The existence cache: the blobs that a remote holds according to earlier requests, saved in the local store between runs, so that a later run
 //! sends no requests for them. Where an entry is wrong, fetching fails and the action that produced the blob runs again.
 
 use cache::{BlobDigest, BlobRef, RemoteIndex, Result, Store};
@@ -56,12 +56,12 @@ impl ExistenceCache {
         })
     }
 
-    /// Whether the remote is known to hold the blob.
+    /// True if the cache lists the blob.
     pub fn has(&self, blob: BlobRef) -> bool {
         self.size(blob.blob) == Some(blob.size)
     }
 
-    /// Whether a request of this process found the blob.
+    /// True if a request of this process found the blob.
     pub fn has_current(&self, blob: BlobRef) -> bool {
         self.blobs.get(&blob.blob) == Some(&(blob.size, Source::ThisProcess))
     }

@@ -1,4 +1,4 @@
-//! Fetching one blob: into a partial file, checked, and then renamed into place.
+//! Fetching one blob: into a partial file, which is checked and then renamed.
 
 use crate::backend::{Attempt, Fault, Sink};
 use crate::client::Client;

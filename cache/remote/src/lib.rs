@@ -10,7 +10,7 @@
 //! └── memos/ab/cdef…    memo records, likewise
 //! ```
 //!
-//! Invariants, whichever process crashes: a record is written after all its blobs are known to exist; a blob gets its local
+//! Invariants, whichever process crashes: a record is written after all its blobs are confirmed to exist; a blob gets its local
 //! name only when its bytes match its digest; a record names blobs by digest alone and never by path. A record counts only
 //! when all its blobs exist, in the local store or in the remote; a blob is fetched when it is opened.
 //!
@@ -21,7 +21,7 @@
 //! | [`circuit_breaker`] | no requests while the remote does not answer |
 //! | [`redact`], [`warnings`] | messages without credentials |
 //! | [`signature`] | records with a signature |
-//! | [`existence_cache`] | the blobs that the remote is known to hold |
+//! | [`existence_cache`] | the blobs that the remote holds according to earlier requests |
 //! | [`client`] | requests with all of that |
 //! | [`fetch`], [`upload`], [`upload_queue`] | transfers: of one blob, of records with their blobs, in the background |
 //! | [`worker_sync`] | the settings and reports of worker processes |

@@ -25,7 +25,7 @@ impl MemoFilter {
         self.misses.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Whether the remote may hold the memo.
+    /// True if the remote may hold the memo.
     pub fn may_contain(&self, client: &Client, key: MemoKey) -> Result<bool> {
         // A request to a directory costs nothing.
         if !client.can_list()

@@ -47,7 +47,7 @@ impl Remote {
         Ok(Some(records))
     }
 
-    /// Uploads records with the blobs that they name, until `stop` is set; what the remote holds already is skipped. `plan` is
+    /// Uploads records with the blobs that they name, until `stop` is set; objects that the remote holds already are skipped. `plan` is
     /// called with the number of bytes to upload.
     ///
     /// # Errors

@@ -40,15 +40,15 @@ pub struct RemoteSettings {
     pub url: String,
     /// Signs written records; records without its signature are ignored.
     pub sign_key: Option<SignKey>,
-    /// Whether nothing is written to it.
+    /// If set, nothing is written to it.
     pub read_only: bool,
     /// The server of an S3-compatible store (`https://host:port`), where it is not Amazon's.
     pub endpoint: Option<String>,
     /// The region of the bucket.
     pub region: Option<String>,
-    /// Whether connections without encryption are allowed.
+    /// If set, connections without encryption are allowed.
     pub allow_http: bool,
-    /// The time without an answer after which a run goes on without the remote.
+    /// The time without an answer after which a run continues without the remote.
     pub timeout: Duration,
     /// The longest wait for unfinished uploads at the end of a run.
     pub upload_time: Duration,
@@ -69,7 +69,7 @@ impl RemoteSettings {
         }
     }
 
-    /// Checks the URL and the endpoint; `base` is what a relative path is relative to.
+    /// Checks the URL and the endpoint; a relative path is resolved against `base`.
     ///
     /// # Errors
     /// The field and the reason, a fragment that follows its name. It repeats nothing that may be secret.

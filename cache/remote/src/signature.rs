@@ -68,7 +68,7 @@ fn checked<T>(record: Result<T, Rejection>, is_right: impl Fn(&T) -> bool) -> Re
     record.and_then(|record| is_right(&record).then_some(record).ok_or(Rejection::Damaged))
 }
 
-/// Whether a run could have written the record: its readers may rely on that. Its blobs are named by digest alone; paths
+/// True if a run could have written the record: its readers may rely on that. Its blobs are named by digest alone; paths
 /// occur only in manifests, which are checked where they are read.
 fn is_plausible(stored: &StoredAction) -> bool {
     let record = &stored.record;

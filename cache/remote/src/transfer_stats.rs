@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 type Watcher = Box<dyn Fn(TransferStats) + Send + Sync>;
 
-/// The counters behind [`TransferStats`].
+/// The counters that [`TransferStats`] is read from.
 #[derive(Default)]
 pub(crate) struct Counters {
     fetched: AtomicU64,

@@ -1,14 +1,14 @@
-//! Parsers of untrusted bytes, for fuzzing: none of them panics or hangs, whatever the bytes.
+//! Parsers of untrusted bytes, for fuzzing: none of them panics or hangs on any bytes.
 
 use crate::{object_name, signature};
 use cache::{ActionKey, MemoKey};
 
-/// Whether these bytes, read under this key, are a record of an action that may be used.
+/// True if these bytes, read under this key, are a record of an action that may be used.
 pub fn action(bytes: &[u8], key: ActionKey) -> bool {
     signature::action(bytes, key, None).is_ok()
 }
 
-/// Whether these bytes, read under this key, are a record of a memo that may be used.
+/// True if these bytes, read under this key, are a record of a memo that may be used.
 pub fn memo(bytes: &[u8], key: MemoKey) -> bool {
     signature::memo(bytes, key, None).is_ok()
 }

@@ -139,7 +139,7 @@ pub(crate) fn upload(
     Ok(report)
 }
 
-/// Whether the remote holds a valid record with the same result.
+/// True if the remote holds a valid record with the same result.
 fn is_uploaded(client: &Client, ready: &Ready) -> Result<bool> {
     let sign = client.settings.sign_key.as_ref();
     match ready.id {

@@ -1,4 +1,4 @@
-//! Write-behind: a queue of records that are uploaded in the background while the run goes on.
+//! Write-behind: a queue of records that are uploaded in the background during the run.
 
 use crate::client::Client;
 use crate::upload::upload;

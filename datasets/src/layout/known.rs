@@ -1,9 +1,9 @@
-//! The known layouts, and the one that a header belongs to.
+//! The supported layouts, and the one that a header belongs to.
 
 use super::description::{Layout, Table, normal};
 use super::{bars, chain, rates};
 
-/// Every known layout of a table.
+/// Every supported layout of a table.
 pub fn known(table: Table) -> &'static [Layout] {
     match table {
         Table::Chain => &chain::LAYOUTS,

@@ -1,6 +1,6 @@
 //! Vendor layouts as data: the columns, their units, the formats of dates, and the header that a layout is recognised by.
 //!
-//! A layout is found by the names in a file's header, whatever their case and order: all of [`Layout::recognise`] must be
+//! A layout is found by the names in a file's header, in any case and order: all of [`Layout::recognise`] must be
 //! there, and of several layouts that fit, the one that asks for the most names is taken. A column that a layout names and
 //! a file lacks is missing data, not an error, unless the table cannot be made without it.
 

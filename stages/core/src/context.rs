@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
-/// Asks a running stage to stop.
+/// A request to a running stage to stop.
 #[derive(Clone, Debug, Default)]
 pub struct CancelToken(Arc<AtomicBool>);
 
@@ -67,7 +67,7 @@ impl Context {
         }
     }
 
-    /// The inputs and the store, to look up what is cached.
+    /// The inputs and the store, for looking up cached results.
     pub fn given(&self) -> Given<'_> {
         Given {
             store: &self.store,

@@ -1,7 +1,7 @@
 //! Data sets: ordered lists of partitions, the only form that a table of market data, features or Greeks has.
 //!
 //! A partition holds the rows of one symbol, or of several neighbouring ones, over a range of dates, sorted by symbol and then date. Option chains
-//! and what is made of them have one symbol in each, bars and their features as many as fit into [`PARTITION_ROWS`]. An entry's path is
+//! and tables derived from them have one symbol in each, bars and their features as many as fit into [`PARTITION_ROWS`]. An entry's path is
 //! `SYMBOL/FROM_TO.parquet` or `FIRST..LAST/FROM_TO.parquet` with the partition's first and last possible date, so that partitions of two data sets
 //! made from one another have the same names and rows.
 

@@ -1,4 +1,4 @@
-//! Errors of stages: what was wrong, and what to do about it.
+//! Errors of stages: the fault, and a hint that resolves it.
 
 use std::fmt;
 
@@ -42,12 +42,12 @@ pub struct StageError {
     pub cause: Cause,
 }
 
-/// The sorts of failure that the engine tells apart.
+/// The kinds of failure that the engine distinguishes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
     /// The stage itself failed.
     Failed,
-    /// It was asked to stop.
+    /// It was cancelled.
     Interrupted,
     /// The store or the machine failed.
     Store,
@@ -65,7 +65,7 @@ impl StageError {
         }
     }
 
-    /// It was asked to stop.
+    /// It was cancelled.
     pub fn interrupted() -> Self {
         Self {
             message: "interrupted".to_owned(),

@@ -1,16 +1,16 @@
-//! The events of a running stage. Reporters, which the stage does not know, show and store them.
+//! The events of a running stage. Reporters, on which the stage does not depend, show and store them.
 
 use serde::{Deserialize, Serialize};
 
-/// Something that a stage says while it runs.
+/// An event that a running stage emits.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "event")]
 pub enum StageEvent {
-    /// Its progress. `total` is absent where it is not known.
+    /// Its progress. `total` is absent where it is unknown.
     Progress {
         /// Done so far, in the stage's own unit.
         done: u64,
-        /// All there is to do.
+        /// The total amount of work.
         total: Option<u64>,
         /// The current task, in a few words, such as `pricing SPX 2019-05`.
         message: String,

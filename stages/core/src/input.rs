@@ -12,8 +12,8 @@ pub struct Source {
     pub name: String,
     /// Its path on this machine; not part of the key.
     pub path: PathBuf,
-    /// The digest of its bytes that is in the key; none before that is made. What a stage reads must have it: a file may
-    /// change after the key was made, and back again.
+    /// The digest of its bytes that is in the key; `None` before the key is made. The bytes that a stage reads must have it: a file may
+    /// change after the key was made, and change back.
     #[serde(default)]
     pub digest: Option<BlobDigest>,
 }
@@ -28,7 +28,7 @@ impl Source {
         }
     }
 
-    /// Refuses bytes of another digest than the key says.
+    /// Refuses bytes whose digest differs from the one in the key.
     ///
     /// # Errors
     /// When the file has changed since the key was made.

@@ -49,7 +49,7 @@ pub trait StageKind: Send + Sync + 'static {
     /// Its ports.
     const PORTS: Ports;
 
-    /// Checks a configuration before anything runs, and says what the outputs will hold. The default promises nothing.
+    /// Checks a configuration before anything runs, and returns the contents of the outputs. The default promises nothing.
     ///
     /// # Errors
     /// The first mistake found, with its field.
@@ -86,7 +86,7 @@ pub trait StageKind: Send + Sync + 'static {
     }
 }
 
-/// A [`StageKind`] whose configuration type is hidden behind JSON.
+/// A type-erased [`StageKind`]: its configuration is JSON.
 pub trait AnyStage: Send + Sync {
     /// [`StageKind::NAME`].
     fn name(&self) -> &'static str;
@@ -159,7 +159,7 @@ fn typed<C: DeserializeOwned>(value: Value) -> Result<C, ConfigProblem> {
     })
 }
 
-/// Drops what equals its default, map by map.
+/// Removes the values that equal their defaults, map by map.
 fn prune(value: &Value, default: &Value) -> Option<Value> {
     if value == default {
         return None;

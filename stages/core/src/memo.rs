@@ -42,7 +42,7 @@ pub fn memo_key(name: &str, parts: &[&[u8]]) -> MemoKey {
         .memo_key()
 }
 
-/// The inputs of a stage and the store, to look up what is cached: nothing is computed and nothing written.
+/// The inputs of a stage and the store, for looking up cached results: computes nothing and writes nothing.
 #[derive(Clone, Copy)]
 pub struct Given<'a> {
     /// The store.

@@ -1,4 +1,4 @@
-//! Numbers that may change as training goes on.
+//! Numbers that may change during training.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
@@ -22,7 +22,7 @@ impl Schedule {
         }
     }
 
-    /// Whether it depends on how long training is in all.
+    /// True if it depends on the total length of training.
     pub fn depends_on_total(&self) -> bool {
         matches!(self, Self::Linear(..))
     }

@@ -1,4 +1,4 @@
-//! Tables as bytes: Parquet (zstd) for data sets, Arrow IPC for what training looks up.
+//! Tables as bytes: Parquet (zstd) for data sets, Arrow IPC for the lookup tables of training.
 
 use crate::error::StageError;
 use arrow::array::{

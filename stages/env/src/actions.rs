@@ -152,7 +152,7 @@ impl<'a> Actions<'a> {
     }
 }
 
-/// A batch of actions that owns its values: what a policy writes.
+/// A batch of actions that owns its values: the output of a policy.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ActionBuffer {
     /// `[B]`.

@@ -151,7 +151,7 @@ fn rate(num_envs: usize, mut run: impl FnMut() -> Result<(), StageError>) -> Res
     Ok(best)
 }
 
-/// Where each environment looks, and what it writes.
+/// The current row of each environment, and the output rows.
 struct Copies<'a> {
     at: &'a mut [usize],
     out: Rows<'a, f32>,

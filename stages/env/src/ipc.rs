@@ -1,4 +1,4 @@
-//! Arrow IPC files that are looked up where they lie: uncompressed, 64-byte aligned, read without a copy.
+//! Arrow IPC files that are read in place: uncompressed, 64-byte aligned, read without a copy.
 
 use arrow::array::{
     Array, ArrayRef, ArrowPrimitiveType, AsArray, FixedSizeListArray, ListArray, PrimitiveArray, RecordBatch,
@@ -102,7 +102,7 @@ pub(crate) fn numbers<T: ArrowPrimitiveType>(
     Ok(array.values().clone())
 }
 
-/// Where the rows of a column made by [`lists`] of [`matrix`] begin, with the end of the last (in items of `width` numbers),
+/// The start of each row of a column made by [`lists`] of [`matrix`], with the end of the last (in items of `width` numbers),
 /// and the numbers, without a copy.
 pub(crate) fn list_numbers<T: ArrowPrimitiveType>(
     batch: &RecordBatch,

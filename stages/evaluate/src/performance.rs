@@ -1,10 +1,10 @@
 //! Measures of performance over a series of simple returns per period. Definitions are those that
-//! empyrical and the literature agree on; each says its formula.
+//! empyrical and the literature agree on; each gives its formula.
 
 /// Trading days a year, by which daily figures are annualised.
 pub const PERIODS_PER_YEAR: f64 = 252.0;
 
-/// The measures of one return series. All in decimals (0.1 is 10 %), annual where said.
+/// The measures of one return series. All in decimals (0.1 is 10 %), annual where noted.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Performance {
     /// prod(1 + r) - 1.

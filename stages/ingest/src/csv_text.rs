@@ -1,4 +1,4 @@
-//! The text of a CSV file, looked over before polars reads it: separator, fields, rows of another length, empty lines.
+//! A scan of the text of a CSV file before polars reads it: separator, fields, rows of another length, empty lines.
 
 use memchr::{memchr, memchr_iter};
 use rayon::prelude::*;
@@ -15,7 +15,7 @@ pub(crate) struct Shape {
     pub has_empty: bool,
 }
 
-/// Looks over a text, in parts side by side; the row (from 1) where it is none.
+/// Scans a text, in parts in parallel; the row (from 1) where it is none.
 pub(crate) fn shape(text: &[u8], separator: u8, header: usize) -> Result<Shape, usize> {
     let quoted = memchr(b'"', text).is_some();
     let mut parts = Vec::new();

@@ -29,7 +29,7 @@ pub struct Reading<'a, C> {
 /// The contents of a file's header.
 #[derive(Serialize, Deserialize)]
 struct Head {
-    /// The name of the known layout, where the layout was to be found.
+    /// The name of the supported layout, if the layout was to be found.
     layout: Option<String>,
     /// The name of its first table, without folders and endings.
     stem: String,
@@ -46,7 +46,7 @@ fn content(context: &Given<'_>, path: &Path) -> Result<BlobDigest, StageError> {
 
 impl<C: CustomLayout> Reading<'_, C> {
     fn head_memo(&self, content: BlobDigest, name: &str) -> Memo {
-        // Which layout a header has depends on all that are known.
+        // The layout of a header depends on all known layouts.
         let among = match self.choice {
             LayoutChoice::Auto => canonical_json(&json!(layout::known(C::TABLE))),
             LayoutChoice::Named(_) | LayoutChoice::Custom(_) => String::new(),

@@ -21,7 +21,7 @@ use std::io::Cursor;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-/// The names in a table's header, as they stand there.
+/// The names in a table's header, unchanged.
 ///
 /// # Errors
 /// When there is none to read.
@@ -247,7 +247,7 @@ impl<'a> Frame<'a> {
             .collect()
     }
 
-    /// Hands every value as text to `take`, without blanks around it, empty where it is missing.
+    /// Passes every value as text to `take`, without blanks around it, empty where it is missing.
     ///
     /// # Errors
     /// The first that `take` gives.
@@ -283,7 +283,7 @@ impl<'a> Frame<'a> {
     }
 }
 
-/// Runs what may panic inside a library on damaged bytes.
+/// Catches panics of a library on damaged bytes.
 fn guarded<T, E: fmt::Display>(place: &str, read: impl FnOnce() -> Result<T, E>) -> Result<T, StageError> {
     let damaged = |what: String| {
         StageError::new(format!("cannot read `{place}`: {what}")).hint("the file may be damaged or incomplete")
@@ -329,7 +329,7 @@ fn csv(
     let read = |schema: Option<Schema>| {
         CsvReadOptions::default()
             .with_has_header(true)
-            // Every column as text: what cannot be read is then an error of ours, with its place.
+            // Every column as text: unreadable values are then errors of this crate, with their location.
             .with_infer_schema_length(Some(0))
             .with_schema_overwrite(schema.map(Arc::new))
             .with_projection(Some(Arc::new(indices.to_vec())))
@@ -343,7 +343,7 @@ fn csv(
         let fields = numbers
             .iter()
             .map(|&i| Field::new(header[i].as_str().into(), DataType::Float64));
-        // A value that is no plain number is looked at as text, whatever comes of it.
+        // If a value is not a plain number, the column is read as text instead.
         let plain = guarded(&packed.place, || read(Some(fields.collect())));
         if let Ok(frame) = plain {
             let columns = columns_of(&packed.place, &frame)?;

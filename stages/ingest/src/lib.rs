@@ -1,8 +1,8 @@
-//! Stages that bring market data in.
+//! Stages that read market data.
 //!
 //! Files of any known layout ([`datasets::layout`]), or one that the pipeline file describes, become tables of
-//! [`datasets::schema`]. The way of a file: [`files`] finds it, [`unpack`] opens gzip and zip, [`frame`] reads CSV and Parquet
-//! (CSV with polars, which stays in there), and the stage's own module turns columns into ours and applies the rules of
+//! [`datasets::schema`]. The steps for a file: [`files`] finds it, [`unpack`] opens gzip and zip, [`frame`] reads CSV and Parquet
+//! (CSV with polars, which no other module uses), and the stage's own module converts columns and applies the rules of
 //! [`datasets::quality`]. The table of a file is cached under the digest of its bytes, so that of many files only
 //! new ones are read; rows are put in order before anything looks at them, so that it does not matter how they were spread
 //! over files.

@@ -23,7 +23,7 @@ pub struct OnBadRows {
 }
 
 impl OnBadRows {
-    /// The action for a rule. The default never fails on what is only noted.
+    /// The action for a rule. The default never fails on rules that only report.
     pub fn action(&self, rule: &Rule) -> Action {
         use datasets::quality::Remedy;
         match self.rules.get(rule.name) {

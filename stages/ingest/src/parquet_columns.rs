@@ -55,7 +55,7 @@ impl Stored {
         self.0.first().map_or(&DataType::Null, |chunk| chunk.data_type())
     }
 
-    /// Whether the values are texts.
+    /// True if the values are texts.
     pub fn is_text(&self) -> bool {
         match self.data_type() {
             DataType::Dictionary(_, values) => values.is_string(),
@@ -63,7 +63,7 @@ impl Stored {
         }
     }
 
-    /// Whether the values are numbers, or all are missing.
+    /// True if the values are numbers, or all are missing.
     pub fn is_numeric(&self) -> bool {
         self.data_type().is_numeric() || *self.data_type() == DataType::Null
     }
@@ -111,7 +111,7 @@ impl Stored {
         Ok(days)
     }
 
-    /// Hands every value as text to `take`, with its row; none where it is missing.
+    /// Passes every value as text to `take`, with its row; none where it is missing.
     ///
     /// # Errors
     /// When the type has no conversion, or the first that `take` gives.

@@ -1,4 +1,4 @@
-//! Reading a stage's files, and what their headers say of them.
+//! Reading a stage's files and their headers.
 
 use crate::file_memo::{Reading, unreadable};
 use crate::frame;
@@ -36,7 +36,7 @@ pub fn tables<C: CustomLayout>(
     Ok(tables)
 }
 
-/// As [`tables`], and hands them on one by one: no more than a few are held at a time.
+/// As [`tables`], and passes them on one by one: no more than a few are held at a time.
 ///
 /// # Errors
 /// When one cannot be read, or `take` fails.
@@ -84,7 +84,7 @@ fn read_head(path: &Path) -> Result<Vec<u8>, StageError> {
     read().map_err(|err: std::io::Error| unreadable(path, &err))
 }
 
-/// Refuses files whose layouts disagree on what the table's metadata says once for all rows, unless `set` does.
+/// Refuses files whose layouts disagree on the table's metadata, which has one value for all rows, unless `set` does.
 ///
 /// # Errors
 /// When they do.

@@ -113,7 +113,7 @@ impl StageKind for SimulatedMarket {
     }
 }
 
-/// A month of the chain. What it holds depends on the parameters and on nothing later, so that a longer market finds the
+/// A month of the chain. Its contents depend on the parameters and on nothing later, so that a longer market finds the
 /// months of a shorter one.
 struct Month<'a> {
     /// The index of its first day.

@@ -1,4 +1,4 @@
-//! Files as tables of bytes: plain, gzip or zip, told by their first bytes and not by their names.
+//! Files as tables of bytes: plain, gzip or zip, recognised by their first bytes and not by their names.
 
 use bytes::Bytes;
 use flate2::read::MultiGzDecoder;
@@ -6,11 +6,11 @@ use stages_core::StageError;
 use std::io::{Cursor, Read};
 use std::path::Path;
 
-/// The most that one file may unpack to, in bytes (4 GiB): a limit for archives that are not what they seem.
+/// The most that one file may unpack to, in bytes (4 GiB): a limit against decompression bombs.
 pub const UNPACKED_LIMIT: u64 = 4 << 30;
 
-/// The greatest ratio of unpacked to packed size. Market data in text packs to a fifth or a twentieth; what is made to
-/// fill a memory, to a thousandth.
+/// The greatest ratio of unpacked to packed size. Market data in text packs to a fifth or a twentieth; a decompression
+/// bomb, to a thousandth.
 pub const RATIO_LIMIT: u64 = 200;
 
 /// The unpacked size that any file may have, in bytes (64 MiB).
@@ -267,7 +267,7 @@ pub(crate) mod tests {
                 .message
                 .contains("within")
         );
-        // Within what is free, or within the ratio; never more than the whole.
+        // Within the free size, or within the ratio; never more than the whole.
         assert_eq!(limit(100), UNPACKED_FREE);
         assert_eq!(limit(1 << 20), 200 << 20);
         assert_eq!(limit(1 << 30), UNPACKED_LIMIT);
@@ -276,7 +276,7 @@ pub(crate) mod tests {
         assert!(open(path, b"PK\x03\x04 not a zip".to_vec(), 1000, false).is_err());
     }
 
-    /// Some kilobytes that unpack to twice what is free.
+    /// Some kilobytes that unpack to twice the free size.
     #[test]
     fn bombs_are_not_unpacked_to_their_end() {
         let zeros = vec![b'0'; (UNPACKED_FREE as usize) * 2];
@@ -301,7 +301,7 @@ pub(crate) mod tests {
         assert!(err.message.contains("`parts.zip` unpacks to more than"), "{err}");
     }
 
-    /// Nothing is written where an entry says; its name is only looked at for a symbol.
+    /// Nothing is written to an entry's path; its name is only searched for a symbol.
     #[test]
     fn entries_that_lead_elsewhere_are_only_names() {
         let csv: &[u8] = b"a,b\n1,2\n";

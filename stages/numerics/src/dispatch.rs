@@ -1,11 +1,11 @@
 //! CPU dispatch: one source of a kernel, compiled for several instruction sets, of which one is chosen at run time.
 //!
 //! The tokens are pulp's ([`V3`], [`V4`]): zero-sized values that only their `try_new` makes, on a CPU that has the instructions. An
-//! [`InstructionSet`] holds one, so that whoever has it may call [`InstructionSet::run`] safely. A kernel whose arguments must stay distinct slices for
+//! [`InstructionSet`] holds one, so that its owner may call [`InstructionSet::run`] safely. A kernel whose arguments must stay distinct slices for
 //! the compiler (a struct hides that they do not alias) is declared with [`kernel!`](crate::kernel) instead, whose `unsafe` blocks rest on the
 //! same tokens. pulp's vector traits are used in [`crate::simd`] alone; most kernels here are plain loops that the compiler vectorises.
 //!
-//! Every kernel gives the same bytes on every instruction set, or is generic over `FMA` and says so: with and without fused multiply-add are
+//! Every kernel gives the same bytes on every instruction set, or is generic over `FMA` and documents it: with and without fused multiply-add are
 //! different numerics classes (see [`crate::class`]).
 
 use std::fmt;

@@ -97,7 +97,7 @@ impl Dd {
         const LN_2: Dd = Dd(std::f64::consts::LN_2, 2.319_046_813_846_299_6e-17);
         let k = (self.0 / std::f64::consts::LN_2).round();
         let r = (self - LN_2 * k) / 512.0;
-        // e^r - 1, so that squaring does not lose what is small beside 1.
+        // e^r - 1, so that squaring does not lose terms that are small beside 1.
         let (mut term, mut sum) = (r, r);
         for n in 2..12 {
             term = term * r / f64::from(n);

@@ -1,4 +1,4 @@
-//! Numerics that several stage families share. Nothing here knows of stages, data sets or the cache.
+//! Numerics that several stage families share. Nothing here depends on stages, data sets or the cache.
 
 pub mod black_scholes;
 pub mod class;

@@ -121,7 +121,7 @@ fn sample_body<const FMA: bool>(
         for (left, &uniform) in left.iter_mut().zip(uniform) {
             *left = uniform as f32;
         }
-        // The action on which the number falls; the last allowed one, where rounding leaves something of it.
+        // The action on which the number falls; the last allowed one, where rounding leaves a remainder.
         let (mut action, mut of_action) = ([0_u32; 16], [0.0_f32; 16]);
         for (j, ((p, log_prob), mask)) in softmax.p.iter().zip(&softmax.log_prob).zip(&softmax.mask).enumerate() {
             for r in 0..16 {

@@ -92,7 +92,7 @@ impl fmt::Display for Device {
     }
 }
 
-/// The first line of a driver's message: what follows are backtraces.
+/// The first line of a driver's message; later lines are backtraces.
 fn one_line(text: &str) -> String {
     text.lines().next().unwrap_or_default().trim().to_owned()
 }

@@ -1,5 +1,5 @@
-//! The interface between models and losses: a model hands the outputs of its network to an [`Objective`], block by block, and goes back
-//! from the derivatives that it finds in their place.
+//! The interface between models and losses: a model passes the outputs of its network to an [`Objective`], block by block, and starts the
+//! backward pass from the derivatives that the objective writes over them.
 
 use crate::categorical::Softmax;
 use stages_numerics::dispatch::InstructionSet;
@@ -36,7 +36,7 @@ pub enum PolicyOutputs<'a> {
 }
 
 /// A loss of a minibatch, a sum over its samples. Each method gets the outputs of one head for a block of samples while caches hold them,
-/// writes the derivative of the loss by each output in its place, and adds to the statistics. Heads and blocks may come in any order and on
+/// overwrites them with the derivative of the loss by each output, and adds to the statistics. Heads and blocks may come in any order and on
 /// several threads.
 pub trait Objective: Sync {
     /// Takes the policy head's outputs for `samples`, whose indices are those of the rollout buffer.

@@ -39,7 +39,7 @@ struct About {
     observation_normalisation: Option<Normalisation>,
 }
 
-/// The way a policy chooses actions.
+/// The choice of actions by a policy.
 #[derive(Debug)]
 pub enum Mode<'a> {
     /// The likeliest action; where actions are continuous, their mean.
@@ -268,7 +268,7 @@ impl Policy {
             output,
             ..
         } = state;
-        // A network takes a mask for each of its outputs, whatever its actions are.
+        // A network takes a mask for each of its outputs, even where its actions are continuous.
         let unmasked;
         let mask = if self.architecture().continuous {
             unmasked = vec![true; episode_start.len() * self.architecture().num_actions];

@@ -1,4 +1,4 @@
-//! A made-up rollout and a plain objective, for tests of models.
+//! A synthetic rollout and a plain objective, for tests of models.
 
 use crate::model::{Minibatch, Observed};
 use crate::objective::{Objective, PolicyOutputs, Sums};
@@ -14,7 +14,7 @@ pub fn norm(x: &[f32]) -> f64 {
     x.iter().map(|&x| f64::from(x) * f64::from(x)).sum::<f64>().sqrt()
 }
 
-/// A made-up rollout of T steps of B columns, time-major.
+/// A synthetic rollout of T steps of B columns, time-major.
 pub struct Data {
     pub steps: usize,
     pub columns: usize,

@@ -15,8 +15,8 @@
 //! V = Black(F, K, s) - sqrt(F K) / pi Int_0^inf Re[ e^{iuk} (phi(u - i/2) - phi_Black(u - i/2)) ] du / (u^2 + 1/4),   k = ln(F / K)
 //! ```
 //!
-//! The same correction holds for the call and the put, so the one out of the money is found without cancellation. What is
-//! left under the integral is analytic about the real axis, so that the plain trapezoidal rule converges exponentially
+//! The same correction holds for the call and the put, so the one out of the money is found without cancellation. The
+//! remaining integrand is analytic about the real axis, so that the plain trapezoidal rule converges exponentially
 //! (Trefethen and Weideman 2014). All strikes of an expiry share the values of the characteristic function.
 
 use super::complex::Complex;
@@ -154,7 +154,7 @@ pub struct Expiry {
     nodes: Vec<Complex>,
 }
 
-/// Nodes beyond which the integrand is cut off, whatever it is: for variances near 0.
+/// Nodes beyond which the integrand is always cut off: for variances near 0.
 const MOST_NODES: usize = 1 << 15;
 /// The integrand counts as gone when it stays below this.
 const NEGLIGIBLE: f64 = 1e-18;

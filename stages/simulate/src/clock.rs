@@ -32,7 +32,7 @@ impl Clock {
         let first = days.first().copied().unwrap_or(parameters.start);
         let last = days.last().copied().unwrap_or(first).plus(ahead);
         let unit = unit(parameters.time.closed_day);
-        // Counted rather than added up, so that a year is the same number whatever came before it.
+        // Counted rather than added up, so that a year is the same number at any position in the sequence.
         let (mut open, mut closed) = (0_u32, 0_u32);
         let mut years = vec![0.0];
         for day in first.0 + 1..=last.0 {

@@ -1,8 +1,8 @@
 //! A simulated market: a stock index, the options on it and interest rates, wholly determined by [`Parameters`].
 //!
 //! Prices follow the model of Bates (1996), stochastic variance with lognormal jumps, under the real-world measure;
-//! options are priced under another one, in which variance is dearer and jumps are worse, as they are in index markets. So
-//! there is a premium for whoever sells variance, and a risk in it. Days are simulated in steps within the day, which gives
+//! options are priced under the risk-neutral measure, in which variance is higher and jumps are worse, as in index markets. So
+//! a seller of variance earns a premium, and bears a risk. Days are simulated in steps within the day, which gives
 //! bars their ranges; contracts are listed, quoted and settled as an exchange does it:
 //!
 //! - a snapshot is the close of a trading day: the bar's close is the underlying of the quotes;

@@ -1,6 +1,6 @@
 //! The listed expiries and strikes: as index options are, weekly Fridays, the next monthly expiries, and the quarterly
 //! ones further out; strikes on a grid about the price that is wide and coarse for far expiries and fine near the money for
-//! near ones. When the price moves, strikes are added. What is listed stays until it expires.
+//! near ones. When the price moves, strikes are added. A listed contract stays until it expires.
 
 use super::clock::EXCHANGE;
 use super::parameters::{Expiries, Invalid, Strikes};
@@ -21,7 +21,7 @@ pub struct Listed {
 
 /// The highest price that strikes are listed for, in units of [`Strikes::step`].
 const HIGHEST: f64 = 200_000.0;
-/// The most strikes that a market may have, counted anew each day: some thirty times what two and a half years have.
+/// The most strikes that a market may have, counted anew each day: some thirty times the number for two and a half years.
 const MOST: usize = 20_000_000;
 
 /// The contracts listed on each of some days, given the closes.
@@ -47,7 +47,7 @@ pub(super) fn listings(
                 hint: "give a larger step, or fewer days".to_owned(),
             });
         }
-        // What expires today has settled at the close.
+        // Contracts that expire today have settled at the close.
         known.retain(|expiry, _| *expiry > date);
         for (expiry, monthly) in expiries_on(expiries, date) {
             known.entry(expiry).or_insert((monthly, BTreeMap::new()));

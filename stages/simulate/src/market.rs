@@ -8,7 +8,7 @@ use super::path::{self, Day};
 use super::quotes::{Quote, quotes};
 use datasets::{Date, DateRange};
 
-/// A simulated market: its days and listings at once, its quotes as they are asked for.
+/// A simulated market: its days and listings at once, its quotes on demand.
 #[derive(Clone, Debug)]
 pub struct Market {
     parameters: Parameters,
@@ -28,7 +28,7 @@ pub fn simulate_days(parameters: &Parameters) -> Result<Vec<Day>, Invalid> {
 }
 
 impl Market {
-    /// Simulates the days and decides what is listed on each.
+    /// Simulates the days and lists the contracts of each.
     ///
     /// # Errors
     /// When a parameter cannot be, or the price rises so far that there would be too many strikes.

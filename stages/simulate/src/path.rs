@@ -1,5 +1,5 @@
 //! The path of the market under the real-world measure: a day at a time, each day from its own stream of random numbers and
-//! the state at the close before, so that what is simulated later changes nothing earlier.
+//! the state at the close before, so that simulating later days changes nothing earlier.
 
 use super::bates::Bates;
 use super::clock::Clock;
@@ -68,7 +68,7 @@ impl Step {
         }
     }
 
-    /// Moves the variance on, and says what happened to the price.
+    /// Advances the variance, and returns the move of the price.
     pub fn advance(&self, variance: &mut f64, random: &mut Random) -> Moved {
         let Bates {
             kappa, theta, sigma, ..

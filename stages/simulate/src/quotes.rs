@@ -162,7 +162,7 @@ impl Terms<'_> {
 }
 
 impl Spread {
-    /// Bid and ask about a price, as [`Spread`] says.
+    /// Bid and ask about a price, as [`Spread`] defines.
     pub fn around(&self, price: f64, intrinsic: f64, x: f64, days: f64) -> (f64, f64) {
         let time_value = (price - intrinsic).max(0.0);
         let near_expiry = 1.0 + self.expiry * libm::exp(-days / self.expiry_days);
@@ -184,7 +184,7 @@ fn tick(price: f64) -> f64 {
     if price < 3.0 { 0.05 } else { 0.1 }
 }
 
-/// The nearest number of cents: takes away what arithmetic adds to a multiple of a tick.
+/// The nearest number of cents: removes the rounding error in a multiple of a tick.
 fn on_ticks(price: f64) -> f64 {
     libm::round(price * 100.0) / 100.0
 }

@@ -1,7 +1,7 @@
 //! Checkpoints: the whole train state, from which training resumes to the same bytes, as safetensors.
 //!
 //! A file is written beside its name, flushed and renamed, so that a kill at any instant leaves the old one or the new one;
-//! it carries a digest of its contents, so that a torn file after a crash of the machine is detected.
+//! it contains a digest of its contents, so that a torn file after a crash of the machine is detected.
 
 use crate::running_mean_std::RunningMeanStd;
 use crate::train_state::{Statistics, TrainState};
@@ -20,10 +20,10 @@ use std::thread::JoinHandle;
 const FILE: &str = "checkpoint.safetensors";
 const METADATA: &str = "runner";
 
-/// More than any header of ours has, in bytes.
+/// A limit above the size of any header written here, in bytes.
 const HEADER_LIMIT: u64 = 1 << 20;
 
-/// The layout of what is stored.
+/// The version of the stored layout.
 const FORMAT: u32 = 1;
 
 #[derive(Serialize, Deserialize)]
@@ -225,7 +225,7 @@ fn write(folder: &Path, train_state: &TrainState) -> Result<(), StageError> {
         .and_then(|mut file| file.write_all(&bytes).and_then(|()| file.sync_all()))
         .and_then(|()| fs::rename(&temporary, &path));
     if let Err(err) = written {
-        // What is left of it is of no use; the error that counts is the first.
+        // A partial file is useless; the first error is the one returned.
         drop(fs::remove_file(&temporary));
         return Err(io("write", &path, &err));
     }
@@ -307,7 +307,7 @@ impl Writer {
             .is_some_and(|sender| sender.try_send(train_state.clone()).is_ok())
     }
 
-    /// Waits for what is being written, then writes `train_state`.
+    /// Waits for the write in progress, then writes `train_state`.
     pub fn finish(&mut self, train_state: &TrainState) -> Result<(), StageError> {
         self.close()?;
         write(&self.folder, train_state)

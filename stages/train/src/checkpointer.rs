@@ -71,7 +71,7 @@ impl Checkpointer {
         }
     }
 
-    /// Notes that they have not, and says which checkpoint will remain.
+    /// Notes that they have not, and names the checkpoint that will remain.
     pub fn mark_diverged(&mut self) -> String {
         self.diverged = true;
         match &self.good {

@@ -13,7 +13,7 @@ use stages_policy::{Architecture, Device, Model};
 const TRIAL: usize = 2;
 
 /// Opens the device that the settings ask for: of several, the one whose checkpoint is `begun`, else the one on which a rollout of
-/// these sizes and what is learned from it take the shortest. Devices that fail are reported and passed over. `make` makes the algorithm.
+/// these sizes and the updates from it take the least time. Devices that fail are reported and skipped. `make` makes the algorithm.
 ///
 /// # Errors
 /// When none is left.
@@ -120,7 +120,7 @@ fn seconds_per_update(
     Ok((seconds, learner.model))
 }
 
-/// Makes the steps of a trial so small that the network stays as it is, whatever the rewards.
+/// Makes the steps of a trial so small that the network stays as it is for any rewards.
 pub(crate) fn without_learning(common: &mut Common) {
     common.learning_rate = Schedule::Constant(1e-9);
 }

@@ -37,7 +37,7 @@ pub(crate) trait Algorithm {
     /// Collects a rollout and learns from it; returns the metrics of the update.
     ///
     /// # Errors
-    /// When training is asked to stop, diverges, or the device fails.
+    /// When training is cancelled, diverges, or the device fails.
     fn update(&mut self, learner: &mut Learner) -> Result<Vec<Metric>, StageError>;
 }
 
@@ -96,10 +96,10 @@ impl<'a> Learner<'a> {
         Ok(Self::new(env, model, state))
     }
 
-    /// Shows progress now and then, `more` steps after the last update.
+    /// Shows progress at intervals, `more` steps after the last update.
     ///
     /// # Errors
-    /// When training is asked to stop.
+    /// When training is cancelled.
     pub fn tick(&mut self, more: u64) -> Result<(), StageError> {
         match &mut self.progress {
             None => Ok(()),
@@ -110,7 +110,7 @@ impl<'a> Learner<'a> {
     /// A forward and a backward pass over a minibatch: leaves the gradient.
     ///
     /// # Errors
-    /// When training is asked to stop, or the device fails.
+    /// When training is cancelled, or the device fails.
     pub fn backward(&mut self, minibatch: &Minibatch, objective: &dyn Objective) -> Result<Sums, StageError> {
         if let Some(progress) = &self.progress {
             progress.check_cancelled()?;

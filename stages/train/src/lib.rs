@@ -1,8 +1,8 @@
 //! Training algorithms.
 //!
 //! Each is one file that reads from top to bottom: [`ppo`] (`ppo/algorithm.rs`), with and without memory, and [`imitate`]
-//! (`imitate/algorithm.rs`). What serves all of them stands beside: the loop around an algorithm (`trainer.rs`), its means (`learner.rs`), the rollout
-//! buffer, the train state and its checkpoints, the optimiser, metrics, timing and devices. The network stands behind [`stages_policy::Model`].
+//! (`imitate/algorithm.rs`). They share the loop around an algorithm (`trainer.rs`), the learner (`learner.rs`), the rollout
+//! buffer, the train state and its checkpoints, the optimiser, metrics, timing and devices. The network is a [`stages_policy::Model`].
 //! A training is a function of settings, seed and environment: the same bytes for any number of threads, and after any number of kills and
 //! resumptions.
 

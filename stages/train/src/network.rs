@@ -6,7 +6,7 @@ use stages_core::{ConfigProblem, StageError};
 use stages_env::{ActionSpace, EnvSpec};
 use stages_policy::{Activation, Architecture, Critic, Lstm, Transformer};
 
-/// A network, before the environment's sizes are known.
+/// A network, before the environment's sizes are set.
 #[derive(Clone, Debug)]
 pub struct Network {
     pub(crate) arch: NetArch,

@@ -1,4 +1,4 @@
-//! Progress of a running training: for people, and whether it is asked to stop.
+//! Progress of a running training: its report, and the check for cancellation.
 
 use crate::train_state::TrainState;
 use stages_core::{Context, StageError};
@@ -10,7 +10,7 @@ const INTERVAL: Duration = Duration::from_millis(200);
 pub(crate) struct Progress<'a> {
     context: &'a Context,
     total_timesteps: u64,
-    /// When this process took over, and at which step.
+    /// The time and the step at which this process started.
     began: (Instant, u64),
     shown: Instant,
 }
@@ -30,7 +30,7 @@ impl<'a> Progress<'a> {
     /// Shows progress if it is time, `more` steps after the last update.
     ///
     /// # Errors
-    /// When training is asked to stop.
+    /// When training is cancelled.
     pub fn tick(&mut self, state: &TrainState, more: u64) -> Result<(), StageError> {
         self.check_cancelled()?;
         if self.shown.elapsed() > INTERVAL {
@@ -39,7 +39,7 @@ impl<'a> Progress<'a> {
         Ok(())
     }
 
-    /// Fails if training is asked to stop.
+    /// Fails if training is cancelled.
     ///
     /// # Errors
     /// Then.

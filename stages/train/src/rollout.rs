@@ -10,7 +10,7 @@ use stages_policy::{Minibatch, Observed};
 /// Buffers, all time-major and used again: after the first rollout, collecting allocates nothing. Environments write where learning reads.
 #[derive(Default)]
 pub(crate) struct Rollout {
-    /// `[T + 1, B, D]`, as are action masks `[T + 1, B, A]`, for what follows the last step.
+    /// `[T + 1, B, D]`, as are action masks `[T + 1, B, A]`; the last row is after the last step.
     pub obs: Vec<f32>,
     pub mask: Vec<bool>,
     /// `[T + 1, B]`: the episode begins with that step; the one before ended with the step before.

@@ -23,7 +23,7 @@ pub struct RunningMeanStd {
 }
 
 impl RunningMeanStd {
-    /// Mean 0 and variance 1, with hardly any weight.
+    /// Mean 0 and variance 1, with negligible weight.
     pub fn new(len: usize) -> Self {
         Self {
             mean: vec![0.0; len],

@@ -1,4 +1,4 @@
-//! Spin-waiting: idle threads of the pool look for tasks without a pause while an update runs.
+//! Spin-waiting: idle threads of the pool poll for tasks without sleeping while an update runs.
 
 use rayon::Yield;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -48,7 +48,7 @@ fn look_for_work(over: &AtomicBool) {
             if since.elapsed() > SPIN_LIMIT {
                 return;
             }
-            // Whoever else needs the core has it.
+            // Other threads that need the core get it.
             std::thread::yield_now();
         }
         std::hint::spin_loop();

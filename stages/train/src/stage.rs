@@ -43,7 +43,7 @@ pub(crate) const OUTPUTS: &[OutputPort] = &[
     },
 ];
 
-/// Why a training need not give the same bytes again, in a program that was built for several devices.
+/// The reason why a training may give other bytes when it is run again, in a program that was built for several devices.
 pub(crate) const MANY_DEVICES: Option<&str> = if Device::Cuda.is_built_in() || Device::Metal.is_built_in() {
     Some("`device: auto` may choose another device, which gives other bytes")
 } else {

@@ -1,10 +1,10 @@
-//! A stand-in environment that costs hardly anything, for trials: `device: auto` and `runner bench` time updates on it.
+//! A synthetic environment of negligible cost, for trials: `device: auto` and `runner bench` time updates on it.
 
 use stages_core::StageError;
 use stages_env::{ActionSpace, Actions, BatchEnv, EnvSpec, StepBuffers};
 use stages_numerics::random::Random;
 
-/// B environments that show the rows of a random table in turn, whatever the actions.
+/// B environments that show the rows of a random table in turn and ignore the actions.
 pub(crate) struct TableEnv {
     spec: EnvSpec,
     table: Vec<f32>,

@@ -7,7 +7,7 @@ use stages_numerics::dispatch::InstructionSet;
 use stages_policy::kernels::elementwise;
 use std::collections::VecDeque;
 
-/// The discount of the return whose deviation rewards are divided by: `VecNormalize`'s default, whatever the agent's own.
+/// The discount of the return whose standard deviation scales rewards: `VecNormalize`'s default, not the agent's own.
 const RETURN_GAMMA: f64 = 0.99;
 
 /// The number of episodes that the reported return is the mean of, as in stable-baselines3.
@@ -124,7 +124,7 @@ impl TrainState {
 }
 
 impl Statistics {
-    /// Counts observations `[B, D]`, and normalises them into `obs`, if that is asked for.
+    /// Counts observations `[B, D]`, and normalises them into `obs`, if configured.
     pub fn observe(&mut self, raw: &[f32], obs: &mut [f32]) {
         if let Some(rms) = &mut self.obs_rms {
             rms.update(raw);
@@ -133,7 +133,7 @@ impl Statistics {
         self.normalise(raw, obs);
     }
 
-    /// Normalises observations into `obs`, if that is asked for.
+    /// Normalises observations into `obs`, if configured.
     pub fn normalise(&self, raw: &[f32], obs: &mut [f32]) {
         if let Some(n) = &self.normalisation {
             elementwise::normalise(InstructionSet::detect(), raw, &n.offset, &n.scale, n.clip, obs);

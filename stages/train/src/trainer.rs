@@ -40,7 +40,7 @@ pub(crate) struct Job<'a> {
 /// Trains a policy.
 ///
 /// # Errors
-/// When `init` does not fit, when it is asked to stop (with a checkpoint written), when it diverges, or when the checkpoint cannot be written.
+/// When `init` does not fit, when it is cancelled (with a checkpoint written), when it diverges, or when the checkpoint cannot be written.
 pub(crate) fn train<A: Algorithm>(mut algorithm: A, job: Job) -> Result<Trained, StageError> {
     let (kind, context) = (job.kind, job.context);
     let mut learner = start(&mut algorithm, job)?;
@@ -125,7 +125,7 @@ fn start<'a>(algorithm: &mut impl Algorithm, job: Job<'a>) -> Result<Learner<'a>
     Ok(learner)
 }
 
-/// One rollout, and what is learned from it.
+/// One rollout, and the updates from it.
 fn update(algorithm: &mut impl Algorithm, learner: &mut Learner, context: &Context) -> Result<(), StageError> {
     if let Some(checkpointer) = &mut learner.checkpointer
         && checkpointer.is_due()

@@ -26,7 +26,7 @@ const X_LIMIT: f64 = 2.4;
 const MAX_STEPS: u32 = 500;
 const RESET: f64 = 0.05;
 
-/// Fewer environments than this for a thread cost more to hand over than to step.
+/// With fewer environments per thread than this, scheduling the task costs more than stepping them.
 const GRAIN: usize = 1024;
 
 /// B poles. Reward 1 for each step, the last one too; terminated beyond 2.4 or 12 degrees, truncated after 500 steps.

@@ -1,7 +1,7 @@
 //! The pendulum that is to be swung up, with the dynamics of Gymnasium's `Pendulum-v1`: actions are continuous.
 //!
-//! As coded in Gymnasium's `classic_control/pendulum.py` (0.05 s a step, g = 10, mass and length 1). The state is kept in f64, torque is f32 and
-//! what is shown too, as there.
+//! As coded in Gymnasium's `classic_control/pendulum.py` (0.05 s a step, g = 10, mass and length 1). The state is kept in f64; torque and
+//! observations are f32, as there.
 
 use crate::actions::{ActionSpace, Actions, Bounds};
 use crate::batch::{BatchEnv, StepBuffers};
@@ -19,7 +19,7 @@ const MAX_TORQUE: f32 = 2.0;
 const MAX_SPEED: f64 = 8.0;
 const MAX_STEPS: u32 = 200;
 
-/// Fewer environments than this for a thread cost more to hand over than to step.
+/// With fewer environments per thread than this, scheduling the task costs more than stepping them.
 const GRAIN: usize = 1024;
 
 /// B pendulums. An episode is cut off after 200 steps and never ends by itself.

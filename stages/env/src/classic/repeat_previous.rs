@@ -4,7 +4,7 @@
 //! (ICLR 2023), and its code. Decks of 52 cards are shuffled together and dealt one card a step; the suit of the last one is seen, as
 //! four numbers of which one is 1. Once k cards are out, the action names the suit of the k-th last one: with N cards in all, the
 //! right suit earns 1 / (N - k), a wrong one costs as much. All but the last card are decided on, so that an episode has N - 1
-//! steps and a return between -1 and 1. Then it terminates, as nothing is left to earn (POPGym says truncated, which would have
+//! steps and a return between -1 and 1. Then it terminates, as no reward is left (POPGym truncates, which would have
 //! a learner add the value of a state that has none). Easy has one deck and k = 4, medium two and 32, hard three and 64.
 //!
 //! The best return is known: with memory 1. Without, the best is to name a suit that is not the one shown, of which a little
@@ -21,7 +21,7 @@ use stages_numerics::random::Random;
 
 const SUITS: [&str; 4] = ["spades", "diamonds", "clubs", "hearts"];
 const CARDS: usize = 52;
-/// Fewer environments than this for a thread cost more to hand over than to step.
+/// With fewer environments per thread than this, scheduling the task costs more than stepping them.
 const GRAIN: usize = 1024;
 
 /// B games.

@@ -12,7 +12,7 @@ use bytemuck::{Pod, Zeroable};
 use stages_core::StageError;
 use stages_numerics::random::Random;
 
-/// Fewer environments than this for a thread cost more to hand over than to step.
+/// With fewer environments per thread than this, scheduling the task costs more than stepping them.
 const GRAIN: usize = 1024;
 /// Numbers of a point of a path: underlying, call, delta.
 pub(crate) const POINT: usize = 3;
@@ -39,7 +39,7 @@ struct Shared {
     paths: usize,
     seed: u64,
     split: Split,
-    /// The scale of what is seen of the underlying: its standard deviation to expiry, as a logarithm.
+    /// The scale of the underlying in observations: its standard deviation to expiry, as a logarithm.
     deviation: f64,
 }
 

@@ -11,8 +11,8 @@
 //! 1988), the objective of Kolm and Ritter ("Dynamic replication and hedging: a reinforcement learning approach", Journal of Financial
 //! Data Science 1, 2019) without its linear term, whose mean no hedge changes where there is no drift.
 //!
-//! The best hedge is `Cov(C', S') / Var(S')` given t and S: the delta of Black and Scholes but for what a step that is not
-//! infinitely short adds. Delta is not shown; a policy is held against it.
+//! The best hedge is `Cov(C', S') / Var(S')` given t and S: the delta of Black and Scholes except for the effect of a finite step.
+//! Delta is not observed; it is the benchmark of a policy.
 //!
 //! **Why a kind of its own.** `env/options` trades listed contracts of a chain, in whole numbers, across quotes and under a margin rule, by
 //! a menu of strategies. Here there is no chain, no quote and no margin, and an action is a ratio: nothing of it would be shared.

@@ -12,7 +12,7 @@ use bytemuck::{Pod, Zeroable};
 use stages_core::StageError;
 use stages_numerics::random::Random;
 
-/// Fewer environments than this for a thread cost more to hand over than to step.
+/// With fewer environments per thread than this, scheduling the task costs more than stepping them.
 const GRAIN: usize = 1024;
 /// The elements of an observation after the features.
 const ACCOUNT: [&str; 4] = ["position", "profit_and_loss", "fraction_of_episode", "last_reward"];

@@ -9,9 +9,9 @@
 //! at its beginning, and terminates: how much of it is left is seen. So that environments do not end their episodes all at
 //! once, the first one of each begins somewhere within (in training alone).
 //!
-//! **The edge.** The expected return given all that is seen is `volatility signal feature[t, 0]`: the best that can be done follows
-//! by dynamic programming ([`Optimal`]). Training and testing have tables of their own: what a policy has learnt by heart of the
-//! noise of the one is worth nothing on the other.
+//! **The edge.** The expected return given the observation is `volatility signal feature[t, 0]`: the optimal policy follows
+//! by dynamic programming ([`Optimal`]). Training and testing have tables of their own: overfitting to the
+//! noise of the one gains nothing on the other.
 
 mod config;
 mod env;

@@ -1,21 +1,21 @@
 //! The best policy, by dynamic programming over the process that the tables are drawn from.
 //!
 //! With k steps left, in position p, seeing the feature f, going to position a earns in expectation
-//! `100 (volatility signal a f - cost |a - p|)` and then what k - 1 steps from a are worth: a linear function of f for each a. Features are
+//! `100 (volatility signal a f - cost |a - p|)` and then the value of k - 1 steps from a: a linear function of f for each a. Features are
 //! independent of the past, so that `V_k(p) = E[max_a (slope_a f + offset_a)]` over a standard normal f, which is exact: the
 //! maximum is piecewise linear, and the mean of each piece follows from the normal distribution and density at its ends.
 
 use super::config::{LookupConfig, POSITIONS};
 use stages_numerics::normal::{cdf, pdf};
 
-/// The best policy of a task and what it is worth.
+/// The optimal policy of a task and its value.
 #[derive(Clone, Debug)]
 pub struct Optimal {
     /// The expected reward of a unit of position, for each unit of the feature.
     slope: f64,
     /// The cost of a unit of change.
     cost: f64,
-    /// `[k][p]`: what k steps are worth from position p, before the feature is seen.
+    /// `[k][p]`: the value of k steps from position p, before the feature is observed.
     value: Vec<[f64; POSITIONS.len()]>,
 }
 
@@ -34,7 +34,7 @@ impl Optimal {
         this
     }
 
-    /// For each action, slope and offset of what it is worth as a function of the feature.
+    /// For each action, slope and offset of its value as a function of the feature.
     fn lines(&self, left: usize, position: usize) -> [(f64, f64); POSITIONS.len()] {
         std::array::from_fn(|a| {
             let change = f64::from(POSITIONS[a] - POSITIONS[position]).abs();
@@ -61,7 +61,7 @@ impl Optimal {
 
 /// The mean of the greatest of some lines (slope, offset) at a standard-normal point. Slopes ascend.
 fn mean_of_maximum(lines: &[(f64, f64)]) -> f64 {
-    // The upper envelope from left to right: each line, and where it takes over from the one before.
+    // The upper envelope from left to right: each line, and the point from which it is the maximum.
     let mut envelope: Vec<(usize, f64)> = Vec::with_capacity(lines.len());
     for (i, &(slope, offset)) in lines.iter().enumerate() {
         let mut from = f64::NEG_INFINITY;
@@ -142,7 +142,7 @@ mod tests {
         assert_eq!(optimal.action(3, 4, -0.01), 0);
     }
 
-    /// Played on the process itself, the policy earns what it is said to, and more than rules with a threshold.
+    /// Run on the process itself, the policy earns its computed value, and more than threshold rules.
     #[test]
     fn it_earns_what_it_is_worth_and_more_than_others() {
         let config = LookupConfig::default();

@@ -99,7 +99,7 @@ fn a_step_by_its_definition() {
     assert!(ends > n);
 }
 
-/// The edge is what it is said to be, and the other features have none.
+/// The edge has its documented size, and the other features have none.
 #[test]
 fn the_edge_is_planted_in_both_tables() {
     let config = LookupConfig {
@@ -123,7 +123,7 @@ fn the_edge_is_planted_in_both_tables() {
     assert!(train.unwrap() != test.unwrap());
 }
 
-/// The best policy earns on the environment what it is said to be worth.
+/// The optimal policy earns its computed value on the environment.
 #[test]
 fn the_best_policy_earns_what_it_is_worth() {
     let config = LookupConfig {

@@ -71,7 +71,7 @@ pub(super) fn days(chain: &RecordBatch, greeks: &RecordBatch) -> Result<Vec<Day>
     if greeks.num_rows() != n {
         return Err(unlike());
     }
-    // A chain from elsewhere may lack what the environment can do without.
+    // A chain from another source may lack columns that the environment does not require.
     let optional = |name: &str| match chain.column_by_name(name) {
         Some(_) => table::floats_or_nan(chain, name),
         None => Ok(vec![f64::NAN; n]),

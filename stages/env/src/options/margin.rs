@@ -6,7 +6,7 @@
 //! - A *short call* against the multiplier's units of the underlying is covered and needs nothing.
 //! - A *spread*: a short option against a long one of the same right that expires no sooner needs its greatest loss, a call
 //!   `max(0, K_long - K_short)`, a put `max(0, K_short - K_long)`. Shorts are taken in the order of the lines, each against
-//!   the long that asks least, and only where that is less than leaving it naked.
+//! the long with the least loss, and only where that is less than the requirement of a naked short.
 //! - A *naked short option* needs its mark and a charge: a call `max(rate S - max(0, K - S), minimum S)`, a put
 //!   `max(rate S - max(0, S - K), minimum K)`; by default rate is 20 % and minimum 10 %.
 //! - *Both sides* (straddle, strangle, iron condor): the underlying cannot go up and down at once, so that of the charges and
@@ -41,11 +41,11 @@ pub struct MarginLeg {
 pub(crate) struct Pairing {
     /// The contracts of each pair times its loss, in the order of pairing.
     pub costs: [f64; Self::MOST],
-    /// The greatest loss of a pair per unit; each is below what a naked short needs.
+    /// The greatest loss of a pair per unit; each is below the requirement of a naked short.
     pub worst: f64,
     /// The contracts left naked.
     pub left: f64,
-    /// The loss against the long that was not taken for them, if there was one; no less than what a naked short needs. Minus
+    /// The loss against the long that was not taken for them, if there was one; no less than the requirement of a naked short. Minus
     /// infinity where there were more pairs than [`Pairing::costs`] holds, so that no comparison confirms the pairing.
     pub next: f64,
 }
@@ -146,7 +146,7 @@ pub(crate) fn requirement_and_pairs(
                 *place = cost;
             }
             pairs += 1;
-            // The long that asks least is taken first.
+            // The long with the least loss is taken first.
             pairing.worst = loss;
         }
         *side += f64::from(left) * naked;

@@ -28,7 +28,7 @@ pub(crate) fn fit(raw: &[f32], width: usize, train: Option<SnapshotRange>, rest:
     Normalisation { offset, scale, clip }
 }
 
-/// Rows as they are shown: normalised and cut off; what has no value is shown as 0, the mean.
+/// Rows of observations: normalised and clipped; a missing value becomes 0, the mean.
 pub(crate) fn rows(raw: &[f32], width: usize, by: &Normalisation) -> Vec<f32> {
     raw.chunks_exact(width.max(1))
         .flat_map(|row| {
@@ -57,7 +57,7 @@ mod tests {
         assert_eq!(rows(&raw, 2, &fitted), [-1.0, 0.0, 1.0, 0.0, 0.0, 0.0, 5.0, 2.0]);
     }
 
-    /// A level such as an index's: its mean is ten deviations, and it is shown as far as ten deviations away.
+    /// A level such as an index's: its mean is ten deviations, and it ranges up to ten deviations from it.
     #[test]
     fn single_precision_costs_less_than_a_millionth_of_a_deviation() {
         let exact: Vec<f64> = (0..2000)

@@ -21,7 +21,7 @@ pub struct SyntheticMarket {
 const CARRY: f64 = 0.01;
 
 /// A market of `days` snapshots, wholly determined by `seed`: an underlying near 100, expiries on Fridays up to 75 days ahead,
-/// strikes every 2.5 within a quarter of the underlying, a quote missing now and then.
+/// strikes every 2.5 within a quarter of the underlying, with occasional missing quotes.
 pub fn market(days: usize, seed: u64) -> SyntheticMarket {
     let mut random = Random::new(&[seed, 0x6d61_726b_6574]);
     let mut date = Date(17_532);

@@ -23,7 +23,7 @@ pub struct BenchRow {
     pub per_second: f64,
     /// Nanoseconds for each bar and column it writes.
     pub nanoseconds: f64,
-    /// Nanoseconds for each bar and column of copying what it writes; NaN for a stage, which stores it.
+    /// Nanoseconds for each bar and column of copying the output; NaN for a stage, which stores it.
     pub floor: f64,
 }
 

@@ -8,8 +8,8 @@ pub const BLOCK: usize = 512;
 
 /// An incremental computation of `N` columns from `K`, block by block.
 pub trait Kernel<const K: usize, const N: usize> {
-    /// Takes the next rows, at most [`BLOCK`] of them, and writes their values. Returns how many of the first rows have none, whatever was written
-    /// there. Any cut of the rows gives the same bits.
+    /// Computes the next rows, at most [`BLOCK`] of them, and writes their values. Returns how many of the first rows have none: their output is
+    /// unspecified. Any split of the rows gives the same bits.
     fn rows(&mut self, inputs: [&[f64]; K], outputs: [&mut [f64]; N]) -> usize;
 
     /// Passes every number of its state to `visitor`, always in the same order.

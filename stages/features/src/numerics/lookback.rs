@@ -2,7 +2,7 @@
 
 use super::state::StateVisitor;
 
-/// A block of values behind the last `length` values before it, contiguous, so that windows over both are slices.
+/// A block of values after the last `length` values before it, contiguous, so that windows over both are slices.
 #[derive(Clone, Debug)]
 pub struct Lookback {
     values: Vec<f64>,

@@ -1,5 +1,5 @@
-//! Features as incremental computations: each takes one row after the other and gives its values from the rows so far, so that it can't look ahead.
-//! Nothing here knows of stages or the cache.
+//! Features as incremental computations: each reads one row after the other and computes its values from the rows so far, so that it can't look ahead.
+//! Nothing here depends on stages or the cache.
 
 mod aggregate;
 mod feature;

@@ -191,7 +191,7 @@ impl Kernel<1, 1> for ZeroMean {
     }
 }
 
-/// The mean over the window of a day's variance, which the day's own prices tell.
+/// The mean over the window of a day's variance, computed from the day's own prices.
 macro_rules! by_day {
     ($name:ident, $prices:literal, $day:expr) => {
         struct $name {

@@ -58,7 +58,7 @@ pub struct SourcePartition<R> {
     rows: OnceRows<R>,
 }
 
-/// Rows that are read when they are first asked for.
+/// Rows that are read on first use.
 pub struct OnceRows<R>(Mutex<Option<Arc<Vec<Series<R>>>>>);
 
 impl<R> Default for OnceRows<R> {

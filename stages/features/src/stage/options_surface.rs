@@ -231,7 +231,7 @@ impl StageKind for OptionsSurface {
     }
 }
 
-/// The partitions of chain and Greeks, side by side.
+/// The partitions of chain and Greeks, paired.
 fn pairs(given: &Given<'_>) -> Result<Vec<(Partition, Partition)>, StageError> {
     let chain = DataSet::open(given.input("chain")?)?.partitions;
     let greeks = DataSet::open(given.input("greeks")?)?.partitions;

@@ -19,7 +19,7 @@ pub struct Case<'a> {
     pub name: String,
     /// The arithmetic of an option, where it is known.
     pub(super) cost: Option<(InstructionSet, Cost)>,
-    /// Bytes that an option takes from and to main memory, where nearly all time goes there.
+    /// Bytes that an option reads from and writes to main memory, where memory bandwidth is the limit.
     pub(super) bytes: Option<f64>,
     options: Box<dyn Fn(usize) -> usize + Sync + 'a>,
     run: Box<dyn Fn(usize) + Sync + 'a>,
@@ -156,7 +156,7 @@ fn copy(book: &Book) -> Case<'_> {
     Case::new("copy of six columns, from and to memory", book.list.len(), run).bytes(2.0 * 6.0 * 8.0)
 }
 
-/// Implied volatility by bisection of the price to the last bit: no guess and no derivative, what a careful user writes first.
+/// Implied volatility by bisection of the price to the last bit: no guess and no derivative, the baseline implementation.
 fn bisection(price: f64, option: &Contract) -> f64 {
     let (mut low, mut high) = (1e-6, 50.0);
     while high - low > 1e-15 * high {
@@ -174,7 +174,7 @@ fn bisection(price: f64, option: &Contract) -> f64 {
 }
 
 fn implied(book: &Book) -> Vec<Case<'_>> {
-    /// Prices and what they were computed from.
+    /// Prices and the inputs they were computed from.
     struct Inputs<'a> {
         book: &'a Book,
         price: Vec<f64>,

@@ -26,7 +26,7 @@ pub struct BenchRow {
     pub arithmetic_limit: Option<f64>,
     /// The share of that which was reached, in percent.
     pub percent_of_limit: Option<f64>,
-    /// Gigabytes a second from and to main memory, where nearly all time goes there.
+    /// Gigabytes a second from and to main memory, where memory bandwidth is the limit.
     pub gigabytes: Option<f64>,
 }
 

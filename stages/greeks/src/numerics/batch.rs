@@ -1,4 +1,4 @@
-//! The batch kernel of price and Greeks: the formula over blocks of 64 options, vectorised by the compiler for the CPU at hand, tasks of blocks in parallel.
+//! The batch kernel of price and Greeks: the formula over blocks of 64 options, vectorised by the compiler for the present CPU, tasks of blocks in parallel.
 //!
 //! Every instruction set does the same operations in the same order, so that all give the same bytes (a test compares them).
 
@@ -145,7 +145,7 @@ impl Kernel for Task<'_> {
             values: [[0.0; BLOCK]; 5],
             results: [[0.0; BLOCK]; 9],
         };
-        // The last block is filled up with options that nobody reads.
+        // The last block is padded with options whose results are not read.
         let mut padded = [[1.0; BLOCK]; 6];
         let rest = n % BLOCK;
         for (pad, input) in padded.iter_mut().zip(inputs) {

@@ -9,7 +9,7 @@ pub(super) fn price([s, k, t, r, q, sigma]: [Dd; 6], call: bool) -> Dd {
     let d1 = ((s / k).ln() + (r - q + sigma * sigma * 0.5) * t) / sd;
     let d2 = d1 - sd;
     let legs = |w: f64| (s * (-(q * t)).exp() * (d1 * w).cdf() - k * (-(r * t)).exp() * (d2 * w).cdf()) * w;
-    // Out of the money first: what is in it follows by parity.
+    // The out-of-the-money price is computed first: the in-the-money one follows by parity.
     if w * (d1 + d2).0 <= 0.0 {
         legs(w)
     } else {

@@ -396,7 +396,7 @@ mod tests {
     }
 
     proptest! {
-        /// Every Greek is the derivative that its name says, of the price or of another Greek.
+        /// Every Greek is the derivative that its name denotes, of the price or of another Greek.
         #[test]
         fn greeks_are_derivatives(
             spot in 80.0..120.0, years in 0.1..2.0, rate in -0.02..0.08, dividend_yield in -0.01..0.05,

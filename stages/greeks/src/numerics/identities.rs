@@ -1,5 +1,5 @@
 //! Identities of prices and Greeks, over the whole domain: an hour to ten years, volatility 0.1 % to 300 %, far in and out of the money, rates of
-//! either sign. And what books print.
+//! either sign. Also published reference values.
 
 use super::exact;
 use super::formula::{Contract, Greeks, black_76, black_scholes_merton};

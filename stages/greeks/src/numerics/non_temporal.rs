@@ -1,4 +1,4 @@
-//! Non-temporal stores: results that no cache would hold go to main memory in whole cache lines, without first reading what was there and without
+//! Non-temporal stores: results too large for any cache go to main memory in whole cache lines, without first reading the lines and without
 //! evicting anything.
 
 use stages_numerics::dispatch::InstructionSet;
@@ -6,7 +6,7 @@ use stages_numerics::dispatch::InstructionSet;
 /// Values in a cache line.
 const LINE: usize = 8;
 
-/// The last values of a column, fewer than a cache line, that wait for the rest of theirs: main memory takes a part of a line as slowly as several
+/// The last values of a column, fewer than a cache line, buffered until the line is full: writing a part of a line takes as long as several
 /// whole ones.
 #[derive(Clone, Copy, Default)]
 pub(super) struct PartialLine {
@@ -109,7 +109,7 @@ mod tests {
     fn every_value_arrives_and_nothing_else_changes() {
         const COUNT: usize = 64;
         let values: Vec<f64> = (0..COUNT).map(|i| i as f64).collect();
-        // Wherever the column begins within a line, and in whatever pieces it comes.
+        // For every offset of the column in a cache line, and every size of the pieces.
         for offset in 0..2 * LINE {
             for piece in [1, 5, LINE, 13, COUNT] {
                 for instructions in InstructionSet::available() {

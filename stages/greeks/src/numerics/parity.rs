@@ -1,8 +1,8 @@
 //! Forward and discount factor of an expiry from put-call parity, `C - P = D (F - K)`.
 //!
 //! The discount factor is the slope of a robust line through the parity values of the strikes near the money, each weighted by the inverse
-//! square of its spread. It is believed only where the rate it implies is within bounds and its standard error small; otherwise the rate of the
-//! nearest expiry with a believed one is used. The forward is the robust weighted mean of `K + (C - P)/D` over the strikes nearest the money.
+//! square of its spread. It is accepted only where the rate it implies is within bounds and its standard error small; otherwise the rate of the
+//! nearest expiry with an accepted one is used. The forward is the robust weighted mean of `K + (C - P)/D` over the strikes nearest the money.
 
 use stages_numerics::special::{exp, log, log_ratio};
 use stages_numerics::statistics::{huber_weights, median};
@@ -25,11 +25,11 @@ pub struct Limits {
     pub band: f64,
     /// The forward is taken from at most this many strikes, the nearest to the money.
     pub strikes: usize,
-    /// The least annual rate to believe.
+    /// The least annual rate to accept.
     pub least_rate: f64,
-    /// The greatest annual rate to believe.
+    /// The greatest annual rate to accept.
     pub greatest_rate: f64,
-    /// The greatest standard error of the annual rate to believe.
+    /// The greatest standard error of the annual rate to accept.
     pub rate_error: f64,
 }
 
@@ -40,7 +40,7 @@ pub struct Expiry {
     pub years: f64,
     /// Its strikes with both quotes, ascending.
     pub pairs: Vec<Pair>,
-    /// The rate to it, if it is known from elsewhere.
+    /// The rate to it, if given by another source.
     pub rate: Option<f64>,
 }
 
@@ -82,7 +82,7 @@ pub fn carries(expiries: &[Expiry], spot: f64, limits: &Limits) -> Vec<Carry> {
                 .map(|f| log_ratio(f, spot) / expiry.years)
         })
         .collect();
-    // Divided by a few days, the noise of a forward is no carry: such an expiry lends to nobody while a longer one can.
+    // Divided by a few days, the noise of a forward is no carry: such an expiry is no source for others while a longer one is available.
     let long: Vec<Option<f64>> = expiries
         .iter()
         .zip(&carry)
@@ -137,7 +137,7 @@ fn near_the_money(pairs: &[Pair], band: f64) -> Option<(f64, Vec<&Pair>)> {
     Some((centre, near))
 }
 
-/// The weight of a pair before its residual is known: the inverse square of its spread, but no spread counts as less than a tenth of the
+/// The weight of a pair before its residual is computed: the inverse square of its spread, but no spread counts as less than a tenth of the
 /// median one, nor as less than 1e-6 of the strike.
 fn weights(pairs: &[&Pair], centre: f64) -> Vec<f64> {
     let mut spreads: Vec<f64> = pairs.iter().map(|pair| pair.spread).collect();
@@ -151,7 +151,7 @@ fn weights(pairs: &[&Pair], centre: f64) -> Vec<f64> {
         .collect()
 }
 
-/// The rate that the slope of parity implies, if it can be believed.
+/// The rate that the slope of parity implies, if it is within the limits.
 fn fitted_rate(expiry: &Expiry, limits: &Limits) -> Option<f64> {
     if expiry.years <= 0.0 {
         return None;

@@ -85,7 +85,7 @@ impl StageKind for American {
             .par_iter()
             .map(|partition| {
                 context.check_cancelled()?;
-                // The counts lie in a memo of their own, for a table that is found carries none.
+                // The counts are in a memo of their own, as a table from the cache has none.
                 let mut counts = None;
                 let blob = context.memo(&memo(partition, &settings, &curves), || {
                     let (batch, found) = chain_greeks(&partition.read(&context.store)?, config, &curves)?;

@@ -55,7 +55,7 @@ impl Curves {
         zero_rate(self.as_of(date), years)
     }
 
-    /// All that [`Curves::rate`] may say about the dates in `range`, as bytes for a memo's key.
+    /// All inputs of [`Curves::rate`] for the dates in `range`, as bytes for a memo's key.
     pub fn key(&self, range: DateRange) -> Vec<u8> {
         let start = self
             .curves

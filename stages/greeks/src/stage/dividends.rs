@@ -32,7 +32,7 @@ pub(super) fn check(dividends: &[CashDividend]) -> Result<(), ConfigProblem> {
     }
 }
 
-/// Those that a contract seen on `date` lives to see: their days over 365 from then. What goes ex on the day of expiry does so just before expiry.
+/// The dividends between `date` and `expiry`: their days over 365 from then. One with its ex-date on the day of expiry counts just before expiry.
 pub(super) fn ahead(dividends: &[CashDividend], date: Date, expiry: Date, years: f64) -> Vec<Dividend> {
     dividends
         .iter()

@@ -278,7 +278,7 @@ fn settings(config: &ImpliedVolatilityConfig) -> Result<String, StageError> {
     Ok(cache::canonical_json(&config))
 }
 
-/// A partition of the chain with its volatilities. Of the rates, those count that are known on its dates.
+/// A partition of the chain with its volatilities. Its key includes only rates published by its dates.
 fn memo(partition: &Partition, settings: &str, curves: Option<&Curves>) -> Memo {
     let rates = curves.map(|curves| curves.key(partition.key.range));
     let parts: [&[u8]; 4] = [
@@ -430,7 +430,7 @@ pub(super) fn add_volatility(
             arrays.push(array.clone());
         }
     }
-    // The volatility keeps its place in the chain's schema; the other columns follow.
+    // The volatility keeps its position in the chain's schema; the other columns follow.
     let place = OPTION_CHAIN
         .iter()
         .position(|column| column.name == "implied_volatility");

@@ -70,7 +70,7 @@ pub fn parse(packed: &Packed, layout: &Layout, symbol: &str) -> Result<RecordBat
     let numeric = numeric(layout);
     let frame = Frame::read_with_numbers(packed, |name| wanted.contains(name), |name| numeric.contains(name))?;
     let date = &needed(layout, &frame, &packed.place, "date")?.theirs;
-    // Side by side; the errors come in the order of old.
+    // In parallel; the first error is that of sequential reading.
     let (dates, (symbols, values)) = rayon::join(
         || frame.dates(date, &layout.dates),
         || {
@@ -127,7 +127,7 @@ fn symbols(packed: &Packed, layout: &Layout, given: &str, frame: &Frame) -> Resu
     Ok(vec![(name.to_owned(), frame.rows())])
 }
 
-/// A table of bars in which the close may be missing: what the rules are yet to look at.
+/// A table of bars in which the close may be missing: the input of the rules.
 fn batch<'a>(
     symbols: impl Iterator<Item = &'a str>,
     dates: &[Date],
@@ -224,7 +224,7 @@ fn compare(a: &Bar, b: &Bar) -> Ordering {
         })
 }
 
-/// Sorts bars, makes their key unique, and does what is to be done about each. A bar without a close can't be kept: the
+/// Sorts bars, makes their key unique, and applies the rules to each. A bar without a close can't be kept: the
 /// schema needs one.
 pub fn clean(bars: &mut Vec<Bar>, bad: &OnBadRows, calendar: CalendarName, tally: &mut Tally) {
     let acts = |rule: &str| bad.of(BARS, rule) != Action::Keep;

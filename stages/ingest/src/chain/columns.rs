@@ -64,7 +64,7 @@ impl Names {
         id
     }
 
-    /// The place of every number in the order of the texts.
+    /// The rank of every number in the order of the texts.
     fn ranks(&self) -> Vec<u32> {
         let mut order: Vec<u32> = (0..self.texts.len() as u32).collect();
         order.sort_by(|a, b| self.texts[*a as usize].cmp(&self.texts[*b as usize]));

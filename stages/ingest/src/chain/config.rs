@@ -123,7 +123,7 @@ impl CustomLayout for ChainColumns {
 }
 
 impl ChainConfig {
-    /// Refuses what cannot be meant, as far as the configuration alone tells.
+    /// Refuses invalid values, as far as the configuration alone tells.
     ///
     /// # Errors
     /// The first mistake.

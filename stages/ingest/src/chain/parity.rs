@@ -1,4 +1,4 @@
-//! The price of the underlying from put-call parity, for chains that do not tell it.
+//! The price of the underlying from put-call parity, for chains without it.
 //!
 //! On a day, for every expiry at `T` years, calls and puts of one strike `K` satisfy `C - P = D (F - K)`. Closes of the two
 //! are not of the same moment and some are stale, so that every step is a median, which a minority of bad pairs cannot move:
@@ -25,7 +25,7 @@ use std::collections::VecDeque;
 pub const PAIRS: usize = 9;
 /// The rates, a year, that bound discount factors.
 pub const RATES: (f64, f64) = (-0.02, 0.15);
-/// The carry, a year, that can be.
+/// The bounds of the carry, a year.
 pub const CARRY: (f64, f64) = (-0.6, 0.2);
 /// Over how many days the carry is taken.
 pub const MEMORY: usize = 5;
@@ -68,7 +68,7 @@ pub fn forward(pairs: &mut Vec<(f64, f64)>, years: f64) -> Option<Forward> {
     Some(Forward { years, price })
 }
 
-/// The carry of a day, a year, from its forwards; `None` where they do not tell.
+/// The carry of a day, a year, from its forwards; `None` where they do not determine it.
 pub fn carry(forwards: &[Forward]) -> Option<f64> {
     let points: Vec<_> = forwards.iter().map(|f| (f.years, libm::log(f.price))).collect();
     slope(&points, 0.03).map(|carry| carry.clamp(CARRY.0, CARRY.1))

@@ -120,7 +120,7 @@ pub fn parse(packed: &Packed, layout: &Layout, symbol: &str) -> Result<RecordBat
     chain.to_batch(0..chain.len())
 }
 
-/// The option class of what vendors give for it: of an OCC symbol (`SPXW190531C01000000`) the part before the date.
+/// The option class from a vendor's text: of an OCC symbol (`SPXW190531C01000000`) the part before the date.
 fn class_of(text: &str) -> &str {
     let bytes = text.as_bytes();
     let Some(at) = bytes.len().checked_sub(15).filter(|at| *at > 0) else {

@@ -40,7 +40,7 @@ impl Default for FromLast {
 }
 
 impl FromLast {
-    /// Refuses what cannot be a spread.
+    /// Refuses an invalid spread.
     ///
     /// # Errors
     /// The first number out of its range.

@@ -46,7 +46,7 @@ impl Rules<'_> {
         self.bad.of(CHAIN, rule) != Action::Keep
     }
 
-    /// Sorts the chain, or the next part of it, makes its key unique, and does what is to be done about every row.
+    /// Sorts the chain, or the next part of it, makes its key unique, and applies the rules to every row.
     pub fn clean(&self, chain: &mut Chain, seen: &mut Seen, tally: &mut Tally) {
         self.repair_expiries(chain, tally);
         chain.sort();

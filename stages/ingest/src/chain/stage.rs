@@ -241,7 +241,7 @@ fn filter(chain: &mut Chain, config: &ChainConfig) {
     chain.retain(&keep);
 }
 
-/// Fills the underlying's price and says where it came from.
+/// Fills the underlying's price and returns its source.
 fn price_underlying(
     config: &ChainConfig,
     context: &Context,
@@ -260,7 +260,7 @@ fn price_underlying(
             for i in 0..chain.len() {
                 let name = chain.name(chain.symbol[i]);
                 let of_symbol = closes.get(name).or_else(|| {
-                    // One underlying and one series of bars: they belong together, whatever they are called.
+                    // One underlying and one series of bars: they belong together even if their symbols differ.
                     (closes.len() == 1 && symbols.len() == 1)
                         .then(|| closes.values().next())
                         .flatten()

@@ -179,7 +179,7 @@ impl StageKind for Rates {
         }
         let rows_read = points.len();
         context.check_cancelled()?;
-        // Overnight rates are published for weekends too, and say nothing of when the market is open.
+        // Overnight rates are published for weekends too, and do not show the days on which the market is open.
         let is_term = |(_, tenor, _): &&Point| *tenor > 0.0;
         let days: BTreeSet<Date> = points.iter().filter(is_term).map(|(date, ..)| *date).collect();
         let calendar = config.calendar.resolve(facts.calendar, &days);
@@ -226,7 +226,7 @@ fn reading(config: &RatesConfig) -> Reading<'_, RateColumns> {
 /// One yield: day, maturity in years, decimal.
 pub(crate) type Point = (Date, f64, f64);
 
-/// Reads a table as it is, in decimal; what is missing is no row.
+/// Reads a table as it is, in decimal; a missing value is no row.
 fn parse(packed: &Packed, layout: &Layout, _: &str) -> Result<RecordBatch, StageError> {
     let wanted = wanted(layout);
     let frame = Frame::read(packed, |name| wanted.contains(name))?;
@@ -262,7 +262,7 @@ pub(crate) fn batch(points: &[Point]) -> Result<RecordBatch, StageError> {
     Ok(RecordBatch::try_new(table::schema(schema::RATES), columns)?)
 }
 
-/// Sorts yields, makes their key unique, and does what is to be done about each.
+/// Sorts yields, makes their key unique, and applies the rules to each.
 pub(crate) fn clean(points: &mut Vec<Point>, bad: &OnBadRows, calendar: CalendarName, tally: &mut Tally) {
     let acts = |rule: &str| bad.of(RATES, rule) != Action::Keep;
     points.sort_by(order);

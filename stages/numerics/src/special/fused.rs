@@ -131,7 +131,7 @@ pub fn exp(x: f64) -> f64 {
     exp_of_sum(x, 0.0)
 }
 
-/// e^x for -708 <= x <= 708, and beyond what it is there; for NaN what it is at -708.
+/// e^x for -708 <= x <= 708, and beyond them its value at the bound; for NaN its value at -708.
 #[inline(always)]
 pub fn exp_clamped<V: F64Vector>(x: V) -> V {
     let x = x.at_least(x.splat(-708.0)).at_most(x.splat(708.0));
@@ -242,7 +242,7 @@ pub fn normals<V: F64Vector>(a: V, b: V, c: V) -> ((V, V), (V, V), V) {
     ((fa, ca), (fb, cb), inverse * ab)
 }
 
-/// Density of the standard normal distribution, to what its argument's rounding lets it have.
+/// Density of the standard normal distribution, to the accuracy that the argument's rounding permits.
 #[inline(always)]
 fn density<V: F64Vector>(z: V) -> V {
     exp_clamped(z.splat(-0.5) * (z * z)) * z.splat(INV_SQRT_TAU)

@@ -102,7 +102,7 @@ impl CandleModel {
         ))
     }
 
-    /// Logits and values of what a transformer makes of sequences.
+    /// Logits and values from a transformer's output.
     fn after_transformer(&self, latent: &Tensor) -> Result<(Tensor, Tensor)> {
         Ok((
             self.parameters.trunk(&self.parameters.layout.pi, latent)?,
@@ -302,7 +302,7 @@ impl Model for CandleModel {
             }
         };
         if result.is_none() {
-            // Of the right shape, and never used: whoever asked looks for the fault.
+            // Of the right shape, and never used: the caller checks for the failure.
             let (rows, a) = (input.episode_start.len(), self.architecture.num_actions);
             out.value = vec![0.0; rows];
             out.mean = vec![0.0; rows * a];

@@ -25,7 +25,7 @@ impl Parameters {
         }
     }
 
-    /// Takes over `[P]` parameters.
+    /// Loads `[P]` parameters.
     pub fn load(&mut self, params: &[f32]) -> Result<()> {
         let (device, tensors) = (&self.device, self.layout.tensors.list.iter());
         self.vars = tensors

@@ -8,7 +8,7 @@ use crate::transformer::state::State;
 use candle_core::{D, Result, Tensor};
 use candle_nn::ops::{sigmoid, softmax};
 
-/// Stands for the score of a step that is not seen.
+/// The score of a step that is masked out.
 const UNSEEN: f32 = -1e9;
 
 /// Columns of steps, those before the rollout first.
@@ -16,7 +16,7 @@ pub(super) struct Sequences {
     columns: usize,
     /// Observations `[b, N, D]`.
     obs: Vec<f32>,
-    /// `[b, N]`: the episode that a step is of, and `None` for what is no step.
+    /// `[b, N]`: the episode that a step belongs to; `None` for padding.
     episodes: Vec<Option<u32>>,
 }
 
@@ -29,7 +29,7 @@ impl Sequences {
         }
     }
 
-    /// Adds a column: what its state `[S]` remembers, then its steps, each an observation and whether it begins an episode.
+    /// Adds a column: the steps stored in its state `[S]`, then its own steps, each an observation and a flag that is true if it begins an episode.
     pub fn column<'a>(&mut self, state: &State, row: &[f32], steps: impl Iterator<Item = (&'a [f32], bool)>) {
         self.columns += 1;
         for ago in (1..=state.history).rev() {
@@ -70,7 +70,7 @@ impl Parameters {
         x + (z * (h - x)?)?
     }
 
-    /// The output of attention `[b, N, d]`. `seen` `[b, 1, N, N]`; `ago` `[N, N]` is the distance of the second step behind the first.
+    /// The output of attention `[b, N, d]`. `seen` `[b, 1, N, N]`; `ago` `[N, N]` is the number of steps from the second step to the first.
     fn attend(&self, shape: &Transformer, at: &BlockAt, x: &Tensor, seen: &Tensor, ago: &Tensor) -> Result<Tensor> {
         let (b, n, d) = x.dims3()?;
         let (heads, size) = (shape.n_heads, d / shape.n_heads);

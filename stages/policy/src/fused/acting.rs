@@ -18,7 +18,7 @@ pub(super) struct Actor {
     logits: Vec<f32>,
 }
 
-/// The result that is asked of a policy for some rows.
+/// The requested output of a policy for some rows.
 pub(super) enum Request<'a> {
     /// Log-probabilities `[B, A]`.
     LogProb(&'a mut [f32]),

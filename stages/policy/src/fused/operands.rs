@@ -1,7 +1,7 @@
 //! The products of an LSTM over sequences, and the operands that stay from step to step: in f32 ([`F32Operands`]) or in bf16
 //! ([`super::bf16::Bf16Operands`]).
 //!
-//! Observation, state and a 1 stand side by side, so that a step is one product and the gradients of all weights and biases are one other,
+//! Observation, state and a 1 are contiguous, so that a step is one product and the gradients of all weights and biases are one other,
 //! over some steps at a time while the L2 cache holds them.
 
 use super::network::Network;
@@ -34,7 +34,7 @@ impl Shape {
     }
 }
 
-/// The place of the rows of a step in panels of `height` rows: from `base` on, they are the `first` and those after.
+/// The position of the rows of a step in panels of `height` rows: from `base` on, they are the `first` and those after.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place {
     pub base: usize,
@@ -56,19 +56,19 @@ pub(super) trait Operands: Send + Sync {
     /// The number of elements of the gates of all steps.
     fn gates_len(&self) -> usize;
 
-    /// The place of the gates of step t.
+    /// The position of the gates of step t.
     fn gates(&self, t: usize) -> Place;
 
     /// True if all observations must be copied before the first step.
     fn ahead(&self) -> bool;
 
-    /// Projects all observations ahead of the steps, where that is worth it.
+    /// Projects all observations ahead of the steps, where that is faster.
     fn project(&mut self, network: &Network, matrix: &Matrix, z: &mut [f32]);
 
     /// Computes the gates' inputs of step t.
     fn forward(&mut self, network: &Network, matrix: &Matrix, t: usize, z: &mut [f32]);
 
-    /// The place to which the gradient of the gates' inputs of step t must be written.
+    /// The slice and position to which the gradient of the gates' inputs of step t must be written.
     fn dz(&mut self, t: usize) -> (&mut [f32], Place);
 
     /// Rows of a panel of the gradient that [`Operands::back`] writes.
@@ -77,7 +77,7 @@ pub(super) trait Operands: Send + Sync {
     /// Reads the gradient that was written for step t; if t > 0, writes that of the state before it, in panels.
     fn back(&mut self, network: &Network, matrix: &Matrix, t: usize, dh: &mut [f32]);
 
-    /// After step t of the backward pass: adds to the weights' gradient, in panels, when enough steps have been gone through; `first` sets it.
+    /// After step t of the backward pass: adds to the weights' gradient, in panels, when enough steps have been processed; `first` sets it.
     fn gradient(&mut self, network: &Network, t: usize, first: bool, sum: &mut [f32]) -> bool;
 }
 
@@ -92,7 +92,7 @@ const FEW: usize = 16;
 #[derive(Default)]
 pub(super) struct F32Operands {
     shape: Shape,
-    /// From row to row of [`F32Operands::xh`]: an odd number of cache lines, so that rows do not compete for the same places in caches.
+    /// From row to row of [`F32Operands::xh`]: an odd number of cache lines, so that rows do not compete for the same cache sets.
     stride: usize,
     /// `[T + 1, b, stride]`: observation, the state that each step starts from, 1.
     xh: Aligned,

@@ -34,7 +34,7 @@ pub(super) struct Shard {
 }
 
 impl Shard {
-    /// One step: logits (not yet masked) and values, as far as the tower says them; moves the states on.
+    /// One step: the logits (not yet masked) and values that the tower has; advances the states.
     pub fn forward(
         &mut self,
         network: &Network,
@@ -194,7 +194,7 @@ impl Shard {
                     objective.policy(instructions, &self.samples, outputs, sums);
                 }
             }
-            // The gradient of the first trunk alone flows into what both read.
+            // Only the gradient of the first trunk flows into the shared layers.
             run.backward(network, trunk, x, rows, below.take(), &mut self.gradient);
         }
     }

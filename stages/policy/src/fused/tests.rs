@@ -104,7 +104,7 @@ fn gradient_matches_finite_differences() {
             if architecture.activation == Activation::Tanh {
                 assert!((found - wanted).abs() < tolerance, "{architecture:?}: {found} {wanted}");
             } else {
-                // Kinks of max(0, x) lie between the points now and then.
+                // Some kinks of max(0, x) lie between the points.
                 assert!(
                     (found - wanted).abs() < 10.0 * tolerance,
                     "{architecture:?}: {found} {wanted}"

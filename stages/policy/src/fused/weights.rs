@@ -29,7 +29,7 @@ pub(super) struct Weights {
     /// Logarithms of the standard deviations of continuous actions, and their range among the parameters.
     pub log_std: Vec<f32>,
     deviations: Range<usize>,
-    /// True once a backward pass was asked for.
+    /// True once a backward pass was requested.
     learns: bool,
     /// True if an LSTM's products are in bf16.
     bf16: bool,

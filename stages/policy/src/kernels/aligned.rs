@@ -5,7 +5,7 @@ use std::ops::{Deref, DerefMut};
 /// Bytes of a cache line.
 const LINE: usize = 64;
 
-/// A buffer of elements of 4 bytes whose first lies at the beginning of a cache line.
+/// A buffer of elements of 4 bytes, aligned to a cache line.
 #[derive(Debug, Default)]
 pub struct Aligned<T = f32> {
     data: Vec<T>,

@@ -1,10 +1,10 @@
-//! Attention of one step to the steps that its window holds, which lie side by side, oldest first (Vaswani and others, 2017; with
+//! Attention of one step to the steps that its window holds, which are contiguous, oldest first (Vaswani and others, 2017; with
 //! relative positions on the keys' side: Shaw and others, 2018).
 
 use super::math::{exp, mul_add};
 use stages_numerics::kernel;
 
-/// Numbers that are computed at once; what is read of transposed keys has room for so many beyond the last.
+/// Numbers that are computed at once; rows of transposed keys are padded by so many beyond the last.
 pub const LANES: usize = 32;
 
 /// The steps that a step attends to: n of them, oldest first.
@@ -58,7 +58,7 @@ fn scores<const FMA: bool>(q: &[f32], keys: (&[f32], usize), positions: (&[f32],
     by_content
 }
 
-/// COUNT blocks of what is read, from column `from` on: sums over the steps, first to last.
+/// COUNT blocks of the output, from column `from` on: sums over the steps, first to last.
 #[inline(always)]
 fn read<const FMA: bool, const COUNT: usize>(
     weights: [&[f32]; COUNT],
@@ -155,12 +155,12 @@ fn forward_body<const FMA: bool>(window: Window<'_>, q: &[f32], values: &[f32], 
     }
 }
 kernel! {
-    /// out `[d]` := what a step of query q `[d]` reads from `values` `[n, d]`; `weights` `[heads, n rounded up to LANES, or more]` keep the
+    /// out `[d]` := the output of attention for a query q `[d]` over `values` `[n, d]`; `weights` `[heads, n rounded up to LANES, or more]` keep the
     /// softmax of its scores. n must be at least 1.
     pub fn forward(window: Window<'_>, q: &[f32], values: &[f32], weights: &mut [f32], out: &mut [f32]) = forward_body
 }
 
-/// The operands of the backward pass beside the window.
+/// The operands of the backward pass in addition to the window.
 #[derive(Clone, Copy, Debug)]
 pub struct Backward<'a> {
     /// The query `[d]`.
@@ -173,7 +173,7 @@ pub struct Backward<'a> {
     pub values: &'a [f32],
     /// The softmax of the scores, as [`forward`] left it.
     pub weights: &'a [f32],
-    /// The gradient of what the step read `[d]`.
+    /// The gradient of the output of attention `[d]`.
     pub dout: &'a [f32],
 }
 
@@ -202,7 +202,7 @@ fn backward_body<const FMA: bool>(
             let products = products::<FMA>(dout, &values[first..], window.key_stride);
             let (weights, out) = (&weights[first..first + LANES], &mut scratch[first..first + LANES]);
             for j in 0..LANES {
-                // Lanes beyond the last step hold what stands there; their weights are 0, but 0 times it need not be.
+                // Lanes beyond the last step hold stale values; their weights are 0, but the products need not be (NaN, infinity).
                 out[j] = if first + j < n { products[j] } else { 0.0 };
                 sums[j] = mul_add::<FMA>(weights[j], out[j], sums[j]);
             }

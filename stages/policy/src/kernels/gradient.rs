@@ -1,7 +1,7 @@
 //! Gradients of weights: dw := dw + x^T dy, each element one chain over the rows, first to last.
 //!
 //! That of an LSTM's weights is added up in panels, as dy lies, and brought into its order at the end ([`unpack_gates`]): rows of thousands of
-//! numbers would each stand on a page of its own, and compete for the same places in caches.
+//! numbers would each be on a page of its own, and compete for the same cache sets.
 
 use super::math::mul_add;
 use super::operands::{Inputs, Right};
@@ -12,7 +12,7 @@ use stages_numerics::kernel;
 /// The number of rows of a block: a panel of dy stays in the L1 cache.
 const ROWS: usize = 256;
 
-/// dw `[m, n]` := x^T dy, added to what stands there if `add`.
+/// dw `[m, n]` := x^T dy, added to its present values if `add`.
 pub fn gradient(instructions: InstructionSet, x: Inputs, dy: Right, add: bool, dw: &mut [f32]) {
     let panels = dy.columns.panels();
     if x.rows == 0 || x.width == 0 || panels == 0 {
@@ -128,7 +128,7 @@ fn block<const M: usize, const FMA: bool>(
 }
 
 /// Adds up panels of an LSTM's gradient `[panels, m, 32]`, in their order, and brings rows of the sum into the order of the weights
-/// `[_, 4 hidden]`; `row` says which of the m rows each of them is.
+/// `[_, 4 hidden]`; `row` gives the row of the m that each is copied from.
 pub fn unpack_gates<'a>(
     parts: impl Iterator<Item = &'a [f32]> + Clone,
     m: usize,

@@ -112,7 +112,7 @@ mod tests {
 
     type Exact = fn(f64) -> f64;
 
-    /// Name, function, what it stands for, from where to where, and how many units of the last place it may be off.
+    /// Name, function, its exact definition, the interval, and the greatest error in ulps.
     type Case = (&'static str, fn(InstructionSet, &mut [f32]), Exact, (f32, f32), f64);
 
     /// The distance of `found` from `exact`, in ulps of f32 there.

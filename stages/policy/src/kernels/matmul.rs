@@ -1,7 +1,7 @@
 //! Matrix products: activations by weights that were packed once for each set of parameters ([`product`]), and gradients of
 //! weights ([`super::gradient`]).
 //!
-//! Both compute each element as one chain over k = 0, 1, …, starting from what stands in the result: neither the split of rows over
+//! Both compute each element as one chain over k = 0, 1, …, starting from the present value of the result: neither the split of rows over
 //! threads nor the shape of the registers' block changes a bit.
 
 use super::math::mul_add;

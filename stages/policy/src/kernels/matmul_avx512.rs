@@ -29,7 +29,7 @@ struct Walk {
     jump: usize,
 }
 
-/// The place of the blocks of a result, P panels `panel` apart; the last one is `width` wide.
+/// The offset of the blocks of a result, P panels `panel` apart; the last one is `width` wide.
 #[derive(Clone, Copy)]
 struct Place {
     c: *mut f32,
@@ -83,7 +83,7 @@ unsafe fn panels(a: Left, (w, over): (&Panels, usize), start: Start, c: &mut [f3
             let mut row = 0;
             for block_index in 0..blocks {
                 let height = (rows - row).div_ceil(blocks - block_index);
-                // SAFETY: all offsets lie within what the caller checked: `height` rows from `row` on, `depth` of k from `from` on, `many`
+                // SAFETY: all offsets lie within the bounds that the caller checked: `height` rows from `row` on, `depth` of k from `from` on, `many`
                 // panels from `p` on.
                 unsafe {
                     let walk = Walk {

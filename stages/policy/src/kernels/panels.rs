@@ -24,12 +24,12 @@ impl Panels {
     fn resize(&mut self, k: usize, n: usize) {
         if (self.k, self.n) != (k, n) {
             (self.k, self.n) = (k, n);
-            // What pads the last panel is never written again.
+            // The padding of the last panel is never written again.
             self.data.zeros(n.div_ceil(WIDTH) * k * WIDTH);
         }
     }
 
-    /// Takes over a row-major `[k, n]`.
+    /// Packs a row-major `[k, n]`.
     pub fn pack(&mut self, w: &[f32], k: usize, n: usize) {
         assert_eq!(w.len(), k * n, "a matrix of {k} by {n}");
         self.resize(k, n);
@@ -41,7 +41,7 @@ impl Panels {
         });
     }
 
-    /// Takes over the transpose of a row-major `[n, k]`.
+    /// Packs the transpose of a row-major `[n, k]`.
     pub fn pack_transposed(&mut self, w: &[f32], k: usize, n: usize) {
         assert_eq!(w.len(), k * n, "a matrix of {n} by {k}");
         self.resize(k, n);
@@ -56,8 +56,8 @@ impl Panels {
         });
     }
 
-    /// Takes over a row-major `[k, 4 h]` of gates: panel 2u holds 16 units' input and forget gates, panel 2u + 1 their cell and output
-    /// gates (see [`columns`]). n becomes 4 h with h rounded up to a multiple of 16; what is added are zeros.
+    /// Packs a row-major `[k, 4 h]` of gates: panel 2u holds 16 units' input and forget gates, panel 2u + 1 their cell and output
+    /// gates (see [`columns`]). n becomes 4 h with h rounded up to a multiple of 16; the added columns are zeros.
     pub fn pack_gates(&mut self, w: &[f32], k: usize, hidden: usize) {
         assert_eq!(w.len(), k * 4 * hidden, "gates of {hidden} units over {k} inputs");
         self.resize(k, 4 * hidden.next_multiple_of(16));
@@ -66,7 +66,7 @@ impl Panels {
         });
     }
 
-    /// Takes over the transpose of a row-major `[h, 4 h]`, whose k = 4 h stands in the order of [`Panels::pack_gates`].
+    /// Packs the transpose of a row-major `[h, 4 h]`, whose k = 4 h is in the order of [`Panels::pack_gates`].
     pub fn pack_gates_transposed(&mut self, w: &[f32], hidden: usize) {
         assert_eq!(w.len(), 4 * hidden * hidden, "recurrent weights of {hidden} units");
         let k = 4 * hidden.next_multiple_of(16);
@@ -106,7 +106,7 @@ impl Panels {
     }
 }
 
-/// Copies the columns of a row-major `[k, n]` to panels; `columns` says which ones a panel's half takes, and how many.
+/// Copies the columns of a row-major `[k, n]` to panels; `columns` returns the first column of a panel's half, and their number.
 fn copy(w: &[f32], n: usize, k: usize, panels: &mut [f32], columns: impl Fn(usize, usize) -> (usize, usize)) {
     // Some rows at a time, which stay in cache while each panel takes its part.
     for (block, rows) in w.chunks(16 * n).enumerate() {

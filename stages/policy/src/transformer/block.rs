@@ -73,7 +73,7 @@ pub(super) struct Block {
     pub out: Vec<f32>,
 }
 
-/// The steps of b columns that go through a block, and the range that each attends to.
+/// The steps of b columns that a block computes, and the range that each attends to.
 #[derive(Clone, Copy)]
 pub(super) struct Steps<'a> {
     pub columns: usize,
@@ -126,7 +126,7 @@ impl Block {
         self.read.resize(self.query.len(), 0.0);
     }
 
-    /// From what attention has read to the block's output; x holds the rows that come out.
+    /// Computes the block's output from the output of attention; x holds the rows of the output.
     pub fn after(&mut self, kit: Kit, weights: &BlockWeights, x: &[f32], d: usize) {
         weights.output.apply(kit, &self.read, &mut self.y);
         elementwise::relu_in_place(kit.instructions, &mut self.y);

@@ -184,7 +184,7 @@ impl BlockWeights {
     }
 }
 
-/// Columns of [`BlockWeights::positions_across`], with room for what vectors read beyond the last.
+/// Columns of [`BlockWeights::positions_across`], padded for reads of whole vectors.
 pub(super) fn position_stride(window: usize) -> usize {
     window.next_multiple_of(LANES) + LANES
 }
@@ -239,7 +239,7 @@ impl Weights {
         }
     }
 
-    /// Packs what gradients flow back through; no gradient flows into observations.
+    /// Packs the weights of the backward pass; no gradient flows into observations.
     pub fn prepare_backward(&mut self) {
         if self.back_ready {
             return;

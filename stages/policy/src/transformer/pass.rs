@@ -25,7 +25,7 @@ pub(super) struct Network<'a> {
 #[derive(Default)]
 pub(super) struct Pass {
     columns: usize,
-    /// Steps before the first that are gone through again.
+    /// Steps before the first that are computed again.
     history: usize,
     /// The steps of the rollout.
     steps: usize,
@@ -59,7 +59,7 @@ impl Pass {
             for column in 0..columns {
                 let row = states(column);
                 self.x.extend_from_slice(state.past(row, ago));
-                // A step of another episode or of none sees itself alone, and nobody sees it.
+                // A step of another episode or of none attends to itself alone, and no step attends to it.
                 let age = (state.age(row) + 1).saturating_sub(ago).max(1);
                 self.ages.push(age as u32);
             }
@@ -99,7 +99,7 @@ impl Pass {
         }
     }
 
-    /// Runs all that was added through the blocks.
+    /// Runs all added steps through the blocks.
     fn run_blocks(&mut self, network: &Network) {
         let Network {
             shape, weights, kit, ..
@@ -124,7 +124,7 @@ impl Pass {
         trunk_forward(network, &network.weights.vf, latent, &mut self.vf);
     }
 
-    /// Runs all that was added through the network; leaves logits and values as the trunks' last outputs.
+    /// Runs all added steps through the network; leaves logits and values as the trunks' last outputs.
     pub fn forward(&mut self, network: &Network) {
         self.run_blocks(network);
         self.run_trunks(network);
@@ -189,8 +189,8 @@ impl Pass {
         }
     }
 
-    /// One step of environments whose keys and values are at hand: leaves logits and values as [`Pass::forward`] does, and
-    /// moves the states `[b, S]` on.
+    /// One step of environments whose keys and values are current: leaves logits and values as [`Pass::forward`] does, and
+    /// advances the states `[b, S]`.
     pub fn act(&mut self, network: &Network, input: &Observed, states: &mut [f32]) {
         let Network {
             shape,

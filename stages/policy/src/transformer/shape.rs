@@ -29,7 +29,7 @@ pub(crate) struct NormAt {
     pub bias: usize,
 }
 
-/// A gate's weights: x is the input, y is mixed into it. r and z stand side by side.
+/// A gate's weights: x is the input, y is mixed into it. r and z are contiguous.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct GateAt {
     pub rz_y: usize,

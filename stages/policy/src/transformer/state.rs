@@ -5,7 +5,7 @@ use crate::kernels::attention::LANES;
 
 /// The parts of a row: three counters; a ring of the last n_layers x (window - 1) observations; and, for each block, the keys
 /// (transposed) and values of the last steps, in a buffer of twice the window that is moved to its front when it is full, so
-/// that what a step attends to lies side by side.
+/// that the steps a step attends to are contiguous.
 ///
 /// Keys and values are those of the parameters that computed them: [`crate::Model::refresh`] computes them again from the
 /// observations when the parameters have changed.
@@ -55,7 +55,7 @@ impl State {
         false
     }
 
-    /// Columns of a buffer of keys, with room for what vectors read beyond the last.
+    /// Columns of a buffer of keys, padded for reads of whole vectors.
     pub(crate) fn key_stride(&self) -> usize {
         (2 * self.window).next_multiple_of(LANES) + LANES
     }
@@ -69,7 +69,7 @@ impl State {
         (row[AGE] as usize).min(self.history)
     }
 
-    /// The observation that was seen `ago` steps before the next, 1 for the last.
+    /// The observation `ago` steps before the next, 1 for the last.
     pub(crate) fn past<'a>(&self, row: &'a [f32], ago: usize) -> &'a [f32] {
         let slot = (row[HEAD] as usize + self.history - ago) % self.history;
         &row[COUNTERS + slot * self.obs_dim..][..self.obs_dim]

@@ -58,7 +58,7 @@ fn params(architecture: &Architecture, seed: u64) -> Vec<f32> {
     params
 }
 
-/// A made-up rollout, after some steps that the states remember.
+/// A synthetic rollout, after some steps that the states hold.
 fn rollout(architecture: &Architecture, params: &[f32], steps: usize, columns: usize, seed: u64) -> Data {
     let mut data = Data::new(architecture, steps, columns, seed);
     let before = 9;
@@ -212,7 +212,7 @@ fn refreshed_states_are_those_that_were_kept() {
     }
 }
 
-/// The value of a step depends on the steps that its windows reach back to, through all blocks, and on no other.
+/// The value of a step depends on the steps within its windows, over all blocks, and on no other.
 #[test]
 fn sees_its_window_and_no_more() {
     let architecture = architecture(shape(4, 12, 2, 2, 10));

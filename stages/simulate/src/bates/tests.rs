@@ -134,7 +134,7 @@ fn agrees_with_heston_probabilities() {
                     let call = heston_call(model, v, years, 3000.0, strike);
                     let out = if strike >= 3000.0 { call } else { call - 3000.0 + strike };
                     let found = expiry.out_of_the_money(strike);
-                    // F P1 - K P2 itself cancels: it knows the price to about 1e-14 of the forward.
+                    // F P1 - K P2 itself cancels: it gives the price to about 1e-14 of the forward.
                     let error = (found - out).abs() - 1e-12 * 3000.0;
                     worst = worst.max(error / out);
                     assert!(error < 1e-8 * out, "{model:?} {v} {years} {strike}: {found} {out}");
@@ -179,7 +179,7 @@ fn without_volatility_of_variance_it_is_black() {
             let expiry = Expiry::new(&model, 0.02, years, 100.0, 0.5);
             for strike in [70.0, 95.0, 100.0, 104.0, 140.0] {
                 let (call, put) = expiry.call_and_put(strike);
-                // What is left is of the order of sigma.
+                // The residual is of the order of sigma.
                 let tolerance = 1e-13 + 10.0 * sigma;
                 assert!((call - undiscounted(100.0, strike, deviation, true)).abs() < tolerance * 100.0);
                 assert!((call - put - (100.0 - strike)).abs() < 1e-12, "parity");

@@ -7,7 +7,7 @@ use stages_core::StageError;
 use stages_policy::{Device, Precision};
 use std::time::Duration;
 
-/// A configuration on a device. What could not be measured is absent, and the note says why.
+/// A configuration on a device. A figure that could not be measured is absent, and the note gives the reason.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct DeviceRow {
     /// The device.
@@ -22,11 +22,11 @@ pub struct DeviceRow {
     pub update_ms: Option<f64>,
     /// Environment steps per second, of the fastest iteration.
     pub steps_per_second: Option<f64>,
-    /// Why a device is passed over.
+    /// The reason why a device is skipped.
     pub note: String,
 }
 
-/// Measures the table of [`crate::bench`] that is in f32 on every device, some seconds a row. A device that fails is a row that says so.
+/// Measures the table of [`crate::bench`] that is in f32 on every device, some seconds a row. A device that fails has a row with the error.
 ///
 /// # Errors
 /// When a configuration is wrong.

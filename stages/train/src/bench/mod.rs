@@ -1,5 +1,5 @@
-//! The speed of training on this machine: whole iterations of training (acting, advantages, every minibatch of every epoch, Adam) beside what
-//! their arithmetic would take at the machine's measured peak.
+//! The speed of training on this machine: whole iterations of training (acting, advantages, every minibatch of every epoch, Adam) beside the time
+//! that their flop count takes at the machine's measured peak.
 
 pub(crate) mod device;
 
@@ -20,7 +20,7 @@ use stages_policy::kernels::bf16::{Left16, Path, Right16, Start16, product16};
 use stages_policy::{Architecture, Critic, Model, Precision, model};
 use std::time::{Duration, Instant};
 
-/// A configuration and its speed. Stepping the environment is part of the time, though hardly any: `env/lookup` at its defaults, and for the
+/// A configuration and its speed. Stepping the environment is part of the time, though negligible: `env/lookup` at its defaults, and for the
 /// main job's sizes a table whose rows are shown in turn.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BenchRow {
@@ -66,7 +66,7 @@ pub struct BenchRow {
 #[derive(Clone)]
 pub(crate) struct Case {
     pub name: String,
-    /// Of a stand-in that shows so many numbers and takes so many actions; of `env/lookup` if there is none.
+    /// Of a synthetic environment with so many numbers in an observation and so many actions; of `env/lookup` if there is none.
     stand_in: Option<(usize, usize)>,
     pub settings: PpoSettings,
 }
@@ -111,7 +111,7 @@ impl Trial {
         Ok(Self { algorithm, learner })
     }
 
-    /// One rollout, and what is learned from it.
+    /// One rollout, and the updates from it.
     pub fn update(&mut self) -> Result<PhaseTimer, StageError> {
         spinning(|| self.algorithm.update(&mut self.learner))?;
         self.learner.state.update += 1;
@@ -193,7 +193,7 @@ fn main_job(precision: Precision) -> Result<Case, ConfigProblem> {
     })
 }
 
-/// The sizes of the table that the targets stand in.
+/// The sizes of the table in which the targets are stated.
 pub(crate) fn table() -> Result<Vec<Case>, ConfigProblem> {
     let wide = (256, 128, 8192, 4);
     Ok(vec![
@@ -238,7 +238,7 @@ fn sweeps() -> Result<Vec<Case>, ConfigProblem> {
 }
 
 /// The flop count of a sample in the forward and the backward pass: 2 for each weight forward, 2 for its gradient, 2 where a gradient flows on
-/// through it; for attention, as many for each element of each key and value in the window. The steps before a rollout, which a transformer computes
+/// through the layer; for attention, as many for each element of each key and value in the window. The steps before a rollout, which a transformer computes
 /// again, are not counted.
 fn flop_count(architecture: &Architecture) -> (f64, f64) {
     let shared = architecture.lstm.is_some_and(|lstm| lstm.critic == Critic::Shared);
@@ -330,8 +330,8 @@ fn peak_gflops(precision: Precision) -> f64 {
     }
 }
 
-/// The seconds of the fastest iteration within `least`, after one that is not counted, and where they went. On a thread of the current
-/// pool, where trainings run too: from outside, each task would have to be handed over first.
+/// The seconds of the fastest iteration within `least`, after a warm-up that is not counted, and the time of each phase. On a thread of the current
+/// pool, where trainings run too: from outside, each task would have to be sent to the pool first.
 pub(crate) fn fastest(trial: &mut Trial, least: Duration) -> Result<(f64, PhaseTimer), StageError> {
     rayon::scope(|_| fastest_here(trial, least))
 }

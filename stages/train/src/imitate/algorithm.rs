@@ -1,5 +1,5 @@
 //! Imitation: collect a rollout in which teacher or student acts, label every step with the teacher's distribution of actions, and learn from it
-//! by the Kullback-Leibler divergence in minibatches, again and again.
+//! by the Kullback-Leibler divergence in minibatches, repeatedly.
 //!
 //! With the teacher acting always it is behaviour cloning (Pomerleau, 1991); with the student acting more and more, DAgger (Ross and others,
 //! 2011) over the present rollout.
@@ -132,7 +132,7 @@ impl Imitation {
             let input = self.rollout.observed(t);
             self.teacher_model
                 .forward(&input, &mut learner.state.extra, &mut self.output);
-            // Its recurrent states go on, whoever acts.
+            // The student's recurrent states advance even where the teacher acts.
             learner
                 .model
                 .forward(&input, &mut learner.state.state, &mut self.student);

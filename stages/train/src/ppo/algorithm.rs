@@ -34,7 +34,7 @@ pub(crate) struct Ppo {
     /// The log-probabilities of the actions, and the values then `[T, B]`.
     pub log_prob: Vec<f32>,
     pub value: Vec<f32>,
-    /// As learned from: normalised, and with the value of the last observation where an episode was cut off.
+    /// The rewards of learning: normalised, and with the value of the last observation where an episode was truncated.
     pub reward: Vec<f32>,
     pub advantage: Vec<f32>,
     /// Returns `[T, B]`, the targets of the values.
@@ -177,7 +177,7 @@ impl Ppo {
         }
         self.rollout.end(learner);
 
-        // The value of what follows the last step, with the state after it.
+        // The value after the last step, with the state after it.
         self.after.clone_from(&learner.state.state);
         let input = Observed {
             obs: &learner.state.obs,
@@ -248,8 +248,8 @@ impl Ppo {
 /// Generalised advantage estimation (Schulman and others, 2016): fills `advantage` `[T, B]` and `target` `[T, B]` (advantage + value) from
 /// rewards and values `[T, B]`.
 ///
-/// `done` `[T, B]` is true where the episode ended with that step, `last_value` `[B]` is the value of what follows the last step. Where an
-/// episode was cut off rather than over, the reward must hold the discounted value of its last observation already.
+/// `done` `[T, B]` is true where the episode ended with that step, `last_value` `[B]` is the value after the last step. Where an
+/// episode was truncated rather than terminated, the reward must include the discounted value of its last observation already.
 pub(crate) fn estimate_advantages(
     gamma: f32,
     lambda: f32,
@@ -270,7 +270,7 @@ pub(crate) fn estimate_advantages(
         } else {
             &value[now.end..now.end + batch]
         };
-        // Nothing is known of what follows the last step but its value.
+        // After the last step, only the value is given: the next advantage is 0.
         let next_advantage = after.get(..batch);
         let (reward, value, done) = (&reward[now.clone()], &value[now.clone()], &done[now.clone()]);
         let target = &mut target[now];

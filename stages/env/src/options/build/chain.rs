@@ -96,7 +96,7 @@ impl Chain {
             .collect()
     }
 
-    /// The quote histories of every part, one after the other: each goes on from the state that the one before leaves.
+    /// The quote histories of every part, one after the other: each starts from the final state of the one before.
     pub(crate) fn histories<S: PartStore>(
         &self,
         source: &MarketSource<'_>,

@@ -92,7 +92,7 @@ pub(crate) struct PartState {
     pub curves: BTreeMap<Class, Curve>,
 }
 
-/// A part whose histories are to be found.
+/// A part whose histories are to be computed.
 pub(crate) struct Part<'a> {
     pub snapshots: &'a [Snapshot],
     /// The last curve of each class that is yet to expire at the end of the part.
@@ -259,7 +259,7 @@ struct History<'a> {
 
 impl History<'_> {
     /// Completes the entries: model marks and Greeks where there are none, the settlement at its end. Goes forward in time and
-    /// uses what was known. Returns the number of entries without a quote.
+    /// uses past data alone. Returns the number of entries without a quote.
     fn complete(&self, entries: &mut [Entry], volatility: &[f64], last: &mut LastValues) -> u32 {
         let mut modelled = 0;
         let strike = f64::from_bits(self.key.strike);

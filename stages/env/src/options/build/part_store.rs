@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use stages_core::StageError;
 
-/// A piece of the tables that is found part by part.
+/// A piece of the tables that is computed part by part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Piece {
     /// The snapshots of a part, by its own quotes.

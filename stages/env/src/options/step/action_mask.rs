@@ -1,4 +1,4 @@
-//! The action mask of a state, and the reasons of what it masks.
+//! The action mask of a state, and the reason for each masked action.
 
 use super::lookup::At;
 use super::mark_to_market::Closable;

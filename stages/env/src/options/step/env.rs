@@ -19,7 +19,7 @@ use bytes::Bytes;
 use cache::{Artifact, Store};
 use stages_core::StageError;
 
-/// Fewer environments than this for a thread cost more to hand over than to step.
+/// With fewer environments per thread than this, scheduling the task costs more than stepping them.
 const GRAIN: usize = 32;
 
 /// B environments that trade options on one underlying.

@@ -1,4 +1,4 @@
-//! Accounts and positions as people see them.
+//! Accounts and positions for display.
 
 use super::market::Market;
 use super::state::{Account, Counters, Line};
@@ -49,7 +49,7 @@ pub struct Ledger {
     pub units: f64,
     /// Position lines in use.
     pub lines: usize,
-    /// Lines whose mark is a model's, for want of a quote.
+    /// Lines marked by the model, as they have no quote.
     pub model_marks: usize,
     /// Masked actions that were chosen (each counted as holding), by [`Reason::ALL`].
     pub refused: [u32; Reason::COUNT],
@@ -59,7 +59,7 @@ pub struct Ledger {
     pub liquidations: u32,
 }
 
-/// A position line, for people and trajectories.
+/// A position line, for display and trajectories.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Position {
     /// The contract's number in the environment's tables.
@@ -76,7 +76,7 @@ pub struct Position {
     pub opened: Date,
     /// Value of one unit.
     pub mark: f64,
-    /// True if the mark is a model's, for want of a quote.
+    /// True if the mark is a model's, as there is no quote.
     pub model_mark: bool,
 }
 

@@ -1,6 +1,6 @@
-//! The tables of an environment, opened: what a step looks up.
+//! The open tables of an environment, in which a step looks up its values.
 //!
-//! Opening maps the quote histories, which are nearly all there is, where they lie; it reads the rows of snapshots and
+//! Opening memory-maps the quote histories, which are nearly all of the data; it reads the rows of snapshots and
 //! contracts, numbers the contracts in the order of their first appearance, and normalises features, a few hundred bytes a day.
 
 use crate::ipc;
@@ -50,7 +50,7 @@ pub(crate) struct Tables {
 
 /// The quote histories of a part's contracts.
 struct Part {
-    /// The entries, where they lie in the file.
+    /// The entries, shared with the file's bytes without a copy.
     entries: ScalarBuffer<f64>,
     /// The first contract that has some, by its number.
     first: u32,
@@ -145,7 +145,7 @@ impl<'a> At<'a> {
         self.entry_at(self.base(contract))
     }
 
-    /// The place of a contract's history, for [`At::entry_at`] at the snapshots of this part.
+    /// The index of a contract's history, for [`At::entry_at`] at the snapshots of this part.
     pub(crate) fn base(self, contract: u32) -> u32 {
         self.bases[contract.wrapping_sub(self.first) as usize]
     }
@@ -339,7 +339,7 @@ impl Reader {
     }
 }
 
-/// Interest on 1 of cash to the next snapshot, at the rate known now.
+/// Interest on 1 of cash to the next snapshot, at the present rate.
 fn accruals(dates: &[i32], rate: &[f64]) -> Vec<f64> {
     (0..dates.len())
         .map(|t| {

@@ -9,7 +9,7 @@ use crate::options::margin::{MarginLeg, charge_above_mark, requirement_and_pairs
 use crate::options::tables::Entry;
 use std::cmp::Ordering;
 
-/// The number of lines that most accounts stay within: their legs lie in a small array.
+/// The number of lines that most accounts stay within: their legs are in a small array.
 const FEW: usize = 8;
 
 /// The lines that can be closed at the quotes of now.
@@ -34,7 +34,7 @@ pub(super) fn settle_and_mark(market: &Market, now: At<'_>, env: &mut EnvState) 
     closable
 }
 
-/// Marks the account: value, Greeks, margin. Returns what can be closed, and whether some line settles now.
+/// Marks the account to market: value, Greeks, margin. Returns the lines that can be closed, and true if some line settles now.
 pub(super) fn mark(market: &Market, now: At<'_>, env: &mut EnvState) -> (Closable, bool) {
     let n = env.account.lines as usize;
     let (lines, terms) = (&env.lines[..n], &env.terms[..n]);
@@ -149,7 +149,7 @@ impl PairedMargin {
     }
 }
 
-/// The margin requirement of at most N lines by the rule itself; remembers how it paired them.
+/// The margin requirement of at most N lines by the margin rule; stores the pairing.
 fn pair<const N: usize>(market: &Market, now: At<'_>, env: &mut EnvState) -> f64 {
     let n = env.account.lines as usize;
     let mut legs = [MarginLeg::default(); N];

@@ -1,8 +1,8 @@
-//! The cost of opening each strategy: a bound found once, and the margin rule itself.
+//! The cost of opening each strategy: an upper bound computed once, and the margin rule itself.
 //!
-//! Opening a strategy depends on the snapshot and on the account. The part that depends on the snapshot alone is found when the
-//! tables are opened: an [`OpenCost`] for each strategy. It bounds from above what opening takes from the account, so
-//! that nearly always one multiplication shows that the account has it; where it does not, the margin rule decides.
+//! Opening a strategy depends on the snapshot and on the account. The part that depends on the snapshot alone is computed when the
+//! tables are opened: an [`OpenCost`] for each strategy. It is an upper bound of the amount that opening takes from the account, so
+//! that nearly always one multiplication shows that the account has it; otherwise the margin rule decides.
 
 use super::lookup::At;
 use super::market::{Basket, Market};
@@ -88,7 +88,7 @@ impl OpenCost {
     }
 }
 
-/// Actions by what masks them.
+/// Actions by the reason that masks them.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Allowed {
     /// Allowed actions, by bit.

@@ -1,11 +1,11 @@
-//! The state of an environment: plain numbers, as they are saved, and per line what is looked up again and again.
+//! The state of an environment: plain numbers, as they are saved, and, for each line, cached look-ups.
 
 use crate::options::margin::Pairing;
 use crate::options::reason::Reason;
 use crate::ranges::{Rows, View};
 use bytemuck::{Pod, Zeroable};
 
-/// An account, and its place in the episode. Saved states hold these bytes.
+/// An account, and its position in the episode. Saved states hold these bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Pod, Zeroable)]
 #[repr(C)]
 pub(super) struct Account {
@@ -74,8 +74,8 @@ pub(super) struct Counters {
     pub masked: [u32; Reason::COUNT],
 }
 
-/// The terms of a line's contract, the place of its entries in the tables, and its pairing by the margin rule: a cache line,
-/// found anew when the line is.
+/// The terms of a line's contract, the index of its entries in the tables, and its pairing by the margin rule: a cache line,
+/// computed anew when the line changes.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
 pub(super) struct Terms {

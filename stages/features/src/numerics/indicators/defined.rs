@@ -199,7 +199,7 @@ impl Defined {
             I::Cci(n) => visitor.visit(stockstats::Cci::new(n), HLC),
             I::Willr(n) => visitor.visit(stockstats::WilliamsR::new(n), HLC),
             I::Mfi(n) => visitor.visit(stockstats::MoneyFlow::new(n), HLCV),
-            // `Indicator::by` lets nothing else through.
+            // `Indicator::by` admits nothing else.
             _ => self.with_talib(visitor),
         }
     }

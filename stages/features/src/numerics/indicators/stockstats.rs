@@ -344,7 +344,7 @@ impl Recurrence<3, 1> for WilliamsR {
     }
 }
 
-/// `kdjk` and `kdjd`: a third of the position in the range, percent, is mixed into what was, from 50 on.
+/// `kdjk` and `kdjd`: a third of the position in the range, percent, is added to two thirds of the previous value, from 50 on.
 #[derive(Clone, Debug)]
 pub struct Kdj {
     range: SlidingWindow<Extremes>,

@@ -80,7 +80,7 @@ pub(super) struct Boundary<V> {
     pub start: V,
     /// `start - ln B` at the nodes.
     pub depth: Vec<V>,
-    /// The square of that: what is interpolated.
+    /// The square of that: the interpolated quantity.
     pub square: Vec<V>,
     /// The derivatives of `ln B` by deviation, rate and yield.
     pub tangents: [Vec<V>; 3],
@@ -230,7 +230,7 @@ impl<V: F64Vector> Boundary<V> {
             let call_v = price * dq * f1 * c(xi);
             let cash_b = dr * f2 * scale;
             let (call_r, call_q) = (c(tau) * cash, -c(tau) * share);
-            // What interest on cash and yield on shares come to.
+            // Integrals of interest on cash and of yield on shares.
             let (mut interest, mut flow) = (zero, zero);
             let (mut interest_b, mut flow_b) = (zero, zero);
             let (mut interest_v, mut flow_v) = (zero, zero);
@@ -261,7 +261,7 @@ impl<V: F64Vector> Boundary<V> {
                 let (slope2, slope1) = (density2 * scale, density1 * scale);
                 interest_b = interest_b + slope2;
                 flow_b = flow_b + slope1;
-                // Where the interpolation undershoots, the depth is held.
+                // Where the interpolation undershoots, the depth is clamped.
                 self.by_depth[k] = c(LEAST_DEPTH).if_below(depth, by_depth, zero);
                 self.cash_slope[k] = slope2;
                 self.share_slope[k] = slope1;
@@ -323,7 +323,7 @@ impl<V: F64Vector> Boundary<V> {
             }
         }
         self.solve(n, sensitive);
-        // An option that has converged stays as it is, whatever its neighbours need.
+        // A converged option stays as it is while its neighbours iterate on.
         let moved = self.moved;
         self.moved = zero;
         for (depth, step) in self.depth.iter_mut().zip(&self.residual) {

@@ -45,7 +45,7 @@ const REACH: f64 = 6.0;
 const CHANGE: f64 = 0.05;
 const CHANGE_OF_RATE: f64 = 1e-3;
 
-/// The price of an American option with cash dividends; those outside its life are not read. NaN as [`on_grid`] says.
+/// The price of an American option with cash dividends; those outside the time to expiry are ignored. NaN as for [`on_grid`].
 pub fn price_on_grid(option: &Contract, dividends: &[Dividend], grid: Grid) -> f64 {
     let due = due(option, dividends);
     if !is_regular(option, &due) || is_swept(option) {
@@ -143,7 +143,7 @@ fn is_regular(option: &Contract, due: &[Dividend]) -> bool {
         && due.iter().all(|dividend| usable(dividend.amount))
 }
 
-/// Those that the option lives to see, by date.
+/// The dividends before expiry, by date.
 fn due(option: &Contract, dividends: &[Dividend]) -> Vec<Dividend> {
     let mut due: Vec<Dividend> = dividends
         .iter()
@@ -407,7 +407,7 @@ impl Field {
     }
 }
 
-/// The cubic through the four values around a place counted in nodes.
+/// The cubic through the four values around a position counted in nodes.
 fn cubic(values: &[f64], place: f64) -> f64 {
     let i = (place.floor() as usize).clamp(1, values.len() - 3) - 1;
     let t = place - i as f64;

@@ -24,9 +24,9 @@ const STEPS: usize = 60;
 
 /// The volatility at which an American option has a price, or why there is none. `option.volatility` is not read.
 ///
-/// [`Status::BelowIntrinsic`] where the price is below what exercise now pays, or below the limit without volatility;
-/// [`Status::AtIntrinsic`] where it is what exercise now pays, to a billionth of the strike: every volatility small enough gives that price;
-/// [`Status::ZeroPrice`] at 0; [`Status::AtOrAboveUpper`] at or above what no volatility reaches; [`Status::Expired`] without time;
+/// [`Status::BelowIntrinsic`] where the price is below the value of immediate exercise, or below the limit without volatility;
+/// [`Status::AtIntrinsic`] where it is the value of immediate exercise, to a billionth of the strike: every volatility small enough gives that price;
+/// [`Status::ZeroPrice`] at 0; [`Status::AtOrAboveUpper`] at or above the upper bound of the price; [`Status::Expired`] without time;
 /// [`Status::NoQuote`] without a price; [`Status::NoForward`] where the model has no price (see [`Reason`]).
 pub fn implied_volatility(price: f64, option: &Contract) -> (f64, Status) {
     implied_volatilities(&[price], std::slice::from_ref(option), InstructionSet::detect())[0]
@@ -230,7 +230,7 @@ impl Search {
         let (excess, vega) = if usable {
             (solution.value - self.target, solution.v * self.put.years.sqrt())
         } else {
-            // Exercised at once, or below what the method resolves: too little volatility.
+            // Exercised at once, or below the resolution of the method: too little volatility.
             (f64::NEG_INFINITY, 0.0)
         };
         if excess > 0.0 {

@@ -132,7 +132,7 @@ pub fn american(option: &Contract) -> (Greeks, Reason) {
 }
 
 /// Prices and Greeks of columns of American options, in parallel on rayon's current pool. The same bytes on every
-/// instruction set and whatever the neighbours.
+/// instruction set and for any neighbours.
 ///
 /// # Panics
 /// When the columns differ in length.
@@ -178,7 +178,7 @@ fn rows(columns: &Columns<'_>, scheme: Scheme, instructions: InstructionSet, wan
     out
 }
 
-/// Fills `out` with what the options are worth.
+/// Fills `out` with the options' prices and Greeks.
 fn task(
     options: &[Contract],
     quadrature: &Quadrature,

@@ -12,7 +12,7 @@ pub struct Scheme {
 }
 
 impl Scheme {
-    /// A price on a strike of 100 to 1e-6 over what markets quote.
+    /// A price on a strike of 100 to 1e-6 over the range of market quotes.
     pub const STANDARD: Self = Self {
         nodes: 14,
         points: 14,

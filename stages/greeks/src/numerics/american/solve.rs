@@ -8,7 +8,7 @@ use stages_numerics::dispatch::{InstructionSet, Kernel};
 use stages_numerics::simd::{Avx2, Avx512};
 use stages_numerics::simd::{F64Vector, Portable};
 
-/// Newton steps before an option is given up; most need three.
+/// Newton steps before an option counts as not converged; most need three.
 const STEPS: usize = 16;
 /// A step after which a coarse boundary is as good as its nodes.
 const ROUGH: f64 = 1e-3;
@@ -83,7 +83,7 @@ pub(super) struct Solution {
     pub converged: bool,
 }
 
-/// The values asked of a [`Solver`].
+/// The values requested of a [`Solver`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Want {
     /// The value.

@@ -162,7 +162,7 @@ struct Workspace {
     /// Of the lowest zone's [`Edge`], then the highest's.
     edges: [[Column; 5]; 2],
     s: Column,
-    /// Of [`Target`], without what is above.
+    /// Of [`Target`], without the fields above.
     target: [Column; 4],
 }
 
@@ -296,7 +296,7 @@ fn block(inputs: &[Column; 6], work: &mut Workspace, found: &mut Column, codes: 
     }
 }
 
-/// [`Status::Ok`], as wide as what it is computed with.
+/// [`Status::Ok`], as wide as the numbers it is computed with.
 const OK: u64 = Status::Ok as u64;
 
 /// x, beta and the reason why there is no volatility, if one shows already; x and beta are then those of some option.

@@ -27,7 +27,7 @@ pub(super) struct Borders {
     pub right: f64,
 }
 
-/// The interpolated function of the lowest or the highest zone, at the border to the zone beside it: b and db/ds there, and, by b, the value, its
+/// The interpolated function of the lowest or the highest zone, at the border to the next zone: b and db/ds there, and, by b, the value, its
 /// slope, and its second derivative in units of the interval.
 #[derive(Clone, Copy)]
 pub(super) struct Edge {
@@ -123,7 +123,7 @@ pub(super) fn highest(x: f64, bound: f64, s: f64, by_s: f64, ratio: f64) -> Edge
     }
 }
 
-/// Ends of an interval: b, the value of what is interpolated, and its slope; and the second derivative at one end, in units of the interval.
+/// Ends of an interval: b, the interpolated value, and its slope; and the second derivative at one end, in units of the interval.
 #[derive(Clone, Copy)]
 struct Interval {
     b: [f64; 2],
@@ -181,7 +181,7 @@ fn far_quantile(p: f64) -> f64 {
     t - fma(fma(0.010_328, t, 0.802_853), t, 2.515_517) / fma(fma(fma(0.001_308, t, 0.189_269), t, 1.432_788), t, 1.0)
 }
 
-/// The value of what is interpolated at `beta`: in the middle zones s itself.
+/// The interpolated value at `beta`: in the middle zones s itself.
 #[inline(always)]
 pub(super) fn interpolate(beta: f64, borders: Borders, low: Edge, high: Edge) -> f64 {
     let Borders {
@@ -230,7 +230,7 @@ pub(super) fn interpolate(beta: f64, borders: Borders, low: Edge, high: Edge) ->
     );
     let t = (beta - interval.b[0]) / (interval.b[1] - interval.b[0]);
     let y = rational_cubic(t, interval);
-    // Where rounding took the guess out of its interval, a parabola.
+    // A parabola if rounding took the guess out of its interval.
     let parabola = if is_lowest {
         fma(low.value, t, low.b * (1.0 - t)) * t
     } else {
@@ -256,7 +256,7 @@ fn outer_zones(beta: f64, borders: Borders, b_low: f64, b_high: f64) -> (bool, b
     (below & (beta < b_low), !below & (beta > b_high))
 }
 
-/// The guess from what [`interpolate`] gave, and what to iterate on.
+/// The guess from the result of [`interpolate`], and the target of the iteration.
 #[inline(always)]
 pub(super) fn invert(x: f64, beta: f64, borders: Borders, b_low: f64, b_high: f64, y: f64) -> (f64, Target) {
     let (is_lowest, is_highest) = outer_zones(beta, borders, b_low, b_high);

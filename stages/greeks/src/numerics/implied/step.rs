@@ -111,7 +111,7 @@ pub(super) fn step(target: Target, s: f64, by_s: f64, ratio: f64) -> f64 {
     let high = -excess;
     let high_1 = high * (second + 1.0);
     let high_2 = high * high * fma(3.0, second, third + 2.0);
-    // On b: the quotient of the target and the price here, or of what both leave to the bound.
+    // On b: the quotient of the target and the price here, or of the distances of both to the bound.
     let below = is_price(x, h, t);
     let wanted = if below { beta } else { rest };
     let quotient = wanted * SQRT_TAU * exp(half_square) * by_ratio;

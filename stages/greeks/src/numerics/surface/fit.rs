@@ -43,7 +43,7 @@ pub fn fit(quotes: &[Quote], years: f64, before: Option<&Slice>) -> Slice {
             let slice = nearest(at);
             let mut cost = 0.0;
             each_error(&slice, &targets, |error| cost += huber(error, limit));
-            // Where projection leaves the smile as it is, the nearer to the bounds the better: the search comes back.
+            // Where projection makes the cost flat, a penalty on the distance to the bounds brings the search back.
             let [theta, right, left] = slice.parameters();
             let outside = (at[0] - libm::log(theta)).abs() + (at[1] - right).abs() + (at[2] - left).abs();
             cost * (1.0 + 1e-6 * outside)

@@ -6,7 +6,7 @@
 //! `w(k) = (theta + rho psi k + sqrt((psi k + theta rho)^2 + theta^2 (1 - rho^2))) / 2`,
 //!
 //! three of the five parameters of a raw SVI: theta is the total variance at the money, `rho psi` its slope there, and `psi (1 + rho) / 2` and
-//! `psi (1 - rho) / 2` the slopes of the wings. What the two lost parameters would add (a minimum and a curvature of their own) is the price of
+//! `psi (1 - rho) / 2` the slopes of the wings. The two dropped parameters (a minimum and a curvature of their own) are the cost of
 //! conditions that are exact and can be kept while fitting:
 //!
 //! - no butterfly arbitrage: `psi (1 + |rho|) <= 4` and `psi^2 (1 + |rho|) <= 4 theta` (their theorem 4.2);

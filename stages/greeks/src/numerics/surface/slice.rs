@@ -28,7 +28,7 @@ impl Slice {
             psi <= most && psi * right.max(left) <= 4.0 * theta
         };
         if !holds(right, left) {
-            // The share of the way from the least wings to those wanted, by bisection: the least always hold.
+            // The interpolation weight from the least wings to those wanted, by bisection: the least always satisfy the conditions.
             let (mut low, mut high) = (0.0, 1.0);
             let at = |share: f64| {
                 (
@@ -112,7 +112,7 @@ impl Slice {
     /// The k where the absolute undiscounted delta of the option to the forward, `cdf(w d1)`, is `delta` (below 1/2); NaN where the smile has none.
     pub fn log_moneyness_of(&self, delta: f64, call: bool) -> f64 {
         let sign = if call { 1.0 } else { -1.0 };
-        // How far out of the money, in its direction.
+        // `distance`: log-moneyness out of the money.
         let delta_at = |distance: f64| {
             let k = sign * distance;
             let w = self.total_variance(k);

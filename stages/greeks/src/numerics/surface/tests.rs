@@ -94,7 +94,7 @@ fn says_nothing_far_from_what_it_knows() {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
-    /// Whatever the quotes are, the surface has no arbitrage.
+    /// The surface has no arbitrage for any quotes.
     #[test]
     fn never_an_arbitrage(seed in 0..1_000_000_u64, noise in 0.0..0.1) {
         let mut random = Random::new(&[seed]);

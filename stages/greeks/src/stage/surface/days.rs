@@ -69,7 +69,7 @@ impl<'a> Chain<'a> {
         }
     }
 
-    /// The volatility that a surface gives a row; NaN where it says nothing.
+    /// The volatility that a surface gives a row; NaN where it has none.
     pub fn fitted(&self, i: usize, surface: &Surface) -> f64 {
         let k = self.log_moneyness(i);
         match surface.at(self.years[i]) {

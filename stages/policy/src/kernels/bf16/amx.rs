@@ -1,4 +1,4 @@
-//! [`super::product16`] on the tiles of AMX. Their intrinsics are not stable, so that the instructions stand here as they are.
+//! [`super::product16`] on the tiles of AMX. Their intrinsics are not stable, so that the instructions are inline assembly.
 #![expect(
     unsafe_code,
     reason = "instructions without stable intrinsics; measured at several times the speed of vectors"
@@ -15,7 +15,7 @@ use std::sync::OnceLock;
 pub struct Amx(());
 
 impl Amx {
-    /// The proof, if tiles can be used; asks the operating system for them the first time.
+    /// The proof, if tiles can be used; requests them of the operating system the first time.
     pub(super) fn try_new() -> Option<Self> {
         static AVAILABLE: OnceLock<bool> = OnceLock::new();
         let available = *AVAILABLE.get_or_init(|| {
@@ -27,10 +27,10 @@ impl Amx {
     }
 }
 
-/// Asks Linux for the tiles' state (arch_prctl, ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA).
+/// Requests the tiles' state of Linux (arch_prctl, ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA).
 fn permitted() -> bool {
     let mut result: i64 = 158;
-    // SAFETY: a system call that takes two numbers and touches no memory of ours; the kernel overwrites rcx and r11.
+    // SAFETY: a system call that takes two numbers and touches no memory of this process; the kernel overwrites rcx and r11.
     unsafe {
         asm!(
             "syscall",
@@ -82,8 +82,8 @@ const ROW_BYTES: usize = 4 * WIDTH;
 /// See [`super::product16`], which has checked the shapes.
 pub(super) fn product(_: Amx, a: Left16, b: Right16, start: Start16, c: &mut [f32], panel: usize) {
     static ZEROS: [f32; WIDTH] = [0.0; WIDTH];
-    // SAFETY: the token proves that tiles can be used. Blocks lie within what the caller checked. Tiles are configured before they are used, and given up
-    // again, so that no other code meets them.
+    // SAFETY: the token proves that tiles can be used. Blocks lie within the bounds that the caller checked. Tiles are configured before use, and released
+    // afterwards, so that no other code sees them.
     unsafe {
         asm!("ldtilecfg [{}]", in(reg) &raw const CONFIG, options(nostack, readonly));
         for p in 0..b.panels {

@@ -1,7 +1,7 @@
 //! Products in bf16: factors of 8 significant bits are multiplied, exactly, and added up in f32.
 //!
 //! Two neighbours along k make one `u32`, the even one in its low half, on both sides of a product; k is a multiple of [`GROUP`]. For each
-//! group the products of even and of odd k are added up apart, in order, their sum then goes to the result: what AMX does
+//! group the products of even and of odd k are added up apart, in order, their sum then goes to the result, as AMX computes it
 //! (Intel's manual, TDPBF16PS), so that the path without special instructions gives the same bits, but for numbers below 1e-38.
 //! AVX512-BF16 adds in another order.
 

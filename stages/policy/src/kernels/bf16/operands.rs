@@ -99,7 +99,7 @@ impl Panels16 {
         }
     }
 
-    /// Takes over row-major gates as [`crate::kernels::panels::Panels::pack_gates`] does: `inputs` rows, each number of them padded to be even, then `hidden`.
+    /// Packs row-major gates as [`crate::kernels::panels::Panels::pack_gates`] does: `inputs` rows, each number of them padded to be even, then `hidden`.
     pub fn pack_gates(&mut self, w: &[f32], inputs: usize, hidden: usize) {
         assert_eq!(w.len(), (inputs + hidden) * 4 * hidden, "gates of {hidden} units");
         self.resize(inputs.next_multiple_of(2) + hidden, 4 * hidden.next_multiple_of(UNITS));
@@ -130,7 +130,7 @@ impl Panels16 {
         }
     }
 
-    /// Takes over recurrent weights as [`crate::kernels::panels::Panels::pack_gates_transposed`] does.
+    /// Packs recurrent weights as [`crate::kernels::panels::Panels::pack_gates_transposed`] does.
     pub fn pack_gates_transposed(&mut self, w: &[f32], hidden: usize) {
         assert_eq!(w.len(), 4 * hidden * hidden, "recurrent weights of {hidden} units");
         self.resize(4 * hidden.next_multiple_of(UNITS), hidden);

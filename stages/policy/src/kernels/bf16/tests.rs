@@ -1,4 +1,4 @@
-//! Products in bf16 against their definition in double precision, and tiles against what they are defined to do, bit by bit.
+//! Products in bf16 against their definition in double precision, and tiles against their specification, bit by bit.
 
 use super::*;
 use stages_numerics::random::Random;
@@ -138,7 +138,7 @@ fn gates_are_packed_as_for_single_precision() {
             assert_eq!(half, narrow(exact), "{inputs} {hidden} {k} {j}");
             zeros += usize::from(half == 0);
         };
-        // Where column j of the gates lies.
+        // The index of column j of the gates.
         let place = |j: usize| {
             let (gate, unit) = (j / hidden, j % hidden);
             (2 * (unit / 16) + gate / 2) * WIDTH + gate % 2 * 16 + unit % 16

@@ -90,7 +90,7 @@ fn products_match_their_definition() {
     }
 }
 
-/// Where column j of the gates `[4 hidden]` lies in panels.
+/// The index of column j of the gates `[4 hidden]` in panels.
 fn place(j: usize, hidden: usize, rows: usize, row: usize) -> usize {
     let (gate, unit) = (j / hidden, j % hidden);
     let panel = 2 * (unit / 16) + gate / 2;
