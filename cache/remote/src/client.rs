@@ -11,7 +11,7 @@ use crate::redact::Redactor;
 use crate::settings::RemoteSettings;
 use crate::signature::{MAX_LEN, Rejection};
 use crate::transfer_stats::Counters;
-use crate::warnings::Warnings;
+use crate::warnings::{REQUEST_FAILED, UNAVAILABLE, Warnings};
 use bytes::Bytes;
 use cache::{BlobDigest, BlobRef, Error, Result, Store, parallel};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
@@ -123,7 +123,7 @@ impl Client {
     }
 
     fn warn_unavailable(&self, message: &str) {
-        self.warnings.add("unavailable", || {
+        self.warnings.add(UNAVAILABLE, || {
             format!(
                 "the remote {} is unavailable: {}\n   hint: results are computed and stored locally; check its URL, the network \
                  and the credentials in the environment, or ignore it with `--no-remote`",
@@ -154,7 +154,7 @@ impl Client {
                 Ok(None)
             }
             Err(Failure::GaveUp(message)) => {
-                self.warnings.add("request failed", || {
+                self.warnings.add(REQUEST_FAILED, || {
                     format!(
                         "a request to the remote {} failed: {}",
                         self.name,

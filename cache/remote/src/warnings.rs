@@ -3,6 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+/// The kind of a warning about a single request, while others succeed.
+pub(crate) const REQUEST_FAILED: &str = "request failed";
+
+/// The kind of the warning that the circuit breaker opened.
+pub(crate) const UNAVAILABLE: &str = "unavailable";
+
 /// Warnings by kind: the text, and the number of occurrences.
 #[derive(Default)]
 pub(crate) struct Warnings {
@@ -40,13 +46,18 @@ impl Warnings {
         warnings.into_iter().map(flat).collect()
     }
 
-    /// Removes and returns all warnings, as they are shown.
+    /// Removes and returns all warnings, as they are shown. Where the remote became unavailable, that says enough of requests that
+    /// failed before.
     pub fn take_texts(&self) -> Vec<String> {
         let text = |(_, text, count): (String, String, u64)| match (count, text.split_once('\n')) {
             (1, _) => text,
             (_, None) => format!("{text} ({count} times)"),
             (_, Some((first, rest))) => format!("{first} ({count} times)\n{rest}"),
         };
-        self.take().into_iter().map(text).collect()
+        let mut warnings = self.take();
+        if warnings.iter().any(|(kind, ..)| kind == UNAVAILABLE) {
+            warnings.retain(|(kind, ..)| kind != REQUEST_FAILED);
+        }
+        warnings.into_iter().map(text).collect()
     }
 }

@@ -318,7 +318,7 @@ fn what_is_not_there_is_refused_with_the_nearest() {
       hint: did you mean `return`?
     error: none of these has an axis or a parameter `sed`
       hint: did you mean `seed`?
-    error: `--html sweep` names no page
+    error: `--html sweep` is not an HTML file
       hint: the file name must end in `.html`; to name a run, put `--html` after the runs
     error: no run matches `tag=x`
       hint: `runner runs` lists the runs

@@ -193,7 +193,7 @@ fn the_memo_of_a_pipeline_is_kept_and_a_damaged_one_ignored() {
     for damaged in [memo[..memo.len() / 2].to_vec(), b"damaged".to_vec(), Vec::new()] {
         std::fs::remove_file(&memos[0]).unwrap();
         std::fs::write(&memos[0], damaged).unwrap();
-        insta::assert_snapshot!(project.exec(&[]).log(), @"cached a");
+        assert_eq!(project.exec(&[]).log(), "cached a");
         assert_eq!(std::fs::read(&memos[0]).unwrap(), memo);
     }
     project.write("p.yaml", &text.replace("echo 1", "echo 2"));

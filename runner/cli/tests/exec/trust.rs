@@ -27,7 +27,7 @@ fn a_stage_that_gives_another_result_is_found() {
     ");
     let error = checked.error("clock");
     assert!(
-        error.starts_with("computed again, it gave another result: `x` is "),
+        error.starts_with("the result is not deterministic: `x` is "),
         "{error}"
     );
 
@@ -54,7 +54,7 @@ stages:
     let refused = project.exec(&["--no-run-stages"]);
     assert_eq!(refused.code, 2);
     assert!(
-        refused.stderr.contains("`touch` and 1 other stage would run a program"),
+        refused.stderr.contains("`touch` and 1 other stage would run an external program"),
         "{}",
         refused.stderr
     );

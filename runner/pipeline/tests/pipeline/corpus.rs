@@ -183,7 +183,7 @@ fn bad_arguments() {
     sed=5                          1: the pipeline has no parameter `sed` | did you mean `seed`?
     seed=abc                       6: `seed`: the string "abc" does not fit: it replaces the number 7 | give an integer
     seed=1.5                       6: `seed`: the number 1.5 does not fit: it replaces the number 7 | give an integer
-    seed=                          6: `seed`: nothing does not fit: it replaces the number 7 | give an integer
+    seed=                          6: `seed`: null does not fit: it replaces the number 7 | give an integer
     lr=fast                        4: `lr`: the string "fast" does not fit: it replaces the number 0.0003 | give a number
     fast=yes                       6: `fast`: the string "yes" does not fit: it replaces `false` | give `true` or `false`
     window=5                       8: `window`: the number 5 does not fit: it replaces a map | give a map: `{ key: value }`
