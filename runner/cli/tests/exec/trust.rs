@@ -26,10 +26,7 @@ fn a_stage_that_gives_another_result_is_found() {
     skipped after
     ");
     let error = checked.error("clock");
-    assert!(
-        error.starts_with("the result is not deterministic: `x` is "),
-        "{error}"
-    );
+    assert!(error.starts_with("the result is not deterministic: `x` is "), "{error}");
 
     let again = project.exec(&[]);
     assert_eq!(again.code, 0);
@@ -54,7 +51,9 @@ stages:
     let refused = project.exec(&["--no-run-stages"]);
     assert_eq!(refused.code, 2);
     assert!(
-        refused.stderr.contains("`touch` and 1 other stage would run an external program"),
+        refused
+            .stderr
+            .contains("`touch` and 1 other stage would run an external program"),
         "{}",
         refused.stderr
     );

@@ -100,7 +100,8 @@ fn gradient_matches_candle() {
 #[test]
 fn gradient_matches_finite_differences() {
     for architecture in architectures() {
-        let start = params(&architecture, std::env::var("FDS").unwrap().parse().unwrap());
+        // Of the seeds 5 to 9 and 11, only 5 has a kink of a rectifier within the step.
+        let start = params(&architecture, 6);
         let data = rollout(&architecture, &start, 6, 8, 4);
         let mut model = TransformerModel::new(&architecture).unwrap();
         model.load(&start);
@@ -120,7 +121,7 @@ fn gradient_matches_finite_differences() {
                 let mut scratch = vec![0.0; start.len()];
                 objective.loss(&model.backward(&data.minibatch(), &objective, &mut scratch))
             };
-            let h = std::env::var("FDH").unwrap().parse().unwrap();
+            let h = 5e-4;
             let found = (8.0 * (at(h) - at(-h)) - (at(2.0 * h) - at(-2.0 * h))) / (12.0 * h);
             assert!(
                 (found - wanted).abs() < 0.05 * wanted + 5e-4,
