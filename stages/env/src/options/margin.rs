@@ -6,7 +6,7 @@
 //! - A *short call* against the multiplier's units of the underlying is covered and needs nothing.
 //! - A *spread*: a short option against a long one of the same right that expires no sooner needs its greatest loss, a call
 //!   `max(0, K_long - K_short)`, a put `max(0, K_short - K_long)`. Shorts are taken in the order of the lines, each against
-//! the long with the least loss, and only where that is less than the requirement of a naked short.
+//!   the long with the least loss, and only where that is less than the requirement of a naked short.
 //! - A *naked short option* needs its mark and a charge: a call `max(rate S - max(0, K - S), minimum S)`, a put
 //!   `max(rate S - max(0, S - K), minimum K)`; by default rate is 20 % and minimum 10 %.
 //! - *Both sides* (straddle, strangle, iron condor): the underlying cannot go up and down at once, so that of the charges and

@@ -15,7 +15,7 @@
 //!    its last known implied volatility, on the underlying of t + 1. The liquidation value (longs at bid, shorts at ask) is
 //!    reported beside the net asset value.
 //! 5. *Margin.* Where cash falls below `margin.maintenance` times the requirement ([`margin`]), everything that has a quote is
-//! closed at t + 1, at its price and cost; lines without a quote are tried again a step later.
+//!    closed at t + 1, at its price and cost; lines without a quote are tried again a step later.
 //! 6. *Reward.* The change of net asset value, less penalties. Net asset value at or below `ruin` x capital terminates; the end
 //!    of the episode's dates truncates.
 //!
