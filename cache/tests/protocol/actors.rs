@@ -105,7 +105,7 @@ pub struct World {
     pub deaths: u8,
     pub died: bool,
     pub harmed: bool,
-    /// Whether a collector has removed records.
+    /// True if a collector has removed records.
     collected: bool,
     /// The blobs written after a file was damaged.
     pub intact: BTreeSet<Id>,

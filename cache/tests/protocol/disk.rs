@@ -51,7 +51,7 @@ pub struct File {
     pub data: Data,
     /// Its modification time.
     pub written: u8,
-    /// Whether its bytes are on the disk.
+    /// True if its bytes are on the disk.
     pub flushed: bool,
     /// The holder of its lock.
     pub locked: Option<Id>,
@@ -168,7 +168,7 @@ impl Disk {
         all
     }
 
-    /// Whether a power failure leaves the name with bytes that are on the disk: these, or those of a file that had it before.
+    /// True if a power failure leaves the name with bytes that are on the disk: these, or those of a file that had it before.
     pub fn survives(&self, name: Name) -> bool {
         let flushed = |file: Option<FileId>| file.is_some_and(|id| self.file(id).flushed);
         self.possible(name).into_iter().all(flushed)

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// How a request is answered.
+/// The answer to a request.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Answer {
     /// As it should be.
@@ -36,7 +36,7 @@ pub struct Server {
 
 struct State {
     seen: Vec<Request>,
-    /// How the next requests are answered; those after them by `otherwise`.
+    /// The answers to the next requests; later ones get `otherwise`.
     next: VecDeque<Answer>,
     otherwise: Answer,
     /// Bytes of bodies.

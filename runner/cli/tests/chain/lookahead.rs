@@ -78,7 +78,7 @@ fn past(store: &Store, digest: ArtifactDigest, date: Date) -> (Vec<RecordBatch>,
     (batches.iter().map(|batch| part(batch, date, false)).collect(), after)
 }
 
-/// Whether two tables are the same bit for bit, nulls included.
+/// True if two tables are the same bit for bit, nulls included.
 fn assert_same(name: &str, a: &[RecordBatch], b: &[RecordBatch]) {
     assert_eq!(a.len(), b.len(), "{name}");
     for (a, b) in a.iter().zip(b) {

@@ -36,7 +36,7 @@ impl Project {
         self.command(args).args(more).output().unwrap().into()
     }
 
-    /// What a command that ends well prints.
+    /// The output of a command that succeeds.
     fn ok(&self, args: &str, more: &[&str]) -> String {
         let ended = self.run(args, more);
         assert_eq!(ended.code, 0, "{args} {more:?}\n{}", ended.text());
@@ -47,7 +47,7 @@ impl Project {
         serde_json::from_str(&self.ok(args, &[more, &["--json"]].concat())).unwrap()
     }
 
-    /// What a command that is refused says.
+    /// The message of a command that is refused.
     fn refused(&self, args: &str, more: &[&str]) -> String {
         let ended = self.run(args, more);
         assert_eq!(

@@ -1,4 +1,4 @@
-//! What is computed again, and what is not.
+//! Hits and misses: the stages that run again, and those that do not.
 
 use crate::{Project, files};
 

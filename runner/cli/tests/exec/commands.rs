@@ -1,4 +1,4 @@
-//! What the other commands print.
+//! The output of the other commands.
 
 use crate::{Ended, Project};
 use serde_json::Value;

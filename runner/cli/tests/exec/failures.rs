@@ -1,4 +1,4 @@
-//! What happens when a stage fails.
+//! Runs in which a stage fails.
 
 use crate::{Project, files};
 use std::os::unix::fs::PermissionsExt as _;
