@@ -14,7 +14,7 @@ pub(crate) enum Address {
     Object {
         scheme: ObjectStoreScheme,
         url: Url,
-        /// The folder of the bucket or container.
+        /// The directory of the bucket or container.
         prefix: ObjectPath,
     },
 }
@@ -43,7 +43,7 @@ impl Address {
         if scheme == "file" {
             return match rest.strip_prefix('/') {
                 Some(_) => Ok(Self::Directory(PathBuf::from(rest))),
-                None => Err("a `file` URL names an absolute path: `file:///folder`".to_owned()),
+                None => Err("a `file` URL names an absolute path: `file:///directory`".to_owned()),
             };
         }
         if rest.contains('@') {

@@ -36,7 +36,7 @@ impl fmt::Debug for SignKey {
 /// The configuration of a remote. Credentials of clouds are no part of it: they come from the environment.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RemoteSettings {
-    /// `s3://bucket/prefix`, `gs://…`, `az://…`, `file:///folder`, an absolute path, or `http(s)://…`, which is only read.
+    /// `s3://bucket/prefix`, `gs://…`, `az://…`, `file:///directory`, an absolute path, or `http(s)://…`, which is only read.
     pub url: String,
     /// Signs written records; records without its signature are ignored.
     pub sign_key: Option<SignKey>,

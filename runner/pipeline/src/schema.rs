@@ -151,7 +151,7 @@ fn stage(names: &[&str], rules: Vec<Value>) -> Value {
                 or_interpolation(json!({ "type": "string", "pattern": "^([0-9]+[smhd])+$" })),
             ),
             "files": {
-                "description": "Files of the pipeline's folder that the command reads: part of its key. Patterns and folders are expanded.",
+                "description": "Files of the pipeline's directory that the command reads: part of its key. Patterns and directories are expanded.",
                 "type": ["array", "null"],
                 "items": { "type": "string" },
             },

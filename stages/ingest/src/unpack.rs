@@ -36,7 +36,7 @@ pub enum Format {
 pub struct Packed {
     /// Their origin, for messages: the file, or `archive.zip: entry.csv`.
     pub place: String,
-    /// The name of the file or entry without folders and endings: `AAPL` for `data/AAPL.csv.gz`.
+    /// The name of the file or entry without directories and endings: `AAPL` for `data/AAPL.csv.gz`.
     pub stem: String,
     /// The bytes, unpacked.
     pub bytes: Bytes,

@@ -215,7 +215,7 @@ fn io(what: &str, path: &Path, err: &std::io::Error) -> StageError {
 fn write(folder: &Path, train_state: &TrainState) -> Result<(), StageError> {
     let path = folder.join(FILE);
     let bytes = encode(train_state)?;
-    // Two trainings of different length may share a folder: each writes to a name of its own.
+    // Two trainings of different length may share a directory: each writes to a name of its own.
     let temporary = folder.join(format!(
         "{FILE}.{}.{:?}.tmp",
         std::process::id(),

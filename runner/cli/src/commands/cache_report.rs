@@ -151,7 +151,7 @@ fn verify_text(report: &VerifyReport) -> String {
     out
 }
 
-/// Removes objects that are not recent and that no kept run needs, and then from the folder `history` the runs that are neither kept
+/// Removes objects that are not recent and that no kept run needs, and then from the directory `history` the runs that are neither kept
 /// nor marked. `runs` are all runs, oldest first, as [`runner_history::list`] returns them.
 ///
 /// # Errors

@@ -121,7 +121,7 @@ pub(crate) fn doctor(session: &Session) -> Result<u8, Failure> {
     Ok(if fatal { exit::MACHINE_FAILED } else { exit::DONE })
 }
 
-/// The free bytes on the disk of a folder for users other than root.
+/// The free bytes on the disk of a directory for users other than root.
 fn free(dir: &Path) -> Option<u64> {
     let disk = rustix::fs::statvfs(dir).ok()?;
     Some(disk.f_bavail.saturating_mul(disk.f_frsize))

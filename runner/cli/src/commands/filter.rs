@@ -91,7 +91,7 @@ pub(crate) struct Chosen<'l> {
 }
 
 impl Library {
-    /// Reads all runs of a folder, or the last ones. Unreadable runs are omitted with a warning.
+    /// Reads all runs of a directory, or the last ones. Unreadable runs are omitted with a warning.
     pub fn read(runs: &Path, last: Option<usize>) -> Result<Self, Failure> {
         let (all, broken, marks) = match last {
             None => {

@@ -103,7 +103,7 @@ pub(crate) fn warn(remote: &dyn Upstream) {
 fn with_long_timeout(session: &Session, store: Store) -> Result<(Store, Remote), Failure> {
     let Some(settings) = session.remote_settings(store.root())? else {
         return Err(Failure::usage("no remote store is configured").hint(format!(
-            "write `remote: {{ url: s3://bucket/prefix }}` to `{}`, or set {}; a folder will do: `url: /shared/runner`",
+            "write `remote: {{ url: s3://bucket/prefix }}` to `{}`, or set {}; a directory will do: `url: /shared/runner`",
             store.root().join(config::FILE).display(),
             config::VARIABLE
         )));

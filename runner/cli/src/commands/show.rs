@@ -103,7 +103,7 @@ fn of_run(run: &Run, marks: &Marks) -> String {
             out.push_str(&format!("\n{}: {error}\n", stage.id));
         }
     }
-    out.push_str(&format!("\nfolder {}\n", run.dir.display()));
+    out.push_str(&format!("\ndirectory {}\n", run.dir.display()));
     out
 }
 

@@ -1,4 +1,4 @@
-//! What programs and hands put where files are expected: nothing outside a stage's folder is taken in, nothing outside the
+//! What programs and hands put where files are expected: nothing outside a stage's directory is taken in, nothing outside the
 //! destination of an export is written, and nothing waits for ever.
 
 use crate::Project;
@@ -21,7 +21,7 @@ stages:
     project
 }
 
-/// What is said of an output, without the folders that change from run to run.
+/// What is said of an output, without the directories that change from run to run.
 fn refused(command: &str) -> String {
     let project = project(command);
     let outside = project.path("outside").canonicalize().unwrap();

@@ -1,4 +1,4 @@
-//! Following a run that goes on: `runner watch`, and the metrics in its folder.
+//! Following a run that goes on: `runner watch`, and the metrics in its directory.
 
 use crate::{Project, files};
 use serde_json::Value;

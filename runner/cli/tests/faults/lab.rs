@@ -1,4 +1,4 @@
-//! A folder with a pipeline and a home of its own, and what must hold there at any time.
+//! A directory with a pipeline and a home of its own, and what must hold there at any time.
 
 use cache::{ActionKey, Store};
 pub use runner_testkit::{Digests, Ended, files, runner};
@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 /// Quick stages of every sort: a market and what follows from it, a training with checkpoints, external programs with
-/// files, folders, a source file, a matrix and logs.
+/// files, directories, a source file, a matrix and logs.
 pub const QUICK: &str = "\
 version: 1
 name: faults

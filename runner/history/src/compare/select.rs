@@ -9,7 +9,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// The points with these names, each once, in their order. `runs` is the folder of all runs.
+/// The points with these names, each once, in their order. `runs` is the directory of all runs.
 ///
 /// # Errors
 /// When a name matches nothing, or a run cannot be read.

@@ -92,7 +92,7 @@ fn files_that_are_no_text() {
     huge: 1:1 the file is longer than 16 MiB
     binary: 2:118 byte 0x80 is not UTF-8
     cannot read the pipeline file: No such file or directory (os error 2)
-    this is a folder, not a pipeline file
+    this is a directory, not a pipeline file
     ");
     // A byte order mark is no mistake.
     let path = folder.path().join("mark.yaml");

@@ -28,7 +28,7 @@ use std::sync::Arc;
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct RatesConfig {
-    /// The files: a path, a folder, a glob, or a list of them; CSV or Parquet, plain, `.gz` or `.zip`. Must be given.
+    /// The files: a path, a directory, a glob, or a list of them; CSV or Parquet, plain, `.gz` or `.zip`. Must be given.
     pub path: Paths,
     /// The layout of the files: `auto` (found by the header), a layout's name, or `{ columns: { date: DATE, "0.25": TB3 }, … }`.
     pub layout: LayoutChoice<RateColumns>,
