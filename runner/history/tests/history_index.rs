@@ -75,7 +75,7 @@ fn ids(runs: &Path) -> Vec<String> {
     ids
 }
 
-/// What the events say, without the index.
+/// The runs as their event logs describe them, without the index.
 fn truth(runs: &Path) -> Vec<String> {
     let read = |id: &String| {
         let mut run = load(runs, id).unwrap();

@@ -325,7 +325,7 @@ fn treasury_and_fed_funds(data: &Path) {
     assert_eq!(fred.finding("implausible_rate").0, 0);
 }
 
-/// What `pipelines/spx_options.yaml` and `pipelines/sse50_options.yaml` ask of these files.
+/// The requirements of `pipelines/spx_options.yaml` and `pipelines/sse50_options.yaml` on these files.
 fn what_the_pipelines_ask(data: &Path) {
     let bench = Bench::new();
     let at = |path: &str| data.join(path);

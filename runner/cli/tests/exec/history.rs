@@ -55,7 +55,7 @@ fn add_sealed_runs(runs: &Path, count: usize) {
     }
 }
 
-/// How many system calls of a run with nothing to do name something in the directory of runs; `None` without strace.
+/// The number of system calls of a no-op run that name a path in the directory of runs; `None` without strace.
 fn looks_at_runs(project: &Project, trace: &str) -> Option<usize> {
     let exec = project.command(&["exec", "p.yaml", "--name", trace]);
     let trace = project.path(trace);

@@ -1,4 +1,4 @@
-//! What an external program is given, and what is taken from it.
+//! The inputs, environment and outputs of external programs.
 
 use crate::Project;
 

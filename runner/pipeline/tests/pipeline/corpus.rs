@@ -4,7 +4,7 @@ use crate::{GOOD, options, read};
 use runner_pipeline::{PipelineErrors, load};
 use std::path::Path;
 
-/// What every error must have.
+/// Asserts the properties of every error.
 fn check(errors: &PipelineErrors, file: &str, lines: usize) {
     assert!(!errors.0.is_empty(), "{file}");
     for error in &errors.0 {

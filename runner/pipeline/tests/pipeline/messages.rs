@@ -193,7 +193,7 @@ fn a_long_line() {
     "#);
 }
 
-/// What an escape in a file writes reaches no terminal.
+/// Control characters written as escapes in a file never reach a terminal.
 #[test]
 fn control_characters_are_shown_not_sent() {
     let text = "version: 1\nname: a\nstages:\n  x:\n    uses: \"train/\\e[31mppo\\a\"\n";

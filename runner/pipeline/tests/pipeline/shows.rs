@@ -1,4 +1,4 @@
-//! What shows a pipeline or a stage kind: graphs, descriptions, the schema.
+//! Representations of pipelines and stage kinds: graphs, descriptions, the schema.
 
 use crate::{GOOD, good, kinds};
 use runner_pipeline::{describe_kind, describe_kinds, graph, kind_json, kinds_json, schema};
@@ -75,7 +75,7 @@ fn kinds_for_people() {
       learning_rate: number | { linear: list of number }  [0.0003]
           The step size.
       normalize_advantage: true | false  [true]
-          Whether advantages are normalised.
+          If true, advantages are normalised.
       seed: integer  [0]
           The seed.
       timesteps: integer  [100000]

@@ -22,7 +22,7 @@ stages:
   end: { run: 'wc -l < ${needs.x} > ${outputs.x}', needs: { x: mid }, outputs: { x: z.txt } }
 ";
 
-/// How long the output of `big` is.
+/// The length of the output of `big`.
 const BIG: u64 = 3_000_000;
 
 /// A project with several homes and a directory that is their remote store.
