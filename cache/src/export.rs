@@ -61,7 +61,7 @@ fn create_folder(path: &Path) -> Result<()> {
         Some(meta) if meta.is_dir() => Ok(()),
         Some(_) => Err(Error::Export {
             path: path.to_owned(),
-            reason: "a directory is needed here, and this is none",
+            reason: "it is not a directory",
         }),
     }
 }

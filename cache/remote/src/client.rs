@@ -199,7 +199,7 @@ impl Client {
         }
         let found: String = text.chars().filter(|c| !c.is_control()).take(40).collect();
         self.give_up(&format!(
-            "it has the format `{found}`, and this program knows `{FORMAT}`"
+            "it has the format `{found}`, but this program reads `{FORMAT}`"
         ));
         false
     }

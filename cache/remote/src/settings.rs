@@ -78,7 +78,7 @@ impl RemoteSettings {
         match self.endpoint.as_deref().map(|endpoint| Address::parse(endpoint, base)) {
             None => Ok(()),
             Some(Ok(address)) if address.is_web_server() => Ok(()),
-            Some(Ok(_)) => Err(("endpoint", "it is no `https://` URL".to_owned())),
+            Some(Ok(_)) => Err(("endpoint", "it is not an `https://` URL".to_owned())),
             Some(Err(reason)) => Err(("endpoint", reason)),
         }
     }

@@ -174,7 +174,7 @@ fn of_remote(tree: &Tree, home: &Path, env: &BTreeMap<String, String>, problems:
                 None => wanted("the name of an environment variable"),
                 Some(secret) => match secret.and_then(|secret| SignKey::new(secret.as_bytes())) {
                     None => {
-                        let message = "the environment has nothing in the variable that `sign_key_env` names";
+                        let message = "the environment variable that `sign_key_env` names is not set or empty";
                         problems.add_blank(value.spot, message, hint(name));
                     }
                     key => settings.sign_key = key,
@@ -314,7 +314,7 @@ mod tests {
           = hint: any text will do that is hard to guess, the same on every machine: `openssl rand -hex 32 > FILE`
         ");
         insta::assert_snapshot!(wrong("remote: { url: /r, sign_key_env: K }\n"), @r"
-        error: HOME/config.yaml:1:34: the environment has nothing in the variable that `sign_key_env` names
+        error: HOME/config.yaml:1:34: the environment variable that `sign_key_env` names is not set or empty
           = hint: set it to any text that is hard to guess, the same on every machine
         ");
         insta::assert_snapshot!(wrong("remote: [1]\n"), @r"
@@ -329,7 +329,7 @@ mod tests {
           |
         1 | remote: { url: /a, url: /b }
           |                    ^^^
-          = hint: it stands in line 1 already: remove one of the two
+          = hint: it is already defined in line 1: remove one of the two
         ");
     }
 

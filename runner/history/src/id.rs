@@ -39,7 +39,7 @@ fn new_id() -> String {
 pub fn new_run(runs: &Path) -> Result<String, Failure> {
     let failed = |path: &Path, err: std::io::Error| {
         Failure::caused(format!("cannot create `{}`", path.display()), &err)
-            .hint("set `RUNNER_HOME` to a directory that can be written, with room on its disk")
+            .hint("set `RUNNER_HOME` to a writable directory with free disk space")
     };
     std::fs::create_dir_all(runs).map_err(|err| failed(runs, err))?;
     loop {

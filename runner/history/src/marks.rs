@@ -204,13 +204,13 @@ pub fn check_name(runs: &Path, name: &str) -> Result<(), Failure> {
         && name.len() <= LONGEST;
     if !plain || name == "latest" {
         return Err(Failure::usage(format!("`{name}` cannot be the name of a run")).hint(format!(
-            "a name begins with a letter and has letters, digits, `_`, `-` and `.`, {LONGEST} at most; `latest` is taken"
+            "a name begins with a letter and has letters, digits, `_`, `-` and `.`, {LONGEST} at most; `latest` is reserved"
         )));
     }
     match named(runs, name)? {
         Some(other) => Err(
             Failure::usage(format!("run {other} has the name `{name}` already")).hint(format!(
-                "choose another, or take it away first: `runner runs unname {name}`"
+                "choose another, or remove it first: `runner runs unname {name}`"
             )),
         ),
         None => Ok(()),

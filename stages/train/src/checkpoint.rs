@@ -207,7 +207,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Option<TrainState> {
 
 fn io(what: &str, path: &Path, err: &std::io::Error) -> StageError {
     let mut error = StageError::new(format!("cannot {what} checkpoint `{}`: {err}", path.display()))
-        .hint("make room on the disk that holds the store, and run again");
+        .hint("free disk space for the store, and run again");
     error.cause = Cause::Store;
     error
 }

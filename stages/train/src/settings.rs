@@ -236,7 +236,7 @@ impl Common {
                 "n_steps",
                 "a rollout of n_envs x n_steps samples does not fit in memory",
             )
-            .hint("rollouts have a few thousand samples"));
+            .hint("a rollout usually has a few thousand samples"));
         }
         check_schedule("learning_rate", self.learning_rate)?;
         check_positive("max_grad_norm", self.max_grad_norm)?;

@@ -110,7 +110,7 @@ impl Library {
             .iter()
             .filter(|id| events(id).is_ok_and(|events| events.len() > 0))
         {
-            warn(&format!("run {id} has no events that can be read, and is left out"));
+            warn(&format!("run {id} has no readable events and is omitted"));
         }
         for (id, failure) in &marks.damaged {
             warn(&format!(

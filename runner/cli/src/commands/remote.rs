@@ -60,7 +60,7 @@ pub(crate) fn finish_uploads(session: &Session, store: &Store, run: &str, contro
         line.show(|| {
             let (done, total) = (text::size(progress.done), text::size(progress.total));
             let records = usize::try_from(progress.records).unwrap_or(usize::MAX);
-            format!("uploading {done} of {total}, {} to go", text::count(records, "record"))
+            format!("uploading {done} of {total}, {} left", text::count(records, "record"))
         });
     });
     line.clear();

@@ -56,7 +56,7 @@ params: { gate: none }
     assert!(state["running"]["slow"]["memory"].as_u64().unwrap() > 1 << 20);
     let picture = project.run(&["watch", "--once"]).stdout;
     assert!(
-        picture.contains(" running ") && picture.contains("\n  slow  ") && picture.contains("% cpu"),
+        picture.contains(" running ") && picture.contains("\n  slow  ") && picture.contains("% CPU"),
         "{picture}"
     );
 

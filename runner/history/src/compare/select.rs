@@ -60,7 +60,7 @@ impl<'n> Wanted<'n> {
             None => (front, None),
         };
         let wrong = || {
-            Failure::usage(format!("`{name}` is no run, and no point of one"))
+            Failure::usage(format!("`{name}` is neither a run nor a point of a run"))
                 .hint("write RUN, RUN/STAGE, `RUN[seed=1]` or `RUN/STAGE[seed=1]`; `runner runs` lists the runs")
         };
         let pair = |part: &'n str| part.split_once('=').map(|(axis, value)| (axis.trim(), value.trim()));

@@ -34,7 +34,7 @@ const fn input(name: &'static str, ty: PortType) -> InputPort {
         ty,
         optional: false,
         list: false,
-        doc: "what it reads",
+        doc: "the input",
     }
 }
 
@@ -42,7 +42,7 @@ const fn output(name: &'static str, ty: PortType) -> OutputPort {
     OutputPort {
         name,
         ty,
-        doc: "what it makes",
+        doc: "the output",
     }
 }
 

@@ -161,11 +161,11 @@ fn a_place_inside_a_block() {
 #[test]
 fn a_tab() {
     insta::assert_snapshot!(changed("      periods:", "\tperiods:"), @r"
-    p.yaml:25:2: a tab stands where only blanks may
+    p.yaml:25:2: a tab where only spaces are allowed
        |
     25 | 	periods: [5, 20]
        | 	^
-       = hint: indent with blanks
+       = hint: indent with spaces
     ");
 }
 

@@ -34,13 +34,13 @@ fn kinds_for_people() {
     A kind for tests.
 
     inputs (`needs:`)
-      chain     option_chain      what it reads
-      greeks    greeks            what it reads
-      features  list of features  what it reads
-      rates     rates, optional   what it reads
+      chain     option_chain      the input
+      greeks    greeks            the input
+      features  list of features  the input
+      rates     rates, optional   the input
 
     outputs
-      env  env  what it makes
+      env  env  the output
 
     configuration (`with:`)
       capital: number  [100000.0]
@@ -59,11 +59,11 @@ fn kinds_for_people() {
     A kind for tests.
 
     inputs (`needs:`)
-      env  env  what it reads
+      env  env  the input
 
     outputs
-      policy   policy   what it makes
-      metrics  metrics  what it makes
+      policy   policy   the output
+      metrics  metrics  the output
 
     configuration (`with:`)
       device: string  [auto]

@@ -52,7 +52,7 @@ impl StageKind for Classic {
     const NAME: &'static str = "env/classic";
     const VERSION: u32 = 1;
     const ABOUT: &'static str =
-        "small environments to learn: CartPole, with and without its velocities, Pendulum, and a game of memory";
+        "small control tasks: CartPole, with and without its velocities, Pendulum, and a memory game";
     const PORTS: Ports = Ports {
         inputs: &[],
         outputs: &[OutputPort {

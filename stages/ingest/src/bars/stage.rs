@@ -71,7 +71,7 @@ impl StageKind for Bars {
                 if !present.contains(needed) {
                     return Err(
                         ConfigProblem::new("path", format!("the files have no column for `{needed}`")).hint(format!(
-                            "they were taken for layout `{}`; `layout: {{ columns: … }}` describes another",
+                            "they were read with layout `{}`; `layout: {{ columns: … }}` describes another",
                             layout.name
                         )),
                     );

@@ -140,7 +140,7 @@ impl StageKind for Rates {
             if !present.contains("date") || !present.contains("rate") {
                 return Err(
                     ConfigProblem::new("path", "the files have no dates or no rates").hint(format!(
-                        "they were taken for layout `{}`; `layout: {{ columns: … }}` describes another",
+                        "they were read with layout `{}`; `layout: {{ columns: … }}` describes another",
                         layout.name
                     )),
                 );
