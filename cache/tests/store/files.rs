@@ -181,7 +181,7 @@ fn an_artifact_is_written_as_files() {
 }
 
 #[test]
-fn export_stays_inside_its_folder() {
+fn export_stays_inside_its_directory() {
     let home = Home::new();
     let outside = home.dir.path().join("outside");
     std::fs::create_dir(&outside).unwrap();

@@ -1,6 +1,6 @@
-//! The index over runs: one SQLite file for queries that would otherwise read every run folder.
+//! The index over runs: one SQLite file for queries that would otherwise read every run directory.
 //!
-//! Everything in it is derived from the run folders. If it is missing, damaged, locked or of another version, the runs are read
+//! Everything in it is derived from the run directories. If it is missing, damaged, locked or of another version, the runs are read
 //! instead, and the index is rebuilt if possible. A row is valid only while `events.jsonl` has the size and the modification time
 //! that it had when it was read, and while the row's checksum matches. Damaged runs have no row.
 //!
@@ -77,7 +77,7 @@ pub struct Index {
 }
 
 impl Index {
-    /// Opens or creates the index over the folder `runs`; `None` if that is impossible.
+    /// Opens or creates the index over the directory `runs`; `None` if that is impossible.
     pub fn open(runs: &Path) -> Option<Self> {
         let folder = folder(runs)?;
         if !runs.is_dir() {
@@ -271,7 +271,7 @@ impl Index {
     }
 }
 
-/// The folder of the index, beside the folder `runs`.
+/// The directory of the index, beside the directory `runs`.
 pub(super) fn folder(runs: &Path) -> Option<PathBuf> {
     Some(runs.parent()?.join("index"))
 }

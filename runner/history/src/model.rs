@@ -17,7 +17,7 @@ use std::sync::Arc;
 pub struct Run {
     /// Its id, which sorts by time.
     pub id: String,
-    /// Its folder.
+    /// Its directory.
     #[serde(skip)]
     pub dir: PathBuf,
     /// The pipeline's name.

@@ -47,7 +47,7 @@ impl Read {
 }
 
 impl PastRuns {
-    /// The runs of `pipeline` in the folder `runs`.
+    /// The runs of `pipeline` in the directory `runs`.
     pub fn new(runs: &Path, pipeline: &str) -> Self {
         Self {
             runs: runs.to_owned(),

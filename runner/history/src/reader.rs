@@ -13,7 +13,7 @@ use std::path::Path;
 /// The number of runs that are read and added to the index at once.
 const CHUNK: usize = 1000;
 
-/// The names of the run folders, oldest first. The folders are not opened: one without an event log is not yet a run.
+/// The names of the run directories, oldest first. The directories are not opened: one without an event log is not yet a run.
 ///
 /// # Errors
 /// When `runs` cannot be read. It need not exist.
@@ -28,7 +28,7 @@ pub(super) fn folders(runs: &Path) -> Result<Vec<String>, Failure> {
     for entry in entries {
         let entry = entry.map_err(failed)?;
         let name = entry.file_name().to_string_lossy().into_owned();
-        // Links to folders count. A leading dot marks a run that is being removed.
+        // Links to directories count. A leading dot marks a run that is being removed.
         if entry.file_type().is_ok_and(|ty| !ty.is_file()) && !name.starts_with('.') {
             names.push(name);
         }
@@ -55,7 +55,7 @@ fn is_locked(events: &File) -> bool {
 /// All runs, oldest first, without metrics. Unreadable runs are omitted.
 ///
 /// # Errors
-/// When the folder cannot be read.
+/// When the directory cannot be read.
 pub fn list(runs: &Path) -> Result<Vec<Run>, Failure> {
     Ok(survey(runs)?.0)
 }
@@ -63,7 +63,7 @@ pub fn list(runs: &Path) -> Result<Vec<Run>, Failure> {
 /// All runs, oldest first, without metrics; and the ids of the unreadable ones.
 ///
 /// # Errors
-/// When the folder cannot be read.
+/// When the directory cannot be read.
 pub fn survey(runs: &Path) -> Result<(Vec<Run>, Vec<String>), Failure> {
     let files: Vec<EventFile> = folders(runs)?
         .par_iter()
@@ -80,7 +80,7 @@ pub fn survey(runs: &Path) -> Result<(Vec<Run>, Vec<String>), Failure> {
 /// The last `n` readable runs, oldest first, without metrics; and the ids of the unreadable ones among them.
 ///
 /// # Errors
-/// When the folder cannot be read.
+/// When the directory cannot be read.
 pub fn last(runs: &Path, n: usize) -> Result<(Vec<Run>, Vec<String>), Failure> {
     let mut index = Index::open(runs);
     let mut wanted = n;

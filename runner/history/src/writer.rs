@@ -1,4 +1,4 @@
-//! Writes the folder of a run.
+//! Writes the directory of a run.
 
 use super::builder::Builder;
 use super::{ResolvedPipeline, Run};
@@ -14,7 +14,7 @@ use std::time::Duration;
 /// The shortest time between two progress events of a stage in the log, which they would otherwise dominate.
 const PROGRESS: Duration = Duration::from_secs(2);
 
-/// Writes the folder of one run. The event log stays locked until this is dropped, which distinguishes a running run from a
+/// Writes the directory of one run. The event log stays locked until this is dropped, which distinguishes a running run from a
 /// killed one.
 pub struct Writer {
     dir: PathBuf,
@@ -29,7 +29,7 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// Creates the folder of the run `id`.
+    /// Creates the directory of the run `id`.
     ///
     /// # Errors
     /// When it cannot be created.
@@ -38,7 +38,7 @@ impl Writer {
         let failed = |path: &Path| {
             let message = format!("cannot write `{}`", path.display());
             move |err: std::io::Error| {
-                Failure::caused(message, &err).hint("set `RUNNER_HOME` to a writable folder with free disk space")
+                Failure::caused(message, &err).hint("set `RUNNER_HOME` to a writable directory with free disk space")
             }
         };
         let logs = dir.join("logs");
@@ -73,12 +73,12 @@ impl Writer {
         }));
     }
 
-    /// The run's folder.
+    /// The run's directory.
     pub fn dir(&self) -> &Path {
         &self.dir
     }
 
-    /// The folder for the logs of stages that do not finish.
+    /// The directory for the logs of stages that do not finish.
     pub fn logs(&self) -> PathBuf {
         self.dir.join("logs")
     }

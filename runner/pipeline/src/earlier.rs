@@ -111,7 +111,11 @@ pub(crate) fn read<'t>(need: &'t Tree, this: This<'t>) -> Result<Written<'t>, (S
     if let Some(text) = need.text() {
         let (run, artifact) = split(text).unwrap_or_default();
         if run.is_empty() {
-            return Err((need.spot, format!("`{text}` is not a reference"), FORMS.to_owned()));
+            return Err((
+                need.spot,
+                format!("`{text}` is not a valid reference"),
+                FORMS.to_owned(),
+            ));
         }
         let run = match run {
             "latest" => RunRef::LastOf {
@@ -159,7 +163,7 @@ pub(crate) fn read<'t>(need: &'t Tree, this: This<'t>) -> Result<Written<'t>, (S
             return Err((
                 value.spot,
                 format!("`{text}` is not fixed"),
-                "needs are fixed: interpolations are not read here".to_owned(),
+                "`needs` cannot contain interpolations".to_owned(),
             ));
         }
         *slot = Some(text);

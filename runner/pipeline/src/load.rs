@@ -499,7 +499,7 @@ impl<'a> Loader<'a> {
                 problems.add(
                     value.spot,
                     format!(
-                        "the output `{}` is {}, not a file of the stage's folder",
+                        "the output `{}` is {}, not a file of the stage's directory",
                         key.name,
                         filled.describe()
                     ),

@@ -62,7 +62,7 @@ pub(crate) fn faces<'a>(
                     .collect();
                 let names: Vec<&str> = kinds.iter().map(|kind| kind.name()).collect();
                 let hint = match nearest(name, names.iter().copied()) {
-                    _ if name.contains("${") => "`uses` is fixed: interpolations are not read here".to_owned(),
+                    _ if name.contains("${") => "`uses` cannot contain interpolations".to_owned(),
                     Some(near) => format!("did you mean `{near}`?"),
                     None if siblings.is_empty() => suggest(name, "stage kinds", names),
                     None => format!("the kinds of this family are {}", list(siblings)),
@@ -133,14 +133,14 @@ fn parse(text: &str) -> Result<(&str, Select, Option<&str>), String> {
                     let value = yaml::scalar(value).map_err(|(message, _)| message)?;
                     select.picks.push((axis.to_owned(), value));
                 }
-                _ => return Err(format!("`[{inside}]` is no choice of points")),
+                _ => return Err(format!("`[{inside}]` does not select points")),
             }
         }
     }
     match rest.strip_prefix('.') {
         Some(output) if !output.is_empty() => Ok((stage, select, Some(output))),
         None if rest.is_empty() && !stage.is_empty() => Ok((stage, select, None)),
-        _ => Err(format!("`{text}` is not a reference")),
+        _ => Err(format!("`{text}` is not a valid reference")),
     }
 }
 
@@ -251,8 +251,8 @@ fn of_run(
     if let Some(text) = tree.text().filter(|text| text.contains("${")) {
         return wrong_at(
             tree.spot,
-            format!("`{text}` is not a reference"),
-            "needs are fixed: interpolations are not read here",
+            format!("`{text}` is not a valid reference"),
+            "`needs` cannot contain interpolations",
         );
     }
     let written = match earlier::read(tree, this) {
@@ -262,7 +262,7 @@ fn of_run(
     let text = tree.text().unwrap_or(written.artifact);
     let (stage, select, output) = match parse(written.artifact) {
         Ok(parsed) if !parsed.0.is_empty() => parsed,
-        Ok(_) => return wrong_at(tree.spot, format!("`{text}` is not a reference"), FORMS),
+        Ok(_) => return wrong_at(tree.spot, format!("`{text}` is not a valid reference"), FORMS),
         Err(message) => return wrong_at(tree.spot, message, FORMS),
     };
     if select.all || !select.all_of.is_empty() {
@@ -285,7 +285,7 @@ fn of_run(
     let Some(find) = find else {
         return wrong_at(
             tree.spot,
-            format!("`{text}` names an earlier run, and there are none here"),
+            format!("`{text}` names an earlier run, but no run history is available"),
             "name a stage of this pipeline",
         );
     };
@@ -368,7 +368,7 @@ fn collect<'t>(tree: &'t Tree, problems: &mut Problems) -> Option<(&'t Tree, Opt
     };
     let axes: Option<Vec<String>> = items.iter().map(|item| item.text().map(str::to_owned)).collect();
     if axes.as_ref().is_none_or(Vec::is_empty) {
-        problems.add(over.spot, "`over` names no axes", FORM);
+        problems.add(over.spot, "`over` is an empty list", FORM);
         return None;
     }
     Some((named, axes))
@@ -401,8 +401,8 @@ fn reference(
     if text.contains("${") {
         problems.add(
             tree.spot,
-            format!("`{text}` is not a reference"),
-            "needs are fixed: interpolations are not read here",
+            format!("`{text}` is not a valid reference"),
+            "`needs` cannot contain interpolations",
         );
         return None;
     }

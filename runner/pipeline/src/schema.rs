@@ -134,7 +134,7 @@ fn stage(names: &[&str], rules: Vec<Value>) -> Value {
             "with": { "description": "The configuration of the stage kind.", "type": ["object", "null"] },
             "run": { "description": "A command for `sh -c`; reads `${needs.X}` and writes `${outputs.X}`.", "type": "string" },
             "needs": {
-                "description": "What it reads, by input.",
+                "description": "The artifacts that the stage reads, by input.",
                 "type": ["object", "null"],
                 "additionalProperties": { "anyOf": [
                     { "$ref": "#/definitions/need" },
@@ -143,12 +143,12 @@ fn stage(names: &[&str], rules: Vec<Value>) -> Value {
             },
             "matrix": { "$ref": "#/definitions/matrix" },
             "resources": {
-                "description": "What it asks of the machine.",
+                "description": "The resources that the stage requires.",
                 "type": ["object", "null"],
                 "additionalProperties": false,
                 "properties": {
                     "threads": described(
-                        "Threads; the cores are shared out where it is not said.",
+                        "The number of threads; by default the running stages share the cores.",
                         or_interpolation(json!({ "type": "integer", "minimum": 1, "maximum": 4096 })),
                     ),
                     "memory": described(
@@ -158,15 +158,15 @@ fn stage(names: &[&str], rules: Vec<Value>) -> Value {
                 },
             },
             "retries": described(
-                "How often to try again after a failure.",
+                "The number of retries after a failure.",
                 or_interpolation(json!({ "type": "integer", "minimum": 0, "maximum": 100 })),
             ),
             "timeout": described(
-                "When to give up: `90s`, `2h`, `5d`.",
+                "The time limit: `90s`, `2h`, `5d`.",
                 or_interpolation(json!({ "type": "string", "pattern": "^([0-9]+[smhd])+$" })),
             ),
             "files": {
-                "description": "Files of the pipeline's folder that the command reads: part of its key. Patterns and folders are expanded.",
+                "description": "Files of the pipeline's directory that the command reads: part of its key. Patterns and directories are expanded.",
                 "type": ["array", "null"],
                 "items": { "type": "string" },
             },
@@ -183,7 +183,7 @@ fn stage(names: &[&str], rules: Vec<Value>) -> Value {
                 "additionalProperties": { "type": ["string", "number", "boolean"] },
             },
             "secrets": {
-                "description": "Variables passed on from outside: not part of its key.",
+                "description": "Environment variables of `runner` that the command inherits: not part of its key.",
                 "type": ["array", "null"],
                 "items": { "type": "string", "pattern": VARIABLE },
             },
@@ -203,7 +203,7 @@ fn matrix() -> Value {
     let number = or_interpolation(json!({ "type": "number" }));
     let whole = or_interpolation(json!({ "type": "integer", "minimum": 0 }));
     let range = json!({
-        "description": "A range, both ends included.",
+        "description": "A range that includes both bounds.",
         "type": "object",
         "additionalProperties": false,
         "required": ["from", "to"],
@@ -237,7 +237,7 @@ fn matrix() -> Value {
         "propertyNames": { "pattern": NAME },
         "properties": {
             "points": {
-                "description": "Axes that go together: whole points.",
+                "description": "Axes that vary together, as a list of points.",
                 "type": "array",
                 "minItems": 1,
                 "items": { "type": "object", "minProperties": 1, "additionalProperties": value },
@@ -246,7 +246,7 @@ fn matrix() -> Value {
                 "description": "Points to leave out: those that have one of the values at every axis named.",
                 "anyOf": [exclude, { "type": "array", "items": exclude }],
             },
-            "samples": { "description": "How many points are drawn of the axes without samples of their own.", "anyOf": [whole, samples] },
+            "samples": { "description": "The number of points drawn for the axes without their own `samples`.", "anyOf": [whole, samples] },
         },
         "additionalProperties": { "anyOf": [values, range, draws, { "$ref": "#/definitions/interpolation" }] },
     })

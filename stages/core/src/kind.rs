@@ -17,7 +17,7 @@ pub type Outputs = BTreeMap<String, ArtifactDigest>;
 
 /// The context of a stage kind while the pipeline is planned.
 pub struct PlanContext<'a> {
-    /// The pipeline file's folder: relative paths in a configuration are relative to it.
+    /// The pipeline file's directory: relative paths in a configuration are relative to it.
     pub base: &'a Path,
     /// The contents of each connected input, by port.
     pub inputs: BTreeMap<String, Vec<Provided>>,

@@ -32,7 +32,7 @@ pub struct Reading<'a, C> {
 struct Head {
     /// The name of the supported layout, if the layout was to be found.
     layout: Option<String>,
-    /// The name of its first table, without folders and endings.
+    /// The name of its first table, without directories and endings.
     stem: String,
 }
 

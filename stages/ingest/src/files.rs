@@ -1,4 +1,4 @@
-//! The files that a stage reads: paths, folders and globs.
+//! The files that a stage reads: paths, directories and globs.
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
@@ -7,14 +7,14 @@ use std::ffi::OsStr;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// One path or a list of them: files, folders (all tables below them) or globs (`data/*.csv.gz`).
+/// One path or a list of them: files, directories (all tables below them) or globs (`data/*.csv.gz`).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Paths(pub Vec<String>);
 
-/// The extensions of tables, where a folder is searched.
+/// The extensions of tables, where a directory is searched.
 const ENDINGS: &[&str] = &["csv", "txt", "tsv", "parquet", "gz", "zip"];
 
-/// The depth to which a folder is searched.
+/// The depth to which a directory is searched.
 const DEPTH: usize = 16;
 
 impl Paths {
@@ -23,7 +23,7 @@ impl Paths {
         self.0.iter().all(|path| path.trim().is_empty())
     }
 
-    /// The files, sorted by name. A name is relative to the file's folder, the folder searched or the part of a glob before
+    /// The files, sorted by name. A name is relative to the file's directory, the directory searched or the part of a glob before
     /// its first wildcard, so that moving the data changes no key; with several paths it begins with the path's number.
     ///
     /// # Errors
@@ -31,7 +31,7 @@ impl Paths {
     pub fn find(&self, field: &str, base: &Path) -> Result<Vec<Source>, ConfigProblem> {
         if self.is_empty() {
             return Err(ConfigProblem::new(field, "no file is given").hint(format!(
-                "write `{field}: data/file.csv`; folders, globs and lists are taken too"
+                "write `{field}: data/file.csv`; directories, globs and lists are taken too"
             )));
         }
         let mut sources = Vec::new();
@@ -61,8 +61,10 @@ fn find(field: &str, text: &str, base: &Path) -> Result<Vec<(String, PathBuf)>, 
         walk(&path, DEPTH, &mut found)
             .map_err(|err| ConfigProblem::new(field, format!("cannot read `{text}`: {err}")))?;
         if found.is_empty() {
-            return Err(ConfigProblem::new(field, format!("the folder `{text}` holds no table"))
-                .hint(format!("it is searched for files ending in {}", ENDINGS.join(", "))));
+            return Err(
+                ConfigProblem::new(field, format!("the directory `{text}` holds no table"))
+                    .hint(format!("it is searched for files ending in {}", ENDINGS.join(", "))),
+            );
         }
         return Ok(relative(&path, found));
     }
@@ -133,7 +135,7 @@ pub fn name_of(name: &OsStr) -> String {
 
 /// A path that is not there, with the nearest name that is.
 fn missing(field: &str, text: &str, path: &Path) -> ConfigProblem {
-    let problem = ConfigProblem::new(field, format!("there is no file or folder `{text}`"));
+    let problem = ConfigProblem::new(field, format!("there is no file or directory `{text}`"));
     let mut wanted = path;
     while let (Some(parent), Some(name)) = (wanted.parent(), wanted.file_name()) {
         if parent.is_dir() {
@@ -222,7 +224,7 @@ impl JsonSchema for Paths {
     }
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         schemars::json_schema!({
-            "description": "A file, folder or glob, or a list of them.",
+            "description": "A file, directory or glob, or a list of them.",
             "anyOf": [{ "type": "string" }, { "type": "array", "items": { "type": "string" } }]
         })
     }
@@ -233,7 +235,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_folders_and_globs() {
+    fn files_directories_and_globs() {
         let dir = tempfile::tempdir().unwrap();
         let base = dir.path();
         std::fs::create_dir_all(base.join("data/2019")).unwrap();

@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::marker::PhantomData;
 
-/// The action for rows that can't be right: `drop`, `keep` or `fail`; or by rule, `{ default: drop, crossed_quote: keep }`.
+/// The action for invalid rows: `drop`, `keep` or `fail`; or by rule, `{ default: drop, crossed_quote: keep }`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OnBadRows {
     /// For rules that are not named.

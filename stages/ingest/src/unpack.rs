@@ -40,7 +40,7 @@ pub enum Format {
 pub struct Packed {
     /// Their origin, for messages: the file, or `archive.zip: entry.csv`.
     pub place: String,
-    /// The name of the file or entry without folders and known endings: `BRK.A` for `data/BRK.A.csv.gz`.
+    /// The name of the file or entry without directories and known endings: `BRK.A` for `data/BRK.A.csv.gz`.
     pub stem: String,
     /// The bytes, unpacked.
     pub bytes: Bytes,

@@ -216,7 +216,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Option<TrainState> {
 
 fn io(what: &str, path: &Path, err: &std::io::Error) -> StageError {
     let mut error = StageError::new(format!("cannot {what} checkpoint `{}`: {err}", path.display()))
-        .hint("make room on the disk that holds the store, and run again");
+        .hint("free disk space for the store, and run again");
     error.cause = Cause::Store;
     error
 }
@@ -224,7 +224,7 @@ fn io(what: &str, path: &Path, err: &std::io::Error) -> StageError {
 fn write(folder: &Path, train_state: &TrainState) -> Result<(), StageError> {
     let path = folder.join(FILE);
     let bytes = encode(train_state)?;
-    // Two trainings of different length may share a folder: each writes to a name of its own.
+    // Two trainings of different length may share a directory: each writes to a name of its own.
     let temporary = folder.join(format!(
         "{FILE}.{}.{:?}.tmp",
         std::process::id(),

@@ -33,7 +33,7 @@ pub(crate) struct Job<'a> {
     pub model: Box<dyn Model>,
     /// The policy to begin with, if not with first weights.
     pub init: Option<&'a Policy>,
-    /// The folder of the checkpoint. Training resumes from it if there is one.
+    /// The directory of the checkpoint. Training resumes from it if there is one.
     pub scratch: &'a Path,
     pub context: &'a Context,
 }

@@ -1,4 +1,4 @@
-//! A web server for a folder, which can be made to fail.
+//! A web server for a directory, which can be made to fail.
 
 use std::collections::VecDeque;
 use std::fs;

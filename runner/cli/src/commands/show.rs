@@ -109,7 +109,7 @@ fn of_run(run: &Run, marks: &Marks) -> String {
             run.damaged
         ));
     }
-    out.push_str(&format!("\nfolder {}\n", run.dir.display()));
+    out.push_str(&format!("\ndirectory {}\n", run.dir.display()));
     out
 }
 

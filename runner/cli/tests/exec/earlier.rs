@@ -202,9 +202,9 @@ fn wrong_needs_have_a_place_and_a_hint() {
         (
             "{ pipeline: nightly, stage: \"${params.seed}\" }",
             "is not fixed",
-            "interpolations are not read here",
+            "cannot contain interpolations",
         ),
-        ("/train", "is not a reference", "RUN/STAGE"),
+        ("/train", "is not a valid reference", "RUN/STAGE"),
     ] {
         let project = Project::new(&NIGHTLY.replace(none, need));
         let ended = project.exec(&[]);

@@ -5,7 +5,7 @@ use crate::tally::Tally;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-/// The kinds of file that a home has: a folder or file of it, and what is asked of the files there.
+/// The kinds of file that a home has: a directory or file of it, and what is asked of the files there.
 const KINDS: [(&str, &str); 13] = [
     ("blobs", ""),
     ("actions", ""),

@@ -8,7 +8,7 @@ use std::os::unix::process::ExitStatusExt as _;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// What is asserted after every kill: nothing that was complete is lost. Returns what is complete now.
+/// Asserts after every kill that nothing complete is lost. Returns the keys that are complete now.
 fn after_kill(lab: &Lab, before: &BTreeSet<String>) -> BTreeSet<String> {
     lab.settle();
     let now = lab.complete();
@@ -16,7 +16,7 @@ fn after_kill(lab: &Lab, before: &BTreeSet<String>) -> BTreeSet<String> {
     now
 }
 
-/// What is asserted after some kills.
+/// Asserts after some kills that the next run, and the one after a gc, end in the reference digests.
 fn after_kills(lab: &Lab, reference: &Digests, complete: &BTreeSet<String>) {
     lab.ends_well(reference, complete);
     lab.sweep();

@@ -22,17 +22,17 @@ use std::path::Path;
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct BarsConfig {
-    /// The files: a path, a folder, a glob, or a list of them; CSV or Parquet, plain, `.gz` or `.zip`. Must be given.
+    /// The files: a path, a directory, a glob, or a list of them; CSV or Parquet, plain, `.gz` or `.zip`. Required.
     pub path: Paths,
     /// The layout of the files: `auto` (found by the header), a layout's name, or `{ columns: { ours: theirs, … } }`.
     pub layout: LayoutChoice<BarColumns>,
     /// The symbol, for files that do not name it; empty to take the file's name without its known endings (`BRK.A` of `BRK.A.csv.gz`).
     pub symbol: String,
-    /// Keep these symbols alone; empty for all.
+    /// Keep only these symbols; empty for all.
     pub symbols: Vec<String>,
-    /// Keep these dates alone, both ends included.
+    /// Keep only these dates, both ends included.
     pub dates: Option<DateRange>,
-    /// The action for rows that can't be right: `drop`, `keep` or `fail`; or by rule, `{ default: drop, large_jump: fail }`.
+    /// The action for invalid rows: `drop`, `keep` or `fail`; or by rule, `{ default: drop, large_jump: fail }`.
     pub on_bad_rows: OnBadRows,
     /// The currency of prices, ISO 4217; empty for the layout's.
     pub currency: String,
@@ -71,7 +71,7 @@ impl StageKind for Bars {
                 if !present.contains(needed) {
                     return Err(
                         ConfigProblem::new("path", format!("the files have no column for `{needed}`")).hint(format!(
-                            "they were taken for layout `{}`; `layout: {{ columns: … }}` describes another",
+                            "they were read with layout `{}`; `layout: {{ columns: … }}` describes another",
                             layout.name
                         )),
                     );

@@ -55,7 +55,7 @@ impl StageKind for OptionChain {
                 if !present.contains(needed) {
                     return Err(
                         ConfigProblem::new("path", format!("the files have no column for `{needed}`")).hint(format!(
-                            "they were taken for layout `{}`; `layout: {{ columns: … }}` describes another",
+                            "they were read with layout `{}`; `layout: {{ columns: … }}` describes another",
                             layout.name
                         )),
                     );
@@ -86,7 +86,7 @@ impl StageKind for OptionChain {
         }
         if config.underlying == UnderlyingChoice::Quoted && !columns.contains("underlying") {
             return Err(
-                ConfigProblem::new("underlying", "the files do not tell the price of the underlying")
+                ConfigProblem::new("underlying", "the files have no price of the underlying")
                     .hint("`underlying: parity` derives it from the options, `underlying_path` takes it from bars"),
             );
         }

@@ -29,13 +29,13 @@ use std::sync::Arc;
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct RatesConfig {
-    /// The files: a path, a folder, a glob, or a list of them; CSV or Parquet, plain, `.gz` or `.zip`. Must be given.
+    /// The files: a path, a directory, a glob, or a list of them; CSV or Parquet, plain, `.gz` or `.zip`. Required.
     pub path: Paths,
     /// The layout of the files: `auto` (found by the header), a layout's name, or `{ columns: { date: DATE, "0.25": TB3 }, … }`.
     pub layout: LayoutChoice<RateColumns>,
-    /// Keep these dates alone, both ends included.
+    /// Keep only these dates, both ends included.
     pub dates: Option<DateRange>,
-    /// The action for values that can't be right: `drop`, `keep` or `fail`; or by rule.
+    /// The action for invalid values: `drop`, `keep` or `fail`; or by rule.
     pub on_bad_rows: OnBadRows,
     /// The currency of the rates, ISO 4217; empty for the layout's.
     pub currency: String,
@@ -43,7 +43,7 @@ pub struct RatesConfig {
     pub calendar: CalendarChoice,
 }
 
-/// A layout of rates that is not a known one: one row a day, one column a maturity.
+/// A layout of rates that is described in the pipeline file: one row per day, one column per maturity.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct RateColumns {
@@ -51,7 +51,7 @@ pub struct RateColumns {
     pub columns: BTreeMap<String, String>,
     /// The format of dates, in `strftime` codes (`%m/%d/%Y`); empty for `%Y-%m-%d`.
     pub date_format: String,
-    /// True where the rates are in percent; otherwise they are decimal.
+    /// If true, the rates are in percent, otherwise decimal.
     pub percent: bool,
     /// Their quotation: `par_semiannual`, `zero_continuous` or `zero_annual`.
     pub quote: YieldQuote,
@@ -141,7 +141,7 @@ impl StageKind for Rates {
             if !present.contains("date") || !present.contains("rate") {
                 return Err(
                     ConfigProblem::new("path", "the files have no dates or no rates").hint(format!(
-                        "they were taken for layout `{}`; `layout: {{ columns: … }}` describes another",
+                        "they were read with layout `{}`; `layout: {{ columns: … }}` describes another",
                         layout.name
                     )),
                 );

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-/// A folder with files, and a store.
+/// A directory with files, and a store.
 pub struct Bench {
     dir: tempfile::TempDir,
     pub store: Store,

@@ -61,9 +61,9 @@ fn a_device_that_fails_is_passed_over() {
     let (chosen, _) = device::fastest(|| Algorithm::new(&settings), &spec, available, &context).unwrap();
     assert_eq!(chosen, Device::Cpu);
     let log = std::mem::take(&mut *lines.0.lock().unwrap());
-    assert_eq!(log[0], "device: cuda is passed over: out of memory");
+    assert_eq!(log[0], "device: cuda is skipped: out of memory");
     assert!(log[1].starts_with("device: cpu would train at "), "{log:?}");
-    assert_eq!(log[2], "device: cpu is taken");
+    assert_eq!(log[2], "device: cpu is selected");
     assert!(
         device::fastest(
             || Algorithm::new(&settings),
