@@ -6,7 +6,7 @@
 //!
 //! A program that maps a file into memory writes to its pages without a system call. Local file systems on a disk update the
 //! times when a clean page is first written to, and no more until it has been written back: a page that may still be dirty is
-//! written back before the file is hashed. Other file systems update them late or not at all (tmpfs, FUSE), or do not tell of
+//! written back before the file is hashed. Other file systems update them late or not at all (tmpfs, FUSE), or do not record
 //! the writes of other machines (NFS): files there are hashed each time ([`has_reliable_times`]).
 
 use crate::blob::{self, BlobRef};
@@ -63,7 +63,7 @@ impl Stamp {
     }
 }
 
-/// True if the times of a file tell of every write to it, so that its digest is cached; elsewhere it is hashed each time.
+/// True if the times of a file record every write to it, so that its digest is cached; elsewhere it is hashed each time.
 #[cfg(target_os = "linux")]
 pub fn has_reliable_times(path: &Path) -> bool {
     /// Of ext2 to ext4, XFS, Btrfs, F2FS and bcachefs, from `linux/magic.h`. Not overlayfs: what is below it may be a tmpfs.
@@ -71,7 +71,7 @@ pub fn has_reliable_times(path: &Path) -> bool {
     rustix::fs::statfs(path).is_ok_and(|fs| RELIABLE.contains(&(fs.f_type as u32)))
 }
 
-/// True if the times of a file tell of every write to it, so that its digest is cached; elsewhere it is hashed each time.
+/// True if the times of a file record every write to it, so that its digest is cached; elsewhere it is hashed each time.
 #[cfg(not(target_os = "linux"))]
 pub fn has_reliable_times(_: &Path) -> bool {
     true

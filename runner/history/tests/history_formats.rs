@@ -1,4 +1,4 @@
-//! No byte of a run's folder or of the index is outside a checksum: one changed bit anywhere is detected, or reads as the same value.
+//! No byte of a run's directory or of the index is outside a checksum: one changed bit anywhere is detected, or reads as the same value.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 

@@ -108,7 +108,7 @@ fn start<'a>(algorithm: &mut impl Algorithm, job: Job<'a>) -> Result<Learner<'a>
     };
     if let Saved::Damaged(path) = &saved {
         context.log(format!(
-            "warning: the checkpoint `{}` is damaged or of another version; training starts anew",
+            "warning: the checkpoint `{}` is damaged or of another version; training starts from the beginning",
             path.display()
         ));
     }
