@@ -547,8 +547,7 @@ impl<'a> Loader<'a> {
             files,
             outputs: places,
             env: variables,
-            points: BTreeMap::new(),
-            secrets: Vec::new(),
+            ..Command::default()
         }
     }
 

@@ -12,10 +12,11 @@
 //! The caller stores a checksum with each memo. Malformed bytes are rejected nevertheless.
 
 use super::PipelineErrors;
+use super::command::Command;
 use super::encoding::{Reader, Writer};
 use super::files;
 use super::load::{self, LoadOptions, Recorded};
-use super::model::{Command, InputRef, Node, Pipeline, Place, Resources, Work, graph_of};
+use super::model::{InputRef, Node, Pipeline, Place, Resources, Work, graph_of};
 use super::problems::Problems;
 use super::source::{self, Spot, Texts};
 use super::tree::Tree;
@@ -234,6 +235,7 @@ fn unpack_node(from: &mut Reader, base: Arc<Path>, options: &LoadOptions, before
                 points: from.list(|from| Some((from.text()?, from.list(Reader::text)?)))?,
                 env: from.list(|from| Some((from.text()?, from.text()?)))?,
                 secrets: from.list(Reader::text)?,
+                ..Command::default()
             }))
         }
         _ => return None,
