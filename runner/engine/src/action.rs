@@ -3,7 +3,7 @@
 use crate::event::timestamp;
 use crate::executor::{Executor, Job, JobWork, Limits};
 use crate::options::Options;
-use crate::prepare::{Prepared, digests};
+use crate::prepare::Prepared;
 use crate::text;
 use cache::{ActionRecord, Artifact, ArtifactDigest, Hit, Store, Upstream};
 use runner_pipeline::{Node, Work};
@@ -89,13 +89,7 @@ fn try_run(
         upstream.merge_report(done.upstream);
     }
     // A source file may have been edited while the stage ran; the result then does not match the key.
-    let now = digests(store, &prepared.sources, options.verify_inputs)?;
-    if let Some((source, _)) = prepared
-        .sources
-        .iter()
-        .zip(now.iter().zip(&prepared.recipe.sources))
-        .find(|(_, (now, then))| now != then)
-    {
+    if let Some(source) = prepared.changed(store, options.verify_inputs)? {
         return Err(source.changed());
     }
     let seconds = started.elapsed().as_secs_f64();
