@@ -102,6 +102,21 @@ fn try_run(
             blobs: Vec::new(),
         });
     }
+    let mut info = BTreeMap::from([
+        ("run".to_owned(), json!(options.run)),
+        ("stage".to_owned(), json!(node.id)),
+        ("started".to_owned(), json!(timestamp(began.into()))),
+        ("threads".to_owned(), json!(threads)),
+        (
+            "host".to_owned(),
+            json!(rustix::system::uname().nodename().to_string_lossy()),
+        ),
+    ]);
+    if let Some(isolation) = &done.isolation {
+        info.insert("isolation".to_owned(), json!(isolation));
+        // `null` tells that they could not be observed.
+        info.insert("executed".to_owned(), json!(done.executed));
+    }
     let record = ActionRecord {
         key: prepared.key,
         recipe: prepared.recipe.to_json(),
@@ -113,16 +128,7 @@ fn try_run(
             .numerics_class
             .unwrap_or_else(stages_numerics::class::numerics_class),
         program: options.program.clone(),
-        info: BTreeMap::from([
-            ("run".to_owned(), json!(options.run)),
-            ("stage".to_owned(), json!(node.id)),
-            ("started".to_owned(), json!(timestamp(began.into()))),
-            ("threads".to_owned(), json!(threads)),
-            (
-                "host".to_owned(),
-                json!(rustix::system::uname().nodename().to_string_lossy()),
-            ),
-        ]),
+        info,
     };
     let hit = store.put_action(&record)?;
     store.upload_later(prepared.key, &memos);
@@ -153,12 +159,9 @@ fn work(node: &Node, options: &Options) -> JobWork {
             config: config.clone(),
         },
         Work::Command(command) => {
-            let mut env: BTreeMap<String, String> = ["PATH", "HOME", "LANG"]
-                .into_iter()
-                .chain(command.secrets.iter().map(String::as_str))
-                .filter_map(|name| Some((name.to_owned(), options.env.get(name)?.clone())))
-                .collect();
-            env.extend(command.env.clone());
+            let mut env = command.env.clone();
+            let secrets = command.secrets.iter();
+            env.extend(secrets.filter_map(|name| Some((name.clone(), options.env.get(name)?.clone()))));
             JobWork::Command {
                 command: command.command.clone(),
                 outputs: command.outputs.clone(),
@@ -171,6 +174,8 @@ fn work(node: &Node, options: &Options) -> JobWork {
                 tools: command.tools.clone(),
                 log_limit: command.log_limit,
                 container: command.container.clone(),
+                search_path: options.env.get("PATH").cloned().unwrap_or_default(),
+                base: node.base.to_path_buf(),
             }
         }
     }

@@ -1,0 +1,70 @@
+//! The sandbox of an executor: its server, and the isolation that it can give.
+
+use super::client::{Client, Running};
+use super::probe::{Isolated, available};
+use super::protocol::Spec;
+use cache::Store;
+use runner_pipeline::Isolation;
+use rustix::fd::OwnedFd;
+use stages_core::StageError;
+use std::path::PathBuf;
+use std::sync::OnceLock;
+
+/// The sandbox of an executor. Its server starts with the first program.
+pub(crate) struct Sandbox {
+    /// This program.
+    program: PathBuf,
+    client: OnceLock<Result<Client, String>>,
+    /// The reason why programs cannot be isolated.
+    available: OnceLock<Result<(), String>>,
+}
+
+impl Sandbox {
+    /// A sandbox whose server is the program `program`.
+    pub fn new(program: PathBuf) -> Self {
+        Self {
+            program,
+            client: OnceLock::new(),
+            available: OnceLock::new(),
+        }
+    }
+
+    fn client(&self) -> Result<&Client, StageError> {
+        let start = || Client::start(&self.program).map_err(|err| format!("cannot start `runner sandbox`: {err}"));
+        self.client.get_or_init(start).as_ref().map_err(StageError::new)
+    }
+
+    /// The isolation of a program that asks for `wanted`.
+    ///
+    /// # Errors
+    /// If isolation is required and cannot be had.
+    pub fn isolation(&self, wanted: Isolation, store: &Store) -> Result<Isolated, StageError> {
+        if wanted == Isolation::None {
+            return Ok(Isolated::None);
+        }
+        let client = self.client()?;
+        let attempt = || match store.workspace() {
+            Ok(dir) => available(client, dir.path()),
+            Err(err) => Err(err.to_string()),
+        };
+        match (self.available.get_or_init(attempt), wanted) {
+            (Ok(()), _) => Ok(Isolated::Namespaces),
+            (Err(reason), Isolation::Required) => Err(StageError::new(format!(
+                "the stage has to be isolated, and this system cannot: {reason}"
+            ))
+            .hint("`isolation: auto` runs it without isolation where there is none")),
+            (Err(_), _) => Ok(Isolated::None),
+        }
+    }
+
+    /// The reason why programs run without isolation on this system, if it is known.
+    pub fn refusal(&self) -> Option<&str> {
+        self.available.get()?.as_ref().err().map(String::as_str)
+    }
+
+    /// Starts a program whose standard output and error are `log`.
+    pub fn run(&self, spec: &Spec, log: OwnedFd) -> Result<Running, StageError> {
+        let started = self.client()?.run(spec, log);
+        started.map_err(|err| StageError::new(format!("cannot reach `runner sandbox`: {err}")))
+    }
+}
