@@ -174,6 +174,11 @@ fn work(node: &Node, options: &Options) -> JobWork {
                 tools: command.tools.clone(),
                 log_limit: command.log_limit,
                 container: command.container.clone(),
+                client_env: match command.container {
+                    Some(_) => options.env.clone(),
+                    None => BTreeMap::new(),
+                },
+                memory: node.resources.memory,
                 search_path: options.env.get("PATH").cloned().unwrap_or_default(),
                 base: node.base.to_path_buf(),
             }

@@ -1,5 +1,6 @@
 //! `run:` stages: an external program in an empty directory, with a clean environment, isolated from the host where that is possible.
 
+use super::container::{self, Container, Watchdog};
 use super::files::{create_parent, failed};
 use super::input_files::InputFiles;
 use super::invisible::{self, Host};
@@ -11,6 +12,7 @@ use super::outputs::take_in;
 use super::sandbox::{Isolated, Running, Said, Sandbox, Spec};
 use super::secrets::Masker;
 use super::stage_dir::StageDir;
+use super::tools::{check_versions, first_line};
 use super::undeclared::{undeclared, warning};
 use crate::text;
 use cache::{BlobRef, Store, WorkerReport};
@@ -53,6 +55,11 @@ pub(crate) struct Run<'a> {
     pub network: bool,
     pub tools: &'a [Tool],
     pub log_limit: u64,
+    pub container: Option<&'a str>,
+    /// The environment of podman or docker.
+    pub client_env: &'a BTreeMap<String, String>,
+    /// The limit of a container's memory in bytes.
+    pub memory: Option<u64>,
     pub inputs: &'a BTreeMap<String, Vec<Input>>,
     pub files: &'a [Source],
     pub log: &'a Path,
@@ -67,6 +74,8 @@ struct Ended {
     executed: Option<BTreeSet<PathBuf>>,
     peak_memory: Option<u64>,
     over_time: Option<Duration>,
+    /// True if it was not asked to end.
+    by_itself: bool,
 }
 
 impl Run<'_> {
@@ -79,12 +88,14 @@ impl Run<'_> {
         limits: &Limits,
     ) -> Result<Done, StageError> {
         let started = Instant::now();
-        let isolated = sandbox.isolation(self.isolation, store)?;
+        let isolated = match self.container {
+            Some(_) => Isolated::Container,
+            None => sandbox.isolation(self.isolation, store)?,
+        };
         events.emit(StageEvent::Isolation {
             isolation: isolated.name().to_owned(),
             network: self.network || isolated == Isolated::None,
         });
-        let shell = self.shell_path()?;
         let dir = StageDir::new(store, isolated)?;
         let work = dir.host("work");
         for source in self.files {
@@ -115,25 +126,25 @@ impl Run<'_> {
         for name in self.outputs.values().filter(|name| name.contains('/')) {
             create_parent(&work.join(name))?;
         }
-        let path = self.link_tools(&dir)?;
         let seen = dir.seen(&work);
         let text = command_text(self.command, |space, name| match space {
             "needs" => needs.get(name).cloned(),
             _ => self.outputs.get(name).map(|file| seen.join(file).display().to_string()),
         });
-        let arguments = std::iter::once(self.shell.name()).chain(self.shell.arguments().iter().copied());
-        let spec = Spec {
-            isolate: isolated == Isolated::Namespaces,
-            network: self.network,
-            stage: dir.stage(),
-            root: dir.root(),
-            visible: self.visible(),
-            program: shell,
-            arguments: arguments.map(str::to_owned).chain([text]).collect(),
-            env: self.environment(&dir, path),
-            directory: seen,
+        let (spec, watchdog) = match self.container {
+            Some(image) => {
+                let (spec, watchdog) = self.contained(image, &dir, &text)?;
+                (spec, Some(watchdog))
+            }
+            None => (self.isolated(isolated, &dir, text)?, None),
         };
+        check_versions(self.tools, |program, name| {
+            first_line(program, name, sandbox, &spec, limits)
+        })?;
         let ended = self.wait(sandbox, &spec, started, events, limits)?;
+        if let Some(watchdog) = watchdog.filter(|_| ended.by_itself) {
+            watchdog.disarm();
+        }
         inputs.check(store)?;
         let status = ended.status;
         if let Some(limit) = ended.over_time.filter(|_| !status.success()) {
@@ -153,8 +164,15 @@ impl Run<'_> {
             });
         }
         if !status.success() {
-            let what = format!("the command {}", describe(status));
-            let error = full(&work, &what).unwrap_or_else(|| StageError::new(what));
+            let mut what = format!("the command {}", describe(status));
+            let reason = self
+                .container
+                .and_then(|_| container::reason(status.code(), self.shell));
+            what.push_str(reason.map_or("", |(more, _)| more));
+            let error = full(&work, &what).unwrap_or_else(|| StageError {
+                hint: reason.map(|(_, hint)| hint.to_owned()),
+                ..StageError::new(what)
+            });
             return Err(self.with_log(error, isolated));
         }
         let stop = || limits.stopped(started);
@@ -182,6 +200,56 @@ impl Run<'_> {
             executed: ended.executed.map(|all| all.into_iter().collect()),
             upstream: WorkerReport::default(),
         })
+    }
+
+    /// The program, as it starts without a container.
+    fn isolated(&self, isolated: Isolated, dir: &StageDir, text: String) -> Result<Spec, StageError> {
+        let path = self.link_tools(dir)?;
+        let mut env = self.environment(dir);
+        env.entry("PATH".to_owned()).or_insert(path);
+        let arguments = std::iter::once(self.shell.name()).chain(self.shell.arguments().iter().copied());
+        Ok(Spec {
+            isolate: isolated == Isolated::Namespaces,
+            network: self.network,
+            stage: dir.stage(),
+            root: dir.root(),
+            visible: self.visible(),
+            program: self.shell_path()?,
+            arguments: arguments.map(str::to_owned).chain([text]).collect(),
+            env,
+            directory: dir.seen(&dir.host("work")),
+        })
+    }
+
+    /// The client of the container, and the watchdog that removes it.
+    fn contained(&self, image: &str, dir: &StageDir, text: &str) -> Result<(Spec, Watchdog), StageError> {
+        let client = container::client(self.search_path)?;
+        let (stage, id_file) = (dir.stage(), dir.container_id());
+        let container = Container {
+            image,
+            shell: self.shell,
+            text,
+            env: &self.environment(dir),
+            secrets: self.secrets,
+            network: self.network,
+            memory: self.memory,
+            stage: &stage,
+            id_file: &id_file,
+        };
+        let spec = Spec {
+            isolate: false,
+            // The client's own.
+            network: true,
+            root: dir.root(),
+            visible: Vec::new(),
+            arguments: container.arguments(&client)?,
+            env: self.client_env.clone(),
+            directory: stage.clone(),
+            program: client.clone(),
+            stage: stage.clone(),
+        };
+        let watchdog = Watchdog::start(&client, &id_file, self.client_env)?;
+        Ok((spec, watchdog))
     }
 
     /// The path of the shell.
@@ -227,14 +295,13 @@ impl Run<'_> {
         Ok(path.join(":"))
     }
 
-    /// The complete environment of the program.
-    fn environment(&self, dir: &StageDir, path: String) -> BTreeMap<String, String> {
+    /// The environment of the program but for the PATH that it has by default.
+    fn environment(&self, dir: &StageDir) -> BTreeMap<String, String> {
         let tmp = match dir.seen(&dir.stage()) == dir.stage() {
             true => dir.host("tmp").display().to_string(),
             false => "/tmp".to_owned(),
         };
         let base = [
-            ("PATH", path),
             ("HOME", dir.seen(&dir.host("home")).display().to_string()),
             ("LANG", "C.UTF-8".to_owned()),
             ("TZ", "UTC".to_owned()),
@@ -300,7 +367,7 @@ impl Run<'_> {
             error.message.push_str(line);
         }
         let mut hints: Vec<String> = error.hint.take().into_iter().collect();
-        if isolated != Isolated::None {
+        if isolated == Isolated::Namespaces {
             let host = Host {
                 path: self.search_path,
                 base: self.base,
@@ -338,6 +405,7 @@ fn watch(
                     executed,
                     peak_memory: (peak > 0).then_some(peak),
                     over_time,
+                    by_itself: asked.is_none() && killed.is_none(),
                 });
             }
             Some(Said::Failed { message }) => {

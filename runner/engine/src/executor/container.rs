@@ -9,7 +9,6 @@ use rustix::process::{getgid, getuid};
 use stages_core::StageError;
 use std::collections::BTreeMap;
 use std::fs;
-use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
@@ -22,8 +21,8 @@ const CLIENTS: [&str; 2] = ["podman", "docker"];
 /// The time that the removal of a container may take.
 const REMOVAL: Duration = Duration::from_secs(20);
 
-/// Waits for the end of its input, and removes the container whose id is in the file `$2`.
-const REMOVE: &str = r#"cat > /dev/null; [ ! -s "$2" ] || exec "$1" rm --force "$(cat "$2")""#;
+/// Waits for the end of its input, and removes the container whose id is in the file `$2`. Removal alone would wait for a program that ignores SIGTERM.
+const REMOVE: &str = r#"cat; [ -s "$2" ] || exit 0; id=$(cat "$2"); "$1" kill "$id"; exec "$1" rm --force "$id""#;
 
 /// A container to start.
 pub(super) struct Container<'a> {
@@ -120,15 +119,15 @@ impl Container<'_> {
     }
 }
 
-/// The reason for a status of the client, where it is not the program's own.
-pub(super) fn reason(code: i32, shell: Shell) -> Option<(&'static str, &'static str)> {
-    match (code, shell) {
+/// An addition to the message of a program that exited with this status, and a hint: the status may be the client's.
+pub(super) fn reason(code: Option<i32>, shell: Shell) -> Option<(&'static str, &'static str)> {
+    match (code?, shell) {
         (125, _) => Some((
-            "the container could not be started",
-            "the last lines say why; `podman pull IMAGE@DIGEST` or `docker pull …` fetches the image",
+            ", as podman and docker do where the container cannot be started",
+            "`podman pull IMAGE@sha256:…` or `docker pull …` fetches the image",
         )),
         (126 | 127, Shell::Bash) => Some((
-            "the image has no `bash`, or a program was not found",
+            ", as the client does where the image has no `bash`",
             "write `shell: sh`, or choose an image that has it",
         )),
         _ => None,
@@ -159,8 +158,8 @@ impl Watchdog {
     }
 
     /// Ends the watch of a container that has exited.
-    pub fn disarm(mut self) -> io::Result<()> {
-        self.child.kill()
+    pub fn disarm(mut self) {
+        let _ = self.child.kill();
     }
 }
 
@@ -204,7 +203,10 @@ mod tests {
         let (env, secrets) = (BTreeMap::from(env), vec!["S".to_owned()]);
         let container = container(&env, &secrets, Path::new("/s/stage"));
         let arguments = container.arguments(Path::new("/usr/bin/docker")).unwrap().join("\n");
-        let arguments = arguments.replace(&format!("--user={}:{}", getuid().as_raw(), getgid().as_raw()), "--user=U:G");
+        let arguments = arguments.replace(
+            &format!("--user={}:{}", getuid().as_raw(), getgid().as_raw()),
+            "--user=U:G",
+        );
         insta::assert_snapshot!(arguments, @r#"
         docker
         run
@@ -255,7 +257,10 @@ mod tests {
         for name in ["docker", "podman"] {
             let program = dir.path().join(name);
             fs::write(&program, "").unwrap();
-            assert!(client(&path).map_or(true, |found| !found.ends_with(name)), "not executable");
+            assert!(
+                client(&path).map_or(true, |found| !found.ends_with(name)),
+                "not executable"
+            );
             fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
             assert_eq!(client(&path).unwrap(), program);
         }
@@ -277,9 +282,15 @@ mod tests {
         let start = || Watchdog::start(&client, &id_file, &env).unwrap();
         drop(start());
         fs::write(&id_file, "abc").unwrap();
-        start().disarm().unwrap();
-        assert!(!dir.path().join("calls").exists(), "no container, or one that has exited");
+        start().disarm();
+        assert!(
+            !dir.path().join("calls").exists(),
+            "no container, or one that has exited"
+        );
         drop(start());
-        assert_eq!(fs::read_to_string(dir.path().join("calls")).unwrap(), "rm --force abc\n");
+        assert_eq!(
+            fs::read_to_string(dir.path().join("calls")).unwrap(),
+            "kill abc\nrm --force abc\n"
+        );
     }
 }

@@ -98,6 +98,10 @@ pub enum JobWork {
         log_limit: u64,
         /// The image that it runs in, `IMAGE@sha256:…`.
         container: Option<String>,
+        /// The environment of podman or docker, for a container.
+        client_env: BTreeMap<String, String>,
+        /// The memory that it may use in bytes.
+        memory: Option<u64>,
         /// The engine's own PATH, for hints.
         search_path: String,
         /// The directory of the pipeline, for hints.

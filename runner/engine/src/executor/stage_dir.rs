@@ -66,6 +66,11 @@ impl StageDir {
         self.workspace.path().join("stage")
     }
 
+    /// The file with the id of the container, where the container does not see it.
+    pub fn container_id(&self) -> PathBuf {
+        self.root().join("container-id")
+    }
+
     /// The path on the host of a file in the stage's directory.
     pub fn host(&self, name: &str) -> PathBuf {
         self.stage().join(name)
