@@ -133,7 +133,7 @@ impl Run<'_> {
             env: self.environment(&dir, path),
             directory: seen,
         };
-        let ended = self.wait(sandbox, &spec, started, events, limits)?;
+        let ended = self.wait(sandbox, store, &spec, started, events, limits)?;
         inputs.check(store)?;
         let status = ended.status;
         if let Some(limit) = ended.over_time.filter(|_| !status.success()) {
@@ -249,6 +249,7 @@ impl Run<'_> {
     fn wait(
         &self,
         sandbox: &Sandbox,
+        store: &Store,
         spec: &Spec,
         started: Instant,
         events: &dyn EventSink,
@@ -260,7 +261,7 @@ impl Run<'_> {
         if limits.is_cancelled() {
             return Err(StageError::interrupted());
         }
-        let mut running = sandbox.run(spec, output.into())?;
+        let mut running = sandbox.run(spec, store, output.into())?;
         let ended = watch(&mut running, &log, started, events, limits);
         // Whatever still runs is killed by this.
         drop(running);
@@ -331,7 +332,10 @@ fn watch(
     let mut pause = Duration::from_millis(10);
     loop {
         match running.said(pause).map_err(lost)? {
-            Some(Said::Started { pid: started }) => pid = Some(started),
+            Some(Said::Started { pid: started }) => {
+                pid = Some(started);
+                continue;
+            }
             Some(Said::Ended { status, executed }) => {
                 return Ok(Ended {
                     status: ExitStatus::from_raw(status),

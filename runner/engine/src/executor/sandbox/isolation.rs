@@ -29,8 +29,11 @@ impl Sandbox {
         }
     }
 
-    fn client(&self) -> Result<&Client, StageError> {
-        let start = || Client::start(&self.program).map_err(|err| format!("cannot start `runner sandbox`: {err}"));
+    fn client(&self, store: &Store) -> Result<&Client, StageError> {
+        let start = || {
+            let started = Client::start(&self.program, store.root());
+            started.map_err(|err| format!("cannot start `runner sandbox`: {err}"))
+        };
         self.client.get_or_init(start).as_ref().map_err(StageError::new)
     }
 
@@ -42,7 +45,7 @@ impl Sandbox {
         if wanted == Isolation::None {
             return Ok(Isolated::None);
         }
-        let client = self.client()?;
+        let client = self.client(store)?;
         let attempt = || match store.workspace() {
             Ok(dir) => available(client, dir.path()),
             Err(err) => Err(err.to_string()),
@@ -63,8 +66,8 @@ impl Sandbox {
     }
 
     /// Starts a program whose standard output and error are `log`.
-    pub fn run(&self, spec: &Spec, log: OwnedFd) -> Result<Running, StageError> {
-        let started = self.client()?.run(spec, log);
+    pub fn run(&self, spec: &Spec, store: &Store, log: OwnedFd) -> Result<Running, StageError> {
+        let started = self.client(store)?.run(spec, log);
         started.map_err(|err| StageError::new(format!("cannot reach `runner sandbox`: {err}")))
     }
 }
