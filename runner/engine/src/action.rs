@@ -3,7 +3,7 @@
 use crate::event::timestamp;
 use crate::executor::{Executor, Job, JobWork, Limits};
 use crate::options::Options;
-use crate::prepare::{Prepared, digests};
+use crate::prepare::Prepared;
 use crate::text;
 use cache::{ActionRecord, Artifact, ArtifactDigest, Hit, Store, Upstream};
 use runner_pipeline::{Node, Work};
@@ -89,13 +89,7 @@ fn try_run(
         upstream.merge_report(done.upstream);
     }
     // A source file may have been edited while the stage ran; the result then does not match the key.
-    let now = digests(store, &prepared.sources, options.verify_inputs)?;
-    if let Some((source, _)) = prepared
-        .sources
-        .iter()
-        .zip(now.iter().zip(&prepared.recipe.sources))
-        .find(|(_, (now, then))| now != then)
-    {
+    if let Some(source) = prepared.changed(store, options.verify_inputs)? {
         return Err(source.changed());
     }
     let seconds = started.elapsed().as_secs_f64();
@@ -157,6 +151,19 @@ fn log_path(node: &Node, options: &Options) -> PathBuf {
     options.logs.join(format!("{}.log", text::file_name(&node.id)))
 }
 
+/// The variables by which programs and containers are found.
+const HOST_ENV: [&str; 9] = [
+    "CONTAINER_HOST",
+    "DOCKER_CERT_PATH",
+    "DOCKER_CONFIG",
+    "DOCKER_CONTEXT",
+    "DOCKER_HOST",
+    "DOCKER_TLS_VERIFY",
+    "HOME",
+    "PATH",
+    "XDG_RUNTIME_DIR",
+];
+
 fn work(node: &Node, options: &Options) -> JobWork {
     match &node.work {
         Work::Kind { kind, config } => JobWork::Kind {
@@ -180,7 +187,11 @@ fn work(node: &Node, options: &Options) -> JobWork {
                 tools: command.tools.clone(),
                 log_limit: command.log_limit,
                 container: command.container.clone(),
-                search_path: options.env.get("PATH").cloned().unwrap_or_default(),
+                memory: node.resources.memory,
+                host_env: HOST_ENV
+                    .iter()
+                    .filter_map(|&name| Some((name.to_owned(), options.env.get(name)?.clone())))
+                    .collect(),
                 base: node.base.to_path_buf(),
             }
         }

@@ -4,6 +4,7 @@
 
 mod cached;
 mod commands;
+mod containers;
 mod failures;
 mod history;
 mod incremental;
@@ -14,6 +15,7 @@ mod programs;
 mod remote;
 mod shared;
 mod sweeps;
+mod tools;
 mod trust;
 mod watch;
 

@@ -1,6 +1,7 @@
 //! Executors of actions: in this process, or in a worker process for each action.
 
 mod command;
+mod container;
 mod files;
 mod in_process;
 mod input_files;
@@ -15,7 +16,9 @@ mod run_job;
 mod sandbox;
 mod secrets;
 mod stage_dir;
+mod tools;
 mod undeclared;
+mod watch;
 mod worker;
 mod worker_process;
 

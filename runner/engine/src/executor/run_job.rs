@@ -73,8 +73,9 @@ pub(super) fn run_job(
             network,
             tools,
             log_limit,
-            container: _,
-            search_path,
+            container,
+            memory,
+            host_env,
             base,
         } => {
             let run = Run {
@@ -91,7 +92,9 @@ pub(super) fn run_job(
                 inputs: &inputs,
                 files: &job.sources,
                 log: &job.log,
-                search_path,
+                container: container.as_deref(),
+                memory: *memory,
+                host_env,
                 base,
             };
             run.execute(sandbox, store, events.as_ref(), limits)
