@@ -204,7 +204,10 @@ mod tests {
         let (env, secrets) = (BTreeMap::from(env), vec!["S".to_owned()]);
         let container = container(&env, &secrets, Path::new("/s/stage"));
         let arguments = container.arguments(Path::new("/usr/bin/docker")).unwrap().join("\n");
-        let arguments = arguments.replace(&format!("--user={}:{}", getuid().as_raw(), getgid().as_raw()), "--user=U:G");
+        let arguments = arguments.replace(
+            &format!("--user={}:{}", getuid().as_raw(), getgid().as_raw()),
+            "--user=U:G",
+        );
         insta::assert_snapshot!(arguments, @r#"
         docker
         run
@@ -255,7 +258,10 @@ mod tests {
         for name in ["docker", "podman"] {
             let program = dir.path().join(name);
             fs::write(&program, "").unwrap();
-            assert!(client(&path).map_or(true, |found| !found.ends_with(name)), "not executable");
+            assert!(
+                client(&path).map_or(true, |found| !found.ends_with(name)),
+                "not executable"
+            );
             fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
             assert_eq!(client(&path).unwrap(), program);
         }
@@ -278,8 +284,14 @@ mod tests {
         drop(start());
         fs::write(&id_file, "abc").unwrap();
         start().disarm().unwrap();
-        assert!(!dir.path().join("calls").exists(), "no container, or one that has exited");
+        assert!(
+            !dir.path().join("calls").exists(),
+            "no container, or one that has exited"
+        );
         drop(start());
-        assert_eq!(fs::read_to_string(dir.path().join("calls")).unwrap(), "rm --force abc\n");
+        assert_eq!(
+            fs::read_to_string(dir.path().join("calls")).unwrap(),
+            "rm --force abc\n"
+        );
     }
 }

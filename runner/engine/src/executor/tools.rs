@@ -31,7 +31,10 @@ pub(super) fn check_versions(
                 "the virtual environment `{}` is of Python {version}, and its `python --version` prints `{shown}`",
                 tool.name
             ))
-            .hint(format!("create it anew, or `python3 -m venv --upgrade {}`", tool.path.display())),
+            .hint(format!(
+                "create it anew, or `python3 -m venv --upgrade {}`",
+                tool.path.display()
+            )),
             false => StageError::new(format!(
                 "`{} --version` prints `{shown}`, not `{version}`",
                 tool.path.display()
