@@ -81,6 +81,15 @@ impl Run<'_> {
             isolation: isolated.name().to_owned(),
             network: self.network || isolated == Isolated::None,
         });
+        if isolated == Isolated::None
+            && self.isolation != Isolation::None
+            && let Some(reason) = sandbox.refusal()
+        {
+            events.emit(StageEvent::Warning {
+                message: format!("runs without isolation: {reason}"),
+                hint: Some("`isolation: none` in `config.yaml` accepts that".to_owned()),
+            });
+        }
         let dir = StageDir::new(store, isolated)?;
         let work = dir.host("work");
         for source in self.files {

@@ -9,6 +9,7 @@ use rustix::fd::OwnedFd;
 use stages_core::StageError;
 use std::path::PathBuf;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The sandbox of an executor. Its server starts with the first program.
 pub(crate) struct Sandbox {
@@ -17,6 +18,8 @@ pub(crate) struct Sandbox {
     client: OnceLock<Result<Client, String>>,
     /// The reason why programs cannot be isolated.
     available: OnceLock<Result<(), String>>,
+    /// True after the reason was asked for.
+    is_said: AtomicBool,
 }
 
 impl Sandbox {
@@ -26,6 +29,7 @@ impl Sandbox {
             program,
             client: OnceLock::new(),
             available: OnceLock::new(),
+            is_said: AtomicBool::new(false),
         }
     }
 
@@ -60,9 +64,10 @@ impl Sandbox {
         }
     }
 
-    /// The reason why programs run without isolation on this system, if it is known.
+    /// The reason why a program runs without isolation although it did not ask for that; only for the first one.
     pub fn refusal(&self) -> Option<&str> {
-        self.available.get()?.as_ref().err().map(String::as_str)
+        let reason = self.available.get()?.as_ref().err()?;
+        (!self.is_said.swap(true, Ordering::Relaxed)).then_some(reason)
     }
 
     /// Starts a program whose standard output and error are `log`.
