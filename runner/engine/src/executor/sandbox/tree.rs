@@ -9,7 +9,7 @@
 //! | `/dev` | `null`, `zero`, `full`, `random`, `urandom`, a private `shm` | devices and `shm` |
 //! | `/proc` | the processes of the sandbox | |
 
-use super::namespaces::Refused;
+use super::namespaces::{Refused, enter_mounts};
 use super::protocol::Spec;
 use super::system::add_mount_flags;
 use super::visible::SYSTEM;
@@ -28,8 +28,9 @@ const DEVICES: [&str; 5] = ["null", "zero", "full", "random", "urandom"];
 const READ_ONLY: u64 = 1;
 const HARMLESS: u64 = 2 | 4;
 
-/// Mounts the private tree on `spec.root` and makes it this process's root.
+/// Mounts the private tree on `spec.root`, in a mount namespace of this process's own, and makes it this process's root.
 pub(super) fn build(spec: &Spec) -> Result<(), Refused> {
+    enter_mounts()?;
     // Nothing that is mounted below reaches the host.
     rustix::mount::mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)
         .map_err(Refused::at("make the mounts private"))?;
