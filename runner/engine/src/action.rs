@@ -151,6 +151,22 @@ fn log_path(node: &Node, options: &Options) -> PathBuf {
     options.logs.join(format!("{}.log", text::file_name(&node.id)))
 }
 
+/// The variables by which programs and containers are found.
+const HOST_ENV: [&str; 12] = [
+    "CONTAINERS_CONF",
+    "CONTAINERS_STORAGE_CONF",
+    "CONTAINER_HOST",
+    "DOCKER_CERT_PATH",
+    "DOCKER_CONFIG",
+    "DOCKER_CONTEXT",
+    "DOCKER_HOST",
+    "DOCKER_TLS_VERIFY",
+    "HOME",
+    "PATH",
+    "REGISTRY_AUTH_FILE",
+    "XDG_RUNTIME_DIR",
+];
+
 fn work(node: &Node, options: &Options) -> JobWork {
     match &node.work {
         Work::Kind { kind, config } => JobWork::Kind {
@@ -174,12 +190,11 @@ fn work(node: &Node, options: &Options) -> JobWork {
                 tools: command.tools.clone(),
                 log_limit: command.log_limit,
                 container: command.container.clone(),
-                client_env: match command.container {
-                    Some(_) => options.env.clone(),
-                    None => BTreeMap::new(),
-                },
                 memory: node.resources.memory,
-                search_path: options.env.get("PATH").cloned().unwrap_or_default(),
+                host_env: HOST_ENV
+                    .iter()
+                    .filter_map(|&name| Some((name.to_owned(), options.env.get(name)?.clone())))
+                    .collect(),
                 base: node.base.to_path_buf(),
             }
         }

@@ -196,7 +196,7 @@ fn a_container_that_does_not_start_is_told_from_a_program_that_fails() {
     };
     let error = client("echo 'no such image' >&2; exit 125");
     assert!(
-        error.contains("the container cannot be started") && error.contains("| no such image"),
+        error.contains("the container could not be started") && error.contains("| no such image"),
         "{error}"
     );
     let error = client("exit 3");

@@ -20,7 +20,7 @@ name: family
 stages:
   a:
     run: |
-{ESCAPES}      {last}
+      {ESCAPES}      {last}
     env: {{ MARK: {mark} }}
     outputs: {{ x: x.txt }}
 "

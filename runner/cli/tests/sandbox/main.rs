@@ -45,7 +45,7 @@ fn exec(project: &Project, mode: Mode, args: &[&str]) -> runner_testkit::Ended {
         "--isolation",
         mode.argument(),
     ];
-    project.run(&[&options, args].concat())
+    project.run(&[&options[..], args].concat())
 }
 
 fn main() -> ExitCode {

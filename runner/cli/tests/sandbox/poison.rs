@@ -31,7 +31,7 @@ const MANNERS: [(&str, &str); 7] = [
     ),
     (
         "mmap",
-        "touch -r $f ts; chmod u+w $f; perl -e 'open(F,\"+<:mmap\",$ARGV[0]) or die $!; print F \"evil\\n\"; close F' $f; touch -r ts $f",
+        r#"touch -r $f ts; chmod u+w $f; python3 -c 'import mmap; f = open("'$f'", "r+b"); mmap.mmap(f.fileno(), 0)[0:5] = b"evil\n"'; touch -r ts $f"#,
     ),
 ];
 

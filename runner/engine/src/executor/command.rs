@@ -7,36 +7,33 @@ use super::invisible::{self, Host};
 use super::job::Done;
 use super::limits::{Limits, timed_out};
 use super::log::{self, LogWriter};
-use super::memory::{USAGE, family_memory, tree_cpu};
 use super::outputs::take_in;
-use super::sandbox::{Isolated, Running, Said, Sandbox, Spec};
+use super::sandbox::{Isolated, Sandbox, Spec};
 use super::secrets::Masker;
 use super::stage_dir::StageDir;
-use super::tools::{check_versions, first_line};
+use super::tools::check_versions;
 use super::undeclared::{undeclared, warning};
+use super::watch::{Ended, watch};
 use crate::text;
 use cache::{BlobRef, Store, WorkerReport};
 use runner_pipeline::{Isolation, Shell, Tool, command_text};
 use stages_core::error::Cause;
 use stages_core::{EventSink, Input, Source, StageError, StageEvent};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, Read as _};
 use std::os::unix::fs::{MetadataExt as _, symlink};
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
-use std::time::{Duration, Instant};
-
-/// The time that a program has to exit after it was asked to.
-const GRACE: Duration = Duration::from_secs(5);
-
-/// The time that its processes have to be gone after they were killed; the kernel may not let one of them go.
-const KILLED: Duration = Duration::from_secs(40);
+use std::time::Instant;
 
 /// The number of last lines of a failed program's output that are shown, and the bytes in which they are looked for.
 const LAST_LINES: usize = 10;
 const LAST_BYTES: u64 = 16 << 10;
+
+/// The longest line that is shown, in characters.
+const LONGEST_LINE: usize = 1000;
 
 /// The directories of the system's programs.
 const SYSTEM_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
@@ -55,27 +52,15 @@ pub(crate) struct Run<'a> {
     pub network: bool,
     pub tools: &'a [Tool],
     pub log_limit: u64,
-    pub container: Option<&'a str>,
-    /// The environment of podman or docker.
-    pub client_env: &'a BTreeMap<String, String>,
-    /// The limit of a container's memory in bytes.
-    pub memory: Option<u64>,
     pub inputs: &'a BTreeMap<String, Vec<Input>>,
     pub files: &'a [Source],
     pub log: &'a Path,
-    /// The engine's own PATH and the directory of the pipeline, for hints.
-    pub search_path: &'a str,
+    /// The image that it runs in, and the limit of its memory.
+    pub container: Option<&'a str>,
+    pub memory: Option<u64>,
+    /// The engine's own variables that find programs, and the directory of the pipeline.
+    pub host_env: &'a BTreeMap<String, String>,
     pub base: &'a Path,
-}
-
-/// The end of a program.
-struct Ended {
-    status: ExitStatus,
-    executed: Option<BTreeSet<PathBuf>>,
-    peak_memory: Option<u64>,
-    over_time: Option<Duration>,
-    /// True if it was not asked to end.
-    by_itself: bool,
 }
 
 impl Run<'_> {
@@ -96,6 +81,15 @@ impl Run<'_> {
             isolation: isolated.name().to_owned(),
             network: self.network || isolated == Isolated::None,
         });
+        if isolated == Isolated::None
+            && self.isolation != Isolation::None
+            && let Some(reason) = sandbox.refusal()
+        {
+            events.emit(StageEvent::Warning {
+                message: format!("runs without isolation: {reason}"),
+                hint: Some("`isolation: none` in `config.yaml` accepts that".to_owned()),
+            });
+        }
         let dir = StageDir::new(store, isolated)?;
         let work = dir.host("work");
         for source in self.files {
@@ -131,21 +125,22 @@ impl Run<'_> {
             "needs" => needs.get(name).cloned(),
             _ => self.outputs.get(name).map(|file| seen.join(file).display().to_string()),
         });
-        let (spec, watchdog) = match self.container {
-            Some(image) => {
-                let (spec, watchdog) = self.contained(image, &dir, &text)?;
-                (spec, Some(watchdog))
-            }
-            None => (self.isolated(isolated, &dir, text)?, None),
+        let run = Running {
+            sandbox,
+            store,
+            dir: &dir,
+            isolated,
+            started,
+            events,
+            limits,
         };
-        check_versions(self.tools, |program, name| {
-            first_line(program, name, sandbox, &spec, limits)
-        })?;
-        let ended = self.wait(sandbox, &spec, started, events, limits)?;
-        if let Some(watchdog) = watchdog.filter(|_| ended.by_itself) {
-            watchdog.disarm();
+        let ended = match self.container {
+            Some(image) => self.run_in_container(&run, image, &text)?,
+            None => self.run_in_sandbox(&run, text)?,
+        };
+        if !limits.is_cancelled() {
+            inputs.check(store)?;
         }
-        inputs.check(store)?;
         let status = ended.status;
         if let Some(limit) = ended.over_time.filter(|_| !status.success()) {
             return Err(timed_out(limit));
@@ -164,15 +159,12 @@ impl Run<'_> {
             });
         }
         if !status.success() {
-            let mut what = format!("the command {}", describe(status));
-            let reason = self
-                .container
-                .and_then(|_| container::reason(status.code(), self.shell));
-            what.push_str(reason.map_or("", |(more, _)| more));
-            let error = full(&work, &what).unwrap_or_else(|| StageError {
-                hint: reason.map(|(_, hint)| hint.to_owned()),
-                ..StageError::new(what)
-            });
+            let of_container = |code| container::reason(code, self.shell).filter(|_| self.container.is_some());
+            let what = format!("the command {}", describe(status));
+            let error = match status.code().and_then(of_container) {
+                Some((reason, hint)) => StageError::new(format!("{what}: {reason}")).hint(hint),
+                None => full(&work, &what).unwrap_or_else(|| StageError::new(what)),
+            };
             return Err(self.with_log(error, isolated));
         }
         let stop = || limits.stopped(started);
@@ -200,56 +192,6 @@ impl Run<'_> {
             executed: ended.executed.map(|all| all.into_iter().collect()),
             upstream: WorkerReport::default(),
         })
-    }
-
-    /// The program, as it starts without a container.
-    fn isolated(&self, isolated: Isolated, dir: &StageDir, text: String) -> Result<Spec, StageError> {
-        let path = self.link_tools(dir)?;
-        let mut env = self.environment(dir);
-        env.entry("PATH".to_owned()).or_insert(path);
-        let arguments = std::iter::once(self.shell.name()).chain(self.shell.arguments().iter().copied());
-        Ok(Spec {
-            isolate: isolated == Isolated::Namespaces,
-            network: self.network,
-            stage: dir.stage(),
-            root: dir.root(),
-            visible: self.visible(),
-            program: self.shell_path()?,
-            arguments: arguments.map(str::to_owned).chain([text]).collect(),
-            env,
-            directory: dir.seen(&dir.host("work")),
-        })
-    }
-
-    /// The client of the container, and the watchdog that removes it.
-    fn contained(&self, image: &str, dir: &StageDir, text: &str) -> Result<(Spec, Watchdog), StageError> {
-        let client = container::client(self.search_path)?;
-        let (stage, id_file) = (dir.stage(), dir.container_id());
-        let container = Container {
-            image,
-            shell: self.shell,
-            text,
-            env: &self.environment(dir),
-            secrets: self.secrets,
-            network: self.network,
-            memory: self.memory,
-            stage: &stage,
-            id_file: &id_file,
-        };
-        let spec = Spec {
-            isolate: false,
-            // The client's own.
-            network: true,
-            root: dir.root(),
-            visible: Vec::new(),
-            arguments: container.arguments(&client)?,
-            env: self.client_env.clone(),
-            directory: stage.clone(),
-            program: client.clone(),
-            stage: stage.clone(),
-        };
-        let watchdog = Watchdog::start(&client, &id_file, self.client_env)?;
-        Ok((spec, watchdog))
     }
 
     /// The path of the shell.
@@ -295,13 +237,14 @@ impl Run<'_> {
         Ok(path.join(":"))
     }
 
-    /// The environment of the program but for the PATH that it has by default.
-    fn environment(&self, dir: &StageDir) -> BTreeMap<String, String> {
+    /// The complete environment of the program.
+    fn environment(&self, dir: &StageDir, path: &str) -> BTreeMap<String, String> {
         let tmp = match dir.seen(&dir.stage()) == dir.stage() {
             true => dir.host("tmp").display().to_string(),
             false => "/tmp".to_owned(),
         };
         let base = [
+            ("PATH", path.to_owned()),
             ("HOME", dir.seen(&dir.host("home")).display().to_string()),
             ("LANG", "C.UTF-8".to_owned()),
             ("TZ", "UTC".to_owned()),
@@ -312,27 +255,79 @@ impl Run<'_> {
         env
     }
 
-    /// Starts the program and waits until its family is gone.
-    fn wait(
-        &self,
-        sandbox: &Sandbox,
-        spec: &Spec,
-        started: Instant,
-        events: &dyn EventSink,
-        limits: &Limits,
-    ) -> Result<Ended, StageError> {
-        let hidden = self.secrets.iter().filter_map(|name| self.env.get(name));
-        let masker = Masker::new(hidden.map(String::as_str));
-        let (log, output) = LogWriter::start(self.log, self.log_limit, masker).map_err(failed("write", self.log))?;
-        if limits.is_cancelled() {
-            return Err(StageError::interrupted());
+    /// Runs the text in the sandbox.
+    fn run_in_sandbox(&self, run: &Running<'_>, text: String) -> Result<Ended, StageError> {
+        let path = self.link_tools(run.dir)?;
+        let shell = self.shell_path()?;
+        let spec = |program: &Path, arguments: Vec<String>| Spec {
+            isolate: run.isolated == Isolated::Namespaces,
+            network: self.network,
+            stage: run.dir.stage(),
+            root: run.dir.root(),
+            visible: self.visible(),
+            program: program.to_owned(),
+            arguments,
+            env: self.environment(run.dir, &path),
+            directory: run.dir.seen(&run.dir.host("work")),
+        };
+        check_versions(self.tools, |program, name| {
+            run.first_line(&spec(program, vec![name.to_owned(), "--version".to_owned()]))
+        })?;
+        let arguments = std::iter::once(self.shell.name()).chain(self.shell.arguments().iter().copied());
+        let arguments = arguments.map(str::to_owned).chain([text]).collect();
+        run.wait(&spec(&shell, arguments), self.log, self.log_limit, self.masker())
+    }
+
+    /// Runs the text in a container of this image.
+    fn run_in_container(&self, run: &Running<'_>, image: &str, text: &str) -> Result<Ended, StageError> {
+        let client = container::client(self.search_path())?;
+        let id_file = run.dir.beside("container");
+        let mut env = self.environment(run.dir, "");
+        // The image has its own.
+        if !self.env.contains_key("PATH") {
+            env.remove("PATH");
         }
-        let mut running = sandbox.run(spec, output.into())?;
-        let ended = watch(&mut running, &log, started, events, limits);
-        // Whatever still runs is killed by this.
-        drop(running);
-        log.finish().map_err(failed("write", self.log))?;
-        ended
+        let container = Container {
+            image,
+            shell: self.shell,
+            text,
+            env: &env,
+            secrets: self.secrets,
+            network: self.network,
+            memory: self.memory,
+            stage: &run.dir.stage(),
+            id_file: &id_file,
+        };
+        let arguments = container.arguments(&client)?;
+        let mut env = self.host_env.clone();
+        let secrets = self.secrets.iter();
+        env.extend(secrets.filter_map(|name| Some((name.clone(), self.env.get(name)?.clone()))));
+        let watchdog = Watchdog::start(&client, &id_file, &env)?;
+        let spec = Spec {
+            stage: run.dir.stage(),
+            root: run.dir.root(),
+            program: client,
+            arguments,
+            env,
+            directory: run.dir.host("work"),
+            ..Spec::default()
+        };
+        let ended = run.wait(&spec, self.log, self.log_limit, self.masker())?;
+        // Of a client that was asked to end, the container may be left.
+        if ended.status.code().is_some() && ended.over_time.is_none() && !run.limits.is_cancelled() {
+            let _ = watchdog.disarm();
+        }
+        Ok(ended)
+    }
+
+    fn search_path(&self) -> &str {
+        self.host_env.get("PATH").map_or("", String::as_str)
+    }
+
+    /// Masks the values of its secrets.
+    fn masker(&self) -> Option<Masker> {
+        let hidden = self.secrets.iter().filter_map(|name| self.env.get(name));
+        Masker::new(hidden.map(String::as_str))
     }
 
     /// Stores the log, and removes its file.
@@ -364,12 +359,12 @@ impl Run<'_> {
         let last = &lines[lines.len().saturating_sub(LAST_LINES)..];
         for line in last {
             error.message.push_str("\n    | ");
-            error.message.push_str(line);
+            error.message.extend(line.chars().take(LONGEST_LINE));
         }
         let mut hints: Vec<String> = error.hint.take().into_iter().collect();
         if isolated == Isolated::Namespaces {
             let host = Host {
-                path: self.search_path,
+                path: self.search_path(),
                 base: self.base,
                 visible: &self.visible(),
             };
@@ -380,74 +375,39 @@ impl Run<'_> {
     }
 }
 
-/// Waits until the family of a program is gone; passes on its progress, and ends it at its limits.
-fn watch(
-    running: &mut Running,
-    log: &LogWriter,
+/// What a program runs in and by.
+struct Running<'a> {
+    sandbox: &'a Sandbox,
+    store: &'a Store,
+    dir: &'a StageDir,
+    isolated: Isolated,
     started: Instant,
-    events: &dyn EventSink,
-    limits: &Limits,
-) -> Result<Ended, StageError> {
-    let lost = |err: io::Error| StageError::new(format!("the program's supervisor ended: {err}"));
-    let mut pid = None;
-    let mut peak = 0;
-    let mut reported = started;
-    let mut asked: Option<Instant> = None;
-    let mut killed: Option<Instant> = None;
-    let mut over_time = None;
-    let mut pause = Duration::from_millis(10);
-    loop {
-        match running.said(pause).map_err(lost)? {
-            Some(Said::Started { pid: started }) => pid = Some(started),
-            Some(Said::Ended { status, executed }) => {
-                return Ok(Ended {
-                    status: ExitStatus::from_raw(status),
-                    executed,
-                    peak_memory: (peak > 0).then_some(peak),
-                    over_time,
-                    by_itself: asked.is_none() && killed.is_none(),
-                });
-            }
-            Some(Said::Failed { message }) => {
-                return Err(StageError::new(format!("cannot start the program: {message}")));
-            }
-            None => pause = (pause * 2).min(Duration::from_millis(200)),
-        }
-        if let Some(pid) = pid {
-            let memory = family_memory(pid);
-            peak = peak.max(memory);
-            if reported.elapsed() >= USAGE {
-                reported = Instant::now();
-                let cpu_seconds = tree_cpu(pid);
-                events.emit(StageEvent::Usage { cpu_seconds, memory });
-            }
-        }
-        if let Some(message) = log.last_line() {
-            events.emit(StageEvent::Progress {
-                done: 0,
-                total: None,
-                message,
-            });
-        }
-        if asked.is_none() {
-            over_time = limits.timeout.filter(|limit| started.elapsed() > *limit);
-            if over_time.is_some() || limits.cancel.is_cancelled() {
-                running.terminate();
-                asked = Some(Instant::now());
-                pause = Duration::from_millis(10);
-            }
-        }
-        let is_late = asked.is_some_and(|since| since.elapsed() > GRACE.min(limits.grace));
-        if killed.is_none() && (is_late || limits.kill.is_cancelled()) {
-            running.kill();
-            killed = Some(Instant::now());
-        }
-        if killed.is_some_and(|since| since.elapsed() > KILLED) {
-            return Err(
-                StageError::new("the program's processes do not end although they were killed")
-                    .hint("they may wait for a file system that does not answer"),
-            );
-        }
+    events: &'a dyn EventSink,
+    limits: &'a Limits,
+}
+
+impl Running<'_> {
+    /// Starts a program with a log at `path`, and waits until its family is gone.
+    fn wait(&self, spec: &Spec, path: &Path, limit: u64, masker: Option<Masker>) -> Result<Ended, StageError> {
+        let (log, output) = LogWriter::start(path, limit, masker).map_err(failed("write", path))?;
+        self.limits.stopped(self.started)?;
+        let mut running = self.sandbox.run(spec, self.store, output.into())?;
+        let ended = watch(&mut running, &log, self.started, self.events, self.limits);
+        // Whatever still runs is killed by this.
+        drop(running);
+        log.finish().map_err(failed("write", path))?;
+        ended
+    }
+
+    /// Runs a program to its end, and returns the first line of its output.
+    fn first_line(&self, spec: &Spec) -> Result<String, StageError> {
+        /// The maximum size of the output that is looked at.
+        const SHORT: u64 = 64 << 10;
+        let path = self.dir.beside("version");
+        self.wait(spec, &path, SHORT, None)?;
+        let text = log::tail(&path, SHORT + 100).map_err(failed("read", &path))?;
+        let text = String::from_utf8_lossy(&text);
+        Ok(text.lines().next().unwrap_or_default().to_owned())
     }
 }
 

@@ -9,6 +9,7 @@ use rustix::process::{getgid, getuid};
 use stages_core::StageError;
 use std::collections::BTreeMap;
 use std::fs;
+use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
@@ -21,7 +22,8 @@ const CLIENTS: [&str; 2] = ["podman", "docker"];
 /// The time that the removal of a container may take.
 const REMOVAL: Duration = Duration::from_secs(20);
 
-/// Waits for the end of its input, and removes the container whose id is in the file `$2`. Removal alone would wait for a program that ignores SIGTERM.
+/// Waits for the end of its input, and removes the container whose id is in the file `$2`. Removal alone would wait for a program that ignores
+/// SIGTERM.
 const REMOVE: &str = r#"cat; [ -s "$2" ] || exit 0; id=$(cat "$2"); "$1" kill "$id"; exec "$1" rm --force "$id""#;
 
 /// A container to start.
@@ -119,15 +121,15 @@ impl Container<'_> {
     }
 }
 
-/// An addition to the message of a program that exited with this status, and a hint: the status may be the client's.
-pub(super) fn reason(code: Option<i32>, shell: Shell) -> Option<(&'static str, &'static str)> {
-    match (code?, shell) {
+/// The reason for a status of the client, where it is not the program's own.
+pub(super) fn reason(code: i32, shell: Shell) -> Option<(&'static str, &'static str)> {
+    match (code, shell) {
         (125, _) => Some((
-            ", as podman and docker do where the container cannot be started",
-            "`podman pull IMAGE@sha256:…` or `docker pull …` fetches the image",
+            "the container could not be started",
+            "the last lines say why; `podman pull IMAGE@DIGEST` or `docker pull …` fetches the image",
         )),
         (126 | 127, Shell::Bash) => Some((
-            ", as the client does where the image has no `bash`",
+            "the image has no `bash`, or a program was not found",
             "write `shell: sh`, or choose an image that has it",
         )),
         _ => None,
@@ -158,8 +160,8 @@ impl Watchdog {
     }
 
     /// Ends the watch of a container that has exited.
-    pub fn disarm(mut self) {
-        let _ = self.child.kill();
+    pub fn disarm(mut self) -> io::Result<()> {
+        self.child.kill()
     }
 }
 
@@ -282,7 +284,7 @@ mod tests {
         let start = || Watchdog::start(&client, &id_file, &env).unwrap();
         drop(start());
         fs::write(&id_file, "abc").unwrap();
-        start().disarm();
+        start().disarm().unwrap();
         assert!(
             !dir.path().join("calls").exists(),
             "no container, or one that has exited"

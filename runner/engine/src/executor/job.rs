@@ -98,12 +98,10 @@ pub enum JobWork {
         log_limit: u64,
         /// The image that it runs in, `IMAGE@sha256:…`.
         container: Option<String>,
-        /// The environment of podman or docker, for a container.
-        client_env: BTreeMap<String, String>,
-        /// The memory that it may use in bytes.
+        /// The limit of the memory of a container in bytes.
         memory: Option<u64>,
-        /// The engine's own PATH, for hints.
-        search_path: String,
+        /// The variables of the engine's environment by which it finds programs and containers; no program is given them.
+        host_env: BTreeMap<String, String>,
         /// The directory of the pipeline, for hints.
         base: PathBuf,
     },

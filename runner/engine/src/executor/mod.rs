@@ -18,6 +18,7 @@ mod secrets;
 mod stage_dir;
 mod tools;
 mod undeclared;
+mod watch;
 mod worker;
 mod worker_process;
 

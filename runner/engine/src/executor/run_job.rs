@@ -74,9 +74,8 @@ pub(super) fn run_job(
             tools,
             log_limit,
             container,
-            client_env,
             memory,
-            search_path,
+            host_env,
             base,
         } => {
             let run = Run {
@@ -90,13 +89,12 @@ pub(super) fn run_job(
                 network: *network,
                 tools,
                 log_limit: *log_limit,
-                container: container.as_deref(),
-                client_env,
-                memory: *memory,
                 inputs: &inputs,
                 files: &job.sources,
                 log: &job.log,
-                search_path,
+                container: container.as_deref(),
+                memory: *memory,
+                host_env,
                 base,
             };
             run.execute(sandbox, store, events.as_ref(), limits)

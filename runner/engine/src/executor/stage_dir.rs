@@ -58,17 +58,17 @@ impl StageDir {
 
     /// Where the private tree is mounted.
     pub fn root(&self) -> PathBuf {
-        self.workspace.path().join("root")
+        self.beside("root")
+    }
+
+    /// A file beside the stage's directory, out of the program's sight if it is isolated.
+    pub fn beside(&self, name: &str) -> PathBuf {
+        self.workspace.path().join(name)
     }
 
     /// The stage's directory on the host.
     pub fn stage(&self) -> PathBuf {
-        self.workspace.path().join("stage")
-    }
-
-    /// The file with the id of the container, where the container does not see it.
-    pub fn container_id(&self) -> PathBuf {
-        self.root().join("container-id")
+        self.beside("stage")
     }
 
     /// The path on the host of a file in the stage's directory.

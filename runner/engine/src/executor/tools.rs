@@ -1,62 +1,8 @@
 //! The check of declared programs that are known by their version: their `--version` has to print what is in the key.
 
-use super::limits::Limits;
-use super::sandbox::{Said, Sandbox, Spec};
 use runner_pipeline::Tool;
 use stages_core::StageError;
-use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
-
-/// The time that a program has to print its version.
-const LONGEST: Duration = Duration::from_secs(60);
-
-/// The number of bytes of its output that are read.
-const READ: u64 = 4096;
-
-/// The first line that `program --version` prints, started where and as `spec` says.
-///
-/// # Errors
-/// If it cannot be started, or does not end.
-pub(super) fn first_line(
-    program: &Path,
-    name: &str,
-    sandbox: &Sandbox,
-    spec: &Spec,
-    limits: &Limits,
-) -> Result<String, StageError> {
-    let failed = |what: String| StageError::new(format!("cannot run `{} --version`: {what}", program.display()));
-    let spec = Spec {
-        program: program.to_owned(),
-        arguments: vec![name.to_owned(), "--version".to_owned()],
-        ..spec.clone()
-    };
-    let (from, to) = io::pipe().map_err(|err| failed(err.to_string()))?;
-    let mut running = sandbox.run(&spec, to.into())?;
-    // A program that prints more than this ends by SIGPIPE.
-    let output = std::thread::spawn(move || {
-        let mut bytes = Vec::new();
-        let _ = from.take(READ).read_to_end(&mut bytes);
-        bytes
-    });
-    let began = Instant::now();
-    let ended = loop {
-        match running.said(Duration::from_millis(100)) {
-            Ok(Some(Said::Ended { .. })) => break Ok(()),
-            Ok(Some(Said::Failed { message })) => break Err(failed(message)),
-            Ok(_) if limits.is_cancelled() => break Err(StageError::interrupted()),
-            Ok(_) if began.elapsed() > LONGEST => break Err(failed("it does not end".to_owned())),
-            Ok(_) => {}
-            Err(err) => break Err(failed(err.to_string())),
-        }
-    };
-    // Whatever still runs is killed by this, and the pipe ends.
-    drop(running);
-    ended?;
-    let bytes = output.join().unwrap_or_default();
-    let text = String::from_utf8_lossy(&bytes);
-    Ok(text.lines().next().unwrap_or_default().to_owned())
-}
 
 /// Checks the tools that have a version. `first_line` runs a program, which it is also given the name of, with `--version` where the stage
 /// runs, and returns the first line of its output.

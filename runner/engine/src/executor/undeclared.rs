@@ -237,6 +237,7 @@ mod tests {
             visible: vec!["/opt/z".into()],
             bin: "/opt/env/bin".into(),
             version: None,
+            system_packages: false,
             sources: Vec::new(),
         };
         let found = undeclared(&executed, &[tool]);

@@ -23,13 +23,15 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    /// Starts the server, which is the program `program`: this one.
-    pub fn start(program: &Path) -> io::Result<Self> {
+    /// Starts the server, which is the program `program`: this one. Of the engine's environment, which may hold credentials, it has nothing but the
+    /// name of its `home`.
+    pub fn start(program: &Path, home: &Path) -> io::Result<Self> {
         let (ours, theirs) = pair()?;
         let child = Command::new(program)
             .arg0("runner")
             .arg(SANDBOX)
             .env_clear()
+            .env("RUNNER_HOME", home)
             .stdin(Stdio::from(theirs))
             .stdout(Stdio::null())
             .stderr(Stdio::null())

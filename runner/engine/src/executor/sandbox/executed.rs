@@ -45,14 +45,15 @@ pub(super) struct Observer {
     executed: BTreeSet<PathBuf>,
 }
 
-/// An observer, and the end of its socket for [`install`]; `None` if they cannot be had.
-pub(super) fn observer() -> Option<(Observer, OwnedFd)> {
+/// An observer, and the end of its socket for [`install`]; `None` if they cannot be had. The family's first program is known: its call is made by a
+/// process whose memory the supervisor cannot read.
+pub(super) fn observer(first: &Path) -> Option<(Observer, OwnedFd)> {
     ARCHITECTURE?;
     let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None).ok()?;
     let observer = Observer {
         descriptor: Some(ours),
         is_listening: false,
-        executed: BTreeSet::new(),
+        executed: BTreeSet::from([first.to_owned()]),
     };
     Some((observer, theirs))
 }

@@ -9,6 +9,7 @@ use rustix::fd::OwnedFd;
 use stages_core::StageError;
 use std::path::PathBuf;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The sandbox of an executor. Its server starts with the first program.
 pub(crate) struct Sandbox {
@@ -17,6 +18,8 @@ pub(crate) struct Sandbox {
     client: OnceLock<Result<Client, String>>,
     /// The reason why programs cannot be isolated.
     available: OnceLock<Result<(), String>>,
+    /// True after the reason was asked for.
+    is_said: AtomicBool,
 }
 
 impl Sandbox {
@@ -26,11 +29,15 @@ impl Sandbox {
             program,
             client: OnceLock::new(),
             available: OnceLock::new(),
+            is_said: AtomicBool::new(false),
         }
     }
 
-    fn client(&self) -> Result<&Client, StageError> {
-        let start = || Client::start(&self.program).map_err(|err| format!("cannot start `runner sandbox`: {err}"));
+    fn client(&self, store: &Store) -> Result<&Client, StageError> {
+        let start = || {
+            let started = Client::start(&self.program, store.root());
+            started.map_err(|err| format!("cannot start `runner sandbox`: {err}"))
+        };
         self.client.get_or_init(start).as_ref().map_err(StageError::new)
     }
 
@@ -42,7 +49,7 @@ impl Sandbox {
         if wanted == Isolation::None {
             return Ok(Isolated::None);
         }
-        let client = self.client()?;
+        let client = self.client(store)?;
         let attempt = || match store.workspace() {
             Ok(dir) => available(client, dir.path()),
             Err(err) => Err(err.to_string()),
@@ -57,14 +64,15 @@ impl Sandbox {
         }
     }
 
-    /// The reason why programs run without isolation on this system, if it is known.
+    /// The reason why a program runs without isolation although it did not ask for that; only for the first one.
     pub fn refusal(&self) -> Option<&str> {
-        self.available.get()?.as_ref().err().map(String::as_str)
+        let reason = self.available.get()?.as_ref().err()?;
+        (!self.is_said.swap(true, Ordering::Relaxed)).then_some(reason)
     }
 
     /// Starts a program whose standard output and error are `log`.
-    pub fn run(&self, spec: &Spec, log: OwnedFd) -> Result<Running, StageError> {
-        let started = self.client()?.run(spec, log);
+    pub fn run(&self, spec: &Spec, store: &Store, log: OwnedFd) -> Result<Running, StageError> {
+        let started = self.client(store)?.run(spec, log);
         started.map_err(|err| StageError::new(format!("cannot reach `runner sandbox`: {err}")))
     }
 }

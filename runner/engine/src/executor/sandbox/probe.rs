@@ -47,9 +47,9 @@ const LONGEST: Duration = Duration::from_secs(10);
 /// # Errors
 /// The reason and the remedy, if programs cannot be isolated on this system.
 pub fn probe() -> Result<(), String> {
-    let started = this_program().and_then(|program| Client::start(&program));
-    let started = started.map_err(|err| format!("`runner sandbox` cannot start: {err}"))?;
     let dir = tempfile::tempdir().map_err(|err| format!("cannot create a temporary directory: {err}"))?;
+    let started = this_program().and_then(|program| Client::start(&program, dir.path()));
+    let started = started.map_err(|err| format!("`runner sandbox` cannot start: {err}"))?;
     available(&started, dir.path())
 }
 

@@ -54,6 +54,8 @@ struct Family {
     /// Receives the program's status, or the reason why it did not start.
     report: File,
     observer: Option<Observer>,
+    /// True if the engine is gone.
+    is_alone: bool,
 }
 
 /// A message through the pipe of the report: the status of the program, or the reason why there is none.
@@ -69,7 +71,8 @@ fn pipe() -> Result<(OwnedFd, OwnedFd), String> {
 fn start(spec: &Spec, log: OwnedFd, control: &File) -> Result<Family, String> {
     #[cfg(target_os = "linux")]
     let (observer, mut link) = match spec.isolate {
-        true => super::executed::observer().map_or((None, None), |(observer, link)| (Some(observer), Some(link))),
+        true => super::executed::observer(&spec.program)
+            .map_or((None, None), |(observer, link)| (Some(observer), Some(link))),
         false => (None, None),
     };
     #[cfg(not(target_os = "linux"))]
@@ -114,6 +117,7 @@ fn start(spec: &Spec, log: OwnedFd, control: &File) -> Result<Family, String> {
         isolated: spec.isolate,
         report: File::from(from),
         observer,
+        is_alone: false,
     })
 }
 
@@ -129,6 +133,8 @@ fn init(spec: &Spec, log: OwnedFd, mut report: File, link: Option<OwnedFd>) -> i
     let ready = built.and_then(|()| {
         let _ = rustix::system::sethostname(b"stage");
         privileges::drop_all().map_err(|err| err.to_string())?;
+        // The program must not read this process's memory.
+        let _ = rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable);
         system::forward_terminate();
         fork().map_err(|err| format!("fork: {err}"))
     });
@@ -202,7 +208,10 @@ impl Family {
                     };
                 }
             }
-            let mut events = vec![PollFd::new(&*control, PollFlags::IN)];
+            let mut events = Vec::new();
+            if !self.is_alone {
+                events.push(PollFd::new(&*control, PollFlags::IN));
+            }
             events.extend(ended.as_ref().map(|ended| PollFd::new(ended, PollFlags::IN)));
             let observed = self.observer.as_ref().and_then(Observer::descriptor);
             events.extend(observed.map(|observed| PollFd::new(observed, PollFlags::IN)));
@@ -210,7 +219,7 @@ impl Family {
                 continue;
             }
             let is_observed = observed.is_some() && events.last().is_some_and(|event| !event.revents().is_empty());
-            let is_commanded = !events[0].revents().is_empty();
+            let is_commanded = !self.is_alone && events.first().is_some_and(|event| !event.revents().is_empty());
             drop(events);
             if is_commanded {
                 self.obey(control);
@@ -232,14 +241,17 @@ impl Family {
     }
 
     /// Obeys a command.
-    fn obey(&self, control: &mut File) {
+    fn obey(&mut self, control: &mut File) {
         let mut command = [0];
         let signal = match control.read(&mut command) {
             Ok(1) if command[0] == TERMINATE => Signal::TERM,
-            Ok(1) if command[0] != KILL => return,
+            Ok(1) if command[0] == KILL => Signal::KILL,
+            Ok(1) => return,
             Err(err) if err.kind() == io::ErrorKind::Interrupted => return,
-            // End of file: the engine is gone.
-            _ => Signal::KILL,
+            _ => {
+                self.is_alone = true;
+                Signal::KILL
+            }
         };
         if self.isolated {
             let _ = rustix::process::kill_process(self.first, signal);

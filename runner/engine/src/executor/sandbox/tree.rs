@@ -9,7 +9,7 @@
 //! | `/dev` | `null`, `zero`, `full`, `random`, `urandom`, a private `shm` | devices and `shm` |
 //! | `/proc` | the processes of the sandbox | |
 
-use super::namespaces::Refused;
+use super::namespaces::{Refused, enter_mounts};
 use super::protocol::Spec;
 use super::system::add_mount_flags;
 use super::visible::SYSTEM;
@@ -28,8 +28,9 @@ const DEVICES: [&str; 5] = ["null", "zero", "full", "random", "urandom"];
 const READ_ONLY: u64 = 1;
 const HARMLESS: u64 = 2 | 4;
 
-/// Mounts the private tree on `spec.root` and makes it this process's root.
+/// Mounts the private tree on `spec.root`, in a mount namespace of this process's own, and makes it this process's root.
 pub(super) fn build(spec: &Spec) -> Result<(), Refused> {
+    enter_mounts()?;
     // Nothing that is mounted below reaches the host.
     rustix::mount::mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)
         .map_err(Refused::at("make the mounts private"))?;
@@ -165,8 +166,16 @@ fn processes() -> Result<(), Refused> {
     let to = Path::new("proc");
     make_dir(to)?;
     let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
-    match rustix::mount::mount("proc", to, "proc", flags, None) {
-        Ok(()) => Ok(()),
-        Err(_) => bind(Path::new("/proc"), to, HARMLESS | READ_ONLY),
+    if rustix::mount::mount("proc", to, "proc", flags, None).is_err() {
+        return bind(Path::new("/proc"), to, HARMLESS | READ_ONLY);
     }
+    if rustix::process::geteuid().is_root() {
+        // Their files are root's, who needs no capability to write to them.
+        for path in ["proc/sys", "proc/sysrq-trigger", "proc/irq", "proc/bus"].map(Path::new) {
+            if path.exists() {
+                bind(path, path, HARMLESS | READ_ONLY)?;
+            }
+        }
+    }
+    Ok(())
 }
