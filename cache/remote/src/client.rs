@@ -300,7 +300,7 @@ impl Client {
         self.request(|backend| backend.size(&path))
     }
 
-    /// At most so many digests or keys below a directory, in hex; other names are ignored. `None` when there is no answer.
+    /// At most `limit` digests or keys below a directory, in hex; other names are ignored. `None` when there is no answer.
     pub fn list(&self, folder: &str, limit: usize) -> Result<Option<Vec<String>>> {
         let names = self.request(|backend| backend.list(folder, limit))?;
         let ids = |names: Vec<String>| {

@@ -44,7 +44,7 @@ pub trait StageKind: Send + Sync + 'static {
     /// The reason why its result is not the same each time, for a kind that is not deterministic.
     const NONDETERMINISTIC: Option<&'static str> = None;
     /// The top-level field of its configuration that its time is proportional to, a whole number such as the steps of a
-    /// training: a plan expects so much more or less than the last time.
+    /// training: a plan scales the last time by it.
     const WORK_UNITS: Option<&'static str> = None;
     /// Its ports.
     const PORTS: Ports;

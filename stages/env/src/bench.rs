@@ -35,7 +35,7 @@ pub struct BenchRow {
 }
 
 const BATCHES: [usize; 6] = [1, 16, 64, 256, 1024, 4096];
-/// The time for which a measurement is repeated; the best of so many counts.
+/// The time for which a measurement is repeated; the best repetition counts.
 const TURN: Duration = Duration::from_millis(40);
 const TURNS: usize = 5;
 /// Rows of random actions, drawn beforehand: it is the environment that is measured.

@@ -66,7 +66,7 @@ pub struct BenchRow {
 #[derive(Clone)]
 pub(crate) struct Case {
     pub name: String,
-    /// Of a synthetic environment with so many numbers in an observation and so many actions; of `env/lookup` if there is none.
+    /// The sizes of the observation and of the action space of a synthetic environment; `env/lookup` if there is none.
     stand_in: Option<(usize, usize)>,
     pub settings: PpoSettings,
 }

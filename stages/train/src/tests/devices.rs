@@ -21,7 +21,7 @@ impl EventSink for Lines {
     }
 }
 
-/// Runs out of memory after so many gradients.
+/// Runs out of memory after this many gradients.
 struct Failing(CandleModel, usize);
 
 impl Model for Failing {
