@@ -14,7 +14,7 @@ pub const PLACEHOLDER_VOLATILITY: f64 = 0.02;
 pub const HIGHEST_VOLATILITY: f64 = 5.0;
 /// A close this many times the last one, or that fraction of it, is a split nobody adjusted for, or a mistake.
 pub const LARGE_JUMP: f64 = 1.5;
-/// By how much, relative to the price, a bar's high may be below its open or close, for rounding.
+/// The relative tolerance, for rounding, by which a bar's high may be below its open or close.
 pub const BAR_TOLERANCE: f64 = 1e-4;
 /// A yield of zero is real only where the nearest maturity with another yield is at most this on that day (decimal).
 pub const NEAR_ZERO_YIELD: f64 = 0.005;
@@ -192,11 +192,11 @@ pub const RATES: &[Rule] = &[
 pub struct Finding {
     /// The rule's name.
     pub rule: String,
-    /// The breach.
+    /// The violation.
     pub about: String,
     /// Rows that break it (days, for `missing_day`).
     pub rows: u64,
-    /// On how many days they are.
+    /// The number of days on which they occur.
     pub days: u64,
     /// The first few of these days.
     pub examples: Vec<Date>,

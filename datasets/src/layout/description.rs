@@ -59,7 +59,7 @@ pub struct Mapping {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Unit {
-    /// As it is.
+    /// Unchanged.
     AsIs,
     /// Times this factor: 0.01 for percent.
     Times(f64),

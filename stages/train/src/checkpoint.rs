@@ -232,7 +232,7 @@ fn write(folder: &Path, train_state: &TrainState) -> Result<(), StageError> {
     Ok(())
 }
 
-/// The last checkpoint in `folder`; `None` when there is none that is whole. Leftovers of killed writers are removed.
+/// The last checkpoint in `folder`; `None` when there is no complete one. Leftovers of killed writers are removed.
 pub(crate) fn read(folder: &Path) -> Result<Option<TrainState>, StageError> {
     let stale = std::time::Duration::from_secs(3600);
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {

@@ -20,7 +20,7 @@ pub struct Window<'a> {
     pub key_stride: usize,
     /// Vectors of relative position, transposed `[d, position_stride]`, from the first step's on.
     pub positions: &'a [f32],
-    /// As `key_stride`.
+    /// The distance of two elements of the same vector of relative position.
     pub position_stride: usize,
 }
 

@@ -127,7 +127,7 @@ pub struct Right<'a> {
 pub(super) enum Columns {
     /// Row-major, with this many columns.
     Plain(usize),
-    /// As many panels.
+    /// This number of panels.
     Panels(usize),
 }
 

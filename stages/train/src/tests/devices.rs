@@ -1,4 +1,4 @@
-//! Devices that fail, and which one is taken. No test needs a GPU: a model of candle's stands for one.
+//! Failing devices and the selection of a device. No test needs a GPU: a model of candle takes its place.
 
 use super::*;
 use crate::settings::DeviceChoice;
