@@ -44,7 +44,7 @@ impl Model for Failing {
 }
 
 #[test]
-fn a_device_that_fails_is_passed_over() {
+fn a_failing_device_is_skipped() {
     let home = tempfile::tempdir().unwrap();
     let lines = Arc::new(Lines::default());
     let mut context = context_with(home.path(), lines.clone(), CancelToken::default());
