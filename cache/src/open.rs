@@ -34,7 +34,7 @@ impl Store {
         {
             return Err(Error::Format {
                 path: home.to_owned(),
-                found: text.chars().take(20).collect(),
+                found: text.chars().take(20).collect::<String>().escape_debug().to_string(),
                 expected: FORMAT,
             });
         }

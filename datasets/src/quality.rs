@@ -58,6 +58,15 @@ pub enum Action {
     Fail,
 }
 
+/// The name of the rule for dates that cannot be written as dates of the calendar. Only tables that break it list it.
+pub const DATE_OUT_OF_RANGE: &str = "date_out_of_range";
+
+const OUT_OF_RANGE: Rule = rule(
+    DATE_OUT_OF_RANGE,
+    Remedy::Always,
+    "a date that is not in the years 1800 to 2199",
+);
+
 const fn rule(name: &'static str, remedy: Remedy, about: &'static str) -> Rule {
     Rule { name, about, remedy }
 }
@@ -132,6 +141,7 @@ pub const CHAIN: &[Rule] = &[
         Remedy::Value,
         "the underlying that parity gives moved more than the exchange allows in a day; bounded there",
     ),
+    OUT_OF_RANGE,
 ];
 
 /// The rules of bars.
@@ -165,6 +175,7 @@ pub const BARS: &[Rule] = &[
         Remedy::Note,
         "a close more than 50 % above or a third below the last one: an unadjusted split, or news",
     ),
+    OUT_OF_RANGE,
 ];
 
 /// The rules of interest rates.
@@ -185,6 +196,7 @@ pub const RATES: &[Rule] = &[
         "a yield of 0 while the nearest maturity yields more than 0.5 %: it stands for none",
     ),
     rule("implausible_rate", Remedy::Row, "a rate below -10 % or above 50 %"),
+    OUT_OF_RANGE,
 ];
 
 /// One line of the data-quality table.
@@ -212,6 +224,8 @@ const EXAMPLES: usize = 8;
 pub struct Tally {
     rules: &'static [Rule],
     counts: Vec<BTreeMap<Date, u64>>,
+    /// Rows that break [`DATE_OUT_OF_RANGE`]: they have no date to count them under.
+    out_of_range: u64,
 }
 
 impl Tally {
@@ -220,7 +234,18 @@ impl Tally {
         Self {
             rules,
             counts: vec![BTreeMap::new(); rules.len()],
+            out_of_range: 0,
         }
+    }
+
+    /// Counts a row that breaks [`DATE_OUT_OF_RANGE`].
+    pub fn add_out_of_range(&mut self) {
+        self.out_of_range += 1;
+    }
+
+    /// The rows that break [`DATE_OUT_OF_RANGE`].
+    pub fn out_of_range(&self) -> u64 {
+        self.out_of_range
     }
 
     /// Counts `rows` rows of `date` that break the rule. A name that is not one of the rules is not counted.
@@ -230,23 +255,32 @@ impl Tally {
         }
     }
 
-    /// The rules broken, with how many rows and the first day.
-    pub fn broken(&self) -> impl Iterator<Item = (&'static Rule, u64, Date)> {
-        self.rules.iter().zip(&self.counts).filter_map(|(rule, days)| {
-            let (&first, _) = days.first_key_value()?;
-            Some((rule, days.values().sum(), first))
+    /// The rows that break each rule, and their days.
+    fn lines(&self) -> impl Iterator<Item = (&'static Rule, u64, &BTreeMap<Date, u64>)> {
+        self.rules.iter().zip(&self.counts).map(|(rule, days)| {
+            let rows = match rule.name {
+                DATE_OUT_OF_RANGE => self.out_of_range,
+                _ => days.values().sum(),
+            };
+            (rule, rows, days)
         })
     }
 
-    /// The data-quality table: a line for each rule, those that nothing breaks too.
+    /// The rules broken, with how many rows and the first day, if they have one.
+    pub fn broken(&self) -> impl Iterator<Item = (&'static Rule, u64, Option<Date>)> {
+        self.lines()
+            .filter(|(_, rows, _)| *rows > 0)
+            .map(|(rule, rows, days)| (rule, rows, days.keys().next().copied()))
+    }
+
+    /// The data-quality table: a line for each rule, those that nothing breaks too, save [`DATE_OUT_OF_RANGE`].
     pub fn findings(&self, action: impl Fn(&Rule) -> Action) -> Vec<Finding> {
-        self.rules
-            .iter()
-            .zip(&self.counts)
-            .map(|(rule, days)| Finding {
+        self.lines()
+            .filter(|(rule, rows, _)| *rows > 0 || rule.name != DATE_OUT_OF_RANGE)
+            .map(|(rule, rows, days)| Finding {
                 rule: rule.name.to_owned(),
                 about: rule.about.to_owned(),
-                rows: days.values().sum(),
+                rows,
                 days: days.len() as u64,
                 examples: days.keys().copied().take(EXAMPLES).collect(),
                 action: done(rule.remedy, action(rule)).to_owned(),
@@ -284,13 +318,31 @@ mod tests {
                 Action::Drop
             }
         });
-        assert_eq!(findings.len(), CHAIN.len());
+        // Nothing is out of range.
+        assert_eq!(findings.len(), CHAIN.len() - 1);
         let of = |name: &str| findings.iter().find(|f| f.rule == name).unwrap();
         assert_eq!((of("crossed_quote").rows, of("crossed_quote").days), (3, 2));
         assert_eq!(of("crossed_quote").action, "kept");
         assert_eq!(of("zero_bid").action, "noted");
         assert_eq!(of("no_quote").rows, 0);
         assert_eq!(tally.broken().count(), 2);
+    }
+
+    #[test]
+    fn rows_without_a_date_are_counted() {
+        for rules in [CHAIN, BARS, RATES] {
+            let mut tally = Tally::new(rules);
+            tally.add_out_of_range();
+            tally.add_out_of_range();
+            let findings = tally.findings(|_| Action::Keep);
+            let found = findings.iter().find(|f| f.rule == DATE_OUT_OF_RANGE).unwrap();
+            assert_eq!((found.rows, found.days, &*found.action), (2, 0, "dropped"));
+            let broken: Vec<_> = tally
+                .broken()
+                .map(|(rule, rows, first)| (rule.name, rows, first))
+                .collect();
+            assert_eq!(broken, [(DATE_OUT_OF_RANGE, 2, None)]);
+        }
     }
 
     #[test]

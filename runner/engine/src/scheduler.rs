@@ -135,7 +135,7 @@ pub fn run(run: &Run<'_>, hit_cache: &HitCache, report: &mut dyn FnMut(Vec<Stamp
     let first = Stamped::now(Event::RunStarted {
         run: options.run.clone(),
         pipeline: pipeline.name.clone(),
-        file: pipeline.file.clone(),
+        file: pipeline.path(),
         params: pipeline.params.clone(),
         stages: chosen.iter().map(|&i| pipeline.nodes[i].id.clone()).collect(),
         program: options.program.clone(),

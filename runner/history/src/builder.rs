@@ -90,6 +90,7 @@ impl Builder {
             started: stamped.time,
             seconds: 0.0,
             stages,
+            damaged: 0,
         });
     }
 }

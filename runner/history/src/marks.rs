@@ -2,6 +2,7 @@
 
 use super::index::{self, Index};
 use super::reader::{folders, has_events};
+use cache::checksummed;
 use rayon::prelude::*;
 use runner_engine::Failure;
 use serde::{Deserialize, Serialize};
@@ -130,6 +131,9 @@ pub fn read(runs: &Path, id: &str) -> Result<Marks, Failure> {
         ))
     };
     match std::fs::read(&path) {
+        Ok(bytes) if !checksummed::matches_checksum(&bytes) => {
+            Err(failed(&std::io::Error::other("its checksum is wrong")))
+        }
         Ok(bytes) => serde_json::from_slice(&bytes).map_err(|err| failed(&err)),
         Err(err) if err.kind() == ErrorKind::NotFound => Ok(Marks::default()),
         Err(err) => Err(failed(&err)),
@@ -161,7 +165,9 @@ pub fn edit(runs: &Path, id: &str, change: impl FnOnce(&mut Marks)) -> Result<Ma
             let _ = set_stamp(runs, &stamp);
         }
         let mut file = File::create(&new)?;
-        file.write_all((serde_json::to_string(&marks)? + "\n").as_bytes())?;
+        let mut text = serde_json::to_string(&marks)?;
+        checksummed::add_checksum(&mut text);
+        file.write_all((text + "\n").as_bytes())?;
         file.sync_all()?;
         std::fs::rename(&new, &path)
     };

@@ -3,7 +3,7 @@
 use super::index::{EventFile, Index};
 use super::reader::last_files;
 use super::stored::StageOutcome;
-use cache::ActionKey;
+use cache::{ActionKey, checksummed};
 use runner_engine::{Past, StageStatus};
 use serde::Deserialize;
 use std::borrow::Cow;
@@ -137,14 +137,15 @@ fn finished(events: &Path, pipeline: &str) -> Vec<(String, ActionKey)> {
     let mut reader = BufReader::new(file);
     let mut line = Vec::new();
     let _ = reader.read_until(b'\n', &mut line);
-    if !serde_json::from_slice::<Started>(&line).is_ok_and(|started| started.pipeline == pipeline) {
+    let is_of = |started: Started| started.pipeline == pipeline;
+    if !checksummed::matches_checksum(&line) || !serde_json::from_slice::<Started>(&line).is_ok_and(is_of) {
         return Vec::new();
     }
     let mut bytes = Vec::new();
     let _ = reader.read_to_end(&mut bytes);
     bytes
         .split(|&byte| byte == b'\n')
-        .filter(|line| line.starts_with(br#"{"event":"stage_finished""#))
+        .filter(|line| line.starts_with(br#"{"event":"stage_finished""#) && checksummed::matches_checksum(line))
         .filter_map(|line| serde_json::from_slice::<Finished>(line).ok())
         .filter(|finished| matches!(finished.status, StageStatus::Cached | StageStatus::Ran))
         .filter_map(|finished| Some((finished.stage.into_owned(), finished.key?)))

@@ -2,6 +2,7 @@
 
 use super::builder::Builder;
 use super::{ResolvedPipeline, Run};
+use cache::checksummed;
 use runner_engine::{Failure, Pace, Reporter, Stamped};
 use std::fs::File;
 use std::io::Write as _;
@@ -66,7 +67,9 @@ impl Writer {
         self.builder.pipeline(Arc::clone(&pipeline));
         let path = self.dir.join("pipeline.json");
         self.pipeline = Some(std::thread::spawn(move || {
-            std::fs::write(path, serde_json::to_vec(&*pipeline)?)
+            let mut text = serde_json::to_string(&*pipeline)?;
+            checksummed::add_checksum(&mut text);
+            std::fs::write(path, text)
         }));
     }
 
@@ -107,7 +110,9 @@ impl Reporter for Writer {
             return;
         }
         self.builder.take(event);
-        self.lines.push_str(&event.to_line());
+        let mut line = event.to_line();
+        checksummed::add_checksum(&mut line);
+        self.lines.push_str(&line);
         self.lines.push('\n');
     }
 

@@ -4,6 +4,7 @@ use super::axes;
 use super::compose::compose;
 use super::configure;
 use super::document::{self, Document, Job, Stage};
+use super::earlier::This;
 use super::files;
 use super::interpolate::{Scope, Variables, fill, fill_command};
 use super::matrix::{self, Folders, Matching};
@@ -239,6 +240,11 @@ impl<'a> Loader<'a> {
                     stages,
                     &indices,
                     &faces,
+                    This {
+                        name: &document.name,
+                        file: self.file,
+                        base: &self.base,
+                    },
                     self.options.earlier.as_ref(),
                     &mut self.problems,
                 )

@@ -16,7 +16,7 @@ pub fn schema(kinds: &[Box<dyn AnyStage>]) -> Value {
         }),
     );
     let name = json!({
-        "description": "`STAGE`, `STAGE.OUTPUT`, `STAGE[AXIS=VALUE]` or `STAGE[*]`; `RUN/STAGE` of an earlier run",
+        "description": "`STAGE`, `STAGE.OUTPUT`, `STAGE[AXIS=VALUE]` or `STAGE[*]`; `RUN/STAGE` of an earlier run; `latest` is the last run of this pipeline",
         "type": "string",
         "pattern": "^([^/\\[]+/)?[A-Za-z_][A-Za-z0-9_-]*(\\[[^\\]]+\\])?(\\.[A-Za-z_][A-Za-z0-9_-]*)?$",
     });
@@ -28,7 +28,22 @@ pub fn schema(kinds: &[Box<dyn AnyStage>]) -> Value {
         "required": ["collect"],
         "properties": { "collect": name, "over": axes },
     });
-    definitions.insert("need".to_owned(), json!({ "anyOf": [name, collect] }));
+    let earlier = json!({
+        "description": "An output of the last run of a pipeline that has it.",
+        "type": "object",
+        "additionalProperties": false,
+        "required": ["pipeline", "stage"],
+        "properties": {
+            "pipeline": { "description": "The name of the pipeline, this one or another in the same home.", "type": "string" },
+            "file": {
+                "description": "Its file, relative to this one; needed where several files have pipelines of that name.",
+                "type": "string",
+            },
+            "stage": { "description": "`STAGE`, `STAGE.OUTPUT` or `STAGE[AXIS=VALUE]`.", "type": "string" },
+            "or": { "description": "`none`: without a run that has the output, the input is not connected.", "const": "none" },
+        },
+    });
+    definitions.insert("need".to_owned(), json!({ "anyOf": [name, collect, earlier] }));
     definitions.insert("matrix".to_owned(), matrix());
     let mut rules = Vec::new();
     for kind in kinds {

@@ -3,6 +3,7 @@
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use stages_core::{ConfigProblem, Source};
+use std::ffi::OsStr;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -53,8 +54,7 @@ impl Paths {
 fn find(field: &str, text: &str, base: &Path) -> Result<Vec<(String, PathBuf)>, ConfigProblem> {
     let path = base.join(text);
     if path.is_file() {
-        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        return Ok(vec![(name, path)]);
+        return Ok(vec![(name_of(path.file_name().unwrap_or_default()), path)]);
     }
     let mut found = Vec::new();
     if path.is_dir() {
@@ -115,10 +115,22 @@ fn relative(root: &Path, paths: Vec<PathBuf>) -> Vec<(String, PathBuf)> {
         .into_iter()
         .map(|path| {
             let name = path.strip_prefix(root).unwrap_or(&path);
-            let parts: Vec<_> = name.iter().map(|part| part.to_string_lossy()).collect();
+            let parts: Vec<_> = name.iter().map(name_of).collect();
             (parts.join("/"), path)
         })
         .collect()
+}
+
+/// A file name as text. Bytes that are not UTF-8 are written as `\xB1`, so that different names stay different.
+pub fn name_of(name: &OsStr) -> String {
+    let mut text = String::new();
+    for chunk in name.as_encoded_bytes().utf8_chunks() {
+        text.push_str(chunk.valid());
+        for byte in chunk.invalid() {
+            text.push_str(&format!("\\x{byte:02X}"));
+        }
+    }
+    text
 }
 
 /// A path that is not there, with the nearest name that is.
@@ -249,6 +261,22 @@ mod tests {
         assert!(names(&["data/*.zip"]).is_err());
         assert_eq!(names(&[]).unwrap_err().field, "path");
         assert_eq!(names(&["data", "nothing"]).unwrap_err().field, "path[1]");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn different_names_stay_different() {
+        use std::os::unix::ffi::OsStrExt as _;
+        let names: [&[u8]; 6] = [
+            "上证50.csv".as_bytes(),
+            "沪深300.csv".as_bytes(),
+            "é".as_bytes(),
+            "e\u{301}".as_bytes(),
+            b"\xb1",
+            b"\xb2",
+        ];
+        let found = names.map(|name| name_of(OsStr::from_bytes(name)));
+        assert_eq!(found, ["上证50.csv", "沪深300.csv", "é", "e\u{301}", "\\xB1", "\\xB2"]);
     }
 
     #[test]

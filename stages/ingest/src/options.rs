@@ -66,8 +66,9 @@ impl OnBadRows {
         for (rule, rows, first) in tally.broken() {
             if self.action(rule) == Action::Fail {
                 let unit = if rule.name == "missing_day" { "days" } else { "rows" };
+                let first = first.map(|first| format!(", first on {first}")).unwrap_or_default();
                 return Err(StageError::new(format!(
-                    "{rows} {unit} break the rule `{}`, first on {first}: {}",
+                    "{rows} {unit} break the rule `{}`{first}: {}",
                     rule.name, rule.about
                 ))
                 .hint(format!("`on_bad_rows: {{ {}: drop }}` lets them pass", rule.name)));

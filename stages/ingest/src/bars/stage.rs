@@ -26,7 +26,7 @@ pub struct BarsConfig {
     pub path: Paths,
     /// The layout of the files: `auto` (found by the header), a layout's name, or `{ columns: { ours: theirs, … } }`.
     pub layout: LayoutChoice<BarColumns>,
-    /// The symbol, for files that do not name it; empty to take the file's name (`AAPL.csv.gz`).
+    /// The symbol, for files that do not name it; empty to take the file's name without its known endings (`BRK.A` of `BRK.A.csv.gz`).
     pub symbol: String,
     /// Keep only these symbols; empty for all.
     pub symbols: Vec<String>,
@@ -48,7 +48,7 @@ pub struct Bars;
 impl StageKind for Bars {
     type Config = BarsConfig;
     const NAME: &'static str = "ingest/bars";
-    const VERSION: u32 = 2;
+    const VERSION: u32 = 3;
     const ABOUT: &'static str = "daily bars from files, checked and counted";
     const NOT_IN_KEY: &'static [&'static str] = &["path"];
     const PORTS: Ports = Ports {
@@ -99,16 +99,14 @@ impl StageKind for Bars {
         })?;
         let layouts: BTreeSet<String> = all.iter().map(|layout| layout.name.to_string()).collect();
         let batches: Vec<_> = files.into_iter().map(|(_, batch)| batch).collect();
-        let mut bars = collect(&batches, |symbol, date| {
-            (config.symbols.is_empty() || config.symbols.iter().any(|s| s == symbol))
-                && config.dates.is_none_or(|dates| dates.contains(date))
-        })?;
-        let rows_read = bars.len();
+        let mut tally = Tally::new(BARS);
+        let is_wanted = |symbol: &str| config.symbols.is_empty() || config.symbols.iter().any(|s| s == symbol);
+        let mut bars = collect(&batches, is_wanted, config.dates, &mut tally)?;
+        let rows_read = bars.len() as u64 + tally.out_of_range();
         context.check_cancelled()?;
         context.progress(0, None, "checking");
         let days: BTreeSet<Date> = bars.iter().map(|bar| bar.date).collect();
         let calendar = config.calendar.resolve(facts.calendar, &days);
-        let mut tally = Tally::new(BARS);
         clean(&mut bars, &config.on_bad_rows, calendar, &mut tally);
         config.on_bad_rows.enforce(&tally)?;
         if bars.is_empty() {

@@ -7,6 +7,7 @@ use crate::frame::Frame;
 use crate::options::{CalendarChoice, CustomLayout, LayoutChoice, OnBadRows, check_dates};
 use crate::read::{self, needed, wanted};
 use crate::unpack::Packed;
+use crate::value::OUT_OF_RANGE;
 use arrow::array::{ArrayRef, Date32Array, Float64Array, RecordBatch};
 use datasets::calendar::is_trading_day;
 use datasets::layout::{CalendarName, Layout, Mapping, Table, Unit, YieldQuote};
@@ -119,7 +120,7 @@ pub struct Rates;
 impl StageKind for Rates {
     type Config = RatesConfig;
     const NAME: &'static str = "ingest/rates";
-    const VERSION: u32 = 1;
+    const VERSION: u32 = 2;
     const ABOUT: &'static str = "interest rates from files, as continuously compounded zero rates";
     const NOT_IN_KEY: &'static [&'static str] = &["path"];
     const PORTS: Ports = Ports {
@@ -168,22 +169,24 @@ impl StageKind for Rates {
         }
         let layouts: BTreeSet<String> = files.iter().map(|(layout, _)| layout.name.to_string()).collect();
         let mut points = Vec::new();
+        let mut tally = Tally::new(RATES);
         for (_, batch) in &files {
             let tenors = table::floats(batch, "tenor_years")?;
             let rates = table::floats(batch, "rate")?;
             for (i, date) in table::dates(batch, "date")?.into_iter().enumerate() {
-                if config.dates.is_none_or(|dates| dates.contains(date)) {
+                if date == OUT_OF_RANGE {
+                    tally.add_out_of_range();
+                } else if config.dates.is_none_or(|dates| dates.contains(date)) {
                     points.push((date, tenors.value(i), rates.value(i)));
                 }
             }
         }
-        let rows_read = points.len();
+        let rows_read = points.len() as u64 + tally.out_of_range();
         context.check_cancelled()?;
         // Overnight rates are published for weekends too, and do not show the days on which the market is open.
         let is_term = |(_, tenor, _): &&Point| *tenor > 0.0;
         let days: BTreeSet<Date> = points.iter().filter(is_term).map(|(date, ..)| *date).collect();
         let calendar = config.calendar.resolve(facts.calendar, &days);
-        let mut tally = Tally::new(RATES);
         clean(&mut points, &config.on_bad_rows, calendar, &mut tally);
         config.on_bad_rows.enforce(&tally)?;
         if points.is_empty() {
@@ -216,7 +219,7 @@ impl StageKind for Rates {
 
 fn reading(config: &RatesConfig) -> Reading<'_, RateColumns> {
     Reading {
-        memo: "ingest/rates file v2",
+        memo: "ingest/rates file v3",
         choice: &config.layout,
         symbol: "",
         parse,

@@ -98,7 +98,7 @@ fn a_device_that_fails_in_training_is_named_and_leaves_the_checkpoint() {
     };
     let err = train(Algorithm::new(&settings), job).unwrap_err();
     assert_eq!(err.message, "the device failed at step 512 (update 3): out of memory");
-    assert_eq!(crate::checkpoint::read(&scratch).unwrap().unwrap().step, 512);
+    assert_eq!(saved(&scratch).step, 512);
 }
 
 #[test]
