@@ -22,6 +22,7 @@ mod command;
 mod compose;
 pub mod config_file;
 mod configure;
+mod connections;
 mod describe;
 mod document;
 mod earlier;
