@@ -223,6 +223,7 @@ impl Project {
             planned: BTreeMap::new(),
             force: self.force.clone(),
             env: session.env.clone(),
+            isolation: runner_pipeline::Isolation::default(),
             logs: self.runs.join(run).join("logs"),
             grace: GRACE,
             past: Arc::new(history::PastRuns::new(&self.runs, &self.pipeline.name)),

@@ -2,6 +2,7 @@
 //! measured on the same machine within the same minute.
 
 mod history;
+mod planning;
 
 use cache::{BlobRef, Store};
 use runner_engine::Failure;
@@ -46,6 +47,7 @@ pub(super) fn measure() -> Result<Vec<Row>, Failure> {
     bench.nothing_to_do()?;
     bench.one_of_a_thousand()?;
     bench.everything_to_do()?;
+    bench.large_pipelines()?;
     bench.earlier_runs()?;
     bench.cached_trainings()?;
     bench.large_file()?;
