@@ -140,7 +140,7 @@ pub struct Tool {
     pub path: PathBuf,
     /// The directories and files that it needs, read-only, at their own absolute paths.
     pub visible: Vec<PathBuf>,
-    /// What goes on PATH: the executable (under the last part of `name`), or the environment's `bin`.
+    /// The addition to PATH: the executable (under the last part of `name`), or the `bin` of the environment.
     pub bin: PathBuf,
     /// The text that the first line of `TOOL --version` must contain; in the key instead of the executable's content.
     #[serde(default, skip_serializing_if = "Option::is_none")]
