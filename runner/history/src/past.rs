@@ -3,7 +3,7 @@
 use super::index::{EventFile, Index};
 use super::reader::last_files;
 use super::stored::StageOutcome;
-use cache::ActionKey;
+use cache::{ActionKey, checksummed};
 use runner_engine::{Past, StageStatus};
 use serde::Deserialize;
 use serde_json::Value;
@@ -50,7 +50,7 @@ impl Read {
 }
 
 impl PastRuns {
-    /// The runs of `pipeline` in the folder `runs`.
+    /// The runs of `pipeline` in the directory `runs`.
     pub fn new(runs: &Path, pipeline: &str) -> Self {
         Self {
             runs: runs.to_owned(),
@@ -147,16 +147,19 @@ fn finished(events: &Path, pipeline: &str, only: Option<&str>) -> Vec<(String, A
     let mut reader = BufReader::new(file);
     let mut line = Vec::new();
     let _ = reader.read_until(b'\n', &mut line);
-    if !serde_json::from_slice::<Started>(&line).is_ok_and(|started| started.pipeline == pipeline) {
+    let is_of = |started: Started| started.pipeline == pipeline;
+    if !checksummed::matches_checksum(&line) || !serde_json::from_slice::<Started>(&line).is_ok_and(is_of) {
         return Vec::new();
     }
     let mut bytes = Vec::new();
     let _ = reader.read_to_end(&mut bytes);
     let field = only.map_or_else(String::new, |stage| format!("\"stage\":{}", Value::from(stage)));
-    String::from_utf8_lossy(&bytes)
-        .split('\n')
-        .filter(|line| line.starts_with(r#"{"event":"stage_finished""#) && line.contains(&field))
-        .filter_map(|line| serde_json::from_str::<Finished>(line).ok())
+    bytes
+        .split(|&byte| byte == b'\n')
+        .filter(|line| line.starts_with(br#"{"event":"stage_finished""#))
+        .filter(|line| std::str::from_utf8(line).is_ok_and(|line| line.contains(&field)))
+        .filter(|line| checksummed::matches_checksum(line))
+        .filter_map(|line| serde_json::from_slice::<Finished>(line).ok())
         .filter(|finished| matches!(finished.status, StageStatus::Cached | StageStatus::Ran))
         .filter(|finished| only.is_none_or(|stage| finished.stage == stage))
         .filter_map(|finished| Some((finished.stage.into_owned(), finished.key?)))

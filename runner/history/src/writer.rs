@@ -1,7 +1,8 @@
-//! Writes the folder of a run.
+//! Writes the directory of a run.
 
 use super::builder::Builder;
 use super::{ResolvedPipeline, Run};
+use cache::checksummed;
 use runner_engine::{Failure, Pace, Reporter, Stamped};
 use runner_pipeline::Pipeline;
 use std::fs::File;
@@ -14,7 +15,7 @@ use std::time::Duration;
 /// The shortest time between two progress events of a stage in the log, which they would otherwise dominate.
 const PROGRESS: Duration = Duration::from_secs(2);
 
-/// Writes the folder of one run. The event log stays locked until this is dropped, which distinguishes a running run from a
+/// Writes the directory of one run. The event log stays locked until this is dropped, which distinguishes a running run from a
 /// killed one.
 pub struct Writer<'p> {
     dir: PathBuf,
@@ -31,7 +32,7 @@ pub struct Writer<'p> {
 }
 
 impl<'p> Writer<'p> {
-    /// Creates the folder of the run `id`.
+    /// Creates the directory of the run `id`.
     ///
     /// # Errors
     /// When it cannot be created.
@@ -40,7 +41,7 @@ impl<'p> Writer<'p> {
         let failed = |path: &Path| {
             let message = format!("cannot write `{}`", path.display());
             move |err: std::io::Error| {
-                Failure::caused(message, &err).hint("set `RUNNER_HOME` to a writable folder with free disk space")
+                Failure::caused(message, &err).hint("set `RUNNER_HOME` to a writable directory with free disk space")
             }
         };
         let logs = dir.join("logs");
@@ -76,16 +77,18 @@ impl<'p> Writer<'p> {
         self.builder.pipeline(Arc::clone(&pipeline));
         let path = self.dir.join("pipeline.json");
         self.pipeline = Some(std::thread::spawn(move || {
-            std::fs::write(path, serde_json::to_vec(&*pipeline)?)
+            let mut text = serde_json::to_string(&*pipeline)?;
+            checksummed::add_checksum(&mut text);
+            std::fs::write(path, text)
         }));
     }
 
-    /// The run's folder.
+    /// The run's directory.
     pub fn dir(&self) -> &Path {
         &self.dir
     }
 
-    /// The folder for the logs of stages that do not finish.
+    /// The directory for the logs of stages that do not finish.
     pub fn logs(&self) -> PathBuf {
         self.dir.join("logs")
     }
@@ -120,7 +123,9 @@ impl Reporter for Writer<'_> {
             return;
         }
         self.builder.take(event);
-        self.lines.push_str(&event.to_line());
+        let mut line = event.to_line();
+        checksummed::add_checksum(&mut line);
+        self.lines.push_str(&line);
         self.lines.push('\n');
     }
 

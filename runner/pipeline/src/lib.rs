@@ -53,7 +53,7 @@ mod yaml;
 
 pub use command::{Command, Isolation, LOG_LIMIT, Shell, Tool};
 pub use describe::{describe_kind, describe_kinds, kind_json, kinds_json};
-pub use earlier::{Earlier, EarlierRef, FindEarlier, NotFound};
+pub use earlier::{Earlier, EarlierRef, FindEarlier, NotFound, RunRef};
 pub use error::{PipelineError, PipelineErrors};
 pub use interpolate::command_text;
 pub use load::{LoadOptions, load, load_text, load_with_sources, resolved};

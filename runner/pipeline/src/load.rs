@@ -5,6 +5,7 @@ use super::compose::compose;
 use super::configure;
 use super::connections::Connections;
 use super::document::{self, Document, Job, Stage};
+use super::earlier::This;
 use super::files;
 use super::interpolate::{Scope, Variables, fill, fill_command};
 use super::matrix;
@@ -240,6 +241,11 @@ impl<'a> Loader<'a> {
                     stages,
                     &indices,
                     &faces,
+                    This {
+                        name: &document.name,
+                        file: self.file,
+                        base: &self.base,
+                    },
                     self.options.earlier.as_ref(),
                     &mut self.problems,
                 )
@@ -494,7 +500,7 @@ impl<'a> Loader<'a> {
                 problems.add(
                     value.spot,
                     format!(
-                        "the output `{}` is {}, not a file of the stage's folder",
+                        "the output `{}` is {}, not a file of the stage's directory",
                         key.name,
                         filled.describe()
                     ),

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 /// The maximum number of stages for which the graph is drawn.
 const MOST_DRAWN: usize = 250;
 
-/// Writes `report.html` into the run's folder and returns its path. `runs` is the folder of all runs, which has the times of
+/// Writes `report.html` into the run's directory and returns its path. `runs` is the directory of all runs, which has the times of
 /// stages that were cached in this one.
 ///
 /// # Errors

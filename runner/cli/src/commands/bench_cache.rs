@@ -159,10 +159,7 @@ impl Bench {
                 milliseconds: time,
                 peak_mebibytes: peak,
                 floor_milliseconds: floor,
-                floor: format!(
-                    "start this program, read the pipeline file, look at {} blobs",
-                    blobs.len()
-                ),
+                floor: format!("start this program, read the pipeline file, stat {} blobs", blobs.len()),
             });
         }
         Ok(())
@@ -300,7 +297,7 @@ impl Bench {
             "the same file, unchanged",
             again,
             look,
-            "one look at its metadata".to_owned(),
+            "one read of its metadata".to_owned(),
         );
         fs::remove_file(&path).map_err(failed)
     }
