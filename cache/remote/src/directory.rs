@@ -56,7 +56,11 @@ impl Backend for Directory {
         loop {
             match file.read(&mut buffer) {
                 Ok(0) => return Ok(()),
-                Ok(n) => sink.take(&buffer[..n]).map_err(Fault::Local)?,
+                Ok(n) => {
+                    if !sink.take(&buffer[..n]).map_err(Fault::Local)? {
+                        return Ok(());
+                    }
+                }
                 Err(err) if err.kind() == ErrorKind::Interrupted => {}
                 Err(err) => return Err(fault(err)),
             }
