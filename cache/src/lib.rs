@@ -29,7 +29,7 @@
 //!
 //! | layer | modules |
 //! | --- | --- |
-//! | files | [`fs`], [`file_lock`], [`atomic_write`], [`checksummed`] |
+//! | files | [`fs`], [`shared`], [`file_lock`], [`atomic_write`], [`checksummed`] |
 //! | formats | [`digest`], [`canonical`], [`plain_text`], [`blob`], [`artifact`], [`outputs`], [`record`], [`upstream`] |
 //! | the store | [`store`], and its readers and writers: [`read_through`], [`lookup`], [`hit_cache`], [`derived`], [`blob_writer`], … |
 //! | upkeep | [`open`], [`recovery`], [`verify`], [`scrub`], [`gc`], [`status`] |
@@ -62,6 +62,7 @@ mod record;
 mod recovery;
 mod remote_index;
 mod scrub;
+pub mod shared;
 mod source_digest;
 mod status;
 mod store;

@@ -10,7 +10,7 @@
 use crate::atomic_write::{self, FLUSHING, UNFLUSHED};
 use crate::digest::BlobDigest;
 use crate::error::{Error, Result};
-use crate::fs::{if_exists, metadata, remove_if_exists};
+use crate::fs::{if_allowed, if_exists, metadata, remove_if_exists};
 use crate::parallel;
 use crate::store::Store;
 use serde::{Deserialize, Serialize};
@@ -35,7 +35,8 @@ impl Store {
     /// # Errors
     /// When the disk cannot be written.
     pub fn flush(&self) -> Result<()> {
-        self.flush_as(boot_id())
+        // Whoever may only read has written nothing.
+        if_allowed(self.flush_as(boot_id())).map(|_| ())
     }
 
     fn flush_as(&self, boot: Option<String>) -> Result<()> {

@@ -284,7 +284,10 @@ impl Client {
             ),
         };
         self.warnings.add(kind, || {
-            format!("{path} in the remote {} has {what} and is ignored\n   hint: {hint}", self.name)
+            format!(
+                "{path} in the remote {} has {what} and is ignored\n   hint: {hint}",
+                self.name
+            )
         });
     }
 

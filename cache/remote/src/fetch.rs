@@ -114,9 +114,11 @@ impl Download<'_> {
     fn check_complete(&self) -> Attempt<()> {
         let len = self.partial.len();
         match self.total {
-            Some(total) if self.has_room && len < total && self.expected.is_none_or(|expected| expected == total) => Err(
-                Fault::Transient(format!("the connection ended after {len} of {total} bytes")),
-            ),
+            Some(total) if self.has_room && len < total && self.expected.is_none_or(|expected| expected == total) => {
+                Err(Fault::Transient(format!(
+                    "the connection ended after {len} of {total} bytes"
+                )))
+            }
             _ => Ok(()),
         }
     }
@@ -125,7 +127,9 @@ impl Download<'_> {
 impl Sink for Download<'_> {
     fn begin(&mut self, offset: u64, total: u64) -> Result<()> {
         self.total = Some(total);
-        let rest = total.saturating_sub(self.partial.len()).min(self.expected.unwrap_or(u64::MAX));
+        let rest = total
+            .saturating_sub(self.partial.len())
+            .min(self.expected.unwrap_or(u64::MAX));
         self.has_room = self.store.free_space().is_none_or(|free| rest <= free);
         if offset != self.partial.len() {
             self.partial.restart()?;

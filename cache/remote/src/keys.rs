@@ -38,7 +38,10 @@ impl PublicKey {
             }
             _ => return Err(NOT_PUBLIC),
         }
-        let bytes = words.next().and_then(|text| STANDARD.decode(text).ok()).ok_or(NOT_PUBLIC)?;
+        let bytes = words
+            .next()
+            .and_then(|text| STANDARD.decode(text).ok())
+            .ok_or(NOT_PUBLIC)?;
         Self::of_wire(&bytes).ok_or(NOT_PUBLIC)
     }
 
@@ -49,7 +52,9 @@ impl PublicKey {
     pub fn parse_lines(text: &str) -> Result<Vec<Self>, (usize, &'static str)> {
         let is_key = |(_, line): &(usize, &str)| !line.is_empty() && !line.starts_with('#');
         let lines = text.lines().map(str::trim).enumerate().filter(is_key);
-        lines.map(|(i, line)| Self::parse(line).map_err(|reason| (i + 1, reason))).collect()
+        lines
+            .map(|(i, line)| Self::parse(line).map_err(|reason| (i + 1, reason)))
+            .collect()
     }
 
     fn of_wire(bytes: &[u8]) -> Option<Self> {
@@ -75,7 +80,9 @@ impl PublicKey {
 
     /// True if the signature of the message is by this key.
     pub(crate) fn verifies(&self, message: &[u8], signature: &[u8]) -> bool {
-        UnparsedPublicKey::new(&ED25519, self.0).verify(message, signature).is_ok()
+        UnparsedPublicKey::new(&ED25519, self.0)
+            .verify(message, signature)
+            .is_ok()
     }
 }
 

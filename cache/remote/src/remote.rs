@@ -94,8 +94,9 @@ impl Upstream for Remote {
 
     fn action(&self, key: ActionKey) -> Result<Option<StoredAction>> {
         let settings = self.settings();
-        self.client()
-            .record("actions", &key.to_hex(), |bytes| signature::action(bytes, key, settings))
+        self.client().record("actions", &key.to_hex(), |bytes| {
+            signature::action(bytes, key, settings)
+        })
     }
 
     fn memo(&self, key: MemoKey) -> Result<Option<StoredMemo>> {
@@ -156,7 +157,11 @@ impl Upstream for Remote {
     fn save(&self) -> Result<()> {
         let client = self.client();
         match client.known_if_loaded() {
-            Some(mut known) => known.save(&client.store, &client.name),
+            Some(mut known) => match known.save(&client.store, &client.name) {
+                // It saves requests of later runs alone.
+                Err(err) if err.is_denied() => Ok(()),
+                saved => saved,
+            },
             None => Ok(()),
         }
     }

@@ -109,7 +109,8 @@ impl RemoteSettings {
     /// # Errors
     /// When records of anyone would be used, or be written without a signature, and `trust_unsigned` is not set.
     pub fn check_trust(&self) -> Result<(), Untrusted> {
-        let is_written = !self.read_only && !Address::parse(&self.url, Path::new("/")).is_ok_and(|url| url.is_web_server());
+        let is_written =
+            !self.read_only && !Address::parse(&self.url, Path::new("/")).is_ok_and(|url| url.is_web_server());
         match (self.trust_unsigned, &self.sign_key) {
             (true, _) if !self.trusted_keys.is_empty() => Err(Untrusted::Contradiction),
             (false, None) if is_written => Err(Untrusted::NoSignKey),

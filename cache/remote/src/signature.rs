@@ -97,9 +97,10 @@ fn read<T: DeserializeOwned>(
 
 /// Reads the record of an action.
 pub(crate) fn action(bytes: &[u8], key: ActionKey, settings: &RemoteSettings) -> Result<StoredAction, Rejection> {
-    checked(read(bytes, "actions", &key.to_hex(), settings), |stored: &StoredAction| {
-        stored.record.key == key && is_plausible(stored)
-    })
+    checked(
+        read(bytes, "actions", &key.to_hex(), settings),
+        |stored: &StoredAction| stored.record.key == key && is_plausible(stored),
+    )
 }
 
 /// Reads the record of a memo.
@@ -203,7 +204,11 @@ mod tests {
         // A signature of earlier versions, by a shared secret.
         let old = format!("{record}{SIGNATURE}{}\n", blake3::hash(b"x").to_hex());
         assert_eq!(read(old.as_bytes(), "k", &reader), Err(Rejection::WrongSignature));
-        assert_eq!(read(record.as_bytes(), "k", &reader), Err(Rejection::Unsigned), "stripped");
+        assert_eq!(
+            read(record.as_bytes(), "k", &reader),
+            Err(Rejection::Unsigned),
+            "stripped"
+        );
     }
 
     proptest! {

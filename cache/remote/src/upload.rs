@@ -186,11 +186,11 @@ fn earlier(client: &Client, ready: &Ready, path: &str) -> std::result::Result<Ea
         RecordId::Action(key) => {
             let here = checksummed::decode::<StoredAction>(&ready.record);
             let there = signature::action(&bytes, key, settings).ok();
-            there.zip(here).is_some_and(|(there, here)| there.record.outputs == here.record.outputs)
+            there
+                .zip(here)
+                .is_some_and(|(there, here)| there.record.outputs == here.record.outputs)
         }
-        RecordId::Memo(key) => {
-            signature::memo(&bytes, key, settings).is_ok_and(|there| ready.blobs == [there.value])
-        }
+        RecordId::Memo(key) => signature::memo(&bytes, key, settings).is_ok_and(|there| ready.blobs == [there.value]),
     };
     Ok(if is_same && is_signed_as_it_would_be {
         Earlier::Standing

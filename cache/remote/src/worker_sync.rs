@@ -21,7 +21,9 @@ pub(crate) fn settings(client: &Client) -> Option<WorkerSettings> {
     let rejected = client.known_if_loaded().map(|known| known.rejected());
     // The key stays here: a worker does not upload, and the public half is all that it needs.
     let mut settings = client.settings.clone();
-    settings.trusted_keys.extend(settings.sign_key.take().map(|key| key.public()));
+    settings
+        .trusted_keys
+        .extend(settings.sign_key.take().map(|key| key.public()));
     WorkerSettings::new(&Settings {
         settings,
         rejected: rejected.unwrap_or_default(),

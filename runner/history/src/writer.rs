@@ -41,7 +41,7 @@ impl Writer {
             }
         };
         let logs = dir.join("logs");
-        std::fs::create_dir_all(&logs).map_err(failed(&logs))?;
+        cache::shared::create_dir_all(&logs).map_err(failed(&logs))?;
         let path = dir.join("events.jsonl");
         let events = File::options()
             .create_new(true)

@@ -72,7 +72,12 @@ fn push(home: &Home, settings: RemoteSettings) -> u64 {
 }
 
 fn read_all(store: &Store) -> Option<(Vec<u8>, Vec<u8>)> {
-    let healed = |err: Error| assert!(err.is_healed_by_recomputing() || matches!(err, Error::Manifest { .. }), "{err}");
+    let healed = |err: Error| {
+        assert!(
+            err.is_healed_by_recomputing() || matches!(err, Error::Manifest { .. }),
+            "{err}"
+        )
+    };
     let hit = store.hit(action_key("a")).unwrap()?;
     let artifact = store.artifact(hit.outputs["out"]).map_err(healed).ok()?;
     let action = store.blob(artifact.entries[0].blob).map_err(healed).ok()?;
@@ -126,7 +131,11 @@ const RECORDS: [Manner; 13] = [
         let (_, two) = keys();
         fs::remove_file(site.action("a")).unwrap();
         push(&site.home, signed(&site.home, &two, &[]));
-        assert!(fs::read_to_string(site.action("a")).unwrap().contains(&two.public().to_string()));
+        assert!(
+            fs::read_to_string(site.action("a"))
+                .unwrap()
+                .contains(&two.public().to_string())
+        );
     }),
     ("the signature of another signer under a trusted name", |site| {
         let (one, two) = keys();
@@ -164,7 +173,9 @@ const BLOBS: [Manner; 9] = [
     ("other bytes", |site| replace(&site.blob(b"bytes of a"), b"BYTES OF A")),
     ("fewer bytes", |site| replace(&site.blob(b"bytes of a"), b"bytes")),
     ("no bytes", |site| replace(&site.blob(b"memo of m"), b"")),
-    ("more bytes", |site| replace(&site.blob(b"memo of m"), b"memo of m, and more")),
+    ("more bytes", |site| {
+        replace(&site.blob(b"memo of m"), b"memo of m, and more")
+    }),
     ("a bomb", |site| {
         fs::remove_file(site.blob(b"bytes of a")).unwrap();
         let file = fs::File::create(site.blob(b"bytes of a")).unwrap();
@@ -189,7 +200,13 @@ const BLOBS: [Manner; 9] = [
 ];
 
 fn fifo(path: &Path) {
-    assert!(std::process::Command::new("mkfifo").arg(path).status().unwrap().success());
+    assert!(
+        std::process::Command::new("mkfifo")
+            .arg(path)
+            .status()
+            .unwrap()
+            .success()
+    );
 }
 
 #[test]
@@ -197,7 +214,10 @@ fn a_forged_object_is_a_miss() {
     let (one, _) = keys();
     let pristine = Site::new();
     let url = |site: &Site| site.folder.display().to_string();
-    assert_eq!(pristine.read(reader(url(&pristine), &[one.public()])), (true, Vec::new()));
+    assert_eq!(
+        pristine.read(reader(url(&pristine), &[one.public()])),
+        (true, Vec::new())
+    );
     for (manner, change) in RECORDS.into_iter().chain(BLOBS) {
         let site = Site::new();
         change(&site);

@@ -4,9 +4,9 @@
 
 mod directory;
 mod forged;
-mod hostile;
 #[path = "../../../tests/store/home.rs"]
 mod home;
+mod hostile;
 mod http;
 mod server;
 mod signed;

@@ -99,7 +99,10 @@ fn records_of_another_signer_stay_as_they_are() {
     let of_a = |settings| {
         let remote = Remote::new(settings, &other.store).unwrap();
         let ids = [RecordId::Action(action_key("a"))];
-        (remote.push(&ids, &Default::default(), |_| {}).unwrap(), remote.take_warnings())
+        (
+            remote.push(&ids, &Default::default(), |_| {}).unwrap(),
+            remote.take_warnings(),
+        )
     };
     let url = folder(&home).display().to_string();
     let settings = |key: Option<&SignKey>, trusted: &[PublicKey]| RemoteSettings {
@@ -158,7 +161,10 @@ fn a_remote_of_anyone_is_refused() {
     let refused = |settings: RemoteSettings, reason: Untrusted| {
         assert_eq!(settings.check_trust(), Err(reason));
         let err = remote(settings).unwrap_err().to_string();
-        assert!(err.contains(&reason.to_string()) && err.contains(reason.hint()), "{err}");
+        assert!(
+            err.contains(&reason.to_string()) && err.contains(reason.hint()),
+            "{err}"
+        );
     };
     for url in ["/remote", "s3://bucket"] {
         refused(RemoteSettings::new(url), Untrusted::NoSignKey);
