@@ -45,7 +45,7 @@ pub enum Error {
     /// The store was written by a version with another layout.
     #[error(
         "`{}` has store format {found}, this program reads format {expected}; use the program that wrote it or \
-         another folder",
+         another directory",
         path.display()
     )]
     Format {
@@ -71,7 +71,7 @@ pub enum Error {
     /// An artifact cannot be exported.
     #[error("cannot export to `{}`: {reason}", path.display())]
     Export {
-        /// The existing file or folder.
+        /// The existing file or directory.
         path: PathBuf,
         /// The reason.
         reason: &'static str,

@@ -49,7 +49,7 @@ impl Client {
         let unusable = |what: &str, reason: String| Error::Remote {
             remote: format!("the {what} of the remote"),
             reason: format!(
-                "{reason}; a remote is written `s3://bucket/prefix`, `gs://…`, `az://…`, `file:///folder` or `https://…`"
+                "{reason}; a remote is written `s3://bucket/prefix`, `gs://…`, `az://…`, `file:///directory` or `https://…`"
             ),
         };
         settings
@@ -222,7 +222,7 @@ impl Client {
         let older = "; `runner cache push --all` fills another, empty one with signed records";
         let hint = if found == "runner-remote 1" { older } else { "" };
         self.give_up(&format!(
-            "it has the format `{found}`, and this program knows `{FORMAT}`{hint}"
+            "it has the format `{found}`, but this program reads `{FORMAT}`{hint}"
         ));
         false
     }
@@ -354,7 +354,7 @@ impl Client {
         self.request(|backend| backend.size(&path))
     }
 
-    /// At most so many digests or keys below a folder, in hex; other names are ignored. `None` when there is no answer.
+    /// At most `limit` digests or keys below a directory, in hex; other names are ignored. `None` when there is no answer.
     pub fn list(&self, folder: &str, limit: usize) -> Result<Option<Vec<String>>> {
         let names = self.request(|backend| backend.list(folder, limit))?;
         let ids = |names: Vec<String>| {

@@ -4,6 +4,7 @@
 
 mod cached;
 mod commands;
+mod earlier;
 mod failures;
 mod history;
 mod incremental;
