@@ -516,7 +516,7 @@ impl<'a> Loader<'a> {
                         "the output `{}` has a character that a shell may read as a command or as a space",
                         key.name
                     ),
-                    "write it with letters, digits and `._-+@,:=`, and not with `-` first",
+                    "write it with letters, digits and `._-+@,:=%^`, and not with `-` first",
                 );
                 continue;
             }

@@ -9,13 +9,13 @@
 use std::borrow::Cow;
 
 /// The ASCII punctuation of plain paths.
-const PUNCTUATION: &str = "/._-+@,:=";
+const PUNCTUATION: &str = "/._-+@,:=%^";
 
 fn is_plain_char(c: char) -> bool {
     c.is_alphanumeric() || PUNCTUATION.contains(c)
 }
 
-/// True if every shell reads the path as itself wherever it stands in a command: it has letters, digits and `/._-+@,:=` alone.
+/// True if every shell reads the path as itself wherever it stands in a command: it has letters, digits and `/._-+@,:=%^` alone.
 pub fn is_plain_path(path: &str) -> bool {
     !path.is_empty() && !path.starts_with('-') && path.chars().all(is_plain_char)
 }
@@ -88,6 +88,7 @@ mod tests {
             "#x",
             "-rf",
             "seed=1/x.csv",
+            "^SPX/%E4.parquet",
         ] {
             let path = format!("/stage/needs/x/{}", plain_path(name));
             assert!(is_plain_path(&path), "{path}");
