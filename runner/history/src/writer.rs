@@ -45,7 +45,7 @@ impl<'p> Writer<'p> {
             }
         };
         let logs = dir.join("logs");
-        std::fs::create_dir_all(&logs).map_err(failed(&logs))?;
+        cache::shared::create_dir_all(&logs).map_err(failed(&logs))?;
         let path = dir.join("events.jsonl");
         let events = File::options()
             .create_new(true)

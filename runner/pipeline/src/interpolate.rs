@@ -1,5 +1,6 @@
 //! Interpolations: `${params.X}`, `${matrix.X}`, `${env.X}`, and inside `run:` also `${needs.X}` and `${outputs.X}`.
 
+use super::plain::plain_words;
 use super::problems::Problems;
 use super::source::Spot;
 use super::suggest::{nearest, suggest};
@@ -427,7 +428,8 @@ pub(crate) fn fill_command(
 }
 
 /// The text for `sh -c`: `${needs.X}` and `${outputs.X}` of [`super::Command::command`] replaced by the result of `value` for
-/// (`needs`, `X`), and `$${` by `${`.
+/// (`needs`, `X`), and `$${` by `${`. The result is one plain path ([`plain`](super::plain)) or several with spaces between them;
+/// any other character in it is replaced by `_`, since none is safe in every kind of quotes.
 pub fn command_text(command: &str, value: impl Fn(&str, &str) -> Option<String>) -> String {
     let mut out = String::new();
     let mut rest = command;
@@ -447,7 +449,7 @@ pub fn command_text(command: &str, value: impl Fn(&str, &str) -> Option<String>)
         });
         match replaced {
             Some((text, length)) => {
-                out.push_str(&text);
+                out.push_str(&plain_words(&text));
                 rest = &after[length..];
             }
             None => {
@@ -589,11 +591,8 @@ mod tests {
             command,
             "f ${needs.a} ${HOME:-x} $${params.x} '$${needs.a}' ${outputs.b} ${open"
         );
-        let run = command_text(&command, |space, name| Some(format!("<{space}/{name}>")));
-        assert_eq!(
-            run,
-            "f <needs/a> ${HOME:-x} ${params.x} '${needs.a}' <outputs/b> ${open"
-        );
+        let run = command_text(&command, |space, name| Some(format!("/{space}/{name}")));
+        assert_eq!(run, "f /needs/a ${HOME:-x} ${params.x} '${needs.a}' /outputs/b ${open");
         fill_command(
             &Tree::default(),
             "${needs.c} ${params.y}",

@@ -12,6 +12,7 @@ use super::matrix;
 use super::model::graph_of;
 use super::needs::{self, Face, Needs};
 use super::overrides::{self, Setting};
+use super::plain::is_plain_path;
 use super::point::{self, MOST_NODES, Point};
 use super::problems::Problems;
 use super::resolved::Resolved;
@@ -508,6 +509,17 @@ impl<'a> Loader<'a> {
                 );
                 continue;
             };
+            if !is_plain_path(&file) {
+                problems.add(
+                    value.spot,
+                    format!(
+                        "the output `{}` has a character that a shell may read as a command or as a space",
+                        key.name
+                    ),
+                    "write it with letters, digits and `._-+@,:=%^`, and not with `-` first",
+                );
+                continue;
+            }
             if let Some((other, _)) = places.iter().find(|(_, known)| nested(known, &file)) {
                 problems.add(
                     value.spot,

@@ -16,7 +16,7 @@ use super::outputs::take_in;
 use super::secrets::{Filter, Masker};
 use crate::text;
 use cache::{BlobRef, Store, WorkerReport, Workspace};
-use runner_pipeline::command_text;
+use runner_pipeline::{command_text, is_plain_path, plain_path};
 use rustix::process::{Pid, Signal, kill_process_group};
 use stages_core::error::Cause;
 use stages_core::{EventSink, Input, Source, StageError, StageEvent};
@@ -114,14 +114,6 @@ pub(crate) struct Run<'a> {
     pub log: &'a Path,
 }
 
-/// True if the shell reads the path as one word without quoting.
-fn is_plain(path: &Path) -> bool {
-    path.to_str().is_some_and(|text| {
-        text.chars()
-            .all(|c| c.is_ascii_alphanumeric() || "/._-+@,:=".contains(c))
-    })
-}
-
 impl Run<'_> {
     /// Runs the program and stores its outputs.
     pub fn execute(
@@ -132,7 +124,7 @@ impl Run<'_> {
         group: &Group,
     ) -> Result<Done, StageError> {
         // Paths are inserted into the command without quoting.
-        let dir = if is_plain(store.root()) {
+        let dir = if store.root().to_str().is_some_and(is_plain_path) {
             store.workspace()?
         } else {
             let tmp = std::env::temp_dir();
@@ -156,7 +148,8 @@ impl Run<'_> {
             let mut paths = Vec::new();
             for (i, input) in inputs.iter().enumerate() {
                 let base = match self.points.get(port).and_then(|names| names.get(i)) {
-                    Some(name) => base.join(name),
+                    Some(name) if is_plain_path(name) => base.join(name),
+                    Some(name) => base.join(format!("{}_{i}", plain_path(name))),
                     None if inputs.len() == 1 => base.clone(),
                     None => base.join(i.to_string()),
                 };

@@ -2,6 +2,7 @@
 
 use super::files::{create_parent, failed};
 use cache::{Artifact, BlobDigest, Error, Store};
+use runner_pipeline::plain_path;
 use stages_core::StageError;
 use std::fs::{self, File, Metadata, Permissions};
 use std::io;
@@ -30,8 +31,16 @@ impl InputLinks {
     /// the directory otherwise.
     pub fn write_out(&mut self, store: &Store, artifact: &Artifact, base: &Path) -> Result<PathBuf, StageError> {
         fs::create_dir_all(base).map_err(failed("create", base))?;
+        let is_folder = artifact.meta["folder"] == serde_json::json!(true);
+        let is_file = !is_folder && artifact.entries.len() == 1;
         for entry in &artifact.entries {
-            let to = base.join(&entry.path);
+            // A command receives the path of a file, and finds the files of a directory by their own names.
+            let name = if is_file {
+                plain_path(&entry.path)
+            } else {
+                entry.path.as_str().into()
+            };
+            let to = base.join(&*name);
             if entry.path.contains('/') {
                 create_parent(&to)?;
             }
@@ -42,9 +51,8 @@ impl InputLinks {
                 fs::set_permissions(&to, Permissions::from_mode(0o444)).map_err(failed("write", &to))?;
             }
         }
-        let is_folder = artifact.meta["folder"] == serde_json::json!(true);
         Ok(match artifact.entries.as_slice() {
-            [entry] if !is_folder => base.join(&entry.path),
+            [entry] if is_file => base.join(&*plain_path(&entry.path)),
             _ => base.to_owned(),
         })
     }
