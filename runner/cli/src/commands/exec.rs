@@ -70,6 +70,7 @@ pub(crate) fn exec(session: &Session, args: &ExecArgs) -> Result<u8, Failure> {
     options.jobs = args.jobs.map_or(options.jobs, |jobs| jobs as usize);
     options.keep_going = args.keep_going;
     options.verify_inputs = args.verify_inputs;
+    options.isolation = args.isolation.unwrap_or(options.isolation);
     if let Some(share) = args.check_determinism {
         options.check = sample(&project.chosen, share, &run);
     }
