@@ -1,5 +1,6 @@
 //! Errors of a store.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 /// The result type of this crate.
@@ -89,6 +90,12 @@ impl Error {
     pub(crate) fn io(what: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> Self {
         let path = path.to_owned();
         move |source| Self::Io { what, path, source }
+    }
+
+    /// True if this user may not write, or nobody may: a run that needs nothing new goes on.
+    pub fn is_denied(&self) -> bool {
+        let is_denied = |kind| matches!(kind, ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem);
+        matches!(self, Self::Io { source, .. } if is_denied(source.kind()))
     }
 
     /// True if recomputing the action that produced the bytes resolves this.

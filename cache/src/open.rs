@@ -2,7 +2,8 @@
 
 use crate::atomic_write;
 use crate::error::{Error, Result};
-use crate::fs::if_exists;
+use crate::fs::{if_allowed, if_exists};
+use crate::shared;
 use crate::store::Store;
 use std::path::Path;
 
@@ -14,7 +15,7 @@ const FOLDERS: [&str; 10] = [
 ];
 
 impl Store {
-    /// Opens the store under `home`, and creates it if it does not exist. After an unclean stop of the machine, files
+    /// Opens the store under `home`, and creates it if it does not exist. A user who may only read can open an existing one. After an unclean stop of the machine, files
     /// written since the last [`Store::flush`] are hashed again first.
     ///
     /// # Errors
@@ -40,14 +41,20 @@ impl Store {
         }
         for folder in FOLDERS {
             let folder = home.join(folder);
-            std::fs::create_dir_all(&folder).map_err(Error::io("create", &folder))?;
+            let created = shared::create_dir_all(&folder).map_err(Error::io("create", &folder));
+            match known {
+                // Whoever may only read does without.
+                Some(_) => drop(if_allowed(created)?),
+                None => created?,
+            }
         }
         // The paths of a store, and with them its locks, do not depend on the current directory.
         let store = Self::at(std::path::absolute(home).map_err(Error::io("open", home))?);
         if known.is_none() {
             atomic_write::replace(store.root(), &format, &format!("{FORMAT}\n"))?;
         }
-        store.recover()?;
+        // Without it, blobs are still checked on their first use in each process.
+        if_allowed(store.recover())?;
         Ok(store)
     }
 }

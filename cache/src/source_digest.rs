@@ -13,7 +13,7 @@ use crate::blob::{self, BlobRef};
 use crate::checksummed::{self, Checksummed};
 use crate::digest::BlobDigest;
 use crate::error::{Error, Result};
-use crate::fs::touch_record;
+use crate::fs::{if_allowed, touch_record};
 use crate::store::Store;
 use crate::store::sharded;
 use serde::{Deserialize, Serialize};
@@ -139,7 +139,7 @@ impl Store {
                     stamp: after,
                     digest: found.blob,
                 };
-                checksummed::write(self.root(), &entry, &known)?;
+                if_allowed(checksummed::write(self.root(), &entry, &known))?;
             }
             return Ok(found);
         }

@@ -1,6 +1,6 @@
-//! The rules that good data keeps, and the table of their breaches.
+//! The data-quality rules, and the table of their violations.
 //!
-//! A row may break several rules; it is counted under each. The treatment of a breach depends on the rule's
+//! A row may break several rules; it is counted under each. The treatment of a violation depends on the rule's
 //! [`Remedy`] and on the [`Action`] that was configured for it.
 
 use crate::Date;
@@ -12,36 +12,36 @@ use std::collections::BTreeMap;
 pub const PLACEHOLDER_VOLATILITY: f64 = 0.02;
 /// An implied volatility above this is the artefact of a price at its intrinsic value.
 pub const HIGHEST_VOLATILITY: f64 = 5.0;
-/// A close this many times the last one, or that fraction of it, is a split nobody adjusted for, or a mistake.
+/// A close this many times the last one, or that fraction of it, is an unadjusted split, or a mistake.
 pub const LARGE_JUMP: f64 = 1.5;
-/// By how much, relative to the price, a bar's high may be below its open or close, for rounding.
+/// The relative tolerance, for rounding, by which a bar's high may be below its open or close.
 pub const BAR_TOLERANCE: f64 = 1e-4;
 /// A yield of zero is real only where the nearest maturity with another yield is at most this on that day (decimal).
 pub const NEAR_ZERO_YIELD: f64 = 0.005;
-/// The rates that can be, decimal a year.
+/// The range of valid rates, decimal per year.
 pub const RATE_RANGE: (f64, f64) = (-0.1, 0.5);
 
-/// A rule that good data keeps.
+/// A data-quality rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rule {
     /// Its name, as `on_bad_rows:` and the data-quality table use it.
     pub name: &'static str,
-    /// The breach, and the remedy of `drop`.
+    /// The violation, and the remedy of `drop`.
     pub about: &'static str,
     /// The remedy of `drop`.
     pub remedy: Remedy,
 }
 
-/// The remedy for a breach where the action is `drop`.
+/// The remedy for a violation where the action is `drop`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Remedy {
-    /// The row goes.
+    /// The row is dropped.
     Row,
-    /// The value goes, or is put right; the row stays.
+    /// The value is dropped or repaired; the row stays.
     Value,
-    /// The row goes, and with `keep` too: a table's key must be unique.
+    /// The row is dropped, with `keep` too: a table's key must be unique.
     Always,
-    /// Nothing: it is only noted.
+    /// None: the violation is only reported.
     Note,
 }
 
@@ -49,12 +49,12 @@ pub enum Remedy {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Action {
-    /// Leave out what can't be right: the row, or the value where the rest of the row is good.
+    /// Drop invalid data: the row, or the value where the rest of the row is valid.
     #[default]
     Drop,
-    /// Take it as it is, and count it.
+    /// Keep the data unchanged, and count it.
     Keep,
-    /// Stop with an error.
+    /// Fail with an error.
     Fail,
 }
 
@@ -204,11 +204,11 @@ pub const RATES: &[Rule] = &[
 pub struct Finding {
     /// The rule's name.
     pub rule: String,
-    /// The breach.
+    /// The violation.
     pub about: String,
     /// Rows that break it (days, for `missing_day`).
     pub rows: u64,
-    /// On how many days they are.
+    /// The number of days on which they occur.
     pub days: u64,
     /// The first few of these days.
     pub examples: Vec<Date>,
@@ -219,7 +219,7 @@ pub struct Finding {
 /// The number of days that a finding names.
 const EXAMPLES: usize = 8;
 
-/// Counts breaches by rule and day.
+/// Counts violations by rule and day.
 #[derive(Clone, Debug)]
 pub struct Tally {
     rules: &'static [Rule],

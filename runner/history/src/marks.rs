@@ -2,7 +2,7 @@
 
 use super::index::{self, Index};
 use super::reader::{folders, has_events};
-use cache::checksummed;
+use cache::{checksummed, shared};
 use rayon::prelude::*;
 use runner_engine::Failure;
 use serde::{Deserialize, Serialize};
@@ -109,8 +109,11 @@ fn set_stamp(runs: &Path, stamp: &str) -> std::io::Result<()> {
     let Some(folder) = index::folder(runs) else {
         return Ok(());
     };
-    std::fs::create_dir_all(&folder)?;
-    let mut file = File::create(folder.join(STAMP))?;
+    shared::create_dir_all(&folder)?;
+    let path = folder.join(STAMP);
+    let mut file = File::create(&path)?;
+    // Only its owner can do that.
+    let _ = shared::share_file(&path);
     file.write_all(stamp.as_bytes())?;
     file.sync_all()
 }

@@ -4,6 +4,7 @@ use super::builder::Builder;
 use super::{ResolvedPipeline, Run};
 use cache::checksummed;
 use runner_engine::{Failure, Pace, Reporter, Stamped};
+use runner_pipeline::Pipeline;
 use std::fs::File;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -16,19 +17,21 @@ const PROGRESS: Duration = Duration::from_secs(2);
 
 /// Writes the directory of one run. The event log stays locked until this is dropped, which distinguishes a running run from a
 /// killed one.
-pub struct Writer {
+pub struct Writer<'p> {
     dir: PathBuf,
     events: File,
     /// Lines that are not yet written.
     lines: String,
     builder: Builder,
+    /// The pipeline and the chosen nodes, until the first event.
+    chosen: Option<(&'p Pipeline, &'p [usize])>,
     /// The thread that writes `pipeline.json`.
     pipeline: Option<JoinHandle<std::io::Result<()>>>,
     pace: Pace,
     failed: Option<std::io::Error>,
 }
 
-impl Writer {
+impl<'p> Writer<'p> {
     /// Creates the directory of the run `id`.
     ///
     /// # Errors
@@ -42,7 +45,7 @@ impl Writer {
             }
         };
         let logs = dir.join("logs");
-        std::fs::create_dir_all(&logs).map_err(failed(&logs))?;
+        cache::shared::create_dir_all(&logs).map_err(failed(&logs))?;
         let path = dir.join("events.jsonl");
         let events = File::options()
             .create_new(true)
@@ -55,14 +58,21 @@ impl Writer {
             dir,
             events,
             lines: String::new(),
+            chosen: None,
             pipeline: None,
             pace: Pace::new(PROGRESS),
             failed: None,
         })
     }
 
-    /// Writes `pipeline.json` in a thread, before the first event: writing a large pipeline takes longer than the first events.
-    pub fn pipeline(&mut self, pipeline: ResolvedPipeline) {
+    /// Takes the chosen nodes of a pipeline, before the first event. `pipeline.json` is written with the first event, by the
+    /// thread of the reporters, so that the scheduler does not wait for it.
+    pub fn pipeline(&mut self, pipeline: &'p Pipeline, chosen: &'p [usize]) {
+        self.chosen = Some((pipeline, chosen));
+    }
+
+    /// Writes `pipeline.json` in a thread: writing a large pipeline takes longer than the first events.
+    fn write_pipeline(&mut self, pipeline: ResolvedPipeline) {
         let pipeline = Arc::new(pipeline);
         self.builder.pipeline(Arc::clone(&pipeline));
         let path = self.dir.join("pipeline.json");
@@ -104,8 +114,11 @@ impl Writer {
     }
 }
 
-impl Reporter for Writer {
+impl Reporter for Writer<'_> {
     fn report(&mut self, event: &Stamped) {
+        if let Some((pipeline, chosen)) = self.chosen.take() {
+            self.write_pipeline(ResolvedPipeline::new(pipeline, chosen));
+        }
         if !self.pace.is_due(&event.event) {
             return;
         }

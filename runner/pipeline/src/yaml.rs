@@ -248,20 +248,20 @@ impl<'t> Builder<'t> {
     /// The text of a key, and whether it is written without quotes.
     fn key(&mut self, event: Event<'t>, spot: Spot, depth: usize) -> Result<(String, bool), Issue> {
         let plain = matches!(&event, Event::Scalar(_, ScalarStyle::Plain, ..));
-        // The text as written, so that the key `007` stays itself.
-        let name = match &event {
-            Event::Scalar(text, ..) => Some(text.to_string()),
-            _ => None,
-        };
         // Fast path: a plain word is its own text, as most keys are.
-        if let (Event::Scalar(_, _, 0, None), Some(name)) = (&event, &name)
+        if let Event::Scalar(name, _, 0, None) = &event
             && name.starts_with(|c: char| c.is_ascii_alphabetic() && !matches!(c, 'n' | 'N'))
             && depth < DEEPEST
             && self.nodes < MOST
         {
             self.nodes += 1;
-            return Ok((name.clone(), plain));
+            return Ok((name.to_string(), plain));
         }
+        // The text as written, so that the key `007` stays itself.
+        let name = match &event {
+            Event::Scalar(text, ..) => Some(text.to_string()),
+            _ => None,
+        };
         let key = self.node(event, spot, depth + 1)?;
         let name = match (key.value, name) {
             (Value::Scalar(Json::Null), _) => {

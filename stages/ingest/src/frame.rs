@@ -75,11 +75,11 @@ pub struct Frame<'a> {
 
 /// A column of a table.
 enum Column {
-    /// Of CSV, as text.
+    /// A column of CSV, as strings.
     Text(StringChunked),
-    /// Of CSV, every value a plain number or missing.
+    /// A column of CSV in which every value is a plain number or missing.
     Numbers(Float64Chunked),
-    /// Of Parquet.
+    /// A column of Parquet.
     Stored(Stored),
 }
 

@@ -147,7 +147,7 @@ pub trait CustomLayout:
 {
     /// The table it fills.
     const TABLE: Table;
-    /// It as a layout.
+    /// The layout that it describes.
     ///
     /// # Errors
     /// A column that does not exist, or one that is needed and not there.

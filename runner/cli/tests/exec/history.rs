@@ -197,7 +197,7 @@ fn pruned_runs_are_gone_and_gc_frees_what_only_they_needed() {
     // The name may be given again.
     assert_eq!(project.run(&["runs", "name", &runs[2], "best"]).code, 0);
 
-    // gc frees the results of the four that are gone, and removes those that it does not keep and nobody marked.
+    // gc frees the results of the four that are gone, and removes the runs that are neither kept nor labelled.
     let gc = ["cache", "gc", "--keep-last", "1", "--keep-younger-than", "0s"];
     let blobs = || files(&project.home().join("blobs")).len();
     let before = blobs();

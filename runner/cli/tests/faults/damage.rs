@@ -168,7 +168,7 @@ fn one(kept: &Kept, kind: (&str, &str), damage: Damage, chance: &mut Chance) -> 
     outcome
 }
 
-/// Every kind of damage, each to every kind of file, so many times.
+/// Every kind of damage to every kind of file, a given number of times.
 pub fn every_kind(times: usize) -> Vec<Tally> {
     let kept = Kept::new();
     let mut chance = Chance::new(4);

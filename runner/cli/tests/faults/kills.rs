@@ -35,7 +35,7 @@ fn arguments(chance: &mut Chance) -> Vec<&'static str> {
     args
 }
 
-/// Does `kill` so many times, some of them before a run that is left alone, and the store emptied now and then.
+/// Calls `kill` a given number of times, some before an undisturbed run, and empties the store now and then.
 fn rounds(fault: &str, times: usize, seed: u64, mut kill: impl FnMut(&Lab, &mut Chance) -> Option<String>) -> Tally {
     let lab = Lab::new(QUICK);
     let reference = lab.reference();

@@ -513,15 +513,15 @@ mod tests {
           | kept # not
           |      ^
             allowed are names, numbers, strings in quotes, comparisons, `and`, `or`, `not` and parentheses
-        `started` is a time, and `yesterday` is none
+        `started` is a time, but `yesterday` is not
           | started > yesterday
           |           ^
             write `2026-11-20` or `2026-11-20T21:30`; `age < 2d` finds what began in the last two days
-        `started` is a time, and `2d` is none
+        `started` is a time, but `2d` is not
           | started > 2d
           |           ^
             write `2026-11-20` or `2026-11-20T21:30`; `age < 2d` finds what began in the last two days
-        `seconds` is a number of seconds, and `long` is none
+        `seconds` is a number of seconds, but `long` is not
           | seconds > long
           |           ^
             write `90`, `90s`, `15m`, `2h` or `5d`
@@ -533,7 +533,7 @@ mod tests {
           | mean(max(evaluate.sharpe))
           |      ^
             give the name of a value
-        `mean(evaluate.sharpe)` is a number, and `high` is none
+        `mean(evaluate.sharpe)` is a number, but `high` is not
           | mean(evaluate.sharpe) > high
           |                         ^
             compare it with a number

@@ -142,7 +142,7 @@ proptest! {
     }
 }
 
-/// As a fuzzer without coverage would: for so many seconds, a minute unless `FUZZ_SECONDS` says otherwise.
+/// Fuzzing without coverage for `FUZZ_SECONDS`, a minute by default.
 #[test]
 #[ignore = "takes a minute, or as long as it is told"]
 fn for_long() {

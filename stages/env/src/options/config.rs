@@ -175,7 +175,7 @@ pub struct Strategy {
 pub struct Leg {
     /// Call, put or underlying.
     pub right: Option<Right>,
-    /// A maturity of the slate in days; the first one if left out.
+    /// A maturity of the slate in days; the first one if omitted.
     pub maturity: Option<u32>,
     /// A delta of the slate.
     pub delta: Option<f64>,

@@ -51,7 +51,7 @@ impl Entry {
     pub(crate) const QUOTED: f64 = 0.0;
     pub(crate) const MODEL: f64 = 1.0;
     pub(crate) const SETTLED: f64 = 2.0;
-    /// Not yet known.
+    /// An entry whose values are not yet known.
     pub(crate) const MISSING: Self = Self {
         bid: f64::NAN,
         ask: f64::NAN,

@@ -89,7 +89,7 @@ impl Bench {
         })
     }
 
-    /// The digest of a run from the same files in a fresh store, in a pool of so many threads.
+    /// The digest of a run from the same files in a fresh store, in a pool of a given number of threads.
     pub fn digest_with(&self, threads: usize, name: &str, with: Value) -> String {
         let home = tempfile::tempdir().unwrap();
         let store = Store::open(&home.path().join("home")).unwrap();

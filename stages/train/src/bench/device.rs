@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_device_that_is_not_there_is_passed_over() {
+    fn an_absent_device_is_skipped() {
         for device in Device::ALL.into_iter().filter(|device| !device.is_built_in()) {
             let rows = rows(device, &[]);
             assert_eq!(rows.len(), 1);

@@ -1,4 +1,4 @@
-//! Devices that fail, and which one is taken. No test needs a GPU: a model of candle's stands for one.
+//! Failing devices and the selection of a device. No test needs a GPU: a model of candle takes its place.
 
 use super::*;
 use crate::settings::DeviceChoice;
@@ -21,7 +21,7 @@ impl EventSink for Lines {
     }
 }
 
-/// Runs out of memory after so many gradients.
+/// Runs out of memory after this many gradients.
 struct Failing(CandleModel, usize);
 
 impl Model for Failing {
@@ -44,7 +44,7 @@ impl Model for Failing {
 }
 
 #[test]
-fn a_device_that_fails_is_passed_over() {
+fn a_failing_device_is_skipped() {
     let home = tempfile::tempdir().unwrap();
     let lines = Arc::new(Lines::default());
     let mut context = context_with(home.path(), lines.clone(), CancelToken::default());

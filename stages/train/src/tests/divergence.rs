@@ -1,4 +1,4 @@
-//! A training that diverges says so, and leaves a checkpoint that has not.
+//! A training that diverges fails with a message, and leaves the last good checkpoint.
 
 use super::*;
 use crate::Ppo;

@@ -107,7 +107,7 @@ pub struct Day {
 pub struct FeatureColumn {
     /// Its name.
     pub name: String,
-    /// By date, ascending; NaN where it is null.
+    /// Its values by date, ascending; NaN where it is null.
     pub values: Vec<(Date, f64)>,
 }
 

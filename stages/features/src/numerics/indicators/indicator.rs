@@ -189,7 +189,7 @@ pub enum Average {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Sar {
-    /// By which the acceleration factor begins and grows.
+    /// The initial acceleration factor and its increment.
     pub acceleration: f64,
     /// The greatest acceleration factor.
     pub maximum: f64,
@@ -270,10 +270,10 @@ impl Column {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Convention {
-    /// TA-Lib's, null in the warm-up.
+    /// The definitions of TA-Lib, null in the warm-up.
     #[default]
     Talib,
-    /// Those of stockstats, which FinRL uses: values from the first bar on, averages with weights that sum to one, sample deviations.
+    /// The definitions of stockstats, which FinRL uses: values from the first bar on, averages with weights that sum to one, sample deviations.
     Stockstats,
 }
 
