@@ -6,7 +6,7 @@ use super::system::{self, Fork, fork};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
-use rustix::process::{Pid, Signal, WaitOptions, wait, waitpid};
+use rustix::process::{Pid, Signal, WaitOptions, waitpid};
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::time::Duration;
@@ -149,7 +149,7 @@ fn init(spec: &Spec, log: OwnedFd, mut report: File, link: Option<OwnedFd>) -> i
         Ok(Fork::Parent(program)) => {
             drop((log, link));
             loop {
-                match wait(WaitOptions::empty()) {
+                match rustix::process::wait(WaitOptions::empty()) {
                     Ok(Some((pid, status))) if pid == program => break Report::Ok(status.as_raw()),
                     Ok(_) | Err(Errno::INTR) => {}
                     Err(err) => break Report::Err(format!("wait for the program: {err}")),
