@@ -14,6 +14,7 @@
 //!   allow_http: false            # if true, the endpoint may be `http://`
 //!   timeout: 5s                  # the time without a response after which a run continues without the remote
 //!   upload_time: 5m              # the longest wait for uploads at the end of a run
+//! isolation: auto                # the default of `run:` stages: auto, required or none
 //! ```
 //!
 //! `RUNNER_REMOTE` overrides `url`. A remote is used only with keys, or with `trust: unsigned`. Credentials are not configured here: they come from the environment.
@@ -21,7 +22,7 @@
 use cache_remote::{PublicKey, RemoteSettings, SignKey};
 use runner_engine::Failure;
 use runner_pipeline::config_file::{self, Problems, Tree, Value};
-use runner_pipeline::{PipelineErrors, duration, suggest};
+use runner_pipeline::{Isolation, PipelineErrors, duration, suggest};
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::path::Path;
@@ -75,16 +76,53 @@ pub fn remote(home: &Path, current: &Path, env: &BTreeMap<String, String>) -> Re
 }
 
 const FORMS: &str = "a remote is written `s3://bucket/prefix`, `gs://…`, `az://…`, `file:///directory`, a path, or `https://…`, which is only read";
+/// The default isolation of `run:` stages in a home's configuration.
+///
+/// # Errors
+/// When the file cannot be read, or the value is invalid; the rest of the file is not checked.
+pub fn isolation(home: &Path) -> Result<Isolation, Failure> {
+    let Some((tree, mut problems)) = parsed(home)? else {
+        return Ok(Isolation::default());
+    };
+    let Some((_, value)) = tree.entry("isolation") else {
+        return Ok(Isolation::default());
+    };
+    let named = Isolation::ALL
+        .into_iter()
+        .find(|known| value.text() == Some(known.name()));
+    named.ok_or_else(|| {
+        problems.add(
+            value.spot,
+            format!("`isolation` is {}", value.describe()),
+            suggest(
+                value.text().unwrap_or_default(),
+                "values",
+                Isolation::ALL.map(Isolation::name),
+            ),
+        );
+        wrong(problems.finish())
+    })
+}
 
-/// If `needs_url` is set, a file that configures a remote has to contain its URL.
-fn read(home: &Path, env: &BTreeMap<String, String>, needs_url: bool) -> Result<Option<RemoteSettings>, Failure> {
+fn wrong(errors: PipelineErrors) -> Failure {
+    Failure::usage(errors.to_string())
+}
+
+/// The values of a home's file; `None` if there are none.
+fn parsed(home: &Path) -> Result<Option<(Tree, Problems)>, Failure> {
     let file = home.join(FILE);
     let bytes = match std::fs::read(&file) {
         Err(err) if matches!(err.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => return Ok(None),
         read => read.map_err(|err| Failure::caused(format!("cannot read `{}`", file.display()), &err))?,
     };
-    let wrong = |errors: PipelineErrors| Failure::usage(errors.to_string());
-    let Some((tree, mut problems)) = config_file::parse(&file, bytes).map_err(wrong)? else {
+    config_file::parse(&file, bytes).map_err(wrong)
+}
+
+const FORMS: &str = "a remote is written `s3://bucket/prefix`, `gs://…`, `az://…`, `file:///folder`, a path, or `https://…`, which is only read";
+
+/// If `needs_url` is set, a file that configures a remote has to contain its URL.
+fn read(home: &Path, env: &BTreeMap<String, String>, needs_url: bool) -> Result<Option<RemoteSettings>, Failure> {
+    let Some((tree, mut problems)) = parsed(home)? else {
         return Ok(None);
     };
     let settings = top(tree, home, env, needs_url, &mut problems);
@@ -107,10 +145,15 @@ fn top(
     };
     let mut settings = None;
     for (key, value) in entries {
-        if key.name != "remote" {
-            let message = format!("unknown key `{}`", key.name);
-            problems.add(key.spot, message, suggest(&key.name, "keys", ["remote"]));
-            continue;
+        match key.name.as_str() {
+            "remote" => {}
+            // See `isolation`.
+            "isolation" => continue,
+            other => {
+                let message = format!("unknown key `{other}`");
+                problems.add(key.spot, message, suggest(other, "keys", ["remote", "isolation"]));
+                continue;
+            }
         }
         settings = match value.value {
             _ if value.is_null() => None,
@@ -335,6 +378,26 @@ mod tests {
             .unwrap()
             .unwrap();
         assert_eq!(of_env.sign_key, settings.sign_key);
+    }
+
+    #[test]
+    fn the_isolation_is_auto_unless_it_is_configured() {
+        let of = |text: &str| {
+            let dir = tempfile::tempdir().unwrap();
+            std::fs::write(dir.path().join(FILE), text).unwrap();
+            let home = dir.path().display().to_string();
+            isolation(dir.path()).map_err(|err| err.to_string().replace(&home, "HOME"))
+        };
+        assert_eq!(isolation(Path::new("/nowhere")).unwrap(), Isolation::Auto);
+        assert_eq!(of("remote: { ulr: wrong }\n"), Ok(Isolation::Auto));
+        assert_eq!(of("isolation: required\n"), Ok(Isolation::Required));
+        insta::assert_snapshot!(of("isolation: requird\n").unwrap_err(), @r#"
+        error: HOME/config.yaml:1:12: `isolation` is the string "requird"
+          |
+        1 | isolation: requird
+          |            ^^^^^^^
+          = hint: did you mean `required`?
+        "#);
     }
 
     #[test]

@@ -94,6 +94,25 @@ pub enum Event {
         /// The number of sub-computations looked up.
         total: u64,
     },
+    /// An external program starts.
+    Isolation {
+        /// The stage.
+        stage: String,
+        /// The isolation in force: `namespaces`, `container` or `none`.
+        isolation: String,
+        /// True if it reaches the network.
+        network: bool,
+    },
+    /// A stage may not be what its key says.
+    Warning {
+        /// The stage.
+        stage: String,
+        /// The warning.
+        message: String,
+        /// A hint on how to resolve it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        hint: Option<String>,
+    },
     /// A stage failed and is retried.
     StageRetried {
         /// The stage.
@@ -194,6 +213,12 @@ impl Event {
             },
             StageEvent::Log { line } => Self::Log { stage, line },
             StageEvent::Memo { hits, total } => Self::Memo { stage, hits, total },
+            StageEvent::Isolation { isolation, network } => Self::Isolation {
+                stage,
+                isolation,
+                network,
+            },
+            StageEvent::Warning { message, hint } => Self::Warning { stage, message, hint },
         }
     }
 }

@@ -163,6 +163,8 @@ fn apply(run: &mut Run, index: &HashMap<String, usize>, stamped: &Stamped) {
             run.seconds = *seconds;
         }
         Event::Log { .. }
+        | Event::Isolation { .. }
+        | Event::Warning { .. }
         | Event::Usage { .. }
         | Event::DeterminismChecked { .. }
         | Event::StageWaiting { .. }

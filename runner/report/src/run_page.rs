@@ -1,7 +1,7 @@
 //! The HTML report of a run: one self-contained file, rendered from the run's events and artifacts. Not a cached stage.
 
 use crate::html::{self, bytes, escape, escape_content, table};
-use crate::{data, evaluation, training};
+use crate::{data, evaluation, programs, training};
 use cache::Store;
 use runner_engine::Failure;
 use runner_history::{ComputedMetrics, Run, StageRun};
@@ -65,6 +65,7 @@ fn sections(run: &Run, runs: &Path, store: &Store, deadline: Option<Instant>) ->
         body.push_str(&evaluation::section(stage, store));
     }
     body.push_str(&data::section(run, store));
+    body.push_str(&programs::section(run, store));
     body.push_str(&parameters(run));
     in_time().then_some(body)
 }

@@ -1,7 +1,8 @@
 //! Arguments of the commands that read a pipeline.
 
-use super::values::percentage;
+use super::values::{isolation, percentage};
 use clap::{Args, Subcommand, ValueEnum};
+use runner_pipeline::Isolation;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
@@ -64,6 +65,10 @@ pub(crate) struct ExecArgs {
     /// differs fails.
     #[arg(long, value_name = "N%", value_parser = percentage)]
     pub check_determinism: Option<f64>,
+    /// The isolation of `run:` stages that do not ask for one [default: that of `config.yaml`, or `auto`]. What a stage or this requires is
+    /// required.
+    #[arg(long, value_name = "HOW", value_parser = isolation())]
+    pub isolation: Option<Isolation>,
     /// Refuse pipelines with stages that run external programs (`run:`).
     #[arg(long)]
     pub no_run_stages: bool,
