@@ -118,8 +118,6 @@ fn parsed(home: &Path) -> Result<Option<(Tree, Problems)>, Failure> {
     config_file::parse(&file, bytes).map_err(wrong)
 }
 
-const FORMS: &str = "a remote is written `s3://bucket/prefix`, `gs://…`, `az://…`, `file:///folder`, a path, or `https://…`, which is only read";
-
 /// If `needs_url` is set, a file that configures a remote has to contain its URL.
 fn read(home: &Path, env: &BTreeMap<String, String>, needs_url: bool) -> Result<Option<RemoteSettings>, Failure> {
     let Some((tree, mut problems)) = parsed(home)? else {

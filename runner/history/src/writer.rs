@@ -72,7 +72,7 @@ impl<'p> Writer<'p> {
     }
 
     /// Writes `pipeline.json` in a thread: writing a large pipeline takes longer than the first events.
-    fn write_pipeline(&mut self, pipeline: ResolvedPipeline) {
+    pub fn write_pipeline(&mut self, pipeline: ResolvedPipeline) {
         let pipeline = Arc::new(pipeline);
         self.builder.pipeline(Arc::clone(&pipeline));
         let path = self.dir.join("pipeline.json");

@@ -542,13 +542,6 @@ pub(crate) fn provided(needs: &BTreeMap<String, Vec<InputRef>>, nodes: &[Node]) 
         .collect()
 }
 
-/// True if two relative paths are equal, or one is an ancestor of the other.
-fn nested(a: &str, b: &str) -> bool {
-    let (short, long) = if a.len() <= b.len() { (a, b) } else { (b, a) };
-    long.strip_prefix(short)
-        .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-}
-
 fn mentions_matrix(tree: &Tree) -> bool {
     match &tree.value {
         Value::Scalar(Json::String(text)) => text.contains("${matrix."),

@@ -244,7 +244,7 @@ impl<'e> Finder<'e> {
         }
         let name = key_name(written);
         Ok(Tool {
-            visible: self.visible(&real, base),
+            visible: self.visible(&real, base).into_iter().collect(),
             bin: real.clone(),
             version: request.version.clone(),
             system_packages: false,
@@ -294,7 +294,7 @@ impl<'e> Finder<'e> {
             paths
                 .into_iter()
                 .flatten()
-                .flat_map(|program| self.visible(&program, base))
+                .flat_map(move |program| self.visible(&program, base))
         });
         let mut visible: Vec<PathBuf> = vec![dir.to_owned(), canonical(dir, written)?];
         visible.extend(interpreters);

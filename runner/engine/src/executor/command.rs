@@ -314,7 +314,8 @@ impl Run<'_> {
             ..Spec::default()
         };
         let ended = run.wait(&spec, self.log, self.log_limit, self.masker())?;
-        if ended.status.code().is_some() {
+        // Of a client that was asked to end, the container may be left.
+        if ended.status.code().is_some() && ended.over_time.is_none() && !run.limits.is_cancelled() {
             let _ = watchdog.disarm();
         }
         Ok(ended)
