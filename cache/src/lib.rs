@@ -25,11 +25,11 @@
 //!
 //! Invariants at every instant, whichever process crashes: a file has its name only when it is complete (atomic write); a
 //! record is written after everything it names; bytes are checked before their first use in a process, so that damage is
-//! detected, quarantined and healed by computing again. `gc` runs only while no run uses the store ([`Store::guard`]).
+//! detected, quarantined and healed by computing again; anything but a regular file counts as damage, and is never waited for. `gc` runs only while no run uses the store ([`Store::guard`]).
 //!
 //! | layer | modules |
 //! | --- | --- |
-//! | files | [`fs`], [`file_lock`], [`atomic_write`], [`checksummed`] |
+//! | files | [`fs`], [`regular_file`], [`obstacle`], [`file_lock`], [`atomic_write`], [`checksummed`] |
 //! | formats | [`digest`], [`canonical`], [`blob`], [`artifact`], [`outputs`], [`record`], [`upstream`] |
 //! | the store | [`store`], and its readers and writers: [`read_through`], [`lookup`], [`hit_cache`], [`derived`], [`blob_writer`], … |
 //! | upkeep | [`open`], [`recovery`], [`verify`], [`scrub`], [`gc`], [`status`] |
@@ -52,6 +52,7 @@ mod hit_cache;
 mod listing;
 mod lock;
 mod lookup;
+mod obstacle;
 mod open;
 mod outputs;
 pub mod parallel;
@@ -59,6 +60,7 @@ mod partial_blob;
 mod read_through;
 mod record;
 mod recovery;
+pub mod regular_file;
 mod remote_index;
 mod scrub;
 mod source_digest;

@@ -2,7 +2,8 @@
 
 use crate::atomic_write;
 use crate::error::{Error, Result};
-use crate::fs::if_exists;
+use crate::fs::metadata;
+use crate::regular_file::{kind, read_own};
 use crate::store::Store;
 use std::path::Path;
 
@@ -21,14 +22,14 @@ impl Store {
     /// When the folder cannot be created, or holds a store of another format.
     pub fn open(home: &Path) -> Result<Self> {
         let format = home.join("format");
-        // A power failure can leave an empty file, or one of zeros, of a new store.
-        let known = if_exists(std::fs::read(&format), "read", &format)?
+        // Anything but a number is damage: a power failure can leave an empty file, or one of zeros, of a new store.
+        let known = read_own(&format)?
             .map(|text| {
                 String::from_utf8_lossy(&text)
                     .trim_matches(['\0', '\n', ' '])
                     .to_owned()
             })
-            .filter(|text| !text.is_empty());
+            .filter(|text| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()));
         if let Some(text) = &known
             && text != FORMAT
         {
@@ -40,7 +41,7 @@ impl Store {
         }
         for folder in FOLDERS {
             let folder = home.join(folder);
-            std::fs::create_dir_all(&folder).map_err(Error::io("create", &folder))?;
+            create(&folder)?;
         }
         // The paths of a store, and with them its locks, do not depend on the current directory.
         let store = Self::at(std::path::absolute(home).map_err(Error::io("open", home))?);
@@ -50,4 +51,22 @@ impl Store {
         store.recover()?;
         Ok(store)
     }
+}
+
+/// Creates a folder of the store. One that is a link to nowhere may lie on a disk that is not there: nothing is moved away.
+fn create(folder: &Path) -> Result<()> {
+    let obstacle = |path: &Path| {
+        let meta = metadata(path).ok()??;
+        let path = path.to_owned();
+        (!path.is_dir()).then(|| Error::Obstacle {
+            found: kind(&meta),
+            path,
+        })
+    };
+    std::fs::create_dir_all(folder).map_err(|err| {
+        folder
+            .ancestors()
+            .find_map(obstacle)
+            .unwrap_or_else(|| Error::io("create", folder)(err))
+    })
 }

@@ -10,8 +10,9 @@
 use crate::atomic_write::{self, FLUSHING, UNFLUSHED};
 use crate::digest::BlobDigest;
 use crate::error::{Error, Result};
-use crate::fs::{if_exists, metadata, remove_if_exists};
+use crate::fs::{if_exists, metadata};
 use crate::parallel;
+use crate::regular_file::read_own;
 use crate::store::Store;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
@@ -58,7 +59,7 @@ impl Store {
         if let Some(boot) = boot {
             self.note_flushed(&boot, start)?;
         }
-        remove_if_exists(&flushing)
+        self.remove(&flushing)
     }
 
     /// Checks the files that an unclean stop may have damaged.
@@ -90,7 +91,7 @@ impl Store {
 
     fn flushed(&self) -> Result<Option<Flushed>> {
         let path = self.folder("flushed");
-        let text = if_exists(std::fs::read(&path), "read", &path)?;
+        let text = read_own(&path)?;
         Ok(text.and_then(|text| serde_json::from_slice(&text).ok()))
     }
 

@@ -3,8 +3,8 @@
 use crate::atomic_write;
 use crate::digest::BlobDigest;
 use crate::error::Result;
-use crate::fs::if_exists;
 use crate::listing;
+use crate::regular_file::read_own;
 use crate::store::Store;
 use serde::Serialize;
 use std::time::{Duration, Instant};
@@ -36,8 +36,8 @@ impl Store {
             return Ok(report);
         };
         let cursor = self.folder("scrubbed");
-        let last = if_exists(std::fs::read_to_string(&cursor), "read", &cursor)?;
-        let last: Option<BlobDigest> = last.and_then(|text| text.trim().parse().ok());
+        let last = read_own(&cursor)?;
+        let last: Option<BlobDigest> = last.and_then(|text| String::from_utf8(text).ok()?.trim().parse().ok());
         let first = last.map_or(0, |digest| digest.as_bytes()[0]);
         let mut reached = None;
         // All shards, and the first one again up to the start.

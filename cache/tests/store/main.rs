@@ -8,6 +8,7 @@ mod files;
 mod gc;
 mod hit_cache;
 mod home;
+mod obstacles;
 mod scrub;
 
 use home::{Home, action_key, data, files, memo_key};

@@ -70,7 +70,7 @@ const FORMS: &str = "a remote is written `s3://bucket/prefix`, `gs://…`, `az:/
 /// If `needs_url` is set, a file that configures a remote has to contain its URL.
 fn read(home: &Path, env: &BTreeMap<String, String>, needs_url: bool) -> Result<Option<RemoteSettings>, Failure> {
     let file = home.join(FILE);
-    let bytes = match std::fs::read(&file) {
+    let bytes = match cache::regular_file::read(&file) {
         Err(err) if matches!(err.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => return Ok(None),
         read => read.map_err(|err| Failure::caused(format!("cannot read `{}`", file.display()), &err))?,
     };

@@ -37,6 +37,9 @@ pub(crate) fn digests(store: &Store, sources: &[Source], reread: bool) -> Result
                 store.hash_file(&source.path)
             };
             let blob = blob.map_err(|err| {
+                if matches!(err, cache::Error::Interrupted { .. }) {
+                    return err.into();
+                }
                 let cause = std::error::Error::source(&err)
                     .map(|cause| format!(": {cause}"))
                     .unwrap_or_default();

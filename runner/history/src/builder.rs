@@ -164,6 +164,7 @@ fn apply(run: &mut Run, index: &HashMap<String, usize>, stamped: &Stamped) {
         Event::Log { .. }
         | Event::Usage { .. }
         | Event::DeterminismChecked { .. }
+        | Event::StageDear { .. }
         | Event::StageWaiting { .. }
         | Event::StageRetried { .. }
         | Event::StageHealing { .. } => {}

@@ -3,12 +3,11 @@
 use super::index::{EventFile, Index};
 use super::reader::last_files;
 use super::stored::StageOutcome;
-use cache::ActionKey;
+use cache::{ActionKey, regular_file};
 use runner_engine::{Past, StageStatus};
 use serde::Deserialize;
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
-use std::fs::File;
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -131,7 +130,7 @@ struct Started<'a> {
 
 /// The successful actions of a run, if it is one of `pipeline`. Unreadable events are ignored.
 fn finished(events: &Path, pipeline: &str) -> Vec<(String, ActionKey)> {
-    let Ok(file) = File::open(events) else {
+    let Ok(file) = regular_file::open(events) else {
         return Vec::new();
     };
     let mut reader = BufReader::new(file);

@@ -5,7 +5,7 @@
 
 use crate::running_mean_std::RunningMeanStd;
 use crate::train_state::{Statistics, TrainState};
-use cache::KeyHasher;
+use cache::{KeyHasher, regular_file};
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 use serde::{Deserialize, Serialize};
 use stages_core::{StageError, error::Cause};
@@ -248,16 +248,28 @@ pub(crate) fn read(folder: &Path) -> Result<Option<TrainState>, StageError> {
         }
     }
     let path = folder.join(FILE);
-    match fs::read(&path) {
+    make_way(&path);
+    match regular_file::read(&path) {
         Ok(bytes) => Ok(decode(&bytes)),
         Err(err) if err.kind() == std::io::ErrorKind::NotFound => Ok(None),
         Err(err) => Err(io("read", &path, &err)),
     }
 }
 
+/// Renames what has the place of a checkpoint and is no file: no checkpoint could replace a directory.
+fn make_way(path: &Path) {
+    if fs::symlink_metadata(path).is_ok_and(|meta| !meta.is_file()) {
+        // If this fails, so does the reading or the writing, which says so.
+        drop(fs::rename(
+            path,
+            path.with_extension(format!("{}.damaged", std::process::id())),
+        ));
+    }
+}
+
 /// The step of the checkpoint in `folder`, by its header alone; `None` when there is none.
 pub(crate) fn step(folder: &Path) -> Option<u64> {
-    let mut file = File::open(folder.join(FILE)).ok()?;
+    let mut file = regular_file::open(&folder.join(FILE)).ok()?;
     let mut length = [0; 8];
     file.read_exact(&mut length).ok()?;
     let length = u64::from_le_bytes(length);

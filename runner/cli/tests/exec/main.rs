@@ -2,8 +2,10 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "tests")]
 
+mod bounded;
 mod cached;
 mod commands;
+mod escapes;
 mod failures;
 mod history;
 mod incremental;
