@@ -52,7 +52,7 @@ impl Artifact {
         }))
     }
 
-    /// Refuses paths that are absolute, leave the artifact's folder, differ in meaning between systems, or collide.
+    /// Refuses paths that are absolute, leave the artifact's directory, differ in meaning between systems, or collide.
     pub(crate) fn check(&self) -> Result<(), String> {
         let mut seen = BTreeSet::new();
         for Entry { path, .. } in &self.entries {
@@ -64,7 +64,7 @@ impl Artifact {
         for path in &seen {
             for (end, _) in path.match_indices('/') {
                 if seen.contains(&path[..end]) {
-                    return Err(format!("entry `{}` is both a file and a folder", &path[..end]));
+                    return Err(format!("entry `{}` is both a file and a directory", &path[..end]));
                 }
             }
         }
@@ -80,7 +80,7 @@ impl Artifact {
 /// Checks the path of an entry.
 ///
 /// # Errors
-/// The reason, a fragment that follows the path in a message, when it is absolute, leaves the artifact's folder, or differs
+/// The reason, a fragment that follows the path in a message, when it is absolute, leaves the artifact's directory, or differs
 /// in meaning between systems.
 pub fn check_path(path: &str) -> Result<(), &'static str> {
     if path.is_empty() {

@@ -25,7 +25,7 @@ pub(crate) fn temp_file(root: &Path) -> Result<NamedTempFile> {
 /// Marks the store as unflushed.
 pub(crate) fn mark_unflushed(root: &Path) -> Result<()> {
     let marker = root.join(UNFLUSHED);
-    // Looking it up takes no lock on the folder, unlike creating it.
+    // Looking it up takes no lock on the directory, unlike creating it.
     if metadata(&marker)?.is_some() {
         return Ok(());
     }
@@ -95,7 +95,7 @@ pub(crate) fn persist_open(root: &Path, file: &File, from: &Path, path: &Path) -
     mark_unflushed(root)
 }
 
-/// Creates the folder of `path` and makes the file read-only.
+/// Creates the directory of `path` and makes the file read-only.
 fn prepare(root: &Path, file: &File, from: &Path, path: &Path) -> Result<()> {
     if let Some(parent) = path.parent() {
         create_directory(root, parent)?;

@@ -55,10 +55,10 @@ pub enum Error {
         /// The version read here.
         expected: &'static str,
     },
-    /// Something else has the place of a folder of the store.
-    #[error("`{}` is {found}, not a folder of the store", path.display())]
+    /// Something else has the place of a directory of the store.
+    #[error("`{}` is {found}, not a directory of the store", path.display())]
     Obstacle {
-        /// The folder.
+        /// The directory.
         path: PathBuf,
         /// What it is, with its article.
         found: &'static str,
@@ -92,7 +92,7 @@ pub enum Error {
     /// An artifact cannot be exported.
     #[error("cannot export to `{}`: {reason}", path.display())]
     Export {
-        /// The existing file or folder.
+        /// The existing file or directory.
         path: PathBuf,
         /// The reason.
         reason: &'static str,
@@ -120,12 +120,12 @@ impl Error {
                 Some("run the pipeline again: what is missing or damaged is computed again".to_owned())
             }
             Self::Format { path, .. } => Some(format!(
-                "use the program that wrote it, or another folder by RUNNER_HOME; if no other version has used it, its file \
+                "use the program that wrote it, or another directory by RUNNER_HOME; if no other version has used it, its file \
                  `format` is damaged: remove `{}`",
                 path.join("format").display()
             )),
             Self::Obstacle { path, .. } => Some(format!(
-                "move `{}` away (or mount what it leads to), or name another folder by RUNNER_HOME",
+                "move `{}` away (or mount what it leads to), or name another directory by RUNNER_HOME",
                 path.display()
             )),
             Self::Locked { path, .. } => Some(format!(

@@ -190,7 +190,7 @@ impl Store {
         for (path, meta) in folders {
             let lock_path = workspace::lock_path(&path);
             let lock = match metadata(&lock_path)? {
-                // The lock file is created before the folder and removed after it.
+                // The lock file is created before the directory and removed after it.
                 None => None,
                 Some(meta) => match file_lock::abandoned(&lock_path, &meta, plan.now) {
                     Some(lock) => Some(lock),
@@ -201,7 +201,7 @@ impl Store {
             report.tmp.add(bytes);
             if !plan.dry_run {
                 match listing::remove_tree(&path) {
-                    // A program that outlived its run may still write to the folder.
+                    // A program that outlived its run may still write to the directory.
                     Err(err) if matches!(err.kind(), ErrorKind::NotFound | ErrorKind::DirectoryNotEmpty) => continue,
                     removed => removed.map_err(Error::io("remove", &path))?,
                 }

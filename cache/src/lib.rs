@@ -3,9 +3,9 @@
 //! ```text
 //! HOME/                       `.runner/` or `RUNNER_HOME`
 //! ├── format                  the version of this layout, `1`
-//! ├── flushed                 the machine's boot id and the time up to which all files have been flushed to the disk
+//! ├── flushed                 the machine's boot id and the time up to which all files have been flushed to the disk (with a checksum)
 //! ├── unflushed               exists while something may have been written since; `flushing` during a flush
-//! ├── scrubbed                the cursor of the scrub: the blob that the last one ended with
+//! ├── scrubbed                the cursor of the scrub: the blob that the last one ended with (likewise)
 //! ├── blobs/ab/cdef…          bytes, named by their BLAKE3 digest; read-only
 //! ├── actions/ab/cdef…        action records, named by action key: a line of JSON, a line with its checksum
 //! ├── memos/ab/cdef…          memo records (likewise), named by memo key
@@ -87,6 +87,7 @@ pub use read_through::OpenUpstream;
 pub use record::{ActionRecord, Hit, StoredAction, StoredMemo};
 pub use remote_index::RemoteIndex;
 pub use scrub::ScrubReport;
+pub use source_digest::has_reliable_times;
 pub use status::{Count, Status};
 pub use store::Store;
 pub use upstream::{Drained, RecordId, TransferStats, UploadProgress, Upstream, WorkerReport, WorkerSettings};

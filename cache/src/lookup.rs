@@ -249,12 +249,12 @@ impl Store {
         Ok(())
     }
 
-    /// The path of the folder of [`Store::scratch`], whether or not it exists.
+    /// The path of the directory of [`Store::scratch`], whether or not it exists.
     pub fn scratch_path(&self, key: MemoKey) -> PathBuf {
         sharded(&self.folder("scratch"), &key.to_hex())
     }
 
-    /// A folder for checkpoints of unfinished work. Its files may be changed by the holder of the action's lock; it
+    /// A directory for checkpoints of unfinished work. Its files may be changed by the holder of the action's lock; it
     /// outlives a crash, and `gc` drops it once it is old. A file that is being written is named `….tmp`, so that `gc`
     /// recognises a leftover.
     ///

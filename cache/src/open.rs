@@ -1,4 +1,4 @@
-//! Opening a store: its format, its folders, and recovery after an unclean stop.
+//! Opening a store: its format, its directories, and recovery after an unclean stop.
 
 use crate::atomic_write;
 use crate::error::{Error, Result};
@@ -19,7 +19,7 @@ impl Store {
     /// written since the last [`Store::flush`] are hashed again first.
     ///
     /// # Errors
-    /// When the folder cannot be created, or holds a store of another format.
+    /// When the directory cannot be created, or holds a store of another format.
     pub fn open(home: &Path) -> Result<Self> {
         let format = home.join("format");
         // Anything but a number is damage: a power failure can leave an empty file, or one of zeros, of a new store.
@@ -35,7 +35,7 @@ impl Store {
         {
             return Err(Error::Format {
                 path: home.to_owned(),
-                found: text.chars().take(20).collect(),
+                found: text.chars().take(20).collect::<String>().escape_debug().to_string(),
                 expected: FORMAT,
             });
         }
@@ -53,7 +53,7 @@ impl Store {
     }
 }
 
-/// Creates a folder of the store. One that is a link to nowhere may lie on a disk that is not there: nothing is moved away.
+/// Creates a directory of the store. One that is a link to nowhere may lie on a disk that is not there: nothing is moved away.
 fn create(folder: &Path) -> Result<()> {
     let obstacle = |path: &Path| {
         let meta = metadata(path).ok()??;

@@ -28,7 +28,7 @@ impl Store {
         self.upstream.as_deref()
     }
 
-    /// The same store, which fetches no blob longer than so many bytes.
+    /// The same store, which fetches no blob longer than the given number of bytes.
     #[must_use]
     pub fn with_fetch_limit(&self, bytes: u64) -> Self {
         let mut store = self.clone();

@@ -1,4 +1,4 @@
-//! The local store: plain files under one folder.
+//! The local store: plain files under one directory.
 
 use crate::artifact::Artifact;
 use crate::atomic_write::{persist_new, temp_file};
@@ -65,7 +65,7 @@ pub(crate) fn sharded(dir: &Path, hex: &str) -> PathBuf {
 }
 
 impl Store {
-    /// The store whose folders exist below `root`, an absolute path.
+    /// The store whose directories exist below `root`, an absolute path.
     pub(crate) fn at(root: PathBuf) -> Self {
         Self {
             inner: Arc::new(Inner {
@@ -89,7 +89,7 @@ impl Store {
         self.interrupt.0.as_ref().is_some_and(|is_interrupted| is_interrupted())
     }
 
-    /// The folder of the store, as an absolute path.
+    /// The directory of the store, as an absolute path.
     pub fn root(&self) -> &Path {
         &self.inner.root
     }

@@ -42,6 +42,6 @@ pub(crate) trait Backend: Send + Sync {
     /// the write is abandoned ([`Fault::Stopped`]).
     fn write(&self, name: &str, bytes: Bytes, on_part: &dyn Fn(usize) -> bool) -> Attempt<()>;
 
-    /// At most so many names below a folder.
+    /// At most `limit` names below a directory.
     fn list(&self, folder: &str, limit: usize) -> Attempt<Vec<String>>;
 }

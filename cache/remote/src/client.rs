@@ -46,7 +46,7 @@ impl Client {
         let unusable = |what: &str, reason: String| Error::Remote {
             remote: format!("the {what} of the remote"),
             reason: format!(
-                "{reason}; a remote is written `s3://bucket/prefix`, `gs://…`, `az://…`, `file:///folder` or `https://…`"
+                "{reason}; a remote is written `s3://bucket/prefix`, `gs://…`, `az://…`, `file:///directory` or `https://…`"
             ),
         };
         settings
@@ -199,7 +199,7 @@ impl Client {
         }
         let found: String = text.chars().filter(|c| !c.is_control()).take(40).collect();
         self.give_up(&format!(
-            "it has the format `{found}`, and this program knows `{FORMAT}`"
+            "it has the format `{found}`, but this program reads `{FORMAT}`"
         ));
         false
     }
@@ -300,7 +300,7 @@ impl Client {
         self.request(|backend| backend.size(&path))
     }
 
-    /// At most so many digests or keys below a folder, in hex; other names are ignored. `None` when there is no answer.
+    /// At most `limit` digests or keys below a directory, in hex; other names are ignored. `None` when there is no answer.
     pub fn list(&self, folder: &str, limit: usize) -> Result<Option<Vec<String>>> {
         let names = self.request(|backend| backend.list(folder, limit))?;
         let ids = |names: Vec<String>| {

@@ -117,7 +117,7 @@ impl std::error::Error for NoAnswer {}
 
 impl std::fmt::Display for NoAnswer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "no answer within {:.1} s", self.0.as_secs_f64())
+        write!(f, "no response within {:.1} s", self.0.as_secs_f64())
     }
 }
 

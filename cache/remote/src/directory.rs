@@ -117,7 +117,7 @@ fn set_readable(file: &File) -> io::Result<()> {
     file.set_permissions(fs::Permissions::from_mode(0o444))
 }
 
-/// The names in a folder; none where it does not exist.
+/// The names in a directory; none where it does not exist.
 fn entries(folder: &Path) -> Attempt<Vec<String>> {
     let reader = match fs::read_dir(folder) {
         Err(err) if matches!(err.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => return Ok(Vec::new()),

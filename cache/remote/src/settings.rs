@@ -36,7 +36,7 @@ impl fmt::Debug for SignKey {
 /// The configuration of a remote. Credentials of clouds are no part of it: they come from the environment.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RemoteSettings {
-    /// `s3://bucket/prefix`, `gs://…`, `az://…`, `file:///folder`, an absolute path, or `http(s)://…`, which is only read.
+    /// `s3://bucket/prefix`, `gs://…`, `az://…`, `file:///directory`, an absolute path, or `http(s)://…`, which is only read.
     pub url: String,
     /// Signs written records; records without its signature are ignored.
     pub sign_key: Option<SignKey>,
@@ -78,7 +78,7 @@ impl RemoteSettings {
         match self.endpoint.as_deref().map(|endpoint| Address::parse(endpoint, base)) {
             None => Ok(()),
             Some(Ok(address)) if address.is_web_server() => Ok(()),
-            Some(Ok(_)) => Err(("endpoint", "it is no `https://` URL".to_owned())),
+            Some(Ok(_)) => Err(("endpoint", "it is not an `https://` URL".to_owned())),
             Some(Err(reason)) => Err(("endpoint", reason)),
         }
     }

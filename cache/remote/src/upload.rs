@@ -19,7 +19,7 @@ pub(crate) const TRANSFERS: usize = 8;
 pub struct PushReport {
     /// Requested records that are complete in the remote now.
     pub records: u64,
-    /// Those of them that were there before.
+    /// The number of these records that existed in the remote before.
     pub there_before: u64,
     /// Blobs uploaded.
     pub blobs: u64,

@@ -2,7 +2,7 @@
 //!
 //! ```yaml
 //! remote:
-//!   url: s3://bucket/prefix      # or gs://…, az://…, file:///folder, a path, https://… (read-only)
+//!   url: s3://bucket/prefix      # or gs://…, az://…, file:///directory, a path, https://… (read-only)
 //!   read_only: false             # if true, nothing is written to it
 //!   sign_key_file: sign.key      # a file with the key that signs records, relative to this file
 //!   sign_key_env: SIGN_KEY       # or an environment variable with that key
@@ -65,7 +65,7 @@ pub fn remote(home: &Path, current: &Path, env: &BTreeMap<String, String>) -> Re
     Ok(settings)
 }
 
-const FORMS: &str = "a remote is written `s3://bucket/prefix`, `gs://…`, `az://…`, `file:///folder`, a path, or `https://…`, which is only read";
+const FORMS: &str = "a remote is written `s3://bucket/prefix`, `gs://…`, `az://…`, `file:///directory`, a path, or `https://…`, which is only read";
 
 /// If `needs_url` is set, a file that configures a remote has to contain its URL.
 fn read(home: &Path, env: &BTreeMap<String, String>, needs_url: bool) -> Result<Option<RemoteSettings>, Failure> {
@@ -174,7 +174,7 @@ fn of_remote(tree: &Tree, home: &Path, env: &BTreeMap<String, String>, problems:
                 None => wanted("the name of an environment variable"),
                 Some(secret) => match secret.and_then(|secret| SignKey::new(secret.as_bytes())) {
                     None => {
-                        let message = "the environment has nothing in the variable that `sign_key_env` names";
+                        let message = "the environment variable that `sign_key_env` names is not set or empty";
                         problems.add_blank(value.spot, message, hint(name));
                     }
                     key => settings.sign_key = key,
@@ -290,7 +290,7 @@ mod tests {
           |
         1 | remote: { read_only: true }
           | ^^^^^^
-          = hint: a remote is written `s3://bucket/prefix`, `gs://…`, `az://…`, `file:///folder`, a path, or `https://…`, which is only read
+          = hint: a remote is written `s3://bucket/prefix`, `gs://…`, `az://…`, `file:///directory`, a path, or `https://…`, which is only read
         ");
         insta::assert_snapshot!(wrong("remote: { url: /r, read_only: yes, timeout: 5 }\n"), @r"
         error: HOME/config.yaml:1:31: `read_only` is not `true` or `false`
@@ -314,7 +314,7 @@ mod tests {
           = hint: any text will do that is hard to guess, the same on every machine: `openssl rand -hex 32 > FILE`
         ");
         insta::assert_snapshot!(wrong("remote: { url: /r, sign_key_env: K }\n"), @r"
-        error: HOME/config.yaml:1:34: the environment has nothing in the variable that `sign_key_env` names
+        error: HOME/config.yaml:1:34: the environment variable that `sign_key_env` names is not set or empty
           = hint: set it to any text that is hard to guess, the same on every machine
         ");
         insta::assert_snapshot!(wrong("remote: [1]\n"), @r"
@@ -329,7 +329,7 @@ mod tests {
           |
         1 | remote: { url: /a, url: /b }
           |                    ^^^
-          = hint: it stands in line 1 already: remove one of the two
+          = hint: it is already defined in line 1: remove one of the two
         ");
     }
 

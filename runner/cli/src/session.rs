@@ -65,7 +65,7 @@ impl Session {
         })
     }
 
-    /// The folder of the store and the runs, for a pipeline in the folder `start` or for a command without one.
+    /// The directory of the store and the runs, for a pipeline in the directory `start` or for a command without one.
     pub fn home(&self, start: Option<&Path>) -> PathBuf {
         let variable = self.env.get("RUNNER_HOME").map(String::as_str);
         home::resolve(variable, start.unwrap_or(&self.current), &self.current)
@@ -167,7 +167,7 @@ impl Session {
     }
 }
 
-/// The absolute path of a file's folder.
+/// The absolute path of a file's directory.
 fn folder_of(current: &Path, file: &Path) -> Option<PathBuf> {
     let file = std::path::absolute(file).unwrap_or_else(|_| current.join(file));
     file.parent().map(Path::to_owned)
@@ -223,6 +223,7 @@ impl Project {
             planned: BTreeMap::new(),
             force: self.force.clone(),
             env: session.env.clone(),
+            isolation: runner_pipeline::Isolation::default(),
             logs: self.runs.join(run).join("logs"),
             grace: GRACE,
             past: Arc::new(history::PastRuns::new(&self.runs, &self.pipeline.name)),

@@ -171,6 +171,12 @@ fn work(node: &Node, options: &Options) -> JobWork {
                 points: command.points.clone(),
                 env,
                 secrets: command.secrets.clone(),
+                shell: command.shell,
+                isolation: options.isolation.of(command.isolation),
+                network: command.network,
+                tools: command.tools.clone(),
+                log_limit: command.log_limit,
+                container: command.container.clone(),
             }
         }
     }

@@ -44,6 +44,8 @@ pub struct Planned {
     /// The warning that it is expected to cost much more than usual.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub warning: Option<CostWarning>,
+    /// The number of its source files that are hashed each time, since their file system has no reliable times.
+    pub always_hashed: usize,
 }
 
 /// The predicted outcome of a stage.
@@ -213,6 +215,9 @@ fn stage(
         nearest,
         last_run: last.map(|(run, _)| run.clone()),
         warning,
+        always_hashed: (prepared.sources.iter())
+            .filter(|source| !cache::has_reliable_times(&source.path))
+            .count(),
     };
     Ok((planned, hit))
 }

@@ -117,6 +117,7 @@ mod tests {
             points: BTreeMap::new(),
             env: map(&[("Z", "1"), ("a", "")]),
             secrets: vec!["S".to_owned()],
+            ..Command::default()
         };
         let mut expected = json!({"run": command.command, "outputs": command.outputs, "env": command.env});
         assert_eq!(command_config(&command), Config::from(&expected));

@@ -138,7 +138,7 @@ pub fn run(run: &Run<'_>, hit_cache: &HitCache, report: &mut dyn FnMut(Vec<Stamp
     let first = Stamped::now(Event::RunStarted {
         run: options.run.clone(),
         pipeline: pipeline.name.clone(),
-        file: pipeline.file.clone(),
+        file: pipeline.path(),
         params: pipeline.params.clone(),
         stages: chosen.iter().map(|&i| pipeline.nodes[i].id.clone()).collect(),
         program: options.program.clone(),
@@ -188,7 +188,7 @@ pub fn run(run: &Run<'_>, hit_cache: &HitCache, report: &mut dyn FnMut(Vec<Stamp
             if scheduler.open == 0 {
                 break;
             }
-            scheduler.hand_over();
+            scheduler.flush_events();
             match receiver.recv_timeout(TICK) {
                 Ok(message) => scheduler.take(message),
                 Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
@@ -197,7 +197,7 @@ pub fn run(run: &Run<'_>, hit_cache: &HitCache, report: &mut dyn FnMut(Vec<Stamp
                 scheduler.take(message);
             }
         }
-        scheduler.hand_over();
+        scheduler.flush_events();
         (scheduler.slots, scheduler.machine_failed)
     });
     let stages: Vec<(String, StageStatus)> = chosen
@@ -281,15 +281,15 @@ impl Scheduler<'_, '_, '_> {
         self.pipeline.nodes[i].id.clone()
     }
 
-    fn say(&mut self, event: Event) {
+    fn emit(&mut self, event: Event) {
         self.batch.push(Stamped::now(event));
         if self.batch.len() >= BATCH {
-            self.hand_over();
+            self.flush_events();
         }
     }
 
     /// Reports the pending events.
-    fn hand_over(&mut self) {
+    fn flush_events(&mut self) {
         if !self.batch.is_empty() {
             (self.report)(std::mem::take(&mut self.batch));
         }
@@ -318,7 +318,7 @@ impl Scheduler<'_, '_, '_> {
             Message::Asked(i, prepared, hit) => self.asked(i, prepared, hit),
             Message::Event(i, event) => {
                 let event = Event::of_stage(&self.node(i).id, event);
-                self.say(event);
+                self.emit(event);
             }
             Message::Ended(i, outcome) => self.ended(i, outcome),
         }
@@ -413,7 +413,7 @@ impl Scheduler<'_, '_, '_> {
                     stage: self.pipeline.nodes[i].id.clone(),
                     key: prepared.key,
                 };
-                self.say(event);
+                self.emit(event);
             }
             return Ok(None);
         };
@@ -431,7 +431,7 @@ impl Scheduler<'_, '_, '_> {
         let old = record.as_ref().and_then(|record| Recipe::from_json(&record.recipe));
         let took = record.as_ref().map(|record| record.seconds);
         let ratio = old.as_ref().and_then(|old| cost::work_ratio(node, old));
-        self.say(Event::StageStarted {
+        self.emit(Event::StageStarted {
             stage: node.id.clone(),
             key: prepared.key,
             threads: share.threads,
@@ -444,7 +444,7 @@ impl Scheduler<'_, '_, '_> {
             cost::warning(node, old.as_ref(), took, plan::left_of(share.as_ref()))
         });
         if let Some(CostWarning { message, hint }) = dear {
-            self.say(Event::StageDear {
+            self.emit(Event::StageDear {
                 stage: node.id.clone(),
                 message,
                 hint,
@@ -549,7 +549,7 @@ impl Scheduler<'_, '_, '_> {
                 slot.state = State::Ready(prepared);
                 self.ready.insert(i);
                 let stage = self.id(i);
-                self.say(Event::StageRetried {
+                self.emit(Event::StageRetried {
                     stage,
                     retry,
                     retries,
@@ -576,7 +576,7 @@ impl Scheduler<'_, '_, '_> {
                 stage: self.id(producer),
                 found_by: self.id(i),
             };
-            self.say(event);
+            self.emit(event);
             let slot = &mut self.slots[producer];
             slot.waiters.push(i);
             if matches!(slot.state, State::Over(_)) {
@@ -609,7 +609,7 @@ impl Scheduler<'_, '_, '_> {
             hint: None,
         };
         slot.hit = Some(hit);
-        self.say(event);
+        self.emit(event);
         self.over(i);
         for waiter in std::mem::take(&mut self.slots[i].waiters) {
             let slot = &mut self.slots[waiter];
@@ -646,7 +646,7 @@ impl Scheduler<'_, '_, '_> {
             error,
             hint,
         };
-        self.say(event);
+        self.emit(event);
         self.over(i);
     }
 

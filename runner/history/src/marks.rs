@@ -1,8 +1,8 @@
-//! Marks that people set on a run: a name, tags, and `keep`. They are stored in `marks.json` in the run's folder.
+//! Marks that people set on a run: a name, tags, and `keep`. They are stored in `marks.json` in the run's directory.
 
 use super::index::{self, Index};
 use super::reader::{folders, has_events};
-use cache::regular_file;
+use cache::{checksummed, regular_file};
 use rayon::prelude::*;
 use runner_engine::Failure;
 use serde::{Deserialize, Serialize};
@@ -12,7 +12,7 @@ use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// The file of [`stamp`], in the folder of the index.
+/// The file of [`stamp`], in the directory of the index.
 const STAMP: &str = "names.stamp";
 
 /// The marks of a run.
@@ -37,10 +37,10 @@ pub struct AllMarks {
 }
 
 impl AllMarks {
-    /// Reads the marks of all runs in the folder `runs`.
+    /// Reads the marks of all runs in the directory `runs`.
     ///
     /// # Errors
-    /// When the folder cannot be read.
+    /// When the directory cannot be read.
     pub fn read(runs: &Path) -> Result<Self, Failure> {
         let mut all = Self::of_runs(runs, folders(runs)?);
         all.of.retain(|id, _| has_events(runs, id));
@@ -78,7 +78,7 @@ impl AllMarks {
 /// The id of the run with that name, from the index if that is current.
 ///
 /// # Errors
-/// When the folder of runs cannot be read.
+/// When the directory of runs cannot be read.
 pub fn named(runs: &Path, name: &str) -> Result<Option<String>, Failure> {
     let is_called = |id: &String| read(runs, id).is_ok_and(|marks| marks.name.as_deref() == Some(name));
     let stamp = stamp(runs);
@@ -146,6 +146,9 @@ pub fn read(runs: &Path, id: &str) -> Result<Marks, Failure> {
         ))
     };
     match regular_file::read(&path) {
+        Ok(bytes) if !checksummed::matches_checksum(&bytes) => {
+            Err(failed(&std::io::Error::other("its checksum is wrong")))
+        }
         Ok(bytes) => serde_json::from_slice(&bytes).map_err(|err| failed(&err)),
         Err(err) if err.kind() == ErrorKind::NotFound => Ok(Marks::default()),
         Err(err) => Err(failed(&err)),
@@ -175,7 +178,9 @@ pub fn edit(runs: &Path, id: &str, change: impl FnOnce(&mut Marks)) -> Result<Ma
         if is_renamed {
             let _ = set_stamp(runs, &stamp);
         }
-        write(&path, (serde_json::to_string(&marks)? + "\n").as_bytes())
+        let mut text = serde_json::to_string(&marks)?;
+        checksummed::add_checksum(&mut text);
+        write(&path, (text + "\n").as_bytes())
     };
     match save() {
         Ok(()) => {
@@ -185,7 +190,7 @@ pub fn edit(runs: &Path, id: &str, change: impl FnOnce(&mut Marks)) -> Result<Ma
             Ok(marks)
         }
         Err(err) => Err(Failure::caused(format!("cannot write `{}`", path.display()), &err)
-            .hint("free some disk space, make the folder writable, or move away what has the file's place")),
+            .hint("free some disk space, make the directory writable, or move away what has the file's place")),
     }
 }
 
@@ -229,13 +234,13 @@ pub fn check_name(runs: &Path, name: &str) -> Result<(), Failure> {
         && name.len() <= LONGEST;
     if !plain || name == "latest" {
         return Err(Failure::usage(format!("`{name}` cannot be the name of a run")).hint(format!(
-            "a name begins with a letter and has letters, digits, `_`, `-` and `.`, {LONGEST} at most; `latest` is taken"
+            "a name begins with a letter and has letters, digits, `_`, `-` and `.`, {LONGEST} at most; `latest` is reserved"
         )));
     }
     match named(runs, name)? {
         Some(other) => Err(
             Failure::usage(format!("run {other} has the name `{name}` already")).hint(format!(
-                "choose another, or take it away first: `runner runs unname {name}`"
+                "choose another, or remove it first: `runner runs unname {name}`"
             )),
         ),
         None => Ok(()),

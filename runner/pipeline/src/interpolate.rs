@@ -231,7 +231,7 @@ fn read(inner: &str, spot: Spot, scope: &Scope, problems: &mut Problems) -> Opti
     if trimmed.len() < inner.len() {
         problems.add(
             problems.texts.locate(spot, &whole),
-            format!("blanks inside `{whole}`"),
+            format!("spaces inside `{whole}`"),
             format!("write `${{{trimmed}}}`"),
         );
         return None;
@@ -414,7 +414,7 @@ pub(crate) fn fill_command(
         if !known.contains(&name) {
             problems.add(
                 problems.texts.locate(tree.spot, &format!("${{{inner}}}")),
-                format!("`${{{inner}}}` names nothing in `{space}:`"),
+                format!("`${{{inner}}}` is not defined in `{space}:`"),
                 suggest(name, space, known.iter().copied()),
             );
         }
@@ -561,7 +561,7 @@ mod tests {
         ${matrix.axes}         1: unknown axis `axes` in `${matrix.axes}` | did you mean `axis`?
         ${env.HOMES}           1: the environment has no variable `HOMES` | set it (`HOMES=… runner …`); there is `HOME`
         ${needs.x}             1: `${needs.x}` is known only inside `run:` | a stage kind reads its inputs through its ports: see `needs:`
-        ${ params.seed }       1: blanks inside `${ params.seed }` | write `${params.seed}`
+        ${ params.seed }       1: spaces inside `${ params.seed }` | write `${params.seed}`
         abc ${params.seed      5: `${` is not closed | write `${params.NAME}`, `${matrix.NAME}` or `${env.NAME}`; `$${` stands for `${` itself
         ${}                    1: unknown interpolation `${}` | write `${params.NAME}`, `${matrix.NAME}` or `${env.NAME}`; `$${` stands for `${` itself
         ${params.}             1: unknown parameter `` in `${params.}` | the parameters are `lr`, `none`, `on`, `seed`, `window`

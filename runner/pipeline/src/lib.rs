@@ -18,9 +18,11 @@
 //! | files of a `run:` stage | 10,000 |
 
 mod axes;
+mod command;
 mod compose;
 pub mod config_file;
 mod configure;
+mod connections;
 mod describe;
 mod document;
 mod earlier;
@@ -49,13 +51,14 @@ mod tree;
 mod units;
 mod yaml;
 
+pub use command::{Command, Isolation, LOG_LIMIT, Shell, Tool};
 pub use describe::{describe_kind, describe_kinds, kind_json, kinds_json};
-pub use earlier::{Earlier, EarlierRef, FindEarlier, NotFound};
+pub use earlier::{Earlier, EarlierRef, FindEarlier, NotFound, RunRef};
 pub use error::{PipelineError, PipelineErrors};
 pub use interpolate::command_text;
 pub use load::{LoadOptions, load, load_text, load_with_sources, resolved};
 pub use memo::{load_memo, load_with_memo, memo_name};
-pub use model::{Command, InputRef, Node, Pipeline, Place, Resources, Work};
+pub use model::{InputRef, Node, Pipeline, Place, Resources, Work};
 pub use needs::same as same_value;
 pub use schema::schema;
 pub use select::select;

@@ -12,10 +12,11 @@
 //! The caller stores a checksum with each memo. Malformed bytes are rejected nevertheless.
 
 use super::PipelineErrors;
+use super::command::Command;
 use super::encoding::{Reader, Writer};
 use super::files;
 use super::load::{self, LoadOptions, Recorded};
-use super::model::{Command, InputRef, Node, Pipeline, Place, Resources, Work, graph_of};
+use super::model::{InputRef, Node, Pipeline, Place, Resources, Work, graph_of};
 use super::problems::Problems;
 use super::source::{self, Spot, Texts};
 use super::tree::Tree;
@@ -176,7 +177,7 @@ pub fn load_memo(memo: &[u8], file: &Path, options: &LoadOptions) -> Option<Pipe
         return None;
     }
     let name = from.text()?;
-    let params = from.list(|from| Some((from.text()?, from.json()?)))?;
+    let params = from.map(|from| Some((from.text()?, from.json()?)))?;
     let bases: Vec<Arc<Path>> = from.list(|from| from.path().map(Arc::from))?;
     let mut nodes: Vec<Node> = Vec::new();
     for _ in 0..from.index()? {
@@ -209,7 +210,7 @@ fn small(from: &mut Reader) -> Option<u32> {
 /// A node whose files are unchanged. `before` are the preceding nodes, which are the only ones that it can need.
 fn unpack_node(from: &mut Reader, base: Arc<Path>, options: &LoadOptions, before: &[Node]) -> Option<Node> {
     let (id, stage) = (from.text()?, from.text()?);
-    let point = from.list(|from| Some((from.text()?, from.json()?)))?;
+    let point = from.map(|from| Some((from.text()?, from.json()?)))?;
     let work = match from.number()? {
         0 => {
             let (name, version) = (from.text()?, small(from)?);
@@ -230,10 +231,11 @@ fn unpack_node(from: &mut Reader, base: Arc<Path>, options: &LoadOptions, before
             Work::Command(Arc::new(Command {
                 command,
                 files,
-                outputs: from.list(|from| Some((from.text()?, from.text()?)))?,
-                points: from.list(|from| Some((from.text()?, from.list(Reader::text)?)))?,
-                env: from.list(|from| Some((from.text()?, from.text()?)))?,
+                outputs: from.map(|from| Some((from.text()?, from.text()?)))?,
+                points: from.map(|from| Some((from.text()?, from.list(Reader::text)?)))?,
+                env: from.map(|from| Some((from.text()?, from.text()?)))?,
                 secrets: from.list(Reader::text)?,
+                ..Command::default()
             }))
         }
         _ => return None,
@@ -243,7 +245,7 @@ fn unpack_node(from: &mut Reader, base: Arc<Path>, options: &LoadOptions, before
         stage,
         point,
         work,
-        needs: from.list(|from| {
+        needs: from.map(|from| {
             let input = |from: &mut Reader| {
                 let node = from.index().filter(|&node| node < before.len())?;
                 Some(InputRef {
@@ -254,7 +256,7 @@ fn unpack_node(from: &mut Reader, base: Arc<Path>, options: &LoadOptions, before
             Some((from.text()?, from.list(input)?))
         })?,
         earlier: BTreeMap::new(),
-        provides: from.list(|from| {
+        provides: from.map(|from| {
             let name = from.text()?;
             let ty = from.text()?;
             let columns: Vec<_> = from.list(|from| from.list(Reader::text))?;

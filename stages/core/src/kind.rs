@@ -17,7 +17,7 @@ pub type Outputs = BTreeMap<String, ArtifactDigest>;
 
 /// The context of a stage kind while the pipeline is planned.
 pub struct PlanContext<'a> {
-    /// The pipeline file's folder: relative paths in a configuration are relative to it.
+    /// The pipeline file's directory: relative paths in a configuration are relative to it.
     pub base: &'a Path,
     /// The contents of each connected input, by port.
     pub inputs: BTreeMap<String, Vec<Provided>>,
@@ -55,7 +55,7 @@ pub trait StageKind: Send + Sync + 'static {
     /// The reason why its result is not the same each time, for a kind that is not deterministic.
     const NONDETERMINISTIC: Option<&'static str> = None;
     /// The top-level field of its configuration that its time is proportional to, a whole number such as the steps of a
-    /// training: a plan expects so much more or less than the last time.
+    /// training: a plan scales the last time by it.
     const WORK_UNITS: Option<&'static str> = None;
     /// Its ports.
     const PORTS: Ports;

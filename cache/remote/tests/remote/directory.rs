@@ -95,7 +95,7 @@ fn little_is_fetched_to_show_something() {
 }
 
 #[test]
-fn an_artifact_of_a_remote_cannot_leave_its_folder() {
+fn an_artifact_of_a_remote_cannot_leave_its_directory() {
     for path in ["../../escaped", "/tmp/escaped", "a/../../escaped", "C:\\escaped"] {
         let home = Home::new();
         let record = home.action("a");

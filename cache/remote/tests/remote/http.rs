@@ -98,7 +98,7 @@ fn a_server_that_never_answers_costs_the_timeout() {
     assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
     let warnings = warnings(&store);
     assert!(
-        warnings.len() == 1 && warnings[0].contains("no answer within 1.0 s"),
+        warnings.len() == 1 && warnings[0].contains("no response within 1.0 s"),
         "{warnings:?}"
     );
 }

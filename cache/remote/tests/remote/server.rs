@@ -1,4 +1,4 @@
-//! A web server for a folder, which can be made to fail.
+//! A web server for a directory, which can be made to fail.
 
 use std::collections::VecDeque;
 use std::fs;
@@ -15,7 +15,7 @@ pub enum Answer {
     Well,
     /// With a failure of the server.
     Failure,
-    /// With no more than so many bytes of the body.
+    /// With at most this many bytes of the body.
     Cut(usize),
     /// Not at all.
     Never,

@@ -8,7 +8,7 @@ use crate::{interrupt, output};
 use cache::Store;
 use runner_engine::executor::{WorkerProcess, peak_memory};
 use runner_engine::{Failure, Reporter, StageStatus, StoreSession, Summary, exit, run_pipeline, text};
-use runner_history::{self as history, ResolvedPipeline, Run};
+use runner_history::{self as history, Run};
 use runner_pipeline::Work;
 use runner_report as report;
 use runner_report::reporter::{JsonLines, Metrics, Terminal, Verbosity};
@@ -76,7 +76,7 @@ pub(crate) fn exec(session: &Session, args: &ExecArgs) -> Result<u8, Failure> {
     let control = interrupt::control()?;
     let mut writer = history::Writer::create(&project.runs, &run)?;
     labels::begin(&project.runs, &run, args.name.as_deref(), &args.tag)?;
-    writer.pipeline(ResolvedPipeline::new(&project.pipeline, &project.chosen));
+    writer.pipeline(&project.pipeline, &project.chosen);
     let live = std::io::stderr().is_terminal() && std::env::var("TERM").is_ok_and(|term| term != "dumb");
     let colour = live && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
     let mut terminal = Terminal::new(session.verbosity, live, colour);
@@ -142,6 +142,8 @@ pub(crate) fn exec(session: &Session, args: &ExecArgs) -> Result<u8, Failure> {
     }
     uploaded?;
     let code = summary.exit_code();
+    // The process ends now; to free the memory of a thousand stages first takes FIGURE of its time.
+    std::mem::forget((project.pipeline, ended, summary));
     // The run's own failure comes first.
     match printed.and(page.map(drop)) {
         Err(err) if code == exit::DONE => Err(err),

@@ -60,7 +60,7 @@ pub(crate) fn finish_uploads(session: &Session, store: &Store, run: &str, contro
         line.show(|| {
             let (done, total) = (text::size(progress.done), text::size(progress.total));
             let records = usize::try_from(progress.records).unwrap_or(usize::MAX);
-            format!("uploading {done} of {total}, {} to go", text::count(records, "record"))
+            format!("uploading {done} of {total}, {} left", text::count(records, "record"))
         });
     });
     line.clear();
@@ -101,7 +101,7 @@ pub(crate) fn warn(remote: &dyn Upstream) {
 fn with_long_timeout(session: &Session, store: Store) -> Result<(Store, Remote), Failure> {
     let Some(settings) = session.remote_settings(store.root())? else {
         return Err(Failure::usage("no remote store is configured").hint(format!(
-            "write `remote: {{ url: s3://bucket/prefix }}` to `{}`, or set {}; a folder will do: `url: /shared/runner`",
+            "write `remote: {{ url: s3://bucket/prefix }}` to `{}`, or set {}; a directory will do: `url: /shared/runner`",
             store.root().join(config::FILE).display(),
             config::VARIABLE
         )));

@@ -5,6 +5,7 @@
 mod bounded;
 mod cached;
 mod commands;
+mod earlier;
 mod escapes;
 mod failures;
 mod history;

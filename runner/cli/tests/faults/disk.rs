@@ -45,7 +45,7 @@ fn script(lab: &Lab, text: &str, variable: (&str, &str)) {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// What the n-th command of a script gave.
+/// The result of the n-th command of a script.
 fn step(lab: &Lab, n: usize) -> Ended {
     let read =
         |what: &str| String::from_utf8_lossy(&std::fs::read(lab.path(&format!("{n}.{what}"))).unwrap()).into_owned();

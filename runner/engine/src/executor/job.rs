@@ -3,6 +3,7 @@
 use super::limits::Limits;
 use crate::key::RUN;
 use cache::{ActionKey, ArtifactDigest, BlobRef, OpenUpstream, Store, WorkerReport, WorkerSettings};
+use runner_pipeline::{Isolation, Shell, Tool};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use stages_core::{EventSink, Outputs, Source, StageError};
@@ -75,7 +76,7 @@ pub enum JobWork {
     },
     /// An external program.
     Command {
-        /// The text for `sh -c`, in which `${needs.X}` and `${outputs.X}` are not yet replaced.
+        /// The text for the shell, in which `${needs.X}` and `${outputs.X}` are not yet replaced.
         command: String,
         /// Its outputs: name to file name.
         outputs: BTreeMap<String, String>,
@@ -85,6 +86,18 @@ pub enum JobWork {
         env: BTreeMap<String, String>,
         /// The environment variables whose values are masked in logs.
         secrets: Vec<String>,
+        /// The shell that reads the text.
+        shell: Shell,
+        /// The isolation that is asked for: the stage's, or the user's default.
+        isolation: Isolation,
+        /// True if the program reaches the network.
+        network: bool,
+        /// The programs that it may run besides the system's.
+        tools: Vec<Tool>,
+        /// The maximum size of its log in bytes.
+        log_limit: u64,
+        /// The image that it runs in, `IMAGE@sha256:…`.
+        container: Option<String>,
     },
 }
 

@@ -127,6 +127,6 @@ fn describe(kind: FileType) -> &'static str {
     } else if kind.is_char_device() || kind.is_block_device() {
         "a device"
     } else {
-        "a folder"
+        "a directory"
     }
 }

@@ -67,6 +67,7 @@ pub(super) fn run_job(
             points,
             env,
             secrets,
+            ..
         } => {
             let run = Run {
                 command,

@@ -51,7 +51,7 @@ pub fn worker(kinds: &'static [Box<dyn AnyStage>], open_upstream: OpenUpstream) 
     });
     if matches!(job.work, JobWork::Kind { .. }) {
         end_with_parent();
-        std::thread::spawn(say_usage);
+        std::thread::spawn(report_usage);
     }
     {
         let (cancel, group) = (limits.cancel.clone(), group.clone());
@@ -113,7 +113,7 @@ fn fetched(events: Arc<dyn EventSink>) -> impl Fn(TransferStats) + Send + Sync {
 }
 
 /// Reports this process's resource usage every second.
-fn say_usage() {
+fn report_usage() {
     loop {
         std::thread::sleep(USAGE);
         let pid = std::process::id();

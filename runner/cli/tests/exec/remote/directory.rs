@@ -1,4 +1,4 @@
-//! A folder as the remote store.
+//! A directory as the remote store.
 
 use super::{BIG, Site, document, replace};
 use crate::files;

@@ -22,10 +22,10 @@ stages:
   end: { run: 'wc -l < ${needs.x} > ${outputs.x}', needs: { x: mid }, outputs: { x: z.txt } }
 ";
 
-/// How long the output of `big` is.
+/// The length of the output of `big`.
 const BIG: u64 = 3_000_000;
 
-/// A project with several homes and a folder that is their remote store.
+/// A project with several homes and a directory that is their remote store.
 struct Site {
     project: Project,
 }
@@ -41,7 +41,7 @@ impl Site {
         self.project.path(name)
     }
 
-    /// The remote store as a folder.
+    /// The remote store as a directory.
     fn folder(&self) -> PathBuf {
         self.path("remote")
     }
@@ -75,7 +75,7 @@ impl Site {
         self.configured(home, &[&["exec", "p.yaml", "--json", "--jobs", "1"], args].concat())
     }
 
-    /// The lengths of the blobs in a home, or in the folder that is the remote.
+    /// The lengths of the blobs in a home, or in the directory that is the remote.
     fn blobs(&self, home: &str) -> Vec<u64> {
         let folder = self.path(home).join("blobs");
         if !folder.exists() {
@@ -93,7 +93,7 @@ impl Site {
         self.blobs(home).contains(&BIG)
     }
 
-    /// The file of the large blob in the folder that is the remote.
+    /// The file of the large blob in the directory that is the remote.
     fn big(&self) -> PathBuf {
         let found = files(&self.folder().join("blobs"));
         found

@@ -97,7 +97,7 @@ fn exec(site: &Site, home: &str, args: &[&str]) -> Ended {
     )
 }
 
-/// No file below a folder and nothing that was said holds the credentials.
+/// No file below a directory and nothing that was said holds the credentials.
 fn assert_silent(folders: &[PathBuf], said: &[&Ended]) {
     let holds = |bytes: &[u8]| {
         [ACCESS, SECRET]
