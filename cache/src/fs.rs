@@ -13,7 +13,11 @@ const TOUCH_AFTER: Duration = Duration::from_secs(3600);
 
 /// The metadata of a file or of a link itself; `None` when it does not exist.
 pub(crate) fn metadata(path: &Path) -> Result<Option<Metadata>> {
-    if_exists(std::fs::symlink_metadata(path), "read", path)
+    match std::fs::symlink_metadata(path) {
+        // A directory above it is a link to itself.
+        Err(err) if err.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error()) => Ok(None),
+        found => if_exists(found, "read", path),
+    }
 }
 
 /// True if an error means that nothing has the name.

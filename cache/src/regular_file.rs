@@ -56,8 +56,9 @@ pub(crate) fn open_own(path: &Path) -> Result<Opened> {
         Err(err) if is_absent(&err) => Ok(Opened::Absent),
         // A link or a socket cannot be opened.
         Err(err) => match metadata(path)? {
+            None => Ok(Opened::Absent),
             Some(meta) if !meta.is_file() => Ok(Opened::Foreign(meta)),
-            _ => Err(Error::io("read", path)(err)),
+            Some(_) => Err(Error::io("read", path)(err)),
         },
     }
 }

@@ -28,7 +28,8 @@ const SHOWN: usize = 120;
 impl fmt::Display for PipelineError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Place { line, column } = self.place;
-        let file = visible(&self.file.display().to_string());
+        let file = self.file.display().to_string();
+        let file = visible(&file);
         write!(f, "{file}:{line}:{column}: {}", self.message)?;
         let gutter = line.to_string().len();
         let before = column.saturating_sub(1);
