@@ -111,7 +111,7 @@ fn wrong(errors: PipelineErrors) -> Failure {
 /// The values of a home's file; `None` if there are none.
 fn parsed(home: &Path) -> Result<Option<(Tree, Problems)>, Failure> {
     let file = home.join(FILE);
-    let bytes = match std::fs::read(&file) {
+    let bytes = match cache::regular_file::read(&file) {
         Err(err) if matches!(err.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => return Ok(None),
         read => read.map_err(|err| Failure::caused(format!("cannot read `{}`", file.display()), &err))?,
     };
