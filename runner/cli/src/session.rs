@@ -66,7 +66,7 @@ impl Session {
         })
     }
 
-    /// The folder of the store and the runs, for a pipeline in the folder `start` or for a command without one.
+    /// The directory of the store and the runs, for a pipeline in the directory `start` or for a command without one.
     pub fn home(&self, start: Option<&Path>) -> PathBuf {
         let variable = self.env.get("RUNNER_HOME").map(String::as_str);
         home::resolve(variable, start.unwrap_or(&self.current), &self.current)
@@ -169,7 +169,7 @@ impl Session {
     }
 }
 
-/// The absolute path of a file's folder.
+/// The absolute path of a file's directory.
 fn folder_of(current: &Path, file: &Path) -> Option<PathBuf> {
     let file = std::path::absolute(file).unwrap_or_else(|_| current.join(file));
     file.parent().map(Path::to_owned)

@@ -152,7 +152,9 @@ fn log_path(node: &Node, options: &Options) -> PathBuf {
 }
 
 /// The variables by which programs and containers are found.
-const HOST_ENV: [&str; 9] = [
+const HOST_ENV: [&str; 12] = [
+    "CONTAINERS_CONF",
+    "CONTAINERS_STORAGE_CONF",
     "CONTAINER_HOST",
     "DOCKER_CERT_PATH",
     "DOCKER_CONFIG",
@@ -161,6 +163,7 @@ const HOST_ENV: [&str; 9] = [
     "DOCKER_TLS_VERIFY",
     "HOME",
     "PATH",
+    "REGISTRY_AUTH_FILE",
     "XDG_RUNTIME_DIR",
 ];
 

@@ -1,6 +1,6 @@
 //! Events of the engine. It never prints: events go to reporters, which display or store them and which it does not know.
 
-use cache::{ActionKey, BlobRef, Outputs};
+use cache::{ActionKey, BlobRef, Outputs, checksummed};
 use chrono::{DateTime, Datelike as _, Timelike as _, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -308,8 +308,11 @@ impl Stamped {
         line
     }
 
-    /// Parses a line; `None` if it is not an event of this version or is truncated.
+    /// Parses a line; `None` if it is not an event of this version, is truncated or does not match its checksum.
     pub fn from_line(line: &str) -> Option<Self> {
+        if !checksummed::matches_checksum(line.as_bytes()) {
+            return None;
+        }
         let mut fields: serde_json::Map<String, Value> = serde_json::from_str(line).ok()?;
         let time = fields.remove("time")?;
         let time = DateTime::parse_from_rfc3339(time.as_str()?).ok()?.to_utc();

@@ -273,6 +273,9 @@ impl fmt::Display for Difference {
 
 fn digests(inputs: &BTreeMap<String, Vec<ArtifactDigest>>, port: &str) -> Option<String> {
     let digests = inputs.get(port)?;
+    if digests.is_empty() {
+        return Some("none yet".to_owned());
+    }
     Some(digests.iter().map(ArtifactDigest::short).collect::<Vec<_>>().join(", "))
 }
 

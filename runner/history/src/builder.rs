@@ -17,7 +17,7 @@ pub(crate) struct Builder {
 }
 
 impl Builder {
-    /// A builder of the run `id`, whose folder is `dir`.
+    /// A builder of the run `id`, whose directory is `dir`.
     pub fn new(id: &str, dir: &Path) -> Self {
         Self {
             id: id.to_owned(),
@@ -90,6 +90,7 @@ impl Builder {
             started: stamped.time,
             seconds: 0.0,
             stages,
+            damaged: 0,
         });
     }
 }

@@ -17,7 +17,7 @@ use std::sync::Arc;
 pub struct Run {
     /// Its id, which sorts by time.
     pub id: String,
-    /// Its folder.
+    /// Its directory.
     #[serde(skip)]
     pub dir: PathBuf,
     /// The pipeline's name.
@@ -37,6 +37,13 @@ pub struct Run {
     pub seconds: f64,
     /// Its stages in topological order.
     pub stages: Vec<StageRun>,
+    /// The number of lines of its event log that do not match their checksum and are left out, and its `pipeline.json` if that does not.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub damaged: u64,
+}
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 fn as_timestamp<S: Serializer>(time: &DateTime<Utc>, serializer: S) -> Result<S::Ok, S::Error> {

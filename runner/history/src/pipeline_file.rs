@@ -143,7 +143,7 @@ impl ResolvedPipeline {
     pub fn new(pipeline: &Pipeline, nodes: &[usize]) -> Self {
         Self {
             name: pipeline.name.clone(),
-            file: pipeline.file.clone(),
+            file: pipeline.path(),
             params: pipeline.params.clone(),
             stages: nodes
                 .iter()

@@ -53,6 +53,8 @@ impl Head {
             started: DateTime::from_timestamp_millis(self.started)?,
             seconds: self.seconds,
             stages,
+            // A damaged run is not indexed.
+            damaged: 0,
         })
     }
 }

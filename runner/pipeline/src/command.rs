@@ -141,7 +141,7 @@ pub struct Tool {
     pub path: PathBuf,
     /// The directories and files that it needs, read-only, at their own absolute paths.
     pub visible: Vec<PathBuf>,
-    /// What goes on PATH: the executable (under the last part of `name`), or the environment's `bin`.
+    /// The addition to PATH: the executable (under the last part of `name`), or the `bin` of the environment.
     pub bin: PathBuf,
     /// The text that the first line of `TOOL --version` must contain, of `bin/python --version` for an environment. In the key: for an
     /// executable instead of its content.

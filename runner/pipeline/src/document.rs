@@ -235,7 +235,7 @@ fn map(tree: Tree, what: &str, problems: &mut Problems) -> Vec<(Key, Tree)> {
             let described = tree.describe();
             problems.add(
                 tree.spot,
-                format!("this is {described}, where a map from {what} to value belongs"),
+                format!("expected a map from {what} to value, found {described}"),
                 "write `NAME: VALUE` lines, indented, or `{ NAME: VALUE }`",
             );
             Vec::new()
@@ -251,7 +251,7 @@ fn items(tree: Tree, what: &str, problems: &mut Problems) -> Vec<Tree> {
             let described = tree.describe();
             problems.add(
                 tree.spot,
-                format!("this is {described}, where a list of {what} belongs"),
+                format!("expected a list of {what}, found {described}"),
                 "write it as a list: `[a, b]`",
             );
             Vec::new()

@@ -1,6 +1,7 @@
 //! Binary encoding of values: numbers, and length-prefixed texts and lists. The reader rejects truncated and malformed input.
 
 use serde_json::{Number, Value as Json};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// Encodes values.
@@ -155,6 +156,16 @@ impl<'b> Reader<'b> {
     pub fn list<T, C: FromIterator<T>>(&mut self, mut item: impl FnMut(&mut Self) -> Option<T>) -> Option<C> {
         let length = self.index()?;
         (0..length).map(|_| item(self)).collect()
+    }
+
+    /// A list of pairs as a map. Its few entries are inserted one by one, since `collect` would sort them in a list first.
+    pub fn map<K: Ord, V>(&mut self, mut entry: impl FnMut(&mut Self) -> Option<(K, V)>) -> Option<BTreeMap<K, V>> {
+        let mut map = BTreeMap::new();
+        for _ in 0..self.index()? {
+            let (key, value) = entry(self)?;
+            map.insert(key, value);
+        }
+        Some(map)
     }
 
     /// An optional number.

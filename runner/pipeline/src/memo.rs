@@ -190,7 +190,7 @@ pub fn load_memo(memo: &[u8], file: &Path, options: &LoadOptions) -> Option<Pipe
         return None;
     }
     let name = from.text()?;
-    let params = from.list(|from| Some((from.text()?, from.json()?)))?;
+    let params = from.map(|from| Some((from.text()?, from.json()?)))?;
     let bases: Vec<Arc<Path>> = from.list(|from| from.path().map(Arc::from))?;
     let finder = Finder::new(&options.env);
     let mut nodes: Vec<Node> = Vec::new();
@@ -230,7 +230,7 @@ fn unpack_node(
     before: &[Node],
 ) -> Option<Node> {
     let (id, stage) = (from.text()?, from.text()?);
-    let point = from.list(|from| Some((from.text()?, from.json()?)))?;
+    let point = from.map(|from| Some((from.text()?, from.json()?)))?;
     let work = match from.number()? {
         0 => {
             let (name, version) = (from.text()?, small(from)?);
@@ -251,9 +251,9 @@ fn unpack_node(
             Work::Command(Arc::new(Command {
                 command,
                 files,
-                outputs: from.list(|from| Some((from.text()?, from.text()?)))?,
-                points: from.list(|from| Some((from.text()?, from.list(Reader::text)?)))?,
-                env: from.list(|from| Some((from.text()?, from.text()?)))?,
+                outputs: from.map(|from| Some((from.text()?, from.text()?)))?,
+                points: from.map(|from| Some((from.text()?, from.list(Reader::text)?)))?,
+                env: from.map(|from| Some((from.text()?, from.text()?)))?,
                 secrets: from.list(Reader::text)?,
                 shell: named(&from.text()?, Shell::ALL, Shell::name)?,
                 isolation: match from.option_text()? {
@@ -273,7 +273,7 @@ fn unpack_node(
         stage,
         point,
         work,
-        needs: from.list(|from| {
+        needs: from.map(|from| {
             let input = |from: &mut Reader| {
                 let node = from.index().filter(|&node| node < before.len())?;
                 Some(InputRef {
@@ -284,7 +284,7 @@ fn unpack_node(
             Some((from.text()?, from.list(input)?))
         })?,
         earlier: BTreeMap::new(),
-        provides: from.list(|from| {
+        provides: from.map(|from| {
             let name = from.text()?;
             let ty = from.text()?;
             let columns: Vec<_> = from.list(|from| from.list(Reader::text))?;

@@ -28,6 +28,13 @@ pub struct Pipeline {
     pub graph: TaskGraph,
 }
 
+impl Pipeline {
+    /// The absolute path of its file.
+    pub fn path(&self) -> PathBuf {
+        self.base.join(self.file.file_name().unwrap_or_default())
+    }
+}
+
 /// The task graph of expanded nodes.
 pub(crate) fn graph_of(nodes: &[Node]) -> TaskGraph {
     let needs = |(i, node): (usize, &Node)| {

@@ -4,6 +4,7 @@ use super::command::{Command, Isolation, LOG_LIMIT, Shell, Tool};
 use super::document::{Program, Stage};
 use super::files;
 use super::interpolate::{Scope, fill, fill_command, is_secret};
+use super::plain::is_plain_path;
 use super::problems::Problems;
 use super::suggest::suggest;
 use super::tools::{Finder, Request};
@@ -120,7 +121,7 @@ fn outputs(written: &Program, scope: &Scope, files: &[Source], problems: &mut Pr
             problems.add(
                 value.spot,
                 format!(
-                    "the output `{}` is {}, not a file of the stage's folder",
+                    "the output `{}` is {}, not a file of the stage's directory",
                     key.name,
                     filled.describe()
                 ),
@@ -128,6 +129,17 @@ fn outputs(written: &Program, scope: &Scope, files: &[Source], problems: &mut Pr
             );
             continue;
         };
+        if !is_plain_path(&file) {
+            problems.add(
+                value.spot,
+                format!(
+                    "the output `{}` has a character that a shell may read as a command or as a space",
+                    key.name
+                ),
+                "write it with letters, digits and `._-+@,:=%^`, and not with `-` first",
+            );
+            continue;
+        }
         if let Some((other, _)) = places.iter().find(|(_, known)| nested(known, &file)) {
             problems.add(
                 value.spot,

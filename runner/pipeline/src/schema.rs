@@ -18,7 +18,7 @@ pub fn schema(kinds: &[Box<dyn AnyStage>]) -> Value {
         }),
     );
     let name = json!({
-        "description": "`STAGE`, `STAGE.OUTPUT`, `STAGE[AXIS=VALUE]` or `STAGE[*]`; `RUN/STAGE` of an earlier run",
+        "description": "`STAGE`, `STAGE.OUTPUT`, `STAGE[AXIS=VALUE]` or `STAGE[*]`; `RUN/STAGE` of an earlier run; `latest` is the last run of this pipeline",
         "type": "string",
         "pattern": "^([^/\\[]+/)?[A-Za-z_][A-Za-z0-9_-]*(\\[[^\\]]+\\])?(\\.[A-Za-z_][A-Za-z0-9_-]*)?$",
     });
@@ -30,7 +30,22 @@ pub fn schema(kinds: &[Box<dyn AnyStage>]) -> Value {
         "required": ["collect"],
         "properties": { "collect": name, "over": axes },
     });
-    definitions.insert("need".to_owned(), json!({ "anyOf": [name, collect] }));
+    let earlier = json!({
+        "description": "An output of the last run of a pipeline that has it.",
+        "type": "object",
+        "additionalProperties": false,
+        "required": ["pipeline", "stage"],
+        "properties": {
+            "pipeline": { "description": "The name of the pipeline, this one or another in the same home.", "type": "string" },
+            "file": {
+                "description": "Its file, relative to this one; needed where several files have pipelines of that name.",
+                "type": "string",
+            },
+            "stage": { "description": "`STAGE`, `STAGE.OUTPUT` or `STAGE[AXIS=VALUE]`.", "type": "string" },
+            "or": { "description": "`none`: without a run that has the output, the input is not connected.", "const": "none" },
+        },
+    });
+    definitions.insert("need".to_owned(), json!({ "anyOf": [name, collect, earlier] }));
     definitions.insert("matrix".to_owned(), matrix());
     let mut rules = Vec::new();
     for kind in kinds {
@@ -122,7 +137,7 @@ fn stage(names: &[&str], rules: Vec<Value>) -> Value {
             "with": { "description": "The configuration of the stage kind.", "type": ["object", "null"] },
             "run": { "description": "A command for the shell; reads `${needs.X}` and writes `${outputs.X}`.", "type": "string" },
             "needs": {
-                "description": "What it reads, by input.",
+                "description": "The artifacts that the stage reads, by input.",
                 "type": ["object", "null"],
                 "additionalProperties": { "anyOf": [
                     { "$ref": "#/definitions/need" },
@@ -131,12 +146,12 @@ fn stage(names: &[&str], rules: Vec<Value>) -> Value {
             },
             "matrix": { "$ref": "#/definitions/matrix" },
             "resources": {
-                "description": "What it asks of the machine.",
+                "description": "The resources that the stage requires.",
                 "type": ["object", "null"],
                 "additionalProperties": false,
                 "properties": {
                     "threads": described(
-                        "Threads; the cores are shared out where it is not said.",
+                        "The number of threads; by default the running stages share the cores.",
                         or_interpolation(json!({ "type": "integer", "minimum": 1, "maximum": 4096 })),
                     ),
                     "memory": described(
@@ -146,15 +161,15 @@ fn stage(names: &[&str], rules: Vec<Value>) -> Value {
                 },
             },
             "retries": described(
-                "How often to try again after a failure.",
+                "The number of retries after a failure.",
                 or_interpolation(json!({ "type": "integer", "minimum": 0, "maximum": 100 })),
             ),
             "timeout": described(
-                "When to give up: `90s`, `2h`, `5d`.",
+                "The time limit: `90s`, `2h`, `5d`.",
                 or_interpolation(json!({ "type": "string", "pattern": "^([0-9]+[smhd])+$" })),
             ),
             "files": {
-                "description": "Files of the pipeline's folder that the command reads: part of its key. Patterns and folders are expanded.",
+                "description": "Files of the pipeline's directory that the command reads: part of its key. Patterns and directories are expanded.",
                 "type": ["array", "null"],
                 "items": { "type": "string" },
             },
@@ -171,7 +186,7 @@ fn stage(names: &[&str], rules: Vec<Value>) -> Value {
                 "additionalProperties": { "type": ["string", "number", "boolean"] },
             },
             "secrets": {
-                "description": "Variables passed on from outside: not part of its key.",
+                "description": "Environment variables of `runner` that the command inherits: not part of its key.",
                 "type": ["array", "null"],
                 "items": { "type": "string", "pattern": VARIABLE },
             },
@@ -219,7 +234,7 @@ fn matrix() -> Value {
     let number = or_interpolation(json!({ "type": "number" }));
     let whole = or_interpolation(json!({ "type": "integer", "minimum": 0 }));
     let range = json!({
-        "description": "A range, both ends included.",
+        "description": "A range that includes both bounds.",
         "type": "object",
         "additionalProperties": false,
         "required": ["from", "to"],
@@ -253,7 +268,7 @@ fn matrix() -> Value {
         "propertyNames": { "pattern": NAME },
         "properties": {
             "points": {
-                "description": "Axes that go together: whole points.",
+                "description": "Axes that vary together, as a list of points.",
                 "type": "array",
                 "minItems": 1,
                 "items": { "type": "object", "minProperties": 1, "additionalProperties": value },
@@ -262,7 +277,7 @@ fn matrix() -> Value {
                 "description": "Points to leave out: those that have one of the values at every axis named.",
                 "anyOf": [exclude, { "type": "array", "items": exclude }],
             },
-            "samples": { "description": "How many points are drawn of the axes without samples of their own.", "anyOf": [whole, samples] },
+            "samples": { "description": "The number of points drawn for the axes without their own `samples`.", "anyOf": [whole, samples] },
         },
         "additionalProperties": { "anyOf": [values, range, draws, { "$ref": "#/definitions/interpolation" }] },
     })

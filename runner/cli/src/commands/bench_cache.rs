@@ -2,6 +2,7 @@
 //! measured on the same machine within the same minute.
 
 mod history;
+mod planning;
 
 use cache::{BlobRef, Store};
 use runner_engine::Failure;
@@ -47,6 +48,7 @@ pub(super) fn measure() -> Result<Vec<Row>, Failure> {
     bench.nothing_to_do()?;
     bench.one_of_a_thousand()?;
     bench.everything_to_do()?;
+    bench.large_pipelines()?;
     bench.earlier_runs()?;
     bench.cached_trainings()?;
     bench.large_file()?;
@@ -158,10 +160,7 @@ impl Bench {
                 milliseconds: time,
                 peak_mebibytes: peak,
                 floor_milliseconds: floor,
-                floor: format!(
-                    "start this program, read the pipeline file, look at {} blobs",
-                    blobs.len()
-                ),
+                floor: format!("start this program, read the pipeline file, stat {} blobs", blobs.len()),
             });
         }
         Ok(())
@@ -312,7 +311,7 @@ impl Bench {
             "the same file, unchanged",
             again,
             look,
-            "one look at its metadata".to_owned(),
+            "one read of its metadata".to_owned(),
         );
         fs::remove_file(&path).map_err(failed)
     }

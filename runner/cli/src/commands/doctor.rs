@@ -58,7 +58,7 @@ pub(crate) fn doctor(session: &Session) -> Result<u8, Failure> {
             let low = (bytes < 2 << 30).then(|| "less than 2 GiB: large stages may be killed".to_owned());
             add("memory", text::size(bytes), low, false);
         }
-        None => add("memory", "not known here".to_owned(), None, false),
+        None => add("memory", "unknown".to_owned(), None, false),
     }
     let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
     let low = limit
@@ -103,7 +103,7 @@ pub(crate) fn doctor(session: &Session) -> Result<u8, Failure> {
     }
     add("stage kinds", registry::kinds().len().to_string(), None, false);
     let home = session.home(None);
-    let made = if home.is_dir() { "" } else { " (not there yet)" };
+    let made = if home.is_dir() { "" } else { " (does not exist yet)" };
     add("home", format!("{}{made}", home.display()), None, false);
     let existing = home.ancestors().find(|dir| dir.is_dir()).unwrap_or(Path::new("/"));
     match free(existing) {
@@ -113,7 +113,7 @@ pub(crate) fn doctor(session: &Session) -> Result<u8, Failure> {
             });
             add("free disk", text::size(bytes), low, false);
         }
-        None => add("free disk", "not known here".to_owned(), None, false),
+        None => add("free disk", "unknown".to_owned(), None, false),
     }
     if home.is_dir() {
         let (value, problem) = match writable(&home) {
@@ -148,7 +148,7 @@ pub(crate) fn doctor(session: &Session) -> Result<u8, Failure> {
     Ok(if fatal { exit::MACHINE_FAILED } else { exit::DONE })
 }
 
-/// The free bytes on the disk of a folder for users other than root.
+/// The free bytes on the disk of a directory for users other than root.
 fn free(dir: &Path) -> Option<u64> {
     let disk = rustix::fs::statvfs(dir).ok()?;
     Some(disk.f_bavail.saturating_mul(disk.f_frsize))

@@ -84,6 +84,12 @@ pub(crate) fn plan(session: &Session, args: &PlanArgs) -> Result<(), Failure> {
     if expected > 0.0 {
         out.push_str(&format!("; about {} expected from past runs", text::duration(expected)));
     }
+    let always_hashed: usize = planned.iter().map(|stage| stage.always_hashed).sum();
+    if always_hashed > 0 {
+        out.push_str(&format!(
+            "\nnote: {always_hashed} source files are hashed in each run: the times of their file system do not record every write"
+        ));
+    }
     out.push('\n');
     out.push_str(&programs(&project, &planned));
     output::print(&out)

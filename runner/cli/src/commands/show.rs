@@ -103,7 +103,13 @@ fn of_run(run: &Run, marks: &Marks) -> String {
             out.push_str(&format!("\n{}: {error}\n", stage.id));
         }
     }
-    out.push_str(&format!("\nfolder {}\n", run.dir.display()));
+    if run.damaged > 0 {
+        out.push_str(&format!(
+            "\n{} parts of this history are damaged and left out; the results in the store are checked on their own\n",
+            run.damaged
+        ));
+    }
+    out.push_str(&format!("\ndirectory {}\n", run.dir.display()));
     out
 }
 

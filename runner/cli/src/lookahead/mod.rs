@@ -18,7 +18,7 @@ use datasets::Date;
 use overlay::Overlay;
 use runner_engine::{Control, Failure, Options};
 use runner_pipeline::{Pipeline, Work};
-use runs::{Run, Say};
+use runs::{Progress, Run};
 use std::collections::BTreeSet;
 
 /// True for stages that do not run: they are slow, and their results legitimately depend on later data.
@@ -29,7 +29,7 @@ fn is_left_out(work: &Work) -> bool {
     }
 }
 
-/// Checks the chosen stages. `options` configures the runs of stages, `say` receives progress messages.
+/// Checks the chosen stages. `options` configures the runs of stages, `progress` receives progress messages.
 ///
 /// # Errors
 /// When the pipeline fails on the original data, when nothing can be perturbed at the date, or when the store or the machine fails.
@@ -40,7 +40,7 @@ pub fn check(
     at: Option<Date>,
     options: &Options,
     control: &Control,
-    say: &mut Say<'_>,
+    progress: &mut Progress<'_>,
 ) -> Result<Report, Failure> {
     let (chosen, skipped) = without_training(pipeline, chosen);
     if chosen.is_empty() {
@@ -49,7 +49,7 @@ pub fn check(
                 .hint("select stages that produce data, features or environments"),
         );
     }
-    let base = Run::new(pipeline, &chosen, store, options, control, say)?;
+    let base = Run::new(pipeline, &chosen, store, options, control, progress)?;
     if let Some((stage, error)) = base.failed.first() {
         return Err(Failure::new(
             runner_engine::exit::STAGE_FAILED,
@@ -85,7 +85,7 @@ pub fn check(
             unchecked.push(source.unperturbed(&format!("has no values after {at} to perturb")));
             continue;
         };
-        say(&format!("{} after {at}: {} other rows", source.name, rows.changed));
+        progress(&format!("{} after {at}: {} other rows", source.name, rows.changed));
         let affected = source.affected(pipeline, &chosen);
         base.lend(pipeline, &chosen, &affected, source, &rows, &overlay)?;
         let original = rows.file.map(|file| source.swap(pipeline, file));

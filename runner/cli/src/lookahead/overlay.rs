@@ -9,7 +9,7 @@ use tempfile::TempDir;
 /// The action key of a stage, and its outputs.
 pub type Made = (ActionKey, BTreeMap<String, ArtifactDigest>);
 
-/// A store in a temporary folder in the home of its base store.
+/// A store in a temporary directory in the home of its base store.
 pub struct Overlay<'a> {
     pub store: Store,
     base: &'a Store,
@@ -35,7 +35,7 @@ impl<'a> Overlay<'a> {
         self.base
     }
 
-    /// A folder for files that are not part of the store.
+    /// A directory for files that are not part of the store.
     pub fn folder(&self) -> &Path {
         self.dir.path()
     }

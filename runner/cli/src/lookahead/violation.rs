@@ -99,7 +99,7 @@ impl<'a> Comparison<'a> {
         let order = [was, became].map(|artifact| artifact.entries.iter().map(|entry| &entry.path).collect::<Vec<_>>());
         let (was, became) = (by_path(was), by_path(became));
         let mut unmatched: Unmatched<'_> = Default::default();
-        // Tables without dates are compared after the other tables of their folder are read.
+        // Tables without dates are compared after the other tables of their directory are read.
         let mut waiting = Vec::new();
         let mut spans: Spans<'_> = BTreeMap::new();
         let paths: BTreeSet<&String> = was.keys().chain(became.keys()).collect();
@@ -142,7 +142,7 @@ impl<'a> Comparison<'a> {
         self.unmatched(unmatched, pair)?;
         for (folder, pair, was, became) in waiting {
             match spans.get(folder) {
-                // All other tables of the folder end by the date, so this one does too.
+                // All other tables of the directory end by the date, so this one does too.
                 Some((_, last)) if *last <= self.at => {
                     let dates = vec![*last; was.num_rows()];
                     self.dated(&pair, (&was, &dates), (&became, &vec![*last; became.num_rows()]))?;
@@ -267,7 +267,7 @@ impl<'a> Comparison<'a> {
 /// The tables with dates whose paths are in one version only, by version and position in the artifact.
 type Unmatched<'a> = [BTreeMap<usize, (&'a String, RecordBatch, Vec<Date>)>; 2];
 
-/// The first and the last date of the tables in each folder.
+/// The first and the last date of the tables in each directory.
 type Spans<'a> = BTreeMap<&'a str, (Date, Date)>;
 
 fn note<'a>(spans: &mut Spans<'a>, folder: &'a str, dates: &[Date]) {

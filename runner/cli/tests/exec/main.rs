@@ -5,6 +5,7 @@
 mod cached;
 mod commands;
 mod containers;
+mod earlier;
 mod failures;
 mod history;
 mod incremental;

@@ -1,4 +1,4 @@
-//! What an external program is given, and what is taken from it.
+//! The inputs, environment and outputs of external programs.
 
 use crate::Project;
 
@@ -80,11 +80,11 @@ stages:
 }
 
 #[test]
-fn files_and_folders() {
+fn files_and_directories() {
     let project = Project::new(
         "\
 version: 1
-name: folders
+name: directories
 stages:
   a:
     run: mkdir -p ${outputs.tree}/deep && echo 1 > ${outputs.tree}/one.txt && echo 2 > ${outputs.tree}/deep/two.txt && echo 3 > three.txt
@@ -155,10 +155,10 @@ stages:
     );
 }
 
-/// Folders are used again: by a program that finds nothing in them, whatever an earlier one left or left running.
+/// Directories are used again: by a program that finds nothing in them, whatever an earlier one left or left running.
 #[test]
-fn each_program_finds_an_empty_folder() {
-    let mut pipeline = "version: 1\nname: folders\nstages:\n  s0:\n    run: |\n      mkdir -p deep/er && touch .hidden deep/er/x ../beside && chmod 555 deep\n      \
+fn each_program_finds_an_empty_directory() {
+    let mut pipeline = "version: 1\nname: directories\nstages:\n  s0:\n    run: |\n      mkdir -p deep/er && touch .hidden deep/er/x ../beside && chmod 555 deep\n      \
                         ! command -v setsid || setsid sh -c 'sleep 0.2; echo late > late.txt' &\n      sleep 0.1; echo 0 > ${outputs.x}\n    outputs: { x: x.txt }\n"
         .to_owned();
     for i in 1..6 {

@@ -16,7 +16,7 @@ use super::undeclared::{undeclared, warning};
 use super::watch::{Ended, watch};
 use crate::text;
 use cache::{BlobRef, Store, WorkerReport};
-use runner_pipeline::{Isolation, Shell, Tool, command_text};
+use runner_pipeline::{Isolation, Shell, Tool, command_text, is_plain_path, plain_path};
 use stages_core::error::Cause;
 use stages_core::{EventSink, Input, Source, StageError, StageEvent};
 use std::collections::BTreeMap;
@@ -108,7 +108,8 @@ impl Run<'_> {
             let mut paths = Vec::new();
             for (i, input) in artifacts.iter().enumerate() {
                 let base = match self.points.get(port).and_then(|names| names.get(i)) {
-                    Some(name) => base.join(name),
+                    Some(name) if is_plain_path(name) => base.join(name),
+                    Some(name) => base.join(format!("{}_{i}", plain_path(name))),
                     None if artifacts.len() == 1 => base.clone(),
                     None => base.join(i.to_string()),
                 };
@@ -313,7 +314,8 @@ impl Run<'_> {
             ..Spec::default()
         };
         let ended = run.wait(&spec, self.log, self.log_limit, self.masker())?;
-        if ended.status.code().is_some() {
+        // Of a client that was asked to end, the container may be left.
+        if ended.status.code().is_some() && ended.over_time.is_none() && !run.limits.is_cancelled() {
             let _ = watchdog.disarm();
         }
         Ok(ended)

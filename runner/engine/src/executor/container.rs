@@ -22,8 +22,9 @@ const CLIENTS: [&str; 2] = ["podman", "docker"];
 /// The time that the removal of a container may take.
 const REMOVAL: Duration = Duration::from_secs(20);
 
-/// Waits for the end of its input, and removes the container whose id is in the file `$2`.
-const REMOVE: &str = r#"cat > /dev/null; [ ! -s "$2" ] || exec "$1" rm --force "$(cat "$2")""#;
+/// Waits for the end of its input, and removes the container whose id is in the file `$2`. Removal alone would wait for a program that ignores
+/// SIGTERM.
+const REMOVE: &str = r#"cat; [ -s "$2" ] || exit 0; id=$(cat "$2"); "$1" kill "$id"; exec "$1" rm --force "$id""#;
 
 /// A container to start.
 pub(super) struct Container<'a> {
@@ -291,7 +292,7 @@ mod tests {
         drop(start());
         assert_eq!(
             fs::read_to_string(dir.path().join("calls")).unwrap(),
-            "rm --force abc\n"
+            "kill abc\nrm --force abc\n"
         );
     }
 }

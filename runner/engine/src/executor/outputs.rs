@@ -156,6 +156,6 @@ fn describe(kind: FileType) -> &'static str {
     } else if kind.is_char_device() || kind.is_block_device() {
         "a device"
     } else {
-        "a folder"
+        "a directory"
     }
 }

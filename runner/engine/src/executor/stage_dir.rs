@@ -14,6 +14,7 @@
 use super::files::failed;
 use super::sandbox::Isolated;
 use cache::{Store, Workspace};
+use runner_pipeline::is_plain_path;
 use stages_core::StageError;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -27,19 +28,11 @@ pub(super) struct StageDir {
     isolated: Isolated,
 }
 
-/// True if the shell reads the path as one word without quoting.
-fn is_plain(path: &Path) -> bool {
-    path.to_str().is_some_and(|text| {
-        text.chars()
-            .all(|c| c.is_ascii_alphanumeric() || "/._-+@,:=".contains(c))
-    })
-}
-
 impl StageDir {
     /// Creates the directory.
     pub fn new(store: &Store, isolated: Isolated) -> Result<Self, StageError> {
         // Paths are inserted into the command without quoting.
-        let workspace = if isolated != Isolated::None || is_plain(store.root()) {
+        let workspace = if isolated != Isolated::None || store.root().to_str().is_some_and(is_plain_path) {
             store.workspace()?
         } else {
             let tmp = std::env::temp_dir();

@@ -47,7 +47,7 @@ pub fn worker(kinds: &'static [Box<dyn AnyStage>], open_upstream: OpenUpstream) 
     let limits = Limits::default();
     if matches!(job.work, JobWork::Kind { .. }) {
         end_with_parent();
-        std::thread::spawn(say_usage);
+        std::thread::spawn(report_usage);
     }
     {
         let cancel = limits.cancel.clone();
@@ -111,7 +111,7 @@ fn fetched(events: Arc<dyn EventSink>) -> impl Fn(TransferStats) + Send + Sync {
 }
 
 /// Reports this process's resource usage every second.
-fn say_usage() {
+fn report_usage() {
     loop {
         std::thread::sleep(USAGE);
         let pid = std::process::id();

@@ -284,7 +284,22 @@ fn what_is_no_tool_is_said_with_what_to_do() {
         .iter()
         .map(|case| format!("{case}: {}", machine.tools(case).unwrap_err()))
         .collect();
-    insta::assert_snapshot!(text.join("\n"));
+    insta::assert_snapshot!(text.join("\n"), @r#"
+    aa: there is no program `aa` on PATH | install it, or write its path: `tools: [/…/bin/aa]`
+    env: there is no program `env` on PATH | to name what is beside the pipeline, write `./env`
+    ./nothing: cannot read the tool `./nothing`: No such file or directory (os error 2) | it is looked for in /home/me/project
+    ./data: `./data` is a directory without pyvenv.cfg | name the directory of a virtual environment, or an executable
+    ./data/x.csv: `./data/x.csv` is not an executable file | `chmod +x ./data/x.csv`, or list it in `files:` if a program reads it
+    python3: `/home/me/.pyenv/shims/python3` is a shim, which starts another program | name the program itself: `/home/me/.pyenv/versions/3.12.1/bin/python3`
+    node: `/home/me/.asdf/shims/node` is a shim, which starts another program | name the program itself: `/home/me/.asdf/installs/nodejs/22.1.0/bin/node`
+    ./env/bin/python: `./env/bin/python` is part of the virtual environment `/home/me/project/env` | name the environment's directory: its packages are then part of the key
+    ./env/bin/black: `./env/bin/black` is part of the virtual environment `/home/me/project/env` | name the environment's directory: its packages are then part of the key
+    { name: a, lock: uv.lock }: `a` is an executable, and `lock` is for virtual environments | remove `lock`, or name the environment's directory
+    { path: ./env, version: "3" }: `./env` is a directory, and `version` is for executables | remove `version`: a virtual environment is known by its lock file
+    { path: ./env, lock: nothing.lock }: the lock file `nothing.lock` of `./env` is not there | it is looked for in /home/me/project
+    a, ./own/a: there are two tools `a` | remove one of them
+    ./env, env/: there are two tools `env` | remove one of them
+    "#);
 }
 
 #[test]
@@ -320,7 +335,13 @@ fn the_resolved_pipeline_has_the_settings() {
     machine.program("home/me/project/own");
     let text = resolved(&machine.pipeline(lines), &machine.options()).unwrap_or_else(|errors| panic!("{errors}"));
     let settings: Vec<&str> = text.lines().skip_while(|line| !line.contains("tools:")).collect();
-    insta::assert_snapshot!(settings.join("\n"));
+    insta::assert_snapshot!(settings.join("\n"), @r#"
+    tools: [{ name: a, version: "3.10" }, "./../project/own"]
+    shell: sh
+    isolation: none
+    network: true
+    log: "1MiB"
+    "#);
     let again = machine.file("home/me/project/q.yaml", &text);
     let [first, second] = [machine.path("home/me/project/p.yaml"), again].map(|file| {
         let pipeline = load_with_sources(&file, &machine.options()).unwrap();
