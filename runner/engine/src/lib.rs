@@ -25,7 +25,7 @@ mod scheduler;
 mod summary;
 pub mod text;
 
-pub use event::{Event, RunStatus, StageStatus, Stamped, timestamp};
+pub use event::{Event, LookaheadVerdict, RunStatus, StageStatus, Stamped, timestamp};
 pub use explain::{Nearest, Parts};
 pub use failure::Failure;
 pub use options::{Control, Options, Past, Run};

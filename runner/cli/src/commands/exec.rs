@@ -1,13 +1,15 @@
 //! `runner exec`.
 
 use super::plan_file::SavedPlan;
-use super::{labels, plan, remote, results};
-use crate::args::{ExecArgs, PipelineArgs, PlanArgs, Selection};
+use super::{check, labels, plan, remote, results};
+use crate::args::{ExecArgs, PipelineArgs, PlanArgs, RunCheck, Selection};
 use crate::session::{Project, Session};
 use crate::{interrupt, output};
 use cache::Store;
 use runner_engine::executor::{WorkerProcess, peak_memory};
-use runner_engine::{Failure, Reporter, StageStatus, StoreSession, Summary, exit, run_pipeline, text};
+use runner_engine::{
+    Event, Failure, Reporter, Stamped, StageStatus, StoreSession, Summary, exit, run_pipeline, text,
+};
 use runner_history::{self as history, ResolvedPipeline, Run};
 use runner_pipeline::Work;
 use runner_report as report;
@@ -96,14 +98,31 @@ pub(crate) fn exec(session: &Session, args: &ExecArgs) -> Result<u8, Failure> {
         &mut store_session,
         &mut reporters,
     )?;
-    writer.check()?;
     let summary = outcome.summary;
+    let verdict = match args.check {
+        Some(RunCheck::Lookahead) if summary.exit_code() == exit::DONE => {
+            let verdict = check::after_run(session, &project, &options, &control)?;
+            let event = Stamped::now(Event::LookaheadChecked {
+                run: run.clone(),
+                verdict: check::stored(&verdict),
+            });
+            let mut reporters: Vec<&mut dyn Reporter> = vec![&mut writer];
+            reporters.extend(lines.as_mut().map(|lines| lines as &mut dyn Reporter));
+            for reporter in reporters {
+                reporter.report(&event);
+                reporter.flush();
+            }
+            Some(verdict)
+        }
+        _ => None,
+    };
+    writer.check()?;
     let Some(ended) = writer.finish() else {
         return Ok(summary.exit_code());
     };
     // For display, only small artifacts are fetched from a remote store, and never tables.
     let shown = project.store.with_fetch_limit(SHOWN);
-    let page = if args.report {
+    let page = if args.report || verdict.is_some() {
         report::write(&ended, &project.runs, &shown).map(Some)
     } else if summary.count(StageStatus::Ran) > 0 {
         let budget = Duration::from_secs_f64(summary.seconds * REPORT_SHARE);
@@ -123,6 +142,9 @@ pub(crate) fn exec(session: &Session, args: &ExecArgs) -> Result<u8, Failure> {
     if is_shown {
         output::print(&table(&ended, &summary))?;
         output::print(&results::table(&ended, &shown))?;
+        if let Some(verdict) = &verdict {
+            output::print(&check::page(verdict))?;
+        }
     }
     if session.verbosity == Verbosity::Verbose
         && let Some(bytes) = peak_memory()
@@ -134,7 +156,10 @@ pub(crate) fn exec(session: &Session, args: &ExecArgs) -> Result<u8, Failure> {
         output::print(&last_lines(session, &run, &summary, began.elapsed(), &page))?;
     }
     uploaded?;
-    let code = summary.exit_code();
+    let code = match (summary.exit_code(), &verdict) {
+        (exit::DONE, Some(verdict)) => verdict.verdict.exit_code(),
+        (code, _) => code,
+    };
     match page {
         Err(err) if code == exit::DONE => Err(err),
         _ => Ok(code),
