@@ -86,7 +86,10 @@ fn lookahead(run: &Run) -> String {
         escape(&check.summary),
         seconds(check.seconds)
     );
-    for (title, lines) in [("changed with later data", &check.found), ("not checked", &check.unchecked)] {
+    for (title, lines) in [
+        ("changed with later data", &check.found),
+        ("not checked", &check.unchecked),
+    ] {
         if !lines.is_empty() {
             let rows: Vec<Vec<String>> = lines.iter().map(|line| vec![escape(line)]).collect();
             out.push_str(&table(&[title], &rows));

@@ -10,8 +10,8 @@ pub(crate) use history::{
     WatchArgs,
 };
 pub(crate) use pipeline::{
-    CheckCommand, ExecArgs, GraphArgs, GraphFormat, LookaheadArgs, PipelineArgs, PlanArgs, RunCheck, Selection, Settings,
-    StagesArgs, WhyArgs,
+    CheckCommand, ExecArgs, GraphArgs, GraphFormat, LookaheadArgs, PipelineArgs, PlanArgs, RunCheck, Selection,
+    Settings, StagesArgs, WhyArgs,
 };
 pub(crate) use store::{CacheCommand, PullArgs, PushArgs};
 

@@ -17,8 +17,11 @@ pub(crate) fn check(session: &Session, command: &CheckCommand) -> Result<u8, Fai
 }
 
 fn lookahead(session: &Session, args: &LookaheadArgs) -> Result<u8, Failure> {
-    let at: Vec<Date> =
-        args.at.iter().map(|text| text.parse().map_err(Failure::usage)).collect::<Result<_, Failure>>()?;
+    let at: Vec<Date> = args
+        .at
+        .iter()
+        .map(|text| text.parse().map_err(Failure::usage))
+        .collect::<Result<_, Failure>>()?;
     let control = interrupt::control()?;
     let project = session.project(&args.pipeline)?;
     let _guard = project.store.guard()?;
@@ -111,11 +114,15 @@ fn check_names(project: &Project, except: &[String]) -> Result<(), Failure> {
                     kind.ports().outputs.iter().map(|port| port.name.to_owned()).collect()
                 }
             };
-            *name == node.id || *name == node.stage || outputs.iter().any(|output| *name == format!("{}.{output}", node.stage))
+            *name == node.id
+                || *name == node.stage
+                || outputs.iter().any(|output| *name == format!("{}.{output}", node.stage))
         });
         if !known {
-            return Err(Failure::usage(format!("there is no stage or output `{name}` to leave out"))
-                .hint("`--except` takes a stage, or STAGE.OUTPUT"));
+            return Err(
+                Failure::usage(format!("there is no stage or output `{name}` to leave out"))
+                    .hint("`--except` takes a stage, or STAGE.OUTPUT"),
+            );
         }
     }
     Ok(())
@@ -144,7 +151,11 @@ pub(super) fn stored(verdict: &Verdict) -> LookaheadVerdict {
                 )
             })
             .collect(),
-        unchecked: verdict.unchecked.iter().map(|unchecked| unchecked.to_string()).collect(),
+        unchecked: verdict
+            .unchecked
+            .iter()
+            .map(|unchecked| unchecked.to_string())
+            .collect(),
         seconds: verdict.cost.seconds,
     }
 }
@@ -177,7 +188,11 @@ pub(super) fn page(verdict: &Verdict) -> String {
         .map(|source| vec![source.name.clone(), source.rows.to_string(), source.stages.to_string()])
         .collect();
     if !rows.is_empty() {
-        out.push_str(&text::table(&["source", "rows changed", "stages run again"], &rows, &[1, 2]));
+        out.push_str(&text::table(
+            &["source", "rows changed", "stages run again"],
+            &rows,
+            &[1, 2],
+        ));
     }
     if !verdict.moved.is_empty() {
         out.push_str("\nchanged with later data:\n");
@@ -240,13 +255,20 @@ pub(super) fn page(verdict: &Verdict) -> String {
         cost.factor(),
         text::duration(cost.run_seconds)
     ));
-    let own: BTreeSet<&str> =
-        verdict.moved.iter().filter(|moved| moved.from.is_empty()).map(|moved| moved.stage.as_str()).collect();
+    let own: BTreeSet<&str> = verdict
+        .moved
+        .iter()
+        .filter(|moved| moved.from.is_empty())
+        .map(|moved| moved.stage.as_str())
+        .collect();
     let names: Vec<&str> = own.into_iter().collect();
     let first = match verdict.verdict {
         Outcome::Passed => "no look-ahead found".to_owned(),
         Outcome::Found => format!("look-ahead in {}", names.join(", ")),
-        Outcome::Unchecked => format!("not passed: {} not checked", text::count(verdict.unchecked.len(), "thing")),
+        Outcome::Unchecked => format!(
+            "not passed: {} not checked",
+            text::count(verdict.unchecked.len(), "thing")
+        ),
     };
     out.push_str(&format!("{first}: {}\n", summary(verdict)));
     out

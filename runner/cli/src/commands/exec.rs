@@ -7,9 +7,7 @@ use crate::session::{Project, Session};
 use crate::{interrupt, output};
 use cache::Store;
 use runner_engine::executor::{WorkerProcess, peak_memory};
-use runner_engine::{
-    Event, Failure, Reporter, Stamped, StageStatus, StoreSession, Summary, exit, run_pipeline, text,
-};
+use runner_engine::{Event, Failure, Reporter, StageStatus, Stamped, StoreSession, Summary, exit, run_pipeline, text};
 use runner_history::{self as history, ResolvedPipeline, Run};
 use runner_pipeline::Work;
 use runner_report as report;

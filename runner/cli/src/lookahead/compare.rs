@@ -72,7 +72,8 @@ impl Known {
         let mask: Vec<bool> = stamps.iter().map(|stamp| keep(*stamp)).collect();
         let rows: Vec<usize> = (0..mask.len()).filter(|&i| mask[i]).collect();
         Self {
-            batch: arrow::compute::filter_record_batch(batch, &BooleanArray::from(mask)).unwrap_or_else(|_| batch.slice(0, 0)),
+            batch: arrow::compute::filter_record_batch(batch, &BooleanArray::from(mask))
+                .unwrap_or_else(|_| batch.slice(0, 0)),
             stamps: rows.iter().map(|&i| stamps[i]).collect(),
             rows,
         }
@@ -89,15 +90,26 @@ impl Compare<'_> {
     /// Compares all tables of an output.
     pub fn outputs(&self, was: &[Output], became: &[Output]) -> Vec<Compared> {
         let by_name = |outputs: &'_ [Output]| -> BTreeMap<String, usize> {
-            outputs.iter().enumerate().map(|(i, output)| (output.name.clone(), i)).collect()
+            outputs
+                .iter()
+                .enumerate()
+                .map(|(i, output)| (output.name.clone(), i))
+                .collect()
         };
         let (a, b) = (by_name(was), by_name(became));
         let names: BTreeSet<&String> = a.keys().chain(b.keys()).collect();
         let mut results = Vec::new();
         let mut alone: [Vec<(&String, &Table)>; 2] = Default::default();
         for name in names {
-            let unchecked = |reason: &str| Compared { name: name.clone(), result: Err(Reason::Unchecked(reason.to_owned())), rounded: 0 };
-            let (x, y) = (a.get(name).map(|&i| &was[i].table), b.get(name).map(|&i| &became[i].table));
+            let unchecked = |reason: &str| Compared {
+                name: name.clone(),
+                result: Err(Reason::Unchecked(reason.to_owned())),
+                rounded: 0,
+            };
+            let (x, y) = (
+                a.get(name).map(|&i| &was[i].table),
+                b.get(name).map(|&i| &became[i].table),
+            );
             match (x, y) {
                 (Some(Ok(x)), Some(Ok(y))) => results.push(self.pair(name, x, y)),
                 (Some(Ok(only)), None) if only.stamps.is_some() => alone[0].push((name, only)),
@@ -115,15 +127,34 @@ impl Compare<'_> {
     fn alone(&self, tables: [Vec<(&String, &Table)>; 2], results: &mut Vec<Compared>) {
         let mut names: BTreeMap<String, String> = BTreeMap::new();
         for (name, table) in tables.iter().flatten() {
-            names.entry(table.batch.schema().to_string()).or_insert_with(|| (*name).clone());
+            names
+                .entry(table.batch.schema().to_string())
+                .or_insert_with(|| (*name).clone());
         }
         for (schema, name) in names {
             let whole = |side: usize| {
-                let same = || tables[side].iter().map(|(_, table)| table).filter(|table| table.batch.schema().to_string() == schema);
-                let any = tables.iter().flatten().find(|(_, table)| table.batch.schema().to_string() == schema)?.1;
-                let batch = arrow::compute::concat_batches(&any.batch.schema(), same().map(|table| &table.batch)).ok()?;
-                let stamps = same().flat_map(|table| table.stamps.iter().flatten().copied()).collect();
-                Some(Table { name: String::new(), batch, date: any.date, stamps: Some(stamps) })
+                let same = || {
+                    tables[side]
+                        .iter()
+                        .map(|(_, table)| table)
+                        .filter(|table| table.batch.schema().to_string() == schema)
+                };
+                let any = tables
+                    .iter()
+                    .flatten()
+                    .find(|(_, table)| table.batch.schema().to_string() == schema)?
+                    .1;
+                let batch =
+                    arrow::compute::concat_batches(&any.batch.schema(), same().map(|table| &table.batch)).ok()?;
+                let stamps = same()
+                    .flat_map(|table| table.stamps.iter().flatten().copied())
+                    .collect();
+                Some(Table {
+                    name: String::new(),
+                    batch,
+                    date: any.date,
+                    stamps: Some(stamps),
+                })
             };
             if let (Some(was), Some(became)) = (whole(0), whole(1)) {
                 results.push(self.pair(&name, &was, &became));
@@ -134,7 +165,11 @@ impl Compare<'_> {
     fn pair(&self, name: &str, was: &Table, became: &Table) -> Compared {
         let mut rounded = 0;
         let result = self.tables(was, became, &mut rounded);
-        Compared { name: name.to_owned(), result, rounded }
+        Compared {
+            name: name.to_owned(),
+            result,
+            rounded,
+        }
     }
 
     fn tables(&self, was: &Table, became: &Table, rounded: &mut u64) -> Result<Same, Reason> {
@@ -146,7 +181,12 @@ impl Compare<'_> {
         };
         if let (Some(a), Some(b)) = (stamps(was, became), stamps(became, was)) {
             let known = |stamp: Stamp| stamp.end <= self.until;
-            return self.known(Known::new(&was.batch, &a, known), Known::new(&became.batch, &b, known), was.date, rounded);
+            return self.known(
+                Known::new(&was.batch, &a, known),
+                Known::new(&became.batch, &b, known),
+                was.date,
+                rounded,
+            );
         }
         if was.batch == became.batch {
             return Ok(Same(was.batch.num_rows().max(1) as u64));
@@ -178,9 +218,17 @@ impl Compare<'_> {
         let was = Known::new(&was.batch, stamps, |stamp| stamp.end <= self.until);
         let dates = was.stamps.clone();
         let became = match self.change {
-            Change::Truncated => Known { batch: became.batch.clone(), rows: (0..rows).collect(), stamps: dates },
+            Change::Truncated => Known {
+                batch: became.batch.clone(),
+                rows: (0..rows).collect(),
+                stamps: dates,
+            },
             Change::OtherValues => Known::new(&became.batch, stamps, |stamp| stamp.end <= self.until),
-            Change::OtherRows => Known { batch: became.batch.slice(0, rows), rows: (0..rows).collect(), stamps: dates },
+            Change::OtherRows => Known {
+                batch: became.batch.slice(0, rows),
+                rows: (0..rows).collect(),
+                stamps: dates,
+            },
         };
         self.known(was, became, None, rounded)
     }
@@ -193,7 +241,11 @@ impl Compare<'_> {
                 return Ok(Same(was.rows.len() as u64));
             }
             let in_order = sorted(&was.batch) != sorted(&became.batch);
-            return Err(Reason::Moved(if in_order { found } else { self.moved_rows("(order)", &was, &became, date) }));
+            return Err(Reason::Moved(if in_order {
+                found
+            } else {
+                self.moved_rows("(order)", &was, &became, date)
+            }));
         }
         if self.change == Change::Truncated {
             // The last rows may be written only once later ones have arrived: their values are compared where there are later ones.
@@ -205,7 +257,11 @@ impl Compare<'_> {
                 let before = was.only(|stamp| stamp < missing);
                 if before.rows.len() == became.rows.len() {
                     let found = self.cells(&before, &became, rounded);
-                    return if found.is_empty() { Ok(Same(before.rows.len() as u64)) } else { Err(Reason::Moved(found)) };
+                    return if found.is_empty() {
+                        Ok(Same(before.rows.len() as u64))
+                    } else {
+                        Err(Reason::Moved(found))
+                    };
                 }
             }
         }
@@ -217,16 +273,34 @@ impl Compare<'_> {
         let differs = |row: &usize| texts(&was.batch, *row, None) != texts(&became.batch, *row, None);
         let row = (0..shared).find(differs).unwrap_or(shared);
         let count = |known: &Known| format!("{} rows", known.rows.len());
-        let text = |known: &Known| if row < known.rows.len() { texts(&known.batch, row, date) } else { "none".to_owned() };
+        let text = |known: &Known| {
+            if row < known.rows.len() {
+                texts(&known.batch, row, date)
+            } else {
+                "none".to_owned()
+            }
+        };
         let is_order = was.rows.len() == became.rows.len();
         vec![Difference {
             column: column.to_owned(),
             row: was.rows.get(row).copied().unwrap_or(row),
             date: was.stamps.get(row).or_else(|| became.stamps.get(row)).copied(),
-            about: about(if row < was.rows.len() { &was.batch } else { &became.batch }, row, None),
+            about: about(
+                if row < was.rows.len() {
+                    &was.batch
+                } else {
+                    &became.batch
+                },
+                row,
+                None,
+            ),
             was: if is_order { text(was) } else { count(was) },
             became: if is_order { text(became) } else { count(became) },
-            rows: if is_order { (0..shared).filter(differs).count() } else { was.rows.len().abs_diff(became.rows.len()) },
+            rows: if is_order {
+                (0..shared).filter(differs).count()
+            } else {
+                was.rows.len().abs_diff(became.rows.len())
+            },
             most: false,
         }]
     }
@@ -234,22 +308,27 @@ impl Compare<'_> {
     /// The columns that differ in as many rows.
     fn cells(&self, was: &Known, became: &Known, rounded: &mut u64) -> Vec<Difference> {
         let (a, b) = (was.batch.schema(), became.batch.schema());
-        let same_names = a.fields().iter().map(|field| field.name()).eq(b.fields().iter().map(|field| field.name()));
+        let same_names = a
+            .fields()
+            .iter()
+            .map(|field| field.name())
+            .eq(b.fields().iter().map(|field| field.name()));
         let mut found = Vec::new();
-        let mut difference = |column: &str, rows: Vec<usize>, of: usize, x: &dyn Fn(usize) -> String, y: &dyn Fn(usize) -> String| {
-            if let Some(&row) = rows.first() {
-                found.push(Difference {
-                    column: column.to_owned(),
-                    row: was.rows[row],
-                    date: was.stamps.get(row).copied(),
-                    about: about(&was.batch, row, Some(of)),
-                    was: x(row),
-                    became: y(row),
-                    rows: rows.len(),
-                    most: rows.len() as f64 >= MOST * was.rows.len() as f64,
-                });
-            }
-        };
+        let mut difference =
+            |column: &str, rows: Vec<usize>, of: usize, x: &dyn Fn(usize) -> String, y: &dyn Fn(usize) -> String| {
+                if let Some(&row) = rows.first() {
+                    found.push(Difference {
+                        column: column.to_owned(),
+                        row: was.rows[row],
+                        date: was.stamps.get(row).copied(),
+                        about: about(&was.batch, row, Some(of)),
+                        was: x(row),
+                        became: y(row),
+                        rows: rows.len(),
+                        most: rows.len() as f64 >= MOST * was.rows.len() as f64,
+                    });
+                }
+            };
         for (i, field) in a.fields().iter().enumerate() {
             let x = was.batch.column(i);
             let y = match same_names {
@@ -269,7 +348,9 @@ impl Compare<'_> {
             if !same_names && a.column_with_name(field.name()).is_none() {
                 let y = became.batch.column(i);
                 let rows = (0..y.len()).filter(|&row| !is_empty(y, row)).collect();
-                difference(field.name(), rows, usize::MAX, &|_| "no column".to_owned(), &|row| cell(y, row));
+                difference(field.name(), rows, usize::MAX, &|_| "no column".to_owned(), &|row| {
+                    cell(y, row)
+                });
             }
         }
         found
@@ -281,9 +362,21 @@ impl Compare<'_> {
             return Vec::new();
         }
         let same_type = a.data_type() == b.data_type();
-        let scale = if self.exact { 0.0 } else { (0..a.len()).filter_map(|row| number(a, row)).map(f64::abs).filter(|x| x.is_finite()).fold(0.0, f64::max) };
+        let scale = if self.exact {
+            0.0
+        } else {
+            (0..a.len())
+                .filter_map(|row| number(a, row))
+                .map(f64::abs)
+                .filter(|x| x.is_finite())
+                .fold(0.0, f64::max)
+        };
         // Single precision has seven digits.
-        let digits = if matches!(a.data_type(), DataType::Float32) { 1e-5 } else { 1e-9 };
+        let digits = if matches!(a.data_type(), DataType::Float32) {
+            1e-5
+        } else {
+            1e-9
+        };
         let differs = |row: &usize| {
             let row = *row;
             if same_type && a.slice(row, 1).to_data() == b.slice(row, 1).to_data() {
@@ -343,13 +436,21 @@ fn sorted(batch: &RecordBatch) -> Vec<String> {
 /// The cells of a row.
 fn texts(batch: &RecordBatch, row: usize, but: Option<usize>) -> String {
     let columns = batch.columns().iter().enumerate().filter(|(i, _)| Some(*i) != but);
-    shortened(columns.map(|(_, column)| cell_text(column, row)).collect::<Vec<_>>().join(","), 2000)
+    shortened(
+        columns
+            .map(|(_, column)| cell_text(column, row))
+            .collect::<Vec<_>>()
+            .join(","),
+        2000,
+    )
 }
 
 fn cell_text(column: &ArrayRef, row: usize) -> String {
     let options = FormatOptions::default().with_null("null");
     let formatter = ArrayFormatter::try_new(column.as_ref(), &options).ok();
-    formatter.and_then(|formatter| formatter.value(row).try_to_string().ok()).unwrap_or_else(|| "?".to_owned())
+    formatter
+        .and_then(|formatter| formatter.value(row).try_to_string().ok())
+        .unwrap_or_else(|| "?".to_owned())
 }
 
 fn cell(column: &ArrayRef, row: usize) -> String {
@@ -365,18 +466,22 @@ fn shortened(text: String, most: usize) -> String {
 
 /// The cells of a row that identify it.
 fn about(batch: &RecordBatch, row: usize, column: Option<usize>) -> String {
-    const NAMES: [&str; 9] = ["symbol", "tic", "ticker", "expiry", "root", "strike", "call", "strategy", "contract"];
+    const NAMES: [&str; 9] = [
+        "symbol", "tic", "ticker", "expiry", "root", "strike", "call", "strategy", "contract",
+    ];
     if row >= batch.num_rows() {
         return String::new();
     }
     let schema = batch.schema();
     let fields = schema.fields().iter().enumerate();
-    let cells = fields.filter(|(i, field)| Some(*i) != column && NAMES.contains(&field.name().as_str())).map(|(i, field)| {
-        match (field.data_type(), cell(batch.column(i), row).as_str()) {
-            (DataType::Boolean, "true") => "call".to_owned(),
-            (DataType::Boolean, _) => "put".to_owned(),
-            (_, text) => text.to_owned(),
-        }
-    });
+    let cells = fields
+        .filter(|(i, field)| Some(*i) != column && NAMES.contains(&field.name().as_str()))
+        .map(
+            |(i, field)| match (field.data_type(), cell(batch.column(i), row).as_str()) {
+                (DataType::Boolean, "true") => "call".to_owned(),
+                (DataType::Boolean, _) => "put".to_owned(),
+                (_, text) => text.to_owned(),
+            },
+        );
     cells.collect::<Vec<_>>().join(" ")
 }

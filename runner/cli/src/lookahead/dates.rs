@@ -52,7 +52,9 @@ pub fn probability(dates: usize, share: f64, drawn: usize) -> f64 {
 
 /// The fewest draws with this probability.
 fn draws(dates: usize, wanted: Wanted) -> usize {
-    (0..=dates).find(|&drawn| probability(dates, wanted.share, drawn) >= wanted.confidence).unwrap_or(dates)
+    (0..=dates)
+        .find(|&drawn| probability(dates, wanted.share, drawn) >= wanted.confidence)
+        .unwrap_or(dates)
 }
 
 /// The moments at which the data of all sources can be cut, each with the date of the last row before it.
@@ -64,7 +66,8 @@ fn candidates(sources: &[Source]) -> Vec<(Stamp, i64)> {
     for source in sources {
         let stamps = &source.scan.stamps;
         if stamps.len() * 4 >= most
-            && let (Some(from), Some(to)) = (stamps.first(), stamps.last()) {
+            && let (Some(from), Some(to)) = (stamps.first(), stamps.last())
+        {
             (first, last) = (first.max(from.end), last.min(to.start));
         }
         all.extend(stamps);
@@ -73,7 +76,11 @@ fn candidates(sources: &[Source]) -> Vec<(Stamp, i64)> {
     let pairs = stamps.windows(2).filter(|pair| pair[0].start < pair[1].start);
     let every: Vec<(Stamp, i64)> = pairs.map(|pair| (pair[0], pair[1].start - 1)).collect();
     // In the range that all sources share, or else anywhere.
-    let shared: Vec<(Stamp, i64)> = every.iter().copied().filter(|(_, until)| first <= *until && *until < last).collect();
+    let shared: Vec<(Stamp, i64)> = every
+        .iter()
+        .copied()
+        .filter(|(_, until)| first <= *until && *until < last)
+        .collect();
     let candidates = if shared.len() > 1 { shared } else { every };
     // Programs need some rows to begin with.
     let least = (candidates.len() / 20).max(5).min(candidates.len() / 4);
@@ -91,11 +98,20 @@ pub fn cut_at(sources: &[Source], date: Date) -> Option<Cut> {
     let until = Stamp::day(date).end;
     let stamps = || sources.iter().flat_map(|source| &source.scan.stamps);
     let splits = stamps().any(|stamp| stamp.end <= until) && stamps().any(|stamp| stamp.end > until);
-    splits.then(|| Cut { at: date.to_string(), until, reason: "given".to_owned() })
+    splits.then(|| Cut {
+        at: date.to_string(),
+        until,
+        reason: "given".to_owned(),
+    })
 }
 
 /// Chooses the dates. `named` are dates that the pipeline names, `also` moments that must be among them.
-pub fn choose(sources: &[Source], named: &BTreeSet<Date>, also: &[(Date, &'static str)], wanted: Wanted) -> (Vec<Cut>, Confidence) {
+pub fn choose(
+    sources: &[Source],
+    named: &BTreeSet<Date>,
+    also: &[(Date, &'static str)],
+    wanted: Wanted,
+) -> (Vec<Cut>, Confidence) {
     let candidates = candidates(sources);
     let count = candidates.len();
     let drawn = draws(count, wanted);
@@ -123,12 +139,19 @@ pub fn choose(sources: &[Source], named: &BTreeSet<Date>, also: &[(Date, &'stati
     }
     let ends = |same: &dyn Fn(Date) -> (i32, u32)| -> Vec<usize> {
         let date = |i: usize| candidates[i].0.date();
-        (1..count).filter(|&i| same(date(i - 1)) != same(date(i))).map(|i| i - 1).collect()
+        (1..count)
+            .filter(|&i| same(date(i - 1)) != same(date(i)))
+            .map(|i| i - 1)
+            .collect()
     };
     let months = ends(&|date| (date.ymd().0, date.ymd().1));
     let weeks = ends(&|date| ((date.0 + 3).div_euclid(7), 0));
     let years = ends(&|date| (date.ymd().0, 0));
-    for (ends, most, reason) in [(years, 2, "a year ends"), (months, 4, "a month ends"), (weeks, 3, "a week ends")] {
+    for (ends, most, reason) in [
+        (years, 2, "a year ends"),
+        (months, 4, "a month ends"),
+        (weeks, 3, "a week ends"),
+    ] {
         for i in spread(&ends, most) {
             take(i, reason);
         }
@@ -152,17 +175,36 @@ pub fn choose(sources: &[Source], named: &BTreeSet<Date>, also: &[(Date, &'stati
     }
     let cuts: Vec<Cut> = order
         .iter()
-        .map(|i| Cut { at: candidates[*i].0.to_string(), until: candidates[*i].1, reason: chosen[i].to_owned() })
+        .map(|i| Cut {
+            at: candidates[*i].0.to_string(),
+            until: candidates[*i].1,
+            reason: chosen[i].to_owned(),
+        })
         .collect();
     let tested = cuts.len();
-    let found = if tested == count { 1.0 } else { probability(count, wanted.share, drawn) };
-    (cuts, Confidence { dates: count, tested, drawn, share: wanted.share, found })
+    let found = if tested == count {
+        1.0
+    } else {
+        probability(count, wanted.share, drawn)
+    };
+    (
+        cuts,
+        Confidence {
+            dates: count,
+            tested,
+            drawn,
+            share: wanted.share,
+            found,
+        },
+    )
 }
 
 /// At most so many of some places, spread over them.
 fn spread(places: &[usize], most: usize) -> Vec<usize> {
     let count = places.len().min(most);
-    (0..count).map(|i| places[(2 * i + 1) * places.len() / (2 * count)]).collect()
+    (0..count)
+        .map(|i| places[(2 * i + 1) * places.len() / (2 * count)])
+        .collect()
 }
 
 /// A permutation of 0..count.
@@ -203,10 +245,16 @@ mod tests {
 
     #[test]
     fn draws_reach_the_confidence() {
-        let wanted = Wanted { share: 0.05, confidence: 0.95, seed: 0 };
+        let wanted = Wanted {
+            share: 0.05,
+            confidence: 0.95,
+            seed: 0,
+        };
         for (dates, expected) in [(10, 10), (60, 38), (2500, 58)] {
             let drawn = draws(dates, wanted);
-            assert!(probability(dates, 0.05, drawn) >= 0.95 && (drawn == 0 || probability(dates, 0.05, drawn - 1) < 0.95));
+            assert!(
+                probability(dates, 0.05, drawn) >= 0.95 && (drawn == 0 || probability(dates, 0.05, drawn - 1) < 0.95)
+            );
             assert!(drawn.abs_diff(expected) <= 2, "{dates}: {drawn}");
         }
         assert_ne!(shuffled(100, 1), shuffled(100, 2));

@@ -3,10 +3,13 @@
 use super::moment::{self, Stamp};
 use super::read::{self, Container, Csv, Format, JsonLines};
 use arrow::array::{
-    Array, ArrayRef, AsArray, BooleanArray, Date32Array, Float32Array, Float64Array, Int32Array, Int64Array, LargeStringArray,
-    RecordBatch, RecordBatchOptions, StringArray, StringViewArray, UInt64Array,
+    Array, ArrayRef, AsArray, BooleanArray, Date32Array, Float32Array, Float64Array, Int32Array, Int64Array,
+    LargeStringArray, RecordBatch, RecordBatchOptions, StringArray, StringViewArray, UInt64Array,
 };
-use arrow::datatypes::{DataType, Date32Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type, UInt16Type, UInt32Type, UInt64Type};
+use arrow::datatypes::{
+    DataType, Date32Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type, UInt16Type,
+    UInt32Type, UInt64Type,
+};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use std::io::{Cursor, Read as _, Write as _};
@@ -56,7 +59,10 @@ impl Document {
         let (body, batch) = match Format::of(bytes) {
             Format::Parquet => (Body::Columns(Container::Parquet), Container::Parquet.read(bytes)?),
             Format::ArrowFile => (Body::Columns(Container::ArrowFile), Container::ArrowFile.read(bytes)?),
-            Format::ArrowStream => (Body::Columns(Container::ArrowStream), Container::ArrowStream.read(bytes)?),
+            Format::ArrowStream => (
+                Body::Columns(Container::ArrowStream),
+                Container::ArrowStream.read(bytes)?,
+            ),
             Format::Json => match JsonLines::read(bytes) {
                 Some(lines) => {
                     let batch = lines.batch();
@@ -73,13 +79,24 @@ impl Document {
             },
             Format::Npy | Format::Zip | Format::Gzip => return Self::unless_dated(path, bytes),
             Format::Unknown => {
-                let ending = path.rsplit_once('.').map(|(_, ending)| format!(" (`.{ending}`)")).unwrap_or_default();
+                let ending = path
+                    .rsplit_once('.')
+                    .map(|(_, ending)| format!(" (`.{ending}`)"))
+                    .unwrap_or_default();
                 return Err(format!("is of a format that cannot be read{ending}"));
             }
         };
         let of_name = || moment::of_name(path).map(|stamp| (None, vec![stamp; batch.num_rows()]));
         let dated = moment::of_batch(&batch).map(|(date, stamps)| (Some(date), stamps));
-        Ok(dated.or_else(of_name).map(|(date, stamps)| Self { body, batch, stamps, date }))
+        if let (None, Some(column)) = (&dated, moment::with_some_dates(&batch)) {
+            return Err(format!("has rows without a date in the column `{column}`"));
+        }
+        Ok(dated.or_else(of_name).map(|(date, stamps)| Self {
+            body,
+            batch,
+            stamps,
+            date,
+        }))
     }
 
     /// A file that cannot be written again is a fixed input, unless it holds dates.
@@ -111,7 +128,11 @@ impl Document {
             Body::Csv(_) => number(text),
             Body::Lines(lines) => {
                 let name = self.batch.schema_ref().field(column).name();
-                let value = lines.rows[row].0.iter().find(|(key, _)| key == name).map(|(_, value)| value);
+                let value = lines.rows[row]
+                    .0
+                    .iter()
+                    .find(|(key, _)| key == name)
+                    .map(|(_, value)| value);
                 match value {
                     Some(serde_json::Value::String(text)) => Cell::Text(text.clone()),
                     Some(serde_json::Value::Bool(value)) => Cell::Bool(*value),
@@ -131,7 +152,9 @@ impl Document {
             DataType::Int32 => Cell::Int(i64::from(array.as_primitive::<Int32Type>().value(row))),
             DataType::Int16 => Cell::Int(i64::from(array.as_primitive::<Int16Type>().value(row))),
             DataType::Int8 => Cell::Int(i64::from(array.as_primitive::<Int8Type>().value(row))),
-            DataType::UInt64 => i64::try_from(array.as_primitive::<UInt64Type>().value(row)).map_or(Cell::Other, Cell::Int),
+            DataType::UInt64 => {
+                i64::try_from(array.as_primitive::<UInt64Type>().value(row)).map_or(Cell::Other, Cell::Int)
+            }
             DataType::UInt32 => Cell::Int(i64::from(array.as_primitive::<UInt32Type>().value(row))),
             DataType::UInt16 => Cell::Int(i64::from(array.as_primitive::<UInt16Type>().value(row))),
             DataType::UInt8 => Cell::Int(i64::from(array.as_primitive::<UInt8Type>().value(row))),
@@ -191,9 +214,20 @@ impl Document {
         let mut arrays = Vec::with_capacity(self.batch.num_columns());
         for (i, column) in self.batch.columns().iter().enumerate() {
             let taken = arrow::compute::take(column.as_ref(), &indices, None).map_err(|err| err.to_string())?;
-            let changes: Vec<Option<&Cell>> =
-                rows.iter().map(|row| row.changes.iter().find(|(column, _)| *column == i).map(|(_, cell)| cell)).collect();
-            arrays.push(if changes.iter().any(Option::is_some) { replaced(&taken, &changes) } else { taken });
+            let changes: Vec<Option<&Cell>> = rows
+                .iter()
+                .map(|row| {
+                    row.changes
+                        .iter()
+                        .find(|(column, _)| *column == i)
+                        .map(|(_, cell)| cell)
+                })
+                .collect();
+            arrays.push(if changes.iter().any(Option::is_some) {
+                replaced(&taken, &changes)
+            } else {
+                taken
+            });
         }
         let options = RecordBatchOptions::new().with_row_count(Some(rows.len()));
         RecordBatch::try_new_with_options(self.batch.schema(), arrays, &options).map_err(|err| err.to_string())
@@ -202,9 +236,11 @@ impl Document {
 
 /// True for a file of instructions, not of data.
 pub fn is_program(path: &str) -> bool {
-    const ENDINGS: [&str; 15] =
-        ["py", "sh", "awk", "r", "jl", "js", "pl", "rb", "sql", "toml", "yaml", "yml", "md", "ini", "cfg"];
-    path.rsplit_once('.').is_some_and(|(_, ending)| ENDINGS.contains(&ending.to_ascii_lowercase().as_str()))
+    const ENDINGS: [&str; 15] = [
+        "py", "sh", "awk", "r", "jl", "js", "pl", "rb", "sql", "toml", "yaml", "yml", "md", "ini", "cfg",
+    ];
+    path.rsplit_once('.')
+        .is_some_and(|(_, ending)| ENDINGS.contains(&ending.to_ascii_lowercase().as_str()))
 }
 
 /// A text that may be a number. Leading zeros are a code's.
@@ -286,7 +322,13 @@ fn replaced(column: &ArrayRef, changes: &[Option<&Cell>]) -> ArrayRef {
                 .as_boolean()
                 .iter()
                 .zip(changes)
-                .map(|(old, change)| if let Some(Cell::Bool(value)) = change { Some(*value) } else { old })
+                .map(|(old, change)| {
+                    if let Some(Cell::Bool(value)) = change {
+                        Some(*value)
+                    } else {
+                        old
+                    }
+                })
                 .collect();
             Arc::new(new)
         }
@@ -295,7 +337,13 @@ fn replaced(column: &ArrayRef, changes: &[Option<&Cell>]) -> ArrayRef {
                 .as_primitive::<Date32Type>()
                 .iter()
                 .zip(changes)
-                .map(|(old, change)| if let Some(Cell::Date(value)) = change { Some(*value) } else { old })
+                .map(|(old, change)| {
+                    if let Some(Cell::Date(value)) = change {
+                        Some(*value)
+                    } else {
+                        old
+                    }
+                })
                 .collect();
             Arc::new(new)
         }
@@ -326,7 +374,10 @@ impl Packed {
         match Format::of(&bytes) {
             Format::Gzip => {
                 let members = vec![(short(".gz"), read::gunzip(&bytes)?)];
-                Ok(Self { packing: Packing::Gzip, members })
+                Ok(Self {
+                    packing: Packing::Gzip,
+                    members,
+                })
             }
             Format::Zip if !path.ends_with(".npz") => {
                 let damaged = |err: zip::result::ZipError| format!("cannot be unpacked: {err}");
@@ -335,13 +386,21 @@ impl Packed {
                 for i in 0..archive.len() {
                     let mut entry = archive.by_index(i).map_err(damaged)?;
                     let mut bytes = Vec::new();
-                    entry.read_to_end(&mut bytes).map_err(|err| format!("cannot be unpacked: {err}"))?;
+                    entry
+                        .read_to_end(&mut bytes)
+                        .map_err(|err| format!("cannot be unpacked: {err}"))?;
                     let name = entry.name().map_err(damaged)?.into_owned();
                     members.push((name, bytes));
                 }
-                Ok(Self { packing: Packing::Zip, members })
+                Ok(Self {
+                    packing: Packing::Zip,
+                    members,
+                })
             }
-            _ => Ok(Self { packing: Packing::Plain, members: vec![(path.to_owned(), bytes)] }),
+            _ => Ok(Self {
+                packing: Packing::Plain,
+                members: vec![(path.to_owned(), bytes)],
+            }),
         }
     }
 
@@ -350,7 +409,10 @@ impl Packed {
     /// # Errors
     /// The reason why one cannot be read.
     pub fn documents(&self) -> Result<Option<Vec<Document>>, String> {
-        self.members.iter().map(|(name, bytes)| Document::read(name, bytes)).collect()
+        self.members
+            .iter()
+            .map(|(name, bytes)| Document::read(name, bytes))
+            .collect()
     }
 
     /// The file with other tables, in the same order.
@@ -362,11 +424,15 @@ impl Packed {
             Packing::Plain => Ok(tables.concat()),
             Packing::Gzip => {
                 let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
-                encoder.write_all(&tables.concat()).and_then(|()| encoder.finish()).map_err(|err| err.to_string())
+                encoder
+                    .write_all(&tables.concat())
+                    .and_then(|()| encoder.finish())
+                    .map_err(|err| err.to_string())
             }
             Packing::Zip => {
                 let mut writer = zip::ZipWriter::new(Cursor::new(Vec::new()));
-                let options = zip::write::SimpleFileOptions::default().compression_method(zip::CompressionMethod::Stored);
+                let options =
+                    zip::write::SimpleFileOptions::default().compression_method(zip::CompressionMethod::Stored);
                 for ((name, _), bytes) in self.members.iter().zip(tables) {
                     writer.start_file(name, options).map_err(|err| err.to_string())?;
                     writer.write_all(&bytes).map_err(|err| err.to_string())?;

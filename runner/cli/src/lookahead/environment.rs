@@ -28,7 +28,11 @@ struct Environment {
 }
 
 fn file(store: &Store, artifact: &Artifact, path: &str) -> Result<Vec<u8>, String> {
-    let entry = artifact.entries.iter().find(|entry| entry.path == path).ok_or_else(|| format!("has no file `{path}`"))?;
+    let entry = artifact
+        .entries
+        .iter()
+        .find(|entry| entry.path == path)
+        .ok_or_else(|| format!("has no file `{path}`"))?;
     Ok(store.blob(entry.blob).map_err(|err| err.to_string())?.to_vec())
 }
 
@@ -47,7 +51,10 @@ impl Environment {
             let read = |table: &str| arrow_file(&file(store, artifact, &format!("{name}/{table}.arrow"))?);
             Ok((read("snapshots")?, read("paths")?))
         };
-        Ok(Self { parts: names.map(part).collect::<Result<_, String>>()?, spec })
+        Ok(Self {
+            parts: names.map(part).collect::<Result<_, String>>()?,
+            spec,
+        })
     }
 
     fn dates(&self) -> Vec<Date> {
@@ -62,12 +69,21 @@ impl Environment {
             let date = |end: &str| dates.get(usize::try_from(range[end].as_u64()?).ok()?).copied();
             Some((date("first")?, date("last")?))
         };
-        Some(Ranges { train: range("train"), test: range("test")? })
+        Some(Ranges {
+            train: range("train"),
+            test: range("test")?,
+        })
     }
 }
 
 fn days(batch: &RecordBatch, column: &str) -> Option<Vec<i32>> {
-    Some(batch.column_by_name(column)?.as_primitive_opt::<Date32Type>()?.values().to_vec())
+    Some(
+        batch
+            .column_by_name(column)?
+            .as_primitive_opt::<Date32Type>()?
+            .values()
+            .to_vec(),
+    )
 }
 
 /// The ranges of an environment; `None` if it is none of ours with dates.
@@ -102,11 +118,18 @@ pub fn tables(store: &Store, artifact: &Artifact) -> Result<Vec<Table>, String> 
     let schema = snapshots.first().map(RecordBatch::schema).ok_or("has no snapshots")?;
     let snapshots = arrow::compute::concat_batches(&schema, &snapshots).map_err(|err| err.to_string())?;
     quotes.sort();
-    let stamps = |dates: &mut dyn Iterator<Item = i32>| Some(dates.map(|day| Stamp::day(Date(day))).collect::<Vec<_>>());
+    let stamps =
+        |dates: &mut dyn Iterator<Item = i32>| Some(dates.map(|day| Stamp::day(Date(day))).collect::<Vec<_>>());
     let dates = days(&snapshots, "date").unwrap_or_default();
     let mut columns: Vec<(&str, ArrayRef)> = vec![
-        ("date", Arc::new(Date32Array::from_iter_values(quotes.iter().map(|quote| quote.0)))),
-        ("contract", Arc::new(StringArray::from_iter_values(quotes.iter().map(|quote| &quote.1)))),
+        (
+            "date",
+            Arc::new(Date32Array::from_iter_values(quotes.iter().map(|quote| quote.0))),
+        ),
+        (
+            "contract",
+            Arc::new(StringArray::from_iter_values(quotes.iter().map(|quote| &quote.1))),
+        ),
     ];
     let names = ["bid", "ask", "mark", "delta", "gamma", "vega", "theta", "source"];
     for (i, name) in names.into_iter().enumerate() {
@@ -114,10 +137,19 @@ pub fn tables(store: &Store, artifact: &Artifact) -> Result<Vec<Table>, String> 
         columns.push((name, Arc::new(Float64Array::from_iter_values(quotes.iter().map(value)))));
     }
     let quote_table = RecordBatch::try_from_iter(columns).map_err(|err| err.to_string())?;
-    let table = |name: &str, batch, stamps| Table { name: name.to_owned(), batch, date: Some(0), stamps };
+    let table = |name: &str, batch, stamps| Table {
+        name: name.to_owned(),
+        batch,
+        date: Some(0),
+        stamps,
+    };
     Ok(vec![
         table("snapshots", snapshots, stamps(&mut dates.iter().copied())),
-        table("contracts", quote_table, stamps(&mut quotes.iter().map(|quote| quote.0))),
+        table(
+            "contracts",
+            quote_table,
+            stamps(&mut quotes.iter().map(|quote| quote.0)),
+        ),
         fitted(&environment)?,
     ])
 }
@@ -135,13 +167,27 @@ fn fitted(environment: &Environment) -> Result<Table, String> {
         ("train", &spec["splits"]["train"]),
     ];
     let columns: Vec<(&str, ArrayRef)> = vec![
-        ("date", Arc::new(Date32Array::from_iter_values(rows.iter().map(|_| known.0)))),
-        ("name", Arc::new(StringArray::from_iter_values(rows.iter().map(|row| row.0)))),
-        ("value", Arc::new(StringArray::from_iter_values(rows.iter().map(|row| row.1.to_string())))),
+        (
+            "date",
+            Arc::new(Date32Array::from_iter_values(rows.iter().map(|_| known.0))),
+        ),
+        (
+            "name",
+            Arc::new(StringArray::from_iter_values(rows.iter().map(|row| row.0))),
+        ),
+        (
+            "value",
+            Arc::new(StringArray::from_iter_values(rows.iter().map(|row| row.1.to_string()))),
+        ),
     ];
     let batch = RecordBatch::try_from_iter(columns).map_err(|err| err.to_string())?;
     let stamps = Some(vec![Stamp::day(known); rows.len()]);
-    Ok(Table { name: "env.json".to_owned(), batch, date: Some(0), stamps })
+    Ok(Table {
+        name: "env.json".to_owned(),
+        batch,
+        date: Some(0),
+        stamps,
+    })
 }
 
 /// The terms of the contracts of a part.
@@ -163,16 +209,27 @@ fn with_contracts(snapshots: &RecordBatch, contracts: &[String]) -> Option<Recor
     let mut columns: Vec<(String, ArrayRef)> = Vec::new();
     for (field, column) in schema.fields().iter().zip(snapshots.columns()) {
         let numbers = match column.data_type() {
-            DataType::FixedSizeList(..) => column.as_fixed_size_list().values().as_primitive_opt::<Int32Type>().cloned(),
+            DataType::FixedSizeList(..) => column
+                .as_fixed_size_list()
+                .values()
+                .as_primitive_opt::<Int32Type>()
+                .cloned(),
             _ => None,
         };
         let array = match numbers {
             None => column.clone(),
             Some(numbers) => {
                 let width = numbers.len() / snapshots.num_rows().max(1);
-                let name = |number: &i32| usize::try_from(*number).ok().and_then(|i| contracts.get(i)).map_or("-", String::as_str);
+                let name = |number: &i32| {
+                    usize::try_from(*number)
+                        .ok()
+                        .and_then(|i| contracts.get(i))
+                        .map_or("-", String::as_str)
+                };
                 let row = |chunk: &[i32]| chunk.iter().map(name).collect::<Vec<_>>().join("; ");
-                Arc::new(StringArray::from_iter_values(Int32Array::values(&numbers).chunks(width.max(1)).map(row)))
+                Arc::new(StringArray::from_iter_values(
+                    Int32Array::values(&numbers).chunks(width.max(1)).map(row),
+                ))
             }
         };
         columns.push((field.name().clone(), array));
@@ -181,7 +238,12 @@ fn with_contracts(snapshots: &RecordBatch, contracts: &[String]) -> Option<Recor
 }
 
 /// The quotes of the contracts of a part, by date.
-fn histories(paths: &RecordBatch, contracts: &[String], dates: &[i32], quotes: &mut Vec<(i32, String, Vec<u64>)>) -> Option<()> {
+fn histories(
+    paths: &RecordBatch,
+    contracts: &[String],
+    dates: &[i32],
+    quotes: &mut Vec<(i32, String, Vec<u64>)>,
+) -> Option<()> {
     let firsts = paths.column_by_name("first")?.as_primitive_opt::<UInt32Type>()?;
     let lists = paths.column_by_name("entries")?.as_list_opt::<i32>()?;
     for (i, contract) in contracts.iter().enumerate() {
@@ -189,7 +251,12 @@ fn histories(paths: &RecordBatch, contracts: &[String], dates: &[i32], quotes: &
         let entries = entries.as_fixed_size_list_opt()?;
         for j in 0..entries.len() {
             let values = entries.value(j);
-            let bits = values.as_primitive_opt::<Float64Type>()?.values().iter().map(|value| value.to_bits()).collect();
+            let bits = values
+                .as_primitive_opt::<Float64Type>()?
+                .values()
+                .iter()
+                .map(|value| value.to_bits())
+                .collect();
             quotes.push((*dates.get(firsts.value(i) as usize + j)?, contract.clone(), bits));
         }
     }

@@ -55,26 +55,50 @@ impl Findings {
         }
         let cut = &plan.cuts[version.cut];
         for (node, error) in tested.failed {
-            let message = format!("failed on data that was changed after {} ({}): {error}", cut.at, version.change.name());
-            self.failed.entry(node).or_default().entry(version.change).or_insert(message);
+            let message = format!(
+                "failed on data that was changed after {} ({}): {error}",
+                cut.at,
+                version.change.name()
+            );
+            self.failed
+                .entry(node)
+                .or_default()
+                .entry(version.change)
+                .or_insert(message);
         }
         for (node, output, compared) in tested.compared {
             self.rounded += compared.rounded;
-            let known = self.tables.entry((node, output.clone(), compared.name.clone())).or_default();
+            let known = self
+                .tables
+                .entry((node, output.clone(), compared.name.clone()))
+                .or_default();
             match compared.result {
                 Ok(Same(rows)) => {
                     self.rows += rows;
-                    let count = if version.change == Change::Truncated { &mut known.truncated } else { &mut known.perturbed };
+                    let count = if version.change == Change::Truncated {
+                        &mut known.truncated
+                    } else {
+                        &mut known.perturbed
+                    };
                     *count += rows;
                 }
                 Err(Reason::Unchecked(reason)) => {
-                    known.unchecked.get_or_insert_with(|| (reason, BTreeSet::new())).1.insert(version.cut);
+                    known
+                        .unchecked
+                        .get_or_insert_with(|| (reason, BTreeSet::new()))
+                        .1
+                        .insert(version.cut);
                 }
                 Err(Reason::Moved(differences)) => {
                     for difference in differences {
                         *known.moved.entry(version.cut).or_insert(true) &= difference.most;
                         let key = (node, output.clone(), compared.name.clone(), difference.column.clone());
-                        let moved = || (moved(plan, node, &output, &compared.name, &cut.at, version.change, difference), BTreeSet::new());
+                        let moved = || {
+                            (
+                                moved(plan, node, &output, &compared.name, &cut.at, version.change, difference),
+                                BTreeSet::new(),
+                            )
+                        };
                         self.moved.entry(key).or_insert_with(moved).1.insert(version.cut);
                     }
                 }
@@ -86,7 +110,12 @@ impl Findings {
     pub fn all_found(&self, plan: &Plan<'_>) -> bool {
         // It may yet turn out that nothing changes after a training range.
         let fitted = self.fitted(plan, 0);
-        let found: BTreeSet<usize> = self.moved.keys().map(|key| key.0).filter(|node| !fitted.contains_key(node)).collect();
+        let found: BTreeSet<usize> = self
+            .moved
+            .keys()
+            .map(|key| key.0)
+            .filter(|node| !fitted.contains_key(node))
+            .collect();
         plan.affected.iter().all(|node| found.contains(node))
     }
 
@@ -113,7 +142,9 @@ impl Findings {
         }
         let mut rules = Vec::new();
         for (&node, date) in &fitted {
-            let rule = format!("it is fitted on data up to {date}, a date that the pipeline names; it does not depend on data after it");
+            let rule = format!(
+                "it is fitted on data up to {date}, a date that the pipeline names; it does not depend on data after it"
+            );
             rules.push((plan.pipeline.nodes[node].id.clone(), rule));
         }
         self.moved.retain(|key, _| !fitted.contains_key(&key.0));
@@ -121,7 +152,8 @@ impl Findings {
             self.of_training(plan, node, &mut rules, &mut unchecked);
         }
         for &node in plan.affected.iter().filter(|&&node| evaluates(plan.pipeline, node)) {
-            let rule = "its figures are over the whole test range; its decisions and accounts are compared by date".to_owned();
+            let rule =
+                "its figures are over the whole test range; its decisions and accounts are compared by date".to_owned();
             rules.push((plan.pipeline.nodes[node].id.clone(), rule));
         }
         let leaking: BTreeSet<usize> = self.moved.keys().map(|key| key.0).collect();
@@ -129,8 +161,14 @@ impl Findings {
             .into_values()
             .map(|(mut moved, cuts)| {
                 let needs = plan.pipeline.nodes[moved.node].needs.values().flatten();
-                let from: BTreeSet<usize> = needs.map(|need| need.node).filter(|node| leaking.contains(node)).collect();
-                moved.from = from.into_iter().map(|node| plan.pipeline.nodes[node].id.clone()).collect();
+                let from: BTreeSet<usize> = needs
+                    .map(|need| need.node)
+                    .filter(|node| leaking.contains(node))
+                    .collect();
+                moved.from = from
+                    .into_iter()
+                    .map(|node| plan.pipeline.nodes[node].id.clone())
+                    .collect();
                 moved.dates = cuts.len();
                 moved
             })
@@ -139,7 +177,11 @@ impl Findings {
         let mut confidence = plan.confidence.clone();
         if self.cuts.len() < plan.cuts.len() {
             confidence.tested = self.cuts.len();
-            confidence.drawn = self.cuts.iter().filter(|&&cut| plan.cuts[cut].reason == "drawn").count();
+            confidence.drawn = self
+                .cuts
+                .iter()
+                .filter(|&&cut| plan.cuts[cut].reason == "drawn")
+                .count();
         }
         let verdict = match (moved.is_empty(), unchecked.is_empty()) {
             (false, _) => Outcome::Found,
@@ -164,7 +206,11 @@ impl Findings {
             tables: self.tables.len(),
             rows: self.rows,
             rounded: self.rounded,
-            cost: Cost { runs: self.runs, seconds, run_seconds: plan.run_seconds()? },
+            cost: Cost {
+                runs: self.runs,
+                seconds,
+                run_seconds: plan.run_seconds()?,
+            },
         })
     }
 
@@ -173,9 +219,19 @@ impl Findings {
     fn fitted(&self, plan: &Plan<'_>, least: usize) -> BTreeMap<usize, Date> {
         let mut fitted: BTreeMap<usize, Date> = BTreeMap::new();
         // Not beyond the training dates of an environment, where there is one.
-        let latest = plan.replaced.ranges.values().filter_map(|ranges| Some(ranges.train?.1)).max();
+        let latest = plan
+            .replaced
+            .ranges
+            .values()
+            .filter_map(|ranges| Some(ranges.train?.1))
+            .max();
         for &node in &plan.affected {
-            let tables = || self.tables.iter().filter(|((of, _, _), _)| *of == node).map(|(_, known)| known);
+            let tables = || {
+                self.tables
+                    .iter()
+                    .filter(|((of, _, _), _)| *of == node)
+                    .map(|(_, known)| known)
+            };
             let cuts = |known: &Known| -> Vec<usize> {
                 let unchecked = known.unchecked.iter().flat_map(|(_, cuts)| cuts);
                 known.moved.keys().chain(unchecked).copied().collect()
@@ -187,10 +243,19 @@ impl Findings {
             let tested = |date: Date| self.cuts.iter().filter(|&&cut| plan.is_after(cut, date)).count() >= least;
             let most = || tables().all(|known| known.moved.values().all(|most| *most));
             let is_program = matches!(plan.pipeline.nodes[node].work, Work::Command(_));
-            let own = plan.named.get(&node).into_iter().flatten().filter(|_| is_program && most());
+            let own = plan
+                .named
+                .get(&node)
+                .into_iter()
+                .flatten()
+                .filter(|_| is_program && most());
             let needs = plan.pipeline.nodes[node].needs.values().flatten();
             let inherited = needs.filter_map(|need| fitted.get(&need.node));
-            let dates: Vec<Date> = own.chain(inherited).copied().filter(|date| latest.is_none_or(|latest| *date <= latest)).collect();
+            let dates: Vec<Date> = own
+                .chain(inherited)
+                .copied()
+                .filter(|date| latest.is_none_or(|latest| *date <= latest))
+                .collect();
             if let Some(&date) = dates.iter().find(|&&date| before(date) && tested(date)) {
                 fitted.insert(node, date);
             }
@@ -204,7 +269,11 @@ impl Findings {
         let of = &plan.pipeline.nodes[node];
         let is_program = matches!(of.work, Work::Command(_));
         let mut add = |what: &str, reason: String| {
-            unchecked.push(Unchecked { stage: of.id.clone(), what: what.to_owned(), reason });
+            unchecked.push(Unchecked {
+                stage: of.id.clone(),
+                what: what.to_owned(),
+                reason,
+            });
         };
         let failed = self.failed.get(&node);
         // A kind of ours may need more data than there is up to a date; a program that fails was not compared.
@@ -212,7 +281,13 @@ impl Findings {
             add("", message.clone());
             return;
         }
-        let outputs = plan.base.made.get(&node).map(|(_, outputs)| outputs.keys()).into_iter().flatten();
+        let outputs = plan
+            .base
+            .made
+            .get(&node)
+            .map(|(_, outputs)| outputs.keys())
+            .into_iter()
+            .flatten();
         for output in outputs {
             let is_metrics = evaluates(plan.pipeline, node) && output == "metrics";
             if is_metrics || plan.is_excepted(node, output) {
@@ -224,7 +299,13 @@ impl Findings {
                 .filter(|((of, name, _), _)| *of == node && name == output)
                 .map(|((_, _, table), known)| (table, known))
                 .collect();
-            let shown = |table: &str| if tables.len() == 1 { output.clone() } else { format!("{output}/{table}") };
+            let shown = |table: &str| {
+                if tables.len() == 1 {
+                    output.clone()
+                } else {
+                    format!("{output}/{table}")
+                }
+            };
             let mut truncated = plan.is_perturbed_alone(node);
             let mut perturbed = false;
             for (table, known) in &tables {
@@ -234,17 +315,23 @@ impl Findings {
                     add(&shown(table), reason.clone());
                 }
             }
-            let settled = !is_fitted && tables.iter().any(|(_, known)| !known.moved.is_empty() || known.unchecked.is_some());
+            let settled = !is_fitted
+                && tables
+                    .iter()
+                    .any(|(_, known)| !known.moved.is_empty() || known.unchecked.is_some());
             if settled || truncated && perturbed {
                 continue;
             }
             let upstream = self.upstream_failure(plan, node);
             let message = failed.and_then(|failed| failed.values().next()).cloned();
-            add(output, match (message.or(upstream), tables.is_empty()) {
-                (Some(message), _) => message,
-                (None, true) => "holds no table".to_owned(),
-                (None, false) => "has no rows up to any tested date".to_owned(),
-            });
+            add(
+                output,
+                match (message.or(upstream), tables.is_empty()) {
+                    (Some(message), _) => message,
+                    (None, true) => "holds no table".to_owned(),
+                    (None, false) => "has no rows up to any tested date".to_owned(),
+                },
+            );
         }
     }
 
@@ -256,7 +343,10 @@ impl Findings {
             at += 1;
             for need in plan.pipeline.nodes[node].needs.values().flatten() {
                 if let Some(message) = self.failed.get(&need.node).and_then(|failed| failed.values().next()) {
-                    return Some(format!("needs `{}`, which {message}", plan.pipeline.nodes[need.node].id));
+                    return Some(format!(
+                        "needs `{}`, which {message}",
+                        plan.pipeline.nodes[need.node].id
+                    ));
                 }
                 if !seen.contains(&need.node) {
                     seen.push(need.node);
@@ -267,11 +357,24 @@ impl Findings {
     }
 
     /// Judges a training by its input: the training dates of an environment, and what was fitted on them.
-    fn of_training(&self, plan: &Plan<'_>, node: usize, rules: &mut Vec<(String, String)>, unchecked: &mut Vec<Unchecked>) {
+    fn of_training(
+        &self,
+        plan: &Plan<'_>,
+        node: usize,
+        rules: &mut Vec<(String, String)>,
+        unchecked: &mut Vec<Unchecked>,
+    ) {
         let id = &plan.pipeline.nodes[node].id;
-        for need in plan.pipeline.nodes[node].needs.values().flatten().filter(|need| plan.affected.contains(&need.node)) {
+        for need in plan.pipeline.nodes[node]
+            .needs
+            .values()
+            .flatten()
+            .filter(|need| plan.affected.contains(&need.node))
+        {
             let env = &plan.pipeline.nodes[need.node].id;
-            let fitted = self.tables.get(&(need.node, need.output.clone(), "env.json".to_owned()));
+            let fitted = self
+                .tables
+                .get(&(need.node, need.output.clone(), "env.json".to_owned()));
             match fitted.is_some_and(|known| !known.moved.is_empty() || known.perturbed > 0) {
                 true => rules.push((
                     id.clone(),
@@ -309,9 +412,19 @@ impl Plan<'_> {
     }
 }
 
-fn moved(plan: &Plan<'_>, node: usize, output: &str, table: &str, at: &str, change: Change, difference: Difference) -> Moved {
+fn moved(
+    plan: &Plan<'_>,
+    node: usize,
+    output: &str,
+    table: &str,
+    at: &str,
+    change: Change,
+    difference: Difference,
+) -> Moved {
     let digest = plan.base.made.get(&node).and_then(|(_, outputs)| outputs.get(output));
-    let files = digest.and_then(|digest| plan.store.artifact(*digest).ok()).map_or(1, |artifact| artifact.entries.len());
+    let files = digest
+        .and_then(|digest| plan.store.artifact(*digest).ok())
+        .map_or(1, |artifact| artifact.entries.len());
     let is_part = table.contains('/');
     let sources: Vec<&str> = (0..plan.found.sources.len())
         .filter(|&place| plan.downstream(place).contains(&node))
@@ -320,7 +433,11 @@ fn moved(plan: &Plan<'_>, node: usize, output: &str, table: &str, at: &str, chan
     Moved {
         stage: plan.pipeline.nodes[node].id.clone(),
         node,
-        output: if files == 1 && !is_part { output.to_owned() } else { format!("{output}/{table}") },
+        output: if files == 1 && !is_part {
+            output.to_owned()
+        } else {
+            format!("{output}/{table}")
+        },
         column: difference.column,
         at: at.to_owned(),
         change,

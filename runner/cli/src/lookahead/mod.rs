@@ -129,7 +129,10 @@ fn in_parallel(
     let mut all: Vec<(usize, Result<version::Tested, Failure>)> = std::thread::scope(|scope| {
         let threads: Vec<_> = (0..at_once).map(|_| scope.spawn(work)).collect();
         let panicked = || Failure::machine("a thread of the check panicked");
-        threads.into_iter().map(|thread| thread.join().map_err(|_| panicked())).collect::<Result<Vec<_>, _>>()
+        threads
+            .into_iter()
+            .map(|thread| thread.join().map_err(|_| panicked()))
+            .collect::<Result<Vec<_>, _>>()
     })?
     .into_iter()
     .flatten()

@@ -42,18 +42,31 @@ impl Reader {
 /// The tables of an artifact, in order.
 pub fn tables(store: &Store, artifact: &Artifact) -> Result<Vec<Output>, Failure> {
     if artifact.kind == "env" && artifact.entries.iter().any(|entry| entry.path == "env.json") {
-        let output = |table: Table| Output { name: table.name.clone(), table: Ok(table) };
+        let output = |table: Table| Output {
+            name: table.name.clone(),
+            table: Ok(table),
+        };
         return Ok(match environment::tables(store, artifact) {
             Ok(tables) => tables.into_iter().map(output).collect(),
-            Err(reason) => vec![Output { name: "env.json".to_owned(), table: Err(reason) }],
+            Err(reason) => vec![Output {
+                name: "env.json".to_owned(),
+                table: Err(reason),
+            }],
         });
     }
     let mut outputs = Vec::new();
     for entry in &artifact.entries {
         match read::tables(&entry.path, &store.blob(entry.blob)?) {
-            Err(reason) => outputs.push(Output { name: entry.path.clone(), table: Err(reason) }),
+            Err(reason) => outputs.push(Output {
+                name: entry.path.clone(),
+                table: Err(reason),
+            }),
             Ok(tables) => outputs.extend(tables.into_iter().map(|table| {
-                let name = if table.name.is_empty() { entry.path.clone() } else { format!("{}/{}", entry.path, table.name) };
+                let name = if table.name.is_empty() {
+                    entry.path.clone()
+                } else {
+                    format!("{}/{}", entry.path, table.name)
+                };
                 Output { name, table: Ok(table) }
             })),
         }

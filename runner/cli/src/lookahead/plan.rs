@@ -1,5 +1,6 @@
 //! What a check changes, runs and compares: sources, dates and stages.
 
+use super::Settings;
 use super::change::Change;
 use super::dates::{self, Confidence, Cut};
 use super::document;
@@ -10,7 +11,6 @@ use super::replace::Replaced;
 use super::runs::Run;
 use super::sources::{self, Found};
 use super::version::Version;
-use super::Settings;
 use cache::Store;
 use datasets::Date;
 use runner_engine::Failure;
@@ -75,7 +75,13 @@ pub fn without_needless_training(pipeline: &Pipeline, chosen: &[usize]) -> Vec<u
 }
 
 impl<'a> Plan<'a> {
-    pub fn new(pipeline: &'a Pipeline, chosen: &[usize], store: &'a Store, base: Run, settings: &Settings) -> Result<Self, Failure> {
+    pub fn new(
+        pipeline: &'a Pipeline,
+        chosen: &[usize],
+        store: &'a Store,
+        base: Run,
+        settings: &Settings,
+    ) -> Result<Self, Failure> {
         let found = sources::find(pipeline, chosen, &base.made, store)?;
         let mut affected: BTreeSet<usize> = BTreeSet::new();
         for &i in chosen {
@@ -89,11 +95,17 @@ impl<'a> Plan<'a> {
             }
         }
         let pinned: BTreeSet<usize> = chosen.iter().copied().filter(|&i| trains(pipeline, i)).collect();
-        let lent = chosen.iter().copied().filter(|i| !affected.contains(i) && !pinned.contains(i)).collect();
+        let lent = chosen
+            .iter()
+            .copied()
+            .filter(|i| !affected.contains(i) && !pinned.contains(i))
+            .collect();
         let mut ranges = BTreeMap::new();
         let mut also: Vec<(Date, &'static str)> = Vec::new();
         for &i in &affected {
-            let Work::Kind { kind, .. } = &pipeline.nodes[i].work else { continue };
+            let Work::Kind { kind, .. } = &pipeline.nodes[i].work else {
+                continue;
+            };
             let env = base.made.get(&i).and_then(|(_, outputs)| outputs.get("env"));
             if kind.name() == environment::KIND
                 && let Some(digest) = env
@@ -135,10 +147,22 @@ impl<'a> Plan<'a> {
 
     /// The dates of rows of the inputs of a node, and of its own tables that have dates.
     fn alignments(&self, node: usize) -> Result<Vec<Vec<Stamp>>, Failure> {
-        let mut all: BTreeSet<Vec<Stamp>> = self.found.sources.iter().flat_map(|source| source.scan.rows.iter().cloned()).collect();
+        let mut all: BTreeSet<Vec<Stamp>> = self
+            .found
+            .sources
+            .iter()
+            .flat_map(|source| source.scan.rows.iter().cloned())
+            .collect();
         let needs = self.pipeline.nodes[node].needs.values().flatten().map(|need| need.node);
         for i in needs.chain([node]) {
-            for digest in self.base.made.get(&i).map(|(_, outputs)| outputs.values()).into_iter().flatten() {
+            for digest in self
+                .base
+                .made
+                .get(&i)
+                .map(|(_, outputs)| outputs.values())
+                .into_iter()
+                .flatten()
+            {
                 for output in self.reader.kept(self.store, *digest)?.iter() {
                     if let Ok(stamps) = output.table.as_ref().map(|table| table.stamps.clone()) {
                         all.extend(stamps);
@@ -148,7 +172,14 @@ impl<'a> Plan<'a> {
         }
         let dates: Vec<Vec<Stamp>> = all
             .iter()
-            .map(|stamps| stamps.iter().copied().collect::<BTreeSet<Stamp>>().into_iter().collect())
+            .map(|stamps| {
+                stamps
+                    .iter()
+                    .copied()
+                    .collect::<BTreeSet<Stamp>>()
+                    .into_iter()
+                    .collect()
+            })
             .collect();
         all.extend(dates);
         Ok(all.into_iter().collect())
@@ -182,7 +213,9 @@ impl<'a> Plan<'a> {
     /// True if an output is not compared by request.
     pub fn is_excepted(&self, node: usize, output: &str) -> bool {
         let node = &self.pipeline.nodes[node];
-        self.except.iter().any(|except| *except == node.id || *except == node.stage || *except == format!("{}.{output}", node.stage))
+        self.except
+            .iter()
+            .any(|except| *except == node.id || *except == node.stage || *except == format!("{}.{output}", node.stage))
     }
 
     /// The seconds that the checked stages took when they were computed.
@@ -201,13 +234,23 @@ fn given_cuts(found: &Found, given: &[Date]) -> Result<(Vec<Cut>, Confidence), F
     let mut cuts = Vec::new();
     for &date in given {
         cuts.push(dates::cut_at(&found.sources, date).ok_or_else(|| {
-            Failure::usage(format!("no source has values both up to {date} and after it")).hint(match dates::span(&found.sources) {
-                Some((first, last)) => format!("the sources have dates from {first} to {last}: choose one between with `--at`"),
-                None => "the sources have no dates".to_owned(),
-            })
+            Failure::usage(format!("no source has values both up to {date} and after it")).hint(
+                match dates::span(&found.sources) {
+                    Some((first, last)) => {
+                        format!("the sources have dates from {first} to {last}: choose one between with `--at`")
+                    }
+                    None => "the sources have no dates".to_owned(),
+                },
+            )
         })?);
     }
-    let confidence = Confidence { dates: 0, tested: cuts.len(), drawn: 0, share: 0.0, found: 0.0 };
+    let confidence = Confidence {
+        dates: 0,
+        tested: cuts.len(),
+        drawn: 0,
+        share: 0.0,
+        found: 0.0,
+    };
     Ok((cuts, confidence))
 }
 
@@ -219,7 +262,10 @@ fn named(pipeline: &Pipeline, node: usize) -> BTreeSet<Date> {
         Work::Command(command) => {
             texts.push(command.command.clone());
             texts.extend(command.env.values().cloned());
-            let programs = command.files.iter().filter(|file| document::is_program(&file.path.to_string_lossy()));
+            let programs = command
+                .files
+                .iter()
+                .filter(|file| document::is_program(&file.path.to_string_lossy()));
             let small = programs.filter(|file| std::fs::metadata(&file.path).is_ok_and(|meta| meta.len() <= SEARCHED));
             texts.extend(small.filter_map(|file| std::fs::read_to_string(&file.path).ok()));
         }

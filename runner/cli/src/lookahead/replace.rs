@@ -83,7 +83,12 @@ pub struct Replaced {
 
 impl Replaced {
     /// The pipeline with these versions of its sources.
-    pub fn pipeline(&self, pipeline: &Pipeline, made: &BTreeMap<usize, Made>, versions: &[(&Source, Version)]) -> Pipeline {
+    pub fn pipeline(
+        &self,
+        pipeline: &Pipeline,
+        made: &BTreeMap<usize, Made>,
+        versions: &[(&Source, Version)],
+    ) -> Pipeline {
         let mut nodes = pipeline.nodes.clone();
         for (source, version) in versions {
             let node = &mut nodes[source.node];
@@ -104,8 +109,12 @@ impl Replaced {
                         }
                     }
                     Work::Kind { kind, config } => {
-                        let mut files: Vec<Option<File>> =
-                            kind.sources(config, &node.base).unwrap_or_default().into_iter().map(Some).collect();
+                        let mut files: Vec<Option<File>> = kind
+                            .sources(config, &node.base)
+                            .unwrap_or_default()
+                            .into_iter()
+                            .map(Some)
+                            .collect();
                         for (place, file) in changed {
                             if let Some(old) = files.get_mut(*place) {
                                 old.clone_from(file);
@@ -130,7 +139,11 @@ impl Replaced {
                     .filter(|need| self.pinned.contains(&need.node))
                     .filter_map(|need| {
                         let digest: ArtifactDigest = *made.get(&need.node)?.1.get(&need.output)?;
-                        Some(Earlier { name: format!("first/{}", need.output), ty: String::new(), digest })
+                        Some(Earlier {
+                            name: format!("first/{}", need.output),
+                            ty: String::new(),
+                            digest,
+                        })
                     })
                     .collect();
                 if pinned.is_empty() {

@@ -86,16 +86,25 @@ impl Run {
     }
 
     /// Records in `overlay` the outputs of nodes that the change does not reach, so that they are hits, and the versions of sources that are outputs.
-    pub fn lend(&self, nodes: &BTreeSet<usize>, versions: &[(&Source, Version)], overlay: &Overlay<'_>) -> Result<(), Failure> {
+    pub fn lend(
+        &self,
+        nodes: &BTreeSet<usize>,
+        versions: &[(&Source, Version)],
+        overlay: &Overlay<'_>,
+    ) -> Result<(), Failure> {
         for &i in nodes {
-            let Some((key, outputs)) = self.made.get(&i) else { continue };
-            let Some(mut record) = overlay.base().recorded(*key)? else { continue };
+            let Some((key, outputs)) = self.made.get(&i) else {
+                continue;
+            };
+            let Some(mut record) = overlay.base().recorded(*key)? else {
+                continue;
+            };
             record.outputs = outputs.clone();
             record.log = None;
             for (name, digest) in &mut record.outputs {
                 let version = versions.iter().find(|(source, _)| source.is(i, name));
                 match version {
-                    Some((_, Version::Output { digest: other, .. })) => *digest = *other,
+                    Some((_, Version::Output { digest: other })) => *digest = *other,
                     _ => overlay.artifact(*digest)?,
                 }
             }

@@ -30,7 +30,11 @@ enum What {
     /// An output of a stage that reads no files and needs no other stage.
     Output { name: String, digest: ArtifactDigest },
     /// An artifact of an earlier run.
-    Earlier { port: String, place: usize, digest: ArtifactDigest },
+    Earlier {
+        port: String,
+        place: usize,
+        digest: ArtifactDigest,
+    },
 }
 
 /// The dates and symbols of a source.
@@ -48,8 +52,14 @@ pub struct Scan {
 /// A version of a source in an overlay.
 pub enum Version {
     Files(Vec<(usize, Option<File>)>),
-    Output { name: String, digest: ArtifactDigest },
-    Earlier { port: String, place: usize, digest: ArtifactDigest },
+    Output {
+        digest: ArtifactDigest,
+    },
+    Earlier {
+        port: String,
+        place: usize,
+        digest: ArtifactDigest,
+    },
 }
 
 /// The sources, the inputs that cannot be changed, and those without dates.
@@ -64,21 +74,30 @@ pub struct Found {
 pub fn files(node: &Node) -> Result<Vec<File>, Failure> {
     match &node.work {
         Work::Command(command) => Ok(command.files.clone()),
-        Work::Kind { kind, config } => {
-            kind.sources(config, &node.base).map_err(|problem| Failure::usage(format!("`{}`: {}", node.id, problem.message)))
-        }
+        Work::Kind { kind, config } => kind
+            .sources(config, &node.base)
+            .map_err(|problem| Failure::usage(format!("`{}`: {}", node.id, problem.message))),
     }
 }
 
 /// The sources of some stages.
-pub fn find(pipeline: &Pipeline, chosen: &[usize], made: &BTreeMap<usize, Made>, store: &Store) -> Result<Found, Failure> {
+pub fn find(
+    pipeline: &Pipeline,
+    chosen: &[usize],
+    made: &BTreeMap<usize, Made>,
+    store: &Store,
+) -> Result<Found, Failure> {
     let mut found = Found::default();
     for &i in chosen {
         let node = &pipeline.nodes[i];
         let by_file = found.files(i, node)?;
         for (port, earlier) in &node.earlier {
             for (place, earlier) in earlier.iter().enumerate() {
-                let what = What::Earlier { port: port.clone(), place, digest: earlier.digest };
+                let what = What::Earlier {
+                    port: port.clone(),
+                    place,
+                    digest: earlier.digest,
+                };
                 found.artifact(i, &earlier.name, what, &store.artifact(earlier.digest)?, store)?;
             }
         }
@@ -87,7 +106,10 @@ pub fn find(pipeline: &Pipeline, chosen: &[usize], made: &BTreeMap<usize, Made>,
             continue;
         }
         for (name, &digest) in made.get(&i).map(|(_, outputs)| outputs).into_iter().flatten() {
-            let what = What::Output { name: name.clone(), digest };
+            let what = What::Output {
+                name: name.clone(),
+                digest,
+            };
             found.artifact(i, &format!("{}.{name}", node.id), what, &store.artifact(digest)?, store)?;
         }
     }
@@ -121,11 +143,26 @@ impl Found {
             [first, .., last] => format!("{}: {first} to {last} ({} files)", node.id, names.len()),
             [] => node.id.clone(),
         };
-        self.sources.push(Source { name, node: i, what: What::Files { files: dated, may_drop: kind }, scan });
+        self.sources.push(Source {
+            name,
+            node: i,
+            what: What::Files {
+                files: dated,
+                may_drop: kind,
+            },
+            scan,
+        });
         Ok(true)
     }
 
-    fn artifact(&mut self, i: usize, name: &str, what: What, artifact: &Artifact, store: &Store) -> Result<(), Failure> {
+    fn artifact(
+        &mut self,
+        i: usize,
+        name: &str,
+        what: What,
+        artifact: &Artifact,
+        store: &Store,
+    ) -> Result<(), Failure> {
         let mut scan = Scan::default();
         let (mut dated, mut failed) = (false, None);
         // The files of an environment or a policy are no tables of dated rows.
@@ -139,7 +176,12 @@ impl Found {
         }
         match failed {
             Some(reason) => self.unchecked.push(Unchecked::source(name, &reason)),
-            None if dated => self.sources.push(Source { name: name.to_owned(), node: i, what, scan }),
+            None if dated => self.sources.push(Source {
+                name: name.to_owned(),
+                node: i,
+                what,
+                scan,
+            }),
             None => self.fixed.push(name.to_owned()),
         }
         Ok(())
@@ -166,22 +208,30 @@ impl Scan {
     }
 
     fn bytes(&mut self, path: &str, bytes: Vec<u8>) -> Result<bool, String> {
-        let Some(documents) = Packed::open(path, bytes)?.documents()? else { return Ok(false) };
+        let Some(documents) = Packed::open(path, bytes)?.documents()? else {
+            return Ok(false);
+        };
         for document in documents {
             let symbols = perturb::symbol_column(&document);
             let mut spans: BTreeMap<String, (Stamp, Stamp)> = BTreeMap::new();
             for (row, &stamp) in document.stamps.iter().enumerate() {
                 self.stamps.insert(stamp);
                 if symbols.is_some() {
-                    let span = spans.entry(perturb::symbol(&document, symbols, row)).or_insert((stamp, stamp));
+                    let span = spans
+                        .entry(perturb::symbol(&document, symbols, row))
+                        .or_insert((stamp, stamp));
                     *span = (span.0.min(stamp), span.1.max(stamp));
                 }
             }
             self.rows.push(document.stamps.clone());
-            let (first, last) = (document.stamps.iter().min().copied(), document.stamps.iter().max().copied());
+            let (first, last) = (
+                document.stamps.iter().min().copied(),
+                document.stamps.iter().max().copied(),
+            );
             for (symbol, (from, to)) in spans {
                 self.symbols.insert(symbol);
-                self.notable.extend((Some(from) != first).then_some((from, "a symbol begins")));
+                self.notable
+                    .extend((Some(from) != first).then_some((from, "a symbol begins")));
                 self.notable.extend((Some(to) != last).then_some((to, "a symbol ends")));
             }
             for column in 0..document.batch.num_columns() {
@@ -226,7 +276,12 @@ impl Source {
     }
 
     /// Writes a version of it; `None` if the change leaves it as it is.
-    pub fn version(&self, overlay: &Overlay<'_>, change: Change, about: &About) -> Result<Option<(Version, u64)>, Failure> {
+    pub fn version(
+        &self,
+        overlay: &Overlay<'_>,
+        change: Change,
+        about: &About,
+    ) -> Result<Option<(Version, u64)>, Failure> {
         match &self.what {
             What::Files { files, may_drop } => {
                 let (mut changed, mut rows) = (Vec::new(), 0);
@@ -234,8 +289,14 @@ impl Source {
                     let path = file.path.file_name().unwrap_or_default().to_string_lossy();
                     let bytes = std::fs::read(&file.path)
                         .map_err(|err| Failure::caused(format!("cannot read `{}`", file.path.display()), &err))?;
-                    let about = About { delisted: about.delisted.clone(), may_grow: true, ..*about };
-                    let Some(new) = rewrite(&path, bytes, change, &about)? else { continue };
+                    let about = About {
+                        delisted: about.delisted.clone(),
+                        may_grow: true,
+                        ..*about
+                    };
+                    let Some(new) = rewrite(&path, bytes, change, &about)? else {
+                        continue;
+                    };
                     rows += new.rows;
                     if new.left == 0 && files.len() > 1 && *may_drop {
                         changed.push((*place, None));
@@ -250,13 +311,22 @@ impl Source {
                 }
                 Ok((!changed.is_empty()).then_some((Version::Files(changed), rows)))
             }
-            What::Output { name, digest } => {
+            What::Output { digest, .. } => {
                 let new = artifact(overlay, *digest, change, about)?;
-                Ok(new.map(|(digest, rows)| (Version::Output { name: name.clone(), digest }, rows)))
+                Ok(new.map(|(digest, rows)| (Version::Output { digest }, rows)))
             }
             What::Earlier { port, place, digest } => {
                 let new = artifact(overlay, *digest, change, about)?;
-                Ok(new.map(|(digest, rows)| (Version::Earlier { port: port.clone(), place: *place, digest }, rows)))
+                Ok(new.map(|(digest, rows)| {
+                    (
+                        Version::Earlier {
+                            port: port.clone(),
+                            place: *place,
+                            digest,
+                        },
+                        rows,
+                    )
+                }))
             }
         }
     }
@@ -275,13 +345,22 @@ struct New {
 fn rewrite(path: &str, bytes: Vec<u8>, change: Change, about: &About) -> Result<Option<New>, Failure> {
     let failed = |reason: String| Failure::machine(format!("`{path}` {reason}"));
     let packed = Packed::open(path, bytes).map_err(failed)?;
-    let Some(documents) = packed.documents().map_err(failed)? else { return Ok(None) };
+    let Some(documents) = packed.documents().map_err(failed)? else {
+        return Ok(None);
+    };
     let (mut tables, mut changed, mut rows, mut left) = (Vec::new(), false, 0, 0);
     for document in &documents {
         let new = change::rows(document, change, about);
         changed |= new.is_some();
         rows += document.stamps.iter().filter(|stamp| stamp.end > about.until).count() as u64;
-        let same = || (0..document.stamps.len()).map(|from| super::document::Row { from, changes: Vec::new() }).collect();
+        let same = || {
+            (0..document.stamps.len())
+                .map(|from| super::document::Row {
+                    from,
+                    changes: Vec::new(),
+                })
+                .collect()
+        };
         let new = new.unwrap_or_else(same);
         left += new.len();
         tables.push(document.write(&new).map_err(failed)?);
@@ -294,12 +373,21 @@ fn rewrite(path: &str, bytes: Vec<u8>, change: Change, about: &About) -> Result<
 }
 
 /// A version of an artifact; `None` if it has no rows after the moment.
-fn artifact(overlay: &Overlay<'_>, digest: ArtifactDigest, change: Change, about: &About) -> Result<Option<(ArtifactDigest, u64)>, Failure> {
+fn artifact(
+    overlay: &Overlay<'_>,
+    digest: ArtifactDigest,
+    change: Change,
+    about: &About,
+) -> Result<Option<(ArtifactDigest, u64)>, Failure> {
     let store = &overlay.store;
     let artifact = overlay.base().artifact(digest)?;
     let mut builder = ArtifactBuilder::new(store, &artifact.kind, artifact.meta.clone());
     let is_file = artifact.kind == "file";
-    let about = About { delisted: about.delisted.clone(), may_grow: is_file, ..*about };
+    let about = About {
+        delisted: about.delisted.clone(),
+        may_grow: is_file,
+        ..*about
+    };
     let mut rows = 0;
     for entry in &artifact.entries {
         match rewrite(&entry.path, overlay.base().blob(entry.blob)?.to_vec(), change, &about)? {
@@ -316,5 +404,9 @@ fn artifact(overlay: &Overlay<'_>, digest: ArtifactDigest, change: Change, about
             }
         }
     }
-    Ok(if rows > 0 { Some((builder.finish()?, rows)) } else { None })
+    Ok(if rows > 0 {
+        Some((builder.finish()?, rows))
+    } else {
+        None
+    })
 }

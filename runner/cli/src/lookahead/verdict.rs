@@ -146,7 +146,11 @@ pub struct Unchecked {
 impl Unchecked {
     /// A source that cannot be changed.
     pub fn source(name: &str, reason: &str) -> Self {
-        Self { stage: name.to_owned(), what: String::new(), reason: format!("{reason}, so that its future cannot be changed") }
+        Self {
+            stage: name.to_owned(),
+            what: String::new(),
+            reason: format!("{reason}, so that its future cannot be changed"),
+        }
     }
 }
 

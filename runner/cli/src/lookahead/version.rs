@@ -35,10 +35,24 @@ pub struct Tested {
 /// Runs the stages downstream of the sources on a version of the data, and compares what they make.
 pub fn test(plan: &Plan<'_>, version: &Version, options: &Options, control: &Control) -> Result<Tested, Failure> {
     let cut = &plan.cuts[version.cut];
-    let mut tested = Tested { version: *version, changed: Vec::new(), failed: Vec::new(), compared: Vec::new() };
+    let mut tested = Tested {
+        version: *version,
+        changed: Vec::new(),
+        failed: Vec::new(),
+        compared: Vec::new(),
+    };
     let overlay = Overlay::new(plan.store)?;
-    let symbols: BTreeSet<String> = plan.found.sources.iter().flat_map(|source| source.scan.symbols.iter().cloned()).collect();
-    let about = About { until: cut.until, delisted: perturb::delisted(&symbols, moment::date_of(cut.until)), may_grow: true };
+    let symbols: BTreeSet<String> = plan
+        .found
+        .sources
+        .iter()
+        .flat_map(|source| source.scan.symbols.iter().cloned())
+        .collect();
+    let about = About {
+        until: cut.until,
+        delisted: perturb::delisted(&symbols, moment::date_of(cut.until)),
+        may_grow: true,
+    };
     let mut versions = Vec::new();
     for (place, source) in plan.found.sources.iter().enumerate() {
         if let Some((new, rows)) = source.version(&overlay, version.change, &about)? {
@@ -55,7 +69,9 @@ pub fn test(plan: &Plan<'_>, version: &Version, options: &Options, control: &Con
     let mut nodes = Vec::new();
     for node in plan.lent.union(&plan.affected).copied() {
         let needs = || pipeline.nodes[node].needs.values().flatten();
-        if version.change != Change::OtherValues && evaluates(&pipeline, node) || needs().any(|need| left_out.contains(&need.node)) {
+        if version.change != Change::OtherValues && evaluates(&pipeline, node)
+            || needs().any(|need| left_out.contains(&need.node))
+        {
             left_out.insert(node);
         } else {
             nodes.push(node);
@@ -64,18 +80,26 @@ pub fn test(plan: &Plan<'_>, version: &Version, options: &Options, control: &Con
     plan.base.lend(&plan.lent, &versions, &overlay)?;
     for &node in &nodes {
         for earlier in pipeline.nodes[node].earlier.values().flatten() {
-            let is_version = versions.iter().any(|(_, version)| matches!(version, sources::Version::Earlier { digest, .. } if *digest == earlier.digest));
+            let is_version = versions.iter().any(
+                |(_, version)| matches!(version, sources::Version::Earlier { digest, .. } if *digest == earlier.digest),
+            );
             if !is_version {
                 overlay.artifact(earlier.digest)?;
             }
         }
     }
-    let options = Options { logs: overlay.folder().join("logs"), ..options.clone() };
-    std::fs::create_dir_all(&options.logs).map_err(|err| Failure::caused("cannot create a directory in the store", &err))?;
+    let options = Options {
+        logs: overlay.folder().join("logs"),
+        ..options.clone()
+    };
+    std::fs::create_dir_all(&options.logs)
+        .map_err(|err| Failure::caused("cannot create a directory in the store", &err))?;
     let run = Run::new(&pipeline, &nodes, &overlay.store, &options, control, &mut |_: &str| {})?;
     tested.failed = run.failed;
     for &node in plan.affected.iter().filter(|node| nodes.contains(node)) {
-        let (Some((_, was)), Some((_, became))) = (plan.base.made.get(&node), run.made.get(&node)) else { continue };
+        let (Some((_, was)), Some((_, became))) = (plan.base.made.get(&node), run.made.get(&node)) else {
+            continue;
+        };
         let compare = Compare {
             until: cut.until,
             change: version.change,
@@ -90,7 +114,12 @@ pub fn test(plan: &Plan<'_>, version: &Version, options: &Options, control: &Con
             let Some(other) = became.get(output) else { continue };
             let was = plan.reader.kept(plan.store, *digest)?;
             let became = outputs::tables(&overlay.store, &overlay.store.artifact(*other)?)?;
-            tested.compared.extend(compare.outputs(&was, &became).into_iter().map(|compared| (node, output.clone(), compared)));
+            tested.compared.extend(
+                compare
+                    .outputs(&was, &became)
+                    .into_iter()
+                    .map(|compared| (node, output.clone(), compared)),
+            );
         }
     }
     Ok(tested)

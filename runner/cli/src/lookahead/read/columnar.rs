@@ -17,7 +17,10 @@ fn unreadable(err: impl Display) -> String {
     format!("cannot be read: {err}")
 }
 
-fn whole(schema: &SchemaRef, batches: impl Iterator<Item = Result<RecordBatch, ArrowError>>) -> Result<RecordBatch, String> {
+fn whole(
+    schema: &SchemaRef,
+    batches: impl Iterator<Item = Result<RecordBatch, ArrowError>>,
+) -> Result<RecordBatch, String> {
     let batches: Vec<RecordBatch> = batches.collect::<Result<_, _>>().map_err(unreadable)?;
     arrow::compute::concat_batches(schema, &batches).map_err(unreadable)
 }
@@ -68,7 +71,9 @@ impl Container {
         let schema = batch.schema();
         match self {
             Self::Parquet => {
-                let properties = WriterProperties::builder().set_compression(Compression::ZSTD(ZstdLevel::default())).build();
+                let properties = WriterProperties::builder()
+                    .set_compression(Compression::ZSTD(ZstdLevel::default()))
+                    .build();
                 let mut writer = ArrowWriter::try_new(&mut bytes, schema, Some(properties)).map_err(unreadable)?;
                 writer.write(batch).map_err(unreadable)?;
                 writer.close().map_err(unreadable)?;
@@ -96,9 +101,18 @@ mod tests {
     fn batch() -> RecordBatch {
         let columns: [(&str, ArrayRef); 4] = [
             ("date", Arc::new(Date32Array::from_iter_values(0..500))),
-            ("symbol", Arc::new(StringArray::from_iter_values((0..500).map(|i| ["A", "B"][i % 2])))),
-            ("x", Arc::new(Float32Array::from_iter_values((0..500u16).map(|i| f32::from(i) / 3.0)))),
-            ("n", Arc::new(Int64Array::from_iter((0..500).map(|i| (i % 7 > 0).then_some(i))))),
+            (
+                "symbol",
+                Arc::new(StringArray::from_iter_values((0..500).map(|i| ["A", "B"][i % 2]))),
+            ),
+            (
+                "x",
+                Arc::new(Float32Array::from_iter_values((0..500u16).map(|i| f32::from(i) / 3.0))),
+            ),
+            (
+                "n",
+                Arc::new(Int64Array::from_iter((0..500).map(|i| (i % 7 > 0).then_some(i)))),
+            ),
         ];
         RecordBatch::try_from_iter_with_nullable(columns.map(|(name, array)| (name, array, true))).unwrap()
     }

@@ -25,7 +25,9 @@ impl Csv {
         let lines = records(text);
         let first = lines.first()?;
         let count = |separator: char| cells(first, separator).len();
-        let separator = [',', '\t', ';', '|'].into_iter().max_by_key(|&separator| (count(separator), separator == ','))?;
+        let separator = [',', '\t', ';', '|']
+            .into_iter()
+            .max_by_key(|&separator| (count(separator), separator == ','))?;
         let mut rows: Vec<Vec<String>> = lines.iter().map(|line| cells(line, separator)).collect();
         let mut lines: Vec<String> = lines.into_iter().map(str::to_owned).collect();
         let width = rows[0].len();
@@ -40,16 +42,29 @@ impl Csv {
         } else {
             ((1..=width).map(|i| format!("column {i}")).collect(), None)
         };
-        let csv = Self { separator, names, header, rows, lines };
-        // A column alone is lines of text, unless they are dates or have a name.
-        (width > 1 || csv.header.is_some() && !csv.rows.is_empty()).then_some(csv)
+        let csv = Self {
+            separator,
+            names,
+            header,
+            rows,
+            lines,
+        };
+        // A column alone is lines of text, unless it has a name and holds values.
+        let is_column = csv.header.is_some() && !csv.rows.is_empty() && csv.rows.iter().all(|row| is_value(&row[0]));
+        (width > 1 || is_column).then_some(csv)
     }
 
     /// Its cells as text columns; empty cells are null.
     pub fn batch(&self) -> RecordBatch {
         let cell = |cell: &String| (!cell.is_empty()).then(|| cell.clone());
         let column = |i: usize| self.rows.iter().map(|row| cell(&row[i])).collect();
-        text_columns(self.names.iter().enumerate().map(|(i, name)| (name.clone(), column(i))).collect())
+        text_columns(
+            self.names
+                .iter()
+                .enumerate()
+                .map(|(i, name)| (name.clone(), column(i)))
+                .collect(),
+        )
     }
 
     /// The text with these rows: each an old row, with replaced cells.
@@ -99,7 +114,9 @@ fn records(text: &str) -> Vec<&str> {
         }
     }
     records.push(&text[from..]);
-    let trimmed = records.into_iter().map(|record| record.strip_suffix('\r').unwrap_or(record));
+    let trimmed = records
+        .into_iter()
+        .map(|record| record.strip_suffix('\r').unwrap_or(record));
     trimmed.filter(|record| !record.trim().is_empty()).collect()
 }
 

@@ -43,8 +43,15 @@ impl JsonLines {
     /// Reads lines of objects; `None` if a line is none.
     pub fn read(bytes: &[u8]) -> Option<Self> {
         let text = std::str::from_utf8(bytes).ok()?;
-        let lines: Vec<String> = text.lines().filter(|line| !line.trim().is_empty()).map(str::to_owned).collect();
-        let rows = lines.iter().map(|line| serde_json::from_str(line).ok()).collect::<Option<_>>()?;
+        let lines: Vec<String> = text
+            .lines()
+            .filter(|line| !line.trim().is_empty())
+            .map(str::to_owned)
+            .collect();
+        let rows = lines
+            .iter()
+            .map(|line| serde_json::from_str(line).ok())
+            .collect::<Option<_>>()?;
         Some(Self { rows, lines })
     }
 
@@ -64,7 +71,8 @@ impl JsonLines {
                     let change = changes.iter().find(|(changed, _)| changed == name);
                     change.map_or_else(|| old.clone(), |(_, value)| value.clone())
                 };
-                let field = |(name, old): &(String, Value)| format!("{}: {}", Value::from(name.as_str()), new(name, old));
+                let field =
+                    |(name, old): &(String, Value)| format!("{}: {}", Value::from(name.as_str()), new(name, old));
                 let fields: Vec<String> = self.rows[row].0.iter().map(field).collect();
                 text.push_str(&format!("{{{}}}", fields.join(", ")));
             }
@@ -92,8 +100,10 @@ fn objects(rows: &[Object]) -> RecordBatch {
             names.len() - 1
         });
     }
-    let mut columns: Vec<(String, Vec<Option<String>>)> =
-        names.iter().map(|name| (name.clone(), vec![None; rows.len()])).collect();
+    let mut columns: Vec<(String, Vec<Option<String>>)> = names
+        .iter()
+        .map(|name| (name.clone(), vec![None; rows.len()]))
+        .collect();
     for (i, row) in rows.iter().enumerate() {
         for (name, value) in &row.0 {
             columns[places[name.as_str()]].1[i] = cell(value);
@@ -119,18 +129,40 @@ pub fn tables(bytes: &[u8]) -> Result<Vec<Table>, String> {
         // Any other array, row by row.
         let rows = value.as_array().cloned().unwrap_or_else(|| vec![value]);
         let cells = rows.iter().map(cell).collect();
-        return Ok(vec![Table::undated(String::new(), text_columns(vec![("value".to_owned(), cells)]))]);
+        return Ok(vec![Table::undated(
+            String::new(),
+            text_columns(vec![("value".to_owned(), cells)]),
+        )]);
     };
     let keys: Vec<&str> = object.0.iter().map(|(key, _)| key.as_str()).collect();
     if keys.len() > 1 && moment::of_texts(&keys, false).is_some() {
         let key = keys.iter().map(|key| Some((*key).to_owned())).collect();
         let value = object.0.iter().map(|(_, value)| cell(value)).collect();
-        return Ok(vec![table(text_columns(vec![("key".to_owned(), key), ("value".to_owned(), value)]))]);
+        return Ok(vec![table(text_columns(vec![
+            ("key".to_owned(), key),
+            ("value".to_owned(), value),
+        ]))]);
     }
-    let lengths: Vec<Option<usize>> = object.0.iter().map(|(_, value)| value.as_array().map(Vec::len)).collect();
-    if lengths.first().is_some_and(|first| first.is_some() && lengths.iter().all(|length| length == first)) {
-        let column = |value: &Value| value.as_array().map(|cells| cells.iter().map(cell).collect()).unwrap_or_default();
-        let columns = object.0.iter().map(|(name, value)| (name.clone(), column(value))).collect();
+    let lengths: Vec<Option<usize>> = object
+        .0
+        .iter()
+        .map(|(_, value)| value.as_array().map(Vec::len))
+        .collect();
+    if lengths
+        .first()
+        .is_some_and(|first| first.is_some() && lengths.iter().all(|length| length == first))
+    {
+        let column = |value: &Value| {
+            value
+                .as_array()
+                .map(|cells| cells.iter().map(cell).collect())
+                .unwrap_or_default()
+        };
+        let columns = object
+            .0
+            .iter()
+            .map(|(name, value)| (name.clone(), column(value)))
+            .collect();
         return Ok(vec![table(text_columns(columns))]);
     }
     Ok(vec![Table::undated(String::new(), objects(&[object]))])

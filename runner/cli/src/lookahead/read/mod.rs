@@ -35,12 +35,22 @@ pub struct Table {
 impl Table {
     fn new(name: String, batch: RecordBatch) -> Self {
         let (date, stamps) = moment::of_batch(&batch).map_or((None, None), |(date, stamps)| (Some(date), Some(stamps)));
-        Self { name, batch, date, stamps }
+        Self {
+            name,
+            batch,
+            date,
+            stamps,
+        }
     }
 
     /// The table without its dates: one that has dates only by chance, such as a column of a vector.
     fn undated(name: String, batch: RecordBatch) -> Self {
-        Self { name, batch, date: None, stamps: None }
+        Self {
+            name,
+            batch,
+            date: None,
+            stamps: None,
+        }
     }
 }
 
@@ -127,7 +137,10 @@ fn text(bytes: &[u8]) -> Result<Table, String> {
     }
     let text = std::str::from_utf8(bytes).map_err(|_| "is not UTF-8".to_owned())?;
     let lines = text.lines().map(|line| Some(line.to_owned())).collect();
-    Ok(Table::undated(String::new(), text_columns(vec![("line".to_owned(), lines)])))
+    Ok(Table::undated(
+        String::new(),
+        text_columns(vec![("line".to_owned(), lines)]),
+    ))
 }
 
 /// Unpacks gzip.
@@ -137,7 +150,9 @@ fn text(bytes: &[u8]) -> Result<Table, String> {
 pub fn gunzip(bytes: &[u8]) -> Result<Vec<u8>, String> {
     let mut unpacked = Vec::new();
     let mut reader = MultiGzDecoder::new(bytes).take(UNPACKED_LIMIT);
-    reader.read_to_end(&mut unpacked).map_err(|err| format!("cannot be unpacked: {err}"))?;
+    reader
+        .read_to_end(&mut unpacked)
+        .map_err(|err| format!("cannot be unpacked: {err}"))?;
     match unpacked.len() as u64 {
         UNPACKED_LIMIT => Err("unpacks to more than 4 GiB".to_owned()),
         _ => Ok(unpacked),
@@ -147,13 +162,18 @@ pub fn gunzip(bytes: &[u8]) -> Result<Vec<u8>, String> {
 /// A table of text columns of one length.
 fn text_columns(columns: Vec<(String, Vec<Option<String>>)>) -> RecordBatch {
     let rows = columns.first().map_or(0, |(_, cells)| cells.len());
-    let fields: Vec<Field> =
-        columns.iter().map(|(name, _)| Field::new(name, arrow::datatypes::DataType::Utf8, true)).collect();
-    let arrays: Vec<ArrayRef> =
-        columns.into_iter().map(|(_, cells)| Arc::new(StringArray::from(cells)) as ArrayRef).collect();
+    let fields: Vec<Field> = columns
+        .iter()
+        .map(|(name, _)| Field::new(name, arrow::datatypes::DataType::Utf8, true))
+        .collect();
+    let arrays: Vec<ArrayRef> = columns
+        .into_iter()
+        .map(|(_, cells)| Arc::new(StringArray::from(cells)) as ArrayRef)
+        .collect();
     let schema = Arc::new(Schema::new(fields));
     let options = RecordBatchOptions::new().with_row_count(Some(rows));
-    RecordBatch::try_new_with_options(schema.clone(), arrays, &options).unwrap_or_else(|_| RecordBatch::new_empty(schema))
+    RecordBatch::try_new_with_options(schema.clone(), arrays, &options)
+        .unwrap_or_else(|_| RecordBatch::new_empty(schema))
 }
 
 #[cfg(test)]
@@ -165,11 +185,22 @@ mod tests {
             Err(reason) => reason,
             Ok(tables) => {
                 let one = |table: &Table| {
-                    let names: Vec<&str> = table.batch.schema_ref().fields().iter().map(|field| field.name().as_str()).collect();
+                    let names: Vec<&str> = table
+                        .batch
+                        .schema_ref()
+                        .fields()
+                        .iter()
+                        .map(|field| field.name().as_str())
+                        .collect();
                     let dates = table.stamps.as_ref().map_or("-".to_owned(), |stamps| {
                         stamps.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
                     });
-                    format!("{}[{}] {} rows, {dates}", table.name, names.join(" "), table.batch.num_rows())
+                    format!(
+                        "{}[{}] {} rows, {dates}",
+                        table.name,
+                        names.join(" "),
+                        table.batch.num_rows()
+                    )
                 };
                 tables.iter().map(one).collect::<Vec<_>>().join("; ")
             }
@@ -178,17 +209,47 @@ mod tests {
 
     #[test]
     fn formats_by_their_bytes() {
-        assert_eq!(shown("a.csv", b"date,x\n2024-01-01,1\n2024-01-02,2\n"), "[date x] 2 rows, 2024-01-01 2024-01-02");
-        assert_eq!(shown("a", b"2024-01-01;1\n2024-01-02;2\n"), "[column 1 column 2] 2 rows, 2024-01-01 2024-01-02");
-        assert_eq!(shown("a.csv", b"date,text\n2024-01-01,\"a,\nb\"\n"), "[date text] 1 rows, 2024-01-01");
+        assert_eq!(
+            shown("a.csv", b"date,x\n2024-01-01,1\n2024-01-02,2\n"),
+            "[date x] 2 rows, 2024-01-01 2024-01-02"
+        );
+        assert_eq!(
+            shown("a", b"2024-01-01;1\n2024-01-02;2\n"),
+            "[column 1 column 2] 2 rows, 2024-01-01 2024-01-02"
+        );
+        assert_eq!(
+            shown("a.csv", b"date,text\n2024-01-01,\"a,\nb\"\n"),
+            "[date text] 1 rows, 2024-01-01"
+        );
         assert_eq!(shown("a.txt", b"3\n4\n"), "[line] 2 rows, -");
-        assert_eq!(shown("out/2024-01-01.txt", b"3\n4\n"), "[line] 2 rows, 2024-01-01 2024-01-01");
-        assert_eq!(shown("a.jsonl", b"{\"date\":\"2024-01-01\",\"x\":1}\n{\"y\":2,\"date\":\"2024-01-02\"}\n"), "[date x y] 2 rows, 2024-01-01 2024-01-02");
-        assert_eq!(shown("a.json", b"[{\"date\":\"2024-01-01\",\"x\":1}]"), "[date x] 1 rows, 2024-01-01");
-        assert_eq!(shown("a.json", b"{\"2024-01-01\": 1.5, \"2024-01-02\": 2}"), "[key value] 2 rows, 2024-01-01 2024-01-02");
-        assert_eq!(shown("a.json", b"{\"date\": [\"2024-01-01\"], \"x\": [2]}"), "[date x] 1 rows, 2024-01-01");
+        assert_eq!(
+            shown("out/2024-01-01.txt", b"3\n4\n"),
+            "[line] 2 rows, 2024-01-01 2024-01-01"
+        );
+        assert_eq!(
+            shown(
+                "a.jsonl",
+                b"{\"date\":\"2024-01-01\",\"x\":1}\n{\"y\":2,\"date\":\"2024-01-02\"}\n"
+            ),
+            "[date x y] 2 rows, 2024-01-01 2024-01-02"
+        );
+        assert_eq!(
+            shown("a.json", b"[{\"date\":\"2024-01-01\",\"x\":1}]"),
+            "[date x] 1 rows, 2024-01-01"
+        );
+        assert_eq!(
+            shown("a.json", b"{\"2024-01-01\": 1.5, \"2024-01-02\": 2}"),
+            "[key value] 2 rows, 2024-01-01 2024-01-02"
+        );
+        assert_eq!(
+            shown("a.json", b"{\"date\": [\"2024-01-01\"], \"x\": [2]}"),
+            "[date x] 1 rows, 2024-01-01"
+        );
         assert_eq!(shown("a.json", b"{\"mean\": 1.5}"), "[mean] 1 rows, -");
-        assert_eq!(shown("a.pkl", b"\x80\x04\x95"), "is of a format that cannot be read (`.pkl`)");
+        assert_eq!(
+            shown("a.pkl", b"\x80\x04\x95"),
+            "is of a format that cannot be read (`.pkl`)"
+        );
         assert_eq!(shown("a.csv", b""), "[line] 0 rows, -");
     }
 }

@@ -3,8 +3,9 @@
 use super::{Table, UNPACKED_LIMIT};
 use crate::lookahead::moment::{self, Stamp};
 use arrow::array::{
-    ArrayRef, BooleanArray, FixedSizeBinaryArray, Float32Array, Float64Array, Int8Array, Int16Array, Int32Array, Int64Array,
-    RecordBatch, RecordBatchOptions, StringArray, TimestampMicrosecondArray, UInt8Array, UInt16Array, UInt32Array, UInt64Array,
+    ArrayRef, BooleanArray, FixedSizeBinaryArray, Float32Array, Float64Array, Int8Array, Int16Array, Int32Array,
+    Int64Array, RecordBatch, RecordBatchOptions, StringArray, TimestampMicrosecondArray, UInt8Array, UInt16Array,
+    UInt32Array, UInt64Array,
 };
 use arrow::datatypes::{Field, Schema};
 use std::io::{Cursor, Read as _};
@@ -42,7 +43,12 @@ impl Type {
         };
         let size: usize = size.parse().map_err(|_| bad())?;
         let size = if kind == b'U' { size * 4 } else { size };
-        Ok(Self { kind, size, big_endian, unit })
+        Ok(Self {
+            kind,
+            size,
+            big_endian,
+            unit,
+        })
     }
 }
 
@@ -58,16 +64,22 @@ struct Header {
 /// The value of a key in the header, which is a Python dictionary.
 fn entry<'a>(header: &'a str, key: &str) -> Option<&'a str> {
     let at = header.find(&format!("'{key}'"))?;
-    Some(header[at + key.len() + 2..].trim_start().strip_prefix(':')?.trim_start())
+    Some(
+        header[at + key.len() + 2..]
+            .trim_start()
+            .strip_prefix(':')?
+            .trim_start(),
+    )
 }
 
-/// The texts in quotes at the start of a list of fields, up to its closing bracket.
-fn quoted(list: &str) -> Option<Vec<String>> {
-    let (mut texts, mut rest) = (Vec::new(), list);
+/// The texts in quotes at the start of a list of fields, up to its closing bracket, and the number of opening brackets between them.
+fn quoted(list: &str) -> Option<(Vec<String>, usize)> {
+    let (mut texts, mut rest, mut brackets) = (Vec::new(), list, 0);
     loop {
         let at = rest.find(['\'', ']'])?;
+        brackets += rest[..at].matches('(').count();
         if rest.as_bytes()[at] == b']' {
-            return Some(texts);
+            return Some((texts, brackets));
         }
         let end = rest[at + 1..].find('\'')? + at + 1;
         texts.push(rest[at + 1..end].to_owned());
@@ -82,9 +94,9 @@ impl Header {
         let mut fields = Vec::new();
         let mut item = 0;
         if descr.starts_with('[') {
-            let texts = quoted(descr).ok_or_else(bad)?;
+            let (texts, brackets) = quoted(descr).ok_or_else(bad)?;
             // Fields that are arrays themselves have a shape, in brackets within the brackets of the field.
-            if descr.split(']').next().unwrap_or_default().matches('(').count() != texts.len() / 2 || texts.len() % 2 != 0 {
+            if brackets * 2 != texts.len() {
                 return Err(bad());
             }
             for pair in texts.chunks_exact(2) {
@@ -94,18 +106,25 @@ impl Header {
                 item += size;
             }
         } else {
-            let text = descr.strip_prefix('\'').and_then(|text| text.split('\'').next()).ok_or_else(bad)?;
+            let text = descr
+                .strip_prefix('\'')
+                .and_then(|text| text.split('\'').next())
+                .ok_or_else(bad)?;
             let ty = Type::parse(text)?;
             item = ty.size;
             fields.push((String::new(), ty, 0));
         }
-        let shape = entry(header, "shape").and_then(|shape| shape.strip_prefix('(')?.split(')').next()).ok_or_else(bad)?;
+        let shape = entry(header, "shape")
+            .and_then(|shape| shape.strip_prefix('(')?.split(')').next())
+            .ok_or_else(bad)?;
         let lengths = shape.split(',').map(str::trim).filter(|part| !part.is_empty());
         Ok(Self {
             fields,
             item,
             fortran: entry(header, "fortran_order").ok_or_else(bad)?.starts_with("True"),
-            shape: lengths.map(|part| part.parse().map_err(|_| bad())).collect::<Result<_, _>>()?,
+            shape: lengths
+                .map(|part| part.parse().map_err(|_| bad()))
+                .collect::<Result<_, _>>()?,
         })
     }
 }
@@ -116,7 +135,11 @@ fn column(ty: &Type, cells: &[&[u8]]) -> Result<ArrayRef, String> {
             Arc::new(<$array>::from_iter_values(cells.iter().map(|cell| {
                 let mut bytes = [0; size_of::<$number>()];
                 bytes.copy_from_slice(cell);
-                if ty.big_endian { <$number>::from_be_bytes(bytes) } else { <$number>::from_le_bytes(bytes) }
+                if ty.big_endian {
+                    <$number>::from_be_bytes(bytes)
+                } else {
+                    <$number>::from_le_bytes(bytes)
+                }
             })))
         };
     }
@@ -137,7 +160,11 @@ fn column(ty: &Type, cells: &[&[u8]]) -> Result<ArrayRef, String> {
             let text = |cell: &&[u8]| -> Option<String> {
                 let chars = cell.chunks_exact(4).map(|bytes| {
                     let bytes = [bytes[0], bytes[1], bytes[2], bytes[3]];
-                    if ty.big_endian { u32::from_be_bytes(bytes) } else { u32::from_le_bytes(bytes) }
+                    if ty.big_endian {
+                        u32::from_be_bytes(bytes)
+                    } else {
+                        u32::from_le_bytes(bytes)
+                    }
                 });
                 chars.take_while(|&c| c != 0).map(char::from_u32).collect()
             };
@@ -154,7 +181,8 @@ fn column(ty: &Type, cells: &[&[u8]]) -> Result<ArrayRef, String> {
 /// Cells of any type, as their bytes.
 fn bytes(cells: &[&[u8]], size: usize) -> Result<FixedSizeBinaryArray, String> {
     let size = i32::try_from(size).map_err(|_| "has rows that are too large".to_owned())?;
-    FixedSizeBinaryArray::try_from_sparse_iter_with_size(cells.iter().map(|cell| Some(*cell)), size).map_err(|err| err.to_string())
+    FixedSizeBinaryArray::try_from_sparse_iter_with_size(cells.iter().map(|cell| Some(*cell)), size)
+        .map_err(|err| err.to_string())
 }
 
 /// Dates in microseconds. "Not a time" is null.
@@ -173,17 +201,29 @@ fn dates(ty: &Type, cells: &[&[u8]]) -> Result<ArrayRef, String> {
     let micros = |cell: &&[u8]| {
         let mut bytes = [0; 8];
         bytes.copy_from_slice(cell);
-        let ticks = if ty.big_endian { i64::from_be_bytes(bytes) } else { i64::from_le_bytes(bytes) };
+        let ticks = if ty.big_endian {
+            i64::from_be_bytes(bytes)
+        } else {
+            i64::from_le_bytes(bytes)
+        };
         (ticks != i64::MIN).then(|| ticks.saturating_mul(times).div_euclid(by))
     };
-    Ok(Arc::new(cells.iter().map(micros).collect::<TimestampMicrosecondArray>()))
+    Ok(Arc::new(
+        cells.iter().map(micros).collect::<TimestampMicrosecondArray>(),
+    ))
 }
 
 /// Reads an array: its first dimension is the rows.
 pub fn npy(file: &[u8]) -> Result<Table, String> {
     let bad = || "is a truncated array".to_owned();
     let (from, size) = match file.get(6).ok_or_else(bad)? {
-        1 => (10, usize::from(u16::from_le_bytes([*file.get(8).ok_or_else(bad)?, *file.get(9).ok_or_else(bad)?]))),
+        1 => (
+            10,
+            usize::from(u16::from_le_bytes([
+                *file.get(8).ok_or_else(bad)?,
+                *file.get(9).ok_or_else(bad)?,
+            ])),
+        ),
         _ => {
             let size: [u8; 4] = file.get(8..12).and_then(|size| size.try_into().ok()).ok_or_else(bad)?;
             (12, u32::from_le_bytes(size) as usize)
@@ -202,7 +242,11 @@ pub fn npy(file: &[u8]) -> Result<Table, String> {
         return Err("is an array of several dimensions in Fortran's order, which cannot be read".to_owned());
     }
     let element = |row: usize, column: usize| {
-        let place = if header.fortran { column * rows + row } else { row * width + column };
+        let place = if header.fortran {
+            column * rows + row
+        } else {
+            row * width + column
+        };
         &data[place * header.item..(place + 1) * header.item]
     };
     let mut columns: Vec<(String, ArrayRef)> = Vec::new();
@@ -213,7 +257,9 @@ pub fn npy(file: &[u8]) -> Result<Table, String> {
     } else {
         for i in 0..width {
             for (name, ty, offset) in &header.fields {
-                let cells: Vec<&[u8]> = (0..rows).map(|row| &element(row, i)[*offset..offset + ty.size]).collect();
+                let cells: Vec<&[u8]> = (0..rows)
+                    .map(|row| &element(row, i)[*offset..offset + ty.size])
+                    .collect();
                 let name = match (name.as_str(), width) {
                     ("", 1) => "value".to_owned(),
                     ("", _) => format!("column {i}"),
@@ -224,10 +270,14 @@ pub fn npy(file: &[u8]) -> Result<Table, String> {
             }
         }
     }
-    let fields: Vec<Field> = columns.iter().map(|(name, array)| Field::new(name, array.data_type().clone(), true)).collect();
+    let fields: Vec<Field> = columns
+        .iter()
+        .map(|(name, array)| Field::new(name, array.data_type().clone(), true))
+        .collect();
     let options = RecordBatchOptions::new().with_row_count(Some(rows));
     let arrays = columns.into_iter().map(|(_, array)| array).collect();
-    let batch = RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), arrays, &options).map_err(|err| err.to_string())?;
+    let batch = RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), arrays, &options)
+        .map_err(|err| err.to_string())?;
     Ok(Table::new(String::new(), batch))
 }
 
@@ -243,7 +293,11 @@ pub fn npz(file: &[u8]) -> Result<Vec<Table>, String> {
             return Err(format!("is an archive with `{name}`, which is no array"));
         };
         let mut bytes = Vec::new();
-        entry.by_ref().take(UNPACKED_LIMIT).read_to_end(&mut bytes).map_err(|err| format!("cannot be unpacked: {err}"))?;
+        entry
+            .by_ref()
+            .take(UNPACKED_LIMIT)
+            .read_to_end(&mut bytes)
+            .map_err(|err| format!("cannot be unpacked: {err}"))?;
         let mut table = npy(&bytes).map_err(|reason| format!("`{name}` {reason}"))?;
         short.clone_into(&mut table.name);
         tables.push(table);
@@ -255,7 +309,9 @@ pub fn npz(file: &[u8]) -> Result<Vec<Table>, String> {
         .and_then(|table| table.stamps.clone())
         .or_else(|| {
             // Numbers are dates where the array's name says so.
-            let named = tables.iter().find(|table| moment::is_date_name(&table.name) && table.batch.num_columns() == 1)?;
+            let named = tables
+                .iter()
+                .find(|table| moment::is_date_name(&table.name) && table.batch.num_columns() == 1)?;
             moment::of_column(named.batch.column(0).as_ref(), true)
         });
     if let Some(dates) = dates {
@@ -285,7 +341,14 @@ mod tests {
     fn shown(header: &str, data: &[u8]) -> String {
         match npy(&file(header, data)) {
             Ok(table) => {
-                let cells = |row| table.batch.columns().iter().map(|column| array_value_to_string(column, row).unwrap()).collect::<Vec<_>>();
+                let cells = |row| {
+                    table
+                        .batch
+                        .columns()
+                        .iter()
+                        .map(|column| array_value_to_string(column, row).unwrap())
+                        .collect::<Vec<_>>()
+                };
                 let rows: Vec<String> = (0..table.batch.num_rows()).map(|row| cells(row).join(" ")).collect();
                 rows.join(", ")
             }
@@ -295,12 +358,20 @@ mod tests {
 
     #[test]
     fn arrays_are_tables() {
-        let floats: Vec<u8> = [1.5f64, 2.5, 3.5, 4.5].iter().flat_map(|value| value.to_le_bytes()).collect();
-        let shape = |descr: &str, fortran: &str, shape: &str| format!("{{'descr': {descr}, 'fortran_order': {fortran}, 'shape': ({shape}), }}\n");
+        let floats: Vec<u8> = [1.5f64, 2.5, 3.5, 4.5]
+            .iter()
+            .flat_map(|value| value.to_le_bytes())
+            .collect();
+        let shape = |descr: &str, fortran: &str, shape: &str| {
+            format!("{{'descr': {descr}, 'fortran_order': {fortran}, 'shape': ({shape}), }}\n")
+        };
         assert_eq!(shown(&shape("'<f8'", "False", "4,"), &floats), "1.5, 2.5, 3.5, 4.5");
         let matrix = "1.5 2.5, 3.5 4.5";
         assert_eq!(shown(&shape("'<f8'", "False", "2, 2"), &floats), matrix);
-        let transposed: Vec<u8> = [1.5f64, 3.5, 2.5, 4.5].iter().flat_map(|value| value.to_le_bytes()).collect();
+        let transposed: Vec<u8> = [1.5f64, 3.5, 2.5, 4.5]
+            .iter()
+            .flat_map(|value| value.to_le_bytes())
+            .collect();
         assert_eq!(shown(&shape("'<f8'", "True", "2, 2"), &transposed), matrix);
         let big = [258i32.to_be_bytes(), 3i32.to_be_bytes()].concat();
         assert_eq!(shown(&shape("'>i4'", "False", "2,"), &big), "258, 3");
@@ -309,7 +380,10 @@ mod tests {
         let header = shape("[('date', '<M8[D]'), ('x', '<f4')]", "False", "1,");
         let table = npy(&file(&header, &record)).unwrap();
         assert_eq!(table.stamps.unwrap()[0].to_string(), "2024-01-31");
-        assert_eq!(shown(&shape("'|O'", "False", "1,"), &[]), "holds Python objects, which cannot be read");
+        assert_eq!(
+            shown(&shape("'|O'", "False", "1,"), &[]),
+            "holds Python objects, which cannot be read"
+        );
         assert_eq!(shown(&shape("'<f8'", "False", "9,"), &floats), "is a truncated array");
     }
 }

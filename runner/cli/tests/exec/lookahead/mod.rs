@@ -112,7 +112,10 @@ fn a_centred_average_is_found_by_stage_column_and_row() {
 fn unchecked(report: &serde_json::Value) -> Vec<String> {
     let line = |u: &serde_json::Value| {
         let part = |name: &str| u[name].as_str().unwrap().to_owned();
-        let place: Vec<String> = [part("stage"), part("what")].into_iter().filter(|part| !part.is_empty()).collect();
+        let place: Vec<String> = [part("stage"), part("what")]
+            .into_iter()
+            .filter(|part| !part.is_empty())
+            .collect();
         format!("{}: {}", place.join("."), part("reason"))
     };
     report["unchecked"].as_array().unwrap().iter().map(line).collect()
@@ -131,28 +134,46 @@ fn averages_of_the_past_pass_once_the_rest_is_left_out() {
     assert_eq!(ended.code, 0, "{}{}", ended.stdout, ended.stderr);
     assert!(ended.stdout.contains("no look-ahead found"), "{}", ended.stdout);
     assert!(ended.stdout.contains("left out: counted.count"), "{}", ended.stdout);
-    assert!(ended.stdout.contains("times the checked stages' own"), "{}", ended.stdout);
+    assert!(
+        ended.stdout.contains("times the checked stages' own"),
+        "{}",
+        ended.stdout
+    );
     let ended = project.run(&[&base[..], &["--except", "counter"]].concat());
     assert_eq!(ended.code, 2, "{}{}", ended.stdout, ended.stderr);
 }
 
 /// Bars of 45 weekdays with missing dividends and a text, and a panel of symbols of which one ends and one begins on the way.
 fn market(project: &Project) {
-    let (mut bars, mut panel) = ("date,open,high,low,close,volume,dividend,regime\n".to_owned(), "date,symbol,close,volume\n".to_owned());
+    let (mut bars, mut panel) = (
+        "date,open,high,low,close,volume,dividend,regime\n".to_owned(),
+        "date,symbol,close,volume\n".to_owned(),
+    );
     let mut close = 100.0f64;
     for (i, line) in prices().lines().skip(1).take(45).enumerate() {
         let date = line.split(',').next().unwrap();
         let open = close;
         close *= 1.0 + 0.03 * (i as f64 * 2.3).sin();
         let (high, low) = (open.max(close) + 0.5, open.min(close) - 0.25);
-        let dividend = if i % 4 == 1 { String::new() } else { format!("0.{}", 10 + i) };
+        let dividend = if i % 4 == 1 {
+            String::new()
+        } else {
+            format!("0.{}", 10 + i)
+        };
         let regime = if i % 3 == 0 { "wild" } else { "calm" };
-        bars.push_str(&format!("{date},{open:.2},{high:.2},{low:.2},{close:.2},{},{dividend},{regime}\n", 1000 + (i * 37) % 97));
+        bars.push_str(&format!(
+            "{date},{open:.2},{high:.2},{low:.2},{close:.2},{},{dividend},{regime}\n",
+            1000 + (i * 37) % 97
+        ));
         for (n, symbol) in ["AAA", "BBB", "CCC", "DDD"].into_iter().enumerate() {
             if symbol == "CCC" && i > 30 || symbol == "DDD" && i < 15 {
                 continue;
             }
-            panel.push_str(&format!("{date},{symbol},{:.2},{}\n", close * (1.0 + n as f64), 500 + (i * 53 + n * 29) % 83));
+            panel.push_str(&format!(
+                "{date},{symbol},{:.2},{}\n",
+                close * (1.0 + n as f64),
+                500 + (i * 53 + n * 29) % 83
+            ));
         }
     }
     project.write("prices.csv", &bars);
@@ -178,7 +199,11 @@ fn check(project: &Project, args: &[&str]) -> (i32, Vec<String>, Vec<String>) {
 /// The stages of a pipeline, in its order.
 fn stages(pipeline: &str) -> Vec<String> {
     let is_stage = |line: &&str| line.starts_with("  ") && !line.starts_with("   ") && line.ends_with(':');
-    pipeline.lines().filter(is_stage).map(|line| line.trim().trim_end_matches(':').to_owned()).collect()
+    pipeline
+        .lines()
+        .filter(is_stage)
+        .map(|line| line.trim().trim_end_matches(':').to_owned())
+        .collect()
 }
 
 #[test]
@@ -216,13 +241,25 @@ fn what_cannot_be_checked_is_named() {
     };
     let (code, found, unchecked) = one("cp prices.csv ${outputs.t}", "t.csv");
     assert_eq!((code, found, unchecked), (0, Vec::new(), Vec::new()));
-    let (code, _, unchecked) = one(r#"test $(wc -l < prices.csv) = 46 && cp prices.csv ${outputs.t}"#, "t.csv");
+    let (code, _, unchecked) = one(
+        r#"test $(wc -l < prices.csv) = 46 && cp prices.csv ${outputs.t}"#,
+        "t.csv",
+    );
     assert_eq!(code, 4);
-    assert!(unchecked[0].starts_with("one: failed on data that was changed after 2024-02-09 (truncated)"), "{unchecked:?}");
+    assert!(
+        unchecked[0].starts_with("one: failed on data that was changed after 2024-02-09 (truncated)"),
+        "{unchecked:?}"
+    );
     let (code, _, unchecked) = one(r#"gzip -nc prices.csv | tail -c 99 > ${outputs.t}"#, "t.bin");
-    assert_eq!((code, unchecked), (4, vec!["one.t: is of a format that cannot be read (`.bin`)".to_owned()]));
+    assert_eq!(
+        (code, unchecked),
+        (4, vec!["one.t: is of a format that cannot be read (`.bin`)".to_owned()])
+    );
     let (code, _, unchecked) = one(r#"tail -n 1 prices.csv | cut -d, -f5 > ${outputs.t}"#, "t.txt");
-    assert_eq!((code, unchecked), (4, vec!["one.t: has no dates, and differs".to_owned()]));
+    assert_eq!(
+        (code, unchecked),
+        (4, vec!["one.t: has no dates, and differs".to_owned()])
+    );
 }
 
 /// A source whose future cannot be changed.
@@ -234,8 +271,14 @@ fn sources_that_cannot_be_changed_are_named() {
     project.write("weather.txt", "on 2024-01-01 it rained\nand on 2024-01-02 it did not\n");
     let (code, found, unchecked) = check(&project, &[]);
     assert_eq!((code, found), (4, Vec::new()));
-    assert!(unchecked[0].starts_with("one: weather.txt: is of a format whose future cannot be changed"), "{unchecked:?}");
-    assert!(unchecked.iter().any(|line| line.contains("no source has dates")), "{unchecked:?}");
+    assert!(
+        unchecked[0].starts_with("one: weather.txt: is of a format whose future cannot be changed"),
+        "{unchecked:?}"
+    );
+    assert!(
+        unchecked.iter().any(|line| line.contains("no source has dates")),
+        "{unchecked:?}"
+    );
 }
 
 /// The verdict of `exec --check lookahead` is its exit code, an event, and in the report and `show`.
@@ -245,10 +288,20 @@ fn exec_checks_after_the_run() {
     let ended = project.exec(&["--check", "lookahead"]);
     assert_eq!(ended.code, 1, "{}{}", ended.stdout, ended.stderr);
     let last: serde_json::Value = serde_json::from_str(ended.stdout.lines().last().unwrap()).unwrap();
-    assert_eq!((&last["event"], &last["verdict"]), (&"lookahead_checked".into(), &"found".into()));
+    assert_eq!(
+        (&last["event"], &last["verdict"]),
+        (&"lookahead_checked".into(), &"found".into())
+    );
     let show = project.run(&["show", "latest"]);
-    assert!(show.stdout.contains("look-ahead: found") && show.stdout.contains("smooth.averages column average"), "{}", show.stdout);
-    let page = files(&project.home().join("runs")).into_iter().find(|path| path.ends_with("report.html")).unwrap();
+    assert!(
+        show.stdout.contains("look-ahead: found") && show.stdout.contains("smooth.averages column average"),
+        "{}",
+        show.stdout
+    );
+    let page = files(&project.home().join("runs"))
+        .into_iter()
+        .find(|path| path.ends_with("report.html"))
+        .unwrap();
     assert!(std::fs::read_to_string(page).unwrap().contains("<h2>Look-ahead</h2>"));
     // The index of runs has it, too.
     let runs: serde_json::Value = serde_json::from_str(&project.run(&["runs", "--json"]).stdout).unwrap();
@@ -292,7 +345,16 @@ stages:
   evaluate: { uses: evaluate/backtest, needs: { env: env, policy: train.policy }, with: { random_paths: 2, bootstrap_draws: 10 } }
 "#,
     );
-    let ended = project.run(&["check", "lookahead", "p.yaml", "--share", "0.3", "--confidence", "0.5", "--json"]);
+    let ended = project.run(&[
+        "check",
+        "lookahead",
+        "p.yaml",
+        "--at",
+        "2018-03-30",
+        "--at",
+        "2018-06-08",
+        "--json",
+    ]);
     assert_eq!(ended.code, 0, "{}{}", ended.stdout, ended.stderr);
     let report: serde_json::Value = serde_json::from_str(&ended.stdout).unwrap();
     let names: Vec<&str> = report["sources"]
@@ -302,7 +364,12 @@ stages:
         .map(|s| s["name"].as_str().unwrap())
         .collect();
     assert_eq!(names, ["market.bars", "market.chain", "market.rates"]);
-    let rules: Vec<&str> = report["rules"].as_array().unwrap().iter().map(|rule| rule[0].as_str().unwrap()).collect();
+    let rules: Vec<&str> = report["rules"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|rule| rule[0].as_str().unwrap())
+        .collect();
     assert_eq!(rules, ["train", "evaluate"]);
     assert!(report["rows"].as_u64().unwrap() > 1000, "{report}");
 }
@@ -333,7 +400,11 @@ stages:
     assert!(ended.stdout.contains("rows compared at"), "{}", ended.stdout);
     let ended = project.run(&["check", "lookahead", "p.yaml", "--at", "2010-01-31"]);
     assert_eq!(ended.code, 4, "{}{}", ended.stdout, ended.stderr);
-    assert!(ended.stdout.contains("no rows up to any tested date"), "{}", ended.stdout);
+    assert!(
+        ended.stdout.contains("no rows up to any tested date"),
+        "{}",
+        ended.stdout
+    );
 }
 
 /// A normalisation fitted up to a date that the pipeline names, and used before and after it, is judged by that date; one fitted beyond is not.
@@ -363,7 +434,10 @@ stages:
     market(&project);
     assert_eq!(check(&project, &[]), (0, Vec::new(), Vec::new()));
     let text = project.run(&["check", "lookahead", "p.yaml"]).stdout;
-    assert!(text.contains("by rule: apply: it is fitted on data up to 2024-01-31"), "{text}");
+    assert!(
+        text.contains("by rule: apply: it is fitted on data up to 2024-01-31"),
+        "{text}"
+    );
     project.write("p.yaml", &pipeline("$1 <= to || 1"));
     let (code, found, _) = check(&project, &[]);
     assert_eq!((code, found), (1, vec!["apply".to_owned()]));
