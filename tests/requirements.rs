@@ -25,17 +25,17 @@ pub fn run(trials: Vec<Trial>) -> ExitCode {
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }
 
-/// The name of a test, and the test, which is given the folder of market data.
+/// The name of a test, and the test, which is given the directory of market data.
 pub type MarketDataTest = (&'static str, fn(&Path));
 
-/// Runs tests that are given the folder `data` of `RUNNER_TEST_DATA`.
+/// Runs tests that are given the directory `data` of `RUNNER_TEST_DATA`.
 pub fn run_with_market_data(tests: &[MarketDataTest]) -> ExitCode {
     let data = std::env::var_os("RUNNER_TEST_DATA").map(|folder| PathBuf::from(folder).join("data"));
     let missing = data.is_none().then_some("RUNNER_TEST_DATA is unset");
     let trial = |&(name, test): &MarketDataTest| {
         let data = data.clone();
         trial(name, missing, move || {
-            test(&data.expect("RUNNER_TEST_DATA names the folder of test data"));
+            test(&data.expect("RUNNER_TEST_DATA names the directory of test data"));
         })
     };
     run(tests.iter().map(trial).collect())

@@ -2,6 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::fs::metadata;
+use crate::shared;
 use std::fs::{File, Permissions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -24,7 +25,7 @@ pub(crate) fn temp_file(root: &Path) -> Result<NamedTempFile> {
 /// Marks the store as unflushed.
 pub(crate) fn mark_unflushed(root: &Path) -> Result<()> {
     let marker = root.join(UNFLUSHED);
-    // Looking it up takes no lock on the folder, unlike creating it.
+    // Looking it up takes no lock on the directory, unlike creating it.
     if metadata(&marker)?.is_some() {
         return Ok(());
     }
@@ -46,6 +47,8 @@ fn unmarked_temp_file(root: &Path) -> Result<NamedTempFile> {
 pub(crate) fn locked_temp_file(dir: &Path, name: &tempfile::Builder<'_, '_>) -> Result<NamedTempFile> {
     loop {
         let file = name.tempfile_in(dir).map_err(Error::io("write a file in", dir))?;
+        // The `gc` of another user locks it, too.
+        shared::share_file(file.path()).map_err(Error::io("write", file.path()))?;
         // On a file system without locks, a file's age alone protects it.
         file.as_file().lock().ok();
         // Between its creation and its lock, `gc` may have removed it as a leftover.
@@ -87,10 +90,10 @@ pub(crate) fn persist_open(root: &Path, file: &File, from: &Path, path: &Path) -
     mark_unflushed(root)
 }
 
-/// Creates the folder of `path` and makes the file read-only.
+/// Creates the directory of `path` and makes the file read-only.
 fn prepare(file: &File, from: &Path, path: &Path) -> Result<()> {
     if let Some(parent) = path.parent() {
-        std::fs::create_dir_all(parent).map_err(Error::io("create", parent))?;
+        shared::create_dir_all(parent).map_err(Error::io("create", parent))?;
     }
     file.set_permissions(Permissions::from_mode(0o444))
         .map_err(Error::io("write", from))

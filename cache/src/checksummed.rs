@@ -1,5 +1,7 @@
 //! Files with a checksum: one line of JSON and a line with its BLAKE3 digest, or bytes followed by their digest. A file
 //! that fails the check counts as never written.
+//!
+//! JSON that other programs read, such as the events of runs, has its checksum in its last field ([`add_checksum`]).
 
 use crate::atomic_write;
 use crate::error::{Error, Result};
@@ -36,6 +38,12 @@ pub(crate) fn write_durable(root: &Path, path: &Path, value: &impl Serialize) ->
             atomic_write::persist(root, file, path)
         }
     }
+}
+
+/// [`write`] of the store's own bookkeeping, whose loss its readers tolerate: it needs no flush.
+pub(crate) fn replace(root: &Path, path: &Path, value: &impl Serialize) -> Result<()> {
+    let text = encode(value).map_err(|err| Error::io("encode", path)(err.into()))?;
+    atomic_write::replace(root, path, &text)
 }
 
 fn json_file(root: &Path, path: &Path, value: &impl Serialize) -> Result<NamedTempFile> {
@@ -104,12 +112,49 @@ pub fn encode(value: &impl Serialize) -> serde_json::Result<String> {
     Ok(text)
 }
 
+/// The last field of a JSON object with a checksum, up to its digits.
+const FIELD: &str = ",\"checksum\":\"";
+
+/// The number of hex digits of a checksum in a field: 64 bits.
+const DIGITS: usize = 16;
+
+/// Adds to the text of a JSON object, as its last field, the checksum of the text so far. An empty object stays as it is.
+pub fn add_checksum(object: &mut String) {
+    let Some(fields) = object
+        .strip_suffix('}')
+        .map(str::trim_end)
+        .filter(|fields| *fields != "{")
+    else {
+        return;
+    };
+    let (digits, length) = (blake3::hash(fields.as_bytes()).to_hex(), fields.len());
+    object.truncate(length);
+    object.push_str(FIELD);
+    object.push_str(&digits[..DIGITS]);
+    object.push_str("\"}");
+}
+
+/// False if the text of a JSON object does not match the checksum in its last field. One without is of an earlier version.
+pub fn matches_checksum(object: &[u8]) -> bool {
+    let Some((fields, digits)) = split(object) else {
+        return true;
+    };
+    blake3::hash(fields).to_hex().as_bytes()[..DIGITS] == *digits
+}
+
+/// The text of a JSON object before its checksum, and the digits of that.
+fn split(object: &[u8]) -> Option<(&[u8], &[u8; DIGITS])> {
+    let object = object.trim_ascii_end().strip_suffix(b"\"}")?;
+    let (fields, digits) = object.split_last_chunk()?;
+    Some((fields.strip_suffix(FIELD.as_bytes())?, digits))
+}
+
 /// Reads the output of [`encode`]; `None` when the checksum or the JSON is wrong.
 pub fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Option<T> {
     let bytes = bytes.strip_suffix(b"\n")?;
     let end = bytes.iter().rposition(|&byte| byte == b'\n')?;
     let (json, checksum) = (&bytes[..end], &bytes[end + 1..]);
-    if blake3::Hash::from_hex(checksum).ok()? != blake3::hash(json) {
+    if blake3::hash(json).to_hex().as_bytes() != checksum {
         return None;
     }
     serde_json::from_slice(json).ok()

@@ -1,5 +1,6 @@
 //! Errors of a store.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 /// The result type of this crate.
@@ -44,7 +45,7 @@ pub enum Error {
     /// The store was written by a version with another layout.
     #[error(
         "`{}` has store format {found}, this program reads format {expected}; use the program that wrote it or \
-         another folder",
+         another directory",
         path.display()
     )]
     Format {
@@ -70,7 +71,7 @@ pub enum Error {
     /// An artifact cannot be exported.
     #[error("cannot export to `{}`: {reason}", path.display())]
     Export {
-        /// The existing file or folder.
+        /// The existing file or directory.
         path: PathBuf,
         /// The reason.
         reason: &'static str,
@@ -89,6 +90,12 @@ impl Error {
     pub(crate) fn io(what: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> Self {
         let path = path.to_owned();
         move |source| Self::Io { what, path, source }
+    }
+
+    /// True if this user may not write, or nobody may: a run that needs nothing new goes on.
+    pub fn is_denied(&self) -> bool {
+        let is_denied = |kind| matches!(kind, ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem);
+        matches!(self, Self::Io { source, .. } if is_denied(source.kind()))
     }
 
     /// True if recomputing the action that produced the bytes resolves this.

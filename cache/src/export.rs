@@ -15,7 +15,7 @@ impl Store {
     /// is replaced; symbolic links are not followed, so that no file outside `dest` is written.
     ///
     /// # Errors
-    /// When a blob is missing or damaged, the disk is full, or a folder cannot be created because a file of its name exists
+    /// When a blob is missing or damaged, the disk is full, or a directory cannot be created because a file of its name exists
     /// ([`Error::Export`]).
     pub fn export(&self, artifact: &Artifact, dest: &Path) -> Result<()> {
         artifact.check().map_err(|reason| Error::Manifest {
@@ -37,7 +37,7 @@ impl Store {
                 if path.is_dir() && !path.is_symlink() {
                     return Err(Error::Export {
                         path,
-                        reason: "a folder of this name exists",
+                        reason: "a directory of this name exists",
                     });
                 }
                 let mut file = tempfile::Builder::new()
@@ -54,14 +54,14 @@ impl Store {
     }
 }
 
-/// Creates a folder, or checks that the existing one is no symbolic link.
+/// Creates a directory, or checks that the existing one is no symbolic link.
 fn create_folder(path: &Path) -> Result<()> {
     match if_exists(std::fs::symlink_metadata(path), "read", path)? {
         None => std::fs::create_dir(path).map_err(Error::io("create", path)),
         Some(meta) if meta.is_dir() => Ok(()),
         Some(_) => Err(Error::Export {
             path: path.to_owned(),
-            reason: "a folder is needed here, and this is none",
+            reason: "it is not a directory",
         }),
     }
 }

@@ -3,6 +3,7 @@
 
 use crate::error::{Error, Result};
 use crate::fs::metadata;
+use crate::shared;
 use std::fs::{File, Metadata, TryLockError};
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::MetadataExt;
@@ -68,14 +69,26 @@ pub(crate) fn abandoned(path: &Path, meta: &Metadata, now: SystemTime) -> Option
     }
 }
 
+/// Opens a lock file, or creates it. Whoever may not write to it locks it all the same, except on NFS.
 fn open(path: &Path) -> Result<File> {
     let open = || -> io::Result<File> {
-        File::options()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(path)
+        loop {
+            let opened = File::options().read(true).write(true).open(path);
+            let created = match opened {
+                Err(err) if err.kind() == ErrorKind::NotFound => {
+                    File::options().read(true).write(true).create_new(true).open(path)
+                }
+                Err(err) if matches!(err.kind(), ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem) => {
+                    return File::open(path).map_err(|_| err);
+                }
+                opened => return opened,
+            };
+            match created {
+                Err(err) if err.kind() == ErrorKind::AlreadyExists => {}
+                Ok(file) => return shared::share_file(path).map(|()| file),
+                created => return created,
+            }
+        }
     };
     open().map_err(Error::io("open the lock", path))
 }

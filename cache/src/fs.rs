@@ -23,6 +23,14 @@ pub(crate) fn if_exists<T>(result: io::Result<T>, what: &'static str, path: &Pat
     }
 }
 
+/// Maps an error that [`Error::is_denied`] to `None`: the write was a convenience of later runs.
+pub(crate) fn if_allowed<T>(result: Result<T>) -> Result<Option<T>> {
+    match result {
+        Err(err) if err.is_denied() => Ok(None),
+        result => result.map(Some),
+    }
+}
+
 /// Removes a file that may not exist.
 pub(crate) fn remove_if_exists(path: &Path) -> Result<()> {
     if_exists(std::fs::remove_file(path), "remove", path).map(|_| ())

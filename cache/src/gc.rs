@@ -188,7 +188,7 @@ impl Store {
         for (path, meta) in folders {
             let lock_path = workspace::lock_path(&path);
             let lock = match metadata(&lock_path)? {
-                // The lock file is created before the folder and removed after it.
+                // The lock file is created before the directory and removed after it.
                 None => None,
                 Some(meta) => match file_lock::abandoned(&lock_path, &meta, plan.now) {
                     Some(lock) => Some(lock),
@@ -199,8 +199,10 @@ impl Store {
             report.tmp.add(bytes);
             if !plan.dry_run {
                 match listing::remove_tree(&path) {
-                    // A program that outlived its run may still write to the folder.
+                    // A program that outlived its run may still write to the directory.
                     Err(err) if matches!(err.kind(), ErrorKind::NotFound | ErrorKind::DirectoryNotEmpty) => continue,
+                    // Its directories belong to another user, whose `gc` removes them.
+                    Err(err) if err.kind() == ErrorKind::PermissionDenied => continue,
                     removed => removed.map_err(Error::io("remove", &path))?,
                 }
             }
@@ -237,7 +239,7 @@ impl Store {
     }
 }
 
-/// Drops files of a folder of checkpoints whose writer was killed.
+/// Drops files of a directory of checkpoints whose writer was killed.
 fn gc_unfinished(plan: &GcPlan, folder: &Path, report: &mut GcReport) -> Result<()> {
     for (path, meta) in listing::entries_with_metadata(folder)? {
         if meta.is_file() && path.extension().is_some_and(|extension| extension == "tmp") {

@@ -94,7 +94,7 @@ impl Store {
     }
 
     /// True if every blob of a hit, and its log, is in the local store (or in the upstream, according to the existence
-    /// cache). Each path is relative to the open folder of blobs, and needs no allocation: 2,000 look-ups take 2.6 ms of CPU
+    /// cache). Each path is relative to the open directory of blobs, and needs no allocation: 2,000 look-ups take 2.6 ms of CPU
     /// time, by absolute paths 4.1 ms.
     fn is_complete(&self, blobs: &File, hit: &Hit) -> bool {
         let mut path = String::with_capacity(80);

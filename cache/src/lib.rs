@@ -3,9 +3,9 @@
 //! ```text
 //! HOME/                       `.runner/` or `RUNNER_HOME`
 //! ├── format                  the version of this layout, `1`
-//! ├── flushed                 the machine's boot id and the time up to which all files have been flushed to the disk
+//! ├── flushed                 the machine's boot id and the time up to which all files have been flushed to the disk (with a checksum)
 //! ├── unflushed               exists while something may have been written since; `flushing` during a flush
-//! ├── scrubbed                the cursor of the scrub: the blob that the last one ended with
+//! ├── scrubbed                the cursor of the scrub: the blob that the last one ended with (likewise)
 //! ├── blobs/ab/cdef…          bytes, named by their BLAKE3 digest; read-only
 //! ├── actions/ab/cdef…        action records, named by action key: a line of JSON, a line with its checksum
 //! ├── memos/ab/cdef…          memo records (likewise), named by memo key
@@ -29,8 +29,8 @@
 //!
 //! | layer | modules |
 //! | --- | --- |
-//! | files | [`fs`], [`file_lock`], [`atomic_write`], [`checksummed`] |
-//! | formats | [`digest`], [`canonical`], [`blob`], [`artifact`], [`outputs`], [`record`], [`upstream`] |
+//! | files | [`fs`], [`shared`], [`file_lock`], [`atomic_write`], [`checksummed`] |
+//! | formats | [`digest`], [`canonical`], [`plain_text`], [`blob`], [`artifact`], [`outputs`], [`record`], [`upstream`] |
 //! | the store | [`store`], and its readers and writers: [`read_through`], [`lookup`], [`hit_cache`], [`derived`], [`blob_writer`], … |
 //! | upkeep | [`open`], [`recovery`], [`verify`], [`scrub`], [`gc`], [`status`] |
 
@@ -56,11 +56,13 @@ mod open;
 mod outputs;
 pub mod parallel;
 mod partial_blob;
+mod plain_text;
 mod read_through;
 mod record;
 mod recovery;
 mod remote_index;
 mod scrub;
+pub mod shared;
 mod source_digest;
 mod status;
 mod store;
@@ -81,10 +83,12 @@ pub use hit_cache::HitCache;
 pub use lock::{ActionLock, StoreGuard};
 pub use outputs::Outputs;
 pub use partial_blob::PartialBlob;
+pub use plain_text::plain_text;
 pub use read_through::OpenUpstream;
 pub use record::{ActionRecord, Hit, StoredAction, StoredMemo};
 pub use remote_index::RemoteIndex;
 pub use scrub::ScrubReport;
+pub use source_digest::has_reliable_times;
 pub use status::{Count, Status};
 pub use store::Store;
 pub use upstream::{Drained, RecordId, TransferStats, UploadProgress, Upstream, WorkerReport, WorkerSettings};

@@ -1,4 +1,4 @@
-//! The files and folders below the store's root.
+//! The files and directories below the store's root.
 
 use crate::error::{Error, Result};
 use crate::fs::if_exists;
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::SystemTime;
 
-/// A file or folder whose name is a digest or key.
+/// A file or directory whose name is a digest or key.
 #[derive(Debug)]
 pub(crate) struct Named<T> {
     pub id: T,
@@ -18,7 +18,7 @@ pub(crate) struct Named<T> {
     pub meta: Metadata,
 }
 
-/// The entries of a folder, sorted by name; none when it does not exist.
+/// The entries of a directory, sorted by name; none when it does not exist.
 pub(crate) fn entries(dir: &Path) -> Result<Vec<DirEntry>> {
     let Some(reader) = if_exists(std::fs::read_dir(dir), "list", dir)? else {
         return Ok(Vec::new());
@@ -28,7 +28,7 @@ pub(crate) fn entries(dir: &Path) -> Result<Vec<DirEntry>> {
     Ok(entries)
 }
 
-/// The entries of a folder with their metadata; those removed in the meantime are skipped.
+/// The entries of a directory with their metadata; those removed in the meantime are skipped.
 pub(crate) fn entries_with_metadata(dir: &Path) -> Result<Vec<(PathBuf, Metadata)>> {
     let mut out = Vec::new();
     for entry in entries(dir)? {
@@ -78,7 +78,7 @@ fn make_writable(dir: &Path) -> io::Result<()> {
 }
 
 impl Store {
-    /// The entries of a sharded folder, sorted by name. Files whose names are no digest or key are ignored.
+    /// The entries of a sharded directory, sorted by name. Files whose names are no digest or key are ignored.
     pub(crate) fn list<T: FromStr>(&self, folder: &str) -> Result<Vec<Named<T>>> {
         let mut out = Vec::new();
         for shard in entries(&self.folder(folder))? {

@@ -4,11 +4,11 @@ use crate::blob::BlobRef;
 use crate::checksummed::{self, Checksummed};
 use crate::digest::{ActionKey, BlobDigest, MemoKey};
 use crate::error::{Error, Result};
-use crate::fs::{if_exists, touch_record};
+use crate::fs::{if_allowed, if_exists, touch_record};
 use crate::outputs::Outputs;
 use crate::record::{ActionRecord, Hit, StoredAction, StoredMemo};
-use crate::store::Store;
-use crate::store::sharded;
+use crate::shared;
+use crate::store::{Store, sharded};
 use crate::upstream::RecordId;
 use serde::Deserialize;
 use std::collections::BTreeSet;
@@ -207,7 +207,7 @@ impl Store {
         if stored.blobs().any(|blob| missing.contains(&blob)) {
             return Ok(None);
         }
-        self.write_action(&stored)?;
+        if_allowed(self.write_action(&stored))?;
         let mut hit = stored.into_hit();
         hit.log = log.filter(|log| !missing.contains(log));
         Ok(Some(hit))
@@ -218,7 +218,8 @@ impl Store {
         let Some(value) = self.peek_upstream_memo(key)? else {
             return Ok(None);
         };
-        checksummed::write_durable(self.root(), &self.memo_path(key), &StoredMemo { key, value })?;
+        let memo = StoredMemo { key, value };
+        if_allowed(checksummed::write_durable(self.root(), &self.memo_path(key), &memo))?;
         Ok(Some(value))
     }
 
@@ -247,12 +248,12 @@ impl Store {
         Ok(())
     }
 
-    /// The path of the folder of [`Store::scratch`], whether or not it exists.
+    /// The path of the directory of [`Store::scratch`], whether or not it exists.
     pub fn scratch_path(&self, key: MemoKey) -> PathBuf {
         sharded(&self.folder("scratch"), &key.to_hex())
     }
 
-    /// A folder for checkpoints of unfinished work. Its files may be changed by the holder of the action's lock; it
+    /// A directory for checkpoints of unfinished work. Its files may be changed by the holder of the action's lock; it
     /// outlives a crash, and `gc` drops it once it is old. A file that is being written is named `….tmp`, so that `gc`
     /// recognises a leftover.
     ///
@@ -260,7 +261,7 @@ impl Store {
     /// When it cannot be created.
     pub fn scratch(&self, key: MemoKey) -> Result<PathBuf> {
         let path = self.scratch_path(key);
-        std::fs::create_dir_all(&path).map_err(Error::io("create", &path))?;
+        shared::create_dir_all(&path).map_err(Error::io("create", &path))?;
         Ok(path)
     }
 

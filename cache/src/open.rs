@@ -1,8 +1,9 @@
-//! Opening a store: its format, its folders, and recovery after an unclean stop.
+//! Opening a store: its format, its directories, and recovery after an unclean stop.
 
 use crate::atomic_write;
 use crate::error::{Error, Result};
-use crate::fs::if_exists;
+use crate::fs::{if_allowed, if_exists};
+use crate::shared;
 use crate::store::Store;
 use std::path::Path;
 
@@ -14,11 +15,11 @@ const FOLDERS: [&str; 10] = [
 ];
 
 impl Store {
-    /// Opens the store under `home`, and creates it if it does not exist. After an unclean stop of the machine, files
+    /// Opens the store under `home`, and creates it if it does not exist. A user who may only read can open an existing one. After an unclean stop of the machine, files
     /// written since the last [`Store::flush`] are hashed again first.
     ///
     /// # Errors
-    /// When the folder cannot be created, or holds a store of another format.
+    /// When the directory cannot be created, or holds a store of another format.
     pub fn open(home: &Path) -> Result<Self> {
         let format = home.join("format");
         // A power failure can leave an empty file, or one of zeros, of a new store.
@@ -34,20 +35,26 @@ impl Store {
         {
             return Err(Error::Format {
                 path: home.to_owned(),
-                found: text.chars().take(20).collect(),
+                found: text.chars().take(20).collect::<String>().escape_debug().to_string(),
                 expected: FORMAT,
             });
         }
         for folder in FOLDERS {
             let folder = home.join(folder);
-            std::fs::create_dir_all(&folder).map_err(Error::io("create", &folder))?;
+            let created = shared::create_dir_all(&folder).map_err(Error::io("create", &folder));
+            match known {
+                // Whoever may only read does without.
+                Some(_) => drop(if_allowed(created)?),
+                None => created?,
+            }
         }
         // The paths of a store, and with them its locks, do not depend on the current directory.
         let store = Self::at(std::path::absolute(home).map_err(Error::io("open", home))?);
         if known.is_none() {
             atomic_write::replace(store.root(), &format, &format!("{FORMAT}\n"))?;
         }
-        store.recover()?;
+        // Without it, blobs are still checked on their first use in each process.
+        if_allowed(store.recover())?;
         Ok(store)
     }
 }

@@ -10,7 +10,7 @@ pub(crate) fn map<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> Result<R> 
     map_with_threads(items, threads, work)
 }
 
-/// [`map`] on at most so many threads: for work that waits more than it computes.
+/// [`map`] on at most the given number of threads: for work that waits more than it computes.
 ///
 /// # Errors
 /// The first error of `work`; the remaining items are skipped.

@@ -7,10 +7,11 @@
 //!
 //! After a clean stop few files are younger than the last flush, and the check lists file names only.
 
-use crate::atomic_write::{self, FLUSHING, UNFLUSHED};
+use crate::atomic_write::{FLUSHING, UNFLUSHED};
+use crate::checksummed::{self, Checksummed};
 use crate::digest::BlobDigest;
 use crate::error::{Error, Result};
-use crate::fs::{if_exists, metadata, remove_if_exists};
+use crate::fs::{if_allowed, if_exists, metadata, remove_if_exists};
 use crate::parallel;
 use crate::store::Store;
 use serde::{Deserialize, Serialize};
@@ -35,7 +36,8 @@ impl Store {
     /// # Errors
     /// When the disk cannot be written.
     pub fn flush(&self) -> Result<()> {
-        self.flush_as(boot_id())
+        // Whoever may only read has written nothing.
+        if_allowed(self.flush_as(boot_id())).map(|_| ())
     }
 
     fn flush_as(&self, boot: Option<String>) -> Result<()> {
@@ -89,9 +91,10 @@ impl Store {
     }
 
     fn flushed(&self) -> Result<Option<Flushed>> {
-        let path = self.folder("flushed");
-        let text = if_exists(std::fs::read(&path), "read", &path)?;
-        Ok(text.and_then(|text| serde_json::from_slice(&text).ok()))
+        match checksummed::read(&self.folder("flushed"))? {
+            Checksummed::Intact(flushed, _) => Ok(Some(flushed)),
+            Checksummed::Absent | Checksummed::Damaged(_) => Ok(None),
+        }
     }
 
     /// Requires that all files older than `until` are on the disk. The loss of this note is harmless: more files are
@@ -105,8 +108,7 @@ impl Store {
                 .unwrap_or_default()
                 .as_secs_f64(),
         };
-        let text = serde_json::to_string(&flushed).map_err(|err| Error::io("encode", &path)(err.into()))?;
-        atomic_write::replace(self.root(), &path, &text)
+        checksummed::replace(self.root(), &path, &flushed)
     }
 
     fn sync(&self) -> Result<()> {
@@ -213,6 +215,22 @@ mod tests {
         store.flush_as(Some("first".into())).unwrap();
         store.recover_as("second").unwrap();
         assert!(store.has(old));
+    }
+
+    /// A later time would leave damaged files unchecked.
+    #[test]
+    fn a_damaged_note_means_that_everything_is_checked() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(dir.path()).unwrap();
+        let lost = store.put(b"lost").unwrap();
+        store.flush_as(Some("first".into())).unwrap();
+        zero(&store, lost);
+        let path = store.folder("flushed");
+        let text = std::fs::read_to_string(&path).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        std::fs::write(&path, text.replacen("\"until\":1", "\"until\":9", 1)).unwrap();
+        store.recover_as("second").unwrap();
+        assert!(!store.has(lost));
     }
 
     #[test]

@@ -1,9 +1,8 @@
 //! Scrubbing: incremental verification that finds silent damage before a blob is needed.
 
-use crate::atomic_write;
+use crate::checksummed::{self, Checksummed};
 use crate::digest::BlobDigest;
 use crate::error::Result;
-use crate::fs::if_exists;
 use crate::listing;
 use crate::store::Store;
 use serde::Serialize;
@@ -36,8 +35,10 @@ impl Store {
             return Ok(report);
         };
         let cursor = self.folder("scrubbed");
-        let last = if_exists(std::fs::read_to_string(&cursor), "read", &cursor)?;
-        let last: Option<BlobDigest> = last.and_then(|text| text.trim().parse().ok());
+        let last: Option<BlobDigest> = match checksummed::read(&cursor)? {
+            Checksummed::Intact(last, _) => Some(last),
+            Checksummed::Absent | Checksummed::Damaged(_) => None,
+        };
         let first = last.map_or(0, |digest| digest.as_bytes()[0]);
         let mut reached = None;
         // All shards, and the first one again up to the start.
@@ -82,7 +83,7 @@ impl Store {
             self.invalidate_hit_caches()?;
         }
         if let Some(reached) = reached {
-            atomic_write::replace(self.root(), &cursor, &format!("{reached}\n"))?;
+            checksummed::replace(self.root(), &cursor, &reached)?;
         }
         Ok(report)
     }

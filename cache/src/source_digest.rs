@@ -3,12 +3,17 @@
 //! A file whose metadata have not changed is not read again. As in git, that holds only if the file was already older than
 //! the coarsest clock of a file system when it was hashed: a change right after the hashing could otherwise leave its
 //! times as they were.
+//!
+//! A program that maps a file into memory writes to its pages without a system call. Local file systems on a disk update the
+//! times when a clean page is first written to, and no more until it has been written back: a page that may still be dirty is
+//! written back before the file is hashed. Other file systems update them late or not at all (tmpfs, FUSE), or do not record
+//! the writes of other machines (NFS): files there are hashed each time ([`has_reliable_times`]).
 
 use crate::blob::{self, BlobRef};
 use crate::checksummed::{self, Checksummed};
 use crate::digest::BlobDigest;
 use crate::error::{Error, Result};
-use crate::fs::touch_record;
+use crate::fs::{if_allowed, touch_record};
 use crate::store::Store;
 use crate::store::sharded;
 use serde::{Deserialize, Serialize};
@@ -20,6 +25,9 @@ use std::time::{Duration, SystemTime};
 
 /// The coarsest clock of a file system in use (FAT).
 const RACY: Duration = Duration::from_secs(2);
+/// An upper bound of the time after which the system has written back a page of a mapped file (30 s by default, checked
+/// every 5 s).
+const WRITEBACK: Duration = Duration::from_secs(120);
 /// An upper bound of the tick of the clock that stamps files.
 const TICK: Duration = Duration::from_millis(20);
 /// The number of attempts to read a file that keeps changing.
@@ -55,6 +63,20 @@ impl Stamp {
     }
 }
 
+/// True if the times of a file record every write to it, so that its digest is cached; elsewhere it is hashed each time.
+#[cfg(target_os = "linux")]
+pub fn has_reliable_times(path: &Path) -> bool {
+    /// Of ext2 to ext4, XFS, Btrfs, F2FS and bcachefs, from `linux/magic.h`. Not overlayfs: what is below it may be a tmpfs.
+    const RELIABLE: [u32; 5] = [0xEF53, 0x5846_5342, 0x9123_683E, 0xF2F5_2010, 0xCA45_1A4E];
+    rustix::fs::statfs(path).is_ok_and(|fs| RELIABLE.contains(&(fs.f_type as u32)))
+}
+
+/// True if the times of a file record every write to it, so that its digest is cached; elsewhere it is hashed each time.
+#[cfg(not(target_os = "linux"))]
+pub fn has_reliable_times(_: &Path) -> bool {
+    true
+}
+
 #[derive(Serialize, Deserialize)]
 struct CachedDigest {
     path: PathBuf,
@@ -64,7 +86,7 @@ struct CachedDigest {
 
 impl Store {
     /// The digest and size of a file outside the store, which is not stored. A file that was hashed before and has not
-    /// changed is not read again.
+    /// changed is not read again, where its file system has reliable times.
     ///
     /// # Errors
     /// When it cannot be read, is not a regular file, or keeps changing meanwhile ([`Error::Changing`]).
@@ -85,7 +107,10 @@ impl Store {
         let name = blake3::hash(path.as_os_str().as_bytes()).to_hex();
         let entry = sharded(&self.folder("stat"), &name);
         let now = Stamp::of(&regular_metadata(path)?);
+        // A path that is not UTF-8 cannot be written as JSON; such a file is hashed each time.
+        let is_cached = path.to_str().is_some() && has_reliable_times(path);
         if !reread
+            && is_cached
             && let Checksummed::Intact(known, meta) = checksummed::read::<CachedDigest>(&entry)?
             && known.path == *path
             && known.stamp == now
@@ -99,19 +124,22 @@ impl Store {
         for _ in 0..ATTEMPTS {
             let start = SystemTime::now();
             let (mut file, before) = open(path)?;
+            let mut is_cached = is_cached && before.is_older_than(RACY, start);
+            if is_cached && !before.is_older_than(WRITEBACK, start) {
+                is_cached = file.sync_data().is_ok();
+            }
             let found = blob::hash_file(&mut file, path, true)?;
             let after = Stamp::of(&regular_metadata(path)?);
             if before != after || found.size != after.size {
                 continue;
             }
-            // A path that is not UTF-8 cannot be written as JSON; such a file is hashed each time.
-            if after.is_older_than(RACY, start) && path.to_str().is_some() {
+            if is_cached {
                 let known = CachedDigest {
                     path: path.clone(),
                     stamp: after,
                     digest: found.blob,
                 };
-                checksummed::write(self.root(), &entry, &known)?;
+                if_allowed(checksummed::write(self.root(), &entry, &known))?;
             }
             return Ok(found);
         }

@@ -1,4 +1,4 @@
-//! The local store: plain files under one folder.
+//! The local store: plain files under one directory.
 
 use crate::artifact::Artifact;
 use crate::atomic_write::{persist_new, temp_file};
@@ -42,7 +42,7 @@ pub(crate) fn sharded(dir: &Path, hex: &str) -> PathBuf {
 }
 
 impl Store {
-    /// The store whose folders exist below `root`, an absolute path.
+    /// The store whose directories exist below `root`, an absolute path.
     pub(crate) fn at(root: PathBuf) -> Self {
         Self {
             inner: Arc::new(Inner {
@@ -54,9 +54,15 @@ impl Store {
         }
     }
 
-    /// The folder of the store, as an absolute path.
+    /// The directory of the store, as an absolute path.
     pub fn root(&self) -> &Path {
         &self.inner.root
+    }
+
+    /// The free space of the store's disk in bytes, where it is known.
+    pub fn free_space(&self) -> Option<u64> {
+        let disk = rustix::fs::statvfs(self.root()).ok()?;
+        Some(disk.f_bavail.saturating_mul(disk.f_frsize))
     }
 
     pub(crate) fn folder(&self, name: &str) -> PathBuf {

@@ -1,11 +1,12 @@
-//! Temporary folders.
+//! Temporary directories.
 //!
-//! Not every file system can lock a folder, so that a file beside it is locked: created before it, locked as long as its
-//! user exists, and removed after it. By this lock `gc` recognises the folder of a killed run.
+//! Not every file system can lock a directory, so that a file beside it is locked: created before it, locked as long as its
+//! user exists, and removed after it. By this lock `gc` recognises the directory of a killed run.
 
 use crate::atomic_write::locked_temp_file;
 use crate::error::{Error, Result};
 use crate::listing::remove_tree;
+use crate::shared;
 use crate::store::Store;
 use std::path::{Path, PathBuf};
 use tempfile::NamedTempFile;
@@ -13,12 +14,12 @@ use tempfile::NamedTempFile;
 /// The suffix of the lock file of a workspace.
 const LOCK: &str = ".lock";
 
-/// An empty folder that is removed when this is dropped, or else by the next `gc`.
+/// An empty directory that is removed when this is dropped, or else by the next `gc`.
 #[derive(Debug)]
-#[must_use = "the folder is removed when it is dropped"]
+#[must_use = "the directory is removed when it is dropped"]
 pub struct Workspace {
     path: PathBuf,
-    /// Dropped, and so removed, after the folder.
+    /// Dropped, and so removed, after the directory.
     _lock: NamedTempFile,
 }
 
@@ -33,18 +34,18 @@ impl Store {
 }
 
 impl Workspace {
-    /// A workspace below another folder, where no `gc` looks for leftovers.
+    /// A workspace below another directory, where no `gc` looks for leftovers.
     ///
     /// # Errors
     /// When it cannot be created.
     pub fn new(dir: &Path) -> Result<Self> {
         let lock = locked_temp_file(dir, tempfile::Builder::new().prefix("run-").suffix(LOCK))?;
         let path = lock.path().with_extension("");
-        std::fs::create_dir(&path).map_err(Error::io("create", &path))?;
+        shared::create_dir(&path).map_err(Error::io("create", &path))?;
         Ok(Self { path, _lock: lock })
     }
 
-    /// The folder.
+    /// The directory.
     pub fn path(&self) -> &Path {
         &self.path
     }

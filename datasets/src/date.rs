@@ -48,7 +48,9 @@ impl From<NaiveDate> for Date {
 
 impl From<Date> for NaiveDate {
     fn from(date: Date) -> Self {
-        NaiveDate::from_num_days_from_ce_opt(date.0.saturating_add(EPOCH_FROM_CE)).unwrap_or_default()
+        // Beyond the calendar, its first or last day: never a day that could be meant.
+        let beyond = if date.0 < 0 { NaiveDate::MIN } else { NaiveDate::MAX };
+        NaiveDate::from_num_days_from_ce_opt(date.0.saturating_add(EPOCH_FROM_CE)).unwrap_or(beyond)
     }
 }
 

@@ -1,4 +1,4 @@
-//! Market data: its schemas and units, the layouts that vendors give it, the rules that good data keeps, dates and
+//! Market data: its schemas and units, the layouts that vendors give it, data-quality rules, dates and
 //! calendars. No polars here.
 
 pub mod calendar;

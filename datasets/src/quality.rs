@@ -1,6 +1,6 @@
-//! The rules that good data keeps, and the table of their breaches.
+//! The data-quality rules, and the table of their violations.
 //!
-//! A row may break several rules; it is counted under each. The treatment of a breach depends on the rule's
+//! A row may break several rules; it is counted under each. The treatment of a violation depends on the rule's
 //! [`Remedy`] and on the [`Action`] that was configured for it.
 
 use crate::Date;
@@ -12,36 +12,36 @@ use std::collections::BTreeMap;
 pub const PLACEHOLDER_VOLATILITY: f64 = 0.02;
 /// An implied volatility above this is the artefact of a price at its intrinsic value.
 pub const HIGHEST_VOLATILITY: f64 = 5.0;
-/// A close this many times the last one, or that fraction of it, is a split nobody adjusted for, or a mistake.
+/// A close this many times the last one, or that fraction of it, is an unadjusted split, or a mistake.
 pub const LARGE_JUMP: f64 = 1.5;
-/// By how much, relative to the price, a bar's high may be below its open or close, for rounding.
+/// The relative tolerance, for rounding, by which a bar's high may be below its open or close.
 pub const BAR_TOLERANCE: f64 = 1e-4;
 /// A yield of zero is real only where the nearest maturity with another yield is at most this on that day (decimal).
 pub const NEAR_ZERO_YIELD: f64 = 0.005;
-/// The rates that can be, decimal a year.
+/// The range of valid rates, decimal per year.
 pub const RATE_RANGE: (f64, f64) = (-0.1, 0.5);
 
-/// A rule that good data keeps.
+/// A data-quality rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rule {
     /// Its name, as `on_bad_rows:` and the data-quality table use it.
     pub name: &'static str,
-    /// The breach, and the remedy of `drop`.
+    /// The violation, and the remedy of `drop`.
     pub about: &'static str,
     /// The remedy of `drop`.
     pub remedy: Remedy,
 }
 
-/// The remedy for a breach where the action is `drop`.
+/// The remedy for a violation where the action is `drop`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Remedy {
-    /// The row goes.
+    /// The row is dropped.
     Row,
-    /// The value goes, or is put right; the row stays.
+    /// The value is dropped or repaired; the row stays.
     Value,
-    /// The row goes, and with `keep` too: a table's key must be unique.
+    /// The row is dropped, with `keep` too: a table's key must be unique.
     Always,
-    /// Nothing: it is only noted.
+    /// None: the violation is only reported.
     Note,
 }
 
@@ -49,14 +49,23 @@ pub enum Remedy {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Action {
-    /// Leave out what can't be right: the row, or the value where the rest of the row is good.
+    /// Drop invalid data: the row, or the value where the rest of the row is valid.
     #[default]
     Drop,
-    /// Take it as it is, and count it.
+    /// Keep the data unchanged, and count it.
     Keep,
-    /// Stop with an error.
+    /// Fail with an error.
     Fail,
 }
+
+/// The name of the rule for dates that cannot be written as dates of the calendar. Only tables that break it list it.
+pub const DATE_OUT_OF_RANGE: &str = "date_out_of_range";
+
+const OUT_OF_RANGE: Rule = rule(
+    DATE_OUT_OF_RANGE,
+    Remedy::Always,
+    "a date that is not in the years 1800 to 2199",
+);
 
 const fn rule(name: &'static str, remedy: Remedy, about: &'static str) -> Rule {
     Rule { name, about, remedy }
@@ -132,6 +141,7 @@ pub const CHAIN: &[Rule] = &[
         Remedy::Value,
         "the underlying that parity gives moved more than the exchange allows in a day; bounded there",
     ),
+    OUT_OF_RANGE,
 ];
 
 /// The rules of bars.
@@ -165,6 +175,7 @@ pub const BARS: &[Rule] = &[
         Remedy::Note,
         "a close more than 50 % above or a third below the last one: an unadjusted split, or news",
     ),
+    OUT_OF_RANGE,
 ];
 
 /// The rules of interest rates.
@@ -185,6 +196,7 @@ pub const RATES: &[Rule] = &[
         "a yield of 0 while the nearest maturity yields more than 0.5 %: it stands for none",
     ),
     rule("implausible_rate", Remedy::Row, "a rate below -10 % or above 50 %"),
+    OUT_OF_RANGE,
 ];
 
 /// One line of the data-quality table.
@@ -192,11 +204,11 @@ pub const RATES: &[Rule] = &[
 pub struct Finding {
     /// The rule's name.
     pub rule: String,
-    /// The breach.
+    /// The violation.
     pub about: String,
     /// Rows that break it (days, for `missing_day`).
     pub rows: u64,
-    /// On how many days they are.
+    /// The number of days on which they occur.
     pub days: u64,
     /// The first few of these days.
     pub examples: Vec<Date>,
@@ -207,11 +219,13 @@ pub struct Finding {
 /// The number of days that a finding names.
 const EXAMPLES: usize = 8;
 
-/// Counts breaches by rule and day.
+/// Counts violations by rule and day.
 #[derive(Clone, Debug)]
 pub struct Tally {
     rules: &'static [Rule],
     counts: Vec<BTreeMap<Date, u64>>,
+    /// Rows that break [`DATE_OUT_OF_RANGE`]: they have no date to count them under.
+    out_of_range: u64,
 }
 
 impl Tally {
@@ -220,7 +234,18 @@ impl Tally {
         Self {
             rules,
             counts: vec![BTreeMap::new(); rules.len()],
+            out_of_range: 0,
         }
+    }
+
+    /// Counts a row that breaks [`DATE_OUT_OF_RANGE`].
+    pub fn add_out_of_range(&mut self) {
+        self.out_of_range += 1;
+    }
+
+    /// The rows that break [`DATE_OUT_OF_RANGE`].
+    pub fn out_of_range(&self) -> u64 {
+        self.out_of_range
     }
 
     /// Counts `rows` rows of `date` that break the rule. A name that is not one of the rules is not counted.
@@ -230,23 +255,32 @@ impl Tally {
         }
     }
 
-    /// The rules broken, with how many rows and the first day.
-    pub fn broken(&self) -> impl Iterator<Item = (&'static Rule, u64, Date)> {
-        self.rules.iter().zip(&self.counts).filter_map(|(rule, days)| {
-            let (&first, _) = days.first_key_value()?;
-            Some((rule, days.values().sum(), first))
+    /// The rows that break each rule, and their days.
+    fn lines(&self) -> impl Iterator<Item = (&'static Rule, u64, &BTreeMap<Date, u64>)> {
+        self.rules.iter().zip(&self.counts).map(|(rule, days)| {
+            let rows = match rule.name {
+                DATE_OUT_OF_RANGE => self.out_of_range,
+                _ => days.values().sum(),
+            };
+            (rule, rows, days)
         })
     }
 
-    /// The data-quality table: a line for each rule, those that nothing breaks too.
+    /// The rules broken, with how many rows and the first day, if they have one.
+    pub fn broken(&self) -> impl Iterator<Item = (&'static Rule, u64, Option<Date>)> {
+        self.lines()
+            .filter(|(_, rows, _)| *rows > 0)
+            .map(|(rule, rows, days)| (rule, rows, days.keys().next().copied()))
+    }
+
+    /// The data-quality table: a line for each rule, those that nothing breaks too, save [`DATE_OUT_OF_RANGE`].
     pub fn findings(&self, action: impl Fn(&Rule) -> Action) -> Vec<Finding> {
-        self.rules
-            .iter()
-            .zip(&self.counts)
-            .map(|(rule, days)| Finding {
+        self.lines()
+            .filter(|(rule, rows, _)| *rows > 0 || rule.name != DATE_OUT_OF_RANGE)
+            .map(|(rule, rows, days)| Finding {
                 rule: rule.name.to_owned(),
                 about: rule.about.to_owned(),
-                rows: days.values().sum(),
+                rows,
                 days: days.len() as u64,
                 examples: days.keys().copied().take(EXAMPLES).collect(),
                 action: done(rule.remedy, action(rule)).to_owned(),
@@ -284,13 +318,31 @@ mod tests {
                 Action::Drop
             }
         });
-        assert_eq!(findings.len(), CHAIN.len());
+        // Nothing is out of range.
+        assert_eq!(findings.len(), CHAIN.len() - 1);
         let of = |name: &str| findings.iter().find(|f| f.rule == name).unwrap();
         assert_eq!((of("crossed_quote").rows, of("crossed_quote").days), (3, 2));
         assert_eq!(of("crossed_quote").action, "kept");
         assert_eq!(of("zero_bid").action, "noted");
         assert_eq!(of("no_quote").rows, 0);
         assert_eq!(tally.broken().count(), 2);
+    }
+
+    #[test]
+    fn rows_without_a_date_are_counted() {
+        for rules in [CHAIN, BARS, RATES] {
+            let mut tally = Tally::new(rules);
+            tally.add_out_of_range();
+            tally.add_out_of_range();
+            let findings = tally.findings(|_| Action::Keep);
+            let found = findings.iter().find(|f| f.rule == DATE_OUT_OF_RANGE).unwrap();
+            assert_eq!((found.rows, found.days, &*found.action), (2, 0, "dropped"));
+            let broken: Vec<_> = tally
+                .broken()
+                .map(|(rule, rows, first)| (rule.name, rows, first))
+                .collect();
+            assert_eq!(broken, [(DATE_OUT_OF_RANGE, 2, None)]);
+        }
     }
 
     #[test]

@@ -14,7 +14,7 @@ pub(crate) enum Address {
     Object {
         scheme: ObjectStoreScheme,
         url: Url,
-        /// The folder of the bucket or container.
+        /// The directory of the bucket or container.
         prefix: ObjectPath,
     },
 }
@@ -38,12 +38,12 @@ impl Address {
         let scheme = scheme.to_ascii_lowercase();
         // Text that is no scheme may be a misplaced secret, and is not repeated.
         if scheme.len() > 10 || !scheme.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
-            return Err("the text before its `://` is no scheme".to_owned());
+            return Err("the text before `://` is not a URL scheme".to_owned());
         }
         if scheme == "file" {
             return match rest.strip_prefix('/') {
                 Some(_) => Ok(Self::Directory(PathBuf::from(rest))),
-                None => Err("a `file` URL names an absolute path: `file:///folder`".to_owned()),
+                None => Err("a `file` URL names an absolute path: `file:///directory`".to_owned()),
             };
         }
         if rest.contains('@') {
@@ -67,12 +67,12 @@ impl Address {
         if parts.any(|part| matches!(part, "" | "." | "..")) {
             return Err("its path has an empty part, or a part `.` or `..`".to_owned());
         }
-        let url = Url::parse(text.trim_end_matches('/')).map_err(|err| format!("it is no URL: {err}"))?;
+        let url = Url::parse(text.trim_end_matches('/')).map_err(|err| format!("it is not a URL: {err}"))?;
         let (scheme, prefix) = match ObjectStoreScheme::parse(&url) {
             _ if is_web => (ObjectStoreScheme::Http, ObjectPath::default()),
             Ok((ObjectStoreScheme::Memory | ObjectStoreScheme::Local, _)) | Err(_) => {
                 return Err(format!(
-                    "`{scheme}` is none of the schemes s3, gs, az, file, http, https"
+                    "the scheme `{scheme}` is not supported; use s3, gs, az, file, http or https"
                 ));
             }
             Ok(parsed) => parsed,

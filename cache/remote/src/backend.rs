@@ -26,8 +26,8 @@ pub(crate) trait Sink {
     /// starts at 0.
     fn begin(&mut self, offset: u64, total: u64) -> cache::Result<()>;
 
-    /// The next bytes.
-    fn take(&mut self, bytes: &[u8]) -> cache::Result<()>;
+    /// Takes the next bytes. Returns false when no more are needed: the backend stops reading, which is no fault.
+    fn take(&mut self, bytes: &[u8]) -> cache::Result<bool>;
 }
 
 /// Named objects. Names have `/` between their parts.
@@ -42,6 +42,6 @@ pub(crate) trait Backend: Send + Sync {
     /// the write is abandoned ([`Fault::Stopped`]).
     fn write(&self, name: &str, bytes: Bytes, on_part: &dyn Fn(usize) -> bool) -> Attempt<()>;
 
-    /// At most so many names below a folder.
+    /// At most `limit` names below a directory.
     fn list(&self, folder: &str, limit: usize) -> Attempt<Vec<String>>;
 }

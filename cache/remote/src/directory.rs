@@ -2,8 +2,10 @@
 
 use crate::backend::{Attempt, Backend, Fault, Sink};
 use bytes::Bytes;
+use rustix::fs::OFlags;
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read as _, Seek as _, SeekFrom, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 const CHUNK: usize = 4 << 20;
@@ -47,8 +49,18 @@ impl Backend for Directory {
     fn read(&self, name: &str, offset: u64, sink: &mut dyn Sink) -> Attempt<()> {
         let path = self.path(name);
         let fault = fault(&path);
-        let mut file = File::open(&path).map_err(&fault)?;
-        let total = file.metadata().map_err(&fault)?.len();
+        // Opening a pipe would wait for its writer.
+        let flags = OFlags::NONBLOCK.bits().cast_signed();
+        let mut file = File::options()
+            .read(true)
+            .custom_flags(flags)
+            .open(&path)
+            .map_err(&fault)?;
+        let meta = file.metadata().map_err(&fault)?;
+        if !meta.is_file() {
+            return Err(Fault::NotFound);
+        }
+        let total = meta.len();
         let offset = if offset <= total { offset } else { 0 };
         file.seek(SeekFrom::Start(offset)).map_err(&fault)?;
         sink.begin(offset, total).map_err(Fault::Local)?;
@@ -56,7 +68,11 @@ impl Backend for Directory {
         loop {
             match file.read(&mut buffer) {
                 Ok(0) => return Ok(()),
-                Ok(n) => sink.take(&buffer[..n]).map_err(Fault::Local)?,
+                Ok(n) => {
+                    if !sink.take(&buffer[..n]).map_err(Fault::Local)? {
+                        return Ok(());
+                    }
+                }
                 Err(err) if err.kind() == ErrorKind::Interrupted => {}
                 Err(err) => return Err(fault(err)),
             }
@@ -117,7 +133,7 @@ fn set_readable(file: &File) -> io::Result<()> {
     file.set_permissions(fs::Permissions::from_mode(0o444))
 }
 
-/// The names in a folder; none where it does not exist.
+/// The names in a directory; none where it does not exist.
 fn entries(folder: &Path) -> Attempt<Vec<String>> {
     let reader = match fs::read_dir(folder) {
         Err(err) if matches!(err.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => return Ok(Vec::new()),

@@ -15,7 +15,7 @@ const N: u8 = 6;
 #[derive(Clone, Copy, Debug)]
 enum Op {
     Put(u8),
-    /// In pieces of so many bytes.
+    /// In pieces of this many bytes.
     Write(u8, u8),
     /// A writer that never finishes.
     Abandon(u8),

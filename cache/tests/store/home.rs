@@ -5,7 +5,7 @@ use serde_json::json;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// A store in a temporary folder.
+/// A store in a temporary directory.
 pub struct Home {
     pub dir: tempfile::TempDir,
     pub store: Store,
@@ -61,7 +61,7 @@ pub fn data(record: &ActionRecord, store: &Store) -> BlobRef {
     store.artifact(record.outputs["out"]).unwrap().entries[0].blob_ref()
 }
 
-/// All files below a folder, with their paths relative to it.
+/// All files below a directory, with their paths relative to it.
 pub fn files(dir: &Path) -> Vec<String> {
     fn walk(dir: &Path, base: &Path, out: &mut Vec<String>) {
         for entry in std::fs::read_dir(dir).unwrap() {

@@ -5,6 +5,7 @@
 mod concurrent;
 mod damage;
 mod files;
+mod formats;
 mod gc;
 mod hit_cache;
 mod home;

@@ -256,7 +256,7 @@ pub fn exercise_of(symbol: &str) -> Exercise {
     }
 }
 
-/// Returns whether a class settles in the morning of its expiry.
+/// Returns whether a class is AM-settled.
 pub fn is_settled_in_the_morning(root: &str) -> bool {
     MORNING.contains(&root)
 }

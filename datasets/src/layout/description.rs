@@ -59,7 +59,7 @@ pub struct Mapping {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Unit {
-    /// As it is.
+    /// Unchanged.
     AsIs,
     /// Times this factor: 0.01 for percent.
     Times(f64),
@@ -76,7 +76,7 @@ pub struct Facts {
     pub symbol_from_file_name: bool,
     /// The currency of prices, ISO 4217.
     pub currency: Text,
-    /// Units of the underlying in a contract.
+    /// The contract multiplier: units of the underlying in a contract.
     pub multiplier: f64,
     /// The exercise style of its options; `None` to go by the symbol.
     pub exercise: Option<Exercise>,
@@ -84,7 +84,7 @@ pub struct Facts {
     pub calendar: CalendarName,
     /// The quotation of yields.
     pub yields: YieldQuote,
-    /// The most that the underlying may move in a day by the exchange's rules (0.1 is 10 %); 0 where there is no limit.
+    /// The daily price limit of the exchange for the underlying (0.1 is 10 %); 0 where there is none.
     pub daily_limit: f64,
 }
 

@@ -1,6 +1,6 @@
 //! Events of the engine. It never prints: events go to reporters, which display or store them and which it does not know.
 
-use cache::{ActionKey, BlobRef, Outputs};
+use cache::{ActionKey, BlobRef, Outputs, checksummed};
 use chrono::{DateTime, Datelike as _, Timelike as _, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -93,6 +93,25 @@ pub enum Event {
         hits: u64,
         /// The number of sub-computations looked up.
         total: u64,
+    },
+    /// An external program starts.
+    Isolation {
+        /// The stage.
+        stage: String,
+        /// The isolation in force: `namespaces`, `container` or `none`.
+        isolation: String,
+        /// True if it reaches the network.
+        network: bool,
+    },
+    /// A stage may not be what its key says.
+    Warning {
+        /// The stage.
+        stage: String,
+        /// The warning.
+        message: String,
+        /// A hint on how to resolve it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        hint: Option<String>,
     },
     /// A stage failed and is retried.
     StageRetried {
@@ -219,6 +238,12 @@ impl Event {
             },
             StageEvent::Log { line } => Self::Log { stage, line },
             StageEvent::Memo { hits, total } => Self::Memo { stage, hits, total },
+            StageEvent::Isolation { isolation, network } => Self::Isolation {
+                stage,
+                isolation,
+                network,
+            },
+            StageEvent::Warning { message, hint } => Self::Warning { stage, message, hint },
         }
     }
 }
@@ -308,8 +333,11 @@ impl Stamped {
         line
     }
 
-    /// Parses a line; `None` if it is not an event of this version or is truncated.
+    /// Parses a line; `None` if it is not an event of this version, is truncated or does not match its checksum.
     pub fn from_line(line: &str) -> Option<Self> {
+        if !checksummed::matches_checksum(line.as_bytes()) {
+            return None;
+        }
         let mut fields: serde_json::Map<String, Value> = serde_json::from_str(line).ok()?;
         let time = fields.remove("time")?;
         let time = DateTime::parse_from_rfc3339(time.as_str()?).ok()?.to_utc();

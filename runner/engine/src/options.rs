@@ -2,7 +2,7 @@
 
 use crate::executor::Executor;
 use cache::{ActionKey, Store};
-use runner_pipeline::Pipeline;
+use runner_pipeline::{Isolation, Pipeline};
 use stages_core::CancelToken;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -34,6 +34,8 @@ pub struct Options {
     pub planned: BTreeMap<usize, ActionKey>,
     /// The environment from which `run:` stages receive variables.
     pub env: BTreeMap<String, String>,
+    /// The default isolation of `run:` stages.
+    pub isolation: Isolation,
     /// The directory for the logs of stages that do not complete.
     pub logs: PathBuf,
     /// The grace period between the request to stop and the kill of a stage.

@@ -40,6 +40,8 @@ pub struct Planned {
     pub nearest: Option<Nearest>,
     /// The last run of the stage.
     pub last_run: Option<String>,
+    /// The number of its source files that are hashed each time, since their file system has no reliable times.
+    pub always_hashed: usize,
 }
 
 /// The predicted outcome of a stage.
@@ -218,6 +220,9 @@ fn stage(
         store_bytes: before.map(|hit| hit.blobs.iter().map(|(_, size)| size).sum()),
         nearest,
         last_run: last.map(|(run, _)| run.clone()),
+        always_hashed: (prepared.sources.iter())
+            .filter(|source| !cache::has_reliable_times(&source.path))
+            .count(),
     };
     Ok((planned, hit))
 }
@@ -279,5 +284,5 @@ fn fields(node: &Node, prepared: &Prepared) -> usize {
         Work::Kind { config, .. } => leaves(config).len(),
         Work::Command(_) => leaves(&prepared.recipe.config.value()).len(),
     };
-    2 + config + prepared.recipe.inputs.len() + prepared.recipe.sources.len()
+    2 + config + prepared.recipe.inputs.len() + prepared.recipe.sources.len() + prepared.recipe.tools.len()
 }

@@ -75,7 +75,7 @@ impl Pool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use runner_pipeline::{Command, Place, Resources};
+    use runner_pipeline::{Place, Resources};
     use stages_core::{Context, Outputs, Ports, StageError, StageKind};
     use std::collections::BTreeMap;
 
@@ -98,21 +98,13 @@ mod tests {
     }
 
     fn node(kind: bool, threads: Option<usize>, memory: Option<u64>) -> Node {
-        let command = Command {
-            command: String::new(),
-            files: Vec::new(),
-            outputs: BTreeMap::new(),
-            points: BTreeMap::new(),
-            env: BTreeMap::new(),
-            secrets: Vec::new(),
-        };
         let work = if kind {
             Work::Kind {
                 kind: Box::leak(stages_core::erase(Nothing)),
                 config: serde_json::Value::Null,
             }
         } else {
-            Work::Command(std::sync::Arc::new(command))
+            Work::Command(std::sync::Arc::default())
         };
         Node {
             id: "a".into(),

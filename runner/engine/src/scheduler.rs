@@ -7,7 +7,7 @@ use crate::event::{Event, RunStatus, StageStatus, Stamped};
 use crate::executor::{Executor, Limits};
 use crate::explain;
 use crate::options::{Options, Run};
-use crate::prepare::{Prepared, prepare, sources};
+use crate::prepare::{Prepared, prepare, reads_files};
 use crate::resources::{Pool, Share};
 use crate::summary::Summary;
 use cache::{ActionKey, ActionLock, ArtifactDigest, Hit, HitCache, Outputs, Store};
@@ -135,7 +135,7 @@ pub fn run(run: &Run<'_>, hit_cache: &HitCache, report: &mut dyn FnMut(Vec<Stamp
     let first = Stamped::now(Event::RunStarted {
         run: options.run.clone(),
         pipeline: pipeline.name.clone(),
-        file: pipeline.file.clone(),
+        file: pipeline.path(),
         params: pipeline.params.clone(),
         stages: chosen.iter().map(|&i| pipeline.nodes[i].id.clone()).collect(),
         program: options.program.clone(),
@@ -180,7 +180,7 @@ pub fn run(run: &Run<'_>, hit_cache: &HitCache, report: &mut dyn FnMut(Vec<Stamp
             if scheduler.open == 0 {
                 break;
             }
-            scheduler.hand_over();
+            scheduler.flush_events();
             match receiver.recv_timeout(TICK) {
                 Ok(message) => scheduler.take(message),
                 Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
@@ -189,7 +189,7 @@ pub fn run(run: &Run<'_>, hit_cache: &HitCache, report: &mut dyn FnMut(Vec<Stamp
                 scheduler.take(message);
             }
         }
-        scheduler.hand_over();
+        scheduler.flush_events();
         (scheduler.slots, scheduler.machine_failed)
     });
     let stages: Vec<(String, StageStatus)> = chosen
@@ -273,15 +273,15 @@ impl Scheduler<'_, '_, '_> {
         self.pipeline.nodes[i].id.clone()
     }
 
-    fn say(&mut self, event: Event) {
+    fn emit(&mut self, event: Event) {
         self.batch.push(Stamped::now(event));
         if self.batch.len() >= BATCH {
-            self.hand_over();
+            self.flush_events();
         }
     }
 
     /// Reports the pending events.
-    fn hand_over(&mut self) {
+    fn flush_events(&mut self) {
         if !self.batch.is_empty() {
             (self.report)(std::mem::take(&mut self.batch));
         }
@@ -310,7 +310,7 @@ impl Scheduler<'_, '_, '_> {
             Message::Asked(i, prepared, hit) => self.asked(i, prepared, hit),
             Message::Event(i, event) => {
                 let event = Event::of_stage(&self.node(i).id, event);
-                self.say(event);
+                self.emit(event);
             }
             Message::Ended(i, outcome) => self.ended(i, outcome),
         }
@@ -335,17 +335,17 @@ impl Scheduler<'_, '_, '_> {
         node.add_earlier(&mut inputs);
         self.slots[i].state = State::Preparing;
         self.slots[i].began = Some(Instant::now());
-        if sources(node).is_ok_and(|sources| sources.is_empty()) {
-            match prepare(node, inputs, store, reread) {
-                Ok(prepared) => self.prepared(i, prepared),
-                Err(err) => self.fail(i, err),
-            }
-        } else {
+        if reads_files(node) {
             let sender = self.sender.clone();
             self.scope.spawn(move || {
                 let prepared = prepare(node, inputs, store, reread);
                 let _ = sender.send(Message::Prepared(i, prepared));
             });
+        } else {
+            match prepare(node, inputs, store, reread) {
+                Ok(prepared) => self.prepared(i, prepared),
+                Err(err) => self.fail(i, err),
+            }
         }
     }
 
@@ -405,7 +405,7 @@ impl Scheduler<'_, '_, '_> {
                     stage: self.pipeline.nodes[i].id.clone(),
                     key: prepared.key,
                 };
-                self.say(event);
+                self.emit(event);
             }
             return Ok(None);
         };
@@ -417,7 +417,7 @@ impl Scheduler<'_, '_, '_> {
         let (store, executor, options) = (self.store, self.executor, self.options);
         let node = &self.pipeline.nodes[i];
         let reason = self.reason(i, &prepared);
-        self.say(Event::StageStarted {
+        self.emit(Event::StageStarted {
             stage: node.id.clone(),
             key: prepared.key,
             threads: share.threads,
@@ -522,7 +522,7 @@ impl Scheduler<'_, '_, '_> {
                 slot.state = State::Ready(prepared);
                 self.ready.insert(i);
                 let stage = self.id(i);
-                self.say(Event::StageRetried {
+                self.emit(Event::StageRetried {
                     stage,
                     retry,
                     retries,
@@ -549,7 +549,7 @@ impl Scheduler<'_, '_, '_> {
                 stage: self.id(producer),
                 found_by: self.id(i),
             };
-            self.say(event);
+            self.emit(event);
             let slot = &mut self.slots[producer];
             slot.waiters.push(i);
             if matches!(slot.state, State::Over(_)) {
@@ -582,7 +582,7 @@ impl Scheduler<'_, '_, '_> {
             hint: None,
         };
         slot.hit = Some(hit);
-        self.say(event);
+        self.emit(event);
         self.over(i);
         for waiter in std::mem::take(&mut self.slots[i].waiters) {
             let slot = &mut self.slots[waiter];
@@ -619,7 +619,7 @@ impl Scheduler<'_, '_, '_> {
             error,
             hint,
         };
-        self.say(event);
+        self.emit(event);
         self.over(i);
     }
 

@@ -47,16 +47,17 @@ pub fn figure(value: f64) -> String {
     }
 }
 
-/// A stage's id as a file name.
+/// A stage's id as a file name. Ids that differ have different names.
 pub fn file_name(id: &str) -> String {
-    let plain = |c: char| {
-        if c.is_ascii_alphanumeric() || "-_=.,[]".contains(c) {
-            c
+    let mut name = String::with_capacity(id.len());
+    for &byte in id.as_bytes() {
+        if byte.is_ascii_alphanumeric() || b"-_=.,[]".contains(&byte) {
+            name.push(byte.into());
         } else {
-            '_'
+            name.push_str(&format!("%{byte:02X}"));
         }
-    };
-    id.chars().map(plain).collect()
+    }
+    name
 }
 
 /// A table with aligned columns; those in `right` are right-aligned. Lines have no trailing blanks.

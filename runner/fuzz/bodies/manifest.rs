@@ -1,4 +1,4 @@
-//! A manifest of any bytes is refused, or names files below one folder and nothing else.
+//! A manifest of any bytes is refused, or names files below one directory and nothing else.
 
 use cache::{Artifact, untrusted};
 use std::path::{Component, Path};

@@ -17,7 +17,7 @@ pub fn check_with(bytes: &[u8], set: &[&str]) {
         set: set.iter().map(|text| (*text).to_owned()).collect(),
         ..LoadOptions::new(kinds::all())
     };
-    // A folder that is not there: nothing outside the text is read.
+    // A directory that is not there: nothing outside the text is read.
     match load_text(Path::new("nowhere/pipeline.yaml"), bytes, &options) {
         Ok(pipeline) => assert!(!pipeline.nodes.is_empty()),
         Err(errors) => {

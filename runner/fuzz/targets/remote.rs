@@ -1,4 +1,4 @@
-//! What a remote answers.
+//! Answers of a remote store.
 #![no_main]
 
 #[path = "../bodies/remote.rs"]

@@ -17,7 +17,7 @@ pub(crate) struct Builder {
 }
 
 impl Builder {
-    /// A builder of the run `id`, whose folder is `dir`.
+    /// A builder of the run `id`, whose directory is `dir`.
     pub fn new(id: &str, dir: &Path) -> Self {
         Self {
             id: id.to_owned(),
@@ -91,6 +91,7 @@ impl Builder {
             seconds: 0.0,
             stages,
             lookahead: None,
+            damaged: 0,
         });
     }
 }
@@ -164,6 +165,8 @@ fn apply(run: &mut Run, index: &HashMap<String, usize>, stamped: &Stamped) {
             run.seconds = *seconds;
         }
         Event::Log { .. }
+        | Event::Isolation { .. }
+        | Event::Warning { .. }
         | Event::Usage { .. }
         | Event::DeterminismChecked { .. }
         | Event::StageWaiting { .. }

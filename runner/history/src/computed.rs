@@ -19,7 +19,7 @@ pub struct ComputedMetrics {
 }
 
 impl ComputedMetrics {
-    /// Searches the runs in the folder `runs`, whose results are in `store`.
+    /// Searches the runs in the directory `runs`, whose results are in `store`.
     pub fn new(runs: &Path, store: &Store) -> Self {
         Self {
             runs: runs.to_owned(),

@@ -1,10 +1,11 @@
 //! Resolves references to artifacts of earlier runs.
 
 use super::{Run, StageRun, reader, resolve};
-use cache::Store;
+use cache::{ArtifactDigest, Store};
 use runner_engine::Failure;
-use runner_pipeline::{Earlier, EarlierRef, NotFound, same_value, suggest};
-use std::path::Path;
+use runner_pipeline::{Earlier, EarlierRef, NotFound, RunRef, same_value, suggest};
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 
 fn not_found(message: impl Into<String>, hint: impl Into<String>) -> NotFound {
     NotFound {
@@ -21,7 +22,8 @@ fn failed(failure: Failure) -> NotFound {
     not_found(failure.message + &causes, hint)
 }
 
-/// Resolves a reference among the runs in `runs`, whose artifacts are in the store that `open` opens.
+/// Resolves a reference among the runs in `runs`, whose artifacts are in the store that `open` opens; `None` if it is to the last run of a
+/// pipeline and no run of that has the output.
 ///
 /// # Errors
 /// When there is no such run, stage or output, or the artifact is no longer in the store.
@@ -29,40 +31,138 @@ pub fn find(
     runs: &Path,
     open: impl FnOnce() -> Result<Store, String>,
     reference: &EarlierRef<'_>,
-) -> Result<Earlier, NotFound> {
-    let id = resolve(runs, reference.run).map_err(failed)?;
-    let run = reader::read(runs, &id, false).map_err(failed)?;
-    let run = run.ok_or_else(|| not_found(format!("run `{id}` has no events"), "name another run"))?;
-    let stage = stage(&run, reference)?;
-    let output = output(&run, stage, reference)?;
-    let name = format!("{id}/{}.{output}", stage.id);
+) -> Result<Option<Earlier>, NotFound> {
+    let found = match &reference.run {
+        RunRef::Named(run) => {
+            let id = resolve(runs, run).map_err(failed)?;
+            let run = reader::read(runs, &id, false).map_err(failed)?;
+            let run = run.ok_or_else(|| not_found(format!("run `{id}` has no events"), "name another run"))?;
+            let found = artifact(&run, reference).map_err(|missing| match missing {
+                Missing::Here(err) | Missing::Anywhere(err) => err,
+            })?;
+            Some(found)
+        }
+        RunRef::LastOf { pipeline, file } => last(runs, pipeline, file.as_deref(), reference)?,
+    };
+    found.map(|found| found.open(open)).transpose()
+}
+
+/// The number of runs that are read at first.
+const RUNS: usize = 32;
+
+/// The artifact in the last run of a pipeline that has it.
+fn last(
+    runs: &Path,
+    pipeline: &str,
+    file: Option<&Path>,
+    reference: &EarlierRef<'_>,
+) -> Result<Option<Found>, NotFound> {
+    let file = file.map(real_path);
+    let mut wanted = RUNS;
+    loop {
+        let (read, _) = reader::last(runs, wanted).map_err(failed)?;
+        let is_all = read.len() < wanted;
+        let mut files: BTreeSet<PathBuf> = BTreeSet::new();
+        let mut found = None;
+        for run in read.iter().rev().filter(|run| run.pipeline == pipeline) {
+            let of = real_path(&run.file);
+            if file.as_ref().is_some_and(|file| *file != of) {
+                continue;
+            }
+            files.insert(of);
+            if found.is_none() {
+                found = match artifact(run, reference) {
+                    Ok(found) => Some(found),
+                    Err(Missing::Here(_)) => None,
+                    Err(Missing::Anywhere(err)) => return Err(err),
+                };
+            }
+        }
+        // Those that were moved or removed since are no choice.
+        files.retain(|file| file.is_file());
+        if files.len() > 1 {
+            let named: Vec<String> = files.iter().map(|file| format!("`{}`", file.display())).collect();
+            return Err(not_found(
+                format!(
+                    "several files have pipelines of the name `{pipeline}`: {}",
+                    named.join(", ")
+                ),
+                "name one of them as `file:`, relative to this file",
+            ));
+        }
+        if found.is_some() || is_all {
+            return Ok(found);
+        }
+        wanted *= 8;
+    }
+}
+
+/// A path without links, if it exists.
+fn real_path(path: &Path) -> PathBuf {
+    path.canonicalize().unwrap_or_else(|_| path.to_owned())
+}
+
+/// The reason why a run has no artifact for a reference.
+enum Missing {
+    /// Another run may have it.
+    Here(NotFound),
+    /// The reference is wrong.
+    Anywhere(NotFound),
+}
+
+/// An artifact of a run, which may be lost.
+struct Found {
+    name: String,
+    stage: String,
+    digest: ArtifactDigest,
+}
+
+fn artifact(run: &Run, reference: &EarlierRef<'_>) -> Result<Found, Missing> {
+    let stage = stage(run, reference)?;
+    // A run whose `pipeline.json` is lost tells no types.
+    let missing = if stage.types.is_empty() {
+        Missing::Here
+    } else {
+        Missing::Anywhere
+    };
+    let output = output(run, stage, reference).map_err(missing)?;
     let Some(&digest) = stage.outputs.get(output) else {
         let status = stage.status.map_or("did not finish", |status| status.name());
-        return Err(not_found(
-            format!("`{}` has no output in run `{id}` ({status})", stage.id),
+        return Err(Missing::Here(not_found(
+            format!("`{}` has no output in run `{}` ({status})", stage.id, run.id),
             "name a run in which it succeeded, or run it again",
-        ));
+        )));
     };
-    let lost = |what: String| {
-        let hint = format!(
-            "run `{}` of that pipeline again; `runner cache gc --keep-run` keeps the results of a run",
-            stage.id
-        );
-        not_found(format!("`{name}` cannot be read: {what}"), hint)
-    };
-    let store = open().map_err(lost)?;
-    let artifact = store.artifact(digest).map_err(|err| lost(err.to_string()))?;
-    if !artifact.entries.iter().all(|entry| store.has(entry.blob_ref())) {
-        return Err(lost("a part of it is missing from the store".to_owned()));
-    }
-    Ok(Earlier {
-        name,
-        ty: artifact.kind,
+    Ok(Found {
+        name: format!("{}/{}.{output}", run.id, stage.id),
+        stage: stage.id.clone(),
         digest,
     })
 }
 
-fn stage<'r>(run: &'r Run, reference: &EarlierRef<'_>) -> Result<&'r StageRun, NotFound> {
+impl Found {
+    fn open(self, open: impl FnOnce() -> Result<Store, String>) -> Result<Earlier, NotFound> {
+        let Self { name, stage, digest } = self;
+        let lost = |what: String| {
+            let hint = format!(
+                "run `{stage}` of that pipeline again; `runner cache gc --keep-run` keeps the results of a run"
+            );
+            not_found(format!("`{name}` cannot be read: {what}"), hint)
+        };
+        let store = open().map_err(lost)?;
+        let artifact = store.artifact(digest).map_err(|err| lost(err.to_string()))?;
+        if !artifact.entries.iter().all(|entry| store.has(entry.blob_ref())) {
+            return Err(lost("a part of it is missing from the store".to_owned()));
+        }
+        Ok(Earlier {
+            name,
+            ty: artifact.kind,
+            digest,
+        })
+    }
+}
+
+fn stage<'r>(run: &'r Run, reference: &EarlierRef<'_>) -> Result<&'r StageRun, Missing> {
     let of_name: Vec<&StageRun> = run.stages.iter().filter(|s| s.stage == reference.stage).collect();
     let found: Vec<&StageRun> = of_name
         .iter()
@@ -77,22 +177,22 @@ fn stage<'r>(run: &'r Run, reference: &EarlierRef<'_>) -> Result<&'r StageRun, N
     let known = || of_name.iter().map(|stage| stage.id.as_str());
     match found[..] {
         [one] => Ok(one),
-        [] if of_name.is_empty() => Err(not_found(
+        [] if of_name.is_empty() => Err(Missing::Here(not_found(
             format!("run `{}` has no stage `{}`", run.id, reference.stage),
             suggest(
                 reference.stage,
                 "its stages",
                 run.stages.iter().map(|stage| stage.stage.as_str()),
             ),
-        )),
-        [] => Err(not_found(
+        ))),
+        [] => Err(Missing::Here(not_found(
             format!("`{}` has no such point in run `{}`", reference.stage, run.id),
             format!("its points are {}", known().collect::<Vec<_>>().join(", ")),
-        )),
-        [first, ..] => Err(not_found(
+        ))),
+        [first, ..] => Err(Missing::Anywhere(not_found(
             format!("`{}` has {} points in run `{}`", reference.stage, found.len(), run.id),
-            format!("name one, such as `\"{}/{}\"`", reference.run, first.id),
-        )),
+            format!("name one, such as `\"{}\"`", first.id),
+        ))),
     }
 }
 
@@ -129,7 +229,7 @@ fn output<'r>(run: &Run, stage: &'r StageRun, reference: &EarlierRef<'_>) -> Res
         )),
         [first, ..] => Err(not_found(
             format!("`{}` has more than one output that fits", stage.id),
-            format!("name one, such as `{}/{}.{first}`", reference.run, stage.id),
+            format!("name one, such as `{}.{first}`", stage.id),
         )),
     }
 }

@@ -2,6 +2,7 @@
 
 use super::marks::{self, AllMarks};
 use super::reader::{folders, has_events};
+use cache::shared;
 use chrono::{DateTime, Utc};
 use runner_engine::Failure;
 use runner_pipeline::suggest;
@@ -12,7 +13,7 @@ use std::time::SystemTime;
 fn new_id() -> String {
     let now = SystemTime::now();
     let time: DateTime<Utc> = now.into();
-    // The only unseeded randomness: it names a folder and reaches no result.
+    // The only unseeded randomness: it names a directory and reaches no result.
     let nanos = now
         .duration_since(SystemTime::UNIX_EPOCH)
         .unwrap_or_default()
@@ -32,20 +33,20 @@ fn new_id() -> String {
     format!("{}-{suffix}", time.format("%Y%m%dT%H%M%S"))
 }
 
-/// Creates the folder of a new run and returns the run's id.
+/// Creates the directory of a new run and returns the run's id.
 ///
 /// # Errors
-/// When the folder cannot be created.
+/// When the directory cannot be created.
 pub fn new_run(runs: &Path) -> Result<String, Failure> {
     let failed = |path: &Path, err: std::io::Error| {
         Failure::caused(format!("cannot create `{}`", path.display()), &err)
-            .hint("set `RUNNER_HOME` to a folder that can be written, with room on its disk")
+            .hint("set `RUNNER_HOME` to a writable directory with free disk space")
     };
-    std::fs::create_dir_all(runs).map_err(|err| failed(runs, err))?;
+    shared::create_dir_all(runs).map_err(|err| failed(runs, err))?;
     loop {
         let id = new_id();
         let dir = runs.join(&id);
-        match std::fs::create_dir(&dir) {
+        match shared::create_dir(&dir) {
             Ok(()) => return Ok(id),
             // Two runs began in the same millisecond with the same random characters.
             Err(err) if err.kind() == std::io::ErrorKind::AlreadyExists => {}

@@ -1,8 +1,8 @@
-//! The index over runs: one SQLite file for queries that would otherwise read every run folder.
+//! The index over runs: one SQLite file for queries that would otherwise read every run directory.
 //!
-//! Everything in it is derived from the run folders. If it is missing, damaged, locked or of another version, the runs are read
+//! Everything in it is derived from the run directories. If it is missing, damaged, locked or of another version, the runs are read
 //! instead, and the index is rebuilt if possible. A row is valid only while `events.jsonl` has the size and the modification time
-//! that it had when it was read, and while the row's checksum matches.
+//! that it had when it was read, and while the row's checksum matches. Damaged runs have no row.
 //!
 //! ```text
 //! HOME/index/runs.sqlite
@@ -14,7 +14,7 @@
 
 use super::stored::{Head, StageOutcome, Template};
 use super::{LastMetrics, Run};
-use cache::ActionKey;
+use cache::{ActionKey, shared};
 use runner_engine::RunStatus;
 use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension as _, Transaction, TransactionBehavior, params};
 use serde::{Deserialize, Serialize};
@@ -24,7 +24,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, UNIX_EPOCH};
 
 /// The version of the tables and of the texts in them. An index of another version is rebuilt.
-const VERSION: i64 = 1;
+const VERSION: i64 = 2;
 
 /// The longest wait for a lock of another process.
 const TIMEOUT: Duration = Duration::from_millis(250);
@@ -37,11 +37,12 @@ CREATE TABLE run (
 ) WITHOUT ROWID;
 CREATE TABLE action (
     key BLOB NOT NULL, run TEXT NOT NULL, stage TEXT NOT NULL, kind TEXT NOT NULL, seconds REAL NOT NULL, metrics TEXT,
+    checksum INTEGER NOT NULL,
     PRIMARY KEY (key, run)
 ) WITHOUT ROWID;
 CREATE INDEX action_of_run ON action (run);
 CREATE TABLE name (name TEXT PRIMARY KEY, run TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE state (stamp TEXT NOT NULL);
+CREATE TABLE state (stamp TEXT NOT NULL, checksum INTEGER NOT NULL);
 ";
 
 /// The event log of a run on disk.
@@ -76,13 +77,13 @@ pub struct Index {
 }
 
 impl Index {
-    /// Opens or creates the index over the folder `runs`; `None` if that is impossible.
+    /// Opens or creates the index over the directory `runs`; `None` if that is impossible.
     pub fn open(runs: &Path) -> Option<Self> {
         let folder = folder(runs)?;
         if !runs.is_dir() {
             return None;
         }
-        let _ = std::fs::create_dir_all(&folder);
+        let _ = shared::create_dir_all(&folder);
         let path = folder.join("runs.sqlite");
         let db = match connect(&path) {
             Err(err) if is_damage(&err) => {
@@ -91,6 +92,8 @@ impl Index {
             }
             opened => opened,
         };
+        // Only its owner can do that.
+        let _ = shared::share_file(&path);
         Some(Self {
             db: db.ok()?,
             path,
@@ -136,7 +139,7 @@ impl Index {
     pub fn add<'r>(&mut self, runs: impl IntoIterator<Item = (&'r EventFile, &'r Run)>) {
         let runs: Vec<_> = runs
             .into_iter()
-            .filter(|(_, run)| run.status != RunStatus::Running)
+            .filter(|(_, run)| run.status != RunStatus::Running && run.damaged == 0)
             .collect();
         if !runs.is_empty() {
             self.change(|change| runs.iter().try_for_each(|(file, run)| add(change, file, run)));
@@ -161,11 +164,13 @@ impl Index {
             return;
         }
         self.change(|change| {
+            let stamp = stamp(change)?;
             for id in ids {
                 change.execute("DELETE FROM run WHERE id = ?1", [id])?;
                 change.execute("DELETE FROM action WHERE run = ?1", [id])?;
                 change.execute("DELETE FROM name WHERE run = ?1", [id])?;
             }
+            stamp.map_or(Ok(()), |stamp| set_stamp(change, &stamp))?;
             let unused = "DELETE FROM shared WHERE id NOT IN (SELECT resolved FROM run UNION SELECT ended FROM run)";
             change.execute(unused, []).map(drop)
         });
@@ -173,12 +178,21 @@ impl Index {
 
     /// The newest run that computed an action, and the last value of each of its metrics if known.
     pub fn computed(&self, key: ActionKey) -> Option<(String, Option<LastMetrics>)> {
-        let found: Option<(String, Option<String>)> = self.answer(|db| {
-            let sql = "SELECT run, metrics FROM action WHERE key = ?1 ORDER BY run DESC LIMIT 1";
-            db.query_row(sql, [key.as_bytes()], |row| Ok((row.get(0)?, row.get(1)?)))
-                .optional()
+        let found: Option<(String, Option<String>, bool)> = self.answer(|db| {
+            let sql = "SELECT run, metrics, stage, kind, seconds, checksum FROM action WHERE key = ?1 ORDER BY run DESC LIMIT 1";
+            db.query_row(sql, [key.as_bytes()], |row| {
+                let (run, metrics): (String, Option<String>) = (row.get(0)?, row.get(1)?);
+                let (stage, kind): (String, String) = (row.get(2)?, row.get(3)?);
+                let sum = action_sum(key, &run, &stage, &kind, row.get(4)?, metrics.as_deref());
+                let is_intact = row.get::<_, i64>(5)? == sum;
+                Ok((run, metrics, is_intact))
+            })
+            .optional()
         })?;
-        let (run, metrics) = found?;
+        let (run, metrics, is_intact) = found?;
+        if !is_intact {
+            return None;
+        }
         Some((run, metrics.and_then(|text| serde_json::from_str(&text).ok())))
     }
 
@@ -186,9 +200,12 @@ impl Index {
     pub fn add_with_metrics(&mut self, file: &EventFile, run: &Run) {
         self.add([(file, run)]);
         self.change(|change| {
-            let mut update = change.prepare("UPDATE action SET metrics = ?3 WHERE key = ?1 AND run = ?2")?;
+            let mut update =
+                change.prepare("UPDATE action SET metrics = ?3, checksum = ?4 WHERE key = ?1 AND run = ?2")?;
             for (key, stage) in run.computed() {
-                update.execute(params![key.as_bytes(), run.id, json(&stage.last_metrics())?])?;
+                let metrics = json(&stage.last_metrics())?;
+                let sum = action_sum(key, &run.id, &stage.id, &stage.kind, stage.seconds, Some(&metrics));
+                update.execute(params![key.as_bytes(), run.id, metrics, sum])?;
             }
             Ok(())
         });
@@ -256,7 +273,7 @@ impl Index {
     }
 }
 
-/// The folder of the index, beside the folder `runs`.
+/// The directory of the index, beside the directory `runs`.
 pub(super) fn folder(runs: &Path) -> Option<PathBuf> {
     Some(runs.parent()?.join("index"))
 }
@@ -315,16 +332,67 @@ fn json(value: &impl Serialize) -> rusqlite::Result<String> {
     serde_json::to_string(value).map_err(|err| rusqlite::Error::ToSqlConversionFailure(err.into()))
 }
 
-fn has_stamp(db: &Connection, stamp: &str) -> rusqlite::Result<bool> {
-    let found: Option<String> = db
-        .query_row("SELECT stamp FROM state", [], |row| row.get(0))
+fn has_stamp(db: &Connection, wanted: &str) -> rusqlite::Result<bool> {
+    Ok(stamp(db)?.as_deref() == Some(wanted))
+}
+
+/// The stamp of the names in the index; `None` if they do not match their checksum.
+fn stamp(db: &Connection) -> rusqlite::Result<Option<String>> {
+    let found: Option<(String, i64)> = db
+        .query_row("SELECT stamp, checksum FROM state", [], |row| {
+            Ok((row.get(0)?, row.get(1)?))
+        })
         .optional()?;
-    Ok(found.as_deref() == Some(stamp))
+    let Some((stamp, sum)) = found else { return Ok(None) };
+    Ok((sum == names_sum(db, &stamp)?).then_some(stamp))
+}
+
+/// The checksum of all names and the stamp.
+fn names_sum(db: &Connection, stamp: &str) -> rusqlite::Result<i64> {
+    let mut parts = vec![stamp.to_owned()];
+    let mut select = db.prepare("SELECT name, run FROM name ORDER BY name")?;
+    let mut rows = select.query([])?;
+    while let Some(row) = rows.next()? {
+        parts.extend([row.get::<_, String>(0)?, row.get(1)?]);
+    }
+    let parts: Vec<&[u8]> = parts.iter().map(String::as_bytes).collect();
+    Ok(sum(&parts))
+}
+
+/// The checksum of a row of `action`.
+fn action_sum(key: ActionKey, run: &str, stage: &str, kind: &str, seconds: f64, metrics: Option<&str>) -> i64 {
+    let seconds = seconds.to_bits().to_le_bytes();
+    let texts = [run, stage, kind].map(str::as_bytes);
+    let has_metrics = [u8::from(metrics.is_some())];
+    let metrics = metrics.unwrap_or_default().as_bytes();
+    sum(&[
+        key.as_bytes(),
+        texts[0],
+        texts[1],
+        texts[2],
+        &seconds,
+        &has_metrics,
+        metrics,
+    ])
+}
+
+/// The checksum of some texts.
+fn sum(parts: &[&[u8]]) -> i64 {
+    let mut hasher = blake3::Hasher::new();
+    for part in parts {
+        hasher.update(&(part.len() as u64).to_le_bytes());
+        hasher.update(part);
+    }
+    let mut sum = [0; 8];
+    hasher.finalize_xof().fill(&mut sum);
+    i64::from_le_bytes(sum)
 }
 
 fn set_stamp(db: &Connection, stamp: &str) -> rusqlite::Result<()> {
     db.execute("DELETE FROM state", [])?;
-    db.execute("INSERT INTO state VALUES (?1)", [stamp]).map(drop)
+    let sum = names_sum(db, stamp)?;
+    db.execute("INSERT INTO state VALUES (?1, ?2)", params![stamp, sum])
+        .map(drop)
 }
 
 fn add(change: &Transaction<'_>, file: &EventFile, run: &Run) -> rusqlite::Result<()> {
@@ -358,9 +426,17 @@ fn add(change: &Transaction<'_>, file: &EventFile, run: &Run) -> rusqlite::Resul
             row.checksum
         ],
     )?;
-    let mut insert = change.prepare("INSERT OR REPLACE INTO action VALUES (?1, ?2, ?3, ?4, ?5, NULL)")?;
+    let mut insert = change.prepare("INSERT OR REPLACE INTO action VALUES (?1, ?2, ?3, ?4, ?5, NULL, ?6)")?;
     for (key, stage) in run.computed() {
-        insert.execute(params![key.as_bytes(), run.id, stage.id, stage.kind, stage.seconds])?;
+        let sum = action_sum(key, &run.id, &stage.id, &stage.kind, stage.seconds, None);
+        insert.execute(params![
+            key.as_bytes(),
+            run.id,
+            stage.id,
+            stage.kind,
+            stage.seconds,
+            sum
+        ])?;
     }
     Ok(())
 }
@@ -397,16 +473,13 @@ struct Row {
 
 impl Row {
     fn sum(&self) -> i64 {
-        let mut hasher = blake3::Hasher::new();
-        for text in [self.id.as_bytes(), self.head.as_bytes(), &self.seconds] {
-            hasher.update(&text.len().to_le_bytes()).update(text);
-        }
-        for number in [self.bytes, self.modified, self.resolved, self.ended] {
-            hasher.update(&number.to_le_bytes());
-        }
-        let mut sum = [0; 8];
-        hasher.finalize_xof().fill(&mut sum);
-        i64::from_le_bytes(sum)
+        let numbers = [self.bytes, self.modified, self.resolved, self.ended].map(i64::to_le_bytes);
+        sum(&[
+            self.id.as_bytes(),
+            self.head.as_bytes(),
+            &self.seconds,
+            numbers.as_flattened(),
+        ])
     }
 
     fn head(&self) -> Option<Head> {

@@ -1,4 +1,4 @@
-//! The history of runs: a folder for each run, whose event log `events.jsonl` is the single source of truth.
+//! The history of runs: a directory for each run, whose event log `events.jsonl` is the single source of truth.
 //!
 //! ```text
 //! HOME/runs/20261120T213045-k3f9/
@@ -7,7 +7,7 @@
 //! ├── marks.json       its name, its tags and the keep mark, if given
 //! ├── report.html      the report, once rendered
 //! ├── metrics/         the metrics of stages that ran, a file of JSON lines each
-//! ├── tensorboard/     the same as TensorBoard event files, a folder each
+//! ├── tensorboard/     the same as TensorBoard event files, a directory each
 //! └── logs/            the logs of `run:` stages that did not finish
 //! HOME/index/runs.sqlite   the index over all runs, rebuilt from the above
 //! ```

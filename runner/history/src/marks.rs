@@ -1,7 +1,8 @@
-//! Marks that people set on a run: a name, tags, and `keep`. They are stored in `marks.json` in the run's folder.
+//! Marks that people set on a run: a name, tags, and `keep`. They are stored in `marks.json` in the run's directory.
 
 use super::index::{self, Index};
 use super::reader::{folders, has_events};
+use cache::{checksummed, shared};
 use rayon::prelude::*;
 use runner_engine::Failure;
 use serde::{Deserialize, Serialize};
@@ -10,7 +11,7 @@ use std::fs::File;
 use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 
-/// The file of [`stamp`], in the folder of the index.
+/// The file of [`stamp`], in the directory of the index.
 const STAMP: &str = "names.stamp";
 
 /// The marks of a run.
@@ -35,10 +36,10 @@ pub struct AllMarks {
 }
 
 impl AllMarks {
-    /// Reads the marks of all runs in the folder `runs`.
+    /// Reads the marks of all runs in the directory `runs`.
     ///
     /// # Errors
-    /// When the folder cannot be read.
+    /// When the directory cannot be read.
     pub fn read(runs: &Path) -> Result<Self, Failure> {
         let mut all = Self::of_runs(runs, folders(runs)?);
         all.of.retain(|id, _| has_events(runs, id));
@@ -76,7 +77,7 @@ impl AllMarks {
 /// The id of the run with that name, from the index if that is current.
 ///
 /// # Errors
-/// When the folder of runs cannot be read.
+/// When the directory of runs cannot be read.
 pub fn named(runs: &Path, name: &str) -> Result<Option<String>, Failure> {
     let is_called = |id: &String| read(runs, id).is_ok_and(|marks| marks.name.as_deref() == Some(name));
     let stamp = stamp(runs);
@@ -108,8 +109,11 @@ fn set_stamp(runs: &Path, stamp: &str) -> std::io::Result<()> {
     let Some(folder) = index::folder(runs) else {
         return Ok(());
     };
-    std::fs::create_dir_all(&folder)?;
-    let mut file = File::create(folder.join(STAMP))?;
+    shared::create_dir_all(&folder)?;
+    let path = folder.join(STAMP);
+    let mut file = File::create(&path)?;
+    // Only its owner can do that.
+    let _ = shared::share_file(&path);
     file.write_all(stamp.as_bytes())?;
     file.sync_all()
 }
@@ -130,6 +134,9 @@ pub fn read(runs: &Path, id: &str) -> Result<Marks, Failure> {
         ))
     };
     match std::fs::read(&path) {
+        Ok(bytes) if !checksummed::matches_checksum(&bytes) => {
+            Err(failed(&std::io::Error::other("its checksum is wrong")))
+        }
         Ok(bytes) => serde_json::from_slice(&bytes).map_err(|err| failed(&err)),
         Err(err) if err.kind() == ErrorKind::NotFound => Ok(Marks::default()),
         Err(err) => Err(failed(&err)),
@@ -161,7 +168,9 @@ pub fn edit(runs: &Path, id: &str, change: impl FnOnce(&mut Marks)) -> Result<Ma
             let _ = set_stamp(runs, &stamp);
         }
         let mut file = File::create(&new)?;
-        file.write_all((serde_json::to_string(&marks)? + "\n").as_bytes())?;
+        let mut text = serde_json::to_string(&marks)?;
+        checksummed::add_checksum(&mut text);
+        file.write_all((text + "\n").as_bytes())?;
         file.sync_all()?;
         std::fs::rename(&new, &path)
     };
@@ -175,7 +184,7 @@ pub fn edit(runs: &Path, id: &str, change: impl FnOnce(&mut Marks)) -> Result<Ma
         Err(err) => {
             let _ = std::fs::remove_file(&new);
             Err(Failure::caused(format!("cannot write `{}`", path.display()), &err)
-                .hint("free some disk space, or make the folder writable"))
+                .hint("free some disk space, or make the directory writable"))
         }
     }
 }
@@ -204,13 +213,13 @@ pub fn check_name(runs: &Path, name: &str) -> Result<(), Failure> {
         && name.len() <= LONGEST;
     if !plain || name == "latest" {
         return Err(Failure::usage(format!("`{name}` cannot be the name of a run")).hint(format!(
-            "a name begins with a letter and has letters, digits, `_`, `-` and `.`, {LONGEST} at most; `latest` is taken"
+            "a name begins with a letter and has letters, digits, `_`, `-` and `.`, {LONGEST} at most; `latest` is reserved"
         )));
     }
     match named(runs, name)? {
         Some(other) => Err(
             Failure::usage(format!("run {other} has the name `{name}` already")).hint(format!(
-                "choose another, or take it away first: `runner runs unname {name}`"
+                "choose another, or remove it first: `runner runs unname {name}`"
             )),
         ),
         None => Ok(()),

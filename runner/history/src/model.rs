@@ -17,7 +17,7 @@ use std::sync::Arc;
 pub struct Run {
     /// Its id, which sorts by time.
     pub id: String,
-    /// Its folder.
+    /// Its directory.
     #[serde(skip)]
     pub dir: PathBuf,
     /// The pipeline's name.
@@ -40,6 +40,13 @@ pub struct Run {
     /// The outcome of the check for look-ahead that followed it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lookahead: Option<LookaheadVerdict>,
+    /// The number of lines of its event log that do not match their checksum and are left out, and its `pipeline.json` if that does not.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub damaged: u64,
+}
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 fn as_timestamp<S: Serializer>(time: &DateTime<Utc>, serializer: S) -> Result<S::Ok, S::Error> {

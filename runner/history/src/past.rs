@@ -3,9 +3,10 @@
 use super::index::{EventFile, Index};
 use super::reader::last_files;
 use super::stored::StageOutcome;
-use cache::ActionKey;
+use cache::{ActionKey, checksummed};
 use runner_engine::{Past, StageStatus};
 use serde::Deserialize;
+use serde_json::Value;
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
@@ -27,6 +28,8 @@ pub struct PastRuns {
 struct Read {
     /// The event logs that were not read yet, oldest first; `None` before the first query.
     left: Option<Vec<EventFile>>,
+    /// True after the first query for the last action of a stage.
+    queried: bool,
     /// The successful actions by stage, newest first, each key once.
     actions: HashMap<String, Vec<(String, ActionKey)>>,
     seen: HashSet<(String, ActionKey)>,
@@ -47,7 +50,7 @@ impl Read {
 }
 
 impl PastRuns {
-    /// The runs of `pipeline` in the folder `runs`.
+    /// The runs of `pipeline` in the directory `runs`.
     pub fn new(runs: &Path, pipeline: &str) -> Self {
         Self {
             runs: runs.to_owned(),
@@ -72,9 +75,16 @@ impl Past for PastRuns {
     /// Reads backwards from the newest run to the first that had the stage. That is nearly always the last run, so the index is not used.
     fn last(&self, stage: &str) -> Option<(String, ActionKey)> {
         let mut read = self.read();
+        // The first query decodes one line, since often a single stage runs; the second one decodes the whole log.
+        if !std::mem::replace(&mut read.queried, true)
+            && let Some(file) = read.left.as_ref().and_then(|left| left.last())
+            && let Some((_, key)) = finished(&self.events(&file.id), &self.pipeline, Some(stage)).pop()
+        {
+            return Some((file.id.clone(), key));
+        }
         while read.of(stage).is_empty() {
             let file = read.left.as_mut()?.pop()?;
-            read.add(&file.id, finished(&self.events(&file.id), &self.pipeline));
+            read.add(&file.id, finished(&self.events(&file.id), &self.pipeline, None));
         }
         read.of(stage).first().cloned()
     }
@@ -101,7 +111,7 @@ impl Past for PastRuns {
                     .and_then(|(index, (_, number))| index.outcomes(*number));
                 match outcomes {
                     Some(stages) => read.add(&file.id, stages.into_iter().filter_map(successful)),
-                    None => read.add(&file.id, finished(&self.events(&file.id), &self.pipeline)),
+                    None => read.add(&file.id, finished(&self.events(&file.id), &self.pipeline, None)),
                 }
             }
         }
@@ -129,24 +139,29 @@ struct Started<'a> {
     pipeline: Cow<'a, str>,
 }
 
-/// The successful actions of a run, if it is one of `pipeline`. Unreadable events are ignored.
-fn finished(events: &Path, pipeline: &str) -> Vec<(String, ActionKey)> {
+/// The successful actions of a run, of all stages or only of one, if it is a run of `pipeline`. Unreadable events are ignored.
+fn finished(events: &Path, pipeline: &str, only: Option<&str>) -> Vec<(String, ActionKey)> {
     let Ok(file) = File::open(events) else {
         return Vec::new();
     };
     let mut reader = BufReader::new(file);
     let mut line = Vec::new();
     let _ = reader.read_until(b'\n', &mut line);
-    if !serde_json::from_slice::<Started>(&line).is_ok_and(|started| started.pipeline == pipeline) {
+    let is_of = |started: Started| started.pipeline == pipeline;
+    if !checksummed::matches_checksum(&line) || !serde_json::from_slice::<Started>(&line).is_ok_and(is_of) {
         return Vec::new();
     }
     let mut bytes = Vec::new();
     let _ = reader.read_to_end(&mut bytes);
+    let field = only.map_or_else(String::new, |stage| format!("\"stage\":{}", Value::from(stage)));
     bytes
         .split(|&byte| byte == b'\n')
         .filter(|line| line.starts_with(br#"{"event":"stage_finished""#))
+        .filter(|line| std::str::from_utf8(line).is_ok_and(|line| line.contains(&field)))
+        .filter(|line| checksummed::matches_checksum(line))
         .filter_map(|line| serde_json::from_slice::<Finished>(line).ok())
         .filter(|finished| matches!(finished.status, StageStatus::Cached | StageStatus::Ran))
+        .filter(|finished| only.is_none_or(|stage| finished.stage == stage))
         .filter_map(|finished| Some((finished.stage.into_owned(), finished.key?)))
         .collect()
 }

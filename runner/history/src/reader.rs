@@ -3,6 +3,7 @@
 use super::builder::Builder;
 use super::index::{EventFile, Index};
 use super::{ResolvedPipeline, Run};
+use cache::checksummed;
 use rayon::prelude::*;
 use runner_engine::{Failure, RunStatus, Stamped};
 use std::fs::{File, TryLockError};
@@ -12,7 +13,7 @@ use std::path::Path;
 /// The number of runs that are read and added to the index at once.
 const CHUNK: usize = 1000;
 
-/// The names of the run folders, oldest first. The folders are not opened: one without an event log is not yet a run.
+/// The names of the run directories, oldest first. The directories are not opened: one without an event log is not yet a run.
 ///
 /// # Errors
 /// When `runs` cannot be read. It need not exist.
@@ -27,7 +28,7 @@ pub(super) fn folders(runs: &Path) -> Result<Vec<String>, Failure> {
     for entry in entries {
         let entry = entry.map_err(failed)?;
         let name = entry.file_name().to_string_lossy().into_owned();
-        // Links to folders count. A leading dot marks a run that is being removed.
+        // Links to directories count. A leading dot marks a run that is being removed.
         if entry.file_type().is_ok_and(|ty| !ty.is_file()) && !name.starts_with('.') {
             names.push(name);
         }
@@ -54,7 +55,7 @@ fn is_locked(events: &File) -> bool {
 /// All runs, oldest first, without metrics. Unreadable runs are omitted.
 ///
 /// # Errors
-/// When the folder cannot be read.
+/// When the directory cannot be read.
 pub fn list(runs: &Path) -> Result<Vec<Run>, Failure> {
     Ok(survey(runs)?.0)
 }
@@ -62,7 +63,7 @@ pub fn list(runs: &Path) -> Result<Vec<Run>, Failure> {
 /// All runs, oldest first, without metrics; and the ids of the unreadable ones.
 ///
 /// # Errors
-/// When the folder cannot be read.
+/// When the directory cannot be read.
 pub fn survey(runs: &Path) -> Result<(Vec<Run>, Vec<String>), Failure> {
     let files: Vec<EventFile> = folders(runs)?
         .par_iter()
@@ -79,7 +80,7 @@ pub fn survey(runs: &Path) -> Result<(Vec<Run>, Vec<String>), Failure> {
 /// The last `n` readable runs, oldest first, without metrics; and the ids of the unreadable ones among them.
 ///
 /// # Errors
-/// When the folder cannot be read.
+/// When the directory cannot be read.
 pub fn last(runs: &Path, n: usize) -> Result<(Vec<Run>, Vec<String>), Failure> {
     let mut index = Index::open(runs);
     let mut wanted = n;
@@ -161,9 +162,13 @@ pub(super) fn read(runs: &Path, id: &str, metrics: bool) -> Result<Option<Run>, 
     let failed = |err: std::io::Error| Failure::caused(format!("cannot read `{}`", path.display()), &err);
     let file = File::open(&path).map_err(failed)?;
     let alive = is_locked(&file);
-    let pipeline: Option<ResolvedPipeline> = std::fs::read(dir.join("pipeline.json"))
-        .ok()
-        .and_then(|bytes| serde_json::from_slice(&bytes).ok());
+    let mut damaged = 0;
+    let pipeline: Option<ResolvedPipeline> = std::fs::read(dir.join("pipeline.json")).ok().and_then(|bytes| {
+        let is_intact = checksummed::matches_checksum(&bytes);
+        let pipeline = serde_json::from_slice(&bytes).ok().filter(|_| is_intact);
+        damaged += u64::from(pipeline.is_none());
+        pipeline
+    });
     let mut builder = Builder::new(id, &dir);
     if let Some(pipeline) = pipeline {
         builder.pipeline(pipeline.into());
@@ -179,11 +184,16 @@ pub(super) fn read(runs: &Path, id: &str, metrics: bool) -> Result<Option<Run>, 
         if !metrics && line.starts_with(br#"{"event":"metric""#) {
             continue;
         }
-        if let Some(stamped) = Stamped::from_line(&String::from_utf8_lossy(&line)) {
-            builder.take(&stamped);
+        match Stamped::from_line(&String::from_utf8_lossy(&line)) {
+            Some(stamped) => builder.take(&stamped),
+            // An event of a later version has another name; a kill truncates the last line.
+            None => damaged += u64::from(line.ends_with(b"\n") && is_damaged(&line)),
         }
     }
     let mut run = builder.finish();
+    if let Some(run) = &mut run {
+        run.damaged = damaged;
+    }
     if let Some(run) = &mut run
         && run.status == RunStatus::Running
         && !alive
@@ -191,4 +201,9 @@ pub(super) fn read(runs: &Path, id: &str, metrics: bool) -> Result<Option<Run>, 
         run.status = RunStatus::Killed;
     }
     Ok(run)
+}
+
+/// True if a line of an event log is not what was written.
+fn is_damaged(line: &[u8]) -> bool {
+    !checksummed::matches_checksum(line) || serde_json::from_slice::<serde_json::Value>(line).is_err()
 }

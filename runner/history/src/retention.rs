@@ -9,7 +9,7 @@ use std::collections::{HashMap, HashSet};
 use std::io::ErrorKind;
 use std::path::Path;
 
-/// The prefix of a folder that is being removed and no longer counts as a run.
+/// The prefix of a directory that is being removed and no longer counts as a run.
 const REMOVED: &str = ".removed-";
 
 /// The removable runs, oldest first: those that have ended, have no marks, are not excluded, and whose artifacts no remaining
@@ -33,16 +33,16 @@ pub fn removable<'r>(runs: &'r [Run], marks: &AllMarks, is_excluded: impl Fn(&Ru
     removed.map(|(_, run)| run).collect()
 }
 
-/// Removes the folders of these runs, and completes removals that were interrupted.
+/// Removes the directories of these runs, and completes removals that were interrupted.
 ///
 /// # Errors
-/// When a run is running, or a folder cannot be removed.
+/// When a run is running, or a directory cannot be removed.
 pub fn remove(runs: &Path, ids: &[String]) -> Result<(), Failure> {
     if let Some(id) = ids.iter().find(|id| is_running(runs, id)) {
         return Err(Failure::usage(format!("run {id} is running")).hint("wait until it ends, or interrupt it"));
     }
     let failed = |path: &Path, err: &std::io::Error| {
-        Failure::caused(format!("cannot remove `{}`", path.display()), err).hint("make the folder writable")
+        Failure::caused(format!("cannot remove `{}`", path.display()), err).hint("make the directory writable")
     };
     for id in ids {
         let folder = runs.join(id);
@@ -72,7 +72,7 @@ pub fn remove(runs: &Path, ids: &[String]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The size of a run's folder in bytes.
+/// The size of a run's directory in bytes.
 pub fn size(dir: &Path) -> u64 {
     let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
     let of_entry = |entry: std::fs::DirEntry| match entry.metadata() {
@@ -107,6 +107,7 @@ mod tests {
             seconds: 1.0,
             stages: vec![StageRun::new(Arc::new(of))],
             lookahead: None,
+            damaged: 0,
         }
     }
 

@@ -57,6 +57,8 @@ impl Head {
             seconds: self.seconds,
             stages,
             lookahead: self.lookahead,
+            // A damaged run is not indexed.
+            damaged: 0,
         })
     }
 }

@@ -1,8 +1,10 @@
-//! Writes the folder of a run.
+//! Writes the directory of a run.
 
 use super::builder::Builder;
 use super::{ResolvedPipeline, Run};
+use cache::checksummed;
 use runner_engine::{Failure, Pace, Reporter, Stamped};
+use runner_pipeline::Pipeline;
 use std::fs::File;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -13,22 +15,24 @@ use std::time::Duration;
 /// The shortest time between two progress events of a stage in the log, which they would otherwise dominate.
 const PROGRESS: Duration = Duration::from_secs(2);
 
-/// Writes the folder of one run. The event log stays locked until this is dropped, which distinguishes a running run from a
+/// Writes the directory of one run. The event log stays locked until this is dropped, which distinguishes a running run from a
 /// killed one.
-pub struct Writer {
+pub struct Writer<'p> {
     dir: PathBuf,
     events: File,
     /// Lines that are not yet written.
     lines: String,
     builder: Builder,
+    /// The pipeline and the chosen nodes, until the first event.
+    chosen: Option<(&'p Pipeline, &'p [usize])>,
     /// The thread that writes `pipeline.json`.
     pipeline: Option<JoinHandle<std::io::Result<()>>>,
     pace: Pace,
     failed: Option<std::io::Error>,
 }
 
-impl Writer {
-    /// Creates the folder of the run `id`.
+impl<'p> Writer<'p> {
+    /// Creates the directory of the run `id`.
     ///
     /// # Errors
     /// When it cannot be created.
@@ -37,11 +41,11 @@ impl Writer {
         let failed = |path: &Path| {
             let message = format!("cannot write `{}`", path.display());
             move |err: std::io::Error| {
-                Failure::caused(message, &err).hint("set `RUNNER_HOME` to a writable folder with free disk space")
+                Failure::caused(message, &err).hint("set `RUNNER_HOME` to a writable directory with free disk space")
             }
         };
         let logs = dir.join("logs");
-        std::fs::create_dir_all(&logs).map_err(failed(&logs))?;
+        cache::shared::create_dir_all(&logs).map_err(failed(&logs))?;
         let path = dir.join("events.jsonl");
         let events = File::options()
             .create_new(true)
@@ -54,28 +58,37 @@ impl Writer {
             dir,
             events,
             lines: String::new(),
+            chosen: None,
             pipeline: None,
             pace: Pace::new(PROGRESS),
             failed: None,
         })
     }
 
-    /// Writes `pipeline.json` in a thread, before the first event: writing a large pipeline takes longer than the first events.
-    pub fn pipeline(&mut self, pipeline: ResolvedPipeline) {
+    /// Takes the chosen nodes of a pipeline, before the first event. `pipeline.json` is written with the first event, by the
+    /// thread of the reporters, so that the scheduler does not wait for it.
+    pub fn pipeline(&mut self, pipeline: &'p Pipeline, chosen: &'p [usize]) {
+        self.chosen = Some((pipeline, chosen));
+    }
+
+    /// Writes `pipeline.json` in a thread: writing a large pipeline takes longer than the first events.
+    pub fn write_pipeline(&mut self, pipeline: ResolvedPipeline) {
         let pipeline = Arc::new(pipeline);
         self.builder.pipeline(Arc::clone(&pipeline));
         let path = self.dir.join("pipeline.json");
         self.pipeline = Some(std::thread::spawn(move || {
-            std::fs::write(path, serde_json::to_vec(&*pipeline)?)
+            let mut text = serde_json::to_string(&*pipeline)?;
+            checksummed::add_checksum(&mut text);
+            std::fs::write(path, text)
         }));
     }
 
-    /// The run's folder.
+    /// The run's directory.
     pub fn dir(&self) -> &Path {
         &self.dir
     }
 
-    /// The folder for the logs of stages that do not finish.
+    /// The directory for the logs of stages that do not finish.
     pub fn logs(&self) -> PathBuf {
         self.dir.join("logs")
     }
@@ -101,13 +114,18 @@ impl Writer {
     }
 }
 
-impl Reporter for Writer {
+impl Reporter for Writer<'_> {
     fn report(&mut self, event: &Stamped) {
+        if let Some((pipeline, chosen)) = self.chosen.take() {
+            self.write_pipeline(ResolvedPipeline::new(pipeline, chosen));
+        }
         if !self.pace.is_due(&event.event) {
             return;
         }
         self.builder.take(event);
-        self.lines.push_str(&event.to_line());
+        let mut line = event.to_line();
+        checksummed::add_checksum(&mut line);
+        self.lines.push_str(&line);
         self.lines.push('\n');
     }
 

@@ -75,7 +75,7 @@ fn ids(runs: &Path) -> Vec<String> {
     ids
 }
 
-/// What the events say, without the index.
+/// The runs as their event logs describe them, without the index.
 fn truth(runs: &Path) -> Vec<String> {
     let read = |id: &String| {
         let mut run = load(runs, id).unwrap();
@@ -217,7 +217,7 @@ fn a_locked_index_costs_only_itself() {
     assert_eq!(marks::named(&runs, "best").unwrap(), Some(id(2)));
     assert_eq!(text(&list(&runs).unwrap()), truth(&runs));
     assert_eq!(Index::open(&runs).unwrap().runs(&files(&runs)).len(), 4);
-    // Where there can be no folder for it, there is none.
+    // Where there can be no directory for it, there is none.
     fs::remove_dir_all(folder(&runs)).unwrap();
     fs::write(folder(&runs), "").unwrap();
     assert!(Index::open(&runs).is_none());

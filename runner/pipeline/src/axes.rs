@@ -86,12 +86,12 @@ pub(crate) fn read(matrix: &[(Key, Tree)], scope: &Scope, problems: &mut Problem
         (Some((samples, spot)), Some(_)) => read.relations.extend(together(&drawn, samples, spot, problems)),
         (None, Some((key, _))) if problems.count() == before => problems.add(
             key.spot,
-            format!("it is not said how many values of `{}` are drawn", key.name),
+            format!("the number of values to draw for `{}` is missing", key.name),
             "add `samples: 8` to the axis, or to the matrix to draw its axes together",
         ),
         (Some((_, spot)), None) if problems.count() == before => problems.add(
             spot,
-            "`samples` draws nothing: no axis is without samples of its own",
+            "`samples` has no effect: no axis is drawn without its own `samples`",
             "give an axis as draws, such as `learning_rate: { log_uniform: [1e-5, 1e-2] }`, or remove it",
         ),
         _ => {}
@@ -103,7 +103,7 @@ pub(crate) fn read(matrix: &[(Key, Tree)], scope: &Scope, problems: &mut Problem
                 problems.add(
                     relation.spot,
                     format!("the axis `{axis}` is given twice"),
-                    "an axis stands alone, or in `points`: keep one",
+                    "define the axis by itself or in `points`, not in both",
                 );
             }
         }
@@ -140,7 +140,7 @@ fn together(drawn: &[(&Key, Draw)], samples: Samples, spot: Spot, problems: &mut
         }
     }
     if points.len() < samples.count {
-        let message = format!("there are no {} different points to draw", samples.count);
+        let message = format!("cannot draw {} different points", samples.count);
         problems.add(spot, message, format!("ask for {} or fewer", points.len()));
         return None;
     }
@@ -257,14 +257,14 @@ fn stretch(name: &str, tree: &Tree, problems: &mut Problems) -> Option<Vec<Json>
             return fail(
                 tree.spot,
                 message,
-                "let the ends differ; with `spacing: log` both are above 0",
+                "give two different bounds; with `spacing: log`, both must be above 0",
             );
         }
         let values = spaced(from, to, count, log);
         let texts: BTreeSet<Option<String>> = values.iter().map(spell).collect();
         if texts.len() < count {
-            let message = format!("{count} values from {from} to {to} are not six digits apart");
-            return fail(tree.spot, message, "ask for fewer, or move the ends apart");
+            let message = format!("{count} values from {from} to {to} are not distinct in six significant digits");
+            return fail(tree.spot, message, "use fewer values or a wider range");
         }
         return Some(values);
     }
@@ -393,7 +393,7 @@ fn draw(name: &str, way: &str, given: &Tree, problems: &mut Problems) -> Option<
     };
     if way == "choice" {
         if items.is_empty() {
-            return wrong(name, "a choice among nothing", given.spot, problems);
+            return wrong(name, "an empty `choice`", given.spot, problems);
         }
         return values(name, items, problems).map(Draw::Choice);
     }
@@ -416,7 +416,7 @@ fn draw(name: &str, way: &str, given: &Tree, problems: &mut Problems) -> Option<
             "log_uniform" => "give two numbers above 0, the smaller one first: `log_uniform: [1e-5, 1e-2]`",
             _ => "give two numbers, the smaller one first: `uniform: [0.9, 0.999]`",
         };
-        let message = format!("`{way}` of the axis `{name}` has no such ends");
+        let message = format!("`{way}` of the axis `{name}` has invalid bounds");
         problems.add(given.spot, message, hint);
     }
     found
@@ -470,7 +470,7 @@ fn points(tree: &Tree, spot: Spot, problems: &mut Problems) -> Option<Relation> 
 
 fn excludes(tree: &Tree, problems: &mut Problems) -> Vec<Exclude> {
     const HINT: &str =
-        "write `exclude: [{ seed: 1, lr: [1e-3, 1e-2] }]`: a point with one of the values at every axis is left out";
+        "write `exclude: [{ seed: 1, lr: [1e-3, 1e-2] }]`: a point with one of the values at every axis is excluded";
     let items = match &tree.value {
         Value::List(items) => items.as_slice(),
         Value::Map(_) => std::slice::from_ref(tree),

@@ -114,7 +114,7 @@ impl Composer<'_> {
                 Some(text) if text.contains("${") => self.problems.add(
                     item.spot,
                     format!("`{text}` is not a file name"),
-                    "includes are fixed: interpolations are not read here",
+                    "`include` cannot contain interpolations",
                 ),
                 Some(text) if !text.is_empty() => names.push((text.to_owned(), item.spot)),
                 _ => self.problems.add(
@@ -157,7 +157,7 @@ impl Composer<'_> {
         let digest = BlobRef::of(&bytes).blob;
         let real = std::fs::canonicalize(&path).unwrap_or_else(|_| path.clone());
         if self.chain.contains(&real) {
-            let message = format!("`{name}` includes itself, by itself or by way of others");
+            let message = format!("`{name}` includes itself, directly or through other files");
             self.problems.add(at, message, "remove one of these includes");
             return None;
         }

@@ -1,6 +1,7 @@
 //! Binary encoding of values: numbers, and length-prefixed texts and lists. The reader rejects truncated and malformed input.
 
 use serde_json::{Number, Value as Json};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// Encodes values.
@@ -49,6 +50,11 @@ impl Writer {
     /// An optional number.
     pub fn option(&mut self, number: Option<u64>) {
         self.list(number, Self::number);
+    }
+
+    /// An optional text.
+    pub fn option_text(&mut self, text: Option<&str>) {
+        self.list(text, Self::text);
     }
 
     pub fn json(&mut self, value: &Json) {
@@ -152,11 +158,30 @@ impl<'b> Reader<'b> {
         (0..length).map(|_| item(self)).collect()
     }
 
+    /// A list of pairs as a map. Its few entries are inserted one by one, since `collect` would sort them in a list first.
+    pub fn map<K: Ord, V>(&mut self, mut entry: impl FnMut(&mut Self) -> Option<(K, V)>) -> Option<BTreeMap<K, V>> {
+        let mut map = BTreeMap::new();
+        for _ in 0..self.index()? {
+            let (key, value) = entry(self)?;
+            map.insert(key, value);
+        }
+        Some(map)
+    }
+
     /// An optional number.
     pub fn option(&mut self) -> Option<Option<u64>> {
         match self.number()? {
             0 => Some(None),
             1 => self.number().map(Some),
+            _ => None,
+        }
+    }
+
+    /// An optional text.
+    pub fn option_text(&mut self) -> Option<Option<String>> {
+        match self.number()? {
+            0 => Some(None),
+            1 => self.text().map(Some),
             _ => None,
         }
     }

@@ -17,8 +17,8 @@ pub(crate) fn expand(names: &[Tree], base: &Path, problems: &mut Problems) -> Ve
         let Some(name) = tree.text().and_then(relative) else {
             problems.add(
                 tree.spot,
-                format!("{} is not a file in the pipeline's folder", tree.describe()),
-                "name a file, a folder or a pattern (`scripts/*.py`) relative to the pipeline file, without `..`",
+                format!("{} is not a file in the pipeline's directory", tree.describe()),
+                "name a file, a directory or a pattern (`scripts/*.py`) relative to the pipeline file, without `..`",
             );
             continue;
         };
@@ -54,7 +54,7 @@ pub(crate) fn expand(names: &[Tree], base: &Path, problems: &mut Problems) -> Ve
             ),
             None if none && !name.contains(['*', '?', '[']) => problems.add(
                 tree.spot,
-                format!("the folder `{name}` holds no files"),
+                format!("the directory `{name}` holds no files"),
                 "name the files that the command reads",
             ),
             None if none => problems.add(

@@ -33,11 +33,10 @@ pub fn text(pipeline: &Pipeline) -> String {
                     .iter()
                     .map(move |input| format!("{port}={}.{}", pipeline.nodes[input.node].id, input.output))
             })
-            .chain(
-                node.earlier
-                    .iter()
-                    .flat_map(|(port, all)| all.iter().map(move |earlier| format!("{port}={}", earlier.name))),
-            )
+            .chain(node.earlier.iter().flat_map(|(port, all)| match all.is_empty() {
+                true => vec![format!("{port}=none")],
+                false => all.iter().map(|earlier| format!("{port}={}", earlier.name)).collect(),
+            }))
             .collect();
         let line = format!(
             "{:ids$}  {:labels$}  {}{}",

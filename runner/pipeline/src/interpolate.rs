@@ -1,5 +1,6 @@
 //! Interpolations: `${params.X}`, `${matrix.X}`, `${env.X}`, and inside `run:` also `${needs.X}` and `${outputs.X}`.
 
+use super::plain::plain_words;
 use super::problems::Problems;
 use super::source::Spot;
 use super::suggest::{nearest, suggest};
@@ -231,7 +232,7 @@ fn read(inner: &str, spot: Spot, scope: &Scope, problems: &mut Problems) -> Opti
     if trimmed.len() < inner.len() {
         problems.add(
             problems.texts.locate(spot, &whole),
-            format!("blanks inside `{whole}`"),
+            format!("spaces inside `{whole}`"),
             format!("write `${{{trimmed}}}`"),
         );
         return None;
@@ -311,6 +312,14 @@ fn read(inner: &str, spot: Spot, scope: &Scope, problems: &mut Problems) -> Opti
                 problems.texts.locate(spot, &whole),
                 format!("`{name}` is a secret, and this would write its value into keys and histories"),
                 "let a `run:` stage that names it in `secrets:` read it from its environment",
+            );
+            None
+        }
+        ("env", ..) if is_secret(name) => {
+            problems.add(
+                problems.texts.locate(spot, &whole),
+                format!("`{name}` looks like a secret, and this would write its value into keys and histories"),
+                format!("let a `run:` stage with `secrets: [{name}]` read it from its environment"),
             );
             None
         }
@@ -414,7 +423,7 @@ pub(crate) fn fill_command(
         if !known.contains(&name) {
             problems.add(
                 problems.texts.locate(tree.spot, &format!("${{{inner}}}")),
-                format!("`${{{inner}}}` names nothing in `{space}:`"),
+                format!("`${{{inner}}}` is not defined in `{space}:`"),
                 suggest(name, space, known.iter().copied()),
             );
         }
@@ -426,8 +435,26 @@ pub(crate) fn fill_command(
     out
 }
 
-/// The text for `sh -c`: `${needs.X}` and `${outputs.X}` of [`super::Command::command`] replaced by the result of `value` for
-/// (`needs`, `X`), and `$${` by `${`.
+/// True if a variable's name says that its value is secret.
+pub(crate) fn is_secret(name: &str) -> bool {
+    const WORDS: [&str; 9] = [
+        "APIKEY",
+        "KEY",
+        "TOKEN",
+        "SECRET",
+        "SECRETS",
+        "PASSWORD",
+        "PASSWD",
+        "CREDENTIAL",
+        "CREDENTIALS",
+    ];
+    name.split('_')
+        .any(|word| WORDS.iter().any(|known| word.eq_ignore_ascii_case(known)))
+}
+
+/// The text for the shell: `${needs.X}` and `${outputs.X}` of [`super::Command::command`] replaced by the result of `value` for
+/// (`needs`, `X`), and `$${` by `${`. The result is one plain path ([`plain`](super::plain)) or several with spaces between them;
+/// any other character in it is replaced by `_`, since none is safe in every kind of quotes.
 pub fn command_text(command: &str, value: impl Fn(&str, &str) -> Option<String>) -> String {
     let mut out = String::new();
     let mut rest = command;
@@ -447,7 +474,7 @@ pub fn command_text(command: &str, value: impl Fn(&str, &str) -> Option<String>)
         });
         match replaced {
             Some((text, length)) => {
-                out.push_str(&text);
+                out.push_str(&plain_words(&text));
                 rest = &after[length..];
             }
             None => {
@@ -561,7 +588,7 @@ mod tests {
         ${matrix.axes}         1: unknown axis `axes` in `${matrix.axes}` | did you mean `axis`?
         ${env.HOMES}           1: the environment has no variable `HOMES` | set it (`HOMES=… runner …`); there is `HOME`
         ${needs.x}             1: `${needs.x}` is known only inside `run:` | a stage kind reads its inputs through its ports: see `needs:`
-        ${ params.seed }       1: blanks inside `${ params.seed }` | write `${params.seed}`
+        ${ params.seed }       1: spaces inside `${ params.seed }` | write `${params.seed}`
         abc ${params.seed      5: `${` is not closed | write `${params.NAME}`, `${matrix.NAME}` or `${env.NAME}`; `$${` stands for `${` itself
         ${}                    1: unknown interpolation `${}` | write `${params.NAME}`, `${matrix.NAME}` or `${env.NAME}`; `$${` stands for `${` itself
         ${params.}             1: unknown parameter `` in `${params.}` | the parameters are `lr`, `none`, `on`, `seed`, `window`
@@ -589,11 +616,8 @@ mod tests {
             command,
             "f ${needs.a} ${HOME:-x} $${params.x} '$${needs.a}' ${outputs.b} ${open"
         );
-        let run = command_text(&command, |space, name| Some(format!("<{space}/{name}>")));
-        assert_eq!(
-            run,
-            "f <needs/a> ${HOME:-x} ${params.x} '${needs.a}' <outputs/b> ${open"
-        );
+        let run = command_text(&command, |space, name| Some(format!("/{space}/{name}")));
+        assert_eq!(run, "f /needs/a ${HOME:-x} ${params.x} '${needs.a}' /outputs/b ${open");
         fill_command(
             &Tree::default(),
             "${needs.c} ${params.y}",

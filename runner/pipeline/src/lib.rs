@@ -18,9 +18,11 @@
 //! | files of a `run:` stage | 10,000 |
 
 mod axes;
+mod command;
 mod compose;
 pub mod config_file;
 mod configure;
+mod connections;
 mod describe;
 mod document;
 mod earlier;
@@ -35,9 +37,11 @@ mod memo;
 mod model;
 mod needs;
 mod overrides;
+mod plain;
 mod point;
 mod problems;
 mod resolved;
+mod run_stage;
 mod sample;
 mod schema;
 mod select;
@@ -45,18 +49,21 @@ mod source;
 mod suggest;
 pub mod svg;
 mod task_graph;
+mod tools;
 mod tree;
 mod units;
 mod yaml;
 
+pub use command::{Command, Isolation, LOG_LIMIT, Shell, Tool};
 pub use describe::{describe_kind, describe_kinds, kind_json, kinds_json};
-pub use earlier::{Earlier, EarlierRef, FindEarlier, NotFound};
+pub use earlier::{Earlier, EarlierRef, FindEarlier, NotFound, RunRef};
 pub use error::{PipelineError, PipelineErrors};
 pub use interpolate::command_text;
 pub use load::{LoadOptions, load, load_text, load_with_sources, resolved};
 pub use memo::{load_memo, load_with_memo, memo_name};
-pub use model::{Command, InputRef, Node, Pipeline, Place, Resources, Work};
+pub use model::{InputRef, Node, Pipeline, Place, Resources, Work};
 pub use needs::same as same_value;
+pub use plain::{is_plain_path, plain_path};
 pub use schema::schema;
 pub use select::select;
 pub use suggest::suggest;

@@ -1,5 +1,6 @@
 //! A resolved pipeline: every parameter replaced, every matrix expanded, every port connected and checked.
 
+use super::command::Command;
 use super::earlier::Earlier;
 use super::task_graph::TaskGraph;
 use cache::ArtifactDigest;
@@ -25,6 +26,13 @@ pub struct Pipeline {
     pub nodes: Vec<Node>,
     /// The dependencies between nodes, by index.
     pub graph: TaskGraph,
+}
+
+impl Pipeline {
+    /// The absolute path of its file.
+    pub fn path(&self) -> PathBuf {
+        self.base.join(self.file.file_name().unwrap_or_default())
+    }
 }
 
 /// The task graph of expanded nodes.
@@ -87,24 +95,6 @@ pub enum Work {
     },
     /// An external program; shared with the history of a run.
     Command(Arc<Command>),
-}
-
-/// A `run:` stage.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Command {
-    /// The text for `sh -c`, in which `${needs.X}` and `${outputs.X}` are not yet replaced and `$${` stands for `${`.
-    pub command: String,
-    /// Files of the pipeline's directory that it reads: relative names, globs expanded.
-    pub files: Vec<stages_core::Source>,
-    /// Its outputs: name to file name in its working directory.
-    pub outputs: BTreeMap<String, String>,
-    /// The directories of inputs that are collected from a matrix, by port, in the order of the inputs: `seed=1`. Part of the key.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub points: BTreeMap<String, Vec<String>>,
-    /// Environment variables, part of the key.
-    pub env: BTreeMap<String, String>,
-    /// Names of environment variables passed on from outside, not part of the key.
-    pub secrets: Vec<String>,
 }
 
 /// An output of another stage.

@@ -1,7 +1,7 @@
 //! `needs:`: the connections between stages, with ports and types checked, and their topological order.
 
 use super::document::{Job, Stage};
-use super::earlier::{self, Earlier, EarlierRef, FindEarlier};
+use super::earlier::{self, Earlier, EarlierRef, FORMS, FindEarlier, RunRef, This};
 use super::problems::Problems;
 use super::source::Spot;
 use super::suggest::{list, nearest, suggest};
@@ -50,7 +50,9 @@ pub(crate) fn faces<'a>(
 ) -> Vec<Face<'a>> {
     let face = |stage: &'a Stage| match &stage.job {
         Job::Broken => Face::Unknown,
-        Job::Command { outputs, .. } => Face::Command { outputs },
+        Job::Command(program) => Face::Command {
+            outputs: &program.outputs,
+        },
         Job::Kind { name, spot, .. } => match kinds.iter().find(|kind| kind.name() == name) {
             Some(kind) => Face::Kind(kind.as_ref()),
             None => {
@@ -62,7 +64,7 @@ pub(crate) fn faces<'a>(
                     .collect();
                 let names: Vec<&str> = kinds.iter().map(|kind| kind.name()).collect();
                 let hint = match nearest(name, names.iter().copied()) {
-                    _ if name.contains("${") => "`uses` is fixed: interpolations are not read here".to_owned(),
+                    _ if name.contains("${") => "`uses` cannot contain interpolations".to_owned(),
                     Some(near) => format!("did you mean `{near}`?"),
                     None if siblings.is_empty() => suggest(name, "stage kinds", names),
                     None => format!("the kinds of this family are {}", list(siblings)),
@@ -133,14 +135,14 @@ fn parse(text: &str) -> Result<(&str, Select, Option<&str>), String> {
                     let value = yaml::scalar(value).map_err(|(message, _)| message)?;
                     select.picks.push((axis.to_owned(), value));
                 }
-                _ => return Err(format!("`[{inside}]` is no choice of points")),
+                _ => return Err(format!("`[{inside}]` does not select points")),
             }
         }
     }
     match rest.strip_prefix('.') {
         Some(output) if !output.is_empty() => Ok((stage, select, Some(output))),
         None if rest.is_empty() && !stage.is_empty() => Ok((stage, select, None)),
-        _ => Err(format!("`{text}` is not a reference")),
+        _ => Err(format!("`{text}` is not a valid reference")),
     }
 }
 
@@ -149,12 +151,13 @@ pub fn same(value: &Json, wanted: &Json) -> bool {
     value == wanted || spell(value).is_some_and(|text| spell(wanted).is_some_and(|wanted| text == wanted))
 }
 
-/// Resolves the needs of the stage at `index`. `names` maps names to the indices of all stages.
+/// Resolves the needs of the stage at `index` of `this` pipeline. `names` maps names to the indices of all stages.
 pub(crate) fn resolve(
     index: usize,
     stages: &[Stage],
     names: &HashMap<&str, usize>,
     faces: &[Face],
+    this: This<'_>,
     find: Option<&FindEarlier>,
     problems: &mut Problems,
 ) -> Needs {
@@ -202,23 +205,22 @@ pub(crate) fn resolve(
             Value::List(items) => items,
             _ => std::slice::from_ref(value),
         };
-        let (past, own): (Vec<&Tree>, Vec<&Tree>) = items
-            .iter()
-            .partition(|item| item.text().is_some_and(|text| earlier::split(text).is_some()));
+        let (past, own): (Vec<&Tree>, Vec<&Tree>) = items.iter().partition(|item| earlier::is_earlier(item));
         let references: Vec<Reference> = own
             .iter()
             .filter_map(|item| reference(item, index, port, many, stages, names, faces, problems))
             .collect();
-        let found: Vec<Earlier> = past
+        let found: Vec<Option<Earlier>> = past
             .iter()
-            .filter_map(|item| of_run(item, port, find, problems))
+            .filter_map(|item| of_run(item, port, names, this, find, problems))
             .collect();
         sound &= references.len() == own.len() && found.len() == past.len();
         if !own.is_empty() {
             ports.push((key.name.clone(), references));
         }
         if !past.is_empty() {
-            of_earlier.insert(key.name.clone(), found);
+            // Without an artifact too: the port is then in the key as empty, and the pipeline is read anew each time.
+            of_earlier.insert(key.name.clone(), found.into_iter().flatten().collect());
         }
     }
     // The error of a misspelt name is more helpful.
@@ -235,55 +237,101 @@ pub(crate) fn resolve(
     }
 }
 
-/// The artifact of an earlier run that a need refers to.
+/// The artifact of an earlier run that a need refers to; `Some(None)` where there is none, as `or: none` allows.
 fn of_run(
     tree: &Tree,
     port: Option<&InputPort>,
+    names: &HashMap<&str, usize>,
+    this: This<'_>,
     find: Option<&FindEarlier>,
     problems: &mut Problems,
-) -> Option<Earlier> {
-    const FORMS: &str =
-        "write `RUN/STAGE`, `RUN/STAGE.OUTPUT` or `\"RUN/STAGE[AXIS=VALUE]\"`, where RUN is an id or `latest`";
-    let text = tree.text()?;
-    let (run, rest) = earlier::split(text)?;
-    let mut wrong = |message: String, hint: &str| {
-        problems.add(tree.spot, message, hint);
+) -> Option<Option<Earlier>> {
+    let mut wrong_at = |spot: Spot, message: String, hint: &str| {
+        problems.add(spot, message, hint);
         None
     };
-    if text.contains("${") {
-        return wrong(
-            format!("`{text}` is not a reference"),
-            "needs are fixed: interpolations are not read here",
+    if let Some(text) = tree.text().filter(|text| text.contains("${")) {
+        return wrong_at(
+            tree.spot,
+            format!("`{text}` is not a valid reference"),
+            "`needs` cannot contain interpolations",
         );
     }
-    let (stage, select, output) = match parse(rest) {
-        Ok(parsed) if !run.is_empty() && !parsed.0.is_empty() => parsed,
-        Ok(_) => return wrong(format!("`{text}` is not a reference"), FORMS),
-        Err(message) => return wrong(message, FORMS),
+    let written = match earlier::read(tree, this) {
+        Ok(written) => written,
+        Err((spot, message, hint)) => return wrong_at(spot, message, &hint),
+    };
+    let text = tree.text().unwrap_or(written.artifact);
+    let (stage, select, output) = match parse(written.artifact) {
+        Ok(parsed) if !parsed.0.is_empty() => parsed,
+        Ok(_) => return wrong_at(tree.spot, format!("`{text}` is not a valid reference"), FORMS),
+        Err(message) => return wrong_at(tree.spot, message, FORMS),
     };
     if select.all || !select.all_of.is_empty() {
-        return wrong(
+        return wrong_at(
+            tree.spot,
             format!("`{text}` stands for several points"),
             "of an earlier run, name one point; a list takes several references",
         );
     }
+    if let Some(spot) = written.or_none {
+        let refused = match port {
+            None => Some("an input of a program cannot be none".to_owned()),
+            Some(port) if !port.optional => Some(format!("the input `{}` is required: it cannot be none", port.name)),
+            Some(_) => None,
+        };
+        if let Some(message) = refused {
+            return wrong_at(spot, message, "leave `or` out, or need a stage of this pipeline");
+        }
+    }
     let Some(find) = find else {
-        return wrong(
-            format!("`{text}` names an earlier run, and there are none here"),
+        return wrong_at(
+            tree.spot,
+            format!("`{text}` names an earlier run, but no run history is available"),
             "name a stage of this pipeline",
         );
     };
+    let is_own = matches!(&written.run, RunRef::LastOf { pipeline, file } if *pipeline == this.name && file.as_ref() == Some(&this.path()));
     let reference = EarlierRef {
-        run,
+        run: written.run,
         stage,
         point: &select.picks,
         output,
         ty: port.map(|port| port.ty),
     };
     match find(&reference) {
-        Err(err) => wrong(err.message, &err.hint),
-        Ok(found) => match port.filter(|port| port.ty.name() != found.ty) {
-            Some(port) => wrong(
+        Err(err) => wrong_at(tree.spot, err.message, &err.hint),
+        // A misspelt stage is never found.
+        Ok(None) if is_own && !names.contains_key(stage) => {
+            let known: BTreeSet<&str> = names.keys().copied().collect();
+            wrong_at(
+                tree.spot,
+                format!("no run of this pipeline has a stage `{stage}`, nor has it one now"),
+                &suggest(stage, "stages", known),
+            )
+        }
+        Ok(None) if written.or_none.is_some() => Some(None),
+        Ok(None) => {
+            let of = match &reference.run {
+                RunRef::LastOf { pipeline, .. } if !is_own => format!("the pipeline `{pipeline}`"),
+                _ => "this pipeline".to_owned(),
+            };
+            let by_id = format!("`RUN/{stage}` takes that of any run by its id, see `runner runs`");
+            let hint = match &reference.run {
+                RunRef::LastOf { pipeline, .. } if port.is_some_and(|port| port.optional) => {
+                    format!("`{{ pipeline: {pipeline}, stage: {stage}, or: none }}` begins without one; {by_id}")
+                }
+                _ => format!("run it first; {by_id}"),
+            };
+            wrong_at(
+                tree.spot,
+                format!("no run of {of} has an output of `{stage}` that can be taken"),
+                &hint,
+            )
+        }
+        Ok(Some(found)) => match port.filter(|port| port.ty.name() != found.ty) {
+            Some(port) => wrong_at(
+                tree.spot,
                 format!(
                     "the input `{}` takes `{}`, and `{}` is `{}`",
                     port.name,
@@ -293,14 +341,14 @@ fn of_run(
                 ),
                 "name another output or stage of that run",
             ),
-            None => Some(found),
+            None => Some(Some(found)),
         },
     }
 }
 
 /// Parses `{ collect: STAGE, over: [AXIS] }`: the stage, and the axes; all axes if none are given.
 fn collect<'t>(tree: &'t Tree, problems: &mut Problems) -> Option<(&'t Tree, Option<Vec<String>>)> {
-    const FORM: &str = "write `{ collect: STAGE }` or `{ collect: STAGE, over: [AXIS] }`";
+    const FORM: &str = "write `{ collect: STAGE }`, `{ collect: STAGE, over: [AXIS] }` or `{ pipeline: NAME, stage: STAGE, or: none }`";
     let Value::Map(entries) = &tree.value else { return None };
     if let Some((key, _)) = entries
         .iter()
@@ -322,7 +370,7 @@ fn collect<'t>(tree: &'t Tree, problems: &mut Problems) -> Option<(&'t Tree, Opt
     };
     let axes: Option<Vec<String>> = items.iter().map(|item| item.text().map(str::to_owned)).collect();
     if axes.as_ref().is_none_or(Vec::is_empty) {
-        problems.add(over.spot, "`over` names no axes", FORM);
+        problems.add(over.spot, "`over` is an empty list", FORM);
         return None;
     }
     Some((named, axes))
@@ -355,8 +403,8 @@ fn reference(
     if text.contains("${") {
         problems.add(
             tree.spot,
-            format!("`{text}` is not a reference"),
-            "needs are fixed: interpolations are not read here",
+            format!("`{text}` is not a valid reference"),
+            "`needs` cannot contain interpolations",
         );
         return None;
     }
@@ -504,7 +552,7 @@ fn missing(index: usize, kind: &dyn AnyStage, stages: &[Stage], faces: &[Face], 
     let stage = &stages[index];
     let spot = match &stage.job {
         Job::Kind { spot, .. } => *spot,
-        Job::Command { .. } | Job::Broken => stage.key.spot,
+        Job::Command(_) | Job::Broken => stage.key.spot,
     };
     for port in kind.ports().inputs.iter().filter(|port| !port.optional) {
         if !stage.needs.iter().any(|(key, _)| key.name == port.name) {

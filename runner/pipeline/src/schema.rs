@@ -1,5 +1,7 @@
 //! The JSON Schema (draft 7) of pipeline files, for editors.
 
+use super::command::{Isolation, Shell};
+use super::document::{COMMON, OF_COMMAND, OF_KIND};
 use serde_json::{Map, Value, json};
 use stages_core::AnyStage;
 
@@ -16,7 +18,7 @@ pub fn schema(kinds: &[Box<dyn AnyStage>]) -> Value {
         }),
     );
     let name = json!({
-        "description": "`STAGE`, `STAGE.OUTPUT`, `STAGE[AXIS=VALUE]` or `STAGE[*]`; `RUN/STAGE` of an earlier run",
+        "description": "`STAGE`, `STAGE.OUTPUT`, `STAGE[AXIS=VALUE]` or `STAGE[*]`; `RUN/STAGE` of an earlier run; `latest` is the last run of this pipeline",
         "type": "string",
         "pattern": "^([^/\\[]+/)?[A-Za-z_][A-Za-z0-9_-]*(\\[[^\\]]+\\])?(\\.[A-Za-z_][A-Za-z0-9_-]*)?$",
     });
@@ -28,7 +30,22 @@ pub fn schema(kinds: &[Box<dyn AnyStage>]) -> Value {
         "required": ["collect"],
         "properties": { "collect": name, "over": axes },
     });
-    definitions.insert("need".to_owned(), json!({ "anyOf": [name, collect] }));
+    let earlier = json!({
+        "description": "An output of the last run of a pipeline that has it.",
+        "type": "object",
+        "additionalProperties": false,
+        "required": ["pipeline", "stage"],
+        "properties": {
+            "pipeline": { "description": "The name of the pipeline, this one or another in the same home.", "type": "string" },
+            "file": {
+                "description": "Its file, relative to this one; needed where several files have pipelines of that name.",
+                "type": "string",
+            },
+            "stage": { "description": "`STAGE`, `STAGE.OUTPUT` or `STAGE[AXIS=VALUE]`.", "type": "string" },
+            "or": { "description": "`none`: without a run that has the output, the input is not connected.", "const": "none" },
+        },
+    });
+    definitions.insert("need".to_owned(), json!({ "anyOf": [name, collect, earlier] }));
     definitions.insert("matrix".to_owned(), matrix());
     let mut rules = Vec::new();
     for kind in kinds {
@@ -79,6 +96,7 @@ pub fn schema(kinds: &[Box<dyn AnyStage>]) -> Value {
 }
 
 const NAME: &str = "^[A-Za-z_][A-Za-z0-9_-]*$";
+const SIZE: &str = "^[0-9.]+ *([KMGT]i?B|kB|B)$";
 const VARIABLE: &str = "^[A-Za-z_][A-Za-z0-9_]*$";
 
 fn stage(names: &[&str], rules: Vec<Value>) -> Value {
@@ -89,23 +107,23 @@ fn stage(names: &[&str], rules: Vec<Value>) -> Value {
         }
         schema
     };
-    let of_kind = ["needs", "matrix", "resources", "retries", "timeout", "uses", "with"];
-    let of_command = [
-        "needs",
-        "matrix",
-        "resources",
-        "retries",
-        "timeout",
-        "run",
-        "files",
-        "outputs",
-        "env",
-        "secrets",
-    ];
+    let of_kind: Vec<&str> = COMMON.into_iter().chain(OF_KIND).collect();
+    let of_command: Vec<&str> = COMMON.into_iter().chain(OF_COMMAND).collect();
     let only = |keys: &[&str]| {
         let keys: Map<String, Value> = keys.iter().map(|key| ((*key).to_owned(), json!(true))).collect();
         json!({ "properties": keys, "additionalProperties": false })
     };
+    let tool = json!({
+        "type": "object",
+        "additionalProperties": false,
+        "oneOf": [{ "required": ["path"] }, { "required": ["name"] }],
+        "properties": {
+            "path": { "description": "An executable, or the directory of a virtual environment.", "type": "string" },
+            "name": { "description": "A program on PATH.", "type": "string" },
+            "version": { "description": "What its `--version` prints: in the key instead of its content.", "type": "string" },
+            "lock": { "description": "The file that lists the environment's packages.", "type": "string" },
+        },
+    });
     let mut all = vec![
         json!({ "if": { "required": ["uses"] }, "then": only(&of_kind) }),
         json!({ "if": { "required": ["run"] }, "then": only(&of_command) }),
@@ -117,9 +135,9 @@ fn stage(names: &[&str], rules: Vec<Value>) -> Value {
         "properties": {
             "uses": { "description": "The stage kind.", "type": "string", "enum": names },
             "with": { "description": "The configuration of the stage kind.", "type": ["object", "null"] },
-            "run": { "description": "A command for `sh -c`; reads `${needs.X}` and writes `${outputs.X}`.", "type": "string" },
+            "run": { "description": "A command for the shell; reads `${needs.X}` and writes `${outputs.X}`.", "type": "string" },
             "needs": {
-                "description": "What it reads, by input.",
+                "description": "The artifacts that the stage reads, by input.",
                 "type": ["object", "null"],
                 "additionalProperties": { "anyOf": [
                     { "$ref": "#/definitions/need" },
@@ -128,30 +146,30 @@ fn stage(names: &[&str], rules: Vec<Value>) -> Value {
             },
             "matrix": { "$ref": "#/definitions/matrix" },
             "resources": {
-                "description": "What it asks of the machine.",
+                "description": "The resources that the stage requires.",
                 "type": ["object", "null"],
                 "additionalProperties": false,
                 "properties": {
                     "threads": described(
-                        "Threads; the cores are shared out where it is not said.",
+                        "The number of threads; by default the running stages share the cores.",
                         or_interpolation(json!({ "type": "integer", "minimum": 1, "maximum": 4096 })),
                     ),
                     "memory": described(
                         "Memory, such as `4GiB`.",
-                        or_interpolation(json!({ "type": "string", "pattern": "^[0-9.]+ *([KMGT]i?B|kB|B)$" })),
+                        or_interpolation(json!({ "type": "string", "pattern": SIZE })),
                     ),
                 },
             },
             "retries": described(
-                "How often to try again after a failure.",
+                "The number of retries after a failure.",
                 or_interpolation(json!({ "type": "integer", "minimum": 0, "maximum": 100 })),
             ),
             "timeout": described(
-                "When to give up: `90s`, `2h`, `5d`.",
+                "The time limit: `90s`, `2h`, `5d`.",
                 or_interpolation(json!({ "type": "string", "pattern": "^([0-9]+[smhd])+$" })),
             ),
             "files": {
-                "description": "Files of the pipeline's folder that the command reads: part of its key. Patterns and folders are expanded.",
+                "description": "Files of the pipeline's directory that the command reads: part of its key. Patterns and directories are expanded.",
                 "type": ["array", "null"],
                 "items": { "type": "string" },
             },
@@ -168,10 +186,38 @@ fn stage(names: &[&str], rules: Vec<Value>) -> Value {
                 "additionalProperties": { "type": ["string", "number", "boolean"] },
             },
             "secrets": {
-                "description": "Variables passed on from outside: not part of its key.",
+                "description": "Environment variables of `runner` that the command inherits: not part of its key.",
                 "type": ["array", "null"],
                 "items": { "type": "string", "pattern": VARIABLE },
             },
+            "tools": {
+                "description": "Programs that the command runs besides the system's utilities: part of its key.",
+                "type": ["array", "null"],
+                "items": { "anyOf": [
+                    { "description": "A program on PATH, or the path of an executable or of a virtual environment.", "type": "string" },
+                    tool,
+                ] },
+            },
+            "network": described(
+                "Whether the command reaches the network: part of its key.",
+                or_interpolation(json!({ "type": "boolean", "default": false })),
+            ),
+            "shell": described(
+                "The shell: `bash -euo pipefail` or `sh -e`. Part of its key.",
+                or_interpolation(json!({ "enum": Shell::ALL, "default": Shell::default() })),
+            ),
+            "isolation": described(
+                "The isolation that it asks for; `required` fails without namespaces.",
+                or_interpolation(json!({ "enum": Isolation::ALL, "default": Isolation::default() })),
+            ),
+            "log": described(
+                "The size of its log, of which the first and the last half are kept, such as `64MiB`.",
+                or_interpolation(json!({ "type": "string", "pattern": SIZE })),
+            ),
+            "container": described(
+                "The image that it runs in, by podman or docker: part of its key.",
+                or_interpolation(json!({ "type": "string", "pattern": "^[A-Za-z0-9][A-Za-z0-9._/:-]*@sha256:[0-9a-f]{64}$" })),
+            ),
         },
         "allOf": all,
     })
@@ -188,7 +234,7 @@ fn matrix() -> Value {
     let number = or_interpolation(json!({ "type": "number" }));
     let whole = or_interpolation(json!({ "type": "integer", "minimum": 0 }));
     let range = json!({
-        "description": "A range, both ends included.",
+        "description": "A range that includes both bounds.",
         "type": "object",
         "additionalProperties": false,
         "required": ["from", "to"],
@@ -222,7 +268,7 @@ fn matrix() -> Value {
         "propertyNames": { "pattern": NAME },
         "properties": {
             "points": {
-                "description": "Axes that go together: whole points.",
+                "description": "Axes that vary together, as a list of points.",
                 "type": "array",
                 "minItems": 1,
                 "items": { "type": "object", "minProperties": 1, "additionalProperties": value },
@@ -231,7 +277,7 @@ fn matrix() -> Value {
                 "description": "Points to leave out: those that have one of the values at every axis named.",
                 "anyOf": [exclude, { "type": "array", "items": exclude }],
             },
-            "samples": { "description": "How many points are drawn of the axes without samples of their own.", "anyOf": [whole, samples] },
+            "samples": { "description": "The number of points drawn for the axes without their own `samples`.", "anyOf": [whole, samples] },
         },
         "additionalProperties": { "anyOf": [values, range, draws, { "$ref": "#/definitions/interpolation" }] },
     })

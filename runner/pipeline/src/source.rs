@@ -186,12 +186,12 @@ pub(crate) fn bytes(file: &Path) -> Result<Vec<u8>, (String, String)> {
     let unreadable = |err: std::io::Error| {
         (
             format!("cannot read the pipeline file: {err}"),
-            "give the path of a YAML file, relative to the current folder".to_owned(),
+            "give the path of a YAML file, relative to the current directory".to_owned(),
         )
     };
     if file.is_dir() {
         return Err((
-            "this is a folder, not a pipeline file".to_owned(),
+            "this is a directory, not a pipeline file".to_owned(),
             "give the path of a YAML file, such as `pipelines/rppo_options.yaml`".to_owned(),
         ));
     }

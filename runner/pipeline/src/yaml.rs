@@ -136,7 +136,7 @@ impl<'t> Builder<'t> {
             Event::Alias(id) => {
                 let Some((tree, size)) = self.anchors.get(&id) else {
                     return issue(
-                        "this alias stands inside what it stands for",
+                        "this alias refers to a value that contains it",
                         "write the value out in one of the two places",
                     );
                 };
@@ -224,7 +224,10 @@ impl<'t> Builder<'t> {
                 return Err(Issue {
                     spot,
                     message: format!("the key `{name}` is given twice"),
-                    hint: format!("it stands in line {} already: remove one of the two", known.place.line),
+                    hint: format!(
+                        "it is already defined in line {}: remove one of the two",
+                        known.place.line
+                    ),
                 });
             }
             let value = self.node(event, at, depth + 1)?;
@@ -245,20 +248,20 @@ impl<'t> Builder<'t> {
     /// The text of a key, and whether it is written without quotes.
     fn key(&mut self, event: Event<'t>, spot: Spot, depth: usize) -> Result<(String, bool), Issue> {
         let plain = matches!(&event, Event::Scalar(_, ScalarStyle::Plain, ..));
-        // The text as written, so that the key `007` stays itself.
-        let name = match &event {
-            Event::Scalar(text, ..) => Some(text.to_string()),
-            _ => None,
-        };
         // Fast path: a plain word is its own text, as most keys are.
-        if let (Event::Scalar(_, _, 0, None), Some(name)) = (&event, &name)
+        if let Event::Scalar(name, _, 0, None) = &event
             && name.starts_with(|c: char| c.is_ascii_alphabetic() && !matches!(c, 'n' | 'N'))
             && depth < DEEPEST
             && self.nodes < MOST
         {
             self.nodes += 1;
-            return Ok((name.clone(), plain));
+            return Ok((name.to_string(), plain));
         }
+        // The text as written, so that the key `007` stays itself.
+        let name = match &event {
+            Event::Scalar(text, ..) => Some(text.to_string()),
+            _ => None,
+        };
         let key = self.node(event, spot, depth + 1)?;
         let name = match (key.value, name) {
             (Value::Scalar(Json::Null), _) => {
@@ -314,7 +317,7 @@ impl<'t> Builder<'t> {
             Some(tag) if tag.core_suffix() == Some("str") || tag.original() == "!" => Ok(true),
             Some(tag) => Err(Issue {
                 spot,
-                message: format!("the tag `{}` is not read here", tag.original()),
+                message: format!("the tag `{}` is not supported", tag.original()),
                 hint: "remove it; quotes make a value a string".to_owned(),
             }),
         }
@@ -339,10 +342,10 @@ impl<'t> Builder<'t> {
             | Kind::TabInBlockIndentation
             | Kind::TabInIndentation
             | Kind::TabAtBlockScalarStart
-            | Kind::TabInPlainScalar => ("a tab stands where only blanks may".to_owned(), "indent with blanks"),
+            | Kind::TabInPlainScalar => ("a tab where only spaces are allowed".to_owned(), "indent with spaces"),
             _ if indent_tab.is_some() => {
                 spot.place.column = indent_tab.unwrap_or_default() + 1;
-                ("a tab in the indentation".to_owned(), "indent with blanks")
+                ("a tab in the indentation".to_owned(), "indent with spaces")
             }
             Kind::UnclosedQuotedScalar
             | Kind::DocumentIndicatorInQuotedScalar
@@ -353,11 +356,11 @@ impl<'t> Builder<'t> {
                 "close it at the end of its text; inside single quotes, write a single quote twice",
             ),
             Kind::InvalidColonPlacement => (
-                "a `:` where no key can stand".to_owned(),
+                "a `:` where no key is allowed".to_owned(),
                 "look for a bracket, a brace or a quote that is not closed before it",
             ),
             Kind::MappingValueNotAllowed | Kind::MappingKeyNotAllowed => {
-                ("a `:` where no key can stand".to_owned(), quote)
+                ("a `:` where no key is allowed".to_owned(), quote)
             }
             Kind::UnknownAnchor => (
                 "an alias without an anchor of that name before it".to_owned(),
@@ -373,7 +376,7 @@ impl<'t> Builder<'t> {
                 "close brackets and braces in the reverse order of their opening",
             ),
             Kind::ExpectedBlockMappingKey | Kind::ExpectedBlockSequenceEntry | Kind::InvalidIndentation => (
-                "the indentation does not fit what stands above".to_owned(),
+                "the indentation does not match the lines above".to_owned(),
                 "give the keys of one map, and the items of one list, the same indentation",
             ),
             Kind::UnexpectedEofFlowMapping | Kind::UnexpectedEofImplicitFlowMapping => {
@@ -572,16 +575,16 @@ mod tests {
         insta::assert_snapshot!(text, @r#"
         1:1 the file is empty | a pipeline begins with `version: 1`, `name: NAME` and `stages:`
         1:1 the file is empty | a pipeline begins with `version: 1`, `name: NAME` and `stages:`
-        3:1 the key `a` is given twice | it stands in line 1 already: remove one of the two
-        2:2 a tab stands where only blanks may | indent with blanks
+        3:1 the key `a` is given twice | it is already defined in line 1: remove one of the two
+        2:2 a tab where only spaces are allowed | indent with spaces
         2:1 a quote is not closed where it should be | close it at the end of its text; inside single quotes, write a single quote twice
         1:4 this `{` is not closed | close it
-        2:2 a `:` where no key can stand | look for a bracket, a brace or a quote that is not closed before it
-        2:3 a `:` where no key can stand | quote values that hold `: `, ` #` or begin with one of `{ [ & * ! | > % @`, and keep the same indentation for the keys of a map
-        1:5 a `:` where no key can stand | quote values that hold `: `, ` #` or begin with one of `{ [ & * ! | > % @`, and keep the same indentation for the keys of a map
+        2:2 a `:` where no key is allowed | look for a bracket, a brace or a quote that is not closed before it
+        2:3 a `:` where no key is allowed | quote values that hold `: `, ` #` or begin with one of `{ [ & * ! | > % @`, and keep the same indentation for the keys of a map
+        1:5 a `:` where no key is allowed | quote values that hold `: `, ` #` or begin with one of `{ [ & * ! | > % @`, and keep the same indentation for the keys of a map
         1:4 an alias without an anchor of that name before it | define it with `&NAME` above; quote a value that begins with `*`
-        1:8 this alias stands inside what it stands for | write the value out in one of the two places
-        1:20 the tag `!!python/object` is not read here | remove it; quotes make a value a string
+        1:8 this alias refers to a value that contains it | write the value out in one of the two places
+        1:20 the tag `!!python/object` is not supported | remove it; quotes make a value a string
         1:4 `.nan` is not a finite number | write a number, or put it in quotes if it is a string
         1:4 the number 1e999 is too large | numbers have 64 bits; put it in quotes if it is a name
         1:4 the number 99999999999999999999 is too large | numbers have 64 bits; put it in quotes if it is a name

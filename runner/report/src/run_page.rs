@@ -1,7 +1,7 @@
 //! The HTML report of a run: one self-contained file, rendered from the run's events and artifacts. Not a cached stage.
 
 use crate::html::{self, bytes, escape, escape_content, table};
-use crate::{data, evaluation, training};
+use crate::{data, evaluation, programs, training};
 use cache::Store;
 use runner_engine::Failure;
 use runner_history::{ComputedMetrics, Run, StageRun};
@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 /// The maximum number of stages for which the graph is drawn.
 const MOST_DRAWN: usize = 250;
 
-/// Writes `report.html` into the run's folder and returns its path. `runs` is the folder of all runs, which has the times of
+/// Writes `report.html` into the run's directory and returns its path. `runs` is the directory of all runs, which has the times of
 /// stages that were cached in this one.
 ///
 /// # Errors
@@ -56,7 +56,7 @@ fn sections(run: &Run, runs: &Path, store: &Store, deadline: Option<Instant>) ->
     if run.stages.len() <= MOST_DRAWN {
         body.push_str(&graph(run));
     }
-    body.push_str(&stage_table(run));
+    body.push_str(&stage_table(run, &in_time)?);
     let computed = ComputedMetrics::new(runs, store);
     for stage in &run.stages {
         if !in_time() {
@@ -66,6 +66,7 @@ fn sections(run: &Run, runs: &Path, store: &Store, deadline: Option<Instant>) ->
         body.push_str(&evaluation::section(stage, store));
     }
     body.push_str(&data::section(run, store));
+    body.push_str(&programs::section(run, store));
     body.push_str(&parameters(run));
     in_time().then_some(body)
 }
@@ -135,8 +136,9 @@ fn status(stage: &StageRun) -> &'static str {
     }
 }
 
-fn stage_table(run: &Run) -> String {
-    let rows: Vec<Vec<String>> = run
+/// The table of stages; `None` when it is not rendered in time.
+fn stage_table(run: &Run, in_time: &impl Fn() -> bool) -> Option<String> {
+    let rows: Option<Vec<Vec<String>>> = run
         .stages
         .iter()
         .map(|stage| {
@@ -145,7 +147,7 @@ fn stage_table(run: &Run) -> String {
             if let Some(error) = &stage.error {
                 let _ = write!(shown, " <span class=\"dim\">{}</span>", escape(error));
             }
-            vec![
+            let row = vec![
                 escape(&stage.id),
                 escape(&stage.kind),
                 shown,
@@ -157,10 +159,12 @@ fn stage_table(run: &Run) -> String {
                     .map(|(hits, total)| format!("{hits} / {total}"))
                     .unwrap_or_default(),
                 stage.key.map(|key| key.short()).unwrap_or_default(),
-            ]
+            ];
+            in_time().then_some(row)
         })
         .collect();
-    table(
+    let rows = rows?;
+    Some(table(
         &[
             "stage",
             "kind",
@@ -172,7 +176,7 @@ fn stage_table(run: &Run) -> String {
             "key",
         ],
         &rows,
-    )
+    ))
 }
 
 fn parameters(run: &Run) -> String {

@@ -83,18 +83,10 @@ impl PartitionKey {
 
     /// The path of its entry without its extension, as logs show it.
     pub fn name(&self) -> String {
-        let symbols: String = self
-            .symbols
-            .to_string()
-            .chars()
-            .map(|c| {
-                if c.is_ascii_alphanumeric() || "-_^.".contains(c) {
-                    c
-                } else {
-                    '_'
-                }
-            })
-            .collect();
+        let symbols = match &self.symbols {
+            Symbols::One(symbol) => encode(symbol),
+            Symbols::Several { first, last } => format!("{}..{}", encode(first), encode(last)),
+        };
         format!("{symbols}/{}_{}", self.range.from, self.range.to)
     }
 
@@ -103,10 +95,10 @@ impl PartitionKey {
         let (from, to) = rest.strip_suffix(".parquet")?.split_once('_')?;
         Some(Self {
             symbols: match symbols.split_once("..") {
-                None => Symbols::One(symbols.to_owned()),
+                None => Symbols::One(decode(symbols)?),
                 Some((first, last)) => Symbols::Several {
-                    first: first.to_owned(),
-                    last: last.to_owned(),
+                    first: decode(first)?,
+                    last: decode(last)?,
                 },
             },
             range: DateRange {
@@ -115,6 +107,45 @@ impl PartitionKey {
             },
         })
     }
+}
+
+/// A symbol as part of a path: letters and digits of ASCII and `-_^.` as they are, every other byte in hex, `%E4`, so that the paths of
+/// different symbols differ in any script. A dot at an end or after another is no plain one: `..` stands between symbols;
+/// nor is a `-` at the start.
+fn encode(symbol: &str) -> String {
+    let bytes = symbol.as_bytes();
+    let is_plain = |i: usize| match bytes[i] {
+        b'.' => i > 0 && i + 1 < bytes.len() && bytes[i - 1] != b'.',
+        // Programs take a name that starts with it for an option.
+        b'-' => i > 0,
+        byte => byte.is_ascii_alphanumeric() || b"_^".contains(&byte),
+    };
+    let mut text = String::with_capacity(symbol.len());
+    for (i, &byte) in bytes.iter().enumerate() {
+        if is_plain(i) {
+            text.push(byte.into());
+        } else {
+            text.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    text
+}
+
+/// Reads the output of [`encode`].
+fn decode(text: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let [byte, after @ ..] = rest {
+        if *byte == b'%' {
+            let (digits, after) = after.split_first_chunk::<2>()?;
+            bytes.push(u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?);
+            rest = after;
+        } else {
+            bytes.push(*byte);
+            rest = after;
+        }
+    }
+    String::from_utf8(bytes).ok()
 }
 
 /// The period of a partition.

@@ -17,7 +17,7 @@ pub type Outputs = BTreeMap<String, ArtifactDigest>;
 
 /// The context of a stage kind while the pipeline is planned.
 pub struct PlanContext<'a> {
-    /// The pipeline file's folder: relative paths in a configuration are relative to it.
+    /// The pipeline file's directory: relative paths in a configuration are relative to it.
     pub base: &'a Path,
     /// The contents of each connected input, by port.
     pub inputs: BTreeMap<String, Vec<Provided>>,
@@ -30,7 +30,8 @@ pub struct PlanContext<'a> {
 /// change; a golden test guards it.
 pub trait StageKind: Send + Sync + 'static {
     /// Its configuration. Use `#[serde(default, deny_unknown_fields)]`: the `Default` is the one place of defaults, the doc
-    /// comments are the reference, with units. A field that must be given is refused by [`StageKind::check`] when empty.
+    /// comments are the reference, with units. A field that must be given is refused by [`StageKind::check`] when empty. A map
+    /// of the user's keys is empty by default.
     type Config: Serialize + DeserializeOwned + JsonSchema + Default;
 
     /// Its name, family first: `greeks/analytic`.
@@ -44,7 +45,7 @@ pub trait StageKind: Send + Sync + 'static {
     /// The reason why its result is not the same each time, for a kind that is not deterministic.
     const NONDETERMINISTIC: Option<&'static str> = None;
     /// The top-level field of its configuration that its time is proportional to, a whole number such as the steps of a
-    /// training: a plan expects so much more or less than the last time.
+    /// training: a plan scales the last time by it.
     const WORK_UNITS: Option<&'static str> = None;
     /// Its ports.
     const PORTS: Ports;
@@ -159,7 +160,8 @@ fn typed<C: DeserializeOwned>(value: Value) -> Result<C, ConfigProblem> {
     })
 }
 
-/// Removes the values that equal their defaults, map by map.
+/// Removes the values that equal their defaults, map by map. The maps are structs, which always have all their fields: a map of
+/// the user's keys must be empty by default, since one that lacks a default entry would look like the default.
 fn prune(value: &Value, default: &Value) -> Option<Value> {
     if value == default {
         return None;

@@ -25,7 +25,7 @@ pub enum PortType {
     Metrics,
     /// The steps of an evaluation.
     Trajectory,
-    /// A file or folder that a `run:` stage made. It fits no typed port.
+    /// A file or directory that a `run:` stage made. It fits no typed port.
     File,
 }
 

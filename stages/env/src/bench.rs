@@ -27,15 +27,15 @@ pub struct BenchRow {
     pub actions: usize,
     /// Environment steps a second, all environments together.
     pub steps_per_second: f64,
-    /// As many rows of an observation's size a second are copied from a table of 2,521 rows by the same threads: no
-    /// environment that shows them is faster.
+    /// The rows of an observation's size that the same threads copy per second from a table of 2,521 rows: no
+    /// environment that copies its observations is faster.
     pub floor: f64,
-    /// Steps a second as a part of the floor.
+    /// Steps per second as a fraction of the floor.
     pub share: f64,
 }
 
 const BATCHES: [usize; 6] = [1, 16, 64, 256, 1024, 4096];
-/// The time for which a measurement is repeated; the best of so many counts.
+/// The time for which a measurement is repeated; the best repetition counts.
 const TURN: Duration = Duration::from_millis(40);
 const TURNS: usize = 5;
 /// Rows of random actions, drawn beforehand: it is the environment that is measured.

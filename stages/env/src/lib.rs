@@ -1,6 +1,6 @@
 //! Environments: batched, deterministic, look-ups only.
 //!
-//! A stage of this family stores tables; [`open`] maps them and gives a [`BatchEnv`]. Each kind of environment has a folder with its
+//! A stage of this family stores tables; [`open`] maps them and gives a [`BatchEnv`]. Each kind of environment has a directory with its
 //! configuration (`config.rs`), its stage (`stage.rs`) and its batch of environments (`env.rs`).
 
 mod actions;

@@ -11,7 +11,7 @@ use stages_policy::Policy;
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct BacktestConfig {
-    /// True if the policy takes its most likely action, false if it samples one.
+    /// If true, the policy takes its most likely action, otherwise it samples one.
     pub deterministic: bool,
     /// Seed of sampled actions, of the bootstrap and, where there are no test dates, of the starts of episodes.
     pub seed: u64,
@@ -42,7 +42,7 @@ impl Default for BacktestConfig {
 }
 
 impl BacktestConfig {
-    /// The options by which an environment without test dates is opened.
+    /// The options with which an environment without test dates is opened.
     pub(crate) fn open(&self, policy: &Policy) -> OpenOptions {
         OpenOptions {
             normalise_as: policy.spec().normalisation.clone(),

@@ -1,5 +1,6 @@
 //! The memos of a file, under the digest of its bytes: its layout, and its table. A file of which both are cached is not opened again.
 
+use crate::files::name_of;
 use crate::frame;
 use crate::options::{CustomLayout, LayoutChoice};
 use crate::unpack::{self, Packed};
@@ -31,7 +32,7 @@ pub struct Reading<'a, C> {
 struct Head {
     /// The name of the supported layout, if the layout was to be found.
     layout: Option<String>,
-    /// The name of its first table, without folders and endings.
+    /// The name of its first table, without directories and endings.
     stem: String,
 }
 
@@ -52,7 +53,7 @@ impl<C: CustomLayout> Reading<'_, C> {
             LayoutChoice::Named(_) | LayoutChoice::Custom(_) => String::new(),
         };
         Memo::new(
-            "ingest head v1",
+            "ingest head v2",
             &[content.as_bytes(), name.as_bytes(), among.as_bytes()],
             format!("{name} (header)"),
         )
@@ -164,7 +165,7 @@ impl<C: CustomLayout> Reading<'_, C> {
 }
 
 fn file_name(path: &Path) -> String {
-    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+    name_of(path.file_name().unwrap_or_default())
 }
 
 fn decode(bytes: &[u8]) -> Result<Head, StageError> {

@@ -1,19 +1,20 @@
-//! The files that a stage reads: paths, folders and globs.
+//! The files that a stage reads: paths, directories and globs.
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use stages_core::{ConfigProblem, Source};
+use std::ffi::OsStr;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// One path or a list of them: files, folders (all tables below them) or globs (`data/*.csv.gz`).
+/// One path or a list of them: files, directories (all tables below them) or globs (`data/*.csv.gz`).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Paths(pub Vec<String>);
 
-/// The extensions of tables, where a folder is searched.
+/// The extensions of tables, where a directory is searched.
 const ENDINGS: &[&str] = &["csv", "txt", "tsv", "parquet", "gz", "zip"];
 
-/// The depth to which a folder is searched.
+/// The depth to which a directory is searched.
 const DEPTH: usize = 16;
 
 impl Paths {
@@ -22,7 +23,7 @@ impl Paths {
         self.0.iter().all(|path| path.trim().is_empty())
     }
 
-    /// The files, sorted by name. A name is relative to the file's folder, the folder searched or the part of a glob before
+    /// The files, sorted by name. A name is relative to the file's directory, the directory searched or the part of a glob before
     /// its first wildcard, so that moving the data changes no key; with several paths it begins with the path's number.
     ///
     /// # Errors
@@ -30,7 +31,7 @@ impl Paths {
     pub fn find(&self, field: &str, base: &Path) -> Result<Vec<Source>, ConfigProblem> {
         if self.is_empty() {
             return Err(ConfigProblem::new(field, "no file is given").hint(format!(
-                "write `{field}: data/file.csv`; folders, globs and lists are taken too"
+                "write `{field}: data/file.csv`; directories, globs and lists are taken too"
             )));
         }
         let mut sources = Vec::new();
@@ -53,16 +54,17 @@ impl Paths {
 fn find(field: &str, text: &str, base: &Path) -> Result<Vec<(String, PathBuf)>, ConfigProblem> {
     let path = base.join(text);
     if path.is_file() {
-        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        return Ok(vec![(name, path)]);
+        return Ok(vec![(name_of(path.file_name().unwrap_or_default()), path)]);
     }
     let mut found = Vec::new();
     if path.is_dir() {
         walk(&path, DEPTH, &mut found)
             .map_err(|err| ConfigProblem::new(field, format!("cannot read `{text}`: {err}")))?;
         if found.is_empty() {
-            return Err(ConfigProblem::new(field, format!("the folder `{text}` holds no table"))
-                .hint(format!("it is searched for files ending in {}", ENDINGS.join(", "))));
+            return Err(
+                ConfigProblem::new(field, format!("the directory `{text}` holds no table"))
+                    .hint(format!("it is searched for files ending in {}", ENDINGS.join(", "))),
+            );
         }
         return Ok(relative(&path, found));
     }
@@ -113,15 +115,27 @@ fn relative(root: &Path, paths: Vec<PathBuf>) -> Vec<(String, PathBuf)> {
         .into_iter()
         .map(|path| {
             let name = path.strip_prefix(root).unwrap_or(&path);
-            let parts: Vec<_> = name.iter().map(|part| part.to_string_lossy()).collect();
+            let parts: Vec<_> = name.iter().map(name_of).collect();
             (parts.join("/"), path)
         })
         .collect()
 }
 
+/// A file name as text. Bytes that are not UTF-8 are written as `\xB1`, so that different names stay different.
+pub fn name_of(name: &OsStr) -> String {
+    let mut text = String::new();
+    for chunk in name.as_encoded_bytes().utf8_chunks() {
+        text.push_str(chunk.valid());
+        for byte in chunk.invalid() {
+            text.push_str(&format!("\\x{byte:02X}"));
+        }
+    }
+    text
+}
+
 /// A path that is not there, with the nearest name that is.
 fn missing(field: &str, text: &str, path: &Path) -> ConfigProblem {
-    let problem = ConfigProblem::new(field, format!("there is no file or folder `{text}`"));
+    let problem = ConfigProblem::new(field, format!("there is no file or directory `{text}`"));
     let mut wanted = path;
     while let (Some(parent), Some(name)) = (wanted.parent(), wanted.file_name()) {
         if parent.is_dir() {
@@ -210,7 +224,7 @@ impl JsonSchema for Paths {
     }
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         schemars::json_schema!({
-            "description": "A file, folder or glob, or a list of them.",
+            "description": "A file, directory or glob, or a list of them.",
             "anyOf": [{ "type": "string" }, { "type": "array", "items": { "type": "string" } }]
         })
     }
@@ -221,7 +235,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_folders_and_globs() {
+    fn files_directories_and_globs() {
         let dir = tempfile::tempdir().unwrap();
         let base = dir.path();
         std::fs::create_dir_all(base.join("data/2019")).unwrap();
@@ -247,6 +261,22 @@ mod tests {
         assert!(names(&["data/*.zip"]).is_err());
         assert_eq!(names(&[]).unwrap_err().field, "path");
         assert_eq!(names(&["data", "nothing"]).unwrap_err().field, "path[1]");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn different_names_stay_different() {
+        use std::os::unix::ffi::OsStrExt as _;
+        let names: [&[u8]; 6] = [
+            "上证50.csv".as_bytes(),
+            "沪深300.csv".as_bytes(),
+            "é".as_bytes(),
+            "e\u{301}".as_bytes(),
+            b"\xb1",
+            b"\xb2",
+        ];
+        let found = names.map(|name| name_of(OsStr::from_bytes(name)));
+        assert_eq!(found, ["上证50.csv", "沪深300.csv", "é", "e\u{301}", "\\xB1", "\\xB2"]);
     }
 
     #[test]

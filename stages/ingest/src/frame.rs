@@ -6,7 +6,7 @@
 use crate::csv_text::{Shape, fields, first_line, line_of, separator, shape, text_of, without_empty_lines};
 use crate::parquet_columns::{self, Stored};
 use crate::unpack::{Format, Packed};
-use crate::value::{self, Dates};
+use crate::value::{self, Dates, shown};
 use arrow::datatypes::DataType as ArrowType;
 use arrow::error::ArrowError;
 use datasets::Date;
@@ -16,6 +16,7 @@ use polars_io::SerReader;
 use polars_io::csv::read::{CsvParseOptions, CsvReadOptions};
 use stages_core::StageError;
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::fmt;
 use std::io::Cursor;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -40,6 +41,28 @@ pub fn header(packed: &Packed) -> Result<Vec<String>, StageError> {
     }
 }
 
+/// Refuses a header that names a wanted column twice: only one of them could be read.
+///
+/// # Errors
+/// When it does.
+pub fn check_unique(place: &str, header: &[String], wanted: impl Fn(&str) -> bool) -> Result<(), StageError> {
+    let mut seen: HashMap<String, usize> = HashMap::new();
+    for (i, name) in header.iter().enumerate() {
+        if let Some(first) = seen.insert(normal(name), i)
+            && wanted(&normal(name))
+        {
+            return Err(StageError::new(format!(
+                "`{place}` has two columns `{}`: the columns {} and {}",
+                shown(name.trim()),
+                first + 1,
+                i + 1
+            ))
+            .hint("rename or remove one of them in the file: names are compared without case and blanks"));
+        }
+    }
+    Ok(())
+}
+
 /// Some columns of a vendor's table.
 pub struct Frame<'a> {
     place: &'a str,
@@ -52,11 +75,11 @@ pub struct Frame<'a> {
 
 /// A column of a table.
 enum Column {
-    /// Of CSV, as text.
+    /// A column of CSV, as strings.
     Text(StringChunked),
-    /// Of CSV, every value a plain number or missing.
+    /// A column of CSV in which every value is a plain number or missing.
     Numbers(Float64Chunked),
-    /// Of Parquet.
+    /// A column of Parquet.
     Stored(Stored),
 }
 
@@ -94,12 +117,13 @@ impl<'a> Frame<'a> {
         is_number: impl Fn(&str) -> bool,
     ) -> Result<Self, StageError> {
         let header = header(packed)?;
+        check_unique(&packed.place, &header, &wanted)?;
         let mut names: Vec<String> = Vec::new();
         let mut indices = Vec::new();
         let mut numbers = Vec::new();
         for (i, name) in header.iter().enumerate() {
             let name = normal(name);
-            if wanted(&name) && !names.contains(&name) {
+            if wanted(&name) {
                 if is_number(&name) {
                     numbers.push(i);
                 }
@@ -211,7 +235,7 @@ impl<'a> Frame<'a> {
         Ok(values)
     }
 
-    /// Dates; none may be missing.
+    /// Dates; none may be missing. A stored date beyond the years that are supported is [`value::OUT_OF_RANGE`].
     ///
     /// # Errors
     /// When a value is not a date in one of the formats.
@@ -237,13 +261,11 @@ impl<'a> Frame<'a> {
             })?;
             return Ok(out);
         };
-        let days = stored.days().map_err(|err| self.unusable(theirs, &err))?;
-        days.iter()
+        let dates = stored.dates().map_err(|err| self.unusable(theirs, &err))?;
+        dates
+            .into_iter()
             .enumerate()
-            .map(|(row, day)| {
-                day.map(Date)
-                    .ok_or_else(|| self.error(row, theirs, "the date is missing"))
-            })
+            .map(|(row, date)| date.ok_or_else(|| self.error(row, theirs, "the date is missing")))
             .collect()
     }
 
@@ -497,6 +519,22 @@ mod tests {
         assert_eq!(message("b\n1\n").unwrap_err(), "`t.csv` has no column `d`");
         assert!(message("").unwrap_err().contains("no header"));
         assert!(message("b,d\n").unwrap().is_empty());
+    }
+
+    #[test]
+    fn a_repeated_column_is_an_error() {
+        let read = |text: &str| {
+            let packed = packed(text.as_bytes());
+            Frame::read(&packed, |name| matches!(name, "b" | "d"))
+                .map(drop)
+                .map_err(|err| err.message)
+        };
+        assert_eq!(
+            read("b,x,d, B\n1,2,3,4\n").unwrap_err(),
+            "`t.csv` has two columns `B`: the columns 1 and 4"
+        );
+        // Columns that are not read may have any names.
+        read("b,,d,,x,x\n1,2,3,4,5,6\n").unwrap();
     }
 
     #[test]

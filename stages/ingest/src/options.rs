@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::marker::PhantomData;
 
-/// The action for rows that can't be right: `drop`, `keep` or `fail`; or by rule, `{ default: drop, crossed_quote: keep }`.
+/// The action for invalid rows: `drop`, `keep` or `fail`; or by rule, `{ default: drop, crossed_quote: keep }`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OnBadRows {
     /// For rules that are not named.
@@ -66,8 +66,9 @@ impl OnBadRows {
         for (rule, rows, first) in tally.broken() {
             if self.action(rule) == Action::Fail {
                 let unit = if rule.name == "missing_day" { "days" } else { "rows" };
+                let first = first.map(|first| format!(", first on {first}")).unwrap_or_default();
                 return Err(StageError::new(format!(
-                    "{rows} {unit} break the rule `{}`, first on {first}: {}",
+                    "{rows} {unit} break the rule `{}`{first}: {}",
                     rule.name, rule.about
                 ))
                 .hint(format!("`on_bad_rows: {{ {}: drop }}` lets them pass", rule.name)));
@@ -146,7 +147,7 @@ pub trait CustomLayout:
 {
     /// The table it fills.
     const TABLE: Table;
-    /// It as a layout.
+    /// The layout that it describes.
     ///
     /// # Errors
     /// A column that does not exist, or one that is needed and not there.

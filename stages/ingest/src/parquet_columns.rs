@@ -1,11 +1,13 @@
 //! The columns of a Parquet file, read in parallel, as they are stored; conversions to the types that layouts ask for.
 
 use crate::unpack::Packed;
+use crate::value::in_range;
 use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Date32Type, Float64Type, Int64Type, TimeUnit};
 use arrow::error::ArrowError;
 use bytes::Bytes;
+use datasets::Date;
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ParquetRecordBatchReaderBuilder};
 use parquet::errors::ParquetError;
@@ -86,12 +88,13 @@ impl Stored {
         Ok(values)
     }
 
-    /// The values as days since 1970-01-01, of dates and of times in UTC.
+    /// The values as dates, of dates and of times in UTC; those beyond the supported years are
+    /// [`OUT_OF_RANGE`](crate::value::OUT_OF_RANGE).
     ///
     /// # Errors
     /// When the type has no conversion.
-    pub fn days(&self) -> Result<Vec<Option<i32>>, ArrowError> {
-        let mut days = Vec::new();
+    pub fn dates(&self) -> Result<Vec<Option<Date>>, ArrowError> {
+        let mut dates = Vec::new();
         for chunk in &self.0 {
             let a_day = match chunk.data_type() {
                 DataType::Timestamp(TimeUnit::Second, _) => 86_400,
@@ -99,16 +102,18 @@ impl Stored {
                 DataType::Timestamp(TimeUnit::Microsecond, _) => 86_400_000_000,
                 DataType::Timestamp(TimeUnit::Nanosecond, _) => 86_400_000_000_000,
                 _ => {
-                    days.extend(cast(chunk, &DataType::Date32)?.as_primitive::<Date32Type>());
+                    let days = cast(chunk, &DataType::Date32)?;
+                    let days = days.as_primitive::<Date32Type>();
+                    dates.extend(days.iter().map(|day| day.map(|day| in_range(day.into()))));
                     continue;
                 }
             };
             let times = cast(chunk, &DataType::Int64)?;
             let times = times.as_primitive::<Int64Type>();
-            let day = |time: i64| i32::try_from(time.div_euclid(a_day)).ok();
-            days.extend(times.iter().map(|time| time.and_then(day)));
+            let day = |time: i64| in_range(time.div_euclid(a_day));
+            dates.extend(times.iter().map(|time| time.map(day)));
         }
-        Ok(days)
+        Ok(dates)
     }
 
     /// Passes every value as text to `take`, with its row; none where it is missing.

@@ -1,6 +1,7 @@
 //! Reading a stage's files and their headers.
 
 use crate::file_memo::{Reading, unreadable};
+use crate::files::name_of;
 use crate::frame;
 use crate::options::{CustomLayout, LayoutChoice};
 use crate::unpack;
@@ -52,7 +53,7 @@ pub fn each<C: CustomLayout>(
     let read = |source: &Source| {
         context.check_cancelled()?;
         let read = reading.table(context, source)?;
-        let name = source.path.file_name().unwrap_or_default().to_string_lossy();
+        let name = name_of(source.path.file_name().unwrap_or_default());
         context.progress(
             done.fetch_add(1, Ordering::Relaxed) + 1,
             Some(total),
@@ -123,6 +124,8 @@ pub fn peek<C: CustomLayout>(
             let first = unpack::first(&source.path, &read_head(&source.path)?)?;
             let header = frame::header(&first)?;
             let layout = choice.resolve(&first.place, &header)?;
+            let wanted = wanted(&layout);
+            frame::check_unique(&first.place, &header, |name| wanted.contains(name))?;
             let present = columns(&layout, &header);
             Ok((layout, present))
         };

@@ -20,7 +20,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Units of the index in a contract.
+/// The contract multiplier.
 const MULTIPLIER: f64 = 100.0;
 
 /// The calendar the simulator keeps.

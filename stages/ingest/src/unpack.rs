@@ -1,5 +1,6 @@
 //! Files as tables of bytes: plain, gzip or zip, recognised by their first bytes and not by their names.
 
+use crate::files::name_of;
 use bytes::Bytes;
 use flate2::read::MultiGzDecoder;
 use stages_core::StageError;
@@ -19,6 +20,9 @@ pub const UNPACKED_FREE: u64 = 64 << 20;
 /// The most entries that a zip archive may have.
 pub const ENTRY_LIMIT: usize = 100_000;
 
+/// The endings of tables.
+pub const TABLE_ENDINGS: [&str; 4] = ["csv", "txt", "tsv", "parquet"];
+
 /// The bytes of a text file that are searched for its header.
 pub const HEADER_LIMIT: u64 = 1 << 20;
 
@@ -36,7 +40,7 @@ pub enum Format {
 pub struct Packed {
     /// Their origin, for messages: the file, or `archive.zip: entry.csv`.
     pub place: String,
-    /// The name of the file or entry without folders and endings: `AAPL` for `data/AAPL.csv.gz`.
+    /// The name of the file or entry without directories and known endings: `BRK.A` for `data/BRK.A.csv.gz`.
     pub stem: String,
     /// The bytes, unpacked.
     pub bytes: Bytes,
@@ -99,7 +103,7 @@ pub fn first(path: &Path, bytes: &[u8]) -> Result<Packed, StageError> {
 
 fn open(path: &Path, bytes: Vec<u8>, limit: u64, head: bool) -> Result<Vec<Packed>, StageError> {
     let place = path.display().to_string();
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let name = name_of(path.file_name().unwrap_or_default());
     match kind(&bytes) {
         Kind::Gzip => {
             let bytes = inflate(MultiGzDecoder::new(bytes.as_slice()), limit, head, &place)?;
@@ -122,10 +126,21 @@ fn table(place: String, name: &str, bytes: Vec<u8>) -> Packed {
     };
     Packed {
         place,
-        stem: name.split('.').next().unwrap_or(name).to_owned(),
+        stem: stem(name).to_owned(),
         bytes: bytes.into(),
         format,
     }
+}
+
+/// A file name without the endings of packed files and of tables, in any case. Any other dot belongs to the name.
+fn stem(name: &str) -> &str {
+    fn without<'n>(name: &'n str, endings: &[&str]) -> Option<&'n str> {
+        let (stem, ending) = name.rsplit_once('.')?;
+        let is_known = endings.iter().any(|known| ending.eq_ignore_ascii_case(known));
+        is_known.then_some(stem)
+    }
+    let name = without(name, &["gz", "zip"]).unwrap_or(name);
+    without(name, &TABLE_ENDINGS).unwrap_or(name)
 }
 
 /// Unpacks, up to `limit` bytes; with `head` a text stops after enough for its header.
@@ -155,6 +170,12 @@ fn unzip(place: &str, bytes: Vec<u8>, limit: u64, head: bool) -> Result<Vec<Pack
         StageError::new(format!("cannot unpack `{place}`: {err}")).hint("the file may be damaged or incomplete")
     };
     let mut archive = zip::ZipArchive::new(Cursor::new(bytes)).map_err(damaged)?;
+    if archive.has_duplicate_names() {
+        return Err(StageError::new(format!(
+            "`{place}` has two entries of one name, of which only one can be read"
+        ))
+        .hint("unpack it, keep the right one, and pack it again"));
+    }
     if archive.len() > ENTRY_LIMIT {
         return Err(StageError::new(format!(
             "`{place}` has more than {ENTRY_LIMIT} entries"
@@ -170,8 +191,10 @@ fn unzip(place: &str, bytes: Vec<u8>, limit: u64, head: bool) -> Result<Vec<Pack
     }
     entries.sort();
     if entries.is_empty() {
-        return Err(StageError::new(format!("`{place}` holds no table"))
-            .hint("an archive's entries count when they end in .csv, .txt, .tsv or .parquet"));
+        return Err(StageError::new(format!("`{place}` holds no table")).hint(format!(
+            "an archive's entries count when they end in .{}",
+            TABLE_ENDINGS.join(", .")
+        )));
     }
     let mut tables = Vec::new();
     let mut left = limit;
@@ -191,12 +214,10 @@ fn unzip(place: &str, bytes: Vec<u8>, limit: u64, head: bool) -> Result<Vec<Pack
 
 fn is_table(name: &str) -> bool {
     let base = name.rsplit('/').next().unwrap_or(name);
-    let lower = base.to_ascii_lowercase();
+    let ending = base.rsplit_once('.').map_or("", |(_, ending)| ending);
     !base.starts_with('.')
         && !name.starts_with("__MACOSX/")
-        && [".csv", ".txt", ".tsv", ".parquet"]
-            .iter()
-            .any(|end| lower.ends_with(end))
+        && TABLE_ENDINGS.iter().any(|known| ending.eq_ignore_ascii_case(known))
 }
 
 fn too_large(place: &str, limit: u64) -> StageError {
@@ -246,6 +267,39 @@ pub(crate) mod tests {
         assert_eq!(tables[0].place, "z.zip: x/a.csv");
         assert_eq!(tables[1].bytes, &csv[..]);
         assert_eq!(first(Path::new("z.zip"), &zip).unwrap().stem, "a");
+    }
+
+    #[test]
+    fn stems_lose_known_endings_alone() {
+        for (name, wanted) in [
+            ("AAPL.csv", "AAPL"),
+            ("BRK.A.csv", "BRK.A"),
+            ("BRK.B.CSV.GZ", "BRK.B"),
+            ("aapl.us.txt", "aapl.us"),
+            ("SPY.zip", "SPY"),
+            ("SPY.parquet", "SPY"),
+            ("GC=F", "GC=F"),
+            ("BRK.A", "BRK.A"),
+            ("上证50.csv", "上证50"),
+            ("沪深300.csv.gz", "沪深300"),
+            ("e\u{301}.csv", "e\u{301}"),
+            ("é.csv", "é"),
+            (".csv", ""),
+            ("", ""),
+        ] {
+            assert_eq!(stem(name), wanted);
+        }
+    }
+
+    #[test]
+    fn a_repeated_entry_is_refused() {
+        let mut zip = zip_of(&[("a.csv", b"a,b\n1,2\n"), ("b.csv", b"a,b\n3,4\n")]);
+        while let Some(at) = zip.windows(5).position(|name| name == b"b.csv") {
+            zip[at] = b'a';
+        }
+        let err = unpack(Path::new("z.zip"), zip).unwrap_err();
+        assert!(err.message.contains("`z.zip` has two entries of one name"), "{err}");
+        assert!(err.hint.is_some());
     }
 
     #[test]

@@ -8,6 +8,22 @@ use std::ops::RangeInclusive;
 /// The years that a date may be in.
 const YEARS: RangeInclusive<i32> = 1800..=2199;
 
+/// The place of a stored date that is in none of these years. Rows that have it are dropped and counted under [`DATE_OUT_OF_RANGE`].
+///
+/// [`DATE_OUT_OF_RANGE`]: datasets::quality::DATE_OUT_OF_RANGE
+pub const OUT_OF_RANGE: Date = Date(i32::MIN);
+
+/// The date of a day counted from 1970-01-01.
+pub fn in_range(day: i64) -> Date {
+    // The first day of 1800 and the last of 2199.
+    const DAYS: RangeInclusive<i64> = -62_091..=84_005;
+    if DAYS.contains(&day) {
+        Date(day as i32)
+    } else {
+        OUT_OF_RANGE
+    }
+}
+
 /// A number, NaN where it is missing.
 pub fn number(text: &str) -> Result<f64, String> {
     let text = text.trim();
@@ -120,6 +136,23 @@ mod tests {
         }
         for wrong in ["inf", "1,5", "12a", "--1"] {
             assert!(number(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn stored_dates_are_in_the_same_years() {
+        let day = |date: &str| date.parse::<Date>().unwrap();
+        for date in [day("1800-01-01"), day("1970-01-01"), day("2199-12-31")] {
+            assert_eq!(in_range(date.0.into()), date);
+        }
+        for wrong in [
+            day("1799-12-31").0.into(),
+            day("2200-01-01").0.into(),
+            i64::MIN,
+            i64::MAX,
+            1 << 32,
+        ] {
+            assert_eq!(in_range(wrong), OUT_OF_RANGE, "{wrong}");
         }
     }
 

@@ -128,7 +128,7 @@ fn vxx_2016(data: &Path) {
     assert!(done.finding("weekend_expiry").0 > 0);
 }
 
-/// A layout that the pipeline file describes gives what the known one gives, from `.csv.gz`, `.zip` and a folder of both.
+/// A layout that the pipeline file describes gives what the known one gives, from `.csv.gz`, `.zip` and a directory of both.
 fn a_described_layout_on_the_vendors_file(data: &Path) {
     let dir = data.join("options/spx_2019_cboe_quotetable/raw");
     let bench = Bench::new();
@@ -325,7 +325,7 @@ fn treasury_and_fed_funds(data: &Path) {
     assert_eq!(fred.finding("implausible_rate").0, 0);
 }
 
-/// What `pipelines/spx_options.yaml` and `pipelines/sse50_options.yaml` ask of these files.
+/// The requirements of `pipelines/spx_options.yaml` and `pipelines/sse50_options.yaml` on these files.
 fn what_the_pipelines_ask(data: &Path) {
     let bench = Bench::new();
     let at = |path: &str| data.join(path);

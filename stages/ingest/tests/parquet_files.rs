@@ -117,6 +117,152 @@ fn wrong_types_and_damage() {
     );
 }
 
+/// Dates that no calendar has are bad rows, and not days of 1970.
+#[test]
+fn dates_beyond_their_range_are_counted() {
+    use arrow::array::{Date64Array, TimestampMicrosecondArray, TimestampMillisecondArray, TimestampSecondArray};
+    const SECOND: i64 = 86_400;
+    let day = 18_047;
+    let columns: [(&str, ArrayRef); 6] = [
+        (
+            "date32",
+            Arc::new(Date32Array::from(vec![day as i32, i32::MAX, i32::MIN, 10_000_000])),
+        ),
+        (
+            "date64",
+            Arc::new(Date64Array::from(vec![
+                day * SECOND * 1000,
+                i64::MAX,
+                i64::MIN,
+                i64::MAX / 2,
+            ])),
+        ),
+        (
+            "s",
+            Arc::new(TimestampSecondArray::from(vec![
+                day * SECOND,
+                i64::MAX,
+                i64::MIN,
+                1 << 50,
+            ])),
+        ),
+        // Nanoseconds that were written as milliseconds.
+        (
+            "ms",
+            Arc::new(TimestampMillisecondArray::from(vec![
+                day * SECOND * 1000,
+                i64::MAX,
+                i64::MIN,
+                day * DAY,
+            ])),
+        ),
+        (
+            "us",
+            Arc::new(TimestampMicrosecondArray::from(vec![
+                day * SECOND * 1_000_000,
+                i64::MAX,
+                i64::MIN,
+                day * DAY,
+            ])),
+        ),
+        // All that nanoseconds can tell is from 1677 to 2262.
+        (
+            "ns",
+            Arc::new(TimestampNanosecondArray::from(vec![
+                day * DAY,
+                i64::MAX,
+                i64::MIN,
+                90_000 * DAY,
+            ])),
+        ),
+    ];
+    let bench = Bench::new();
+    for (name, dates) in columns {
+        let bars = parquet(vec![
+            ("date", dates.clone()),
+            ("close", Arc::new(Int64Array::from(vec![1, 2, 3, 4]))),
+        ]);
+        let chain = parquet(vec![
+            ("symbol", Arc::new(StringArray::from(vec!["ABC"; 4]))),
+            ("date", Arc::new(Date32Array::from(vec![day as i32 - 1; 4]))),
+            ("expiry", dates.clone()),
+            ("strike", Arc::new(Int64Array::from(vec![10, 11, 12, 13]))),
+            ("call", Arc::new(BooleanArray::from(vec![true; 4]))),
+            ("bid", Arc::new(Int64Array::from(vec![1; 4]))),
+            ("ask", Arc::new(Int64Array::from(vec![2; 4]))),
+        ]);
+        let rates = parquet(vec![
+            ("date", dates),
+            ("rate", Arc::new(Float32Array::from(vec![2.0; 4]))),
+        ]);
+        bench
+            .file("ABC.parquet", bars)
+            .file("c.parquet", chain)
+            .file("r.parquet", rates);
+        let layout = json!({ "columns": { "date": "date", "0.25": "rate" } });
+        for (kind, with) in [
+            (
+                "ingest/bars",
+                json!({ "path": "ABC.parquet", "dates": { "from": "2019-01-01", "to": "2019-12-31" } }),
+            ),
+            ("ingest/option_chain", json!({ "path": "c.parquet" })),
+            ("ingest/rates", json!({ "path": "r.parquet", "layout": layout })),
+        ] {
+            let done = bench.run(kind, with.clone()).unwrap();
+            assert_eq!(
+                done.finding("date_out_of_range"),
+                (3, 0, "dropped".to_owned()),
+                "{kind} {name}"
+            );
+            assert_eq!(bench.rows(&done).num_rows(), 1, "{kind} {name}");
+            assert_eq!(
+                (&done.artifact.meta["rows_read"], &done.artifact.meta["rows"]),
+                (&json!(4), &json!(1))
+            );
+            let mut with = with;
+            with["on_bad_rows"] = json!({ "date_out_of_range": "fail" });
+            let err = bench.run(kind, with).err().unwrap();
+            assert!(
+                err.message.starts_with("3 rows break the rule `date_out_of_range`: "),
+                "{err}"
+            );
+        }
+    }
+}
+
+/// The names of files are the symbols: none is cut at a dot, and none is like another.
+#[test]
+fn file_names_in_any_script_are_symbols() {
+    let bench = Bench::new();
+    let names = [
+        "BRK.A",
+        "BRK.B",
+        "brk.a",
+        "上证50",
+        "沪深300",
+        "é",
+        "e\u{301}",
+        "Газпром",
+    ];
+    for (i, name) in names.iter().enumerate() {
+        bench.file(
+            &format!("bars/{name}.csv"),
+            format!("date,close\n2019-05-30,{}\n", i + 1),
+        );
+    }
+    let done = bench.run("ingest/bars", json!({ "path": "bars" })).unwrap();
+    let mut wanted: Vec<&str> = names.to_vec();
+    wanted.sort_unstable();
+    assert_eq!(done.artifact.meta["symbols"], json!(wanted));
+    let found = text(&bench.rows(&done));
+    for (i, name) in names.iter().enumerate() {
+        assert!(
+            found.contains(&format!("{name} 2019-05-30 - - - {} ", i + 1)),
+            "{name}: {found}"
+        );
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() })]
 

@@ -8,7 +8,7 @@ use crate::normal::{cdf, pdf};
 pub struct Greeks {
     /// V, in currency.
     pub price: f64,
-    /// dV/dS.
+    /// Delta, dV/dS.
     pub delta: f64,
     /// d2V/dS2.
     pub gamma: f64,

@@ -43,7 +43,7 @@ impl Device {
         }
     }
 
-    /// The numerics class of training a network with so many layers of LSTM on it: within one, the same key gives the same bytes. Of a GPU it
+    /// The numerics class of training a network with this many layers of LSTM on it: within one, the same key gives the same bytes. Of a GPU it
     /// names the library alone, since its driver may choose other kernels on each model.
     pub fn class(self, lstm_layers: usize) -> String {
         match self {

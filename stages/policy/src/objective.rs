@@ -17,14 +17,14 @@ pub(crate) fn add(sums: &mut Sums, part: &Sums) {
 /// The policy head's outputs for n samples.
 #[derive(Debug)]
 pub enum PolicyOutputs<'a> {
-    /// Of discrete actions.
+    /// Outputs for discrete actions.
     Discrete {
         /// Logits `[n, A]`, not masked yet.
         logits: &'a mut [f32],
         /// A buffer for the softmax of 16 rows.
         softmax: &'a mut Softmax,
     },
-    /// Of continuous actions.
+    /// Outputs for continuous actions.
     Continuous {
         /// Means `[n, A]`.
         mean: &'a mut [f32],

@@ -21,7 +21,7 @@ pub struct Market {
 /// The days of a market, without its options: quick.
 ///
 /// # Errors
-/// When a parameter cannot be.
+/// When a parameter is invalid.
 pub fn simulate_days(parameters: &Parameters) -> Result<Vec<Day>, Invalid> {
     parameters.check()?;
     Ok(path::days(parameters, &Clock::new(parameters, 0)))
@@ -31,7 +31,7 @@ impl Market {
     /// Simulates the days and lists the contracts of each.
     ///
     /// # Errors
-    /// When a parameter cannot be, or the price rises so far that there would be too many strikes.
+    /// When a parameter is invalid, or the price rises so far that there would be too many strikes.
     pub fn new(parameters: &Parameters) -> Result<Self, Invalid> {
         parameters.check()?;
         let clock = Clock::new(parameters, parameters.horizon());

@@ -60,13 +60,13 @@ pub struct Parameters {
     pub symbol: String,
     /// The first day, or the first trading day after it. United States holidays are kept.
     pub start: Date,
-    /// Trading days. More of them leave the earlier ones as they were.
+    /// The number of trading days. A larger number does not change the earlier days.
     pub days: u32,
-    /// The seed of all that is random.
+    /// The seed of the random numbers.
     pub seed: u64,
     /// The price before the first day.
     pub spot: f64,
-    /// The instantaneous variance before the first day, per year; drawn from its long-run distribution if left out.
+    /// The instantaneous variance before the first day, per year; drawn from its long-run distribution if omitted.
     pub initial_variance: Option<f64>,
     /// The dividend yield of the index, continuous.
     pub dividend_yield: f64,
@@ -86,7 +86,7 @@ pub struct Parameters {
     pub spread: Spread,
     /// Units of the index traded on a usual day.
     pub bar_volume: f64,
-    /// Contracts open at the money of a monthly expiry, about.
+    /// The approximate open interest at the money of a monthly expiry.
     pub open_interest: f64,
 }
 
@@ -171,7 +171,7 @@ impl Physical {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct RiskNeutral {
-    /// Speed of mean reversion of the variance, per year. Below that of the real world, variance is dear.
+    /// Speed of mean reversion of the variance, per year. If it is below that of the real world, buyers of options pay a variance risk premium.
     pub kappa: f64,
     /// Jumps per year.
     pub jump_intensity: f64,
@@ -221,11 +221,11 @@ impl Default for Time {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Expiries {
-    /// The next so many Fridays.
+    /// The number of weekly expiries, on the next Fridays.
     pub weekly: u32,
-    /// The next so many third Fridays.
+    /// The number of monthly expiries, on the next third Fridays.
     pub monthly: u32,
-    /// The third Fridays of March, June, September and December up to so many calendar days ahead.
+    /// The third Fridays of March, June, September and December up to this many calendar days ahead.
     pub quarterly_days: u32,
 }
 
@@ -283,7 +283,7 @@ pub struct Spread {
     pub moneyness: f64,
     /// The widening at expiry, as a share.
     pub expiry: f64,
-    /// Over how many calendar days that fades.
+    /// The decay time of this widening, in calendar days.
     pub expiry_days: f64,
     /// As a share of the intrinsic value.
     pub intrinsic: f64,
@@ -302,7 +302,7 @@ impl Default for Spread {
     }
 }
 
-/// A parameter that cannot be.
+/// An invalid parameter.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{field}`: {message}")]
 pub struct Invalid {
@@ -345,7 +345,7 @@ impl Parameters {
     /// Checks every parameter.
     ///
     /// # Errors
-    /// The first that cannot be.
+    /// The first invalid one.
     pub fn check(&self) -> Result<(), Invalid> {
         let Self {
             physical: p,

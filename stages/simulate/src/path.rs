@@ -32,11 +32,11 @@ pub(super) struct Step {
 /// The change of the logarithm of the price in a step.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Moved {
-    /// By diffusion; its exponential is 1 in expectation.
+    /// The change by diffusion; its exponential is 1 in expectation.
     pub diffusion: f64,
     /// The variance of the diffusion over the step.
     pub variance: f64,
-    /// By jumps.
+    /// The change by jumps.
     pub jump: f64,
     /// The drift of the jumps, to be compensated.
     pub compensator: f64,

@@ -1,11 +1,11 @@
-//! What the default market pays for selling variance.
+//! The variance risk premium of the default market.
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
 use datasets::Date;
 use rayon::prelude::*;
 use stages_simulate::{Day, Market, Parameters, Quote, simulate_days};
 
-/// What was seen on one path.
+/// The observations on one path.
 #[derive(Default)]
 struct Seen {
     /// Implied volatility at the money at about 30 days, and its square.
@@ -18,7 +18,7 @@ struct Seen {
     daily: Vec<f64>,
     /// As `monthly`, with the straddle's delta held in the underlying, adjusted at every close.
     hedged: Vec<f64>,
-    /// What the straddle was sold for, as a fraction of the underlying.
+    /// The price at which the straddle was sold, as a fraction of the underlying.
     sold: Vec<f64>,
 }
 

@@ -1,7 +1,8 @@
 //! Checkpoints: the whole train state, from which training resumes to the same bytes, as safetensors.
 //!
-//! A file is written beside its name, flushed and renamed, so that a kill at any instant leaves the old one or the new one;
-//! it contains a digest of its contents, so that a torn file after a crash of the machine is detected.
+//! A file is written beside its name, flushed and renamed, so that a kill at any instant leaves the old one or the new one.
+//! Its header holds a checksum of the whole file, header included: a file with any changed byte is no checkpoint, since one bit
+//! of a counter would lead to another policy.
 
 use crate::running_mean_std::RunningMeanStd;
 use crate::train_state::{Statistics, TrainState};
@@ -11,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use stages_core::{StageError, error::Cause};
 use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, File};
-use std::io::{Read as _, Write as _};
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{SyncSender, sync_channel};
@@ -20,11 +21,11 @@ use std::thread::JoinHandle;
 const FILE: &str = "checkpoint.safetensors";
 const METADATA: &str = "runner";
 
-/// A limit above the size of any header written here, in bytes.
-const HEADER_LIMIT: u64 = 1 << 20;
-
 /// The version of the stored layout.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
+
+/// The digits of a checksum that is not known yet.
+const NO_CHECKSUM: [u8; 64] = [b'0'; 64];
 
 #[derive(Serialize, Deserialize)]
 struct About {
@@ -36,8 +37,8 @@ struct About {
     /// The weights of the statistics of observations and rewards, as the bits of floats.
     obs_count: Option<u64>,
     reward_count: Option<u64>,
-    /// Of the tensors' bytes, in the order of their names.
-    digest: String,
+    /// Of the whole file, in hex, with these digits as zeros.
+    checksum: String,
 }
 
 type Tensors = BTreeMap<&'static str, (Dtype, Vec<u8>)>;
@@ -57,12 +58,22 @@ fn bools(values: &[bool]) -> (Dtype, Vec<u8>) {
     (Dtype::U8, values.iter().map(|&value| u8::from(value)).collect())
 }
 
-fn digest<'a>(tensors: impl Iterator<Item = (&'a str, &'a [u8])>) -> String {
-    let hasher = KeyHasher::new("runner 2026-11 checkpoint v1");
-    tensors
-        .fold(hasher, |hasher, (name, bytes)| hasher.field(name).field(bytes))
-        .memo_key()
-        .to_hex()
+/// The header of a file: its length, and as many bytes of JSON.
+fn header(bytes: &[u8]) -> Option<&[u8]> {
+    let (length, _) = bytes.split_first_chunk()?;
+    let length = usize::try_from(u64::from_le_bytes(*length)).ok()?;
+    bytes.get(..length.checked_add(8)?)
+}
+
+/// The position of the checksum's digits in a file, and the checksum that belongs there.
+fn checksum(bytes: &[u8], digits: &[u8]) -> Option<(usize, String)> {
+    let at = header(bytes)?
+        .windows(NO_CHECKSUM.len())
+        .position(|part| part == digits)?;
+    let hasher = KeyHasher::new("runner 2026-11 checkpoint v2")
+        .field(&bytes[..at])
+        .field(&bytes[at + NO_CHECKSUM.len()..]);
+    Some((at, hasher.memo_key().to_hex()))
 }
 
 /// The bytes of a checkpoint.
@@ -112,7 +123,7 @@ pub(crate) fn encode(train_state: &TrainState) -> Result<Vec<u8>, StageError> {
         episodes: train_state.episodes,
         obs_count: count(&train_state.statistics.obs_rms),
         reward_count: count(&train_state.statistics.return_rms),
-        digest: digest(tensors.iter().map(|(&name, (_, bytes))| (name, bytes.as_slice()))),
+        checksum: String::from_utf8_lossy(&NO_CHECKSUM).into_owned(),
     };
     let failed = |what: String| StageError::new(format!("cannot write a checkpoint: {what}"));
     let about = serde_json::to_value(&about).map_err(|err| failed(err.to_string()))?;
@@ -125,23 +136,21 @@ pub(crate) fn encode(train_state: &TrainState) -> Result<Vec<u8>, StageError> {
             TensorView::new(*dtype, shape, bytes).map_err(|err| failed(err.to_string()))?,
         ));
     }
-    safetensors::serialize(views, Some(metadata)).map_err(|err| failed(err.to_string()))
+    let mut bytes = safetensors::serialize(views, Some(metadata)).map_err(|err| failed(err.to_string()))?;
+    let (at, sum) = checksum(&bytes, &NO_CHECKSUM).ok_or_else(|| failed("its header has no checksum".to_owned()))?;
+    bytes[at..at + sum.len()].copy_from_slice(sum.as_bytes());
+    Ok(bytes)
 }
 
-/// Reads a checkpoint; `None` when the bytes are not one, or damaged.
+/// Reads a checkpoint; `None` when the bytes are not one, damaged, or of another version.
 pub(crate) fn decode(bytes: &[u8]) -> Option<TrainState> {
     let (_, header) = SafeTensors::read_metadata(bytes).ok()?;
     let about: About = serde_json::from_str(header.metadata().as_ref()?.get(METADATA)?).ok()?;
-    let tensors = SafeTensors::deserialize(bytes).ok()?;
-    let mut names: Vec<_> = tensors.names();
-    names.sort_unstable();
-    let mut parts = Vec::with_capacity(names.len());
-    for name in names {
-        parts.push((name, tensors.tensor(name).ok()?.data()));
-    }
-    if about.format != FORMAT || digest(parts.into_iter()) != about.digest {
+    let (_, sum) = checksum(bytes, about.checksum.as_bytes())?;
+    if about.format != FORMAT || sum != about.checksum {
         return None;
     }
+    let tensors = SafeTensors::deserialize(bytes).ok()?;
     let raw = |name: &str| Some(tensors.tensor(name).ok()?.data());
     let f32s = |name: &str| {
         Some(
@@ -207,7 +216,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Option<TrainState> {
 
 fn io(what: &str, path: &Path, err: &std::io::Error) -> StageError {
     let mut error = StageError::new(format!("cannot {what} checkpoint `{}`: {err}", path.display()))
-        .hint("make room on the disk that holds the store, and run again");
+        .hint("free disk space for the store, and run again");
     error.cause = Cause::Store;
     error
 }
@@ -215,7 +224,7 @@ fn io(what: &str, path: &Path, err: &std::io::Error) -> StageError {
 fn write(folder: &Path, train_state: &TrainState) -> Result<(), StageError> {
     let path = folder.join(FILE);
     let bytes = encode(train_state)?;
-    // Two trainings of different length may share a folder: each writes to a name of its own.
+    // Two trainings of different length may share a directory: each writes to a name of its own.
     let temporary = folder.join(format!(
         "{FILE}.{}.{:?}.tmp",
         std::process::id(),
@@ -232,8 +241,18 @@ fn write(folder: &Path, train_state: &TrainState) -> Result<(), StageError> {
     Ok(())
 }
 
-/// The last checkpoint in `folder`; `None` when there is none that is whole. Leftovers of killed writers are removed.
-pub(crate) fn read(folder: &Path) -> Result<Option<TrainState>, StageError> {
+/// The contents of the directory of a training.
+pub(crate) enum Saved {
+    /// It holds no checkpoint.
+    Nothing,
+    /// It holds one that is damaged or of another version.
+    Damaged(PathBuf),
+    /// The last checkpoint.
+    State(Box<TrainState>),
+}
+
+/// The last checkpoint in `folder`. Leftovers of killed writers are removed.
+pub(crate) fn read(folder: &Path) -> Result<Saved, StageError> {
     let stale = std::time::Duration::from_secs(3600);
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let temporary = entry.path().extension().is_some_and(|extension| extension == "tmp");
@@ -249,25 +268,18 @@ pub(crate) fn read(folder: &Path) -> Result<Option<TrainState>, StageError> {
     }
     let path = folder.join(FILE);
     match fs::read(&path) {
-        Ok(bytes) => Ok(decode(&bytes)),
-        Err(err) if err.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Ok(bytes) => Ok(match decode(&bytes) {
+            Some(train_state) => Saved::State(Box::new(train_state)),
+            None => Saved::Damaged(path),
+        }),
+        Err(err) if err.kind() == std::io::ErrorKind::NotFound => Ok(Saved::Nothing),
         Err(err) => Err(io("read", &path, &err)),
     }
 }
 
-/// The step of the checkpoint in `folder`, by its header alone; `None` when there is none.
+/// The step of the checkpoint in `folder`; `None` when there is none that is intact.
 pub(crate) fn step(folder: &Path) -> Option<u64> {
-    let mut file = File::open(folder.join(FILE)).ok()?;
-    let mut length = [0; 8];
-    file.read_exact(&mut length).ok()?;
-    let length = u64::from_le_bytes(length);
-    if length > HEADER_LIMIT {
-        return None;
-    }
-    // The library reads whole files alone. A header is a length and a JSON object of that length.
-    let header: serde_json::Value = serde_json::from_reader(file.take(length)).ok()?;
-    let about: About = serde_json::from_str(header["__metadata__"][METADATA].as_str()?).ok()?;
-    (about.format == FORMAT).then_some(about.step)
+    decode(&fs::read(folder.join(FILE)).ok()?).map(|train_state| train_state.step)
 }
 
 /// Writes checkpoints on a thread of its own.
@@ -327,5 +339,63 @@ impl Drop for Writer {
     fn drop(&mut self) {
         // An error here means that another is on its way up already.
         drop(self.close());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A state in which every field has values.
+    fn train_state() -> TrainState {
+        let rms = |count: f64| RunningMeanStd {
+            mean: vec![0.5, -1.0],
+            variance: vec![1.0, 2.0],
+            count,
+        };
+        TrainState {
+            step: 4096,
+            update: 16,
+            adam_steps: 48,
+            episodes: 77,
+            params: vec![0.1, -0.2, 0.3],
+            adam_m: vec![0.01; 3],
+            adam_v: vec![0.02; 3],
+            env: b"environments".to_vec(),
+            obs: vec![1.0, 2.0],
+            mask: vec![true, false],
+            episode_start: vec![false],
+            state: vec![0.25; 2],
+            extra: vec![3.5],
+            returns: vec![12.0],
+            lengths: vec![12.0],
+            recent: [(20.0, 20.0)].into(),
+            statistics: Statistics {
+                normalisation: Some(rms(100.0).normalisation()),
+                obs_rms: Some(rms(100.0)),
+                return_rms: Some(rms(50.0)),
+            },
+            discounted: vec![1.5],
+            metrics: "{\"step\":4096}\n".to_owned(),
+        }
+    }
+
+    #[test]
+    fn a_state_comes_back() {
+        let train_state = train_state();
+        assert_eq!(decode(&encode(&train_state).unwrap()).unwrap(), train_state);
+    }
+
+    #[test]
+    fn no_bit_of_a_checkpoint_is_outside_its_checksum() {
+        let mut bytes = encode(&train_state()).unwrap();
+        for bit in 0..bytes.len() * 8 {
+            bytes[bit / 8] ^= 1 << (bit % 8);
+            assert!(decode(&bytes).is_none(), "bit {} of byte {}", bit % 8, bit / 8);
+            bytes[bit / 8] ^= 1 << (bit % 8);
+        }
+        for length in 0..bytes.len() {
+            assert!(decode(&bytes[..length]).is_none(), "cut to {length} bytes");
+        }
     }
 }

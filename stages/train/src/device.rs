@@ -39,7 +39,7 @@ pub(crate) fn choose<A: Algorithm>(
     if let Some(&device) = wanted.iter().find(|&&device| wanted.len() > 1 && begun(device))
         && let Ok(model) = open(device)
     {
-        context.log(format!("device: {device}, where the checkpoint was made"));
+        context.log(format!("device: {device}, on which the checkpoint was written"));
         return Ok((device, model));
     }
     let mut available = Vec::new();
@@ -48,9 +48,9 @@ pub(crate) fn choose<A: Algorithm>(
             Ok(model) => available.push((device, model)),
             Err(why) if candidates.len() == 1 => {
                 return Err(StageError::new(format!("`device: {device}` cannot be used: {why}"))
-                    .hint("set `device: auto`, which takes the fastest that the machine has"));
+                    .hint("set `device: auto`, which selects the fastest available device"));
             }
-            Err(why) => context.log(format!("device: {device} is passed over: {why}")),
+            Err(why) => context.log(format!("device: {device} is skipped: {why}")),
         }
     }
     if available.len() > 1 {
@@ -85,11 +85,11 @@ pub(crate) fn fastest<A: Algorithm>(
                     best = Some((seconds, device, model));
                 }
             }
-            Err(err) => context.log(format!("device: {device} is passed over: {}", err.message)),
+            Err(err) => context.log(format!("device: {device} is skipped: {}", err.message)),
         }
     }
     let (_, device, model) = best.ok_or_else(|| StageError::new("no device can be used"))?;
-    context.log(format!("device: {device} is taken"));
+    context.log(format!("device: {device} is selected"));
     Ok((device, model))
 }
 

@@ -108,7 +108,7 @@ pub struct MlpPolicy {
     pub net_arch: NetArch,
     /// The activation function of hidden layers.
     pub activation_fn: Activation,
-    /// Orthogonal first weights and zero biases; if not, PyTorch's defaults.
+    /// If true, orthogonal initial weights and zero biases; otherwise PyTorch's defaults.
     pub ortho_init: bool,
 }
 
@@ -130,16 +130,16 @@ pub struct MlpLstmPolicy {
     pub net_arch: NetArch,
     /// The activation function of hidden layers.
     pub activation_fn: Activation,
-    /// Orthogonal first weights, the LSTM's too, and zero biases; if not, PyTorch's defaults.
+    /// If true, orthogonal initial weights, also of the LSTM, and zero biases; otherwise PyTorch's defaults.
     pub ortho_init: bool,
     /// The size of the LSTM's hidden state.
     pub lstm_hidden_size: usize,
     /// The number of layers of LSTM, each of which reads the one below. Several are trained by candle's operations, several times slower than
     /// one by fused kernels.
     pub n_lstm_layers: usize,
-    /// If true, the critic reads the actor's LSTM, without teaching it. Set `enable_critic_lstm: false` with it.
+    /// If true, the critic reads the actor's LSTM; the gradient of the value loss stops there. Set `enable_critic_lstm: false` with it.
     pub shared_lstm: bool,
-    /// If true, the critic has an LSTM of its own. If neither this nor `shared_lstm`, a linear layer of its size stands there.
+    /// If true, the critic has an LSTM of its own. If neither this nor `shared_lstm`, a linear layer of its size takes its place.
     pub enable_critic_lstm: bool,
 }
 
@@ -165,7 +165,7 @@ pub struct TransformerPolicy {
     pub net_arch: NetArch,
     /// The activation function of hidden layers.
     pub activation_fn: Activation,
-    /// Orthogonal first weights, the transformer's too, and zero biases; if not, PyTorch's defaults.
+    /// If true, orthogonal initial weights, also of the transformer, and zero biases; otherwise PyTorch's defaults.
     pub ortho_init: bool,
     /// Steps that each block attends to, with the present one. The policy's outputs depend on the last `n_layers` x (`window` - 1) + 1
     /// observations of the episode.

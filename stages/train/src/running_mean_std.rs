@@ -32,7 +32,7 @@ impl RunningMeanStd {
         }
     }
 
-    /// Those of a normalisation, with the weight of so many rows.
+    /// The statistics of a normalisation, with the weight of `count` rows.
     pub fn of(normalisation: &Normalisation, count: f64) -> Self {
         let variance = |&scale: &f32| f64::from(scale) * f64::from(scale) - EPSILON;
         Self {

@@ -11,7 +11,7 @@ use stages_policy::{Device, Precision};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum DeviceChoice {
-    /// The fastest that the machine has, by timing an update of these very sizes on each.
+    /// The fastest available device, by timing an update of these sizes on each.
     #[default]
     Auto,
     /// The CPU.
@@ -38,11 +38,11 @@ impl DeviceChoice {
 macro_rules! with_common_settings {
     ($macro:ident! $($arguments:tt)*) => {
         $macro! { $($arguments)* {
-            /// Environment steps to train for; must be given. Rounded up to whole rollouts of `n_envs` x `n_steps`.
+            /// The number of environment steps to train for; required. Rounded up to whole rollouts of `n_envs` x `n_steps`.
             total_timesteps: u64 = 0,
-            /// The seed of first weights, environments, actions and shuffles.
+            /// The seed of initial weights, environments, actions and shuffles.
             seed: u64 = 0,
-            /// The number of environments that are stepped together.
+            /// The number of parallel environments.
             n_envs: usize = 1,
             /// Steps of each environment in a rollout.
             n_steps: usize = Self::N_STEPS,
@@ -236,7 +236,7 @@ impl Common {
                 "n_steps",
                 "a rollout of n_envs x n_steps samples does not fit in memory",
             )
-            .hint("rollouts have a few thousand samples"));
+            .hint("a rollout usually has a few thousand samples"));
         }
         check_schedule("learning_rate", self.learning_rate)?;
         check_positive("max_grad_norm", self.max_grad_norm)?;

@@ -19,7 +19,7 @@ pub(crate) const ENV: InputPort = InputPort {
     ty: PortType::Env,
     optional: false,
     list: false,
-    doc: "the environment to learn; its training dates",
+    doc: "the environment to train on; its training dates are used",
 };
 
 pub(crate) const INIT: InputPort = InputPort {
@@ -27,7 +27,7 @@ pub(crate) const INIT: InputPort = InputPort {
     ty: PortType::Policy,
     optional: true,
     list: false,
-    doc: "a policy to begin with: its weights, and the normalisation of its observations",
+    doc: "an initial policy: its weights, and the normalisation of its observations",
 };
 
 pub(crate) const OUTPUTS: &[OutputPort] = &[

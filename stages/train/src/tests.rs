@@ -172,6 +172,14 @@ fn checkpoints(home: &Path) -> Vec<PathBuf> {
     files
 }
 
+/// The state of the checkpoint in a folder.
+fn saved(folder: &Path) -> TrainState {
+    match crate::checkpoint::read(folder).unwrap() {
+        crate::checkpoint::Saved::State(state) => *state,
+        _ => panic!("`{}` has no intact checkpoint", folder.display()),
+    }
+}
+
 /// The one checkpoint in a store.
 fn checkpoint(home: &Path) -> PathBuf {
     let mut files = checkpoints(home);

@@ -1,5 +1,6 @@
 //! The loop around an algorithm: updates until enough steps are done, with checkpoints, metrics and progress.
 
+use crate::checkpoint::Saved;
 use crate::checkpointer::Checkpointer;
 use crate::learner::{Algorithm, Learner};
 use crate::phase_timer::Phase;
@@ -32,7 +33,7 @@ pub(crate) struct Job<'a> {
     pub model: Box<dyn Model>,
     /// The policy to begin with, if not with first weights.
     pub init: Option<&'a Policy>,
-    /// The folder of the checkpoint. Training resumes from it if there is one.
+    /// The directory of the checkpoint. Training resumes from it if there is one.
     pub scratch: &'a Path,
     pub context: &'a Context,
 }
@@ -101,12 +102,18 @@ fn start<'a>(algorithm: &mut impl Algorithm, job: Job<'a>) -> Result<Learner<'a>
     algorithm.start(env.spec(), &mut fresh)?;
     let common = algorithm.common();
     let saved = if context.fresh {
-        None
+        Saved::Nothing
     } else {
         checkpoint::read(scratch)?
     };
+    if let Saved::Damaged(path) = &saved {
+        context.log(format!(
+            "warning: the checkpoint `{}` is damaged or of another version; training starts from the beginning",
+            path.display()
+        ));
+    }
     let state = match saved {
-        Some(mut saved) if saved.fits(&fresh) && saved.step <= common.last_step() => {
+        Saved::State(mut saved) if saved.fits(&fresh) && saved.step <= common.last_step() => {
             env.restore(&saved.env).map_err(|err| {
                 StageError::new(format!("the checkpoint's environments do not fit: {err}"))
                     .hint(format!("remove `{}` and run again", scratch.display()))
@@ -115,7 +122,7 @@ fn start<'a>(algorithm: &mut impl Algorithm, job: Job<'a>) -> Result<Learner<'a>
             if saved.statistics.obs_rms.is_none() {
                 saved.statistics.normalisation = fresh.statistics.normalisation;
             }
-            saved
+            *saved
         }
         _ => fresh,
     };

@@ -52,7 +52,7 @@ pub(crate) struct CompareArgs {
     /// Show only this metric (repeatable); the first one is the sort key [default: the summary metrics of evaluations and trainings].
     #[arg(long, value_name = "METRIC")]
     pub metric: Vec<String>,
-    /// Whether higher or lower values of the first metric are better [default: by its name].
+    /// The direction in which the first metric improves [default: by its name].
     #[arg(long, value_enum)]
     pub better: Option<Better>,
     /// Treat this axis or parameter as repetitions, like `seed` (repeatable).

@@ -1,7 +1,8 @@
 //! Arguments of the commands that read a pipeline.
 
-use super::values::{fraction, percentage};
+use super::values::{fraction, isolation, percentage};
 use clap::{Args, Subcommand, ValueEnum};
+use runner_pipeline::Isolation;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
@@ -67,6 +68,10 @@ pub(crate) struct ExecArgs {
     /// Check the results after a run that succeeded; the exit code is then that of `runner check lookahead`.
     #[arg(long, value_enum, value_name = "CHECK")]
     pub check: Option<RunCheck>,
+    /// The isolation of `run:` stages that do not ask for one [default: that of `config.yaml`, or `auto`]. What a stage or this requires is
+    /// required.
+    #[arg(long, value_name = "HOW", value_parser = isolation())]
+    pub isolation: Option<Isolation>,
     /// Refuse pipelines with stages that run external programs (`run:`).
     #[arg(long)]
     pub no_run_stages: bool,

@@ -1,5 +1,16 @@
 //! Values of arguments that are not plain text or numbers.
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use runner_pipeline::Isolation;
+
+/// An isolation by its name.
+pub(super) fn isolation() -> impl TypedValueParser<Value = Isolation> {
+    PossibleValuesParser::new(Isolation::ALL.map(Isolation::name)).map(|name| {
+        let mut all = Isolation::ALL.into_iter();
+        all.find(|isolation| isolation.name() == name).unwrap_or_default()
+    })
+}
+
 /// A share from 0 to 1, written `10%`.
 pub(super) fn percentage(text: &str) -> Result<f64, String> {
     let number = text.strip_suffix('%').unwrap_or(text).trim().parse::<f64>();

@@ -52,7 +52,7 @@ fn of_run(run: Run, name: &str) -> Result<Named, Failure> {
             stage.id, run.id
         ));
         return Err(failure.hint(if outputs.is_empty() {
-            "it did not end well".to_owned()
+            "it did not succeed".to_owned()
         } else {
             format!("its outputs are {}", outputs.join(", "))
         }));

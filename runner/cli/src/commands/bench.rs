@@ -28,7 +28,7 @@ pub(crate) fn bench(session: &Session, args: &BenchArgs) -> Result<(), Failure> 
 /// The features alone, and the stage over 100 symbols.
 fn features() -> Result<Vec<stages_features::bench::BenchRow>, Failure> {
     let mut rows = stages_features::bench(30, 20_000).rows;
-    let dir = tempfile::tempdir().map_err(|err| Failure::caused("cannot make a temporary folder", &err))?;
+    let dir = tempfile::tempdir().map_err(|err| Failure::caused("cannot make a temporary directory", &err))?;
     rows.extend(stages_features::bench::bench_stage(&Store::open(dir.path())?, 100)?);
     Ok(rows)
 }

@@ -84,7 +84,7 @@ pub fn status(store: &Store, as_json: bool) -> Result<String, Failure> {
 fn status_text(status: &Status) -> String {
     let mut rows = vec![
         row("blobs", status.blobs),
-        row("  that nothing needs", status.unreferenced),
+        row("  unreferenced", status.unreferenced),
         row("action records", status.actions),
         row("memos", status.memos),
         row("checkpoints of unfinished work", status.scratch),
@@ -92,7 +92,7 @@ fn status_text(status: &Status) -> String {
         row("temporary files", status.tmp),
         row("damaged files", status.damaged),
     ];
-    rows.push(vec!["together".to_owned(), String::new(), text::size(status.bytes())]);
+    rows.push(vec!["total".to_owned(), String::new(), text::size(status.bytes())]);
     let mut out = text::table(&["what", "count", "size"], &rows, &[1, 2]);
     if !status.artifacts.is_empty() {
         let rows: Vec<_> = status.artifacts.iter().map(|(kind, count)| row(kind, *count)).collect();
@@ -144,14 +144,14 @@ fn verify_text(report: &VerifyReport) -> String {
         out.push_str(&format!("removed  memo    {key}\n"));
     }
     out.push_str(if report.is_clean() {
-        "all is sound\n"
+        "no damage found\n"
     } else {
-        "what was removed is computed again when it is needed\n"
+        "the removed objects are recomputed when they are needed\n"
     });
     out
 }
 
-/// Removes objects that are not recent and that no kept run needs, and then from the folder `history` the runs that are neither kept
+/// Removes objects that are not recent and that no kept run needs, and then from the directory `history` the runs that are neither kept
 /// nor marked. `runs` are all runs, oldest first, as [`runner_history::list`] returns them.
 ///
 /// # Errors
@@ -287,6 +287,7 @@ mod tests {
             seconds: 1.0,
             stages: vec![stage],
             lookahead: None,
+            damaged: 0,
         }
     }
 
@@ -366,7 +367,10 @@ mod tests {
         assert_eq!(err.code, runner_engine::exit::WRONG_USAGE);
 
         let (text, clean) = verify(&store, 1.0, false, |_| {}).unwrap();
-        assert_eq!(text, "read 1 blob (8 B), 1 action record and 0 memos\nall is sound\n");
+        assert_eq!(
+            text,
+            "read 1 blob (8 B), 1 action record and 0 memos\nno damage found\n"
+        );
         assert!(clean);
         let log = store.action(key("b")).unwrap().unwrap().log.unwrap();
         let path = store.blob_path(log.blob);

@@ -88,7 +88,7 @@ fn run(
         Verbosity::Normal => std::io::stderr().is_terminal(),
         Verbosity::Verbose => true,
     };
-    let mut say = |what: &str| {
+    let mut progress = |what: &str| {
         if talks {
             let _ = writeln!(std::io::stderr(), "{what}");
         }
@@ -100,7 +100,7 @@ fn run(
         settings,
         &options,
         control,
-        &mut say,
+        &mut progress,
     )
 }
 

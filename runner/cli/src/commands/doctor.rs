@@ -4,7 +4,7 @@ use crate::output;
 use crate::registry;
 use crate::session::{PROGRAM, Session};
 use cache::Store;
-use runner_engine::executor::machine_memory;
+use runner_engine::executor::{Isolated, machine_memory, probe};
 use runner_engine::{Failure, exit, text};
 use serde_json::json;
 use std::path::Path;
@@ -58,7 +58,7 @@ pub(crate) fn doctor(session: &Session) -> Result<u8, Failure> {
             let low = (bytes < 2 << 30).then(|| "less than 2 GiB: large stages may be killed".to_owned());
             add("memory", text::size(bytes), low, false);
         }
-        None => add("memory", "not known here".to_owned(), None, false),
+        None => add("memory", "unknown".to_owned(), None, false),
     }
     let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
     let low = limit
@@ -70,13 +70,40 @@ pub(crate) fn doctor(session: &Session) -> Result<u8, Failure> {
         low,
         false,
     );
-    let shell = std::process::Command::new("sh").args(["-c", "exit 0"]).status();
-    let ok = shell.as_ref().is_ok_and(std::process::ExitStatus::success);
-    let missing = (!ok).then(|| "`run:` stages need `sh` on the PATH".to_owned());
-    add("shell", if ok { "sh" } else { "none" }.to_owned(), missing, false);
+    let shells = ["bash", "sh"].map(|shell| {
+        let status = std::process::Command::new(shell).args(["-c", "exit 0"]).status();
+        (shell, status.is_ok_and(|status| status.success()))
+    });
+    let missing = shells.iter().find(|(_, found)| !found);
+    let missing = missing.map(|(shell, _)| match *shell {
+        "bash" => "`run:` stages need `bash`, unless they have `shell: sh`".to_owned(),
+        other => format!("`run:` stages with `shell: {other}` need it"),
+    });
+    let found: Vec<&str> = shells
+        .iter()
+        .filter(|(_, found)| *found)
+        .map(|(shell, _)| *shell)
+        .collect();
+    add(
+        "shell",
+        if found.is_empty() {
+            "none".to_owned()
+        } else {
+            found.join(", ")
+        },
+        missing,
+        false,
+    );
+    match probe() {
+        Ok(()) => add("isolation", Isolated::Namespaces.to_string(), None, false),
+        Err(reason) => {
+            let problem = format!("`run:` stages are not isolated from this machine: {reason}");
+            add("isolation", Isolated::None.to_string(), Some(problem), false);
+        }
+    }
     add("stage kinds", registry::kinds().len().to_string(), None, false);
     let home = session.home(None);
-    let made = if home.is_dir() { "" } else { " (not there yet)" };
+    let made = if home.is_dir() { "" } else { " (does not exist yet)" };
     add("home", format!("{}{made}", home.display()), None, false);
     let existing = home.ancestors().find(|dir| dir.is_dir()).unwrap_or(Path::new("/"));
     match free(existing) {
@@ -86,7 +113,7 @@ pub(crate) fn doctor(session: &Session) -> Result<u8, Failure> {
             });
             add("free disk", text::size(bytes), low, false);
         }
-        None => add("free disk", "not known here".to_owned(), None, false),
+        None => add("free disk", "unknown".to_owned(), None, false),
     }
     if home.is_dir() {
         let (value, problem) = match writable(&home) {
@@ -121,7 +148,7 @@ pub(crate) fn doctor(session: &Session) -> Result<u8, Failure> {
     Ok(if fatal { exit::MACHINE_FAILED } else { exit::DONE })
 }
 
-/// The free bytes on the disk of a folder for users other than root.
+/// The free bytes on the disk of a directory for users other than root.
 fn free(dir: &Path) -> Option<u64> {
     let disk = rustix::fs::statvfs(dir).ok()?;
     Some(disk.f_bavail.saturating_mul(disk.f_frsize))

@@ -6,9 +6,10 @@ use crate::args::{ExecArgs, PipelineArgs, PlanArgs, RunCheck, Selection};
 use crate::session::{Project, Session};
 use crate::{interrupt, output};
 use cache::Store;
+use cache::shared::is_writable;
 use runner_engine::executor::{WorkerProcess, peak_memory};
 use runner_engine::{Event, Failure, Reporter, StageStatus, Stamped, StoreSession, Summary, exit, run_pipeline, text};
-use runner_history::{self as history, ResolvedPipeline, Run};
+use runner_history::{self as history, Run};
 use runner_pipeline::Work;
 use runner_report as report;
 use runner_report::reporter::{JsonLines, Metrics, Terminal, Verbosity};
@@ -16,6 +17,7 @@ use std::collections::BTreeSet;
 use std::io::{IsTerminal as _, Write as _};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
+use tempfile::TempDir;
 
 /// The prefix of the engine's peak memory, printed at the end with `-v`.
 pub(crate) const PEAK_MEMORY: &str = "peak memory of the engine in bytes: ";
@@ -55,16 +57,20 @@ pub(crate) fn exec(session: &Session, args: &ExecArgs) -> Result<u8, Failure> {
         refuse_programs(&project)?;
     }
     labels::check(&project.runs, args.name.as_deref(), &args.tag)?;
+    let unrecorded = unrecorded(session, &project)?;
+    let runs = unrecorded.as_ref().map_or(project.runs.as_path(), |dir| dir.path());
     // Garbage collection waits until the run is finished and displayed.
     let mut store_session = match early {
         Some((store, early)) if store.root() == project.store.root() => early,
         _ => StoreSession::open(&project.store, name)?,
     };
-    let run = history::new_run(&project.runs)?;
+    let run = history::new_run(runs)?;
     let mut options = project.options(session, &run);
+    options.logs = runs.join(&run).join("logs");
     options.jobs = args.jobs.map_or(options.jobs, |jobs| jobs as usize);
     options.keep_going = args.keep_going;
     options.verify_inputs = args.verify_inputs;
+    options.isolation = args.isolation.unwrap_or(options.isolation);
     if let Some(share) = args.check_determinism {
         options.check = sample(&project.chosen, share, &run);
     }
@@ -74,9 +80,9 @@ pub(crate) fn exec(session: &Session, args: &ExecArgs) -> Result<u8, Failure> {
     let executor = WorkerProcess::new(&project.store)
         .map_err(|err| Failure::caused("cannot determine the path of this program", &err))?;
     let control = interrupt::control()?;
-    let mut writer = history::Writer::create(&project.runs, &run)?;
-    labels::begin(&project.runs, &run, args.name.as_deref(), &args.tag)?;
-    writer.pipeline(ResolvedPipeline::new(&project.pipeline, &project.chosen));
+    let mut writer = history::Writer::create(runs, &run)?;
+    labels::begin(runs, &run, args.name.as_deref(), &args.tag)?;
+    writer.pipeline(&project.pipeline, &project.chosen);
     let live = std::io::stderr().is_terminal() && std::env::var("TERM").is_ok_and(|term| term != "dumb");
     let colour = live && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
     let mut terminal = Terminal::new(session.verbosity, live, colour);
@@ -121,14 +127,16 @@ pub(crate) fn exec(session: &Session, args: &ExecArgs) -> Result<u8, Failure> {
     // For display, only small artifacts are fetched from a remote store, and never tables.
     let shown = project.store.with_fetch_limit(SHOWN);
     let page = if args.report || verdict.is_some() {
-        report::write(&ended, &project.runs, &shown).map(Some)
+        report::write(&ended, runs, &shown).map(Some)
     } else if summary.count(StageStatus::Ran) > 0 {
         let budget = Duration::from_secs_f64(summary.seconds * REPORT_SHARE);
-        report::write_within(&ended, &project.runs, &shown, budget)
+        report::write_within(&ended, runs, &shown, budget)
     } else {
         Ok(None)
     };
-    history::index_run(&project.runs, &ended);
+    if unrecorded.is_none() {
+        history::index_run(runs, &ended);
+    }
     if outcome.damaged > 0 {
         let _ = writeln!(
             std::io::stderr(),
@@ -151,17 +159,38 @@ pub(crate) fn exec(session: &Session, args: &ExecArgs) -> Result<u8, Failure> {
     }
     let uploaded = remote::finish_uploads(session, &project.store, &run, &control);
     if is_shown {
-        output::print(&last_lines(session, &run, &summary, began.elapsed(), &page))?;
+        let page = if unrecorded.is_some() { None } else { Some(&page) };
+        output::print(&last_lines(session, &run, &summary, began.elapsed(), page))?;
     }
     uploaded?;
     let code = match (summary.exit_code(), &verdict) {
         (exit::DONE, Some(verdict)) => verdict.verdict.exit_code(),
         (code, _) => code,
     };
+    // The process ends now. Freeing a thousand cached stages first takes 5 of the 51 million instructions of a run.
+    std::mem::forget((project.pipeline, ended, summary));
     match page {
         Err(err) if code == exit::DONE => Err(err),
         _ => Ok(code),
     }
+}
+
+/// A temporary directory for the files of a run that cannot be recorded, with a note. A user who may only read the store can run what is
+/// cached in it.
+fn unrecorded(session: &Session, project: &Project) -> Result<Option<TempDir>, Failure> {
+    if is_writable(&project.runs) {
+        return Ok(None);
+    }
+    if session.verbosity > Verbosity::Quiet {
+        let _ = writeln!(
+            std::io::stderr(),
+            "note: the run is not recorded: `{}` cannot be written\n   hint: set `RUNNER_HOME` to a directory of your own, and share results \
+             by a remote store (`remote:` in its configuration)",
+            project.runs.display()
+        );
+    }
+    let dir = tempfile::tempdir().map_err(|err| Failure::caused("cannot create a temporary directory", &err))?;
+    Ok(Some(dir))
 }
 
 /// A random share of the nodes, at least one, seeded by the run's name.
@@ -248,7 +277,7 @@ fn last_lines(
     run: &str,
     summary: &Summary,
     took: Duration,
-    page: &Result<Option<PathBuf>, Failure>,
+    page: Option<&Result<Option<PathBuf>, Failure>>,
 ) -> String {
     let mut counts = Vec::new();
     for status in [
@@ -269,12 +298,12 @@ fn last_lines(
         counts.join(", ")
     );
     match page {
-        Ok(Some(page)) => {
+        Some(Ok(Some(page))) => {
             let page = page.strip_prefix(&session.current).unwrap_or(page);
             out.push_str(&format!("report: {}\n", page.display()));
         }
-        Ok(None) => out.push_str(&format!("report: `runner report {run}` writes it\n")),
-        Err(_) => {}
+        Some(Ok(None)) => out.push_str(&format!("report: `runner report {run}` writes it\n")),
+        Some(Err(_)) | None => {}
     }
     out
 }

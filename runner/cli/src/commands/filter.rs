@@ -91,7 +91,7 @@ pub(crate) struct Chosen<'l> {
 }
 
 impl Library {
-    /// Reads all runs of a folder, or the last ones. Unreadable runs are omitted with a warning.
+    /// Reads all runs of a directory, or the last ones. Unreadable runs are omitted with a warning.
     pub fn read(runs: &Path, last: Option<usize>) -> Result<Self, Failure> {
         let (all, broken, marks) = match last {
             None => {
@@ -110,7 +110,7 @@ impl Library {
             .iter()
             .filter(|id| events(id).is_ok_and(|events| events.len() > 0))
         {
-            warn(&format!("run {id} has no events that can be read, and is left out"));
+            warn(&format!("run {id} has no readable events and is omitted"));
         }
         for (id, failure) in &marks.damaged {
             warn(&format!(

@@ -81,7 +81,7 @@ pub(crate) fn check(runs: &Path, name: Option<&str>, tags: &[String]) -> Result<
     tags.iter().try_for_each(|tag| marks::check_tag(tag))
 }
 
-/// Marks a new run. If another run has taken the name in the meantime, the folder of the new run is removed.
+/// Marks a new run. If another run has taken the name in the meantime, the directory of the new run is removed.
 pub(crate) fn begin(runs: &Path, id: &str, name: Option<&str>, tags: &[String]) -> Result<(), Failure> {
     if name.is_none() && tags.is_empty() {
         return Ok(());

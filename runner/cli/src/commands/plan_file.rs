@@ -2,7 +2,7 @@
 
 use crate::args::{PipelineArgs, Selection};
 use crate::session::{Project, Session};
-use cache::ActionKey;
+use cache::{ActionKey, checksummed};
 use runner_engine::{self as engine, Failure, Options, Planned, Prediction};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -51,9 +51,10 @@ struct SavedStage {
 impl SavedPlan {
     pub fn write(file: &Path, document: &Value) -> Result<(), Failure> {
         let failed = |err: std::io::Error| Failure::caused(format!("cannot write `{}`", file.display()), &err);
-        let text = serde_json::to_string_pretty(document)
+        let mut text = serde_json::to_string_pretty(document)
             .map_err(std::io::Error::from)
             .map_err(failed)?;
+        checksummed::add_checksum(&mut text);
         std::fs::write(file, text + "\n").map_err(failed)
     }
 
@@ -64,6 +65,9 @@ impl SavedPlan {
                 .hint("create one with `runner plan PIPELINE --save FILE`")
         };
         let text = std::fs::read_to_string(file).map_err(|err| wrong(err.to_string()))?;
+        if !checksummed::matches_checksum(text.as_bytes()) {
+            return Err(wrong("it was changed: its checksum is wrong".to_owned()));
+        }
         serde_json::from_str(&text).map_err(|err| wrong(err.to_string()))
     }
 

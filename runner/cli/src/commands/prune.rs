@@ -17,8 +17,9 @@ pub(crate) fn rm(session: &Session, args: &RmArgs) -> Result<(), Failure> {
     let ids = ids?;
     for id in &ids {
         if marks::read(&folder, id)?.kept {
-            return Err(Failure::usage(format!("run {id} is kept"))
-                .hint(format!("nothing was removed; `runner runs unkeep {id}` gives it up")));
+            return Err(Failure::usage(format!("run {id} is kept")).hint(format!(
+                "nothing was removed; `runner runs unkeep {id}` removes its protection"
+            )));
         }
     }
     let all = history::list(&folder)?;

@@ -60,7 +60,7 @@ pub(crate) fn finish_uploads(session: &Session, store: &Store, run: &str, contro
         line.show(|| {
             let (done, total) = (text::size(progress.done), text::size(progress.total));
             let records = usize::try_from(progress.records).unwrap_or(usize::MAX);
-            format!("uploading {done} of {total}, {} to go", text::count(records, "record"))
+            format!("uploading {done} of {total}, {} left", text::count(records, "record"))
         });
     });
     line.clear();
@@ -103,7 +103,7 @@ pub(crate) fn warn(remote: &dyn Upstream) {
 fn with_long_timeout(session: &Session, store: Store) -> Result<(Store, Remote), Failure> {
     let Some(settings) = session.remote_settings(store.root())? else {
         return Err(Failure::usage("no remote store is configured").hint(format!(
-            "write `remote: {{ url: s3://bucket/prefix }}` to `{}`, or set {}; a folder will do: `url: /shared/runner`",
+            "write `remote: {{ url: s3://bucket/prefix, sign_key_file: sign.key }}` to `{}`, or set {}; a directory will do: `url: /shared/runner`",
             store.root().join(config::FILE).display(),
             config::VARIABLE
         )));
@@ -193,6 +193,12 @@ pub(crate) fn push(session: &Session, args: &PushArgs) -> Result<u8, Failure> {
             out.push_str(&format!(
                 "{} skipped: a blob is missing in the local store\n",
                 count(report.incomplete, "record")
+            ));
+        }
+        if report.of_others > 0 {
+            out.push_str(&format!(
+                "{} of signers who are not trusted here, and not replaced\n",
+                count(report.of_others, "record")
             ));
         }
         if report.failed > 0 {

@@ -7,7 +7,7 @@ use crate::args::ShowArgs;
 use crate::output;
 use crate::session::{Archive, Session};
 use cache::{ActionRecord, ArtifactDigest};
-use runner_engine::key::Recipe;
+use runner_engine::key::{RUN, Recipe};
 use runner_engine::{Failure, StageStatus, text};
 use runner_history::{Marks, Run, StageRun};
 use serde_json::{Value, json};
@@ -109,7 +109,13 @@ fn of_run(run: &Run, marks: &Marks) -> String {
             out.push_str(&format!("\n{}: {error}\n", stage.id));
         }
     }
-    out.push_str(&format!("\nfolder {}\n", run.dir.display()));
+    if run.damaged > 0 {
+        out.push_str(&format!(
+            "\n{} parts of this history are damaged and left out; the results in the store are checked on their own\n",
+            run.damaged
+        ));
+    }
+    out.push_str(&format!("\ndirectory {}\n", run.dir.display()));
     out
 }
 
@@ -146,12 +152,20 @@ fn of_stage(archive: &Archive, run: &Run, stage: &StageRun) -> Result<String, Fa
             text::duration(record.seconds),
             record.program
         ));
-        for name in ["run", "host", "started"] {
+        for name in ["run", "host", "started", "isolation"] {
             if let Some(value) = record.info.get(name) {
                 out.push_str(&format!(", {name} {}", plain(value)));
             }
         }
         out.push_str(&format!(", numerics {}\n", record.numerics_class));
+        if stage.kind == RUN {
+            let isolated = record
+                .info
+                .get("isolation")
+                .is_some_and(|isolation| isolation != "none");
+            let network = !isolated || stage.config.value()["network"] == true;
+            out.push_str(if network { "network yes\n" } else { "network no\n" });
+        }
     }
     for (name, digest) in &stage.outputs {
         let ty = stage.types.get(name).map(String::as_str).unwrap_or_default();

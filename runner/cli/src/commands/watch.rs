@@ -184,7 +184,7 @@ impl Watched {
         let share = |(name, seconds): (&str, f64)| format!("{name} {:.0} %", seconds / all.max(1e-9) * 100.0);
         line("time", progress.group("time").map(share).collect());
         let mut machine = Vec::new();
-        machine.extend(progress.cores().map(|cores| format!("{:.0} % cpu", cores * 100.0)));
+        machine.extend(progress.cores().map(|cores| format!("{:.0} % CPU", cores * 100.0)));
         machine.extend(progress.memory.map(text::size));
         line("machine", machine);
         if progress.metrics.is_empty() && !progress.message.is_empty() {

@@ -33,7 +33,7 @@ use findings::Findings;
 use plan::Plan;
 use runner_engine::{Control, Failure, Options};
 use runner_pipeline::Pipeline;
-use runs::{Run, Say};
+use runs::{Progress, Run};
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
@@ -55,7 +55,7 @@ pub struct Settings {
     pub except: Vec<String>,
 }
 
-/// Checks the chosen stages. `options` configures the runs of stages, `say` receives progress messages.
+/// Checks the chosen stages. `options` configures the runs of stages, `progress` receives progress messages.
 ///
 /// # Errors
 /// When the pipeline fails on the original data, when a date is outside of the data, or when the store or the machine fails.
@@ -66,10 +66,10 @@ pub fn check(
     settings: &Settings,
     options: &Options,
     control: &Control,
-    say: &mut Say<'_>,
+    progress: &mut Progress<'_>,
 ) -> Result<Verdict, Failure> {
     let chosen = plan::without_needless_training(pipeline, chosen);
-    let base = Run::new(pipeline, &chosen, store, options, control, say)?;
+    let base = Run::new(pipeline, &chosen, store, options, control, progress)?;
     if let Some((node, error)) = base.failed.first() {
         let stage = &pipeline.nodes[*node].id;
         return Err(Failure::new(
@@ -96,7 +96,7 @@ pub fn check(
         for tested in in_parallel(&plan, round, at_once, &options, control)? {
             findings.take(&plan, tested);
         }
-        say(&format!("{} of {} runs on changed data", findings.runs, versions.len()));
+        progress(&format!("{} of {} runs on changed data", findings.runs, versions.len()));
         if findings.all_found(&plan) {
             break;
         }

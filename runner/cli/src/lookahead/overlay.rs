@@ -9,7 +9,7 @@ use tempfile::TempDir;
 /// The action key of a stage, and its outputs.
 pub type Made = (ActionKey, BTreeMap<String, ArtifactDigest>);
 
-/// A store in a temporary folder in the home of its base store.
+/// A store in a temporary directory in the home of its base store.
 pub struct Overlay<'a> {
     pub store: Store,
     base: &'a Store,
@@ -19,9 +19,12 @@ pub struct Overlay<'a> {
 impl<'a> Overlay<'a> {
     pub fn new(base: &'a Store) -> Result<Self, Failure> {
         // In the same file system as the blobs, so that they can be hard-linked.
-        let dir = tempfile::Builder::new()
-            .prefix(".lookahead-")
+        let mut builder = tempfile::Builder::new();
+        builder.prefix(".lookahead-");
+        // Elsewhere if the store may only be read.
+        let dir = builder
             .tempdir_in(base.root())
+            .or_else(|_| builder.tempdir())
             .map_err(|err| Failure::caused("cannot create a directory in the store", &err))?;
         Ok(Self {
             store: Store::open(dir.path())?,
@@ -35,7 +38,7 @@ impl<'a> Overlay<'a> {
         self.base
     }
 
-    /// A folder for files that are not part of the store.
+    /// A directory for files that are not part of the store.
     pub fn folder(&self) -> &Path {
         self.dir.path()
     }

@@ -9,7 +9,7 @@ use runner_pipeline::Pipeline;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A callback for short progress messages.
-pub type Say<'a> = dyn FnMut(&str) + 'a;
+pub type Progress<'a> = dyn FnMut(&str) + 'a;
 
 /// A run of some stages.
 pub struct Run {
@@ -27,7 +27,7 @@ impl Run {
         store: &Store,
         options: &Options,
         control: &Control,
-        say: &mut Say<'_>,
+        progress: &mut Progress<'_>,
     ) -> Result<Self, Failure> {
         let executor = WorkerProcess::new(store)
             .map_err(|err| Failure::caused("cannot determine the path of this program", &err))?;
@@ -53,7 +53,7 @@ impl Run {
             &mut |events| {
                 for event in events {
                     match event.event {
-                        Event::StageStarted { stage, .. } => say(&format!("{stage} runs")),
+                        Event::StageStarted { stage, .. } => progress(&format!("{stage} runs")),
                         Event::StageFinished {
                             stage,
                             key,

@@ -312,7 +312,7 @@ fn what_is_not_there_is_refused_with_the_nearest() {
       hint: its points are train[lr=1,seed=10], train[lr=1,seed=20], train[lr=1,seed=60], train[lr=2,seed=10], train[lr=2,seed=20], train[lr=2,seed=60]
     error: run RUN has no such point
       hint: its points are sweep[lr=1,seed=10], sweep[lr=1,seed=20], sweep[lr=1,seed=60], sweep[lr=2,seed=10], sweep[lr=2,seed=20], sweep[lr=2,seed=60]
-    error: `sweep[lr` is no run, and no point of one
+    error: `sweep[lr` is neither a run nor a point of a run
       hint: write RUN, RUN/STAGE, `RUN[seed=1]` or `RUN/STAGE[seed=1]`; `runner runs` lists the runs
     error: none of these has a metric `retrun`
       hint: did you mean `return`?

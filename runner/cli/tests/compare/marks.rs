@@ -56,7 +56,7 @@ fn names_that_are_taken_are_refused_and_nothing_runs() {
     let refused = project.refused(&format!("runs name {second} best"), &[]);
     assert_eq!(
         refused,
-        "error: run RUN has the name `best` already\n  hint: choose another, or take it away first: `runner runs unname best`\n"
+        "error: run RUN has the name `best` already\n  hint: choose another, or remove it first: `runner runs unname best`\n"
     );
     assert!(
         project

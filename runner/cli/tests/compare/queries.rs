@@ -118,13 +118,13 @@ fn mistakes_point_at_their_place() {
     error: no run has `one.retrun`
       hint: did you mean `one.return`?
     error: no run has a stage `oen`
-      hint: did you mean `one`?; a text with a dot in it is written in quotes
+      hint: did you mean `one`?; quote a string that contains a dot
     error: no run has `params.vlue`
       hint: did you mean `params.value`?
-    error: --where: a value is wanted here
+    error: --where: expected a value
       | one.return > 
       |             ^
-      hint: a number, a date, a duration, or a text, in quotes or one word
+      hint: a number, a date, a duration, or a string in quotes or of one word
     error: --where: there is no `statis`
       | statis = done
       | ^
@@ -152,7 +152,7 @@ fn mistakes_point_at_their_place() {
     assert!(
         project
             .refused("runs --show", &["one.return,"])
-            .contains("--show: a name is wanted here")
+            .contains("--show: expected a name")
     );
 }
 

@@ -135,7 +135,7 @@ fn log(ended: &Ended) -> String {
         .join("\n")
 }
 
-/// What the stages say while they run.
+/// The log lines of a stage.
 fn said(ended: &Ended, stage: &str) -> Vec<String> {
     let events = ended.events();
     let lines = events

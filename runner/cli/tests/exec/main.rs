@@ -4,6 +4,8 @@
 
 mod cached;
 mod commands;
+mod containers;
+mod earlier;
 mod failures;
 mod history;
 mod incremental;
@@ -14,6 +16,7 @@ mod programs;
 mod remote;
 mod shared;
 mod sweeps;
+mod tools;
 mod trust;
 mod watch;
 

@@ -1,5 +1,5 @@
-//! What programs and hands put where files are expected: nothing outside a stage's folder is taken in, nothing outside the
-//! destination of an export is written, and nothing waits for ever.
+//! Symbolic links, pipes, sockets and devices where files are expected: nothing outside a stage's directory is read, nothing
+//! outside the destination of an export is written, and nothing blocks for ever.
 
 use crate::Project;
 use cache::{Artifact, BlobRef, Entry, Store};
@@ -21,7 +21,7 @@ stages:
     project
 }
 
-/// What is said of an output, without the folders that change from run to run.
+/// The message about an output, without the directories that change from run to run.
 fn refused(command: &str) -> String {
     let project = project(command);
     let outside = project.path("outside").canonicalize().unwrap();
@@ -81,7 +81,7 @@ fn only_files_of_its_own_are_taken_in() {
     ");
 }
 
-/// What only some systems let a program make.
+/// Only some systems let a program create a socket.
 #[test]
 fn a_socket_is_no_file() {
     let project = project("mv SOCKET ${outputs.x}");

@@ -181,7 +181,7 @@ stages:
 }
 
 #[test]
-fn files_include_others_with_their_folders() {
+fn files_include_others_with_their_directories() {
     let project = Project::new(
         "\
 version: 1
@@ -327,8 +327,8 @@ stages:
     };
     let resolved = run(&["plan", "p.yaml", "--profile", "more", "--resolved"]);
     let folder = project.path("").canonicalize().unwrap();
-    insta::assert_snapshot!(resolved.replace(&folder.display().to_string(), "FOLDER"), @r#"
-    # p.yaml, resolved. Its paths are relative to FOLDER
+    insta::assert_snapshot!(resolved.replace(&folder.display().to_string(), "DIRECTORY"), @r#"
+    # p.yaml, resolved. Its paths are relative to DIRECTORY
     version: 1
     name: whole
     stages:

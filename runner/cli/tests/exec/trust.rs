@@ -1,4 +1,4 @@
-//! What is asked for when the cache is not taken at its word.
+//! Verification of cached results on request.
 
 use crate::Project;
 use std::time::{Duration, SystemTime};

@@ -1,4 +1,4 @@
-//! Following a run that goes on: `runner watch`, and the metrics in its folder.
+//! Following a run that goes on: `runner watch`, and the metrics in its directory.
 
 use crate::{Project, files};
 use serde_json::Value;
@@ -56,7 +56,7 @@ params: { gate: none }
     assert!(state["running"]["slow"]["memory"].as_u64().unwrap() > 1 << 20);
     let picture = project.run(&["watch", "--once"]).stdout;
     assert!(
-        picture.contains(" running ") && picture.contains("\n  slow  ") && picture.contains("% cpu"),
+        picture.contains(" running ") && picture.contains("\n  slow  ") && picture.contains("% CPU"),
         "{picture}"
     );
 

@@ -5,7 +5,7 @@ use crate::tally::Tally;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-/// The kinds of file that a home has: a folder or file of it, and what is asked of the files there.
+/// The kinds of file that a home has: a directory or file of it, and what is asked of the files there.
 const KINDS: [(&str, &str); 13] = [
     ("blobs", ""),
     ("actions", ""),
@@ -168,7 +168,7 @@ fn one(kept: &Kept, kind: (&str, &str), damage: Damage, chance: &mut Chance) -> 
     outcome
 }
 
-/// Every kind of damage, each to every kind of file, so many times.
+/// Every kind of damage to every kind of file, a given number of times.
 pub fn every_kind(times: usize) -> Vec<Tally> {
     let kept = Kept::new();
     let mut chance = Chance::new(4);

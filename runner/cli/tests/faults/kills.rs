@@ -8,7 +8,7 @@ use std::os::unix::process::ExitStatusExt as _;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// What is asserted after every kill: nothing that was complete is lost. Returns what is complete now.
+/// Asserts after every kill that nothing complete is lost. Returns the keys that are complete now.
 fn after_kill(lab: &Lab, before: &BTreeSet<String>) -> BTreeSet<String> {
     lab.settle();
     let now = lab.complete();
@@ -16,7 +16,7 @@ fn after_kill(lab: &Lab, before: &BTreeSet<String>) -> BTreeSet<String> {
     now
 }
 
-/// What is asserted after some kills.
+/// Asserts after some kills that the next run, and the one after a gc, end in the reference digests.
 fn after_kills(lab: &Lab, reference: &Digests, complete: &BTreeSet<String>) {
     lab.ends_well(reference, complete);
     lab.sweep();
@@ -35,7 +35,7 @@ fn arguments(chance: &mut Chance) -> Vec<&'static str> {
     args
 }
 
-/// Does `kill` so many times, some of them before a run that is left alone, and the store emptied now and then.
+/// Calls `kill` a given number of times, some before an undisturbed run, and empties the store now and then.
 fn rounds(fault: &str, times: usize, seed: u64, mut kill: impl FnMut(&Lab, &mut Chance) -> Option<String>) -> Tally {
     let lab = Lab::new(QUICK);
     let reference = lab.reference();

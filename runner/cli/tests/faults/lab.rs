@@ -1,4 +1,4 @@
-//! A folder with a pipeline and a home of its own, and what must hold there at any time.
+//! A directory with a pipeline and a home of its own, and what must hold there at any time.
 
 use cache::{ActionKey, Store};
 pub use runner_testkit::{Digests, Ended, files, runner};
@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 /// Quick stages of every sort: a market and what follows from it, a training with checkpoints, external programs with
-/// files, folders, a source file, a matrix and logs.
+/// files, directories, a source file, a matrix and logs.
 pub const QUICK: &str = "\
 version: 1
 name: faults
@@ -73,7 +73,7 @@ impl Lab {
         self.run(&[&["exec", "p.yaml", "--json"], args].concat())
     }
 
-    /// What the pipeline gives when nothing disturbs it.
+    /// The digests of an undisturbed run of the pipeline.
     pub fn reference(&self) -> Digests {
         let undisturbed = Self::new(&std::fs::read_to_string(self.path("p.yaml")).unwrap());
         let ended = undisturbed.exec(&[]);
@@ -145,7 +145,7 @@ impl Lab {
         self.run(&["cache", "gc", "--keep-last", "1000", "--keep-younger-than", "0s"])
     }
 
-    /// What is on its way into place.
+    /// The temporary files of the home.
     pub fn temporary(&self) -> Vec<String> {
         let home = self.home();
         let mut found: Vec<String> = std::fs::read_dir(home.join("tmp"))

@@ -1,4 +1,4 @@
-//! What breaks, and what the next run makes of it, by the real binary.
+//! Fault injection: the real binary is disturbed, and the next run is checked.
 //!
 //! Each fault is tried a few times by `cargo test`, and thousands of times by
 //!
@@ -6,7 +6,7 @@
 //! cargo test --release --workspace --test faults -- --ignored --nocapture
 //! ```
 //!
-//! which prints the table of faults. What is asserted each time: the next run ends in the digests of an undisturbed run,
+//! which prints the table of faults. Each time the test asserts: the next run ends in the digests of an undisturbed run,
 //! or names what is wrong and exits 3; every record that can be seen is whole, and none that was there before a kill is
 //! gone after it; what was complete is not computed again; nothing temporary remains after `runner cache gc`.
 //!

@@ -1,8 +1,8 @@
-//! What came of a fault, counted.
+//! Counts of the outcomes of a fault.
 
 use std::collections::BTreeMap;
 
-/// How often a fault was tried, and what came of it.
+/// The outcomes of the trials of one fault.
 pub struct Tally {
     pub fault: String,
     pub skipped: Option<&'static str>,

@@ -13,7 +13,7 @@ fn works(program: &str, args: &[&str]) -> bool {
     run.is_ok_and(|status| status.success())
 }
 
-/// Whether system calls can be followed and tampered with.
+/// True if `strace` can trace system calls and inject errors into them.
 pub static STRACE: LazyLock<bool> = LazyLock::new(|| {
     works(
         "strace",
@@ -21,7 +21,7 @@ pub static STRACE: LazyLock<bool> = LazyLock::new(|| {
     )
 });
 
-/// Whether a file system can be mounted where nobody else sees it.
+/// True if a file system can be mounted in a private namespace.
 pub static MOUNT: LazyLock<bool> = LazyLock::new(|| {
     works(
         "unshare",
@@ -34,7 +34,7 @@ pub static MOUNT: LazyLock<bool> = LazyLock::new(|| {
     )
 });
 
-/// Whether a library can be built that sets a program's clock.
+/// True if a library can be compiled that sets the clock of a program.
 pub static CC: LazyLock<bool> = LazyLock::new(|| cfg!(target_os = "linux") && works("cc", &["--version"]));
 
 pub const NO_CC: &str = "there is no `cc`";

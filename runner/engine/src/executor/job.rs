@@ -3,6 +3,7 @@
 use super::limits::Limits;
 use crate::key::RUN;
 use cache::{ActionKey, ArtifactDigest, BlobRef, OpenUpstream, Store, WorkerReport, WorkerSettings};
+use runner_pipeline::{Isolation, Shell, Tool};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use stages_core::{EventSink, Outputs, Source, StageError};
@@ -75,16 +76,34 @@ pub enum JobWork {
     },
     /// An external program.
     Command {
-        /// The text for `sh -c`, in which `${needs.X}` and `${outputs.X}` are not yet replaced.
+        /// The text for the shell, in which `${needs.X}` and `${outputs.X}` are not yet replaced.
         command: String,
         /// Its outputs: name to file name.
         outputs: BTreeMap<String, String>,
         /// The directories of collected inputs, by port.
         points: BTreeMap<String, Vec<String>>,
-        /// Its complete environment.
+        /// Its environment besides what every program gets.
         env: BTreeMap<String, String>,
         /// The environment variables whose values are masked in logs.
         secrets: Vec<String>,
+        /// The shell that reads the text.
+        shell: Shell,
+        /// The isolation that is asked for: the stage's, or the user's default.
+        isolation: Isolation,
+        /// True if the program reaches the network.
+        network: bool,
+        /// The programs that it may run besides the system's.
+        tools: Vec<Tool>,
+        /// The maximum size of its log in bytes.
+        log_limit: u64,
+        /// The image that it runs in, `IMAGE@sha256:…`.
+        container: Option<String>,
+        /// The limit of the memory of a container in bytes.
+        memory: Option<u64>,
+        /// The variables of the engine's environment by which it finds programs and containers; no program is given them.
+        host_env: BTreeMap<String, String>,
+        /// The directory of the pipeline, for hints.
+        base: PathBuf,
     },
 }
 
@@ -100,6 +119,12 @@ pub struct Done {
     /// The numerics class of the outputs, if it is not the CPU's.
     #[serde(default)]
     pub numerics_class: Option<String>,
+    /// The isolation of an external program.
+    #[serde(default)]
+    pub isolation: Option<String>,
+    /// The programs that an external program and its family executed, if they were observed.
+    #[serde(default)]
+    pub executed: Option<Vec<PathBuf>>,
     /// The state of the upstream store when the worker exits.
     #[serde(default)]
     pub upstream: WorkerReport,

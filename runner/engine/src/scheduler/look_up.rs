@@ -51,7 +51,7 @@ impl Scheduler<'_, '_, '_> {
     /// Handles the result of a remote look-up.
     pub(super) fn asked(&mut self, i: usize, prepared: Box<Prepared>, hit: cache::Result<Option<Hit>>) {
         self.asking -= 1;
-        if !self.found(i, &prepared, hit) {
+        if !self.handle_look_up(i, &prepared, hit) {
             self.make_ready(i, prepared);
         }
     }
@@ -80,11 +80,11 @@ impl Scheduler<'_, '_, '_> {
             Some(hit) => Ok(Some(hit.clone())),
             None => self.store.hit_here(prepared.key),
         };
-        self.found(i, prepared, hit)
+        self.handle_look_up(i, prepared, hit)
     }
 
     /// Handles the result of a look-up, and returns true if the stage has ended.
-    fn found(&mut self, i: usize, prepared: &Prepared, hit: cache::Result<Option<Hit>>) -> bool {
+    fn handle_look_up(&mut self, i: usize, prepared: &Prepared, hit: cache::Result<Option<Hit>>) -> bool {
         match hit {
             Ok(Some(hit)) if self.slots[i].to_check && self.is_comparable(i, prepared) => {
                 self.slots[i].check = Some(hit);
@@ -120,7 +120,7 @@ impl Scheduler<'_, '_, '_> {
         let Some(line) = why else { return true };
         self.slots[i].to_check = false;
         let stage = self.id(i);
-        self.say(Event::Log {
+        self.emit(Event::Log {
             stage,
             line: format!("no determinism check: {line}"),
         });
@@ -139,7 +139,7 @@ impl Scheduler<'_, '_, '_> {
             })
             .collect();
         let stage = self.id(i);
-        self.say(Event::DeterminismChecked {
+        self.emit(Event::DeterminismChecked {
             stage,
             key,
             same: different.is_empty(),

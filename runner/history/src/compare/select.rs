@@ -9,7 +9,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// The points with these names, each once, in their order. `runs` is the folder of all runs.
+/// The points with these names, each once, in their order. `runs` is the directory of all runs.
 ///
 /// # Errors
 /// When a name matches nothing, or a run cannot be read.
@@ -60,7 +60,7 @@ impl<'n> Wanted<'n> {
             None => (front, None),
         };
         let wrong = || {
-            Failure::usage(format!("`{name}` is no run, and no point of one"))
+            Failure::usage(format!("`{name}` is neither a run nor a point of a run"))
                 .hint("write RUN, RUN/STAGE, `RUN[seed=1]` or `RUN/STAGE[seed=1]`; `runner runs` lists the runs")
         };
         let pair = |part: &'n str| part.split_once('=').map(|(axis, value)| (axis.trim(), value.trim()));

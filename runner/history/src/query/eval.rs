@@ -210,7 +210,7 @@ pub fn unknown(key: &Key, subjects: &[Subject<'_>]) -> Failure {
     if stage != "params" && !stages.contains(stage) {
         let hint = suggest(stage, "stages", stages.iter().map(String::as_str));
         return Failure::usage(format!("no run has a stage `{stage}`"))
-            .hint(format!("{hint}; a text with a dot in it is written in quotes"));
+            .hint(format!("{hint}; quote a string that contains a dot"));
     }
     let known: BTreeSet<String> = asked().flat_map(|subject| subject.names(stage)).collect();
     if known.contains(&wanted) {

@@ -101,7 +101,7 @@ impl<'t> Parser<'t> {
             Some(Token::Close) => self.wrong("this parenthesis was never opened", "remove it, or add a `(` before it"),
             Some(_) => self.wrong(
                 "the expression ended before this",
-                "join two with `and` or `or`; quote texts with blanks",
+                "join two with `and` or `or`; quote strings that contain spaces",
             ),
         }
     }
@@ -124,7 +124,10 @@ impl<'t> Parser<'t> {
 
     fn one(&mut self, depth: usize) -> Result<Expr, ParseError> {
         if depth > DEEPEST {
-            return self.wrong("this is nested too deeply", format!("{DEEPEST} levels are the most"));
+            return self.wrong(
+                "this is nested too deeply",
+                format!("at most {DEEPEST} levels are allowed"),
+            );
         }
         if self.word("not") {
             return Ok(Expr::Not(Box::new(self.one(depth + 1)?)));
@@ -138,7 +141,10 @@ impl<'t> Parser<'t> {
             }
             return match self.peek() {
                 None => Err(error(self.text, open, "this parenthesis is not closed", "add a `)`")),
-                Some(_) => self.wrong("a `)`, `and` or `or` is missing before this", "quote texts with blanks"),
+                Some(_) => self.wrong(
+                    "a `)`, `and` or `or` is missing before this",
+                    "quote strings that contain spaces",
+                ),
             };
         }
         let key = self.key()?;
@@ -159,7 +165,7 @@ impl<'t> Parser<'t> {
         }
         let Some((_, fold)) = FOLDS.iter().find(|(known, _)| *known == word) else {
             let hint = suggest(&word, "figures", FOLDS.iter().map(|(name, _)| *name));
-            return Err(error(self.text, start, format!("there is no figure `{word}`"), hint));
+            return Err(error(self.text, start, format!("unknown statistic `{word}`"), hint));
         };
         let inner_at = self.at();
         let inner = self.name_word()?;
@@ -167,7 +173,7 @@ impl<'t> Parser<'t> {
             return Err(error(
                 self.text,
                 inner_at,
-                "a figure of a figure means nothing",
+                "a statistic cannot contain a statistic",
                 "give the name of a value",
             ));
         }
@@ -190,11 +196,11 @@ impl<'t> Parser<'t> {
                 Ok(word)
             }
             Some(Token::Quoted(_)) => self.wrong(
-                "a name is wanted here, not a text",
+                "expected a name, found a string",
                 "the name comes first: `pipeline == \"main\"`",
             ),
             _ => self.wrong(
-                "a name is wanted here",
+                "expected a name",
                 "such as `status`, `params.seed` or `evaluate.sharpe`",
             ),
         }
@@ -216,8 +222,8 @@ impl<'t> Parser<'t> {
             Some(Token::Word(word)) if !matches!(word.as_str(), "and" | "or" | "not") => (word.clone(), false),
             _ => {
                 return self.wrong(
-                    "a value is wanted here",
-                    "a number, a date, a duration, or a text, in quotes or one word",
+                    "expected a value",
+                    "a number, a date, a duration, or a string in quotes or of one word",
                 );
             }
         };
@@ -288,15 +294,15 @@ fn check(key: &Key, op: Op, literal: &Literal) -> Result<(), (String, String)> {
     match (&key.name, key.fold, &literal.meaning) {
         (Name::Seconds | Name::Age, _, Meaning::Number(_)) | (Name::Started, _, Meaning::Time(..)) => Ok(()),
         (_, Some(_), Meaning::Text | Meaning::Time(..)) => wrong(
-            format!("`{}` is a number, and `{}` is none", key.text, literal.text),
+            format!("`{}` is a number, but `{}` is not", key.text, literal.text),
             "compare it with a number",
         ),
         (Name::Seconds | Name::Age, None, _) => wrong(
-            format!("`{}` is a number of seconds, and `{}` is none", key.text, literal.text),
+            format!("`{}` is a number of seconds, but `{}` is not", key.text, literal.text),
             "write `90`, `90s`, `15m`, `2h` or `5d`",
         ),
         (Name::Started, None, _) => wrong(
-            format!("`started` is a time, and `{}` is none", literal.text),
+            format!("`started` is a time, but `{}` is not", literal.text),
             "write `2026-11-20` or `2026-11-20T21:30`; `age < 2d` finds what began in the last two days",
         ),
         (Name::Status, None, _) if !STATUSES.contains(&literal.text.as_str()) => {
@@ -328,7 +334,7 @@ fn name(word: &str) -> Result<Name, (String, String)> {
     }
     let forms =
         || "write `STAGE.METRIC`, `STAGE.with.KEY` or `params.NAME`; a point is `STAGE[seed=1].METRIC`".to_owned();
-    let none = || (format!("`{word}` is no name"), forms());
+    let none = || (format!("`{word}` is not a name"), forms());
     let (inside, rest) = match rest.strip_prefix('[') {
         Some(tail) => tail.split_once(']').ok_or_else(none)?,
         None => ("", rest),
@@ -451,18 +457,18 @@ mod tests {
         })
         .into();
         insta::assert_snapshot!(mistakes.join("\n"), @r#"
-        a name is wanted here
+        expected a name
           | 
           | ^
             such as `status`, `params.seed` or `evaluate.sharpe`
-        a value is wanted here
+        expected a value
           | evaluate.sharpe >
           |                  ^
-            a number, a date, a duration, or a text, in quotes or one word
-        a value is wanted here
+            a number, a date, a duration, or a string in quotes or of one word
+        expected a value
           | evaluate.sharpe > and kept
           |                   ^
-            a number, a date, a duration, or a text, in quotes or one word
+            a number, a date, a duration, or a string in quotes or of one word
         there is no `stats`
           | stats == done
           | ^
@@ -482,11 +488,11 @@ mod tests {
         the expression ended before this
           | kept kept
           |      ^
-            join two with `and` or `or`; quote texts with blanks
+            join two with `and` or `or`; quote strings that contain spaces
         a `)`, `and` or `or` is missing before this
           | (kept tag)
           |       ^
-            quote texts with blanks
+            quote strings that contain spaces
         this quote is not closed
           | name == "open
           |         ^
@@ -506,36 +512,36 @@ mod tests {
         `#` means nothing here
           | kept # not
           |      ^
-            names, numbers, texts in quotes, comparisons, `and`, `or`, `not` and parentheses may stand here
-        `started` is a time, and `yesterday` is none
+            allowed are names, numbers, strings in quotes, comparisons, `and`, `or`, `not` and parentheses
+        `started` is a time, but `yesterday` is not
           | started > yesterday
           |           ^
             write `2026-11-20` or `2026-11-20T21:30`; `age < 2d` finds what began in the last two days
-        `started` is a time, and `2d` is none
+        `started` is a time, but `2d` is not
           | started > 2d
           |           ^
             write `2026-11-20` or `2026-11-20T21:30`; `age < 2d` finds what began in the last two days
-        `seconds` is a number of seconds, and `long` is none
+        `seconds` is a number of seconds, but `long` is not
           | seconds > long
           |           ^
             write `90`, `90s`, `15m`, `2h` or `5d`
-        there is no figure `median`
+        unknown statistic `median`
           | median(evaluate.sharpe)
           | ^
             did you mean `mean`?
-        a figure of a figure means nothing
+        a statistic cannot contain a statistic
           | mean(max(evaluate.sharpe))
           |      ^
             give the name of a value
-        `mean(evaluate.sharpe)` is a number, and `high` is none
+        `mean(evaluate.sharpe)` is a number, but `high` is not
           | mean(evaluate.sharpe) > high
           |                         ^
             compare it with a number
-        `train[seed].x` is no name
+        `train[seed].x` is not a name
           | train[seed].x > 1
           | ^
             write `STAGE.METRIC`, `STAGE.with.KEY` or `params.NAME`; a point is `STAGE[seed=1].METRIC`
-        `train.` is no name
+        `train.` is not a name
           | train. > 1
           | ^
             write `STAGE.METRIC`, `STAGE.with.KEY` or `params.NAME`; a point is `STAGE[seed=1].METRIC`
@@ -543,7 +549,7 @@ mod tests {
           | 1 < evaluate.sharpe
           | ^
             the names are `id`, `status`, `pipeline`, `name`, `tag`, `kept`, `started`, `age`, `duration`, `seconds`; others are `params.NAME`, `STAGE.METRIC` and `STAGE.with.KEY`
-        a name is wanted here, not a text
+        expected a name, found a string
           | "done" == status
           | ^
             the name comes first: `pipeline == "main"`

@@ -91,7 +91,7 @@ pub struct Subject<'a> {
     pub run: &'a Run,
     /// Its marks.
     pub marks: &'a Marks,
-    /// The folder of all runs.
+    /// The directory of all runs.
     pub runs: &'a Path,
     /// The summaries of their store; `None` if there is no store.
     pub summaries: Option<&'a Summaries<'a>>,

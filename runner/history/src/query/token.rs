@@ -140,7 +140,7 @@ pub(super) fn tokens(text: &str) -> Result<Vec<(usize, Token)>, ParseError> {
             }
             other => {
                 let hint =
-                    "names, numbers, texts in quotes, comparisons, `and`, `or`, `not` and parentheses may stand here";
+                    "allowed are names, numbers, strings in quotes, comparisons, `and`, `or`, `not` and parentheses";
                 return Err(error(text, at, format!("`{other}` means nothing here"), hint));
             }
         };

@@ -1,5 +1,5 @@
-//! What anybody may have written, read: the bodies of the fuzz targets (`runner/fuzz`), called with any bytes and with
-//! changed valid ones. `PROPTEST_CASES=20000` tries more; a long run without a nightly compiler is
+//! Untrusted input: the bodies of the fuzz targets (`runner/fuzz`), called with arbitrary bytes and with mutated valid
+//! ones. `PROPTEST_CASES=20000` tries more; a long run without a nightly compiler is
 //!
 //! ```text
 //! FUZZ_SECONDS=600 cargo test --release --workspace --test fuzz -- --ignored --nocapture
@@ -142,7 +142,7 @@ proptest! {
     }
 }
 
-/// As a fuzzer without coverage would: for so many seconds, a minute unless `FUZZ_SECONDS` says otherwise.
+/// Fuzzing without coverage for `FUZZ_SECONDS`, a minute by default.
 #[test]
 #[ignore = "takes a minute, or as long as it is told"]
 fn for_long() {

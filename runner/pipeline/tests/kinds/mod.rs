@@ -34,7 +34,7 @@ const fn input(name: &'static str, ty: PortType) -> InputPort {
         ty,
         optional: false,
         list: false,
-        doc: "what it reads",
+        doc: "the input",
     }
 }
 
@@ -42,7 +42,7 @@ const fn output(name: &'static str, ty: PortType) -> OutputPort {
     OutputPort {
         name,
         ty,
-        doc: "what it makes",
+        doc: "the output",
     }
 }
 
@@ -75,7 +75,7 @@ pub struct MarketConfig {
     symbol: String,
     /// Volatility per square root of a year.
     volatility: f64,
-    /// Whether it has highs and lows.
+    /// If true, it has highs and lows.
     ohlc: bool,
 }
 
@@ -261,7 +261,7 @@ impl Default for Slate {
     }
 }
 
-/// How actions are given.
+/// The form of the actions.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Menu {
@@ -339,7 +339,7 @@ pub struct PpoConfig {
     timesteps: u64,
     /// The discount per step.
     gamma: f64,
-    /// Whether advantages are normalised.
+    /// If true, advantages are normalised.
     normalize_advantage: bool,
     /// Layers of the network.
     layers: Vec<u32>,

@@ -4,7 +4,7 @@ use crate::{GOOD, options, read};
 use runner_pipeline::{PipelineErrors, load};
 use std::path::Path;
 
-/// What every error must have.
+/// Asserts the properties of every error.
 fn check(errors: &PipelineErrors, file: &str, lines: usize) {
     assert!(!errors.0.is_empty(), "{file}");
     for error in &errors.0 {
@@ -92,7 +92,7 @@ fn files_that_are_no_text() {
     huge: 1:1 the file is longer than 16 MiB
     binary: 2:118 byte 0x80 is not UTF-8
     cannot read the pipeline file: No such file or directory (os error 2)
-    this is a folder, not a pipeline file
+    this is a directory, not a pipeline file
     ");
     // A byte order mark is no mistake.
     let path = folder.path().join("mark.yaml");

@@ -74,7 +74,7 @@ fn soup() -> impl Strategy<Value = String> {
         .prop_map(|pieces| pieces.into_iter().map(|piece| PIECES[piece]).collect())
 }
 
-/// Whether it is read or refused: never a panic, always a place and a hint.
+/// Asserts that the text is read or refused: never a panic, always a place and a hint.
 fn survives(text: &str, set: &[&str]) {
     if let Err(errors) = read(text, set) {
         assert!(!errors.0.is_empty());

@@ -161,11 +161,11 @@ fn a_place_inside_a_block() {
 #[test]
 fn a_tab() {
     insta::assert_snapshot!(changed("      periods:", "\tperiods:"), @r"
-    p.yaml:25:2: a tab stands where only blanks may
+    p.yaml:25:2: a tab where only spaces are allowed
        |
     25 | 	periods: [5, 20]
        | 	^
-       = hint: indent with blanks
+       = hint: indent with spaces
     ");
 }
 
@@ -193,7 +193,7 @@ fn a_long_line() {
     "#);
 }
 
-/// What an escape in a file writes reaches no terminal.
+/// Control characters written as escapes in a file never reach a terminal.
 #[test]
 fn control_characters_are_shown_not_sent() {
     let text = "version: 1\nname: a\nstages:\n  x:\n    uses: \"train/\\e[31mppo\\a\"\n";

@@ -1,4 +1,4 @@
-//! What a valid file becomes.
+//! The resolution of valid files.
 
 use crate::{GOOD, bad, good, options};
 use runner_pipeline::{Pipeline, Work, load, load_with_sources, select};

@@ -1,4 +1,4 @@
-//! What shows a pipeline or a stage kind: graphs, descriptions, the schema.
+//! Representations of pipelines and stage kinds: graphs, descriptions, the schema.
 
 use crate::{GOOD, good, kinds};
 use runner_pipeline::{describe_kind, describe_kinds, graph, kind_json, kinds_json, schema};
@@ -34,13 +34,13 @@ fn kinds_for_people() {
     A kind for tests.
 
     inputs (`needs:`)
-      chain     option_chain      what it reads
-      greeks    greeks            what it reads
-      features  list of features  what it reads
-      rates     rates, optional   what it reads
+      chain     option_chain      the input
+      greeks    greeks            the input
+      features  list of features  the input
+      rates     rates, optional   the input
 
     outputs
-      env  env  what it makes
+      env  env  the output
 
     configuration (`with:`)
       capital: number  [100000.0]
@@ -59,11 +59,11 @@ fn kinds_for_people() {
     A kind for tests.
 
     inputs (`needs:`)
-      env  env  what it reads
+      env  env  the input
 
     outputs
-      policy   policy   what it makes
-      metrics  metrics  what it makes
+      policy   policy   the output
+      metrics  metrics  the output
 
     configuration (`with:`)
       device: string  [auto]
@@ -75,7 +75,7 @@ fn kinds_for_people() {
       learning_rate: number | { linear: list of number }  [0.0003]
           The step size.
       normalize_advantage: true | false  [true]
-          Whether advantages are normalised.
+          If true, advantages are normalised.
       seed: integer  [0]
           The seed.
       timesteps: integer  [100000]

@@ -1,4 +1,4 @@
-//! The metrics of a running training for other programs: in the run's folder, `metrics/STAGE.jsonl`, and
+//! The metrics of a running training for other programs: in the run's directory, `metrics/STAGE.jsonl`, and
 //! `tensorboard/STAGE/` for `tensorboard --logdir`.
 
 use super::tensorboard;
@@ -25,7 +25,7 @@ struct Files {
 }
 
 impl Metrics {
-    /// A reporter for the run whose folder is `dir`.
+    /// A reporter for the run whose directory is `dir`.
     pub fn new(dir: &Path) -> Self {
         Self {
             dir: dir.to_owned(),
@@ -38,10 +38,10 @@ impl Files {
     fn new(dir: &Path, stage: &str, began: f64) -> Self {
         let name = text::file_name(stage);
         let create = |path: PathBuf| {
-            std::fs::create_dir_all(path.parent()?).ok()?;
+            cache::shared::create_dir_all(path.parent()?).ok()?;
             File::options().create(true).append(true).open(path).ok()
         };
-        // TensorBoard requires this file name and reads a folder in the order of names.
+        // TensorBoard requires this file name and reads a directory in the order of names.
         let events = format!("tensorboard/{name}/events.out.tfevents.{:010}.runner", began as u64);
         Self {
             lines: create(dir.join(format!("metrics/{name}.jsonl"))),

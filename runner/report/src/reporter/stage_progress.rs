@@ -116,7 +116,7 @@ impl StageProgress {
             let value = self.metrics.get(&format!("losses/{name}"));
             parts.extend(value.map(|value| format!("{shown} {}", short(*value))));
         }
-        parts.extend(self.cores().map(|cores| format!("{:.0} % cpu", cores * 100.0)));
+        parts.extend(self.cores().map(|cores| format!("{:.0} % CPU", cores * 100.0)));
         parts.extend(self.memory.map(text::size));
         parts.join(", ")
     }
@@ -213,7 +213,7 @@ mod tests {
         }
         assert_eq!(
             progress.figures(),
-            "12.3 it/s, policy loss -1.0e-7, value loss 0.0123, 150 % cpu, 3.0 MiB"
+            "12.3 it/s, policy loss -1.0e-7, value loss 0.0123, 150 % CPU, 3.0 MiB"
         );
         assert_eq!(progress.group("losses").count(), 2);
     }

@@ -206,6 +206,19 @@ impl Reporter for Terminal {
                     self.print_line(&format!("{:>8} {stage}  {line}", "log"));
                 }
             }
+            Event::Isolation { stage, isolation, .. } => {
+                if self.verbosity == Verbosity::Verbose {
+                    self.print_line(&format!("{:>8} {stage}  {isolation}", "isolated"));
+                }
+            }
+            Event::Warning { stage, message, hint } => {
+                let warning = self.coloured(&format!("{:>8}", "warning"), "33");
+                let mut line = format!("{warning} {stage}  {message}");
+                if let Some(hint) = hint {
+                    line.push_str(&format!("\n         {} {hint}", self.coloured("hint:", "36")));
+                }
+                self.print_line(&line);
+            }
             Event::StageFinished {
                 stage,
                 status,

@@ -1,4 +1,4 @@
-//! What a stage runs in: inputs by port, cancellation, sources, and the sorts of error.
+//! The context of a running stage: inputs by port, cancellation, sources, and the kinds of error.
 
 use crate::context;
 use cache::{ArtifactBuilder, ArtifactDigest, BlobDigest, Store};

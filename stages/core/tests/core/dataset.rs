@@ -139,6 +139,58 @@ fn one_symbol_has_the_same_partitions_either_way() {
     );
 }
 
+/// Symbols in any script, and such as would be a path's own signs.
+#[test]
+fn different_symbols_have_different_paths() {
+    let (_home, context) = context();
+    let store = &context.store;
+    let mut symbols: Vec<String> = [
+        "上证50",
+        "沪深300",
+        "沪深",
+        "上证",
+        "é",
+        "e\u{301}",
+        "spy",
+        "SPY",
+        "BTC/USD",
+        "BTC_USD",
+        "BTC USD",
+        "GC=F",
+        "%41",
+        "A..B",
+        "A.",
+        ".A",
+        "..",
+        "A",
+        "BRK.A",
+        "BRK.B",
+    ]
+    .map(str::to_owned)
+    .to_vec();
+    symbols.sort();
+    let whole = panel(&symbols, 17_000..17_003);
+    for partitions in [
+        dataset::partition(store, &whole, Period::Year, "").unwrap(),
+        dataset::partition_symbols(store, &whole, Period::Year).unwrap(),
+    ] {
+        let set = open(store, partitions);
+        assert_eq!(set.symbols(store).unwrap(), symbols);
+        for (i, symbol) in symbols.iter().enumerate() {
+            let found = set.read_symbol(store, symbol).unwrap().unwrap();
+            assert_eq!(found, whole.slice(i * 3, 3), "{symbol}");
+        }
+    }
+    let path = |symbol: &str| {
+        let rows = panel(&[symbol.to_owned()], 17_000..17_001);
+        dataset::partition(store, &rows, Period::Year, "").unwrap()[0]
+            .key
+            .path()
+    };
+    assert_eq!(path("^SPX-1_a.B"), "^SPX-1_a.B/2016-01-01_2016-12-31.parquet");
+    assert_eq!(path("沪/"), "%E6%B2%AA%2F/2016-01-01_2016-12-31.parquet");
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(48) })]
 
@@ -154,7 +206,7 @@ proptest! {
 
     #[test]
     fn partitions_are_the_table(
-        mut rows in prop::collection::vec(("[A-C]", 17_800_i32..18_300), 1..60),
+        mut rows in prop::collection::vec(("[AB.%ü/]{1,2}", 17_800_i32..18_300), 1..60),
         period in periods(),
     ) {
         rows.sort();

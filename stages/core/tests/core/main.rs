@@ -13,7 +13,7 @@ mod table;
 use cache::{ActionKey, Store};
 use stages_core::Context;
 
-/// A context over an empty store, which is removed with the folder.
+/// A context over an empty store, which is removed with the directory.
 fn context() -> (tempfile::TempDir, Context) {
     let home = tempfile::tempdir().unwrap();
     let store = Store::open(home.path()).unwrap();

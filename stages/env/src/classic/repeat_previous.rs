@@ -40,7 +40,7 @@ pub struct RepeatPrevious {
 }
 
 impl RepeatPrevious {
-    /// `options.num_envs` games with so many decks.
+    /// `options.num_envs` games with this many decks.
     pub(crate) fn new(name: &str, decks: usize, k: usize, options: &OpenOptions) -> Self {
         let cards = decks * CARDS;
         let mut this = Self {

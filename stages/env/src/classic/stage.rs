@@ -21,7 +21,7 @@ pub enum Id {
     #[default]
     #[serde(rename = "CartPole-v1")]
     CartPole,
-    /// The same, showing only position and angle: it takes memory to balance it.
+    /// The same, showing only position and angle: balancing it requires memory.
     #[serde(rename = "CartPole-hidden-velocity")]
     CartPoleHiddenVelocity,
     /// POPGym's game of one deck of cards: name the suit seen three steps ago.
@@ -30,7 +30,7 @@ pub enum Id {
     RepeatPreviousMedium,
     /// The same with three decks, 63 steps ago.
     RepeatPreviousHard,
-    /// A pendulum that is to be swung up: cosine and sine of its angle, angular velocity; the action is a continuous torque within -2 and 2;
+    /// A pendulum to swing up: cosine and sine of its angle, angular velocity; the action is a continuous torque within -2 and 2;
     /// 200 steps.
     #[serde(rename = "Pendulum-v1")]
     Pendulum,
@@ -52,7 +52,7 @@ impl StageKind for Classic {
     const NAME: &'static str = "env/classic";
     const VERSION: u32 = 1;
     const ABOUT: &'static str =
-        "small environments to learn: CartPole, with and without its velocities, Pendulum, and a game of memory";
+        "small control tasks: CartPole, with and without its velocities, Pendulum, and a memory game";
     const PORTS: Ports = Ports {
         inputs: &[],
         outputs: &[OutputPort {

@@ -23,7 +23,7 @@ pub struct LookupConfig {
     pub signal: f64,
     /// The cost of a unit of change of the position, as a fraction.
     pub cost: f64,
-    /// True if the first training episode of each environment begins at a random step, so that episodes do not end all at once.
+    /// If true, the first training episode of each environment begins at a random step, so that episodes do not end all at once.
     pub stagger: bool,
     /// Seed of the tables.
     pub seed: u64,

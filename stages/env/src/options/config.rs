@@ -5,11 +5,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use stages_core::ConfigProblem;
 
-/// Most lines that an account may have.
+/// The maximum number of lines of an account.
 pub(crate) const MAX_LINES: usize = 32;
-/// Most legs that a strategy may have.
+/// The maximum number of legs of a strategy.
 pub(crate) const MAX_LEGS: usize = 8;
-/// Most actions, special ones included: an action mask is the bits of a word.
+/// The maximum number of actions, special ones included: an action mask is stored as the bits of one word.
 pub(crate) const MAX_ACTIONS: usize = 64;
 
 /// Configuration of `env/options`. Money is in the chain's currency.
@@ -18,7 +18,7 @@ pub(crate) const MAX_ACTIONS: usize = 64;
 pub struct OptionsConfig {
     /// The underlying; empty for the only one in the chain.
     pub symbol: String,
-    /// Units of the underlying in a contract; 0 for what the chain says, or else 100.
+    /// The contract multiplier: units of the underlying in a contract; 0 takes it from the chain, or 100 if the chain has none.
     pub multiplier: f64,
     /// The contracts that can be traded.
     pub slate: SlateConfig,
@@ -27,7 +27,7 @@ pub struct OptionsConfig {
     /// over 0.2), an iron condor (0.2, wings 0.1), and a covered call (0.3) where the underlying trades; all at the first
     /// maturity, each leg at the nearest delta of the slate.
     pub strategies: Vec<Strategy>,
-    /// M, the number of option position lines of an account. Each leg opened takes one.
+    /// The number of option position lines of an account, M. Each leg that is opened occupies one line.
     pub lines: usize,
     /// Cash at the start of an episode.
     pub capital: f64,
@@ -35,7 +35,7 @@ pub struct OptionsConfig {
     pub sizing: Sizing,
     /// Prices and costs of trades.
     pub fills: Fills,
-    /// True if the underlying can be traded (an index cannot).
+    /// If true, the underlying can be traded (an index cannot).
     pub trade_underlying: bool,
     /// The margin rule.
     pub margin: MarginConfig,
@@ -50,16 +50,16 @@ pub struct OptionsConfig {
     /// The test dates; without them, those later than `train` by more than `purge` days, or, without `train` either, the last
     /// `test_fraction` of the snapshots.
     pub test: Option<DateRange>,
-    /// The fraction of snapshots (after the features' warm-up) to test on, where no dates are given. 1 leaves no training
-    /// dates: a market to evaluate on only.
+    /// The fraction of snapshots (after the features' warm-up) in the test set, if no dates are given. 1 leaves no training
+    /// dates: a market for evaluation alone.
     pub test_fraction: f64,
-    /// Training snapshots within so many calendar days before the first test day are dropped.
+    /// Training snapshots within this many calendar days before the first test day are dropped.
     pub purge: u32,
-    /// Training snapshots within so many calendar days after the last test day are dropped.
+    /// Training snapshots within this many calendar days after the last test day are dropped.
     pub embargo: u32,
     /// Steps in a training episode: a number, or `[least, most]` to draw from; never more than the training dates have.
     pub episode_length: EpisodeLength,
-    /// Observations are clipped at so many standard deviations (market and slate) or units (positions and account).
+    /// Observations are clipped at this many standard deviations (market and slate) or units (positions and account).
     pub clip: f32,
 }
 
@@ -126,13 +126,13 @@ pub enum SlateFeature {
     Moneyness,
     /// Years of 365 days to expiry.
     Years,
-    /// Annual, decimal.
+    /// Implied volatility, annual and decimal.
     ImpliedVolatility,
     /// Mid price as a fraction of the underlying.
     Mid,
     /// Ask less bid as a fraction of the mid price.
     Spread,
-    /// dV/dS.
+    /// Delta, dV/dS.
     Delta,
     /// Gamma times the underlying: the change of delta for a relative move of 1.
     Gamma,
@@ -175,11 +175,11 @@ pub struct Strategy {
 pub struct Leg {
     /// Call, put or underlying.
     pub right: Option<Right>,
-    /// A maturity of the slate in days; the first one if left out.
+    /// A maturity of the slate in days; the first one if omitted.
     pub maturity: Option<u32>,
     /// A delta of the slate.
     pub delta: Option<f64>,
-    /// Instead of right, maturity and delta: the slot's number, from 0, in the order maturity, delta, call before put.
+    /// The number of the slot, instead of right, maturity and delta, from 0, in the order maturity, delta, call before put.
     pub slot: Option<usize>,
     /// Contracts for each unit of size: positive to buy, negative to sell. For the underlying: multiplier units each.
     pub quantity: i32,
@@ -222,13 +222,13 @@ impl Default for Sizing {
 pub struct Fills {
     /// The source of quotes.
     pub quotes: QuoteKind,
-    /// The price of a trade is this fraction of mid worse than the quote; with `quotes: last`, than the last price.
+    /// The slippage, as a fraction of mid by which a fill is worse than the quote; with `quotes: last`, than the last price.
     pub slippage: f64,
-    /// With `quotes: last`, the least that a trade's price is worse than the last price.
+    /// The minimum slippage of a fill in currency, with `quotes: last`.
     pub min_half_spread: f64,
     /// Commission for each contract traded; settlement is free.
     pub commission: f64,
-    /// A trade of the underlying pays this fraction of its price.
+    /// The cost of a trade of the underlying, as a fraction of its price.
     pub underlying_slippage: f64,
 }
 
@@ -250,7 +250,7 @@ impl Default for Fills {
 pub enum QuoteKind {
     /// The chain's bid and ask. A contract without an ask has no quote; one without a bid cannot be sold.
     BidAsk,
-    /// The chain's last price as mid, for data without quotes; state a slippage then.
+    /// The chain's last price as mid, for data without quotes; set a slippage with it.
     Last,
 }
 
@@ -258,13 +258,13 @@ pub enum QuoteKind {
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct MarginConfig {
-    /// A naked short option requires this fraction of the underlying, less the amount it is out of the money, ...
+    /// A naked short option requires this fraction of the underlying, less the amount by which it is out of the money, ...
     pub rate: f64,
     /// ... but at least this fraction of the underlying (calls) or of the strike (puts), plus its mark.
     pub minimum: f64,
-    /// To open, cash must be at least this many times the requirement.
+    /// The initial margin: to open a position, cash must be at least this multiple of the requirement.
     pub initial: f64,
-    /// Below this many times the requirement, positions are liquidated.
+    /// The maintenance margin: below this multiple of the requirement, positions are liquidated.
     pub maintenance: f64,
 }
 
@@ -320,9 +320,9 @@ pub enum RewardKind {
 /// Steps in a training episode: `252`, or `[126, 252]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EpisodeLength {
-    /// The least.
+    /// The minimum.
     pub least: u32,
-    /// The most.
+    /// The maximum.
     pub most: u32,
 }
 
@@ -407,7 +407,7 @@ impl OptionsConfig {
         if !(self.multiplier.is_finite() && self.multiplier >= 0.0) {
             return problem(
                 "multiplier",
-                "it must be a positive number, or 0 for what the chain says",
+                "it must be a positive number, or 0 to take it from the chain",
             );
         }
         self.slate.validate()?;

@@ -14,7 +14,7 @@ pub struct SyntheticMarket {
     pub days: Vec<Day>,
     /// Two features; the first has no value on the first ten days.
     pub features: Vec<FeatureColumn>,
-    /// By date.
+    /// Rates by date.
     pub rates: Vec<(Date, f64)>,
 }
 

@@ -1,7 +1,7 @@
 //! The format of an environment's tables: Arrow IPC files, which are mapped and looked up in place.
 //!
 //! `env.json` holds configuration, observation and actions by name, normalisation, train and test ranges, and the names of the
-//! parts. A part is a stretch of snapshots, as long as a partition of the chain, and has a folder of two files:
+//! parts. A part is a stretch of snapshots, as long as a partition of the chain, and has a directory of two files:
 //!
 //! | file | holds |
 //! | --- | --- |
@@ -51,7 +51,7 @@ impl Entry {
     pub(crate) const QUOTED: f64 = 0.0;
     pub(crate) const MODEL: f64 = 1.0;
     pub(crate) const SETTLED: f64 = 2.0;
-    /// Not yet known.
+    /// An entry whose values are not yet known.
     pub(crate) const MISSING: Self = Self {
         bid: f64::NAN,
         ask: f64::NAN,
@@ -93,7 +93,7 @@ pub(crate) struct Spec {
     pub warm_up: usize,
     pub splits: Splits,
     pub env: EnvSpec,
-    /// The folders of the parts, in order.
+    /// The directories of the parts, in order.
     pub parts: Vec<String>,
 }
 

@@ -109,7 +109,7 @@ impl Workplace {
     }
 }
 
-/// An untrained policy on an options environment of so many days.
+/// An untrained policy on an options environment of a given number of days.
 fn options_workplace(days: usize, config: &OptionsConfig) -> Workplace {
     let mut workplace = Workplace::new();
     workplace.connect_options(days, 5, config);

@@ -251,7 +251,7 @@ fn rogers_satchell([open, high, low, close]: [f64; 4]) -> f64 {
 struct YangZhang {
     realised: Realised,
     before: Lag,
-    /// Of the logarithms of open over the close before, and of close over open.
+    /// Windows over the logarithms of open over the previous close, and of close over open.
     moves: [RollingAggregate<Deviations, 1, 2>; 2],
     days: RollingAggregate<Sum, 1, 1>,
 }

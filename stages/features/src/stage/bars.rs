@@ -171,7 +171,7 @@ struct BarContents {
     symbols: Vec<SymbolContents>,
     /// The digest of the dates, symbol by symbol.
     dates: BlobDigest,
-    /// Those of the columns [`READ`].
+    /// The digests of the columns [`READ`].
     columns: Vec<BlobDigest>,
 }
 

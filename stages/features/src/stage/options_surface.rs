@@ -35,9 +35,9 @@ pub struct OptionsSurfaceConfig {
     pub variance_risk_premium: Vec<u32>,
     /// Trading days of the realised variance.
     pub realised_window: usize,
-    /// Trading days a year, by which realised variance is made annual.
+    /// Trading days a year, by which realised variance is annualised.
     pub days_a_year: f64,
-    /// Expiries nearer than this many days are left out: their quotes say little.
+    /// Expiries nearer than this many days are omitted: their quotes are not informative.
     pub least_days: u32,
 }
 
@@ -79,7 +79,7 @@ impl OptionsSurfaceConfig {
     }
 }
 
-/// Features of the implied volatility surface of each underlying, one row a date of the chain; null where the quotes of the date do not say.
+/// Features of the implied volatility surface of each underlying, one row a date of the chain; null where the quotes of the date do not determine it.
 pub struct OptionsSurface;
 
 impl StageKind for OptionsSurface {

@@ -18,9 +18,9 @@ use std::collections::BTreeMap;
 pub struct TechnicalConfig {
     /// The indicators, with their periods in bars; each gives one or more columns, in this order.
     pub indicators: Vec<Indicator>,
-    /// The price that they take for the close.
+    /// The price used as the close.
     pub price: Price,
-    /// Whose definitions they follow: `talib` (0.8, unstable period 0), or `stockstats` (0.6), which FinRL uses and which has only `sma`, `ema`, `macd`,
+    /// The convention of the definitions: `talib` (0.8, unstable period 0), or `stockstats` (0.6), which FinRL uses and which has only `sma`, `ema`, `macd`,
     /// `rsi`, `bollinger`, `atr`, `di`, `dx`, `adx`, `cci`, `willr`, `mfi` and `kdj`.
     pub convention: Convention,
 }

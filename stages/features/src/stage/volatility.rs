@@ -20,9 +20,9 @@ pub struct VolatilityConfig {
     pub estimators: Vec<Estimator>,
     /// The windows, in bars; each estimator is computed over each.
     pub windows: Vec<usize>,
-    /// Trading days a year, by which a day's variance is made annual.
+    /// Trading days a year, by which the variance of a day is annualised.
     pub days_a_year: f64,
-    /// The price that is taken for the close.
+    /// The price used as the close.
     pub price: Price,
 }
 

@@ -12,7 +12,7 @@ pub struct Book {
 }
 
 impl Book {
-    /// That many options.
+    /// A book of `options` options.
     pub fn new(options: usize) -> Self {
         let mut random = Random::new(&[1]);
         let list: Vec<Contract> = (0..options)

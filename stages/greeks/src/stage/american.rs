@@ -31,7 +31,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 #[serde(default, deny_unknown_fields)]
 pub struct AmericanConfig {
     /// Interest rate, continuously compounded, annual, decimal: used where the chain has no discount factor and `rates` is not connected or
-    /// knows no rate for the date.
+    /// has no rate for the date.
     pub rate: f64,
     /// Continuous yield of the underlying, annual, decimal: used where the chain has no forward. With a forward the yield is
     /// `r - ln(F/S)/T`.
@@ -39,7 +39,7 @@ pub struct AmericanConfig {
     /// Cash dividends of the underlying. A contract that lives to see one is priced on a grid, its spot falling by the amount on the ex-date
     /// (see [`crate::numerics::american::grid`]), and its yield is `dividend_yield` alone: a forward holds the cash already.
     pub dividends: Vec<CashDividend>,
-    /// The count of the time to maturity where the chain has no `years`.
+    /// The day count of the time to maturity where the chain has no `years`.
     pub time: TimeConfig,
 }
 

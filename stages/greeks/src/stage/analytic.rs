@@ -28,12 +28,12 @@ pub struct AnalyticConfig {
     /// The pricing model: `black_scholes_merton` or `black_76`.
     pub model: Model,
     /// Interest rate, continuously compounded, annual, decimal: used where the chain has no discount factor and `rates` is not connected or
-    /// knows no rate for the date.
+    /// has no rate for the date.
     pub rate: f64,
     /// Continuous yield of the underlying, annual, decimal: used where the chain has no forward. With a forward the yield is
     /// `r - ln(F/S)/T`.
     pub dividend_yield: f64,
-    /// The count of the time to maturity where the chain has no `years`.
+    /// The day count of the time to maturity where the chain has no `years`.
     pub time: TimeConfig,
 }
 

@@ -28,7 +28,7 @@ pub(super) fn check(dividends: &[CashDividend]) -> Result<(), ConfigProblem> {
             "dividends",
             format!("{} on {} is not an amount of cash", bad.amount, bad.ex_date),
         )
-        .hint("give what one share pays, such as { ex_date: 2019-03-15, amount: 1.23 }")),
+        .hint("give the dividend of one share, such as { ex_date: 2019-03-15, amount: 1.23 }")),
     }
 }
 

@@ -39,7 +39,7 @@ pub enum ForwardSource {
     Rates,
 }
 
-/// When a contract can be exercised.
+/// The exercise style of a contract.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Style {
@@ -55,7 +55,7 @@ pub enum Style {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ImpliedVolatilityConfig {
-    /// When the contracts can be exercised: `european` or `american`.
+    /// The exercise style of the contracts: `european` or `american`.
     pub style: Style,
     /// The source of the forward of an expiry: `parity` or `rates`.
     pub forward: ForwardSource,
@@ -72,7 +72,7 @@ pub struct ImpliedVolatilityConfig {
     /// Cash dividends of the underlying; read with `forward: rates`, whose forward they lower, and with `style: american`: a contract that lives to
     /// see one is priced on a grid, its spot falling by the amount on the ex-date, its yield being `dividend_yield`.
     pub dividends: Vec<CashDividend>,
-    /// The count of the time to maturity.
+    /// The day count of the time to maturity.
     pub time: TimeConfig,
 }
 

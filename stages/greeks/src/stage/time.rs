@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stages_core::ConfigProblem;
 
-/// The count of the time to maturity: calendar days over 365 (day count actual/365 fixed). On the day of expiry itself the hours left count, so that a
+/// The day count of the time to maturity: calendar days over 365 (day count actual/365 fixed). On the day of expiry itself the hours left count, so that a
 /// contract settled after the snapshot still has a little time, and one settled before it has none. A contract whose expiry is no trading day
 /// (monthly options were listed to the Saturday until 2015) settles on the trading day before; on days when the exchange closes three hours early,
 /// the afternoon's times are three hours earlier.
@@ -16,13 +16,13 @@ use stages_core::ConfigProblem;
 pub struct TimeConfig {
     /// Count the hours between the time of the snapshot and the time of settlement on every day, not on the day of expiry alone.
     pub hours: bool,
-    /// The time of the snapshot, in hours after midnight where the market is.
+    /// The time of the snapshot, in hours after midnight, local time of the exchange.
     pub snapshot_hour: f64,
-    /// When contracts settle on their day of expiry, in hours after midnight.
+    /// The time of settlement on the day of expiry, in hours after midnight.
     pub settlement_hour: f64,
-    /// When morning-settled contracts settle, in hours after midnight.
+    /// The time of settlement of AM-settled contracts, in hours after midnight.
     pub morning_settlement_hour: f64,
-    /// The roots that settle in the morning.
+    /// The option roots that are AM-settled.
     pub morning_roots: Vec<String>,
     /// The exchange's calendar: `us`, `weekends` or `none`.
     pub calendar: CalendarName,

@@ -5,12 +5,13 @@ use crate::frame::Frame;
 use crate::options::{CustomLayout, LayoutChoice, OnBadRows, count_missing_days};
 use crate::read::{mappings, needed, numeric, source_of, wanted};
 use crate::unpack::Packed;
+use crate::value::OUT_OF_RANGE;
 use arrow::array::{ArrayRef, Date32Array, Float64Array, RecordBatch, StringArray};
-use datasets::Date;
 use datasets::calendar::is_trading_day;
 use datasets::layout::{CalendarName, Layout, Table};
 use datasets::quality::{Action, BAR_TOLERANCE, BARS, LARGE_JUMP, Tally};
 use datasets::schema;
+use datasets::{Date, DateRange};
 use rayon::prelude::*;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -153,11 +154,17 @@ fn batch<'a>(
     )?)
 }
 
-/// The bars of tables, of these symbols (all, where none is named) and dates.
+/// The bars of tables, of these symbols and dates; rows whose date is out of range are counted.
 ///
 /// # Errors
 /// When a table is not one of bars.
-pub fn collect(batches: &[RecordBatch], keep: impl Fn(&str, Date) -> bool) -> Result<Vec<Bar>, StageError> {
+pub fn collect(
+    batches: &[RecordBatch],
+    is_wanted: impl Fn(&str) -> bool,
+    dates: Option<DateRange>,
+    tally: &mut Tally,
+) -> Result<Vec<Bar>, StageError> {
+    let range = dates;
     let mut bars: Vec<Bar> = Vec::new();
     for batch in batches {
         let symbols = table::texts(batch, "symbol")?;
@@ -169,7 +176,14 @@ pub fn collect(batches: &[RecordBatch], keep: impl Fn(&str, Date) -> bool) -> Re
         let mut last: Arc<str> = Arc::from("");
         for (i, date) in dates.into_iter().enumerate() {
             let symbol = symbols.value(i);
-            if !keep(symbol, date) {
+            if !is_wanted(symbol) {
+                continue;
+            }
+            if date == OUT_OF_RANGE {
+                tally.add_out_of_range();
+                continue;
+            }
+            if range.is_some_and(|range| !range.contains(date)) {
                 continue;
             }
             if &*last != symbol {
@@ -293,13 +307,9 @@ pub fn clean(bars: &mut Vec<Bar>, bad: &OnBadRows, calendar: CalendarName, tally
 pub fn closes(context: &Context, sources: &[Source]) -> Result<BTreeMap<String, BTreeMap<Date, f64>>, StageError> {
     let files = crate::read::tables(context, &reading(&LayoutChoice::Auto, ""), sources)?;
     let batches: Vec<_> = files.into_iter().map(|(_, batch)| batch).collect();
-    let mut bars = collect(&batches, |_, _| true)?;
-    clean(
-        &mut bars,
-        &OnBadRows::default(),
-        CalendarName::None,
-        &mut Tally::new(BARS),
-    );
+    let mut tally = Tally::new(BARS);
+    let mut bars = collect(&batches, |_| true, None, &mut tally)?;
+    clean(&mut bars, &OnBadRows::default(), CalendarName::None, &mut tally);
     let mut out: BTreeMap<String, BTreeMap<Date, f64>> = BTreeMap::new();
     for bar in bars {
         out.entry(bar.symbol.to_string())
@@ -312,7 +322,7 @@ pub fn closes(context: &Context, sources: &[Source]) -> Result<BTreeMap<String, 
 /// The settings that files of bars are read with.
 pub fn reading<'a>(choice: &'a LayoutChoice<BarColumns>, symbol: &'a str) -> Reading<'a, BarColumns> {
     Reading {
-        memo: "ingest/bars file v2",
+        memo: "ingest/bars file v3",
         choice,
         symbol,
         parse,

@@ -22,17 +22,17 @@ use std::path::Path;
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct BarsConfig {
-    /// The files: a path, a folder, a glob, or a list of them; CSV or Parquet, plain, `.gz` or `.zip`. Must be given.
+    /// The files: a path, a directory, a glob, or a list of them; CSV or Parquet, plain, `.gz` or `.zip`. Required.
     pub path: Paths,
     /// The layout of the files: `auto` (found by the header), a layout's name, or `{ columns: { ours: theirs, … } }`.
     pub layout: LayoutChoice<BarColumns>,
-    /// The symbol, for files that do not name it; empty to take the file's name (`AAPL.csv.gz`).
+    /// The symbol, for files that do not name it; empty to take the file's name without its known endings (`BRK.A` of `BRK.A.csv.gz`).
     pub symbol: String,
-    /// Keep these symbols alone; empty for all.
+    /// Keep only these symbols; empty for all.
     pub symbols: Vec<String>,
-    /// Keep these dates alone, both ends included.
+    /// Keep only these dates, both ends included.
     pub dates: Option<DateRange>,
-    /// The action for rows that can't be right: `drop`, `keep` or `fail`; or by rule, `{ default: drop, large_jump: fail }`.
+    /// The action for invalid rows: `drop`, `keep` or `fail`; or by rule, `{ default: drop, large_jump: fail }`.
     pub on_bad_rows: OnBadRows,
     /// The currency of prices, ISO 4217; empty for the layout's.
     pub currency: String,
@@ -48,7 +48,7 @@ pub struct Bars;
 impl StageKind for Bars {
     type Config = BarsConfig;
     const NAME: &'static str = "ingest/bars";
-    const VERSION: u32 = 2;
+    const VERSION: u32 = 3;
     const ABOUT: &'static str = "daily bars from files, checked and counted";
     const NOT_IN_KEY: &'static [&'static str] = &["path"];
     const PORTS: Ports = Ports {
@@ -71,7 +71,7 @@ impl StageKind for Bars {
                 if !present.contains(needed) {
                     return Err(
                         ConfigProblem::new("path", format!("the files have no column for `{needed}`")).hint(format!(
-                            "they were taken for layout `{}`; `layout: {{ columns: … }}` describes another",
+                            "they were read with layout `{}`; `layout: {{ columns: … }}` describes another",
                             layout.name
                         )),
                     );
@@ -99,16 +99,14 @@ impl StageKind for Bars {
         })?;
         let layouts: BTreeSet<String> = all.iter().map(|layout| layout.name.to_string()).collect();
         let batches: Vec<_> = files.into_iter().map(|(_, batch)| batch).collect();
-        let mut bars = collect(&batches, |symbol, date| {
-            (config.symbols.is_empty() || config.symbols.iter().any(|s| s == symbol))
-                && config.dates.is_none_or(|dates| dates.contains(date))
-        })?;
-        let rows_read = bars.len();
+        let mut tally = Tally::new(BARS);
+        let is_wanted = |symbol: &str| config.symbols.is_empty() || config.symbols.iter().any(|s| s == symbol);
+        let mut bars = collect(&batches, is_wanted, config.dates, &mut tally)?;
+        let rows_read = bars.len() as u64 + tally.out_of_range();
         context.check_cancelled()?;
         context.progress(0, None, "checking");
         let days: BTreeSet<Date> = bars.iter().map(|bar| bar.date).collect();
         let calendar = config.calendar.resolve(facts.calendar, &days);
-        let mut tally = Tally::new(BARS);
         clean(&mut bars, &config.on_bad_rows, calendar, &mut tally);
         config.on_bad_rows.enforce(&tally)?;
         if bars.is_empty() {

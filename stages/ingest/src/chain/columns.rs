@@ -34,11 +34,11 @@ pub const UNDERLYING: usize = 5;
 /// See [`BID`].
 pub const VOLATILITY: usize = 6;
 
-/// Texts as numbers.
+/// Interned strings.
 #[derive(Clone, Debug, Default)]
 pub struct Names {
     ids: HashMap<String, u32>,
-    /// By number.
+    /// The strings by number.
     pub texts: Vec<String>,
     last: Option<u32>,
 }

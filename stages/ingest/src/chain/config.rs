@@ -17,26 +17,26 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ChainConfig {
-    /// The files: a path, a folder, a glob, or a list of them; CSV or Parquet, plain, `.gz` or `.zip`. Must be given.
+    /// The files: a path, a directory, a glob, or a list of them; CSV or Parquet, plain, `.gz` or `.zip`. Required.
     pub path: Paths,
     /// The layout of the files: `auto` (found by the header), a layout's name, or `{ columns: { ours: theirs, … } }`.
     pub layout: LayoutChoice<ChainColumns>,
     /// The underlying's symbol, for files that do not name it.
     pub symbol: String,
-    /// Keep these underlyings alone; empty for all.
+    /// Keep only these underlyings; empty for all.
     pub symbols: Vec<String>,
-    /// Keep these dates alone, both ends included.
+    /// Keep only these dates, both ends included.
     pub dates: Option<DateRange>,
-    /// The action for rows that can't be right: `drop`, `keep` or `fail`; or by rule, `{ default: drop, crossed_quote: keep }`.
-    /// Every breach is counted in the data-quality table, whatever is done. A zero bid is no breach.
+    /// The action for invalid rows: `drop`, `keep` or `fail`; or by rule, `{ default: drop, crossed_quote: keep }`.
+    /// Every violation is counted in the data-quality table, whatever the action. A zero bid is not a violation.
     pub on_bad_rows: OnBadRows,
     /// The currency of prices, ISO 4217; empty for the layout's.
     pub currency: String,
-    /// Units of the underlying in a contract; null for the layout's (100 in the US).
+    /// The contract multiplier: units of the underlying in a contract; null for the layout's (100 in the US).
     pub multiplier: Option<f64>,
-    /// When the options may be exercised; null for the layout's (in the US, European on indices, American on stocks).
+    /// The exercise style; null for the layout's (in the US, European on indices, American on stocks).
     pub exercise: Option<Exercise>,
-    /// Option classes that settle on the opening prices of their expiry; null for those that are known to (SPX, NDX, …).
+    /// Option classes that are AM-settled, on the opening prices of their expiry; null for the known ones (SPX, NDX, …).
     pub morning_settled: Option<Vec<String>>,
     /// The days on which the exchange is open: `auto` (the layout's), `us`, `weekends` or `none`.
     pub calendar: CalendarChoice,
@@ -66,12 +66,12 @@ pub enum UnderlyingChoice {
     Parity,
 }
 
-/// A layout of option chains that is not a known one.
+/// A layout of option chains that is described in the pipeline file.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ChainColumns {
-    /// Our columns and their names in the files' header: `date`, `expiry`, `strike` and `call` (which tells calls from puts),
-    /// with `bid` and `ask` or `last`; perhaps `symbol`, `root` (an OCC symbol will do), `volume`, `open_interest`,
+    /// Our columns and their names in the files' header: `date`, `expiry`, `strike` and `call` (which distinguishes calls from puts),
+    /// with `bid` and `ask` or `last`; optionally `symbol`, `root` (an OCC symbol is accepted), `volume`, `open_interest`,
     /// `underlying`, `implied_volatility`.
     pub columns: BTreeMap<String, String>,
     /// The format of dates, in `strftime` codes (`%m/%d/%Y`); empty for `%Y-%m-%d`.

@@ -12,7 +12,7 @@ pub enum Quotes {
     /// From the files; null where they have none.
     #[default]
     AsGiven,
-    /// Made around the last price. An assumption, not data: the artifact says so.
+    /// Constructed around the last price. An assumption, not data, which the metadata of the artifact records.
     FromLast(FromLast),
 }
 
@@ -21,9 +21,9 @@ pub enum Quotes {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct FromLast {
-    /// Half the spread, as a part of the last price (0.01 is 1 %).
+    /// Half the spread, as a fraction of the last price (0.01 is 1 %).
     pub half_spread: f64,
-    /// The least that half the spread is, in currency.
+    /// The minimum of half the spread, in currency.
     pub min_half_spread: f64,
     /// The smallest step of prices, in currency; 0 for none.
     pub tick: f64,

@@ -14,7 +14,7 @@ pub struct Rules<'a> {
     pub bad: &'a OnBadRows,
     /// The exchange's calendar.
     pub calendar: CalendarName,
-    /// Returns whether a class settles in the morning of its expiry.
+    /// Returns whether a class is AM-settled.
     pub is_morning: &'a dyn Fn(&str) -> bool,
     /// True where the files have quotes; otherwise they have last prices alone.
     pub quoted: bool,

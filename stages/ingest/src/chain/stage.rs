@@ -9,6 +9,7 @@ use crate::bars::{self, BarColumns};
 use crate::file_memo::Reading;
 use crate::options::LayoutChoice;
 use crate::read;
+use crate::value::OUT_OF_RANGE;
 use datasets::layout::{Exercise, Layout, exercise_of, is_settled_in_the_morning};
 use datasets::quality::{Action, CHAIN, Tally};
 use datasets::{Date, schema};
@@ -30,7 +31,7 @@ const UNDERLYING_FILES: &str = "underlying:";
 impl StageKind for OptionChain {
     type Config = ChainConfig;
     const NAME: &'static str = "ingest/option_chain";
-    const VERSION: u32 = 1;
+    const VERSION: u32 = 2;
     const ABOUT: &'static str = "option quotes from files, checked and counted";
     const NOT_IN_KEY: &'static [&'static str] = &["path", "underlying_path"];
     const PORTS: Ports = Ports {
@@ -54,7 +55,7 @@ impl StageKind for OptionChain {
                 if !present.contains(needed) {
                     return Err(
                         ConfigProblem::new("path", format!("the files have no column for `{needed}`")).hint(format!(
-                            "they were taken for layout `{}`; `layout: {{ columns: … }}` describes another",
+                            "they were read with layout `{}`; `layout: {{ columns: … }}` describes another",
                             layout.name
                         )),
                     );
@@ -85,7 +86,7 @@ impl StageKind for OptionChain {
         }
         if config.underlying == UnderlyingChoice::Quoted && !columns.contains("underlying") {
             return Err(
-                ConfigProblem::new("underlying", "the files do not tell the price of the underlying")
+                ConfigProblem::new("underlying", "the files have no price of the underlying")
                     .hint("`underlying: parity` derives it from the options, `underlying_path` takes it from bars"),
             );
         }
@@ -128,14 +129,15 @@ impl StageKind for OptionChain {
         read::agree(&layouts, "exercise styles", config.exercise.is_some(), |l| {
             l.facts.exercise
         })?;
-        filter(&mut chain, config);
+        let mut tally = Tally::new(CHAIN);
+        filter(&mut chain, config, &mut tally);
         if chain.is_empty() {
             return Err(
                 StageError::new("no row is left: the files hold none of these symbols and dates")
                     .hint("see `symbols` and `dates`"),
             );
         }
-        let read_rows = chain.len();
+        let read_rows = chain.len() as u64 + tally.out_of_range();
         context.check_cancelled()?;
         context.progress(0, None, "checking");
 
@@ -143,7 +145,7 @@ impl StageKind for OptionChain {
         let facts = facts.ok_or_else(|| StageError::new("there is no file to read"))?;
         let days: BTreeSet<Date> = chain.date.iter().map(|day| Date(*day)).collect();
         let calendar = config.calendar.resolve(facts.calendar, &days);
-        let (mut seen, mut tally) = (Seen::default(), Tally::new(CHAIN));
+        let mut seen = Seen::default();
         let is_morning = |root: &str| match &config.morning_settled {
             Some(roots) => roots.iter().any(|r| r == root),
             None => is_settled_in_the_morning(root),
@@ -210,7 +212,7 @@ impl StageKind for OptionChain {
 
 fn reading(config: &ChainConfig) -> Reading<'_, ChainColumns> {
     Reading {
-        memo: "ingest/option_chain file v2",
+        memo: "ingest/option_chain file v3",
         choice: &config.layout,
         symbol: &config.symbol,
         parse: parse::parse,
@@ -225,18 +227,26 @@ fn split(sources: &[Source]) -> (Vec<Source>, Vec<Source>) {
         .partition(|source| !source.name.starts_with(UNDERLYING_FILES))
 }
 
-fn filter(chain: &mut Chain, config: &ChainConfig) {
+/// Keeps the rows of the wanted symbols and dates; those whose date or expiry is out of range are counted.
+fn filter(chain: &mut Chain, config: &ChainConfig, tally: &mut Tally) {
     let symbols: Vec<bool> = chain
         .names
         .texts
         .iter()
         .map(|name| config.symbols.is_empty() || config.symbols.contains(name))
         .collect();
-    let keep: Vec<bool> = chain
-        .symbol
-        .iter()
-        .zip(&chain.date)
-        .map(|(symbol, date)| symbols[*symbol as usize] && config.dates.is_none_or(|dates| dates.contains(Date(*date))))
+    let keep: Vec<bool> = (0..chain.len())
+        .map(|i| {
+            let (date, expiry) = (Date(chain.date[i]), Date(chain.expiry[i]));
+            if !symbols[chain.symbol[i] as usize] {
+                return false;
+            }
+            if date == OUT_OF_RANGE || expiry == OUT_OF_RANGE {
+                tally.add_out_of_range();
+                return false;
+            }
+            config.dates.is_none_or(|dates| dates.contains(date))
+        })
         .collect();
     chain.retain(&keep);
 }

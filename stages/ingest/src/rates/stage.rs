@@ -7,6 +7,7 @@ use crate::frame::Frame;
 use crate::options::{CalendarChoice, CustomLayout, LayoutChoice, OnBadRows, check_dates};
 use crate::read::{self, needed, wanted};
 use crate::unpack::Packed;
+use crate::value::OUT_OF_RANGE;
 use arrow::array::{ArrayRef, Date32Array, Float64Array, RecordBatch};
 use datasets::calendar::is_trading_day;
 use datasets::layout::{CalendarName, Layout, Mapping, Table, Unit, YieldQuote};
@@ -28,13 +29,13 @@ use std::sync::Arc;
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct RatesConfig {
-    /// The files: a path, a folder, a glob, or a list of them; CSV or Parquet, plain, `.gz` or `.zip`. Must be given.
+    /// The files: a path, a directory, a glob, or a list of them; CSV or Parquet, plain, `.gz` or `.zip`. Required.
     pub path: Paths,
     /// The layout of the files: `auto` (found by the header), a layout's name, or `{ columns: { date: DATE, "0.25": TB3 }, … }`.
     pub layout: LayoutChoice<RateColumns>,
-    /// Keep these dates alone, both ends included.
+    /// Keep only these dates, both ends included.
     pub dates: Option<DateRange>,
-    /// The action for values that can't be right: `drop`, `keep` or `fail`; or by rule.
+    /// The action for invalid values: `drop`, `keep` or `fail`; or by rule.
     pub on_bad_rows: OnBadRows,
     /// The currency of the rates, ISO 4217; empty for the layout's.
     pub currency: String,
@@ -42,7 +43,7 @@ pub struct RatesConfig {
     pub calendar: CalendarChoice,
 }
 
-/// A layout of rates that is not a known one: one row a day, one column a maturity.
+/// A layout of rates that is described in the pipeline file: one row per day, one column per maturity.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct RateColumns {
@@ -50,7 +51,7 @@ pub struct RateColumns {
     pub columns: BTreeMap<String, String>,
     /// The format of dates, in `strftime` codes (`%m/%d/%Y`); empty for `%Y-%m-%d`.
     pub date_format: String,
-    /// True where the rates are in percent; otherwise they are decimal.
+    /// If true, the rates are in percent, otherwise decimal.
     pub percent: bool,
     /// Their quotation: `par_semiannual`, `zero_continuous` or `zero_annual`.
     pub quote: YieldQuote,
@@ -119,7 +120,7 @@ pub struct Rates;
 impl StageKind for Rates {
     type Config = RatesConfig;
     const NAME: &'static str = "ingest/rates";
-    const VERSION: u32 = 1;
+    const VERSION: u32 = 2;
     const ABOUT: &'static str = "interest rates from files, as continuously compounded zero rates";
     const NOT_IN_KEY: &'static [&'static str] = &["path"];
     const PORTS: Ports = Ports {
@@ -140,7 +141,7 @@ impl StageKind for Rates {
             if !present.contains("date") || !present.contains("rate") {
                 return Err(
                     ConfigProblem::new("path", "the files have no dates or no rates").hint(format!(
-                        "they were taken for layout `{}`; `layout: {{ columns: … }}` describes another",
+                        "they were read with layout `{}`; `layout: {{ columns: … }}` describes another",
                         layout.name
                     )),
                 );
@@ -168,22 +169,24 @@ impl StageKind for Rates {
         }
         let layouts: BTreeSet<String> = files.iter().map(|(layout, _)| layout.name.to_string()).collect();
         let mut points = Vec::new();
+        let mut tally = Tally::new(RATES);
         for (_, batch) in &files {
             let tenors = table::floats(batch, "tenor_years")?;
             let rates = table::floats(batch, "rate")?;
             for (i, date) in table::dates(batch, "date")?.into_iter().enumerate() {
-                if config.dates.is_none_or(|dates| dates.contains(date)) {
+                if date == OUT_OF_RANGE {
+                    tally.add_out_of_range();
+                } else if config.dates.is_none_or(|dates| dates.contains(date)) {
                     points.push((date, tenors.value(i), rates.value(i)));
                 }
             }
         }
-        let rows_read = points.len();
+        let rows_read = points.len() as u64 + tally.out_of_range();
         context.check_cancelled()?;
         // Overnight rates are published for weekends too, and do not show the days on which the market is open.
         let is_term = |(_, tenor, _): &&Point| *tenor > 0.0;
         let days: BTreeSet<Date> = points.iter().filter(is_term).map(|(date, ..)| *date).collect();
         let calendar = config.calendar.resolve(facts.calendar, &days);
-        let mut tally = Tally::new(RATES);
         clean(&mut points, &config.on_bad_rows, calendar, &mut tally);
         config.on_bad_rows.enforce(&tally)?;
         if points.is_empty() {
@@ -216,7 +219,7 @@ impl StageKind for Rates {
 
 fn reading(config: &RatesConfig) -> Reading<'_, RateColumns> {
     Reading {
-        memo: "ingest/rates file v2",
+        memo: "ingest/rates file v3",
         choice: &config.layout,
         symbol: "",
         parse,

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-/// A folder with files, and a store.
+/// A directory with files, and a store.
 pub struct Bench {
     dir: tempfile::TempDir,
     pub store: Store,
@@ -89,7 +89,7 @@ impl Bench {
         })
     }
 
-    /// The digest of a run from the same files in a fresh store, in a pool of so many threads.
+    /// The digest of a run from the same files in a fresh store, in a pool of a given number of threads.
     pub fn digest_with(&self, threads: usize, name: &str, with: Value) -> String {
         let home = tempfile::tempdir().unwrap();
         let store = Store::open(&home.path().join("home")).unwrap();

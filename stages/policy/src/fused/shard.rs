@@ -18,9 +18,9 @@ const ROWS: usize = 128;
 /// The buffers of one task.
 #[derive(Default)]
 pub(super) struct Shard {
-    /// Of the tower's dense layers.
+    /// The gradient of the tower's dense layers.
     pub gradient: Aligned,
-    /// The objective's.
+    /// The sums of the objective.
     pub sums: Sums,
     x: Vec<f32>,
     keep: Vec<f32>,

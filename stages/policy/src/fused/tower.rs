@@ -53,9 +53,9 @@ pub(super) struct Segment {
 pub(super) struct Tower {
     pub lstm: Option<Recurrent>,
     pub trunks: Vec<Trunk>,
-    /// Those of its dense layers.
+    /// The parameters of its dense layers.
     pub segments: Vec<Segment>,
-    /// That of the logarithms of continuous actions' standard deviations; it is one of the segments.
+    /// The segment of the logarithms of continuous actions' standard deviations, one of `segments`.
     pub log_std: Option<Segment>,
     /// The number of parameters of its dense layers.
     pub len: usize,

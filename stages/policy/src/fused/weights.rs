@@ -7,7 +7,7 @@ use crate::kernels::panels::Panels;
 use rayon::prelude::*;
 use std::ops::Range;
 
-/// Up to so many parameters are packed by one thread.
+/// Up to this number of parameters, one thread packs them.
 const FEW: usize = 1 << 17;
 
 /// A weight `[k, n]`, packed for x w and, where a gradient flows back through it, for dy w^T.

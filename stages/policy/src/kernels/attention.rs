@@ -4,7 +4,7 @@
 use super::math::{exp, mul_add};
 use stages_numerics::kernel;
 
-/// Numbers that are computed at once; rows of transposed keys are padded by so many beyond the last.
+/// Numbers that are computed at once; rows of transposed keys are padded by this many beyond the last.
 pub const LANES: usize = 32;
 
 /// The steps that a step attends to: n of them, oldest first.
@@ -20,7 +20,7 @@ pub struct Window<'a> {
     pub key_stride: usize,
     /// Vectors of relative position, transposed `[d, position_stride]`, from the first step's on.
     pub positions: &'a [f32],
-    /// As `key_stride`.
+    /// The distance of two elements of the same vector of relative position.
     pub position_stride: usize,
 }
 

@@ -157,7 +157,7 @@ unsafe fn dispatch(height: usize, many: usize, walk: Walk, w: *const f32, w_pane
     }
 }
 
-/// Of the two halves of a panel.
+/// The masks of the two halves of a panel.
 fn masks(width: usize) -> [__mmask16; 2] {
     let mask = (1_u64 << width) - 1;
     [mask as __mmask16, (mask >> 16) as __mmask16]

@@ -125,9 +125,9 @@ pub struct Right<'a> {
 /// The layout of dw.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Columns {
-    /// Row-major, of so many columns.
+    /// Row-major, with this many columns.
     Plain(usize),
-    /// As many panels.
+    /// This number of panels.
     Panels(usize),
 }
 

@@ -6,7 +6,7 @@ use rayon::prelude::*;
 #[cfg(target_arch = "x86_64")]
 use stages_numerics::dispatch::InstructionSet;
 
-/// From so many elements on, several threads pack a matrix, so many panels each.
+/// From this number of elements on, several threads pack a matrix, this number of panels each.
 const MANY: usize = 1 << 16;
 const TOGETHER: usize = 4;
 

@@ -96,7 +96,7 @@ impl Layer {
     }
 }
 
-/// Makes `buffer` so many zeros.
+/// Sets `buffer` to a given number of zeros.
 pub(super) fn zeros(buffer: &mut Vec<f32>, len: usize) {
     buffer.clear();
     buffer.resize(len, 0.0);

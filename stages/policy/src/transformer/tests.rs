@@ -43,7 +43,7 @@ fn architectures() -> Vec<Architecture> {
     all
 }
 
-/// Not those that training starts with, so that every part matters.
+/// Random parameters rather than initial ones, so that every part matters.
 fn params(architecture: &Architecture, seed: u64) -> Vec<f32> {
     let mut random = Random::new(&[seed, 17]);
     let mut params = initial(architecture, false, seed);

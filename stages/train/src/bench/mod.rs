@@ -52,7 +52,7 @@ pub struct BenchRow {
     pub adam: f64,
     /// The arithmetic of acting and gradients, in 1e9 operations per second.
     pub gflops: f64,
-    /// That of the gradients alone, while they are computed.
+    /// The arithmetic of the gradients alone, during their computation.
     pub update_gflops: f64,
     /// The speed of a plain product of matrices of 1024 x 1024 with as many threads, in the same precision.
     pub peak_gflops: f64,
@@ -66,7 +66,7 @@ pub struct BenchRow {
 #[derive(Clone)]
 pub(crate) struct Case {
     pub name: String,
-    /// Of a synthetic environment with so many numbers in an observation and so many actions; of `env/lookup` if there is none.
+    /// The sizes of the observation and of the action space of a synthetic environment; `env/lookup` if there is none.
     stand_in: Option<(usize, usize)>,
     pub settings: PpoSettings,
 }

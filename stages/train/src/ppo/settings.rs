@@ -28,7 +28,7 @@ macro_rules! with_ppo_settings {
             ent_coef: f64 = 0.0,
             /// Weight of the value loss.
             vf_coef: f64 = 0.5,
-            /// Leaves off the rest of a rollout's updates once the approximate KL divergence exceeds 1.5 times this; never by default.
+            /// Early stopping: skips the remaining updates on a rollout once the approximate KL divergence exceeds 1.5 times this value; off by default.
             target_kl: Option<f64> = None,
             /// If true, observations are normalised by running mean and variance (to within 10), frozen in the policy.
             normalize_obs: bool = false,

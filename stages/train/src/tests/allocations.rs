@@ -1,4 +1,4 @@
-//! Collecting a rollout allocates nothing once it has been done: not for environments, the policy, nor what is learned from.
+//! After the first rollout, collecting allocates nothing: neither for environments and policy nor for the rollout buffer.
 
 use super::*;
 use stages_policy::{Precision, initial};

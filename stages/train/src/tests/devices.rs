@@ -1,4 +1,4 @@
-//! Devices that fail, and which one is taken. No test needs a GPU: a model of candle's stands for one.
+//! Failing devices and the selection of a device. No test needs a GPU: a model of candle takes its place.
 
 use super::*;
 use crate::settings::DeviceChoice;
@@ -21,7 +21,7 @@ impl EventSink for Lines {
     }
 }
 
-/// Runs out of memory after so many gradients.
+/// Runs out of memory after this many gradients.
 struct Failing(CandleModel, usize);
 
 impl Model for Failing {
@@ -44,7 +44,7 @@ impl Model for Failing {
 }
 
 #[test]
-fn a_device_that_fails_is_passed_over() {
+fn a_failing_device_is_skipped() {
     let home = tempfile::tempdir().unwrap();
     let lines = Arc::new(Lines::default());
     let mut context = context_with(home.path(), lines.clone(), CancelToken::default());
@@ -61,9 +61,9 @@ fn a_device_that_fails_is_passed_over() {
     let (chosen, _) = device::fastest(|| Algorithm::new(&settings), &spec, available, &context).unwrap();
     assert_eq!(chosen, Device::Cpu);
     let log = std::mem::take(&mut *lines.0.lock().unwrap());
-    assert_eq!(log[0], "device: cuda is passed over: out of memory");
+    assert_eq!(log[0], "device: cuda is skipped: out of memory");
     assert!(log[1].starts_with("device: cpu would train at "), "{log:?}");
-    assert_eq!(log[2], "device: cpu is taken");
+    assert_eq!(log[2], "device: cpu is selected");
     assert!(
         device::fastest(
             || Algorithm::new(&settings),
@@ -98,7 +98,7 @@ fn a_device_that_fails_in_training_is_named_and_leaves_the_checkpoint() {
     };
     let err = train(Algorithm::new(&settings), job).unwrap_err();
     assert_eq!(err.message, "the device failed at step 512 (update 3): out of memory");
-    assert_eq!(crate::checkpoint::read(&scratch).unwrap().unwrap().step, 512);
+    assert_eq!(saved(&scratch).step, 512);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! A training that diverges says so, and leaves a checkpoint that has not.
+//! A training that diverges fails with a message, and leaves the last good checkpoint.
 
 use super::*;
 use crate::Ppo;
@@ -23,7 +23,7 @@ fn divergence_names_the_step_and_the_last_good_checkpoint() {
         let hint = err.hint.unwrap();
         let wanted = format!("the last good checkpoint (step 0) is `{}`", file.display());
         assert!(hint.contains(&wanted), "{hint}");
-        let kept = crate::checkpoint::read(file.parent().unwrap()).unwrap().unwrap();
+        let kept = saved(file.parent().unwrap());
         assert_eq!(kept.step, 0);
         assert!(kept.params.iter().all(|x| x.abs() < 10.0));
     }
@@ -98,7 +98,7 @@ fn a_bad_reward_stops_training_before_it_spoils_the_policy() {
         "{err}"
     );
     assert!(err.hint.unwrap().contains("the last good checkpoint (step 512)"));
-    let kept = crate::checkpoint::read(&scratch).unwrap().unwrap();
+    let kept = saved(&scratch);
     assert_eq!(kept.step, 512);
     assert!(kept.params.iter().all(|x| x.is_finite()));
 }

@@ -1,4 +1,4 @@
-//! That learning works. The long ones take minutes and are run by hand:
+//! Learning on tasks with a known optimum. The long tests take minutes and are ignored by default:
 //! `cargo test --release --workspace --lib learning -- --ignored --nocapture --test-threads 1`
 
 use super::*;

@@ -1,4 +1,4 @@
-//! Learning replays what acting did.
+//! The update reproduces the outputs of acting.
 
 use super::*;
 use stages_policy::{FusedModel, Precision, initial};

@@ -280,17 +280,39 @@ fn a_fresh_training_uses_no_checkpoint() {
     assert_eq!(log.0.lock().unwrap().len(), 1);
 }
 
+/// A bit of a counter in the header would lead to another policy.
 #[test]
-fn a_damaged_checkpoint_is_not_used() {
+fn a_damaged_checkpoint_is_not_used_and_a_warning_says_so() {
     let home = tempfile::tempdir().unwrap();
-    let mut context = context(home.path());
+    let log = Arc::new(Log::default());
+    let mut context = context_with(home.path(), log.clone(), CancelToken::default());
     connect(&mut context, "CartPole-v1");
     let config = cart_pole(512, 1);
     let wanted = outputs(Ppo, &config, &context);
     let file = checkpoint(home.path());
-    let mut bytes = std::fs::read(&file).unwrap();
-    let at = bytes.len() / 2;
-    bytes[at] ^= 1;
-    std::fs::write(&file, bytes).unwrap();
-    assert_eq!(outputs(Ppo, &config, &context), wanted);
+    let intact = std::fs::read(&file).unwrap();
+    let at = |name: &str| {
+        let mut places = intact.windows(name.len());
+        places.position(|part| part == name.as_bytes()).unwrap() + name.len()
+    };
+    for place in [
+        at("\\\"step\\\":"),
+        at("\\\"adam_steps\\\":"),
+        intact.len() / 2,
+        intact.len() - 1,
+    ] {
+        let mut bytes = intact.clone();
+        bytes[place] ^= 1;
+        std::fs::write(&file, bytes).unwrap();
+        assert_eq!(crate::checkpoint::step(file.parent().unwrap()), None);
+        assert_eq!(outputs(Ppo, &config, &context), wanted);
+    }
+    let lines = log.0.lock().unwrap();
+    assert_eq!(lines.len(), 4, "{lines:?}");
+    assert!(
+        lines
+            .iter()
+            .all(|line| line.contains("training starts from the beginning")),
+        "{lines:?}"
+    );
 }

@@ -32,7 +32,7 @@ fn begins_with_the_other_policy() {
     connect(&mut context, "CartPole-v1");
     let first = train(Ppo, &cart_pole(1024, 1), &context).unwrap();
 
-    // A training that learns nothing gives back what it began with, whatever its seed.
+    // A training with a learning rate of 0 returns the initial policy, whatever its seed.
     let mut still = cart_pole(512, 2);
     still.learning_rate = Schedule::Constant(0.0);
     let cold = train(Ppo, &still, &context).unwrap();

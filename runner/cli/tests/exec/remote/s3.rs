@@ -58,7 +58,7 @@ impl Server {
         site.configure(
             home,
             &format!(
-                "remote:\n  url: s3://bucket/team\n  endpoint: http://127.0.0.1:{port}\n  allow_http: true\n{more}"
+                "remote:\n  url: s3://bucket/team\n  trust: unsigned\n  endpoint: http://127.0.0.1:{port}\n  allow_http: true\n{more}"
             ),
         );
     }
@@ -97,7 +97,7 @@ fn exec(site: &Site, home: &str, args: &[&str]) -> Ended {
     )
 }
 
-/// No file below a folder and nothing that was said holds the credentials.
+/// No file below a directory and nothing that was said holds the credentials.
 fn assert_silent(folders: &[PathBuf], said: &[&Ended]) {
     let holds = |bytes: &[u8]| {
         [ACCESS, SECRET]

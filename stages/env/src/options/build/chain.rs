@@ -44,7 +44,7 @@ pub(crate) struct Chain {
     pub numbers: Vec<usize>,
     pub parts: Vec<PartSnapshots>,
     pub listings: Vec<Listing>,
-    /// By snapshot, over all parts.
+    /// The dates and, below, the rates by snapshot, over all parts.
     pub dates: Vec<Date>,
     pub rate: Vec<f64>,
 }

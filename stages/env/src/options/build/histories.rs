@@ -83,10 +83,10 @@ impl LastValues {
     };
 }
 
-/// The state that a part leaves for the next.
+/// The state that a part passes to the next.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PartState {
-    /// Of each unexpired contract, in order.
+    /// The last values of each unexpired contract, in order.
     pub contracts: Vec<LastValues>,
     /// The last curve of each class yet to expire.
     pub curves: BTreeMap<Class, Curve>,
@@ -98,7 +98,7 @@ pub(crate) struct Part<'a> {
     /// The last curve of each class that is yet to expire at the end of the part.
     pub curves: &'a [(Class, Curve)],
     pub listing: &'a Listing,
-    /// By snapshot of the part.
+    /// The rate by snapshot of the part.
     pub rate: &'a [f64],
 }
 

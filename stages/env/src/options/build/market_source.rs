@@ -23,7 +23,7 @@ pub struct Quote {
     pub last: f64,
     /// Annual, decimal.
     pub implied_volatility: f64,
-    /// dV/dS.
+    /// Delta, dV/dS.
     pub delta: f64,
     /// d2V/dS2.
     pub gamma: f64,
@@ -107,7 +107,7 @@ pub struct Day {
 pub struct FeatureColumn {
     /// Its name.
     pub name: String,
-    /// By date, ascending; NaN where it is null.
+    /// Its values by date, ascending; NaN where it is null.
     pub values: Vec<(Date, f64)>,
 }
 

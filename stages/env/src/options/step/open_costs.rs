@@ -103,7 +103,7 @@ pub(super) struct OpenCosts {
     costs: Vec<OpenCost>,
     /// `[T, S]`: [`OpenCost::takes`].
     takes: Vec<f64>,
-    /// `[T, 0..=most_lines]`: the strategies that so many free lines leave, if margin allows all of them.
+    /// `[T, 0..=most_lines]`: the strategies that this number of free lines allows, if margin allows all of them.
     allowed: Vec<Allowed>,
     strategies: usize,
     /// The most lines of a strategy.
@@ -138,7 +138,7 @@ impl OpenCosts {
         }
     }
 
-    /// The strategies that can be opened at snapshot `t` with so many free lines, if margin allows all of them.
+    /// The strategies that can be opened at snapshot `t` with this number of free lines, if margin allows all of them.
     pub(super) fn allowed(&self, t: usize, free_lines: usize) -> Allowed {
         self.allowed[t * (self.most_lines + 1) + free_lines.min(self.most_lines)]
     }
@@ -157,7 +157,7 @@ impl OpenCosts {
         doubtful
     }
 
-    /// The reason that masks a strategy at snapshot `t` with so many free lines.
+    /// The reason that masks a strategy at snapshot `t` with this number of free lines.
     pub(super) fn reason(&self, t: usize, strategy: usize, free_lines: u32) -> Reason {
         let reason = self.costs[t * self.strategies + strategy].reason(free_lines);
         Reason::ALL.get(reason as usize).copied().unwrap_or(Reason::Margin)

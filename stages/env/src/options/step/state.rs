@@ -88,7 +88,7 @@ pub(super) struct Terms {
 }
 
 impl Terms {
-    /// Those of a line that is not in use.
+    /// The terms of an unused line.
     pub(super) const NONE: Self = Self {
         strike: 0.0,
         pairing: Pairing::NONE,

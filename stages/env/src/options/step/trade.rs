@@ -10,11 +10,11 @@ use crate::options::order::Instrument;
 pub(super) enum Close {
     /// All lines, and the underlying.
     All,
-    /// Those of one strategy.
+    /// The lines of one strategy.
     Group(u32),
 }
 
-/// Trades one leg at the prices of now.
+/// Trades one leg at the current prices.
 fn trade(market: &Market, now: At<'_>, account: &mut Account, instrument: Instrument, quantity: f64) {
     let (price, mark) = market.price(now, instrument, quantity > 0.0);
     let units = match instrument {

@@ -37,13 +37,13 @@ pub enum Indicator {
     Rsi(usize),
     /// Chande's momentum oscillator: `cmo_14`, -100 to 100.
     Cmo(usize),
-    /// The close less that so many bars before: `mom_10`, in currency.
+    /// The close less that n bars before: `mom_10`, in currency.
     Mom(usize),
     /// Rate of change, percent: `roc_10`.
     Roc(usize),
     /// Rate of change, a fraction: `rocp_10`.
     Rocp(usize),
-    /// Logarithm of the price over the price so many bars before: `log_return_1`.
+    /// Logarithm of the price over the price n bars before: `log_return_1`.
     LogReturn(usize),
     /// Bollinger bands (population deviation): `bollinger_upper_20`, `bollinger_middle_20`, `bollinger_lower_20`, in currency.
     Bollinger(Bollinger),
@@ -93,7 +93,7 @@ pub enum Indicator {
     Sar(Sar),
     /// Commodity channel index: `cci_14`.
     Cci(usize),
-    /// Stochastic oscillator, %K over so many bars, smoothed over so many, and %D: `{ stoch: [5, 3, 3] }` gives `stoch_k_5_3_3` and
+    /// Stochastic oscillator, %K over a window, smoothed over a second one, and %D over a third: `{ stoch: [5, 3, 3] }` gives `stoch_k_5_3_3` and
     /// `stoch_d_5_3_3`, percent.
     Stoch([usize; 3]),
     /// Stochastic oscillator without smoothing: `{ stochf: [5, 3] }` gives `stochf_k_5_3` and `stochf_d_5_3`, percent.
@@ -189,7 +189,7 @@ pub enum Average {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Sar {
-    /// By which the acceleration factor begins and grows.
+    /// The initial acceleration factor and its increment.
     pub acceleration: f64,
     /// The greatest acceleration factor.
     pub maximum: f64,
@@ -266,14 +266,14 @@ impl Column {
     }
 }
 
-/// Whose definitions indicators follow.
+/// The convention that the definitions follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Convention {
-    /// TA-Lib's, null in the warm-up.
+    /// The definitions of TA-Lib, null in the warm-up.
     #[default]
     Talib,
-    /// Those of stockstats, which FinRL uses: values from the first bar on, averages with weights that sum to one, sample deviations.
+    /// The definitions of stockstats, which FinRL uses: values from the first bar on, averages with weights that sum to one, sample deviations.
     Stockstats,
 }
 

@@ -20,7 +20,7 @@ pub(super) struct Puts {
     pub deviation: [f64; LANES],
 }
 
-/// From so many standard deviations between the strike and the boundary's start on, the equation is written for the flows, not for the call. In between
+/// Beyond this many standard deviations between the strike and the boundary's start, the equation is written for the flows, not for the call. In between
 /// Newton's method converges with one or the other: both are tried.
 pub(super) const FAR_START: [f64; 2] = [0.1, 0.3];
 /// A step of `ln B` after which the next would be rounding; with a far start, where the method converges less steeply, a hundredth of it.

@@ -60,8 +60,8 @@ pub fn price_on_grid(option: &Contract, dividends: &[Dividend], grid: Grid) -> f
 /// Price and Greeks of an American option with cash dividends: delta, gamma, theta and charm from the grid and the equation, the others by central
 /// differences. Dividends outside its life are not read.
 ///
-/// [`Reason::Input`] unless spot, strike, time and volatility are positive and no dividend is negative; [`Reason::Extreme`] where the drift is so many
-/// standard deviations that the differences would swing.
+/// [`Reason::Input`] unless spot, strike, time and volatility are positive and no dividend is negative; [`Reason::Extreme`] where the drift is so large, in
+/// standard deviations, that the differences would oscillate.
 pub fn on_grid(option: &Contract, dividends: &[Dividend], grid: Grid) -> (Greeks, Reason) {
     let due = due(option, dividends);
     if !is_regular(option, &due) {

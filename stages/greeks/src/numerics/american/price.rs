@@ -104,7 +104,7 @@ impl Case {
 }
 
 impl Put {
-    /// As a [`Solver`] takes it.
+    /// The normalised form that a [`Solver`] takes.
     pub fn normalised(&self) -> [f64; 4] {
         [
             self.log_spot,

@@ -155,14 +155,14 @@ struct Workspace {
     x: Column,
     beta: Column,
     status: [u64; BLOCK],
-    /// Of [`Borders`].
+    /// The fields of [`Borders`].
     borders: [Column; 4],
     by_s: Column,
     ratio: Column,
-    /// Of the lowest zone's [`Edge`], then the highest's.
+    /// The fields of the lowest zone's [`Edge`], then of the highest's.
     edges: [[Column; 5]; 2],
     s: Column,
-    /// Of [`Target`], without the fields above.
+    /// The fields of [`Target`], without those above.
     target: [Column; 4],
 }
 
