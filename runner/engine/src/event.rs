@@ -38,6 +38,18 @@ pub enum Event {
         threads: usize,
         /// The reason for the cache miss, for people.
         reason: String,
+        /// The expected duration in seconds, from its last action.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        expected_seconds: Option<f64>,
+    },
+    /// A stage that starts is expected to cost much more than usual.
+    StageDear {
+        /// The stage.
+        stage: String,
+        /// What it is expected to cost, and why.
+        message: String,
+        /// The cheaper setting.
+        hint: String,
     },
     /// Another process computes the same action; its result is used.
     StageWaiting {

@@ -9,6 +9,7 @@
 //! and running stages complete and keep their results.
 
 mod action;
+mod cost;
 mod event;
 pub mod executor;
 pub mod exit;
@@ -25,6 +26,7 @@ mod scheduler;
 mod summary;
 pub mod text;
 
+pub use cost::CostWarning;
 pub use event::{Event, RunStatus, StageStatus, Stamped, timestamp};
 pub use explain::{Nearest, Parts};
 pub use failure::Failure;

@@ -167,6 +167,7 @@ fn apply(run: &mut Run, index: &HashMap<String, usize>, stamped: &Stamped) {
         | Event::Warning { .. }
         | Event::Usage { .. }
         | Event::DeterminismChecked { .. }
+        | Event::StageDear { .. }
         | Event::StageWaiting { .. }
         | Event::StageRetried { .. }
         | Event::StageHealing { .. } => {}

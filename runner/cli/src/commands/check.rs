@@ -7,7 +7,7 @@ use crate::{interrupt, output};
 use datasets::Date;
 use runner_engine::{Failure, exit, text};
 use runner_report::reporter::Verbosity;
-use std::io::{IsTerminal as _, Write as _};
+use std::io::IsTerminal as _;
 
 pub(crate) fn check(session: &Session, command: &CheckCommand) -> Result<u8, Failure> {
     match command {
@@ -41,7 +41,7 @@ fn lookahead(session: &Session, args: &LookaheadArgs) -> Result<u8, Failure> {
         &control,
         &mut |what: &str| {
             if talks {
-                let _ = writeln!(std::io::stderr(), "{what}");
+                output::say(what);
             }
         },
     )?;

@@ -14,7 +14,7 @@ use runner_pipeline::Work;
 use runner_report as report;
 use runner_report::reporter::{JsonLines, Metrics, Terminal, Verbosity};
 use std::collections::BTreeSet;
-use std::io::{IsTerminal as _, Write as _};
+use std::io::IsTerminal as _;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
@@ -121,32 +121,40 @@ pub(crate) fn exec(session: &Session, args: &ExecArgs) -> Result<u8, Failure> {
         history::index_run(runs, &ended);
     }
     if outcome.damaged > 0 {
-        let _ = writeln!(
-            std::io::stderr(),
+        output::say(&format!(
             "warning: {} of the store were damaged and are computed again when needed\n   hint: `runner cache verify` checks the whole store; the disk or the memory may be failing",
             text::count(outcome.damaged, "file")
-        );
+        ));
     }
     let is_shown = !session.json && session.verbosity > Verbosity::Quiet;
+    let mut printed = lines
+        .map_or(Ok(()), JsonLines::finish)
+        .map_err(|err| output::unwritable(&err));
     if is_shown {
-        output::print(&table(&ended, &summary))?;
-        output::print(&results::table(&ended, &shown))?;
+        printed = output::print(&(table(&ended, &summary) + &results::table(&ended, &shown)));
     }
     if session.verbosity == Verbosity::Verbose
         && let Some(bytes) = peak_memory()
     {
-        let _ = writeln!(std::io::stderr(), "{PEAK_MEMORY}{bytes}");
+        output::say(&format!("{PEAK_MEMORY}{bytes}"));
     }
     let uploaded = remote::finish_uploads(session, &project.store, &run, &control);
     if is_shown {
         let page = if unrecorded.is_some() { None } else { Some(&page) };
-        output::print(&last_lines(session, &run, &summary, began.elapsed(), page))?;
+        printed = printed.and(output::print(&last_lines(
+            session,
+            &run,
+            &summary,
+            began.elapsed(),
+            page,
+        )));
     }
     uploaded?;
     let code = summary.exit_code();
     // The process ends now. Freeing a thousand cached stages first takes 5 of the 51 million instructions of a run.
     std::mem::forget((project.pipeline, ended, summary));
-    match page {
+    // The run's own failure comes first.
+    match printed.and(page.map(drop)) {
         Err(err) if code == exit::DONE => Err(err),
         _ => Ok(code),
     }
@@ -159,12 +167,11 @@ fn unrecorded(session: &Session, project: &Project) -> Result<Option<TempDir>, F
         return Ok(None);
     }
     if session.verbosity > Verbosity::Quiet {
-        let _ = writeln!(
-            std::io::stderr(),
+        output::say(&format!(
             "note: the run is not recorded: `{}` cannot be written\n   hint: set `RUNNER_HOME` to a directory of your own, and share results \
              by a remote store (`remote:` in its configuration)",
             project.runs.display()
-        );
+        ));
     }
     let dir = tempfile::tempdir().map_err(|err| Failure::caused("cannot create a temporary directory", &err))?;
     Ok(Some(dir))
