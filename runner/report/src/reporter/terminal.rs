@@ -303,7 +303,8 @@ impl Reporter for Terminal {
                 hint,
                 ..
             } => self.finished(stage, *status, *seconds, error.as_deref(), hint.as_deref()),
-            Event::Memo { .. } | Event::RunFinished { .. } => {}
+            // The command prints the outcome of its check itself.
+            Event::Memo { .. } | Event::LookaheadChecked { .. } | Event::RunFinished { .. } => {}
         }
         self.tick();
     }
