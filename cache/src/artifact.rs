@@ -3,13 +3,21 @@
 use crate::blob::BlobRef;
 use crate::canonical::canonical_json;
 use crate::digest::BlobDigest;
+use crate::plain_text::{is_deceptive, plain_text};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
-/// A manifest: the type of an artifact, its metadata and its blobs.
+/// The longest path of an entry, and its longest part, in bytes: what file systems take.
+const MAX_PATH: usize = 1024;
+const MAX_PART: usize = 255;
+
+/// The ASCII characters of a path besides letters, digits and `/`. None of them makes a shell start a command or expand a variable.
+const PUNCTUATION: &str = " ._-+@,:=%^()[]";
+
+/// A manifest: the type of an artifact, its metadata and its blobs. Deserialising one with an invalid path fails.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(try_from = "Unchecked")]
 pub struct Artifact {
     /// Its type, the name of a port type such as `option_chain`.
     #[serde(rename = "type")]
@@ -18,6 +26,25 @@ pub struct Artifact {
     pub meta: Value,
     /// Its files, in order.
     pub entries: Vec<Entry>,
+}
+
+/// A manifest whose paths are not checked yet.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Unchecked {
+    #[serde(rename = "type")]
+    kind: String,
+    meta: Value,
+    entries: Vec<Entry>,
+}
+
+impl TryFrom<Unchecked> for Artifact {
+    type Error = String;
+
+    fn try_from(Unchecked { kind, meta, entries }: Unchecked) -> Result<Self, String> {
+        let artifact = Self { kind, meta, entries };
+        artifact.check().map(|()| artifact)
+    }
 }
 
 /// One file of an artifact.
@@ -52,19 +79,28 @@ impl Artifact {
         }))
     }
 
-    /// Refuses paths that are absolute, leave the artifact's directory, differ in meaning between systems, or collide.
+    /// Refuses paths that [`check_path`] refuses, and those that collide, also where case is ignored.
     pub(crate) fn check(&self) -> Result<(), String> {
-        let mut seen = BTreeSet::new();
+        if self.kind.len() > MAX_PART || self.kind.contains(char::is_control) {
+            return Err("its type is no name".to_owned());
+        }
+        let sizes = self.entries.iter().map(|entry| entry.size);
+        if sizes.fold(Some(0_u64), |sum, size| sum?.checked_add(size)).is_none() {
+            return Err("the sum of its sizes overflows".to_owned());
+        }
+        let mut seen: BTreeMap<String, &str> = BTreeMap::new();
         for Entry { path, .. } in &self.entries {
-            check_path(path).map_err(|reason| format!("entry `{}` {reason}", path.escape_debug()))?;
-            if !seen.insert(path.as_str()) {
-                return Err(format!("entry `{path}` occurs twice"));
+            check_path(path).map_err(|reason| format!("entry `{}` {reason}", shown(path)))?;
+            match seen.insert(path.to_lowercase(), path) {
+                None => {}
+                Some(other) if other == path => return Err(format!("entry `{path}` occurs twice")),
+                Some(other) => return Err(format!("entries `{other}` and `{path}` differ only in case")),
             }
         }
-        for path in &seen {
-            for (end, _) in path.match_indices('/') {
-                if seen.contains(&path[..end]) {
-                    return Err(format!("entry `{}` is both a file and a directory", &path[..end]));
+        for lower in seen.keys() {
+            for (end, _) in lower.match_indices('/') {
+                if let Some(file) = seen.get(&lower[..end]) {
+                    return Err(format!("entry `{file}` is both a file and a directory"));
                 }
             }
         }
@@ -77,14 +113,18 @@ impl Artifact {
     }
 }
 
-/// Checks the path of an entry.
+/// Checks the path of an entry: letters and digits of any script, and a few ASCII characters that mean nothing to a shell between
+/// quotation marks, whatever the quotation marks are. `cache/README.md` lists them.
 ///
 /// # Errors
-/// The reason, a fragment that follows the path in a message, when it is absolute, leaves the artifact's directory, or differs
-/// in meaning between systems.
+/// The reason, a fragment that follows the path in a message, when it is absolute, leaves the artifact's directory, has a
+/// character that is not allowed, or differs in meaning between systems.
 pub fn check_path(path: &str) -> Result<(), &'static str> {
     if path.is_empty() {
         return Err("has an empty path");
+    }
+    if path.len() > MAX_PATH {
+        return Err("is longer than 1024 bytes");
     }
     if path.starts_with('/') {
         return Err("is an absolute path");
@@ -100,14 +140,42 @@ pub fn check_path(path: &str) -> Result<(), &'static str> {
     {
         return Err("starts with a drive letter");
     }
-    for part in path.split('/') {
-        match part {
-            "" => return Err("has an empty part"),
-            "." | ".." => return Err("has a part `.` or `..`"),
-            _ => {}
-        }
+    path.split('/').try_for_each(check_part)
+}
+
+fn check_part(part: &str) -> Result<(), &'static str> {
+    match part {
+        "" => return Err("has an empty part"),
+        "." | ".." => return Err("has a part `.` or `..`"),
+        _ => {}
+    }
+    if part.len() > MAX_PART {
+        return Err("has a part longer than 255 bytes");
+    }
+    if part.starts_with('-') {
+        return Err("has a part that starts with `-`, which programs take for an option");
+    }
+    if part.starts_with(' ') || part.ends_with(' ') {
+        return Err("has a part that starts or ends with a space");
+    }
+    if !part.chars().all(is_allowed) {
+        return Err("has a character other than letters, digits, spaces and `._-+@,:=%^()[]`");
     }
     Ok(())
+}
+
+fn is_allowed(c: char) -> bool {
+    match c.is_ascii() {
+        true => c.is_ascii_alphanumeric() || PUNCTUATION.contains(c),
+        false => !is_deceptive(c) && !c.is_whitespace(),
+    }
+}
+
+/// The beginning of an invalid path, for messages.
+fn shown(path: &str) -> String {
+    let short: String = path.chars().take(80).collect();
+    let end = if short.len() < path.len() { "…" } else { "" };
+    format!("{}{end}", plain_text(&short))
 }
 
 #[cfg(test)]
@@ -136,6 +204,20 @@ mod tests {
         artifact(&["a", "b/c.parquet", "SPX/2019-06-28.parquet", "seed=1/x", "...", "ü"])
             .check()
             .unwrap();
+        // Vendors' names.
+        artifact(&[
+            "SPX options (2019).csv",
+            "bars [1 min].csv",
+            "^VIX",
+            "BRK.B",
+            "行情 數據.csv",
+            "50%@x+y:z,_",
+        ])
+        .check()
+        .unwrap();
+        artifact(&[&"é".repeat(127), &format!("{}x", "a/".repeat(511))])
+            .check()
+            .unwrap();
     }
 
     #[test]
@@ -157,8 +239,27 @@ mod tests {
             &["a", "a"],
             &["a", "a/b"],
             &["a/b/c", "a/b"],
+            &["A/b", "a/B"],
+            &["Ü", "ü"],
+            &["A", "a/b"],
+            &["-rf"],
+            &["a/--output=x"],
+            &[" a"],
+            &["a /b"],
+            &["a\u{202e}b"],
+            &["a\u{200b}"],
+            &["a\u{a0}b"],
+            &["a\u{2028}b"],
+            &["a\u{9b}31m"],
+            &[&"a".repeat(256)],
+            &[&"a/".repeat(600)],
         ] {
             assert!(artifact(bad).check().is_err(), "{bad:?}");
+            let text = artifact(bad).canonical();
+            assert!(serde_json::from_str::<Artifact>(&text).is_err(), "{bad:?}");
+        }
+        for c in "$`\"'\\|&;<>*?!{}~#\n\t\0\x1b\x7f".chars() {
+            assert!(artifact(&[&format!("a{c}b")]).check().is_err(), "{c:?}");
         }
     }
 

@@ -3,6 +3,7 @@
 use crate::error::{Error, Result};
 use crate::fs::metadata;
 use crate::obstacle::{create_directory, make_way_for_file};
+use crate::shared;
 use std::fs::{File, Permissions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -47,6 +48,8 @@ fn unmarked_temp_file(root: &Path) -> Result<NamedTempFile> {
 pub(crate) fn locked_temp_file(dir: &Path, name: &tempfile::Builder<'_, '_>) -> Result<NamedTempFile> {
     loop {
         let file = name.tempfile_in(dir).map_err(Error::io("write a file in", dir))?;
+        // The `gc` of another user locks it, too.
+        shared::share_file(file.path()).map_err(Error::io("write", file.path()))?;
         // On a file system without locks, a file's age alone protects it.
         file.as_file().lock().ok();
         // Between its creation and its lock, `gc` may have removed it as a leftover.

@@ -1,7 +1,7 @@
 //! Files with a checksum: one line of JSON and a line with its BLAKE3 digest, or bytes followed by their digest. A file
 //! that fails the check counts as never written.
 //!
-//! What other programs read as JSON, such as the events of runs, has its checksum in its last field ([`add_checksum`]).
+//! JSON that other programs read, such as the events of runs, has its checksum in its last field ([`add_checksum`]).
 
 use crate::atomic_write;
 use crate::error::{Error, Result};

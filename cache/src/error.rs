@@ -113,6 +113,12 @@ impl Error {
         move |source| Self::Io { what, path, source }
     }
 
+    /// True if this user may not write, or nobody may: a run that needs nothing new goes on.
+    pub fn is_denied(&self) -> bool {
+        let is_denied = |kind| matches!(kind, ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem);
+        matches!(self, Self::Io { source, .. } if is_denied(source.kind()))
+    }
+
     /// What to do about it, where the error itself tells.
     pub fn hint(&self) -> Option<String> {
         match self {

@@ -5,9 +5,10 @@ use crate::error::{Error, Result};
 use crate::fs::metadata;
 use crate::obstacle::make_way_for_file;
 use crate::regular_file::without_waiting;
+use crate::shared;
 use rustix::fs::OFlags;
 use std::fs::{File, Metadata, TryLockError};
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
@@ -82,13 +83,27 @@ pub(crate) fn abandoned(path: &Path, meta: &Metadata, now: SystemTime) -> Option
     }
 }
 
-/// Opens a lock, which is created if it does not exist. Anything but a regular file is moved away: a lock on a link would be one on
-/// another file, and some systems have none on a FIFO.
+/// Opens a lock file, or creates it. Anything but a regular file is moved away: a lock on a link would be one on another file, and some
+/// systems have none on a FIFO. Whoever may not write to it locks it all the same, except on NFS.
 fn open(root: &Path, path: &Path) -> Result<File> {
-    let open = || {
-        without_waiting(File::options().read(true).write(true).create(true), OFlags::NOFOLLOW)
-            .truncate(false)
-            .open(path)
+    let existing = |write: bool| without_waiting(File::options().read(true).write(write), OFlags::NOFOLLOW).open(path);
+    let open = || -> io::Result<File> {
+        loop {
+            let created = match existing(true) {
+                Err(err) if err.kind() == ErrorKind::NotFound => {
+                    File::options().read(true).write(true).create_new(true).open(path)
+                }
+                Err(err) if matches!(err.kind(), ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem) => {
+                    return existing(false).map_err(|_| err);
+                }
+                opened => return opened,
+            };
+            match created {
+                Err(err) if err.kind() == ErrorKind::AlreadyExists => {}
+                Ok(file) => return shared::share_file(path).map(|()| file),
+                created => return created,
+            }
+        }
     };
     let is_regular = |file: &File| file.metadata().is_ok_and(|meta| meta.is_file());
     match open() {

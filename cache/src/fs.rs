@@ -20,6 +20,14 @@ pub(crate) fn metadata(path: &Path) -> Result<Option<Metadata>> {
     }
 }
 
+/// Maps an error that [`Error::is_denied`] to `None`: the write was a convenience of later runs.
+pub(crate) fn if_allowed<T>(result: Result<T>) -> Result<Option<T>> {
+    match result {
+        Err(err) if err.is_denied() => Ok(None),
+        result => result.map(Some),
+    }
+}
+
 /// True if an error means that nothing has the name.
 pub(crate) fn is_absent(err: &io::Error) -> bool {
     matches!(err.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)

@@ -203,6 +203,8 @@ impl Store {
                 match listing::remove_tree(&path) {
                     // A program that outlived its run may still write to the directory.
                     Err(err) if matches!(err.kind(), ErrorKind::NotFound | ErrorKind::DirectoryNotEmpty) => continue,
+                    // Its directories belong to another user, whose `gc` removes them.
+                    Err(err) if err.kind() == ErrorKind::PermissionDenied => continue,
                     removed => removed.map_err(Error::io("remove", &path))?,
                 }
             }

@@ -29,8 +29,8 @@
 //!
 //! | layer | modules |
 //! | --- | --- |
-//! | files | [`fs`], [`regular_file`], [`obstacle`], [`file_lock`], [`atomic_write`], [`checksummed`] |
-//! | formats | [`digest`], [`canonical`], [`blob`], [`artifact`], [`outputs`], [`record`], [`upstream`] |
+//! | files | [`fs`], [`shared`], [`regular_file`], [`obstacle`], [`file_lock`], [`atomic_write`], [`checksummed`] |
+//! | formats | [`digest`], [`canonical`], [`plain_text`], [`blob`], [`artifact`], [`outputs`], [`record`], [`upstream`] |
 //! | the store | [`store`], and its readers and writers: [`read_through`], [`lookup`], [`hit_cache`], [`derived`], [`blob_writer`], … |
 //! | upkeep | [`open`], [`recovery`], [`verify`], [`scrub`], [`gc`], [`status`] |
 
@@ -57,12 +57,14 @@ mod open;
 mod outputs;
 pub mod parallel;
 mod partial_blob;
+mod plain_text;
 mod read_through;
 mod record;
 mod recovery;
 pub mod regular_file;
 mod remote_index;
 mod scrub;
+pub mod shared;
 mod source_digest;
 mod status;
 mod store;
@@ -83,6 +85,7 @@ pub use hit_cache::HitCache;
 pub use lock::{ActionLock, StoreGuard};
 pub use outputs::Outputs;
 pub use partial_blob::PartialBlob;
+pub use plain_text::plain_text;
 pub use read_through::OpenUpstream;
 pub use record::{ActionRecord, Hit, StoredAction, StoredMemo};
 pub use remote_index::RemoteIndex;

@@ -3,6 +3,7 @@
 use crate::digest::ActionKey;
 use crate::error::{Error, Result};
 use crate::file_lock::{Mode, acquire, try_acquire};
+use crate::fs::if_allowed;
 use crate::store::Store;
 use std::fs::File;
 use std::path::PathBuf;
@@ -22,7 +23,8 @@ pub struct ActionLock {
 #[derive(Debug)]
 #[must_use = "the store is released when it is dropped"]
 pub struct StoreGuard {
-    _file: File,
+    /// `None` for a user who may only read a store that nobody has locked yet.
+    _file: Option<File>,
 }
 
 impl Store {
@@ -57,7 +59,7 @@ impl Store {
     /// # Errors
     /// When the lock's file cannot be created or locked, or its holder keeps it for an hour ([`Error::Locked`]).
     pub fn guard(&self) -> Result<StoreGuard> {
-        let _file = acquire(self.root(), &self.store_lock_path(), Mode::Shared, WAIT)?;
+        let _file = if_allowed(acquire(self.root(), &self.store_lock_path(), Mode::Shared, WAIT))?;
         Ok(StoreGuard { _file })
     }
 
@@ -67,7 +69,7 @@ impl Store {
     /// [`Error::Busy`] when a run uses it, of this process or another.
     pub(crate) fn exclusive(&self) -> Result<StoreGuard> {
         match try_acquire(self.root(), &self.store_lock_path(), Mode::Exclusive)? {
-            Some(_file) => Ok(StoreGuard { _file }),
+            Some(file) => Ok(StoreGuard { _file: Some(file) }),
             None => Err(Error::Busy {
                 path: self.root().to_owned(),
             }),

@@ -4,7 +4,7 @@ use crate::blob::BlobRef;
 use crate::checksummed::{self, Checksummed};
 use crate::digest::{ActionKey, BlobDigest, MemoKey};
 use crate::error::{Error, Result};
-use crate::fs::touch_record;
+use crate::fs::{if_allowed, touch_record};
 use crate::obstacle::create_directory;
 use crate::outputs::Outputs;
 use crate::record::{ActionRecord, Hit, StoredAction, StoredMemo};
@@ -209,7 +209,7 @@ impl Store {
         if stored.blobs().any(|blob| missing.contains(&blob)) {
             return Ok(None);
         }
-        self.write_action(&stored)?;
+        if_allowed(self.write_action(&stored))?;
         let mut hit = stored.into_hit();
         hit.log = log.filter(|log| !missing.contains(log));
         Ok(Some(hit))
@@ -220,7 +220,8 @@ impl Store {
         let Some(value) = self.peek_upstream_memo(key)? else {
             return Ok(None);
         };
-        checksummed::write_durable(self.root(), &self.memo_path(key), &StoredMemo { key, value })?;
+        let memo = StoredMemo { key, value };
+        if_allowed(checksummed::write_durable(self.root(), &self.memo_path(key), &memo))?;
         Ok(Some(value))
     }
 

@@ -3,6 +3,7 @@
 
 use crate::error::{Error, Result};
 use crate::fs::metadata;
+use crate::shared;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
@@ -48,13 +49,13 @@ pub(crate) fn make_way_for_file(root: &Path, path: &Path) -> Result<()> {
 
 /// Creates a directory and those above it. Moves away what stands in its place.
 pub(crate) fn create_directory(root: &Path, path: &Path) -> Result<()> {
-    match std::fs::create_dir_all(path) {
+    match shared::create_dir_all(path) {
         Err(err) if matches!(err.kind(), ErrorKind::AlreadyExists | ErrorKind::NotADirectory) => {
             // A link to a directory counts as one.
             if metadata(path)?.is_some() && !path.is_dir() {
                 move_away(root, path)?;
             }
-            std::fs::create_dir_all(path).map_err(Error::io("create", path))
+            shared::create_dir_all(path).map_err(Error::io("create", path))
         }
         created => created.map_err(Error::io("create", path)),
     }

@@ -2,8 +2,9 @@
 
 use crate::atomic_write;
 use crate::error::{Error, Result};
-use crate::fs::metadata;
+use crate::fs::{if_allowed, metadata};
 use crate::regular_file::{kind, read_own};
+use crate::shared;
 use crate::store::Store;
 use std::path::Path;
 
@@ -15,7 +16,7 @@ const FOLDERS: [&str; 10] = [
 ];
 
 impl Store {
-    /// Opens the store under `home`, and creates it if it does not exist. After an unclean stop of the machine, files
+    /// Opens the store under `home`, and creates it if it does not exist. A user who may only read can open an existing one. After an unclean stop of the machine, files
     /// written since the last [`Store::flush`] are hashed again first.
     ///
     /// # Errors
@@ -41,14 +42,20 @@ impl Store {
         }
         for folder in FOLDERS {
             let folder = home.join(folder);
-            create(&folder)?;
+            let created = create(&folder);
+            match known {
+                // Whoever may only read does without.
+                Some(_) => drop(if_allowed(created)?),
+                None => created?,
+            }
         }
         // The paths of a store, and with them its locks, do not depend on the current directory.
         let store = Self::at(std::path::absolute(home).map_err(Error::io("open", home))?);
         if known.is_none() {
             atomic_write::replace(store.root(), &format, &format!("{FORMAT}\n"))?;
         }
-        store.recover()?;
+        // Without it, blobs are still checked on their first use in each process.
+        if_allowed(store.recover())?;
         Ok(store)
     }
 }
@@ -63,7 +70,7 @@ fn create(folder: &Path) -> Result<()> {
             path,
         })
     };
-    std::fs::create_dir_all(folder).map_err(|err| {
+    shared::create_dir_all(folder).map_err(|err| {
         folder
             .ancestors()
             .find_map(obstacle)

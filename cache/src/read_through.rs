@@ -1,6 +1,6 @@
 //! Read-through: look-ups that fall back to the upstream store, and write-behind to it.
 
-use crate::artifact::Artifact;
+use crate::artifact::{Artifact, Entry};
 use crate::blob::{Blob, BlobRef};
 use crate::digest::{ActionKey, ArtifactDigest, BlobDigest, MemoKey};
 use crate::error::{Error, Result};
@@ -11,6 +11,9 @@ use std::sync::Arc;
 
 /// Opens the upstream of a local store from [`Upstream::worker_settings`].
 pub type OpenUpstream = fn(&Store, &WorkerSettings) -> Result<Arc<dyn Upstream>>;
+
+/// The longest manifest that is read, in bytes: half a million entries.
+const MAX_MANIFEST: u64 = 64 << 20;
 
 /// The number of concurrent fetches.
 const FETCHES: usize = 8;
@@ -72,9 +75,17 @@ impl Store {
     /// A manifest, and its length in bytes.
     pub(crate) fn manifest(&self, digest: ArtifactDigest) -> Result<(Artifact, u64)> {
         let blob = self.blob(digest.into())?;
-        serde_json::from_slice(&blob)
-            .map_err(|err| err.to_string())
-            .and_then(|artifact: Artifact| artifact.check().map(|()| (artifact, blob.len() as u64)))
+        let size = blob.len() as u64;
+        let artifact: Result<Artifact, String> = if size > MAX_MANIFEST {
+            Err(format!("its manifest has {size} bytes"))
+        } else {
+            serde_json::from_slice(&blob).map_err(|err| err.to_string())
+        };
+        if let (Some(upstream), Ok(artifact)) = (self.upstream(), &artifact) {
+            upstream.expect(&mut artifact.entries.iter().map(Entry::blob_ref));
+        }
+        artifact
+            .map(|artifact| (artifact, size))
             .map_err(|reason| Error::Manifest {
                 digest: digest.to_hex(),
                 reason,

@@ -11,7 +11,7 @@ use crate::atomic_write::{FLUSHING, UNFLUSHED};
 use crate::checksummed::{self, Checksummed};
 use crate::digest::BlobDigest;
 use crate::error::{Error, Result};
-use crate::fs::{if_exists, metadata};
+use crate::fs::{if_allowed, if_exists, metadata};
 use crate::parallel;
 use crate::store::Store;
 use serde::{Deserialize, Serialize};
@@ -36,7 +36,8 @@ impl Store {
     /// # Errors
     /// When the disk cannot be written.
     pub fn flush(&self) -> Result<()> {
-        self.flush_as(boot_id())
+        // Whoever may only read has written nothing.
+        if_allowed(self.flush_as(boot_id())).map(|_| ())
     }
 
     fn flush_as(&self, boot: Option<String>) -> Result<()> {

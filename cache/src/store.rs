@@ -94,6 +94,12 @@ impl Store {
         &self.inner.root
     }
 
+    /// The free space of the store's disk in bytes, where it is known.
+    pub fn free_space(&self) -> Option<u64> {
+        let disk = rustix::fs::statvfs(self.root()).ok()?;
+        Some(disk.f_bavail.saturating_mul(disk.f_frsize))
+    }
+
     pub(crate) fn folder(&self, name: &str) -> PathBuf {
         self.inner.root.join(name)
     }

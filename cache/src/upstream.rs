@@ -52,6 +52,9 @@ pub trait Upstream: fmt::Debug + Send + Sync {
     /// [`Error::Damaged`] when its bytes do not match its digest, or when the local store fails.
     fn fetch(&self, digest: BlobDigest) -> Result<bool>;
 
+    /// Notes the sizes of blobs that may be fetched: no more bytes are taken for one.
+    fn expect(&self, blobs: &mut dyn Iterator<Item = BlobRef>);
+
     /// The number of blobs that turned out to be missing or damaged.
     fn rejected_blobs(&self) -> usize;
 
@@ -90,8 +93,8 @@ pub trait Upstream: fmt::Debug + Send + Sync {
     fn merge_report(&self, report: WorkerReport);
 }
 
-/// The settings of an upstream for a worker process, in the implementation's own form. They may hold a signing key: they
-/// are sent over a pipe, never to a file or in arguments, and are not shown.
+/// The settings of an upstream for a worker process, in the implementation's own form. They are sent over a pipe, never to a
+/// file or in arguments, and are not shown.
 #[derive(Clone, Serialize, Deserialize)]
 pub struct WorkerSettings(serde_json::Value);
 

@@ -6,6 +6,7 @@
 use crate::atomic_write::locked_temp_file;
 use crate::error::{Error, Result};
 use crate::listing::remove_tree;
+use crate::shared;
 use crate::store::Store;
 use std::path::{Path, PathBuf};
 use tempfile::NamedTempFile;
@@ -40,7 +41,7 @@ impl Workspace {
     pub fn new(dir: &Path) -> Result<Self> {
         let lock = locked_temp_file(dir, tempfile::Builder::new().prefix("run-").suffix(LOCK))?;
         let path = lock.path().with_extension("");
-        std::fs::create_dir(&path).map_err(Error::io("create", &path))?;
+        shared::create_dir(&path).map_err(Error::io("create", &path))?;
         Ok(Self { path, _lock: lock })
     }
 

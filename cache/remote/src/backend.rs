@@ -26,8 +26,8 @@ pub(crate) trait Sink {
     /// starts at 0.
     fn begin(&mut self, offset: u64, total: u64) -> cache::Result<()>;
 
-    /// The next bytes.
-    fn take(&mut self, bytes: &[u8]) -> cache::Result<()>;
+    /// Takes the next bytes. Returns false when no more are needed: the backend stops reading, which is no fault.
+    fn take(&mut self, bytes: &[u8]) -> cache::Result<bool>;
 }
 
 /// Named objects. Names have `/` between their parts.

@@ -14,10 +14,11 @@ use crate::transfer_stats::Counters;
 use crate::warnings::{REQUEST_FAILED, UNAVAILABLE, Warnings};
 use bytes::Bytes;
 use cache::{BlobDigest, BlobRef, Error, Result, Store, parallel};
+use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// The layout that is read and written.
-const FORMAT: &str = "runner-remote 1";
+const FORMAT: &str = "runner-remote 2";
 /// The number of concurrent look-ups.
 const LOOKUPS: usize = 32;
 
@@ -35,6 +36,8 @@ pub(crate) struct Client {
     pub reads: CircuitBreaker,
     pub writes: CircuitBreaker,
     known: OnceLock<Mutex<ExistenceCache>>,
+    /// The sizes of blobs according to manifests: no more bytes are taken from a server.
+    expected: Mutex<HashMap<BlobDigest, u64>>,
     redactor: OnceLock<Redactor>,
     pub warnings: Warnings,
     pub stats: Counters,
@@ -53,7 +56,24 @@ impl Client {
             .check(store.root())
             .map_err(|(field, reason)| unusable(if field == "url" { "URL" } else { field }, reason))?;
         let address = Address::parse(&settings.url, store.root()).map_err(|reason| unusable("URL", reason))?;
-        Ok(Self {
+        settings.check_trust().map_err(|err| Error::Remote {
+            remote: format!("the remote {}", address.shown()),
+            reason: format!("{err}; {}", err.hint()),
+        })?;
+        Ok(Self::unchecked(settings, address, store))
+    }
+
+    /// The client of a worker process, whose engine checked the settings. It has no key to sign with, and uploads nothing.
+    pub fn for_worker(settings: RemoteSettings, store: &Store) -> Result<Self> {
+        let address = Address::parse(&settings.url, store.root()).map_err(|reason| Error::Remote {
+            remote: "the remote of this worker".to_owned(),
+            reason,
+        })?;
+        Ok(Self::unchecked(settings, address, store))
+    }
+
+    fn unchecked(settings: RemoteSettings, address: Address, store: &Store) -> Self {
+        Self {
             reads: CircuitBreaker::default(),
             writes: CircuitBreaker::default(),
             settings,
@@ -63,10 +83,11 @@ impl Client {
             backend: OnceLock::new(),
             format: Mutex::default(),
             known: OnceLock::new(),
+            expected: Mutex::default(),
             redactor: OnceLock::new(),
             warnings: Warnings::default(),
             stats: Counters::default(),
-        })
+        }
     }
 
     /// True if nothing is ever written to the remote.
@@ -197,9 +218,11 @@ impl Client {
         if text == FORMAT {
             return true;
         }
-        let found: String = text.chars().filter(|c| !c.is_control()).take(40).collect();
+        let found = cache::plain_text(&text.chars().take(40).collect::<String>());
+        let older = "; `runner cache push --all` fills another, empty one with signed records";
+        let hint = if found == "runner-remote 1" { older } else { "" };
         self.give_up(&format!(
-            "it has the format `{found}`, but this program reads `{FORMAT}`"
+            "it has the format `{found}`, but this program reads `{FORMAT}`{hint}"
         ));
         false
     }
@@ -227,33 +250,55 @@ impl Client {
         read: impl Fn(&[u8]) -> std::result::Result<T, Rejection>,
     ) -> Result<Option<T>> {
         let path = object_name(folder, name);
-        let bytes = self.request(|backend| {
-            let mut buffer = Buffer::default();
-            backend.read(&path, 0, &mut buffer).map(|()| buffer.bytes)
-        })?;
+        let bytes = self.request(|backend| read_object(backend, &path))?;
         let Some(bytes) = bytes else { return Ok(None) };
-        let remote = &self.name;
-        let rejection = match read(&bytes) {
-            Ok(record) => return Ok(Some(record)),
-            Err(rejection) => rejection,
-        };
-        let what = match rejection {
-            Rejection::Damaged => {
-                self.warnings.add("damaged record", || {
-                    format!("{path} in the remote {remote} is damaged and ignored; its action runs again")
-                });
-                return Ok(None);
+        match read(&bytes) {
+            Ok(record) => Ok(Some(record)),
+            Err(rejection) => {
+                self.warn_rejected(&path, &rejection);
+                Ok(None)
             }
-            Rejection::Unsigned => "no signature",
-            Rejection::WrongSignature => "a wrong signature",
+        }
+    }
+
+    fn warn_rejected(&self, path: &str, rejection: &Rejection) {
+        let (kind, what, hint) = match rejection {
+            Rejection::Damaged => {
+                let text = || format!("{path} in the remote {} is damaged and ignored; its action runs again", self.name);
+                return self.warnings.add("damaged record", text);
+            }
+            Rejection::Unsigned => (
+                "unsigned record",
+                "no signature".to_owned(),
+                "its writer needs a signing key (`sign_key_file:`); `runner cache push --all` signs what was uploaded before".to_owned(),
+            ),
+            Rejection::WrongSignature => (
+                "wrong signature",
+                "a wrong signature".to_owned(),
+                "somebody changed it after it was signed, or moved it here from another key".to_owned(),
+            ),
+            Rejection::UnknownSigner(key) => (
+                "unknown signer",
+                format!("a signature by the unknown key {}", key.fingerprint()),
+                format!("if its owner is trusted, add `{key}` to `trusted_keys:` of the configuration"),
+            ),
         };
-        self.warnings.add("signature", || {
+        self.warnings.add(kind, || {
             format!(
-                "{path} in the remote {remote} has {what} and is ignored\n   hint: its writer has another signing key, or none; \
-                 the result computed here replaces it, signed"
+                "{path} in the remote {} has {what} and is ignored\n   hint: {hint}",
+                self.name
             )
         });
-        Ok(None)
+    }
+
+    /// An object of at most [`MAX_LEN`] bytes; `None` when there is none.
+    pub fn object(&self, path: &str) -> std::result::Result<Option<Vec<u8>>, Failure> {
+        let backend = self.backend()?;
+        match self.reads.call(|| read_object(backend, path)) {
+            Ok(bytes) => Ok(Some(bytes)),
+            Err(Failure::NotFound) => Ok(None),
+            Err(failure) => Err(failure),
+        }
     }
 
     /// For each of these blobs, true if the remote holds it. Entries of the existence cache are trusted: where one is wrong, fetching
@@ -291,6 +336,15 @@ impl Client {
         Ok(blobs.iter().map(|blob| known.has(*blob)).collect())
     }
 
+    /// Notes the sizes of blobs that may be fetched.
+    pub fn expect(&self, blobs: impl Iterator<Item = BlobRef>) {
+        locked(&self.expected).extend(blobs.map(|blob| (blob.blob, blob.size)));
+    }
+
+    pub fn expected_size(&self, digest: BlobDigest) -> Option<u64> {
+        locked(&self.expected).get(&digest).copied()
+    }
+
     /// The length of a blob in bytes; `None` when the remote does not hold it.
     pub fn blob_size(&self, digest: BlobDigest) -> Result<Option<u64>> {
         if let Some(size) = self.known().size(digest) {
@@ -315,6 +369,11 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+fn read_object(backend: &dyn Backend, path: &str) -> Attempt<Vec<u8>> {
+    let mut buffer = Buffer::default();
+    backend.read(path, 0, &mut buffer).map(|()| buffer.bytes)
+}
+
 /// A small object in memory.
 #[derive(Default)]
 struct Buffer {
@@ -327,10 +386,10 @@ impl Sink for Buffer {
         Ok(())
     }
 
-    fn take(&mut self, bytes: &[u8]) -> Result<()> {
+    fn take(&mut self, bytes: &[u8]) -> Result<bool> {
         // A longer object is no record, and fails its checksum.
         let room = (MAX_LEN as usize).saturating_sub(self.bytes.len());
         self.bytes.extend_from_slice(&bytes[..bytes.len().min(room)]);
-        Ok(())
+        Ok(bytes.len() < room)
     }
 }

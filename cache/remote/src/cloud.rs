@@ -1,21 +1,18 @@
 //! Remotes over the `object_store` crate: S3, Google Cloud Storage, Azure Blob Storage, and web servers.
 //!
 //! Requests are retried by `object_store`, with exponential backoff and jitter. Two things it cannot do are added: a limit for
-//! one attempt without an answer ([`AttemptTimeout`]: its own limits a whole request with its body, however long that is), and
-//! one for a body without progress. Its `parse_url_opts` takes neither a `RetryConfig` nor a connector; the builders do.
+//! one attempt without an answer ([`Connector`]: its own limits a whole request with its body, however long that is), and
+//! one for a body without progress, or with next to none. Its `parse_url_opts` takes neither a `RetryConfig` nor a connector; the builders do.
 
 use crate::address::Address;
 use crate::backend::{Attempt, Backend, Fault, Sink};
+use crate::connector::{Connector, NoAnswer};
 use crate::settings::RemoteSettings;
-use async_trait::async_trait;
 use bytes::Bytes;
 use futures_util::stream::{self, BoxStream};
 use futures_util::{FutureExt as _, StreamExt as _};
 use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
 use object_store::azure::{AzureConfigKey, MicrosoftAzureBuilder};
-use object_store::client::{
-    HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest, HttpResponse, HttpService, ReqwestConnector,
-};
 use object_store::gcp::{GoogleCloudStorageBuilder, GoogleConfigKey};
 use object_store::http::HttpBuilder;
 use object_store::path::Path;
@@ -25,7 +22,7 @@ use object_store::{
 };
 use std::error::Error as _;
 use std::future::Future;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::oneshot;
 use tokio::time::timeout;
@@ -36,10 +33,8 @@ const MULTIPART: usize = 16 << 20;
 const MAX_PARTS: usize = 9_000;
 /// The number of concurrent parts of one object.
 const PARTS: usize = 4;
-/// The upload rate in bytes per second below which a connection counts as hung.
-const MIN_RATE: u64 = 64 << 10;
-/// The time limit of a server that joins the parts of an object.
-const JOIN: Duration = Duration::from_secs(60);
+/// The download rate in bytes per second below which a connection counts as hung, once it had the time of a request.
+const MIN_RATE: u64 = 8 << 10;
 /// The limit of object_store for a whole request with its body.
 const NO_LIMIT: &str = "7days";
 
@@ -73,54 +68,6 @@ impl Runtime {
     }
 }
 
-/// Limits the time of each attempt until its answer begins, so that one on a hung connection is retried, too.
-#[derive(Clone, Copy, Debug)]
-struct AttemptTimeout(Duration);
-
-impl HttpConnector for AttemptTimeout {
-    fn connect(&self, options: &object_store::ClientOptions) -> object_store::Result<HttpClient> {
-        let client = ReqwestConnector::default().connect(options)?;
-        Ok(HttpClient::new(TimedClient { client, stall: self.0 }))
-    }
-}
-
-#[derive(Debug)]
-struct TimedClient {
-    client: HttpClient,
-    stall: Duration,
-}
-
-#[async_trait]
-impl HttpService for TimedClient {
-    async fn call(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
-        let upload = Duration::from_secs(request.body().content_length() as u64 / MIN_RATE);
-        let query = request.uri().query().unwrap_or_default();
-        let joins_parts =
-            (request.method() == "POST" && query.contains("uploadId")) || query.contains("comp=blocklist");
-        let limit = if joins_parts {
-            self.stall.max(JOIN)
-        } else {
-            self.stall + upload
-        };
-        match timeout(limit, self.client.execute(request)).await {
-            Ok(answer) => answer,
-            Err(_) => Err(HttpError::new(HttpErrorKind::Timeout, NoAnswer(limit))),
-        }
-    }
-}
-
-/// An attempt or a body timed out.
-#[derive(Debug)]
-struct NoAnswer(Duration);
-
-impl std::error::Error for NoAnswer {}
-
-impl std::fmt::Display for NoAnswer {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "no response within {:.1} s", self.0.as_secs_f64())
-    }
-}
-
 impl Cloud {
     /// The client for an address. Credentials come from the environment variables of each cloud's own tools.
     pub fn new(address: &Address, settings: &RemoteSettings) -> Result<Self, String> {
@@ -147,7 +94,7 @@ impl Cloud {
                         $key(ClientConfigKey::ConnectTimeout),
                         format!("{}ms", stall.as_millis()),
                     )
-                    .with_http_connector(AttemptTimeout(stall))
+                    .with_http_connector(Connector { stall })
                     .with_retry(retry)
                     .build()
                     .map(|store| Box::new(store) as Box<dyn ObjectStore>)
@@ -316,8 +263,16 @@ impl Backend for Cloud {
         let object = answer?;
         sink.begin(object.range.start, object.meta.size).map_err(Fault::Local)?;
         let mut stream = object.into_stream();
+        let (began, mut len) = (Instant::now(), 0);
         while let Some(bytes) = self.next(self.stall, &mut stream)? {
-            sink.take(&bytes).map_err(Fault::Local)?;
+            len += bytes.len() as u64;
+            if !sink.take(&bytes).map_err(Fault::Local)? {
+                break;
+            }
+            // A server that sends a byte now and then makes progress, too.
+            if began.elapsed() > self.deadline + Duration::from_secs(len / MIN_RATE) {
+                return Err(Fault::Transient(format!("less than {MIN_RATE} bytes per second")));
+            }
         }
         Ok(())
     }

@@ -2,8 +2,10 @@
 
 use crate::backend::{Attempt, Backend, Fault, Sink};
 use bytes::Bytes;
+use rustix::fs::OFlags;
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read as _, Seek as _, SeekFrom, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 const CHUNK: usize = 4 << 20;
@@ -47,8 +49,18 @@ impl Backend for Directory {
     fn read(&self, name: &str, offset: u64, sink: &mut dyn Sink) -> Attempt<()> {
         let path = self.path(name);
         let fault = fault(&path);
-        let mut file = File::open(&path).map_err(&fault)?;
-        let total = file.metadata().map_err(&fault)?.len();
+        // Opening a pipe would wait for its writer.
+        let flags = OFlags::NONBLOCK.bits().cast_signed();
+        let mut file = File::options()
+            .read(true)
+            .custom_flags(flags)
+            .open(&path)
+            .map_err(&fault)?;
+        let meta = file.metadata().map_err(&fault)?;
+        if !meta.is_file() {
+            return Err(Fault::NotFound);
+        }
+        let total = meta.len();
         let offset = if offset <= total { offset } else { 0 };
         file.seek(SeekFrom::Start(offset)).map_err(&fault)?;
         sink.begin(offset, total).map_err(Fault::Local)?;
@@ -56,7 +68,11 @@ impl Backend for Directory {
         loop {
             match file.read(&mut buffer) {
                 Ok(0) => return Ok(()),
-                Ok(n) => sink.take(&buffer[..n]).map_err(Fault::Local)?,
+                Ok(n) => {
+                    if !sink.take(&buffer[..n]).map_err(Fault::Local)? {
+                        return Ok(());
+                    }
+                }
                 Err(err) if err.kind() == ErrorKind::Interrupted => {}
                 Err(err) => return Err(fault(err)),
             }

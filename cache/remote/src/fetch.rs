@@ -4,7 +4,11 @@ use crate::backend::{Attempt, Fault, Sink};
 use crate::client::Client;
 use crate::object_name::object_name;
 use crate::transfer_stats::Counters;
-use cache::{BlobDigest, Error, PartialBlob, Result};
+use cache::{BlobDigest, Error, PartialBlob, Result, Store};
+use std::time::{Duration, Instant};
+
+/// The download rate in bytes per second below which a transfer that breaks again and again counts as hung.
+const MIN_RATE: u64 = 8 << 10;
 
 /// Fetches a blob. Returns whether it is in the local store now. Bytes that arrived before a transfer was
 /// interrupted, in this process or an earlier one, are not fetched again.
@@ -18,8 +22,10 @@ pub(crate) fn fetch(client: &Client, digest: BlobDigest) -> Result<bool> {
     let mut download = Download {
         partial: client.store.partial_blob(digest)?,
         total: None,
-        expected: client.known().size(digest),
+        expected: client.known().size(digest).or_else(|| client.expected_size(digest)),
         stats: &client.stats,
+        store: &client.store,
+        has_room: true,
     };
     // Another thread or process may have completed it meanwhile.
     if client.store.blob_path(digest).exists() {
@@ -28,6 +34,11 @@ pub(crate) fn fetch(client: &Client, digest: BlobDigest) -> Result<bool> {
     let name = object_name("blobs", &digest.to_hex());
     // The bytes of an earlier process may be the damaged ones.
     let mut may_restart = !download.partial.is_empty();
+    let (began, start) = (Instant::now(), download.partial.len());
+    let is_hung = |len: u64| {
+        let bytes = Duration::from_secs(len.saturating_sub(start) / MIN_RATE);
+        began.elapsed() > client.settings.timeout * 2 + bytes
+    };
     loop {
         let fetched = client.request(|backend| {
             loop {
@@ -36,7 +47,9 @@ pub(crate) fn fetch(client: &Client, digest: BlobDigest) -> Result<bool> {
                 match read.and_then(|()| download.check_complete()) {
                     // A transfer that breaks after some progress is resumed, however often. object_store resumes one only
                     // within its retry timeout from the start, and only from a server that sends ETags.
-                    Err(Fault::Transient(_)) if download.partial.len() > before => client.reads.succeeded(),
+                    Err(Fault::Transient(_)) if download.partial.len() > before && !is_hung(download.partial.len()) => {
+                        client.reads.succeeded();
+                    }
                     read => break read,
                 }
             }
@@ -89,18 +102,23 @@ struct Download<'a> {
     partial: PartialBlob,
     /// The length of the object.
     total: Option<u64>,
-    /// The length according to the existence cache.
+    /// The length according to a record or a manifest.
     expected: Option<u64>,
     stats: &'a Counters,
+    store: &'a Store,
+    /// False if the object is longer than the free space of the disk. Nothing is written then.
+    has_room: bool,
 }
 
 impl Download<'_> {
     fn check_complete(&self) -> Attempt<()> {
         let len = self.partial.len();
         match self.total {
-            Some(total) if len < total && self.expected.is_none_or(|expected| expected == total) => Err(
-                Fault::Transient(format!("the connection ended after {len} of {total} bytes")),
-            ),
+            Some(total) if self.has_room && len < total && self.expected.is_none_or(|expected| expected == total) => {
+                Err(Fault::Transient(format!(
+                    "the connection ended after {len} of {total} bytes"
+                )))
+            }
             _ => Ok(()),
         }
     }
@@ -109,19 +127,26 @@ impl Download<'_> {
 impl Sink for Download<'_> {
     fn begin(&mut self, offset: u64, total: u64) -> Result<()> {
         self.total = Some(total);
+        let rest = total
+            .saturating_sub(self.partial.len())
+            .min(self.expected.unwrap_or(u64::MAX));
+        self.has_room = self.store.free_space().is_none_or(|free| rest <= free);
         if offset != self.partial.len() {
             self.partial.restart()?;
         }
         Ok(())
     }
 
-    fn take(&mut self, bytes: &[u8]) -> Result<()> {
+    fn take(&mut self, bytes: &[u8]) -> Result<bool> {
+        if !self.has_room {
+            return Ok(false);
+        }
         let limit = self.expected.or(self.total).unwrap_or(u64::MAX);
         // One byte too many shows that the blob is damaged; the rest is not needed.
         let room = limit.saturating_add(1).saturating_sub(self.partial.len());
         let bytes = &bytes[..bytes.len().min(usize::try_from(room).unwrap_or(usize::MAX))];
         self.partial.append(bytes)?;
         self.stats.moved(bytes.len());
-        Ok(())
+        Ok(self.partial.len() <= limit)
     }
 }

@@ -4,23 +4,25 @@
 //!
 //! ```text
 //! URL/
-//! ├── format            the version of this layout, `runner-remote 1`
+//! ├── format            the version of this layout, `runner-remote 2`
 //! ├── blobs/ab/cdef…    bytes, named by their BLAKE3 digest
-//! ├── actions/ab/cdef…  action records, as the local files, with a third line that signs them where a key is configured
+//! ├── actions/ab/cdef…  action records, as the local files, with a third line that signs them
 //! └── memos/ab/cdef…    memo records, likewise
 //! ```
 //!
 //! Invariants, whichever process crashes: a record is written after all its blobs are confirmed to exist; a blob gets its local
 //! name only when its bytes match its digest; a record names blobs by digest alone and never by path. A record counts only
-//! when all its blobs exist, in the local store or in the remote; a blob is fetched when it is opened.
+//! when a trusted key signed it (or `trust: unsigned` is set) and all its blobs exist, in the local store or in the remote; a blob
+//! is fetched when it is opened. A record that another key signed is never replaced.
 //!
 //! | module | contents |
 //! | --- | --- |
 //! | [`settings`], [`address`] | the configuration of a remote, and its URL |
 //! | [`backend`], [`directory`], [`cloud`] | named objects; retry with exponential backoff |
+//! | [`connector`] | the HTTP client |
 //! | [`circuit_breaker`] | no requests while the remote does not answer |
 //! | [`redact`], [`warnings`] | messages without credentials |
-//! | [`signature`] | records with a signature |
+//! | [`keys`], [`signature`] | Ed25519 keys; records with a signature |
 //! | [`existence_cache`] | the blobs that the remote holds according to earlier requests |
 //! | [`client`] | requests with all of that |
 //! | [`fetch`], [`upload`], [`upload_queue`] | transfers: of one blob, of records with their blobs, in the background |
@@ -33,9 +35,11 @@ mod backend;
 mod circuit_breaker;
 mod client;
 mod cloud;
+mod connector;
 mod directory;
 mod existence_cache;
 mod fetch;
+mod keys;
 mod memo_filter;
 mod object_name;
 mod push_pull;
@@ -50,7 +54,8 @@ mod upload_queue;
 mod warnings;
 mod worker_sync;
 
+pub use keys::{PublicKey, SignKey};
 pub use push_pull::PullReport;
 pub use remote::{Remote, open_for_worker};
-pub use settings::{RemoteSettings, SignKey};
+pub use settings::{RemoteSettings, Untrusted};
 pub use upload::PushReport;

@@ -47,8 +47,8 @@ impl Remote {
         Ok(Some(records))
     }
 
-    /// Uploads records with the blobs that they name, until `stop` is set; objects that the remote holds already are skipped. `plan` is
-    /// called with the number of bytes to upload.
+    /// Uploads records with the blobs that they name, until `stop` is set; objects that the remote holds already are skipped, and a
+    /// record that another key signed is never replaced. `plan` is called with the number of bytes to upload.
     ///
     /// # Errors
     /// When the remote is read-only, or the local store cannot be read.
@@ -59,7 +59,7 @@ impl Remote {
                 reason: "it is read-only".to_owned(),
             });
         }
-        upload(self.client(), records, false, stop, plan)
+        upload(self.client(), records, stop, plan)
     }
 
     /// Fetches records with the blobs that they name, until `stop` is set. `plan` is called with the number of bytes to fetch.

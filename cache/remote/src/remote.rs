@@ -93,9 +93,10 @@ impl Upstream for Remote {
     }
 
     fn action(&self, key: ActionKey) -> Result<Option<StoredAction>> {
-        let sign = self.settings().sign_key.as_ref();
-        self.client()
-            .record("actions", &key.to_hex(), |bytes| signature::action(bytes, key, sign))
+        let settings = self.settings();
+        self.client().record("actions", &key.to_hex(), |bytes| {
+            signature::action(bytes, key, settings)
+        })
     }
 
     fn memo(&self, key: MemoKey) -> Result<Option<StoredMemo>> {
@@ -103,8 +104,8 @@ impl Upstream for Remote {
         if !filter.may_contain(client, key)? {
             return Ok(None);
         }
-        let sign = self.settings().sign_key.as_ref();
-        let stored = client.record("memos", &key.to_hex(), |bytes| signature::memo(bytes, key, sign))?;
+        let settings = self.settings();
+        let stored = client.record("memos", &key.to_hex(), |bytes| signature::memo(bytes, key, settings))?;
         if stored.is_none() {
             filter.missed();
         }
@@ -125,6 +126,10 @@ impl Upstream for Remote {
 
     fn fetch(&self, digest: BlobDigest) -> Result<bool> {
         fetch(self.client(), digest)
+    }
+
+    fn expect(&self, blobs: &mut dyn Iterator<Item = BlobRef>) {
+        self.client().expect(blobs);
     }
 
     fn rejected_blobs(&self) -> usize {
@@ -152,7 +157,11 @@ impl Upstream for Remote {
     fn save(&self) -> Result<()> {
         let client = self.client();
         match client.known_if_loaded() {
-            Some(mut known) => known.save(&client.store, &client.name),
+            Some(mut known) => match known.save(&client.store, &client.name) {
+                // It saves requests of later runs alone.
+                Err(err) if err.is_denied() => Ok(()),
+                saved => saved,
+            },
             None => Ok(()),
         }
     }

@@ -1,35 +1,47 @@
 //! The configuration of a remote.
 
 use crate::address::Address;
+use crate::keys::{PublicKey, SignKey};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::path::Path;
 use std::time::Duration;
 
-/// The secret key that signs records: readers ignore records that were written without it.
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SignKey([u8; 32]);
+/// The reason why a remote is not used: its records could come from anyone who can write to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Untrusted {
+    /// Records are written without a signature.
+    NoSignKey,
+    /// No key is trusted to have signed the records that are read.
+    NoTrustedKeys,
+    /// Keys are listed although records without a signature are accepted.
+    Contradiction,
+}
 
-impl SignKey {
-    /// The key of a secret text, without white space around it. `None` for an empty one.
-    pub fn new(secret: &[u8]) -> Option<Self> {
-        let secret = secret.trim_ascii();
-        (!secret.is_empty()).then(|| Self(blake3::derive_key("runner 2026-11 remote signature v1", secret)))
-    }
-
-    pub(crate) fn sign(&self, folder: &str, name: &str, record: &[u8]) -> blake3::Hash {
-        let mut hasher = blake3::Hasher::new_keyed(&self.0);
-        for field in [folder.as_bytes(), name.as_bytes(), record] {
-            hasher.update(&(field.len() as u64).to_le_bytes());
-            hasher.update(field);
+impl Untrusted {
+    /// A hint on how to fix the configuration.
+    pub fn hint(self) -> &'static str {
+        match self {
+            Self::NoSignKey => {
+                "`ssh-keygen -t ed25519 -N '' -f sign.key` makes a key, which `sign_key_file: sign.key` names; or write \
+                 `read_only: true`; or `trust: unsigned`, if everyone who can write to it may run programs as you"
+            }
+            Self::NoTrustedKeys => {
+                "list the public keys of its writers, `trusted_keys: [ssh-ed25519 AAAA…]`, or a file of them; or write `trust: unsigned`, \
+                 if everyone who can write to it may run programs as you"
+            }
+            Self::Contradiction => "keep one of `trusted_keys` and `trust: unsigned`",
         }
-        hasher.finalize()
     }
 }
 
-impl fmt::Debug for SignKey {
+impl fmt::Display for Untrusted {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("SignKey(…)")
+        f.write_str(match self {
+            Self::NoSignKey => "the remote is written to, and no key signs what is written",
+            Self::NoTrustedKeys => "the remote is read, and no key is trusted to have signed what is read",
+            Self::Contradiction => "the remote has trusted keys, and accepts records without a signature",
+        })
     }
 }
 
@@ -38,8 +50,13 @@ impl fmt::Debug for SignKey {
 pub struct RemoteSettings {
     /// `s3://bucket/prefix`, `gs://…`, `az://…`, `file:///directory`, an absolute path, or `http(s)://…`, which is only read.
     pub url: String,
-    /// Signs written records; records without its signature are ignored.
+    /// Signs the records that are written, and is trusted like one of `trusted_keys`. Worker processes do not receive it.
+    #[serde(skip)]
     pub sign_key: Option<SignKey>,
+    /// The keys whose records are used.
+    pub trusted_keys: Vec<PublicKey>,
+    /// If set, records are used whoever wrote them, with or without a signature.
+    pub trust_unsigned: bool,
     /// If set, nothing is written to it.
     pub read_only: bool,
     /// The server of an S3-compatible store (`https://host:port`), where it is not Amazon's.
@@ -60,6 +77,8 @@ impl RemoteSettings {
         Self {
             url: url.into(),
             sign_key: None,
+            trusted_keys: Vec::new(),
+            trust_unsigned: false,
             read_only: false,
             endpoint: None,
             region: None,
@@ -84,13 +103,42 @@ impl RemoteSettings {
     }
 }
 
+impl RemoteSettings {
+    /// Checks that the keys suffice.
+    ///
+    /// # Errors
+    /// When records of anyone would be used, or be written without a signature, and `trust_unsigned` is not set.
+    pub fn check_trust(&self) -> Result<(), Untrusted> {
+        let is_written =
+            !self.read_only && !Address::parse(&self.url, Path::new("/")).is_ok_and(|url| url.is_web_server());
+        match (self.trust_unsigned, &self.sign_key) {
+            (true, _) if !self.trusted_keys.is_empty() => Err(Untrusted::Contradiction),
+            (false, None) if is_written => Err(Untrusted::NoSignKey),
+            (false, None) if self.trusted_keys.is_empty() => Err(Untrusted::NoTrustedKeys),
+            _ => Ok(()),
+        }
+    }
+
+    /// True if records signed by this key are used.
+    pub(crate) fn trusts(&self, key: &PublicKey) -> bool {
+        self.trust_unsigned || self.trusted_keys.contains(key) || self.is_own(key)
+    }
+
+    /// True if this is the key that signs here.
+    pub(crate) fn is_own(&self, key: &PublicKey) -> bool {
+        self.sign_key.as_ref().is_some_and(|own| own.public() == *key)
+    }
+}
+
 /// Without the signing key and credentials.
 impl fmt::Debug for RemoteSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let url = Address::parse(&self.url, Path::new("")).map(|address| address.shown());
         f.debug_struct("RemoteSettings")
             .field("url", &url.unwrap_or_default())
-            .field("signed", &self.sign_key.is_some())
+            .field("sign_key", &self.sign_key)
+            .field("trusted_keys", &self.trusted_keys)
+            .field("trust_unsigned", &self.trust_unsigned)
             .field("read_only", &self.read_only)
             .field("timeout", &self.timeout)
             .finish_non_exhaustive()

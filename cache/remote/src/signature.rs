@@ -1,6 +1,16 @@
 //! Records in a remote: the bytes of the local file, followed by a line with their signature.
+//!
+//! ```text
+//! signature ssh-ed25519 AAAA… BASE64
+//! ```
+//!
+//! The line names the signer's public key, so that a reader with several trusted keys checks one signature. What is signed is the digest
+//! of the folder, the key of the record and its bytes: a record that was changed, or moved to another key, has a wrong signature.
 
-use crate::settings::SignKey;
+use crate::keys::PublicKey;
+use crate::settings::RemoteSettings;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use cache::{ActionKey, BlobDigest, MemoKey, StoredAction, StoredMemo, checksummed};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -8,6 +18,9 @@ use std::collections::BTreeSet;
 
 /// The prefix of the third line.
 const SIGNATURE: &str = "signature ";
+
+/// The domain of signatures: no other use of a key signs a message that starts like this.
+const DOMAIN: &[u8] = b"runner 2026-11 remote record v2\0";
 
 /// The longest record that is read, in bytes.
 pub(crate) const MAX_LEN: u64 = 64 << 20;
@@ -24,42 +37,75 @@ pub(crate) enum Rejection {
     Unsigned,
     /// The signature is wrong.
     WrongSignature,
+    /// The signature is right, by a key that is not trusted.
+    UnknownSigner(PublicKey),
+}
+
+/// The message that is signed for a record.
+fn message(folder: &str, name: &str, record: &[u8]) -> Vec<u8> {
+    let mut hasher = blake3::Hasher::new();
+    for field in [folder.as_bytes(), name.as_bytes(), record] {
+        hasher.update(&(field.len() as u64).to_le_bytes());
+        hasher.update(field);
+    }
+    [DOMAIN, hasher.finalize().as_bytes()].concat()
 }
 
 /// The bytes in a remote of a record whose local file holds `record`.
-pub(crate) fn sign(record: &[u8], folder: &str, name: &str, key: Option<&SignKey>) -> Vec<u8> {
+pub(crate) fn sign(record: &[u8], folder: &str, name: &str, settings: &RemoteSettings) -> Vec<u8> {
     let mut bytes = record.to_vec();
-    if let Some(key) = key {
-        bytes.extend_from_slice(format!("{SIGNATURE}{}\n", key.sign(folder, name, record).to_hex()).as_bytes());
+    if let Some(key) = &settings.sign_key
+        && let Some(signature) = key.sign(&message(folder, name, record))
+    {
+        let signature = STANDARD.encode(signature);
+        bytes.extend_from_slice(format!("{SIGNATURE}{} {signature}\n", key.public()).as_bytes());
     }
     bytes
 }
 
+/// The key that signed a record.
+///
+/// # Errors
+/// [`Rejection::Unsigned`] or [`Rejection::WrongSignature`].
+pub(crate) fn signer(bytes: &[u8], folder: &str, name: &str) -> Result<PublicKey, Rejection> {
+    let (record, line) = split(bytes);
+    let line = line.ok_or(Rejection::Unsigned)?;
+    let parts = std::str::from_utf8(line).ok().and_then(|line| line.rsplit_once(' '));
+    let (key, signature) = parts.ok_or(Rejection::WrongSignature)?;
+    let key = PublicKey::parse(key).map_err(|_| Rejection::WrongSignature)?;
+    match STANDARD.decode(signature) {
+        Ok(signature) if key.verifies(&message(folder, name, record), &signature) => Ok(key),
+        _ => Err(Rejection::WrongSignature),
+    }
+}
+
 /// Reads the record of the key `name`.
-fn read<T: DeserializeOwned>(bytes: &[u8], folder: &str, name: &str, key: Option<&SignKey>) -> Result<T, Rejection> {
-    let (record, signature) = split(bytes);
-    if let Some(key) = key {
-        let Some(signature) = signature else {
-            return Err(Rejection::Unsigned);
-        };
-        // `blake3::Hash` compares in constant time.
-        if blake3::Hash::from_hex(signature).ok() != Some(key.sign(folder, name, record)) {
-            return Err(Rejection::WrongSignature);
+fn read<T: DeserializeOwned>(
+    bytes: &[u8],
+    folder: &str,
+    name: &str,
+    settings: &RemoteSettings,
+) -> Result<T, Rejection> {
+    if !settings.trust_unsigned {
+        let signer = signer(bytes, folder, name)?;
+        if !settings.trusts(&signer) {
+            return Err(Rejection::UnknownSigner(signer));
         }
     }
-    checksummed::decode(record).ok_or(Rejection::Damaged)
+    checksummed::decode(split(bytes).0).ok_or(Rejection::Damaged)
 }
 
 /// Reads the record of an action.
-pub(crate) fn action(bytes: &[u8], key: ActionKey, sign: Option<&SignKey>) -> Result<StoredAction, Rejection> {
-    checked(read(bytes, "actions", &key.to_hex(), sign), |stored: &StoredAction| {
-        stored.record.key == key && is_plausible(stored)
-    })
+pub(crate) fn action(bytes: &[u8], key: ActionKey, settings: &RemoteSettings) -> Result<StoredAction, Rejection> {
+    checked(
+        read(bytes, "actions", &key.to_hex(), settings),
+        |stored: &StoredAction| stored.record.key == key && is_plausible(stored),
+    )
 }
 
 /// Reads the record of a memo.
-pub(crate) fn memo(bytes: &[u8], key: MemoKey, sign: Option<&SignKey>) -> Result<StoredMemo, Rejection> {
-    checked(read(bytes, "memos", &key.to_hex(), sign), |stored: &StoredMemo| {
+pub(crate) fn memo(bytes: &[u8], key: MemoKey, settings: &RemoteSettings) -> Result<StoredMemo, Rejection> {
+    checked(read(bytes, "memos", &key.to_hex(), settings), |stored: &StoredMemo| {
         stored.key == key && stored.value.size <= MAX_TOTAL
     })
 }
@@ -109,10 +155,20 @@ fn split(bytes: &[u8]) -> (&[u8], Option<&[u8]>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::keys::SignKey;
     use proptest::prelude::*;
 
-    fn key(secret: &str) -> SignKey {
-        SignKey::new(secret.as_bytes()).unwrap()
+    fn key(text: &str) -> SignKey {
+        SignKey::parse(text.as_bytes()).unwrap()
+    }
+
+    fn settings(sign_key: Option<&SignKey>, trusted: &[PublicKey]) -> RemoteSettings {
+        RemoteSettings {
+            sign_key: sign_key.cloned(),
+            trusted_keys: trusted.to_vec(),
+            trust_unsigned: sign_key.is_none() && trusted.is_empty(),
+            ..RemoteSettings::new("/r")
+        }
     }
 
     fn encoded(value: &Value) -> Vec<u8> {
@@ -122,32 +178,46 @@ mod tests {
     #[test]
     fn signatures() {
         let value = serde_json::json!({"a": 1});
-        let (mine, other) = (key("mine\n"), key("other"));
-        assert_eq!(mine, key("  mine"));
-        assert!(SignKey::new(b" \n").is_none());
-        let signed = sign(&encoded(&value), "actions", "k", Some(&mine));
-        let plain = sign(&encoded(&value), "actions", "k", None);
-        let read = |bytes: &[u8], name: &str, key: Option<&SignKey>| read::<Value>(bytes, "actions", name, key);
-        assert_eq!(read(&signed, "k", Some(&mine)), Ok(value.clone()));
-        assert_eq!(read(&signed, "k", None), Ok(value.clone()));
-        assert_eq!(read(&plain, "k", None), Ok(value));
-        assert_eq!(read(&plain, "k", Some(&mine)), Err(Rejection::Unsigned));
-        assert_eq!(read(&signed, "k", Some(&other)), Err(Rejection::WrongSignature));
+        let one = key(include_str!("../tests/keys/one"));
+        let two = key(include_str!("../tests/keys/two"));
+        let anyone = settings(None, &[]);
+        let signed = sign(&encoded(&value), "actions", "k", &settings(Some(&one), &[]));
+        let plain = sign(&encoded(&value), "actions", "k", &anyone);
+        let read = |bytes: &[u8], name: &str, of: &RemoteSettings| read::<Value>(bytes, "actions", name, of);
+        let (mine, theirs) = (settings(Some(&one), &[]), settings(Some(&two), &[]));
+        let reader = settings(None, &[two.public(), one.public()]);
+        for settings in [&mine, &reader, &anyone, &settings(Some(&two), &[one.public()])] {
+            assert_eq!(read(&signed, "k", settings), Ok(value.clone()));
+        }
+        assert_eq!(read(&plain, "k", &anyone), Ok(value.clone()));
+        assert_eq!(read(&plain, "k", &reader), Err(Rejection::Unsigned));
+        assert_eq!(read(&signed, "k", &theirs), Err(Rejection::UnknownSigner(one.public())));
+        // Moved to another key, or among the memos; other bytes under it; the signature of another signer under this one's name.
+        assert_eq!(read(&signed, "another", &reader), Err(Rejection::WrongSignature));
+        assert_eq!(signer(&signed, "memos", "k"), Err(Rejection::WrongSignature));
+        let text = String::from_utf8(signed.clone()).unwrap();
+        let (record, line) = text.split_at(text.find(SIGNATURE).unwrap());
+        let other = [&encoded(&serde_json::json!({"a": 2})), line.as_bytes()].concat();
+        assert_eq!(read(&other, "k", &reader), Err(Rejection::WrongSignature));
+        let renamed = text.replace(&one.public().to_string(), &two.public().to_string());
+        assert_eq!(read(renamed.as_bytes(), "k", &reader), Err(Rejection::WrongSignature));
+        // A signature of earlier versions, by a shared secret.
+        let old = format!("{record}{SIGNATURE}{}\n", blake3::hash(b"x").to_hex());
+        assert_eq!(read(old.as_bytes(), "k", &reader), Err(Rejection::WrongSignature));
         assert_eq!(
-            read(&signed, "another", Some(&mine)),
-            Err(Rejection::WrongSignature),
-            "moved to another key"
+            read(record.as_bytes(), "k", &reader),
+            Err(Rejection::Unsigned),
+            "stripped"
         );
-        assert!(!format!("{mine:?}").contains(char::is_numeric));
     }
 
     proptest! {
         #[test]
         fn any_bytes_are_read_without_harm(bytes in proptest::collection::vec(any::<u8>(), 0..300), signed in any::<bool>()) {
-            let sign = key("k");
-            let sign = signed.then_some(&sign);
-            prop_assert!(action(&bytes, ActionKey::from_bytes([1; 32]), sign).is_err());
-            prop_assert!(memo(&bytes, MemoKey::from_bytes([1; 32]), sign).is_err());
+            let key = key(include_str!("../tests/keys/one"));
+            let settings = settings(signed.then_some(&key), &[]);
+            prop_assert!(action(&bytes, ActionKey::from_bytes([1; 32]), &settings).is_err());
+            prop_assert!(memo(&bytes, MemoKey::from_bytes([1; 32]), &settings).is_err());
         }
 
         #[test]
@@ -157,9 +227,9 @@ mod tests {
                 r#"{{"record":{{"key":"{id}","recipe":null,"outputs":{{}},"log":null,"seconds":{seconds:e},"peak_memory":null,"numerics_class":"","program":""}},"blobs":[["{id}",{size}],["{id}",{size}]]}}"#
             )] {
                 let bytes = format!("{json}\n{}\n", blake3::hash(json.as_bytes()).to_hex());
-                if let Ok(found) = action(bytes.as_bytes(), id, None) {
+                if let Ok(found) = action(bytes.as_bytes(), id, &settings(None, &[])) {
                     prop_assert!(found.blobs().all(|blob| blob.size <= MAX_TOTAL) && found.record.seconds >= 0.0);
-                    prop_assert!(action(bytes.as_bytes(), ActionKey::from_bytes([2; 32]), None).is_err());
+                    prop_assert!(action(bytes.as_bytes(), ActionKey::from_bytes([2; 32]), &settings(None, &[])).is_err());
                 }
             }
         }
@@ -167,11 +237,12 @@ mod tests {
         #[test]
         fn a_changed_byte_is_found(text in "[a-z ]{0,40}", at in any::<prop::sample::Index>(), flip in 1u8..=255) {
             let value = Value::String(text);
-            let mut bytes = sign(&encoded(&value), "memos", "k", Some(&key("k")));
+            let settings = settings(Some(&key(include_str!("../tests/keys/one"))), &[]);
+            let mut bytes = sign(&encoded(&value), "memos", "k", &settings);
             let at = at.index(bytes.len());
             bytes[at] ^= flip;
-            let found = read::<Value>(&bytes, "memos", "k", Some(&key("k")));
-            // A digit of a checksum or signature may change its case and mean the same.
+            let found = read::<Value>(&bytes, "memos", "k", &settings);
+            // A space between two words of the signature may be another white space.
             prop_assert!(found == Ok(value) || found.is_err());
         }
     }

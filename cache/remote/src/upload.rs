@@ -21,6 +21,8 @@ pub struct PushReport {
     pub records: u64,
     /// The number of these records that existed in the remote before.
     pub there_before: u64,
+    /// Records that a signer wrote who is not trusted here; they stay as they are.
+    pub of_others: u64,
     /// Blobs uploaded.
     pub blobs: u64,
     /// Bytes of the uploaded blobs.
@@ -44,15 +46,14 @@ struct Ready {
     id: RecordId,
 }
 
-/// Uploads records with the blobs that they name, until `stop` is set. Blobs that the remote holds are skipped, and with
-/// `replace` unset, so are records. `plan` is called with the number of bytes to upload.
+/// Uploads records with the blobs that they name, until `stop` is set. Blobs and records that the remote holds are skipped; a record
+/// that another key signed is never replaced. `plan` is called with the number of bytes to upload.
 ///
 /// # Errors
 /// When the local store cannot be read. Failures of the remote are in the report and in the warnings.
 pub(crate) fn upload(
     client: &Client,
     records: &[RecordId],
-    replace: bool,
     stop: &AtomicBool,
     plan: impl Fn(u64),
 ) -> Result<PushReport> {
@@ -113,22 +114,32 @@ pub(crate) fn upload(
         if stop.load(Ordering::Relaxed) {
             return Ok(None);
         }
-        if !replace && is_uploaded(client, record)? {
-            return Ok(Some(false));
-        }
-        let key = client.settings.sign_key.as_ref();
-        let bytes = Bytes::from(signature::sign(&record.record, record.folder, &record.name, key));
         let name = object_name(record.folder, &record.name);
-        match client.writes.call(|| backend.write(&name, bytes, &|_| true)) {
-            Ok(()) => Ok(Some(true)),
+        let write = || {
+            match earlier(client, record, &name)? {
+                Earlier::Replaceable => {}
+                standing => return Ok(standing),
+            }
+            let bytes = Bytes::from(signature::sign(
+                &record.record,
+                record.folder,
+                &record.name,
+                &client.settings,
+            ));
+            client.writes.call(|| backend.write(&name, bytes, &|_| true))?;
+            Ok(Earlier::Replaceable)
+        };
+        match write() {
+            Ok(earlier) => Ok(Some(earlier)),
             Err(failure) => warn_not_uploaded(client, failure).map(|()| None),
         }
     })?;
     for (record, written) in ready.iter().zip(written) {
         match written {
-            Some(is_new) => {
+            Some(Earlier::OfOther) => report.of_others += 1,
+            Some(earlier) => {
                 report.records += 1;
-                report.there_before += u64::from(!is_new);
+                report.there_before += u64::from(earlier == Earlier::Standing);
             }
             None => {
                 report.failed += 1;
@@ -139,22 +150,53 @@ pub(crate) fn upload(
     Ok(report)
 }
 
-/// True if the remote holds a valid record with the same result.
-fn is_uploaded(client: &Client, ready: &Ready) -> Result<bool> {
-    let sign = client.settings.sign_key.as_ref();
-    match ready.id {
-        RecordId::Action(key) => {
-            let there = client.record(ready.folder, &ready.name, |bytes| signature::action(bytes, key, sign))?;
-            let here = checksummed::decode::<StoredAction>(&ready.record);
-            Ok(there
-                .zip(here)
-                .is_some_and(|(there, here)| there.record.outputs == here.record.outputs))
+/// The object that has the name of a record before its upload.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Earlier {
+    /// None, or one that may be replaced: damaged, without a valid signature, or an earlier result of this signer.
+    Replaceable,
+    /// The same result of this signer, or any result of another trusted one.
+    Standing,
+    /// A record of a signer who is not trusted here.
+    OfOther,
+}
+
+fn earlier(client: &Client, ready: &Ready, path: &str) -> std::result::Result<Earlier, Failure> {
+    let Some(bytes) = client.object(path)? else {
+        return Ok(Earlier::Replaceable);
+    };
+    let settings = &client.settings;
+    let signer = signature::signer(&bytes, ready.folder, &ready.name).ok();
+    if let Some(key) = signer.filter(|key| !settings.is_own(key)) {
+        if settings.trusts(&key) {
+            return Ok(Earlier::Standing);
         }
-        RecordId::Memo(key) => {
-            let there = client.record(ready.folder, &ready.name, |bytes| signature::memo(bytes, key, sign))?;
-            Ok(there.is_some_and(|there| ready.blobs == [there.value]))
-        }
+        client.warnings.add("record of another signer", || {
+            format!(
+                "{path} in the remote {} was signed by the unknown key {} and is not replaced\n   hint: if its owner is trusted, add \
+                 `{key}` to `trusted_keys:` of the configuration; otherwise use another prefix of the bucket",
+                client.name,
+                key.fingerprint()
+            )
+        });
+        return Ok(Earlier::OfOther);
     }
+    let is_signed_as_it_would_be = signer.is_some() == settings.sign_key.is_some();
+    let is_same = match ready.id {
+        RecordId::Action(key) => {
+            let here = checksummed::decode::<StoredAction>(&ready.record);
+            let there = signature::action(&bytes, key, settings).ok();
+            there
+                .zip(here)
+                .is_some_and(|(there, here)| there.record.outputs == here.record.outputs)
+        }
+        RecordId::Memo(key) => signature::memo(&bytes, key, settings).is_ok_and(|there| ready.blobs == [there.value]),
+    };
+    Ok(if is_same && is_signed_as_it_would_be {
+        Earlier::Standing
+    } else {
+        Earlier::Replaceable
+    })
 }
 
 /// Uploads a blob. Returns whether it is in the remote now; a blob that is missing or damaged in the local store is not.

@@ -123,7 +123,7 @@ fn work(client: &Client, shared: &Shared) {
             shared.batch_start.store(moved, Ordering::Relaxed);
             shared.batch_bytes.store(bytes, Ordering::Relaxed);
         };
-        let failed = match upload(client, &batch, true, &shared.stop, plan) {
+        let failed = match upload(client, &batch, &shared.stop, plan) {
             Ok(report) => report.left,
             Err(err) => {
                 let text = || format!("the upload to the remote {} is incomplete: {err}", client.name);

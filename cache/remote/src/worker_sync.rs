@@ -19,8 +19,13 @@ pub(crate) fn settings(client: &Client) -> Option<WorkerSettings> {
         return None;
     }
     let rejected = client.known_if_loaded().map(|known| known.rejected());
+    // The key stays here: a worker does not upload, and the public half is all that it needs.
+    let mut settings = client.settings.clone();
+    settings
+        .trusted_keys
+        .extend(settings.sign_key.take().map(|key| key.public()));
     WorkerSettings::new(&Settings {
-        settings: client.settings.clone(),
+        settings,
         rejected: rejected.unwrap_or_default(),
     })
 }
@@ -28,7 +33,7 @@ pub(crate) fn settings(client: &Client) -> Option<WorkerSettings> {
 /// The client of a worker process.
 pub(crate) fn client(store: &Store, settings: &WorkerSettings) -> Result<Client> {
     let Settings { settings, rejected } = settings.get()?;
-    let client = Client::new(settings, store)?;
+    let client = Client::for_worker(settings, store)?;
     if !rejected.is_empty() {
         let mut known = client.known();
         known.invalidate();

@@ -28,7 +28,7 @@ fn replace(path: &Path, bytes: &[u8]) {
     std::fs::write(path, bytes).unwrap();
 }
 
-/// The file in a folder of the store that has only one.
+/// The file in a directory of the store that has only one.
 fn only_file(home: &Home, folder: &str) -> PathBuf {
     let folder = home.store.root().join(folder);
     let files = crate::files(&folder);

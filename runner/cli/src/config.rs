@@ -4,21 +4,25 @@
 //! remote:
 //!   url: s3://bucket/prefix      # or gs://…, az://…, file:///directory, a path, https://… (read-only)
 //!   read_only: false             # if true, nothing is written to it
-//!   sign_key_file: sign.key      # a file with the key that signs records, relative to this file
+//!   sign_key_file: sign.key      # the OpenSSH private key (Ed25519) that signs records, relative to this file
 //!   sign_key_env: SIGN_KEY       # or an environment variable with that key
+//!   trusted_keys:                # the public keys whose records are used, besides the own one; or files of them
+//!     - ssh-ed25519 AAAA… ci@example.com
+//!   trust: unsigned              # in place of keys: records are used whoever wrote them
 //!   endpoint: https://host:9000  # an S3-compatible server other than Amazon's
 //!   region: eu-central-1
 //!   allow_http: false            # if true, the endpoint may be `http://`
 //!   timeout: 5s                  # the time without a response after which a run continues without the remote
 //!   upload_time: 5m              # the longest wait for uploads at the end of a run
+//! isolation: auto                # the default of `run:` stages: auto, required or none
 //! ```
 //!
-//! `RUNNER_REMOTE` overrides `url`. Credentials are not configured here: they come from the environment.
+//! `RUNNER_REMOTE` overrides `url`. A remote is used only with keys, or with `trust: unsigned`. Credentials are not configured here: they come from the environment.
 
-use cache_remote::{RemoteSettings, SignKey};
+use cache_remote::{PublicKey, RemoteSettings, SignKey};
 use runner_engine::Failure;
 use runner_pipeline::config_file::{self, Problems, Tree, Value};
-use runner_pipeline::{PipelineErrors, duration, suggest};
+use runner_pipeline::{Isolation, PipelineErrors, duration, suggest};
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::path::Path;
@@ -29,11 +33,13 @@ pub const FILE: &str = "config.yaml";
 /// The environment variable that names a remote.
 pub const VARIABLE: &str = "RUNNER_REMOTE";
 
-const KEYS: [&str; 9] = [
+const KEYS: [&str; 11] = [
     "url",
     "read_only",
     "sign_key_file",
     "sign_key_env",
+    "trusted_keys",
+    "trust",
     "endpoint",
     "region",
     "allow_http",
@@ -60,22 +66,61 @@ pub fn remote(home: &Path, current: &Path, env: &BTreeMap<String, String>) -> Re
             let what = if field == "url" { VARIABLE } else { field };
             Failure::usage(format!("{what} is not a remote: {reason}")).hint(FORMS)
         })?;
+        chosen.check_trust().map_err(|err| {
+            let file = home.join(FILE);
+            Failure::usage(err.to_string()).hint(format!("in `remote:` of `{}`: {}", file.display(), err.hint()))
+        })?;
         settings = Some(chosen);
     }
     Ok(settings)
 }
 
 const FORMS: &str = "a remote is written `s3://bucket/prefix`, `gs://…`, `az://…`, `file:///directory`, a path, or `https://…`, which is only read";
+/// The default isolation of `run:` stages in a home's configuration.
+///
+/// # Errors
+/// When the file cannot be read, or the value is invalid; the rest of the file is not checked.
+pub fn isolation(home: &Path) -> Result<Isolation, Failure> {
+    let Some((tree, mut problems)) = parsed(home)? else {
+        return Ok(Isolation::default());
+    };
+    let Some((_, value)) = tree.entry("isolation") else {
+        return Ok(Isolation::default());
+    };
+    let named = Isolation::ALL
+        .into_iter()
+        .find(|known| value.text() == Some(known.name()));
+    named.ok_or_else(|| {
+        problems.add(
+            value.spot,
+            format!("`isolation` is {}", value.describe()),
+            suggest(
+                value.text().unwrap_or_default(),
+                "values",
+                Isolation::ALL.map(Isolation::name),
+            ),
+        );
+        wrong(problems.finish())
+    })
+}
 
-/// If `needs_url` is set, a file that configures a remote has to contain its URL.
-fn read(home: &Path, env: &BTreeMap<String, String>, needs_url: bool) -> Result<Option<RemoteSettings>, Failure> {
+fn wrong(errors: PipelineErrors) -> Failure {
+    Failure::usage(errors.to_string())
+}
+
+/// The values of a home's file; `None` if there are none.
+fn parsed(home: &Path) -> Result<Option<(Tree, Problems)>, Failure> {
     let file = home.join(FILE);
     let bytes = match cache::regular_file::read(&file) {
         Err(err) if matches!(err.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => return Ok(None),
         read => read.map_err(|err| Failure::caused(format!("cannot read `{}`", file.display()), &err))?,
     };
-    let wrong = |errors: PipelineErrors| Failure::usage(errors.to_string());
-    let Some((tree, mut problems)) = config_file::parse(&file, bytes).map_err(wrong)? else {
+    config_file::parse(&file, bytes).map_err(wrong)
+}
+
+/// If `needs_url` is set, a file that configures a remote has to contain its URL.
+fn read(home: &Path, env: &BTreeMap<String, String>, needs_url: bool) -> Result<Option<RemoteSettings>, Failure> {
+    let Some((tree, mut problems)) = parsed(home)? else {
         return Ok(None);
     };
     let settings = top(tree, home, env, needs_url, &mut problems);
@@ -98,10 +143,15 @@ fn top(
     };
     let mut settings = None;
     for (key, value) in entries {
-        if key.name != "remote" {
-            let message = format!("unknown key `{}`", key.name);
-            problems.add(key.spot, message, suggest(&key.name, "keys", ["remote"]));
-            continue;
+        match key.name.as_str() {
+            "remote" => {}
+            // See `isolation`.
+            "isolation" => continue,
+            other => {
+                let message = format!("unknown key `{other}`");
+                problems.add(key.spot, message, suggest(other, "keys", ["remote", "isolation"]));
+                continue;
+            }
         }
         settings = match value.value {
             _ if value.is_null() => None,
@@ -110,6 +160,12 @@ fn top(
                 // A misspelt key has its own error.
                 if needs_url && value.entry("url").is_none() && !problems.any() {
                     problems.add(key.spot, "`url` is missing", FORMS);
+                }
+                if needs_url
+                    && !problems.any()
+                    && let Err(err) = found.check_trust()
+                {
+                    problems.add(key.spot, err.to_string(), err.hint());
                 }
                 Some(found)
             }
@@ -165,20 +221,39 @@ fn of_remote(tree: &Tree, home: &Path, env: &BTreeMap<String, String>, problems:
                     let message = format!("cannot read the file that `sign_key_file` names: {err}");
                     problems.add_blank(value.spot, message, hint(name));
                 }
-                Some(Ok(secret)) => match SignKey::new(&secret) {
-                    None => problems.add_blank(value.spot, "the file that `sign_key_file` names is empty", hint(name)),
-                    key => settings.sign_key = key,
+                Some(Ok(text)) => match SignKey::parse(&text) {
+                    Ok(key) => settings.sign_key = Some(key),
+                    Err(reason) => {
+                        let message = format!("the file that `sign_key_file` names {reason}");
+                        problems.add_blank(value.spot, message, hint(name));
+                    }
                 },
             },
             "sign_key_env" => match value.text().map(|name| env.get(name)) {
                 None => wanted("the name of an environment variable"),
-                Some(secret) => match secret.and_then(|secret| SignKey::new(secret.as_bytes())) {
-                    None => {
-                        let message = "the environment variable that `sign_key_env` names is not set or empty";
+                Some(None) => {
+                    let message = "the environment variable that `sign_key_env` names is not set";
+                    problems.add_blank(value.spot, message, hint(name));
+                }
+                Some(Some(text)) => match SignKey::parse(text.as_bytes()) {
+                    Ok(key) => settings.sign_key = Some(key),
+                    Err(reason) => {
+                        let message = format!("the variable that `sign_key_env` names {reason}");
                         problems.add_blank(value.spot, message, hint(name));
                     }
-                    key => settings.sign_key = key,
                 },
+            },
+            "trusted_keys" => match &value.value {
+                Value::List(items) => {
+                    for item in items {
+                        trusted(item, home, &mut settings.trusted_keys, problems);
+                    }
+                }
+                _ => trusted(value, home, &mut settings.trusted_keys, problems),
+            },
+            "trust" => match value.text() {
+                Some("unsigned") => settings.trust_unsigned = true,
+                _ => wanted("`unsigned`"),
             },
             other => problems.add(
                 key.spot,
@@ -197,16 +272,43 @@ fn of_remote(tree: &Tree, home: &Path, env: &BTreeMap<String, String>, problems:
     settings
 }
 
+/// Reads an item of `trusted_keys`: a public key, or the path of a file of them. Its line is not printed: it may be a private key.
+fn trusted(item: &Tree, home: &Path, keys: &mut Vec<PublicKey>, problems: &mut Problems) {
+    let mut wrong = |message: String| problems.add_blank(item.spot, message, hint("trusted_keys"));
+    let Some(text) = item.text() else {
+        return wrong("an item of `trusted_keys` is no string".to_owned());
+    };
+    if text.contains(char::is_whitespace) {
+        match PublicKey::parse(text) {
+            Ok(key) => keys.push(key),
+            Err(reason) => wrong(format!("an item of `trusted_keys` {reason}")),
+        }
+        return;
+    }
+    match std::fs::read_to_string(home.join(text)) {
+        Err(err) => wrong(format!("cannot read a file that `trusted_keys` names: {err}")),
+        Ok(lines) => match PublicKey::parse_lines(&lines) {
+            Ok(found) if found.is_empty() => wrong("a file that `trusted_keys` names holds no key".to_owned()),
+            Ok(found) => keys.extend(found),
+            Err((line, reason)) => wrong(format!("line {line} of a file that `trusted_keys` names {reason}")),
+        },
+    }
+}
+
 fn hint(key: &str) -> &'static str {
     match key {
         "url" => FORMS,
         "endpoint" => "write `https://host:port`, or leave it out for Amazon's own",
         "region" => "write it as the store names it, such as `eu-central-1`",
         "timeout" | "upload_time" => "write it as `5s`, `10m` or `1h`",
-        "sign_key_file" => {
-            "any text will do that is hard to guess, the same on every machine: `openssl rand -hex 32 > FILE`"
+        "sign_key_file" | "sign_key_env" => {
+            "`ssh-keygen -t ed25519 -N '' -f FILE` makes a key that signs, and FILE.pub, which others list in `trusted_keys:`; the shared \
+             secrets of earlier versions no longer sign"
         }
-        "sign_key_env" => "set it to any text that is hard to guess, the same on every machine",
+        "trusted_keys" => {
+            "write each as in a `.pub` file of `ssh-keygen`, `ssh-ed25519 AAAA… name`, or name a file of such lines"
+        }
+        "trust" => "leave it out and name keys (`sign_key_file:`, `trusted_keys:`), or write `unsigned`",
         _ => "write `true` or `false`",
     }
 }
@@ -216,14 +318,18 @@ mod tests {
     use super::*;
     use std::time::Duration;
 
+    const KEY: &str = include_str!("../../../cache/remote/tests/keys/one");
+    const PUBLIC: &str = include_str!("../../../cache/remote/tests/keys/two.pub");
+
     fn of(text: &str, vars: &[(&str, &str)]) -> Result<Option<RemoteSettings>, String> {
         let dir = tempfile::tempdir().unwrap();
         let home = dir.path();
         if !text.is_empty() {
             std::fs::write(home.join(FILE), text).unwrap();
         }
-        std::fs::write(home.join("key"), "hard to guess\n").unwrap();
-        std::fs::write(home.join("empty"), "\n").unwrap();
+        std::fs::write(home.join("key"), KEY).unwrap();
+        std::fs::write(home.join("secret"), "hard to guess\n").unwrap();
+        std::fs::write(home.join("team"), format!("# the team\n{PUBLIC}")).unwrap();
         let env = vars
             .iter()
             .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
@@ -240,7 +346,7 @@ mod tests {
         let text = "remote:\n  url: s3://bucket/p\n  read_only: true\n  endpoint: http://127.0.0.1:1\n  allow_http: true\n  region: x\n  timeout: 2s\n  upload_time: 1m\n  sign_key_file: key\n";
         let settings = of(text, &[]).unwrap().unwrap();
         assert_eq!(settings.url, "s3://bucket/p");
-        assert_eq!(settings.sign_key, SignKey::new(b"hard to guess"));
+        assert_eq!(settings.sign_key, SignKey::parse(KEY.as_bytes()).ok());
         assert_eq!(
             (settings.timeout, settings.upload_time),
             (Duration::from_secs(2), Duration::from_secs(60))
@@ -249,16 +355,47 @@ mod tests {
         let other = of(text, &[(VARIABLE, "shared")]).unwrap().unwrap();
         assert_eq!(other.url, "/current/shared");
         assert!(other.read_only, "what else is configured stays");
-        assert_eq!(of("", &[(VARIABLE, "gs://b")]).unwrap().unwrap().url, "gs://b");
-        assert!(of("", &[(VARIABLE, " ")]).unwrap().is_none());
-        let partly = of("remote: { read_only: true }", &[(VARIABLE, "gs://b")])
+        let unsigned = of("remote: { trust: unsigned }", &[(VARIABLE, "gs://b")])
             .unwrap()
             .unwrap();
-        assert!(partly.read_only && partly.url == "gs://b");
-        let of_env = of("remote: { url: /r, sign_key_env: K }", &[("K", "hard to guess")])
+        assert!(unsigned.url == "gs://b" && unsigned.trust_unsigned);
+        assert!(of("", &[(VARIABLE, " ")]).unwrap().is_none());
+        let public = PublicKey::parse(PUBLIC).unwrap();
+        for keys in [
+            "[team]".to_owned(),
+            "team".to_owned(),
+            format!("['{}']", PUBLIC.trim()),
+            "[team, team]".to_owned(),
+        ] {
+            let text = format!("remote: {{ read_only: true, trusted_keys: {keys} }}");
+            let reader = of(&text, &[(VARIABLE, "gs://b")]).unwrap().unwrap();
+            assert!(reader.read_only && reader.url == "gs://b" && !reader.trust_unsigned);
+            assert!(reader.trusted_keys.iter().all(|key| *key == public));
+        }
+        let of_env = of("remote: { url: /r, sign_key_env: K }", &[("K", KEY)])
             .unwrap()
             .unwrap();
         assert_eq!(of_env.sign_key, settings.sign_key);
+    }
+
+    #[test]
+    fn the_isolation_is_auto_unless_it_is_configured() {
+        let of = |text: &str| {
+            let dir = tempfile::tempdir().unwrap();
+            std::fs::write(dir.path().join(FILE), text).unwrap();
+            let home = dir.path().display().to_string();
+            isolation(dir.path()).map_err(|err| err.to_string().replace(&home, "HOME"))
+        };
+        assert_eq!(isolation(Path::new("/nowhere")).unwrap(), Isolation::Auto);
+        assert_eq!(of("remote: { ulr: wrong }\n"), Ok(Isolation::Auto));
+        assert_eq!(of("isolation: required\n"), Ok(Isolation::Required));
+        insta::assert_snapshot!(of("isolation: requird\n").unwrap_err(), @r#"
+        error: HOME/config.yaml:1:12: `isolation` is the string "requird"
+          |
+        1 | isolation: requird
+          |            ^^^^^^^
+          = hint: did you mean `required`?
+        "#);
     }
 
     #[test]
@@ -307,15 +444,35 @@ mod tests {
         ");
         insta::assert_snapshot!(wrong("remote: { url: /r, sign_key_file: gone }\n"), @r"
         error: HOME/config.yaml:1:35: cannot read the file that `sign_key_file` names: No such file or directory (os error 2)
-          = hint: any text will do that is hard to guess, the same on every machine: `openssl rand -hex 32 > FILE`
+          = hint: `ssh-keygen -t ed25519 -N '' -f FILE` makes a key that signs, and FILE.pub, which others list in `trusted_keys:`; the shared secrets of earlier versions no longer sign
         ");
-        insta::assert_snapshot!(wrong("remote: { url: /r, sign_key_file: empty }\n"), @r"
-        error: HOME/config.yaml:1:35: the file that `sign_key_file` names is empty
-          = hint: any text will do that is hard to guess, the same on every machine: `openssl rand -hex 32 > FILE`
+        insta::assert_snapshot!(wrong("remote: { url: /r, sign_key_file: secret }\n"), @r"
+        error: HOME/config.yaml:1:35: the file that `sign_key_file` names is no OpenSSH private key
+          = hint: `ssh-keygen -t ed25519 -N '' -f FILE` makes a key that signs, and FILE.pub, which others list in `trusted_keys:`; the shared secrets of earlier versions no longer sign
         ");
         insta::assert_snapshot!(wrong("remote: { url: /r, sign_key_env: K }\n"), @r"
-        error: HOME/config.yaml:1:34: the environment variable that `sign_key_env` names is not set or empty
-          = hint: set it to any text that is hard to guess, the same on every machine
+        error: HOME/config.yaml:1:34: the environment variable that `sign_key_env` names is not set
+          = hint: `ssh-keygen -t ed25519 -N '' -f FILE` makes a key that signs, and FILE.pub, which others list in `trusted_keys:`; the shared secrets of earlier versions no longer sign
+        ");
+        insta::assert_snapshot!(wrong("remote: { url: /r, trusted_keys: [key, gone, ssh-rsa AAAA, 7] }\n"), @r"
+        error: HOME/config.yaml:1:35: line 1 of a file that `trusted_keys` names is no public key of the form `ssh-ed25519 AAAA… name`
+          = hint: write each as in a `.pub` file of `ssh-keygen`, `ssh-ed25519 AAAA… name`, or name a file of such lines
+
+        HOME/config.yaml:1:40: cannot read a file that `trusted_keys` names: No such file or directory (os error 2)
+          = hint: write each as in a `.pub` file of `ssh-keygen`, `ssh-ed25519 AAAA… name`, or name a file of such lines
+
+        HOME/config.yaml:1:46: an item of `trusted_keys` is no Ed25519 key
+          = hint: write each as in a `.pub` file of `ssh-keygen`, `ssh-ed25519 AAAA… name`, or name a file of such lines
+
+        HOME/config.yaml:1:60: an item of `trusted_keys` is no string
+          = hint: write each as in a `.pub` file of `ssh-keygen`, `ssh-ed25519 AAAA… name`, or name a file of such lines
+        ");
+        insta::assert_snapshot!(wrong("remote: { url: /r, trust: yes }\n"), @r"
+        error: HOME/config.yaml:1:27: `trust` is not `unsigned`
+          |
+        1 | remote: { url: /r, trust: yes }
+          |                           ^^^
+          = hint: leave it out and name keys (`sign_key_file:`, `trusted_keys:`), or write `unsigned`
         ");
         insta::assert_snapshot!(wrong("remote: [1]\n"), @r"
         error: HOME/config.yaml:1:9: `remote` is a list, not a map of keys
@@ -331,6 +488,52 @@ mod tests {
           |                    ^^^
           = hint: it is already defined in line 1: remove one of the two
         ");
+    }
+
+    #[test]
+    fn a_remote_of_anyone_is_refused() {
+        insta::assert_snapshot!(of("remote:\n  url: /r\n", &[]).unwrap_err(), @r"
+        error: HOME/config.yaml:1:1: the remote is written to, and no key signs what is written
+          |
+        1 | remote:
+          | ^^^^^^
+          = hint: `ssh-keygen -t ed25519 -N '' -f sign.key` makes a key, which `sign_key_file: sign.key` names; or write `read_only: true`; or `trust: unsigned`, if everyone who can write to it may run programs as you
+        ");
+        insta::assert_snapshot!(of("remote: { url: /r, read_only: true }\n", &[]).unwrap_err(), @r"
+        error: HOME/config.yaml:1:1: the remote is read, and no key is trusted to have signed what is read
+          |
+        1 | remote: { url: /r, read_only: true }
+          | ^^^^^^
+          = hint: list the public keys of its writers, `trusted_keys: [ssh-ed25519 AAAA…]`, or a file of them; or write `trust: unsigned`, if everyone who can write to it may run programs as you
+        ");
+        insta::assert_snapshot!(of("remote: { url: /r, trust: unsigned, trusted_keys: [team] }\n", &[]).unwrap_err(), @r"
+        error: HOME/config.yaml:1:1: the remote has trusted keys, and accepts records without a signature
+          |
+        1 | remote: { url: /r, trust: unsigned, trusted_keys: [team] }
+          | ^^^^^^
+          = hint: keep one of `trusted_keys` and `trust: unsigned`
+        ");
+        insta::assert_snapshot!(of("", &[(VARIABLE, "gs://b")]).unwrap_err(), @r"
+        error: the remote is written to, and no key signs what is written
+          hint: in `remote:` of `HOME/config.yaml`: `ssh-keygen -t ed25519 -N '' -f sign.key` makes a key, which `sign_key_file: sign.key` names; or write `read_only: true`; or `trust: unsigned`, if everyone who can write to it may run programs as you
+        ");
+        let refused = [
+            "remote: { url: /r, trusted_keys: [team] }",
+            "remote: { url: 'https://host/x' }",
+        ];
+        for text in refused {
+            assert!(of(text, &[]).unwrap_err().contains("no key"), "{text}");
+        }
+        let accepted = [
+            "remote: { url: /r, sign_key_file: key }",
+            "remote: { url: /r, trust: unsigned }",
+            "remote: { url: /r, trust: unsigned, sign_key_file: key }",
+            "remote: { url: /r, read_only: true, trusted_keys: [team] }",
+            "remote: { url: 'https://host/x', trusted_keys: [team] }",
+        ];
+        for text in accepted {
+            assert!(of(text, &[]).unwrap().is_some(), "{text}");
+        }
     }
 
     #[test]

@@ -10,7 +10,8 @@ use runner_engine::executor::machine_memory;
 use runner_engine::{Failure, Options};
 use runner_history as history;
 use runner_pipeline::{
-    LoadOptions, Pipeline, PipelineErrors, load_memo, load_with_memo, load_with_sources, memo_name, resolved, select,
+    Isolation, LoadOptions, Pipeline, PipelineErrors, load_memo, load_with_memo, load_with_sources, memo_name,
+    resolved, select,
 };
 use runner_report::reporter::Verbosity;
 use std::collections::{BTreeMap, BTreeSet};
@@ -145,6 +146,7 @@ impl Session {
         }
         let home = self.home(Some(&pipeline.base));
         Ok(Project {
+            isolation: config::isolation(&home)?,
             store: self.store(&home)?,
             runs: home.join("runs"),
             pipeline,
@@ -201,6 +203,8 @@ pub(crate) struct Project {
     pub store: Store,
     pub runs: PathBuf,
     pub pipeline: Pipeline,
+    /// The default isolation of `run:` stages.
+    pub isolation: Isolation,
     /// The nodes to run.
     pub chosen: Vec<usize>,
     /// The nodes that run even if they are cached.
@@ -223,7 +227,7 @@ impl Project {
             planned: BTreeMap::new(),
             force: self.force.clone(),
             env: session.env.clone(),
-            isolation: runner_pipeline::Isolation::default(),
+            isolation: self.isolation,
             logs: self.runs.join(run).join("logs"),
             grace: GRACE,
             past: Arc::new(history::PastRuns::new(&self.runs, &self.pipeline.name)),

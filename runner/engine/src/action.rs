@@ -3,7 +3,7 @@
 use crate::event::timestamp;
 use crate::executor::{Executor, Job, JobWork, Limits};
 use crate::options::Options;
-use crate::prepare::{Prepared, digests};
+use crate::prepare::Prepared;
 use crate::text;
 use cache::{ActionRecord, Artifact, ArtifactDigest, Hit, Store, Upstream};
 use runner_pipeline::{Node, Work};
@@ -89,13 +89,7 @@ fn try_run(
         upstream.merge_report(done.upstream);
     }
     // A source file may have been edited while the stage ran; the result then does not match the key.
-    let now = digests(store, &prepared.sources, options.verify_inputs)?;
-    if let Some((source, _)) = prepared
-        .sources
-        .iter()
-        .zip(now.iter().zip(&prepared.recipe.sources))
-        .find(|(_, (now, then))| now != then)
-    {
+    if let Some(source) = prepared.changed(store, options.verify_inputs)? {
         return Err(source.changed());
     }
     let seconds = started.elapsed().as_secs_f64();
@@ -108,6 +102,21 @@ fn try_run(
             blobs: Vec::new(),
         });
     }
+    let mut info = BTreeMap::from([
+        ("run".to_owned(), json!(options.run)),
+        ("stage".to_owned(), json!(node.id)),
+        ("started".to_owned(), json!(timestamp(began.into()))),
+        ("threads".to_owned(), json!(threads)),
+        (
+            "host".to_owned(),
+            json!(rustix::system::uname().nodename().to_string_lossy()),
+        ),
+    ]);
+    if let Some(isolation) = &done.isolation {
+        info.insert("isolation".to_owned(), json!(isolation));
+        // `null` tells that they could not be observed.
+        info.insert("executed".to_owned(), json!(done.executed));
+    }
     let record = ActionRecord {
         key: prepared.key,
         recipe: prepared.recipe.to_json(),
@@ -119,16 +128,7 @@ fn try_run(
             .numerics_class
             .unwrap_or_else(stages_numerics::class::numerics_class),
         program: options.program.clone(),
-        info: BTreeMap::from([
-            ("run".to_owned(), json!(options.run)),
-            ("stage".to_owned(), json!(node.id)),
-            ("started".to_owned(), json!(timestamp(began.into()))),
-            ("threads".to_owned(), json!(threads)),
-            (
-                "host".to_owned(),
-                json!(rustix::system::uname().nodename().to_string_lossy()),
-            ),
-        ]),
+        info,
     };
     let hit = store.put_action(&record)?;
     store.upload_later(prepared.key, &memos);
@@ -151,6 +151,22 @@ fn log_path(node: &Node, options: &Options) -> PathBuf {
     options.logs.join(format!("{}.log", text::file_name(&node.id)))
 }
 
+/// The variables by which programs and containers are found.
+const HOST_ENV: [&str; 12] = [
+    "CONTAINERS_CONF",
+    "CONTAINERS_STORAGE_CONF",
+    "CONTAINER_HOST",
+    "DOCKER_CERT_PATH",
+    "DOCKER_CONFIG",
+    "DOCKER_CONTEXT",
+    "DOCKER_HOST",
+    "DOCKER_TLS_VERIFY",
+    "HOME",
+    "PATH",
+    "REGISTRY_AUTH_FILE",
+    "XDG_RUNTIME_DIR",
+];
+
 fn work(node: &Node, options: &Options) -> JobWork {
     match &node.work {
         Work::Kind { kind, config } => JobWork::Kind {
@@ -159,12 +175,9 @@ fn work(node: &Node, options: &Options) -> JobWork {
             config: config.clone(),
         },
         Work::Command(command) => {
-            let mut env: BTreeMap<String, String> = ["PATH", "HOME", "LANG"]
-                .into_iter()
-                .chain(command.secrets.iter().map(String::as_str))
-                .filter_map(|name| Some((name.to_owned(), options.env.get(name)?.clone())))
-                .collect();
-            env.extend(command.env.clone());
+            let mut env = command.env.clone();
+            let secrets = command.secrets.iter();
+            env.extend(secrets.filter_map(|name| Some((name.clone(), options.env.get(name)?.clone()))));
             JobWork::Command {
                 command: command.command.clone(),
                 outputs: command.outputs.clone(),
@@ -177,6 +190,12 @@ fn work(node: &Node, options: &Options) -> JobWork {
                 tools: command.tools.clone(),
                 log_limit: command.log_limit,
                 container: command.container.clone(),
+                memory: node.resources.memory,
+                host_env: HOST_ENV
+                    .iter()
+                    .filter_map(|&name| Some((name.to_owned(), options.env.get(name)?.clone())))
+                    .collect(),
+                base: node.base.to_path_buf(),
             }
         }
     }

@@ -106,6 +106,25 @@ pub enum Event {
         /// The number of sub-computations looked up.
         total: u64,
     },
+    /// An external program starts.
+    Isolation {
+        /// The stage.
+        stage: String,
+        /// The isolation in force: `namespaces`, `container` or `none`.
+        isolation: String,
+        /// True if it reaches the network.
+        network: bool,
+    },
+    /// A stage may not be what its key says.
+    Warning {
+        /// The stage.
+        stage: String,
+        /// The warning.
+        message: String,
+        /// A hint on how to resolve it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        hint: Option<String>,
+    },
     /// A stage failed and is retried.
     StageRetried {
         /// The stage.
@@ -163,7 +182,15 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         hint: Option<String>,
     },
-    /// The run ended; always the last event.
+    /// The results were checked for look-ahead after the run.
+    LookaheadChecked {
+        /// The run's id.
+        run: String,
+        /// The outcome.
+        #[serde(flatten)]
+        verdict: LookaheadVerdict,
+    },
+    /// The run ended; the last event of the run itself, which a check may follow.
     RunFinished {
         /// The run's id.
         run: String,
@@ -180,6 +207,23 @@ pub enum Event {
         /// The number of skipped stages.
         skipped: usize,
     },
+}
+
+/// The outcome of a check for look-ahead, as the history of runs keeps it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LookaheadVerdict {
+    /// `passed`, `found` or `unchecked`.
+    pub verdict: String,
+    /// What was compared, at how many dates, with what confidence.
+    pub summary: String,
+    /// The values that changed with later data, a line each.
+    #[serde(default)]
+    pub found: Vec<String>,
+    /// What could not be changed, run or compared, a line each.
+    #[serde(default)]
+    pub unchecked: Vec<String>,
+    /// The duration, in seconds.
+    pub seconds: f64,
 }
 
 impl Event {
@@ -206,6 +250,12 @@ impl Event {
             },
             StageEvent::Log { line } => Self::Log { stage, line },
             StageEvent::Memo { hits, total } => Self::Memo { stage, hits, total },
+            StageEvent::Isolation { isolation, network } => Self::Isolation {
+                stage,
+                isolation,
+                network,
+            },
+            StageEvent::Warning { message, hint } => Self::Warning { stage, message, hint },
         }
     }
 }

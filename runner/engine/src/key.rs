@@ -7,10 +7,12 @@
 //! | digests of the inputs, by port, in order | yes | contents: an input recomputed to the same bytes changes nothing |
 //! | digests of the source files, and their names relative to the source's root | yes | contents; a file name may carry meaning |
 //! | of a `run:` stage: the command's text, its `env:` and `outputs:`, its `files:` | yes | they are its configuration |
+//! | `shell: sh`, `network: true`, `container:` | yes | what runs the command, and what it reaches |
+//! | `tools:` | yes | an executable by its content or by `version:`, a virtual environment by its lock file and its interpreter's version |
 //! | name of the stage, of the pipeline, of the stages that it needs | no | names do not affect results |
 //! | comments, order of keys, spelling of a value | no | the configuration is typed before it is hashed |
 //! | absolute paths, modification times, the machine | no | they differ between checkouts |
-//! | threads, memory, retries, time limit, `secrets:` | no | they must not affect a result |
+//! | threads, memory, retries, time limit, `secrets:`, `isolation:`, `log:` | no | they must not affect a result |
 //! | intervals of logs and checkpoints (a kind's `NOT_IN_KEY`) | no | likewise |
 //!
 //! The [`Recipe`] holds exactly the hashed fields. It is stored in the action record, so that a later run can explain
@@ -28,7 +30,7 @@ const DOMAIN: &str = "runner 2026-11 action v1";
 pub const RUN: &str = "run";
 
 /// The implementation version of running external programs.
-pub const RUN_VERSION: u32 = 1;
+pub const RUN_VERSION: u32 = 2;
 
 /// All inputs of an action key.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -43,6 +45,9 @@ pub struct Recipe {
     pub inputs: BTreeMap<String, Vec<ArtifactDigest>>,
     /// The files outside the store that the action reads, sorted by name.
     pub sources: Vec<SourceDigest>,
+    /// The programs that an external program declares, in the order of its PATH.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tools: Vec<ToolDigest>,
 }
 
 /// A configuration in its hashed form: canonical JSON. It is parsed only to explain differences.
@@ -88,6 +93,40 @@ pub struct SourceDigest {
     pub blob: BlobDigest,
 }
 
+/// A declared program.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ToolDigest {
+    /// Its name in the pipeline.
+    pub name: String,
+    /// The text that its `--version` prints.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+    /// True for a virtual environment that sees its interpreter's packages.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub system_packages: bool,
+    /// The executable, whose name is empty, or the lock file.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<SourceDigest>,
+}
+
+impl ToolDigest {
+    /// What stands for it in the key, by what it is.
+    fn parts(&self) -> impl Iterator<Item = (String, String)> {
+        let name = &self.name;
+        let version = self.version.iter();
+        let version = version.map(move |version| (format!("tool {name} version"), version.clone()));
+        let packages = self.system_packages.then(|| {
+            let what = format!("tool {name} system packages");
+            (what, "visible".to_owned())
+        });
+        let files = self.files.iter().map(move |file| match file.name.as_str() {
+            "" => (format!("tool {name}"), file.blob.short()),
+            file_name => (format!("tool {name} {file_name}"), file.blob.short()),
+        });
+        version.chain(packages).chain(files)
+    }
+}
+
 impl Recipe {
     /// Computes the action key.
     pub fn key(&self) -> ActionKey {
@@ -106,6 +145,20 @@ impl Recipe {
         hasher = hasher.field(count(self.sources.len()));
         for source in &self.sources {
             hasher = hasher.field(&source.name).field(source.blob.as_bytes());
+        }
+        // Absent tools add nothing, so that the keys of stage kinds are what they were before there were tools.
+        for tool in &self.tools {
+            let version = tool.version.as_slice();
+            hasher = hasher.field(&tool.name).field(count(version.len()));
+            for version in version {
+                hasher = hasher.field(version);
+            }
+            hasher = hasher
+                .field([u8::from(tool.system_packages)])
+                .field(count(tool.files.len()));
+            for file in &tool.files {
+                hasher = hasher.field(&file.name).field(file.blob.as_bytes());
+            }
         }
         hasher.action_key()
     }
@@ -176,6 +229,21 @@ impl Recipe {
                 after.get(name).cloned(),
             );
         }
+        let by_part =
+            |recipe: &Self| -> BTreeMap<String, String> { recipe.tools.iter().flat_map(ToolDigest::parts).collect() };
+        let (before, after) = (by_part(old), by_part(self));
+        let parts: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
+        for part in parts {
+            add(part.clone(), before.get(part).cloned(), after.get(part).cloned());
+        }
+        let names = |recipe: &Self| -> Vec<String> { recipe.tools.iter().map(|tool| tool.name.clone()).collect() };
+        let (mut before, mut after) = (names(old), names(self));
+        let (first, second) = (before.join(", "), after.join(", "));
+        before.sort();
+        after.sort();
+        if before == after {
+            add("order of tools".to_owned(), Some(first), Some(second));
+        }
         found
     }
 }
@@ -183,7 +251,7 @@ impl Recipe {
 /// One difference between two recipes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Difference {
-    /// The name of the field: `with.learning_rate`, `needs.env`, `file prices.csv`.
+    /// The name of the field: `with.learning_rate`, `needs.env`, `file prices.csv`, `tool python3`.
     pub what: String,
     /// The old value; absent if the field was missing or had its default.
     pub old: Option<String>,
@@ -258,6 +326,23 @@ mod tests {
                 name: "2019/SPX.csv".into(),
                 blob: BlobDigest::from_bytes([3; 32]),
             }],
+            tools: Vec::new(),
+        }
+    }
+
+    fn file(name: &str, byte: u8) -> SourceDigest {
+        SourceDigest {
+            name: name.to_owned(),
+            blob: BlobDigest::from_bytes([byte; 32]),
+        }
+    }
+
+    fn tool(name: &str, version: Option<&str>, files: Vec<SourceDigest>) -> ToolDigest {
+        ToolDigest {
+            name: name.to_owned(),
+            version: version.map(str::to_owned),
+            system_packages: false,
+            files,
         }
     }
 
@@ -289,6 +374,20 @@ mod tests {
         with(&|r| r.sources[0].name = "2020/SPX.csv".into());
         with(&|r| r.sources.clear());
         with(&|r| r.inputs.clear());
+        with(&|r| r.tools = vec![tool("python3", None, vec![file("", 5)])]);
+        with(&|r| r.tools = vec![tool("python3", None, vec![file("", 6)])]);
+        with(&|r| r.tools = vec![tool("python", None, vec![file("", 5)])]);
+        with(&|r| r.tools = vec![tool("python3", Some("3.11"), Vec::new())]);
+        with(&|r| r.tools = vec![tool("python3", Some("3.12"), Vec::new())]);
+        with(&|r| r.tools = vec![tool("env", Some("3.11"), vec![file("uv.lock", 5)])]);
+        with(&|r| {
+            let env = tool("env", Some("3.11"), vec![file("uv.lock", 5)]);
+            let system_packages = true;
+            r.tools = vec![ToolDigest { system_packages, ..env }];
+        });
+        let (one, other) = (tool("a", None, vec![file("l", 1)]), tool("b", None, vec![file("l", 1)]));
+        with(&|r| r.tools = vec![one.clone(), other.clone()]);
+        with(&|r| r.tools = vec![other.clone(), one.clone()]);
         let distinct: BTreeSet<_> = keys.iter().collect();
         assert_eq!(distinct.len(), keys.len());
     }
@@ -313,5 +412,32 @@ mod tests {
         "#);
         assert_eq!(old.differences(&old), []);
         assert_eq!(Recipe::from_json(&old.to_json()), Some(old));
+    }
+
+    #[test]
+    fn says_which_tool_differs() {
+        let mut old = recipe();
+        let env = tool("env", Some("3.11.2"), vec![file("uv.lock", 6)]);
+        old.tools = vec![
+            tool("python3", None, vec![file("", 5)]),
+            tool("jq", None, vec![file("", 1)]),
+            env,
+        ];
+        let mut new = old.clone();
+        new.tools[0].files[0].blob = BlobDigest::from_bytes([7; 32]);
+        new.tools[1] = tool("gawk", Some("5.2"), Vec::new());
+        new.tools[2].version = Some("3.12.0".to_owned());
+        new.tools[2].files = vec![file("uv.lock", 8)];
+        new.tools[2].system_packages = true;
+        let text: Vec<String> = new.differences(&old).iter().map(ToString::to_string).collect();
+        insta::assert_snapshot!(text.join("\n"), @"
+        tool env system packages: none -> visible
+        tool env uv.lock: 0606060606 -> 0808080808
+        tool env version: 3.11.2 -> 3.12.0
+        tool gawk version: none -> 5.2
+        tool jq: 0101010101 -> none
+        tool python3: 0505050505 -> 0707070707
+        ");
+        assert_eq!(Recipe::from_json(&new.to_json()), Some(new));
     }
 }

@@ -27,7 +27,7 @@ mod summary;
 pub mod text;
 
 pub use cost::CostWarning;
-pub use event::{Event, RunStatus, StageStatus, Stamped, timestamp};
+pub use event::{Event, LookaheadVerdict, RunStatus, StageStatus, Stamped, timestamp};
 pub use explain::{Nearest, Parts};
 pub use failure::Failure;
 pub use options::{Control, Options, Past, Run};

@@ -292,5 +292,5 @@ fn fields(node: &Node, prepared: &Prepared) -> usize {
         Work::Kind { config, .. } => leaves(config).len(),
         Work::Command(_) => leaves(&prepared.recipe.config.value()).len(),
     };
-    2 + config + prepared.recipe.inputs.len() + prepared.recipe.sources.len()
+    2 + config + prepared.recipe.inputs.len() + prepared.recipe.sources.len() + prepared.recipe.tools.len()
 }

@@ -1,8 +1,8 @@
 //! The recipe and key of a stage whose inputs are known.
 
-use crate::key::{Config, RUN, RUN_VERSION, Recipe, SourceDigest};
+use crate::key::{Config, RUN, RUN_VERSION, Recipe, SourceDigest, ToolDigest};
 use cache::{ActionKey, ArtifactDigest, Store};
-use runner_pipeline::{Command, Node, Work};
+use runner_pipeline::{Command, Node, Shell, Tool, Work};
 use serde::Serialize;
 use stages_core::{ConfigProblem, Source, StageError};
 use std::collections::BTreeMap;
@@ -16,59 +16,102 @@ pub struct Prepared {
     pub recipe: Recipe,
     /// The files outside the store that it reads, in the order of the recipe.
     pub sources: Vec<Source>,
+    /// The declared programs, in the order of the recipe.
+    pub tools: Vec<Tool>,
+}
+
+impl Prepared {
+    /// The first file outside the store, those of tools included, whose digest is no longer that of the recipe.
+    pub(crate) fn changed(&self, store: &Store, reread: bool) -> Result<Option<&Source>, StageError> {
+        let sources = self.sources.iter().zip(&self.recipe.sources);
+        let files = self.tools.iter().zip(&self.recipe.tools);
+        let files = files.flat_map(|(tool, known)| tool.sources.iter().zip(&known.files));
+        for (source, known) in sources.chain(files) {
+            if digest(store, source, reread)? != *known {
+                return Ok(Some(source));
+            }
+        }
+        Ok(None)
+    }
 }
 
 /// The files outside the store that a node reads.
-pub(crate) fn sources(node: &Node) -> Result<Vec<Source>, ConfigProblem> {
+fn sources(node: &Node) -> Result<Vec<Source>, ConfigProblem> {
     match &node.work {
         Work::Kind { kind, config } => kind.sources(config, &node.base),
         Work::Command(command) => Ok(command.files.clone()),
     }
 }
 
-/// The digests of files outside the store, in order; `reread` rehashes unchanged files too.
-pub(crate) fn digests(store: &Store, sources: &[Source], reread: bool) -> Result<Vec<SourceDigest>, StageError> {
-    sources
-        .iter()
-        .map(|source| {
-            let blob = if reread {
-                store.rehash_file(&source.path)
-            } else {
-                store.hash_file(&source.path)
-            };
-            let blob = blob.map_err(|err| {
-                if matches!(err, cache::Error::Interrupted { .. }) {
-                    return err.into();
-                }
-                let cause = std::error::Error::source(&err)
-                    .map(|cause| format!(": {cause}"))
-                    .unwrap_or_default();
-                StageError::new(format!("{err}{cause}"))
-            })?;
-            Ok(SourceDigest {
-                name: source.name.clone(),
-                blob: blob.blob,
-            })
-        })
-        .collect()
+/// True if the key of a node depends on files outside the store.
+pub(crate) fn reads_files(node: &Node) -> bool {
+    let tools = match &node.work {
+        Work::Kind { .. } => false,
+        Work::Command(command) => command.tools.iter().any(|tool| !tool.sources.is_empty()),
+    };
+    tools || sources(node).map_or(true, |sources| !sources.is_empty())
 }
 
-/// The fields of a command that are part of its key, by name.
+/// The digest of a file outside the store; `reread` rehashes an unchanged file too.
+fn digest(store: &Store, source: &Source, reread: bool) -> Result<SourceDigest, StageError> {
+    let blob = if reread {
+        store.rehash_file(&source.path)
+    } else {
+        store.hash_file(&source.path)
+    };
+    let blob = blob.map_err(|err| {
+        if matches!(err, cache::Error::Interrupted { .. }) {
+            return err.into();
+        }
+        let cause = std::error::Error::source(&err)
+            .map(|cause| format!(": {cause}"))
+            .unwrap_or_default();
+        StageError::new(format!("{err}{cause}"))
+    })?;
+    Ok(SourceDigest {
+        name: source.name.clone(),
+        blob: blob.blob,
+    })
+}
+
+fn digests(store: &Store, sources: &[Source], reread: bool) -> Result<Vec<SourceDigest>, StageError> {
+    sources.iter().map(|source| digest(store, source, reread)).collect()
+}
+
+fn tool_digest(store: &Store, tool: &Tool, reread: bool) -> Result<ToolDigest, StageError> {
+    Ok(ToolDigest {
+        name: tool.name.clone(),
+        version: tool.version.clone(),
+        system_packages: tool.system_packages,
+        files: digests(store, &tool.sources, reread)?,
+    })
+}
+
+/// The fields of a command that are part of its key, by name; those added later only if they are not the default.
 #[derive(Serialize)]
 struct CommandConfig<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    container: Option<&'a str>,
     env: &'a BTreeMap<String, String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    network: Option<bool>,
     outputs: &'a BTreeMap<String, String>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     points: &'a BTreeMap<String, Vec<String>>,
     run: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    shell: Option<Shell>,
 }
 
 fn command_config(command: &Command) -> Config {
     Config::sorted(&CommandConfig {
+        container: command.container.as_deref(),
         env: &command.env,
+        network: command.network.then_some(true),
         outputs: &command.outputs,
         points: &command.points,
         run: &command.command,
+        shell: Some(command.shell).filter(|shell| *shell != Shell::default()),
     })
 }
 
@@ -88,23 +131,33 @@ pub fn prepare(
         Work::Kind { kind, config } => (kind.name(), kind.version(), Config::from(&kind.key_config(config))),
         Work::Command(command) => (RUN, RUN_VERSION, command_config(command)),
     };
+    let tools = match &node.work {
+        Work::Kind { .. } => Vec::new(),
+        Work::Command(command) => command.tools.clone(),
+    };
     let recipe = Recipe {
         kind: kind.to_owned(),
         version,
         config,
         inputs,
         sources: digests(store, &sources, reread)?,
+        tools: tools
+            .iter()
+            .map(|tool| tool_digest(store, tool, reread))
+            .collect::<Result<_, _>>()?,
     };
     Ok(Prepared {
         key: recipe.key(),
         recipe,
         sources,
+        tools,
     })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use runner_pipeline::Isolation;
     use serde_json::json;
 
     #[test]
@@ -124,5 +177,21 @@ mod tests {
         command.points.insert("p".to_owned(), vec!["seed=1".to_owned()]);
         expected["points"] = json!(command.points);
         assert_eq!(command_config(&command), Config::from(&expected));
+        (command.shell, command.network) = (Shell::Sh, true);
+        command.container = Some("i@sha256:0".to_owned());
+        for (name, value) in [
+            ("shell", json!("sh")),
+            ("network", json!(true)),
+            ("container", json!("i@sha256:0")),
+        ] {
+            expected[name] = value;
+        }
+        assert_eq!(command_config(&command), Config::from(&expected));
+        (command.isolation, command.log_limit) = (Some(Isolation::Required), 1);
+        assert_eq!(
+            command_config(&command),
+            Config::from(&expected),
+            "neither is in the key"
+        );
     }
 }

@@ -51,9 +51,12 @@ impl StoreSession {
         let same =
             summary.hits.len() == cache.len() && summary.hits.iter().all(|(key, hit)| cache.get(*key) == Some(hit));
         if same {
-            Ok(())
-        } else {
-            store.save_hit_cache(&self.name, &summary.hits)
+            return Ok(());
+        }
+        match store.save_hit_cache(&self.name, &summary.hits) {
+            // The next run reads the records instead.
+            Err(err) if err.is_denied() => Ok(()),
+            saved => saved,
         }
     }
 }

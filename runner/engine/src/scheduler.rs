@@ -10,7 +10,7 @@ use crate::explain;
 use crate::key::Recipe;
 use crate::options::{Options, Run};
 use crate::plan;
-use crate::prepare::{Prepared, prepare, sources};
+use crate::prepare::{Prepared, prepare, reads_files};
 use crate::resources::{Pool, Share};
 use crate::summary::Summary;
 use cache::{ActionKey, ActionLock, ArtifactDigest, Hit, HitCache, Outputs, Store};
@@ -343,17 +343,17 @@ impl Scheduler<'_, '_, '_> {
         node.add_earlier(&mut inputs);
         self.slots[i].state = State::Preparing;
         self.slots[i].began = Some(Instant::now());
-        if sources(node).is_ok_and(|sources| sources.is_empty()) {
-            match prepare(node, inputs, store, reread) {
-                Ok(prepared) => self.prepared(i, prepared),
-                Err(err) => self.fail(i, err),
-            }
-        } else {
+        if reads_files(node) {
             let sender = self.sender.clone();
             self.scope.spawn(move || {
                 let prepared = prepare(node, inputs, store, reread);
                 let _ = sender.send(Message::Prepared(i, prepared));
             });
+        } else {
+            match prepare(node, inputs, store, reread) {
+                Ok(prepared) => self.prepared(i, prepared),
+                Err(err) => self.fail(i, err),
+            }
         }
     }
 

@@ -7,6 +7,8 @@ use cache_remote::untrusted;
 pub fn check(bytes: &[u8]) {
     let _ = untrusted::action(bytes, ActionKey::from_bytes([0; 32]));
     let _ = untrusted::memo(bytes, MemoKey::from_bytes([0; 32]));
+    let _ = untrusted::signed(bytes, ActionKey::from_bytes([0; 32]));
+    let _ = untrusted::keys(bytes);
     let _ = cache::untrusted::remote_index(bytes);
     // With the checksum that belongs to it, more is reached than the comparison of checksums.
     let json = bytes.split(|&byte| byte == b'\n').next().unwrap_or_default();

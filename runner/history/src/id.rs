@@ -2,6 +2,7 @@
 
 use super::marks::{self, AllMarks};
 use super::reader::{folders, has_events};
+use cache::shared;
 use chrono::{DateTime, Utc};
 use runner_engine::Failure;
 use runner_pipeline::suggest;
@@ -41,11 +42,11 @@ pub fn new_run(runs: &Path) -> Result<String, Failure> {
         Failure::caused(format!("cannot create `{}`", path.display()), &err)
             .hint("set `RUNNER_HOME` to a writable directory with free disk space")
     };
-    std::fs::create_dir_all(runs).map_err(|err| failed(runs, err))?;
+    shared::create_dir_all(runs).map_err(|err| failed(runs, err))?;
     loop {
         let id = new_id();
         let dir = runs.join(&id);
-        match std::fs::create_dir(&dir) {
+        match shared::create_dir(&dir) {
             Ok(()) => return Ok(id),
             // Two runs began in the same millisecond with the same random characters.
             Err(err) if err.kind() == std::io::ErrorKind::AlreadyExists => {}

@@ -14,7 +14,7 @@
 
 use super::stored::{Head, StageOutcome, Template};
 use super::{LastMetrics, Run};
-use cache::ActionKey;
+use cache::{ActionKey, shared};
 use runner_engine::RunStatus;
 use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension as _, Transaction, TransactionBehavior, params};
 use serde::{Deserialize, Serialize};
@@ -83,7 +83,7 @@ impl Index {
         if !runs.is_dir() {
             return None;
         }
-        let _ = std::fs::create_dir_all(&folder);
+        let _ = shared::create_dir_all(&folder);
         let path = folder.join("runs.sqlite");
         // SQLite would wait for a FIFO in the place of the index or its journal.
         for name in ["runs.sqlite", "runs.sqlite-journal"] {
@@ -99,6 +99,8 @@ impl Index {
             }
             opened => opened,
         };
+        // Only its owner can do that.
+        let _ = shared::share_file(&path);
         Some(Self {
             db: db.ok()?,
             path,

@@ -2,7 +2,7 @@
 
 use super::index::{self, Index};
 use super::reader::{folders, has_events};
-use cache::{checksummed, regular_file};
+use cache::{checksummed, regular_file, shared};
 use rayon::prelude::*;
 use runner_engine::Failure;
 use serde::{Deserialize, Serialize};
@@ -110,7 +110,7 @@ fn set_stamp(runs: &Path, stamp: &str) -> std::io::Result<()> {
     let Some(folder) = index::folder(runs) else {
         return Ok(());
     };
-    std::fs::create_dir_all(&folder)?;
+    shared::create_dir_all(&folder)?;
     write(&folder.join(STAMP), stamp.as_bytes())
 }
 
@@ -120,6 +120,7 @@ fn write(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     // A leftover, perhaps no regular file.
     let _ = std::fs::remove_file(&new);
     let written = File::create_new(&new).and_then(|mut file| {
+        shared::share_file(&new)?;
         file.write_all(bytes)?;
         file.sync_all()?;
         std::fs::rename(&new, path)

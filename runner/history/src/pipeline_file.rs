@@ -1,7 +1,7 @@
 //! `pipeline.json`: the resolved pipeline of a run.
 
 use runner_engine::key::{RUN, RUN_VERSION};
-use runner_pipeline::{Command, Node, Pipeline, Resources, Work};
+use runner_pipeline::{Command, Isolation, Node, Pipeline, Resources, Shell, Work};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 use std::borrow::Cow;
@@ -80,6 +80,20 @@ struct Program<'a> {
     files: Vec<&'a str>,
     outputs: &'a BTreeMap<String, String>,
     secrets: &'a [String],
+    #[serde(skip_serializing_if = "is_default")]
+    shell: Shell,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    isolation: Option<Isolation>,
+    #[serde(skip_serializing_if = "is_default")]
+    network: bool,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tools: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    container: Option<&'a str>,
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }
 
 impl Serialize for Settings {
@@ -92,6 +106,11 @@ impl Serialize for Settings {
                 files: command.files.iter().map(|file| file.name.as_str()).collect(),
                 outputs: &command.outputs,
                 secrets: &command.secrets,
+                shell: command.shell,
+                isolation: command.isolation,
+                network: command.network,
+                tools: command.tools.iter().map(ToString::to_string).collect(),
+                container: command.container.as_deref(),
             }
             .serialize(serializer),
         }

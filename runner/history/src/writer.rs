@@ -45,7 +45,7 @@ impl<'p> Writer<'p> {
             }
         };
         let logs = dir.join("logs");
-        std::fs::create_dir_all(&logs).map_err(failed(&logs))?;
+        cache::shared::create_dir_all(&logs).map_err(failed(&logs))?;
         let path = dir.join("events.jsonl");
         let events = File::options()
             .create_new(true)
@@ -72,7 +72,7 @@ impl<'p> Writer<'p> {
     }
 
     /// Writes `pipeline.json` in a thread: writing a large pipeline takes longer than the first events.
-    fn write_pipeline(&mut self, pipeline: ResolvedPipeline) {
+    pub fn write_pipeline(&mut self, pipeline: ResolvedPipeline) {
         let pipeline = Arc::new(pipeline);
         self.builder.pipeline(Arc::clone(&pipeline));
         let path = self.dir.join("pipeline.json");

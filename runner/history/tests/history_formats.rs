@@ -24,7 +24,7 @@ fn run() -> (tempfile::TempDir, PathBuf) {
     }))
     .unwrap();
     let mut writer = Writer::create(&runs, ID).unwrap();
-    writer.pipeline(pipeline);
+    writer.write_pipeline(pipeline);
     for line in [
         format!(
             r#"{{"event":"run_started","time":"2026-11-20T21:30:45.123Z","run":"{ID}","pipeline":"p","file":"/p.yaml","params":{{"lr":0.1}},"stages":["train"],"program":"runner"}}"#
@@ -124,7 +124,7 @@ fn every_bit_of_the_index_is_inside_a_checksum() {
     assert_eq!(computed.1.as_ref().unwrap()["charts/SPS"], 10.5);
     let listed = format!("{:?}", list(&runs).unwrap());
     let index = home.path().join("index/runs.sqlite");
-    flip(&index, 61, |place| {
+    flip(&index, 211, |place| {
         let found = Index::open(&runs).and_then(|index| index.computed(key));
         assert!(
             found.is_none() || found.as_ref() == Some(&computed) || found == Some((computed.0.clone(), None)),

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use stages_core::Source;
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::{Path, PathBuf};
 
 /// The default of `log:`, in bytes.
@@ -140,12 +141,16 @@ pub struct Tool {
     pub path: PathBuf,
     /// The directories and files that it needs, read-only, at their own absolute paths.
     pub visible: Vec<PathBuf>,
-    /// What goes on PATH: the executable (under the last part of `name`), or the environment's `bin`.
+    /// The addition to PATH: the executable (under the last part of `name`), or the `bin` of the environment.
     pub bin: PathBuf,
-    /// The text that the first line of `TOOL --version` must contain; in the key instead of the executable's content.
+    /// The text that the first line of `TOOL --version` must contain, of `bin/python --version` for an environment. In the key: for an
+    /// executable instead of its content.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
-    /// The files whose contents stand for it in the key: the executable, or the environment's lock file and `pyvenv.cfg`.
+    /// True for an environment that sees the packages of its interpreter's installation; in the key.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub system_packages: bool,
+    /// The files whose contents stand for it in the key: the executable (whose name is empty), or the environment's lock file.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sources: Vec<Source>,
 }
@@ -162,5 +167,16 @@ impl Tool {
             .file_name()
             .and_then(|name| name.to_str())
             .unwrap_or(&self.name)
+    }
+}
+
+/// Its name, with its version if it is known by that: `python3 (3.11.2)`.
+impl fmt::Display for Tool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name)?;
+        match &self.version {
+            Some(version) => write!(f, " ({version})"),
+            None => Ok(()),
+        }
     }
 }

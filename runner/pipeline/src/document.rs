@@ -35,7 +35,7 @@ impl Stage {
     /// The environment variables passed to it from outside.
     pub fn secrets(&self) -> &[String] {
         match &self.job {
-            Job::Command { secrets, .. } => secrets,
+            Job::Command(program) => &program.secrets,
             Job::Kind { .. } | Job::Broken => &[],
         }
     }
@@ -51,21 +51,58 @@ pub(crate) enum Job {
         with: Tree,
     },
     /// `run:`
-    Command {
-        run: Tree,
-        files: Vec<Tree>,
-        outputs: Vec<(Key, Tree)>,
-        env: Vec<(Key, Tree)>,
-        secrets: Vec<String>,
-    },
+    Command(Box<Program>),
     /// Neither; the error is already reported.
     Broken,
 }
 
+/// A `run:` stage's own keys.
+#[derive(Default)]
+pub(crate) struct Program {
+    pub run: Tree,
+    pub files: Vec<Tree>,
+    pub outputs: Vec<(Key, Tree)>,
+    pub env: Vec<(Key, Tree)>,
+    pub secrets: Vec<String>,
+    pub tools: Vec<Tree>,
+    pub shell: Option<Tree>,
+    pub isolation: Option<Tree>,
+    pub network: Option<Tree>,
+    pub log: Option<Tree>,
+    pub container: Option<Tree>,
+}
+
+impl Program {
+    /// The settings with a single value, by key.
+    pub fn settings(&self) -> impl Iterator<Item = (&'static str, &Tree)> {
+        let all = [
+            ("shell", &self.shell),
+            ("isolation", &self.isolation),
+            ("network", &self.network),
+            ("log", &self.log),
+            ("container", &self.container),
+        ];
+        all.into_iter()
+            .filter_map(|(name, value)| Some((name, value.as_ref()?)))
+    }
+}
+
 const TOP: [&str; 6] = ["version", "name", "include", "params", "profiles", "stages"];
-const COMMON: [&str; 5] = ["needs", "matrix", "resources", "retries", "timeout"];
-const OF_KIND: [&str; 2] = ["uses", "with"];
-const OF_COMMAND: [&str; 5] = ["run", "files", "outputs", "env", "secrets"];
+pub(crate) const COMMON: [&str; 5] = ["needs", "matrix", "resources", "retries", "timeout"];
+pub(crate) const OF_KIND: [&str; 2] = ["uses", "with"];
+pub(crate) const OF_COMMAND: [&str; 11] = [
+    "run",
+    "files",
+    "outputs",
+    "env",
+    "secrets",
+    "tools",
+    "network",
+    "shell",
+    "isolation",
+    "log",
+    "container",
+];
 
 /// Reads a document. `None` if the errors prevent further checks.
 pub(crate) fn read(root: Tree, file: &Path, problems: &mut Problems) -> Option<Document> {
@@ -248,7 +285,8 @@ fn stage(key: Key, tree: Tree, problems: &mut Problems) -> Stage {
     let mut uses = None;
     let mut run = None;
     let mut with = None;
-    let (mut files, mut outputs, mut env, mut secrets) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let mut secrets = Vec::new();
+    let mut program = Box::<Program>::default();
     let is = |wanted: &str| entries.iter().any(|(key, _)| key.name == wanted);
     let (is_kind, is_command) = (is("uses"), is("run"));
     for (key, value) in entries {
@@ -299,10 +337,16 @@ fn stage(key: Key, tree: Tree, problems: &mut Problems) -> Stage {
             }
             "retries" => stage.retries = Some(value),
             "timeout" => stage.timeout = Some(value),
-            "files" => files = items(value, "files", problems),
-            "outputs" => outputs = named(value, "output", problems),
-            "env" => env = variables(value, problems),
+            "files" => program.files = items(value, "files", problems),
+            "outputs" => program.outputs = named(value, "output", problems),
+            "env" => program.env = variables(value, problems),
             "secrets" => secrets = items(value, "names of environment variables", problems),
+            "tools" => program.tools = items(value, "programs", problems),
+            "shell" => program.shell = Some(value),
+            "isolation" => program.isolation = Some(value),
+            "network" => program.network = Some(value),
+            "log" => program.log = Some(value),
+            "container" => program.container = Some(value),
             other => {
                 let known = COMMON
                     .into_iter()
@@ -359,17 +403,13 @@ fn stage(key: Key, tree: Tree, problems: &mut Problems) -> Stage {
                 problems.add(
                     run.spot,
                     format!("`run` is {}, not a command", run.describe()),
-                    "write one text for `sh -c`; several lines go below `run: |`",
+                    "write one text for the shell; several lines go below `run: |`",
                 );
                 Job::Broken
             } else {
-                Job::Command {
-                    run,
-                    files,
-                    outputs,
-                    secrets: names_of_secrets(&secrets, &env, problems),
-                    env,
-                }
+                program.run = run;
+                program.secrets = names_of_secrets(&secrets, &program.env, problems);
+                Job::Command(program)
             }
         }
     };
@@ -423,6 +463,7 @@ fn names_of_secrets(secrets: &[Tree], env: &[(Key, Tree)], problems: &mut Proble
                         format!("`{name}` is both in `env` and in `secrets`"),
                         "a variable of `env` is part of the key, one of `secrets` is not: keep one",
                     );
+                    names.push(name.to_owned());
                 } else if names.iter().any(|known| known == name) {
                     problems.add(secret.spot, format!("`{name}` is listed twice"), "remove one");
                 } else {

@@ -52,6 +52,11 @@ impl Writer {
         self.list(number, Self::number);
     }
 
+    /// An optional text.
+    pub fn option_text(&mut self, text: Option<&str>) {
+        self.list(text, Self::text);
+    }
+
     pub fn json(&mut self, value: &Json) {
         match value {
             Json::Null => self.0.push(0),
@@ -168,6 +173,15 @@ impl<'b> Reader<'b> {
         match self.number()? {
             0 => Some(None),
             1 => self.number().map(Some),
+            _ => None,
+        }
+    }
+
+    /// An optional text.
+    pub fn option_text(&mut self) -> Option<Option<String>> {
+        match self.number()? {
+            0 => Some(None),
+            1 => self.text().map(Some),
             _ => None,
         }
     }

@@ -1,5 +1,6 @@
 //! Interpolations: `${params.X}`, `${matrix.X}`, `${env.X}`, and inside `run:` also `${needs.X}` and `${outputs.X}`.
 
+use super::plain::plain_words;
 use super::problems::Problems;
 use super::source::Spot;
 use super::suggest::{nearest, suggest};
@@ -314,6 +315,14 @@ fn read(inner: &str, spot: Spot, scope: &Scope, problems: &mut Problems) -> Opti
             );
             None
         }
+        ("env", ..) if is_secret(name) => {
+            problems.add(
+                problems.texts.locate(spot, &whole),
+                format!("`{name}` looks like a secret, and this would write its value into keys and histories"),
+                format!("let a `run:` stage with `secrets: [{name}]` read it from its environment"),
+            );
+            None
+        }
         ("env", ..) => match scope.env.get(name) {
             Some(text) => {
                 // Variables are untyped: a number is parsed as one.
@@ -426,8 +435,26 @@ pub(crate) fn fill_command(
     out
 }
 
-/// The text for `sh -c`: `${needs.X}` and `${outputs.X}` of [`super::Command::command`] replaced by the result of `value` for
-/// (`needs`, `X`), and `$${` by `${`.
+/// True if a variable's name says that its value is secret.
+pub(crate) fn is_secret(name: &str) -> bool {
+    const WORDS: [&str; 9] = [
+        "APIKEY",
+        "KEY",
+        "TOKEN",
+        "SECRET",
+        "SECRETS",
+        "PASSWORD",
+        "PASSWD",
+        "CREDENTIAL",
+        "CREDENTIALS",
+    ];
+    name.split('_')
+        .any(|word| WORDS.iter().any(|known| word.eq_ignore_ascii_case(known)))
+}
+
+/// The text for the shell: `${needs.X}` and `${outputs.X}` of [`super::Command::command`] replaced by the result of `value` for
+/// (`needs`, `X`), and `$${` by `${`. The result is one plain path ([`plain`](super::plain)) or several with spaces between them;
+/// any other character in it is replaced by `_`, since none is safe in every kind of quotes.
 pub fn command_text(command: &str, value: impl Fn(&str, &str) -> Option<String>) -> String {
     let mut out = String::new();
     let mut rest = command;
@@ -447,7 +474,7 @@ pub fn command_text(command: &str, value: impl Fn(&str, &str) -> Option<String>)
         });
         match replaced {
             Some((text, length)) => {
-                out.push_str(&text);
+                out.push_str(&plain_words(&text));
                 rest = &after[length..];
             }
             None => {
@@ -589,11 +616,8 @@ mod tests {
             command,
             "f ${needs.a} ${HOME:-x} $${params.x} '$${needs.a}' ${outputs.b} ${open"
         );
-        let run = command_text(&command, |space, name| Some(format!("<{space}/{name}>")));
-        assert_eq!(
-            run,
-            "f <needs/a> ${HOME:-x} ${params.x} '${needs.a}' <outputs/b> ${open"
-        );
+        let run = command_text(&command, |space, name| Some(format!("/{space}/{name}")));
+        assert_eq!(run, "f /needs/a ${HOME:-x} ${params.x} '${needs.a}' /outputs/b ${open");
         fill_command(
             &Tree::default(),
             "${needs.c} ${params.y}",

@@ -6,8 +6,7 @@ use super::configure;
 use super::connections::Connections;
 use super::document::{self, Document, Job, Stage};
 use super::earlier::This;
-use super::files;
-use super::interpolate::{Scope, Variables, fill, fill_command};
+use super::interpolate::{Scope, Variables, fill};
 use super::matrix;
 use super::model::graph_of;
 use super::needs::{self, Face, Needs};
@@ -15,11 +14,13 @@ use super::overrides::{self, Setting};
 use super::point::{self, MOST_NODES, Point};
 use super::problems::Problems;
 use super::resolved::Resolved;
+use super::run_stage::{self, Reads};
 use super::source::{self, Spot, Texts};
-use super::tree::{Key, Tree, Value, spell};
-use super::units::{duration, relative, size};
+use super::tools::Finder;
+use super::tree::{Tree, Value};
+use super::units::{duration, size};
 use super::yaml;
-use super::{Command, FindEarlier, InputRef, Node, Pipeline, PipelineErrors, Resources, Work};
+use super::{FindEarlier, InputRef, Node, Pipeline, PipelineErrors, Resources, Work};
 use cache::{BlobDigest, BlobRef};
 use serde_json::Value as Json;
 use stages_core::{AnyStage, ConfigProblem, PlanContext, PortType, Provided};
@@ -79,8 +80,8 @@ pub(crate) struct Recorded {
     pub files: Vec<(PathBuf, BlobDigest)>,
     /// The environment variables that were interpolated.
     pub variables: BTreeSet<String>,
-    /// The patterns of `files:`, interpolated, by node.
-    pub patterns: BTreeMap<usize, Vec<String>>,
+    /// What `run:` stages read, by node.
+    pub reads: BTreeMap<usize, Reads>,
 }
 
 /// Like [`load_with_sources`], with a record of the inputs.
@@ -148,7 +149,9 @@ struct Loader<'a> {
     bases: BTreeMap<String, Arc<Path>>,
     options: &'a LoadOptions,
     env: Variables<'a>,
+    /// If set, source files and tools are looked for.
     sources: bool,
+    finder: Finder<'a>,
     problems: Problems,
     params: BTreeMap<String, Tree>,
     settings: Vec<Setting>,
@@ -177,6 +180,7 @@ impl<'a> Loader<'a> {
             options,
             env: Variables::new(&options.env),
             sources,
+            finder: Finder::new(&options.env),
             problems: Problems::new(texts),
             params: BTreeMap::new(),
             settings: Vec::new(),
@@ -364,23 +368,25 @@ impl<'a> Loader<'a> {
                     node.work = Work::Kind { kind, config };
                 }
             }
-            (
-                Job::Command {
-                    run,
-                    files,
-                    outputs,
-                    env,
-                    secrets,
-                },
-                _,
-            ) if !quiet => {
+            (Job::Command(written), _) if !quiet => {
+                let outputs = written.outputs.iter();
                 node.provides = outputs
-                    .iter()
                     .map(|(key, _)| (key.name.clone(), Provided::unknown(PortType::File)))
                     .collect();
-                let command = self.command(stage, run, files, outputs, env, point, &node.base);
-                let secrets = secrets.clone();
-                node.work = Work::Command(Arc::new(Command { secrets, ..command }));
+                let scope = Scope {
+                    params: Some(&self.params),
+                    matrix: Some(point),
+                    env: &self.env,
+                    secrets: &self.secrets,
+                    verbatim: false,
+                };
+                let finder = self.sources.then_some(&self.finder);
+                let (command, reads) =
+                    run_stage::command(stage, written, &scope, finder, &node.base, &mut self.problems);
+                if !reads.is_empty() {
+                    self.recorded.reads.insert(self.nodes.len(), reads);
+                }
+                node.work = Work::Command(Arc::new(command));
             }
             _ => {}
         }
@@ -455,107 +461,6 @@ impl<'a> Loader<'a> {
 
     fn report(&mut self, kind: &dyn AnyStage, stage: &Stage, with: &Tree, uses: Spot, problem: &ConfigProblem) {
         configure::report(kind, &stage.key.name, with, uses, problem, &mut self.problems);
-    }
-
-    fn command(
-        &mut self,
-        stage: &Stage,
-        run: &Tree,
-        files: &[Tree],
-        outputs: &[(Key, Tree)],
-        env: &[(Key, Tree)],
-        point: &Point,
-        base: &Path,
-    ) -> Command {
-        let scope = Scope {
-            params: Some(&self.params),
-            matrix: Some(point),
-            env: &self.env,
-            secrets: &self.secrets,
-            verbatim: false,
-        };
-        let problems = &mut self.problems;
-        let needs: Vec<&str> = stage.needs.iter().map(|(key, _)| key.name.as_str()).collect();
-        let names: Vec<&str> = outputs.iter().map(|(key, _)| key.name.as_str()).collect();
-        let command = fill_command(run, run.text().unwrap_or_default(), &scope, &needs, &names, problems);
-        let before = problems.count();
-        let files: Vec<Tree> = files.iter().map(|file| fill(file, &scope, problems)).collect();
-        let patterns: Vec<String> = files.iter().filter_map(Tree::text).map(str::to_owned).collect();
-        if !patterns.is_empty() {
-            self.recorded.patterns.insert(self.nodes.len(), patterns);
-        }
-        let files = if problems.count() == before {
-            files::expand(&files, base, problems)
-        } else {
-            Vec::new()
-        };
-        let mut places: BTreeMap<String, String> = BTreeMap::new();
-        for (key, value) in outputs {
-            let before = problems.count();
-            let filled = fill(value, &scope, problems);
-            if problems.count() > before {
-                continue;
-            }
-            let Some(file) = filled.text().and_then(relative) else {
-                problems.add(
-                    value.spot,
-                    format!(
-                        "the output `{}` is {}, not a file of the stage's directory",
-                        key.name,
-                        filled.describe()
-                    ),
-                    format!("write a relative file name without `..`, such as `{}.csv`", key.name),
-                );
-                continue;
-            };
-            if let Some((other, _)) = places.iter().find(|(_, known)| nested(known, &file)) {
-                problems.add(
-                    value.spot,
-                    format!(
-                        "the outputs `{other}` and `{}` are the same file, or one holds the other",
-                        key.name
-                    ),
-                    "give each output a file of its own",
-                );
-                continue;
-            }
-            if files.iter().any(|source| nested(&source.name, &file)) {
-                problems.add(
-                    value.spot,
-                    format!("the output `{}` would overwrite a file of `files:`", key.name),
-                    "give the output another name",
-                );
-                continue;
-            }
-            places.insert(key.name.clone(), file);
-        }
-        let mut variables = BTreeMap::new();
-        for (key, value) in env {
-            let before = problems.count();
-            let filled = fill(value, &scope, problems);
-            let text = match &filled.value {
-                Value::Scalar(value) => spell(value).filter(|text| !text.contains('\0')),
-                Value::List(_) | Value::Map(_) => None,
-            };
-            match text {
-                Some(text) => {
-                    variables.insert(key.name.clone(), text);
-                }
-                None if problems.count() == before => problems.add(
-                    value.spot,
-                    format!("the variable `{}` is {}, not a string", key.name, filled.describe()),
-                    "give it a string or a number",
-                ),
-                None => {}
-            }
-        }
-        Command {
-            command,
-            files,
-            outputs: places,
-            env: variables,
-            ..Command::default()
-        }
     }
 
     /// Resources, retries and the time limit.
@@ -635,13 +540,6 @@ pub(crate) fn provided(needs: &BTreeMap<String, Vec<InputRef>>, nodes: &[Node]) 
         .iter()
         .map(|(port, inputs)| (port.clone(), inputs.iter().filter_map(provided).collect()))
         .collect()
-}
-
-/// True if two relative paths are equal, or one is an ancestor of the other.
-fn nested(a: &str, b: &str) -> bool {
-    let (short, long) = if a.len() <= b.len() { (a, b) } else { (b, a) };
-    long.strip_prefix(short)
-        .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 fn mentions_matrix(tree: &Tree) -> bool {

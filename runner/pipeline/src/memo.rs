@@ -6,19 +6,22 @@
 //! | the contents of the file and of its included files | their digests are compared |
 //! | environment variables that are interpolated | the digests of their values are compared |
 //! | `files:` of `run:` stages | the patterns are expanded again, and the files are compared |
+//! | `tools:` of `run:` stages | they are looked for again |
 //! | files that a stage kind reads | the kind looks for them and checks its configuration again; the result is compared |
 //! | artifacts of earlier runs | a pipeline that refers to one has no memo |
 //!
 //! The caller stores a checksum with each memo. Malformed bytes are rejected nevertheless.
 
 use super::PipelineErrors;
-use super::command::Command;
+use super::command::{Command, Isolation, Shell, Tool};
 use super::encoding::{Reader, Writer};
 use super::files;
 use super::load::{self, LoadOptions, Recorded};
 use super::model::{InputRef, Node, Pipeline, Place, Resources, Work, graph_of};
 use super::problems::Problems;
+use super::run_stage::{Reads, in_order};
 use super::source::{self, Spot, Texts};
+use super::tools::{Finder, Request};
 use super::tree::Tree;
 use cache::{BlobDigest, BlobRef};
 use serde::Deserialize as _;
@@ -33,7 +36,7 @@ use std::time::Duration;
 /// build of the program.
 pub fn memo_name(file: &Path, options: &LoadOptions, program: &str) -> Vec<u8> {
     let mut out = Writer::default();
-    out.text("runner 2026-11 resolved pipeline v1");
+    out.text("runner 2026-11 resolved pipeline v2");
     out.text(program);
     out.path(file);
     out.path(&load::folder_of(file));
@@ -93,13 +96,13 @@ fn pack(pipeline: &Pipeline, recorded: &Recorded, options: &LoadOptions) -> Vec<
         pipeline.nodes.iter().zip(of_nodes).enumerate(),
         |out, (i, (node, base))| {
             out.number(base as u64);
-            pack_node(out, node, recorded.patterns.get(&i).map_or(&[], Vec::as_slice));
+            pack_node(out, node, recorded.reads.get(&i).unwrap_or(&Reads::default()));
         },
     );
     out.finish()
 }
 
-fn pack_node(out: &mut Writer, node: &Node, patterns: &[String]) {
+fn pack_node(out: &mut Writer, node: &Node, reads: &Reads) {
     out.text(&node.id);
     out.text(&node.stage);
     out.list(&node.point, |out, (axis, value)| {
@@ -116,7 +119,7 @@ fn pack_node(out: &mut Writer, node: &Node, patterns: &[String]) {
         Work::Command(command) => {
             out.number(1);
             out.text(&command.command);
-            out.list(patterns, |out, pattern| out.text(pattern));
+            out.list(&reads.patterns, |out, pattern| out.text(pattern));
             out.list(&command.files, |out, file| {
                 out.text(&file.name);
                 out.path(&file.path);
@@ -128,6 +131,16 @@ fn pack_node(out: &mut Writer, node: &Node, patterns: &[String]) {
             });
             texts(out, &command.env);
             out.list(&command.secrets, |out, name| out.text(name));
+            out.text(command.shell.name());
+            out.option_text(command.isolation.map(Isolation::name));
+            out.number(u64::from(command.network));
+            out.list(&reads.tools, |out, tool| {
+                out.text(&tool.name);
+                out.option_text(tool.version.as_deref());
+                out.option_text(tool.lock.as_deref());
+            });
+            out.number(command.log_limit);
+            out.option_text(command.container.as_deref());
         }
     }
     out.list(&node.needs, |out, (port, inputs)| {
@@ -179,10 +192,11 @@ pub fn load_memo(memo: &[u8], file: &Path, options: &LoadOptions) -> Option<Pipe
     let name = from.text()?;
     let params = from.map(|from| Some((from.text()?, from.json()?)))?;
     let bases: Vec<Arc<Path>> = from.list(|from| from.path().map(Arc::from))?;
+    let finder = Finder::new(&options.env);
     let mut nodes: Vec<Node> = Vec::new();
     for _ in 0..from.index()? {
         let base = bases.get(from.index()?)?.clone();
-        let node = unpack_node(&mut from, base, options, &nodes)?;
+        let node = unpack_node(&mut from, base, options, &finder, &nodes)?;
         nodes.push(node);
     }
     from.is_at_end().then(|| Pipeline {
@@ -208,7 +222,13 @@ fn small(from: &mut Reader) -> Option<u32> {
 }
 
 /// A node whose files are unchanged. `before` are the preceding nodes, which are the only ones that it can need.
-fn unpack_node(from: &mut Reader, base: Arc<Path>, options: &LoadOptions, before: &[Node]) -> Option<Node> {
+fn unpack_node(
+    from: &mut Reader,
+    base: Arc<Path>,
+    options: &LoadOptions,
+    finder: &Finder<'_>,
+    before: &[Node],
+) -> Option<Node> {
     let (id, stage) = (from.text()?, from.text()?);
     let point = from.map(|from| Some((from.text()?, from.json()?)))?;
     let work = match from.number()? {
@@ -235,7 +255,15 @@ fn unpack_node(from: &mut Reader, base: Arc<Path>, options: &LoadOptions, before
                 points: from.map(|from| Some((from.text()?, from.list(Reader::text)?)))?,
                 env: from.map(|from| Some((from.text()?, from.text()?)))?,
                 secrets: from.list(Reader::text)?,
-                ..Command::default()
+                shell: named(&from.text()?, Shell::ALL, Shell::name)?,
+                isolation: match from.option_text()? {
+                    Some(name) => Some(named(&name, Isolation::ALL, Isolation::name)?),
+                    None => None,
+                },
+                network: from.number()? == 1,
+                tools: tools(from, finder, &base)?,
+                log_limit: from.number()?,
+                container: from.option_text()?,
             }))
         }
         _ => return None,
@@ -279,6 +307,23 @@ fn unpack_node(from: &mut Reader, base: Arc<Path>, options: &LoadOptions, before
         },
     };
     checks_again(&node, before).then_some(node)
+}
+
+fn named<T: Copy>(name: &str, all: impl IntoIterator<Item = T>, of: impl Fn(T) -> &'static str) -> Option<T> {
+    all.into_iter().find(|value| of(*value) == name)
+}
+
+/// The tools as they are found now.
+fn tools(from: &mut Reader, finder: &Finder<'_>, base: &Path) -> Option<Vec<Tool>> {
+    let requests: Vec<Request> = from.list(|from| {
+        Some(Request {
+            name: from.text()?,
+            version: from.option_text()?,
+            lock: from.option_text()?,
+        })
+    })?;
+    let found = requests.iter().map(|request| finder.find(request, base).ok());
+    found.collect::<Option<_>>().map(in_order)
 }
 
 /// The files that currently match the patterns of `files:`; `None` if a pattern is invalid.

@@ -50,7 +50,9 @@ pub(crate) fn faces<'a>(
 ) -> Vec<Face<'a>> {
     let face = |stage: &'a Stage| match &stage.job {
         Job::Broken => Face::Unknown,
-        Job::Command { outputs, .. } => Face::Command { outputs },
+        Job::Command(program) => Face::Command {
+            outputs: &program.outputs,
+        },
         Job::Kind { name, spot, .. } => match kinds.iter().find(|kind| kind.name() == name) {
             Some(kind) => Face::Kind(kind.as_ref()),
             None => {
@@ -550,7 +552,7 @@ fn missing(index: usize, kind: &dyn AnyStage, stages: &[Stage], faces: &[Face], 
     let stage = &stages[index];
     let spot = match &stage.job {
         Job::Kind { spot, .. } => *spot,
-        Job::Command { .. } | Job::Broken => stage.key.spot,
+        Job::Command(_) | Job::Broken => stage.key.spot,
     };
     for port in kind.ports().inputs.iter().filter(|port| !port.optional) {
         if !stage.needs.iter().any(|(key, _)| key.name == port.name) {

@@ -70,23 +70,22 @@ impl Resolved<'_> {
                 }
                 entries.push(entry("with", with));
             }
-            Job::Command {
-                run,
-                files,
-                outputs,
-                env,
-                secrets,
-            } => {
+            Job::Command(program) => {
                 let needs: Vec<&str> = stage.needs.iter().map(|(key, _)| key.name.as_str()).collect();
-                let names: Vec<&str> = outputs.iter().map(|(key, _)| key.name.as_str()).collect();
-                let command = run.text().unwrap_or_default();
-                let command = fill_command(run, command, &self.scope, &needs, &names, problems);
+                let names: Vec<&str> = program.outputs.iter().map(|(key, _)| key.name.as_str()).collect();
+                let command = program.run.text().unwrap_or_default();
+                let command = fill_command(&program.run, command, &self.scope, &needs, &names, problems);
                 entries.push(entry("run", text(&command)));
-                let files = files.iter().map(|file| filled(file, problems)).collect();
-                entries.push(entry("files", list(files)));
-                entries.push(entry("outputs", all(outputs, problems)));
-                entries.push(entry("env", all(env, problems)));
-                entries.push(entry("secrets", list(secrets.iter().map(|name| text(name)).collect())));
+                let lists =
+                    |of: &[Tree], problems: &mut Problems| list(of.iter().map(|item| filled(item, problems)).collect());
+                entries.push(entry("files", lists(&program.files, problems)));
+                entries.push(entry("outputs", all(&program.outputs, problems)));
+                entries.push(entry("env", all(&program.env, problems)));
+                let secrets = program.secrets.iter().map(|name| text(name));
+                entries.push(entry("secrets", list(secrets.collect())));
+                entries.push(entry("tools", lists(&program.tools, problems)));
+                let settings = program.settings();
+                entries.extend(settings.map(|(name, value)| entry(name, filled(value, problems))));
             }
             Job::Broken => {}
         }

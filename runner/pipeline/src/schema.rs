@@ -1,5 +1,7 @@
 //! The JSON Schema (draft 7) of pipeline files, for editors.
 
+use super::command::{Isolation, Shell};
+use super::document::{COMMON, OF_COMMAND, OF_KIND};
 use serde_json::{Map, Value, json};
 use stages_core::AnyStage;
 
@@ -94,6 +96,7 @@ pub fn schema(kinds: &[Box<dyn AnyStage>]) -> Value {
 }
 
 const NAME: &str = "^[A-Za-z_][A-Za-z0-9_-]*$";
+const SIZE: &str = "^[0-9.]+ *([KMGT]i?B|kB|B)$";
 const VARIABLE: &str = "^[A-Za-z_][A-Za-z0-9_]*$";
 
 fn stage(names: &[&str], rules: Vec<Value>) -> Value {
@@ -104,23 +107,23 @@ fn stage(names: &[&str], rules: Vec<Value>) -> Value {
         }
         schema
     };
-    let of_kind = ["needs", "matrix", "resources", "retries", "timeout", "uses", "with"];
-    let of_command = [
-        "needs",
-        "matrix",
-        "resources",
-        "retries",
-        "timeout",
-        "run",
-        "files",
-        "outputs",
-        "env",
-        "secrets",
-    ];
+    let of_kind: Vec<&str> = COMMON.into_iter().chain(OF_KIND).collect();
+    let of_command: Vec<&str> = COMMON.into_iter().chain(OF_COMMAND).collect();
     let only = |keys: &[&str]| {
         let keys: Map<String, Value> = keys.iter().map(|key| ((*key).to_owned(), json!(true))).collect();
         json!({ "properties": keys, "additionalProperties": false })
     };
+    let tool = json!({
+        "type": "object",
+        "additionalProperties": false,
+        "oneOf": [{ "required": ["path"] }, { "required": ["name"] }],
+        "properties": {
+            "path": { "description": "An executable, or the directory of a virtual environment.", "type": "string" },
+            "name": { "description": "A program on PATH.", "type": "string" },
+            "version": { "description": "What its `--version` prints: in the key instead of its content.", "type": "string" },
+            "lock": { "description": "The file that lists the environment's packages.", "type": "string" },
+        },
+    });
     let mut all = vec![
         json!({ "if": { "required": ["uses"] }, "then": only(&of_kind) }),
         json!({ "if": { "required": ["run"] }, "then": only(&of_command) }),
@@ -132,7 +135,7 @@ fn stage(names: &[&str], rules: Vec<Value>) -> Value {
         "properties": {
             "uses": { "description": "The stage kind.", "type": "string", "enum": names },
             "with": { "description": "The configuration of the stage kind.", "type": ["object", "null"] },
-            "run": { "description": "A command for `sh -c`; reads `${needs.X}` and writes `${outputs.X}`.", "type": "string" },
+            "run": { "description": "A command for the shell; reads `${needs.X}` and writes `${outputs.X}`.", "type": "string" },
             "needs": {
                 "description": "The artifacts that the stage reads, by input.",
                 "type": ["object", "null"],
@@ -153,7 +156,7 @@ fn stage(names: &[&str], rules: Vec<Value>) -> Value {
                     ),
                     "memory": described(
                         "Memory, such as `4GiB`.",
-                        or_interpolation(json!({ "type": "string", "pattern": "^[0-9.]+ *([KMGT]i?B|kB|B)$" })),
+                        or_interpolation(json!({ "type": "string", "pattern": SIZE })),
                     ),
                 },
             },
@@ -187,6 +190,34 @@ fn stage(names: &[&str], rules: Vec<Value>) -> Value {
                 "type": ["array", "null"],
                 "items": { "type": "string", "pattern": VARIABLE },
             },
+            "tools": {
+                "description": "Programs that the command runs besides the system's utilities: part of its key.",
+                "type": ["array", "null"],
+                "items": { "anyOf": [
+                    { "description": "A program on PATH, or the path of an executable or of a virtual environment.", "type": "string" },
+                    tool,
+                ] },
+            },
+            "network": described(
+                "Whether the command reaches the network: part of its key.",
+                or_interpolation(json!({ "type": "boolean", "default": false })),
+            ),
+            "shell": described(
+                "The shell: `bash -euo pipefail` or `sh -e`. Part of its key.",
+                or_interpolation(json!({ "enum": Shell::ALL, "default": Shell::default() })),
+            ),
+            "isolation": described(
+                "The isolation that it asks for; `required` fails without namespaces.",
+                or_interpolation(json!({ "enum": Isolation::ALL, "default": Isolation::default() })),
+            ),
+            "log": described(
+                "The size of its log, of which the first and the last half are kept, such as `64MiB`.",
+                or_interpolation(json!({ "type": "string", "pattern": SIZE })),
+            ),
+            "container": described(
+                "The image that it runs in, by podman or docker: part of its key.",
+                or_interpolation(json!({ "type": "string", "pattern": "^[A-Za-z0-9][A-Za-z0-9._/:-]*@sha256:[0-9a-f]{64}$" })),
+            ),
         },
         "allOf": all,
     })

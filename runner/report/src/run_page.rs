@@ -1,7 +1,7 @@
 //! The HTML report of a run: one self-contained file, rendered from the run's events and artifacts. Not a cached stage.
 
 use crate::html::{self, bytes, escape, escape_content, table};
-use crate::{data, evaluation, training};
+use crate::{data, evaluation, programs, training};
 use cache::Store;
 use runner_engine::Failure;
 use runner_history::{ComputedMetrics, Run, StageRun};
@@ -51,6 +51,7 @@ fn sections(run: &Run, runs: &Path, store: &Store, deadline: Option<Instant>) ->
         seconds(run.seconds),
         escape(&run.program)
     );
+    body.push_str(&lookahead(run));
     body.push_str("<h2>Stages</h2>\n");
     if run.stages.len() <= MOST_DRAWN {
         body.push_str(&graph(run));
@@ -65,8 +66,37 @@ fn sections(run: &Run, runs: &Path, store: &Store, deadline: Option<Instant>) ->
         body.push_str(&evaluation::section(stage, store));
     }
     body.push_str(&data::section(run, store));
+    body.push_str(&programs::section(run, store));
     body.push_str(&parameters(run));
     in_time().then_some(body)
+}
+
+/// The outcome of the check for look-ahead, if there was one.
+fn lookahead(run: &Run) -> String {
+    let Some(check) = &run.lookahead else {
+        return String::new();
+    };
+    let class = match check.verdict.as_str() {
+        "passed" => "ran",
+        "found" => "failed",
+        _ => "skipped",
+    };
+    let mut out = format!(
+        "<h2>Look-ahead</h2><p><span class=\"{class}\">{}</span> {} <span class=\"dim\">{}</span></p>\n",
+        escape(&check.verdict),
+        escape(&check.summary),
+        seconds(check.seconds)
+    );
+    for (title, lines) in [
+        ("changed with later data", &check.found),
+        ("not checked", &check.unchecked),
+    ] {
+        if !lines.is_empty() {
+            let rows: Vec<Vec<String>> = lines.iter().map(|line| vec![escape(line)]).collect();
+            out.push_str(&table(&[title], &rows));
+        }
+    }
+    out
 }
 
 /// The graph of stages, coloured by status.

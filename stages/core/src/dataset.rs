@@ -110,12 +110,15 @@ impl PartitionKey {
 }
 
 /// A symbol as part of a path: letters and digits of ASCII and `-_^.` as they are, every other byte in hex, `%E4`, so that the paths of
-/// different symbols differ in any script. A dot at an end or after another is no plain one: `..` stands between symbols.
+/// different symbols differ in any script. A dot at an end or after another is no plain one: `..` stands between symbols;
+/// nor is a `-` at the start.
 fn encode(symbol: &str) -> String {
     let bytes = symbol.as_bytes();
     let is_plain = |i: usize| match bytes[i] {
         b'.' => i > 0 && i + 1 < bytes.len() && bytes[i - 1] != b'.',
-        byte => byte.is_ascii_alphanumeric() || b"-_^".contains(&byte),
+        // Programs take a name that starts with it for an option.
+        b'-' => i > 0,
+        byte => byte.is_ascii_alphanumeric() || b"_^".contains(&byte),
     };
     let mut text = String::with_capacity(symbol.len());
     for (i, &byte) in bytes.iter().enumerate() {

@@ -43,6 +43,20 @@ pub enum StageEvent {
         /// The number of look-ups.
         total: u64,
     },
+    /// The isolation of an external program that is about to start.
+    Isolation {
+        /// The isolation in force: `namespaces`, `container` or `none`.
+        isolation: String,
+        /// True if it reaches the network.
+        network: bool,
+    },
+    /// A warning: the result may not be what the key says.
+    Warning {
+        /// The warning, a lowercase fragment.
+        message: String,
+        /// A hint at its solution.
+        hint: Option<String>,
+    },
 }
 
 /// Takes a stage's events.

@@ -41,7 +41,8 @@ pub struct RelativeCost {
 /// change; a golden test guards it.
 pub trait StageKind: Send + Sync + 'static {
     /// Its configuration. Use `#[serde(default, deny_unknown_fields)]`: the `Default` is the one place of defaults, the doc
-    /// comments are the reference, with units. A field that must be given is refused by [`StageKind::check`] when empty.
+    /// comments are the reference, with units. A field that must be given is refused by [`StageKind::check`] when empty. A map
+    /// of the user's keys is empty by default.
     type Config: Serialize + DeserializeOwned + JsonSchema + Default;
 
     /// Its name, family first: `greeks/analytic`.
@@ -178,7 +179,8 @@ fn typed<C: DeserializeOwned>(value: Value) -> Result<C, ConfigProblem> {
     })
 }
 
-/// Removes the values that equal their defaults, map by map.
+/// Removes the values that equal their defaults, map by map. The maps are structs, which always have all their fields: a map of
+/// the user's keys must be empty by default, since one that lacks a default entry would look like the default.
 fn prune(value: &Value, default: &Value) -> Option<Value> {
     if value == default {
         return None;

@@ -7,7 +7,7 @@ mod common;
 use arrow::array::{Array, AsArray, RecordBatch};
 use cache::{Artifact, KeyHasher};
 use common::{Bench, floats, kind};
-use datasets::quality::{BARS, CHAIN, RATES, Remedy, Rule};
+use datasets::quality::{BARS, CHAIN, DATE_OUT_OF_RANGE, RATES, Remedy, Rule};
 use serde_json::{Value, json};
 use stages_core::error::Cause;
 use stages_core::event::Silent;
@@ -160,6 +160,8 @@ fn parameters_of_the_past_are_in_the_memo() {
 /// No row breaks a rule but those that only note what is usual.
 fn is_clean(market: &Market, port: &str, rules: &[Rule], usual: &[&str]) {
     let table = market.quality(port);
+    // Only a table that breaks this one lists it.
+    let rules: Vec<&Rule> = rules.iter().filter(|rule| rule.name != DATE_OUT_OF_RANGE).collect();
     assert_eq!(table.len(), rules.len());
     for (line, rule) in table.iter().zip(rules) {
         assert_eq!(line["rule"], rule.name);

@@ -241,7 +241,7 @@ fn write(folder: &Path, train_state: &TrainState) -> Result<(), StageError> {
     Ok(())
 }
 
-/// The contents of the folder of a training.
+/// The contents of the directory of a training.
 pub(crate) enum Saved {
     /// It holds no checkpoint.
     Nothing,

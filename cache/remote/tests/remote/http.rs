@@ -2,7 +2,7 @@
 
 use crate::home::{Home, action_key};
 use crate::server::{Answer, Server};
-use crate::{push, with_remote};
+use crate::{push, unsigned, with_remote};
 use cache::{BlobRef, Store};
 use cache_remote::RemoteSettings;
 use std::net::TcpListener;
@@ -25,7 +25,7 @@ impl Site {
         let blob = home.store.put(&vec![7; LEN]).unwrap();
         home.store.put_memo(crate::home::memo_key("m"), blob).unwrap();
         let folder = home.dir.path().join("remote");
-        let report = push(&home, RemoteSettings::new(folder.display().to_string()));
+        let report = push(&home, unsigned(folder.display().to_string()));
         assert_eq!(report.records, 2);
         let server = Server::start(&folder);
         Self { home, server, blob }
@@ -41,7 +41,7 @@ impl Site {
 fn settings(url: &str) -> RemoteSettings {
     RemoteSettings {
         timeout: Duration::from_secs(2),
-        ..RemoteSettings::new(url)
+        ..unsigned(url)
     }
 }
 
@@ -148,5 +148,5 @@ fn a_transfer_is_resumed_by_a_later_process() {
     site.server.answers(&[], Answer::Well);
     let store = site.store("other");
     assert_eq!(store.blob(site.blob.blob).unwrap().len(), LEN);
-    assert_eq!(site.server.sent(), "runner-remote 1\n".len() + LEN - arrived);
+    assert_eq!(site.server.sent(), "runner-remote 2\n".len() + LEN - arrived);
 }

@@ -3,14 +3,25 @@
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "tests")]
 
 mod directory;
+mod forged;
 #[path = "../../../tests/store/home.rs"]
 mod home;
+mod hostile;
 mod http;
 mod server;
+mod signed;
 
 use cache::Store;
 use cache_remote::{PushReport, Remote, RemoteSettings};
 use home::Home;
+
+/// Settings that accept records without a signature.
+fn unsigned(url: impl Into<String>) -> RemoteSettings {
+    RemoteSettings {
+        trust_unsigned: true,
+        ..RemoteSettings::new(url)
+    }
+}
 
 fn with_remote(store: Store, settings: RemoteSettings) -> Store {
     Remote::new(settings, &store).unwrap().attach(store)

@@ -19,7 +19,26 @@ pub enum Answer {
     Cut(usize),
     /// Not at all.
     Never,
+    /// With a body that does not end, of this stated length.
+    Endless(Option<u64>),
+    /// With a byte of the body now and then.
+    Slow,
+    /// With a byte of the body, and then with a closed connection.
+    Drip,
+    /// With a page for people, whatever was asked for.
+    Page,
+    /// With a redirect to the same path below this URL.
+    To(&'static str),
+    /// With an error that holds escape codes.
+    Escapes,
+    /// With `Content-Encoding: gzip`.
+    Gzip,
+    /// With another length than the body's, in answers to HEAD.
+    Length(u64),
 }
+
+/// A page for people.
+const PAGE: &[u8] = b"<html><body>Please log in</body></html>";
 
 /// A request: its method, path and the start of its range.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -119,12 +138,18 @@ fn serve(stream: &TcpStream, root: &Path, state: &Mutex<State>) -> bool {
         std::thread::sleep(Duration::from_secs(60));
         return false;
     }
+    if let Answer::To(url) = answer {
+        let head = format!("HTTP/1.1 302 Found\r\nContent-Length: 0\r\nLocation: {url}{path}\r\n\r\n");
+        return out.write_all(head.as_bytes()).is_ok();
+    }
     let file = path
         .strip_prefix("/store/")
         .map(|name| root.join(name))
         .filter(|path| path.is_file());
     let (status, body, total) = match (answer, file) {
         (Answer::Failure, _) => ("500 Internal Server Error", Vec::new(), 0),
+        (Answer::Escapes, _) => ("418 \x1b[2J\x1b]0;title\x07", b"\x1b[31mno\x07\r\n".to_vec(), 0),
+        (Answer::Page, _) => ("200 OK", PAGE.to_vec(), PAGE.len()),
         (_, None) => ("404 Not Found", Vec::new(), 0),
         (_, Some(path)) => ok(path, range),
     };
@@ -132,15 +157,43 @@ fn serve(stream: &TcpStream, root: &Path, state: &Mutex<State>) -> bool {
     let range = partial.map_or_else(String::new, |(from, _)| {
         format!("Content-Range: bytes {from}-{}/{total}\r\n", from + body.len() - 1)
     });
+    let length = match answer {
+        Answer::Endless(Some(length)) => format!("Content-Length: {length}\r\n"),
+        Answer::Endless(None) if method != "HEAD" => "Transfer-Encoding: chunked\r\n".to_owned(),
+        Answer::Length(length) if method == "HEAD" => format!("Content-Length: {length}\r\n"),
+        Answer::Gzip => format!("Content-Encoding: gzip\r\nContent-Length: {}\r\n", body.len()),
+        _ => format!("Content-Length: {}\r\n", body.len()),
+    };
     let head = format!(
-        "HTTP/1.1 {status}\r\nContent-Length: {}\r\n{range}Last-Modified: Sat, 21 Nov 2026 08:00:00 GMT\r\nETag: \"1\"\r\n\r\n",
-        body.len()
+        "HTTP/1.1 {status}\r\n{length}{range}Last-Modified: Sat, 21 Nov 2026 08:00:00 GMT\r\nETag: \"1\"\r\n\r\n"
     );
     if out.write_all(head.as_bytes()).is_err() || method == "HEAD" {
         return method == "HEAD";
     }
+    match answer {
+        Answer::Endless(length) => {
+            let zeros = [0; 1 << 16];
+            let chunk = match length {
+                Some(_) => zeros.to_vec(),
+                None => [format!("{:x}\r\n", zeros.len()).as_bytes(), &zeros, b"\r\n"].concat(),
+            };
+            while out.write_all(&chunk).is_ok() {}
+            return false;
+        }
+        Answer::Slow => {
+            for byte in &body {
+                std::thread::sleep(Duration::from_millis(300));
+                if out.write_all(&[*byte]).is_err() {
+                    return false;
+                }
+            }
+            return true;
+        }
+        _ => {}
+    }
     let shown = match answer {
         Answer::Cut(most) => most.min(body.len()),
+        Answer::Drip => body.len().min(1),
         _ => body.len(),
     };
     state.lock().unwrap().sent += shown;

@@ -1,11 +1,30 @@
 //! Values of arguments that are not plain text or numbers.
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use runner_pipeline::Isolation;
+
+/// An isolation by its name.
+pub(super) fn isolation() -> impl TypedValueParser<Value = Isolation> {
+    PossibleValuesParser::new(Isolation::ALL.map(Isolation::name)).map(|name| {
+        let mut all = Isolation::ALL.into_iter();
+        all.find(|isolation| isolation.name() == name).unwrap_or_default()
+    })
+}
+
 /// A share from 0 to 1, written `10%`.
 pub(super) fn percentage(text: &str) -> Result<f64, String> {
     let number = text.strip_suffix('%').unwrap_or(text).trim().parse::<f64>();
     match number {
         Ok(number) if number > 0.0 && number <= 100.0 => Ok(number / 100.0),
         _ => Err("expected a percentage above 0 and at most 100, such as `10%`".to_owned()),
+    }
+}
+
+/// A number between 0 and 1.
+pub(super) fn fraction(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(number) if number > 0.0 && number < 1.0 => Ok(number),
+        _ => Err("expected a number between 0 and 1, such as `0.05`".to_owned()),
     }
 }
 

@@ -6,6 +6,7 @@ mod planning;
 
 use cache::{BlobRef, Store};
 use runner_engine::Failure;
+use runner_engine::executor::{Isolated, probe};
 use serde::Serialize;
 use std::fs::{self, File};
 use std::io::{Read as _, Write as _};
@@ -189,18 +190,23 @@ impl Bench {
             milliseconds: time,
             peak_mebibytes: None,
             floor_milliseconds: floor,
-            floor: "nothing to do, and the command by `sh -c`".to_owned(),
+            floor: "nothing to do, and the command by `bash -euo pipefail -c`".to_owned(),
         });
         Ok(())
     }
 
     fn shell(&self, i: usize) -> Result<(), Failure> {
         let command = command("stage", i).replace("${outputs.x}", &format!("{}/x{i}", self.dir.path().display()));
-        let status = Command::new("sh").arg("-c").arg(command).status().map_err(failed)?;
+        let mut shell = Command::new("bash");
+        let status = shell
+            .args(["-euo", "pipefail", "-c"])
+            .arg(command)
+            .status()
+            .map_err(failed)?;
         if status.success() {
             Ok(())
         } else {
-            Err(Failure::usage("`sh` failed"))
+            Err(Failure::usage("`bash` failed"))
         }
     }
 
@@ -208,14 +214,19 @@ impl Bench {
         let file = self.write("100.yaml", &pipeline(100, None))?.display().to_string();
         // Each in its own home: after the removal of one, ext4 creates files slowly for some seconds.
         let mut homes = (0..).map(|i| self.home(&format!("cold-{i}")));
-        let time = best(
-            5,
-            || Ok(()),
-            || {
-                let home = homes.next().unwrap_or_default();
-                self.exec(&home, &["exec", "-q", &file]).map(|_| ())
-            },
-        )?;
+        let mut times = Vec::new();
+        for isolation in ["auto", "none"] {
+            let time = best(
+                5,
+                || Ok(()),
+                || {
+                    let home = homes.next().unwrap_or_default();
+                    self.exec(&home, &["exec", "-q", "--isolation", isolation, &file])
+                        .map(|_| ())
+                },
+            )?;
+            times.push(time);
+        }
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let this = &*self;
         let all = || {
@@ -228,13 +239,16 @@ impl Bench {
             })
         };
         let floor = best(5, || Ok(()), all)?;
-        self.rows.push(Row {
-            what: "exec, 100 trivial `run:` stages, nothing cached".to_owned(),
-            milliseconds: time,
-            peak_mebibytes: None,
-            floor_milliseconds: floor,
-            floor: format!("the commands by `sh -c`, {cores} at a time"),
-        });
+        let isolated = probe().map_or(Isolated::None, |()| Isolated::Namespaces);
+        for (name, time) in [isolated, Isolated::None].into_iter().zip(times) {
+            self.rows.push(Row {
+                what: format!("exec, 100 trivial `run:` stages, nothing cached, isolation {name}"),
+                milliseconds: time,
+                peak_mebibytes: None,
+                floor_milliseconds: floor,
+                floor: format!("the commands by `bash -euo pipefail -c`, {cores} at a time"),
+            });
+        }
         Ok(())
     }
 

@@ -4,7 +4,7 @@ use crate::output;
 use crate::registry;
 use crate::session::{PROGRAM, Session};
 use cache::Store;
-use runner_engine::executor::machine_memory;
+use runner_engine::executor::{Isolated, machine_memory, probe};
 use runner_engine::{Failure, exit, text};
 use serde_json::json;
 use std::path::Path;
@@ -70,10 +70,37 @@ pub(crate) fn doctor(session: &Session) -> Result<u8, Failure> {
         low,
         false,
     );
-    let shell = std::process::Command::new("sh").args(["-c", "exit 0"]).status();
-    let ok = shell.as_ref().is_ok_and(std::process::ExitStatus::success);
-    let missing = (!ok).then(|| "`run:` stages need `sh` on the PATH".to_owned());
-    add("shell", if ok { "sh" } else { "none" }.to_owned(), missing, false);
+    let shells = ["bash", "sh"].map(|shell| {
+        let status = std::process::Command::new(shell).args(["-c", "exit 0"]).status();
+        (shell, status.is_ok_and(|status| status.success()))
+    });
+    let missing = shells.iter().find(|(_, found)| !found);
+    let missing = missing.map(|(shell, _)| match *shell {
+        "bash" => "`run:` stages need `bash`, unless they have `shell: sh`".to_owned(),
+        other => format!("`run:` stages with `shell: {other}` need it"),
+    });
+    let found: Vec<&str> = shells
+        .iter()
+        .filter(|(_, found)| *found)
+        .map(|(shell, _)| *shell)
+        .collect();
+    add(
+        "shell",
+        if found.is_empty() {
+            "none".to_owned()
+        } else {
+            found.join(", ")
+        },
+        missing,
+        false,
+    );
+    match probe() {
+        Ok(()) => add("isolation", Isolated::Namespaces.to_string(), None, false),
+        Err(reason) => {
+            let problem = format!("`run:` stages are not isolated from this machine: {reason}");
+            add("isolation", Isolated::None.to_string(), Some(problem), false);
+        }
+    }
     add("stage kinds", registry::kinds().len().to_string(), None, false);
     let home = session.home(None);
     let made = if home.is_dir() { "" } else { " (does not exist yet)" };

@@ -1,13 +1,14 @@
 //! `runner exec`.
 
 use super::plan_file::SavedPlan;
-use super::{labels, plan, remote, results};
-use crate::args::{ExecArgs, PipelineArgs, PlanArgs, Selection};
+use super::{check, labels, plan, remote, results};
+use crate::args::{ExecArgs, PipelineArgs, PlanArgs, RunCheck, Selection};
 use crate::session::{Project, Session};
 use crate::{interrupt, output};
 use cache::Store;
+use cache::shared::is_writable;
 use runner_engine::executor::{WorkerProcess, peak_memory};
-use runner_engine::{Failure, Reporter, StageStatus, StoreSession, Summary, exit, run_pipeline, text};
+use runner_engine::{Event, Failure, Reporter, StageStatus, Stamped, StoreSession, Summary, exit, run_pipeline, text};
 use runner_history::{self as history, Run};
 use runner_pipeline::Work;
 use runner_report as report;
@@ -16,6 +17,7 @@ use std::collections::BTreeSet;
 use std::io::IsTerminal as _;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
+use tempfile::TempDir;
 
 /// The prefix of the engine's peak memory, printed at the end with `-v`.
 pub(crate) const PEAK_MEMORY: &str = "peak memory of the engine in bytes: ";
@@ -55,16 +57,20 @@ pub(crate) fn exec(session: &Session, args: &ExecArgs) -> Result<u8, Failure> {
         refuse_programs(&project)?;
     }
     labels::check(&project.runs, args.name.as_deref(), &args.tag)?;
+    let unrecorded = unrecorded(session, &project)?;
+    let runs = unrecorded.as_ref().map_or(project.runs.as_path(), |dir| dir.path());
     // Garbage collection waits until the run is finished and displayed.
     let mut store_session = match early {
         Some((store, early)) if store.root() == project.store.root() => early,
         _ => StoreSession::open(&project.store, name)?,
     };
-    let run = history::new_run(&project.runs)?;
+    let run = history::new_run(runs)?;
     let mut options = project.options(session, &run);
+    options.logs = runs.join(&run).join("logs");
     options.jobs = args.jobs.map_or(options.jobs, |jobs| jobs as usize);
     options.keep_going = args.keep_going;
     options.verify_inputs = args.verify_inputs;
+    options.isolation = args.isolation.unwrap_or(options.isolation);
     if let Some(share) = args.check_determinism {
         options.check = sample(&project.chosen, share, &run);
     }
@@ -74,8 +80,8 @@ pub(crate) fn exec(session: &Session, args: &ExecArgs) -> Result<u8, Failure> {
     let executor = WorkerProcess::new(&project.store)
         .map_err(|err| Failure::caused("cannot determine the path of this program", &err))?;
     let control = interrupt::control()?;
-    let mut writer = history::Writer::create(&project.runs, &run)?;
-    labels::begin(&project.runs, &run, args.name.as_deref(), &args.tag)?;
+    let mut writer = history::Writer::create(runs, &run)?;
+    labels::begin(runs, &run, args.name.as_deref(), &args.tag)?;
     writer.pipeline(&project.pipeline, &project.chosen);
     let live = std::io::stderr().is_terminal() && std::env::var("TERM").is_ok_and(|term| term != "dumb");
     let colour = live && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
@@ -96,22 +102,41 @@ pub(crate) fn exec(session: &Session, args: &ExecArgs) -> Result<u8, Failure> {
         &mut store_session,
         &mut reporters,
     )?;
-    writer.check()?;
     let summary = outcome.summary;
+    let verdict = match args.check {
+        Some(RunCheck::Lookahead) if summary.exit_code() == exit::DONE => {
+            let verdict = check::after_run(session, &project, &options, &control)?;
+            let event = Stamped::now(Event::LookaheadChecked {
+                run: run.clone(),
+                verdict: check::stored(&verdict),
+            });
+            let mut reporters: Vec<&mut dyn Reporter> = vec![&mut writer];
+            reporters.extend(lines.as_mut().map(|lines| lines as &mut dyn Reporter));
+            for reporter in reporters {
+                reporter.report(&event);
+                reporter.flush();
+            }
+            Some(verdict)
+        }
+        _ => None,
+    };
+    writer.check()?;
     let Some(ended) = writer.finish() else {
         return Ok(summary.exit_code());
     };
     // For display, only small artifacts are fetched from a remote store, and never tables.
     let shown = project.store.with_fetch_limit(SHOWN);
-    let page = if args.report {
-        report::write(&ended, &project.runs, &shown).map(Some)
+    let page = if args.report || verdict.is_some() {
+        report::write(&ended, runs, &shown).map(Some)
     } else if summary.count(StageStatus::Ran) > 0 {
         let budget = Duration::from_secs_f64(summary.seconds * REPORT_SHARE);
-        report::write_within(&ended, &project.runs, &shown, budget)
+        report::write_within(&ended, runs, &shown, budget)
     } else {
         Ok(None)
     };
-    history::index_run(&project.runs, &ended);
+    if unrecorded.is_none() {
+        history::index_run(runs, &ended);
+    }
     if outcome.damaged > 0 {
         output::say(&format!(
             "warning: {} of the store were damaged and are computed again when needed\n   hint: `runner cache verify` checks the whole store; the disk or the memory may be failing",
@@ -123,7 +148,11 @@ pub(crate) fn exec(session: &Session, args: &ExecArgs) -> Result<u8, Failure> {
         .map_or(Ok(()), JsonLines::finish)
         .map_err(|err| output::unwritable(&err));
     if is_shown {
-        printed = output::print(&(table(&ended, &summary) + &results::table(&ended, &shown)));
+        let mut tables = table(&ended, &summary) + &results::table(&ended, &shown);
+        if let Some(verdict) = &verdict {
+            tables.push_str(&check::page(verdict));
+        }
+        printed = output::print(&tables);
     }
     if session.verbosity == Verbosity::Verbose
         && let Some(bytes) = peak_memory()
@@ -132,23 +161,44 @@ pub(crate) fn exec(session: &Session, args: &ExecArgs) -> Result<u8, Failure> {
     }
     let uploaded = remote::finish_uploads(session, &project.store, &run, &control);
     if is_shown {
+        let page = if unrecorded.is_some() { None } else { Some(&page) };
         printed = printed.and(output::print(&last_lines(
             session,
             &run,
             &summary,
             began.elapsed(),
-            &page,
+            page,
         )));
     }
     uploaded?;
-    let code = summary.exit_code();
-    // The process ends now; to free the memory of a thousand stages first takes FIGURE of its time.
+    let code = match (summary.exit_code(), &verdict) {
+        (exit::DONE, Some(verdict)) => verdict.verdict.exit_code(),
+        (code, _) => code,
+    };
+    // The process ends now. Freeing a thousand cached stages first takes 5 of the 51 million instructions of a run.
     std::mem::forget((project.pipeline, ended, summary));
     // The run's own failure comes first.
     match printed.and(page.map(drop)) {
         Err(err) if code == exit::DONE => Err(err),
         _ => Ok(code),
     }
+}
+
+/// A temporary directory for the files of a run that cannot be recorded, with a note. A user who may only read the store can run what is
+/// cached in it.
+fn unrecorded(session: &Session, project: &Project) -> Result<Option<TempDir>, Failure> {
+    if is_writable(&project.runs) {
+        return Ok(None);
+    }
+    if session.verbosity > Verbosity::Quiet {
+        output::say(&format!(
+            "note: the run is not recorded: `{}` cannot be written\n   hint: set `RUNNER_HOME` to a directory of your own, and share results \
+             by a remote store (`remote:` in its configuration)",
+            project.runs.display()
+        ));
+    }
+    let dir = tempfile::tempdir().map_err(|err| Failure::caused("cannot create a temporary directory", &err))?;
+    Ok(Some(dir))
 }
 
 /// A random share of the nodes, at least one, seeded by the run's name.
@@ -235,7 +285,7 @@ fn last_lines(
     run: &str,
     summary: &Summary,
     took: Duration,
-    page: &Result<Option<PathBuf>, Failure>,
+    page: Option<&Result<Option<PathBuf>, Failure>>,
 ) -> String {
     let mut counts = Vec::new();
     for status in [
@@ -256,12 +306,12 @@ fn last_lines(
         counts.join(", ")
     );
     match page {
-        Ok(Some(page)) => {
+        Some(Ok(Some(page))) => {
             let page = page.strip_prefix(&session.current).unwrap_or(page);
             out.push_str(&format!("report: {}\n", page.display()));
         }
-        Ok(None) => out.push_str(&format!("report: `runner report {run}` writes it\n")),
-        Err(_) => {}
+        Some(Ok(None)) => out.push_str(&format!("report: `runner report {run}` writes it\n")),
+        Some(Err(_)) | None => {}
     }
     out
 }

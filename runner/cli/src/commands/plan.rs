@@ -4,9 +4,10 @@ use super::plan_file::{PlanArguments, SavedPlan};
 use super::remote;
 use crate::args::PlanArgs;
 use crate::output;
-use crate::session::Session;
-use runner_engine::{self as engine, Failure, Prediction, text};
+use crate::session::{Project, Session};
+use runner_engine::{self as engine, Failure, Planned, Prediction, text};
 use runner_history::ResolvedPipeline;
+use runner_pipeline::{Isolation, Work};
 use serde_json::json;
 
 pub(crate) fn plan(session: &Session, args: &PlanArgs) -> Result<(), Failure> {
@@ -98,7 +99,38 @@ pub(crate) fn plan(session: &Session, args: &PlanArgs) -> Result<(), Failure> {
             "\nnote: {always_hashed} source files are hashed in each run: the times of their file system do not record every write"
         ));
     }
-    output::print(&(out + "\n"))
+    out.push('\n');
+    out.push_str(&programs(&project, &planned));
+    output::print(&out)
+}
+
+/// The programs that would run with more than a sandbox gives, a line for each stage of the file.
+fn programs(project: &Project, planned: &[Planned]) -> String {
+    let mut lines: Vec<String> = Vec::new();
+    for stage in planned.iter().filter(|stage| stage.prediction != Prediction::Cached) {
+        let node = &project.pipeline.nodes[stage.node];
+        let Work::Command(command) = &node.work else {
+            continue;
+        };
+        let mut facts = Vec::new();
+        if command.network {
+            facts.push("reaches the network".to_owned());
+        }
+        facts.extend(
+            command
+                .container
+                .as_ref()
+                .map(|image| format!("runs in the container {image}")),
+        );
+        if command.container.is_none() && project.isolation.of(command.isolation) == Isolation::None {
+            facts.push("runs without isolation".to_owned());
+        }
+        let line = format!("program {}: {}\n", node.stage, facts.join(", "));
+        if !facts.is_empty() && !lines.contains(&line) {
+            lines.push(line);
+        }
+    }
+    lines.concat()
 }
 
 /// A table without the columns that are empty in every row.

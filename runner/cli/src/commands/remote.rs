@@ -101,7 +101,7 @@ pub(crate) fn warn(remote: &dyn Upstream) {
 fn with_long_timeout(session: &Session, store: Store) -> Result<(Store, Remote), Failure> {
     let Some(settings) = session.remote_settings(store.root())? else {
         return Err(Failure::usage("no remote store is configured").hint(format!(
-            "write `remote: {{ url: s3://bucket/prefix }}` to `{}`, or set {}; a directory will do: `url: /shared/runner`",
+            "write `remote: {{ url: s3://bucket/prefix, sign_key_file: sign.key }}` to `{}`, or set {}; a directory will do: `url: /shared/runner`",
             store.root().join(config::FILE).display(),
             config::VARIABLE
         )));
@@ -191,6 +191,12 @@ pub(crate) fn push(session: &Session, args: &PushArgs) -> Result<u8, Failure> {
             out.push_str(&format!(
                 "{} skipped: a blob is missing in the local store\n",
                 count(report.incomplete, "record")
+            ));
+        }
+        if report.of_others > 0 {
+            out.push_str(&format!(
+                "{} of signers who are not trusted here, and not replaced\n",
+                count(report.of_others, "record")
             ));
         }
         if report.failed > 0 {

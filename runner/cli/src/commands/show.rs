@@ -7,7 +7,7 @@ use crate::args::ShowArgs;
 use crate::output;
 use crate::session::{Archive, Session};
 use cache::{ActionRecord, ArtifactDigest};
-use runner_engine::key::Recipe;
+use runner_engine::key::{RUN, Recipe};
 use runner_engine::{Failure, StageStatus, text};
 use runner_history::{Marks, Run, StageRun};
 use serde_json::{Value, json};
@@ -98,6 +98,12 @@ fn of_run(run: &Run, marks: &Marks) -> String {
         &rows,
         &[3, 4],
     ));
+    if let Some(check) = &run.lookahead {
+        out.push_str(&format!("\nlook-ahead: {}, {}\n", check.verdict, check.summary));
+        for line in check.found.iter().chain(&check.unchecked) {
+            out.push_str(&format!("  {line}\n"));
+        }
+    }
     for stage in &run.stages {
         if let Some(error) = &stage.error {
             out.push_str(&format!("\n{}: {error}\n", stage.id));
@@ -146,12 +152,20 @@ fn of_stage(archive: &Archive, run: &Run, stage: &StageRun) -> Result<String, Fa
             text::duration(record.seconds),
             record.program
         ));
-        for name in ["run", "host", "started"] {
+        for name in ["run", "host", "started", "isolation"] {
             if let Some(value) = record.info.get(name) {
                 out.push_str(&format!(", {name} {}", plain(value)));
             }
         }
         out.push_str(&format!(", numerics {}\n", record.numerics_class));
+        if stage.kind == RUN {
+            let isolated = record
+                .info
+                .get("isolation")
+                .is_some_and(|isolation| isolation != "none");
+            let network = !isolated || stage.config.value()["network"] == true;
+            out.push_str(if network { "network yes\n" } else { "network no\n" });
+        }
     }
     for (name, digest) in &stage.outputs {
         let ty = stage.types.get(name).map(String::as_str).unwrap_or_default();

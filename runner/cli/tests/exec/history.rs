@@ -73,7 +73,9 @@ fn looks_at_runs(project: &Project, trace: &str) -> Option<usize> {
     }
     let text = std::fs::read_to_string(trace).unwrap();
     let runs = project.home().join("runs").display().to_string();
-    Some(text.lines().filter(|line| line.contains(&runs)).count())
+    // A call during which another thread made one is two lines.
+    let is_call = |line: &&str| line.contains(&runs) && !line.contains(" resumed>");
+    Some(text.lines().filter(is_call).count())
 }
 
 #[test]
@@ -224,7 +226,8 @@ fn a_running_run_is_never_removed() {
     let text = std::fs::read_to_string(project.path("p.yaml")).unwrap();
     project.write("p.yaml", &text.replace("STOPFILE", &stop.display().to_string()));
     let mut child = project
-        .command(&["exec", "p.yaml", "-q"])
+        // It waits for a file of the host.
+        .command(&["exec", "p.yaml", "-q", "--isolation", "none"])
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()

@@ -5,6 +5,7 @@
 mod bounded;
 mod cached;
 mod commands;
+mod containers;
 mod earlier;
 mod escapes;
 mod failures;
@@ -17,6 +18,7 @@ mod programs;
 mod remote;
 mod shared;
 mod sweeps;
+mod tools;
 mod trust;
 mod watch;
 

@@ -130,8 +130,14 @@ pub fn read_only(times: usize) -> Tally {
         let first = step(&lab, 1);
         assert_eq!(first.code, 0, "{}", first.text());
         let refused = step(&lab, 2);
-        assert_eq!(refused.code, 3, "{}", refused.text());
-        assert!(refused.stderr.contains("Read-only file system"), "{}", refused.text());
+        if first.stages("ran").len() == reference.len() {
+            // What is cached needs no write.
+            assert_eq!(refused.code, 0, "{}", refused.text());
+            assert_eq!(refused.digests(), reference);
+        } else {
+            assert_eq!(refused.code, 3, "{}", refused.text());
+            assert!(refused.text().contains("Read-only file system"), "{}", refused.text());
+        }
         for n in [3, 4] {
             assert_eq!(step(&lab, n).code, 0, "what only reads: {}", step(&lab, n).text());
         }
@@ -141,7 +147,7 @@ pub fn read_only(times: usize) -> Tally {
             assert!(!last.stages("ran").contains(&stage), "`{stage}` was lost");
         }
         assert_eq!(step(&lab, 6).code, 0);
-        tally.count("reported, exit 3; read-only commands work; then the same digests");
+        tally.count("cached stages run, others are reported, exit 3; then the same digests");
     }
     tally
 }

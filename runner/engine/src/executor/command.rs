@@ -1,104 +1,42 @@
-//! `run:` stages: an external program in an empty directory, with a clean environment.
-//!
-//! ```text
-//! TMP/run-XXXXXX/
-//! ├── work/        its working directory: empty but for its `files:`
-//! └── needs/X/     the content of its input X, or `seed=1/` and so on below it if it is collected: see `links`
-//! ```
+//! `run:` stages: an external program in an empty directory, with a clean environment, isolated from the host where that is possible.
 
-use super::child_wait::ChildWait;
+use super::container::{self, Container, Watchdog};
 use super::files::{create_parent, failed};
-use super::input_links::InputLinks;
+use super::input_files::InputFiles;
+use super::invisible::{self, Host};
 use super::job::Done;
 use super::limits::{Limits, timed_out};
-use super::memory::{USAGE, tree_cpu, tree_memory};
+use super::log::{self, LogWriter};
 use super::outputs::take_in;
-use super::secrets::{Filter, Masker};
+use super::sandbox::{Isolated, Sandbox, Spec};
+use super::secrets::Masker;
+use super::stage_dir::StageDir;
+use super::tools::check_versions;
+use super::undeclared::{undeclared, warning};
+use super::watch::{Ended, watch};
 use crate::text;
-use cache::{BlobRef, Store, WorkerReport, Workspace};
-use runner_pipeline::command_text;
-use rustix::process::{Pid, Signal, kill_process_group};
+use cache::{BlobRef, Store, WorkerReport};
+use runner_pipeline::{Isolation, Shell, Tool, command_text, is_plain_path, plain_path};
 use stages_core::error::Cause;
 use stages_core::{EventSink, Input, Source, StageError, StageEvent};
 use std::collections::BTreeMap;
 use std::fs::{self, File};
-use std::io::{self, Read as _, Seek as _, SeekFrom};
-use std::os::unix::fs::MetadataExt as _;
-use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
+use std::io::{self, Read as _};
+use std::os::unix::fs::{MetadataExt as _, symlink};
+use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus, Stdio};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::process::ExitStatus;
+use std::time::Instant;
 
-/// The time that a program has to exit after it was asked to.
-const GRACE: Duration = Duration::from_secs(5);
-
-/// The number of last lines of a failed program's output that are shown.
+/// The number of last lines of a failed program's output that are shown, and the bytes in which they are looked for.
 const LAST_LINES: usize = 10;
+const LAST_BYTES: u64 = 16 << 10;
 
-/// A callback that receives a process group's id, and whether the group starts or is gone.
-type Announce = dyn Fn(i32, bool) + Send + Sync;
+/// The longest line that is shown, in characters.
+const LONGEST_LINE: usize = 1000;
 
-#[derive(Default)]
-struct GroupState {
-    pid: Option<Pid>,
-    ended: bool,
-}
-
-/// The process group of a running program, shared with every thread that may have to kill it.
-#[derive(Clone, Default)]
-pub(crate) struct Group {
-    state: Arc<Mutex<GroupState>>,
-    announce: Option<Arc<Announce>>,
-}
-
-impl Group {
-    /// `announce` is called with the group's id when a program starts, and when the group is gone.
-    pub fn new(announce: impl Fn(i32, bool) + Send + Sync + 'static) -> Self {
-        Self {
-            state: Arc::default(),
-            announce: Some(Arc::new(announce)),
-        }
-    }
-
-    /// Kills the program, and any program that would start later.
-    pub fn end(&self) {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        state.ended = true;
-        if let Some(pid) = state.pid {
-            let _ = kill_process_group(pid, Signal::KILL);
-        }
-    }
-
-    /// Starts a program. No call of `end` can fall between its start and its registration.
-    fn start(&self, command: &mut Command) -> io::Result<std::process::Child> {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        if state.ended {
-            return Err(io::ErrorKind::Interrupted.into());
-        }
-        let child = command.spawn()?;
-        state.pid = Pid::from_raw(child.id().cast_signed());
-        if let Some(announce) = &self.announce {
-            announce(child.id().cast_signed(), true);
-        }
-        Ok(child)
-    }
-
-    fn signal(&self, signal: Signal) {
-        if let Some(pid) = self.state.lock().unwrap_or_else(PoisonError::into_inner).pid {
-            let _ = kill_process_group(pid, signal);
-        }
-    }
-
-    /// Kills remaining processes of the group, and clears the registration.
-    fn clear(&self) {
-        self.signal(Signal::KILL);
-        let pid = self.state.lock().unwrap_or_else(PoisonError::into_inner).pid.take();
-        if let (Some(pid), Some(announce)) = (pid, &self.announce) {
-            announce(pid.as_raw_nonzero().get(), false);
-        }
-    }
-}
+/// The directories of the system's programs.
+const SYSTEM_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 /// An external program to run.
 pub(crate) struct Run<'a> {
@@ -109,37 +47,51 @@ pub(crate) struct Run<'a> {
     pub env: &'a BTreeMap<String, String>,
     /// The variables of `env` whose values are masked in the log.
     pub secrets: &'a [String],
+    pub shell: Shell,
+    pub isolation: Isolation,
+    pub network: bool,
+    pub tools: &'a [Tool],
+    pub log_limit: u64,
     pub inputs: &'a BTreeMap<String, Vec<Input>>,
     pub files: &'a [Source],
     pub log: &'a Path,
-}
-
-/// True if the shell reads the path as one word without quoting.
-fn is_plain(path: &Path) -> bool {
-    path.to_str().is_some_and(|text| {
-        text.chars()
-            .all(|c| c.is_ascii_alphanumeric() || "/._-+@,:=".contains(c))
-    })
+    /// The image that it runs in, and the limit of its memory.
+    pub container: Option<&'a str>,
+    pub memory: Option<u64>,
+    /// The engine's own variables that find programs, and the directory of the pipeline.
+    pub host_env: &'a BTreeMap<String, String>,
+    pub base: &'a Path,
 }
 
 impl Run<'_> {
     /// Runs the program and stores its outputs.
     pub fn execute(
         &self,
+        sandbox: &Sandbox,
         store: &Store,
         events: &dyn EventSink,
         limits: &Limits,
-        group: &Group,
     ) -> Result<Done, StageError> {
-        // Paths are inserted into the command without quoting.
-        let dir = if is_plain(store.root()) {
-            store.workspace()?
-        } else {
-            let tmp = std::env::temp_dir();
-            Workspace::new(&fs::canonicalize(&tmp).map_err(failed("read", &tmp))?)?
+        let started = Instant::now();
+        let isolated = match self.container {
+            Some(_) => Isolated::Container,
+            None => sandbox.isolation(self.isolation, store)?,
         };
-        let work = dir.path().join("work");
-        fs::create_dir(&work).map_err(failed("create", &work))?;
+        events.emit(StageEvent::Isolation {
+            isolation: isolated.name().to_owned(),
+            network: self.network || isolated == Isolated::None,
+        });
+        if isolated == Isolated::None
+            && self.isolation != Isolation::None
+            && let Some(reason) = sandbox.refusal()
+        {
+            events.emit(StageEvent::Warning {
+                message: format!("runs without isolation: {reason}"),
+                hint: Some("`isolation: none` in `config.yaml` accepts that".to_owned()),
+            });
+        }
+        let dir = StageDir::new(store, isolated)?;
+        let work = dir.host("work");
         for source in self.files {
             let to = work.join(&source.name);
             create_parent(&to)?;
@@ -150,180 +102,337 @@ impl Run<'_> {
         }
         fetch(self.inputs, store, events)?;
         let mut needs = BTreeMap::new();
-        let mut links = InputLinks::default();
-        for (port, inputs) in self.inputs {
-            let base = dir.path().join("needs").join(port);
+        let mut inputs = InputFiles::new(isolated != Isolated::None);
+        for (port, artifacts) in self.inputs {
+            let base = dir.host("needs").join(port);
             let mut paths = Vec::new();
-            for (i, input) in inputs.iter().enumerate() {
+            for (i, input) in artifacts.iter().enumerate() {
                 let base = match self.points.get(port).and_then(|names| names.get(i)) {
-                    Some(name) => base.join(name),
-                    None if inputs.len() == 1 => base.clone(),
+                    Some(name) if is_plain_path(name) => base.join(name),
+                    Some(name) => base.join(format!("{}_{i}", plain_path(name))),
+                    None if artifacts.len() == 1 => base.clone(),
                     None => base.join(i.to_string()),
                 };
-                paths.push(links.write_out(store, &input.artifact, &base)?.display().to_string());
+                let path = inputs.write_out(store, &input.artifact, &base)?;
+                paths.push(dir.seen(&path).display().to_string());
             }
             needs.insert(port.as_str(), paths.join(" "));
         }
         for name in self.outputs.values().filter(|name| name.contains('/')) {
             create_parent(&work.join(name))?;
         }
+        let seen = dir.seen(&work);
         let text = command_text(self.command, |space, name| match space {
             "needs" => needs.get(name).cloned(),
-            _ => self.outputs.get(name).map(|file| work.join(file).display().to_string()),
+            _ => self.outputs.get(name).map(|file| seen.join(file).display().to_string()),
         });
-        let (status, peak_memory, over_time) = self.wait(&text, &work, events, limits, group)?;
-        links.check(store)?;
-        if let Some(limit) = over_time {
+        let run = Running {
+            sandbox,
+            store,
+            dir: &dir,
+            isolated,
+            started,
+            events,
+            limits,
+        };
+        let ended = match self.container {
+            Some(image) => self.run_in_container(&run, image, &text)?,
+            None => self.run_in_sandbox(&run, text)?,
+        };
+        if !limits.is_cancelled() {
+            inputs.check(store)?;
+        }
+        let status = ended.status;
+        if let Some(limit) = ended.over_time.filter(|_| !status.success()) {
             return Err(timed_out(limit));
         }
-        if (limits.cancel.is_cancelled() || limits.kill.is_cancelled()) && !status.success() {
+        if limits.is_cancelled() && !status.success() {
             return Err(StageError::interrupted());
         }
-        if !status.success() {
-            let what = format!("the command {}", describe(status));
-            return Err(self.with_log(full(&work, &what).unwrap_or_else(|| StageError::new(what))));
+        if let Some((message, hint)) = ended
+            .executed
+            .as_ref()
+            .and_then(|all| warning(&undeclared(all, self.tools)))
+        {
+            events.emit(StageEvent::Warning {
+                message,
+                hint: Some(hint),
+            });
         }
+        if !status.success() {
+            let of_container = |code| container::reason(code, self.shell).filter(|_| self.container.is_some());
+            let what = format!("the command {}", describe(status));
+            let error = match status.code().and_then(of_container) {
+                Some((reason, hint)) => StageError::new(format!("{what}: {reason}")).hint(hint),
+                None => full(&work, &what).unwrap_or_else(|| StageError::new(what)),
+            };
+            return Err(self.with_log(error, isolated));
+        }
+        let stop = || limits.stopped(started);
         let mut outputs = BTreeMap::new();
-        let inside = fs::canonicalize(dir.path()).map_err(failed("read", dir.path()))?;
         for (name, file) in self.outputs {
             let path = work.join(file);
-            if !path.exists() {
+            if fs::symlink_metadata(&path).is_err() {
                 return Err(self.with_log(
                     StageError::new(format!(
                         "the command succeeded, but its output `{name}` (`{file}`) is missing"
                     ))
                     .hint(format!("the command must write it at ${{outputs.{name}}}")),
+                    isolated,
                 ));
             }
-            outputs.insert(name.clone(), take_in(store, name, &path, &inside)?);
+            outputs.insert(name.clone(), take_in(store, name, &path, &dir, &stop)?);
         }
-        let log = fs::read(self.log).unwrap_or_default();
-        let log = if log.is_empty() { None } else { Some(store.put(&log)?) };
-        let _ = fs::remove_file(self.log);
+        let log = self.store_log(store, &stop)?;
         Ok(Done {
             outputs,
             log,
-            peak_memory,
+            peak_memory: ended.peak_memory,
             numerics_class: None,
+            isolation: Some(isolated.name().to_owned()),
+            executed: ended.executed.map(|all| all.into_iter().collect()),
             upstream: WorkerReport::default(),
         })
     }
 
-    /// Starts the program and waits for it to exit.
-    fn wait(
-        &self,
-        text: &str,
-        work: &Path,
-        events: &dyn EventSink,
-        limits: &Limits,
-        group: &Group,
-    ) -> Result<(ExitStatus, Option<u64>, Option<Duration>), StageError> {
-        let file = new_log(self.log).map_err(failed("write", self.log))?;
-        let hidden = self.secrets.iter().filter_map(|name| self.env.get(name));
-        let (out, err, filter): (Stdio, Stdio, _) = match Masker::new(hidden.map(String::as_str)) {
-            Some(masker) => {
-                let (from, to) = io::pipe().map_err(|err| StageError::new(format!("cannot create a pipe: {err}")))?;
-                let second = to.try_clone().map_err(failed("write", self.log))?;
-                (to.into(), second.into(), Some(Filter::start(masker, from, file)))
-            }
-            None => {
-                let second = file.try_clone().map_err(failed("write", self.log))?;
-                (file.into(), second.into(), None)
-            }
+    /// The path of the shell.
+    fn shell_path(&self) -> Result<PathBuf, StageError> {
+        let name = self.shell.name();
+        let tool = self
+            .tools
+            .iter()
+            .find(|tool| !tool.is_environment() && tool.link() == name);
+        let system = || {
+            std::env::split_paths(SYSTEM_PATH)
+                .map(|dir| dir.join(name))
+                .find(|path| is_program(path))
         };
-        let mut command = Command::new(shell(self.env.get("PATH").map_or("/bin:/usr/bin", String::as_str)));
-        command
-            .arg0("sh")
-            .arg("-c")
-            .arg(text)
-            .current_dir(work)
-            .env_clear()
-            .envs(self.env)
-            .stdin(Stdio::null())
-            .stdout(out)
-            .stderr(err)
-            .process_group(0);
-        let mut child = match group.start(&mut command) {
-            Ok(child) => child,
-            Err(err) if err.kind() == io::ErrorKind::Interrupted => return Err(StageError::interrupted()),
-            Err(err) => return Err(StageError::new(format!("cannot start `sh`: {err}"))),
-        };
-        // The command holds the write ends of the pipe, if there is one.
-        drop(command);
-        let pid = child.id();
-        let ended = Pid::from_raw(pid.cast_signed()).map(ChildWait::of);
-        let mut tail = Tail::new(self.log);
-        let mut peak = 0;
-        let started = Instant::now();
-        let mut said = started;
-        let mut asked: Option<Instant> = None;
-        let mut over_time = None;
-        let mut pause = Duration::from_millis(10);
-        while ended.as_ref().is_some_and(|ended| !ended.within(pause)) {
-            pause = (pause * 2).min(Duration::from_millis(200));
-            let memory = tree_memory(pid);
-            peak = peak.max(memory);
-            if said.elapsed() >= USAGE {
-                said = Instant::now();
-                let cpu_seconds = tree_cpu(pid);
-                events.emit(StageEvent::Usage { cpu_seconds, memory });
+        tool.map(|tool| tool.path.clone()).or_else(system).ok_or_else(|| {
+            let error = StageError::new(format!("`{name}` is not installed"));
+            match self.shell {
+                Shell::Bash => error.hint("install it, or write `shell: sh`"),
+                Shell::Sh => error,
             }
-            if let Some(line) = tail.last_line() {
-                events.emit(StageEvent::Progress {
-                    done: 0,
-                    total: None,
-                    message: line,
-                });
-            }
-            if asked.is_none() {
-                over_time = limits.timeout.filter(|limit| started.elapsed() > *limit);
-            }
-            match asked {
-                _ if limits.kill.is_cancelled() => group.signal(Signal::KILL),
-                None if over_time.is_some() || limits.cancel.is_cancelled() => {
-                    group.signal(Signal::TERM);
-                    asked = Some(Instant::now());
-                    pause = Duration::from_millis(10);
-                }
-                Some(since) if since.elapsed() > GRACE.min(limits.grace) => group.signal(Signal::KILL),
-                _ => {}
-            }
-        }
-        let status = child
-            .wait()
-            .map_err(|err| StageError::new(format!("cannot wait for the command: {err}")))?;
-        group.clear();
-        if let Some(filter) = filter {
-            filter.finish();
-        }
-        Ok((
-            status,
-            (peak > 0).then_some(peak),
-            over_time.filter(|_| !status.success()),
-        ))
+        })
     }
 
-    /// Adds the last lines of the program's output to an error.
-    fn with_log(&self, mut error: StageError) -> StageError {
-        let text = fs::read(self.log).unwrap_or_default();
+    /// What the program sees besides the system's own files.
+    fn visible(&self) -> Vec<PathBuf> {
+        let own = self.tools.iter().flat_map(|tool| [&tool.path, &tool.bin]);
+        let more = self.tools.iter().flat_map(|tool| &tool.visible);
+        own.chain(more).cloned().collect()
+    }
+
+    /// Links the tools that are single executables into the stage's directory. Returns the PATH.
+    fn link_tools(&self, dir: &StageDir) -> Result<String, StageError> {
+        let links = dir.host("tools");
+        let mut path = Vec::new();
+        for tool in self.tools.iter().filter(|tool| !tool.is_environment()) {
+            let link = links.join(tool.link());
+            symlink(&tool.bin, &link).map_err(failed("link", &link))?;
+            path = vec![dir.seen(&links).display().to_string()];
+        }
+        let environments = self.tools.iter().filter(|tool| tool.is_environment());
+        path.extend(environments.map(|tool| tool.bin.display().to_string()));
+        path.push(SYSTEM_PATH.to_owned());
+        Ok(path.join(":"))
+    }
+
+    /// The complete environment of the program.
+    fn environment(&self, dir: &StageDir, path: &str) -> BTreeMap<String, String> {
+        let tmp = match dir.seen(&dir.stage()) == dir.stage() {
+            true => dir.host("tmp").display().to_string(),
+            false => "/tmp".to_owned(),
+        };
+        let base = [
+            ("PATH", path.to_owned()),
+            ("HOME", dir.seen(&dir.host("home")).display().to_string()),
+            ("LANG", "C.UTF-8".to_owned()),
+            ("TZ", "UTC".to_owned()),
+            ("TMPDIR", tmp),
+        ];
+        let mut env: BTreeMap<String, String> = base.map(|(name, value)| (name.to_owned(), value)).into();
+        env.extend(self.env.clone());
+        env
+    }
+
+    /// Runs the text in the sandbox.
+    fn run_in_sandbox(&self, run: &Running<'_>, text: String) -> Result<Ended, StageError> {
+        let path = self.link_tools(run.dir)?;
+        let shell = self.shell_path()?;
+        let spec = |program: &Path, arguments: Vec<String>| Spec {
+            isolate: run.isolated == Isolated::Namespaces,
+            network: self.network,
+            stage: run.dir.stage(),
+            root: run.dir.root(),
+            visible: self.visible(),
+            program: program.to_owned(),
+            arguments,
+            env: self.environment(run.dir, &path),
+            directory: run.dir.seen(&run.dir.host("work")),
+        };
+        check_versions(self.tools, |program, name| {
+            run.first_line(&spec(program, vec![name.to_owned(), "--version".to_owned()]))
+        })?;
+        let arguments = std::iter::once(self.shell.name()).chain(self.shell.arguments().iter().copied());
+        let arguments = arguments.map(str::to_owned).chain([text]).collect();
+        run.wait(&spec(&shell, arguments), self.log, self.log_limit, self.masker())
+    }
+
+    /// Runs the text in a container of this image.
+    fn run_in_container(&self, run: &Running<'_>, image: &str, text: &str) -> Result<Ended, StageError> {
+        let client = container::client(self.search_path())?;
+        let id_file = run.dir.beside("container");
+        let mut env = self.environment(run.dir, "");
+        // The image has its own.
+        if !self.env.contains_key("PATH") {
+            env.remove("PATH");
+        }
+        let container = Container {
+            image,
+            shell: self.shell,
+            text,
+            env: &env,
+            secrets: self.secrets,
+            network: self.network,
+            memory: self.memory,
+            stage: &run.dir.stage(),
+            id_file: &id_file,
+        };
+        let arguments = container.arguments(&client)?;
+        let mut env = self.host_env.clone();
+        let secrets = self.secrets.iter();
+        env.extend(secrets.filter_map(|name| Some((name.clone(), self.env.get(name)?.clone()))));
+        let watchdog = Watchdog::start(&client, &id_file, &env)?;
+        let spec = Spec {
+            stage: run.dir.stage(),
+            root: run.dir.root(),
+            program: client,
+            arguments,
+            env,
+            directory: run.dir.host("work"),
+            ..Spec::default()
+        };
+        let ended = run.wait(&spec, self.log, self.log_limit, self.masker())?;
+        // Of a client that was asked to end, the container may be left.
+        if ended.status.code().is_some() && ended.over_time.is_none() && !run.limits.is_cancelled() {
+            let _ = watchdog.disarm();
+        }
+        Ok(ended)
+    }
+
+    fn search_path(&self) -> &str {
+        self.host_env.get("PATH").map_or("", String::as_str)
+    }
+
+    /// Masks the values of its secrets.
+    fn masker(&self) -> Option<Masker> {
+        let hidden = self.secrets.iter().filter_map(|name| self.env.get(name));
+        Masker::new(hidden.map(String::as_str))
+    }
+
+    /// Stores the log, and removes its file.
+    fn store_log(
+        &self,
+        store: &Store,
+        stop: &dyn Fn() -> Result<(), StageError>,
+    ) -> Result<Option<BlobRef>, StageError> {
+        let mut file = File::open(self.log).map_err(failed("read", self.log))?;
+        let mut log = None;
+        if file.metadata().map_err(failed("read", self.log))?.len() > 0 {
+            let mut writer = store.writer()?;
+            copy(&mut file, self.log, stop, |bytes| Ok(writer.put(bytes)?))?;
+            log = Some(writer.finish()?);
+        }
+        let _ = fs::remove_file(self.log);
+        Ok(log)
+    }
+
+    /// Adds the last lines of the program's output to an error, and the hints that they give.
+    fn with_log(&self, mut error: StageError, isolated: Isolated) -> StageError {
+        let text = log::tail(self.log, LAST_BYTES).unwrap_or_default();
         let text = String::from_utf8_lossy(&text);
         let lines: Vec<&str> = text.lines().collect();
         if lines.is_empty() {
             let _ = fs::remove_file(self.log);
             return error;
         }
-        let from = lines.len().saturating_sub(LAST_LINES);
-        for line in &lines[from..] {
+        let last = &lines[lines.len().saturating_sub(LAST_LINES)..];
+        for line in last {
             error.message.push_str("\n    | ");
-            error.message.push_str(line);
+            error.message.extend(line.chars().take(LONGEST_LINE));
         }
-        let whole = format!("its whole output is in {}", self.log.display());
-        error.hint = Some(match error.hint.take() {
-            Some(hint) => format!("{hint}; {whole}"),
-            None => whole,
-        });
-        error
+        let mut hints: Vec<String> = error.hint.take().into_iter().collect();
+        if isolated == Isolated::Namespaces {
+            let host = Host {
+                path: self.search_path(),
+                base: self.base,
+                visible: &self.visible(),
+            };
+            hints.extend(invisible::hints(&last.join("\n"), &host));
+        }
+        hints.push(format!("its whole output is in {}", self.log.display()));
+        error.hint(hints.join("; "))
     }
+}
+
+/// What a program runs in and by.
+struct Running<'a> {
+    sandbox: &'a Sandbox,
+    store: &'a Store,
+    dir: &'a StageDir,
+    isolated: Isolated,
+    started: Instant,
+    events: &'a dyn EventSink,
+    limits: &'a Limits,
+}
+
+impl Running<'_> {
+    /// Starts a program with a log at `path`, and waits until its family is gone.
+    fn wait(&self, spec: &Spec, path: &Path, limit: u64, masker: Option<Masker>) -> Result<Ended, StageError> {
+        let (log, output) = LogWriter::start(path, limit, masker).map_err(failed("write", path))?;
+        self.limits.stopped(self.started)?;
+        let mut running = self.sandbox.run(spec, self.store, output.into())?;
+        let ended = watch(&mut running, &log, self.started, self.events, self.limits);
+        // Whatever still runs is killed by this.
+        drop(running);
+        log.finish().map_err(failed("write", path))?;
+        ended
+    }
+
+    /// Runs a program to its end, and returns the first line of its output.
+    fn first_line(&self, spec: &Spec) -> Result<String, StageError> {
+        /// The maximum size of the output that is looked at.
+        const SHORT: u64 = 64 << 10;
+        let path = self.dir.beside("version");
+        self.wait(spec, &path, SHORT, None)?;
+        let text = log::tail(&path, SHORT + 100).map_err(failed("read", &path))?;
+        let text = String::from_utf8_lossy(&text);
+        Ok(text.lines().next().unwrap_or_default().to_owned())
+    }
+}
+
+/// Copies a file in pieces, and stops between two of them when `stop` says so.
+pub(super) fn copy(
+    file: &mut File,
+    path: &Path,
+    stop: &dyn Fn() -> Result<(), StageError>,
+    mut put: impl FnMut(&[u8]) -> Result<(), StageError>,
+) -> Result<(), StageError> {
+    let mut piece = vec![0; 1 << 20];
+    loop {
+        stop()?;
+        match file.read(&mut piece) {
+            Ok(0) => return Ok(()),
+            Ok(count) => put(&piece[..count])?,
+            Err(err) if err.kind() == io::ErrorKind::Interrupted => {}
+            Err(err) => return Err(failed("read", path)(err)),
+        }
+    }
+}
+
+fn is_program(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|meta| meta.is_file() && meta.mode() & 0o111 != 0)
 }
 
 /// Fetches blobs that are not in the local store from the remote store.
@@ -384,67 +493,4 @@ pub(crate) fn signal_name(signal: i32) -> String {
         _ => return format!("signal {signal}"),
     };
     format!("signal {signal} ({name})")
-}
-
-/// The absolute path of the shell: a program with an absolute path is started without forking this process.
-fn shell(path: &str) -> PathBuf {
-    std::env::split_paths(path)
-        .filter(|folder| folder.is_absolute())
-        .map(|folder| folder.join("sh"))
-        .find(|shell| fs::metadata(shell).is_ok_and(|meta| meta.is_file() && meta.mode() & 0o111 != 0))
-        .unwrap_or_else(|| "sh".into())
-}
-
-/// Creates an empty log file in append mode, so that the lines of both streams are in the order in which they were written.
-fn new_log(path: &Path) -> io::Result<File> {
-    let open = || File::options().append(true).create(true).open(path);
-    let file = match (open(), path.parent()) {
-        (Err(err), Some(parent)) if err.kind() == io::ErrorKind::NotFound => {
-            fs::create_dir_all(parent)?;
-            open()?
-        }
-        (opened, _) => opened?,
-    };
-    file.set_len(0)?;
-    Ok(file)
-}
-
-/// Reads the last line of a growing file.
-struct Tail<'p> {
-    path: &'p Path,
-    /// Opened on the first read.
-    file: Option<File>,
-    at: u64,
-}
-
-impl<'p> Tail<'p> {
-    fn new(path: &'p Path) -> Self {
-        Self {
-            path,
-            file: None,
-            at: 0,
-        }
-    }
-
-    /// The last complete line written since the last call.
-    fn last_line(&mut self) -> Option<String> {
-        const WINDOW: u64 = 4096;
-        if self.file.is_none() {
-            self.file = File::open(self.path).ok();
-        }
-        let file = self.file.as_mut()?;
-        let end = file.metadata().ok()?.len();
-        if end <= self.at {
-            return None;
-        }
-        let from = self.at.max(end.saturating_sub(WINDOW));
-        file.seek(SeekFrom::Start(from)).ok()?;
-        let mut bytes = Vec::new();
-        file.take(end - from).read_to_end(&mut bytes).ok()?;
-        let complete = bytes.iter().rposition(|&byte| byte == b'\n')?;
-        self.at = from + complete as u64 + 1;
-        let text = String::from_utf8_lossy(&bytes[..complete]);
-        let line = text.rsplit(['\n', '\r']).find(|line| !line.trim().is_empty())?.trim();
-        Some(line.chars().filter(|c| !c.is_control()).take(200).collect())
-    }
 }

@@ -1,12 +1,13 @@
 //! An executor that runs actions in this process: for tests, and for programs that use this crate as a library.
 
-use super::command::Group;
 use super::job::{Done, Executor, Job};
 use super::limits::{Limits, timed_out};
 use super::run_job::run_job;
+use super::sandbox::Sandbox;
 use cache::{OpenUpstream, Upstream};
 use stages_core::error::Cause;
 use stages_core::{AnyStage, CancelToken, EventSink, StageError};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
@@ -14,10 +15,20 @@ use std::time::{Duration, Instant};
 /// Runs actions in this process, each on its own thread pool. A stage that does not check for cancellation
 /// cannot be stopped, and one that aborts terminates the process.
 pub struct InProcess {
-    /// The available stage kinds.
-    pub kinds: &'static [Box<dyn AnyStage>],
-    /// Opens the upstream store.
-    pub open_upstream: OpenUpstream,
+    kinds: &'static [Box<dyn AnyStage>],
+    open_upstream: OpenUpstream,
+    sandbox: Sandbox,
+}
+
+impl InProcess {
+    /// An executor with these stage kinds. External programs run in processes of their own, started by the binary `program` of this project.
+    pub fn new(kinds: &'static [Box<dyn AnyStage>], open_upstream: OpenUpstream, program: PathBuf) -> Self {
+        Self {
+            kinds,
+            open_upstream,
+            sandbox: Sandbox::new(program),
+        }
+    }
 }
 
 impl Executor for InProcess {
@@ -27,7 +38,6 @@ impl Executor for InProcess {
             .build()
             .map_err(|err| StageError::new(format!("cannot start threads: {err}")))?;
         let store = job.store(self.open_upstream)?;
-        let group = Group::default();
         let stop = CancelToken::default();
         let inner = Limits {
             cancel: stop.clone(),
@@ -53,7 +63,7 @@ impl Executor for InProcess {
                     }
                 }
             });
-            let result = pool.install(|| run_job(job, &store, self.kinds, events, &inner, &group));
+            let result = pool.install(|| run_job(job, &store, self.kinds, events, &inner, &self.sandbox));
             let result = result.map(|done| Done {
                 upstream: store.upstream().map(Upstream::worker_report).unwrap_or_default(),
                 ..done

@@ -82,7 +82,7 @@ pub enum JobWork {
         outputs: BTreeMap<String, String>,
         /// The directories of collected inputs, by port.
         points: BTreeMap<String, Vec<String>>,
-        /// Its complete environment.
+        /// Its environment besides what every program gets.
         env: BTreeMap<String, String>,
         /// The environment variables whose values are masked in logs.
         secrets: Vec<String>,
@@ -98,6 +98,12 @@ pub enum JobWork {
         log_limit: u64,
         /// The image that it runs in, `IMAGE@sha256:…`.
         container: Option<String>,
+        /// The limit of the memory of a container in bytes.
+        memory: Option<u64>,
+        /// The variables of the engine's environment by which it finds programs and containers; no program is given them.
+        host_env: BTreeMap<String, String>,
+        /// The directory of the pipeline, for hints.
+        base: PathBuf,
     },
 }
 
@@ -113,6 +119,12 @@ pub struct Done {
     /// The numerics class of the outputs, if it is not the CPU's.
     #[serde(default)]
     pub numerics_class: Option<String>,
+    /// The isolation of an external program.
+    #[serde(default)]
+    pub isolation: Option<String>,
+    /// The programs that an external program and its family executed, if they were observed.
+    #[serde(default)]
+    pub executed: Option<Vec<PathBuf>>,
     /// The state of the upstream store when the worker exits.
     #[serde(default)]
     pub upstream: WorkerReport,

@@ -2,7 +2,7 @@
 
 use crate::text;
 use stages_core::{CancelToken, StageError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The limits of an action.
 #[derive(Clone, Debug)]
@@ -15,6 +15,22 @@ pub struct Limits {
     pub timeout: Option<Duration>,
     /// The grace period between the request to stop and the kill.
     pub grace: Duration,
+}
+
+impl Limits {
+    /// True if it has to end before its time limit.
+    pub(super) fn is_cancelled(&self) -> bool {
+        self.cancel.is_cancelled() || self.kill.is_cancelled()
+    }
+
+    /// The error of an action that began at `started` and has to end.
+    pub(super) fn stopped(&self, started: Instant) -> Result<(), StageError> {
+        match self.timeout.filter(|limit| started.elapsed() > *limit) {
+            Some(limit) => Err(timed_out(limit)),
+            None if self.is_cancelled() => Err(StageError::interrupted()),
+            None => Ok(()),
+        }
+    }
 }
 
 impl Default for Limits {

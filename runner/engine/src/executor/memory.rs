@@ -13,10 +13,22 @@ pub fn peak_memory() -> Option<u64> {
 
 /// The resident memory of a process and all its descendants.
 pub(crate) fn tree_memory(pid: u32) -> u64 {
-    let memory = tree(pid)
-        .into_iter()
-        .map(|pid| status_field(&pid.to_string(), "VmRSS:"));
+    memory(tree(pid))
+}
+
+/// The resident memory of all descendants of a process.
+pub(crate) fn family_memory(pid: u32) -> u64 {
+    memory(descendants(pid))
+}
+
+fn memory(pids: Vec<u32>) -> u64 {
+    let memory = pids.into_iter().map(|pid| status_field(&pid.to_string(), "VmRSS:"));
     memory.map(Option::unwrap_or_default).sum()
+}
+
+/// All descendants of a process.
+pub(crate) fn descendants(pid: u32) -> Vec<u32> {
+    tree(pid).split_off(1)
 }
 
 /// The CPU time of a process and all its descendants in seconds, as far as the system reports it.

@@ -1,18 +1,24 @@
 //! Executors of actions: in this process, or in a worker process for each action.
 
-mod child_wait;
 mod command;
+mod container;
 mod files;
 mod in_process;
-mod input_links;
+mod input_files;
+mod invisible;
 mod job;
 mod limits;
+mod log;
 mod memory;
 mod outputs;
 mod protocol;
-mod reaper;
 mod run_job;
+mod sandbox;
 mod secrets;
+mod stage_dir;
+mod tools;
+mod undeclared;
+mod watch;
 mod worker;
 mod worker_process;
 
@@ -20,6 +26,6 @@ pub use in_process::InProcess;
 pub use job::{Done, Executor, Job, JobWork};
 pub use limits::Limits;
 pub use memory::{machine_memory, peak_memory};
-pub use reaper::reaper;
+pub use sandbox::{Isolated, probe, sandbox};
 pub use worker::worker;
 pub use worker_process::WorkerProcess;

@@ -1,6 +1,8 @@
 //! Outputs of external programs: only regular files of the stage's own directory are stored.
 
+use super::command::copy;
 use super::files::failed;
+use super::stage_dir::StageDir;
 use cache::{ArtifactBuilder, ArtifactDigest, Store, check_path};
 use rustix::fs::OFlags;
 use serde_json::json;
@@ -10,14 +12,26 @@ use std::io;
 use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
-/// Stores the file or directory at `path`, which the program wrote as its output `output`. Links must resolve to files below
-/// `inside`; the store keeps a copy, even if the file has other hard links.
+/// Stores the file or directory at `path`, which the program wrote as its output `output`. Links must resolve to files in the
+/// stage's directory; the store keeps a copy, even if the file has other hard links.
 ///
 /// # Errors
-/// If the path does not exist, is neither a file nor a directory, is a link that leads elsewhere, or has a name that an artifact
+/// If `stop` says so, which is asked at every directory entry and at every MiB; if the path does not exist, is neither a file nor a directory, is a link that leads elsewhere, or has a name that an artifact
 /// cannot have; or if the store cannot be written.
-pub(super) fn take_in(store: &Store, output: &str, path: &Path, inside: &Path) -> Result<ArtifactDigest, StageError> {
-    let found = Found { output, inside };
+pub(super) fn take_in(
+    store: &Store,
+    output: &str,
+    path: &Path,
+    dir: &StageDir,
+    stop: &dyn Fn() -> Result<(), StageError>,
+) -> Result<ArtifactDigest, StageError> {
+    let inside = fs::canonicalize(dir.stage()).map_err(failed("read", &dir.stage()))?;
+    let found = Found {
+        output,
+        dir,
+        inside,
+        stop,
+    };
     let real = found.real(path)?;
     let folder = real.is_dir();
     let mut files = Vec::new();
@@ -33,7 +47,7 @@ pub(super) fn take_in(store: &Store, output: &str, path: &Path, inside: &Path) -
         let real = if folder { found.real(&path)? } else { real.clone() };
         let mut file = found.open(&path, &real)?;
         let mut writer = store.writer()?;
-        io::copy(&mut file, &mut writer).map_err(failed("store", &path))?;
+        copy(&mut file, &path, stop, |bytes| Ok(writer.put(bytes)?))?;
         builder.blob(&name, writer.finish()?);
     }
     Ok(builder.finish()?)
@@ -42,8 +56,14 @@ pub(super) fn take_in(store: &Store, output: &str, path: &Path, inside: &Path) -
 /// An output, for messages.
 struct Found<'a> {
     output: &'a str,
-    inside: &'a Path,
+    dir: &'a StageDir,
+    /// The stage's directory without links.
+    inside: PathBuf,
+    stop: &'a dyn Fn() -> Result<(), StageError>,
 }
+
+/// The maximum number of links of links that are followed.
+const LINKS: usize = 40;
 
 impl Found<'_> {
     fn error(&self, path: &Path, what: &str) -> StageError {
@@ -60,8 +80,14 @@ impl Found<'_> {
 
     /// Resolves a path, which must be below the stage's directory.
     fn real(&self, path: &Path) -> Result<PathBuf, StageError> {
-        let real = fs::canonicalize(path).map_err(|err| self.unreadable(path, &err))?;
-        if real.starts_with(self.inside) {
+        // A link of an isolated program is absolute in its own tree.
+        let mut at = path.to_owned();
+        for _ in 0..LINKS {
+            let Ok(target) = fs::read_link(&at) else { break };
+            at = at.parent().unwrap_or(Path::new("/")).join(self.dir.on_host(&target));
+        }
+        let real = fs::canonicalize(&at).map_err(|err| self.unreadable(path, &err))?;
+        if real.starts_with(&self.inside) {
             return Ok(real);
         }
         let what = format!("links to `{}`, outside the stage's directory", real.display());
@@ -103,16 +129,19 @@ impl Found<'_> {
 
     fn collect(&self, root: &Path, dir: &Path, files: &mut Vec<(String, PathBuf)>) -> Result<(), StageError> {
         for entry in fs::read_dir(dir).map_err(|err| self.unreadable(dir, &err))? {
-            let path = entry.map_err(|err| self.unreadable(dir, &err))?.path();
-            if !path.is_dir() {
-                let name = self.name(&path, path.strip_prefix(root).unwrap_or(&path))?;
-                files.push((name, path));
-            } else if path.is_symlink() {
+            (self.stop)()?;
+            let entry = entry.map_err(|err| self.unreadable(dir, &err))?;
+            let path = entry.path();
+            let kind = entry.file_type().map_err(|err| self.unreadable(&path, &err))?;
+            if kind.is_dir() {
+                self.collect(root, &path, files)?;
+            } else if kind.is_symlink() && self.real(&path)?.is_dir() {
                 return Err(self
                     .error(&path, "is a link to a directory")
                     .hint("copy the directory into the output, or remove the link"));
             } else {
-                self.collect(root, &path, files)?;
+                let name = self.name(&path, path.strip_prefix(root).unwrap_or(&path))?;
+                files.push((name, path));
             }
         }
         Ok(())

@@ -20,8 +20,6 @@ pub(crate) enum Message {
     Event(StageEvent),
     /// A metric: its name, its step and the bits of its value, since JSON cannot represent non-finite values.
     Metric(String, u64, u64),
-    /// The process group of the external program that it runs.
-    Group(i32),
     /// The state of the upstream store, sent before the last message.
     Upstream(WorkerReport),
     /// The job succeeded.

@@ -1,9 +1,10 @@
 //! Running a job in this process.
 
-use super::command::{Group, Run};
+use super::command::Run;
 use super::job::{Done, Job, JobWork};
 use super::limits::Limits;
 use super::memory::peak_memory;
+use super::sandbox::Sandbox;
 use cache::{Artifact, Store, WorkerReport};
 use stages_core::{AnyStage, Context, EventSink, Input, StageError, StageEvent};
 use std::collections::BTreeMap;
@@ -44,14 +45,14 @@ impl EventSink for Tap {
 }
 
 /// Runs a job in this process. A stage kind is subject to `limits.cancel` only, an external program to all limits.
-/// `group` is set to the process group of an external program while it runs.
+/// External programs run in `sandbox`.
 pub(super) fn run_job(
     job: &Job,
     store: &Store,
     kinds: &'static [Box<dyn AnyStage>],
     events: &Arc<dyn EventSink>,
     limits: &Limits,
-    group: &Group,
+    sandbox: &Sandbox,
 ) -> Result<Done, StageError> {
     let mut inputs: BTreeMap<String, Vec<Input>> = BTreeMap::new();
     for (port, digests) in &job.inputs {
@@ -67,7 +68,15 @@ pub(super) fn run_job(
             points,
             env,
             secrets,
-            ..
+            shell,
+            isolation,
+            network,
+            tools,
+            log_limit,
+            container,
+            memory,
+            host_env,
+            base,
         } => {
             let run = Run {
                 command,
@@ -75,11 +84,20 @@ pub(super) fn run_job(
                 points,
                 env,
                 secrets,
+                shell: *shell,
+                isolation: *isolation,
+                network: *network,
+                tools,
+                log_limit: *log_limit,
                 inputs: &inputs,
                 files: &job.sources,
                 log: &job.log,
+                container: container.as_deref(),
+                memory: *memory,
+                host_env,
+                base,
             };
-            run.execute(store, events.as_ref(), limits, group)
+            run.execute(sandbox, store, events.as_ref(), limits)
         }
         JobWork::Kind { name, version, config } => {
             let kind = kinds
@@ -129,6 +147,8 @@ pub(super) fn run_job(
                 },
                 peak_memory: peak_memory(),
                 numerics_class: context.numerics_class.get().cloned(),
+                isolation: None,
+                executed: None,
                 upstream: WorkerReport::default(),
             })
         }

@@ -1,11 +1,5 @@
 //! Masking of the values of `secrets:` in logs: occurrences in a program's output are replaced by `***` before they reach a file.
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use std::io::{self, PipeReader, Read as _, Write};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::JoinHandle;
-
 const MASK: &[u8] = b"***";
 
 /// Replaces secrets in a stream of bytes.
@@ -33,7 +27,7 @@ impl Masker {
     }
 
     /// Appends the next bytes and writes those that cannot be part of a secret; writes all at the `end`.
-    fn push(&mut self, bytes: &[u8], end: bool, out: &mut Vec<u8>) {
+    pub fn push(&mut self, bytes: &[u8], end: bool, out: &mut Vec<u8>) {
         self.pending.extend_from_slice(bytes);
         let mut at = 0;
         while at < self.pending.len() {
@@ -54,60 +48,6 @@ impl Masker {
             }
         }
         self.pending.drain(..at);
-    }
-}
-
-/// A thread that copies the output of a pipe, masked.
-pub(super) struct Filter {
-    over: Arc<AtomicBool>,
-    thread: JoinHandle<()>,
-}
-
-impl Filter {
-    pub fn start(mut masker: Masker, mut from: PipeReader, mut to: impl Write + Send + 'static) -> Self {
-        let over = Arc::new(AtomicBool::new(false));
-        let told = over.clone();
-        let thread = std::thread::spawn(move || {
-            let mut bytes = vec![0; 64 << 10];
-            let mut masked = Vec::new();
-            loop {
-                // Processes that outlive the program may keep the pipe open; their output is not awaited.
-                let last = told.load(Ordering::Acquire);
-                let count = match readable(&from) {
-                    Ok(true) => from.read(&mut bytes).unwrap_or(0),
-                    Ok(false) if !last => continue,
-                    _ => 0,
-                };
-                masked.clear();
-                masker.push(&bytes[..count], count == 0, &mut masked);
-                // A full disk loses lines of the log; the program continues.
-                let _ = to.write_all(&masked);
-                if count == 0 {
-                    break;
-                }
-            }
-        });
-        Self { over, thread }
-    }
-
-    /// Waits until all output of the program is copied.
-    pub fn finish(self) {
-        self.over.store(true, Ordering::Release);
-        let _ = self.thread.join();
-    }
-}
-
-/// Waits briefly until the pipe is readable or at end of file.
-fn readable(pipe: &PipeReader) -> io::Result<bool> {
-    let wait = Timespec {
-        tv_sec: 0,
-        tv_nsec: 50_000_000,
-    };
-    let mut fds = [PollFd::new(pipe, PollFlags::IN)];
-    match poll(&mut fds, Some(&wait)) {
-        Ok(count) => Ok(count > 0),
-        Err(rustix::io::Errno::INTR) => Ok(false),
-        Err(err) => Err(err.into()),
     }
 }
 

@@ -1,11 +1,12 @@
 //! The worker's side of a worker process.
 
-use super::command::Group;
 use super::job::{Job, JobWork};
 use super::limits::Limits;
 use super::memory::{USAGE, tree_cpu, tree_memory};
 use super::protocol::{Message, STOP};
 use super::run_job::run_job;
+use super::sandbox::Sandbox;
+use super::worker_process::this_program;
 use crate::text;
 use cache::{OpenUpstream, TransferStats};
 use stages_core::{AnyStage, EventSink, StageError, StageEvent};
@@ -44,17 +45,12 @@ pub fn worker(kinds: &'static [Box<dyn AnyStage>], open_upstream: OpenUpstream) 
         return 2;
     };
     let limits = Limits::default();
-    let group = Group::new(|pid, begins| {
-        if begins {
-            Lines.write(&Message::Group(pid));
-        }
-    });
     if matches!(job.work, JobWork::Kind { .. }) {
         end_with_parent();
         std::thread::spawn(report_usage);
     }
     {
-        let (cancel, group) = (limits.cancel.clone(), group.clone());
+        let cancel = limits.cancel.clone();
         std::thread::spawn(move || {
             // Reads until end of file, when the parent closes the pipe or exits for any reason.
             for line in stdin().lock().lines() {
@@ -64,23 +60,25 @@ pub fn worker(kinds: &'static [Box<dyn AnyStage>], open_upstream: OpenUpstream) 
                     Err(_) => break,
                 }
             }
-            group.end();
+            // An external program ends with this process.
             exit(1);
         });
     }
-    prefer_as_victim(std::process::id().cast_signed());
+    prefer_as_victim();
     let pool = rayon::ThreadPoolBuilder::new()
         .num_threads(job.threads.max(1))
         .build_global();
     let events: Arc<dyn EventSink> = Arc::new(Lines);
     let result = match pool {
         Ok(()) => job.store(open_upstream).map_err(StageError::from).and_then(|store| {
+            let program = this_program().map_err(|err| StageError::new(format!("cannot find this program: {err}")))?;
+            let sandbox = Sandbox::new(program);
             // The engine holds a guard against garbage collection, but may be killed shortly before this process is.
             let _guard = store.guard()?;
             if let Some(upstream) = store.upstream() {
                 upstream.watch(Box::new(fetched(events.clone())));
             }
-            let result = run_job(&job, &store, kinds, &events, &limits, &group);
+            let result = run_job(&job, &store, kinds, &events, &limits, &sandbox);
             if let Some(upstream) = store.upstream() {
                 Lines.write(&Message::Upstream(upstream.worker_report()));
             }
@@ -134,9 +132,7 @@ fn end_with_parent() {
 }
 
 /// Makes this process the preferred victim of the out-of-memory killer, rather than the engine.
-pub(super) fn prefer_as_victim(pid: i32) {
+fn prefer_as_victim() {
     #[cfg(target_os = "linux")]
-    let _ = std::fs::write(format!("/proc/{pid}/oom_score_adj"), "500");
-    #[cfg(not(target_os = "linux"))]
-    let _ = pid;
+    let _ = std::fs::write("/proc/self/oom_score_adj", "500");
 }

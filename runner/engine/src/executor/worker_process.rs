@@ -1,12 +1,11 @@
 //! The engine's side of a worker process.
 
-use super::command::{Group, signal_name};
+use super::command::signal_name;
 use super::job::{Done, Executor, Job, JobWork};
 use super::limits::{Limits, timed_out};
 use super::protocol::{Message, STOP, error};
-use super::reaper::Reaper;
 use super::run_job::run_job;
-use super::worker::prefer_as_victim;
+use super::sandbox::Sandbox;
 use cache::{Store, WorkerReport};
 use rustix::process::{Pid, Signal, kill_process_group};
 use stages_core::error::Cause;
@@ -15,18 +14,26 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, channel};
-use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-/// Runs each action in its own process: a stage kind in this program, as `runner worker`, an external program directly. A
+/// Runs each action in its own process: a stage kind in this program, as `runner worker`, an external program in the sandbox. A
 /// crash, an out-of-memory kill or a timeout affects no other action, and all processes exit when this one does.
 pub struct WorkerProcess {
     /// The path of this program.
     program: PathBuf,
     store: Store,
-    /// Kills the external programs if the engine is killed; started with the first of them.
-    reaper: OnceLock<Option<Arc<Reaper>>>,
+    sandbox: Sandbox,
+}
+
+/// The path of this program, even if its file is replaced meanwhile.
+pub(super) fn this_program() -> std::io::Result<PathBuf> {
+    if cfg!(target_os = "linux") {
+        Ok("/proc/self/exe".into())
+    } else {
+        std::env::current_exe()
+    }
 }
 
 impl WorkerProcess {
@@ -35,35 +42,12 @@ impl WorkerProcess {
     /// # Errors
     /// If the system does not report the path of this program.
     pub fn new(store: &Store) -> std::io::Result<Self> {
-        let program = if cfg!(target_os = "linux") {
-            "/proc/self/exe".into()
-        } else {
-            std::env::current_exe()?
-        };
+        let program = this_program()?;
         Ok(Self {
+            sandbox: Sandbox::new(program.clone()),
             program,
             store: store.clone(),
-            reaper: OnceLock::new(),
         })
-    }
-
-    /// Runs an external program as a child of this process.
-    fn command(&self, job: &Job, events: &Arc<dyn EventSink>, limits: &Limits) -> Result<Done, StageError> {
-        let reaper = self
-            .reaper
-            .get_or_init(|| Reaper::start(&self.program, self.store.root()).ok().map(Arc::new));
-        let reaper = reaper.clone();
-        let group = Group::new(move |group, begins| {
-            if begins {
-                prefer_as_victim(group);
-            }
-            match &reaper {
-                Some(reaper) if begins => reaper.keep(group),
-                Some(reaper) => reaper.release(group),
-                None => {}
-            }
-        });
-        run_job(job, &self.store, &[], events, limits, &group)
     }
 }
 
@@ -73,30 +57,20 @@ const TAIL: usize = 16 << 10;
 /// A running worker; killed if this is dropped before the worker exits.
 struct Worker {
     child: Child,
-    group: Option<Pid>,
 }
 
 impl Worker {
     fn kill(&mut self) {
-        for pid in [self.group, Pid::from_raw(self.child.id().cast_signed())]
-            .into_iter()
-            .flatten()
-        {
+        if let Some(pid) = Pid::from_raw(self.child.id().cast_signed()) {
             let _ = kill_process_group(pid, Signal::KILL);
         }
         let _ = self.child.kill();
     }
 
     fn wait(mut self) -> Result<ExitStatus, StageError> {
-        let status = self.child.wait();
-        if !status.as_ref().is_ok_and(ExitStatus::success)
-            && let Some(pid) = self.group
-        {
-            // A killed worker cannot kill its program.
-            let _ = kill_process_group(pid, Signal::KILL);
-        }
-        self.group = None;
-        status.map_err(|err| StageError::new(format!("cannot wait for the worker: {err}")))
+        self.child
+            .wait()
+            .map_err(|err| StageError::new(format!("cannot wait for the worker: {err}")))
     }
 }
 
@@ -112,7 +86,7 @@ impl Drop for Worker {
 impl Executor for WorkerProcess {
     fn run(&self, job: &Job, events: &Arc<dyn EventSink>, limits: &Limits) -> Result<Done, StageError> {
         if matches!(job.work, JobWork::Command { .. }) {
-            return self.command(job, events, limits);
+            return run_job(job, &self.store, &[], events, limits, &self.sandbox);
         }
         let failed =
             |what: &str, err: std::io::Error| StageError::new(format!("cannot {what} a worker process: {err}"));
@@ -128,7 +102,7 @@ impl Executor for WorkerProcess {
             .process_group(0)
             .spawn()
             .map_err(|err| failed("start", err))?;
-        let mut worker = Worker { child, group: None };
+        let mut worker = Worker { child };
         let (Some(mut stdin), Some(stdout), Some(stderr)) = (
             worker.child.stdin.take(),
             worker.child.stdout.take(),
@@ -176,7 +150,6 @@ impl Executor for WorkerProcess {
                     step,
                     value: f64::from_bits(bits),
                 }),
-                Ok(Ok(Message::Group(pid))) => worker.group = Pid::from_raw(pid),
                 Ok(Ok(Message::Upstream(report))) => upstream = report,
                 Ok(Ok(Message::Done(done))) => result = Some(Ok(done)),
                 Ok(Ok(Message::Failed { message, hint, cause })) => {

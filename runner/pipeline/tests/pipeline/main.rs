@@ -11,6 +11,7 @@ mod memo;
 mod messages;
 mod resolve;
 mod shows;
+mod tools;
 
 use runner_pipeline::{LoadOptions, Pipeline, PipelineErrors, load_text};
 use std::path::Path;

@@ -38,7 +38,7 @@ impl Files {
     fn new(dir: &Path, stage: &str, began: f64) -> Self {
         let name = text::file_name(stage);
         let create = |path: PathBuf| {
-            std::fs::create_dir_all(path.parent()?).ok()?;
+            cache::shared::create_dir_all(path.parent()?).ok()?;
             File::options().create(true).append(true).open(path).ok()
         };
         // TensorBoard requires this file name and reads a directory in the order of names.

@@ -282,6 +282,19 @@ impl Reporter for Terminal {
                     self.print("log", None, &format!("{stage}  {line}"));
                 }
             }
+            Event::Isolation { stage, isolation, .. } => {
+                if self.verbosity == Verbosity::Verbose {
+                    self.print_line(&format!("{:>8} {stage}  {isolation}", "isolated"));
+                }
+            }
+            Event::Warning { stage, message, hint } => {
+                let warning = self.coloured(&format!("{:>8}", "warning"), "33");
+                let mut line = format!("{warning} {stage}  {message}");
+                if let Some(hint) = hint {
+                    line.push_str(&format!("\n         {} {hint}", self.coloured("hint:", "36")));
+                }
+                self.print_line(&line);
+            }
             Event::StageFinished {
                 stage,
                 status,
@@ -290,7 +303,8 @@ impl Reporter for Terminal {
                 hint,
                 ..
             } => self.finished(stage, *status, *seconds, error.as_deref(), hint.as_deref()),
-            Event::Memo { .. } | Event::RunFinished { .. } => {}
+            // The command prints the outcome of its check itself.
+            Event::Memo { .. } | Event::LookaheadChecked { .. } | Event::RunFinished { .. } => {}
         }
         self.tick();
     }

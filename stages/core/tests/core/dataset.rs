@@ -165,7 +165,6 @@ fn different_symbols_have_different_paths() {
         "A",
         "BRK.A",
         "BRK.B",
-        "",
     ]
     .map(str::to_owned)
     .to_vec();

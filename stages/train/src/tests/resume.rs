@@ -310,7 +310,9 @@ fn a_damaged_checkpoint_is_not_used_and_a_warning_says_so() {
     let lines = log.0.lock().unwrap();
     assert_eq!(lines.len(), 4, "{lines:?}");
     assert!(
-        lines.iter().all(|line| line.contains("training starts from the beginning")),
+        lines
+            .iter()
+            .all(|line| line.contains("training starts from the beginning")),
         "{lines:?}"
     );
 }

@@ -205,14 +205,31 @@ fn a_damaged_blob_of_this_machine_is_fetched_again() {
 }
 
 #[test]
-fn only_records_with_the_right_signature_count() {
+fn only_records_of_trusted_signers_count() {
     let site = Site::new(super::CHAIN);
-    for (home, key) in [("mine", "key one"), ("ours", "key one\n"), ("theirs", "another key")] {
-        site.project.write(&format!("{home}/sign"), key);
-        site.configure(home, "remote: { url: ../remote, sign_key_file: sign }\n");
+    site.project
+        .write("one.key", include_str!("../../../../../cache/remote/tests/keys/one"));
+    site.project
+        .write("two.key", include_str!("../../../../../cache/remote/tests/keys/two"));
+    site.project.write(
+        "one.pub",
+        include_str!("../../../../../cache/remote/tests/keys/one.pub"),
+    );
+    site.project.write(
+        "two.pub",
+        include_str!("../../../../../cache/remote/tests/keys/two.pub"),
+    );
+    site.configure("plain", "remote: { url: ../remote, trust: unsigned }\n");
+    for (home, keys) in [
+        ("mine", "sign_key_file: ../one.key"),
+        ("theirs", "sign_key_file: ../two.key"),
+        ("reader", "read_only: true, trusted_keys: [../two.pub, ../one.pub]"),
+        ("stranger", "read_only: true, trusted_keys: [../two.pub]"),
+    ] {
+        site.configure(home, &format!("remote: {{ url: ../remote, {keys} }}\n"));
     }
-    site.configure("plain", "remote: { url: ../remote }\n");
     let all_run = "ran big\nran mid\nran end";
+    let cached = "cached big\ncached mid\ncached end";
     assert_eq!(site.exec_configured("plain", &["big"]).log(), "ran big");
     let unsigned = site.exec_configured("mine", &[]);
     assert_eq!(unsigned.log(), all_run);
@@ -221,26 +238,62 @@ fn only_records_with_the_right_signature_count() {
         "{}",
         unsigned.stderr
     );
-    assert_eq!(
-        site.exec_configured("ours", &[]).log(),
-        "cached big\ncached mid\ncached end"
-    );
-    let forged = site.exec_configured("theirs", &["--keep-going"]);
-    assert_eq!(forged.log(), all_run);
-    assert!(
-        forged.stderr.contains("has a wrong signature and is ignored (3 times)"),
-        "{}",
-        forged.stderr
-    );
-    assert_eq!(forged.stderr.matches("warning").count(), 1, "{}", forged.stderr);
-    // Nothing says what the keys are.
-    for path in files(&site.path("remote"))
-        .iter()
-        .chain(&files(&site.path("mine").join("runs")))
-    {
-        let text = String::from_utf8_lossy(&std::fs::read(path).unwrap()).into_owned();
-        assert!(!text.contains("key one"), "{}", path.display());
+    // What was unsigned is signed now.
+    for home in ["reader", "plain"] {
+        let read = site.exec_configured(home, &[]);
+        assert_eq!(read.log(), cached, "{}", read.stderr);
+        assert_eq!(read.stderr.matches("warning").count(), 0, "{}", read.stderr);
     }
+    let records = || -> Vec<Vec<u8>> {
+        let records = files(&site.folder().join("actions"));
+        records.iter().map(|path| std::fs::read(path).unwrap()).collect()
+    };
+    let before = records();
+    for home in ["stranger", "theirs"] {
+        let ended = site.exec_configured(home, &[]);
+        assert_eq!(ended.log(), all_run);
+        assert!(
+            ended.stderr.contains("a signature by the unknown key SHA256:") && ended.stderr.contains("(3 times)"),
+            "{}",
+            ended.stderr
+        );
+    }
+    let push = site.configured("theirs", &["cache", "push", "--all"]);
+    assert!(
+        push.stdout.contains("3 records of signers who are not trusted here"),
+        "{}",
+        push.stdout
+    );
+    assert_eq!(records(), before, "they are neither replaced nor signed again");
+}
+
+#[test]
+fn a_remote_without_keys_is_refused_before_anything_runs() {
+    let site = Site::new(super::CHAIN);
+    site.configure("home", "remote: { url: ../remote }\n");
+    site.project.write("secret/sign", "a shared secret");
+    site.configure("secret", "remote: { url: ../remote, sign_key_file: sign }\n");
+    site.configure("reader", "remote: { url: 'https://host/store' }\n");
+    for (home, text) in [
+        ("home", "no key signs what is written"),
+        ("secret", "shared secrets of earlier versions no longer sign"),
+        ("reader", "no key is trusted"),
+    ] {
+        let ended = site.exec_configured(home, &[]);
+        assert_eq!(ended.code, 2, "{}", ended.stderr);
+        assert!(
+            ended.stderr.contains(text) && ended.stderr.contains("hint"),
+            "{}",
+            ended.stderr
+        );
+        assert!(!ended.stderr.contains("a shared secret\n") && !site.path(home).join("runs").exists());
+    }
+    let mut of_environment = site.command("home", &["exec", "p.yaml"]);
+    std::fs::remove_file(site.path("home/config.yaml")).unwrap();
+    let ended: crate::Ended = of_environment.output().unwrap().into();
+    assert_eq!(ended.code, 2, "{}", ended.stderr);
+    assert!(ended.stderr.contains("trust: unsigned"), "{}", ended.stderr);
+    assert!(!site.folder().exists());
 }
 
 #[test]
@@ -305,7 +358,10 @@ fn push_and_pull() {
 #[test]
 fn a_remote_that_is_only_read_stays_as_it_is() {
     let site = Site::filled();
-    site.configure("reader", "remote: { url: ../remote, read_only: true }\n");
+    site.configure(
+        "reader",
+        "remote: { url: ../remote, read_only: true, trust: unsigned }\n",
+    );
     let before = files(&site.folder());
     let changed = site.exec_configured("reader", &["--set", "words=more"]);
     assert_eq!(changed.log(), "cached big\nran mid\nran end");
@@ -324,7 +380,10 @@ fn a_remote_that_cannot_be_used_costs_a_warning() {
         ("../nowhere/deep/remote", "does not exist"),
     ] {
         let home = format!("home{}", url.len());
-        site.configure(&home, &format!("remote: {{ url: {url}, timeout: 1s }}\n"));
+        site.configure(
+            &home,
+            &format!("remote: {{ url: {url}, timeout: 1s, trust: unsigned }}\n"),
+        );
         let ended = site.exec_configured(&home, &[]);
         assert_eq!(ended.code, 0, "{}", ended.stderr);
         assert_eq!(ended.log(), "ran big\nran mid\nran end");

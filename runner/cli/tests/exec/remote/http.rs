@@ -9,7 +9,10 @@ fn served() -> (Site, Server) {
     let site = Site::filled();
     let server = Server::start(&site.folder());
     for home in ["second", "third"] {
-        site.configure(home, &format!("remote: {{ url: '{}', timeout: 2s }}\n", server.url()));
+        site.configure(
+            home,
+            &format!("remote: {{ url: '{}', timeout: 2s, trust: unsigned }}\n", server.url()),
+        );
     }
     (site, server)
 }
@@ -126,7 +129,7 @@ fn a_dead_port_costs_a_warning() {
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     site.configure(
         "home",
-        &format!("remote: {{ url: 'http://127.0.0.1:{port}/store', timeout: 1s }}\n"),
+        &format!("remote: {{ url: 'http://127.0.0.1:{port}/store', timeout: 1s, trust: unsigned }}\n"),
     );
     let ended = site.exec_configured("home", &[]);
     assert_eq!((ended.code, ended.log().as_str()), (0, ALL_RAN), "{}", ended.stderr);
@@ -140,7 +143,10 @@ fn a_dead_port_costs_a_warning() {
 fn a_server_without_a_store_is_named() {
     let site = Site::new(super::CHAIN);
     let server = Server::start(&site.path("empty"));
-    site.configure("home", &format!("remote: {{ url: '{}' }}\n", server.url()));
+    site.configure(
+        "home",
+        &format!("remote: {{ url: '{}', trust: unsigned }}\n", server.url()),
+    );
     let ended = site.exec_configured("home", &["big"]);
     assert_eq!((ended.code, ended.log().as_str()), (0, "ran big"));
     assert!(ended.stderr.contains("it has no file `format`"), "{}", ended.stderr);

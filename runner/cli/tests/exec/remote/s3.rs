@@ -58,7 +58,7 @@ impl Server {
         site.configure(
             home,
             &format!(
-                "remote:\n  url: s3://bucket/team\n  endpoint: http://127.0.0.1:{port}\n  allow_http: true\n{more}"
+                "remote:\n  url: s3://bucket/team\n  trust: unsigned\n  endpoint: http://127.0.0.1:{port}\n  allow_http: true\n{more}"
             ),
         );
     }

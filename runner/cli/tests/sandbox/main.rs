@@ -1,0 +1,105 @@
+//! External programs and the host: what they see, what they cannot reach, and how they end, with and without isolation.
+//!
+//! Tests that need namespaces are listed as ignored where the system has none.
+
+#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "tests")]
+
+mod family;
+mod hidden;
+mod limits;
+mod poison;
+mod programs;
+
+#[path = "../../../../tests/requirements.rs"]
+mod requirements;
+
+use requirements::trial;
+use runner_testkit::Project;
+use std::process::ExitCode;
+
+/// The modes in which a test runs.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Mode {
+    Namespaces,
+    None,
+}
+
+impl Mode {
+    /// The value of `--isolation`.
+    fn argument(self) -> &'static str {
+        match self {
+            Self::Namespaces => "required",
+            Self::None => "none",
+        }
+    }
+}
+
+/// Runs `p.yaml` with this isolation, two stages at a time.
+fn exec(project: &Project, mode: Mode, args: &[&str]) -> runner_testkit::Ended {
+    let options = [
+        "exec",
+        "p.yaml",
+        "--json",
+        "--jobs",
+        "2",
+        "--isolation",
+        mode.argument(),
+    ];
+    project.run(&[&options[..], args].concat())
+}
+
+fn main() -> ExitCode {
+    let found = Project::new("").run(&["doctor", "--json"]).stdout;
+    let found: serde_json::Value = serde_json::from_str(&found).unwrap();
+    let mut findings = found["findings"].as_array().unwrap().iter();
+    let isolation = findings.find(|finding| finding["what"] == "isolation").unwrap();
+    let missing = (isolation["value"] != "namespaces").then_some("no namespaces");
+    // (name, test of one mode)
+    let both: [(&str, fn(Mode)); 9] = [
+        ("findings", poison::findings),
+        ("inputs_are_not_poisoned", poison::inputs_are_not_poisoned),
+        ("a_sibling_is_not_poisoned", poison::a_sibling_is_not_poisoned),
+        ("failures_of_lines_and_pipes", programs::failures_of_lines_and_pipes),
+        ("nothing_outlives_a_stage", family::nothing_outlives_a_stage),
+        ("nothing_outlives_an_interrupt", family::nothing_outlives_an_interrupt),
+        ("nothing_outlives_a_kill", family::nothing_outlives_a_kill),
+        ("the_environment_is_clean", hidden::the_environment_is_clean),
+        ("a_big_log_is_bounded", limits::a_big_log_is_bounded),
+    ];
+    let one: [(&str, fn()); 8] = [
+        (
+            "files_of_the_host_are_invisible",
+            hidden::files_of_the_host_are_invisible,
+        ),
+        (
+            "nothing_of_the_system_is_writable",
+            hidden::nothing_of_the_system_is_writable,
+        ),
+        ("there_is_no_network", hidden::there_is_no_network),
+        (
+            "processes_of_the_host_are_invisible",
+            hidden::processes_of_the_host_are_invisible,
+        ),
+        ("invisible_files_are_named", hidden::invisible_files_are_named),
+        ("links_in_outputs", hidden::links_in_outputs),
+        (
+            "executed_programs_are_recorded",
+            programs::executed_programs_are_recorded,
+        ),
+        ("the_isolation_is_reported", programs::the_isolation_is_reported),
+    ];
+    let mut trials = Vec::new();
+    for (name, test) in both {
+        trials.push(trial(name, missing, move || test(Mode::Namespaces)));
+        trials.push(trial(&format!("{name}_without_isolation"), None, move || {
+            test(Mode::None)
+        }));
+    }
+    trials.extend(one.map(|(name, test)| trial(name, missing, test)));
+    trials.push(trial(
+        "outputs_hear_their_limits",
+        None,
+        limits::outputs_hear_their_limits,
+    ));
+    requirements::run(trials)
+}

@@ -1,0 +1,137 @@
+//! Hints of a stage that failed because it did not see a file of the host.
+
+use super::sandbox::is_visible;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
+/// What the hints look for on the host.
+pub(super) struct Host<'a> {
+    /// The directories of the engine's own PATH.
+    pub path: &'a str,
+    /// The directory of the pipeline.
+    pub base: &'a Path,
+    /// What the stage saw besides the system's own.
+    pub visible: &'a [PathBuf],
+}
+
+/// The hints for the last lines of a failed program, each once.
+pub(super) fn hints(lines: &str, host: &Host<'_>) -> Vec<String> {
+    let mut hints: Vec<String> = Vec::new();
+    for line in lines.lines() {
+        let named = missing_command(line).and_then(|name| of_command(name, host));
+        let module = missing_module(line).map(|name| {
+            format!("the module `{name}` is in no environment that the stage sees: add a virtual environment, `tools: [./env]`")
+        });
+        let files = line.split(delimiter).filter_map(|word| of_path(word, host));
+        hints.extend(named.into_iter().chain(module).chain(files));
+    }
+    let mut known = std::collections::BTreeSet::new();
+    hints.retain(|hint| known.insert(hint.clone()));
+    hints.truncate(3);
+    hints
+}
+
+fn delimiter(c: char) -> bool {
+    c.is_whitespace() || "'\"`‘’“”()[]{}<>,;:=".contains(c)
+}
+
+/// The command that a shell, `env` or a loader did not find.
+fn missing_command(line: &str) -> Option<&str> {
+    let (before, _) = line
+        .split_once(": command not found")
+        .or_else(|| line.split_once(": not found"))
+        .or_else(|| line.split_once(": No such file or directory"))?;
+    let name = before.rsplit(": ").next()?.trim_matches(delimiter);
+    let plain = |c: char| c.is_ascii_alphanumeric() || "._-+".contains(c);
+    (!name.is_empty() && name.chars().all(plain)).then_some(name)
+}
+
+fn missing_module(line: &str) -> Option<&str> {
+    let (_, name) = line.split_once("No module named ")?;
+    Some(name.trim_matches(delimiter)).filter(|name| !name.is_empty())
+}
+
+fn of_command(name: &str, host: &Host<'_>) -> Option<String> {
+    let is_program = |path: &PathBuf| {
+        let meta = std::fs::metadata(path);
+        meta.is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
+    };
+    let path = std::env::split_paths(host.path)
+        .map(|dir| dir.join(name))
+        .find(is_program)?;
+    Some(format!(
+        "`{name}` is `{}` on this machine, which the stage does not see: add `tools: [{name}]`",
+        path.display()
+    ))
+}
+
+fn of_path(word: &str, host: &Host<'_>) -> Option<String> {
+    let path = Path::new(word.trim_end_matches('.'));
+    if let Ok(name) = path.strip_prefix("/stage/work") {
+        let is_forgotten = !name.as_os_str().is_empty() && host.base.join(name).exists();
+        return is_forgotten.then(|| {
+            format!(
+                "`{0}` is beside the pipeline, but not among the stage's files: add `files: [{0}]`",
+                name.display()
+            )
+        });
+    }
+    // A word of one component is hardly ever a file.
+    if !path.is_absolute() || path.components().count() < 3 || is_visible(path, host.visible) || !path.exists() {
+        return None;
+    }
+    Some(format!(
+        "`{}` exists, but the stage does not see it: add it to `files:`, or to `tools:` if it is a program",
+        path.display()
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    #[test]
+    fn what_is_on_the_host_is_named() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        fs::create_dir(at("bin")).unwrap();
+        for name in ["bin/tool", "plot.py", "data.csv"] {
+            fs::write(at(name), "").unwrap();
+            fs::set_permissions(at(name), fs::Permissions::from_mode(0o755)).unwrap();
+        }
+        let path = at("bin").display().to_string();
+        let visible = [at("data.csv")];
+        let host = |visible| Host {
+            path: &path,
+            base: dir.path(),
+            visible,
+        };
+        let found = |line: &str| {
+            hints(line, &host(&[]))
+                .join("\n")
+                .replace(&dir.path().display().to_string(), "DIR")
+        };
+        let tool = "`tool` is `DIR/bin/tool` on this machine, which the stage does not see: add `tools: [tool]`";
+        assert_eq!(found("bash: line 1: tool: command not found"), tool);
+        assert_eq!(
+            found("sh: 1: tool: not found\nenv: ‘tool’: No such file or directory"),
+            tool
+        );
+        assert_eq!(found("sh: 1: other: not found"), "");
+        assert_eq!(
+            found("python3: can't open file '/stage/work/plot.py': [Errno 2] No such file"),
+            "`plot.py` is beside the pipeline, but not among the stage's files: add `files: [plot.py]`"
+        );
+        let line = format!("cat: {}: No such file or directory", at("data.csv").display());
+        assert_eq!(
+            found(&line),
+            "`DIR/data.csv` exists, but the stage does not see it: add it to `files:`, or to `tools:` if it is a program"
+        );
+        assert!(hints(&line, &host(&visible)).is_empty(), "it was visible");
+        assert_eq!(
+            found("ModuleNotFoundError: No module named 'numpy'"),
+            "the module `numpy` is in no environment that the stage sees: add a virtual environment, `tools: [./env]`"
+        );
+    }
+}

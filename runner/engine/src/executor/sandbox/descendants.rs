@@ -1,0 +1,41 @@
+//! The descendants of a program without a PID namespace.
+//!
+//! The supervisor is a child subreaper: a process whose parent exits becomes its child, whatever session or group it is in. So every process of the
+//! family is below the supervisor. Where there are no subreapers, the family is the program's process group.
+
+use super::super::memory::descendants;
+use rustix::io::Errno;
+use rustix::process::{Pid, Signal, WaitOptions, kill_process, kill_process_group, wait};
+use std::time::{Duration, Instant};
+
+/// The longest wait for killed processes to exit: one that the kernel does not let go may take for ever.
+const LONGEST: Duration = Duration::from_secs(30);
+
+/// Sends a signal to every process of the family, whose first process is `first`.
+pub(super) fn signal(first: Pid, signal: Signal) {
+    let _ = kill_process_group(first, signal);
+    for pid in descendants(std::process::id()).into_iter().filter_map(raw) {
+        let _ = kill_process(pid, signal);
+    }
+}
+
+fn raw(pid: u32) -> Option<Pid> {
+    Pid::from_raw(pid.cast_signed())
+}
+
+/// Kills what is left of the family after its first process, and waits until it is gone.
+pub(super) fn kill_all(first: Pid) {
+    let began = Instant::now();
+    loop {
+        match wait(WaitOptions::NOHANG) {
+            Err(Errno::CHILD) => break,
+            Ok(Some(_)) | Err(Errno::INTR) => continue,
+            _ => {}
+        }
+        signal(first, Signal::KILL);
+        if began.elapsed() > LONGEST {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}

@@ -1,0 +1,78 @@
+//! The sandbox of an executor: its server, and the isolation that it can give.
+
+use super::client::{Client, Running};
+use super::probe::{Isolated, available};
+use super::protocol::Spec;
+use cache::Store;
+use runner_pipeline::Isolation;
+use rustix::fd::OwnedFd;
+use stages_core::StageError;
+use std::path::PathBuf;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// The sandbox of an executor. Its server starts with the first program.
+pub(crate) struct Sandbox {
+    /// This program.
+    program: PathBuf,
+    client: OnceLock<Result<Client, String>>,
+    /// The reason why programs cannot be isolated.
+    available: OnceLock<Result<(), String>>,
+    /// True after the reason was asked for.
+    is_said: AtomicBool,
+}
+
+impl Sandbox {
+    /// A sandbox whose server is the program `program`.
+    pub fn new(program: PathBuf) -> Self {
+        Self {
+            program,
+            client: OnceLock::new(),
+            available: OnceLock::new(),
+            is_said: AtomicBool::new(false),
+        }
+    }
+
+    fn client(&self, store: &Store) -> Result<&Client, StageError> {
+        let start = || {
+            let started = Client::start(&self.program, store.root());
+            started.map_err(|err| format!("cannot start `runner sandbox`: {err}"))
+        };
+        self.client.get_or_init(start).as_ref().map_err(StageError::new)
+    }
+
+    /// The isolation of a program that asks for `wanted`.
+    ///
+    /// # Errors
+    /// If isolation is required and cannot be had.
+    pub fn isolation(&self, wanted: Isolation, store: &Store) -> Result<Isolated, StageError> {
+        if wanted == Isolation::None {
+            return Ok(Isolated::None);
+        }
+        let client = self.client(store)?;
+        let attempt = || match store.workspace() {
+            Ok(dir) => available(client, dir.path()),
+            Err(err) => Err(err.to_string()),
+        };
+        match (self.available.get_or_init(attempt), wanted) {
+            (Ok(()), _) => Ok(Isolated::Namespaces),
+            (Err(reason), Isolation::Required) => Err(StageError::new(format!(
+                "the stage has to be isolated, and this system cannot: {reason}"
+            ))
+            .hint("`isolation: auto` runs it without isolation where there is none")),
+            (Err(_), _) => Ok(Isolated::None),
+        }
+    }
+
+    /// The reason why a program runs without isolation although it did not ask for that; only for the first one.
+    pub fn refusal(&self) -> Option<&str> {
+        let reason = self.available.get()?.as_ref().err()?;
+        (!self.is_said.swap(true, Ordering::Relaxed)).then_some(reason)
+    }
+
+    /// Starts a program whose standard output and error are `log`.
+    pub fn run(&self, spec: &Spec, store: &Store, log: OwnedFd) -> Result<Running, StageError> {
+        let started = self.client(store)?.run(spec, log);
+        started.map_err(|err| StageError::new(format!("cannot reach `runner sandbox`: {err}")))
+    }
+}

@@ -1,0 +1,19 @@
+//! Dropping every privilege, root's too: nothing in the sandbox can mount, or get a privilege by executing a file.
+
+use super::namespaces::Refused;
+use super::system;
+use rustix::thread::{CapabilitySet, CapabilitySets};
+
+/// Drops all capabilities of this process and of all that it will execute.
+pub(super) fn drop_all() -> Result<(), Refused> {
+    rustix::thread::set_no_new_privs(true).map_err(Refused::at("set no_new_privs"))?;
+    // Root gets what is in the bounding set with every program that it executes.
+    system::empty_bounding_set().map_err(Refused::at("empty the bounding set of capabilities"))?;
+    rustix::thread::clear_ambient_capability_set().map_err(Refused::at("clear the ambient capabilities"))?;
+    let none = CapabilitySets {
+        effective: CapabilitySet::empty(),
+        permitted: CapabilitySet::empty(),
+        inheritable: CapabilitySet::empty(),
+    };
+    rustix::thread::set_capabilities(None, none).map_err(Refused::at("drop the capabilities"))
+}

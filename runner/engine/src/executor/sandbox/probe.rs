@@ -1,0 +1,114 @@
+//! The isolation that a system has, and the reason why it has no more.
+
+use super::super::worker_process::this_program;
+use super::client::Client;
+use super::protocol::{Said, Spec};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::fs;
+use std::io;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// The isolation in force.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Isolated {
+    /// Namespaces of its own for users, mounts, processes, IPC, the host's name and the network.
+    Namespaces,
+    /// A container.
+    Container,
+    /// None.
+    None,
+}
+
+impl Isolated {
+    /// Its name in events and records.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Namespaces => "namespaces",
+            Self::Container => "container",
+            Self::None => "none",
+        }
+    }
+}
+
+impl fmt::Display for Isolated {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// The longest time that the attempt may take.
+const LONGEST: Duration = Duration::from_secs(10);
+
+/// Tries to isolate a program.
+///
+/// # Errors
+/// The reason and the remedy, if programs cannot be isolated on this system.
+pub fn probe() -> Result<(), String> {
+    let dir = tempfile::tempdir().map_err(|err| format!("cannot create a temporary directory: {err}"))?;
+    let started = this_program().and_then(|program| Client::start(&program, dir.path()));
+    let started = started.map_err(|err| format!("`runner sandbox` cannot start: {err}"))?;
+    available(&started, dir.path())
+}
+
+/// As [`probe`], with a server that runs already and an empty directory.
+pub(super) fn available(client: &Client, dir: &Path) -> Result<(), String> {
+    if !cfg!(target_os = "linux") {
+        return Err("only Linux has namespaces".to_owned());
+    }
+    attempt(client, dir).map_err(|reason| match remedy() {
+        Some(remedy) => format!("{reason}; {remedy}"),
+        None => reason,
+    })
+}
+
+fn attempt(client: &Client, dir: &Path) -> Result<(), String> {
+    let failed = |err: io::Error| format!("cannot try: {err}");
+    let spec = Spec {
+        isolate: true,
+        stage: dir.join("stage"),
+        root: dir.join("root"),
+        program: "/".into(),
+        directory: "/stage/work".into(),
+        ..Spec::default()
+    };
+    fs::create_dir_all(&spec.root).map_err(failed)?;
+    for name in ["work", "needs", "tools", "tmp"] {
+        fs::create_dir_all(spec.stage.join(name)).map_err(failed)?;
+    }
+    let log = fs::File::create(dir.join("log")).map_err(failed)?;
+    let mut running = client.run(&spec, log.into()).map_err(failed)?;
+    let until = Instant::now() + LONGEST;
+    while Instant::now() < until {
+        match running.said(Duration::from_secs(1)).map_err(failed)? {
+            // Everything else went well: a directory is no program.
+            Some(Said::Failed { message }) if message.starts_with("execute") => return Ok(()),
+            Some(Said::Failed { message }) => return Err(message),
+            Some(Said::Ended { status, .. }) => return Err(format!("init ended with status {status}")),
+            Some(Said::Started { .. }) | None => {}
+        }
+    }
+    Err("the attempt took too long".to_owned())
+}
+
+/// The setting that forbids user namespaces, if it is one of the usual ones.
+fn remedy() -> Option<String> {
+    let setting = |name: &str| fs::read_to_string(format!("/proc/sys/{}", name.replace('.', "/")));
+    let is = |name: &str, value: &str| setting(name).is_ok_and(|text| text.trim() == value);
+    let remedies = [
+        ("kernel.unprivileged_userns_clone", "0", "1"),
+        ("user.max_user_namespaces", "0", "15000"),
+        ("kernel.apparmor_restrict_unprivileged_userns", "1", "0"),
+    ];
+    if let Some((name, _, value)) = remedies.into_iter().find(|(name, bad, _)| is(name, bad)) {
+        return Some(format!("`sysctl {name}={value}` allows user namespaces"));
+    }
+    let in_container = ["/.dockerenv", "/run/.containerenv"]
+        .iter()
+        .any(|file| Path::new(file).exists());
+    in_container.then(|| {
+        "this is a container: its seccomp profile has to allow `unshare` and `mount` (`--security-opt seccomp=unconfined`, or `--privileged`)".to_owned()
+    })
+}

@@ -1,0 +1,82 @@
+//! The protocol between engine and supervisor, over a socket for each program.
+//!
+//! The engine sends a [`Spec`] and then commands of one byte; end of file kills the program. The supervisor answers with [`Said`]. Every JSON text is
+//! preceded by its length.
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{self, Read, Write};
+use std::path::PathBuf;
+
+/// The command to send SIGTERM to every process of the program.
+pub(super) const TERMINATE: u8 = b't';
+/// The command to kill every process of the program.
+pub(super) const KILL: u8 = b'k';
+
+/// The longest text that is read: a command line of the system's maximum length fits.
+const LONGEST: u32 = 16 << 20;
+
+/// A program to start.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Spec {
+    /// If set, the program runs in namespaces of its own; see [`super::tree`].
+    pub isolate: bool,
+    /// If set, it stays in the host's network.
+    pub network: bool,
+    /// The directory of the stage on the host; `/stage` for an isolated program.
+    pub stage: PathBuf,
+    /// An empty directory, on which the private tree is mounted.
+    pub root: PathBuf,
+    /// Read-only files and directories outside the system's own, at the same path inside.
+    pub visible: Vec<PathBuf>,
+    /// The absolute path of the program.
+    pub program: PathBuf,
+    /// Its arguments, the first of which is its name.
+    pub arguments: Vec<String>,
+    /// Its complete environment.
+    pub env: BTreeMap<String, String>,
+    /// Its working directory.
+    pub directory: PathBuf,
+}
+
+/// A message of a supervisor.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum Said {
+    /// The program is about to start. The processes below this one are its family.
+    Started { pid: u32 },
+    /// The program has exited with this status, as `waitpid(2)` reports it, and no process of its family is left.
+    Ended {
+        status: i32,
+        /// The programs that the family executed; `None` if they could not be observed.
+        executed: Option<BTreeSet<PathBuf>>,
+    },
+    /// The program could not be started.
+    Failed { message: String },
+}
+
+/// Writes a value with its length.
+pub(super) fn write<T: Serialize>(to: &mut impl Write, value: &T) -> io::Result<()> {
+    let text = serde_json::to_vec(value)?;
+    let length = u32::try_from(text.len())
+        .ok()
+        .filter(|length| *length <= LONGEST)
+        .ok_or_else(|| io::Error::from(io::ErrorKind::InvalidInput))?;
+    // One write, so that messages of several processes do not mix.
+    let mut frame = length.to_le_bytes().to_vec();
+    frame.extend(text);
+    to.write_all(&frame)
+}
+
+/// Reads a value.
+pub(super) fn read<T: DeserializeOwned>(from: &mut impl Read) -> io::Result<T> {
+    let mut length = [0; 4];
+    from.read_exact(&mut length)?;
+    let length = u32::from_le_bytes(length);
+    if length > LONGEST {
+        return Err(io::ErrorKind::InvalidData.into());
+    }
+    let mut text = vec![0; length as usize];
+    from.read_exact(&mut text)?;
+    Ok(serde_json::from_slice(&text)?)
+}

@@ -1,0 +1,91 @@
+//! The directory of an external program.
+//!
+//! ```text
+//! TMP/run-XXXXXX/
+//! ├── root/            where the private tree is mounted
+//! └── stage/           `/stage` of an isolated program
+//!     ├── work/        its working directory: empty but for its `files:`
+//!     ├── needs/X/     the content of its input X, or `seed=1/` and so on below it if it is collected: see `input_files`
+//!     ├── tools/       links to its tools
+//!     ├── home/        HOME
+//!     └── tmp/         TMPDIR; `/tmp` of an isolated program
+//! ```
+
+use super::files::failed;
+use super::sandbox::Isolated;
+use cache::{Store, Workspace};
+use runner_pipeline::is_plain_path;
+use stages_core::StageError;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The path of the stage's directory for an isolated program.
+const INSIDE: &str = "/stage";
+
+/// The directory of an external program.
+pub(super) struct StageDir {
+    workspace: Workspace,
+    isolated: Isolated,
+}
+
+impl StageDir {
+    /// Creates the directory.
+    pub fn new(store: &Store, isolated: Isolated) -> Result<Self, StageError> {
+        // Paths are inserted into the command without quoting.
+        let workspace = if isolated != Isolated::None || store.root().to_str().is_some_and(is_plain_path) {
+            store.workspace()?
+        } else {
+            let tmp = std::env::temp_dir();
+            Workspace::new(&fs::canonicalize(&tmp).map_err(failed("read", &tmp))?)?
+        };
+        let dir = Self { workspace, isolated };
+        for path in [dir.root(), dir.stage()] {
+            fs::create_dir(&path).map_err(failed("create", &path))?;
+        }
+        for name in ["work", "needs", "tools", "home", "tmp"] {
+            let path = dir.host(name);
+            fs::create_dir(&path).map_err(failed("create", &path))?;
+        }
+        Ok(dir)
+    }
+
+    /// Where the private tree is mounted.
+    pub fn root(&self) -> PathBuf {
+        self.beside("root")
+    }
+
+    /// A file beside the stage's directory, out of the program's sight if it is isolated.
+    pub fn beside(&self, name: &str) -> PathBuf {
+        self.workspace.path().join(name)
+    }
+
+    /// The stage's directory on the host.
+    pub fn stage(&self) -> PathBuf {
+        self.beside("stage")
+    }
+
+    /// The path on the host of a file in the stage's directory.
+    pub fn host(&self, name: &str) -> PathBuf {
+        self.stage().join(name)
+    }
+
+    /// The path that the program sees for a path on the host in the stage's directory.
+    pub fn seen(&self, host: &Path) -> PathBuf {
+        match (self.isolated, host.strip_prefix(self.stage())) {
+            (Isolated::None, _) | (_, Err(_)) => host.to_owned(),
+            (_, Ok(name)) => Path::new(INSIDE).join(name),
+        }
+    }
+
+    /// The path on the host for a path that the program sees.
+    pub fn on_host(&self, seen: &Path) -> PathBuf {
+        if self.isolated == Isolated::None {
+            return seen.to_owned();
+        }
+        match (seen.strip_prefix(INSIDE), seen.strip_prefix("/tmp")) {
+            (Ok(name), _) => self.stage().join(name),
+            (_, Ok(name)) => self.host("tmp").join(name),
+            _ => seen.to_owned(),
+        }
+    }
+}

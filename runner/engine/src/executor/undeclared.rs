@@ -1,0 +1,250 @@
+//! The programs that a stage executed and that are not in its key.
+//!
+//! The key has the command's text, its files and its tools. The utilities that POSIX specifies, coreutils and the shells belong to every system and
+//! behave alike; any other program of the system is named, so that its user can declare it.
+
+use runner_pipeline::Tool;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Directories of the stage itself: what it executes there, it brought along or made.
+const OWN: [&str; 2] = ["/stage", "/tmp"];
+
+/// The utilities of POSIX, GNU coreutils, findutils and diffutils, the awks and the shells, sorted.
+const UTILITIES: &[&str] = &[
+    "[",
+    "ar",
+    "arch",
+    "ash",
+    "at",
+    "awk",
+    "b2sum",
+    "base32",
+    "base64",
+    "basename",
+    "basenc",
+    "bash",
+    "batch",
+    "bc",
+    "busybox",
+    "cat",
+    "chcon",
+    "chgrp",
+    "chmod",
+    "chown",
+    "chroot",
+    "cksum",
+    "cmp",
+    "comm",
+    "cp",
+    "csplit",
+    "cut",
+    "dash",
+    "date",
+    "dd",
+    "df",
+    "diff",
+    "diff3",
+    "dir",
+    "dircolors",
+    "dirname",
+    "du",
+    "echo",
+    "ed",
+    "egrep",
+    "env",
+    "ex",
+    "expand",
+    "expr",
+    "factor",
+    "false",
+    "fgrep",
+    "file",
+    "find",
+    "fmt",
+    "fold",
+    "fuser",
+    "gawk",
+    "getconf",
+    "grep",
+    "groups",
+    "head",
+    "hostid",
+    "hostname",
+    "id",
+    "install",
+    "join",
+    "kill",
+    "ksh",
+    "link",
+    "ln",
+    "locale",
+    "logger",
+    "logname",
+    "ls",
+    "m4",
+    "make",
+    "mawk",
+    "md5sum",
+    "mkdir",
+    "mkfifo",
+    "mknod",
+    "mktemp",
+    "more",
+    "mv",
+    "nice",
+    "nl",
+    "nohup",
+    "nproc",
+    "numfmt",
+    "od",
+    "paste",
+    "patch",
+    "pathchk",
+    "pax",
+    "pr",
+    "printenv",
+    "printf",
+    "ps",
+    "ptx",
+    "pwd",
+    "readlink",
+    "realpath",
+    "renice",
+    "rm",
+    "rmdir",
+    "runcon",
+    "sdiff",
+    "sed",
+    "seq",
+    "setsid",
+    "sh",
+    "sha1sum",
+    "sha224sum",
+    "sha256sum",
+    "sha384sum",
+    "sha512sum",
+    "shred",
+    "shuf",
+    "sleep",
+    "sort",
+    "split",
+    "stat",
+    "stdbuf",
+    "strings",
+    "stty",
+    "sum",
+    "sync",
+    "tac",
+    "tail",
+    "tee",
+    "test",
+    "time",
+    "timeout",
+    "touch",
+    "tr",
+    "true",
+    "truncate",
+    "tsort",
+    "tty",
+    "uname",
+    "unexpand",
+    "uniq",
+    "unlink",
+    "uptime",
+    "users",
+    "vdir",
+    "wc",
+    "which",
+    "who",
+    "whoami",
+    "xargs",
+    "yes",
+    "zsh",
+];
+
+/// Those of the executed programs that are not in the key, sorted.
+pub(super) fn undeclared(executed: &BTreeSet<PathBuf>, tools: &[Tool]) -> Vec<PathBuf> {
+    let is_declared = |path: &Path| {
+        tools.iter().any(|tool| {
+            let own = [&tool.path, &tool.bin];
+            own.into_iter()
+                .chain(&tool.visible)
+                .any(|above| path.starts_with(above))
+        })
+    };
+    // Several names of one file are one program.
+    let mut found: BTreeMap<PathBuf, &PathBuf> = BTreeMap::new();
+    for path in executed {
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        let real = fs::canonicalize(path).unwrap_or_else(|_| path.clone());
+        let is_own = OWN.iter().any(|own| path.starts_with(own));
+        if !is_own && !is_declared(path) && !is_declared(&real) && UTILITIES.binary_search(&name).is_err() {
+            found.entry(real).or_insert(path);
+        }
+    }
+    found.into_values().cloned().collect()
+}
+
+/// The warning about undeclared programs, and its hint.
+pub(super) fn warning(undeclared: &[PathBuf]) -> Option<(String, String)> {
+    /// The number of programs that are named.
+    const NAMED: usize = 5;
+    let names: Vec<String> = undeclared
+        .iter()
+        .take(NAMED)
+        .map(|path| format!("`{}`", path.display()))
+        .collect();
+    let more = undeclared.len().checked_sub(NAMED).filter(|more| *more > 0);
+    let more = more.map(|more| format!(" and {more} more")).unwrap_or_default();
+    let verb = if undeclared.len() == 1 { "is" } else { "are" };
+    let tools: Vec<&str> = undeclared
+        .iter()
+        .take(NAMED)
+        .filter_map(|path| path.file_name()?.to_str())
+        .collect();
+    (!undeclared.is_empty()).then(|| {
+        (
+            format!("executed {}{more}, which {verb} not in its key", names.join(", ")),
+            format!("add `tools: [{}]`", tools.join(", ")),
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn utilities_are_sorted() {
+        assert!(UTILITIES.is_sorted());
+    }
+
+    #[test]
+    fn declared_programs_and_utilities_are_not_named() {
+        let executed = [
+            "/usr/bin/cat",
+            "/usr/bin/x1",
+            "/stage/work/a.sh",
+            "/opt/env/bin/y",
+            "/opt/z",
+        ];
+        let executed = executed.into_iter().map(PathBuf::from).collect();
+        let tool = Tool {
+            name: "./env".into(),
+            path: "/opt/env".into(),
+            visible: vec!["/opt/z".into()],
+            bin: "/opt/env/bin".into(),
+            version: None,
+            system_packages: false,
+            sources: Vec::new(),
+        };
+        let found = undeclared(&executed, &[tool]);
+        assert_eq!(found, [PathBuf::from("/usr/bin/x1")]);
+        let (message, hint) = warning(&found).unwrap();
+        assert_eq!(message, "executed `/usr/bin/x1`, which is not in its key");
+        assert_eq!(hint, "add `tools: [x1]`");
+        assert_eq!(warning(&[]), None);
+    }
+}
