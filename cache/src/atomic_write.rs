@@ -2,6 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::fs::metadata;
+use crate::obstacle::{create_directory, make_way_for_file};
 use crate::shared;
 use std::fs::{File, Permissions};
 use std::io::{self, Write as _};
@@ -61,14 +62,14 @@ pub(crate) fn locked_temp_file(dir: &Path, name: &tempfile::Builder<'_, '_>) -> 
 /// Renames a complete temporary file to `path`, replacing an existing one. Marks the store as unflushed once more: a flush
 /// that began since the file was created has removed the first mark, and may have ended before the rename.
 pub(crate) fn persist(root: &Path, file: NamedTempFile, path: &Path) -> Result<()> {
-    persist_unmarked(file, path)?;
+    persist_unmarked(root, file, path)?;
     mark_unflushed(root)
 }
 
 /// [`persist`] that returns the file when `path` exists: the existing one may be on the disk already, unlike the new one.
 /// A file system without this operation replaces the existing file.
 pub(crate) fn persist_new(root: &Path, file: NamedTempFile, path: &Path) -> Result<Option<NamedTempFile>> {
-    prepare(file.as_file(), file.path(), path)?;
+    prepare(root, file.as_file(), file.path(), path)?;
     match file.persist_noclobber(path) {
         Ok(_) => mark_unflushed(root).map(|()| None),
         Err(err) if err.error.kind() == io::ErrorKind::AlreadyExists => Ok(Some(err.file)),
@@ -77,23 +78,30 @@ pub(crate) fn persist_new(root: &Path, file: NamedTempFile, path: &Path) -> Resu
 }
 
 /// [`persist`] for contents that need no flush.
-fn persist_unmarked(file: NamedTempFile, path: &Path) -> Result<()> {
-    prepare(file.as_file(), file.path(), path)?;
-    file.persist(path).map_err(|err| Error::io("write", path)(err.error))?;
+fn persist_unmarked(root: &Path, file: NamedTempFile, path: &Path) -> Result<()> {
+    prepare(root, file.as_file(), file.path(), path)?;
+    if let Err(err) = file.persist(path) {
+        // A file replaces anything but a directory.
+        make_way_for_file(root, path)?;
+        err.file
+            .persist(path)
+            .map_err(|err| Error::io("write", path)(err.error))?;
+    }
     Ok(())
 }
 
 /// [`persist`] of a file that is open as `file` and has the name `from`.
 pub(crate) fn persist_open(root: &Path, file: &File, from: &Path, path: &Path) -> Result<()> {
-    prepare(file, from, path)?;
+    prepare(root, file, from, path)?;
+    make_way_for_file(root, path)?;
     std::fs::rename(from, path).map_err(Error::io("write", path))?;
     mark_unflushed(root)
 }
 
 /// Creates the directory of `path` and makes the file read-only.
-fn prepare(file: &File, from: &Path, path: &Path) -> Result<()> {
+fn prepare(root: &Path, file: &File, from: &Path, path: &Path) -> Result<()> {
     if let Some(parent) = path.parent() {
-        shared::create_dir_all(parent).map_err(Error::io("create", parent))?;
+        create_directory(root, parent)?;
     }
     file.set_permissions(Permissions::from_mode(0o444))
         .map_err(Error::io("write", from))
@@ -104,5 +112,5 @@ pub(crate) fn replace(root: &Path, path: &Path, text: &str) -> Result<()> {
     let mut file = unmarked_temp_file(root)?;
     file.write_all(text.as_bytes())
         .map_err(Error::io("write", file.path()))?;
-    persist_unmarked(file, path)
+    persist_unmarked(root, file, path)
 }

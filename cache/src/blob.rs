@@ -2,6 +2,7 @@
 
 use crate::digest::BlobDigest;
 use crate::error::{Error, Result};
+use crate::regular_file;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
@@ -39,8 +40,8 @@ impl BlobRef {
     /// # Errors
     /// When it cannot be read.
     pub fn of_file(path: &Path) -> Result<Self> {
-        let mut file = File::open(path).map_err(Error::io("read", path))?;
-        hash_file(&mut file, path, true)
+        let mut file = regular_file::open(path).map_err(Error::io("read", path))?;
+        hash_file(&mut file, path, true, &|| false)
     }
 }
 
@@ -72,13 +73,21 @@ impl AsRef<[u8]> for Blob {
 }
 
 /// Hashes a file by reading it: unlike a memory map, this survives a concurrent truncation. `parallel` uses rayon's
-/// current pool, and reads the next chunk while one is hashed.
-pub(crate) fn hash_file(file: &mut File, path: &Path, parallel: bool) -> Result<BlobRef> {
+/// current pool, and reads the next chunk while one is hashed. `is_interrupted` is called before each chunk.
+pub(crate) fn hash_file(
+    file: &mut File,
+    path: &Path,
+    parallel: bool,
+    is_interrupted: &dyn Fn() -> bool,
+) -> Result<BlobRef> {
     let mut hasher = blake3::Hasher::new();
     let (mut chunk, mut next) = (buffer(file, path)?, Vec::new());
     let mut size = 0;
     let mut filled = fill(file, path, &mut chunk)?;
     while filled == chunk.len() {
+        if is_interrupted() {
+            return Err(Error::Interrupted { path: path.to_owned() });
+        }
         next.resize(chunk.len(), 0);
         let ahead = if parallel {
             rayon::join(|| fill(file, path, &mut next), || update(&mut hasher, &chunk)).0

@@ -5,10 +5,10 @@
 
 use crate::atomic_write;
 use crate::error::{Error, Result};
-use crate::fs::if_exists;
+use crate::regular_file::{Opened, open_own};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use std::fs::{File, Metadata};
+use std::fs::Metadata;
 use std::io::{Read, Write};
 use std::path::Path;
 use tempfile::NamedTempFile;
@@ -17,7 +17,7 @@ use tempfile::NamedTempFile;
 pub(crate) enum Checksummed<T> {
     /// The file does not exist.
     Absent,
-    /// The checksum or the contents are wrong.
+    /// The checksum or the contents are wrong, or it is no regular file.
     Damaged(Metadata),
     /// The value, and the file's metadata.
     Intact(T, Metadata),
@@ -66,8 +66,9 @@ pub(crate) fn write_bytes(root: &Path, path: &Path, mut bytes: Vec<u8>) -> Resul
 
 /// Reads and checks the output of [`write_bytes`].
 pub(crate) fn read_bytes(path: &Path) -> Result<Checksummed<Vec<u8>>> {
-    let Some((mut bytes, meta)) = contents(path)? else {
-        return Ok(Checksummed::Absent);
+    let (mut bytes, meta) = match contents(path)? {
+        Checksummed::Intact(bytes, meta) => (bytes, meta),
+        other => return Ok(other),
     };
     Ok(match bytes.split_last_chunk::<32>() {
         Some((inside, checksum)) if blake3::hash(inside) == *checksum => {
@@ -78,24 +79,27 @@ pub(crate) fn read_bytes(path: &Path) -> Result<Checksummed<Vec<u8>>> {
     })
 }
 
-fn contents(path: &Path) -> Result<Option<(Vec<u8>, Metadata)>> {
-    let Some(mut file) = if_exists(File::open(path), "read", path)? else {
-        return Ok(None);
+/// The bytes of a file, unchecked. Anything but a regular file counts as damaged.
+fn contents(path: &Path) -> Result<Checksummed<Vec<u8>>> {
+    let (mut file, meta) = match open_own(path)? {
+        Opened::Absent => return Ok(Checksummed::Absent),
+        Opened::Foreign(meta) => return Ok(Checksummed::Damaged(meta)),
+        Opened::Regular(file, meta) => (file, meta),
     };
-    let meta = file.metadata().map_err(Error::io("read", path))?;
     let mut bytes = Vec::new();
     file.read_to_end(&mut bytes).map_err(Error::io("read", path))?;
-    Ok(Some((bytes, meta)))
+    Ok(Checksummed::Intact(bytes, meta))
 }
 
 /// Reads and checks the output of [`write`].
 pub(crate) fn read<T: DeserializeOwned>(path: &Path) -> Result<Checksummed<T>> {
-    let Some((bytes, meta)) = contents(path)? else {
-        return Ok(Checksummed::Absent);
-    };
-    Ok(match decode(&bytes) {
-        Some(value) => Checksummed::Intact(value, meta),
-        None => Checksummed::Damaged(meta),
+    Ok(match contents(path)? {
+        Checksummed::Absent => Checksummed::Absent,
+        Checksummed::Damaged(meta) => Checksummed::Damaged(meta),
+        Checksummed::Intact(bytes, meta) => match decode(&bytes) {
+            Some(value) => Checksummed::Intact(value, meta),
+            None => Checksummed::Damaged(meta),
+        },
     })
 }
 

@@ -4,7 +4,7 @@
 use crate::checksummed::{self, Checksummed};
 use crate::digest::{BlobDigest, KeyHasher};
 use crate::error::Result;
-use crate::fs::{remove_if_exists, touch_record};
+use crate::fs::touch_record;
 use crate::gc::GcPlan;
 use crate::store::{Store, sharded};
 use std::path::PathBuf;
@@ -41,7 +41,7 @@ impl Store {
     pub(crate) fn gc_derived(&self, plan: &GcPlan) -> Result<()> {
         for file in self.list::<BlobDigest>(FOLDER)? {
             if !plan.dry_run && !plan.is_young_file(&file.meta) {
-                remove_if_exists(&file.path)?;
+                self.remove(&file.path)?;
             }
         }
         Ok(())

@@ -44,8 +44,7 @@ pub enum Error {
     },
     /// The store was written by a version with another layout.
     #[error(
-        "`{}` has store format {found}, this program reads format {expected}; use the program that wrote it or \
-         another directory",
+        "`{}` has store format {found}, this program reads format {expected}",
         path.display()
     )]
     Format {
@@ -55,6 +54,22 @@ pub enum Error {
         found: String,
         /// The version read here.
         expected: &'static str,
+    },
+    /// Something else has the place of a directory of the store.
+    #[error("`{}` is {found}, not a directory of the store", path.display())]
+    Obstacle {
+        /// The directory.
+        path: PathBuf,
+        /// What it is, with its article.
+        found: &'static str,
+    },
+    /// Another process holds a lock for longer than any work takes.
+    #[error("another process has held the lock `{}` for {seconds} s", path.display())]
+    Locked {
+        /// The file of the lock.
+        path: PathBuf,
+        /// The time waited, in seconds.
+        seconds: u64,
     },
     /// A run uses the store, which excludes garbage collection.
     #[error("the store `{}` is in use by a run; try again when it has ended", path.display())]
@@ -66,6 +81,12 @@ pub enum Error {
     #[error("`{}` changes while it is read; run again when its writer has ended", path.display())]
     Changing {
         /// The file.
+        path: PathBuf,
+    },
+    /// The work was interrupted.
+    #[error("interrupted while `{}` was read", path.display())]
+    Interrupted {
+        /// The file that was read.
         path: PathBuf,
     },
     /// An artifact cannot be exported.
@@ -96,6 +117,36 @@ impl Error {
     pub fn is_denied(&self) -> bool {
         let is_denied = |kind| matches!(kind, ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem);
         matches!(self, Self::Io { source, .. } if is_denied(source.kind()))
+    }
+
+    /// What to do about it, where the error itself tells.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::Missing { .. } | Self::Damaged { .. } => {
+                Some("run the pipeline again: what is missing or damaged is computed again".to_owned())
+            }
+            Self::Format { path, .. } => Some(format!(
+                "use the program that wrote it, or another directory by RUNNER_HOME; if no other version has used it, its file \
+                 `format` is damaged: remove `{}`",
+                path.join("format").display()
+            )),
+            Self::Obstacle { path, .. } => Some(format!(
+                "move `{}` away (or mount what it leads to), or name another directory by RUNNER_HOME",
+                path.display()
+            )),
+            Self::Locked { path, .. } => Some(format!(
+                "find the process that hangs, as by `fuser {}`, and end it",
+                path.display()
+            )),
+            Self::Io { source, path, .. } => match source.kind() {
+                ErrorKind::NotADirectory | ErrorKind::IsADirectory => Some(format!(
+                    "something else is in its place: move `{}` away, and what the store lost is computed again",
+                    path.display()
+                )),
+                _ => None,
+            },
+            _ => None,
+        }
     }
 
     /// True if recomputing the action that produced the bytes resolves this.

@@ -3,12 +3,15 @@
 
 use crate::error::{Error, Result};
 use crate::fs::metadata;
+use crate::obstacle::make_way_for_file;
+use crate::regular_file::without_waiting;
 use crate::shared;
+use rustix::fs::OFlags;
 use std::fs::{File, Metadata, TryLockError};
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 #[derive(Clone, Copy)]
 pub(crate) enum Mode {
@@ -16,27 +19,37 @@ pub(crate) enum Mode {
     Exclusive,
 }
 
-/// Locks a file, which is created if it does not exist, and waits for its holder.
-pub(crate) fn acquire(path: &Path, mode: Mode) -> Result<File> {
+/// The number of attempts to lock a file that keeps its name.
+const ATTEMPTS: usize = 100;
+
+/// The interval between two attempts to get a lock, at first and at most.
+const POLL: [Duration; 2] = [Duration::from_millis(1), Duration::from_millis(20)];
+
+/// Locks a file of the store at `root`, which is created if it does not exist, and waits for its holder, at most for `wait`.
+pub(crate) fn acquire(root: &Path, path: &Path, mode: Mode, wait: Duration) -> Result<File> {
+    let began = Instant::now();
+    let mut poll = POLL[0];
     loop {
-        let file = open(path)?;
-        let locked = match mode {
-            Mode::Shared => file.lock_shared(),
-            Mode::Exclusive => file.lock(),
-        };
-        match locked {
-            Ok(()) if is_current(path, &file)? => return Ok(file),
-            Ok(()) => {}
-            Err(err) if err.kind() == ErrorKind::Interrupted => {}
-            Err(err) => return Err(Error::io("lock", path)(err)),
+        if let Some(file) = try_acquire(root, path, mode)? {
+            return Ok(file);
         }
+        // A blocking lock would have no deadline: the system restarts it after a signal.
+        if began.elapsed() >= wait {
+            return Err(Error::Locked {
+                path: path.to_owned(),
+                seconds: wait.as_secs(),
+            });
+        }
+        std::thread::sleep(poll);
+        poll = (poll * 2).min(POLL[1]);
     }
 }
 
 /// [`acquire`] without waiting; `None` while another holder has the lock.
-pub(crate) fn try_acquire(path: &Path, mode: Mode) -> Result<Option<File>> {
-    loop {
-        let file = open(path)?;
+pub(crate) fn try_acquire(root: &Path, path: &Path, mode: Mode) -> Result<Option<File>> {
+    // `gc` may remove the file between the two steps, but not again and again.
+    for _ in 0..ATTEMPTS {
+        let file = open(root, path)?;
         let locked = match mode {
             Mode::Shared => file.try_lock_shared(),
             Mode::Exclusive => file.try_lock(),
@@ -49,6 +62,7 @@ pub(crate) fn try_acquire(path: &Path, mode: Mode) -> Result<Option<File>> {
             Err(TryLockError::Error(err)) => return Err(Error::io("lock", path)(err)),
         }
     }
+    Ok(None)
 }
 
 /// On a file system without locks, the age from which a temporary file counts as abandoned.
@@ -57,8 +71,8 @@ const ABANDONED: Duration = Duration::from_secs(24 * 3600);
 /// The lock of a temporary file whose writer has exited; `None` while the writer runs, or when the file does not exist.
 pub(crate) fn abandoned(path: &Path, meta: &Metadata, now: SystemTime) -> Option<File> {
     // Over NFS an exclusive lock needs a writable file; one that is about to be renamed is read-only.
-    let file = File::options().read(true).write(true).open(path);
-    let file = file.or_else(|_| File::open(path)).ok()?;
+    let open = |write: bool| without_waiting(File::options().read(true).write(write), OFlags::NOFOLLOW).open(path);
+    let file = open(true).or_else(|_| open(false)).ok()?;
     match file.try_lock() {
         Ok(()) => Some(file),
         Err(TryLockError::WouldBlock) => None,
@@ -69,17 +83,18 @@ pub(crate) fn abandoned(path: &Path, meta: &Metadata, now: SystemTime) -> Option
     }
 }
 
-/// Opens a lock file, or creates it. Whoever may not write to it locks it all the same, except on NFS.
-fn open(path: &Path) -> Result<File> {
+/// Opens a lock file, or creates it. Anything but a regular file is moved away: a lock on a link would be one on another file, and some
+/// systems have none on a FIFO. Whoever may not write to it locks it all the same, except on NFS.
+fn open(root: &Path, path: &Path) -> Result<File> {
+    let existing = |write: bool| without_waiting(File::options().read(true).write(write), OFlags::NOFOLLOW).open(path);
     let open = || -> io::Result<File> {
         loop {
-            let opened = File::options().read(true).write(true).open(path);
-            let created = match opened {
+            let created = match existing(true) {
                 Err(err) if err.kind() == ErrorKind::NotFound => {
                     File::options().read(true).write(true).create_new(true).open(path)
                 }
                 Err(err) if matches!(err.kind(), ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem) => {
-                    return File::open(path).map_err(|_| err);
+                    return existing(false).map_err(|_| err);
                 }
                 opened => return opened,
             };
@@ -90,7 +105,14 @@ fn open(path: &Path) -> Result<File> {
             }
         }
     };
-    open().map_err(Error::io("open the lock", path))
+    let is_regular = |file: &File| file.metadata().is_ok_and(|meta| meta.is_file());
+    match open() {
+        Ok(file) if is_regular(&file) => Ok(file),
+        _ => {
+            make_way_for_file(root, path)?;
+            open().map_err(Error::io("open the lock", path))
+        }
+    }
 }
 
 /// True if the locked file still has its name: `gc` removes locks without a holder, and a lock on an unlinked file

@@ -1,6 +1,8 @@
 //! File operations that tolerate missing files.
 
 use crate::error::{Error, Result};
+use crate::regular_file::without_waiting;
+use rustix::fs::OFlags;
 use std::fs::{File, Metadata};
 use std::io;
 use std::path::Path;
@@ -9,17 +11,12 @@ use std::time::{Duration, SystemTime};
 /// A use is noted in a record's modification time at most this often.
 const TOUCH_AFTER: Duration = Duration::from_secs(3600);
 
-/// The metadata of a file; `None` when it does not exist.
+/// The metadata of a file or of a link itself; `None` when it does not exist.
 pub(crate) fn metadata(path: &Path) -> Result<Option<Metadata>> {
-    if_exists(std::fs::metadata(path), "read", path)
-}
-
-/// Maps the error `NotFound` to `None`.
-pub(crate) fn if_exists<T>(result: io::Result<T>, what: &'static str, path: &Path) -> Result<Option<T>> {
-    match result {
-        Ok(value) => Ok(Some(value)),
-        Err(err) if err.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(err) => Err(Error::io(what, path)(err)),
+    match std::fs::symlink_metadata(path) {
+        // A directory above it is a link to itself.
+        Err(err) if err.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error()) => Ok(None),
+        found => if_exists(found, "read", path),
     }
 }
 
@@ -31,9 +28,18 @@ pub(crate) fn if_allowed<T>(result: Result<T>) -> Result<Option<T>> {
     }
 }
 
-/// Removes a file that may not exist.
-pub(crate) fn remove_if_exists(path: &Path) -> Result<()> {
-    if_exists(std::fs::remove_file(path), "remove", path).map(|_| ())
+/// True if an error means that nothing has the name.
+pub(crate) fn is_absent(err: &io::Error) -> bool {
+    matches!(err.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+}
+
+/// Maps an error that means that nothing has the name to `None`.
+pub(crate) fn if_exists<T>(result: io::Result<T>, what: &'static str, path: &Path) -> Result<Option<T>> {
+    match result {
+        Ok(value) => Ok(Some(value)),
+        Err(err) if is_absent(&err) => Ok(None),
+        Err(err) => Err(Error::io(what, path)(err)),
+    }
 }
 
 /// Updates the modification time of a file if it is older than `after`. It is a hint to `gc` only, so that errors are
@@ -44,7 +50,8 @@ pub(crate) fn touch(path: &Path, meta: &Metadata, after: Duration) {
         .modified()
         .is_ok_and(|then| now.duration_since(then).unwrap_or_default() < after);
     if !fresh {
-        File::open(path).and_then(|file| file.set_modified(now)).ok();
+        let file = without_waiting(File::options().read(true), OFlags::NOFOLLOW).open(path);
+        file.and_then(|file| file.set_modified(now)).ok();
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::checksummed::{self, Checksummed};
 use crate::digest::{ActionKey, BlobDigest, MemoKey};
 use crate::error::{Error, Result};
-use crate::fs::{metadata, remove_if_exists};
+use crate::fs::metadata;
 use crate::record::{StoredAction, StoredMemo};
 use crate::status::Count;
 use crate::store::Store;
@@ -100,7 +100,7 @@ impl Store {
             if plan.is_young_file(&meta) {
                 cached.extend(keys);
             } else if !plan.dry_run {
-                remove_if_exists(&path)?;
+                self.remove(&path)?;
             }
         }
         self.gc_actions(plan, &cached, &mut keep, &mut report)?;
@@ -112,7 +112,7 @@ impl Store {
             } else {
                 report.blobs.add(bytes);
                 if !plan.dry_run {
-                    remove_if_exists(&blob.path)?;
+                    self.remove(&blob.path)?;
                     self.forget_verified(blob.id);
                 }
             }
@@ -120,18 +120,20 @@ impl Store {
         self.gc_derived(plan)?;
         for file in self.list::<BlobDigest>("stat")? {
             if !plan.is_young_file(&file.meta) {
-                drop_file(plan, &file.path, &file.meta, &mut report.stat)?;
+                self.drop_file(plan, &file.path, &file.meta, &mut report.stat)?;
             }
         }
         for folder in self.list::<MemoKey>("scratch")? {
             let (bytes, newest) = listing::size_and_age(&folder.path, &folder.meta)?;
             if plan.is_young(newest) {
-                gc_unfinished(plan, &folder.path, &mut report)?;
+                self.gc_unfinished(plan, &folder.path, &mut report)?;
                 continue;
             }
             report.scratch.add(bytes);
-            if !plan.dry_run {
+            if !plan.dry_run && folder.meta.is_dir() {
                 std::fs::remove_dir_all(&folder.path).map_err(Error::io("remove", &folder.path))?;
+            } else if !plan.dry_run {
+                self.remove(&folder.path)?;
             }
         }
         self.gc_tmp(plan, &mut report)?;
@@ -153,7 +155,7 @@ impl Store {
             {
                 keep.extend(stored.blobs().chain(stored.record.log).map(|blob| blob.blob));
             } else {
-                drop_file(plan, &action.path, &action.meta, &mut report.actions)?;
+                self.drop_file(plan, &action.path, &action.meta, &mut report.actions)?;
             }
         }
         Ok(())
@@ -173,7 +175,7 @@ impl Store {
         }
         for (memo, value) in old {
             if !value.is_some_and(|blob| keep.contains(&blob)) {
-                drop_file(plan, &memo.path, &memo.meta, &mut report.memos)?;
+                self.drop_file(plan, &memo.path, &memo.meta, &mut report.memos)?;
             }
         }
         Ok(())
@@ -210,10 +212,10 @@ impl Store {
             drop(lock);
         }
         for (path, meta) in listing::entries_with_metadata(&tmp)? {
-            if !meta.is_dir()
-                && let Some(_lock) = file_lock::abandoned(&path, &meta, plan.now)
-            {
-                drop_file(plan, &path, &meta, &mut report.tmp)?;
+            // The store itself writes regular files there.
+            let lock = file_lock::abandoned(&path, &meta, plan.now);
+            if !meta.is_dir() && (lock.is_some() || !meta.is_file()) {
+                self.drop_file(plan, &path, &meta, &mut report.tmp)?;
             }
         }
         Ok(())
@@ -222,8 +224,16 @@ impl Store {
     /// Drops damaged files, and lock files without a holder.
     fn gc_loose_files(&self, plan: &GcPlan, report: &mut GcReport) -> Result<()> {
         for (path, meta) in listing::entries_with_metadata(&self.folder("damaged"))? {
-            if meta.is_file() && !plan.is_young_file(&meta) {
-                drop_file(plan, &path, &meta, &mut report.damaged)?;
+            if plan.is_young_file(&meta) {
+                continue;
+            }
+            report.damaged.add(listing::size_and_age(&path, &meta)?.0);
+            if !plan.dry_run {
+                if meta.is_dir() {
+                    listing::remove_tree(&path).map_err(Error::io("remove", &path))?;
+                } else {
+                    self.remove(&path)?;
+                }
             }
         }
         if plan.dry_run {
@@ -231,25 +241,25 @@ impl Store {
         }
         for (path, _) in listing::entries_with_metadata(&self.folder("locks"))? {
             let is_action = path.file_name().is_some_and(|name| name.len() == 64);
-            if is_action && let Some(_held) = file_lock::try_acquire(&path, file_lock::Mode::Exclusive)? {
-                remove_if_exists(&path)?;
+            if is_action && let Some(_held) = file_lock::try_acquire(self.root(), &path, file_lock::Mode::Exclusive)? {
+                self.remove(&path)?;
             }
         }
         Ok(())
     }
-}
 
-/// Drops files of a directory of checkpoints whose writer was killed.
-fn gc_unfinished(plan: &GcPlan, folder: &Path, report: &mut GcReport) -> Result<()> {
-    for (path, meta) in listing::entries_with_metadata(folder)? {
-        if meta.is_file() && path.extension().is_some_and(|extension| extension == "tmp") {
-            drop_file(plan, &path, &meta, &mut report.tmp)?;
-        }
+    fn drop_file(&self, plan: &GcPlan, path: &Path, meta: &Metadata, count: &mut Count) -> Result<()> {
+        count.add(meta.len());
+        if plan.dry_run { Ok(()) } else { self.remove(path) }
     }
-    Ok(())
-}
 
-fn drop_file(plan: &GcPlan, path: &Path, meta: &Metadata, count: &mut Count) -> Result<()> {
-    count.add(meta.len());
-    if plan.dry_run { Ok(()) } else { remove_if_exists(path) }
+    /// Drops files of a folder of checkpoints whose writer was killed.
+    fn gc_unfinished(&self, plan: &GcPlan, folder: &Path, report: &mut GcReport) -> Result<()> {
+        for (path, meta) in listing::entries_with_metadata(folder)? {
+            if !meta.is_dir() && path.extension().is_some_and(|extension| extension == "tmp") {
+                self.drop_file(plan, &path, &meta, &mut report.tmp)?;
+            }
+        }
+        Ok(())
+    }
 }

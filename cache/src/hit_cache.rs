@@ -11,7 +11,7 @@ use crate::blob::BlobRef;
 use crate::checksummed::{self, Checksummed};
 use crate::digest::{ActionKey, BlobDigest, KeyHasher};
 use crate::error::Result;
-use crate::fs::{remove_if_exists, touch_record};
+use crate::fs::touch_record;
 use crate::parallel::map_with_threads;
 use crate::record::Hit;
 use crate::store::Store;
@@ -102,7 +102,7 @@ impl Store {
             let hex = blake3::Hash::from_bytes(*digest.as_bytes()).to_hex();
             path.clear();
             let _ = write!(path, "{}/{}", &hex[..2], &hex[2..]);
-            let stat = statat(blobs, &path, AtFlags::empty());
+            let stat = statat(blobs, &path, AtFlags::SYMLINK_NOFOLLOW);
             let is_here = |stat: Stat| FileType::from_raw_mode(stat.st_mode).is_file() && stat.st_size as u64 == size;
             let blob = BlobRef { blob: digest, size };
             stat.is_ok_and(is_here) || self.upstream().is_some_and(|upstream| upstream.is_known(blob))
@@ -129,7 +129,7 @@ impl Store {
     /// Removes all hit caches, for example after damage was found.
     pub(crate) fn invalidate_hit_caches(&self) -> Result<()> {
         for file in self.list::<BlobDigest>("recent")? {
-            remove_if_exists(&file.path)?;
+            self.remove(&file.path)?;
         }
         Ok(())
     }

@@ -25,11 +25,11 @@
 //!
 //! Invariants at every instant, whichever process crashes: a file has its name only when it is complete (atomic write); a
 //! record is written after everything it names; bytes are checked before their first use in a process, so that damage is
-//! detected, quarantined and healed by computing again. `gc` runs only while no run uses the store ([`Store::guard`]).
+//! detected, quarantined and healed by computing again; anything but a regular file counts as damage, and is never waited for. `gc` runs only while no run uses the store ([`Store::guard`]).
 //!
 //! | layer | modules |
 //! | --- | --- |
-//! | files | [`fs`], [`shared`], [`file_lock`], [`atomic_write`], [`checksummed`] |
+//! | files | [`fs`], [`shared`], [`regular_file`], [`obstacle`], [`file_lock`], [`atomic_write`], [`checksummed`] |
 //! | formats | [`digest`], [`canonical`], [`plain_text`], [`blob`], [`artifact`], [`outputs`], [`record`], [`upstream`] |
 //! | the store | [`store`], and its readers and writers: [`read_through`], [`lookup`], [`hit_cache`], [`derived`], [`blob_writer`], … |
 //! | upkeep | [`open`], [`recovery`], [`verify`], [`scrub`], [`gc`], [`status`] |
@@ -52,6 +52,7 @@ mod hit_cache;
 mod listing;
 mod lock;
 mod lookup;
+mod obstacle;
 mod open;
 mod outputs;
 pub mod parallel;
@@ -60,6 +61,7 @@ mod plain_text;
 mod read_through;
 mod record;
 mod recovery;
+pub mod regular_file;
 mod remote_index;
 mod scrub;
 pub mod shared;

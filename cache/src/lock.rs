@@ -7,6 +7,10 @@ use crate::fs::if_allowed;
 use crate::store::Store;
 use std::fs::File;
 use std::path::PathBuf;
+use std::time::Duration;
+
+/// The longest wait for a lease: a process that holds one for longer hangs.
+const WAIT: Duration = Duration::from_secs(3600);
 
 /// The lease on one action; no other thread or process holds it until this is dropped.
 #[derive(Debug)]
@@ -35,9 +39,9 @@ impl Store {
     /// Waits for the lease on an action. Look the action up again afterwards: the earlier holder may have computed it.
     ///
     /// # Errors
-    /// When the lock's file cannot be created or locked.
+    /// When the lock's file cannot be created or locked, or its holder keeps it for an hour ([`Error::Locked`]).
     pub fn lock(&self, key: ActionKey) -> Result<ActionLock> {
-        let _file = acquire(&self.action_lock_path(key), Mode::Exclusive)?;
+        let _file = acquire(self.root(), &self.action_lock_path(key), Mode::Exclusive, WAIT)?;
         Ok(ActionLock { _file })
     }
 
@@ -46,16 +50,16 @@ impl Store {
     /// # Errors
     /// When the lock's file cannot be created or locked.
     pub fn try_lock(&self, key: ActionKey) -> Result<Option<ActionLock>> {
-        let file = try_acquire(&self.action_lock_path(key), Mode::Exclusive)?;
+        let file = try_acquire(self.root(), &self.action_lock_path(key), Mode::Exclusive)?;
         Ok(file.map(|_file| ActionLock { _file }))
     }
 
     /// Excludes `gc` until the guard is dropped. Waits for one that is running.
     ///
     /// # Errors
-    /// When the lock's file cannot be created or locked.
+    /// When the lock's file cannot be created or locked, or its holder keeps it for an hour ([`Error::Locked`]).
     pub fn guard(&self) -> Result<StoreGuard> {
-        let _file = if_allowed(acquire(&self.store_lock_path(), Mode::Shared))?;
+        let _file = if_allowed(acquire(self.root(), &self.store_lock_path(), Mode::Shared, WAIT))?;
         Ok(StoreGuard { _file })
     }
 
@@ -64,7 +68,7 @@ impl Store {
     /// # Errors
     /// [`Error::Busy`] when a run uses it, of this process or another.
     pub(crate) fn exclusive(&self) -> Result<StoreGuard> {
-        match try_acquire(&self.store_lock_path(), Mode::Exclusive)? {
+        match try_acquire(self.root(), &self.store_lock_path(), Mode::Exclusive)? {
             Some(file) => Ok(StoreGuard { _file: Some(file) }),
             None => Err(Error::Busy {
                 path: self.root().to_owned(),
@@ -74,11 +78,11 @@ impl Store {
 
     /// The lock on a maintenance task (`recovery`, `flush`); waits for another process that does it.
     pub(crate) fn task_lock(&self, task: &str) -> Result<File> {
-        acquire(&self.folder("locks").join(task), Mode::Exclusive)
+        acquire(self.root(), &self.folder("locks").join(task), Mode::Exclusive, WAIT)
     }
 
     /// [`Store::task_lock`] without waiting.
     pub(crate) fn try_task_lock(&self, task: &str) -> Result<Option<File>> {
-        try_acquire(&self.folder("locks").join(task), Mode::Exclusive)
+        try_acquire(self.root(), &self.folder("locks").join(task), Mode::Exclusive)
     }
 }

@@ -4,11 +4,13 @@ use crate::blob::BlobRef;
 use crate::checksummed::{self, Checksummed};
 use crate::digest::{ActionKey, BlobDigest, MemoKey};
 use crate::error::{Error, Result};
-use crate::fs::{if_allowed, if_exists, touch_record};
+use crate::fs::{if_allowed, touch_record};
+use crate::obstacle::create_directory;
 use crate::outputs::Outputs;
 use crate::record::{ActionRecord, Hit, StoredAction, StoredMemo};
-use crate::shared;
-use crate::store::{Store, sharded};
+use crate::regular_file::read_own;
+use crate::store::Store;
+use crate::store::sharded;
 use crate::upstream::RecordId;
 use serde::Deserialize;
 use std::collections::BTreeSet;
@@ -261,7 +263,7 @@ impl Store {
     /// When it cannot be created.
     pub fn scratch(&self, key: MemoKey) -> Result<PathBuf> {
         let path = self.scratch_path(key);
-        shared::create_dir_all(&path).map_err(Error::io("create", &path))?;
+        create_directory(self.root(), &path)?;
         Ok(path)
     }
 
@@ -287,6 +289,6 @@ impl Store {
             RecordId::Action(key) => self.action_path(key),
             RecordId::Memo(key) => self.memo_path(key),
         };
-        if_exists(std::fs::read(&path), "read", &path)
+        read_own(&path)
     }
 }

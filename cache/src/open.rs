@@ -2,7 +2,8 @@
 
 use crate::atomic_write;
 use crate::error::{Error, Result};
-use crate::fs::{if_allowed, if_exists};
+use crate::fs::{if_allowed, metadata};
+use crate::regular_file::{kind, read_own};
 use crate::shared;
 use crate::store::Store;
 use std::path::Path;
@@ -22,14 +23,14 @@ impl Store {
     /// When the directory cannot be created, or holds a store of another format.
     pub fn open(home: &Path) -> Result<Self> {
         let format = home.join("format");
-        // A power failure can leave an empty file, or one of zeros, of a new store.
-        let known = if_exists(std::fs::read(&format), "read", &format)?
+        // Anything but a number is damage: a power failure can leave an empty file, or one of zeros, of a new store.
+        let known = read_own(&format)?
             .map(|text| {
                 String::from_utf8_lossy(&text)
                     .trim_matches(['\0', '\n', ' '])
                     .to_owned()
             })
-            .filter(|text| !text.is_empty());
+            .filter(|text| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()));
         if let Some(text) = &known
             && text != FORMAT
         {
@@ -41,7 +42,7 @@ impl Store {
         }
         for folder in FOLDERS {
             let folder = home.join(folder);
-            let created = shared::create_dir_all(&folder).map_err(Error::io("create", &folder));
+            let created = create(&folder);
             match known {
                 // Whoever may only read does without.
                 Some(_) => drop(if_allowed(created)?),
@@ -57,4 +58,22 @@ impl Store {
         if_allowed(store.recover())?;
         Ok(store)
     }
+}
+
+/// Creates a directory of the store. One that is a link to nowhere may lie on a disk that is not there: nothing is moved away.
+fn create(folder: &Path) -> Result<()> {
+    let obstacle = |path: &Path| {
+        let meta = metadata(path).ok()??;
+        let path = path.to_owned();
+        (!path.is_dir()).then(|| Error::Obstacle {
+            found: kind(&meta),
+            path,
+        })
+    };
+    shared::create_dir_all(folder).map_err(|err| {
+        folder
+            .ancestors()
+            .find_map(obstacle)
+            .unwrap_or_else(|| Error::io("create", folder)(err))
+    })
 }

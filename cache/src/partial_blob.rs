@@ -5,11 +5,14 @@ use crate::blob::digest;
 use crate::digest::BlobDigest;
 use crate::error::{Error, Result};
 use crate::file_lock::{Mode, acquire};
-use crate::fs::remove_if_exists;
 use crate::store::Store;
 use std::fs::File;
 use std::io::{ErrorKind, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::PathBuf;
+use std::time::Duration;
+
+/// The longest wait for another process that fetches the same blob.
+const FETCH: Duration = Duration::from_secs(3600);
 
 /// A blob whose bytes arrive piece by piece: a file in `tmp`, which outlives an interrupted transfer, so that the next
 /// one resumes it. It is locked until this value is dropped.
@@ -37,7 +40,7 @@ impl Store {
         let mut partial = PartialBlob {
             store: self.clone(),
             blob,
-            file: acquire(&path, Mode::Exclusive)?,
+            file: acquire(self.root(), &path, Mode::Exclusive, FETCH)?,
             path,
             hasher: blake3::Hasher::new(),
             len: 0,
@@ -125,7 +128,7 @@ impl PartialBlob {
     /// # Errors
     /// When it cannot be removed.
     pub fn discard(self) -> Result<()> {
-        remove_if_exists(&self.path)
+        self.store.remove(&self.path)
     }
 
     /// Leaves the bytes so far for the next transfer; `gc` drops them.

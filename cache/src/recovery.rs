@@ -11,7 +11,7 @@ use crate::atomic_write::{FLUSHING, UNFLUSHED};
 use crate::checksummed::{self, Checksummed};
 use crate::digest::BlobDigest;
 use crate::error::{Error, Result};
-use crate::fs::{if_allowed, if_exists, metadata, remove_if_exists};
+use crate::fs::{if_allowed, if_exists, metadata};
 use crate::parallel;
 use crate::store::Store;
 use serde::{Deserialize, Serialize};
@@ -60,7 +60,7 @@ impl Store {
         if let Some(boot) = boot {
             self.note_flushed(&boot, start)?;
         }
-        remove_if_exists(&flushing)
+        self.remove(&flushing)
     }
 
     /// Checks the files that an unclean stop may have damaged.

@@ -14,6 +14,7 @@ use crate::checksummed::{self, Checksummed};
 use crate::digest::BlobDigest;
 use crate::error::{Error, Result};
 use crate::fs::{if_allowed, touch_record};
+use crate::regular_file;
 use crate::store::Store;
 use crate::store::sharded;
 use serde::{Deserialize, Serialize};
@@ -89,7 +90,8 @@ impl Store {
     /// changed is not read again, where its file system has reliable times.
     ///
     /// # Errors
-    /// When it cannot be read, is not a regular file, or keeps changing meanwhile ([`Error::Changing`]).
+    /// When it cannot be read, is not a regular file, keeps changing meanwhile ([`Error::Changing`]), or when interrupted
+    /// ([`Store::with_interrupt`]).
     pub fn hash_file(&self, path: &Path) -> Result<BlobRef> {
         self.digest_file(path, false)
     }
@@ -128,7 +130,7 @@ impl Store {
             if is_cached && !before.is_older_than(WRITEBACK, start) {
                 is_cached = file.sync_data().is_ok();
             }
-            let found = blob::hash_file(&mut file, path, true)?;
+            let found = blob::hash_file(&mut file, path, true, &|| self.is_interrupted())?;
             let after = Stamp::of(&regular_metadata(path)?);
             if before != after || found.size != after.size {
                 continue;
@@ -167,7 +169,7 @@ impl Store {
 /// Opens a file such that every later change of it changes its stamp: after a change within the last tick of the clock, a
 /// second one could leave the times as they are.
 fn open(path: &Path) -> Result<(File, Stamp)> {
-    let file = File::open(path).map_err(Error::io("read", path))?;
+    let file = regular_file::open(path).map_err(Error::io("read", path))?;
     let stamp = || {
         file.metadata()
             .map(|meta| Stamp::of(&meta))
@@ -186,6 +188,9 @@ fn regular_metadata(path: &Path) -> Result<Metadata> {
     if meta.is_file() {
         Ok(meta)
     } else {
-        Err(Error::io("read", path)(std::io::Error::other("not a regular file")))
+        let kind = regular_file::kind(&meta);
+        Err(Error::io("read", path)(std::io::Error::other(format!(
+            "{kind}, not a regular file"
+        ))))
     }
 }

@@ -4,9 +4,9 @@ use crate::artifact::Artifact;
 use crate::checksummed::{self, Checksummed};
 use crate::digest::{ActionKey, ArtifactDigest, BlobDigest, MemoKey};
 use crate::error::Result;
-use crate::fs::if_exists;
 use crate::listing;
 use crate::record::{StoredAction, StoredMemo};
+use crate::regular_file::read_own;
 use crate::store::Store;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -124,7 +124,7 @@ impl Store {
     /// Counts an artifact; `verify` reports manifests that cannot be read.
     fn count_artifact(&self, digest: ArtifactDigest, status: &mut Status) -> Result<()> {
         let path = self.blob_path(digest.into());
-        let Some(bytes) = if_exists(std::fs::read(&path), "read", &path)? else {
+        let Some(bytes) = read_own(&path)? else {
             return Ok(());
         };
         if let Ok(artifact) = serde_json::from_slice::<Artifact>(&bytes) {

@@ -6,6 +6,8 @@ use crate::blob::{Blob, BlobRef};
 use crate::digest::{ArtifactDigest, BlobDigest};
 use crate::error::{Error, Result};
 use crate::fs::{if_exists, metadata, touch};
+use crate::obstacle::move_away;
+use crate::regular_file::{Opened, open_own};
 use crate::upstream::Upstream;
 use std::collections::HashSet;
 use std::fs::{File, Metadata};
@@ -15,6 +17,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+/// The number of attempts to give a blob its name.
+const ATTEMPTS: usize = 20;
+
 /// A store on the local disk. Cheap to clone; safe to use from several threads and processes.
 #[derive(Clone, Debug)]
 pub struct Store {
@@ -23,6 +28,17 @@ pub struct Store {
     pub(crate) upstream: Option<Arc<dyn Upstream>>,
     /// The longest blob that is fetched from the upstream, in bytes.
     pub(crate) fetch_limit: u64,
+    interrupt: Interrupt,
+}
+
+/// Returns true when long work should stop.
+#[derive(Clone, Default)]
+struct Interrupt(Option<Arc<dyn Fn() -> bool + Send + Sync>>);
+
+impl std::fmt::Debug for Interrupt {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Interrupt").field(&self.0.is_some()).finish()
+    }
 }
 
 #[derive(Debug)]
@@ -35,6 +51,13 @@ struct Inner {
 /// True if two metadata are of one file.
 fn is_same_file(a: &Metadata, b: &Metadata) -> bool {
     (a.dev(), a.ino()) == (b.dev(), b.ino())
+}
+
+fn damaged(digest: BlobDigest) -> Error {
+    Error::Damaged {
+        what: "blob",
+        digest: digest.to_hex(),
+    }
 }
 
 pub(crate) fn sharded(dir: &Path, hex: &str) -> PathBuf {
@@ -51,7 +74,19 @@ impl Store {
             }),
             upstream: None,
             fetch_limit: u64::MAX,
+            interrupt: Interrupt::default(),
         }
+    }
+
+    /// The same store, which stops hashing a source file ([`Error::Interrupted`]) once `is_interrupted` returns true.
+    #[must_use]
+    pub fn with_interrupt(mut self, is_interrupted: impl Fn() -> bool + Send + Sync + 'static) -> Self {
+        self.interrupt = Interrupt(Some(Arc::new(is_interrupted)));
+        self
+    }
+
+    pub(crate) fn is_interrupted(&self) -> bool {
+        self.interrupt.0.as_ref().is_some_and(|is_interrupted| is_interrupted())
     }
 
     /// The directory of the store, as an absolute path.
@@ -87,16 +122,22 @@ impl Store {
     /// Renames a complete file, whose bytes were hashed as they were written, to its final path.
     pub(crate) fn persist_blob(&self, mut file: tempfile::NamedTempFile, blob: BlobRef) -> Result<()> {
         let path = self.blob_path(blob.blob);
-        while !self.reuse(blob)? {
+        // Another process may write or quarantine the blob between the two steps, but not again and again.
+        for _ in 0..ATTEMPTS {
+            if self.reuse(blob)? {
+                return Ok(());
+            }
             match persist_new(self.root(), file, &path)? {
                 None => {
                     self.set_verified(blob.blob);
-                    break;
+                    return Ok(());
                 }
                 Some(back) => file = back,
             }
         }
-        Ok(())
+        Err(Error::io("write", &path)(std::io::Error::other(
+            "another file takes its place again and again",
+        )))
     }
 
     /// True if the blob exists and is intact. A damaged one is quarantined, so that recomputing replaces it.
@@ -105,7 +146,7 @@ impl Store {
         let Some(meta) = metadata(&path)? else {
             return Ok(false);
         };
-        if meta.len() != blob.size {
+        if !meta.is_file() || meta.len() != blob.size {
             self.quarantine(&path, &meta)?;
             return Ok(false);
         }
@@ -126,7 +167,7 @@ impl Store {
 
     /// True if the blob is in the local store with the stated size (its bytes are not read).
     pub fn has_here(&self, blob: BlobRef) -> bool {
-        std::fs::metadata(self.blob_path(blob.blob)).is_ok_and(|meta| meta.is_file() && meta.len() == blob.size)
+        std::fs::symlink_metadata(self.blob_path(blob.blob)).is_ok_and(|meta| meta.is_file() && meta.len() == blob.size)
     }
 
     /// [`Store::blob`] without the fallback to the upstream.
@@ -135,20 +176,24 @@ impl Store {
     /// Likewise.
     pub fn local_blob(&self, digest: BlobDigest) -> Result<Blob> {
         let path = self.blob_path(digest);
-        let Some(file) = if_exists(File::open(&path), "read", &path)? else {
-            return Err(Error::Missing {
-                digest: digest.to_hex(),
-            });
+        let file = match open_own(&path)? {
+            Opened::Regular(file, _) => file,
+            Opened::Foreign(seen) => {
+                self.quarantine(&path, &seen)?;
+                return Err(damaged(digest));
+            }
+            Opened::Absent => {
+                return Err(Error::Missing {
+                    digest: digest.to_hex(),
+                });
+            }
         };
         let blob = Blob::map(&file).map_err(Error::io("map", &path))?;
         if !self.is_verified(digest) {
             // No lock is held meanwhile: a thread that works for rayon here may itself open a blob.
             if BlobRef::of(&blob).blob != digest {
                 self.quarantine_open(&path, &file)?;
-                return Err(Error::Damaged {
-                    what: "blob",
-                    digest: digest.to_hex(),
-                });
+                return Err(damaged(digest));
             }
             self.set_verified(digest);
         }
@@ -177,20 +222,27 @@ impl Store {
         self.quarantine(path, &seen)
     }
 
-    /// Moves the file with the metadata `seen` from `path` to `damaged/`. A file that has replaced it since stays.
+    /// Moves the file (or what has its place) with the metadata `seen` from `path` to `damaged/`. One that has replaced it since stays.
     pub(crate) fn quarantine(&self, path: &Path, seen: &Metadata) -> Result<()> {
         if !metadata(path)?.is_some_and(|now| is_same_file(&now, seen)) {
             return Ok(());
         }
-        let name = path.strip_prefix(self.root()).unwrap_or(path);
-        let name = name.to_string_lossy().replace('/', "-");
-        let target = self.folder("damaged").join(name);
-        if_exists(std::fs::rename(path, &target), "move away", path)?;
+        let Some(target) = move_away(self.root(), path)? else {
+            return Ok(());
+        };
         // Another process may have replaced the file between the check and the rename.
         if metadata(&target)?.is_some_and(|moved| !is_same_file(&moved, seen)) {
             if_exists(std::fs::rename(&target, path), "move back", path)?;
         }
         Ok(())
+    }
+
+    /// Removes a file that may not exist. A directory in its place is moved away instead.
+    pub(crate) fn remove(&self, path: &Path) -> Result<()> {
+        match if_exists(std::fs::remove_file(path), "remove", path) {
+            Err(_) if path.is_dir() && !path.is_symlink() => move_away(self.root(), path).map(drop),
+            removed => removed.map(drop),
+        }
     }
 
     fn is_verified(&self, digest: BlobDigest) -> bool {

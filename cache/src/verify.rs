@@ -4,13 +4,12 @@ use crate::blob::{self, BlobRef};
 use crate::checksummed::{self, Checksummed};
 use crate::digest::{ActionKey, BlobDigest, MemoKey};
 use crate::error::{Error, Result};
-use crate::fs::if_exists;
 use crate::record::{StoredAction, StoredMemo};
+use crate::regular_file::{Opened, open_own};
 use crate::store::Store;
 use crate::{listing, parallel};
 use serde::Serialize;
 use std::collections::BTreeSet;
-use std::fs::File;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -157,11 +156,15 @@ impl Store {
 
     /// Hashes a blob's file and quarantines it if it is damaged. Returns whether it is intact (or does not exist).
     pub(crate) fn check_file(&self, digest: BlobDigest, path: &Path) -> Result<bool> {
-        let Some(mut file) = if_exists(File::open(path), "read", path)? else {
-            return Ok(true);
+        let (mut file, len) = match open_own(path)? {
+            Opened::Absent => return Ok(true),
+            Opened::Regular(file, meta) => (file, meta.len()),
+            Opened::Foreign(seen) => {
+                self.forget_verified(digest);
+                return self.quarantine(path, &seen).map(|()| false);
+            }
         };
-        let len = file.metadata().map_err(Error::io("read", path))?.len();
-        let intact = match blob::hash_file(&mut file, path, len >= BIG) {
+        let intact = match blob::hash_file(&mut file, path, len >= BIG, &|| false) {
             Ok(found) => found.blob == digest,
             // An unreadable sector.
             Err(Error::Io { source, .. }) if source.raw_os_error() == Some(rustix::io::Errno::IO.raw_os_error()) => {

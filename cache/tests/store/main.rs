@@ -9,6 +9,7 @@ mod formats;
 mod gc;
 mod hit_cache;
 mod home;
+mod obstacles;
 mod scrub;
 
 use home::{Home, action_key, data, files, memo_key};

@@ -111,7 +111,7 @@ fn wrong(errors: PipelineErrors) -> Failure {
 /// The values of a home's file; `None` if there are none.
 fn parsed(home: &Path) -> Result<Option<(Tree, Problems)>, Failure> {
     let file = home.join(FILE);
-    let bytes = match std::fs::read(&file) {
+    let bytes = match cache::regular_file::read(&file) {
         Err(err) if matches!(err.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => return Ok(None),
         read => read.map_err(|err| Failure::caused(format!("cannot read `{}`", file.display()), &err))?,
     };
@@ -249,7 +249,7 @@ fn of_remote(tree: &Tree, home: &Path, env: &BTreeMap<String, String>, problems:
                         trusted(item, home, &mut settings.trusted_keys, problems);
                     }
                 }
-                _ => wanted("a list"),
+                _ => trusted(value, home, &mut settings.trusted_keys, problems),
             },
             "trust" => match value.text() {
                 Some("unsigned") => settings.trust_unsigned = true,
@@ -363,6 +363,7 @@ mod tests {
         let public = PublicKey::parse(PUBLIC).unwrap();
         for keys in [
             "[team]".to_owned(),
+            "team".to_owned(),
             format!("['{}']", PUBLIC.trim()),
             "[team, team]".to_owned(),
         ] {
@@ -441,12 +442,38 @@ mod tests {
           |                                             ^
           = hint: write it as `5s`, `10m` or `1h`
         ");
-        insta::assert_snapshot!(wrong("remote: { url: /r, sign_key_file: gone }\n"), @"");
-        insta::assert_snapshot!(wrong("remote: { url: /r, sign_key_file: secret }\n"), @"");
-        insta::assert_snapshot!(wrong("remote: { url: /r, sign_key_env: K }\n"), @"");
-        insta::assert_snapshot!(wrong("remote: { url: /r, trusted_keys: team }\n"), @"");
-        insta::assert_snapshot!(wrong("remote: { url: /r, trusted_keys: [key, gone, ssh-rsa AAAA, 7] }\n"), @"");
-        insta::assert_snapshot!(wrong("remote: { url: /r, trust: yes }\n"), @"");
+        insta::assert_snapshot!(wrong("remote: { url: /r, sign_key_file: gone }\n"), @r"
+        error: HOME/config.yaml:1:35: cannot read the file that `sign_key_file` names: No such file or directory (os error 2)
+          = hint: `ssh-keygen -t ed25519 -N '' -f FILE` makes a key that signs, and FILE.pub, which others list in `trusted_keys:`; the shared secrets of earlier versions no longer sign
+        ");
+        insta::assert_snapshot!(wrong("remote: { url: /r, sign_key_file: secret }\n"), @r"
+        error: HOME/config.yaml:1:35: the file that `sign_key_file` names is no OpenSSH private key
+          = hint: `ssh-keygen -t ed25519 -N '' -f FILE` makes a key that signs, and FILE.pub, which others list in `trusted_keys:`; the shared secrets of earlier versions no longer sign
+        ");
+        insta::assert_snapshot!(wrong("remote: { url: /r, sign_key_env: K }\n"), @r"
+        error: HOME/config.yaml:1:34: the environment variable that `sign_key_env` names is not set
+          = hint: `ssh-keygen -t ed25519 -N '' -f FILE` makes a key that signs, and FILE.pub, which others list in `trusted_keys:`; the shared secrets of earlier versions no longer sign
+        ");
+        insta::assert_snapshot!(wrong("remote: { url: /r, trusted_keys: [key, gone, ssh-rsa AAAA, 7] }\n"), @r"
+        error: HOME/config.yaml:1:35: line 1 of a file that `trusted_keys` names is no public key of the form `ssh-ed25519 AAAA… name`
+          = hint: write each as in a `.pub` file of `ssh-keygen`, `ssh-ed25519 AAAA… name`, or name a file of such lines
+
+        HOME/config.yaml:1:40: cannot read a file that `trusted_keys` names: No such file or directory (os error 2)
+          = hint: write each as in a `.pub` file of `ssh-keygen`, `ssh-ed25519 AAAA… name`, or name a file of such lines
+
+        HOME/config.yaml:1:46: an item of `trusted_keys` is no Ed25519 key
+          = hint: write each as in a `.pub` file of `ssh-keygen`, `ssh-ed25519 AAAA… name`, or name a file of such lines
+
+        HOME/config.yaml:1:60: an item of `trusted_keys` is no string
+          = hint: write each as in a `.pub` file of `ssh-keygen`, `ssh-ed25519 AAAA… name`, or name a file of such lines
+        ");
+        insta::assert_snapshot!(wrong("remote: { url: /r, trust: yes }\n"), @r"
+        error: HOME/config.yaml:1:27: `trust` is not `unsigned`
+          |
+        1 | remote: { url: /r, trust: yes }
+          |                           ^^^
+          = hint: leave it out and name keys (`sign_key_file:`, `trusted_keys:`), or write `unsigned`
+        ");
         insta::assert_snapshot!(wrong("remote: [1]\n"), @r"
         error: HOME/config.yaml:1:9: `remote` is a list, not a map of keys
           |
@@ -465,10 +492,31 @@ mod tests {
 
     #[test]
     fn a_remote_of_anyone_is_refused() {
-        insta::assert_snapshot!(of("remote:\n  url: /r\n", &[]).unwrap_err(), @"");
-        insta::assert_snapshot!(of("remote: { url: /r, read_only: true }\n", &[]).unwrap_err(), @"");
-        insta::assert_snapshot!(of("remote: { url: /r, trust: unsigned, trusted_keys: [team] }\n", &[]).unwrap_err(), @"");
-        insta::assert_snapshot!(of("", &[(VARIABLE, "gs://b")]).unwrap_err(), @"");
+        insta::assert_snapshot!(of("remote:\n  url: /r\n", &[]).unwrap_err(), @r"
+        error: HOME/config.yaml:1:1: the remote is written to, and no key signs what is written
+          |
+        1 | remote:
+          | ^^^^^^
+          = hint: `ssh-keygen -t ed25519 -N '' -f sign.key` makes a key, which `sign_key_file: sign.key` names; or write `read_only: true`; or `trust: unsigned`, if everyone who can write to it may run programs as you
+        ");
+        insta::assert_snapshot!(of("remote: { url: /r, read_only: true }\n", &[]).unwrap_err(), @r"
+        error: HOME/config.yaml:1:1: the remote is read, and no key is trusted to have signed what is read
+          |
+        1 | remote: { url: /r, read_only: true }
+          | ^^^^^^
+          = hint: list the public keys of its writers, `trusted_keys: [ssh-ed25519 AAAA…]`, or a file of them; or write `trust: unsigned`, if everyone who can write to it may run programs as you
+        ");
+        insta::assert_snapshot!(of("remote: { url: /r, trust: unsigned, trusted_keys: [team] }\n", &[]).unwrap_err(), @r"
+        error: HOME/config.yaml:1:1: the remote has trusted keys, and accepts records without a signature
+          |
+        1 | remote: { url: /r, trust: unsigned, trusted_keys: [team] }
+          | ^^^^^^
+          = hint: keep one of `trusted_keys` and `trust: unsigned`
+        ");
+        insta::assert_snapshot!(of("", &[(VARIABLE, "gs://b")]).unwrap_err(), @r"
+        error: the remote is written to, and no key signs what is written
+          hint: in `remote:` of `HOME/config.yaml`: `ssh-keygen -t ed25519 -N '' -f sign.key` makes a key, which `sign_key_file: sign.key` names; or write `read_only: true`; or `trust: unsigned`, if everyone who can write to it may run programs as you
+        ");
         let refused = [
             "remote: { url: /r, trusted_keys: [team] }",
             "remote: { url: 'https://host/x' }",

@@ -1,35 +1,81 @@
-//! Ctrl-C and SIGTERM.
+//! Ctrl-C, SIGTERM and SIGHUP.
 
+use crate::output;
 use runner_engine::{Control, Failure, exit};
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+/// The time from the first signal to the end of the process, whatever it waits for then: longer than the grace period of stages.
+const END: Duration = Duration::from_secs(60);
+
+/// The time from the second signal to the end of the process: enough to kill the stages and to close the event log.
+const END_AT_ONCE: Duration = Duration::from_secs(2);
 
 fn failed(err: std::io::Error) -> Failure {
     Failure::caused("cannot handle signals", &err)
 }
 
-/// The control of a run: the first signal asks running stages to stop, the second one kills them.
+/// The signals that stop a command. SIGHUP stays ignored where it was: under `nohup`, a run outlives its terminal.
+fn handled() -> Vec<i32> {
+    let mut signals = vec![SIGINT, SIGTERM];
+    if !is_ignored(SIGHUP) {
+        signals.push(SIGHUP);
+    }
+    signals
+}
+
+/// True if this process was started with that signal ignored.
+fn is_ignored(signal: i32) -> bool {
+    let ignored = || {
+        let status = std::fs::read_to_string("/proc/self/status").ok()?;
+        let mask = status
+            .lines()
+            .find_map(|line| line.strip_prefix("SigIgn:"))?
+            .trim()
+            .to_owned();
+        u64::from_str_radix(&mask, 16).ok()
+    };
+    ignored().is_some_and(|mask| (mask >> (signal - 1)) & 1 == 1)
+}
+
+/// The control of a run: the first signal asks running stages to stop, the second one kills them. The process ends in a bounded
+/// time after either, even if it is stuck in a system call.
 pub(crate) fn control() -> Result<Control, Failure> {
-    let mut signals = Signals::new([SIGINT, SIGTERM]).map_err(failed)?;
+    let mut signals = Signals::new(handled()).map_err(failed)?;
     let control = Control::default();
     let signalled = control.clone();
     std::thread::spawn(move || {
         for _ in signals.forever() {
-            if signalled.cancel.is_cancelled() {
+            let again = signalled.cancel.is_cancelled();
+            if again {
                 signalled.kill.cancel();
             }
             signalled.cancel.cancel();
+            end_after(if again { END_AT_ONCE } else { END });
         }
     });
     Ok(control)
 }
 
+/// Ends the process after that time, unless it has ended.
+fn end_after(time: Duration) {
+    std::thread::spawn(move || {
+        std::thread::sleep(time);
+        output::say(&format!(
+            "error: the run did not end within {} s of the signal; what was stored stays\n  hint: a file system may hang: look where the store lies",
+            time.as_secs()
+        ));
+        signal_hook::low_level::exit(i32::from(exit::INTERRUPTED));
+    });
+}
+
 /// A flag that the first signal sets; the second one ends the process.
 pub(crate) fn flag() -> Result<Arc<AtomicBool>, Failure> {
     let stop = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM] {
+    for signal in handled() {
         signal_hook::flag::register_conditional_shutdown(signal, i32::from(exit::INTERRUPTED), stop.clone())
             .map_err(failed)?;
         signal_hook::flag::register(signal, stop.clone()).map_err(failed)?;

@@ -1,18 +1,45 @@
-//! Standard output. A closed pipe is not an error.
+//! Standard output and standard error. Control characters of foreign text are shown as escapes here, at the one place of printing. A
+//! closed pipe is not an error.
 
-use runner_engine::Failure;
+use runner_engine::{Failure, text};
 use serde::Serialize;
-use std::io::{ErrorKind, Write as _};
+use std::io::{ErrorKind, IsTerminal as _, Write as _};
 
 /// Writes text to standard output.
 pub(crate) fn print(text: &str) -> Result<(), Failure> {
+    print_while_open(text).map(drop)
+}
+
+/// [`print`] that returns false once the reader has closed the pipe.
+pub(crate) fn print_while_open(text: &str) -> Result<bool, Failure> {
+    write(&text::visible(text))
+}
+
+/// [`print`] of codes for the terminal, which only this program may write, and then of text.
+pub(crate) fn redraw(codes: &str, text: &str) -> Result<bool, Failure> {
+    write(&format!("{codes}{}", text::visible(text)))
+}
+
+/// [`print`] of a document that another program reads: byte for byte, unless it is shown on a terminal.
+pub(crate) fn print_document(text: &str) -> Result<(), Failure> {
+    match std::io::stdout().is_terminal() {
+        true => print(text),
+        false => write(text).map(drop),
+    }
+}
+
+fn write(text: &str) -> Result<bool, Failure> {
     let mut out = std::io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Err(err) if err.kind() != ErrorKind::BrokenPipe => {
-            Err(Failure::caused("cannot write to standard output", &err))
-        }
-        _ => Ok(()),
+        Ok(()) => Ok(true),
+        Err(err) if err.kind() == ErrorKind::BrokenPipe => Ok(false),
+        Err(err) => Err(unwritable(&err)),
     }
+}
+
+/// The failure of a command whose standard output cannot be written.
+pub(crate) fn unwritable(err: &std::io::Error) -> Failure {
+    Failure::caused("cannot write to standard output", err).hint("free some disk space, or redirect it to another file")
 }
 
 /// Writes a value as one JSON document.
@@ -20,4 +47,9 @@ pub(crate) fn print_json(value: &impl Serialize) -> Result<(), Failure> {
     let text =
         serde_json::to_string_pretty(value).map_err(|err| Failure::caused("cannot write the result as JSON", &err))?;
     print(&(text + "\n"))
+}
+
+/// Writes a line to standard error. There is no other place to tell that it cannot be written.
+pub(crate) fn say(line: &str) {
+    let _ = writeln!(std::io::stderr(), "{}", text::visible(line));
 }

@@ -7,7 +7,7 @@ use crate::registry;
 use crate::session::Session;
 use clap::{CommandFactory as _, Parser as _};
 use runner_engine::{Failure, executor, exit};
-use std::io::Write as _;
+use std::io::ErrorKind;
 
 /// Runs the program and returns its exit code.
 pub fn main() -> u8 {
@@ -21,23 +21,26 @@ pub fn main() -> u8 {
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
         Err(err) => {
-            let _ = err.print();
-            return if err.use_stderr() {
-                exit::WRONG_USAGE
-            } else {
-                exit::DONE
+            let printed = err.print();
+            return match printed {
+                _ if err.use_stderr() => exit::WRONG_USAGE,
+                Err(err) if err.kind() != ErrorKind::BrokenPipe => show(&output::unwritable(&err)),
+                _ => exit::DONE,
             };
         }
     };
     match run(arguments) {
         Ok(code) => code,
-        Err(failure) => {
-            if !failure.message.is_empty() {
-                let _ = writeln!(std::io::stderr(), "{failure}");
-            }
-            failure.code
-        }
+        Err(failure) => show(&failure),
     }
+}
+
+/// Prints a failure and returns its exit code.
+fn show(failure: &Failure) -> u8 {
+    if !failure.message.is_empty() {
+        output::say(&failure.to_string());
+    }
+    failure.code
 }
 
 fn run(arguments: Arguments) -> Result<u8, Failure> {
@@ -63,7 +66,7 @@ fn run(arguments: Arguments) -> Result<u8, Failure> {
         Command::Completions(args) => {
             let mut script = Vec::new();
             clap_complete::generate(args.shell, &mut Arguments::command(), "runner", &mut script);
-            output::print(&String::from_utf8_lossy(&script)).map(done)
+            output::print_document(&String::from_utf8_lossy(&script)).map(done)
         }
     }
 }

@@ -38,6 +38,18 @@ pub enum Event {
         threads: usize,
         /// The reason for the cache miss, for people.
         reason: String,
+        /// The expected duration in seconds, from its last action.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        expected_seconds: Option<f64>,
+    },
+    /// A stage that starts is expected to cost much more than usual.
+    StageDear {
+        /// The stage.
+        stage: String,
+        /// What it is expected to cost, and why.
+        message: String,
+        /// The cheaper setting.
+        hint: String,
     },
     /// Another process computes the same action; its result is used.
     StageWaiting {
@@ -170,7 +182,15 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         hint: Option<String>,
     },
-    /// The run ended; always the last event.
+    /// The results were checked for look-ahead after the run.
+    LookaheadChecked {
+        /// The run's id.
+        run: String,
+        /// The outcome.
+        #[serde(flatten)]
+        verdict: LookaheadVerdict,
+    },
+    /// The run ended; the last event of the run itself, which a check may follow.
     RunFinished {
         /// The run's id.
         run: String,
@@ -187,6 +207,23 @@ pub enum Event {
         /// The number of skipped stages.
         skipped: usize,
     },
+}
+
+/// The outcome of a check for look-ahead, as the history of runs keeps it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LookaheadVerdict {
+    /// `passed`, `found` or `unchecked`.
+    pub verdict: String,
+    /// What was compared, at how many dates, with what confidence.
+    pub summary: String,
+    /// The values that changed with later data, a line each.
+    #[serde(default)]
+    pub found: Vec<String>,
+    /// What could not be changed, run or compared, a line each.
+    #[serde(default)]
+    pub unchecked: Vec<String>,
+    /// The duration, in seconds.
+    pub seconds: f64,
 }
 
 impl Event {

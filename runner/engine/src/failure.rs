@@ -78,9 +78,7 @@ impl From<cache::Error> for Failure {
     fn from(err: cache::Error) -> Self {
         let mut failure = Self::machine(err.to_string());
         failure.push_causes(std::error::Error::source(&err));
-        if err.is_healed_by_recomputing() {
-            failure.hint = Some("run the pipeline again: what is missing or damaged is computed again".to_owned());
-        }
+        failure.hint = err.hint();
         failure
     }
 }

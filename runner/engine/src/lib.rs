@@ -9,6 +9,7 @@
 //! and running stages complete and keep their results.
 
 mod action;
+mod cost;
 mod event;
 pub mod executor;
 pub mod exit;
@@ -25,7 +26,8 @@ mod scheduler;
 mod summary;
 pub mod text;
 
-pub use event::{Event, RunStatus, StageStatus, Stamped, timestamp};
+pub use cost::CostWarning;
+pub use event::{Event, LookaheadVerdict, RunStatus, StageStatus, Stamped, timestamp};
 pub use explain::{Nearest, Parts};
 pub use failure::Failure;
 pub use options::{Control, Options, Past, Run};

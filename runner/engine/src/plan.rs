@@ -1,5 +1,6 @@
 //! The plan of a run, computed without running anything.
 
+use crate::cost::{self, CostWarning};
 use crate::explain::{self, Nearest};
 use crate::key::{Recipe, leaves};
 use crate::options::Options;
@@ -40,6 +41,9 @@ pub struct Planned {
     pub nearest: Option<Nearest>,
     /// The last run of the stage.
     pub last_run: Option<String>,
+    /// The warning that it is expected to cost much more than usual.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub warning: Option<CostWarning>,
     /// The number of its source files that are hashed each time, since their file system has no reliable times.
     pub always_hashed: usize,
 }
@@ -164,29 +168,19 @@ fn stage(
         }
     };
     let share = match (&hit, &node.work) {
-        (None, Work::Kind { kind, config }) if known && !forced => {
-            match inputs_of(&prepared, store) {
-                // The producer would rerun first; the cached share of this stage is unknown until then.
-                Err(err) if err.cause == Cause::DamagedInput => None,
-                inputs => {
-                    let given = Given {
-                        store,
-                        inputs: &inputs?,
-                        sources: &prepared.sources,
-                    };
-                    kind.cached_share(config, &given)?
-                }
-            }
-        }
+        (None, Work::Kind { .. }) if known && !forced => cached_share(node, &prepared, store)?,
         _ => None,
     };
     let took = match &hit {
         Some(hit) => Some(hit.seconds),
         None => record.as_ref().map(|record| record.seconds),
     };
-    let left = share.as_ref().filter(|share| share.total > 0);
-    let left = left.map_or(1.0, |share| 1.0 - share.cached as f64 / share.total as f64);
-    let work = left * old.as_ref().map_or(1.0, |old| work_ratio(node, old));
+    let left = left_of(share.as_ref());
+    let work = left * old.as_ref().and_then(|old| cost::work_ratio(node, old)).unwrap_or(1.0);
+    let warning = match hit {
+        Some(_) => None,
+        None => cost::warning(node, old.as_ref(), record.as_ref().map(|record| record.seconds), left),
+    };
     let runs = prediction != Prediction::Cached;
     let absent = |(blob, size): &&(cache::BlobDigest, u64)| {
         !store.has_here(BlobRef {
@@ -220,6 +214,7 @@ fn stage(
         store_bytes: before.map(|hit| hit.blobs.iter().map(|(_, size)| size).sum()),
         nearest,
         last_run: last.map(|(run, _)| run.clone()),
+        warning,
         always_hashed: (prepared.sources.iter())
             .filter(|source| !cache::has_reliable_times(&source.path))
             .count(),
@@ -227,16 +222,29 @@ fn stage(
     Ok((planned, hit))
 }
 
-/// The ratio of the work to that of the last time, if the kind reports work units.
-fn work_ratio(node: &Node, old: &Recipe) -> f64 {
-    let units = || match &node.work {
-        Work::Kind { kind, config } if kind.name() == old.kind => {
-            let before = kind.work_units(&old.config.value()).filter(|before| *before > 0)?;
-            Some(kind.work_units(config)? as f64 / before as f64)
-        }
-        _ => None,
+/// The share of a stage's work that is in the store, if its kind keeps parts.
+pub(crate) fn cached_share(node: &Node, prepared: &Prepared, store: &Store) -> Result<Option<Share>, StageError> {
+    let Work::Kind { kind, config } = &node.work else {
+        return Ok(None);
     };
-    units().unwrap_or(1.0)
+    match inputs_of(prepared, store) {
+        // The producer would rerun first; the cached share of this stage is unknown until then.
+        Err(err) if err.cause == Cause::DamagedInput => Ok(None),
+        inputs => kind.cached_share(
+            config,
+            &Given {
+                store,
+                inputs: &inputs?,
+                sources: &prepared.sources,
+            },
+        ),
+    }
+}
+
+/// The share of a stage's work that is not in the store, from 0 to 1.
+pub(crate) fn left_of(share: Option<&Share>) -> f64 {
+    let share = share.filter(|share| share.total > 0);
+    share.map_or(1.0, |share| 1.0 - share.cached as f64 / share.total as f64)
 }
 
 /// The differences from the nearest action, with its run if it is not the last one.

@@ -60,6 +60,9 @@ fn digest(store: &Store, source: &Source, reread: bool) -> Result<SourceDigest, 
         store.hash_file(&source.path)
     };
     let blob = blob.map_err(|err| {
+        if matches!(err, cache::Error::Interrupted { .. }) {
+            return err.into();
+        }
         let cause = std::error::Error::source(&err)
             .map(|cause| format!(": {cause}"))
             .unwrap_or_default();

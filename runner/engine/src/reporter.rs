@@ -11,6 +11,9 @@ pub trait Reporter {
 
     /// Writes buffered output: called when no more events are pending.
     fn flush(&mut self) {}
+
+    /// Called every second while no event comes.
+    fn tick(&mut self) {}
 }
 
 /// Rate-limits frequent events: progress and resource usage.

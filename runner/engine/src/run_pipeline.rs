@@ -7,7 +7,7 @@ use crate::reporter::Reporter;
 use crate::scheduler;
 use crate::summary::Summary;
 use cache::{HitCache, Store, StoreGuard};
-use std::sync::mpsc::channel;
+use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -16,6 +16,9 @@ const SCRUB_SHARE: f64 = 0.01;
 
 /// The time that every run spends on scrubbing, concurrently with its work.
 const SCRUB_LEAST: Duration = Duration::from_millis(1);
+
+/// The interval of [`Reporter::tick`].
+const TICK: Duration = Duration::from_secs(1);
 
 /// An open store: garbage collection waits until this is dropped, and a part of the store is scrubbed meanwhile. It can
 /// be opened while the pipeline is still being parsed.
@@ -81,10 +84,16 @@ pub fn run_pipeline(
     let (sender, batches) = channel::<Vec<Stamped>>();
     let (summary, reported) = std::thread::scope(|scope| {
         let reported = scope.spawn(move || {
-            for events in batches {
-                for reporter in reporters.iter_mut() {
-                    events.iter().for_each(|event| reporter.report(event));
-                    reporter.flush();
+            loop {
+                match batches.recv_timeout(TICK) {
+                    Ok(events) => {
+                        for reporter in reporters.iter_mut() {
+                            events.iter().for_each(|event| reporter.report(event));
+                            reporter.flush();
+                        }
+                    }
+                    Err(RecvTimeoutError::Timeout) => reporters.iter_mut().for_each(|reporter| reporter.tick()),
+                    Err(RecvTimeoutError::Disconnected) => return,
                 }
             }
         });

@@ -3,10 +3,13 @@
 mod look_up;
 
 use crate::action::{self, Mode, Outcome};
+use crate::cost::{self, CostWarning};
 use crate::event::{Event, RunStatus, StageStatus, Stamped};
 use crate::executor::{Executor, Limits};
 use crate::explain;
+use crate::key::Recipe;
 use crate::options::{Options, Run};
+use crate::plan;
 use crate::prepare::{Prepared, prepare, reads_files};
 use crate::resources::{Pool, Share};
 use crate::summary::Summary;
@@ -146,6 +149,11 @@ pub fn run(run: &Run<'_>, hit_cache: &HitCache, report: &mut dyn FnMut(Vec<Stamp
         timeout: None,
         grace: options.grace,
     };
+    // A source file may take minutes to hash.
+    let store = &store.clone().with_interrupt({
+        let control = control.clone();
+        move || control.cancel.is_cancelled() || control.kill.is_cancelled()
+    });
     let (sender, receiver) = channel();
     let (mut slots, machine_failed) = std::thread::scope(|scope| {
         let mut scheduler = Scheduler {
@@ -416,13 +424,32 @@ impl Scheduler<'_, '_, '_> {
     fn start(&mut self, i: usize, prepared: Box<Prepared>, share: Share, lock: ActionLock) {
         let (store, executor, options) = (self.store, self.executor, self.options);
         let node = &self.pipeline.nodes[i];
-        let reason = self.reason(i, &prepared);
+        let last = options.past.last(&node.id);
+        let reason = self.reason(i, &prepared, last.as_ref());
+        // A hint alone: a record that cannot be read is as good as none.
+        let record = last.and_then(|(_, key)| store.recorded(key).ok()?);
+        let old = record.as_ref().and_then(|record| Recipe::from_json(&record.recipe));
+        let took = record.as_ref().map(|record| record.seconds);
+        let ratio = old.as_ref().and_then(|old| cost::work_ratio(node, old));
         self.emit(Event::StageStarted {
             stage: node.id.clone(),
             key: prepared.key,
             threads: share.threads,
             reason,
+            expected_seconds: took.map(|took| took * ratio.unwrap_or(1.0)),
         });
+        // The share that is cached is looked for only where it matters.
+        let dear = cost::warning(node, old.as_ref(), took, 1.0).and_then(|_| {
+            let share = plan::cached_share(node, &prepared, store).ok().flatten();
+            cost::warning(node, old.as_ref(), took, plan::left_of(share.as_ref()))
+        });
+        if let Some(CostWarning { message, hint }) = dear {
+            self.emit(Event::StageDear {
+                stage: node.id.clone(),
+                message,
+                hint,
+            });
+        }
         let sender = self.sender.clone();
         let events: Arc<dyn EventSink> = Arc::new(Sink {
             node: i,
@@ -462,14 +489,14 @@ impl Scheduler<'_, '_, '_> {
     }
 
     /// The reason why a stage is not cached, for people.
-    fn reason(&self, i: usize, prepared: &Prepared) -> String {
+    fn reason(&self, i: usize, prepared: &Prepared, last: Option<&(String, ActionKey)>) -> String {
         if self.slots[i].forced {
             return "forced".to_owned();
         }
         if self.slots[i].check.is_some() {
             return "determinism check".to_owned();
         }
-        explain::reason(self.store, self.options.past.last(&self.node(i).id).as_ref(), prepared)
+        explain::reason(self.store, last, prepared)
     }
 
     fn ended(&mut self, i: usize, outcome: Outcome) {

@@ -1,4 +1,7 @@
-//! Formatting of numbers for people.
+//! Formatting of numbers, tables and foreign text for people.
+
+pub use stages_core::visible::{visible, visible_line};
+use std::borrow::Cow;
 
 /// A duration: `0.42 s`, `12.3 s`, `4 min 05 s`, `2 h 03 min`.
 pub fn duration(seconds: f64) -> String {
@@ -60,18 +63,34 @@ pub fn file_name(id: &str) -> String {
     name
 }
 
-/// A table with aligned columns; those in `right` are right-aligned. Lines have no trailing blanks.
+/// The maximum length of a cell of a table, in characters.
+const LONGEST_CELL: usize = 1000;
+
+/// A cell of a table: one line without control characters, cut to [`LONGEST_CELL`].
+fn cell(text: &str) -> Cow<'_, str> {
+    match text.char_indices().nth(LONGEST_CELL) {
+        Some((end, _)) => format!("{}…", visible_line(&text[..end])).into(),
+        None => visible_line(text),
+    }
+}
+
+/// A table with aligned columns; those in `right` are right-aligned. Lines have no trailing blanks. Cells may hold any text.
 pub fn table(header: &[&str], rows: &[Vec<String>], right: &[usize]) -> String {
+    let header: Vec<Cow<'_, str>> = header.iter().map(|text| cell(text)).collect();
+    let rows: Vec<Vec<Cow<'_, str>>> = rows
+        .iter()
+        .map(|row| row.iter().map(|text| cell(text)).collect())
+        .collect();
     let mut widths: Vec<usize> = header.iter().map(|cell| cell.chars().count()).collect();
-    for row in rows {
+    for row in &rows {
         for (width, cell) in widths.iter_mut().zip(row) {
             *width = (*width).max(cell.chars().count());
         }
     }
     let mut out = String::new();
-    let mut line = |cells: &mut dyn Iterator<Item = &str>| {
+    let mut line = |cells: &[Cow<'_, str>]| {
         let mut text = String::new();
-        for (i, cell) in cells.enumerate() {
+        for (i, cell) in cells.iter().enumerate() {
             let width = widths.get(i).copied().unwrap_or(0);
             if i > 0 {
                 text.push_str("  ");
@@ -85,10 +104,8 @@ pub fn table(header: &[&str], rows: &[Vec<String>], right: &[usize]) -> String {
         out.push_str(text.trim_end());
         out.push('\n');
     };
-    line(&mut header.iter().copied());
-    for row in rows {
-        line(&mut row.iter().map(String::as_str));
-    }
+    line(&header);
+    rows.iter().for_each(|row| line(row));
     out
 }
 
@@ -154,5 +171,16 @@ mod tests {
             vec!["long".to_owned(), "22".to_owned()],
         ];
         assert_eq!(table(&["name", "n"], &rows, &[1]), "name   n\na      1\nlong  22\n");
+    }
+
+    #[test]
+    fn tables_of_any_text() {
+        let rows = [vec!["x".repeat(66_000), "\u{1b}]0;evil\u{7}\nforged".to_owned()]];
+        let shown = table(&["a", "b"], &rows, &[]);
+        assert_eq!(shown.lines().count(), 2);
+        assert!(
+            shown.contains("x…  \\u001b]0;evil\\u0007 forged") && shown.len() < 2500,
+            "{shown}"
+        );
     }
 }

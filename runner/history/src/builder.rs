@@ -90,6 +90,7 @@ impl Builder {
             started: stamped.time,
             seconds: 0.0,
             stages,
+            lookahead: None,
             damaged: 0,
         });
     }
@@ -158,6 +159,7 @@ fn apply(run: &mut Run, index: &HashMap<String, usize>, stamped: &Stamped) {
                 stage.hint.clone_from(hint);
             }
         }
+        Event::LookaheadChecked { verdict, .. } => run.lookahead = Some(verdict.clone()),
         Event::RunFinished { status, seconds, .. } => {
             run.status = *status;
             run.seconds = *seconds;
@@ -167,6 +169,7 @@ fn apply(run: &mut Run, index: &HashMap<String, usize>, stamped: &Stamped) {
         | Event::Warning { .. }
         | Event::Usage { .. }
         | Event::DeterminismChecked { .. }
+        | Event::StageDear { .. }
         | Event::StageWaiting { .. }
         | Event::StageRetried { .. }
         | Event::StageHealing { .. } => {}

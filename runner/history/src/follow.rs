@@ -1,5 +1,6 @@
 //! Follows the event log of a running run.
 
+use cache::regular_file;
 use runner_engine::{Failure, RunStatus, Stamped};
 use std::fs::{File, TryLockError};
 use std::io::Read as _;
@@ -20,8 +21,8 @@ impl Follower {
     /// When the log cannot be read.
     pub fn new(runs: &Path, id: &str) -> Result<Self, Failure> {
         let path = runs.join(id).join("events.jsonl");
-        let file =
-            File::open(&path).map_err(|err| Failure::caused(format!("cannot read `{}`", path.display()), &err))?;
+        let file = regular_file::open(&path)
+            .map_err(|err| Failure::caused(format!("cannot read `{}`", path.display()), &err))?;
         Ok(Self {
             path,
             file,

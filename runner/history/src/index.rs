@@ -85,6 +85,13 @@ impl Index {
         }
         let _ = shared::create_dir_all(&folder);
         let path = folder.join("runs.sqlite");
+        // SQLite would wait for a FIFO in the place of the index or its journal.
+        for name in ["runs.sqlite", "runs.sqlite-journal"] {
+            let path = folder.join(name);
+            if std::fs::symlink_metadata(&path).is_ok_and(|meta| !meta.is_file() && !meta.is_dir()) {
+                let _ = std::fs::remove_file(&path);
+            }
+        }
         let db = match connect(&path) {
             Err(err) if is_damage(&err) => {
                 remove(&path);

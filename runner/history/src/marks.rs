@@ -2,14 +2,15 @@
 
 use super::index::{self, Index};
 use super::reader::{folders, has_events};
-use cache::{checksummed, shared};
+use cache::{checksummed, regular_file, shared};
 use rayon::prelude::*;
 use runner_engine::Failure;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::File;
+use std::fs::{File, TryLockError};
 use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 /// The file of [`stamp`], in the directory of the index.
 const STAMP: &str = "names.stamp";
@@ -101,7 +102,7 @@ pub fn named(runs: &Path, name: &str) -> Result<Option<String>, Failure> {
 /// A text that changes with every rename of a run: the names in the index are current while the index has the same text.
 fn stamp(runs: &Path) -> String {
     let path = index::folder(runs).map(|folder| folder.join(STAMP));
-    path.and_then(|path| std::fs::read_to_string(path).ok())
+    path.and_then(|path| String::from_utf8(regular_file::read(&path).ok()?).ok())
         .unwrap_or_default()
 }
 
@@ -110,12 +111,24 @@ fn set_stamp(runs: &Path, stamp: &str) -> std::io::Result<()> {
         return Ok(());
     };
     shared::create_dir_all(&folder)?;
-    let path = folder.join(STAMP);
-    let mut file = File::create(&path)?;
-    // Only its owner can do that.
-    let _ = shared::share_file(&path);
-    file.write_all(stamp.as_bytes())?;
-    file.sync_all()
+    write(&folder.join(STAMP), stamp.as_bytes())
+}
+
+/// Replaces a file, or whatever but a directory has its place, atomically.
+fn write(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    let new = path.with_extension("new");
+    // A leftover, perhaps no regular file.
+    let _ = std::fs::remove_file(&new);
+    let written = File::create_new(&new).and_then(|mut file| {
+        shared::share_file(&new)?;
+        file.write_all(bytes)?;
+        file.sync_all()?;
+        std::fs::rename(&new, path)
+    });
+    if written.is_err() {
+        let _ = std::fs::remove_file(&new);
+    }
+    written
 }
 
 fn path(runs: &Path, id: &str) -> PathBuf {
@@ -133,7 +146,7 @@ pub fn read(runs: &Path, id: &str) -> Result<Marks, Failure> {
             "mark the run again, such as `runner runs keep {id}`: that replaces the file"
         ))
     };
-    match std::fs::read(&path) {
+    match regular_file::read(&path) {
         Ok(bytes) if !checksummed::matches_checksum(&bytes) => {
             Err(failed(&std::io::Error::other("its checksum is wrong")))
         }
@@ -159,44 +172,53 @@ pub fn edit(runs: &Path, id: &str, change: impl FnOnce(&mut Marks)) -> Result<Ma
     }
     marks.tags.difference(&before.tags).try_for_each(|tag| check_tag(tag))?;
     let path = path(runs, id);
-    let new = path.with_extension("json.new");
     let is_renamed = marks.name != before.name;
     let (seen, stamp) = (stamp(runs), format!("{id} {:?}", std::time::SystemTime::now()));
-    let write = || {
+    let save = || {
         // Before the file: if the process is killed after this, the index is known to be stale.
         if is_renamed {
             let _ = set_stamp(runs, &stamp);
         }
-        let mut file = File::create(&new)?;
         let mut text = serde_json::to_string(&marks)?;
         checksummed::add_checksum(&mut text);
-        file.write_all((text + "\n").as_bytes())?;
-        file.sync_all()?;
-        std::fs::rename(&new, &path)
+        write(&path, (text + "\n").as_bytes())
     };
-    match write() {
+    match save() {
         Ok(()) => {
             if is_renamed && let Some(mut index) = Index::open(runs) {
                 index.rename(id, marks.name.as_deref(), &seen, &stamp);
             }
             Ok(marks)
         }
-        Err(err) => {
-            let _ = std::fs::remove_file(&new);
-            Err(Failure::caused(format!("cannot write `{}`", path.display()), &err)
-                .hint("free some disk space, or make the directory writable"))
-        }
+        Err(err) => Err(Failure::caused(format!("cannot write `{}`", path.display()), &err)
+            .hint("free some disk space, make the directory writable, or move away what has the file's place")),
     }
 }
+
+/// The longest wait for another process that changes marks, and the interval of the attempts.
+const WAIT: Duration = Duration::from_secs(30);
+const POLL: Duration = Duration::from_millis(5);
 
 /// The lock that is held while marks are changed, so that names stay unique.
 fn lock(runs: &Path) -> Result<File, Failure> {
     let failed = |err: std::io::Error| Failure::caused(format!("cannot lock `{}`", runs.display()), &err);
     let folder = File::open(runs).map_err(failed)?;
-    match folder.lock() {
-        // Some network file systems do not support locks.
-        Err(err) if err.kind() != ErrorKind::Unsupported => Err(failed(err)),
-        _ => Ok(folder),
+    let began = Instant::now();
+    loop {
+        match folder.try_lock() {
+            Err(TryLockError::WouldBlock) if began.elapsed() < WAIT => std::thread::sleep(POLL),
+            Err(TryLockError::WouldBlock) => {
+                let message = format!(
+                    "another process has held the lock of `{}` for {} s",
+                    runs.display(),
+                    WAIT.as_secs()
+                );
+                return Err(Failure::machine(message).hint("find the `runner` that hangs, and end it"));
+            }
+            // Some network file systems do not support locks.
+            Err(TryLockError::Error(err)) if err.kind() != ErrorKind::Unsupported => return Err(failed(err)),
+            _ => return Ok(folder),
+        }
     }
 }
 

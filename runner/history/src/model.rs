@@ -3,7 +3,7 @@
 use super::ResolvedStage;
 use cache::{ActionKey, ArtifactDigest, BlobRef, Outputs};
 use chrono::{DateTime, Utc};
-use runner_engine::{RunStatus, StageStatus, timestamp};
+use runner_engine::{LookaheadVerdict, RunStatus, StageStatus, timestamp};
 use serde::ser::SerializeMap as _;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
@@ -37,6 +37,9 @@ pub struct Run {
     pub seconds: f64,
     /// Its stages in topological order.
     pub stages: Vec<StageRun>,
+    /// The outcome of the check for look-ahead that followed it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lookahead: Option<LookaheadVerdict>,
     /// The number of lines of its event log that do not match their checksum and are left out, and its `pipeline.json` if that does not.
     #[serde(skip_serializing_if = "is_zero")]
     pub damaged: u64,

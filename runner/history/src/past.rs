@@ -3,13 +3,12 @@
 use super::index::{EventFile, Index};
 use super::reader::last_files;
 use super::stored::StageOutcome;
-use cache::{ActionKey, checksummed};
+use cache::{ActionKey, checksummed, regular_file};
 use runner_engine::{Past, StageStatus};
 use serde::Deserialize;
 use serde_json::Value;
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
-use std::fs::File;
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -141,7 +140,7 @@ struct Started<'a> {
 
 /// The successful actions of a run, of all stages or only of one, if it is a run of `pipeline`. Unreadable events are ignored.
 fn finished(events: &Path, pipeline: &str, only: Option<&str>) -> Vec<(String, ActionKey)> {
-    let Ok(file) = File::open(events) else {
+    let Ok(file) = regular_file::open(events) else {
         return Vec::new();
     };
     let mut reader = BufReader::new(file);

@@ -3,7 +3,7 @@
 use super::builder::Builder;
 use super::index::{EventFile, Index};
 use super::{ResolvedPipeline, Run};
-use cache::checksummed;
+use cache::{checksummed, regular_file};
 use rayon::prelude::*;
 use runner_engine::{Failure, RunStatus, Stamped};
 use std::fs::{File, TryLockError};
@@ -44,7 +44,7 @@ pub(super) fn has_events(runs: &Path, id: &str) -> bool {
 
 /// True if the process of a run is alive.
 pub(super) fn is_running(runs: &Path, id: &str) -> bool {
-    File::open(runs.join(id).join("events.jsonl")).is_ok_and(|file| is_locked(&file))
+    regular_file::open(&runs.join(id).join("events.jsonl")).is_ok_and(|file| is_locked(&file))
 }
 
 /// The writer holds the lock for as long as it is alive.
@@ -159,11 +159,15 @@ pub fn load(runs: &Path, id: &str) -> Result<Run, Failure> {
 pub(super) fn read(runs: &Path, id: &str, metrics: bool) -> Result<Option<Run>, Failure> {
     let dir = runs.join(id);
     let path = dir.join("events.jsonl");
-    let failed = |err: std::io::Error| Failure::caused(format!("cannot read `{}`", path.display()), &err);
-    let file = File::open(&path).map_err(failed)?;
+    let failed = |err: std::io::Error| {
+        Failure::caused(format!("cannot read `{}`", path.display()), &err)
+            .hint(format!("remove the run, whose events are lost: `{}`", dir.display()))
+    };
+    let file = regular_file::open(&path).map_err(failed)?;
     let alive = is_locked(&file);
     let mut damaged = 0;
-    let pipeline: Option<ResolvedPipeline> = std::fs::read(dir.join("pipeline.json")).ok().and_then(|bytes| {
+    let pipeline = regular_file::read(&dir.join("pipeline.json")).ok();
+    let pipeline: Option<ResolvedPipeline> = pipeline.and_then(|bytes| {
         let is_intact = checksummed::matches_checksum(&bytes);
         let pipeline = serde_json::from_slice(&bytes).ok().filter(|_| is_intact);
         damaged += u64::from(pipeline.is_none());

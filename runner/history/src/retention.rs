@@ -106,6 +106,7 @@ mod tests {
             started: chrono::DateTime::UNIX_EPOCH,
             seconds: 1.0,
             stages: vec![StageRun::new(Arc::new(of))],
+            lookahead: None,
             damaged: 0,
         }
     }

@@ -3,7 +3,7 @@
 use super::{ResolvedStage, Run, StageRun};
 use cache::{ActionKey, BlobRef, Outputs};
 use chrono::DateTime;
-use runner_engine::{RunStatus, StageStatus};
+use runner_engine::{LookaheadVerdict, RunStatus, StageStatus};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -21,6 +21,8 @@ pub(super) struct Head {
     /// In milliseconds since 1970, the precision of events.
     started: i64,
     seconds: f64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    lookahead: Option<LookaheadVerdict>,
 }
 
 impl Head {
@@ -33,6 +35,7 @@ impl Head {
             status: run.status,
             started: run.started.timestamp_millis(),
             seconds: run.seconds,
+            lookahead: run.lookahead.clone(),
         }
     }
 
@@ -53,6 +56,7 @@ impl Head {
             started: DateTime::from_timestamp_millis(self.started)?,
             seconds: self.seconds,
             stages,
+            lookahead: self.lookahead,
             // A damaged run is not indexed.
             damaged: 0,
         })

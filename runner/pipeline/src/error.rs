@@ -1,6 +1,7 @@
 //! Errors of the pipeline file and of its command-line arguments: message, position and hint.
 
 use super::model::Place;
+use stages_core::visible::visible;
 use std::fmt;
 use std::path::PathBuf;
 
@@ -27,7 +28,8 @@ const SHOWN: usize = 120;
 impl fmt::Display for PipelineError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Place { line, column } = self.place;
-        let file = visible(&self.file.display().to_string());
+        let file = self.file.display().to_string();
+        let file = visible(&file);
         write!(f, "{file}:{line}:{column}: {}", self.message)?;
         let gutter = line.to_string().len();
         let before = column.saturating_sub(1);
@@ -88,17 +90,4 @@ impl From<PipelineError> for PipelineErrors {
     fn from(error: PipelineError) -> Self {
         Self(vec![error])
     }
-}
-
-/// Makes control characters visible, so that an escape sequence in a file does not reach the terminal.
-pub(crate) fn visible(text: &str) -> String {
-    let mut shown = String::with_capacity(text.len());
-    for c in text.chars() {
-        if c.is_control() && c != '\n' {
-            shown.extend(c.escape_debug());
-        } else {
-            shown.push(c);
-        }
-    }
-    shown
 }

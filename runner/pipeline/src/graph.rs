@@ -18,9 +18,12 @@ fn label(work: &Work) -> String {
     }
 }
 
+/// The maximum width of a column of [`text`], in characters; a longer name moves the rest of its line.
+const WIDEST: usize = 200;
+
 /// One line for each stage, in topological order, with its inputs.
 pub fn text(pipeline: &Pipeline) -> String {
-    let width = |lengths: &mut dyn Iterator<Item = usize>| lengths.max().unwrap_or(0);
+    let width = |lengths: &mut dyn Iterator<Item = usize>| lengths.max().unwrap_or(0).min(WIDEST);
     let ids = width(&mut pipeline.nodes.iter().map(|node| node.id.chars().count()));
     let labels = width(&mut pipeline.nodes.iter().map(|node| label(&node.work).chars().count()));
     let mut out = String::new();

@@ -45,6 +45,7 @@ pub(crate) fn graph_of(nodes: &[Node]) -> TaskGraph {
 }
 
 /// One stage, or one point of a matrix stage.
+#[derive(Clone)]
 pub struct Node {
     /// `train`, or `train[seed=1]`.
     pub id: String,
@@ -83,6 +84,7 @@ impl Node {
 }
 
 /// The work of a stage.
+#[derive(Clone)]
 pub enum Work {
     /// A stage kind with its resolved configuration.
     Kind {

@@ -1,7 +1,8 @@
 //! The texts that errors refer to: the pipeline file, its included files, and command-line arguments.
 
-use super::error::{PipelineError, visible};
+use super::error::PipelineError;
 use super::model::Place;
+use stages_core::visible::visible;
 use std::cell::OnceCell;
 use std::fs::File;
 use std::io::Read as _;
@@ -153,8 +154,8 @@ impl Texts {
                 line: place.line,
                 column: place.column.clamp(1, line.chars().count() + 1),
             },
-            message: visible(&message),
-            hint: Some(visible(&hint)),
+            message: visible(&message).into_owned(),
+            hint: Some(visible(&hint).into_owned()),
             excerpt: line
                 .chars()
                 .map(|c| if c.is_control() && c != '\t' { '\u{fffd}' } else { c })

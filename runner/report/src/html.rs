@@ -1,6 +1,8 @@
 //! The HTML of pages and tables.
 
-/// Escapes text for HTML, attribute values included.
+use runner_engine::text;
+
+/// Escapes text for HTML, attribute values included. Control characters and marks of direction are shown as escapes.
 pub(crate) fn escape(text: &str) -> String {
     escaped(text, |byte| matches!(byte, b'&' | b'<' | b'>' | b'"'))
 }
@@ -11,8 +13,9 @@ pub(crate) fn escape_content(text: &str) -> String {
 }
 
 fn escaped(text: &str, is_special: impl Fn(u8) -> bool) -> String {
+    let text = text::visible(text);
     let mut out = String::with_capacity(text.len() + text.len() / 8);
-    let mut rest = text;
+    let mut rest = &*text;
     while let Some(at) = rest.bytes().position(&is_special) {
         out.push_str(&rest[..at]);
         out.push_str(match rest.as_bytes()[at] {
@@ -27,10 +30,14 @@ fn escaped(text: &str, is_special: impl Fn(u8) -> bool) -> String {
     out
 }
 
+/// The policy of a page: browsers load nothing for it and run no script in it, even if one got through the escaping.
+const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'";
+
 /// A self-contained page, in light and dark mode and for small screens.
 pub(crate) fn page(title: &str, body: &str) -> String {
     format!(
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"{POLICY}\">\
          <meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\
          <meta name=\"color-scheme\" content=\"light dark\">\
          <title>{}</title><style>{STYLE}</style></head>\n<body><main>\n{body}</main></body></html>\n",

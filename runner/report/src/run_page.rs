@@ -51,6 +51,7 @@ fn sections(run: &Run, runs: &Path, store: &Store, deadline: Option<Instant>) ->
         seconds(run.seconds),
         escape(&run.program)
     );
+    body.push_str(&lookahead(run));
     body.push_str("<h2>Stages</h2>\n");
     if run.stages.len() <= MOST_DRAWN {
         body.push_str(&graph(run));
@@ -68,6 +69,34 @@ fn sections(run: &Run, runs: &Path, store: &Store, deadline: Option<Instant>) ->
     body.push_str(&programs::section(run, store));
     body.push_str(&parameters(run));
     in_time().then_some(body)
+}
+
+/// The outcome of the check for look-ahead, if there was one.
+fn lookahead(run: &Run) -> String {
+    let Some(check) = &run.lookahead else {
+        return String::new();
+    };
+    let class = match check.verdict.as_str() {
+        "passed" => "ran",
+        "found" => "failed",
+        _ => "skipped",
+    };
+    let mut out = format!(
+        "<h2>Look-ahead</h2><p><span class=\"{class}\">{}</span> {} <span class=\"dim\">{}</span></p>\n",
+        escape(&check.verdict),
+        escape(&check.summary),
+        seconds(check.seconds)
+    );
+    for (title, lines) in [
+        ("changed with later data", &check.found),
+        ("not checked", &check.unchecked),
+    ] {
+        if !lines.is_empty() {
+            let rows: Vec<Vec<String>> = lines.iter().map(|line| vec![escape(line)]).collect();
+            out.push_str(&table(&[title], &rows));
+        }
+    }
+    out
 }
 
 /// The graph of stages, coloured by status.

@@ -9,4 +9,4 @@ mod project;
 
 pub use ended::{Digests, Ended};
 pub use process::{marked, wait_for};
-pub use project::{Project, files, runner};
+pub use project::{Project, files, runner, within};

@@ -3,6 +3,8 @@
 use crate::Ended;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::Duration;
 use tempfile::TempDir;
 
 /// The binary, which Cargo builds beside the tests of its package.
@@ -67,6 +69,14 @@ impl Project {
         self.command(args).output().unwrap().into()
     }
 
+    /// Runs the binary until it exits, at most for `limit`.
+    ///
+    /// # Panics
+    /// When it runs for longer; it is killed then.
+    pub fn run_within(&self, limit: Duration, args: &[&str]) -> Ended {
+        within(limit, &mut self.command(args))
+    }
+
     /// Runs `p.yaml`, one stage at a time, with events on standard output.
     pub fn exec(&self, args: &[&str]) -> Ended {
         self.run(&[&["exec", "p.yaml", "--json", "--jobs", "1"], args].concat())
@@ -83,6 +93,27 @@ impl Project {
             .map(|path| std::fs::read_to_string(path).unwrap());
         texts.collect()
     }
+}
+
+/// Runs a command until it exits, at most for `limit`.
+///
+/// # Panics
+/// When it runs for longer; it is killed then.
+pub fn within(limit: Duration, command: &mut Command) -> Ended {
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let (id, (over, ended)) = (child.id().to_string(), channel::<()>());
+    let watch = std::thread::spawn(move || {
+        let hangs = ended.recv_timeout(limit) == Err(RecvTimeoutError::Timeout);
+        if hangs {
+            Command::new("kill").args(["-s", "KILL", &id]).status().unwrap();
+        }
+        hangs
+    });
+    let output = child.wait_with_output().unwrap();
+    drop(over);
+    let ended = Ended::from(output);
+    assert!(!watch.join().unwrap(), "{command:?} hangs: {}", ended.text());
+    ended
 }
 
 /// All files below a directory, sorted; empty if there is none.

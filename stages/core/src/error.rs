@@ -92,10 +92,10 @@ impl std::error::Error for StageError {}
 
 impl From<cache::Error> for StageError {
     fn from(err: cache::Error) -> Self {
-        let cause = if err.is_healed_by_recomputing() {
-            Cause::DamagedInput
-        } else {
-            Cause::Store
+        let cause = match err {
+            cache::Error::Interrupted { .. } => Cause::Interrupted,
+            _ if err.is_healed_by_recomputing() => Cause::DamagedInput,
+            _ => Cause::Store,
         };
         let mut message = err.to_string();
         let mut source = std::error::Error::source(&err);
@@ -103,11 +103,9 @@ impl From<cache::Error> for StageError {
             message.push_str(&format!(": {err}"));
             source = err.source();
         }
-        Self {
-            message,
-            hint: None,
-            cause,
-        }
+        // What is healed by computing again is not for people to mend.
+        let hint = err.hint().filter(|_| cause == Cause::Store);
+        Self { message, hint, cause }
     }
 }
 

@@ -23,6 +23,17 @@ pub struct PlanContext<'a> {
     pub inputs: BTreeMap<String, Vec<Provided>>,
 }
 
+/// The work per unit of a configuration, compared with the usual one of its kind.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RelativeCost {
+    /// The ratio, as measured.
+    pub times: f64,
+    /// The settings that cause it.
+    pub because: String,
+    /// The cheaper settings, as a hint.
+    pub cheaper: String,
+}
+
 /// A kind of stage: configuration, ports and code.
 ///
 /// Its result must be a function of its configuration (less [`StageKind::NOT_IN_KEY`]), its inputs and its sources: not of
@@ -49,6 +60,12 @@ pub trait StageKind: Send + Sync + 'static {
     const WORK_UNITS: Option<&'static str> = None;
     /// Its ports.
     const PORTS: Ports;
+
+    /// The cost of a configuration whose work per unit (row, step) is a multiple of the usual; `None` for all others. A plan scales
+    /// its expectation by it and warns from fifty times on.
+    fn relative_cost(&self, _config: &Self::Config) -> Option<RelativeCost> {
+        None
+    }
 
     /// Checks a configuration before anything runs, and returns the contents of the outputs. The default promises nothing.
     ///
@@ -101,6 +118,8 @@ pub trait AnyStage: Send + Sync {
     fn nondeterministic(&self) -> Option<&'static str>;
     /// The value of the [`StageKind::WORK_UNITS`] field of a configuration.
     fn work_units(&self, config: &Value) -> Option<u64>;
+    /// [`StageKind::relative_cost`]; `None` for a configuration that cannot be read.
+    fn relative_cost(&self, config: &Value) -> Option<RelativeCost>;
     /// The JSON Schema (draft 7) of its configuration.
     fn schema(&self) -> Value;
     /// Reads a configuration and fills in the defaults. `Null` stands for an absent `with:`.
@@ -206,6 +225,10 @@ impl<S: StageKind> AnyStage for Erased<S> {
 
     fn work_units(&self, config: &Value) -> Option<u64> {
         config.get(S::WORK_UNITS?)?.as_u64()
+    }
+
+    fn relative_cost(&self, config: &Value) -> Option<RelativeCost> {
+        self.0.relative_cost(&typed(config.clone()).ok()?)
     }
 
     fn schema(&self) -> Value {

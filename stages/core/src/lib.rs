@@ -11,12 +11,13 @@ pub mod memo;
 pub mod port;
 pub mod schedule;
 pub mod table;
+pub mod visible;
 
 pub use context::{CancelToken, Context};
 pub use error::{ConfigProblem, StageError};
 pub use event::{EventSink, StageEvent};
 pub use input::{Input, Source};
-pub use kind::{AnyStage, Outputs, PlanContext, StageKind, erase};
+pub use kind::{AnyStage, Outputs, PlanContext, RelativeCost, StageKind, erase};
 pub use memo::{Given, Memo, MemoLog, Share, memo_key};
 pub use port::{InputPort, OutputPort, PortType, Ports, Provided};
 pub use schedule::Schedule;

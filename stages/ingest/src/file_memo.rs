@@ -176,7 +176,7 @@ fn decode(bytes: &[u8]) -> Result<Head, StageError> {
 /// The bytes of a file, which are those with that digest.
 fn read(source: &Source, content: BlobDigest) -> Result<Vec<u8>, StageError> {
     let path = &source.path;
-    let bytes = std::fs::read(path).map_err(|err| unreadable(path, &err))?;
+    let bytes = cache::regular_file::read(path).map_err(|err| unreadable(path, &err))?;
     if BlobRef::of(&bytes).blob == content {
         Ok(bytes)
     } else {

@@ -79,6 +79,10 @@ fn find(field: &str, text: &str, base: &Path) -> Result<Vec<(String, PathBuf)>, 
         }
         return Ok(relative(&fixed_part(&path), found));
     }
+    if path.exists() {
+        return Err(ConfigProblem::new(field, format!("`{text}` is no regular file"))
+            .hint("write what it yields to a file first: a source is hashed before it is read"));
+    }
     Err(missing(field, text, &path))
 }
 

@@ -74,7 +74,7 @@ pub fn each<C: CustomLayout>(
 /// As much of a file as [`unpack::first`] needs: of a plain text its beginning.
 fn read_head(path: &Path) -> Result<Vec<u8>, StageError> {
     let read = || {
-        let mut file = std::fs::File::open(path)?;
+        let mut file = cache::regular_file::open(path)?;
         let mut bytes = Vec::new();
         (&mut file).take(unpack::HEADER_LIMIT).read_to_end(&mut bytes)?;
         if !unpack::is_plain_text(&bytes) {

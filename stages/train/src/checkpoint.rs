@@ -6,7 +6,7 @@
 
 use crate::running_mean_std::RunningMeanStd;
 use crate::train_state::{Statistics, TrainState};
-use cache::KeyHasher;
+use cache::{KeyHasher, regular_file};
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 use serde::{Deserialize, Serialize};
 use stages_core::{StageError, error::Cause};
@@ -267,7 +267,8 @@ pub(crate) fn read(folder: &Path) -> Result<Saved, StageError> {
         }
     }
     let path = folder.join(FILE);
-    match fs::read(&path) {
+    make_way(&path);
+    match regular_file::read(&path) {
         Ok(bytes) => Ok(match decode(&bytes) {
             Some(train_state) => Saved::State(Box::new(train_state)),
             None => Saved::Damaged(path),
@@ -277,9 +278,20 @@ pub(crate) fn read(folder: &Path) -> Result<Saved, StageError> {
     }
 }
 
+/// Renames what has the place of a checkpoint and is no file: no checkpoint could replace a directory.
+fn make_way(path: &Path) {
+    if fs::symlink_metadata(path).is_ok_and(|meta| !meta.is_file()) {
+        // If this fails, so does the reading or the writing, which names it.
+        drop(fs::rename(
+            path,
+            path.with_extension(format!("{}.damaged", std::process::id())),
+        ));
+    }
+}
+
 /// The step of the checkpoint in `folder`; `None` when there is none that is intact.
 pub(crate) fn step(folder: &Path) -> Option<u64> {
-    decode(&fs::read(folder.join(FILE)).ok()?).map(|train_state| train_state.step)
+    decode(&regular_file::read(&folder.join(FILE)).ok()?).map(|train_state| train_state.step)
 }
 
 /// Writes checkpoints on a thread of its own.

@@ -10,8 +10,8 @@ pub(crate) use history::{
     WatchArgs,
 };
 pub(crate) use pipeline::{
-    CheckCommand, ExecArgs, GraphArgs, GraphFormat, LookaheadArgs, PipelineArgs, PlanArgs, Selection, Settings,
-    StagesArgs, WhyArgs,
+    CheckCommand, ExecArgs, GraphArgs, GraphFormat, LookaheadArgs, PipelineArgs, PlanArgs, RunCheck, Selection,
+    Settings, StagesArgs, WhyArgs,
 };
 pub(crate) use store::{CacheCommand, PullArgs, PushArgs};
 
@@ -20,8 +20,9 @@ use history::{COMPARE_EXAMPLES, RUNS_EXAMPLES, WATCH_EXAMPLES};
 use std::path::PathBuf;
 
 const EXIT_CODES: &str = "\
-Exit codes: 0 done; 1 a stage failed; 2 the command line or the pipeline file is wrong; 3 the store or the machine failed;
-130 interrupted.
+Exit codes: 0 done; 1 a stage failed; 2 the command line or the pipeline file is wrong; 3 the store or the machine failed,
+or standard output cannot be written; 4 a check could not check something; 130 interrupted (Ctrl-C, SIGTERM, SIGHUP; a second
+signal ends the program at once).
 
 Environment variables: RUNNER_HOME is the directory of the store and the run history (default: `.runner/` in the nearest
 directory above the pipeline that has one or is a repository root); RUNNER_REMOTE is the URL of the remote store and overrides

@@ -1,6 +1,6 @@
 //! Arguments of the commands that read a pipeline.
 
-use super::values::{isolation, percentage};
+use super::values::{fraction, isolation, percentage};
 use clap::{Args, Subcommand, ValueEnum};
 use runner_pipeline::Isolation;
 use serde::{Deserialize, Serialize};
@@ -65,6 +65,9 @@ pub(crate) struct ExecArgs {
     /// differs fails.
     #[arg(long, value_name = "N%", value_parser = percentage)]
     pub check_determinism: Option<f64>,
+    /// Check the results after a run that succeeded; the exit code is then that of `runner check lookahead`.
+    #[arg(long, value_enum, value_name = "CHECK")]
+    pub check: Option<RunCheck>,
     /// The isolation of `run:` stages that do not ask for one [default: that of `config.yaml`, or `auto`]. What a stage or this requires is
     /// required.
     #[arg(long, value_name = "HOW", value_parser = isolation())]
@@ -144,15 +147,19 @@ pub(crate) struct StagesArgs {
 
 #[derive(Clone, Debug, Subcommand)]
 pub(crate) enum CheckCommand {
-    /// Perturb the data after a date and check that no result up to that date changes.
+    /// Change the data after some dates and check that no result up to them changes.
     ///
-    /// The pipeline runs unchanged first. Then, for each source separately (the outputs of its first stages, and text files with dates that external
-    /// programs read), every number after the date is replaced, the dependent stages run again in a temporary store, and every table is compared
-    /// bit by bit up to the date. Training and evaluation stages are excluded. The exit code is 1 if any value changed.
+    /// The pipeline runs unchanged first. Then, at dates that are spread over the data, notable or drawn, its sources (files with dates, outputs of
+    /// stages that read nothing, artifacts of earlier runs) are truncated, and perturbed, after the date; the stages that depend on them run again
+    /// in a temporary store, and every row up to the date must be the same. A training is done once.
+    ///
+    /// Exit codes: 0 if everything was compared and nothing changed, 1 if a value changed, 4 if something could not be changed, run or compared,
+    /// which is named. Method, confidence and cost: docs/lookahead.md.
     #[command(after_help = "\
 Examples:
   runner check lookahead pipelines/rppo_options.yaml
-  runner check lookahead p.yaml features --at 2019-06-28 --json")]
+  runner check lookahead p.yaml features --at 2019-06-28 --json
+  runner check lookahead p.yaml --share 0.02 --confidence 0.99 --except report")]
     Lookahead(LookaheadArgs),
 }
 
@@ -160,7 +167,26 @@ Examples:
 pub(crate) struct LookaheadArgs {
     #[command(flatten)]
     pub pipeline: PipelineArgs,
-    /// The last date whose data is not perturbed [default: a month end in the middle of the data].
+    /// The last date whose data is unchanged (repeatable) [default: chosen dates].
     #[arg(long, value_name = "DATE")]
-    pub at: Option<String>,
+    pub at: Vec<String>,
+    /// Choose as many dates that a leak at this share of all dates is found with the confidence.
+    #[arg(long, value_name = "SHARE", default_value_t = 0.05, value_parser = fraction)]
+    pub share: f64,
+    /// The probability that such a leak is found.
+    #[arg(long, value_name = "P", default_value_t = 0.95, value_parser = fraction)]
+    pub confidence: f64,
+    /// The seed of the drawn dates.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub seed: u64,
+    /// Do not compare this stage, or this output of a stage (`stage.output`), such as figures over the whole range (repeatable).
+    #[arg(long, value_name = "OUTPUT")]
+    pub except: Vec<String>,
+}
+
+/// A check that follows a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum RunCheck {
+    /// `runner check lookahead` with its default settings.
+    Lookahead,
 }

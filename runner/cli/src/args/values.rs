@@ -20,6 +20,14 @@ pub(super) fn percentage(text: &str) -> Result<f64, String> {
     }
 }
 
+/// A number between 0 and 1.
+pub(super) fn fraction(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(number) if number > 0.0 && number < 1.0 => Ok(number),
+        _ => Err("expected a number between 0 and 1, such as `0.05`".to_owned()),
+    }
+}
+
 /// A time, which may be none at all: `90s`, `2h`, `0s`.
 pub(super) fn age(text: &str) -> Result<std::time::Duration, String> {
     if text.trim_end_matches(['s', 'm', 'h', 'd']) == "0" {

@@ -286,6 +286,7 @@ mod tests {
             started: (SystemTime::now() - Duration::from_secs(days * 24 * 3600)).into(),
             seconds: 1.0,
             stages: vec![stage],
+            lookahead: None,
             damaged: 0,
         }
     }

@@ -1,13 +1,14 @@
-//! `runner check`.
+//! `runner check`, and `exec --check`.
 
 use crate::args::{CheckCommand, LookaheadArgs};
-use crate::lookahead::{self, Report};
-use crate::session::Session;
+use crate::lookahead::{self, Outcome, Settings, Verdict, Wanted};
+use crate::session::{Project, Session};
 use crate::{interrupt, output};
 use datasets::Date;
-use runner_engine::{Failure, exit, text};
+use runner_engine::{Control, Failure, LookaheadVerdict, Options, text};
 use runner_report::reporter::Verbosity;
-use std::io::{IsTerminal as _, Write as _};
+use std::collections::BTreeSet;
+use std::io::IsTerminal as _;
 
 pub(crate) fn check(session: &Session, command: &CheckCommand) -> Result<u8, Failure> {
     match command {
@@ -16,70 +17,190 @@ pub(crate) fn check(session: &Session, command: &CheckCommand) -> Result<u8, Fai
 }
 
 fn lookahead(session: &Session, args: &LookaheadArgs) -> Result<u8, Failure> {
-    let at: Option<Date> = match &args.at {
-        Some(text) => Some(text.parse().map_err(Failure::usage)?),
-        None => None,
-    };
+    let at: Vec<Date> = args
+        .at
+        .iter()
+        .map(|text| text.parse().map_err(Failure::usage))
+        .collect::<Result<_, Failure>>()?;
     let control = interrupt::control()?;
-    let mut project = session.project(&args.pipeline)?;
+    let project = session.project(&args.pipeline)?;
     let _guard = project.store.guard()?;
-    let mut options = project.options(session, "lookahead");
-    // Neither a run nor its log is kept.
+    let settings = Settings {
+        at,
+        wanted: Wanted {
+            share: args.share,
+            confidence: args.confidence,
+            seed: args.seed,
+        },
+        except: args.except.clone(),
+    };
+    check_names(&project, &settings.except)?;
+    let options = project.options(session, "lookahead");
+    let verdict = run(session, &project, &settings, &options, &control)?;
+    project.store.flush()?;
+    if session.json {
+        output::print_json(&verdict)?;
+    } else {
+        output::print(&page(&verdict))?;
+    }
+    Ok(verdict.verdict.exit_code())
+}
+
+/// The check with its default settings, after a run of the project.
+pub(super) fn after_run(
+    session: &Session,
+    project: &Project,
+    options: &Options,
+    control: &Control,
+) -> Result<Verdict, Failure> {
+    let settings = Settings {
+        at: Vec::new(),
+        wanted: Wanted {
+            share: 0.05,
+            confidence: 0.95,
+            seed: 0,
+        },
+        except: Vec::new(),
+    };
+    let options = Options {
+        force: BTreeSet::new(),
+        check: BTreeSet::new(),
+        ..options.clone()
+    };
+    run(session, project, &settings, &options, control)
+}
+
+fn run(
+    session: &Session,
+    project: &Project,
+    settings: &Settings,
+    options: &Options,
+    control: &Control,
+) -> Result<Verdict, Failure> {
+    // Neither a run on changed data nor its log is kept.
     let logs = tempfile::tempdir().map_err(|err| Failure::caused("cannot create a temporary directory", &err))?;
-    options.logs = logs.path().to_owned();
+    let options = Options {
+        logs: logs.path().to_owned(),
+        ..options.clone()
+    };
     let talks = match session.verbosity {
         Verbosity::Quiet => false,
         Verbosity::Normal => std::io::stderr().is_terminal(),
         Verbosity::Verbose => true,
     };
-    let report = lookahead::check(
-        &mut project.pipeline,
+    let mut progress = |what: &str| {
+        if talks {
+            output::say(what);
+        }
+    };
+    lookahead::check(
+        &project.pipeline,
         &project.chosen,
         &project.store,
-        at,
+        settings,
         &options,
-        &control,
-        &mut |what: &str| {
-            if talks {
-                let _ = writeln!(std::io::stderr(), "{what}");
-            }
-        },
-    )?;
-    project.store.flush()?;
-    if session.json {
-        output::print_json(&report)?;
-    } else {
-        output::print(&page(&report))?;
-    }
-    Ok(if report.moved.is_empty() {
-        exit::DONE
-    } else {
-        exit::STAGE_FAILED
-    })
+        control,
+        &mut progress,
+    )
 }
 
-fn page(report: &Report) -> String {
+/// Refuses an exception that names no stage or output.
+fn check_names(project: &Project, except: &[String]) -> Result<(), Failure> {
+    for name in except {
+        let known = project.pipeline.nodes.iter().any(|node| {
+            let outputs = match &node.work {
+                runner_pipeline::Work::Command(command) => command.outputs.keys().cloned().collect::<Vec<_>>(),
+                runner_pipeline::Work::Kind { kind, .. } => {
+                    kind.ports().outputs.iter().map(|port| port.name.to_owned()).collect()
+                }
+            };
+            *name == node.id
+                || *name == node.stage
+                || outputs.iter().any(|output| *name == format!("{}.{output}", node.stage))
+        });
+        if !known {
+            return Err(
+                Failure::usage(format!("there is no stage or output `{name}` to leave out"))
+                    .hint("`--except` takes a stage, or STAGE.OUTPUT"),
+            );
+        }
+    }
+    Ok(())
+}
+
+/// The verdict as a run's history keeps it.
+pub(super) fn stored(verdict: &Verdict) -> LookaheadVerdict {
+    LookaheadVerdict {
+        verdict: verdict.verdict.name().to_owned(),
+        summary: summary(verdict),
+        found: verdict
+            .moved
+            .iter()
+            .map(|moved| {
+                let about = [moved.date.clone().unwrap_or_default(), moved.about.clone()].join(" ");
+                format!(
+                    "{}.{} column {} of {}: {} -> {} (data after {}: {})",
+                    moved.stage,
+                    moved.output,
+                    moved.column,
+                    about.trim(),
+                    moved.was,
+                    moved.became,
+                    moved.at,
+                    moved.change.name()
+                )
+            })
+            .collect(),
+        unchecked: verdict
+            .unchecked
+            .iter()
+            .map(|unchecked| unchecked.to_string())
+            .collect(),
+        seconds: verdict.cost.seconds,
+    }
+}
+
+/// What was compared, at how many dates, with what confidence, and at what cost.
+fn summary(verdict: &Verdict) -> String {
+    let confidence = &verdict.confidence;
+    let mut out = format!(
+        "{}, {} compared at {}",
+        text::count(verdict.tables, "table"),
+        text::count(usize::try_from(verdict.rows).unwrap_or(usize::MAX), "row"),
+        text::count(confidence.tested, "date"),
+    );
+    if confidence.dates > 0 {
+        out.push_str(&format!(
+            " of {}; a leak at {} % of the dates is found with probability {:.3}",
+            confidence.dates,
+            confidence.share * 100.0,
+            confidence.found
+        ));
+    }
+    out
+}
+
+pub(super) fn page(verdict: &Verdict) -> String {
     let mut out = String::new();
-    let rows: Vec<Vec<String>> = report
+    let rows: Vec<Vec<String>> = verdict
         .sources
         .iter()
         .map(|source| vec![source.name.clone(), source.rows.to_string(), source.stages.to_string()])
         .collect();
-    out.push_str(&text::table(
-        &["source", "rows perturbed", "stages run again"],
-        &rows,
-        &[1, 2],
-    ));
-    if !report.moved.is_empty() {
-        out.push_str(&format!("\nchanged although dated {} or before:\n", report.at));
-        let rows: Vec<Vec<String>> = report
+    if !rows.is_empty() {
+        out.push_str(&text::table(
+            &["source", "rows changed", "stages run again"],
+            &rows,
+            &[1, 2],
+        ));
+    }
+    if !verdict.moved.is_empty() {
+        out.push_str("\nchanged with later data:\n");
+        let rows: Vec<Vec<String>> = verdict
             .moved
             .iter()
             .map(|moved| {
-                let about = [
-                    moved.date.map(|date| date.to_string()).unwrap_or_default(),
-                    moved.about.clone(),
-                ];
+                let about = [moved.date.clone().unwrap_or_default(), moved.about.clone()];
                 vec![
                     moved.stage.clone(),
                     moved.output.clone(),
@@ -88,7 +209,8 @@ fn page(report: &Report) -> String {
                     about.join(" ").trim().to_owned(),
                     format!("{} -> {}", moved.was, moved.became),
                     moved.rows.to_string(),
-                    moved.source.clone(),
+                    format!("{} ({})", moved.at, moved.change.name()),
+                    moved.dates.to_string(),
                     moved.from.join(", "),
                 ]
             })
@@ -101,50 +223,53 @@ fn page(report: &Report) -> String {
             "of",
             "value",
             "rows",
-            "source",
+            "data changed after",
+            "dates",
             "inherited from",
         ];
-        out.push_str(&text::table(&header, &rows, &[3, 6]));
+        out.push_str(&text::table(&header, &rows, &[3, 6, 8]));
     }
-    if !report.unchecked.is_empty() {
+    if !verdict.unchecked.is_empty() {
         out.push_str("\nnot checked:\n");
-        for unchecked in &report.unchecked {
-            let what: Vec<&str> = [&unchecked.stage, &unchecked.what]
-                .into_iter()
-                .map(String::as_str)
-                .filter(|part| !part.is_empty())
-                .collect();
-            out.push_str(&match what.is_empty() {
-                true => format!("  {}: {}\n", unchecked.source, unchecked.reason),
-                false => format!(
-                    "  {}: {} (with other {})\n",
-                    what.join("."),
-                    unchecked.reason,
-                    unchecked.source
-                ),
-            });
+        for unchecked in &verdict.unchecked {
+            out.push_str(&format!("  {unchecked}\n"));
         }
     }
-    for (stage, reason) in &report.skipped {
-        out.push_str(&format!("excluded: {stage}: {reason}\n"));
+    for (stage, rule) in &verdict.rules {
+        out.push_str(&format!("by rule: {stage}: {rule}\n"));
     }
-    let compared = format!(
-        "{} of {}, {} up to {}",
-        text::count(report.tables, "table"),
-        text::count(report.sources.len(), "changed source"),
-        text::count(usize::try_from(report.rows).unwrap_or(usize::MAX), "row"),
-        report.at
-    );
-    let own: std::collections::BTreeSet<&str> = report
+    for name in &verdict.skipped {
+        out.push_str(&format!("left out: {name}\n"));
+    }
+    for name in &verdict.fixed {
+        out.push_str(&format!("without dates, taken as known from the beginning: {name}\n"));
+    }
+    if verdict.rounded > 0 {
+        out.push_str(&format!("differ by rounding alone: {} cells\n", verdict.rounded));
+    }
+    let cost = verdict.cost;
+    out.push_str(&format!(
+        "cost: {} in {}, {:.1} times the checked stages' own {}\n",
+        text::count(cost.runs, "run"),
+        text::duration(cost.seconds),
+        cost.factor(),
+        text::duration(cost.run_seconds)
+    ));
+    let own: BTreeSet<&str> = verdict
         .moved
         .iter()
         .filter(|moved| moved.from.is_empty())
         .map(|moved| moved.stage.as_str())
         .collect();
     let names: Vec<&str> = own.into_iter().collect();
-    out.push_str(&match report.moved.is_empty() {
-        true => format!("no look-ahead found: {compared}\n"),
-        false => format!("look-ahead in {}: {compared}\n", names.join(", ")),
-    });
+    let first = match verdict.verdict {
+        Outcome::Passed => "no look-ahead found".to_owned(),
+        Outcome::Found => format!("look-ahead in {}", names.join(", ")),
+        Outcome::Unchecked => format!(
+            "not passed: {} not checked",
+            text::count(verdict.unchecked.len(), "thing")
+        ),
+    };
+    out.push_str(&format!("{first}: {}\n", summary(verdict)));
     out
 }

@@ -46,7 +46,7 @@ pub(crate) fn compare(session: &Session, args: &CompareArgs) -> Result<(), Failu
         return output::print_json(&json);
     }
     if args.csv {
-        return output::print(&report::csv(&comparison));
+        return output::print_document(&report::csv(&comparison));
     }
     if args.markdown {
         return output::print(&report::markdown(&comparison));

@@ -1,20 +1,20 @@
 //! `runner exec`.
 
 use super::plan_file::SavedPlan;
-use super::{labels, plan, remote, results};
-use crate::args::{ExecArgs, PipelineArgs, PlanArgs, Selection};
+use super::{check, labels, plan, remote, results};
+use crate::args::{ExecArgs, PipelineArgs, PlanArgs, RunCheck, Selection};
 use crate::session::{Project, Session};
 use crate::{interrupt, output};
 use cache::Store;
 use cache::shared::is_writable;
 use runner_engine::executor::{WorkerProcess, peak_memory};
-use runner_engine::{Failure, Reporter, StageStatus, StoreSession, Summary, exit, run_pipeline, text};
+use runner_engine::{Event, Failure, Reporter, StageStatus, Stamped, StoreSession, Summary, exit, run_pipeline, text};
 use runner_history::{self as history, Run};
 use runner_pipeline::Work;
 use runner_report as report;
 use runner_report::reporter::{JsonLines, Metrics, Terminal, Verbosity};
 use std::collections::BTreeSet;
-use std::io::{IsTerminal as _, Write as _};
+use std::io::IsTerminal as _;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
@@ -102,14 +102,31 @@ pub(crate) fn exec(session: &Session, args: &ExecArgs) -> Result<u8, Failure> {
         &mut store_session,
         &mut reporters,
     )?;
-    writer.check()?;
     let summary = outcome.summary;
+    let verdict = match args.check {
+        Some(RunCheck::Lookahead) if summary.exit_code() == exit::DONE => {
+            let verdict = check::after_run(session, &project, &options, &control)?;
+            let event = Stamped::now(Event::LookaheadChecked {
+                run: run.clone(),
+                verdict: check::stored(&verdict),
+            });
+            let mut reporters: Vec<&mut dyn Reporter> = vec![&mut writer];
+            reporters.extend(lines.as_mut().map(|lines| lines as &mut dyn Reporter));
+            for reporter in reporters {
+                reporter.report(&event);
+                reporter.flush();
+            }
+            Some(verdict)
+        }
+        _ => None,
+    };
+    writer.check()?;
     let Some(ended) = writer.finish() else {
         return Ok(summary.exit_code());
     };
     // For display, only small artifacts are fetched from a remote store, and never tables.
     let shown = project.store.with_fetch_limit(SHOWN);
-    let page = if args.report {
+    let page = if args.report || verdict.is_some() {
         report::write(&ended, runs, &shown).map(Some)
     } else if summary.count(StageStatus::Ran) > 0 {
         let budget = Duration::from_secs_f64(summary.seconds * REPORT_SHARE);
@@ -121,32 +138,47 @@ pub(crate) fn exec(session: &Session, args: &ExecArgs) -> Result<u8, Failure> {
         history::index_run(runs, &ended);
     }
     if outcome.damaged > 0 {
-        let _ = writeln!(
-            std::io::stderr(),
+        output::say(&format!(
             "warning: {} of the store were damaged and are computed again when needed\n   hint: `runner cache verify` checks the whole store; the disk or the memory may be failing",
             text::count(outcome.damaged, "file")
-        );
+        ));
     }
     let is_shown = !session.json && session.verbosity > Verbosity::Quiet;
+    let mut printed = lines
+        .map_or(Ok(()), JsonLines::finish)
+        .map_err(|err| output::unwritable(&err));
     if is_shown {
-        output::print(&table(&ended, &summary))?;
-        output::print(&results::table(&ended, &shown))?;
+        let mut tables = table(&ended, &summary) + &results::table(&ended, &shown);
+        if let Some(verdict) = &verdict {
+            tables.push_str(&check::page(verdict));
+        }
+        printed = output::print(&tables);
     }
     if session.verbosity == Verbosity::Verbose
         && let Some(bytes) = peak_memory()
     {
-        let _ = writeln!(std::io::stderr(), "{PEAK_MEMORY}{bytes}");
+        output::say(&format!("{PEAK_MEMORY}{bytes}"));
     }
     let uploaded = remote::finish_uploads(session, &project.store, &run, &control);
     if is_shown {
         let page = if unrecorded.is_some() { None } else { Some(&page) };
-        output::print(&last_lines(session, &run, &summary, began.elapsed(), page))?;
+        printed = printed.and(output::print(&last_lines(
+            session,
+            &run,
+            &summary,
+            began.elapsed(),
+            page,
+        )));
     }
     uploaded?;
-    let code = summary.exit_code();
+    let code = match (summary.exit_code(), &verdict) {
+        (exit::DONE, Some(verdict)) => verdict.verdict.exit_code(),
+        (code, _) => code,
+    };
     // The process ends now. Freeing a thousand cached stages first takes 5 of the 51 million instructions of a run.
     std::mem::forget((project.pipeline, ended, summary));
-    match page {
+    // The run's own failure comes first.
+    match printed.and(page.map(drop)) {
         Err(err) if code == exit::DONE => Err(err),
         _ => Ok(code),
     }
@@ -159,12 +191,11 @@ fn unrecorded(session: &Session, project: &Project) -> Result<Option<TempDir>, F
         return Ok(None);
     }
     if session.verbosity > Verbosity::Quiet {
-        let _ = writeln!(
-            std::io::stderr(),
+        output::say(&format!(
             "note: the run is not recorded: `{}` cannot be written\n   hint: set `RUNNER_HOME` to a directory of your own, and share results \
              by a remote store (`remote:` in its configuration)",
             project.runs.display()
-        );
+        ));
     }
     let dir = tempfile::tempdir().map_err(|err| Failure::caused("cannot create a temporary directory", &err))?;
     Ok(Some(dir))

@@ -1,11 +1,11 @@
 //! Selection of runs: `--where`, `--sort` and the corresponding columns.
 
+use crate::output;
 use cache::Store;
 use runner_engine::Failure;
 use runner_history::query::{self, Cell, Expr, Key, ParseError, Subject, Summaries};
 use runner_history::{self as history, AllMarks, Marks, Run};
 use std::cmp::Ordering;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -176,5 +176,5 @@ impl Library {
 
 /// Prints a warning.
 pub(crate) fn warn(text: &str) {
-    let _ = writeln!(std::io::stderr(), "warning: {text}");
+    output::say(&format!("warning: {text}"));
 }

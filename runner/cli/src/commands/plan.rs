@@ -13,7 +13,7 @@ use serde_json::json;
 pub(crate) fn plan(session: &Session, args: &PlanArgs) -> Result<(), Failure> {
     if args.resolved && !session.json {
         let file = &args.pipeline.pipeline;
-        return output::print(&session.resolved(file, &args.pipeline.selection.settings)?);
+        return output::print_document(&session.resolved(file, &args.pipeline.selection.settings)?);
     }
     let project = session.project(&args.pipeline)?;
     if args.resolved {
@@ -73,7 +73,16 @@ pub(crate) fn plan(session: &Session, args: &PlanArgs) -> Result<(), Failure> {
             ]
         })
         .collect();
-    let mut out = without_blanks(
+    let mut out = String::new();
+    for stage in &planned {
+        if let Some(warning) = &stage.warning {
+            output::say(&format!(
+                "warning: {}: {}\n   hint: {}",
+                stage.stage, warning.message, warning.hint
+            ));
+        }
+    }
+    out += &without_blanks(
         &["stage", "", "cached", "time", "fetch", "store", "why"],
         rows,
         &[3, 4, 5],

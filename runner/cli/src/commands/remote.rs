@@ -67,23 +67,21 @@ pub(crate) fn finish_uploads(session: &Session, store: &Store, run: &str, contro
     remote.save()?;
     warn(remote);
     if drained.out_of_time {
-        let _ = writeln!(
-            std::io::stderr(),
+        output::say(&format!(
             "warning: {} not uploaded to the remote {} in time\n   hint: `runner cache push {run}` uploads them; `upload_time:` in the configuration extends the time limit",
             text::count(usize::try_from(drained.left).unwrap_or(usize::MAX), "record"),
             remote.name()
-        );
+        ));
     }
     let stats = remote.stats();
     if session.verbosity == Verbosity::Verbose && stats != TransferStats::default() {
-        let _ = writeln!(
-            std::io::stderr(),
+        output::say(&format!(
             "remote: {} fetched ({}), {} uploaded ({})",
             count(stats.fetched, "blob"),
             text::size(stats.fetched_bytes),
             count(stats.uploaded, "blob"),
             text::size(stats.uploaded_bytes)
-        );
+        ));
     }
     Ok(())
 }
@@ -95,7 +93,7 @@ fn count(n: u64, what: &str) -> String {
 /// Writes the warnings of the remote store to standard error.
 pub(crate) fn warn(remote: &dyn Upstream) {
     for warning in remote.take_warnings() {
-        let _ = writeln!(std::io::stderr(), "warning: {warning}");
+        output::say(&format!("warning: {warning}"));
     }
 }
 

@@ -98,6 +98,12 @@ fn of_run(run: &Run, marks: &Marks) -> String {
         &rows,
         &[3, 4],
     ));
+    if let Some(check) = &run.lookahead {
+        out.push_str(&format!("\nlook-ahead: {}, {}\n", check.verdict, check.summary));
+        for line in check.found.iter().chain(&check.unchecked) {
+            out.push_str(&format!("  {line}\n"));
+        }
+    }
     for stage in &run.stages {
         if let Some(error) = &stage.error {
             out.push_str(&format!("\n{}: {error}\n", stage.id));

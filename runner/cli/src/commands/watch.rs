@@ -9,7 +9,7 @@ use runner_history::{self as history, Follower};
 use runner_report::reporter::{StageProgress, short};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
-use std::io::{IsTerminal as _, Write as _};
+use std::io::IsTerminal as _;
 use std::time::Duration;
 
 /// The polling interval.
@@ -28,6 +28,7 @@ pub(crate) fn watch(session: &Session, args: &WatchArgs) -> Result<(), Failure> 
     let live = !session.json && !args.once && std::io::stdout().is_terminal();
     let mut watched = Watched::new(id);
     let mut drawn = 0;
+    let mut is_read = true;
     for look in 0_u32.. {
         // Queried first: events written before the run ended are read below.
         let status = follower.status();
@@ -44,22 +45,16 @@ pub(crate) fn watch(session: &Session, args: &WatchArgs) -> Result<(), Failure> 
         };
         if over || look % every == 0 {
             if session.json {
-                output::print(&format!("{}\n", watched.to_json()))?;
+                is_read = output::print_while_open(&format!("{}\n", watched.to_json()))?;
             } else {
                 let picture = watched.picture();
-                if live && drawn > 0 {
-                    // Moves to the start of the last display and clears it.
-                    output::print(&format!("\u{1b}[{drawn}A\u{1b}[J{picture}"))?;
-                } else {
-                    output::print(&picture)?;
-                }
+                // Moves to the start of the last display and clears it.
+                let codes = (live && drawn > 0).then(|| format!("\u{1b}[{drawn}A\u{1b}[J"));
+                is_read = output::redraw(&codes.unwrap_or_default(), &picture)?;
                 drawn = picture.lines().count();
             }
-            std::io::stdout()
-                .flush()
-                .map_err(|err| Failure::caused("cannot write the result", &err))?;
         }
-        if over {
+        if over || !is_read {
             break;
         }
         std::thread::sleep(LOOK);

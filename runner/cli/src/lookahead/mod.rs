@@ -1,163 +1,142 @@
 //! Checks that no value of a pipeline for a date depends on data of later dates.
 //!
-//! The pipeline runs on the original data. Then, for each source separately, every value after a date is replaced in a copy, all downstream
-//! stages run again in a separate store, and every table is compared bit by bit with its first version up to that date.
+//! The pipeline runs on the original data. Then, at each of several dates ([`dates`]), its sources are truncated after the date and, in another run,
+//! perturbed after it ([`truncate`], [`perturb`]); all stages downstream run again in a temporary store, and every row that was known by the date
+//! must be the same ([`compare`]). What could not be changed, run or compared is named, and the check has then not passed. `docs/lookahead.md`
+//! describes the method and its confidence.
 
+mod change;
+mod compare;
+mod dates;
+mod document;
+mod environment;
+mod findings;
+mod moment;
+mod outputs;
 mod overlay;
 mod perturb;
-mod report;
+mod plan;
+mod read;
+mod replace;
 mod runs;
 mod sources;
-mod table;
-mod violation;
+mod truncate;
+mod verdict;
+mod version;
 
-pub use report::{Perturbed, Report, Unchecked};
+pub use dates::Wanted;
+pub use verdict::{Outcome, Verdict};
 
 use cache::Store;
 use datasets::Date;
-use overlay::Overlay;
+use findings::Findings;
+use plan::Plan;
 use runner_engine::{Control, Failure, Options};
-use runner_pipeline::{Pipeline, Work};
+use runner_pipeline::Pipeline;
 use runs::{Progress, Run};
 use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
+use version::Version;
 
-/// True for stages that do not run: they are slow, and their results legitimately depend on later data.
-fn is_left_out(work: &Work) -> bool {
-    match work {
-        Work::Kind { kind, .. } => kind.name().starts_with("train/") || kind.name().starts_with("evaluate/"),
-        Work::Command(_) => false,
-    }
+/// The runs after which it is decided whether more are needed. Not a function of the machine, so that the outcome is none.
+const ROUND: usize = 8;
+
+/// The runs that go on at once.
+const MOST_AT_ONCE: usize = 4;
+
+/// The settings of the check.
+pub struct Settings {
+    /// The dates after which data is changed; if empty, they are chosen.
+    pub at: Vec<Date>,
+    /// The confidence with which they are chosen.
+    pub wanted: Wanted,
+    /// Stages (`stage`) and outputs (`stage.output`) that are not compared.
+    pub except: Vec<String>,
 }
 
 /// Checks the chosen stages. `options` configures the runs of stages, `progress` receives progress messages.
 ///
 /// # Errors
-/// When the pipeline fails on the original data, when nothing can be perturbed at the date, or when the store or the machine fails.
+/// When the pipeline fails on the original data, when a date is outside of the data, or when the store or the machine fails.
 pub fn check(
-    pipeline: &mut Pipeline,
+    pipeline: &Pipeline,
     chosen: &[usize],
     store: &Store,
-    at: Option<Date>,
+    settings: &Settings,
     options: &Options,
     control: &Control,
     progress: &mut Progress<'_>,
-) -> Result<Report, Failure> {
-    let (chosen, skipped) = without_training(pipeline, chosen);
-    if chosen.is_empty() {
-        return Err(
-            Failure::usage("there is no stage to check: training and evaluation stages are excluded")
-                .hint("select stages that produce data, features or environments"),
-        );
-    }
+) -> Result<Verdict, Failure> {
+    let chosen = plan::without_needless_training(pipeline, chosen);
     let base = Run::new(pipeline, &chosen, store, options, control, progress)?;
-    if let Some((stage, error)) = base.failed.first() {
+    if let Some((node, error)) = base.failed.first() {
+        let stage = &pipeline.nodes[*node].id;
         return Err(Failure::new(
             runner_engine::exit::STAGE_FAILED,
-            format!("`{stage}` failed before the perturbation: {error}"),
+            format!("`{stage}` failed before its data was changed: {error}"),
         ));
     }
-    let (sources, mut unchecked) = sources::find(pipeline, &chosen, &base.made, store)?;
-    let at = match at {
-        Some(at) => at,
-        None => sources::middle(&sources, store)?.ok_or_else(|| {
-            Failure::usage("no source of this pipeline has dates, so nothing can be perturbed").hint(
-                "name a date with `--at`, or a pipeline whose sources are data sets or files with a column `date`",
-            )
-        })?,
-    };
-    let mut report = Report {
-        at,
-        sources: Vec::new(),
-        moved: Vec::new(),
-        unchecked: Vec::new(),
-        skipped,
-        tables: 0,
-        rows: 0,
-    };
-    // Stages that were forced by name have already run.
-    let other = Options {
+    let plan = Plan::new(pipeline, &chosen, store, base, settings)?;
+    let versions = plan.versions();
+    // Stages that were forced by name have already run; each of several runs has its share of the cores.
+    let at_once = options.threads.clamp(1, MOST_AT_ONCE).min(versions.len().max(1));
+    let options = Options {
         force: BTreeSet::new(),
+        check: BTreeSet::new(),
+        planned: Default::default(),
+        jobs: (options.jobs / at_once).max(1),
+        threads: (options.threads / at_once).max(1),
+        memory: options.memory.map(|memory| memory / at_once as u64),
         ..options.clone()
     };
-    for source in &sources {
-        let overlay = Overlay::new(store)?;
-        let Some(rows) = source.perturb(&overlay, at)? else {
-            unchecked.push(source.unperturbed(&format!("has no values after {at} to perturb")));
-            continue;
-        };
-        progress(&format!("{} after {at}: {} other rows", source.name, rows.changed));
-        let affected = source.affected(pipeline, &chosen);
-        base.lend(pipeline, &chosen, &affected, source, &rows, &overlay)?;
-        let original = rows.file.map(|file| source.swap(pipeline, file));
-        let run = Run::new(pipeline, &chosen, &overlay.store, &other, control, &mut |_: &str| {});
-        if let Some(original) = original {
-            source.swap(pipeline, original);
+    let began = Instant::now();
+    let mut findings = Findings::default();
+    for round in versions.chunks(ROUND) {
+        for tested in in_parallel(&plan, round, at_once, &options, control)? {
+            findings.take(&plan, tested);
         }
-        let run = run?;
-        report.sources.push(Perturbed {
-            name: source.name.clone(),
-            rows: rows.changed,
-            stages: affected.len(),
-        });
-        for (stage, error) in &run.failed {
-            unchecked.push(Unchecked {
-                source: source.name.clone(),
-                stage: stage.clone(),
-                what: String::new(),
-                reason: format!("it failed on the perturbed data: {error}"),
-            });
+        progress(&format!("{} of {} runs on changed data", findings.runs, versions.len()));
+        if findings.all_found(&plan) {
+            break;
         }
-        let mut comparison = violation::Comparison::new(&source.name, at);
-        for &node in &affected {
-            comparison.stage(pipeline, node, (&base, store), (&run, &overlay.store))?;
-        }
-        report.tables += comparison.tables;
-        report.rows += comparison.rows;
-        report.moved.extend(comparison.moved);
-        report.unchecked.extend(comparison.unchecked);
     }
-    if report.sources.is_empty() {
-        return Err(
-            Failure::usage(format!("no source has values after {at} to perturb")).hint(
-                match sources::span(&sources, store)? {
-                    Some((first, last)) => {
-                        format!("the sources have dates from {first} to {last}: choose one between with `--at`")
-                    }
-                    None => "the sources have no dates".to_owned(),
-                },
-            ),
-        );
-    }
-    if report.tables > 0 && report.rows == 0 && report.moved.is_empty() {
-        return Err(Failure::usage(format!("no table has rows up to {at} to compare"))
-            .hint("choose a later date with `--at` that all sources cover"));
-    }
-    report.unchecked.splice(0..0, unchecked);
-    report.moved.sort_by_key(|moved| (moved.node, moved.source.clone()));
-    Ok(report)
+    findings.verdict(&plan, began.elapsed().as_secs_f64())
 }
 
-/// Excludes training, evaluation and the stages that depend on them. Returns the remaining nodes, and the excluded stages with reasons.
-fn without_training(pipeline: &Pipeline, chosen: &[usize]) -> (Vec<usize>, Vec<(String, String)>) {
-    let (mut left, mut out) = (Vec::new(), BTreeSet::new());
-    let mut skipped = Vec::new();
-    for &i in chosen {
-        let node = &pipeline.nodes[i];
-        let because = if is_left_out(&node.work) {
-            Some("it trains or evaluates on all dates".to_owned())
-        } else {
-            let mut needs = node.needs.values().flatten();
-            needs
-                .find(|need| out.contains(&need.node))
-                .map(|need| format!("it needs `{}`", pipeline.nodes[need.node].id))
-        };
-        match because {
-            Some(reason) => {
-                out.insert(i);
-                skipped.push((node.id.clone(), reason));
+/// Tests versions of the data, several at once; the results are in order.
+fn in_parallel(
+    plan: &Plan<'_>,
+    versions: &[Version],
+    at_once: usize,
+    options: &Options,
+    control: &Control,
+) -> Result<Vec<version::Tested>, Failure> {
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let mut tested = Vec::new();
+        loop {
+            let i = next.fetch_add(1, Ordering::Relaxed);
+            let Some(version) = versions.get(i) else { return tested };
+            let result = version::test(plan, version, options, control);
+            let failed = result.is_err();
+            tested.push((i, result));
+            if failed {
+                next.store(versions.len(), Ordering::Relaxed);
             }
-            None => left.push(i),
         }
-    }
-    (left, skipped)
+    };
+    let mut all: Vec<(usize, Result<version::Tested, Failure>)> = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..at_once).map(|_| scope.spawn(work)).collect();
+        let panicked = || Failure::machine("a thread of the check panicked");
+        threads
+            .into_iter()
+            .map(|thread| thread.join().map_err(|_| panicked()))
+            .collect::<Result<Vec<_>, _>>()
+    })?
+    .into_iter()
+    .flatten()
+    .collect();
+    all.sort_by_key(|(i, _)| *i);
+    all.into_iter().map(|(_, result)| result).collect()
 }

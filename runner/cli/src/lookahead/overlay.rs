@@ -19,9 +19,12 @@ pub struct Overlay<'a> {
 impl<'a> Overlay<'a> {
     pub fn new(base: &'a Store) -> Result<Self, Failure> {
         // In the same file system as the blobs, so that they can be hard-linked.
-        let dir = tempfile::Builder::new()
-            .prefix(".lookahead-")
+        let mut builder = tempfile::Builder::new();
+        builder.prefix(".lookahead-");
+        // Elsewhere if the store may only be read.
+        let dir = builder
             .tempdir_in(base.root())
+            .or_else(|_| builder.tempdir())
             .map_err(|err| Failure::caused("cannot create a directory in the store", &err))?;
         Ok(Self {
             store: Store::open(dir.path())?,

@@ -1,7 +1,7 @@
 //! Runs a pipeline for its outputs.
 
 use super::overlay::{Made, Overlay};
-use super::sources::{Changed, Source};
+use super::sources::{Source, Version};
 use cache::{HitCache, Store};
 use runner_engine::executor::WorkerProcess;
 use runner_engine::{self as engine, Control, Event, Failure, Options, StageStatus};
@@ -16,7 +16,7 @@ pub struct Run {
     /// The actions and outputs of the stages that succeeded, by node.
     pub made: BTreeMap<usize, Made>,
     /// The stages that failed, with the reason; without those skipped because of them.
-    pub failed: Vec<(String, String)>,
+    pub failed: Vec<(usize, String)>,
 }
 
 impl Run {
@@ -61,14 +61,14 @@ impl Run {
                             outputs,
                             error,
                             ..
-                        } => match status {
-                            StageStatus::Cached | StageStatus::Ran => {
-                                if let (Some(&node), Some(key)) = (nodes.get(stage.as_str()), key) {
+                        } => match (status, nodes.get(stage.as_str())) {
+                            (StageStatus::Cached | StageStatus::Ran, Some(&node)) => {
+                                if let Some(key) = key {
                                     run.made.insert(node, (key, BTreeMap::clone(&outputs)));
                                 }
                             }
-                            StageStatus::Failed => run.failed.push((stage, error.unwrap_or_default())),
-                            StageStatus::Skipped => {}
+                            (StageStatus::Failed, Some(&node)) => run.failed.push((node, error.unwrap_or_default())),
+                            _ => {}
                         },
                         _ => {}
                     }
@@ -85,24 +85,14 @@ impl Run {
         Ok(run)
     }
 
-    /// Records in `overlay` the outputs of the nodes that the change does not affect, so that they are hits; and the changed output of the source.
+    /// Records in `overlay` the outputs of nodes that the change does not reach, so that they are hits, and the versions of sources that are outputs.
     pub fn lend(
         &self,
-        pipeline: &Pipeline,
-        chosen: &[usize],
-        affected: &BTreeSet<usize>,
-        source: &Source,
-        changed: &Changed,
+        nodes: &BTreeSet<usize>,
+        versions: &[(&Source, Version)],
         overlay: &Overlay<'_>,
     ) -> Result<(), Failure> {
-        for &i in chosen {
-            if affected.contains(&i) {
-                // Artifacts of earlier runs are read again.
-                for earlier in pipeline.nodes[i].earlier.values().flatten() {
-                    overlay.artifact(earlier.digest)?;
-                }
-                continue;
-            }
+        for &i in nodes {
             let Some((key, outputs)) = self.made.get(&i) else {
                 continue;
             };
@@ -112,8 +102,9 @@ impl Run {
             record.outputs = outputs.clone();
             record.log = None;
             for (name, digest) in &mut record.outputs {
-                match changed.artifact {
-                    Some(other) if source.is(i, name) => *digest = other,
+                let version = versions.iter().find(|(source, _)| source.is(i, name));
+                match version {
+                    Some((_, Version::Output { digest: other })) => *digest = *other,
                     _ => overlay.artifact(*digest)?,
                 }
             }

@@ -58,8 +58,10 @@ fn events_keep_their_keys() {
     insta::assert_snapshot!(keys.join("\n"), @r"
     run_started: file params pipeline program run stages time
     stage_started: key reason stage threads time
+    isolation: isolation network stage time
     stage_finished: computed_seconds key outputs seconds stage status time
     stage_started: key reason stage threads time
+    isolation: isolation network stage time
     stage_finished: computed_seconds key outputs seconds stage status time
     run_finished: cached failed ran run seconds skipped status time
     ");
@@ -71,8 +73,8 @@ fn events_keep_their_keys() {
         .collect();
     // Keys and digests are promises to every store on every disk.
     insta::assert_snapshot!(digests.join("\n"), @r#"
-    "a" "4c0471920a397a8dd3451504c0d47cc201a2d904dcf06edf4201613527073940" {"x":"b4d2c1e61e079d9fe4cff0812d53f3dae7eefd8cfc66f47e2626476f47ad8e6a"}
-    "b" "fa5a0f9796ab905d9e1a65ca0efa558f5d0dc131e87f4ee656a0e48e0029e177" {"y":"a89546f902cd0170c2c605795eb892dc783efa85b6b8128dcf5e8576235e96f8"}
+    "a" "cd59dd256fd2d51876239756e5235d5de30139f8ba44688985cf74d9c04b6d36" {"x":"b4d2c1e61e079d9fe4cff0812d53f3dae7eefd8cfc66f47e2626476f47ad8e6a"}
+    "b" "284b6878257117425b749c1ccf6c89badb535bb18006a9af568cac0e94f3d7fb" {"y":"a89546f902cd0170c2c605795eb892dc783efa85b6b8128dcf5e8576235e96f8"}
     "#);
 }
 
@@ -148,8 +150,8 @@ fn show_and_export() {
     hello
 
     lineage
-      b (run v1) <- x = a.x
-        a (run v1)
+      b (run v2) <- x = a.x
+        a (run v2)
     "#);
     assert_eq!(shown, ok(project.run(&["show", "latest/b.y"])).stdout);
     let wrong = project.run(&["show", "latest/b.z"]);

@@ -226,7 +226,8 @@ fn a_running_run_is_never_removed() {
     let text = std::fs::read_to_string(project.path("p.yaml")).unwrap();
     project.write("p.yaml", &text.replace("STOPFILE", &stop.display().to_string()));
     let mut child = project
-        .command(&["exec", "p.yaml", "-q"])
+        // It waits for a file of the host.
+        .command(&["exec", "p.yaml", "-q", "--isolation", "none"])
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()

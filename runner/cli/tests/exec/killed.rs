@@ -96,7 +96,7 @@ fn no_orphans_when_the_parent_is_killed() {
 
 #[test]
 fn interrupted() {
-    for (name, mark) in [("INT", "int"), ("TERM", "term")] {
+    for (name, mark) in [("INT", "int"), ("TERM", "term"), ("HUP", "hup")] {
         let mark = format!("interrupted-{mark}-{}", std::process::id());
         let (project, child) = start(&mark);
         signal(&child, name);

@@ -2,10 +2,12 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "tests")]
 
+mod bounded;
 mod cached;
 mod commands;
 mod containers;
 mod earlier;
+mod escapes;
 mod failures;
 mod history;
 mod incremental;

@@ -31,7 +31,8 @@ fn refused(command: &str) -> String {
             .unwrap()
             .replace("OUTSIDE", &outside.display().to_string()),
     );
-    let ended = project.exec(&[]);
+    // An isolated program does not see what is outside; see the tests of the sandbox.
+    let ended = project.exec(&["--isolation", "none"]);
     assert_eq!(ended.code, 1, "{command}: {}{}", ended.stdout, ended.stderr);
     let store = Store::open(&project.home()).unwrap();
     assert!(!store.has(BlobRef::of(b"private\n")), "{command}: it is in the store");
@@ -89,7 +90,7 @@ fn a_socket_is_no_file() {
     let _listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
     let pipeline = std::fs::read_to_string(project.path("p.yaml")).unwrap();
     project.write("p.yaml", &pipeline.replace("SOCKET", socket.to_str().unwrap()));
-    let ended = project.exec(&[]);
+    let ended = project.exec(&["--isolation", "none"]);
     let error = ended.error("a");
     assert_eq!(ended.code, 1, "{error}");
     assert!(error.contains("is a socket, not a file"), "{error}");
@@ -123,7 +124,7 @@ fn another_name_of_a_file_is_copied() {
     let file = project.path("outside/private.txt").canonicalize().unwrap();
     let text = std::fs::read_to_string(project.path("p.yaml")).unwrap();
     project.write("p.yaml", &text.replace("FILE", &file.display().to_string()));
-    assert_eq!(project.exec(&[]).code, 0);
+    assert_eq!(project.exec(&["--isolation", "none"]).code, 0);
     std::fs::write(&file, "changed\n").unwrap();
     assert_eq!(project.output("a.x"), "private\n");
     assert_eq!(project.run(&["cache", "verify"]).code, 0);

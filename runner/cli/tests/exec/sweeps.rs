@@ -292,7 +292,7 @@ fn a_resolved_pipeline_is_the_same_pipeline() {
 version: 1
 name: whole
 include: [part.yaml]
-params: { word: \"it's $${x}\", n: 3, seeds: [1, 2] }
+params: { word: \"it's $${LANG}\", n: 3, seeds: [1, 2] }
 profiles:
   more: { n: 4 }
 stages:
@@ -339,7 +339,7 @@ stages:
       a:
         run: |
           # Two lines, and what is the shell's: ${HOME} $${params.n}
-          echo "it's $${x}" ${matrix.lr} ${matrix.seed} ${matrix.k} 12 > ${outputs.x}
+          echo "it's $${LANG}" ${matrix.lr} ${matrix.seed} ${matrix.k} 12 > ${outputs.x}
         needs:
           b: b.y
         matrix:

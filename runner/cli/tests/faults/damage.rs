@@ -28,9 +28,20 @@ enum Damage {
     Half,
     Empty,
     Delete,
+    Link,
+    Fifo,
+    Directory,
 }
 
-const DAMAGES: [Damage; 4] = [Damage::Flip, Damage::Half, Damage::Empty, Damage::Delete];
+const DAMAGES: [Damage; 7] = [
+    Damage::Flip,
+    Damage::Half,
+    Damage::Empty,
+    Damage::Delete,
+    Damage::Link,
+    Damage::Fifo,
+    Damage::Directory,
+];
 
 impl Damage {
     /// The fault, for the table.
@@ -40,13 +51,28 @@ impl Damage {
             Self::Half => "a file cut to half, of every kind",
             Self::Empty => "a file cut to nothing, of every kind",
             Self::Delete => "a file deleted, of every kind",
+            Self::Link => "a link to nowhere in the place of a file, of every kind",
+            Self::Fifo => "a FIFO in the place of a file, of every kind",
+            Self::Directory => "a directory in the place of a file, of every kind",
         }
     }
 
     /// As a failing disk does it: the file's times stay as they were.
     fn inflict(self, path: &Path, chance: &mut Chance) {
-        if matches!(self, Self::Delete) {
-            return std::fs::remove_file(path).unwrap();
+        if matches!(self, Self::Delete | Self::Link | Self::Fifo | Self::Directory) {
+            std::fs::remove_file(path).unwrap();
+            return match self {
+                Self::Link => std::os::unix::fs::symlink("/nowhere/at/all", path).unwrap(),
+                Self::Fifo => assert!(
+                    std::process::Command::new("mkfifo")
+                        .arg(path)
+                        .status()
+                        .unwrap()
+                        .success()
+                ),
+                Self::Directory => std::fs::create_dir_all(path.join("inside")).unwrap(),
+                _ => {}
+            };
         }
         let meta = std::fs::metadata(path).unwrap();
         let mut bytes = std::fs::read(path).unwrap();
@@ -141,7 +167,7 @@ fn one(kept: &Kept, kind: (&str, &str), damage: Damage, chance: &mut Chance) -> 
         }
         3 => {
             assert!(
-                first.text().contains("damaged") || first.stderr.contains("format"),
+                first.text().contains("damaged") || first.text().contains("hint"),
                 "{what}: {}",
                 first.text()
             );
@@ -188,7 +214,7 @@ pub fn damaged() {
     let kept = Kept::new();
     let mut chance = Chance::new(5);
     for (i, kind) in KINDS.into_iter().enumerate() {
-        one(&kept, kind, DAMAGES[i % 4], &mut chance);
+        one(&kept, kind, DAMAGES[i % DAMAGES.len()], &mut chance);
     }
     for damage in DAMAGES {
         one(&kept, KINDS[0], damage, &mut chance);

@@ -50,6 +50,9 @@ pub const STAGES: [&str; 9] = [
     "all",
 ];
 
+/// A run that takes longer hangs.
+pub const LONGEST: Duration = Duration::from_secs(300);
+
 /// A project, and what must hold there at any time.
 pub struct Lab(Project);
 
@@ -70,7 +73,7 @@ impl Lab {
 
     /// Runs `p.yaml`, with events on standard output.
     pub fn exec(&self, args: &[&str]) -> Ended {
-        self.run(&[&["exec", "p.yaml", "--json"], args].concat())
+        self.run_within(LONGEST, &[&["exec", "p.yaml", "--json"], args].concat())
     }
 
     /// The digests of an undisturbed run of the pipeline.

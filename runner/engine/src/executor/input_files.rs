@@ -10,6 +10,7 @@
 
 use super::files::{create_parent, failed};
 use cache::{Artifact, BlobDigest, BlobRef, Error, Store};
+use runner_pipeline::plain_path;
 use stages_core::StageError;
 use std::fs::{self, File, Permissions};
 use std::io;
@@ -41,8 +42,16 @@ impl InputFiles {
     /// the directory otherwise.
     pub fn write_out(&mut self, store: &Store, artifact: &Artifact, base: &Path) -> Result<PathBuf, StageError> {
         fs::create_dir_all(base).map_err(failed("create", base))?;
+        let is_folder = artifact.meta["folder"] == serde_json::json!(true);
+        let is_file = !is_folder && artifact.entries.len() == 1;
         for entry in &artifact.entries {
-            let to = base.join(&entry.path);
+            // A command receives the path of a file, and finds the files of a directory by their own names.
+            let name = if is_file {
+                plain_path(&entry.path)
+            } else {
+                entry.path.as_str().into()
+            };
+            let to = base.join(&*name);
             if entry.path.contains('/') {
                 create_parent(&to)?;
             }
@@ -54,9 +63,8 @@ impl InputFiles {
             }
             self.written.push((entry.blob, to));
         }
-        let is_folder = artifact.meta["folder"] == serde_json::json!(true);
         Ok(match artifact.entries.as_slice() {
-            [entry] if !is_folder => base.join(&entry.path),
+            [entry] if is_file => base.join(&*plain_path(&entry.path)),
             _ => base.to_owned(),
         })
     }
@@ -153,6 +161,23 @@ mod tests {
         let error = files.check(&store).unwrap_err();
         assert!(error.message.contains("modified one of its inputs"), "{error}");
         assert!(store.has(blob), "the store has its own");
+    }
+
+    #[test]
+    fn a_single_file_has_a_plain_path_and_those_of_a_directory_their_names() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(&dir.path().join("home")).unwrap();
+        let written = |folder: bool, to: &str| {
+            let mut builder = ArtifactBuilder::new(&store, "file", serde_json::json!({ "folder": folder }));
+            builder.bytes("SPX options (2019).csv", b"x").unwrap();
+            let artifact = store.artifact(builder.finish().unwrap()).unwrap();
+            let mut files = InputFiles::new(false);
+            files.write_out(&store, &artifact, &dir.path().join(to)).unwrap()
+        };
+        let file = written(false, "file");
+        assert_eq!(file, dir.path().join("file/SPX_options__2019_.csv"));
+        assert!(file.is_file());
+        assert!(written(true, "folder").join("SPX options (2019).csv").is_file());
     }
 
     #[test]

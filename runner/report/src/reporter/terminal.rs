@@ -1,13 +1,20 @@
 //! Events on standard error: on a terminal a progress line for each running stage, elsewhere a plain line for each stage that has
-//! ended.
+//! ended, and every half minute one about those that run. Names and messages come from outside: their control characters are shown
+//! as escapes.
 
 use super::StageProgress;
 use chrono::{DateTime, Utc};
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use runner_engine::{Event, Reporter, StageStatus, Stamped, text};
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::io::Write as _;
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+/// The interval of the lines about running stages, elsewhere than on a terminal.
+const INTERVAL: Duration = Duration::from_secs(30);
+
+/// The maximum number of stages in such a line.
+const MOST_NAMED: usize = 3;
 
 /// The verbosity of the terminal reporter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -25,13 +32,21 @@ pub struct Terminal {
     verbosity: Verbosity,
     live: Option<MultiProgress>,
     colour: bool,
-    running: HashMap<String, Line>,
+    running: BTreeMap<String, Line>,
     width: usize,
+    /// The number of stages, and of those that have ended.
+    stages: usize,
+    over: usize,
+    /// The time of the last line about the running stages.
+    last: Instant,
 }
 
 struct Line {
-    bar: ProgressBar,
+    /// The progress line, on a terminal.
+    bar: Option<ProgressBar>,
     progress: StageProgress,
+    /// The duration that the history lets expect, in seconds.
+    expected: Option<f64>,
     known: bool,
 }
 
@@ -43,12 +58,22 @@ impl Terminal {
             verbosity,
             live: live.then(|| MultiProgress::with_draw_target(ProgressDrawTarget::stderr_with_hz(10))),
             colour,
-            running: HashMap::new(),
+            running: BTreeMap::new(),
             width: 8,
+            stages: 0,
+            over: 0,
+            last: Instant::now(),
         }
     }
 
-    fn print_line(&self, line: &str) {
+    /// Prints a line: what happened, in a colour, and the rest, which is foreign text.
+    fn print(&mut self, what: &str, colour: Option<&str>, rest: &str) {
+        let what = format!("{what:>8}");
+        let what = colour.map_or(what.clone(), |colour| self.coloured(&what, colour));
+        self.print_line(&format!("{what} {}", text::visible(rest).trim_end()));
+    }
+
+    fn print_line(&mut self, line: &str) {
         match &self.live {
             Some(live) => {
                 let _ = live.println(line);
@@ -67,25 +92,26 @@ impl Terminal {
         }
     }
 
-    fn started(&mut self, stage: &str, reason: &str, time: DateTime<Utc>) {
-        let Some(live) = &self.live else {
-            if self.verbosity == Verbosity::Verbose {
-                self.print_line(&format!("{:>8} {stage}  ({reason})", "starts"));
-            }
-            return;
-        };
-        let bar = live.add(ProgressBar::new_spinner());
-        bar.set_style(style(false, self.colour));
-        bar.set_prefix(format!("{stage:<width$}", width = self.width));
-        bar.set_message(reason.to_owned());
-        bar.enable_steady_tick(Duration::from_millis(200));
+    fn started(&mut self, stage: &str, reason: &str, expected: Option<f64>, time: DateTime<Utc>) {
+        if self.live.is_none() && self.verbosity == Verbosity::Verbose {
+            self.print("starts", None, &format!("{stage}  ({reason})"));
+        }
+        let bar = self.live.as_ref().map(|live| {
+            let bar = live.add(ProgressBar::new_spinner());
+            bar.set_style(style(false, self.colour));
+            bar.set_prefix(format!("{:<width$}", text::visible_line(stage), width = self.width));
+            bar.set_message(text::visible_line(reason).into_owned());
+            bar.enable_steady_tick(Duration::from_millis(200));
+            bar
+        });
         let line = Line {
             bar,
             progress: StageProgress::new(time),
+            expected,
             known: false,
         };
         if let Some(old) = self.running.insert(stage.to_owned(), line) {
-            old.bar.finish_and_clear();
+            old.clear();
         }
     }
 
@@ -97,25 +123,50 @@ impl Terminal {
         };
         let progress = &mut line.progress;
         progress.take(stamped);
+        let Some(bar) = &line.bar else { return };
         let known = progress.total.is_some();
         if known != line.known {
             line.known = known;
-            line.bar.set_style(style(known, colour));
+            bar.set_style(style(known, colour));
         }
         if let Some(total) = progress.total {
-            line.bar.set_length(total);
-            line.bar.set_position(progress.done().min(total));
+            bar.set_length(total);
+            bar.set_position(progress.done().min(total));
         }
         let left = progress.left().filter(|_| progress.done() > 0);
         let left = left.map(|left| format!("{} left", text::duration(left)));
         let parts = [left.unwrap_or_default(), progress.message.clone(), progress.figures()];
         let parts: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
-        line.bar.set_message(parts.join("  "));
+        bar.set_message(text::visible_line(&parts.join("  ")).into_owned());
+    }
+
+    /// A line about the stages that run: of the first [`MOST_NAMED`] the time, the share done and the time left.
+    fn progress_line(&self, now: DateTime<Utc>) -> String {
+        let about = |(stage, line): (&String, &Line)| {
+            let seconds = (now - line.progress.began()).num_milliseconds().max(0) as f64 / 1e3;
+            let left = line.progress.left().filter(|_| line.progress.done() > 0);
+            let left = left.or_else(|| {
+                line.expected
+                    .map(|expected| expected - seconds)
+                    .filter(|left| *left > 0.0)
+            });
+            let mut parts = vec![format!("{stage} {}", text::duration(seconds))];
+            parts.extend(line.progress.share().map(|share| format!("{:.0} %", share * 100.0)));
+            parts.extend(left.map(|left| format!("{} left", text::duration(left))));
+            parts.join(", ")
+        };
+        let mut running: Vec<String> = self.running.iter().take(MOST_NAMED).map(about).collect();
+        if self.running.len() > MOST_NAMED {
+            running.push(format!("{} more", self.running.len() - MOST_NAMED));
+        }
+        let stages = text::count(self.stages, "stage");
+        format!("{} of {stages} over; {}", self.over, running.join("; "))
     }
 
     fn finished(&mut self, stage: &str, status: StageStatus, seconds: f64, error: Option<&str>, hint: Option<&str>) {
+        self.over += 1;
         if let Some(line) = self.running.remove(stage) {
-            line.bar.finish_and_clear();
+            line.clear();
         }
         let failed = status == StageStatus::Failed;
         if !failed && self.verbosity == Verbosity::Quiet {
@@ -127,8 +178,7 @@ impl Terminal {
             StageStatus::Failed => "1;31",
             StageStatus::Skipped => "33",
         };
-        let name = self.coloured(&format!("{:>8}", status.name()), colour);
-        let mut line = format!("{name} {stage:<width$}", width = self.width);
+        let mut line = format!("{stage:<width$}", width = self.width);
         match (status, error) {
             (StageStatus::Ran, _) => line.push_str(&format!("  {}", text::duration(seconds))),
             (StageStatus::Failed, Some(error)) => {
@@ -137,10 +187,24 @@ impl Terminal {
             (_, Some(error)) => line.push_str(&format!("  {error}")),
             _ => {}
         }
+        self.print(status.name(), Some(colour), &line);
         if let Some(hint) = hint.filter(|_| failed) {
-            line.push_str(&format!("\n         {} {hint}", self.coloured("hint:", "36")));
+            self.print_hint(hint);
         }
-        self.print_line(line.trim_end());
+    }
+
+    fn print_hint(&mut self, hint: &str) {
+        let hint = format!("         {} {}", self.coloured("hint:", "36"), text::visible(hint));
+        self.print_line(hint.trim_end());
+    }
+}
+
+impl Line {
+    /// Removes the progress line.
+    fn clear(&self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
     }
 }
 
@@ -164,20 +228,30 @@ impl Reporter for Terminal {
                     .max()
                     .unwrap_or(8)
                     .clamp(8, 40);
+                self.stages = stages.len();
                 if self.verbosity > Verbosity::Quiet {
-                    self.print_line(&format!("{:>8} {run}, {}", "run", text::count(stages.len(), "stage")));
+                    self.print("run", None, &format!("{run}, {}", text::count(stages.len(), "stage")));
                 }
             }
-            Event::StageStarted { stage, reason, .. } => self.started(stage, reason, event.time),
+            Event::StageStarted {
+                stage,
+                reason,
+                expected_seconds,
+                ..
+            } => self.started(stage, reason, *expected_seconds, event.time),
+            Event::StageDear { stage, message, hint } => {
+                if self.verbosity > Verbosity::Quiet {
+                    self.print("warning", Some("33"), &format!("{stage}  {message}"));
+                    self.print_hint(hint);
+                }
+            }
             Event::Progress { stage, .. } | Event::Metric { stage, .. } | Event::Usage { stage, .. } => {
                 self.update(stage, event);
             }
             Event::StageWaiting { stage, .. } => {
                 if self.verbosity > Verbosity::Quiet {
-                    self.print_line(&format!(
-                        "{:>8} {stage}  waiting for another run that computes the same result",
-                        "waits"
-                    ));
+                    let rest = format!("{stage}  waiting for another run that computes the same result");
+                    self.print("waits", None, &rest);
                 }
             }
             Event::StageRetried {
@@ -185,25 +259,27 @@ impl Reporter for Terminal {
                 retry,
                 retries,
                 error,
-            } => self.print_line(&format!("{:>8} {stage}  {retry} of {retries}: {error}", "retry")),
-            Event::StageHealing { stage, found_by } => self.print_line(&format!(
-                "{:>8} {stage}  running again: `{found_by}` found its result missing or damaged",
-                "heals"
-            )),
+            } => self.print("retry", None, &format!("{stage}  {retry} of {retries}: {error}")),
+            Event::StageHealing { stage, found_by } => {
+                // The stage counts as over until now.
+                self.over = self.over.saturating_sub(1);
+                let rest = format!("{stage}  running again: `{found_by}` found its result missing or damaged");
+                self.print("heals", None, &rest);
+            }
             Event::DeterminismChecked {
                 stage, same, seconds, ..
             } => {
                 if *same && self.verbosity > Verbosity::Quiet {
-                    self.print_line(&format!(
-                        "{:>8} {stage}  deterministic: the same result in {}",
-                        "same",
+                    let rest = format!(
+                        "{stage}  deterministic: the same result in {}",
                         text::duration(*seconds)
-                    ));
+                    );
+                    self.print("same", None, &rest);
                 }
             }
             Event::Log { stage, line } => {
                 if self.verbosity == Verbosity::Verbose {
-                    self.print_line(&format!("{:>8} {stage}  {line}", "log"));
+                    self.print("log", None, &format!("{stage}  {line}"));
                 }
             }
             Event::Isolation { stage, isolation, .. } => {
@@ -227,7 +303,62 @@ impl Reporter for Terminal {
                 hint,
                 ..
             } => self.finished(stage, *status, *seconds, error.as_deref(), hint.as_deref()),
-            Event::Memo { .. } | Event::RunFinished { .. } => {}
+            // The command prints the outcome of its check itself.
+            Event::Memo { .. } | Event::LookaheadChecked { .. } | Event::RunFinished { .. } => {}
         }
+        self.tick();
+    }
+
+    /// Elsewhere than on a terminal, prints a line about the running stages every [`INTERVAL`].
+    fn tick(&mut self) {
+        let is_due = self.live.is_none() && self.verbosity > Verbosity::Quiet && self.last.elapsed() >= INTERVAL;
+        if is_due && !self.running.is_empty() {
+            self.last = Instant::now();
+            self.print("runs", None, &self.progress_line(Utc::now()));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cache::ActionKey;
+
+    fn at(seconds: i64, event: Event) -> Stamped {
+        Stamped {
+            time: DateTime::from_timestamp(seconds, 0).unwrap(),
+            event,
+        }
+    }
+
+    #[test]
+    fn progress_and_time_left_without_a_terminal() {
+        let mut terminal = Terminal::new(Verbosity::Normal, false, false);
+        let started = |stage: &str, expected_seconds| Event::StageStarted {
+            stage: stage.to_owned(),
+            key: ActionKey::from_bytes([0; 32]),
+            threads: 1,
+            reason: String::new(),
+            expected_seconds,
+        };
+        terminal.stages = 6;
+        terminal.over = 1;
+        // One counts its steps, one is known from the last time, and of one nothing is known.
+        for (stage, expected) in [("train", None), ("greeks", Some(90.0)), ("other", None), ("z", None)] {
+            terminal.report(&at(0, started(stage, expected)));
+        }
+        for second in 0..=30 {
+            let progress = Event::Progress {
+                stage: "train".to_owned(),
+                done: second * 10,
+                total: Some(1000),
+                message: String::new(),
+            };
+            terminal.report(&at(second as i64, progress));
+        }
+        insta::assert_snapshot!(
+            terminal.progress_line(DateTime::from_timestamp(30, 0).unwrap()),
+            @"1 of 6 stages over; greeks 30.0 s, 60.0 s left; other 30.0 s; train 30.0 s, 30 %, 70.0 s left; 1 more"
+        );
     }
 }

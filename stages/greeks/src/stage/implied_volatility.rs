@@ -18,8 +18,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use stages_core::dataset::{self, DataSet, Partition};
 use stages_core::{
-    ConfigProblem, Context, Given, InputPort, Memo, OutputPort, Outputs, PlanContext, PortType, Ports, Provided, Share,
-    StageError, StageKind, table,
+    ConfigProblem, Context, Given, InputPort, Memo, OutputPort, Outputs, PlanContext, PortType, Ports, Provided,
+    RelativeCost, Share, StageError, StageKind, table,
 };
 use stages_numerics::dispatch::InstructionSet;
 use stages_numerics::special::{exp, log, log_ratio};
@@ -91,6 +91,9 @@ impl Default for ImpliedVolatilityConfig {
         }
     }
 }
+
+/// The cost of an American volatility under `forward: parity`, compared with `forward: rates`, as measured on a day of SPY.
+const AMERICAN_OF_PARITY: f64 = 72.0;
 
 /// Adds time to maturity, forward, discount factor and implied volatility to an option chain.
 ///
@@ -196,6 +199,15 @@ impl StageKind for ImpliedVolatility {
             columns,
         };
         Ok(BTreeMap::from([("chain".to_owned(), provided)]))
+    }
+
+    fn relative_cost(&self, config: &Self::Config) -> Option<RelativeCost> {
+        let is_dear = config.style == Style::American && config.forward == ForwardSource::Parity;
+        is_dear.then(|| RelativeCost {
+            times: AMERICAN_OF_PARITY,
+            because: "with `style: american`, the rates and yields that `forward: parity` fits send many contracts to the grid".to_owned(),
+            cheaper: "use `forward: rates` with `needs: { rates: … }` and `dividend_yield:`, where the yield is known".to_owned(),
+        })
     }
 
     fn run(&self, config: &Self::Config, context: &Context) -> Result<Outputs, StageError> {

@@ -205,11 +205,8 @@ fn executed_path(request: &libc::seccomp_notif) -> Option<PathBuf> {
     } else {
         fs::read_link(process.join("cwd")).ok()?
     };
-    Some(if path.as_os_str().is_empty() {
-        base
-    } else {
-        base.join(path)
-    })
+    // Without the `.` of `./script`; an empty path is the descriptor's file itself.
+    Some(base.join(path).components().collect())
 }
 
 /// A text in the memory of a process.

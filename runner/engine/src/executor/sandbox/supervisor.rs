@@ -149,7 +149,7 @@ fn init(spec: &Spec, log: OwnedFd, mut report: File, link: Option<OwnedFd>) -> i
         Ok(Fork::Parent(program)) => {
             drop((log, link));
             loop {
-                match waitpid(None, WaitOptions::empty()) {
+                match rustix::process::wait(WaitOptions::empty()) {
                     Ok(Some((pid, status))) if pid == program => break Report::Ok(status.as_raw()),
                     Ok(_) | Err(Errno::INTR) => {}
                     Err(err) => break Report::Err(format!("wait for the program: {err}")),

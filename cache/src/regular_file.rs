@@ -1,0 +1,97 @@
+//! Opening files that must be regular. A FIFO, a device or a link in the place of a file would block its reader for ever, or lead it
+//! outside the store: files are opened without waiting, and checked once they are open.
+
+use crate::error::{Error, Result};
+use crate::fs::{is_absent, metadata};
+use rustix::fs::OFlags;
+use std::fs::{File, Metadata, OpenOptions};
+use std::io::{self, Read as _};
+use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _};
+use std::path::Path;
+
+/// The result of opening a file of the store.
+pub(crate) enum Opened {
+    /// Nothing has the name.
+    Absent,
+    /// A regular file, and its metadata.
+    Regular(File, Metadata),
+    /// A directory, a link, a FIFO, a socket or a device.
+    Foreign(Metadata),
+}
+
+/// Opens a file outside the store for reading. Links are followed.
+///
+/// # Errors
+/// When it cannot be opened, or is not a regular file.
+pub fn open(path: &Path) -> io::Result<File> {
+    let file = without_waiting(File::options().read(true), OFlags::empty()).open(path)?;
+    let meta = file.metadata()?;
+    if meta.is_file() {
+        Ok(file)
+    } else {
+        Err(io::Error::other(format!("{}, not a regular file", kind(&meta))))
+    }
+}
+
+/// The bytes of a file outside the store.
+///
+/// # Errors
+/// As [`open`], or when it cannot be read.
+pub fn read(path: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    open(path)?.read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// Opens a file of the store for reading. A link is not followed: the store has none.
+pub(crate) fn open_own(path: &Path) -> Result<Opened> {
+    match without_waiting(File::options().read(true), OFlags::NOFOLLOW).open(path) {
+        Ok(file) => {
+            let meta = file.metadata().map_err(Error::io("read", path))?;
+            Ok(match meta.is_file() {
+                true => Opened::Regular(file, meta),
+                false => Opened::Foreign(meta),
+            })
+        }
+        Err(err) if is_absent(&err) => Ok(Opened::Absent),
+        // A link or a socket cannot be opened.
+        Err(err) => match metadata(path)? {
+            None => Ok(Opened::Absent),
+            Some(meta) if !meta.is_file() => Ok(Opened::Foreign(meta)),
+            Some(_) => Err(Error::io("read", path)(err)),
+        },
+    }
+}
+
+/// The bytes of a small file of the store; `None` when there is none, or something else has its name.
+pub(crate) fn read_own(path: &Path) -> Result<Option<Vec<u8>>> {
+    let Opened::Regular(mut file, _) = open_own(path)? else {
+        return Ok(None);
+    };
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes).map_err(Error::io("read", path))?;
+    Ok(Some(bytes))
+}
+
+/// Adds the flags with which opening a FIFO or a device does not wait. They do not affect regular files.
+pub(crate) fn without_waiting(options: &mut OpenOptions, more: OFlags) -> &mut OpenOptions {
+    options.custom_flags((OFlags::NONBLOCK | more).bits() as i32)
+}
+
+/// The kind of a file that is not regular, with its article.
+pub(crate) fn kind(meta: &Metadata) -> &'static str {
+    let ty = meta.file_type();
+    if ty.is_dir() {
+        "a directory"
+    } else if ty.is_symlink() {
+        "a symbolic link"
+    } else if ty.is_fifo() {
+        "a FIFO"
+    } else if ty.is_socket() {
+        "a socket"
+    } else if ty.is_file() {
+        "a file"
+    } else {
+        "a device"
+    }
+}

@@ -1,0 +1,274 @@
+//! What a check changes, runs and compares: sources, dates and stages.
+
+use super::Settings;
+use super::change::Change;
+use super::dates::{self, Confidence, Cut};
+use super::document;
+use super::environment;
+use super::moment::Stamp;
+use super::outputs::Reader;
+use super::replace::Replaced;
+use super::runs::Run;
+use super::sources::{self, Found};
+use super::version::Version;
+use cache::Store;
+use datasets::Date;
+use runner_engine::Failure;
+use runner_pipeline::{Pipeline, Work};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The largest program that is searched for dates, in bytes.
+const SEARCHED: u64 = 1 << 20;
+
+/// The plan of a check.
+pub struct Plan<'a> {
+    pub pipeline: &'a Pipeline,
+    pub store: &'a Store,
+    /// The run on the original data.
+    pub base: Run,
+    pub found: Found,
+    pub cuts: Vec<Cut>,
+    pub confidence: Confidence,
+    /// The nodes that run again, in topological order.
+    pub affected: BTreeSet<usize>,
+    /// The nodes that do not, and whose outputs others need.
+    pub lent: BTreeSet<usize>,
+    pub replaced: Replaced,
+    /// The dates of the rows of inputs and siblings, by node, for tables without dates.
+    pub aligned: BTreeMap<usize, Vec<Vec<Stamp>>>,
+    pub except: Vec<String>,
+    pub reader: Reader,
+    /// The dates that programs name, by node: a training range may end there.
+    pub named: BTreeMap<usize, BTreeSet<Date>>,
+}
+
+fn family<'a>(pipeline: &'a Pipeline, node: usize) -> Option<&'a str> {
+    match &pipeline.nodes[node].work {
+        Work::Kind { kind, .. } => kind.name().split('/').next(),
+        Work::Command(_) => None,
+    }
+}
+
+/// True for stages that train: their results depend on all training dates, and they run once.
+pub fn trains(pipeline: &Pipeline, node: usize) -> bool {
+    family(pipeline, node) == Some("train")
+}
+
+/// True for stages that run a policy over the test dates.
+pub fn evaluates(pipeline: &Pipeline, node: usize) -> bool {
+    family(pipeline, node) == Some("evaluate")
+}
+
+/// Leaves out training whose results no other stage needs.
+pub fn without_needless_training(pipeline: &Pipeline, chosen: &[usize]) -> Vec<usize> {
+    let mut needed = BTreeSet::new();
+    let mut left: Vec<usize> = Vec::new();
+    for &i in chosen.iter().rev() {
+        if trains(pipeline, i) && !needed.contains(&i) {
+            continue;
+        }
+        needed.extend(pipeline.nodes[i].needs.values().flatten().map(|need| need.node));
+        left.push(i);
+    }
+    left.reverse();
+    left
+}
+
+impl<'a> Plan<'a> {
+    pub fn new(
+        pipeline: &'a Pipeline,
+        chosen: &[usize],
+        store: &'a Store,
+        base: Run,
+        settings: &Settings,
+    ) -> Result<Self, Failure> {
+        let found = sources::find(pipeline, chosen, &base.made, store)?;
+        let mut affected: BTreeSet<usize> = BTreeSet::new();
+        for &i in chosen {
+            let reads = |source: &sources::Source| source.node == i && source.is_input();
+            let mut needs = pipeline.nodes[i].needs.values().flatten();
+            let reached = needs.any(|need| {
+                affected.contains(&need.node) || found.sources.iter().any(|source| source.is(need.node, &need.output))
+            });
+            if !trains(pipeline, i) && (reached || found.sources.iter().any(reads)) {
+                affected.insert(i);
+            }
+        }
+        let pinned: BTreeSet<usize> = chosen.iter().copied().filter(|&i| trains(pipeline, i)).collect();
+        let lent = chosen
+            .iter()
+            .copied()
+            .filter(|i| !affected.contains(i) && !pinned.contains(i))
+            .collect();
+        let mut ranges = BTreeMap::new();
+        let mut also: Vec<(Date, &'static str)> = Vec::new();
+        for &i in &affected {
+            let Work::Kind { kind, .. } = &pipeline.nodes[i].work else {
+                continue;
+            };
+            let env = base.made.get(&i).and_then(|(_, outputs)| outputs.get("env"));
+            if kind.name() == environment::KIND
+                && let Some(digest) = env
+                && let Some(found) = environment::ranges(store, &store.artifact(*digest)?)
+            {
+                also.extend(found.train.map(|(_, last)| (last, "training ends")));
+                let (first, last) = found.test;
+                also.push((Date((first.0 + last.0) / 2), "within the test dates"));
+                ranges.insert(i, found);
+            }
+        }
+        let named: BTreeMap<usize, BTreeSet<Date>> = chosen.iter().map(|&i| (i, named(pipeline, i))).collect();
+        let all_named = named.values().flatten().copied().collect();
+        let (cuts, confidence) = match settings.at.as_slice() {
+            [] => dates::choose(&found.sources, &all_named, &also, settings.wanted),
+            given => given_cuts(&found, given)?,
+        };
+        let mut plan = Self {
+            pipeline,
+            store,
+            base,
+            found,
+            cuts,
+            confidence,
+            affected,
+            lent,
+            replaced: Replaced { pinned, ranges },
+            aligned: BTreeMap::new(),
+            except: settings.except.clone(),
+            reader: Reader::default(),
+            named,
+        };
+        for &node in &plan.affected {
+            let aligned = plan.alignments(node)?;
+            plan.aligned.insert(node, aligned);
+        }
+        Ok(plan)
+    }
+
+    /// The dates of rows of the inputs of a node, and of its own tables that have dates.
+    fn alignments(&self, node: usize) -> Result<Vec<Vec<Stamp>>, Failure> {
+        let mut all: BTreeSet<Vec<Stamp>> = self
+            .found
+            .sources
+            .iter()
+            .flat_map(|source| source.scan.rows.iter().cloned())
+            .collect();
+        let needs = self.pipeline.nodes[node].needs.values().flatten().map(|need| need.node);
+        for i in needs.chain([node]) {
+            for digest in self
+                .base
+                .made
+                .get(&i)
+                .map(|(_, outputs)| outputs.values())
+                .into_iter()
+                .flatten()
+            {
+                for output in self.reader.kept(self.store, *digest)?.iter() {
+                    if let Ok(stamps) = output.table.as_ref().map(|table| table.stamps.clone()) {
+                        all.extend(stamps);
+                    }
+                }
+            }
+        }
+        let dates: Vec<Vec<Stamp>> = all
+            .iter()
+            .map(|stamps| {
+                stamps
+                    .iter()
+                    .copied()
+                    .collect::<BTreeSet<Stamp>>()
+                    .into_iter()
+                    .collect()
+            })
+            .collect();
+        all.extend(dates);
+        Ok(all.into_iter().collect())
+    }
+
+    /// The versions of the data to test, in order: at each date, truncated, and perturbed in one of two manners, or in both where dates are given.
+    pub fn versions(&self) -> Vec<Version> {
+        let few = self.cuts.len() <= 2;
+        let mut versions = Vec::new();
+        for cut in 0..self.cuts.len() {
+            let mut add = |change| versions.push(Version { cut, change });
+            add(Change::Truncated);
+            if few || cut % 2 == 0 {
+                add(Change::OtherValues);
+            }
+            if few || cut % 2 == 1 {
+                add(Change::OtherRows);
+            }
+        }
+        versions
+    }
+
+    /// True if a date that was tested leaves no data up to `date` unchanged.
+    pub fn is_after(&self, cut: usize, date: Date) -> bool {
+        let until = self.cuts[cut].until;
+        let end = Stamp::day(date).end;
+        let stamps = self.found.sources.iter().flat_map(|source| &source.scan.stamps);
+        stamps.filter(|stamp| stamp.end <= end).all(|stamp| stamp.end <= until)
+    }
+
+    /// True if an output is not compared by request.
+    pub fn is_excepted(&self, node: usize, output: &str) -> bool {
+        let node = &self.pipeline.nodes[node];
+        self.except
+            .iter()
+            .any(|except| *except == node.id || *except == node.stage || *except == format!("{}.{output}", node.stage))
+    }
+
+    /// The seconds that the checked stages took when they were computed.
+    pub fn run_seconds(&self) -> Result<f64, Failure> {
+        let mut seconds = 0.0;
+        for i in &self.affected {
+            if let Some((key, _)) = self.base.made.get(i) {
+                seconds += self.store.recorded(*key)?.map_or(0.0, |record| record.seconds);
+            }
+        }
+        Ok(seconds)
+    }
+}
+
+fn given_cuts(found: &Found, given: &[Date]) -> Result<(Vec<Cut>, Confidence), Failure> {
+    let mut cuts = Vec::new();
+    for &date in given {
+        cuts.push(dates::cut_at(&found.sources, date).ok_or_else(|| {
+            Failure::usage(format!("no source has values both up to {date} and after it")).hint(
+                match dates::span(&found.sources) {
+                    Some((first, last)) => {
+                        format!("the sources have dates from {first} to {last}: choose one between with `--at`")
+                    }
+                    None => "the sources have no dates".to_owned(),
+                },
+            )
+        })?);
+    }
+    let confidence = Confidence {
+        dates: 0,
+        tested: cuts.len(),
+        drawn: 0,
+        share: 0.0,
+        found: 0.0,
+    };
+    Ok((cuts, confidence))
+}
+
+/// The dates that a stage's program or configuration names.
+fn named(pipeline: &Pipeline, node: usize) -> BTreeSet<Date> {
+    let mut texts = Vec::new();
+    match &pipeline.nodes[node].work {
+        Work::Kind { config, .. } => texts.push(config.to_string()),
+        Work::Command(command) => {
+            texts.push(command.command.clone());
+            texts.extend(command.env.values().cloned());
+            let programs = command
+                .files
+                .iter()
+                .filter(|file| document::is_program(&file.path.to_string_lossy()));
+            let small = programs.filter(|file| std::fs::metadata(&file.path).is_ok_and(|meta| meta.len() <= SEARCHED));
+            texts.extend(small.filter_map(|file| std::fs::read_to_string(&file.path).ok()));
+        }
+    }
+    dates::named(texts.into_iter())
+}

@@ -1,0 +1,150 @@
+//! Parquet with any codec, and Arrow IPC as files and as streams.
+
+use arrow::array::{RecordBatch, RecordBatchReader};
+use arrow::datatypes::SchemaRef;
+use arrow::error::ArrowError;
+use arrow::ipc::reader::{FileReader, StreamReader};
+use arrow::ipc::writer::{FileWriter, StreamWriter};
+use bytes::Bytes;
+use parquet::arrow::ArrowWriter;
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use parquet::basic::{Compression, ZstdLevel};
+use parquet::file::properties::WriterProperties;
+use std::fmt::Display;
+use std::io::Cursor;
+
+fn unreadable(err: impl Display) -> String {
+    format!("cannot be read: {err}")
+}
+
+fn whole(
+    schema: &SchemaRef,
+    batches: impl Iterator<Item = Result<RecordBatch, ArrowError>>,
+) -> Result<RecordBatch, String> {
+    let batches: Vec<RecordBatch> = batches.collect::<Result<_, _>>().map_err(unreadable)?;
+    arrow::compute::concat_batches(schema, &batches).map_err(unreadable)
+}
+
+pub fn parquet(bytes: &[u8]) -> Result<RecordBatch, String> {
+    let builder = ParquetRecordBatchReaderBuilder::try_new(Bytes::copy_from_slice(bytes)).map_err(unreadable)?;
+    let reader = builder.with_batch_size(1 << 20).build().map_err(unreadable)?;
+    whole(&reader.schema(), reader)
+}
+
+pub fn arrow_file(bytes: &[u8]) -> Result<RecordBatch, String> {
+    let reader = FileReader::try_new(Cursor::new(bytes), None).map_err(unreadable)?;
+    whole(&reader.schema(), reader)
+}
+
+pub fn arrow_stream(bytes: &[u8]) -> Result<RecordBatch, String> {
+    let reader = StreamReader::try_new(Cursor::new(bytes), None).map_err(unreadable)?;
+    whole(&reader.schema(), reader)
+}
+
+/// A file format of columns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Container {
+    Parquet,
+    ArrowFile,
+    ArrowStream,
+}
+
+impl Container {
+    /// Reads a table.
+    ///
+    /// # Errors
+    /// The reason why it cannot be read.
+    pub fn read(self, bytes: &[u8]) -> Result<RecordBatch, String> {
+        match self {
+            Self::Parquet => parquet(bytes),
+            Self::ArrowFile => arrow_file(bytes),
+            Self::ArrowStream => arrow_stream(bytes),
+        }
+    }
+
+    /// Writes a table.
+    ///
+    /// # Errors
+    /// When it holds a type that the format does not have.
+    pub fn write(self, batch: &RecordBatch) -> Result<Vec<u8>, String> {
+        let mut bytes = Vec::new();
+        let schema = batch.schema();
+        match self {
+            Self::Parquet => {
+                let properties = WriterProperties::builder()
+                    .set_compression(Compression::ZSTD(ZstdLevel::default()))
+                    .build();
+                let mut writer = ArrowWriter::try_new(&mut bytes, schema, Some(properties)).map_err(unreadable)?;
+                writer.write(batch).map_err(unreadable)?;
+                writer.close().map_err(unreadable)?;
+            }
+            Self::ArrowFile => {
+                let mut writer = FileWriter::try_new(&mut bytes, &schema).map_err(unreadable)?;
+                writer.write(batch).and_then(|()| writer.finish()).map_err(unreadable)?;
+            }
+            Self::ArrowStream => {
+                let mut writer = StreamWriter::try_new(&mut bytes, &schema).map_err(unreadable)?;
+                writer.write(batch).and_then(|()| writer.finish()).map_err(unreadable)?;
+            }
+        }
+        Ok(bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use arrow::array::{ArrayRef, Date32Array, Float32Array, Int64Array, StringArray};
+    use parquet::basic::{BrotliLevel, GzipLevel};
+    use std::sync::Arc;
+
+    fn batch() -> RecordBatch {
+        let columns: [(&str, ArrayRef); 4] = [
+            ("date", Arc::new(Date32Array::from_iter_values(0..500))),
+            (
+                "symbol",
+                Arc::new(StringArray::from_iter_values((0..500).map(|i| ["A", "B"][i % 2]))),
+            ),
+            (
+                "x",
+                Arc::new(Float32Array::from_iter_values((0..500u16).map(|i| f32::from(i) / 3.0))),
+            ),
+            (
+                "n",
+                Arc::new(Int64Array::from_iter((0..500).map(|i| (i % 7 > 0).then_some(i)))),
+            ),
+        ];
+        RecordBatch::try_from_iter_with_nullable(columns.map(|(name, array)| (name, array, true))).unwrap()
+    }
+
+    #[test]
+    fn parquet_with_every_codec() {
+        for codec in [
+            Compression::UNCOMPRESSED,
+            Compression::SNAPPY,
+            Compression::GZIP(GzipLevel::default()),
+            Compression::BROTLI(BrotliLevel::default()),
+            Compression::LZ4,
+            Compression::LZ4_RAW,
+            Compression::ZSTD(ZstdLevel::default()),
+        ] {
+            let properties = WriterProperties::builder().set_compression(codec).build();
+            let mut bytes = Vec::new();
+            let mut writer = ArrowWriter::try_new(&mut bytes, batch().schema(), Some(properties)).unwrap();
+            writer.write(&batch()).unwrap();
+            writer.close().unwrap();
+            assert_eq!(parquet(&bytes).unwrap(), batch(), "{codec:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        for container in [Container::Parquet, Container::ArrowFile, Container::ArrowStream] {
+            let bytes = container.write(&batch()).unwrap();
+            assert_eq!(container.read(&bytes).unwrap(), batch(), "{container:?}");
+            let tables = crate::lookahead::read::tables("t", &bytes).unwrap();
+            assert_eq!(tables[0].stamps.as_ref().unwrap().len(), 500, "{container:?}");
+            assert!(container.read(&bytes[..bytes.len() / 2]).is_err(), "{container:?}");
+        }
+    }
+}

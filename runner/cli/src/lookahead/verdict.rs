@@ -1,0 +1,164 @@
+//! The outcome of the check.
+
+use super::change::Change;
+use super::dates::{Confidence, Cut};
+use runner_engine::exit;
+use serde::Serialize;
+
+/// The findings of the check.
+#[derive(Clone, Debug, Serialize)]
+pub struct Verdict {
+    /// `passed`, `found` or `unchecked`.
+    pub verdict: Outcome,
+    /// The dates after which data was changed, in the order of the tests.
+    pub cuts: Vec<Cut>,
+    /// What the tested dates say about the others.
+    pub confidence: Confidence,
+    /// The changed sources.
+    pub sources: Vec<Changed>,
+    /// The values up to a date that changed with the data after it, in the order of the stages.
+    pub moved: Vec<Moved>,
+    /// What could not be compared or changed, each with the reason.
+    pub unchecked: Vec<Unchecked>,
+    /// The stages that are judged by a rule in place of a comparison, each with the rule.
+    pub rules: Vec<(String, String)>,
+    /// The stages and outputs that were left out by request.
+    pub skipped: Vec<String>,
+    /// Inputs without dates, which are taken as known from the beginning.
+    pub fixed: Vec<String>,
+    /// The number of compared tables.
+    pub tables: usize,
+    /// The number of their rows up to the dates.
+    pub rows: u64,
+    /// Cells whose difference is rounding.
+    pub rounded: u64,
+    /// The cost of the check.
+    pub cost: Cost,
+}
+
+/// The outcome.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// Everything was compared, and nothing changed.
+    Passed,
+    /// A value changed.
+    Found,
+    /// Nothing changed, and something could not be compared.
+    Unchecked,
+}
+
+impl Outcome {
+    /// The exit code of `check lookahead`.
+    pub fn exit_code(self) -> u8 {
+        match self {
+            Self::Passed => exit::DONE,
+            Self::Found => exit::STAGE_FAILED,
+            Self::Unchecked => exit::UNCHECKED,
+        }
+    }
+
+    /// Its name in events.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Passed => "passed",
+            Self::Found => "found",
+            Self::Unchecked => "unchecked",
+        }
+    }
+}
+
+/// The cost of the check.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct Cost {
+    /// The runs of the pipeline on changed data.
+    pub runs: usize,
+    /// Their time on the clock, in seconds.
+    pub seconds: f64,
+    /// The time that the checked stages took when they were computed, in seconds.
+    pub run_seconds: f64,
+}
+
+impl Cost {
+    /// The time of the check as a factor of the run's.
+    pub fn factor(self) -> f64 {
+        self.seconds / self.run_seconds.max(1e-3)
+    }
+}
+
+/// A changed source.
+#[derive(Clone, Debug, Serialize)]
+pub struct Changed {
+    /// `market.bars`, or `smooth: prices.csv` for a file.
+    pub name: String,
+    /// The rows that were changed, over all dates and manners.
+    pub rows: u64,
+    /// The number of stages downstream of it, which ran again.
+    pub stages: usize,
+}
+
+/// A column with values up to a date that changed with the data after it.
+#[derive(Clone, Debug, Serialize)]
+pub struct Moved {
+    /// The stage.
+    pub stage: String,
+    #[serde(skip)]
+    pub(crate) node: usize,
+    /// The output, and its file if it has several.
+    pub output: String,
+    /// The column; `(rows)` if rows were added or removed, `(order)` if they changed places.
+    pub column: String,
+    /// The first date at which it was found, in the order of the tests.
+    pub at: String,
+    /// The manner of the change.
+    pub change: Change,
+    /// The first changed row, counted from 0 within the file.
+    pub row: usize,
+    /// Its date, if it has one.
+    pub date: Option<String>,
+    /// Its identification: the cells of columns such as `symbol`.
+    pub about: String,
+    /// The original value.
+    pub was: String,
+    /// The changed value.
+    pub became: String,
+    /// The number of changed rows.
+    pub rows: usize,
+    /// The number of dates at which it was found.
+    pub dates: usize,
+    /// The changed sources that the stage descends from.
+    pub source: String,
+    /// The upstream stages with changed values; empty if the look-ahead originates here.
+    pub from: Vec<String>,
+}
+
+/// What could not be compared or changed.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct Unchecked {
+    /// The stage, or the source that could not be changed.
+    pub stage: String,
+    /// The output and its file.
+    pub what: String,
+    /// The reason.
+    pub reason: String,
+}
+
+impl Unchecked {
+    /// A source that cannot be changed.
+    pub fn source(name: &str, reason: &str) -> Self {
+        Self {
+            stage: name.to_owned(),
+            what: String::new(),
+            reason: format!("{reason}, so that its future cannot be changed"),
+        }
+    }
+}
+
+impl std::fmt::Display for Unchecked {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.what.is_empty() {
+            true => write!(f, "{}: {}", self.stage, self.reason),
+            false => write!(f, "{}.{}: {}", self.stage, self.what, self.reason),
+        }
+    }
+}

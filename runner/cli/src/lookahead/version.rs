@@ -1,0 +1,126 @@
+//! A run on data that was changed after a date.
+
+use super::change::{About, Change};
+use super::compare::{Compare, Compared};
+use super::moment;
+use super::outputs;
+use super::overlay::Overlay;
+use super::perturb;
+use super::plan::{Plan, evaluates};
+use super::runs::Run;
+use super::sources;
+use runner_engine::{Control, Failure, Options};
+use runner_pipeline::Work;
+use std::collections::BTreeSet;
+
+/// A version of the data.
+#[derive(Clone, Copy, Debug)]
+pub struct Version {
+    /// The date, by its place.
+    pub cut: usize,
+    pub change: Change,
+}
+
+/// The outcome of a run on a version of the data.
+pub struct Tested {
+    pub version: Version,
+    /// The changed rows of each source, by its place.
+    pub changed: Vec<(usize, u64)>,
+    /// The stages that failed, with the reason.
+    pub failed: Vec<(usize, String)>,
+    /// The comparisons, by node and output.
+    pub compared: Vec<(usize, String, Compared)>,
+}
+
+/// Runs the stages downstream of the sources on a version of the data, and compares what they make.
+pub fn test(plan: &Plan<'_>, version: &Version, options: &Options, control: &Control) -> Result<Tested, Failure> {
+    let cut = &plan.cuts[version.cut];
+    let mut tested = Tested {
+        version: *version,
+        changed: Vec::new(),
+        failed: Vec::new(),
+        compared: Vec::new(),
+    };
+    let overlay = Overlay::new(plan.store)?;
+    let symbols: BTreeSet<String> = plan
+        .found
+        .sources
+        .iter()
+        .flat_map(|source| source.scan.symbols.iter().cloned())
+        .collect();
+    let about = About {
+        until: cut.until,
+        delisted: perturb::delisted(&symbols, moment::date_of(cut.until)),
+        may_grow: true,
+    };
+    let mut versions = Vec::new();
+    for (place, source) in plan.found.sources.iter().enumerate() {
+        if let Some((new, rows)) = source.version(&overlay, version.change, &about)? {
+            tested.changed.push((place, rows));
+            versions.push((source, new));
+        }
+    }
+    if versions.is_empty() {
+        return Ok(tested);
+    }
+    let pipeline = plan.replaced.pipeline(plan.pipeline, &plan.base.made, &versions);
+    // A policy's decisions depend on the account, which a truncated range would settle early: they are compared on perturbed data alone.
+    let mut left_out = BTreeSet::new();
+    let mut nodes = Vec::new();
+    for node in plan.lent.union(&plan.affected).copied() {
+        let needs = || pipeline.nodes[node].needs.values().flatten();
+        if version.change != Change::OtherValues && evaluates(&pipeline, node)
+            || needs().any(|need| left_out.contains(&need.node))
+        {
+            left_out.insert(node);
+        } else {
+            nodes.push(node);
+        }
+    }
+    plan.base.lend(&plan.lent, &versions, &overlay)?;
+    for &node in &nodes {
+        for earlier in pipeline.nodes[node].earlier.values().flatten() {
+            let is_version = versions.iter().any(
+                |(_, version)| matches!(version, sources::Version::Earlier { digest, .. } if *digest == earlier.digest),
+            );
+            if !is_version {
+                overlay.artifact(earlier.digest)?;
+            }
+        }
+    }
+    let options = Options {
+        logs: overlay.folder().join("logs"),
+        ..options.clone()
+    };
+    std::fs::create_dir_all(&options.logs)
+        .map_err(|err| Failure::caused("cannot create a directory in the store", &err))?;
+    let run = Run::new(&pipeline, &nodes, &overlay.store, &options, control, &mut |_: &str| {})?;
+    tested.failed = run.failed;
+    for &node in plan.affected.iter().filter(|node| nodes.contains(node)) {
+        let (Some((_, was)), Some((_, became))) = (plan.base.made.get(&node), run.made.get(&node)) else {
+            continue;
+        };
+        let compare = Compare {
+            until: cut.until,
+            change: version.change,
+            exact: matches!(plan.pipeline.nodes[node].work, Work::Kind { .. }),
+            aligned: plan.aligned.get(&node).map_or(&[], Vec::as_slice),
+        };
+        for (output, digest) in was {
+            let is_metrics = evaluates(plan.pipeline, node) && output == "metrics";
+            if is_metrics || plan.is_excepted(node, output) {
+                continue;
+            }
+            let Some(other) = became.get(output) else { continue };
+            let was = plan.reader.kept(plan.store, *digest)?;
+            let became = outputs::tables(&overlay.store, &overlay.store.artifact(*other)?)?;
+            tested.compared.extend(
+                compare
+                    .outputs(&was, &became)
+                    .into_iter()
+                    .map(|compared| (node, output.clone(), compared)),
+            );
+        }
+    }
+    Ok(tested)
+}
