@@ -6,7 +6,7 @@ use crate::digest::BlobDigest;
 use crate::plain_text::{is_deceptive, plain_text};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 
 /// The longest path of an entry, and its longest part, in bytes: what file systems take.
 const MAX_PATH: usize = 1024;
@@ -79,28 +79,26 @@ impl Artifact {
         }))
     }
 
-    /// Refuses paths that [`check_path`] refuses, and those that collide, also where case is ignored.
+    /// Refuses paths that [`check_path`] refuses, and those that collide.
     pub(crate) fn check(&self) -> Result<(), String> {
         if self.kind.len() > MAX_PART || self.kind.contains(char::is_control) {
             return Err("its type is no name".to_owned());
         }
-        let sizes = self.entries.iter().map(|entry| entry.size);
-        if sizes.fold(Some(0_u64), |sum, size| sum?.checked_add(size)).is_none() {
+        let mut sizes = self.entries.iter().map(|entry| entry.size);
+        if sizes.try_fold(0_u64, u64::checked_add).is_none() {
             return Err("the sum of its sizes overflows".to_owned());
         }
-        let mut seen: BTreeMap<String, &str> = BTreeMap::new();
+        let mut seen: BTreeSet<&str> = BTreeSet::new();
         for Entry { path, .. } in &self.entries {
             check_path(path).map_err(|reason| format!("entry `{}` {reason}", shown(path)))?;
-            match seen.insert(path.to_lowercase(), path) {
-                None => {}
-                Some(other) if other == path => return Err(format!("entry `{path}` occurs twice")),
-                Some(other) => return Err(format!("entries `{other}` and `{path}` differ only in case")),
+            if !seen.insert(path) {
+                return Err(format!("entry `{path}` occurs twice"));
             }
         }
-        for lower in seen.keys() {
-            for (end, _) in lower.match_indices('/') {
-                if let Some(file) = seen.get(&lower[..end]) {
-                    return Err(format!("entry `{file}` is both a file and a directory"));
+        for path in &seen {
+            for (end, _) in path.match_indices('/') {
+                if seen.contains(&path[..end]) {
+                    return Err(format!("entry `{}` is both a file and a directory", &path[..end]));
                 }
             }
         }

@@ -9,8 +9,9 @@ use crate::error::StageError;
 use crate::input::Input;
 use crate::port::PortType;
 use crate::table;
+use crate::visible::visible_line;
 use arrow::array::{Array as _, RecordBatch};
-use cache::{ArtifactBuilder, ArtifactDigest, BlobRef, Store};
+use cache::{ArtifactBuilder, ArtifactDigest, BlobRef, Store, check_path};
 use datasets::{Date, DateRange};
 use rayon::prelude::*;
 use serde_json::Value;
@@ -335,7 +336,13 @@ pub fn write(
 ) -> Result<ArtifactDigest, StageError> {
     let mut builder = ArtifactBuilder::new(store, ty.name(), meta);
     for partition in partitions {
-        builder.blob(&partition.key.path(), partition.blob);
+        let path = partition.key.path();
+        check_path(&path).map_err(|reason| {
+            let shown: String = path.chars().take(40).collect();
+            StageError::new(format!("the partition `{}…` {reason}", visible_line(&shown)))
+                .hint("its name is made of its symbols: give them shorter ones")
+        })?;
+        builder.blob(&path, partition.blob);
     }
     Ok(builder.finish()?)
 }

@@ -26,6 +26,9 @@ struct Known {
     moved: BTreeMap<usize, bool>,
 }
 
+/// The place of a cell that moved: node, output, table and column.
+type Column = (usize, String, String, String);
+
 /// The findings so far.
 #[derive(Default)]
 pub struct Findings {
@@ -37,7 +40,7 @@ pub struct Findings {
     /// By node, output and table.
     tables: BTreeMap<(usize, String, String), Known>,
     /// By node, output, table and column.
-    moved: BTreeMap<(usize, String, String, String), (Moved, BTreeSet<usize>)>,
+    moved: BTreeMap<Column, (Moved, BTreeSet<usize>)>,
     /// The stages that failed on changed data: how, and the message.
     failed: BTreeMap<usize, BTreeMap<Change, String>>,
     rounded: u64,

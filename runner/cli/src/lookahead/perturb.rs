@@ -169,7 +169,7 @@ fn role(document: &Document, column: usize, symbols: Option<usize>) -> Role {
                     .iter()
                     .map(String::as_str)
                     .collect::<Vec<_>>(),
-                false,
+                name.contains("time"),
             )
             .is_some();
             if is_time {
@@ -310,7 +310,8 @@ impl Roles {
 
     /// Moves prices beyond others, as checks of data require: the low is the minimum of its bar.
     fn order(&self, document: &Document, row: usize, changes: &mut Vec<(usize, Cell)>) {
-        let rules: [(&str, &[&str], fn(f64, f64) -> f64); 3] = [
+        type Rule<'r> = (&'r str, &'r [&'r str], fn(f64, f64) -> f64);
+        let rules: [Rule; 3] = [
             ("low", &["open", "close", "high"], f64::min),
             ("high", &["open", "close", "low"], f64::max),
             ("ask", &["bid"], f64::max),

@@ -42,7 +42,7 @@ pub struct Plan<'a> {
     pub named: BTreeMap<usize, BTreeSet<Date>>,
 }
 
-fn family<'a>(pipeline: &'a Pipeline, node: usize) -> Option<&'a str> {
+fn family(pipeline: &Pipeline, node: usize) -> Option<&str> {
     match &pipeline.nodes[node].work {
         Work::Kind { kind, .. } => kind.name().split('/').next(),
         Work::Command(_) => None,

@@ -72,7 +72,7 @@ fn a_matrix_is_compared_over_its_seeds() {
     matrix.seed                 10, 20, 60
     params.base                 0
     train.kind                  run
-    train.version               1
+    train.version               2
     train.with.command          …e":'$(((10 + 0 + 100 * (1 - 1)) * step… and 2 more
     train.with.files            []
     train.with.outputs.metrics  metrics.jsonl

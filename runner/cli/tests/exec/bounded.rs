@@ -30,8 +30,10 @@ fn directory(path: &Path) {
     std::fs::create_dir_all(path.join("inside")).unwrap();
 }
 
-/// What stands in the place of a file.
-const OBSTACLES: [(&str, fn(&Path)); 3] = [("link", link), ("fifo", fifo), ("directory", directory)];
+/// The name and the maker of what stands in the place of a file.
+type Obstacle = (&'static str, fn(&Path));
+
+const OBSTACLES: [Obstacle; 3] = [("link", link), ("fifo", fifo), ("directory", directory)];
 
 fn ends_or_names_the_remedy(ended: &Ended, what: &str) {
     let is_named = ended.code == 3 && ended.text().contains("hint");

@@ -3,7 +3,7 @@
 use crate::{Ended, Project, wait_for};
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 const DIGEST: &str = "sha256:0000000000000000000000000000000000000000000000000000000000000000";
 
@@ -171,7 +171,8 @@ fn a_container_ends_with_its_time_limit_and_with_the_engine() {
     assert_eq!(podman.containers(), 0);
     project.write("p.yaml", &text);
     let mut command = project.command(&["exec", "p.yaml", "--json"]);
-    let mut engine = podman.here(&mut command).spawn().unwrap();
+    let quiet = podman.here(&mut command).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut engine = quiet.spawn().unwrap();
     wait_for("the container runs", || podman.containers() == 1);
     engine.kill().unwrap();
     engine.wait().unwrap();

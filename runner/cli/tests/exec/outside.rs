@@ -69,7 +69,7 @@ fn only_files_of_its_own_are_taken_in() {
     out links to `OUTSIDE`, outside the stage's directory
     out links to `OUTSIDE/private.txt`, outside the stage's directory
     out/link links to `OUTSIDE/private.txt`, outside the stage's directory
-    out/link is a link to a directory
+    out/link links to `OUTSIDE`, outside the stage's directory
     out/second links to `OUTSIDE/private.txt`, outside the stage's directory
     out/link cannot be read: No such file or directory
     out/link cannot be read: Too many levels of symbolic links

@@ -29,7 +29,7 @@ fn an_executable_is_part_of_the_key_by_its_content() {
     assert_eq!(project.exec(&[]).stages("cached"), ["a"]);
     program(&project, "bin/greet", "echo two");
     let why = project.run(&["why", "p.yaml", "a"]);
-    assert!(why.stdout.contains("tool bin/greet: "), "{}", why.text());
+    assert!(why.stdout.contains("  tool bin/greet\n    - "), "{}", why.text());
     assert_eq!(project.exec(&[]).stages("ran"), ["a"]);
     assert_eq!(project.output("a.x"), "two\n");
     // A directory elsewhere with the same content is the same experiment.
@@ -65,7 +65,7 @@ fn an_executable_with_a_version_is_part_of_the_key_by_that() {
     project.write("p.yaml", &text(&settings.replace("1.2", "1.3"), "greet"));
     let why = project.run(&["why", "p.yaml", "a"]);
     assert!(
-        why.stdout.contains("tool bin/greet version: 1.2 -> 1.3"),
+        why.stdout.contains("  tool bin/greet version\n    - 1.2\n    + 1.3\n"),
         "{}",
         why.text()
     );
@@ -85,7 +85,11 @@ fn an_environment_is_part_of_the_key_by_its_lock_file_and_its_interpreter() {
     assert_eq!(project.output("a.x"), "Python 3.11.2\n");
     project.write("requirements.txt", "numpy==1.1\n");
     let why = project.run(&["why", "p.yaml", "a"]);
-    assert!(why.stdout.contains("tool env requirements.txt: "), "{}", why.text());
+    assert!(
+        why.stdout.contains("  tool env requirements.txt\n    - "),
+        "{}",
+        why.text()
+    );
     project.write("requirements.txt", "numpy==1.0\n");
     assert_eq!(project.exec(&[]).stages("cached"), ["a"]);
     project.write("env/pyvenv.cfg", &cfg.replace("3.11.2", "3.12.0"));

@@ -55,7 +55,8 @@ fn main() -> ExitCode {
     let isolation = findings.find(|finding| finding["what"] == "isolation").unwrap();
     let missing = (isolation["value"] != "namespaces").then_some("no namespaces");
     // (name, test of one mode)
-    let both: [(&str, fn(Mode)); 9] = [
+    type InMode = (&'static str, fn(Mode));
+    let both: [InMode; 9] = [
         ("findings", poison::findings),
         ("inputs_are_not_poisoned", poison::inputs_are_not_poisoned),
         ("a_sibling_is_not_poisoned", poison::a_sibling_is_not_poisoned),

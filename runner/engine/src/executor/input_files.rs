@@ -71,6 +71,10 @@ impl InputFiles {
 
     /// Returns true if the file is not shared with the store's file.
     fn place(&self, from: &Path, to: &Path) -> io::Result<bool> {
+        // A file system that ignores case takes two names for one.
+        if fs::symlink_metadata(to).is_ok() {
+            return Err(io::ErrorKind::AlreadyExists.into());
+        }
         let device = fs::metadata(from)?.dev();
         if WITHOUT_CLONES.load(Relaxed) != device {
             if reflink(from, to) {

@@ -123,9 +123,9 @@ impl LastLine {
         let mut last = None;
         let mut rest = bytes;
         // Only the last lines of a piece matter.
-        if let Some(end) = bytes.iter().rposition(|byte| ends(byte)) {
+        if let Some(end) = bytes.iter().rposition(ends) {
             let lines = &bytes[..end];
-            let begin = lines.iter().rposition(|byte| ends(byte)).map(|at| at + 1);
+            let begin = lines.iter().rposition(ends).map(|at| at + 1);
             match begin {
                 Some(begin) => last = shown(&lines[begin..]),
                 None => {

@@ -123,11 +123,11 @@ mod tests {
         say(1, "train[lr=1/2]", f64::NAN);
         say(2, "train", 1.0);
         let read = |path: &str| std::fs::read(dir.path().join(path)).unwrap();
-        insta::assert_snapshot!(String::from_utf8(read("metrics/train[lr=1_2].jsonl")).unwrap(), @r#"
+        insta::assert_snapshot!(String::from_utf8(read("metrics/train[lr=1%2F2].jsonl")).unwrap(), @r#"
         {"name":"losses/value_loss","step":7,"time":"1970-01-01T00:00:00.000Z","value":0.5}
         {"name":"losses/value_loss","step":7,"time":"1970-01-01T00:00:01.000Z","value":null}
         "#);
-        let events = read("tensorboard/train[lr=1_2]/events.out.tfevents.0000000000.runner");
+        let events = read("tensorboard/train[lr=1%2F2]/events.out.tfevents.0000000000.runner");
         let header = tensorboard::header(0.0);
         let first = tensorboard::scalar(0.0, 7, "losses/value_loss", 0.5);
         assert!(events.starts_with(&[header, first.clone()].concat()));

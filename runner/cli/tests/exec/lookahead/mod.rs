@@ -215,7 +215,8 @@ fn twenty_leaks_are_found() {
     assert_eq!(planted.len(), 20);
     let (code, mut found, unchecked) = check(&project, &[]);
     let mut expected = planted;
-    (expected.sort(), found.sort());
+    expected.sort();
+    found.sort();
     assert_eq!(found, expected, "{unchecked:#?}");
     assert_eq!((code, unchecked), (1, Vec::new()));
 }

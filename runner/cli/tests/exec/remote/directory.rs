@@ -350,7 +350,7 @@ fn push_and_pull() {
     assert!(nothing.stderr.contains("there is no store in"), "{}", nothing.stderr);
     let none = super::end(site.command("first", &["cache", "push"]).env_remove("RUNNER_REMOTE"));
     assert_eq!(none.code, 2);
-    assert!(none.stderr.contains("no remote store is configured"), "{}", none.stderr);
+    assert!(none.stderr.contains("`url` is missing"), "{}", none.stderr);
     let strange = site.run("first", &["cache", "pull", "nothing.yaml"]);
     assert_eq!(strange.code, 2);
 }
