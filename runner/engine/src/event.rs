@@ -42,15 +42,6 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         expected_seconds: Option<f64>,
     },
-    /// A stage that starts is expected to cost much more than usual.
-    StageDear {
-        /// The stage.
-        stage: String,
-        /// What it is expected to cost, and why.
-        message: String,
-        /// The cheaper setting.
-        hint: String,
-    },
     /// Another process computes the same action; its result is used.
     StageWaiting {
         /// The stage.
@@ -115,7 +106,7 @@ pub enum Event {
         /// True if it reaches the network.
         network: bool,
     },
-    /// A stage may not be what its key says.
+    /// A stage may not be what its key says, or costs much more than usual.
     Warning {
         /// The stage.
         stage: String,

@@ -444,10 +444,10 @@ impl Scheduler<'_, '_, '_> {
             cost::warning(node, old.as_ref(), took, plan::left_of(share.as_ref()))
         });
         if let Some(CostWarning { message, hint }) = dear {
-            self.emit(Event::StageDear {
+            self.emit(Event::Warning {
                 stage: node.id.clone(),
                 message,
-                hint,
+                hint: Some(hint),
             });
         }
         let sender = self.sender.clone();

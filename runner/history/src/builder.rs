@@ -169,7 +169,6 @@ fn apply(run: &mut Run, index: &HashMap<String, usize>, stamped: &Stamped) {
         | Event::Warning { .. }
         | Event::Usage { .. }
         | Event::DeterminismChecked { .. }
-        | Event::StageDear { .. }
         | Event::StageWaiting { .. }
         | Event::StageRetried { .. }
         | Event::StageHealing { .. } => {}

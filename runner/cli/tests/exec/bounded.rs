@@ -357,5 +357,4 @@ stages:
     assert!(cheap.code == 0 && !cheap.stderr.contains("times"), "{}", cheap.text());
     let ended = within(LIMIT, &mut project.command(&["exec", "p.yaml"]));
     assert!(warns(&ended), "{}", ended.text());
-    assert!(!warns(&project.run(&["exec", "p.yaml", "-q"])));
 }

@@ -239,12 +239,6 @@ impl Reporter for Terminal {
                 expected_seconds,
                 ..
             } => self.started(stage, reason, *expected_seconds, event.time),
-            Event::StageDear { stage, message, hint } => {
-                if self.verbosity > Verbosity::Quiet {
-                    self.print("warning", Some("33"), &format!("{stage}  {message}"));
-                    self.print_hint(hint);
-                }
-            }
             Event::Progress { stage, .. } | Event::Metric { stage, .. } | Event::Usage { stage, .. } => {
                 self.update(stage, event);
             }
@@ -284,16 +278,14 @@ impl Reporter for Terminal {
             }
             Event::Isolation { stage, isolation, .. } => {
                 if self.verbosity == Verbosity::Verbose {
-                    self.print_line(&format!("{:>8} {stage}  {isolation}", "isolated"));
+                    self.print("isolated", None, &format!("{stage}  {isolation}"));
                 }
             }
             Event::Warning { stage, message, hint } => {
-                let warning = self.coloured(&format!("{:>8}", "warning"), "33");
-                let mut line = format!("{warning} {stage}  {message}");
+                self.print("warning", Some("33"), &format!("{stage}  {message}"));
                 if let Some(hint) = hint {
-                    line.push_str(&format!("\n         {} {hint}", self.coloured("hint:", "36")));
+                    self.print_hint(hint);
                 }
-                self.print_line(&line);
             }
             Event::StageFinished {
                 stage,
