@@ -266,13 +266,26 @@ pub fn check_tag(tag: &str) -> Result<(), Failure> {
 mod tests {
     use super::*;
 
-    fn runs(ids: &[&str]) -> tempfile::TempDir {
-        let dir = tempfile::tempdir().unwrap();
-        for id in ids {
-            std::fs::create_dir(dir.path().join(id)).unwrap();
-            std::fs::write(dir.path().join(id).join("events.jsonl"), "").unwrap();
+    /// The directory of runs of a store of its own: the index lies beside it.
+    struct Runs {
+        _home: tempfile::TempDir,
+        path: PathBuf,
+    }
+
+    impl Runs {
+        fn path(&self) -> &Path {
+            &self.path
         }
-        dir
+    }
+
+    fn runs(ids: &[&str]) -> Runs {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("runs");
+        for id in ids {
+            std::fs::create_dir_all(path.join(id)).unwrap();
+            std::fs::write(path.join(id).join("events.jsonl"), "").unwrap();
+        }
+        Runs { _home: home, path }
     }
 
     fn name(runs: &Path, id: &str, name: &str) -> Result<Marks, Failure> {
