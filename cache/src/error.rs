@@ -60,7 +60,7 @@ pub enum Error {
     Obstacle {
         /// The directory.
         path: PathBuf,
-        /// What it is, with its article.
+        /// The kind of file that stands there, with its article.
         found: &'static str,
     },
     /// Another process holds a lock for longer than any work takes.
@@ -119,7 +119,7 @@ impl Error {
         matches!(self, Self::Io { source, .. } if is_denied(source.kind()))
     }
 
-    /// What to do about it, where the error itself tells.
+    /// The remedy, where the error itself tells.
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Missing { .. } | Self::Damaged { .. } => {

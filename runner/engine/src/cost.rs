@@ -16,7 +16,7 @@ const UNNOTICED: f64 = 10.0;
 /// The warning that a stage is much dearer than usual.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct CostWarning {
-    /// What it is expected to cost, and why.
+    /// The expected cost, and its reason.
     pub message: String,
     /// The cheaper setting.
     pub hint: String,

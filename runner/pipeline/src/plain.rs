@@ -33,7 +33,7 @@ pub fn plain_path(path: &str) -> Cow<'_, str> {
     }
 }
 
-/// What is inserted for a placeholder: plain paths, with spaces between several of them.
+/// The text that is inserted for a placeholder: plain paths, with spaces between several of them.
 pub(crate) fn plain_words(words: &str) -> Cow<'_, str> {
     let is_inserted = |c: char| c == ' ' || is_plain_char(c);
     if words.chars().all(is_inserted) {

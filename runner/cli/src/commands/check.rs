@@ -160,7 +160,7 @@ pub(super) fn stored(verdict: &Verdict) -> LookaheadVerdict {
     }
 }
 
-/// What was compared, at how many dates, with what confidence, and at what cost.
+/// The summary of a verdict: the rows compared, the dates, the confidence and the cost.
 fn summary(verdict: &Verdict) -> String {
     let confidence = &verdict.confidence;
     let mut out = format!(

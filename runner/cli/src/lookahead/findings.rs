@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The fewest tested dates after a training range that show that nothing depends on later data.
 const LEAST_AFTER: usize = 3;
 
-/// What is known of a table after some comparisons.
+/// The state of a table after some comparisons.
 #[derive(Default)]
 struct Known {
     /// The rows that were the same on truncated data.

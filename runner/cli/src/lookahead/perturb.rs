@@ -68,7 +68,7 @@ fn hash(text: &str) -> u64 {
     })
 }
 
-/// What a column holds, as far as perturbation is concerned.
+/// The role of a column in perturbation.
 enum Role {
     /// Left as it is: a date, a key.
     Fixed,

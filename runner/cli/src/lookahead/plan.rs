@@ -1,4 +1,4 @@
-//! What a check changes, runs and compares: sources, dates and stages.
+//! The plan of a check: the sources that it changes, the dates, and the stages that it runs and compares.
 
 use super::Settings;
 use super::change::Change;

@@ -12,13 +12,13 @@ pub struct Verdict {
     pub verdict: Outcome,
     /// The dates after which data was changed, in the order of the tests.
     pub cuts: Vec<Cut>,
-    /// What the tested dates say about the others.
+    /// The confidence that the tested dates give about the others.
     pub confidence: Confidence,
     /// The changed sources.
     pub sources: Vec<Changed>,
     /// The values up to a date that changed with the data after it, in the order of the stages.
     pub moved: Vec<Moved>,
-    /// What could not be compared or changed, each with the reason.
+    /// The outputs and sources that could not be compared or changed, each with the reason.
     pub unchecked: Vec<Unchecked>,
     /// The stages that are judged by a rule in place of a comparison, each with the rule.
     pub rules: Vec<(String, String)>,
@@ -132,7 +132,7 @@ pub struct Moved {
     pub from: Vec<String>,
 }
 
-/// What could not be compared or changed.
+/// An output or a source that could not be compared or changed.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Unchecked {
     /// The stage, or the source that could not be changed.

@@ -1,4 +1,4 @@
-//! What an isolated program does not see.
+//! Files, variables and networks that an isolated program does not see.
 
 use crate::{Mode, exec};
 use runner_testkit::Project;

@@ -108,7 +108,7 @@ fn a_centred_average_is_found_by_stage_column_and_row() {
     );
 }
 
-/// What could not be checked, a line each.
+/// The outputs that could not be checked, a line each.
 fn unchecked(report: &serde_json::Value) -> Vec<String> {
     let line = |u: &serde_json::Value| {
         let part = |name: &str| u[name].as_str().unwrap().to_owned();
