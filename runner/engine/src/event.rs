@@ -205,12 +205,12 @@ pub enum Event {
 pub struct LookaheadVerdict {
     /// `passed`, `found` or `unchecked`.
     pub verdict: String,
-    /// What was compared, at how many dates, with what confidence.
+    /// A summary: the rows compared, the dates and the confidence.
     pub summary: String,
     /// The values that changed with later data, a line each.
     #[serde(default)]
     pub found: Vec<String>,
-    /// What could not be changed, run or compared, a line each.
+    /// The sources, stages and outputs that could not be changed, run or compared, a line each.
     #[serde(default)]
     pub unchecked: Vec<String>,
     /// The duration, in seconds.

@@ -110,7 +110,7 @@ pub struct ToolDigest {
 }
 
 impl ToolDigest {
-    /// What stands for it in the key, by what it is.
+    /// The parts of the key that stand for it, by name.
     fn parts(&self) -> impl Iterator<Item = (String, String)> {
         let name = &self.name;
         let version = self.version.iter();

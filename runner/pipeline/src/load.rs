@@ -80,7 +80,7 @@ pub(crate) struct Recorded {
     pub files: Vec<(PathBuf, BlobDigest)>,
     /// The environment variables that were interpolated.
     pub variables: BTreeSet<String>,
-    /// What `run:` stages read, by node.
+    /// The reads of `run:` stages from the file system, by node.
     pub reads: BTreeMap<usize, Reads>,
 }
 

@@ -17,7 +17,7 @@ use std::path::Path;
 /// The smallest `log:` in bytes.
 const LEAST_LOG: u64 = 1 << 10;
 
-/// What a stage reads from outside the store, interpolated.
+/// The patterns and tools that a stage reads from outside the store, interpolated.
 #[derive(Default)]
 pub(crate) struct Reads {
     /// The patterns of `files:`.

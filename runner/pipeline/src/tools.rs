@@ -137,7 +137,7 @@ impl Request {
     }
 }
 
-/// What is wrong with a tool, and what to do.
+/// The fault of a tool, and the remedy.
 pub(crate) type Wrong = (String, String);
 
 /// Finds tools; each request once.

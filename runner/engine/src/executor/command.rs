@@ -216,7 +216,7 @@ impl Run<'_> {
         })
     }
 
-    /// What the program sees besides the system's own files.
+    /// The files that the program sees besides the system's own.
     fn visible(&self) -> Vec<PathBuf> {
         let own = self.tools.iter().flat_map(|tool| [&tool.path, &tool.bin]);
         let more = self.tools.iter().flat_map(|tool| &tool.visible);
@@ -376,7 +376,7 @@ impl Run<'_> {
     }
 }
 
-/// What a program runs in and by.
+/// The surroundings in which a program is started and watched.
 struct Running<'a> {
     sandbox: &'a Sandbox,
     store: &'a Store,

@@ -4,13 +4,13 @@ use super::sandbox::is_visible;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-/// What the hints look for on the host.
+/// The host, in which the hints look for files and programs.
 pub(super) struct Host<'a> {
     /// The directories of the engine's own PATH.
     pub path: &'a str,
     /// The directory of the pipeline.
     pub base: &'a Path,
-    /// What the stage saw besides the system's own.
+    /// The files that the stage saw besides the system's own.
     pub visible: &'a [PathBuf],
 }
 

@@ -13,7 +13,7 @@
 //!   then kills whatever else the program started.
 //! - Without namespaces the supervisor is a child subreaper: what the program leaves behind becomes its child, and is killed.
 //!
-//! What is said over the control socket is in [`protocol`].
+//! The messages of the control socket are in [`protocol`].
 
 mod client;
 mod descendants;

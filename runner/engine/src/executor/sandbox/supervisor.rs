@@ -28,7 +28,7 @@ pub(super) fn supervise(control: OwnedFd, log: OwnedFd) {
     let _ = protocol::write(&mut control, &said);
 }
 
-/// What is observed of the programs that a family executes.
+/// The observer of the programs that a family executes.
 #[cfg(target_os = "linux")]
 type Observer = super::executed::Observer;
 #[cfg(not(target_os = "linux"))]
