@@ -67,7 +67,11 @@ fn main() -> ExitCode {
         ("the_environment_is_clean", hidden::the_environment_is_clean),
         ("a_big_log_is_bounded", limits::a_big_log_is_bounded),
     ];
-    let one: [(&str, fn()); 8] = [
+    let one: [(&str, fn()); 9] = [
+        (
+            "an_isolated_sibling_of_a_poisoner_is_not_recorded",
+            poison::an_isolated_sibling_of_a_poisoner_is_not_recorded,
+        ),
         (
             "files_of_the_host_are_invisible",
             hidden::files_of_the_host_are_invisible,

@@ -119,6 +119,40 @@ stages:
     assert_eq!(project.run(&["cache", "verify"]).code, 0);
 }
 
+/// A program without isolation that writes to the inputs of an isolated one.
+pub(crate) fn an_isolated_sibling_of_a_poisoner_is_not_recorded() {
+    let project = Project::new(
+        "\
+version: 1
+name: mixed
+stages:
+  a: { run: 'echo good > ${outputs.x}', outputs: { x: x.txt } }
+  b:
+    isolation: none
+    run: |
+      sleep 0.3
+      set +e
+      for g in ../../../*/stage/needs/x/x.txt; do
+        touch -r $g ts; chmod u+w $g; printf 'evil\\n' > $g; touch -r ts $g
+      done
+      sleep 0.6; echo done > ${outputs.o}
+    needs: { x: a }
+    outputs: { o: o.txt }
+  c: { run: 'sleep 0.7; cat ${needs.x} > ${outputs.o}', needs: { x: a }, outputs: { o: o.txt } }
+",
+    );
+    let ended = project.run(&["exec", "p.yaml", "--json", "--keep-going", "--jobs", "2"]);
+    assert_eq!(ended.code, 1, "{}{}", ended.stdout, ended.stderr);
+    assert!(
+        ended.error("c").contains("was modified while it ran"),
+        "{}",
+        ended.stderr
+    );
+    assert_eq!(exec(&project, Mode::Namespaces, &["c"]).code, 0);
+    assert_eq!(project.output("c.o"), "good\n");
+    assert_eq!(project.run(&["cache", "verify"]).code, 0);
+}
+
 /// The cases by which the faults were found.
 pub(crate) fn findings(mode: Mode) {
     let touch = Project::new(

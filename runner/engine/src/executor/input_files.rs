@@ -5,8 +5,8 @@
 //! | namespaces, container | a reflink, or else a hard link, or else a copy | mounted read-only |
 //! | none | a reflink, or else a copy | it shares no inode with the store |
 //!
-//! Without isolation a program can still write to its own copy, and to any file of its user: the copies and the store's blobs are hashed again before
-//! anything is recorded.
+//! A program without isolation, of this run or another, can write to any file of its user, the inputs of isolated programs among them: whatever the
+//! isolation, the files and the store's blobs are hashed again before anything is recorded.
 
 use super::files::{create_parent, failed};
 use cache::{Artifact, BlobDigest, BlobRef, Error, Store};
@@ -88,24 +88,27 @@ impl InputFiles {
         fs::copy(from, to).map(|_| true)
     }
 
-    /// Fails if an input or a blob of the store is no longer what the key says; nothing to do where the program could not write to them.
+    /// Fails if an input or a blob of the store is no longer what the key says.
     pub fn check(&self, store: &Store) -> Result<(), StageError> {
-        if self.links {
-            return Ok(());
-        }
         for (blob, path) in &self.written {
             // What is no file any more is not opened: a named pipe would block.
             let is_file = fs::symlink_metadata(path).is_ok_and(|meta| meta.is_file());
             let same = is_file && BlobRef::of_file(path).is_ok_and(|read| read.blob == *blob);
             let damaged = matches!(store.recheck(*blob), Err(Error::Damaged { .. }));
             if !same || damaged {
-                return Err(
-                    StageError::new("the command modified one of its inputs").hint(if damaged {
-                        "let it work on a copy; the damaged file of the store was removed and is computed again when needed"
-                    } else {
-                        "let it work on a copy"
-                    }),
-                );
+                let (message, remedy) = if self.links {
+                    (
+                        "one of its inputs was modified while it ran",
+                        "a program without isolation, or another process, writes to the store",
+                    )
+                } else {
+                    ("the command modified one of its inputs", "let it work on a copy")
+                };
+                return Err(StageError::new(message).hint(if damaged {
+                    format!("{remedy}; the damaged file of the store was removed and is computed again when needed")
+                } else {
+                    remedy.to_owned()
+                }));
             }
         }
         Ok(())
