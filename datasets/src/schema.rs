@@ -98,7 +98,12 @@ pub const CONTRACT_TERMS: &[Column] = &[
     column("settlement", Type::Text, true, "cash, physical or coin"),
     column("expires", Type::Text, true, "am or pm"),
     column("multiplier", Type::Float, true, "units of the underlying in a contract"),
-    column("deliverable", Type::Text, true, "the deliverable of an adjusted contract"),
+    column(
+        "deliverable",
+        Type::Text,
+        true,
+        "the deliverable of an adjusted contract",
+    ),
     column("currency", Type::Text, true, "of strikes and prices, ISO 4217"),
 ];
 

@@ -19,5 +19,5 @@ mod words;
 pub use contracts::{Contracts, Facts};
 pub use resolve::{Assumption, Contradiction, Sources, resolve};
 pub use specifications::{family_of, specification, usual};
-pub use terms::{ContractTerms, Terms, adjusted_root, is_adjusted};
+pub use terms::{ContractTerms, Terms, adjusted_root, is_adjusted, plain_root};
 pub use words::{Exercise, Expires, Origin, QuoteUnit, Settlement, TimeOfDay, UnderlyingKind};

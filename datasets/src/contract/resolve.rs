@@ -62,7 +62,13 @@ impl fmt::Display for Contradiction {
 /// # Errors
 /// A term on which file and configuration disagree.
 pub fn resolve(sources: &Sources<'_>) -> Result<(Facts, Vec<Assumption>), Contradiction> {
-    let &Sources { symbol, root, file, config, layout } = sources;
+    let &Sources {
+        symbol,
+        root,
+        file,
+        config,
+        layout,
+    } = sources;
     let config = config.of(root);
     if let Some((term, of_file, of_config)) = file.contradictions(&config).into_iter().next() {
         return Err(Contradiction {
@@ -97,4 +103,102 @@ pub fn resolve(sources: &Sources<'_>) -> Result<(Facts, Vec<Assumption>), Contra
         })
         .collect();
     Ok((facts, assumptions))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::calendar::CalendarName;
+    use crate::contract::{Exercise, Expires, adjusted_root};
+
+    fn sources<'a>(
+        (symbol, root): (&'a str, &'a str),
+        file: &'a Terms,
+        config: &'a ContractTerms,
+        layout: &'a ContractTerms,
+    ) -> Sources<'a> {
+        Sources {
+            symbol,
+            root,
+            file,
+            config,
+            layout,
+        }
+    }
+
+    fn us() -> ContractTerms {
+        ContractTerms {
+            calendar: Some(CalendarName::Us),
+            currency: Some("USD".to_owned()),
+            multiplier: Some(100.0),
+            ..ContractTerms::default()
+        }
+    }
+
+    #[test]
+    fn a_fund_is_american_by_its_specification() {
+        let none = (Terms::default(), ContractTerms::default());
+        let (facts, assumed) = resolve(&sources(("SPY", "SPY"), &none.0, &none.1, &us())).unwrap();
+        assert_eq!(facts.terms.exercise, Some(Exercise::American));
+        assert_eq!(facts.origin["exercise"], Origin::Specification);
+        assert_eq!(facts.origin["calendar"], Origin::Specification);
+        assert_eq!(assumed.iter().map(|a| a.term).collect::<Vec<_>>(), ["quote_unit"]);
+        let (facts, _) = resolve(&sources(("SPX", "SPX"), &none.0, &none.1, &us())).unwrap();
+        assert_eq!(
+            (facts.terms.exercise, facts.terms.expires),
+            (Some(Exercise::European), Some(Expires::Am))
+        );
+    }
+
+    #[test]
+    fn what_nothing_states_is_an_assumption() {
+        let none = (Terms::default(), ContractTerms::default());
+        let (facts, assumed) = resolve(&sources(("ACME", "ACME"), &none.0, &none.1, &us())).unwrap();
+        assert_eq!(facts.terms.exercise, Some(Exercise::American));
+        assert_eq!(facts.origin["exercise"], Origin::Assumed);
+        assert_eq!(facts.origin["multiplier"], Origin::Layout);
+        let terms: Vec<_> = assumed.iter().map(|a| a.term).collect();
+        assert!(terms.contains(&"exercise") && !terms.contains(&"calendar"), "{terms:?}");
+    }
+
+    #[test]
+    fn a_configuration_that_contradicts_the_file_is_refused() {
+        let file = Terms {
+            multiplier: Some(10.0),
+            ..Terms::default()
+        };
+        let config = ContractTerms {
+            multiplier: Some(100.0),
+            ..ContractTerms::default()
+        };
+        let err = resolve(&sources(("ACME", "ACME"), &file, &config, &us())).unwrap_err();
+        assert_eq!(
+            err.to_string(),
+            "the files state `multiplier: 10` for the contracts of ACME, the configuration `multiplier: 100`"
+        );
+        // The configured multiplier is that of the unadjusted contracts.
+        let root = adjusted_root("ACME", "10");
+        assert!(resolve(&sources(("ACME", &root), &file, &config, &us())).is_ok());
+    }
+
+    #[test]
+    fn the_configuration_goes_before_the_specification_and_a_root_before_all() {
+        let file = Terms::default();
+        let config = ContractTerms {
+            exercise: Some(Exercise::European),
+            roots: [(
+                "SPY".to_owned(),
+                Terms {
+                    multiplier: Some(10.0),
+                    ..Terms::default()
+                },
+            )]
+            .into(),
+            ..ContractTerms::default()
+        };
+        let (facts, _) = resolve(&sources(("SPY", "SPY"), &file, &config, &us())).unwrap();
+        assert_eq!(facts.terms.exercise, Some(Exercise::European));
+        assert_eq!(facts.origin["exercise"], Origin::Config);
+        assert_eq!(facts.terms.multiplier, Some(10.0));
+    }
 }

@@ -165,13 +165,16 @@ impl Terms {
         if let Some(currency) = &self.currency
             && !(3..=5).contains(&currency.len())
         {
-            return Err(("currency".to_owned(), format!("`{currency}` is not a currency such as USD")));
+            return Err((
+                "currency".to_owned(),
+                format!("`{currency}` is not a currency such as USD"),
+            ));
         }
         Ok(())
     }
 }
 
-/// The mark between a root and the multiplier of an adjusted class.
+/// The mark between a root and the difference of an adjusted class.
 const ADJUSTED: char = '@';
 
 /// Returns whether a root is that of an adjusted class.
@@ -179,7 +182,12 @@ pub fn is_adjusted(root: &str) -> bool {
     root.contains(ADJUSTED)
 }
 
-/// The root of the contracts of `root` whose multiplier is not the usual one: `AAPL@150`.
-pub fn adjusted_root(root: &str, multiplier: f64) -> String {
-    format!("{root}{ADJUSTED}{multiplier}")
+/// The root of the contracts of `root` that differ from its usual ones in a term, such as the multiplier: `AAPL@150`.
+pub fn adjusted_root(root: &str, difference: &str) -> String {
+    format!("{root}{ADJUSTED}{difference}")
+}
+
+/// The root of the usual contracts of a class: `AAPL` of `AAPL@150`.
+pub fn plain_root(root: &str) -> &str {
+    root.split_once(ADJUSTED).map_or(root, |(plain, _)| plain)
 }

@@ -34,15 +34,17 @@ macro_rules! words {
 
         impl FromStr for $name {
             type Err = String;
+            /// A name in any case, or a beginning that it shares with no other.
             fn from_str(text: &str) -> Result<Self, String> {
-                Self::ALL
-                    .iter()
-                    .copied()
-                    .find(|value| value.name().eq_ignore_ascii_case(text.trim()))
-                    .ok_or_else(|| {
+                let wanted = text.trim().to_ascii_lowercase();
+                let mut found = Self::ALL.iter().filter(|value| value.name().starts_with(&wanted));
+                match (found.next(), found.next()) {
+                    (Some(value), None) if !wanted.is_empty() => Ok(*value),
+                    _ => {
                         let known: Vec<_> = Self::ALL.iter().map(|value| value.name()).collect();
-                        format!("`{text}` is none of {}", known.join(", "))
-                    })
+                        Err(format!("`{text}` is none of {}", known.join(", ")))
+                    }
+                }
             }
         }
     };
@@ -183,5 +185,32 @@ impl JsonSchema for TimeOfDay {
     }
     fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
         schemars::json_schema!({ "type": "string", "pattern": r"^\d{1,2}:\d{2}$", "description": "A time of day, such as \"16:00\"." })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_read_in_any_case_and_by_their_beginning() {
+        assert_eq!("AM".parse(), Ok(Expires::Am));
+        assert_eq!("E".parse(), Ok(Exercise::European));
+        assert_eq!("American".parse(), Ok(Exercise::American));
+        // Cash or coin.
+        assert!("c".parse::<Settlement>().is_err());
+        assert!("".parse::<Exercise>().is_err());
+        assert_eq!(
+            "bermudan".parse::<Exercise>().unwrap_err(),
+            "`bermudan` is none of european, american"
+        );
+    }
+
+    #[test]
+    fn times_of_day() {
+        let time: TimeOfDay = "9:30".parse().unwrap();
+        assert_eq!((time.hours(), time.to_string().as_str()), (9.5, "09:30"));
+        assert!("24:01".parse::<TimeOfDay>().is_err());
+        assert!("9.30".parse::<TimeOfDay>().is_err());
     }
 }
