@@ -36,6 +36,27 @@ impl Contracts {
             .or_else(|| self.classes.get(&format!("{symbol} {root}")))
     }
 
+    /// Every class: its root and its facts.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &Facts)> {
+        self.classes.iter().map(|(name, facts)| {
+            let root = name
+                .strip_prefix(facts.symbol.as_str())
+                .and_then(|rest| rest.strip_prefix(' '))
+                .unwrap_or(name);
+            (root, facts)
+        })
+    }
+
+    /// The classes of one underlying.
+    #[must_use]
+    pub fn of_symbol(&self, symbol: &str) -> Self {
+        let of = |facts: &Facts| facts.symbol == symbol || facts.symbol.is_empty();
+        let classes = self.iter().filter(|(_, facts)| of(facts));
+        Self {
+            classes: classes.map(|(root, facts)| (root.to_owned(), facts.clone())).collect(),
+        }
+    }
+
     /// Adds the facts of a class.
     pub fn insert(&mut self, root: &str, facts: Facts) {
         match self.classes.get(root) {

@@ -18,6 +18,6 @@ mod words;
 
 pub use contracts::{Contracts, Facts};
 pub use resolve::{Assumption, Contradiction, Sources, resolve};
-pub use specifications::{family_of, specification, usual};
+pub use specifications::{can_be_carried, family_of, specification, usual};
 pub use terms::{ContractTerms, Terms, adjusted_root, is_adjusted, plain_root};
 pub use words::{Exercise, Expires, Origin, QuoteUnit, Settlement, TimeOfDay, UnderlyingKind};

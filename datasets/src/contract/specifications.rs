@@ -154,6 +154,16 @@ const FAMILIES: &[(&str, &str)] = &[
 /// Classes that settle on the opening prices of the day of expiry, and trade last on the day before.
 const MORNING: &[&str] = &["SPX", "NDX", "RUT", "VIX", "VIXW", "DJX"];
 
+/// Volatility indices: nobody can buy one and hold it, so that its forward does not follow from its price.
+const NOT_CARRIED: &[&str] = &[
+    "VIX", "VXN", "RVX", "VXD", "VVIX", "OVX", "GVZ", "VXEEM", "VSTOXX", "V2TX",
+];
+
+/// Returns whether an underlying can be bought and carried to expiry, so that its price and the rates give its forward.
+pub fn can_be_carried(symbol: &str) -> bool {
+    !NOT_CARRIED.contains(&symbol.trim_start_matches(['^', '$']))
+}
+
 /// The underlying of an option class: the index for its weekly classes, otherwise the class itself.
 pub fn family_of(root: &str) -> &str {
     FAMILIES

@@ -6,7 +6,7 @@ use crate::options::fits;
 use datasets::Date;
 use datasets::calendar::CalendarName;
 use datasets::contract::{
-    Assumption, ContractTerms, Contracts, Origin, QuoteUnit, Sources, Terms, adjusted_root, resolve,
+    Assumption, ContractTerms, Contracts, Facts, Origin, QuoteUnit, Sources, Terms, adjusted_root, resolve,
     specification, usual,
 };
 use datasets::layout::Layout;
@@ -51,12 +51,17 @@ pub fn terms_of_all(layouts: &[Layout], config: &ContractTerms) -> Result<Contra
     let set = config.all().stated();
     for other in rest {
         let differ = terms.all().contradictions(&terms_of(other).all());
-        if let Some((term, here, there)) = differ.iter().find(|(term, ..)| !set.iter().any(|(name, _)| name == term)) {
+        if let Some((term, here, there)) = differ
+            .iter()
+            .find(|(term, ..)| !set.iter().any(|(name, _)| name == term))
+        {
             return Err(StageError::new(format!(
                 "the files are of layouts `{}` and `{}`, whose contracts differ: {term} is {here} and {there}",
                 first.name, other.name
             ))
-            .hint(format!("read them in two stages, or state `contract: {{ {term}: … }}` for all")));
+            .hint(format!(
+                "read them in two stages, or state `contract: {{ {term}: … }}` for all"
+            )));
         }
     }
     Ok(terms)
@@ -165,7 +170,11 @@ pub fn facts(
         assumptions.extend(assumed);
         contracts.insert(root, facts);
     }
-    let calendars: BTreeSet<CalendarName> = contracts.classes.values().filter_map(|facts| facts.terms.calendar).collect();
+    let calendars: BTreeSet<CalendarName> = contracts
+        .classes
+        .values()
+        .filter_map(|facts| facts.terms.calendar)
+        .collect();
     let mut calendar = match Vec::from_iter(calendars).as_slice() {
         [] => CalendarName::Weekends,
         [one] => *one,
@@ -199,7 +208,14 @@ pub fn facts(
 }
 
 /// The terms of which an assumption is worth a warning: the others follow from them.
-const WARNED: [&str; 6] = ["underlying_kind", "exercise", "settlement", "multiplier", "currency", "calendar"];
+const WARNED: [&str; 6] = [
+    "underlying_kind",
+    "exercise",
+    "settlement",
+    "multiplier",
+    "currency",
+    "calendar",
+];
 
 /// One line for each set of assumptions, with the classes that share it.
 fn assumed(assumptions: &[Assumption]) -> Vec<String> {
@@ -279,8 +295,14 @@ pub fn retain(contracts: &mut Contracts, chain: &Chain) {
         .into_iter()
         .map(|(symbol, root)| (chain.name(symbol), chain.name(root)))
         .collect();
-    contracts.classes.retain(|name, facts| {
-        let root = name.strip_prefix(&format!("{} ", facts.symbol)).unwrap_or(name);
-        left.contains(&(facts.symbol.as_str(), root))
-    });
+    let of = |root: &str, facts: &Facts| left.contains(&(facts.symbol.as_str(), root));
+    *contracts = Contracts {
+        classes: contracts
+            .classes
+            .iter()
+            .zip(contracts.iter())
+            .filter(|(_, (root, facts))| of(root, facts))
+            .map(|((name, facts), _)| (name.clone(), facts.clone()))
+            .collect(),
+    };
 }

@@ -197,7 +197,10 @@ impl Chain {
             None => (name, None),
             Some((root, variant)) => (
                 root,
-                variant.parse::<usize>().ok().and_then(|variant| self.variants.get(variant)),
+                variant
+                    .parse::<usize>()
+                    .ok()
+                    .and_then(|variant| self.variants.get(variant)),
             ),
         }
     }

@@ -56,8 +56,7 @@ pub fn attach(
                 texts.push(match text {
                     "" => None,
                     text => Some(
-                        canonical(term.name, text)
-                            .map_err(|problem| frame.error(row, &mapping.theirs, &problem))?,
+                        canonical(term.name, text).map_err(|problem| frame.error(row, &mapping.theirs, &problem))?,
                     ),
                 });
                 Ok(())

@@ -1,7 +1,9 @@
 //! `ingest/option_chain`: option quotes from files.
 
+mod classes;
 mod columns;
 mod config;
+mod file_terms;
 mod parity;
 mod parse;
 mod quotes;
