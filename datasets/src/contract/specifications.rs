@@ -211,7 +211,8 @@ pub fn specification(symbol: &str, root: &str, calendar: Option<CalendarName>) -
         currency: Some(group.currency.to_owned()),
         calendar: Some(group.calendar),
         time_zone: session.map(|session| session.time_zone.to_owned()),
-        quote_unit: (group.settlement == Settlement::Coin).then_some(QuoteUnit::Coin),
+        // Files of inverse options may be quoted in either.
+        quote_unit: None,
     }
 }
 
@@ -305,11 +306,7 @@ pub fn usual(known: &Terms) -> Terms {
         currency: Some(currency.to_owned()),
         calendar: Some(CalendarName::Weekends),
         time_zone: session.map(|session| session.time_zone.to_owned()),
-        quote_unit: Some(if settlement == Settlement::Coin {
-            QuoteUnit::Coin
-        } else {
-            QuoteUnit::Currency
-        }),
+        quote_unit: Some(QuoteUnit::Currency),
     }
 }
 

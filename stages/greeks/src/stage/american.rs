@@ -52,7 +52,7 @@ pub struct American;
 impl StageKind for American {
     type Config = AmericanConfig;
     const NAME: &'static str = "greeks/american";
-    const VERSION: u32 = 1;
+    const VERSION: u32 = 2;
     const ABOUT: &'static str = "price and Greeks of American options by spectral collocation";
     const PORTS: Ports = ports::PORTS;
 

@@ -48,7 +48,7 @@ pub struct Analytic;
 impl StageKind for Analytic {
     type Config = AnalyticConfig;
     const NAME: &'static str = "greeks/analytic";
-    const VERSION: u32 = 2;
+    const VERSION: u32 = 3;
     const ABOUT: &'static str = "price and Greeks by Black-Scholes-Merton or Black-76";
     const PORTS: Ports = ports::PORTS;
 
