@@ -302,3 +302,43 @@ fn quotes_in_coin_become_quotes_in_currency() {
         Some("08:00")
     );
 }
+
+/// Two snapshots of one day are no duplicates: one is chosen, or the stage fails.
+#[test]
+fn snapshots_of_a_day_are_chosen_and_not_dropped_in_silence() {
+    let columns = json!({ "date": "d", "expiry": "e", "strike": "k", "call": "r", "bid": "b", "ask": "a", "symbol": "s", "underlying": "u" });
+    let row = |time: &str, bid: f64| format!("2019-05-31 {time},2019-06-21,100,c,{bid},9,SPX,100\n");
+    let text = format!("d,e,k,r,b,a,s,u\n{}{}", row("15:45:00", 2.0), row("09:45:00", 1.0));
+    let with = |snapshot: Value| {
+        let mut with = json!({ "layout": { "columns": columns } });
+        if !snapshot.is_null() {
+            with["snapshot"] = snapshot;
+        }
+        with
+    };
+    let err = run(&text, with(Value::Null)).err().unwrap();
+    assert_eq!(
+        err.message,
+        "the files have several snapshots of a day: on 2019-05-31, a contract of SPX is quoted at 09:45, 15:45"
+    );
+    assert!(err.hint.unwrap().contains("snapshot: last"));
+    for (snapshot, bid) in [("first", 1.0), ("last", 2.0), ("9:45", 1.0)] {
+        let bench = Bench::new();
+        bench.file("a.csv", &text);
+        let mut whole = with(json!(snapshot));
+        whole["path"] = json!("a.csv");
+        let done = bench.run(CHAIN, whole).unwrap();
+        assert_eq!(floats(&bench.rows(&done), "bid"), [bid], "{snapshot}");
+        assert_eq!(done.artifact.meta["rows_of_other_snapshots"], 1);
+    }
+    assert!(
+        run(&text, with(json!("12:00")))
+            .err()
+            .unwrap()
+            .hint
+            .unwrap()
+            .contains("09:45, 15:45")
+    );
+    // One snapshot of a day, at whatever time, needs no choice.
+    assert!(run(&format!("d,e,k,r,b,a,s,u\n{}", row("15:45:00", 2.0)), with(Value::Null)).is_ok());
+}

@@ -101,11 +101,6 @@ impl Styles {
             Self::American(roots) => roots.contains(root),
         }
     }
-
-    /// Returns whether there may be American contracts.
-    pub fn has_american(&self) -> bool {
-        *self != Self::All(Exercise::European)
-    }
 }
 
 /// Refuses a chain with contracts of another style than a model's.

@@ -100,9 +100,14 @@ pub struct Chain {
     /// The terms that rows state, each kind once; the root of a row that states some is [`Chain::variant_name`] until
     /// [`super::classes::settle`] gives it its class.
     pub variants: Vec<Terms>,
+    /// Minutes after midnight at which rows are quoted, -1 where that is not known; empty where no file says.
+    pub time: Vec<i32>,
     /// The rows whose strike was read from single precision and is not what it was there, by symbol and date.
     pub single_precision: BTreeMap<(u32, i32), u64>,
 }
+
+/// The time of a row whose file does not say it.
+const UNKNOWN_TIME: i32 = -1;
 
 /// The mark between a root and the number of its variant, while a chain is read.
 const VARIANT: char = '\u{1f}';
@@ -157,6 +162,14 @@ impl Chain {
         self.date.extend(table::dates(batch, "date")?.iter().map(|date| date.0));
         self.expiry
             .extend(table::dates(batch, "expiry")?.iter().map(|date| date.0));
+        match file_terms::times(batch) {
+            Some(times) => {
+                self.time.resize(self.date.len() - batch.num_rows(), UNKNOWN_TIME);
+                self.time.extend(times.iter().map(|time| time.unwrap_or(UNKNOWN_TIME)));
+            }
+            None if self.time.is_empty() => {}
+            None => self.time.resize(self.date.len(), UNKNOWN_TIME),
+        }
         let strikes = table::floats(batch, "strike")?.values();
         if file_terms::is_single_precision(batch) {
             let first = self.strike.len();
@@ -262,6 +275,9 @@ impl Chain {
         pick(&mut self.root, rows);
         pick(&mut self.strike, rows);
         pick(&mut self.call, rows);
+        if !self.time.is_empty() {
+            pick(&mut self.time, rows);
+        }
         self.values.par_iter_mut().for_each(|column| pick(column, rows));
     }
 
@@ -288,6 +304,18 @@ impl Chain {
         }
         rows.par_sort_by(order);
         self.select(&rows);
+    }
+
+    /// The rows by the key of the schema and then by time.
+    pub fn by_key_and_time(&self) -> Vec<u32> {
+        let ranks = self.names.ranks();
+        let mut rows: Vec<u32> = (0..self.len() as u32).collect();
+        rows.par_sort_by(|a, b| {
+            let (i, j) = (*a as usize, *b as usize);
+            self.compare_keys(&ranks, i, j)
+                .then_with(|| self.time[i].cmp(&self.time[j]))
+        });
+        rows
     }
 
     fn compare_keys(&self, ranks: &[u32], i: usize, j: usize) -> Ordering {

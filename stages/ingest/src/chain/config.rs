@@ -1,5 +1,6 @@
 //! The configuration of `ingest/option_chain`.
 
+use super::intraday::Snapshot;
 use super::quotes::Quotes;
 use crate::files::Paths;
 use crate::options::{CalendarChoice, CustomLayout, LayoutChoice, OnBadRows, PartitionChoice};
@@ -28,6 +29,9 @@ pub struct ChainConfig {
     pub symbols: Vec<String>,
     /// Keep only these dates, both ends included.
     pub dates: Option<DateRange>,
+    /// The snapshot that is read where files have several of a day: `first` or `last` (of each contract), or a time of day such as "15:45". Several
+    /// without a choice are an error.
+    pub snapshot: Option<Snapshot>,
     /// The action for invalid rows: `drop`, `keep` or `fail`; or by rule, `{ default: drop, crossed_quote: keep }`.
     /// Every violation is counted in the data-quality table, whatever the action. A zero bid is not a violation.
     pub on_bad_rows: OnBadRows,

@@ -1,10 +1,11 @@
 //! The terms of contracts that the rows of a file state, on their way from the file to the chain: columns of
 //! [`datasets::schema::CONTRACT_TERMS`] after those of the chain in the table of the file.
 
+use super::intraday::minute_of_day;
 use crate::frame::Frame;
 use crate::read::source_of;
-use arrow::array::{Array, ArrayRef, AsArray, Float64Array, RecordBatch, StringArray};
-use arrow::datatypes::{Field, Float64Type, Schema};
+use arrow::array::{Array, ArrayRef, AsArray, Float64Array, Int32Array, RecordBatch, StringArray};
+use arrow::datatypes::{DataType, Field, Float64Type, Int32Type, Schema};
 use datasets::contract::{Exercise, Expires, Settlement, Terms, UnderlyingKind};
 use datasets::layout::Layout;
 use datasets::schema::{CONTRACT_TERMS, Type};
@@ -14,6 +15,9 @@ use std::sync::Arc;
 
 /// The entry of a table's metadata for strikes that were read from single precision.
 const SINGLE_PRECISION: &str = "strike_is_single_precision";
+
+/// The column with the minutes of the day of rows.
+const TIME: &str = "minute_of_day";
 
 /// The name of a word by its text in a file.
 fn word<T: FromStr<Err = String> + ToString>(text: &str) -> Result<String, String> {
@@ -65,11 +69,43 @@ pub fn attach(
         });
         fields.push(Arc::new(table::field(term)));
     }
+    if let Some(times) = minutes(frame, layout)? {
+        fields.push(Arc::new(Field::new(TIME, DataType::Int32, true)));
+        columns.push(Arc::new(Int32Array::from(times)));
+    }
     let mut schema = Schema::new(fields);
     if is_single_precision {
         schema.metadata.insert(SINGLE_PRECISION.to_owned(), "true".to_owned());
     }
     Ok(RecordBatch::try_new(Arc::new(schema), columns)?)
+}
+
+/// The minutes of the day in a file's dates; `None` where the first date has no time, or all are midnight.
+fn minutes(frame: &Frame<'_>, layout: &Layout) -> Result<Option<Vec<Option<i32>>>, StageError> {
+    let Some(mapping) = source_of(layout, frame, "date") else {
+        return Ok(None);
+    };
+    // Most files have days alone: the first row tells.
+    let mut first = None;
+    let _ = frame.texts(&mapping.theirs, |_, text| {
+        first = minute_of_day(text);
+        Err(StageError::new("seen"))
+    });
+    if first.is_none() {
+        return Ok(None);
+    }
+    let mut times = Vec::with_capacity(frame.rows());
+    frame.texts(&mapping.theirs, |_, text| {
+        times.push(minute_of_day(text));
+        Ok(())
+    })?;
+    let is_a_time = times.iter().flatten().any(|minute| *minute != 0);
+    Ok(is_a_time.then_some(times))
+}
+
+/// The minutes of the day of a table's rows, where its file has them.
+pub fn times(batch: &RecordBatch) -> Option<&Int32Array> {
+    batch.column_by_name(TIME)?.as_primitive_opt::<Int32Type>()
 }
 
 /// Returns whether the strikes of a file's table were read from single precision.

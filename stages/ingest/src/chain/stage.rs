@@ -5,7 +5,7 @@ use super::columns::{ASK, BID, Chain, LAST, UNDERLYING};
 use super::config::{ChainColumns, ChainConfig, UnderlyingChoice};
 use super::quotes::Quotes;
 use super::rules::{Rules, Seen, count_missing_underlying};
-use super::{classes, parity, parse};
+use super::{classes, intraday, parity, parse};
 use crate::bars::{self, BarColumns};
 use crate::file_memo::Reading;
 use crate::options::LayoutChoice;
@@ -140,6 +140,12 @@ impl StageKind for OptionChain {
         let facts = layouts.first().map(|layout| layout.facts.clone());
         let facts = facts.ok_or_else(|| StageError::new("there is no file to read"))?;
         let stated = classes::settle(&mut chain, &terms, &layout);
+        let other_snapshots = intraday::choose(&mut chain, config.snapshot)?;
+        if other_snapshots > 0 {
+            context.log(format!(
+                "{other_snapshots} rows of other snapshots of a day are left out"
+            ));
+        }
         let Classes {
             mut contracts,
             calendar,
@@ -198,6 +204,7 @@ impl StageKind for OptionChain {
         meta["underlying"] = json!(underlying);
         meta["quotes"] = quotes;
         meta["rows_read"] = json!(read_rows);
+        meta["rows_of_other_snapshots"] = json!(other_snapshots);
         meta["rows"] = json!(chain.len());
         meta["snapshots"] = json!(snapshots.len());
         meta["quality"] = json!(tally.findings(|rule| config.on_bad_rows.action(rule)));
