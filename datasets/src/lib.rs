@@ -1,7 +1,8 @@
-//! Market data: its schemas and units, the layouts that vendors give it, data-quality rules, dates and
+//! Market data: its schemas and units, the layouts that vendors give it, the terms of contracts, data-quality rules, dates and
 //! calendars. No polars here.
 
 pub mod calendar;
+pub mod contract;
 pub mod date;
 pub mod layout;
 pub mod quality;

@@ -106,6 +106,11 @@ pub const CHAIN: &[Rule] = &[
         then most volume, the narrowest spread, the lowest prices",
     ),
     rule("bad_strike", Remedy::Row, "the strike is not above 0"),
+    rule(
+        "single_precision",
+        Remedy::Note,
+        "a strike that the file holds in single precision, read as its shortest decimal",
+    ),
     rule("negative_price", Remedy::Row, "bid, ask or last is below 0"),
     rule("null_close", Remedy::Row, "no close, in files that have nothing else"),
     rule("no_quote", Remedy::Row, "bid and ask are both 0 or missing"),

@@ -89,6 +89,24 @@ pub const OPTION_CHAIN: &[Column] = &[
     ),
 ];
 
+/// The columns in which the rows of a file state terms of their contracts, under the names of [`crate::contract::Terms`]. A layout may map
+/// any of them; the table of a file then has them after those of [`OPTION_CHAIN`]. The stage takes them into its metadata (see
+/// [`crate::contract`]), so that no chain has them. Texts are the names that `contract:` takes, in any case.
+pub const CONTRACT_TERMS: &[Column] = &[
+    column("underlying_kind", Type::Text, true, "index, share, etf, future or coin"),
+    column("exercise", Type::Text, true, "european or american"),
+    column("settlement", Type::Text, true, "cash, physical or coin"),
+    column("expires", Type::Text, true, "am or pm"),
+    column("multiplier", Type::Float, true, "units of the underlying in a contract"),
+    column(
+        "deliverable",
+        Type::Text,
+        true,
+        "the deliverable of an adjusted contract",
+    ),
+    column("currency", Type::Text, true, "of strikes and prices, ISO 4217"),
+];
+
 /// The columns that `greeks/implied_volatility` adds to (or, for `implied_volatility`, replaces in) an option chain.
 pub const IMPLIED_VOLATILITY: &[Column] = &[
     column("years", Type::Float, false, "time to expiry in years of 365 days"),

@@ -1,5 +1,7 @@
 //! The description of a layout.
 
+pub use crate::calendar::CalendarName;
+pub use crate::contract::Exercise;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -86,28 +88,6 @@ pub struct Facts {
     pub yields: YieldQuote,
     /// The daily price limit of the exchange for the underlying (0.1 is 10 %); 0 where there is none.
     pub daily_limit: f64,
-}
-
-/// The exercise style of an option.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Exercise {
-    /// At expiry.
-    European,
-    /// At any time.
-    American,
-}
-
-/// The days on which an exchange is open, as far as they are known.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum CalendarName {
-    /// The holidays of the United States stock exchanges.
-    Us,
-    /// Every day from Monday to Friday.
-    Weekends,
-    /// Every day.
-    None,
 }
 
 /// The quotation of a yield.

@@ -84,6 +84,7 @@ fn spx_2019(data: &Path) {
     let source = MarketSource {
         symbol: "SPX".to_owned(),
         multiplier: 100.0,
+        left_out: Default::default(),
         features: Vec::new(),
         rates: Vec::new(),
         parts: days.iter().map(|day| format!("SPX/{}", day.date)).collect(),

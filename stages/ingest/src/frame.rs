@@ -84,6 +84,11 @@ enum Column {
 }
 
 impl Column {
+    /// Returns whether its numbers are of single precision.
+    fn is_single_precision(&self) -> bool {
+        matches!(self, Self::Stored(stored) if stored.is_single_precision())
+    }
+
     /// The type of its values, in words.
     fn type_name(&self) -> String {
         match self {
@@ -164,6 +169,11 @@ impl<'a> Frame<'a> {
     /// Returns whether it has the column.
     pub fn has(&self, theirs: &str) -> bool {
         self.names.contains(&normal(theirs))
+    }
+
+    /// Returns whether a column has numbers of single precision, which are read as their shortest decimals.
+    pub fn is_single_precision(&self, theirs: &str) -> bool {
+        matches!(self.column(theirs), Ok(column) if column.is_single_precision())
     }
 
     fn column(&self, theirs: &str) -> Result<&Column, StageError> {

@@ -288,11 +288,28 @@ pub fn check_dates(dates: Option<DateRange>) -> Result<(), ConfigProblem> {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CalendarChoice {
-    /// As the layout knows; none where more than a twentieth of the days, and at least twenty, would be closed by it.
+    /// As the layout or the exchange's specification says; none where more than a twentieth of the days, and at least twenty, would be closed by
+    /// it.
     #[default]
     Auto,
-    /// The holidays of the United States stock exchanges.
+    /// The stock exchanges of the United States.
+    #[serde(alias = "nyse")]
     Us,
+    /// Cboe's options exchanges.
+    Cboe,
+    /// CME Group.
+    Cme,
+    /// Eurex.
+    Eurex,
+    /// The Shanghai Stock Exchange.
+    Sse,
+    /// The National Stock Exchange of India.
+    Nse,
+    /// Hong Kong Exchanges.
+    Hkex,
+    /// Open around the clock, every day.
+    #[serde(alias = "24/7")]
+    Always,
     /// Monday to Friday. Holidays are not known, so that missing days are not counted.
     Weekends,
     /// Every day.
@@ -300,32 +317,49 @@ pub enum CalendarChoice {
 }
 
 impl CalendarChoice {
-    /// The calendar for data of these days.
-    pub fn resolve(self, of_layout: CalendarName, days: &BTreeSet<Date>) -> CalendarName {
-        match self {
+    /// The calendar that is named; `None` for `auto`.
+    pub const fn name(self) -> Option<CalendarName> {
+        Some(match self {
+            Self::Auto => return None,
             Self::Us => CalendarName::Us,
+            Self::Cboe => CalendarName::Cboe,
+            Self::Cme => CalendarName::Cme,
+            Self::Eurex => CalendarName::Eurex,
+            Self::Sse => CalendarName::Sse,
+            Self::Nse => CalendarName::Nse,
+            Self::Hkex => CalendarName::Hkex,
+            Self::Always => CalendarName::Always,
             Self::Weekends => CalendarName::Weekends,
             Self::None => CalendarName::None,
-            Self::Auto => {
-                let closed = days.iter().filter(|day| !is_trading_day(of_layout, **day)).count();
-                if closed >= 20 && closed * 20 > days.len() {
-                    CalendarName::None
-                } else {
-                    of_layout
-                }
-            }
+        })
+    }
+
+    /// The calendar for data of these days.
+    pub fn resolve(self, of_layout: CalendarName, days: &BTreeSet<Date>) -> CalendarName {
+        match self.name() {
+            Some(name) => name,
+            None if fits(of_layout, days) => of_layout,
+            None => CalendarName::None,
         }
     }
 }
 
+/// Returns whether a calendar fits data of these days: not where more than a twentieth of them, and at least twenty, would be closed by it.
+pub fn fits(calendar: CalendarName, days: &BTreeSet<Date>) -> bool {
+    let closed = days.iter().filter(|day| !is_trading_day(calendar, **day)).count();
+    closed < 20 || closed * 20 <= days.len()
+}
+
 /// Counts the days that are missing between the first and the last of `days`, where holidays are known.
 pub fn count_missing_days(calendar: CalendarName, days: &BTreeSet<Date>, tally: &mut Tally) {
-    let (CalendarName::Us, Some(&first), Some(&last)) = (calendar, days.first(), days.last()) else {
+    let (true, Some(&first), Some(&last)) = (calendar.knows_holidays(), days.first(), days.last()) else {
         return;
     };
-    for day in first.0..=last.0 {
-        if is_trading_day(calendar, Date(day)) && !days.contains(&Date(day)) {
-            tally.add("missing_day", Date(day), 1);
+    for day in (first.0..=last.0).map(Date) {
+        // Special sessions of weekends are no days on which data is expected.
+        let is_expected = calendar.covers(day) && (!day.is_weekend() || calendar == CalendarName::Always);
+        if is_expected && is_trading_day(calendar, day) && !days.contains(&day) {
+            tally.add("missing_day", day, 1);
         }
     }
 }

@@ -4,7 +4,7 @@ use crate::unpack::Packed;
 use crate::value::in_range;
 use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::compute::cast;
-use arrow::datatypes::{DataType, Date32Type, Float64Type, Int64Type, TimeUnit};
+use arrow::datatypes::{DataType, Date32Type, Float32Type, Float64Type, Int64Type, TimeUnit};
 use arrow::error::ArrowError;
 use bytes::Bytes;
 use datasets::Date;
@@ -51,6 +51,15 @@ fn column(bytes: Bytes, metadata: ArrowReaderMetadata, index: usize) -> Result<S
     Ok(Stored(chunks))
 }
 
+/// The number with the shortest decimal that single precision rounds to `number`.
+fn shortest(number: f32) -> f64 {
+    // The standard library writes the shortest decimal that reads back; whole numbers need no detour.
+    if number.trunc() == number {
+        return f64::from(number);
+    }
+    number.to_string().parse().unwrap_or_else(|_| f64::from(number))
+}
+
 impl Stored {
     /// The type of the values; `Null` for a column without rows.
     pub fn data_type(&self) -> &DataType {
@@ -70,13 +79,23 @@ impl Stored {
         self.data_type().is_numeric() || *self.data_type() == DataType::Null
     }
 
-    /// The values as numbers, NaN where they are missing.
+    /// True if the values are numbers of single precision.
+    pub fn is_single_precision(&self) -> bool {
+        *self.data_type() == DataType::Float32
+    }
+
+    /// The values as numbers, NaN where they are missing. Those of single precision are the shortest decimals that have that value in single
+    /// precision: 0.1, not 0.10000000149.
     ///
     /// # Errors
     /// When the type has no conversion.
     pub fn numbers(&self) -> Result<Vec<f64>, ArrowError> {
         let mut values = Vec::new();
         for chunk in &self.0 {
+            if let Some(numbers) = chunk.as_primitive_opt::<Float32Type>() {
+                values.extend(numbers.iter().map(|number| number.map_or(f64::NAN, shortest)));
+                continue;
+            }
             let chunk = cast(chunk, &DataType::Float64)?;
             let numbers = chunk.as_primitive::<Float64Type>();
             if numbers.null_count() == 0 {

@@ -5,7 +5,8 @@ use crate::chain::{Chain, Rules, Seen};
 use crate::options::OnBadRows;
 use crate::rates;
 use arrow::array::{ArrayRef, BooleanArray, Date32Array, Float64Array, RecordBatch, StringArray};
-use datasets::layout::CalendarName;
+use datasets::calendar::CalendarName;
+use datasets::contract::{Contracts, Exercise, Expires, Facts, Origin, Settlement, Terms, UnderlyingKind};
 use datasets::quality::{Action, BARS, CHAIN, RATES, Tally};
 use datasets::schema;
 use rayon::prelude::*;
@@ -32,7 +33,7 @@ pub struct SimulatedMarket;
 impl StageKind for SimulatedMarket {
     type Config = Parameters;
     const NAME: &'static str = "ingest/simulated_market";
-    const VERSION: u32 = 1;
+    const VERSION: u32 = 2;
     const ABOUT: &'static str =
         "a simulated index (stochastic variance and jumps) with its option chain, bars and rates";
     const PORTS: Ports = Ports {
@@ -90,6 +91,7 @@ impl StageKind for SimulatedMarket {
                 "multiplier": MULTIPLIER,
                 "exercise": "european",
                 "settlement": roots,
+                "contracts": contracts(&config.symbol, roots.keys()),
                 "calendar": CALENDAR,
                 "underlying": "quoted",
                 "has": { "quotes": true, "last": true },
@@ -111,6 +113,32 @@ impl StageKind for SimulatedMarket {
         let months = months(config, &days)?;
         Share::of_memos("partitions", given, months.iter().map(|month| &month.memo)).map(Some)
     }
+}
+
+/// The terms of the simulated contracts: those of options on an index in the United States, all PM-settled.
+fn contracts<'a>(symbol: &str, roots: impl Iterator<Item = &'a String>) -> Contracts {
+    let terms = Terms {
+        underlying_kind: Some(UnderlyingKind::Index),
+        exercise: Some(Exercise::European),
+        settlement: Some(Settlement::Cash),
+        expires: Some(Expires::Pm),
+        settlement_time: CALENDAR.session().map(|session| session.close),
+        multiplier: Some(MULTIPLIER),
+        currency: Some("USD".to_owned()),
+        calendar: Some(CALENDAR),
+        time_zone: CALENDAR.session().map(|session| session.time_zone.to_owned()),
+        ..Terms::default()
+    };
+    let mut contracts = Contracts::default();
+    for root in roots {
+        let mut facts = Facts {
+            symbol: symbol.to_owned(),
+            ..Facts::default()
+        };
+        facts.complete(&terms, Origin::Specification);
+        contracts.insert(root, facts);
+    }
+    contracts
 }
 
 /// A month of the chain. Its contents depend on the parameters and on nothing later, so that a longer market finds the

@@ -122,6 +122,7 @@ fn vxx_2016(data: &Path) {
     let meta = &done.artifact.meta;
     assert_eq!((&meta["rows_read"], &meta["snapshots"]), (&json!(27_940), &json!(20)));
     assert_eq!(meta["exercise"], "american");
+    assert_eq!(meta["contracts"]["VXX"]["underlying_kind"], "etf");
     assert_eq!(done.examples("missing_day"), ["2016-12-08"]);
     assert_eq!(done.finding("no_quote").0, 2);
     assert!((done.finding("zero_bid").0 as f64 / 27_940.0 - 0.1333).abs() < 0.001);
@@ -182,6 +183,19 @@ fn sse_50etf(data: &Path) {
     let meta = &done.artifact.meta;
     assert_eq!(meta["rows_read"], 208_422);
     assert_eq!(meta["snapshots"], 1_680);
+    // The days of the data are those of the exchange's calendar, all of them.
+    assert_eq!(meta["calendar"], "sse");
+    assert_eq!(
+        (done.finding("missing_day").0, done.finding("non_trading_day").0),
+        (0, 0)
+    );
+    let facts = &meta["contracts"]["510050"];
+    assert_eq!(
+        (&facts["exercise"], &facts["settlement_time"]),
+        (&json!("european"), &json!("15:00"))
+    );
+    assert_eq!(facts["origin"]["calendar"], "specification");
+    assert_eq!(done.warnings, Vec::<String>::new());
     assert_eq!(done.finding("null_close"), (908, 221, "dropped".to_owned()));
     assert_eq!(done.finding("duplicate_key"), (1_988, 399, "dropped".to_owned()));
     assert_eq!(done.finding("missing_underlying").0, 0);

@@ -13,7 +13,7 @@ const DAILY: &str = "\
 version: 1
 name: daily
 stages:
-  quotes: { uses: ingest/option_chain, with: { path: chain } }
+  quotes: { uses: ingest/option_chain, with: { path: chain, contract: { underlying_kind: index, calendar: us } } }
   bars: { uses: ingest/bars, with: { path: bars, partition: month } }
   chain: { uses: greeks/implied_volatility, needs: { chain: quotes } }
   greeks: { uses: greeks/analytic, needs: { chain: chain } }

@@ -18,7 +18,8 @@ pub(crate) const MAX_ACTIONS: usize = 64;
 pub struct OptionsConfig {
     /// The underlying; empty for the only one in the chain.
     pub symbol: String,
-    /// The contract multiplier: units of the underlying in a contract; 0 takes it from the chain, or 100 if the chain has none.
+    /// The contract multiplier: units of the underlying in a contract; 0 takes that of the chain's contracts, or 100 if the chain states none. One that
+    /// contradicts the chain is an error. Adjusted contracts, whose multiplier is another, are not traded.
     pub multiplier: f64,
     /// The contracts that can be traded.
     pub slate: SlateConfig,

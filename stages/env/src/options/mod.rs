@@ -24,6 +24,7 @@
 mod build;
 mod config;
 mod inputs;
+mod listed;
 pub mod margin;
 mod normalise;
 mod observation;

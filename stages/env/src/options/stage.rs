@@ -3,12 +3,13 @@
 use super::build::{Chain, Day, MarketSource, PartSnapshots, PartStore, Piece, build, part_snapshots};
 use super::config::{OptionsConfig, QuoteKind};
 use super::inputs::{days, features, is_key, parts, rates};
+use super::listed::Listed;
 use bytes::Bytes;
 use cache::{ArtifactBuilder, BlobRef};
 use stages_core::dataset::{DataSet, Partition};
 use stages_core::{
     ConfigProblem, Context, Given, InputPort, Memo, OutputPort, Outputs, PlanContext, PortType, Ports, Provided, Share,
-    StageError, StageKind,
+    StageError, StageEvent, StageKind,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -32,7 +33,7 @@ const fn input(name: &'static str, ty: PortType, optional: bool, list: bool, doc
 impl StageKind for Options {
     type Config = OptionsConfig;
     const NAME: &'static str = "env/options";
-    const VERSION: u32 = 2;
+    const VERSION: u32 = 3;
     const ABOUT: &'static str = "trading option strategies on one underlying, by look-up in precomputed tables";
     const PORTS: Ports = Ports {
         inputs: &[
@@ -105,10 +106,14 @@ impl StageKind for Options {
         let given = context.given();
         let chain = DataSet::open(context.input("chain")?)?;
         let (symbol, parts) = parts(config, &given, &chain)?;
-        let multiplier = match config.multiplier {
-            0.0 => chain.meta["multiplier"].as_f64().filter(|&m| m > 0.0).unwrap_or(100.0),
-            given => given,
-        };
+        let listed = Listed::new(config, &chain.meta, &symbol)?;
+        for message in &listed.warnings {
+            context.events.emit(StageEvent::Warning {
+                message: message.clone(),
+                hint: None,
+            });
+        }
+        let multiplier = listed.multiplier;
         let read = |part: usize| -> Result<Vec<Day>, StageError> {
             context.check_cancelled()?;
             let (chain, greeks) = &parts[part];
@@ -117,15 +122,19 @@ impl StageKind for Options {
                 Some(parts.len() as u64),
                 format!("reading {symbol} {}", chain.key.range.from),
             );
-            days(&chain.read(&context.store)?, &greeks.read(&context.store)?).map_err(|err| StageError {
-                message: format!("{}: {}", chain.key.path(), err.message),
-                ..err
-            })
+            let mut days =
+                days(&chain.read(&context.store)?, &greeks.read(&context.store)?).map_err(|err| StageError {
+                    message: format!("{}: {}", chain.key.path(), err.message),
+                    ..err
+                })?;
+            listed.keep(&mut days);
+            Ok(days)
         };
         let source = MarketSource {
             features: features(context, &symbol)?,
             rates: rates(&given)?,
             multiplier,
+            left_out: listed.left_out.clone(),
             parts: parts.iter().map(|(chain, _)| chain.key.name()).collect(),
             read: Box::new(read),
             symbol: symbol.clone(),
@@ -134,7 +143,13 @@ impl StageKind for Options {
         for note in built.notes {
             context.log(note);
         }
-        let meta = serde_json::json!({ "family": FAMILY, "format": 2, "symbol": symbol, "multiplier": multiplier });
+        let meta = serde_json::json!({
+            "family": FAMILY,
+            "format": 2,
+            "symbol": symbol,
+            "multiplier": multiplier,
+            "contracts": listed.contracts,
+        });
         let mut builder = ArtifactBuilder::new(&context.store, PortType::Env.name(), meta);
         for (path, blob) in built.files {
             builder.blob(&path, blob);
@@ -146,8 +161,9 @@ impl StageKind for Options {
         let chain = DataSet::open(given.input("chain")?)?;
         let (symbol, parts) = parts(config, given, &chain)?;
         let source = MarketSource {
-            symbol,
             multiplier: 0.0,
+            left_out: Listed::new(config, &chain.meta, &symbol)?.left_out,
+            symbol,
             features: Vec::new(),
             rates: rates(given)?,
             parts: parts.iter().map(|(chain, _)| chain.key.name()).collect(),

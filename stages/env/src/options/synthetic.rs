@@ -114,6 +114,7 @@ impl SyntheticMarket {
         MarketSource {
             symbol: "TOY".to_owned(),
             multiplier: 100.0,
+            left_out: Default::default(),
             features: self.features.clone(),
             rates: self.rates.clone(),
             parts: months.iter().map(name).collect(),

@@ -1,6 +1,7 @@
 //! `greeks/american`.
 
 use super::analytic::floats_if_any;
+use super::contracts::{contracts, only, with_forward};
 use super::curves::Curves;
 use super::dividends::{self, CashDividend};
 use super::ports;
@@ -10,6 +11,7 @@ use crate::numerics::american::{Reason, Scheme, greeks};
 use crate::numerics::batch::Columns;
 use crate::numerics::formula::{Contract, Greeks};
 use arrow::array::{ArrayRef, RecordBatch};
+use datasets::contract::{Contracts, Exercise};
 use datasets::schema::GREEKS;
 use rayon::prelude::*;
 use schemars::JsonSchema;
@@ -50,7 +52,7 @@ pub struct American;
 impl StageKind for American {
     type Config = AmericanConfig;
     const NAME: &'static str = "greeks/american";
-    const VERSION: u32 = 1;
+    const VERSION: u32 = 2;
     const ABOUT: &'static str = "price and Greeks of American options by spectral collocation";
     const PORTS: Ports = ports::PORTS;
 
@@ -78,6 +80,9 @@ impl StageKind for American {
     fn run(&self, config: &Self::Config, context: &Context) -> Result<Outputs, StageError> {
         let chain = DataSet::open(context.input("chain")?)?;
         let curves = Curves::open(&context.given())?.unwrap_or_default();
+        let contracts = contracts(&chain.meta)?;
+        only(Exercise::American, &contracts, Self::NAME)?;
+        let config = &of_chain(config, &contracts)?;
         let settings = settings(config)?;
         let (done, total) = (AtomicU64::new(0), chain.partitions.len() as u64);
         let results: Vec<(Partition, [u64; Reason::ALL.len()])> = chain
@@ -88,7 +93,8 @@ impl StageKind for American {
                 // The counts are in a memo of their own, as a table from the cache has none.
                 let mut counts = None;
                 let blob = context.memo(&memo(partition, &settings, &curves), || {
-                    let (batch, found) = chain_greeks(&partition.read(&context.store)?, config, &curves)?;
+                    let batch = with_forward(partition.read(&context.store)?, &contracts, Self::NAME)?;
+                    let (batch, found) = chain_greeks(&batch, config, &curves)?;
                     counts = Some(found);
                     table::to_parquet(&batch)
                 })?;
@@ -132,6 +138,7 @@ impl StageKind for American {
     fn cached_share(&self, config: &Self::Config, given: &Given<'_>) -> Result<Option<Share>, StageError> {
         let chain = DataSet::open(given.input("chain")?)?;
         let curves = Curves::open(given)?.unwrap_or_default();
+        let config = &of_chain(config, &contracts(&chain.meta)?)?;
         let settings = settings(config)?;
         let memos: Vec<Memo> = chain
             .partitions
@@ -140,6 +147,14 @@ impl StageKind for American {
             .collect();
         Share::of_memos("partitions", given, &memos).map(Some)
     }
+}
+
+/// The configuration with the day count of the chain's contracts.
+fn of_chain(config: &AmericanConfig, contracts: &Contracts) -> Result<AmericanConfig, StageError> {
+    Ok(AmericanConfig {
+        time: config.time.of_chain(contracts)?,
+        ..config.clone()
+    })
 }
 
 fn settings(config: &AmericanConfig) -> Result<String, StageError> {

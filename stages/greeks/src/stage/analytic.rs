@@ -1,11 +1,13 @@
 //! `greeks/analytic`.
 
+use super::contracts::{contracts, only, with_forward};
 use super::curves::Curves;
 use super::ports;
 use super::time::TimeConfig;
 use crate::numerics::batch::{Columns, greeks};
 use crate::numerics::formula::Model;
 use arrow::array::{ArrayRef, RecordBatch};
+use datasets::contract::{Contracts, Exercise};
 use datasets::schema::GREEKS;
 use rayon::prelude::*;
 use schemars::JsonSchema;
@@ -46,7 +48,7 @@ pub struct Analytic;
 impl StageKind for Analytic {
     type Config = AnalyticConfig;
     const NAME: &'static str = "greeks/analytic";
-    const VERSION: u32 = 2;
+    const VERSION: u32 = 3;
     const ABOUT: &'static str = "price and Greeks by Black-Scholes-Merton or Black-76";
     const PORTS: Ports = ports::PORTS;
 
@@ -72,6 +74,9 @@ impl StageKind for Analytic {
     fn run(&self, config: &Self::Config, context: &Context) -> Result<Outputs, StageError> {
         let chain = DataSet::open(context.input("chain")?)?;
         let curves = Curves::open(&context.given())?.unwrap_or_default();
+        let contracts = contracts(&chain.meta)?;
+        only(Exercise::European, &contracts, Self::NAME)?;
+        let config = &of_chain(config, &contracts)?;
         let settings = settings(config)?;
         let (done, total) = (AtomicU64::new(0), chain.partitions.len() as u64);
         let partitions: Vec<Partition> = chain
@@ -80,7 +85,8 @@ impl StageKind for Analytic {
             .map(|partition| {
                 context.check_cancelled()?;
                 let blob = context.memo(&memo(partition, &settings, &curves), || {
-                    table::to_parquet(&chain_greeks(&partition.read(&context.store)?, config, &curves)?)
+                    let batch = with_forward(partition.read(&context.store)?, &contracts, Self::NAME)?;
+                    table::to_parquet(&chain_greeks(&batch, config, &curves)?)
                 })?;
                 let done = done.fetch_add(1, Ordering::Relaxed) + 1;
                 context.progress(
@@ -104,6 +110,7 @@ impl StageKind for Analytic {
     fn cached_share(&self, config: &Self::Config, given: &Given<'_>) -> Result<Option<Share>, StageError> {
         let chain = DataSet::open(given.input("chain")?)?;
         let curves = Curves::open(given)?.unwrap_or_default();
+        let config = &of_chain(config, &contracts(&chain.meta)?)?;
         let settings = settings(config)?;
         let memos: Vec<Memo> = chain
             .partitions
@@ -112,6 +119,14 @@ impl StageKind for Analytic {
             .collect();
         Share::of_memos("partitions", given, &memos).map(Some)
     }
+}
+
+/// The configuration with the day count of the chain's contracts.
+fn of_chain(config: &AnalyticConfig, contracts: &Contracts) -> Result<AnalyticConfig, StageError> {
+    Ok(AnalyticConfig {
+        time: config.time.of_chain(contracts)?,
+        ..config.clone()
+    })
 }
 
 fn settings(config: &AnalyticConfig) -> Result<String, StageError> {

@@ -1,5 +1,6 @@
 //! `greeks/implied_volatility`.
 
+use super::contracts::{Styles, contracts, on_futures, only_carried, warn_of_assumptions};
 use super::curves::Curves;
 use super::dividends::{self, CashDividend};
 use super::time::TimeConfig;
@@ -11,6 +12,7 @@ use crate::numerics::parity::{Carry, Expiry, Limits, Pair, carries};
 use arrow::array::{ArrayRef, Float64Array, RecordBatch, UInt8Array};
 use arrow::datatypes::{Field, Schema};
 use datasets::Date;
+use datasets::contract::{Contracts, Exercise, Origin};
 use datasets::schema::{IMPLIED_VOLATILITY, OPTION_CHAIN};
 use rayon::prelude::*;
 use schemars::JsonSchema;
@@ -23,7 +25,7 @@ use stages_core::{
 };
 use stages_numerics::dispatch::InstructionSet;
 use stages_numerics::special::{exp, log, log_ratio};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -32,19 +34,23 @@ use std::sync::atomic::{AtomicU64, Ordering};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ForwardSource {
-    /// From put-call parity near the money; the discount factor from `rates` if connected, otherwise from parity too.
+    /// `rates` for American contracts where there are cash `dividends` and `rates` is connected, otherwise `parity`.
     #[default]
+    Auto,
+    /// From put-call parity near the money; the discount factor from `rates` if connected, otherwise from parity too.
     Parity,
-    /// From `rates` and `dividend_yield`: `F = S e^((r - q) T)`.
+    /// From `rates` and `dividend_yield`: `F = S e^((r - q) T)`; of options on a future, its price.
     Rates,
 }
 
-/// The exercise style of a contract.
+/// The exercise style of contracts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Style {
-    /// At expiry.
+    /// That which the chain's contracts state; European where they state none.
     #[default]
+    Auto,
+    /// At expiry.
     European,
     /// At any time: the volatility is that of the American model (see [`crate::numerics::american`]). Parity binds American calls and puts only
     /// within bounds: `forward: rates` is exact where the yield is known, `forward: parity` near the money and for short expiries.
@@ -55,11 +61,12 @@ pub enum Style {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ImpliedVolatilityConfig {
-    /// The exercise style of the contracts: `european` or `american`.
+    /// The exercise style of the contracts: `auto` (by class, as the chain states it), `european` or `american`. One that contradicts the chain
+    /// is an error.
     pub style: Style,
-    /// The source of the forward of an expiry: `parity` or `rates`.
+    /// The source of the forward of an expiry: `auto`, `parity` or `rates`.
     pub forward: ForwardSource,
-    /// Continuous yield of the underlying, annual, decimal; read with `forward: rates` alone.
+    /// Continuous yield of the underlying, annual, decimal; read where the forward comes from rates.
     pub dividend_yield: f64,
     /// Strikes up to this |ln(K/K0)| take part in the parity fit, K0 being the strike where call and put are nearest in price.
     pub band: f64,
@@ -69,7 +76,7 @@ pub struct ImpliedVolatilityConfig {
     pub rate_bounds: [f64; 2],
     /// The greatest standard error of the annual rate that a fitted discount factor may have.
     pub rate_error: f64,
-    /// Cash dividends of the underlying; read with `forward: rates`, whose forward they lower, and with `style: american`: a contract that lives to
+    /// Cash dividends of the underlying; read where the forward comes from rates, which they lower, and of American contracts: a contract that lives to
     /// see one is priced on a grid, its spot falling by the amount on the ex-date, its yield being `dividend_yield`.
     pub dividends: Vec<CashDividend>,
     /// The day count of the time to maturity.
@@ -79,8 +86,8 @@ pub struct ImpliedVolatilityConfig {
 impl Default for ImpliedVolatilityConfig {
     fn default() -> Self {
         Self {
-            style: Style::European,
-            forward: ForwardSource::Parity,
+            style: Style::Auto,
+            forward: ForwardSource::Auto,
             dividend_yield: 0.0,
             band: 0.2,
             strikes: 12,
@@ -105,7 +112,7 @@ pub struct ImpliedVolatility;
 impl StageKind for ImpliedVolatility {
     type Config = ImpliedVolatilityConfig;
     const NAME: &'static str = "greeks/implied_volatility";
-    const VERSION: u32 = 2;
+    const VERSION: u32 = 3;
     const ABOUT: &'static str = "implied volatility, forward and discount factor of every contract of an option chain";
     const PORTS: Ports = Ports {
         inputs: &[
@@ -202,7 +209,12 @@ impl StageKind for ImpliedVolatility {
     }
 
     fn relative_cost(&self, config: &Self::Config) -> Option<RelativeCost> {
-        let is_dear = config.style == Style::American && config.forward == ForwardSource::Parity;
+        let is_parity = match config.forward {
+            ForwardSource::Auto => config.dividends.is_empty(),
+            ForwardSource::Parity => true,
+            ForwardSource::Rates => false,
+        };
+        let is_dear = config.style == Style::American && is_parity;
         is_dear.then(|| RelativeCost {
             times: AMERICAN_OF_PARITY,
             because: "with `style: american`, the rates and yields that `forward: parity` fits send many contracts to the grid".to_owned(),
@@ -213,17 +225,27 @@ impl StageKind for ImpliedVolatility {
     fn run(&self, config: &Self::Config, context: &Context) -> Result<Outputs, StageError> {
         let chain = DataSet::open(context.input("chain")?)?;
         let curves = Curves::open(&context.given())?;
-        let settings = settings(config)?;
+        let mut contracts = contracts(&chain.meta)?;
+        warn_of_assumptions(context, &contracts, &config.time);
+        let styles = Styles::new(config.style, &contracts)?;
+        let config = &of_chain(config, &contracts)?;
+        if config.forward == ForwardSource::Rates {
+            let way_out = "use `forward: parity`, which takes it from calls and puts";
+            only_carried(&contracts, "`forward: rates`", way_out)?;
+        }
+        let conventions = |partition: &Partition| Conventions::of(config, &contracts, partition);
         let (done, total) = (AtomicU64::new(0), chain.partitions.len() as u64);
         let results: Vec<(Partition, [u64; 8])> = chain
             .partitions
             .par_iter()
             .map(|partition| {
                 context.check_cancelled()?;
-                let blob = context.memo(&memo(partition, &settings, curves.as_ref()), || {
+                let conventions = conventions(partition)?;
+                let blob = context.memo(&memo(partition, config, &conventions, curves.as_ref())?, || {
                     table::to_parquet(&add_volatility(
                         &partition.read(&context.store)?,
                         config,
+                        &conventions,
                         curves.as_ref(),
                     )?)
                 })?;
@@ -267,6 +289,21 @@ impl StageKind for ImpliedVolatility {
             _ => serde_json::Map::new(),
         };
         meta.insert("implied_volatility".to_owned(), json!({ "rows_by_status": counts }));
+        // A style that was set where the chain only assumed one is the chain's from here on.
+        if config.style != Style::Auto && !contracts.classes.is_empty() {
+            for facts in contracts.classes.values_mut() {
+                if facts
+                    .origin
+                    .get("exercise")
+                    .is_none_or(|origin| *origin == Origin::Assumed)
+                    && let Styles::All(exercise) = styles
+                {
+                    facts.terms.exercise = Some(exercise);
+                    facts.origin.insert("exercise".to_owned(), Origin::Config);
+                }
+            }
+            meta.insert("contracts".to_owned(), json!(contracts));
+        }
         let partitions = results.into_iter().map(|(partition, _)| partition);
         let digest = dataset::write(&context.store, PortType::OptionChain, Value::Object(meta), partitions)?;
         Ok(Outputs::from([("chain".to_owned(), digest)]))
@@ -275,23 +312,57 @@ impl StageKind for ImpliedVolatility {
     fn cached_share(&self, config: &Self::Config, given: &Given<'_>) -> Result<Option<Share>, StageError> {
         let chain = DataSet::open(given.input("chain")?)?;
         let curves = Curves::open(given)?;
-        let settings = settings(config)?;
+        let contracts = contracts(&chain.meta)?;
+        let config = &of_chain(config, &contracts)?;
         let memos: Vec<Memo> = chain
             .partitions
             .iter()
-            .map(|partition| memo(partition, &settings, curves.as_ref()))
-            .collect();
+            .map(|partition| {
+                let conventions = Conventions::of(config, &contracts, partition)?;
+                memo(partition, config, &conventions, curves.as_ref())
+            })
+            .collect::<Result<_, StageError>>()?;
         Share::of_memos("partitions", given, &memos).map(Some)
     }
 }
 
-fn settings(config: &ImpliedVolatilityConfig) -> Result<String, StageError> {
-    let config = serde_json::to_value(config).map_err(|err| StageError::new(err.to_string()))?;
-    Ok(cache::canonical_json(&config))
+/// The configuration with the day count of the chain's contracts.
+fn of_chain(config: &ImpliedVolatilityConfig, contracts: &Contracts) -> Result<ImpliedVolatilityConfig, StageError> {
+    Ok(ImpliedVolatilityConfig {
+        time: config.time.of_chain(contracts)?,
+        ..config.clone()
+    })
+}
+
+/// The conventions of the contracts of a partition, by root.
+#[derive(Debug, Serialize)]
+pub(super) struct Conventions {
+    styles: Styles,
+    /// Roots of options on futures.
+    on_futures: BTreeSet<String>,
+}
+
+impl Conventions {
+    fn of(config: &ImpliedVolatilityConfig, contracts: &Contracts, partition: &Partition) -> Result<Self, StageError> {
+        Ok(Self {
+            styles: Styles::of(config.style, contracts, &partition.key)?,
+            on_futures: match partition.key.symbol() {
+                Ok(symbol) => on_futures(&contracts.of_symbol(symbol)),
+                Err(_) => on_futures(contracts),
+            },
+        })
+    }
 }
 
 /// A partition of the chain with its volatilities. Its key includes only rates published by its dates.
-fn memo(partition: &Partition, settings: &str, curves: Option<&Curves>) -> Memo {
+fn memo(
+    partition: &Partition,
+    config: &ImpliedVolatilityConfig,
+    conventions: &Conventions,
+    curves: Option<&Curves>,
+) -> Result<Memo, StageError> {
+    let settings = serde_json::to_value((config, conventions)).map_err(|err| StageError::new(err.to_string()))?;
+    let settings = cache::canonical_json(&settings);
     let rates = curves.map(|curves| curves.key(partition.key.range));
     let parts: [&[u8]; 4] = [
         partition.blob.blob.as_bytes(),
@@ -299,7 +370,7 @@ fn memo(partition: &Partition, settings: &str, curves: Option<&Curves>) -> Memo 
         &[u8::from(rates.is_some())],
         &rates.unwrap_or_default(),
     ];
-    Memo::new("greeks/implied_volatility v2", &parts, partition.key.name())
+    Ok(Memo::new("greeks/implied_volatility v3", &parts, partition.key.name()))
 }
 
 fn count(batch: &RecordBatch) -> Result<[u64; 8], StageError> {
@@ -400,27 +471,54 @@ struct Terms {
 pub(super) fn add_volatility(
     batch: &RecordBatch,
     config: &ImpliedVolatilityConfig,
+    conventions: &Conventions,
     curves: Option<&Curves>,
 ) -> Result<RecordBatch, StageError> {
     let quotes = Quotes::new(batch)?;
     let days = runs(0..batch.num_rows(), |a, b| quotes.dates[a] == quotes.dates[b]);
     let terms: Vec<Terms> = days
         .into_par_iter()
-        .flat_map_iter(|day| one_day(&quotes, day, config, curves))
+        .flat_map_iter(|day| one_day(&quotes, day, config, conventions, curves))
         .collect();
     let values = |f: fn(&Terms) -> f64| terms.iter().map(f).collect::<Vec<f64>>();
     let (price, forward) = (values(|row| row.price), values(|row| row.forward));
     let (discount, years) = (values(|row| row.discount), values(|row| row.years));
-    let (volatility, status) = match config.style {
-        Style::European => implied_volatilities(&Prices {
-            price: &price,
+    let european = |price: &[f64]| {
+        implied_volatilities(&Prices {
+            price,
             forward: &forward,
             strike: &quotes.strikes,
             discount: &discount,
             years: &years,
             call: &quotes.calls,
-        }),
-        Style::American => american_volatilities(&quotes, &terms, config),
+        })
+    };
+    let (volatility, status) = match &conventions.styles {
+        Styles::All(Exercise::European) => european(&price),
+        Styles::All(Exercise::American) => american_volatilities(&quotes, &terms, config),
+        styles @ Styles::American(_) => {
+            // Each method is given the prices of its own rows, which passes the others by.
+            let is_american: Vec<bool> = (0..terms.len())
+                .map(|i| styles.is_american(quotes.roots.value(i)))
+                .collect();
+            let of = |american: bool| -> Vec<f64> {
+                let own = |(price, is): (&f64, &bool)| if *is == american { *price } else { f64::NAN };
+                price.iter().zip(&is_american).map(own).collect()
+            };
+            let (mut volatility, mut status) = european(&of(false));
+            let american: Vec<Terms> = terms
+                .iter()
+                .zip(of(true))
+                .map(|(terms, price)| Terms { price, ..*terms })
+                .collect();
+            let found = american_volatilities(&quotes, &american, config);
+            for (i, is) in is_american.iter().enumerate() {
+                if *is {
+                    (volatility[i], status[i]) = (found.0[i], found.1[i]);
+                }
+            }
+            (volatility, status)
+        }
     };
     let (years, status): (ArrayRef, ArrayRef) =
         (Arc::new(Float64Array::from(years)), Arc::new(UInt8Array::from(status)));
@@ -461,6 +559,7 @@ fn one_day(
     quotes: &Quotes<'_>,
     day: Range<usize>,
     config: &ImpliedVolatilityConfig,
+    conventions: &Conventions,
     curves: Option<&Curves>,
 ) -> Vec<Terms> {
     let date = quotes.dates[day.start];
@@ -472,6 +571,16 @@ fn one_day(
     let groups = runs(day.clone(), |a, b| {
         quotes.expiries[a] == quotes.expiries[b] && quotes.roots.value(a) == quotes.roots.value(b)
     });
+    // American contracts with cash dividends: parity does not hold for them, and a yield fitted to it costs a grid for each.
+    let by_rates = |group: &Range<usize>| match config.forward {
+        ForwardSource::Parity => false,
+        ForwardSource::Rates => true,
+        ForwardSource::Auto => {
+            !config.dividends.is_empty()
+                && curves.is_some()
+                && conventions.styles.is_american(quotes.roots.value(group.start))
+        }
+    };
     let expiries: Vec<Expiry> = groups
         .iter()
         .map(|group| {
@@ -481,38 +590,55 @@ fn one_day(
             let rate = curves
                 .map(|curves| curves.rate(date, years))
                 .filter(|rate| !rate.is_nan());
-            let pairs = match config.forward {
-                ForwardSource::Parity => quotes.pairs(group.clone()),
-                ForwardSource::Rates => Vec::new(),
+            let pairs = if by_rates(group) {
+                Vec::new()
+            } else {
+                quotes.pairs(group.clone())
             };
             Expiry { years, pairs, rate }
         })
         .collect();
-    let carry: Vec<Carry> = match config.forward {
-        ForwardSource::Parity => {
-            let limits = Limits {
-                band: config.band,
-                strikes: config.strikes,
-                least_rate: config.rate_bounds[0],
-                greatest_rate: config.rate_bounds[1],
-                rate_error: config.rate_error,
+    let of_rates = |expiry: &Expiry, group: &Range<usize>| {
+        let rate = expiry.rate.filter(|_| expiry.years > 0.0).unwrap_or(f64::NAN);
+        let discount = exp(-rate * expiry.years);
+        // The price of a future is its forward.
+        if conventions.on_futures.contains(quotes.roots.value(group.start)) {
+            return Carry {
+                forward: spot,
+                discount,
             };
-            carries(&expiries, spot, &limits)
         }
-        ForwardSource::Rates => expiries
-            .iter()
-            .zip(&groups)
-            .map(|(expiry, group)| {
-                let rate = expiry.rate.filter(|_| expiry.years > 0.0).unwrap_or(f64::NAN);
-                let carry = rate - config.dividend_yield;
-                let cash = dividends::ahead(&config.dividends, date, quotes.expiries[group.start], expiry.years);
-                Carry {
-                    forward: spot * exp(carry * expiry.years) - dividends::from_forward(&cash, carry, expiry.years),
-                    discount: exp(-rate * expiry.years),
-                }
-            })
-            .collect(),
+        let carry = rate - config.dividend_yield;
+        let cash = dividends::ahead(&config.dividends, date, quotes.expiries[group.start], expiry.years);
+        Carry {
+            forward: spot * exp(carry * expiry.years) - dividends::from_forward(&cash, carry, expiry.years),
+            discount,
+        }
     };
+    let mut carry: Vec<Carry> = if groups.iter().all(by_rates) {
+        Vec::new()
+    } else {
+        let limits = Limits {
+            band: config.band,
+            strikes: config.strikes,
+            least_rate: config.rate_bounds[0],
+            greatest_rate: config.rate_bounds[1],
+            rate_error: config.rate_error,
+        };
+        carries(&expiries, spot, &limits)
+    };
+    carry.resize(
+        groups.len(),
+        Carry {
+            forward: f64::NAN,
+            discount: f64::NAN,
+        },
+    );
+    for ((carry, expiry), group) in carry.iter_mut().zip(&expiries).zip(&groups) {
+        if by_rates(group) {
+            *carry = of_rates(expiry, group);
+        }
+    }
     let mut terms = Vec::with_capacity(day.len());
     for ((group, expiry), carry) in groups.into_iter().zip(&expiries).zip(carry) {
         terms.extend(group.map(|i| Terms {

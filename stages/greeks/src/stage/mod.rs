@@ -2,6 +2,7 @@
 
 mod american;
 mod analytic;
+mod contracts;
 mod curves;
 mod dividends;
 mod implied_volatility;

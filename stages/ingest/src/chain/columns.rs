@@ -1,11 +1,13 @@
 //! Option quotes in memory: a column each, symbols and roots as numbers.
 
+use super::file_terms::{self, FileTerms};
 use arrow::array::{ArrayRef, BooleanArray, Date32Array, RecordBatch, StringArray};
+use datasets::contract::Terms;
 use datasets::schema::OPTION_CHAIN;
 use rayon::prelude::*;
 use stages_core::{StageError, table};
 use std::cmp::Ordering;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -89,18 +91,26 @@ pub struct Chain {
     pub expiry: Vec<i32>,
     /// Option class.
     pub root: Vec<u32>,
-    /// Strike, to a millionth.
+    /// Strike, as written.
     pub strike: Vec<f64>,
     /// True for a call.
     pub call: Vec<bool>,
     /// The columns [`FLOATS`].
     pub values: [Vec<f64>; 7],
+    /// The terms that rows state, each kind once; the root of a row that states some is [`Chain::variant_name`] until
+    /// [`super::classes::settle`] gives it its class.
+    pub variants: Vec<Terms>,
+    /// Minutes after midnight at which rows are quoted, -1 where that is not known; empty where no file says.
+    pub time: Vec<i32>,
+    /// The rows whose strike was read from single precision and is not what it was there, by symbol and date.
+    pub single_precision: BTreeMap<(u32, i32), u64>,
 }
 
-/// A strike to a millionth, so that single and double precision give the same contract.
-pub fn strike(value: f64) -> f64 {
-    (value * 1e6).round() / 1e6
-}
+/// The time of a row whose file does not say it.
+const UNKNOWN_TIME: i32 = -1;
+
+/// The mark between a root and the number of its variant, while a chain is read.
+const VARIANT: char = '\u{1f}';
 
 impl Chain {
     /// The number of rows.
@@ -135,20 +145,77 @@ impl Chain {
             let symbol = self.names.id(symbols.value(i));
             self.symbol.push(symbol);
         }
-        for i in 0..batch.num_rows() {
-            let root = self.names.id(roots.value(i));
-            self.root.push(root);
+        match FileTerms::of(batch)? {
+            None => {
+                for i in 0..batch.num_rows() {
+                    let root = self.names.id(roots.value(i));
+                    self.root.push(root);
+                }
+            }
+            Some(terms) => {
+                for i in 0..batch.num_rows() {
+                    let root = self.variant(roots.value(i), terms.row(i)?);
+                    self.root.push(root);
+                }
+            }
         }
         self.date.extend(table::dates(batch, "date")?.iter().map(|date| date.0));
         self.expiry
             .extend(table::dates(batch, "expiry")?.iter().map(|date| date.0));
-        self.strike.extend(table::floats(batch, "strike")?.values());
+        match file_terms::times(batch) {
+            Some(times) => {
+                self.time.resize(self.date.len() - batch.num_rows(), UNKNOWN_TIME);
+                self.time.extend(times.iter().map(|time| time.unwrap_or(UNKNOWN_TIME)));
+            }
+            None if self.time.is_empty() => {}
+            None => self.time.resize(self.date.len(), UNKNOWN_TIME),
+        }
+        let strikes = table::floats(batch, "strike")?.values();
+        if file_terms::is_single_precision(batch) {
+            let first = self.strike.len();
+            for (i, strike) in strikes.iter().enumerate() {
+                if f64::from(*strike as f32) != *strike {
+                    let key = (self.symbol[first + i], self.date[first + i]);
+                    *self.single_precision.entry(key).or_default() += 1;
+                }
+            }
+        }
+        self.strike.extend(strikes);
         self.call
             .extend(table::bools(batch, "call")?.iter().map(Option::unwrap_or_default));
         for (column, name) in self.values.iter_mut().zip(FLOATS) {
             column.extend(table::floats_or_nan(batch, name)?);
         }
         Ok(())
+    }
+
+    /// The number of the root of rows that state `terms`.
+    fn variant(&mut self, root: &str, terms: Terms) -> u32 {
+        if terms == Terms::default() {
+            return self.names.id(root);
+        }
+        let variant = match self.variants.iter().position(|known| *known == terms) {
+            Some(variant) => variant,
+            None => {
+                self.variants.push(terms);
+                self.variants.len() - 1
+            }
+        };
+        self.names.id(&format!("{root}{VARIANT}{variant}"))
+    }
+
+    /// The root and the terms of a name of [`Chain::root`].
+    pub fn variant_name<'a>(&'a self, name: &'a str) -> (&'a str, Option<&'a Terms>) {
+        match name.split_once(VARIANT) {
+            None => (name, None),
+            Some((root, variant)) => (
+                root,
+                variant
+                    .parse::<usize>()
+                    .ok()
+                    .and_then(|variant| self.variants.get(variant)),
+            ),
+        }
     }
 
     /// Makes room for more rows, an eighth at a time: doubling would hold a decade of a big chain twice.
@@ -208,6 +275,9 @@ impl Chain {
         pick(&mut self.root, rows);
         pick(&mut self.strike, rows);
         pick(&mut self.call, rows);
+        if !self.time.is_empty() {
+            pick(&mut self.time, rows);
+        }
         self.values.par_iter_mut().for_each(|column| pick(column, rows));
     }
 
@@ -234,6 +304,18 @@ impl Chain {
         }
         rows.par_sort_by(order);
         self.select(&rows);
+    }
+
+    /// The rows by the key of the schema and then by time.
+    pub fn by_key_and_time(&self) -> Vec<u32> {
+        let ranks = self.names.ranks();
+        let mut rows: Vec<u32> = (0..self.len() as u32).collect();
+        rows.par_sort_by(|a, b| {
+            let (i, j) = (*a as usize, *b as usize);
+            self.compare_keys(&ranks, i, j)
+                .then_with(|| self.time[i].cmp(&self.time[j]))
+        });
+        rows
     }
 
     fn compare_keys(&self, ranks: &[u32], i: usize, j: usize) -> Ordering {

@@ -1,13 +1,15 @@
 //! The configuration of `ingest/option_chain`.
 
+use super::intraday::Snapshot;
 use super::quotes::Quotes;
 use crate::files::Paths;
 use crate::options::{CalendarChoice, CustomLayout, LayoutChoice, OnBadRows, PartitionChoice};
 use crate::read::mappings;
 use datasets::DateRange;
-use datasets::layout::{Exercise, Layout, Table};
+use datasets::contract::{ContractTerms, Exercise, Expires, Terms};
+use datasets::layout::{Layout, Table};
 use datasets::quality::CHAIN;
-use datasets::schema::OPTION_CHAIN;
+use datasets::schema::{CONTRACT_TERMS, OPTION_CHAIN};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stages_core::ConfigProblem;
@@ -27,18 +29,27 @@ pub struct ChainConfig {
     pub symbols: Vec<String>,
     /// Keep only these dates, both ends included.
     pub dates: Option<DateRange>,
+    /// The snapshot that is read where files have several of a day: `first` or `last` (of each contract), or a time of day such as "15:45". Several
+    /// without a choice are an error.
+    pub snapshot: Option<Snapshot>,
     /// The action for invalid rows: `drop`, `keep` or `fail`; or by rule, `{ default: drop, crossed_quote: keep }`.
     /// Every violation is counted in the data-quality table, whatever the action. A zero bid is not a violation.
     pub on_bad_rows: OnBadRows,
-    /// The currency of prices, ISO 4217; empty for the layout's.
+    /// The terms of the contracts, for all classes and, under `roots`, by class: underlying_kind, exercise, settlement, expires, multiplier,
+    /// currency, calendar, … . What the files state must not be contradicted; what nothing states follows from the layout, from the
+    /// exchange's specification of the class, or, with a warning, from what is usual there.
+    pub contract: ContractTerms,
+    /// Short for `contract: { currency: … }`; empty for none.
     pub currency: String,
-    /// The contract multiplier: units of the underlying in a contract; null for the layout's (100 in the US).
+    /// Short for `contract: { multiplier: … }`.
     pub multiplier: Option<f64>,
-    /// The exercise style; null for the layout's (in the US, European on indices, American on stocks).
+    /// Short for `contract: { exercise: … }`.
     pub exercise: Option<Exercise>,
-    /// Option classes that are AM-settled, on the opening prices of their expiry; null for the known ones (SPX, NDX, …).
+    /// Option classes that are AM-settled, on the opening prices of their expiry, all others being PM-settled; null for the known ones
+    /// (SPX, NDX, …). Short for `contract: { roots: { SPX: { expires: am } } }`.
     pub morning_settled: Option<Vec<String>>,
-    /// The days on which the exchange is open: `auto` (the layout's), `us`, `weekends` or `none`.
+    /// The days on which the exchange is open: `auto` (the contracts'), `us`, `cboe`, `cme`, `eurex`, `sse`, `nse`, `hkex`, `always`, `weekends` or
+    /// `none`. Short for `contract: { calendar: … }`.
     pub calendar: CalendarChoice,
     /// The period of partitions: `auto`, `day`, `month` or `year`. Auto is a day where the first day has more than 5,000 rows,
     /// otherwise a month.
@@ -72,7 +83,8 @@ pub enum UnderlyingChoice {
 pub struct ChainColumns {
     /// Our columns and their names in the files' header: `date`, `expiry`, `strike` and `call` (which distinguishes calls from puts),
     /// with `bid` and `ask` or `last`; optionally `symbol`, `root` (an OCC symbol is accepted), `volume`, `open_interest`,
-    /// `underlying`, `implied_volatility`.
+    /// `underlying`, `implied_volatility`; and the terms of contracts that differ by row: `multiplier`, `exercise`, `settlement`, `expires`,
+    /// `underlying_kind`, `deliverable`, `currency`.
     pub columns: BTreeMap<String, String>,
     /// The format of dates, in `strftime` codes (`%m/%d/%Y`); empty for `%Y-%m-%d`.
     pub date_format: String,
@@ -88,7 +100,11 @@ impl CustomLayout for ChainColumns {
     const TABLE: Table = Table::Chain;
 
     fn layout(&self) -> Result<Layout, ConfigProblem> {
-        let known: Vec<_> = OPTION_CHAIN.iter().map(|column| column.name).collect();
+        let known: Vec<_> = OPTION_CHAIN
+            .iter()
+            .chain(CONTRACT_TERMS)
+            .map(|column| column.name)
+            .collect();
         let columns = mappings(&self.columns, &known, &["date", "expiry", "strike", "call"], |ours| {
             self.percent.iter().any(|percent| percent == ours).then_some(0.01)
         })?;
@@ -123,6 +139,49 @@ impl CustomLayout for ChainColumns {
 }
 
 impl ChainConfig {
+    /// The terms of contracts that are configured: the block `contract` with the short forms.
+    ///
+    /// # Errors
+    /// An invalid term, and one that a short form and the block state differently.
+    pub fn terms(&self) -> Result<ContractTerms, ConfigProblem> {
+        self.contract
+            .check()
+            .map_err(|(field, problem)| ConfigProblem::new(format!("contract.{field}"), problem))?;
+        let mut short = Terms {
+            currency: Some(self.currency.clone()).filter(|currency| !currency.is_empty()),
+            multiplier: self.multiplier,
+            exercise: self.exercise,
+            calendar: self.calendar.name(),
+            ..Terms::default()
+        };
+        if self.morning_settled.is_some() {
+            short.expires = Some(Expires::Pm);
+        }
+        if let Some((term, here, there)) = short.contradictions(&self.contract.all()).first() {
+            return Err(ConfigProblem::new(
+                format!("contract.{term}"),
+                format!("`{term}` is stated twice: {here} and, in `contract`, {there}"),
+            )
+            .hint("leave one of the two out"));
+        }
+        let mut terms = ContractTerms::from(short.or(&self.contract.all()));
+        terms.roots.clone_from(&self.contract.roots);
+        for root in self.morning_settled.iter().flatten() {
+            let of_root = terms.roots.entry(root.clone()).or_default();
+            match of_root.expires {
+                Some(Expires::Pm) => {
+                    return Err(ConfigProblem::new(
+                        format!("contract.roots.{root}.expires"),
+                        "`expires` is stated twice: am by `morning_settled` and, in `contract`, pm",
+                    )
+                    .hint("leave one of the two out"));
+                }
+                _ => of_root.expires = Some(Expires::Am),
+            }
+        }
+        Ok(terms)
+    }
+
     /// Refuses invalid values, as far as the configuration alone tells.
     ///
     /// # Errors
@@ -136,6 +195,7 @@ impl ChainConfig {
         {
             return Err(ConfigProblem::new("multiplier", format!("{multiplier} is not above 0")));
         }
+        self.terms()?;
         if let Quotes::FromLast(quotes) = &self.quotes {
             quotes.check()?;
         }

@@ -1,7 +1,10 @@
 //! `ingest/option_chain`: option quotes from files.
 
+mod classes;
 mod columns;
 mod config;
+mod file_terms;
+mod intraday;
 mod parity;
 mod parse;
 mod quotes;
@@ -10,6 +13,7 @@ mod stage;
 
 pub(crate) use columns::Chain;
 pub use config::{ChainColumns, ChainConfig, UnderlyingChoice};
+pub use intraday::Snapshot;
 pub use quotes::{FromLast, Quotes};
 pub(crate) use rules::{Rules, Seen};
 pub use stage::OptionChain;

@@ -1,6 +1,7 @@
 //! Vendors' option tables as ours.
 
-use super::columns::{Chain, FLOATS, strike};
+use super::columns::{Chain, FLOATS};
+use super::file_terms;
 use crate::frame::Frame;
 use crate::read::{needed, numeric, source_of, wanted};
 use crate::unpack::Packed;
@@ -36,12 +37,10 @@ pub fn parse(packed: &Packed, layout: &Layout, symbol: &str) -> Result<RecordBat
 
     let mapping = must("strike")?;
     chain.strike = frame.numbers(mapping)?;
-    for (row, value) in chain.strike.iter_mut().enumerate() {
-        if value.is_nan() {
-            return Err(frame.error(row, &mapping.theirs, "the strike is missing"));
-        }
-        *value = strike(*value);
+    if let Some(row) = chain.strike.iter().position(|strike| strike.is_nan()) {
+        return Err(frame.error(row, &mapping.theirs, "the strike is missing"));
     }
+    let is_single_precision = frame.is_single_precision(&mapping.theirs);
 
     let theirs = &must("call")?.theirs;
     let is =
@@ -117,7 +116,7 @@ pub fn parse(packed: &Packed, layout: &Layout, symbol: &str) -> Result<RecordBat
     if chain.root.is_empty() {
         chain.root = chain.symbol.clone();
     }
-    chain.to_batch(0..chain.len())
+    file_terms::attach(chain.to_batch(0..chain.len())?, &frame, layout, is_single_precision)
 }
 
 /// The option class from a vendor's text: of an OCC symbol (`SPXW190531C01000000`) the part before the date.

@@ -1,23 +1,25 @@
 //! `ingest/option_chain` as a stage.
 
+use super::classes::Classes;
 use super::columns::{ASK, BID, Chain, LAST, UNDERLYING};
 use super::config::{ChainColumns, ChainConfig, UnderlyingChoice};
 use super::quotes::Quotes;
 use super::rules::{Rules, Seen, count_missing_underlying};
-use super::{parity, parse};
+use super::{classes, intraday, parity, parse};
 use crate::bars::{self, BarColumns};
 use crate::file_memo::Reading;
 use crate::options::LayoutChoice;
 use crate::read;
 use crate::value::OUT_OF_RANGE;
-use datasets::layout::{Exercise, Layout, exercise_of, is_settled_in_the_morning};
+use datasets::contract::{Contracts, Exercise, Expires, Terms};
+use datasets::layout::Layout;
 use datasets::quality::{Action, CHAIN, Tally};
 use datasets::{Date, schema};
 use serde_json::{Value, json};
 use stages_core::dataset::{self, Period};
 use stages_core::{
     ConfigProblem, Context, Given, OutputPort, Outputs, PlanContext, PortType, Ports, Provided, Share, Source,
-    StageError, StageKind,
+    StageError, StageEvent, StageKind,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -31,7 +33,7 @@ const UNDERLYING_FILES: &str = "underlying:";
 impl StageKind for OptionChain {
     type Config = ChainConfig;
     const NAME: &'static str = "ingest/option_chain";
-    const VERSION: u32 = 2;
+    const VERSION: u32 = 3;
     const ABOUT: &'static str = "option quotes from files, checked and counted";
     const NOT_IN_KEY: &'static [&'static str] = &["path", "underlying_path"];
     const PORTS: Ports = Ports {
@@ -120,15 +122,8 @@ impl StageKind for OptionChain {
             chain.append(&batch)
         })?;
         layouts.sort_by(|a, b| a.name.cmp(&b.name));
-        read::agree(&layouts, "currencies", !config.currency.is_empty(), |l| {
-            l.facts.currency.clone()
-        })?;
-        read::agree(&layouts, "contract sizes", config.multiplier.is_some(), |l| {
-            l.facts.multiplier
-        })?;
-        read::agree(&layouts, "exercise styles", config.exercise.is_some(), |l| {
-            l.facts.exercise
-        })?;
+        let terms = config.terms()?;
+        let layout = classes::terms_of_all(&layouts, &terms)?;
         let mut tally = Tally::new(CHAIN);
         filter(&mut chain, config, &mut tally);
         if chain.is_empty() {
@@ -138,17 +133,34 @@ impl StageKind for OptionChain {
             );
         }
         let read_rows = chain.len() as u64 + tally.out_of_range();
+        count_single_precision(&chain, &mut tally);
         context.check_cancelled()?;
         context.progress(0, None, "checking");
 
         let facts = layouts.first().map(|layout| layout.facts.clone());
         let facts = facts.ok_or_else(|| StageError::new("there is no file to read"))?;
-        let days: BTreeSet<Date> = chain.date.iter().map(|day| Date(*day)).collect();
-        let calendar = config.calendar.resolve(facts.calendar, &days);
+        let stated = classes::settle(&mut chain, &terms, &layout);
+        let other_snapshots = intraday::choose(&mut chain, config.snapshot)?;
+        if other_snapshots > 0 {
+            context.log(format!(
+                "{other_snapshots} rows of other snapshots of a day are left out"
+            ));
+        }
+        let Classes {
+            mut contracts,
+            calendar,
+            warnings,
+        } = classes::facts(&chain, &stated, config, &terms, &layout)?;
+        for message in warnings {
+            context.events.emit(StageEvent::Warning {
+                message,
+                hint: Some("state the terms of the contracts with `contract: { … }` in this stage".to_owned()),
+            });
+        }
         let mut seen = Seen::default();
-        let is_morning = |root: &str| match &config.morning_settled {
-            Some(roots) => roots.iter().any(|r| r == root),
-            None => is_settled_in_the_morning(root),
+        let is_morning = |root: &str| {
+            let mut classes = contracts.iter().filter(|(class, _)| *class == root);
+            classes.any(|(_, facts)| facts.terms.expires == Some(Expires::Am))
         };
         let quoted = chain.has(BID) || chain.has(ASK);
         Rules {
@@ -162,6 +174,7 @@ impl StageKind for OptionChain {
         context.check_cancelled()?;
 
         let underlying = price_underlying(config, context, &mut chain, &underlying, facts.daily_limit, &mut tally)?;
+        classes::convert_coin_quotes(&mut chain, &contracts);
         count_missing_underlying(&chain, &mut tally);
         config.on_bad_rows.enforce(&tally)?;
         if chain.is_empty() {
@@ -184,12 +197,14 @@ impl StageKind for OptionChain {
         let period = config
             .partition
             .resolve(snapshots.first().map_or(0, ExactSizeIterator::len), Period::Month);
-        let mut meta = describe(config, &chain, &facts, &is_morning);
+        classes::retain(&mut contracts, &chain);
+        let mut meta = describe(&chain, &contracts);
         meta["layout"] = json!(layouts.iter().map(|layout| &layout.name).collect::<Vec<_>>());
         meta["calendar"] = json!(calendar);
         meta["underlying"] = json!(underlying);
         meta["quotes"] = quotes;
         meta["rows_read"] = json!(read_rows);
+        meta["rows_of_other_snapshots"] = json!(other_snapshots);
         meta["rows"] = json!(chain.len());
         meta["snapshots"] = json!(snapshots.len());
         meta["quality"] = json!(tally.findings(|rule| config.on_bad_rows.action(rule)));
@@ -212,7 +227,7 @@ impl StageKind for OptionChain {
 
 fn reading(config: &ChainConfig) -> Reading<'_, ChainColumns> {
     Reading {
-        memo: "ingest/option_chain file v3",
+        memo: "ingest/option_chain file v4",
         choice: &config.layout,
         symbol: &config.symbol,
         parse: parse::parse,
@@ -295,46 +310,50 @@ fn price_underlying(
     }
 }
 
-/// The metadata of the chain: contract terms and columns that have values.
-fn describe(
-    config: &ChainConfig,
-    chain: &Chain,
-    facts: &datasets::layout::Facts,
-    is_morning: &dyn Fn(&str) -> bool,
-) -> Value {
-    let symbols: BTreeSet<&str> = chain
-        .symbol
-        .iter()
-        .collect::<BTreeSet<_>>()
-        .into_iter()
-        .map(|id| chain.name(*id))
-        .collect();
-    let roots: BTreeSet<&str> = chain
-        .root
-        .iter()
-        .collect::<BTreeSet<_>>()
-        .into_iter()
-        .map(|id| chain.name(*id))
-        .collect();
-    let exercise = |symbol: &str| {
-        config
-            .exercise
-            .or(facts.exercise)
-            .unwrap_or_else(|| exercise_of(symbol))
+/// Counts the rows whose strike was read from single precision, of the symbols and days that are left.
+fn count_single_precision(chain: &Chain, tally: &mut Tally) {
+    let left: BTreeSet<(u32, i32)> = chain.symbol.iter().copied().zip(chain.date.iter().copied()).collect();
+    for (key, rows) in &chain.single_precision {
+        if left.contains(key) {
+            tally.add("single_precision", Date(key.1), *rows);
+        }
+    }
+}
+
+/// The metadata of the chain: the contracts, and the columns that have values.
+fn describe(chain: &Chain, contracts: &Contracts) -> Value {
+    let symbols: BTreeSet<&str> = contracts.classes.values().map(|facts| facts.symbol.as_str()).collect();
+    let mut styles: BTreeMap<&str, Exercise> = BTreeMap::new();
+    for facts in contracts.classes.values() {
+        if let Some(exercise) = facts.terms.exercise {
+            styles.entry(facts.symbol.as_str()).or_insert(exercise);
+        }
+    }
+    let kinds: BTreeSet<Exercise> = styles.values().copied().collect();
+    // A summary for people; stages read `contracts`.
+    let common = |term: fn(&Terms) -> Option<Value>| {
+        let of_symbols: Vec<_> = symbols.iter().map(|symbol| contracts.common(symbol, term)).collect();
+        match of_symbols.as_slice() {
+            [Ok(Some(first)), rest @ ..] if rest.iter().all(|other| other.as_ref() == Ok(&Some(first.clone()))) => {
+                first.clone()
+            }
+            _ => Value::Null,
+        }
     };
-    let styles: BTreeMap<&str, Exercise> = symbols.iter().map(|symbol| (*symbol, exercise(symbol))).collect();
-    let mut kinds: Vec<Exercise> = styles.values().copied().collect();
-    kinds.dedup();
     json!({
         "symbols": symbols,
-        "currency": if config.currency.is_empty() { &*facts.currency } else { config.currency.as_str() },
-        "multiplier": config.multiplier.unwrap_or(facts.multiplier),
+        "contracts": contracts,
+        "currency": common(|terms| terms.currency.as_deref().map(Value::from)),
+        "multiplier": common(|terms| terms.multiplier.map(Value::from)),
         // One word where all underlyings agree, otherwise by symbol.
-        "exercise": match kinds.as_slice() {
+        "exercise": match Vec::from_iter(kinds).as_slice() {
             [one] => json!(one),
             _ => json!(styles),
         },
-        "settlement": roots.iter().map(|root| (*root, if is_morning(root) { "am" } else { "pm" })).collect::<BTreeMap<_, _>>(),
+        "settlement": contracts
+            .iter()
+            .map(|(root, facts)| (root, facts.terms.expires))
+            .collect::<BTreeMap<_, _>>(),
         "has": {
             "quotes": chain.has(BID) || chain.has(ASK),
             "last": chain.has(LAST),

@@ -5,11 +5,12 @@ use arrow::array::{Array, AsArray, RecordBatch};
 use arrow::datatypes::{Date32Type, Float64Type};
 use cache::{Artifact, KeyHasher, Store};
 use serde_json::Value;
-use stages_core::event::Silent;
-use stages_core::{AnyStage, CancelToken, ConfigProblem, Context, PlanContext, Provided, StageError};
+use stages_core::{
+    AnyStage, CancelToken, ConfigProblem, Context, EventSink, PlanContext, Provided, StageError, StageEvent,
+};
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 /// A directory with files, and a store.
 pub struct Bench {
@@ -23,6 +24,20 @@ pub struct Done {
     pub digest: String,
     /// Memos found and asked for.
     pub memos: (u64, u64),
+    /// Its warnings.
+    pub warnings: Vec<String>,
+}
+
+/// Keeps warnings.
+#[derive(Default)]
+struct Warnings(Mutex<Vec<String>>);
+
+impl EventSink for Warnings {
+    fn emit(&self, event: StageEvent) {
+        if let StageEvent::Warning { message, .. } = event {
+            self.0.lock().unwrap().push(message);
+        }
+    }
 }
 
 pub fn kind(name: &str) -> Box<dyn AnyStage> {
@@ -68,13 +83,14 @@ impl Bench {
         let kind = kind(name);
         let problem = |problem: ConfigProblem| StageError::new(format!("{}: {}", problem.field, problem.message));
         let config = kind.resolve(with).map_err(problem)?;
+        let warnings = Arc::new(Warnings::default());
         let context = Context {
             key: KeyHasher::new("test").action_key(),
             store: store.clone(),
             inputs: BTreeMap::new(),
             sources: kind.sources(&config, self.base()).map_err(problem)?,
             threads: rayon::current_num_threads(),
-            events: Arc::new(Silent),
+            events: warnings.clone(),
             cancel: CancelToken::default(),
             fresh: false,
             memos: Default::default(),
@@ -86,6 +102,7 @@ impl Bench {
             artifact: store.artifact(digest).unwrap(),
             digest: digest.to_hex(),
             memos: context.memos.counts(),
+            warnings: warnings.0.lock().unwrap().clone(),
         })
     }
 

@@ -12,9 +12,13 @@ use stages_core::StageError;
 use std::collections::BTreeMap;
 
 /// The settings by which quotes are read.
-fn prices_key(config: &OptionsConfig) -> serde_json::Value {
+fn prices_key(source: &MarketSource<'_>, config: &OptionsConfig) -> serde_json::Value {
     let fills = &config.fills;
-    json!([fills.quotes, fills.slippage, fills.min_half_spread])
+    if source.left_out.is_empty() {
+        json!([fills.quotes, fills.slippage, fills.min_half_spread])
+    } else {
+        json!([fills.quotes, fills.slippage, fills.min_half_spread, source.left_out])
+    }
 }
 
 /// The snapshots of part `part`.
@@ -24,7 +28,7 @@ pub(crate) fn part_snapshots<S: PartStore>(
     store: &S,
     part: usize,
 ) -> Result<PartSnapshots, StageError> {
-    let key = cache::canonical_json(&json!([prices_key(config), config.slate]));
+    let key = cache::canonical_json(&json!([prices_key(source, config), config.slate]));
     let file = store.piece(Piece::Snapshots, part, key.as_bytes(), || {
         PartSnapshots::new(&days(source, part)?, config).encode()
     })?;
@@ -105,7 +109,7 @@ impl Chain {
     ) -> Result<Vec<S::File>, StageError> {
         let slate = &config.slate;
         let settings = cache::canonical_json(&json!([
-            prices_key(config),
+            prices_key(source, config),
             slate.maturities,
             slate.deltas,
             slate.min_days

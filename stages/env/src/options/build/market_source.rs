@@ -3,6 +3,7 @@
 use crate::options::config::{Fills, QuoteKind};
 use datasets::Date;
 use stages_core::StageError;
+use std::collections::BTreeSet;
 
 /// A contract's row at a snapshot; NaN where there is no value.
 #[derive(Clone, Copy, Debug)]
@@ -117,6 +118,8 @@ pub struct MarketSource<'a> {
     pub symbol: String,
     /// Units of the underlying in a contract.
     pub multiplier: f64,
+    /// The option classes that are not among the quotes, though the chain has them.
+    pub left_out: BTreeSet<String>,
     /// Market features.
     pub features: Vec<FeatureColumn>,
     /// The shortest rate by date, ascending: continuously compounded, annual, decimal.

@@ -2,6 +2,7 @@
 
 use super::config::SurfaceConfig;
 use super::{days, tables};
+use crate::stage::contracts::contracts;
 use arrow::array::RecordBatch;
 use cache::BlobRef;
 use datasets::schema::FEATURES;
@@ -26,7 +27,7 @@ pub struct Surface;
 impl StageKind for Surface {
     type Config = SurfaceConfig;
     const NAME: &'static str = "greeks/surface";
-    const VERSION: u32 = 1;
+    const VERSION: u32 = 2;
     const ABOUT: &'static str = "an arbitrage-free volatility surface of each day: implied volatilities also without a quote, features by maturity and delta";
     const PORTS: Ports = Ports {
         inputs: &[InputPort {
@@ -111,6 +112,7 @@ impl StageKind for Surface {
 
     fn run(&self, config: &Self::Config, context: &Context) -> Result<Outputs, StageError> {
         let chain = DataSet::open(context.input("chain")?)?;
+        let config = &of_chain(config, &chain)?;
         let (done, total) = (AtomicU64::new(0), chain.partitions.len() as u64);
         let (chains, features): (Vec<Partition>, Vec<Partition>) = chain
             .partitions
@@ -164,6 +166,7 @@ impl StageKind for Surface {
 
     fn cached_share(&self, config: &Self::Config, given: &Given<'_>) -> Result<Option<Share>, StageError> {
         let chain = DataSet::open(given.input("chain")?)?;
+        let config = &of_chain(config, &chain)?;
         let memos: Vec<Memo> = chain
             .partitions
             .iter()
@@ -171,6 +174,14 @@ impl StageKind for Surface {
             .collect::<Result<_, StageError>>()?;
         Share::of_memos("partitions", given, &memos).map(Some)
     }
+}
+
+/// The configuration with the day count of the chain's contracts.
+fn of_chain(config: &SurfaceConfig, chain: &DataSet) -> Result<SurfaceConfig, StageError> {
+    Ok(SurfaceConfig {
+        time: config.time.of_chain(&contracts(&chain.meta)?)?,
+        ..config.clone()
+    })
 }
 
 fn json_of(value: &impl Serialize) -> Result<String, StageError> {

@@ -1,10 +1,8 @@
-//! Exchange calendars by rule: on which days there is trading, and when options expire.
-//!
-//! The United States calendar is that of the New York Stock Exchange (Rule 7.2), which option exchanges follow, from 1990
-//! on; before, it is only roughly right.
+//! The stock exchanges of the United States: NYSE Rule 7.2, which the options exchanges follow.
 
-use crate::date::Date;
-use crate::layout::CalendarName;
+use super::good_friday;
+use super::rules::{nth_weekday, observed};
+use crate::Date;
 
 const FRIDAY: u32 = 4;
 const THURSDAY: u32 = 3;
@@ -25,75 +23,41 @@ const SPECIAL_CLOSURES: &[(i32, u32, u32)] = &[
     (2025, 1, 9),  // mourning for President Carter
 ];
 
-/// Returns whether the exchange is open on `date` by the calendar.
-pub fn is_trading_day(calendar: CalendarName, date: Date) -> bool {
-    match calendar {
-        CalendarName::None => true,
-        CalendarName::Weekends => !date.is_weekend(),
-        CalendarName::Us => !date.is_weekend() && !is_us_holiday(date),
-    }
-}
-
 /// Returns whether the United States exchanges are closed on this weekday.
 pub fn is_us_holiday(date: Date) -> bool {
+    is_holiday_by_rule(date) || SPECIAL_CLOSURES.contains(&date.ymd())
+}
+
+/// Returns whether a weekday is a holiday by rule.
+pub(super) fn is_holiday_by_rule(date: Date) -> bool {
     let (year, month, day) = date.ymd();
     let weekday = date.weekday();
-    let nth = |n: u32, on: u32| weekday == on && (day - 1) / 7 + 1 == n;
-    // A fixed holiday on a Saturday is kept on Friday, on a Sunday on Monday.
-    let observed = |m: u32, d: u32| {
-        Date::from_ymd(year, m, d).is_some_and(|holiday| match holiday.weekday() {
-            5 => date == holiday.plus(-1),
-            6 => date == holiday.plus(1),
-            _ => date == holiday,
-        })
-    };
     let by_rule = match month {
         // New Year's Day on a Saturday is not kept: the Friday before ends a year.
         1 => {
-            (day == 1 && weekday != 5) || (day == 2 && weekday == MONDAY) || (year >= 1998 && nth(3, MONDAY)) // Martin Luther King
+            (day == 1 && weekday != 5)
+                || (day == 2 && weekday == MONDAY)
+                || (year >= 1998 && nth_weekday(date, 3, MONDAY)) // Martin Luther King
         }
-        2 => nth(3, MONDAY),                  // Washington's birthday
-        5 => weekday == MONDAY && day > 24,   // Memorial Day
-        6 => year >= 2022 && observed(6, 19), // Juneteenth
-        7 => observed(7, 4),
-        9 => nth(1, MONDAY),    // Labor Day
-        11 => nth(4, THURSDAY), // Thanksgiving
-        12 => observed(12, 25),
+        2 => nth_weekday(date, 3, MONDAY),          // Washington's birthday
+        5 => weekday == MONDAY && day > 24,         // Memorial Day
+        6 => year >= 2022 && observed(date, 6, 19), // Juneteenth
+        7 => observed(date, 7, 4),
+        9 => nth_weekday(date, 1, MONDAY),    // Labor Day
+        11 => nth_weekday(date, 4, THURSDAY), // Thanksgiving
+        12 => observed(date, 12, 25),
         _ => false,
     };
-    by_rule || date == good_friday(year) || SPECIAL_CLOSURES.contains(&(year, month, day))
+    by_rule || date == good_friday(year)
 }
 
-/// Good Friday of a year of the Gregorian calendar.
-pub fn good_friday(year: i32) -> Date {
-    easter(year).plus(-2)
-}
-
-/// Easter Sunday (Butcher's algorithm, Meeus, "Astronomical Algorithms", chapter 8).
-fn easter(year: i32) -> Date {
-    let a = year.rem_euclid(19);
-    let (b, c) = (year.div_euclid(100), year.rem_euclid(100));
-    let (d, e) = (b / 4, b % 4);
-    let f = (b + 8) / 25;
-    let g = (b - f + 1) / 3;
-    let h = (19 * a + b - d - g + 15) % 30;
-    let (i, k) = (c / 4, c % 4);
-    let l = (32 + 2 * e + 2 * i - h - k) % 7;
-    let m = (a + 11 * h + 22 * l) / 451;
-    let n = h + l - 7 * m + 114;
-    // The algorithm yields a day of March or April of any year.
-    Date::from_ymd(year, (n / 31) as u32, (n % 31 + 1) as u32).unwrap_or_default()
-}
-
-/// True if the exchange closes three hours early, at 13:00 instead of 16:00: before Independence Day, after Thanksgiving and before Christmas
-/// (NYSE Rule 7.2 and its yearly announcements, from 1993 on). No other calendar has a list of such days.
-pub fn closes_early(calendar: CalendarName, date: Date) -> bool {
+/// True if the stock exchanges close three hours early on a trading day, at 13:00 instead of 16:00: before Independence Day, after
+/// Thanksgiving and before Christmas (NYSE Rule 7.2 and its yearly announcements, from 1993 on).
+pub(super) fn closes_early(date: Date) -> bool {
     let (year, month, day) = date.ymd();
-    if calendar != CalendarName::Us || year < 1993 || !is_trading_day(calendar, date) {
-        return false;
-    }
     let weekday = date.weekday();
     match (month, day) {
+        _ if year < 1993 => false,
         // Until 2012 the Friday after closed early instead where Independence Day was a Thursday.
         (7, 3) => year >= 2013 || weekday != THURSDAY - 1,
         (7, 5) => year < 2013 && weekday == FRIDAY,
@@ -103,53 +67,10 @@ pub fn closes_early(calendar: CalendarName, date: Date) -> bool {
     }
 }
 
-/// The first day after `date` on which the exchange is open.
-pub fn next_trading_day(calendar: CalendarName, date: Date) -> Date {
-    let mut next = date.plus(1);
-    while !is_trading_day(calendar, next) {
-        next = next.plus(1);
-    }
-    next
-}
-
-/// The last day before `date` on which the exchange is open.
-pub fn previous_trading_day(calendar: CalendarName, date: Date) -> Date {
-    let mut previous = date.plus(-1);
-    while !is_trading_day(calendar, previous) {
-        previous = previous.plus(-1);
-    }
-    previous
-}
-
-/// The third Friday of a month (1 to 12).
-pub fn third_friday(year: i32, month: u32) -> Date {
-    // Every month has its days 15 to 21.
-    let fifteenth = Date::from_ymd(year, month, 15).unwrap_or_default();
-    fifteenth.plus((FRIDAY + 7 - fifteenth.weekday()) as i32 % 7)
-}
-
-/// The day on which options listed to `friday` expire: the trading day before, where the exchange is closed on it.
-pub fn expiry_of(calendar: CalendarName, friday: Date) -> Date {
-    if is_trading_day(calendar, friday) {
-        friday
-    } else {
-        previous_trading_day(calendar, friday)
-    }
-}
-
-/// The day on which the monthly options of a month (1 to 12) expire: the third Friday, or the trading day before.
-pub fn monthly_expiry(calendar: CalendarName, year: i32, month: u32) -> Date {
-    expiry_of(calendar, third_friday(year, month))
-}
-
-/// The first Friday on or after `date`.
-pub fn friday_on_or_after(date: Date) -> Date {
-    date.plus((FRIDAY + 7 - date.weekday()) as i32 % 7)
-}
-
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::super::*;
+    use crate::Date;
 
     fn date(text: &str) -> Date {
         text.parse().unwrap()

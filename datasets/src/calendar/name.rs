@@ -1,0 +1,133 @@
+//! The names of calendars, with their ranges and sessions.
+
+use crate::Date;
+use crate::contract::TimeOfDay;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// The calendar of an exchange.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum CalendarName {
+    /// The stock exchanges of the United States (also `nyse`).
+    #[serde(alias = "nyse")]
+    Us,
+    /// Cboe's options exchanges: the days of `us`.
+    Cboe,
+    /// CME Group.
+    Cme,
+    /// Eurex.
+    Eurex,
+    /// The Shanghai Stock Exchange; Shenzhen and the China Financial Futures Exchange keep the same days.
+    Sse,
+    /// The National Stock Exchange of India.
+    Nse,
+    /// Hong Kong Exchanges.
+    Hkex,
+    /// Open around the clock, every day (also `24/7`).
+    #[serde(alias = "24/7")]
+    Always,
+    /// No exchange's: every day from Monday to Friday. Holidays are not known.
+    Weekends,
+    /// No exchange's: every day.
+    None,
+}
+
+/// The trading hours of an exchange, local time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Session {
+    /// The opening, on whose prices AM-settled contracts settle.
+    pub open: TimeOfDay,
+    /// The close, on whose prices PM-settled contracts settle.
+    pub close: TimeOfDay,
+    /// The time zone, an IANA name.
+    pub time_zone: &'static str,
+}
+
+const fn time(hour: u16, minute: u16) -> TimeOfDay {
+    match TimeOfDay::new(hour, minute) {
+        Some(time) => time,
+        None => panic!("no time of day"),
+    }
+}
+
+const fn session(open: TimeOfDay, close: TimeOfDay, time_zone: &'static str) -> Option<Session> {
+    Some(Session { open, close, time_zone })
+}
+
+impl CalendarName {
+    /// Every calendar.
+    pub const ALL: &'static [Self] = &[
+        Self::Us,
+        Self::Cboe,
+        Self::Cme,
+        Self::Eurex,
+        Self::Sse,
+        Self::Nse,
+        Self::Hkex,
+        Self::Always,
+        Self::Weekends,
+        Self::None,
+    ];
+
+    /// The name, as files and messages have it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Us => "us",
+            Self::Cboe => "cboe",
+            Self::Cme => "cme",
+            Self::Eurex => "eurex",
+            Self::Sse => "sse",
+            Self::Nse => "nse",
+            Self::Hkex => "hkex",
+            Self::Always => "always",
+            Self::Weekends => "weekends",
+            Self::None => "none",
+        }
+    }
+
+    /// The trading hours; `None` for calendars that are no exchange's.
+    pub const fn session(self) -> Option<Session> {
+        match self {
+            Self::Us | Self::Cboe => session(time(9, 30), time(16, 0), "America/New_York"),
+            Self::Cme => session(time(8, 30), time(15, 0), "America/Chicago"),
+            Self::Eurex => session(time(9, 0), time(17, 30), "Europe/Berlin"),
+            Self::Sse => session(time(9, 30), time(15, 0), "Asia/Shanghai"),
+            Self::Nse => session(time(9, 15), time(15, 30), "Asia/Kolkata"),
+            Self::Hkex => session(time(9, 30), time(16, 0), "Asia/Hong_Kong"),
+            Self::Always => session(time(0, 0), time(24, 0), "UTC"),
+            Self::Weekends | Self::None => None,
+        }
+    }
+
+    /// Returns whether the exchange's holidays are known, so that a missing day can be told from a closed one.
+    pub const fn knows_holidays(self) -> bool {
+        !matches!(self, Self::Weekends | Self::None)
+    }
+
+    /// The first and the last year that the calendar covers, both included; `None` where it covers all.
+    pub const fn range(self) -> Option<(i32, i32)> {
+        match self {
+            Self::Us | Self::Cboe => Some((1990, 2100)),
+            Self::Cme => Some((2012, 2100)),
+            Self::Eurex => Some((2010, 2100)),
+            Self::Sse => Some(super::sse::YEARS),
+            Self::Nse => Some(super::nse::YEARS),
+            Self::Hkex => Some(super::hkex::YEARS),
+            Self::Always | Self::Weekends | Self::None => None,
+        }
+    }
+
+    /// Returns whether the calendar covers `date`.
+    pub fn covers(self, date: Date) -> bool {
+        let year = date.ymd().0;
+        self.range().is_none_or(|(first, last)| (first..=last).contains(&year))
+    }
+}
+
+impl fmt::Display for CalendarName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}

@@ -1,0 +1,78 @@
+//! Trading days of a calendar, and days of expiry.
+
+use super::{CalendarName, hkex, nse, rules, sse, us};
+use crate::Date;
+
+const FRIDAY: u32 = 4;
+
+/// Returns whether the exchange is open on `date` by the calendar.
+pub fn is_trading_day(calendar: CalendarName, date: Date) -> bool {
+    match calendar {
+        CalendarName::None | CalendarName::Always => true,
+        // Special sessions of Saturdays and Sundays.
+        CalendarName::Nse if date.is_weekend() => nse::has_special_session(date),
+        _ if date.is_weekend() => false,
+        CalendarName::Weekends => true,
+        CalendarName::Us | CalendarName::Cboe => !us::is_us_holiday(date),
+        CalendarName::Cme => !us::is_holiday_by_rule(date),
+        CalendarName::Eurex => !rules::is_eurex_holiday(date),
+        CalendarName::Sse => !sse::is_holiday(date),
+        CalendarName::Nse => !nse::is_holiday(date),
+        CalendarName::Hkex => !hkex::is_holiday(date),
+    }
+}
+
+/// Returns whether the exchange closes three hours early on `date`. Only the calendars of the United States' stock and options exchanges have
+/// a list of such days.
+pub fn closes_early(calendar: CalendarName, date: Date) -> bool {
+    matches!(calendar, CalendarName::Us | CalendarName::Cboe)
+        && is_trading_day(calendar, date)
+        && us::closes_early(date)
+}
+
+/// The first day after `date` on which the exchange is open.
+pub fn next_trading_day(calendar: CalendarName, date: Date) -> Date {
+    let mut next = date.plus(1);
+    while !is_trading_day(calendar, next) {
+        next = next.plus(1);
+    }
+    next
+}
+
+/// The last day before `date` on which the exchange is open.
+pub fn previous_trading_day(calendar: CalendarName, date: Date) -> Date {
+    let mut previous = date.plus(-1);
+    while !is_trading_day(calendar, previous) {
+        previous = previous.plus(-1);
+    }
+    previous
+}
+
+/// The third Friday of a month (1 to 12).
+pub fn third_friday(year: i32, month: u32) -> Date {
+    // Every month has its days 15 to 21.
+    let fifteenth = Date::from_ymd(year, month, 15).unwrap_or_default();
+    fifteenth.plus((FRIDAY + 7 - fifteenth.weekday()) as i32 % 7)
+}
+
+/// The day on which options listed to `listed` expire: where the exchange is closed on it, the trading day before; in Shanghai, the trading
+/// day after.
+pub fn expiry_of(calendar: CalendarName, listed: Date) -> Date {
+    if is_trading_day(calendar, listed) {
+        listed
+    } else if calendar == CalendarName::Sse {
+        next_trading_day(calendar, listed)
+    } else {
+        previous_trading_day(calendar, listed)
+    }
+}
+
+/// The day on which the monthly options of a month (1 to 12) expire: the third Friday, or the trading day before.
+pub fn monthly_expiry(calendar: CalendarName, year: i32, month: u32) -> Date {
+    expiry_of(calendar, third_friday(year, month))
+}
+
+/// The first Friday on or after `date`.
+pub fn friday_on_or_after(date: Date) -> Date {
+    date.plus((FRIDAY + 7 - date.weekday()) as i32 % 7)
+}

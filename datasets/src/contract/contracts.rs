@@ -1,0 +1,100 @@
+//! The facts of a chain's contracts, by class.
+
+use super::terms::Terms;
+use super::words::Origin;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// The terms of a class, with the origin of each; in JSON, `{ "symbol": …, "exercise": …, …, "origin": { "exercise": "file", … } }`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Facts {
+    /// The symbol of the underlying.
+    #[serde(default)]
+    pub symbol: String,
+    /// The terms.
+    #[serde(flatten)]
+    pub terms: Terms,
+    /// The origin of each term that is known, by its name.
+    #[serde(default)]
+    pub origin: BTreeMap<String, Origin>,
+}
+
+/// The facts of the contracts of a chain, by class.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Contracts {
+    /// By root; by `SYMBOL ROOT` where several underlyings have a class of that name.
+    pub classes: BTreeMap<String, Facts>,
+}
+
+impl Contracts {
+    /// The facts of a class.
+    pub fn of(&self, symbol: &str, root: &str) -> Option<&Facts> {
+        self.classes
+            .get(root)
+            .filter(|facts| facts.symbol == symbol || facts.symbol.is_empty())
+            .or_else(|| self.classes.get(&format!("{symbol} {root}")))
+    }
+
+    /// Every class: its root and its facts.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &Facts)> {
+        self.classes.iter().map(|(name, facts)| {
+            let root = name
+                .strip_prefix(facts.symbol.as_str())
+                .and_then(|rest| rest.strip_prefix(' '))
+                .unwrap_or(name);
+            (root, facts)
+        })
+    }
+
+    /// The classes of one underlying.
+    #[must_use]
+    pub fn of_symbol(&self, symbol: &str) -> Self {
+        let of = |facts: &Facts| facts.symbol == symbol || facts.symbol.is_empty();
+        let classes = self.iter().filter(|(_, facts)| of(facts));
+        Self {
+            classes: classes.map(|(root, facts)| (root.to_owned(), facts.clone())).collect(),
+        }
+    }
+
+    /// Adds the facts of a class.
+    pub fn insert(&mut self, root: &str, facts: Facts) {
+        match self.classes.get(root) {
+            Some(other) if other.symbol != facts.symbol => {
+                self.classes.insert(format!("{} {root}", facts.symbol), facts);
+            }
+            _ => {
+                self.classes.insert(root.to_owned(), facts);
+            }
+        }
+    }
+
+    /// The value of a term where all classes of the underlying agree on it. The classes of adjusted contracts don't count.
+    ///
+    /// # Errors
+    /// Two classes that differ, each with its value.
+    pub fn common<T: PartialEq + ToString>(
+        &self,
+        symbol: &str,
+        term: impl Fn(&Terms) -> Option<T>,
+    ) -> Result<Option<T>, [(String, String); 2]> {
+        let mut common: Option<(&str, T)> = None;
+        for (root, facts) in &self.classes {
+            if facts.symbol != symbol || super::is_adjusted(root) {
+                continue;
+            }
+            let Some(value) = term(&facts.terms) else { continue };
+            match &common {
+                Some((first, known)) if *known != value => {
+                    return Err([
+                        ((*first).to_owned(), known.to_string()),
+                        (root.clone(), value.to_string()),
+                    ]);
+                }
+                Some(_) => {}
+                None => common = Some((root, value)),
+            }
+        }
+        Ok(common.map(|(_, value)| value))
+    }
+}

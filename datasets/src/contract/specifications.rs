@@ -1,0 +1,374 @@
+//! The terms of known classes by the specifications of their exchanges, and what is usual on an exchange.
+//!
+//! Sources: Cboe's product specifications (SPX, XSP, VIX, DJX, RUT, MRUT, XEO, OEX), Nasdaq's (NDX, XND), OCC's terms of equity and
+//! exchange-traded fund options ("Characteristics and Risks of Standardized Options", chapters III and IV); the contract terms of the SSE,
+//! SZSE and CFFEX; NSE's contract specifications (index options European; single stocks European since January 2011 and delivered
+//! since October 2019); HKEX's (HSI, HHI); Eurex's (ODAX, OESX); Deribit's (inverse options). Multipliers that an exchange changes from
+//! year to year (lots of the NSE) are not among them.
+
+use super::terms::{Terms, is_adjusted};
+use super::words::{Exercise, Expires, QuoteUnit, Settlement, TimeOfDay, UnderlyingKind};
+use crate::calendar::CalendarName;
+
+/// A group of classes with the same terms.
+struct Group {
+    /// Their calendar.
+    calendar: CalendarName,
+    /// True where the symbols name nothing else on another exchange: the terms hold without any statement of the calendar.
+    is_unique: bool,
+    /// Symbols of underlyings.
+    symbols: &'static [&'static str],
+    kind: UnderlyingKind,
+    exercise: Exercise,
+    settlement: Settlement,
+    /// Units of the underlying in a contract; `None` where it changes or differs.
+    multiplier: Option<f64>,
+    currency: &'static str,
+    /// The time of settlement where it is not the close.
+    time: Option<TimeOfDay>,
+}
+
+const GROUPS: &[Group] = &[
+    Group {
+        calendar: CalendarName::Us,
+        is_unique: true,
+        symbols: &["SPX", "XSP", "NDX", "XND", "RUT", "MRUT", "VIX", "DJX", "XEO"],
+        kind: UnderlyingKind::Index,
+        exercise: Exercise::European,
+        settlement: Settlement::Cash,
+        multiplier: Some(100.0),
+        currency: "USD",
+        time: None,
+    },
+    Group {
+        calendar: CalendarName::Us,
+        is_unique: true,
+        symbols: &["OEX"],
+        kind: UnderlyingKind::Index,
+        exercise: Exercise::American,
+        settlement: Settlement::Cash,
+        multiplier: Some(100.0),
+        currency: "USD",
+        time: None,
+    },
+    Group {
+        calendar: CalendarName::Us,
+        is_unique: false,
+        symbols: &[
+            "SPY", "QQQ", "IWM", "DIA", "VOO", "VTI", "IVV", "EEM", "EFA", "FXI", "EWZ", "EWJ", "GLD", "SLV", "GDX",
+            "GDXJ", "USO", "UNG", "TLT", "IEF", "SHY", "LQD", "HYG", "JNK", "AGG", "XLB", "XLC", "XLE", "XLF", "XLI",
+            "XLK", "XLP", "XLRE", "XLU", "XLV", "XLY", "XBI", "XOP", "XRT", "XHB", "XME", "KRE", "SMH", "SOXX", "SOXL",
+            "SOXS", "TQQQ", "SQQQ", "SPXL", "SPXS", "UPRO", "SDS", "SSO", "SH", "TNA", "TZA", "ARKK", "VXX", "VXZ",
+            "UVXY", "SVXY", "VIXY", "KWEB", "MDY", "IYR", "VNQ", "RSP", "IBIT", "BITO",
+        ],
+        kind: UnderlyingKind::Etf,
+        exercise: Exercise::American,
+        settlement: Settlement::Physical,
+        multiplier: Some(100.0),
+        currency: "USD",
+        time: None,
+    },
+    Group {
+        calendar: CalendarName::Sse,
+        is_unique: true,
+        // Funds listed in Shanghai, then in Shenzhen.
+        symbols: &[
+            "510050", "510300", "510500", "588000", "588080", "159919", "159915", "159922", "159901",
+        ],
+        kind: UnderlyingKind::Etf,
+        exercise: Exercise::European,
+        settlement: Settlement::Physical,
+        multiplier: Some(10_000.0),
+        currency: "CNY",
+        time: None,
+    },
+    Group {
+        calendar: CalendarName::Nse,
+        is_unique: true,
+        symbols: &["NIFTY", "BANKNIFTY", "FINNIFTY", "MIDCPNIFTY", "NIFTYNXT50"],
+        kind: UnderlyingKind::Index,
+        exercise: Exercise::European,
+        settlement: Settlement::Cash,
+        multiplier: None,
+        currency: "INR",
+        time: None,
+    },
+    Group {
+        calendar: CalendarName::Hkex,
+        is_unique: false,
+        symbols: &["HSI", "HHI"],
+        kind: UnderlyingKind::Index,
+        exercise: Exercise::European,
+        settlement: Settlement::Cash,
+        multiplier: Some(50.0),
+        currency: "HKD",
+        time: None,
+    },
+    Group {
+        calendar: CalendarName::Eurex,
+        is_unique: false,
+        symbols: &["DAX", "ODAX"],
+        kind: UnderlyingKind::Index,
+        exercise: Exercise::European,
+        settlement: Settlement::Cash,
+        multiplier: Some(5.0),
+        currency: "EUR",
+        time: TimeOfDay::new(13, 0),
+    },
+    Group {
+        calendar: CalendarName::Eurex,
+        is_unique: false,
+        symbols: &["SX5E", "OESX", "ESTX50"],
+        kind: UnderlyingKind::Index,
+        exercise: Exercise::European,
+        settlement: Settlement::Cash,
+        multiplier: Some(10.0),
+        currency: "EUR",
+        time: TimeOfDay::new(12, 0),
+    },
+    Group {
+        calendar: CalendarName::Always,
+        is_unique: false,
+        symbols: &["BTC", "ETH"],
+        kind: UnderlyingKind::Coin,
+        exercise: Exercise::European,
+        settlement: Settlement::Coin,
+        multiplier: Some(1.0),
+        currency: "USD",
+        time: TimeOfDay::new(8, 0),
+    },
+];
+
+/// Classes that trade on an index under another name than the index's.
+const FAMILIES: &[(&str, &str)] = &[
+    ("SPXW", "SPX"),
+    ("SPXPM", "SPX"),
+    ("SPXQ", "SPX"),
+    ("NDXP", "NDX"),
+    ("RUTW", "RUT"),
+    ("VIXW", "VIX"),
+    ("XSPW", "XSP"),
+    ("DJXW", "DJX"),
+];
+
+/// Classes that settle on the opening prices of the day of expiry, and trade last on the day before.
+const MORNING: &[&str] = &["SPX", "NDX", "RUT", "VIX", "VIXW", "DJX"];
+
+/// Volatility indices: nobody can buy one and hold it, so that its forward does not follow from its price.
+const NOT_CARRIED: &[&str] = &[
+    "VIX", "VXN", "RVX", "VXD", "VVIX", "OVX", "GVZ", "VXEEM", "VSTOXX", "V2TX",
+];
+
+/// Returns whether an underlying can be bought and carried to expiry, so that its price and the rates give its forward.
+pub fn can_be_carried(symbol: &str) -> bool {
+    !NOT_CARRIED.contains(&symbol.trim_start_matches(['^', '$']))
+}
+
+/// The underlying of an option class: the index for its weekly classes, otherwise the class itself.
+pub fn family_of(root: &str) -> &str {
+    FAMILIES
+        .iter()
+        .find(|(class, _)| *class == root)
+        .map_or(root, |(_, family)| family)
+}
+
+/// The terms of a class by the specification of its exchange, as far as they are known. A `calendar` that is stated and not the class's own
+/// means another exchange, of which nothing is known.
+pub fn specification(symbol: &str, root: &str, calendar: Option<CalendarName>) -> Terms {
+    let plain = symbol.trim_start_matches(['^', '$']);
+    let Some(group) = GROUPS
+        .iter()
+        .find(|group| group.symbols.contains(&plain) || group.symbols.contains(&family_of(root)))
+    else {
+        return Terms::default();
+    };
+    let holds = match calendar {
+        Some(CalendarName::Cboe) => group.calendar == CalendarName::Us,
+        Some(CalendarName::Weekends | CalendarName::None) | None => group.is_unique,
+        Some(stated) => group.calendar == stated,
+    };
+    if !holds {
+        return Terms::default();
+    }
+    let is_index = group.kind == UnderlyingKind::Index && group.calendar == CalendarName::Us;
+    let expires = if is_index && MORNING.contains(&root) {
+        Expires::Am
+    } else {
+        Expires::Pm
+    };
+    let session = group.calendar.session();
+    Terms {
+        underlying_kind: Some(group.kind),
+        exercise: Some(group.exercise),
+        settlement: Some(group.settlement),
+        expires: Some(expires),
+        settlement_time: group.time.or(session.map(|session| match expires {
+            Expires::Am => session.open,
+            Expires::Pm => session.close,
+        })),
+        multiplier: if is_adjusted(root) { None } else { group.multiplier },
+        deliverable: None,
+        currency: Some(group.currency.to_owned()),
+        calendar: Some(group.calendar),
+        time_zone: session.map(|session| session.time_zone.to_owned()),
+        // Files of inverse options may be quoted in either.
+        quote_unit: None,
+    }
+}
+
+/// What is usual on an exchange, to complete terms of which no source says more. `known` are the terms that are known: the calendar names
+/// the exchange, that of the United States where none does.
+pub fn usual(known: &Terms) -> Terms {
+    let exchange = match known.calendar {
+        None | Some(CalendarName::Weekends | CalendarName::None) => CalendarName::Us,
+        Some(calendar) => calendar,
+    };
+    let (kind, exercise, settlement, multiplier, currency) = match exchange {
+        CalendarName::Sse => (
+            UnderlyingKind::Etf,
+            Exercise::European,
+            Settlement::Physical,
+            Some(10_000.0),
+            "CNY",
+        ),
+        // Lots are set for each underlying.
+        CalendarName::Nse => (
+            UnderlyingKind::Share,
+            Exercise::European,
+            Settlement::Physical,
+            None,
+            "INR",
+        ),
+        CalendarName::Hkex => (
+            UnderlyingKind::Share,
+            Exercise::American,
+            Settlement::Physical,
+            None,
+            "HKD",
+        ),
+        CalendarName::Eurex => (
+            UnderlyingKind::Share,
+            Exercise::American,
+            Settlement::Physical,
+            Some(100.0),
+            "EUR",
+        ),
+        CalendarName::Cme => (
+            UnderlyingKind::Future,
+            Exercise::American,
+            Settlement::Physical,
+            None,
+            "USD",
+        ),
+        CalendarName::Always => (
+            UnderlyingKind::Coin,
+            Exercise::European,
+            Settlement::Coin,
+            Some(1.0),
+            "USD",
+        ),
+        _ => (
+            UnderlyingKind::Share,
+            Exercise::American,
+            Settlement::Physical,
+            Some(100.0),
+            "USD",
+        ),
+    };
+    // An index can't be delivered, and an option that is settled in cash is rarely on a share.
+    let kind = known.underlying_kind.unwrap_or(match known.settlement {
+        Some(Settlement::Cash) => UnderlyingKind::Index,
+        _ => kind,
+    });
+    let settlement = known.settlement.unwrap_or(match kind {
+        UnderlyingKind::Index => Settlement::Cash,
+        UnderlyingKind::Coin => Settlement::Coin,
+        UnderlyingKind::Share | UnderlyingKind::Etf | UnderlyingKind::Future => settlement,
+    });
+    let exercise = match kind {
+        UnderlyingKind::Index | UnderlyingKind::Coin => Exercise::European,
+        _ => exercise,
+    };
+    let expires = known.expires.unwrap_or(Expires::Pm);
+    let session = exchange.session();
+    Terms {
+        underlying_kind: Some(kind),
+        exercise: Some(exercise),
+        settlement: Some(settlement),
+        expires: Some(expires),
+        settlement_time: match (exchange, session) {
+            (CalendarName::Always, _) => TimeOfDay::new(8, 0),
+            (_, Some(session)) if expires == Expires::Am => Some(session.open),
+            (_, session) => session.map(|session| session.close),
+        },
+        multiplier,
+        deliverable: None,
+        currency: Some(currency.to_owned()),
+        calendar: Some(CalendarName::Weekends),
+        time_zone: session.map(|session| session.time_zone.to_owned()),
+        quote_unit: Some(QuoteUnit::Currency),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn index_classes_are_european_and_fund_classes_american() {
+        let us = Some(CalendarName::Us);
+        for (symbol, root, exercise, expires) in [
+            ("SPX", "SPX", Exercise::European, Expires::Am),
+            ("SPX", "SPXW", Exercise::European, Expires::Pm),
+            ("^SPX", "SPX", Exercise::European, Expires::Am),
+            ("OEX", "OEX", Exercise::American, Expires::Pm),
+            ("SPY", "SPY", Exercise::American, Expires::Pm),
+            ("VXX", "VXX", Exercise::American, Expires::Pm),
+        ] {
+            let terms = specification(symbol, root, us);
+            assert_eq!(terms.exercise, Some(exercise), "{root}");
+            assert_eq!(terms.expires, Some(expires), "{root}");
+        }
+        assert_eq!(specification("ACME", "ACME", us), Terms::default());
+    }
+
+    #[test]
+    fn a_symbol_holds_on_its_own_exchange_alone() {
+        // The index in Frankfurt, and a fund in New York.
+        assert_eq!(specification("DAX", "DAX", Some(CalendarName::Us)), Terms::default());
+        assert_eq!(
+            specification("DAX", "DAX", Some(CalendarName::Eurex)).multiplier,
+            Some(5.0)
+        );
+        assert_eq!(specification("BTC", "BTC", None), Terms::default());
+        assert_eq!(
+            specification("510050", "510050", None).calendar,
+            Some(CalendarName::Sse)
+        );
+    }
+
+    #[test]
+    fn what_is_usual_goes_by_the_exchange_and_the_kind() {
+        let share = usual(&Terms::default());
+        assert_eq!(
+            (share.exercise, share.multiplier),
+            (Some(Exercise::American), Some(100.0))
+        );
+        let index = usual(&Terms {
+            underlying_kind: Some(UnderlyingKind::Index),
+            ..Terms::default()
+        });
+        assert_eq!(
+            (index.exercise, index.settlement),
+            (Some(Exercise::European), Some(Settlement::Cash))
+        );
+        let fund = usual(&Terms {
+            calendar: Some(CalendarName::Sse),
+            ..Terms::default()
+        });
+        assert_eq!(
+            (fund.exercise, fund.multiplier),
+            (Some(Exercise::European), Some(10_000.0))
+        );
+    }
+}

@@ -1,0 +1,193 @@
+//! The terms of contracts, as one source states them.
+
+use super::contracts::Facts;
+use super::words::{Exercise, Expires, Origin, QuoteUnit, Settlement, TimeOfDay, UnderlyingKind};
+use crate::calendar::CalendarName;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// One list of fields for [`Terms`], [`ContractTerms`] and [`Facts`].
+macro_rules! terms {
+    ($($(#[$doc:meta])* $name:ident: $ty:ty,)*) => {
+        /// The terms of the contracts of a class, as far as one source states them.
+        #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+        #[serde(default, deny_unknown_fields)]
+        pub struct Terms {
+            $($(#[$doc])* #[serde(skip_serializing_if = "Option::is_none")] pub $name: Option<$ty>,)*
+        }
+
+        /// The terms of contracts, for all classes and by root: the block `contract:` of a layout and of `ingest/option_chain`.
+        #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+        #[serde(default, deny_unknown_fields)]
+        pub struct ContractTerms {
+            $($(#[$doc])* #[serde(skip_serializing_if = "Option::is_none")] pub $name: Option<$ty>,)*
+            /// The terms of single classes, by root; they go before those for all.
+            #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+            pub roots: BTreeMap<String, Terms>,
+        }
+
+        impl ContractTerms {
+            /// The terms for all classes.
+            pub fn all(&self) -> Terms {
+                Terms { $($name: self.$name.clone(),)* }
+            }
+        }
+
+        impl From<Terms> for ContractTerms {
+            fn from(terms: Terms) -> Self {
+                Self { $($name: terms.$name,)* roots: BTreeMap::new() }
+            }
+        }
+
+        impl Terms {
+            /// The names of all terms.
+            pub const NAMES: &'static [&'static str] = &[$(stringify!($name)),*];
+
+            /// The terms that are stated, as name and text.
+            pub fn stated(&self) -> Vec<(&'static str, String)> {
+                let mut stated = Vec::new();
+                $(if let Some(value) = &self.$name {
+                    stated.push((stringify!($name), value.to_string()));
+                })*
+                stated
+            }
+
+            /// These terms, completed by those of `other`.
+            #[must_use]
+            pub fn or(&self, other: &Self) -> Self {
+                Self { $($name: self.$name.clone().or_else(|| other.$name.clone()),)* }
+            }
+
+            /// The terms on which the two disagree: name, the value here, the value there.
+            pub fn contradictions(&self, other: &Self) -> Vec<(&'static str, String, String)> {
+                let mut found = Vec::new();
+                $(if let (Some(here), Some(there)) = (&self.$name, &other.$name)
+                    && here != there
+                {
+                    found.push((stringify!($name), here.to_string(), there.to_string()));
+                })*
+                found
+            }
+        }
+
+        impl Facts {
+            /// Takes the terms that are not known yet, as from `origin`.
+            pub fn complete(&mut self, terms: &Terms, origin: Origin) {
+                $(if self.terms.$name.is_none() && terms.$name.is_some() {
+                    self.terms.$name.clone_from(&terms.$name);
+                    self.origin.insert(stringify!($name).to_owned(), origin);
+                })*
+            }
+        }
+    };
+}
+
+terms! {
+    /// The kind of the underlying: `index`, `share`, `etf`, `future` or `coin`.
+    underlying_kind: UnderlyingKind,
+    /// The exercise style: `european` or `american`.
+    exercise: Exercise,
+    /// The delivery at exercise: `cash`, `physical` or `coin`.
+    settlement: Settlement,
+    /// The session on whose prices a contract settles on the day of expiry: `am` or `pm`.
+    expires: Expires,
+    /// The time of settlement on the day of expiry, local time of the exchange, such as "16:00".
+    settlement_time: TimeOfDay,
+    /// The contract multiplier: units of the underlying in a contract.
+    multiplier: f64,
+    /// The deliverable of a contract, in the words of the exchange, where it is more than multiplier units of the underlying.
+    deliverable: String,
+    /// The currency of strikes, ISO 4217.
+    currency: String,
+    /// The calendar of the exchange.
+    calendar: CalendarName,
+    /// The time zone of the exchange, an IANA name such as `America/New_York`.
+    time_zone: String,
+    /// The unit of option prices in the files: `currency` or `coin`.
+    quote_unit: QuoteUnit,
+}
+
+impl ContractTerms {
+    /// The terms of a class: those of its root, completed by those for all. An adjusted class has the terms of its unadjusted root, but for
+    /// the multiplier.
+    pub fn of(&self, root: &str) -> Terms {
+        let mut all = self.all();
+        if is_adjusted(root) {
+            all.multiplier = None;
+        }
+        self.of_root(root).or(&all)
+    }
+
+    /// The terms that are stated for a class alone.
+    pub fn of_root(&self, root: &str) -> Terms {
+        match (self.roots.get(root), root.split_once(ADJUSTED)) {
+            (Some(terms), _) => terms.clone(),
+            (None, Some((plain, _))) => Terms {
+                multiplier: None,
+                ..self.roots.get(plain).cloned().unwrap_or_default()
+            },
+            (None, None) => Terms::default(),
+        }
+    }
+
+    /// Returns whether nothing is stated.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Checks the values.
+    ///
+    /// # Errors
+    /// The name of the first invalid term (`multiplier`, `roots.SPX.multiplier`) and what is wrong with it.
+    pub fn check(&self) -> Result<(), (String, String)> {
+        self.all().check()?;
+        for (root, terms) in &self.roots {
+            terms
+                .check()
+                .map_err(|(name, problem)| (format!("roots.{root}.{name}"), problem))?;
+        }
+        Ok(())
+    }
+}
+
+impl Terms {
+    /// Checks the values.
+    ///
+    /// # Errors
+    /// The name of the first invalid term and what is wrong with it.
+    pub fn check(&self) -> Result<(), (String, String)> {
+        if let Some(multiplier) = self.multiplier
+            && !(multiplier > 0.0 && multiplier.is_finite())
+        {
+            return Err(("multiplier".to_owned(), format!("{multiplier} is not above 0")));
+        }
+        if let Some(currency) = &self.currency
+            && !(3..=5).contains(&currency.len())
+        {
+            return Err((
+                "currency".to_owned(),
+                format!("`{currency}` is not a currency such as USD"),
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// The mark between a root and the difference of an adjusted class.
+const ADJUSTED: char = '@';
+
+/// Returns whether a root is that of an adjusted class.
+pub fn is_adjusted(root: &str) -> bool {
+    root.contains(ADJUSTED)
+}
+
+/// The root of the contracts of `root` that differ from its usual ones in a term, such as the multiplier: `AAPL@150`.
+pub fn adjusted_root(root: &str, difference: &str) -> String {
+    format!("{root}{ADJUSTED}{difference}")
+}
+
+/// The root of the usual contracts of a class: `AAPL` of `AAPL@150`.
+pub fn plain_root(root: &str) -> &str {
+    root.split_once(ADJUSTED).map_or(root, |(plain, _)| plain)
+}

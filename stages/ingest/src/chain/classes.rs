@@ -1,0 +1,308 @@
+//! The classes of a chain: the rows of one root whose terms agree, and the facts of each.
+
+use super::columns::Chain;
+use super::config::ChainConfig;
+use crate::options::fits;
+use datasets::Date;
+use datasets::calendar::CalendarName;
+use datasets::contract::{
+    Assumption, ContractTerms, Contracts, Facts, Origin, QuoteUnit, Sources, Terms, adjusted_root, resolve,
+    specification, usual,
+};
+use datasets::layout::Layout;
+use stages_core::StageError;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The facts of a chain's classes.
+pub struct Classes {
+    /// By class.
+    pub contracts: Contracts,
+    /// The calendar of all of them.
+    pub calendar: CalendarName,
+    /// Warnings: assumptions, and statements at odds with each other.
+    pub warnings: Vec<String>,
+}
+
+/// The terms that a layout states.
+pub fn terms_of(layout: &Layout) -> ContractTerms {
+    let facts = &layout.facts;
+    let is_stated = facts.calendar != CalendarName::Weekends || facts.exercise.is_some();
+    if !is_stated {
+        return ContractTerms::default();
+    }
+    ContractTerms {
+        currency: Some(facts.currency.to_string()),
+        multiplier: Some(facts.multiplier),
+        exercise: facts.exercise,
+        calendar: Some(facts.calendar).filter(|calendar| *calendar != CalendarName::Weekends),
+        ..ContractTerms::default()
+    }
+}
+
+/// The terms that all layouts of the files state together.
+///
+/// # Errors
+/// Layouts that disagree on a term which the configuration doesn't set.
+pub fn terms_of_all(layouts: &[Layout], config: &ContractTerms) -> Result<ContractTerms, StageError> {
+    let Some((first, rest)) = layouts.split_first() else {
+        return Err(StageError::new("there is no file to read"));
+    };
+    let terms = terms_of(first);
+    let set = config.all().stated();
+    for other in rest {
+        let differ = terms.all().contradictions(&terms_of(other).all());
+        if let Some((term, here, there)) = differ
+            .iter()
+            .find(|(term, ..)| !set.iter().any(|(name, _)| name == term))
+        {
+            return Err(StageError::new(format!(
+                "the files are of layouts `{}` and `{}`, whose contracts differ: {term} is {here} and {there}",
+                first.name, other.name
+            ))
+            .hint(format!(
+                "read them in two stages, or state `contract: {{ {term}: … }}` for all"
+            )));
+        }
+    }
+    Ok(terms)
+}
+
+/// Gives every row its class: the root of the file or, where the terms that rows of one root state contradict each other, one root for each kind
+/// (see [`adjusted_root`]). Returns the terms that the files state, by symbol and class.
+pub fn settle(chain: &mut Chain, config: &ContractTerms, layout: &ContractTerms) -> BTreeMap<(String, String), Terms> {
+    let mut kinds: BTreeMap<(String, String), Vec<(u32, Terms)>> = BTreeMap::new();
+    let pairs: BTreeSet<(u32, u32)> = chain.symbol.iter().copied().zip(chain.root.iter().copied()).collect();
+    for &(symbol, root) in &pairs {
+        let (name, terms) = chain.variant_name(chain.name(root));
+        let kind = (root, terms.cloned().unwrap_or_default());
+        let key = (chain.name(symbol).to_owned(), name.to_owned());
+        kinds.entry(key).or_default().push(kind);
+    }
+    let mut stated = BTreeMap::new();
+    // Roots of the file and their classes: a root that states nothing keeps its number.
+    let mut classes: BTreeMap<(u32, u32), u32> = BTreeMap::new();
+    for ((symbol, root), mut kinds) in kinds {
+        let calendar = config.calendar.or(layout.calendar);
+        let known = config
+            .of(&root)
+            .or(&layout.of_root(&root))
+            .or(&specification(&symbol, &root, calendar))
+            .or(&layout.all());
+        let standard = known.or(&usual(&known));
+        // The usual contracts come first: those that differ least from the standard.
+        kinds.sort_by_cached_key(|(_, terms)| (terms.contradictions(&standard).len(), terms.stated()));
+        let mut base = Terms::default();
+        let mut others: Vec<(String, Terms)> = Vec::new();
+        for (id, terms) in kinds {
+            let differs = terms.contradictions(&base);
+            let class = if differs.is_empty() {
+                base = base.or(&terms);
+                root.clone()
+            } else {
+                let difference: Vec<String> = differs.iter().map(|(_, here, _)| slug(here)).collect();
+                let class = adjusted_root(&root, &difference.join(","));
+                others.push((class.clone(), terms));
+                class
+            };
+            let symbol = chain.names.id(&symbol);
+            let class = chain.names.id(&class);
+            classes.insert((symbol, id), class);
+        }
+        for (class, terms) in others {
+            let terms = terms.or(&base);
+            stated.insert((symbol.clone(), class), terms);
+        }
+        stated.insert((symbol, root), base);
+    }
+    if classes.iter().any(|((_, root), class)| root != class) {
+        for (symbol, root) in chain.symbol.iter().zip(&mut chain.root) {
+            if let Some(class) = classes.get(&(*symbol, *root)) {
+                *root = *class;
+            }
+        }
+    }
+    chain.variants.clear();
+    stated
+}
+
+/// A text as part of a root.
+fn slug(text: &str) -> String {
+    let kept = |c: char| if c.is_alphanumeric() || c == '.' { c } else { '_' };
+    text.chars().take(24).map(kept).collect()
+}
+
+/// The facts of every class.
+///
+/// # Errors
+/// A configuration that contradicts the files, and classes of several exchanges.
+pub fn facts(
+    chain: &Chain,
+    stated: &BTreeMap<(String, String), Terms>,
+    config: &ChainConfig,
+    terms: &ContractTerms,
+    layout: &ContractTerms,
+) -> Result<Classes, StageError> {
+    let mut contracts = Contracts::default();
+    let mut assumptions: Vec<Assumption> = Vec::new();
+    let mut warnings = Vec::new();
+    for ((symbol, root), file) in stated {
+        let sources = Sources {
+            symbol,
+            root,
+            file,
+            config: terms,
+            layout,
+        };
+        let (facts, assumed) = resolve(&sources).map_err(|contradiction| {
+            StageError::new(contradiction.to_string()).hint(format!(
+                "the file is right about its own contracts: leave `{}` out, or read the column with a layout that does not map it",
+                contradiction.term
+            ))
+        })?;
+        let specified = specification(symbol, root, facts.terms.calendar);
+        for (term, here, there) in facts.terms.contradictions(&specified) {
+            if facts.origin.get(term) == Some(&Origin::Config) && !matches!(term, "calendar" | "time_zone") {
+                warnings.push(format!(
+                    "`{term}: {here}` is configured for the contracts of {root}; the exchange's specification has {there}"
+                ));
+            }
+        }
+        assumptions.extend(assumed);
+        contracts.insert(root, facts);
+    }
+    let calendars: BTreeSet<CalendarName> = contracts
+        .classes
+        .values()
+        .filter_map(|facts| facts.terms.calendar)
+        .collect();
+    let mut calendar = match Vec::from_iter(calendars).as_slice() {
+        [] => CalendarName::Weekends,
+        [one] => *one,
+        several => {
+            let names: Vec<_> = several.iter().map(|name| name.name()).collect();
+            return Err(StageError::new(format!(
+                "the contracts are of exchanges with several calendars: {}",
+                names.join(", ")
+            ))
+            .hint("read them in one stage for each, by `symbols`, or state `calendar`"));
+        }
+    };
+    let days: BTreeSet<Date> = chain.date.iter().map(|day| Date(*day)).collect();
+    if config.calendar.name().is_none() && terms.calendar.is_none() && !fits(calendar, &days) {
+        warnings.push(format!(
+            "the days of the chain are not those of the calendar `{calendar}`: every day is taken for a trading day"
+        ));
+        calendar = CalendarName::None;
+        for facts in contracts.classes.values_mut() {
+            facts.terms.calendar = Some(calendar);
+            facts.origin.insert("calendar".to_owned(), Origin::Assumed);
+        }
+    }
+    warnings.extend(assumed(&assumptions));
+    warnings.extend(beyond_calendar(calendar, &days));
+    Ok(Classes {
+        contracts,
+        calendar,
+        warnings,
+    })
+}
+
+/// The terms of which an assumption is worth a warning: the others follow from them.
+const WARNED: [&str; 6] = [
+    "underlying_kind",
+    "exercise",
+    "settlement",
+    "multiplier",
+    "currency",
+    "calendar",
+];
+
+/// One line for each set of assumptions, with the classes that share it.
+fn assumed(assumptions: &[Assumption]) -> Vec<String> {
+    let mut by_class: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    for assumption in assumptions {
+        if WARNED.contains(&assumption.term) {
+            let text = format!("{}: {}", assumption.term, assumption.value);
+            by_class.entry(&assumption.root).or_default().push(text);
+        }
+    }
+    let mut classes: BTreeMap<Vec<String>, Vec<&str>> = BTreeMap::new();
+    for (root, terms) in by_class {
+        classes.entry(terms).or_default().push(root);
+    }
+    classes
+        .into_iter()
+        .map(|(terms, roots)| {
+            const SHOWN: usize = 4;
+            let more = match roots.len().saturating_sub(SHOWN) {
+                0 => String::new(),
+                more => format!(" and {more} more"),
+            };
+            let roots: Vec<&str> = roots.into_iter().take(SHOWN).collect();
+            format!(
+                "nothing states these terms of the contracts of {}{more}, they are assumed: {}",
+                roots.join(", "),
+                terms.join(", ")
+            )
+        })
+        .collect()
+}
+
+/// A warning where the data goes beyond the years of the calendar.
+pub fn beyond_calendar(calendar: CalendarName, days: &BTreeSet<Date>) -> Option<String> {
+    let beyond = days.iter().filter(|day| !calendar.covers(**day)).count();
+    let (first, last) = calendar.range()?;
+    (beyond > 0).then(|| {
+        format!("the calendar `{calendar}` covers {first} to {last}; the holidays of {beyond} days of the data are not known")
+    })
+}
+
+/// Quotes in units of the underlying become quotes in currency: times the price of the underlying in the same row.
+pub fn convert_coin_quotes(chain: &mut Chain, contracts: &Contracts) {
+    use super::columns::{ASK, BID, LAST, UNDERLYING};
+    let mut in_coin: BTreeMap<(u32, u32), bool> = BTreeMap::new();
+    if !contracts
+        .classes
+        .values()
+        .any(|facts| facts.terms.quote_unit == Some(QuoteUnit::Coin))
+    {
+        return;
+    }
+    for i in 0..chain.len() {
+        let key = (chain.symbol[i], chain.root[i]);
+        let is_in_coin = match in_coin.get(&key) {
+            Some(known) => *known,
+            None => {
+                let facts = contracts.of(chain.name(key.0), chain.name(key.1));
+                let found = facts.is_some_and(|facts| facts.terms.quote_unit == Some(QuoteUnit::Coin));
+                in_coin.insert(key, found);
+                found
+            }
+        };
+        if is_in_coin {
+            let underlying = chain.values[UNDERLYING][i];
+            for column in [BID, ASK, LAST] {
+                chain.values[column][i] *= underlying;
+            }
+        }
+    }
+}
+
+/// Drops the classes of which no row is left.
+pub fn retain(contracts: &mut Contracts, chain: &Chain) {
+    let left: BTreeSet<(u32, u32)> = chain.symbol.iter().copied().zip(chain.root.iter().copied()).collect();
+    let left: BTreeSet<(&str, &str)> = left
+        .into_iter()
+        .map(|(symbol, root)| (chain.name(symbol), chain.name(root)))
+        .collect();
+    let of = |root: &str, facts: &Facts| left.contains(&(facts.symbol.as_str(), root));
+    *contracts = Contracts {
+        classes: contracts
+            .classes
+            .iter()
+            .zip(contracts.iter())
+            .filter(|(_, (root, facts))| of(root, facts))
+            .map(|((name, facts), _)| (name.clone(), facts.clone()))
+            .collect(),
+    };
+}

@@ -1,0 +1,177 @@
+//! The terms of contracts that the rows of a file state, on their way from the file to the chain: columns of
+//! [`datasets::schema::CONTRACT_TERMS`] after those of the chain in the table of the file.
+
+use super::intraday::minute_of_day;
+use crate::frame::Frame;
+use crate::read::source_of;
+use arrow::array::{Array, ArrayRef, AsArray, Float64Array, Int32Array, RecordBatch, StringArray};
+use arrow::datatypes::{DataType, Field, Float64Type, Int32Type, Schema};
+use datasets::contract::{Exercise, Expires, Settlement, Terms, UnderlyingKind};
+use datasets::layout::Layout;
+use datasets::schema::{CONTRACT_TERMS, Type};
+use stages_core::{StageError, table};
+use std::str::FromStr;
+use std::sync::Arc;
+
+/// The entry of a table's metadata for strikes that were read from single precision.
+const SINGLE_PRECISION: &str = "strike_is_single_precision";
+
+/// The column with the minutes of the day of rows.
+const TIME: &str = "minute_of_day";
+
+/// The name of a word by its text in a file.
+fn word<T: FromStr<Err = String> + ToString>(text: &str) -> Result<String, String> {
+    text.parse::<T>().map(|word| word.to_string())
+}
+
+/// The text of a term as `contract:` has it.
+fn canonical(term: &str, text: &str) -> Result<String, String> {
+    match term {
+        "underlying_kind" => word::<UnderlyingKind>(text),
+        "exercise" => word::<Exercise>(text),
+        "settlement" => word::<Settlement>(text),
+        "expires" => word::<Expires>(text),
+        "currency" => Ok(text.to_ascii_uppercase()),
+        _ => Ok(text.to_owned()),
+    }
+}
+
+/// Adds the terms that a layout maps to the table of a file.
+///
+/// # Errors
+/// A value that is none of a term's words.
+pub fn attach(
+    batch: RecordBatch,
+    frame: &Frame<'_>,
+    layout: &Layout,
+    is_single_precision: bool,
+) -> Result<RecordBatch, StageError> {
+    let mut fields: Vec<Arc<Field>> = batch.schema().fields().iter().cloned().collect();
+    let mut columns: Vec<ArrayRef> = batch.columns().to_vec();
+    for term in CONTRACT_TERMS {
+        let Some(mapping) = source_of(layout, frame, term.name) else {
+            continue;
+        };
+        columns.push(if term.ty == Type::Float {
+            Arc::new(table::nullable(&frame.numbers(mapping)?))
+        } else {
+            let mut texts: Vec<Option<String>> = Vec::with_capacity(frame.rows());
+            frame.texts(&mapping.theirs, |row, text| {
+                texts.push(match text {
+                    "" => None,
+                    text => Some(
+                        canonical(term.name, text).map_err(|problem| frame.error(row, &mapping.theirs, &problem))?,
+                    ),
+                });
+                Ok(())
+            })?;
+            Arc::new(StringArray::from(texts))
+        });
+        fields.push(Arc::new(table::field(term)));
+    }
+    if let Some(times) = minutes(frame, layout)? {
+        fields.push(Arc::new(Field::new(TIME, DataType::Int32, true)));
+        columns.push(Arc::new(Int32Array::from(times)));
+    }
+    let mut schema = Schema::new(fields);
+    if is_single_precision {
+        schema.metadata.insert(SINGLE_PRECISION.to_owned(), "true".to_owned());
+    }
+    Ok(RecordBatch::try_new(Arc::new(schema), columns)?)
+}
+
+/// The minutes of the day in a file's dates; `None` where the first date has no time, or all are midnight.
+fn minutes(frame: &Frame<'_>, layout: &Layout) -> Result<Option<Vec<Option<i32>>>, StageError> {
+    let Some(mapping) = source_of(layout, frame, "date") else {
+        return Ok(None);
+    };
+    // Most files have days alone: the first row tells.
+    let mut first = None;
+    let _ = frame.texts(&mapping.theirs, |_, text| {
+        first = minute_of_day(text);
+        Err(StageError::new("seen"))
+    });
+    if first.is_none() {
+        return Ok(None);
+    }
+    let mut times = Vec::with_capacity(frame.rows());
+    frame.texts(&mapping.theirs, |_, text| {
+        times.push(minute_of_day(text));
+        Ok(())
+    })?;
+    let is_a_time = times.iter().flatten().any(|minute| *minute != 0);
+    Ok(is_a_time.then_some(times))
+}
+
+/// The minutes of the day of a table's rows, where its file has them.
+pub fn times(batch: &RecordBatch) -> Option<&Int32Array> {
+    batch.column_by_name(TIME)?.as_primitive_opt::<Int32Type>()
+}
+
+/// Returns whether the strikes of a file's table were read from single precision.
+pub fn is_single_precision(batch: &RecordBatch) -> bool {
+    batch.schema().metadata.contains_key(SINGLE_PRECISION)
+}
+
+/// The columns of a file's table with the terms of its rows.
+pub struct FileTerms<'a> {
+    multiplier: Option<&'a Float64Array>,
+    texts: Vec<(&'static str, &'a StringArray)>,
+}
+
+impl<'a> FileTerms<'a> {
+    /// The columns of a table; `None` where it has none of them.
+    ///
+    /// # Errors
+    /// A column of another type.
+    pub fn of(batch: &'a RecordBatch) -> Result<Option<Self>, StageError> {
+        let mut terms = Self {
+            multiplier: None,
+            texts: Vec::new(),
+        };
+        for term in CONTRACT_TERMS {
+            let Some(column) = batch.column_by_name(term.name) else {
+                continue;
+            };
+            if term.ty == Type::Float {
+                terms.multiplier = column.as_primitive_opt::<Float64Type>();
+            } else {
+                terms.texts.push((term.name, table::texts(batch, term.name)?));
+            }
+        }
+        Ok((terms.multiplier.is_some() || !terms.texts.is_empty()).then_some(terms))
+    }
+
+    /// The terms that a row states.
+    ///
+    /// # Errors
+    /// A text that is none of a term's words.
+    pub fn row(&self, i: usize) -> Result<Terms, StageError> {
+        fn parsed<T: FromStr<Err = String>>(text: &str) -> Result<Option<T>, StageError> {
+            text.parse().map(Some).map_err(StageError::new)
+        }
+        let mut terms = Terms {
+            multiplier: self
+                .multiplier
+                .filter(|column| column.is_valid(i))
+                .map(|column| column.value(i))
+                .filter(|multiplier| *multiplier > 0.0),
+            ..Terms::default()
+        };
+        for (name, column) in &self.texts {
+            if column.is_null(i) {
+                continue;
+            }
+            let text = column.value(i);
+            match *name {
+                "underlying_kind" => terms.underlying_kind = parsed(text)?,
+                "exercise" => terms.exercise = parsed(text)?,
+                "settlement" => terms.settlement = parsed(text)?,
+                "expires" => terms.expires = parsed(text)?,
+                "deliverable" => terms.deliverable = Some(text.to_owned()),
+                _ => terms.currency = Some(text.to_owned()),
+            }
+        }
+        Ok(terms)
+    }
+}
