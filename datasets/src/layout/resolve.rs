@@ -44,6 +44,9 @@ impl LayoutFile {
             self.clone().over(base).layout(table)?
         };
         layout.is_described = self.like.is_empty();
+        if table == Table::Bars && self.symbol_from_file_name.is_none() {
+            layout.facts.symbol_from_file_name = true;
+        }
         if layout.name.is_empty() {
             layout.name = match self.like.as_str() {
                 "" => "custom".to_owned(),
@@ -236,6 +239,14 @@ impl Layout {
                 !both && !of_side(&self.columns, ours) && !self.gives(ours)
             })
             .collect();
+        let any = |ours: &str| self.mappings().any(|mapping| mapping.ours == ours);
+        if missing.is_empty() && self.table == Table::Chain && !(any("last") || any("bid") && any("ask")) {
+            return Err(problem(
+                "columns",
+                "neither `bid` and `ask` nor `last` is given",
+                "a chain needs quotes, or at least closes",
+            ));
+        }
         if missing.is_empty() {
             return Ok(());
         }

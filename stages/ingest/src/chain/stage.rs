@@ -1,16 +1,16 @@
 //! `ingest/option_chain` as a stage.
 
 use super::columns::{ASK, BID, Chain, LAST, UNDERLYING};
-use super::config::{ChainColumns, ChainConfig, UnderlyingChoice};
+use super::config::{ChainConfig, UnderlyingChoice};
 use super::quotes::Quotes;
 use super::rules::{Rules, Seen, count_missing_underlying};
 use super::{parity, parse};
-use crate::bars::{self, BarColumns};
+use crate::bars;
 use crate::file_memo::Reading;
-use crate::options::LayoutChoice;
+use crate::layout_choice::Chosen;
 use crate::read;
 use crate::value::OUT_OF_RANGE;
-use datasets::layout::{Exercise, Layout, exercise_of, is_settled_in_the_morning};
+use datasets::layout::{Exercise, Layout, Table, exercise_of, is_settled_in_the_morning};
 use datasets::quality::{Action, CHAIN, Tally};
 use datasets::{Date, schema};
 use serde_json::{Value, json};
@@ -31,7 +31,7 @@ const UNDERLYING_FILES: &str = "underlying:";
 impl StageKind for OptionChain {
     type Config = ChainConfig;
     const NAME: &'static str = "ingest/option_chain";
-    const VERSION: u32 = 2;
+    const VERSION: u32 = 3;
     const ABOUT: &'static str = "option quotes from files, checked and counted";
     const NOT_IN_KEY: &'static [&'static str] = &["path", "underlying_path"];
     const PORTS: Ports = Ports {
@@ -45,22 +45,13 @@ impl StageKind for OptionChain {
 
     fn check(&self, config: &ChainConfig, plan: &PlanContext) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
         config.check()?;
-        let (sources, underlying) = split(&self.sources(config, plan.base)?);
+        let (chosen, sources) = config.layout.open(Table::Chain, &self.sources(config, plan.base)?)?;
+        let (sources, underlying) = split(&sources);
         if !underlying.is_empty() {
-            read::peek::<BarColumns>("underlying_path", &underlying, &LayoutChoice::Auto)?;
+            read::peek("underlying_path", &underlying, Table::Bars, &Chosen::Auto)?;
         }
         let mut columns: BTreeSet<String> = BTreeSet::new();
-        for (layout, present) in read::peek("path", &sources, &config.layout)? {
-            for needed in ["date", "expiry", "strike", "call"] {
-                if !present.contains(needed) {
-                    return Err(
-                        ConfigProblem::new("path", format!("the files have no column for `{needed}`")).hint(format!(
-                            "they were read with layout `{}`; `layout: {{ columns: … }}` describes another",
-                            layout.name
-                        )),
-                    );
-                }
-            }
+        for (_, present) in read::peek("path", &sources, Table::Chain, &chosen)? {
             columns.extend(present);
         }
         columns.extend(
@@ -105,15 +96,17 @@ impl StageKind for OptionChain {
                 sources.push(source);
             }
         }
+        sources.extend(config.layout.source(base)?);
         sources.sort_by(|a, b| (&a.name, &a.path).cmp(&(&b.name, &b.path)));
         Ok(sources)
     }
 
     fn run(&self, config: &ChainConfig, context: &Context) -> Result<Outputs, StageError> {
-        let (sources, underlying) = split(&context.sources);
+        let (chosen, sources) = config.layout.open(Table::Chain, &context.sources)?;
+        let (sources, underlying) = split(&sources);
         let mut chain = Chain::default();
         let mut layouts: Vec<Layout> = Vec::new();
-        read::each(context, &reading(config), &sources, |layout, batch| {
+        let reasons = read::each(context, &reading(config, &chosen), &sources, |layout, batch| {
             if !layouts.contains(&layout) {
                 layouts.push(layout);
             }
@@ -186,6 +179,7 @@ impl StageKind for OptionChain {
             .resolve(snapshots.first().map_or(0, ExactSizeIterator::len), Period::Month);
         let mut meta = describe(config, &chain, &facts, &is_morning);
         meta["layout"] = json!(layouts.iter().map(|layout| &layout.name).collect::<Vec<_>>());
+        meta["recognised"] = json!(reasons);
         meta["calendar"] = json!(calendar);
         meta["underlying"] = json!(underlying);
         meta["quotes"] = quotes;
@@ -201,19 +195,21 @@ impl StageKind for OptionChain {
     }
 
     fn cached_share(&self, config: &ChainConfig, given: &Given<'_>) -> Result<Option<Share>, StageError> {
-        let (sources, underlying) = split(given.sources);
-        let mut share = reading(config).share(given, &sources)?;
-        let of_bars = bars::reading(&LayoutChoice::Auto, "").share(given, &underlying)?;
+        let (chosen, sources) = config.layout.open(Table::Chain, given.sources)?;
+        let (sources, underlying) = split(&sources);
+        let mut share = reading(config, &chosen).share(given, &sources)?;
+        let of_bars = bars::reading(&Chosen::Auto, "").share(given, &underlying)?;
         share.cached += of_bars.cached;
         share.total += of_bars.total;
         Ok(Some(share))
     }
 }
 
-fn reading(config: &ChainConfig) -> Reading<'_, ChainColumns> {
+fn reading<'a>(config: &'a ChainConfig, chosen: &'a Chosen) -> Reading<'a> {
     Reading {
-        memo: "ingest/option_chain file v3",
-        choice: &config.layout,
+        memo: "ingest/option_chain file v4",
+        table: Table::Chain,
+        chosen,
         symbol: &config.symbol,
         parse: parse::parse,
     }
