@@ -65,6 +65,26 @@ impl<'p> Looked<'p> {
         }
     }
 
+    /// The paths of the lists of objects in a document, down to three names.
+    pub fn lists(&self) -> Vec<String> {
+        fn walk(prefix: &str, value: &Value, depth: usize, found: &mut Vec<String>) {
+            let Value::Object(map) = value else { return };
+            for (name, value) in map {
+                let path = format!("{prefix}{name}");
+                match value {
+                    Value::Array(list) if list.first().is_some_and(Value::is_object) => found.push(path),
+                    Value::Object(_) if depth > 1 => walk(&format!("{path}."), value, depth - 1, found),
+                    _ => {}
+                }
+            }
+        }
+        let mut found = Vec::new();
+        if let Some(Some(document)) = self.document.get() {
+            walk("", document, 3, &mut found);
+        }
+        found
+    }
+
     /// The header to show in messages.
     pub fn shown_header(&self) -> Vec<String> {
         match self.packed.format {

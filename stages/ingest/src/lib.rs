@@ -17,10 +17,12 @@ pub mod files;
 mod form;
 pub mod frame;
 mod header;
+pub mod inspect;
 mod json_text;
 pub mod layout_choice;
 pub mod options;
 mod parquet_columns;
+pub mod propose;
 mod rates;
 pub mod read;
 
