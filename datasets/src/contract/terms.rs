@@ -131,8 +131,19 @@ impl ContractTerms {
         }
     }
 
-    /// Returns whether nothing is stated.
-    pub fn is_empty(&self) -> bool {
+    /// These terms, completed by those of `base`.
+    #[must_use]
+    pub fn over(mut self, base: &Self) -> Self {
+        let mut merged = Self::from(self.all().or(&base.all()));
+        merged.roots = std::mem::take(&mut self.roots);
+        for (root, terms) in &base.roots {
+            let own = merged.roots.entry(root.clone()).or_default();
+            *own = own.or(terms);
+        }
+        merged
+    }
+
+    /// Returns whether nothing is stated.(&self) -> bool {
         *self == Self::default()
     }
 

@@ -1,16 +1,16 @@
-//! The description of a layout.
+//! The description of a layout, ready to be read with. [`super::LayoutFile`] is its text.
 
 pub use crate::calendar::CalendarName;
 pub use crate::contract::Exercise;
+use super::condition::Condition;
+use super::pattern::Pattern;
+use crate::contract::ContractTerms;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::borrow::Cow;
-
-/// Text that is either built in or was configured.
-pub type Text = Cow<'static, str>;
+use std::collections::BTreeMap;
 
 /// A table that files are read into.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Table {
     /// [`crate::schema::OPTION_CHAIN`].
@@ -21,40 +21,180 @@ pub enum Table {
     Rates,
 }
 
+impl Table {
+    /// Every table.
+    pub const ALL: [Self; 3] = [Self::Chain, Self::Bars, Self::Rates];
+
+    /// Its name, as layout files have it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Chain => "chain",
+            Self::Bars => "bars",
+            Self::Rates => "rates",
+        }
+    }
+
+    /// The stage kind that reads it.
+    pub const fn stage_kind(self) -> &'static str {
+        match self {
+            Self::Chain => "ingest/option_chain",
+            Self::Bars => "ingest/bars",
+            Self::Rates => "ingest/rates",
+        }
+    }
+
+    /// The columns that a layout must fill.
+    pub const fn required(self) -> &'static [&'static str] {
+        match self {
+            Self::Chain => &["date", "expiry", "strike", "call"],
+            Self::Bars => &["date", "close"],
+            Self::Rates => &["date", "rate"],
+        }
+    }
+
+    /// Its schema.
+    pub const fn schema(self) -> &'static [crate::schema::Column] {
+        match self {
+            Self::Chain => crate::schema::OPTION_CHAIN,
+            Self::Bars => crate::schema::BARS,
+            Self::Rates => crate::schema::RATES,
+        }
+    }
+}
+
 /// The layout of a vendor's files.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Layout {
     /// Its name, as `layout:` takes it.
-    pub name: Text,
+    pub name: String,
     /// The table it fills.
     pub table: Table,
-    /// Its origin, in one line.
-    pub about: Text,
-    /// The header names that must all be there for it to be recognised; none for a layout that must be named.
-    pub recognise: Vec<Text>,
-    /// The mappings of its columns. Where two fill the same column, the first one that a file has counts.
+    /// Its contents, in one line.
+    pub about: String,
+    /// The origin of the column names.
+    pub source: String,
+    /// True for a layout that a user describes, in which every column that is named must be in the files.
+    pub is_described: bool,
+    /// The evidence that a file has this layout.
+    pub recognise: Recognise,
+    /// The mappings of columns that hold for the whole row. Where two fill the same column, the first one that a file has counts.
     pub columns: Vec<Mapping>,
-    /// The formats of its dates, in `strftime` codes; the first that fits counts.
-    pub dates: Vec<Text>,
+    /// The mappings of the call's columns, where a row has a call and a put.
+    pub call: Vec<Mapping>,
+    /// The mappings of the put's columns.
+    pub put: Vec<Mapping>,
+    /// The column with the contract's symbol, from which root, expiry, right and strike are taken.
+    pub contract_symbol: Option<ContractSymbol>,
+    /// Values of our columns that are the same in every row.
+    pub values: BTreeMap<String, String>,
+    /// The formats of dates: `strftime` codes, or [`EPOCHS`]. The first that fits counts.
+    pub dates: Vec<String>,
+    /// The time zone in which an epoch or an instant has its date, an IANA name.
+    pub zone: String,
     /// The values for a call, in any case.
-    pub call_values: Vec<Text>,
+    pub call_values: Vec<String>,
     /// The values for a put, in any case.
-    pub put_values: Vec<Text>,
+    pub put_values: Vec<String>,
+    /// Values that stand for a missing one, beside [`MISSING`].
+    pub missing: Vec<String>,
+    /// The rows that are read; all, where none is given.
+    pub condition: Option<Condition>,
+    /// Patterns of file names, from which values of our columns are taken; the first that fits counts.
+    pub paths: Vec<Pattern>,
+    /// The form of the files.
+    pub form: Form,
+    /// A second table, joined row by row.
+    pub join: Option<Join>,
     /// Facts that the files do not state.
     pub facts: Facts,
+    /// The terms of the contracts that the files do not state.
+    pub contract: ContractTerms,
+}
+
+/// The evidence by which a file is recognised.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Recognise {
+    /// Header names that must all be there, in any case and order; `a|b` for one of several. None for a layout that is recognised by the
+    /// name of the file alone, or must be named.
+    pub headers: Vec<String>,
+    /// Patterns of the names of files (`*_eod_*`), in any case. A file name that fits decides between layouts of one header.
+    pub files: Vec<String>,
+    /// The strength of the header as evidence: `strong`, or `weak` where other tables may well have the same names; then one of `files` must
+    /// fit, too.
+    pub evidence: Evidence,
+}
+
+/// The strength of a header as evidence.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Evidence {
+    /// The header is enough.
+    #[default]
+    Strong,
+    /// The header is common: the name of the file must fit, too.
+    Weak,
+}
+
+/// The form of a vendor's files.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Form {
+    /// Lines before the header.
+    pub skip_lines: usize,
+    /// Patterns for the lines before the header, from which values of our columns are taken.
+    pub preamble: Vec<Pattern>,
+    /// The names of the columns of files that have no header.
+    pub header: Vec<String>,
+    /// If set, the second column of a name is called `name#2`, and so on.
+    pub number_repeated: bool,
+    /// The place of the rows in a JSON document.
+    pub json: Option<JsonRows>,
+}
+
+/// The place of the rows in a JSON document.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct JsonRows {
+    /// The path to a list of objects, or to a map from names to objects: names separated by dots (`data.options`); empty for the document itself.
+    /// Nested fields of a row are columns with dotted names (`greeks.delta`), fields outside the rows have `$.` before them (`$.data.close`).
+    pub rows: String,
+    /// The name of the column for the keys of a map.
+    pub key: String,
+}
+
+/// A second table, whose columns are joined to every row of the first under names with `joined.` before them.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Join {
+    /// The column with the key, in both tables.
+    pub on: String,
+    /// Header names by which a file of the second table is recognised.
+    pub headers: Vec<String>,
+}
+
+/// The column with the symbol of a contract.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct ContractSymbol {
+    /// Its name in the header.
+    pub column: String,
+    /// Its format: `occ` (`SPXW  240419P05000000`, `O:SPY240419P00500000`) or `deribit` (`BTC-28MAR25-90000-C`).
+    pub format: super::contract_symbol::SymbolFormat,
 }
 
 /// The mapping of a vendor's column to ours.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Mapping {
     /// The column of our schema; `rate` for a yield of the tenor [`Mapping::tenor_years`].
-    pub ours: Text,
+    pub ours: String,
     /// The name in the vendor's header.
-    pub theirs: Text,
+    pub theirs: String,
     /// The conversion of its numbers.
     pub unit: Unit,
     /// The maturity of a yield, in years; 0 for overnight.
     pub tenor_years: Option<f64>,
+    /// True where a file of a described layout need not have it.
+    pub optional: bool,
 }
 
 /// The conversion of a vendor's numbers to ours.
@@ -65,25 +205,37 @@ pub enum Unit {
     AsIs,
     /// Times this factor: 0.01 for percent.
     Times(f64),
+    /// Divided by this number: 10,000 for prices in hundredths of a cent. Unlike [`Unit::Times`], exact for decimal prices.
+    Per(f64),
     /// Divided by the number in this column of theirs.
-    DividedBy(Text),
+    DividedBy(String),
+    /// Times the number in this column of theirs.
+    TimesColumn(String),
+}
+
+impl Unit {
+    /// The other column that it needs.
+    pub fn column(&self) -> Option<&str> {
+        match self {
+            Self::DividedBy(column) | Self::TimesColumn(column) => Some(column),
+            _ => None,
+        }
+    }
 }
 
 /// Facts that a layout's files do not state.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Facts {
     /// The symbol of every row, where no column holds it; empty where there is none such.
-    pub symbol: Text,
+    pub symbol: String,
     /// True where the file's name (`AAPL.csv.gz`) is the symbol if no column and no setting gives it.
     pub symbol_from_file_name: bool,
     /// The currency of prices, ISO 4217.
-    pub currency: Text,
-    /// The contract multiplier: units of the underlying in a contract.
-    pub multiplier: f64,
-    /// The exercise style of its options; `None` to go by the symbol.
-    pub exercise: Option<Exercise>,
+    pub currency: String,
     /// The exchange's calendar.
     pub calendar: CalendarName,
+    /// True where the calendar is not stated: an assumption.
+    pub calendar_is_assumed: bool,
     /// The quotation of yields.
     pub yields: YieldQuote,
     /// The daily price limit of the exchange for the underlying (0.1 is 10 %); 0 where there is none.
@@ -91,10 +243,11 @@ pub struct Facts {
 }
 
 /// The quotation of a yield.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum YieldQuote {
     /// Par yields with coupons twice a year; up to half a year, simple interest.
+    #[default]
     ParSemiannual,
     /// Zero rates, continuously compounded.
     ZeroContinuous,
@@ -105,68 +258,44 @@ pub enum YieldQuote {
 /// The texts that stand for a missing value, in any case.
 pub const MISSING: &[&str] = &["", "null", "na", "n/a", "nan", "none", "-", "."];
 
-/// A header name as it is compared: without blanks, quotes and brackets around it, in lower case.
+/// The formats of dates that count time since 1970-01-01 in UTC: in seconds, milliseconds, microseconds and nanoseconds.
+pub const EPOCHS: [&str; 4] = ["epoch_s", "epoch_ms", "epoch_us", "epoch_ns"];
+
+/// A header name as it is compared: without blanks, quotes, brackets and `#` around it, in lower case.
 pub fn normal(name: &str) -> String {
-    name.trim_matches(|c: char| c.is_whitespace() || "\u{feff}\"'[]".contains(c))
+    let around = |c: char| c.is_whitespace() || "\u{feff}\"'[]".contains(c);
+    name.trim_matches(around)
+        .trim_start_matches('#')
+        .trim_matches(around)
         .to_lowercase()
 }
 
 impl Layout {
-    /// The vendor's columns that may fill one of ours, in order.
+    /// The vendor's columns that may fill one of ours, in order; of both sides, where a row has a call and a put.
     pub fn sources<'a>(&'a self, ours: &'a str) -> impl Iterator<Item = &'a Mapping> {
-        self.columns.iter().filter(move |column| column.ours == ours)
+        self.mappings().filter(move |column| column.ours == ours)
     }
-}
 
-pub(super) const fn text(text: &'static str) -> Text {
-    Cow::Borrowed(text)
-}
-
-pub(super) const fn is(ours: &'static str, theirs: &'static str) -> Mapping {
-    Mapping {
-        ours: text(ours),
-        theirs: text(theirs),
-        unit: Unit::AsIs,
-        tenor_years: None,
+    /// All mappings.
+    pub fn mappings(&self) -> impl Iterator<Item = &Mapping> {
+        self.columns.iter().chain(&self.call).chain(&self.put)
     }
-}
 
-/// The defaults of layouts.
-pub(super) fn base() -> Layout {
-    Layout {
-        name: text(""),
-        table: Table::Chain,
-        about: text(""),
-        recognise: Vec::new(),
-        columns: Vec::new(),
-        dates: vec![ISO],
-        call_values: vec![text("c"), text("call"), text("true")],
-        put_values: vec![text("p"), text("put"), text("false")],
-        facts: Facts {
-            symbol: text(""),
-            symbol_from_file_name: false,
-            currency: text("USD"),
-            multiplier: 100.0,
-            exercise: None,
-            calendar: CalendarName::Weekends,
-            yields: YieldQuote::ParSemiannual,
-            daily_limit: 0.0,
-        },
+    /// True where a row has a call and a put.
+    pub fn is_wide(&self) -> bool {
+        !self.call.is_empty() || !self.put.is_empty()
     }
-}
 
-pub(super) const ISO: Text = text("%Y-%m-%d");
-pub(super) const US_DATE: Text = text("%m/%d/%Y");
-pub(super) const COMPACT: Text = text("%Y%m%d");
-
-impl Layout {
-    /// A layout described in a pipeline file, to be filled in: ISO dates, US dollars, no symbol.
-    pub fn custom(table: Table, columns: Vec<Mapping>) -> Self {
-        Self {
-            name: text("custom"),
-            table,
-            columns,
-            ..base()
-        }
+    /// The columns of ours that may be filled without a column of that name: by the contract's symbol, the file's name, the lines before the
+    /// header or a value given.
+    pub fn gives(&self, ours: &str) -> bool {
+        self.is_wide() && ours == "call"
+            || self.values.contains_key(ours)
+            || self.contract_symbol.is_some() && matches!(ours, "expiry" | "call" | "strike" | "root")
+            || self
+                .paths
+                .iter()
+                .chain(&self.form.preamble)
+                .any(|pattern| pattern.parts().any(|part| part == ours))
     }
 }

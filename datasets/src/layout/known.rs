@@ -1,112 +1,130 @@
-//! The supported layouts, and the one that a header belongs to.
+//! The layouts of `datasets/layouts/`, in the program.
 
-use super::description::{Layout, Table, normal};
-use super::{bars, chain, rates};
+use super::description::{Layout, Table};
+use super::file::LayoutFile;
+use std::sync::LazyLock;
 
-/// Every supported layout of a table.
-pub fn known(table: Table) -> &'static [Layout] {
-    match table {
-        Table::Chain => &chain::LAYOUTS,
-        Table::Bars => &bars::LAYOUTS,
-        Table::Rates => &rates::LAYOUTS,
-    }
+/// The name and the text of a file.
+macro_rules! layout {
+    ($name:literal) => {
+        ($name, include_str!(concat!("../../layouts/", $name, ".yaml")))
+    };
 }
 
-/// The layout of that name.
+/// The files, in the order in which they are listed.
+const FILES: &[(&str, &str)] = &[
+    layout!("cboe_quote_table"),
+    layout!("cboe_panel"),
+    layout!("cboe_datashop_eod"),
+    layout!("cboe_datashop_1545"),
+    layout!("cboe_delayed_json"),
+    layout!("cboe_delayed_csv"),
+    layout!("optionsdx"),
+    layout!("orats_strikes"),
+    layout!("historicaloptiondata"),
+    layout!("discountoptiondata"),
+    layout!("yfinance_option_chain"),
+    layout!("polygon_day_aggregates"),
+    layout!("polygon_snapshot"),
+    layout!("databento_ohlcv"),
+    layout!("deribit_book_summary"),
+    layout!("deribit_book_summary_json"),
+    layout!("nse_udiff_bhavcopy"),
+    layout!("interactive_brokers"),
+    layout!("alpaca_snapshots"),
+    layout!("lean_option_daily_quote"),
+    layout!("lean_option_daily_trade"),
+    layout!("lean_option_universe"),
+    layout!("last_and_volatility"),
+    layout!("sse_50etf_close"),
+    layout!("runner"),
+    layout!("yahoo"),
+    layout!("yahoo_panel"),
+    layout!("finrl_compustat"),
+    layout!("polygon_bars"),
+    layout!("interactive_brokers_bars"),
+    layout!("lean_equity_daily"),
+    layout!("plain"),
+    layout!("us_treasury_xml"),
+    layout!("us_treasury_csv"),
+    layout!("fred_daily"),
+    layout!("fred_series"),
+];
+
+/// A layout with its text.
+struct Known {
+    name: &'static str,
+    yaml: &'static str,
+    text: LayoutFile,
+}
+
+static KNOWN: LazyLock<Vec<Known>> = LazyLock::new(|| {
+    let read = |&(name, yaml): &(&'static str, &'static str)| {
+        // A test reads every file.
+        let text = LayoutFile::read(yaml).ok()?;
+        Some(Known { name, yaml, text })
+    };
+    FILES.iter().filter_map(read).collect()
+});
+
+static LAYOUTS: LazyLock<[Vec<Layout>; 3]> = LazyLock::new(|| {
+    Table::ALL.map(|table| {
+        KNOWN
+            .iter()
+            .filter(|known| known.text.table == Some(table))
+            .filter_map(|known| known.text.layout(table).ok())
+            .collect()
+    })
+});
+
+/// Every known layout of a table.
+pub fn known(table: Table) -> &'static [Layout] {
+    let at = Table::ALL.iter().position(|known| *known == table).unwrap_or_default();
+    &LAYOUTS[at]
+}
+
+/// The known layout of that name.
 pub fn find(table: Table, name: &str) -> Option<&'static Layout> {
     known(table).iter().find(|layout| layout.name == name)
 }
 
-/// The layout whose files have this header.
-pub fn recognise(table: Table, header: &[String]) -> Option<&'static Layout> {
-    let header: Vec<_> = header.iter().map(|name| normal(name)).collect();
-    let mut best: Option<&Layout> = None;
-    for layout in known(table) {
-        let fits = !layout.recognise.is_empty()
-            && layout.recognise.iter().all(|name| header.contains(&normal(name)))
-            && layout
-                .columns
-                .iter()
-                .any(|column| !matches!(&*column.ours, "date" | "symbol") && header.contains(&normal(&column.theirs)));
-        if fits && best.is_none_or(|best| layout.recognise.len() > best.recognise.len()) {
-            best = Some(layout);
-        }
-    }
-    best
+/// The text of the known layout of that name, as a file has it.
+pub fn text_of(table: Table, name: &str) -> Option<&'static LayoutFile> {
+    KNOWN
+        .iter()
+        .find(|known| known.name == name && known.text.table == Some(table))
+        .map(|known| &known.text)
+}
+
+/// The file of the known layout of that name.
+pub fn yaml_of(name: &str) -> Option<&'static str> {
+    KNOWN.iter().find(|known| known.name == name).map(|known| known.yaml)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn header(line: &str) -> Vec<String> {
-        line.split(',').map(str::to_owned).collect()
-    }
+    use crate::layout::{MISSING, normal};
 
     #[test]
-    fn headers_are_recognised() {
-        let name = |table, line: &str| recognise(table, &header(line)).map(|layout| layout.name.to_string());
-        assert_eq!(
-            name(
-                Table::Chain,
-                "underlying,underlying_last,exchange,optionroot,type,expiration,quotedate,strike,last,net,bid,ask,volume,openinterest,impliedvol,delta,gamma"
-            )
-            .as_deref(),
-            Some("cboe_quote_table")
-        );
-        assert_eq!(
-            name(
-                Table::Chain,
-                "underlying,underlying_last, exchange,optionroot,optionext,type,expiration,quotedate,strike,last,bid,ask,volume,openinterest,impliedvol,delta,gamma,theta,vega,optionalias"
-            )
-            .as_deref(),
-            Some("historicaloptiondata")
-        );
-        assert_eq!(
-            name(Table::Chain, "quote_date,type,expiration,strike,close").as_deref(),
-            Some("sse_50etf_close")
-        );
-        assert_eq!(
-            name(Table::Bars, "Date,Open,High,Low,Close,Adj Close,Volume").as_deref(),
-            Some("yahoo")
-        );
-        assert_eq!(
-            name(Table::Bars, "date,tic,open,high,low,close,adj_close,volume").as_deref(),
-            Some("yahoo_panel")
-        );
-        assert_eq!(name(Table::Bars, "DATE,OPEN,HIGH,LOW,CLOSE").as_deref(), Some("plain"));
-        assert_eq!(
-            name(Table::Rates, "date,BC_1MONTH,BC_3MONTH,BC_10YEAR").as_deref(),
-            Some("us_treasury_xml")
-        );
-        assert_eq!(name(Table::Rates, "date,a,b"), None);
-        assert_eq!(name(Table::Chain, ""), None);
-    }
-
-    #[test]
-    fn layouts_are_consistent() {
-        for table in [Table::Chain, Table::Bars, Table::Rates] {
-            for layout in known(table) {
-                assert_eq!(layout.table, table, "{}", layout.name);
-                assert_eq!(find(table, &layout.name), Some(layout), "names are unique");
-                for name in layout.recognise.iter() {
-                    assert_eq!(*name, normal(name));
-                }
-                let schema = match table {
-                    Table::Chain => crate::schema::OPTION_CHAIN,
-                    Table::Bars => crate::schema::BARS,
-                    Table::Rates => crate::schema::RATES,
-                };
-                for column in layout.columns.iter() {
-                    assert!(
-                        schema.iter().any(|c| c.name == column.ours),
-                        "{} {}",
-                        layout.name,
-                        column.ours
-                    );
-                    assert_eq!(column.tenor_years.is_some(), column.ours == "rate");
+    fn every_file_is_a_layout() {
+        for (name, yaml) in FILES {
+            let text = LayoutFile::read(yaml).unwrap_or_else(|err| panic!("{name}: {err}"));
+            assert_eq!(text.name, *name);
+            let table = text.table.expect("a table");
+            let layout = text.layout(table).unwrap_or_else(|err| panic!("{name}: {err:?}"));
+            assert!(!layout.about.is_empty() && !layout.source.is_empty(), "{name}");
+            assert_eq!(find(table, name), Some(&layout));
+            for header in &layout.recognise.headers {
+                for name in header.split('|') {
+                    assert_eq!(name, normal(name), "in {}", layout.name);
                 }
             }
+            for value in &layout.missing {
+                assert!(!MISSING.contains(&value.as_str()));
+            }
         }
+        let files = std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/layouts")).unwrap();
+        assert_eq!(files.count(), FILES.len(), "every file is embedded");
     }
 }

@@ -1,7 +1,7 @@
 //! The main function, from arguments to an exit code. Only this module prints errors.
 
 use crate::args::{Arguments, Command};
-use crate::commands::{bench, cache, check, compare, doctor, exec, export, plan, runs, show, stages, watch, why};
+use crate::commands::{bench, cache, check, compare, data, doctor, exec, export, plan, runs, show, stages, watch, why};
 use crate::output;
 use crate::registry;
 use crate::session::Session;
@@ -61,6 +61,7 @@ fn run(arguments: Arguments) -> Result<u8, Failure> {
         Command::Export(args) => export::export(&session, &args).map(done),
         Command::Cache(command) => cache::cache(&session, &command),
         Command::Check(command) => check::check(&session, &command),
+        Command::Data(command) => data::data(&session, &command).map(done),
         Command::Doctor => doctor::doctor(&session),
         Command::Bench(args) => bench::bench(&session, &args).map(done),
         Command::Completions(args) => {

@@ -1,9 +1,10 @@
 //! A benchmark of reading bars from CSV, beside polars alone.
 
-use crate::bars::{self, BarColumns};
-use crate::options::CustomLayout as _;
-use crate::unpack::{Format, Packed};
+use crate::bars;
+use crate::file_memo::Around;
+use crate::unpack::{Format, Numbering, Packed};
 use datasets::Date;
+use datasets::layout::{ColumnSource, ColumnSources, LayoutFile, Table};
 use polars_io::SerReader;
 use polars_io::csv::read::CsvReadOptions;
 use serde::Serialize;
@@ -66,15 +67,19 @@ pub fn bench(rows: usize) -> Result<Vec<BenchRow>, StageError> {
         place: "bars.csv".to_owned(),
         stem: "bars".to_owned(),
         bytes: text(rows).into_bytes().into(),
+        path: "bars.csv".to_owned(),
         format: Format::Csv,
+        numbering: Numbering::Lines(0),
     };
-    let columns =
-        ["symbol", "date", "open", "high", "low", "close", "volume"].map(|name| (name.to_owned(), name.to_owned()));
-    let layout = BarColumns {
+    let columns = ["symbol", "date", "open", "high", "low", "close", "volume"]
+        .map(|name| (name.to_owned(), ColumnSources(vec![ColumnSource::named(name)])));
+    let layout = LayoutFile {
         columns: columns.into(),
-        ..BarColumns::default()
+        ..LayoutFile::default()
     };
-    let layout = layout.layout().map_err(|problem| StageError::new(problem.message))?;
+    let layout = layout
+        .described(Table::Bars)
+        .map_err(|problem| StageError::new(problem.message))?;
     let alone = least(|| {
         let frame = CsvReadOptions::default()
             .into_reader_with_file_handle(Cursor::new(&packed.bytes))
@@ -84,7 +89,7 @@ pub fn bench(rows: usize) -> Result<Vec<BenchRow>, StageError> {
         Ok(())
     })?;
     let ours = least(|| {
-        black_box(bars::parse(&packed, &layout, "")?);
+        black_box(bars::parse(&packed, &layout, &Around::default())?);
         Ok(())
     })?;
     let row = |what: &str, seconds: f64| BenchRow {

@@ -1,39 +1,77 @@
 //! The memos of a file, under the digest of its bytes: its layout, and its table. A file of which both are cached is not opened again.
 
 use crate::files::name_of;
-use crate::frame;
-use crate::options::{CustomLayout, LayoutChoice};
+use crate::form::Lookup;
+use crate::layout_choice::{Chosen, Role};
 use crate::unpack::{self, Packed};
 use arrow::array::RecordBatch;
 use cache::{BlobDigest, BlobRef, canonical_json};
-use datasets::layout::{self, Layout};
+use datasets::layout::{self, Layout, Table};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use stages_core::{Context, Given, Memo, Share, Source, StageError, table};
 use std::path::Path;
+use std::sync::LazyLock;
 
-/// Turns one vendor's table into ours, as it is: no rule is applied yet. The text is the symbol of rows that name none.
-pub type Parse = fn(&Packed, &Layout, &str) -> Result<RecordBatch, StageError>;
+/// What a table is read with beside its layout.
+#[derive(Clone, Copy, Default)]
+pub struct Around<'a> {
+    /// The symbol of rows that name none.
+    pub symbol: &'a str,
+    /// The second table, for layouts that join one.
+    pub lookup: Option<&'a Lookup>,
+}
+
+/// Turns one vendor's table into ours, as it is: no rule is applied yet.
+pub type Parse = fn(&Packed, &Layout, &Around<'_>) -> Result<RecordBatch, StageError>;
 
 /// The settings that files are read with: the part of their memos' keys beside their bytes.
-pub struct Reading<'a, C> {
+pub struct Reading<'a> {
     /// The name of the table's memo.
     pub memo: &'a str,
+    /// The table that they fill.
+    pub table: Table,
     /// Their layout.
-    pub choice: &'a LayoutChoice<C>,
+    pub chosen: &'a Chosen,
     /// The symbol of rows that name none.
     pub symbol: &'a str,
     /// Turns a vendor's table into ours.
     pub parse: Parse,
 }
 
+/// What a file is.
+pub enum Read {
+    /// A table, its layout and why.
+    Table(Box<Layout>, String, RecordBatch),
+    /// The second table of this layout.
+    Joined(Box<Layout>),
+    /// A table that waits for the second one.
+    Waits,
+}
+
 /// The contents of a file's header.
 #[derive(Serialize, Deserialize)]
 struct Head {
-    /// The name of the supported layout, if the layout was to be found.
+    /// The name of the known layout, if the layout was to be found.
     layout: Option<String>,
+    /// True for the second table of that layout.
+    joined: bool,
+    /// The reason why it has this layout.
+    why: String,
     /// The name of its first table, without directories and endings.
     stem: String,
+}
+
+/// The digest of all known layouts of a table, as text.
+fn among(table: Table) -> &'static str {
+    static DIGESTS: LazyLock<[String; 3]> = LazyLock::new(|| {
+        Table::ALL.map(|table| {
+            BlobRef::of(canonical_json(&json!(layout::known(table))).as_bytes())
+                .blob
+                .to_hex()
+        })
+    });
+    &DIGESTS[Table::ALL.iter().position(|known| *known == table).unwrap_or_default()]
 }
 
 /// The digest of a file's bytes. An unchanged file is not read.
@@ -45,81 +83,119 @@ fn content(context: &Given<'_>, path: &Path) -> Result<BlobDigest, StageError> {
     Ok(file.blob)
 }
 
-impl<C: CustomLayout> Reading<'_, C> {
-    fn head_memo(&self, content: BlobDigest, name: &str) -> Memo {
-        // The layout of a header depends on all known layouts.
-        let among = match self.choice {
-            LayoutChoice::Auto => canonical_json(&json!(layout::known(C::TABLE))),
-            LayoutChoice::Named(_) | LayoutChoice::Custom(_) => String::new(),
+impl Reading<'_> {
+    fn head_memo(&self, content: BlobDigest, source: &Source) -> Memo {
+        // The layout of a header depends on all known layouts; on one that is given, where it joins a second table.
+        let among = match self.chosen {
+            Chosen::Auto => among(self.table).to_owned(),
+            Chosen::Layout(layout) => canonical_json(&json!(layout.join)),
         };
         Memo::new(
-            "ingest head v2",
-            &[content.as_bytes(), name.as_bytes(), among.as_bytes()],
-            format!("{name} (header)"),
+            "ingest head v3",
+            &[content.as_bytes(), last_names(source).as_bytes(), among.as_bytes()],
+            format!("{} (header)", file_name(&source.path)),
         )
     }
 
-    fn table_memo(&self, content: BlobDigest, name: &str, layout: &Layout, head: &Head) -> Memo {
+    fn table_memo(
+        &self,
+        content: BlobDigest,
+        source: &Source,
+        layout: &Layout,
+        head: &Head,
+        lookup: Option<&Lookup>,
+    ) -> Memo {
         let stem = if layout.facts.symbol_from_file_name {
             head.stem.as_str()
         } else {
             ""
         };
-        let layout = canonical_json(&json!(layout));
-        let parts: [&[u8]; 4] = [
+        let names = if layout.paths.is_empty() {
+            ""
+        } else {
+            last_names(source)
+        };
+        let text = canonical_json(&json!(layout));
+        let parts: [&[u8]; 6] = [
             content.as_bytes(),
-            layout.as_bytes(),
+            text.as_bytes(),
             self.symbol.as_bytes(),
             stem.as_bytes(),
+            names.as_bytes(),
+            lookup.map_or(&[], |lookup| lookup.digest.as_bytes()),
         ];
-        Memo::new(self.memo, &parts, name)
+        Memo::new(self.memo, &parts, file_name(&source.path))
     }
 
     fn layout(&self, head: &Head) -> Result<Layout, StageError> {
-        match &head.layout {
-            Some(name) => LayoutChoice::<C>::Named(name.clone()).resolve("", &[]),
-            None => self.choice.resolve("", &[]),
+        match (self.chosen, &head.layout) {
+            (Chosen::Layout(layout), _) => Ok((**layout).clone()),
+            (Chosen::Auto, Some(name)) => layout::find(self.table, name)
+                .cloned()
+                .ok_or_else(|| StageError::new(format!("there is no layout `{name}`"))),
+            (Chosen::Auto, None) => Err(StageError::new("the memo of a file's header names no layout")),
         }
     }
 
-    /// The layout and the table of a file, from memos where they are cached.
+    /// The layout and the table of a file, from memos where they are cached. A file to which another is joined waits, unless `lookup` is given:
+    /// that table, or none where there is none.
     ///
     /// # Errors
     /// When it cannot be read.
-    pub fn table(&self, context: &Context, source: &Source) -> Result<(Layout, RecordBatch), StageError> {
+    pub fn table(
+        &self,
+        context: &Context,
+        source: &Source,
+        lookup: Option<Option<&Lookup>>,
+    ) -> Result<Read, StageError> {
         let path = &source.path;
-        let name = file_name(path);
         let content = content(&context.given(), path)?;
         source.check(content)?;
         let mut bytes = None;
-        let head = context.memo(&self.head_memo(content, &name), || {
+        let head = context.memo(&self.head_memo(content, source), || {
             let read = bytes.insert(read(source, content)?);
-            let first = unpack::first(path, read)?;
-            let layout = match self.choice {
-                LayoutChoice::Auto => {
-                    let layout = self.choice.resolve(&first.place, &frame::header(&first)?)?;
-                    Some(layout.name.into_owned())
-                }
-                LayoutChoice::Named(_) | LayoutChoice::Custom(_) => None,
-            };
-            let head = Head {
-                layout,
-                stem: first.stem,
+            let first = unpack::first(path, read)?.named(&source.name);
+            let stem = first.stem.clone();
+            let head = match self.chosen.resolve(self.table, &first)? {
+                Role::Table(layout, why) => Head {
+                    layout: Some(layout.name),
+                    joined: false,
+                    why,
+                    stem,
+                },
+                Role::Joined(name) => Head {
+                    layout: Some(name),
+                    joined: true,
+                    why: String::new(),
+                    stem,
+                },
             };
             serde_json::to_vec(&head).map_err(|err| StageError::new(err.to_string()))
         })?;
         let head = decode(&context.store.blob(head.blob)?)?;
         let layout = self.layout(&head)?;
+        if head.joined {
+            return Ok(Read::Joined(Box::new(layout)));
+        }
+        let lookup = match (&layout.join, lookup) {
+            (None, _) => None,
+            (Some(_), None) => return Ok(Read::Waits),
+            (Some(_), Some(lookup)) => lookup,
+        };
         let mut fresh = None;
-        let blob = context.memo(&self.table_memo(content, &name, &layout, &head), || {
+        let blob = context.memo(&self.table_memo(content, source, &layout, &head, lookup), || {
             let bytes = match bytes.take() {
                 Some(bytes) => bytes,
                 None => read(source, content)?,
             };
+            let around = Around {
+                symbol: self.symbol,
+                lookup,
+            };
             let mut batches = Vec::new();
             for packed in unpack::unpack(path, bytes)? {
                 context.check_cancelled()?;
-                batches.push((self.parse)(&packed, &layout, self.symbol)?);
+                batches.push((self.parse)(&packed.named(&source.name), &layout, &around)?);
             }
             let Some(schema) = batches.first().map(RecordBatch::schema) else {
                 return Err(StageError::new(format!("`{}` holds no table", path.display())));
@@ -133,17 +209,22 @@ impl<C: CustomLayout> Reading<'_, C> {
             Some(batch) => batch,
             None => table::from_parquet(context.store.blob(blob.blob)?)?,
         };
-        Ok((layout, batch))
+        Ok(Read::Table(Box::new(layout), head.why, batch))
     }
 
-    fn cached_table(&self, given: &Given<'_>, source: &Source) -> Result<Option<BlobRef>, StageError> {
-        let name = file_name(&source.path);
+    /// Returns whether a file's table is cached; `None` for one to which another is joined, or that is joined.
+    fn is_cached(&self, given: &Given<'_>, source: &Source) -> Result<Option<bool>, StageError> {
         let content = content(given, &source.path)?;
-        let Some(head) = given.known(&self.head_memo(content, &name))? else {
-            return Ok(None);
+        let Some(head) = given.known(&self.head_memo(content, source))? else {
+            return Ok(Some(false));
         };
         let head = decode(&given.store.blob(head.blob)?)?;
-        given.known(&self.table_memo(content, &name, &self.layout(&head)?, &head))
+        let layout = self.layout(&head)?;
+        if layout.join.is_some() {
+            return Ok(None);
+        }
+        let memo = self.table_memo(content, source, &layout, &head, None);
+        Ok(Some(given.known(&memo)?.is_some()))
     }
 
     /// The share of the files whose table is cached.
@@ -157,8 +238,10 @@ impl<C: CustomLayout> Reading<'_, C> {
     ) -> Result<Share, StageError> {
         let mut share = Share::new("files", 0, 0);
         for source in sources {
-            share.cached += u64::from(self.cached_table(given, source)?.is_some());
-            share.total += 1;
+            if let Some(is_cached) = self.is_cached(given, source)? {
+                share.cached += u64::from(is_cached);
+                share.total += 1;
+            }
         }
         Ok(share)
     }
@@ -166,6 +249,12 @@ impl<C: CustomLayout> Reading<'_, C> {
 
 fn file_name(path: &Path) -> String {
     name_of(path.file_name().unwrap_or_default())
+}
+
+/// The last names of a file's path below the source's root, from which a layout may read meaning.
+fn last_names(source: &Source) -> &str {
+    let from = source.name.rmatch_indices('/').nth(2).map_or(0, |(at, _)| at + 1);
+    &source.name[from..]
 }
 
 fn decode(bytes: &[u8]) -> Result<Head, StageError> {

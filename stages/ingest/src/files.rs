@@ -1,5 +1,6 @@
 //! The files that a stage reads: paths, directories and globs.
 
+use datasets::layout::nearest;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use stages_core::{ConfigProblem, Source};
@@ -12,7 +13,7 @@ use std::path::{Path, PathBuf};
 pub struct Paths(pub Vec<String>);
 
 /// The extensions of tables, where a directory is searched.
-const ENDINGS: &[&str] = &["csv", "txt", "tsv", "parquet", "gz", "zip"];
+const ENDINGS: &[&str] = &["csv", "txt", "tsv", "parquet", "json", "jsonl", "ndjson", "gz", "zip"];
 
 /// The depth to which a directory is searched.
 const DEPTH: usize = 16;
@@ -163,32 +164,6 @@ fn missing(field: &str, text: &str, path: &Path) -> ConfigProblem {
     problem
 }
 
-/// The name most like `wanted`, if one is at all.
-pub fn nearest<'a>(wanted: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    names
-        .into_iter()
-        .map(|name| (distance(&wanted.to_lowercase(), &name.to_lowercase()), name))
-        .min()
-        .filter(|(distance, _)| *distance <= (wanted.chars().count() / 3).max(1))
-        .map(|(_, name)| name)
-}
-
-/// The edit distance (Levenshtein): the least number of insertions, deletions and substitutions.
-fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, y) in b.iter().enumerate() {
-            let next = (diagonal + usize::from(x != *y)).min(row[j] + 1).min(row[j + 1] + 1);
-            diagonal = row[j + 1];
-            row[j + 1] = next;
-        }
-    }
-    row[b.len()]
-}
-
 impl Serialize for Paths {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self.0.as_slice() {
@@ -281,12 +256,5 @@ mod tests {
         ];
         let found = names.map(|name| name_of(OsStr::from_bytes(name)));
         assert_eq!(found, ["上证50.csv", "沪深300.csv", "é", "e\u{301}", "\\xB1", "\\xB2"]);
-    }
-
-    #[test]
-    fn distances() {
-        assert_eq!(distance("kitten", "sitting"), 3);
-        assert_eq!(nearest("stirke", ["strike", "date"]), Some("strike"));
-        assert_eq!(nearest("zzz", ["strike", "date"]), None);
     }
 }

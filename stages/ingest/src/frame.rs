@@ -5,13 +5,15 @@
 
 use crate::csv_text::{Shape, fields, first_line, line_of, separator, shape, text_of, without_empty_lines};
 use crate::parquet_columns::{self, Stored};
-use crate::unpack::{Format, Packed};
+use crate::unpack::{Format, Numbering, Packed};
 use crate::value::{self, Dates, shown};
 use arrow::datatypes::DataType as ArrowType;
 use arrow::error::ArrowError;
 use datasets::Date;
-use datasets::layout::{Mapping, Text, Unit, normal};
-use polars_core::prelude::{DataFrame, DataType, Field, Float64Chunked, Schema, StringChunked};
+use datasets::layout::{Condition, Mapping, Unit, normal};
+use polars_core::prelude::{
+    BooleanChunked, ChunkFilter, DataFrame, DataType, Field, Float64Chunked, NewChunkedArray, Schema, StringChunked,
+};
 use polars_io::SerReader;
 use polars_io::csv::read::{CsvParseOptions, CsvReadOptions};
 use stages_core::StageError;
@@ -28,9 +30,13 @@ use std::sync::Arc;
 /// When there is none to read.
 pub fn header(packed: &Packed) -> Result<Vec<String>, StageError> {
     match packed.format {
+        Format::Json => Err(
+            StageError::new(format!("`{}` is a JSON document, and no table", packed.place))
+                .hint("`layout: { json: { rows: … }, … }` says where its rows are"),
+        ),
         Format::Csv => {
             let line = first_line(text_of(&packed.bytes));
-            let line = std::str::from_utf8(line).map_err(|_| not_text(&packed.place, 1))?;
+            let line = std::str::from_utf8(line).map_err(|_| not_text(packed, 1))?;
             if line.trim().is_empty() {
                 return Err(StageError::new(format!("`{}` has no header", packed.place))
                     .hint("the first line must name the columns"));
@@ -68,9 +74,14 @@ pub struct Frame<'a> {
     place: &'a str,
     /// The text that rows are counted in; none for Parquet.
     text: Option<&'a [u8]>,
+    numbering: Numbering,
     names: Vec<String>,
     columns: Vec<Column>,
     rows: usize,
+    /// The places of the rows in the file; none where they are all there.
+    kept: Option<Vec<u32>>,
+    /// Values that stand for a missing one, beside the usual.
+    missing: Vec<String>,
 }
 
 /// A column of a table.
@@ -141,7 +152,7 @@ impl<'a> Frame<'a> {
                 let text = text_of(&packed.bytes);
                 (Some(text), csv(packed, text, &header, &indices, &numbers)?)
             }
-            Format::Parquet => {
+            Format::Parquet | Format::Json => {
                 let (columns, rows) = guarded(&packed.place, || parquet_columns::read(packed, &indices))?;
                 (None, (columns.into_iter().map(Column::Stored).collect(), rows))
             }
@@ -155,10 +166,54 @@ impl<'a> Frame<'a> {
         Ok(Self {
             place: &packed.place,
             text,
+            numbering: packed.numbering,
             names,
             rows,
             columns,
+            kept: None,
+            missing: Vec::new(),
         })
+    }
+
+    /// The same table, in which these values stand for missing ones, too.
+    #[must_use]
+    pub fn with_missing(mut self, missing: &[String]) -> Self {
+        self.missing = missing.to_vec();
+        self
+    }
+
+    /// Keeps the rows that satisfy a condition.
+    ///
+    /// # Errors
+    /// When the table lacks one of its columns.
+    pub fn keep(&mut self, condition: &Condition) -> Result<(), StageError> {
+        let mut keep = vec![true; self.rows];
+        for comparison in &condition.all {
+            self.texts(&comparison.column, |row, text| {
+                keep[row] &= comparison.holds(text);
+                Ok(())
+            })?;
+        }
+        let kept: Vec<u32> = (0..self.rows as u32).filter(|row| keep[*row as usize]).collect();
+        if kept.len() == self.rows {
+            return Ok(());
+        }
+        let mask = BooleanChunked::from_slice("keep".into(), &keep);
+        let unusable = |err: String| StageError::new(format!("`{}`: the rows cannot be filtered: {err}", self.place));
+        for column in &mut self.columns {
+            *column = match column {
+                Column::Text(texts) => Column::Text(texts.filter(&mask).map_err(|err| unusable(err.to_string()))?),
+                Column::Numbers(numbers) => {
+                    Column::Numbers(numbers.filter(&mask).map_err(|err| unusable(err.to_string()))?)
+                }
+                Column::Stored(stored) => {
+                    Column::Stored(stored.filter(&keep).map_err(|err| unusable(err.to_string()))?)
+                }
+            };
+        }
+        self.rows = kept.len();
+        self.kept = Some(kept);
+        Ok(())
     }
 
     /// The number of rows.
@@ -185,9 +240,10 @@ impl<'a> Frame<'a> {
 
     /// An error about one value.
     pub fn error(&self, row: usize, theirs: &str, what: &str) -> StageError {
-        let row = match self.text {
-            Some(text) => line_of(text, row),
-            None => row + 1,
+        let row = self.kept.as_ref().map_or(row, |kept| kept[row] as usize);
+        let row = match (self.text, self.numbering) {
+            (Some(text), Numbering::Lines(before)) => line_of(text, row).saturating_add_signed(before),
+            _ => row + 1,
         };
         StageError::new(format!("`{}`, row {row}, column `{theirs}`: {what}", self.place))
     }
@@ -201,6 +257,14 @@ impl<'a> Frame<'a> {
         match &mapping.unit {
             Unit::AsIs => {}
             Unit::Times(factor) => values.iter_mut().for_each(|value| *value *= factor),
+            Unit::Per(number) => values.iter_mut().for_each(|value| *value /= number),
+            Unit::TimesColumn(other) => {
+                let factors = self.raw_numbers(other)?;
+                values
+                    .iter_mut()
+                    .zip(factors)
+                    .for_each(|(value, factor)| *value *= factor);
+            }
             Unit::DividedBy(other) => {
                 let divisors = self.raw_numbers(other)?;
                 for (value, divisor) in values.iter_mut().zip(divisors) {
@@ -212,6 +276,19 @@ impl<'a> Frame<'a> {
     }
 
     fn raw_numbers(&self, theirs: &str) -> Result<Vec<f64>, StageError> {
+        let mut values = self.plain_numbers(theirs)?;
+        let missing: Vec<f64> = self.missing.iter().filter_map(|text| text.parse().ok()).collect();
+        if !missing.is_empty() {
+            for value in &mut values {
+                if missing.contains(value) {
+                    *value = f64::NAN;
+                }
+            }
+        }
+        Ok(values)
+    }
+
+    fn plain_numbers(&self, theirs: &str) -> Result<Vec<f64>, StageError> {
         let values = match self.column(theirs)? {
             Column::Numbers(numbers) => {
                 let mut values = Vec::with_capacity(self.rows);
@@ -231,6 +308,8 @@ impl<'a> Frame<'a> {
             Column::Text(_) | Column::Stored(_) => {
                 let mut values = Vec::with_capacity(self.rows);
                 self.texts(theirs, |row, text| {
+                    let is_missing = self.missing.iter().any(|missing| missing.eq_ignore_ascii_case(text));
+                    let text = if is_missing { "" } else { text };
                     values.push(value::number(text).map_err(|what| self.error(row, theirs, &what))?);
                     Ok(())
                 })?;
@@ -249,7 +328,7 @@ impl<'a> Frame<'a> {
     ///
     /// # Errors
     /// When a value is not a date in one of the formats.
-    pub fn dates(&self, theirs: &str, formats: &[Text]) -> Result<Vec<Date>, StageError> {
+    pub fn dates(&self, theirs: &str, formats: &[String], zone: &str) -> Result<Vec<Date>, StageError> {
         let stored = match self.column(theirs)? {
             Column::Stored(stored) => match stored.data_type() {
                 ArrowType::Timestamp(_, Some(zone)) if !matches!(&**zone, "UTC" | "Etc/UTC" | "+00:00") => {
@@ -263,7 +342,7 @@ impl<'a> Frame<'a> {
             Column::Text(_) | Column::Numbers(_) => None,
         };
         let Some(stored) = stored else {
-            let mut dates = Dates::new(formats);
+            let mut dates = Dates::new(formats, zone).map_err(StageError::new)?;
             let mut out = Vec::with_capacity(self.rows);
             self.texts(theirs, |row, text| {
                 out.push(dates.parse(text).map_err(|what| self.error(row, theirs, &what))?);
@@ -335,9 +414,13 @@ fn csv(
 ) -> Result<(Vec<Column>, usize), StageError> {
     // `header` has read the line as text.
     let separator = separator(&String::from_utf8_lossy(first_line(text)));
-    let Shape { uneven, has_empty } =
-        shape(text, separator, header.len()).map_err(|row| not_text(&packed.place, row))?;
+    let Shape { uneven, has_empty } = shape(text, separator, header.len()).map_err(|row| not_text(packed, row))?;
+    let before = match packed.numbering {
+        Numbering::Lines(before) => before,
+        Numbering::Rows => -1,
+    };
     if let Some((row, found)) = uneven {
+        let row = row.saturating_add_signed(before);
         return Err(StageError::new(format!(
             "`{}`, row {row}: {found} fields under a header of {}",
             packed.place,
@@ -412,9 +495,14 @@ fn count_of_infinite(values: &[f64]) -> u64 {
         .fold(0, |count, value| count + u64::from(value.is_infinite()))
 }
 
-fn not_text(place: &str, row: usize) -> StageError {
+fn not_text(packed: &Packed, row: usize) -> StageError {
+    let place = &packed.place;
+    if packed.bytes.starts_with(b"\xff\xfe") || packed.bytes.starts_with(b"\xfe\xff") {
+        return StageError::new(format!("`{place}`: the text is UTF-16, and not UTF-8"))
+            .hint("convert it: `iconv -f UTF-16 -t UTF-8`");
+    }
     StageError::new(format!("`{place}`, row {row}: the text is not UTF-8"))
-        .hint("CSV (UTF-8, perhaps gzip or zip) and Parquet files are read")
+        .hint("CSV and JSON (UTF-8, perhaps gzip or zip) and Parquet files are read; `iconv -f LATIN1 -t UTF-8` converts others")
 }
 
 #[cfg(test)]
@@ -427,17 +515,20 @@ mod tests {
         Packed {
             place: "t.csv".to_owned(),
             stem: "t".to_owned(),
+            path: "t.csv".to_owned(),
             bytes: bytes.to_vec().into(),
             format: Format::Csv,
+            numbering: Numbering::Lines(0),
         }
     }
 
     fn number(theirs: &'static str) -> Mapping {
         Mapping {
-            ours: Cow::Borrowed("x"),
-            theirs: Cow::Borrowed(theirs),
+            ours: "x".to_owned(),
+            theirs: theirs.to_owned(),
             unit: Unit::AsIs,
             tenor_years: None,
+            optional: false,
         }
     }
 
@@ -502,7 +593,7 @@ mod tests {
             let packed = packed(text.as_bytes());
             let frame = Frame::read(&packed, |_| true)?;
             frame.numbers(&number("b"))?;
-            frame.dates("d", &[Cow::Borrowed("%Y-%m-%d")])
+            frame.dates("d", &["%Y-%m-%d".to_owned()], "")
         };
         let message = |text: &str| read(text).map_err(|err| err.message);
         assert_eq!(message("b,d\n1,2019-01-02\n").unwrap(), [Date(17_898)]);
@@ -564,7 +655,7 @@ mod tests {
             if let Ok(frame) = Frame::read(&packed, |_| true) {
                 for name in frame.names.clone() {
                     let _ = frame.numbers(&number("a"));
-                    let _ = frame.dates(&name, &[Cow::Borrowed("%Y-%m-%d")]);
+                    let _ = frame.dates(&name, &["%Y-%m-%d".to_owned()], "");
                 }
             }
         }

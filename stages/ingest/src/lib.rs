@@ -1,8 +1,9 @@
 //! Stages that read market data.
 //!
 //! Files of any known layout ([`datasets::layout`]), or one that the pipeline file describes, become tables of
-//! [`datasets::schema`]. The steps for a file: [`files`] finds it, [`unpack`] opens gzip and zip, [`frame`] reads CSV and Parquet
-//! (CSV with polars, which no other module uses), and the stage's own module converts columns and applies the rules of
+//! [`datasets::schema`]. The steps for a file: [`files`] finds it, [`unpack`] opens gzip and zip, [`layout_choice`] says what it is, `form` makes
+//! plain tables of JSON and other forms, [`frame`] reads CSV and Parquet (CSV with polars, which no other module uses), and the stage's own module
+//! converts columns and applies the rules of
 //! [`datasets::quality`]. The table of a file is cached under the digest of its bytes, so that of many files only
 //! new ones are read; rows are put in order before anything looks at them, so that it does not matter how they were spread
 //! over files.
@@ -13,9 +14,15 @@ pub mod chain;
 mod csv_text;
 mod file_memo;
 pub mod files;
+mod form;
 pub mod frame;
+mod header;
+pub mod inspect;
+mod json_text;
+pub mod layout_choice;
 pub mod options;
 mod parquet_columns;
+pub mod propose;
 mod rates;
 pub mod read;
 

@@ -1,17 +1,15 @@
 //! Settings that the stages of this family share.
 
-use crate::files::nearest;
 use datasets::calendar::is_trading_day;
-use datasets::layout::{CalendarName, Layout, Table};
+use datasets::layout::{CalendarName, nearest};
 use datasets::quality::{Action, Rule, Tally};
-use datasets::{Date, DateRange, layout};
+use datasets::{Date, DateRange};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use stages_core::dataset::Period;
 use stages_core::{ConfigProblem, StageError};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::marker::PhantomData;
 
 /// The action for invalid rows: `drop`, `keep` or `fail`; or by rule, `{ default: drop, crossed_quote: keep }`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -137,134 +135,6 @@ impl JsonSchema for OnBadRows {
         schemars::json_schema!({
             "description": "drop, keep or fail; or by rule: { default: drop, crossed_quote: keep }.",
             "anyOf": [action.clone(), { "type": "object", "additionalProperties": action }]
-        })
-    }
-}
-
-/// A layout that is described in the pipeline file.
-pub trait CustomLayout:
-    Serialize + for<'de> Deserialize<'de> + JsonSchema + Clone + fmt::Debug + PartialEq + Send + Sync
-{
-    /// The table it fills.
-    const TABLE: Table;
-    /// The layout that it describes.
-    ///
-    /// # Errors
-    /// A column that does not exist, or one that is needed and not there.
-    fn layout(&self) -> Result<Layout, ConfigProblem>;
-}
-
-/// The files' layout: `auto` (by their header), a name, or `{ columns: { ours: theirs, … }, … }`.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub enum LayoutChoice<C> {
-    /// Found by the header.
-    #[default]
-    Auto,
-    /// One that is known by name.
-    Named(String),
-    /// One described here.
-    Custom(Box<C>),
-}
-
-impl<C: CustomLayout> LayoutChoice<C> {
-    /// Refuses a name that does not exist and a description that cannot work.
-    ///
-    /// # Errors
-    /// The problem with it.
-    pub fn check(&self) -> Result<(), ConfigProblem> {
-        match self {
-            Self::Auto => Ok(()),
-            Self::Named(name) if layout::find(C::TABLE, name).is_some() => Ok(()),
-            Self::Named(name) => {
-                let mut known = vec!["auto"];
-                known.extend(layout::known(C::TABLE).iter().map(|layout| &*layout.name));
-                Err(
-                    ConfigProblem::new("layout", format!("there is no layout `{name}`")).hint(format!(
-                        "{}; or describe it: `layout: {{ columns: … }}`",
-                        suggestion(name, &known)
-                    )),
-                )
-            }
-            Self::Custom(custom) => custom.layout().map(drop),
-        }
-    }
-
-    /// The layout of a file with this header.
-    ///
-    /// # Errors
-    /// When no layout fits.
-    pub fn resolve(&self, place: &str, header: &[String]) -> Result<Layout, StageError> {
-        match self {
-            Self::Custom(custom) => custom.layout().map_err(|problem| {
-                let err = StageError::new(format!("{}: {}", problem.field, problem.message));
-                match problem.hint {
-                    Some(hint) => err.hint(hint),
-                    None => err,
-                }
-            }),
-            Self::Named(name) => layout::find(C::TABLE, name)
-                .cloned()
-                .ok_or_else(|| StageError::new(format!("there is no layout `{name}`"))),
-            Self::Auto => layout::recognise(C::TABLE, header).cloned().ok_or_else(|| {
-                let known: Vec<_> = layout::known(C::TABLE)
-                    .iter()
-                    .map(|layout| format!("{} ({})", layout.name, layout.recognise.join(",")))
-                    .collect();
-                StageError::new(format!(
-                    "`{place}`: no layout is known with the header {}",
-                    crate::value::shown_list(header)
-                ))
-                .hint(format!(
-                    "say which column is which with `layout: {{ columns: {{ date: … }} }}`; known are {}",
-                    known.join("; ")
-                ))
-            }),
-        }
-    }
-}
-
-impl<C: Serialize> Serialize for LayoutChoice<C> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self {
-            Self::Auto => serializer.serialize_str("auto"),
-            Self::Named(name) => serializer.serialize_str(name),
-            Self::Custom(custom) => custom.serialize(serializer),
-        }
-    }
-}
-
-impl<'de, C: Deserialize<'de>> Deserialize<'de> for LayoutChoice<C> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Visitor<C>(PhantomData<C>);
-        impl<'de, C: Deserialize<'de>> de::Visitor<'de> for Visitor<C> {
-            type Value = LayoutChoice<C>;
-            fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
-                f.write_str("`auto`, the name of a layout, or `{ columns: … }`")
-            }
-            fn visit_str<E: de::Error>(self, text: &str) -> Result<Self::Value, E> {
-                Ok(match text {
-                    "auto" => LayoutChoice::Auto,
-                    name => LayoutChoice::Named(name.to_owned()),
-                })
-            }
-            fn visit_map<A: de::MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
-                C::deserialize(de::value::MapAccessDeserializer::new(map))
-                    .map(|custom| LayoutChoice::Custom(Box::new(custom)))
-            }
-        }
-        deserializer.deserialize_any(Visitor(PhantomData))
-    }
-}
-
-impl<C: JsonSchema> JsonSchema for LayoutChoice<C> {
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        format!("LayoutOf{}", C::schema_name()).into()
-    }
-    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        let custom = generator.subschema_for::<C>();
-        schemars::json_schema!({
-            "description": "auto, the name of a layout, or { columns: { ours: theirs } }.",
-            "anyOf": [{ "type": "string" }, custom]
         })
     }
 }

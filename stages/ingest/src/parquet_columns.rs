@@ -2,8 +2,8 @@
 
 use crate::unpack::Packed;
 use crate::value::in_range;
-use arrow::array::{Array, ArrayRef, AsArray};
-use arrow::compute::cast;
+use arrow::array::{Array, ArrayRef, AsArray, BooleanArray};
+use arrow::compute::{cast, filter};
 use arrow::datatypes::{DataType, Date32Type, Float32Type, Float64Type, Int64Type, TimeUnit};
 use arrow::error::ArrowError;
 use bytes::Bytes;
@@ -64,6 +64,21 @@ impl Stored {
     /// The type of the values; `Null` for a column without rows.
     pub fn data_type(&self) -> &DataType {
         self.0.first().map_or(&DataType::Null, |chunk| chunk.data_type())
+    }
+
+    /// The values at which `keep` is true.
+    ///
+    /// # Errors
+    /// None that is known: there is one of `keep` for each value.
+    pub fn filter(&self, keep: &[bool]) -> Result<Self, ArrowError> {
+        let mut at = 0;
+        let mut chunks = Vec::with_capacity(self.0.len());
+        for chunk in &self.0 {
+            let end = at + chunk.len();
+            chunks.push(filter(chunk, &BooleanArray::from(keep[at..end].to_vec()))?);
+            at = end;
+        }
+        Ok(Self(chunks))
     }
 
     /// True if the values are texts.

@@ -1,16 +1,19 @@
 //! Reading a stage's files and their headers.
 
-use crate::file_memo::{Reading, unreadable};
+use crate::file_memo::{Read, Reading, unreadable};
 use crate::files::name_of;
+use crate::form::{Looked, Lookup};
 use crate::frame;
-use crate::options::{CustomLayout, LayoutChoice};
-use crate::unpack;
+use crate::header::{self, Names};
+use crate::layout_choice::{Chosen, Role};
+use crate::unpack::{self, Format, Packed};
 use arrow::array::RecordBatch;
-use datasets::layout::{Layout, Mapping};
+use datasets::layout::{Condition, Layout, Mapping, Table, normal};
 use rayon::prelude::*;
+use serde::Serialize;
 use stages_core::{ConfigProblem, Context, Source, StageError};
 use std::collections::BTreeSet;
-use std::io::Read;
+use std::io::Read as _;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -20,55 +23,127 @@ const PEEKED: usize = 16;
 /// The number of files read at a time for each thread: enough that threads seldom wait for the largest.
 const FILES_PER_THREAD: usize = 4;
 
-/// Reads files in parallel and gives their layouts and tables, in the order of `sources`.
+/// The layout of some of a stage's files, and why it was taken.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Reason {
+    /// The layout's name.
+    pub layout: String,
+    /// The reason, in a sentence.
+    pub why: String,
+    /// The number of files.
+    pub files: u64,
+}
+
+/// Reads files in parallel and gives their layouts and tables, in the order of `sources`, and the reasons for the layouts.
 ///
 /// # Errors
 /// When one cannot be read.
-pub fn tables<C: CustomLayout>(
+pub fn tables(
     context: &Context,
-    reading: &Reading<'_, C>,
+    reading: &Reading<'_>,
     sources: &[Source],
-) -> Result<Vec<(Layout, RecordBatch)>, StageError> {
+) -> Result<(Vec<(Layout, RecordBatch)>, Vec<Reason>), StageError> {
     let mut tables = Vec::with_capacity(sources.len());
-    each(context, reading, sources, |layout, batch| {
+    let reasons = each(context, reading, sources, |layout, batch| {
         tables.push((layout, batch));
         Ok(())
     })?;
-    Ok(tables)
+    Ok((tables, reasons))
 }
 
-/// As [`tables`], and passes them on one by one: no more than a few are held at a time.
+/// As [`tables`], and passes them on one by one: no more than a few are held at a time. Tables to which another is joined come last.
 ///
 /// # Errors
 /// When one cannot be read, or `take` fails.
-pub fn each<C: CustomLayout>(
+pub fn each(
     context: &Context,
-    reading: &Reading<'_, C>,
+    reading: &Reading<'_>,
     sources: &[Source],
     mut take: impl FnMut(Layout, RecordBatch) -> Result<(), StageError>,
-) -> Result<(), StageError> {
+) -> Result<Vec<Reason>, StageError> {
     let done = AtomicU64::new(0);
     let total = sources.len() as u64;
     context.progress(0, Some(total), "reading");
-    let read = |source: &Source| {
+    let read = |source: &Source, lookup: Option<Option<&Lookup>>| {
         context.check_cancelled()?;
-        let read = reading.table(context, source)?;
+        let read = reading.table(context, source, lookup)?;
         let name = name_of(source.path.file_name().unwrap_or_default());
         context.progress(
-            done.fetch_add(1, Ordering::Relaxed) + 1,
+            (done.fetch_add(1, Ordering::Relaxed) + 1).min(total),
             Some(total),
             format!("reading {name}"),
         );
         Ok(read)
     };
+    let mut reasons: Vec<Reason> = Vec::new();
+    let mut taken = |layout: Layout, why: String, batch: RecordBatch| {
+        match reasons
+            .iter_mut()
+            .find(|reason| reason.layout == layout.name && reason.why == why)
+        {
+            Some(reason) => reason.files += 1,
+            None => {
+                context.log(format!("layout `{}`: {why}", layout.name));
+                reasons.push(Reason {
+                    layout: layout.name.clone(),
+                    why,
+                    files: 1,
+                });
+            }
+        }
+        take(layout, batch)
+    };
+    let (mut joined, mut waiting): (Vec<(Source, Layout)>, Vec<Source>) = Default::default();
     for sources in sources.chunks(FILES_PER_THREAD * rayon::current_num_threads()) {
-        let tables: Vec<Result<_, StageError>> = sources.par_iter().map(read).collect();
-        for table in tables {
-            let (layout, batch) = table?;
-            take(layout, batch)?;
+        let tables: Vec<Result<_, StageError>> = sources.par_iter().map(|source| read(source, None)).collect();
+        for (source, table) in sources.iter().zip(tables) {
+            match table? {
+                Read::Table(layout, why, batch) => taken(*layout, why, batch)?,
+                Read::Joined(layout) => joined.push((source.clone(), *layout)),
+                Read::Waits => waiting.push(source.clone()),
+            }
         }
     }
-    Ok(())
+    if waiting.is_empty() {
+        if let Some((source, layout)) = joined.first() {
+            return Err(StageError::new(format!(
+                "`{}` is the second table of layout `{}`, and no file of its first is among the stage's",
+                source.path.display(),
+                layout.name
+            ))
+            .hint("add the files with the prices to `path`"));
+        }
+        return Ok(reasons);
+    }
+    let lookup = lookup(&joined)?;
+    for sources in waiting.chunks(FILES_PER_THREAD * rayon::current_num_threads()) {
+        let tables: Vec<Result<_, StageError>> = sources
+            .par_iter()
+            .map(|source| read(source, Some(lookup.as_ref())))
+            .collect();
+        for table in tables {
+            if let Read::Table(layout, why, batch) = table? {
+                taken(*layout, why, batch)?;
+            }
+        }
+    }
+    Ok(reasons)
+}
+
+/// The second table, from its files.
+fn lookup(joined: &[(Source, Layout)]) -> Result<Option<Lookup>, StageError> {
+    let mut lookup = Lookup::new();
+    for (source, layout) in joined {
+        let bytes = cache::regular_file::read(&source.path).map_err(|err| unreadable(&source.path, &err))?;
+        let digest = cache::BlobRef::of(&bytes).blob;
+        source.check(digest)?;
+        for packed in unpack::unpack(&source.path, bytes)? {
+            if let Some(join) = &layout.join {
+                lookup.add(&packed, join, &digest.to_hex())?;
+            }
+        }
+    }
+    Ok((!joined.is_empty()).then_some(lookup))
 }
 
 /// As much of a file as [`unpack::first`] needs: of a plain text its beginning.
@@ -111,25 +186,36 @@ pub fn agree<T: PartialEq>(
 /// The layouts of files, and which of our columns they hold, from their headers alone.
 ///
 /// # Errors
-/// When a file cannot be read, or its layout is not known.
-pub fn peek<C: CustomLayout>(
+/// When a file cannot be read, its layout is not known, or it lacks columns: all of them are named.
+pub fn peek(
     field: &str,
     sources: &[Source],
-    choice: &LayoutChoice<C>,
+    table: Table,
+    chosen: &Chosen,
 ) -> Result<Vec<(Layout, BTreeSet<String>)>, ConfigProblem> {
     let step = sources.len().div_ceil(PEEKED).max(1);
     let mut found = Vec::new();
     for source in sources.iter().step_by(step) {
         let look = || {
-            let first = unpack::first(&source.path, &read_head(&source.path)?)?;
-            let header = frame::header(&first)?;
-            let layout = choice.resolve(&first.place, &header)?;
+            let first = unpack::first(&source.path, &read_head(&source.path)?)?.named(&source.name);
+            let Role::Table(layout, _) = chosen.resolve(table, &first)? else {
+                return Ok(None);
+            };
+            let header = Looked::new(&first)?.header(&layout.form);
+            let header = header.ok_or_else(|| not_in_form(&first, &layout))?;
+            let header = if layout.form.header.is_empty() {
+                header
+            } else {
+                layout.form.header.clone()
+            };
+            let names = Names::new(&header, layout.join.is_some());
+            header::check(&first.place, &layout, &names)?;
             let wanted = wanted(&layout);
             frame::check_unique(&first.place, &header, |name| wanted.contains(name))?;
-            let present = columns(&layout, &header);
-            Ok((layout, present))
+            let present = header::filled(&layout, &names);
+            Ok(Some((*layout, present)))
         };
-        found.push(look().map_err(|err: StageError| ConfigProblem {
+        found.extend(look().map_err(|err: StageError| ConfigProblem {
             field: field.to_owned(),
             message: err.message,
             hint: err.hint,
@@ -138,15 +224,20 @@ pub fn peek<C: CustomLayout>(
     Ok(found)
 }
 
-/// The columns of ours that a file with this header fills.
-fn columns(layout: &Layout, header: &[String]) -> BTreeSet<String> {
-    let header: BTreeSet<_> = header.iter().map(|name| datasets::layout::normal(name)).collect();
-    layout
-        .columns
-        .iter()
-        .filter(|column| header.contains(&datasets::layout::normal(&column.theirs)))
-        .map(|column| column.ours.to_string())
-        .collect()
+/// The error for a file that has not the form of its layout.
+fn not_in_form(packed: &Packed, layout: &Layout) -> StageError {
+    let form = match (&layout.form.json, packed.format) {
+        (Some(json), Format::Json) => format!("it has no list of objects at `{}`", json.rows),
+        (Some(_), _) => "it is no JSON document".to_owned(),
+        (None, Format::Json) => "it is a JSON document".to_owned(),
+        (None, _) if layout.form.header.is_empty() => "it has no header".to_owned(),
+        (None, _) => "its first line is not one of data".to_owned(),
+    };
+    StageError::new(format!(
+        "`{}` has not the form of layout `{}`: {form}",
+        packed.place, layout.name
+    ))
+    .hint("`layout: auto` finds another; `runner data inspect` says what the file is")
 }
 
 /// The first of a layout's columns for one of ours that the frame has.
@@ -186,16 +277,11 @@ pub fn needed<'a>(
 /// The columns that a layout reads, as [`frame::Frame::read`] asks for them.
 pub fn wanted(layout: &Layout) -> BTreeSet<String> {
     layout
-        .columns
-        .iter()
-        .flat_map(|column| {
-            let divisor = match &column.unit {
-                datasets::layout::Unit::DividedBy(other) => Some(other),
-                _ => None,
-            };
-            std::iter::once(&column.theirs).chain(divisor)
-        })
-        .map(|name| datasets::layout::normal(name))
+        .mappings()
+        .flat_map(|column| std::iter::once(column.theirs.as_str()).chain(column.unit.column()))
+        .chain(layout.contract_symbol.iter().map(|symbol| symbol.column.as_str()))
+        .map(normal)
+        .chain(layout.condition.iter().flat_map(Condition::columns))
         .collect()
 }
 
@@ -208,47 +294,9 @@ pub fn numeric(layout: &Layout) -> BTreeSet<String> {
         columns.next().is_some_and(|column| column.ty == Type::Float)
     };
     let (numbers, others): (Vec<&Mapping>, Vec<&Mapping>) =
-        layout.columns.iter().partition(|column| is_number(&column.ours));
-    let name = |mapping: &&Mapping| datasets::layout::normal(&mapping.theirs);
-    let others: BTreeSet<String> = others.iter().map(name).collect();
+        layout.mappings().partition(|column| is_number(&column.ours));
+    let name = |mapping: &&Mapping| normal(&mapping.theirs);
+    let mut others: BTreeSet<String> = others.iter().map(name).collect();
+    others.extend(layout.condition.iter().flat_map(Condition::columns));
     numbers.iter().map(name).filter(|name| !others.contains(name)).collect()
-}
-
-/// Builds the mappings of a layout described in a pipeline file, refusing columns that are not ours.
-///
-/// # Errors
-/// The first name that is not one of `known`, or one of `needed` that is not there.
-pub fn mappings<'a>(
-    columns: impl IntoIterator<Item = (&'a String, &'a String)>,
-    known: &[&str],
-    needed: &[&str],
-    factor: impl Fn(&str) -> Option<f64>,
-) -> Result<Vec<Mapping>, ConfigProblem> {
-    let mut mappings: Vec<Mapping> = Vec::new();
-    for (ours, theirs) in columns {
-        if !known.contains(&ours.as_str()) {
-            return Err(
-                ConfigProblem::new(format!("layout.columns.{ours}"), format!("there is no column `{ours}`"))
-                    .hint(crate::options::suggestion(ours, known)),
-            );
-        }
-        mappings.push(Mapping {
-            ours: ours.clone().into(),
-            theirs: theirs.clone().into(),
-            unit: match factor(ours) {
-                Some(factor) => datasets::layout::Unit::Times(factor),
-                None => datasets::layout::Unit::AsIs,
-            },
-            tenor_years: None,
-        });
-    }
-    for needed in needed {
-        if !mappings.iter().any(|mapping| mapping.ours == *needed) {
-            return Err(
-                ConfigProblem::new("layout.columns", format!("no column is given for `{needed}`"))
-                    .hint(format!("add `{needed}: <the name in the files' header>`")),
-            );
-        }
-    }
-    Ok(mappings)
 }

@@ -21,7 +21,7 @@ pub const UNPACKED_FREE: u64 = 64 << 20;
 pub const ENTRY_LIMIT: usize = 100_000;
 
 /// The endings of tables.
-pub const TABLE_ENDINGS: [&str; 4] = ["csv", "txt", "tsv", "parquet"];
+pub const TABLE_ENDINGS: [&str; 7] = ["csv", "txt", "tsv", "parquet", "json", "jsonl", "ndjson"];
 
 /// The bytes of a text file that are searched for its header.
 pub const HEADER_LIMIT: u64 = 1 << 20;
@@ -33,19 +33,34 @@ pub enum Format {
     Csv,
     /// Parquet.
     Parquet,
+    /// A JSON document, or one in each line.
+    Json,
+}
+
+/// The numbering of rows in messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Numbering {
+    /// Lines of a text, of which this many stand before the first line of [`Packed::bytes`]; -1 where its first line was added.
+    Lines(isize),
+    /// Rows from 1.
+    Rows,
 }
 
 /// A table's bytes.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Packed {
     /// Their origin, for messages: the file, or `archive.zip: entry.csv`.
     pub place: String,
     /// The name of the file or entry without directories and known endings: `BRK.A` for `data/BRK.A.csv.gz`.
     pub stem: String,
+    /// The path of the file relative to the source's root, and of the entry in it: its names may say what the table does not.
+    pub path: String,
     /// The bytes, unpacked.
     pub bytes: Bytes,
     /// Their format.
     pub format: Format,
+    /// The numbering of their rows.
+    pub numbering: Numbering,
 }
 
 #[derive(PartialEq, Eq)]
@@ -53,6 +68,7 @@ enum Kind {
     Gzip,
     Zip,
     Parquet,
+    Json,
     Text,
 }
 
@@ -61,7 +77,19 @@ fn kind(bytes: &[u8]) -> Kind {
         [0x1f, 0x8b, ..] => Kind::Gzip,
         [b'P', b'K', 3, 4, ..] | [b'P', b'K', 5, 6, ..] => Kind::Zip,
         [b'P', b'A', b'R', b'1', ..] => Kind::Parquet,
+        _ if begins_json(bytes) => Kind::Json,
         _ => Kind::Text,
+    }
+}
+
+/// Returns whether a text begins as a JSON document. A bracket alone does not tell: names in a header may stand in brackets.
+fn begins_json(bytes: &[u8]) -> bool {
+    let text = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
+    let mut signs = text.iter().filter(|b| !b.is_ascii_whitespace());
+    match signs.next() {
+        Some(b'{') => true,
+        Some(b'[') => matches!(signs.next(), Some(b'{' | b'[' | b']')),
+        _ => false,
     }
 }
 
@@ -110,25 +138,45 @@ fn open(path: &Path, bytes: Vec<u8>, limit: u64, head: bool) -> Result<Vec<Packe
             if matches!(kind(&bytes), Kind::Zip | Kind::Gzip) {
                 return Err(nested(&place));
             }
-            Ok(vec![table(place, &name, bytes)])
+            Ok(vec![table(place, &name, "", bytes)])
         }
         Kind::Zip => unzip(&place, bytes, limit, head),
-        Kind::Parquet | Kind::Text => Ok(vec![table(place, &name, bytes)]),
+        Kind::Parquet | Kind::Text | Kind::Json => Ok(vec![table(place, &name, "", bytes)]),
     }
 }
 
-fn table(place: String, name: &str, bytes: Vec<u8>) -> Packed {
-    let name = name.rsplit(['/', '\\']).next().unwrap_or(name);
-    let format = if kind(&bytes) == Kind::Parquet {
-        Format::Parquet
+fn table(place: String, name: &str, entry: &str, bytes: Vec<u8>) -> Packed {
+    let path = if entry.is_empty() {
+        name.to_owned()
     } else {
-        Format::Csv
+        entry.to_owned()
+    };
+    let name = name.rsplit(['/', '\\']).next().unwrap_or(name);
+    let (format, numbering) = match kind(&bytes) {
+        Kind::Parquet => (Format::Parquet, Numbering::Rows),
+        Kind::Json => (Format::Json, Numbering::Rows),
+        _ => (Format::Csv, Numbering::Lines(0)),
     };
     Packed {
         place,
+        path,
         stem: stem(name).to_owned(),
         bytes: bytes.into(),
         format,
+        numbering,
+    }
+}
+
+impl Packed {
+    /// The same, with the path that the file has below the source's root.
+    #[must_use]
+    pub fn named(mut self, file: &str) -> Self {
+        // Of an entry, `/` and its name.
+        self.path = match self.path.strip_prefix('/') {
+            Some(entry) => format!("{file}/{entry}"),
+            None => file.to_owned(),
+        };
+        self
     }
 }
 
@@ -204,7 +252,7 @@ fn unzip(place: &str, bytes: Vec<u8>, limit: u64, head: bool) -> Result<Vec<Pack
         let bytes = inflate(entry, left, head, &inner)
             .map_err(|err| if left < limit { too_large(place, limit) } else { err })?;
         left -= bytes.len() as u64;
-        tables.push(table(inner, &name, bytes));
+        tables.push(table(inner, &name, &format!("/{name}"), bytes));
         if head {
             break;
         }
@@ -265,6 +313,7 @@ pub(crate) mod tests {
         let zip = zip_of(&[("x/b.csv", csv), ("x/a.csv", b"a,b\n"), ("read.me", b"no")]);
         let tables = unpack(Path::new("z.zip"), zip.clone()).unwrap();
         assert_eq!(tables[0].place, "z.zip: x/a.csv");
+        assert_eq!(tables[0].clone().named("2019/z.zip").path, "2019/z.zip/x/a.csv");
         assert_eq!(tables[1].bytes, &csv[..]);
         assert_eq!(first(Path::new("z.zip"), &zip).unwrap().stem, "a");
     }
@@ -288,6 +337,19 @@ pub(crate) mod tests {
             ("", ""),
         ] {
             assert_eq!(stem(name), wanted);
+        }
+    }
+
+    #[test]
+    fn json_is_told_from_names_in_brackets() {
+        for (text, wanted) in [
+            ("{\"a\": 1}", Format::Json),
+            (" [ {\"a\": 1}]", Format::Json),
+            ("[]", Format::Json),
+            ("[QUOTE_UNIXTIME], [STRIKE]\n", Format::Csv),
+            ("a,b\n", Format::Csv),
+        ] {
+            assert_eq!(unpack(Path::new("x"), text.into()).unwrap()[0].format, wanted, "{text}");
         }
     }
 

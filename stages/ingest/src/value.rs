@@ -1,8 +1,9 @@
 //! Numbers and dates as vendors write them.
 
-use chrono::NaiveDate;
+use chrono::{DateTime, NaiveDate};
+use chrono_tz::Tz;
 use datasets::Date;
-use datasets::layout::{MISSING, Text};
+use datasets::layout::{EPOCHS, MISSING};
 use std::ops::RangeInclusive;
 
 /// The years that a date may be in.
@@ -60,17 +61,25 @@ pub fn shown_list(names: &[String]) -> String {
 
 /// Reads dates in any of some formats, quickly where one follows another that is the same.
 pub struct Dates<'a> {
-    formats: &'a [Text],
+    formats: &'a [String],
+    zone: Option<Tz>,
     last: Option<(String, Date)>,
 }
 
 impl<'a> Dates<'a> {
-    /// A reader of these `strftime` formats.
-    pub fn new(formats: &'a [Text]) -> Self {
-        Self { formats, last: None }
+    /// A reader of these `strftime` formats and [`EPOCHS`], with the zone in which an instant has its date: an IANA name, or empty for UTC.
+    ///
+    /// # Errors
+    /// When there is no such zone.
+    pub fn new(formats: &'a [String], zone: &str) -> Result<Self, String> {
+        Ok(Self {
+            formats,
+            zone: zone_of(zone)?,
+            last: None,
+        })
     }
 
-    /// A date; in ISO format with a time of day after it too.
+    /// A date; with a time of day after it too.
     pub fn parse(&mut self, text: &str) -> Result<Date, String> {
         let text = text.trim();
         if let Some((last, date)) = &self.last
@@ -79,9 +88,15 @@ impl<'a> Dates<'a> {
             return Ok(*date);
         }
         let date = self
-            .formats
-            .iter()
-            .find_map(|format| parse(text, format))
+            .instant(text)
+            .or_else(|| {
+                self.formats
+                    .iter()
+                    .find_map(|format| match EPOCHS.contains(&format.as_str()) {
+                        true => epoch(text, format, self.zone),
+                        false => parse(text, format),
+                    })
+            })
             .filter(|date| YEARS.contains(&date.ymd().0))
             .ok_or_else(|| {
                 if is_missing(text) {
@@ -96,6 +111,57 @@ impl<'a> Dates<'a> {
         *of_last = date;
         Ok(date)
     }
+
+    /// The date of an instant with its offset (`2024-01-19T20:59:59Z`) in the zone; in UTC it is the text's own.
+    fn instant(&self, text: &str) -> Option<Date> {
+        let zone = self.zone?;
+        let instant = DateTime::parse_from_rfc3339(text).ok()?;
+        Some(instant.with_timezone(&zone).date_naive().into())
+    }
+}
+
+/// The time zone of an IANA name; `None` for UTC.
+///
+/// # Errors
+/// When there is no such zone.
+pub fn zone_of(name: &str) -> Result<Option<Tz>, String> {
+    match name {
+        "" | "UTC" | "Etc/UTC" => Ok(None),
+        name => name
+            .parse()
+            .map(Some)
+            .map_err(|_| format!("there is no time zone `{name}`; its name is one such as America/New_York")),
+    }
+}
+
+/// The date of a time since 1970 in UTC.
+fn epoch(text: &str, unit: &str, zone: Option<Tz>) -> Option<Date> {
+    let time: i64 = match text.parse() {
+        Ok(time) => time,
+        // A float that is a whole number, as JSON and spreadsheets write it.
+        Err(_) => text.parse::<f64>().ok().filter(|time| time.abs() < 9e18)? as i64,
+    };
+    let instant = match unit {
+        "epoch_s" => DateTime::from_timestamp(time, 0)?,
+        "epoch_ms" => DateTime::from_timestamp_millis(time)?,
+        "epoch_us" => DateTime::from_timestamp_micros(time)?,
+        _ => DateTime::from_timestamp_nanos(time),
+    };
+    // The first years of the epoch are no dates of quotes, but small numbers in a wrong unit.
+    (instant.timestamp() >= 86_400 * 365).then(|| match zone {
+        Some(zone) => instant.with_timezone(&zone).date_naive().into(),
+        None => instant.date_naive().into(),
+    })
+}
+
+/// A text without the time of day after a date.
+fn without_time(text: &str) -> &str {
+    let bytes = text.as_bytes();
+    let end = (1..bytes.len()).find(|&i| {
+        let between_digits = bytes[i - 1].is_ascii_digit() && bytes.get(i + 1).is_some_and(u8::is_ascii_digit);
+        matches!(bytes[i], b' ' | b'T') && between_digits
+    });
+    end.map_or(text, |end| &text[..end])
 }
 
 fn parse(text: &str, format: &str) -> Option<Date> {
@@ -111,21 +177,26 @@ fn parse(text: &str, format: &str) -> Option<Date> {
             let dashes = bytes[4] == b'-' && bytes[7] == b'-';
             (dashes && time_follows).then(|| ymd(&bytes[..4], &bytes[5..7], &bytes[8..10]))?
         }
-        ("%m/%d/%Y", 8..=10) => {
-            let mut parts = bytes.split(|b| *b == b'/');
+        ("%m/%d/%Y", 8..) => {
+            let mut parts = without_time(text).as_bytes().split(|b| *b == b'/');
             let (m, d, y) = (parts.next()?, parts.next()?, parts.next()?);
             (parts.next().is_none() && y.len() == 4).then(|| ymd(y, m, d))?
         }
-        ("%Y%m%d", 8) => ymd(&bytes[..4], &bytes[4..6], &bytes[6..]),
+        ("%Y%m%d", 8..) => {
+            let bytes = without_time(text).as_bytes();
+            (bytes.len() == 8).then(|| ymd(&bytes[..4], &bytes[4..6], &bytes[6..]))?
+        }
         ("%Y-%m-%d" | "%m/%d/%Y" | "%Y%m%d", _) => None,
-        _ => NaiveDate::parse_from_str(text, format).ok().map(Date::from),
+        _ => NaiveDate::parse_from_str(text, format)
+            .or_else(|_| NaiveDate::parse_from_str(without_time(text), format))
+            .ok()
+            .map(Date::from),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::borrow::Cow;
 
     #[test]
     fn numbers() {
@@ -159,12 +230,12 @@ mod tests {
     #[test]
     fn dates() {
         let formats = [
-            Cow::Borrowed("%Y-%m-%d"),
-            Cow::Borrowed("%m/%d/%Y"),
-            Cow::Borrowed("%Y%m%d"),
-            Cow::Borrowed("%d-%b-%y"),
+            "%Y-%m-%d".to_owned(),
+            "%m/%d/%Y".to_owned(),
+            "%Y%m%d".to_owned(),
+            "%d-%b-%y".to_owned(),
         ];
-        let mut dates = Dates::new(&formats);
+        let mut dates = Dates::new(&formats, "").unwrap();
         for text in [
             "2019-06-28",
             "2019-06-28 00:00:00-04:00",
@@ -172,6 +243,8 @@ mod tests {
             "06/28/2019",
             "6/28/2019",
             "20190628",
+            "20190628 00:00",
+            "06/28/2019 16:00:00",
             "28-Jun-19",
         ] {
             assert_eq!(dates.parse(text).unwrap().to_string(), "2019-06-28", "{text}");
@@ -189,5 +262,30 @@ mod tests {
         ] {
             assert!(dates.parse(wrong).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn instants_have_their_date_in_a_zone() {
+        let read = |format: &str, zone: &str, text: &str| {
+            let formats = [format.to_owned()];
+            Dates::new(&formats, zone)
+                .unwrap()
+                .parse(text)
+                .map(|date| date.to_string())
+        };
+        let new_york = "America/New_York";
+        // Midnight in New York, and an hour before it.
+        assert_eq!(read("epoch_ns", new_york, "1679889600000000000").unwrap(), "2023-03-27");
+        assert_eq!(read("epoch_ms", new_york, "1679886000000").unwrap(), "2023-03-26");
+        assert_eq!(read("epoch_s", "", "1679886000").unwrap(), "2023-03-27");
+        assert_eq!(read("epoch_us", "", "1679886000000000.0").unwrap(), "2023-03-27");
+        assert_eq!(
+            read("%Y-%m-%d", new_york, "2024-01-20T02:00:00Z").unwrap(),
+            "2024-01-19"
+        );
+        assert_eq!(read("%Y-%m-%d", "", "2024-01-20T02:00:00Z").unwrap(), "2024-01-20");
+        // Seconds taken for nanoseconds are refused, not read as 1970.
+        assert!(read("epoch_ns", "", "1679886000").is_err());
+        assert!(Dates::new(&[], "Mars/Olympus").is_err());
     }
 }

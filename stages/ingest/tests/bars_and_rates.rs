@@ -80,7 +80,13 @@ fn other_bars() {
     let problem = bench
         .check("ingest/bars", json!({ "path": "vix.csv", "layout": layout }))
         .unwrap_err();
-    assert!(problem.message.contains("no column for `close`"), "{}", problem.message);
+    assert!(
+        problem
+            .message
+            .contains("lacks a column of layout `custom`: `LAST` for `close`"),
+        "{}",
+        problem.message
+    );
 }
 
 #[test]
@@ -165,12 +171,17 @@ fn golden() {
     );
     let bars = bench.run("ingest/bars", json!({ "path": "ABC.csv" })).unwrap();
     let rates = bench.run("ingest/rates", json!({ "path": "ust.csv" })).unwrap();
+    // But for the reason for their layout, they are those of the versions before.
     assert_eq!(
-        bars.digest,
+        bench.digest_without(&bars, "recognised"),
         "5fa396c3c941ce8ea7fed670d283e28640efd7813f104ea57b29f02f6a601236"
     );
     assert_eq!(
-        rates.digest,
+        bench.digest_without(&rates, "recognised"),
         "c4f28b12e0825c1f986faad10712a9d89c49469165194ea35723cc1be9a6bfbf"
+    );
+    assert_eq!(
+        [bars.digest, rates.digest],
+        ["07e6d04f5dc9e271b99eb5d2689d64fa79ef1cb447cf314443e388be3ad10737", ""]
     );
 }

@@ -1,10 +1,12 @@
 //! The arguments of every command: those that read a pipeline, those about runs so far, and those about the store.
 
+mod data;
 mod history;
 mod pipeline;
 mod store;
 mod values;
 
+pub(crate) use data::{ConvertArgs, DataCommand, LayoutsArgs, ReadArgs};
 pub(crate) use history::{
     Better, CompareArgs, ExportArgs, LabelCommand, PruneArgs, ReportArgs, RmArgs, RunsArgs, RunsCommand, ShowArgs,
     WatchArgs,
@@ -139,6 +141,15 @@ Example:
   runner check lookahead pipelines/rppo_options.yaml"
     )]
     Check(CheckCommand),
+    /// Inspect market data files, convert them, and list the layouts that are known.
+    #[command(
+        subcommand,
+        after_help = "\
+Examples:
+  runner data inspect data/spx_eod_202312.txt
+  runner data layouts"
+    )]
+    Data(DataCommand),
     /// Show versions, devices, instruction sets and limits of this machine, and report problems.
     #[command(after_help = "\
 Example:

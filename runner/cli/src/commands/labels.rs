@@ -3,7 +3,7 @@
 use crate::args::LabelCommand;
 use crate::output;
 use crate::session::Session;
-use runner_engine::Failure;
+use runner_engine::{Failure, RunStatus};
 use runner_history::{self as history, AllMarks, Marks, Run, marks};
 use serde::Serialize;
 use std::path::Path;
@@ -73,18 +73,45 @@ pub(crate) fn after(marks: &Marks) -> String {
     }
 }
 
-/// Checks that a new run may have this name and these tags.
+/// Checks that a new run may have this name and these tags. The name of a run that failed is free.
 pub(crate) fn check(runs: &Path, name: Option<&str>, tags: &[String]) -> Result<(), Failure> {
-    if let Some(name) = name {
+    if let Some(name) = name
+        && failed_with(runs, name)?.is_none()
+    {
         marks::check_name(runs, name)?;
     }
     tags.iter().try_for_each(|tag| marks::check_tag(tag))
+}
+
+/// The run with that name, if it failed, was interrupted or killed, and is not kept.
+fn failed_with(runs: &Path, name: &str) -> Result<Option<String>, Failure> {
+    let Some(id) = marks::named(runs, name)? else {
+        return Ok(None);
+    };
+    let has_failed = history::load(runs, &id).is_ok_and(|run| {
+        matches!(
+            run.status,
+            RunStatus::Failed | RunStatus::Interrupted | RunStatus::Killed
+        )
+    });
+    let is_kept = marks::read(runs, &id).is_ok_and(|marks| marks.kept);
+    Ok((has_failed && !is_kept).then_some(id))
 }
 
 /// Marks a new run. If another run has taken the name in the meantime, the directory of the new run is removed.
 pub(crate) fn begin(runs: &Path, id: &str, name: Option<&str>, tags: &[String]) -> Result<(), Failure> {
     if name.is_none() && tags.is_empty() {
         return Ok(());
+    }
+    if let Some(name) = name
+        && let Some(failed) = failed_with(runs, name)?
+    {
+        marks::edit(runs, &failed, |marks| {
+            // Unless another command has just renamed it.
+            if marks.name.as_deref() == Some(name) {
+                marks.name = None;
+            }
+        })?;
     }
     let marked = marks::edit(runs, id, |marks| {
         marks.name = name.map(ToOwned::to_owned);

@@ -7,6 +7,7 @@ pub(crate) mod cache;
 mod cache_report;
 pub(crate) mod check;
 pub(crate) mod compare;
+pub(crate) mod data;
 pub(crate) mod doctor;
 pub(crate) mod exec;
 pub(crate) mod export;

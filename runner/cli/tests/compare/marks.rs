@@ -82,6 +82,31 @@ fn names_that_are_taken_are_refused_and_nothing_runs() {
     );
 }
 
+/// A run that failed gives its name back: the next one may have it.
+#[test]
+fn the_name_of_a_failed_run_is_free() {
+    let project = pipeline();
+    project.write(
+        "fails.yaml",
+        "version: 1\nname: fails\nstages:\n  only: { run: 'exit 1', outputs: { x: x.txt } }\n",
+    );
+    assert_eq!(project.run("exec fails.yaml --name best", &[]).code, 1);
+    assert_eq!(
+        project.json("runs --where", &["name = best"]).as_array().unwrap().len(),
+        1,
+        "until another takes it, the failed run has it"
+    );
+    let again = project.exec("p.yaml --name best");
+    let listed = project.json("runs --where", &["name = best"]);
+    assert_eq!(listed.as_array().unwrap().len(), 1);
+    assert_eq!(listed[0]["id"], json!(again));
+    assert!(
+        project
+            .refused("exec p.yaml --set value=3 --name best", &[])
+            .contains("run RUN has the name")
+    );
+}
+
 #[test]
 fn two_commands_at_once_do_not_give_one_name_twice() {
     let project = pipeline();

@@ -4,5 +4,5 @@ mod rows;
 mod stage;
 
 pub(crate) use rows::{Bar, clean, parse, to_batch};
-pub use rows::{BarColumns, closes, reading};
+pub use rows::{closes, reading};
 pub use stage::{Bars, BarsConfig};

@@ -1,9 +1,12 @@
 //! Vendors' bars as ours, and the rules of [`datasets::quality::BARS`].
 
-use crate::file_memo::Reading;
-use crate::frame::Frame;
-use crate::options::{CustomLayout, LayoutChoice, OnBadRows, count_missing_days};
-use crate::read::{mappings, needed, numeric, source_of, wanted};
+use crate::file_memo::{Around, Reading};
+use crate::form::prepare;
+use crate::frame::{self, Frame};
+use crate::header::{self, Names};
+use crate::layout_choice::Chosen;
+use crate::options::{OnBadRows, count_missing_days};
+use crate::read::{needed, numeric, source_of, wanted};
 use crate::unpack::Packed;
 use crate::value::OUT_OF_RANGE;
 use arrow::array::{ArrayRef, Date32Array, Float64Array, RecordBatch, StringArray};
@@ -13,38 +16,10 @@ use datasets::quality::{Action, BAR_TOLERANCE, BARS, LARGE_JUMP, Tally};
 use datasets::schema;
 use datasets::{Date, DateRange};
 use rayon::prelude::*;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use stages_core::{ConfigProblem, Context, Source, StageError, table};
+use stages_core::{Context, Source, StageError, table};
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-
-/// A layout of bars that is not a known one.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct BarColumns {
-    /// Our columns and their names in the files' header: `date` and `close`; perhaps `symbol`, `open`, `high`, `low`,
-    /// `volume`, `adjusted_close`.
-    pub columns: BTreeMap<String, String>,
-    /// The format of dates, in `strftime` codes (`%m/%d/%Y`); empty for `%Y-%m-%d`.
-    pub date_format: String,
-}
-
-impl CustomLayout for BarColumns {
-    const TABLE: Table = Table::Bars;
-
-    fn layout(&self) -> Result<Layout, ConfigProblem> {
-        let known: Vec<_> = schema::BARS.iter().map(|column| column.name).collect();
-        let columns = mappings(&self.columns, &known, &["date", "close"], |_| None)?;
-        let mut layout = Layout::custom(Table::Bars, columns);
-        layout.facts.symbol_from_file_name = true;
-        if !self.date_format.is_empty() {
-            layout.dates = vec![self.date_format.clone().into()];
-        }
-        Ok(layout)
-    }
-}
 
 /// One bar; numbers are NaN where they are missing.
 #[derive(Clone, Debug)]
@@ -66,14 +41,27 @@ const VOLUME: usize = 4;
 ///
 /// # Errors
 /// When a value cannot be read, or a required column is missing.
-pub fn parse(packed: &Packed, layout: &Layout, symbol: &str) -> Result<RecordBatch, StageError> {
+pub fn parse(packed: &Packed, layout: &Layout, around: &Around<'_>) -> Result<RecordBatch, StageError> {
+    let prepared = prepare(packed, layout, around.lookup)?;
+    let packed = prepared.packed.as_ref();
+    header::check(&packed.place, layout, &Names::new(&frame::header(packed)?, false))?;
+    let of_name = prepared.given.get("symbol").map(|named| named.text.to_uppercase());
+    let symbol = match (around.symbol, of_name.as_deref()) {
+        ("", Some(of_name)) => of_name,
+        (given, _) => given,
+    };
     let wanted = wanted(layout);
     let numeric = numeric(layout);
-    let frame = Frame::read_with_numbers(packed, |name| wanted.contains(name), |name| numeric.contains(name))?;
+    let mut frame = Frame::read_with_numbers(packed, |name| wanted.contains(name), |name| numeric.contains(name))?
+        .with_missing(&layout.missing);
+    if let Some(condition) = &layout.condition {
+        frame.keep(condition)?;
+    }
+    let frame = frame;
     let date = &needed(layout, &frame, &packed.place, "date")?.theirs;
     // In parallel; the first error is that of sequential reading.
     let (dates, (symbols, values)) = rayon::join(
-        || frame.dates(date, &layout.dates),
+        || frame.dates(date, &layout.dates, &layout.zone),
         || {
             rayon::join(
                 || symbols(packed, layout, symbol, &frame),
@@ -305,7 +293,7 @@ pub fn clean(bars: &mut Vec<Bar>, bad: &OnBadRows, calendar: CalendarName, tally
 /// # Errors
 /// When a file cannot be read.
 pub fn closes(context: &Context, sources: &[Source]) -> Result<BTreeMap<String, BTreeMap<Date, f64>>, StageError> {
-    let files = crate::read::tables(context, &reading(&LayoutChoice::Auto, ""), sources)?;
+    let (files, _) = crate::read::tables(context, &reading(&Chosen::Auto, ""), sources)?;
     let batches: Vec<_> = files.into_iter().map(|(_, batch)| batch).collect();
     let mut tally = Tally::new(BARS);
     let mut bars = collect(&batches, |_| true, None, &mut tally)?;
@@ -320,10 +308,11 @@ pub fn closes(context: &Context, sources: &[Source]) -> Result<BTreeMap<String, 
 }
 
 /// The settings that files of bars are read with.
-pub fn reading<'a>(choice: &'a LayoutChoice<BarColumns>, symbol: &'a str) -> Reading<'a, BarColumns> {
+pub fn reading<'a>(chosen: &'a Chosen, symbol: &'a str) -> Reading<'a> {
     Reading {
-        memo: "ingest/bars file v3",
-        choice,
+        memo: "ingest/bars file v4",
+        table: Table::Bars,
+        chosen,
         symbol,
         parse,
     }

@@ -1,10 +1,11 @@
 //! `ingest/bars` as a stage.
 
-use super::rows::{BarColumns, clean, collect, reading, to_batch};
+use super::rows::{clean, collect, reading, to_batch};
 use crate::files::Paths;
-use crate::options::{CalendarChoice, LayoutChoice, OnBadRows, PartitionChoice, check_dates};
+use crate::layout_choice::LayoutChoice;
+use crate::options::{CalendarChoice, OnBadRows, PartitionChoice, check_dates};
 use crate::read;
-use datasets::layout::Layout;
+use datasets::layout::{Layout, Table};
 use datasets::quality::{Action, BARS, Tally};
 use datasets::{Date, DateRange};
 use schemars::JsonSchema;
@@ -22,10 +23,11 @@ use std::path::Path;
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct BarsConfig {
-    /// The files: a path, a directory, a glob, or a list of them; CSV or Parquet, plain, `.gz` or `.zip`. Required.
+    /// The files: a path, a directory, a glob, or a list of them; CSV, JSON or Parquet, plain, `.gz` or `.zip`. Required.
     pub path: Paths,
-    /// The layout of the files: `auto` (found by the header), a layout's name, or `{ columns: { ours: theirs, … } }`.
-    pub layout: LayoutChoice<BarColumns>,
+    /// The layout of the files: `auto` (found by header and name), a layout's name (`runner data layouts` lists them), the path of a layout
+    /// file (`./my_vendor.yaml`), or its keys: `{ columns: { ours: theirs, … } }`.
+    pub layout: LayoutChoice,
     /// The symbol, for files that do not name it; empty to take the file's name without its known endings (`BRK.A` of `BRK.A.csv.gz`).
     pub symbol: String,
     /// Keep only these symbols; empty for all.
@@ -48,7 +50,7 @@ pub struct Bars;
 impl StageKind for Bars {
     type Config = BarsConfig;
     const NAME: &'static str = "ingest/bars";
-    const VERSION: u32 = 3;
+    const VERSION: u32 = 4;
     const ABOUT: &'static str = "daily bars from files, checked and counted";
     const NOT_IN_KEY: &'static [&'static str] = &["path"];
     const PORTS: Ports = Ports {
@@ -61,22 +63,11 @@ impl StageKind for Bars {
     };
 
     fn check(&self, config: &BarsConfig, plan: &PlanContext) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
-        config.layout.check()?;
         config.on_bad_rows.check(BARS)?;
         check_dates(config.dates)?;
-        let sources = self.sources(config, plan.base)?;
+        let (chosen, sources) = config.layout.open(Table::Bars, &self.sources(config, plan.base)?)?;
         let mut columns = BTreeSet::from(["symbol".to_owned()]);
-        for (layout, present) in read::peek("path", &sources, &config.layout)? {
-            for needed in ["date", "close"] {
-                if !present.contains(needed) {
-                    return Err(
-                        ConfigProblem::new("path", format!("the files have no column for `{needed}`")).hint(format!(
-                            "they were read with layout `{}`; `layout: {{ columns: … }}` describes another",
-                            layout.name
-                        )),
-                    );
-                }
-            }
+        for (_, present) in read::peek("path", &sources, Table::Bars, &chosen)? {
             columns.extend(present);
         }
         Ok(BTreeMap::from([(
@@ -86,11 +77,14 @@ impl StageKind for Bars {
     }
 
     fn sources(&self, config: &BarsConfig, base: &Path) -> Result<Vec<Source>, ConfigProblem> {
-        config.path.find("path", base)
+        let mut sources = config.path.find("path", base)?;
+        sources.extend(config.layout.source(base)?);
+        Ok(sources)
     }
 
     fn run(&self, config: &BarsConfig, context: &Context) -> Result<Outputs, StageError> {
-        let files = read::tables(context, &reading(&config.layout, &config.symbol), &context.sources)?;
+        let (chosen, sources) = config.layout.open(Table::Bars, &context.sources)?;
+        let (files, reasons) = read::tables(context, &reading(&chosen, &config.symbol), &sources)?;
         let facts = files.first().map(|(layout, _)| layout.facts.clone());
         let facts = facts.ok_or_else(|| StageError::new("there is no file to read"))?;
         let all: Vec<Layout> = files.iter().map(|(layout, _)| layout.clone()).collect();
@@ -120,6 +114,7 @@ impl StageKind for Bars {
             "symbols": symbols,
             "currency": if config.currency.is_empty() { &*facts.currency } else { config.currency.as_str() },
             "layout": layouts,
+            "recognised": reasons,
             "calendar": calendar,
             "rows_read": rows_read,
             "rows": bars.len(),
@@ -137,8 +132,7 @@ impl StageKind for Bars {
     }
 
     fn cached_share(&self, config: &BarsConfig, given: &Given<'_>) -> Result<Option<Share>, StageError> {
-        reading(&config.layout, &config.symbol)
-            .share(given, given.sources)
-            .map(Some)
+        let (chosen, sources) = config.layout.open(Table::Bars, given.sources)?;
+        reading(&chosen, &config.symbol).share(given, &sources).map(Some)
     }
 }

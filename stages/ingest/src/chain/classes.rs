@@ -23,22 +23,6 @@ pub struct Classes {
     pub warnings: Vec<String>,
 }
 
-/// The terms that a layout states.
-pub fn terms_of(layout: &Layout) -> ContractTerms {
-    let facts = &layout.facts;
-    let is_stated = facts.calendar != CalendarName::Weekends || facts.exercise.is_some();
-    if !is_stated {
-        return ContractTerms::default();
-    }
-    ContractTerms {
-        currency: Some(facts.currency.to_string()),
-        multiplier: Some(facts.multiplier),
-        exercise: facts.exercise,
-        calendar: Some(facts.calendar).filter(|calendar| *calendar != CalendarName::Weekends),
-        ..ContractTerms::default()
-    }
-}
-
 /// The terms that all layouts of the files state together.
 ///
 /// # Errors
@@ -47,10 +31,10 @@ pub fn terms_of_all(layouts: &[Layout], config: &ContractTerms) -> Result<Contra
     let Some((first, rest)) = layouts.split_first() else {
         return Err(StageError::new("there is no file to read"));
     };
-    let terms = terms_of(first);
+    let terms = first.contract.clone();
     let set = config.all().stated();
     for other in rest {
-        let differ = terms.all().contradictions(&terms_of(other).all());
+        let differ = terms.all().contradictions(&other.contract.all());
         if let Some((term, here, there)) = differ
             .iter()
             .find(|(term, ..)| !set.iter().any(|(name, _)| name == term))

@@ -3,26 +3,24 @@
 use super::intraday::Snapshot;
 use super::quotes::Quotes;
 use crate::files::Paths;
-use crate::options::{CalendarChoice, CustomLayout, LayoutChoice, OnBadRows, PartitionChoice};
-use crate::read::mappings;
+use crate::layout_choice::LayoutChoice;
+use crate::options::{CalendarChoice, OnBadRows, PartitionChoice};
 use datasets::DateRange;
 use datasets::contract::{ContractTerms, Exercise, Expires, Terms};
-use datasets::layout::{Layout, Table};
 use datasets::quality::CHAIN;
-use datasets::schema::{CONTRACT_TERMS, OPTION_CHAIN};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stages_core::ConfigProblem;
-use std::collections::BTreeMap;
 
 /// The files of an option chain, and their layout.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ChainConfig {
-    /// The files: a path, a directory, a glob, or a list of them; CSV or Parquet, plain, `.gz` or `.zip`. Required.
+    /// The files: a path, a directory, a glob, or a list of them; CSV, JSON or Parquet, plain, `.gz` or `.zip`. Required.
     pub path: Paths,
-    /// The layout of the files: `auto` (found by the header), a layout's name, or `{ columns: { ours: theirs, … } }`.
-    pub layout: LayoutChoice<ChainColumns>,
+    /// The layout of the files: `auto` (found by header and name), a layout's name (`runner data layouts` lists them), the path of a layout
+    /// file (`./my_vendor.yaml`), or its keys: `{ columns: { ours: theirs, … } }`.
+    pub layout: LayoutChoice,
     /// The underlying's symbol, for files that do not name it.
     pub symbol: String,
     /// Keep only these underlyings; empty for all.
@@ -77,67 +75,6 @@ pub enum UnderlyingChoice {
     Parity,
 }
 
-/// A layout of option chains that is described in the pipeline file.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct ChainColumns {
-    /// Our columns and their names in the files' header: `date`, `expiry`, `strike` and `call` (which distinguishes calls from puts),
-    /// with `bid` and `ask` or `last`; optionally `symbol`, `root` (an OCC symbol is accepted), `volume`, `open_interest`,
-    /// `underlying`, `implied_volatility`; and the terms of contracts that differ by row: `multiplier`, `exercise`, `settlement`, `expires`,
-    /// `underlying_kind`, `deliverable`, `currency`.
-    pub columns: BTreeMap<String, String>,
-    /// The format of dates, in `strftime` codes (`%m/%d/%Y`); empty for `%Y-%m-%d`.
-    pub date_format: String,
-    /// The value that stands for a call; empty for `c`, `call` and `true`. Case does not matter.
-    pub call_values: Vec<String>,
-    /// The value that stands for a put; empty for `p`, `put` and `false`.
-    pub put_values: Vec<String>,
-    /// Our columns that are in percent in the files.
-    pub percent: Vec<String>,
-}
-
-impl CustomLayout for ChainColumns {
-    const TABLE: Table = Table::Chain;
-
-    fn layout(&self) -> Result<Layout, ConfigProblem> {
-        let known: Vec<_> = OPTION_CHAIN
-            .iter()
-            .chain(CONTRACT_TERMS)
-            .map(|column| column.name)
-            .collect();
-        let columns = mappings(&self.columns, &known, &["date", "expiry", "strike", "call"], |ours| {
-            self.percent.iter().any(|percent| percent == ours).then_some(0.01)
-        })?;
-        let has = |name: &str| self.columns.contains_key(name);
-        if !(has("last") || has("bid") && has("ask")) {
-            return Err(
-                ConfigProblem::new("layout.columns", "neither `bid` and `ask` nor `last` is given")
-                    .hint("a chain needs quotes, or at least closes"),
-            );
-        }
-        for name in &self.percent {
-            if !has(name) {
-                return Err(ConfigProblem::new(
-                    "layout.percent",
-                    format!("`{name}` is not among the columns"),
-                ));
-            }
-        }
-        let mut layout = Layout::custom(Table::Chain, columns);
-        let texts = |texts: &[String]| texts.iter().map(|text| text.clone().into()).collect::<Vec<_>>();
-        if !self.date_format.is_empty() {
-            layout.dates = texts(std::slice::from_ref(&self.date_format));
-        }
-        if !self.call_values.is_empty() {
-            layout.call_values = texts(&self.call_values);
-        }
-        if !self.put_values.is_empty() {
-            layout.put_values = texts(&self.put_values);
-        }
-        Ok(layout)
-    }
-}
-
 impl ChainConfig {
     /// The terms of contracts that are configured: the block `contract` with the short forms.
     ///
@@ -187,7 +124,6 @@ impl ChainConfig {
     /// # Errors
     /// The first mistake.
     pub fn check(&self) -> Result<(), ConfigProblem> {
-        self.layout.check()?;
         self.on_bad_rows.check(CHAIN)?;
         crate::options::check_dates(self.dates)?;
         if let Some(multiplier) = self.multiplier

@@ -12,7 +12,7 @@ mod rules;
 mod stage;
 
 pub(crate) use columns::Chain;
-pub use config::{ChainColumns, ChainConfig, UnderlyingChoice};
+pub use config::{ChainConfig, UnderlyingChoice};
 pub use intraday::Snapshot;
 pub use quotes::{FromLast, Quotes};
 pub(crate) use rules::{Rules, Seen};

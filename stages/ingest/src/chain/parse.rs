@@ -2,121 +2,332 @@
 
 use super::columns::{Chain, FLOATS};
 use super::file_terms;
-use crate::frame::Frame;
-use crate::read::{needed, numeric, source_of, wanted};
+use crate::file_memo::Around;
+use crate::form::prepare;
+use crate::frame::{self, Frame};
+use crate::header::{self, Names};
+use crate::read::{numeric, wanted};
 use crate::unpack::Packed;
-use crate::value::shown;
-use arrow::array::RecordBatch;
-use datasets::layout::{Layout, family_of};
+use crate::value::{Dates, shown};
+use arrow::array::{BooleanArray, RecordBatch};
+use arrow::compute::{concat_batches, filter_record_batch};
+use datasets::contract::family_of;
+use datasets::layout::{Contract, Layout, Mapping, Named};
 use stages_core::StageError;
+use std::collections::BTreeMap;
 
-/// Reads a table as it is. Rows that name no underlying have `symbol`, or else the layout's, or else the index or stock
-/// that their option class belongs to.
+/// Reads a table as it is. Rows that name no underlying have the symbol given, or else the layout's, the one in the file's name, or the index or
+/// stock that their option class belongs to. A row with a call and a put becomes two; a side without any value is none.
 ///
 /// # Errors
-/// When a value cannot be read, or a required column is missing.
-pub fn parse(packed: &Packed, layout: &Layout, symbol: &str) -> Result<RecordBatch, StageError> {
+/// When a value cannot be read, or columns are missing.
+pub fn parse(packed: &Packed, layout: &Layout, around: &Around<'_>) -> Result<RecordBatch, StageError> {
+    let prepared = prepare(packed, layout, around.lookup)?;
+    let packed = prepared.packed.as_ref();
+    header::check(&packed.place, layout, &Names::new(&frame::header(packed)?, false))?;
     let wanted = wanted(layout);
     let numeric = numeric(layout);
-    let frame = Frame::read_with_numbers(packed, |name| wanted.contains(name), |name| numeric.contains(name))?;
-    let find = |ours| source_of(layout, &frame, ours);
-    let must = |ours| needed(layout, &frame, &packed.place, ours);
-    let days = |theirs: &str| -> Result<Vec<i32>, StageError> {
-        Ok(frame
-            .dates(theirs, &layout.dates)?
-            .into_iter()
-            .map(|date| date.0)
-            .collect())
-    };
-
-    let mut chain = Chain {
-        date: days(&must("date")?.theirs)?,
-        expiry: days(&must("expiry")?.theirs)?,
-        ..Chain::default()
-    };
-
-    let mapping = must("strike")?;
-    chain.strike = frame.numbers(mapping)?;
-    if let Some(row) = chain.strike.iter().position(|strike| strike.is_nan()) {
-        return Err(frame.error(row, &mapping.theirs, "the strike is missing"));
+    let mut frame = Frame::read_with_numbers(packed, |name| wanted.contains(name), |name| numeric.contains(name))?
+        .with_missing(&layout.missing);
+    if let Some(condition) = &layout.condition {
+        frame.keep(condition)?;
     }
-    let is_single_precision = frame.is_single_precision(&mapping.theirs);
+    let rows = Rows {
+        packed,
+        layout,
+        frame: &frame,
+        given: &prepared.given,
+        symbol: around.symbol,
+    };
+    let is_single_precision = layout.sources("strike").any(|mapping| frame.is_single_precision(&mapping.theirs));
+    let complete = |chain: &Chain| {
+        file_terms::attach(chain.to_batch(0..chain.len())?, &frame, layout, is_single_precision)
+    };
+    if !layout.is_wide() {
+        return complete(&rows.chain(&[], None)?.0);
+    }
+    let mut sides = Vec::new();
+    for (side, call) in [(&layout.call, true), (&layout.put, false)] {
+        let (of_side, listed) = rows.chain(side, Some(call))?;
+        sides.push(filter_record_batch(&complete(&of_side)?, &BooleanArray::from(listed))?);
+    }
+    Ok(concat_batches(&sides[0].schema(), &sides)?)
+}
 
-    let theirs = &must("call")?.theirs;
-    let is =
-        |text: &str, values: &[datasets::layout::Text]| values.iter().any(|value| value.eq_ignore_ascii_case(text));
-    frame.texts(theirs, |row, text| {
-        let call = is(text, &layout.call_values);
-        if !call && !is(text, &layout.put_values) {
-            let known: Vec<_> = layout
-                .call_values
-                .iter()
-                .chain(layout.put_values.iter())
-                .cloned()
-                .collect();
-            return Err(frame
-                .error(row, theirs, &format!("`{}` is neither a call nor a put", shown(text)))
-                .hint(format!(
-                    "known are {}; `call_values` and `put_values` of a layout name others",
-                    known.join(", ")
-                )));
-        }
-        chain.call.push(call);
-        Ok(())
-    })?;
+/// The rows of a table, to be read.
+struct Rows<'a> {
+    packed: &'a Packed,
+    layout: &'a Layout,
+    frame: &'a Frame<'a>,
+    given: &'a BTreeMap<String, Named>,
+    symbol: &'a str,
+}
 
-    for (column, ours) in chain.values.iter_mut().zip(FLOATS) {
-        *column = match find(ours) {
-            Some(mapping) => frame.numbers(mapping)?,
-            None => vec![f64::NAN; frame.rows()],
+impl Rows<'_> {
+    /// The column for one of ours: the side's, or else the row's.
+    fn find<'m>(&'m self, side: &'m [Mapping], ours: &str) -> Option<&'m Mapping> {
+        side.iter()
+            .chain(&self.layout.columns)
+            .find(|mapping| mapping.ours == ours && self.frame.has(&mapping.theirs))
+    }
+
+    /// The contracts of one side of the rows, or of the rows; and which of them have any value there.
+    fn chain(&self, side: &[Mapping], call: Option<bool>) -> Result<(Chain, Vec<bool>), StageError> {
+        let (frame, rows) = (self.frame, self.frame.rows());
+        let mut chain = Chain::default();
+        let symbols = self.contract_symbols(side)?;
+        let symbols = symbols.as_deref();
+        chain.date = match self.find(side, "date") {
+            Some(mapping) => self.days(&mapping.theirs)?,
+            None => vec![self.given_day("date")?; rows],
         };
-    }
-
-    if let Some(mapping) = find("root") {
-        frame.texts(&mapping.theirs, |row, text| {
-            let root = class_of(text);
-            if root.is_empty() {
-                return Err(frame.error(row, &mapping.theirs, "the option class is missing"));
+        chain.expiry = match (self.find(side, "expiry"), symbols) {
+            (Some(mapping), _) => self.days(&mapping.theirs)?,
+            (None, Some(symbols)) => symbols.iter().map(|symbol| symbol.expiry).collect(),
+            (None, None) => vec![self.given_day("expiry")?; rows],
+        };
+        chain.strike = match (self.find(side, "strike"), symbols) {
+            (Some(mapping), _) => {
+                let strikes = frame.numbers(mapping)?;
+                for (row, value) in strikes.iter().enumerate() {
+                    if value.is_nan() {
+                        return Err(frame.error(row, &mapping.theirs, "the strike is missing"));
+                    }
+                                    }
+                strikes
             }
-            let id = chain.names.id(root);
-            chain.root.push(id);
-            Ok(())
-        })?;
-    }
-
-    let given = if symbol.is_empty() {
-        &*layout.facts.symbol
-    } else {
-        symbol
-    };
-    if let Some(mapping) = find("symbol") {
-        frame.texts(&mapping.theirs, |row, text| {
-            if text.is_empty() {
-                return Err(frame.error(row, &mapping.theirs, "the symbol is missing"));
-            }
-            let id = chain.names.id(text);
-            chain.symbol.push(id);
-            Ok(())
-        })?;
-    } else if !given.is_empty() {
-        let id = chain.names.id(given);
-        chain.symbol = vec![id; chain.len()];
-    } else if !chain.root.is_empty() {
-        for row in 0..chain.len() {
-            let family = family_of(chain.name(chain.root[row])).to_owned();
-            let id = chain.names.id(&family);
-            chain.symbol.push(id);
+            (None, Some(symbols)) => symbols.iter().map(|symbol| symbol.strike).collect(),
+            (None, None) => vec![self.given_number("strike")?; rows],
+        };
+        chain.call = match (call, self.find(side, "call"), symbols) {
+            (Some(call), ..) => vec![call; rows],
+            (None, Some(mapping), _) => self.calls(&mapping.theirs)?,
+            (None, None, Some(symbols)) => symbols.iter().map(|symbol| symbol.call).collect(),
+            (None, None, None) => vec![self.given_call()?; rows],
+        };
+        let mut listed = vec![side.is_empty(); rows];
+        for (column, ours) in chain.values.iter_mut().zip(FLOATS) {
+            *column = match self.find(side, ours) {
+                Some(mapping) => {
+                    let numbers = frame.numbers(mapping)?;
+                    if side.iter().any(|of_side| of_side.ours == ours) {
+                        listed
+                            .iter_mut()
+                            .zip(&numbers)
+                            .for_each(|(listed, value)| *listed |= !value.is_nan());
+                    }
+                    numbers
+                }
+                None if self.given.contains_key(ours) => vec![self.given_number(ours)?; rows],
+                None => vec![f64::NAN; rows],
+            };
         }
-    } else if !chain.is_empty() {
-        return Err(
-            StageError::new(format!("`{}` does not name the underlying", packed.place))
-                .hint("give it as `symbol: SPX`, or name its column in `layout: { columns: { symbol: … } }`"),
-        );
+        self.roots(&mut chain, side, symbols)?;
+        self.symbols(&mut chain, side)?;
+        Ok((chain, listed))
     }
-    if chain.root.is_empty() {
-        chain.root = chain.symbol.clone();
+
+    fn days(&self, theirs: &str) -> Result<Vec<i32>, StageError> {
+        let dates = self.frame.dates(theirs, &self.layout.dates, &self.layout.zone)?;
+        Ok(dates.into_iter().map(|date| date.0).collect())
     }
-    file_terms::attach(chain.to_batch(0..chain.len())?, &frame, layout, is_single_precision)
+
+    /// Calls and puts of a column.
+    fn calls(&self, theirs: &str) -> Result<Vec<bool>, StageError> {
+        let layout = self.layout;
+        let is = |text: &str, values: &[String]| values.iter().any(|value| value.eq_ignore_ascii_case(text));
+        let mut calls = Vec::with_capacity(self.frame.rows());
+        self.frame.texts(theirs, |row, text| {
+            let call = is(text, &layout.call_values);
+            if !call && !is(text, &layout.put_values) {
+                let known: Vec<_> = layout.call_values.iter().chain(&layout.put_values).cloned().collect();
+                return Err(self
+                    .frame
+                    .error(row, theirs, &format!("`{}` is neither a call nor a put", shown(text)))
+                    .hint(format!(
+                        "known are {}; `call_values` and `put_values` of a layout name others",
+                        known.join(", ")
+                    )));
+            }
+            calls.push(call);
+            Ok(())
+        })?;
+        Ok(calls)
+    }
+
+    /// The contracts' symbols, taken apart; `None` where the layout takes nothing from them.
+    fn contract_symbols(&self, side: &[Mapping]) -> Result<Option<Vec<Symbol>>, StageError> {
+        let Some(symbol) = &self.layout.contract_symbol else {
+            return Ok(None);
+        };
+        let is_needed = ["expiry", "strike", "call", "root"]
+            .iter()
+            .any(|ours| self.find(side, ours).is_none());
+        if !is_needed {
+            return Ok(None);
+        }
+        let mut symbols = Vec::with_capacity(self.frame.rows());
+        self.frame.texts(&symbol.column, |row, text| {
+            let contract = symbol.format.parse(text).ok_or_else(|| {
+                let what = match text {
+                    "" => "the contract's symbol is missing".to_owned(),
+                    text => format!(
+                        "`{}` is not a contract's symbol such as {}",
+                        shown(text),
+                        symbol.format.example()
+                    ),
+                };
+                self.frame.error(row, &symbol.column, &what)
+            })?;
+            symbols.push(Symbol::of(&contract));
+            Ok(())
+        })?;
+        Ok(Some(symbols))
+    }
+
+    fn roots(&self, chain: &mut Chain, side: &[Mapping], symbols: Option<&[Symbol]>) -> Result<(), StageError> {
+        if let Some(mapping) = self.find(side, "root") {
+            return self.frame.texts(&mapping.theirs, |row, text| {
+                let root = class_of(text);
+                if root.is_empty() {
+                    return Err(self.frame.error(row, &mapping.theirs, "the option class is missing"));
+                }
+                let id = chain.names.id(root);
+                chain.root.push(id);
+                Ok(())
+            });
+        }
+        for symbol in symbols.unwrap_or_default() {
+            let id = chain.names.id(&symbol.root);
+            chain.root.push(id);
+        }
+        Ok(())
+    }
+
+    /// The underlyings; and as classes, where nothing else names them.
+    fn symbols(&self, chain: &mut Chain, side: &[Mapping]) -> Result<(), StageError> {
+        let of_name = self.given.get("symbol").map(|named| named.text.to_uppercase());
+        let given = [
+            self.symbol,
+            &*self.layout.facts.symbol,
+            of_name.as_deref().unwrap_or_default(),
+        ];
+        let given = given.into_iter().find(|name| !name.is_empty());
+        if let Some(mapping) = self.find(side, "symbol") {
+            self.frame.texts(&mapping.theirs, |row, text| {
+                if text.is_empty() {
+                    return Err(self.frame.error(row, &mapping.theirs, "the symbol is missing"));
+                }
+                let id = chain.names.id(text);
+                chain.symbol.push(id);
+                Ok(())
+            })?;
+        } else if let Some(given) = given {
+            let id = chain.names.id(given);
+            chain.symbol = vec![id; chain.len()];
+        } else if !chain.root.is_empty() {
+            for row in 0..chain.len() {
+                let family = family_of(chain.name(chain.root[row])).to_owned();
+                let id = chain.names.id(&family);
+                chain.symbol.push(id);
+            }
+        } else if !chain.is_empty() {
+            return Err(
+                StageError::new(format!("`{}` does not name the underlying", self.packed.place))
+                    .hint("give it as `symbol: SPX`, or name its column in `layout: { columns: { symbol: … } }`"),
+            );
+        }
+        if chain.root.is_empty() {
+            chain.root = chain.symbol.clone();
+        }
+        Ok(())
+    }
+
+    /// The value that the file's name, the lines before its header or the layout give for every row.
+    fn given(&self, ours: &str) -> Result<&Named, StageError> {
+        self.given.get(ours).ok_or_else(|| {
+            let patterns = self.layout.paths.iter().chain(&self.layout.form.preamble);
+            let patterns: Vec<_> = patterns.map(|pattern| format!("`{pattern}`")).collect();
+            let hint = match patterns.is_empty() {
+                true => String::new(),
+                false => format!(
+                    "layout `{}` looks for it in names and lines like {}; ",
+                    self.layout.name,
+                    patterns.join(", ")
+                ),
+            };
+            let example = match ours {
+                "date" | "expiry" => "\"2024-01-19\"",
+                "call" => "call",
+                _ => "100",
+            };
+            StageError::new(format!("`{}` does not say the `{ours}` of its rows", self.packed.place)).hint(format!(
+                "{hint}give it: `layout: {{ like: {}, columns: {{ {ours}: {{ value: {example} }} }} }}`",
+                self.layout.name
+            ))
+        })
+    }
+
+    fn given_day(&self, ours: &str) -> Result<i32, StageError> {
+        let named = self.given(ours)?;
+        let formats = match named.format.as_str() {
+            "" => {
+                let mut formats = vec!["%Y-%m-%d".to_owned()];
+                formats.extend(self.layout.dates.iter().cloned());
+                formats
+            }
+            format => vec![format.to_owned()],
+        };
+        let read = Dates::new(&formats, "").and_then(|mut dates| dates.parse(&named.text));
+        read.map(|date| date.0)
+            .map_err(|what| StageError::new(format!("`{}`: {what}", self.packed.place)))
+    }
+
+    fn given_number(&self, ours: &str) -> Result<f64, StageError> {
+        let named = self.given(ours)?;
+        crate::value::number(&named.text)
+            .ok()
+            .filter(|number| number.is_finite())
+            .map(|number| number / named.per)
+            .ok_or_else(|| {
+                StageError::new(format!(
+                    "`{}`: `{}` is not a number for `{ours}`",
+                    self.packed.place,
+                    shown(&named.text)
+                ))
+            })
+    }
+
+    fn given_call(&self) -> Result<bool, StageError> {
+        let named = self.given("call")?;
+        match named.text.to_ascii_lowercase().as_str() {
+            "c" | "call" | "calls" => Ok(true),
+            "p" | "put" | "puts" => Ok(false),
+            other => Err(StageError::new(format!(
+                "`{}`: `{other}` is neither a call nor a put",
+                self.packed.place
+            ))),
+        }
+    }
+}
+
+/// The parts of a contract's symbol.
+struct Symbol {
+    root: String,
+    expiry: i32,
+    call: bool,
+    strike: f64,
+}
+
+impl Symbol {
+    fn of(contract: &Contract<'_>) -> Self {
+        Self {
+            root: contract.root.to_owned(),
+            expiry: contract.expiry.0,
+            call: contract.call,
+            strike: contract.strike,
+        }
+    }
 }
 
 /// The option class from a vendor's text: of an OCC symbol (`SPXW190531C01000000`) the part before the date.

@@ -2,17 +2,17 @@
 
 use super::classes::Classes;
 use super::columns::{ASK, BID, Chain, LAST, UNDERLYING};
-use super::config::{ChainColumns, ChainConfig, UnderlyingChoice};
+use super::config::{ChainConfig, UnderlyingChoice};
 use super::quotes::Quotes;
 use super::rules::{Rules, Seen, count_missing_underlying};
 use super::{classes, intraday, parity, parse};
-use crate::bars::{self, BarColumns};
+use crate::bars;
 use crate::file_memo::Reading;
-use crate::options::LayoutChoice;
+use crate::layout_choice::Chosen;
 use crate::read;
 use crate::value::OUT_OF_RANGE;
 use datasets::contract::{Contracts, Exercise, Expires, Terms};
-use datasets::layout::Layout;
+use datasets::layout::{Layout, Table};
 use datasets::quality::{Action, CHAIN, Tally};
 use datasets::{Date, schema};
 use serde_json::{Value, json};
@@ -47,22 +47,13 @@ impl StageKind for OptionChain {
 
     fn check(&self, config: &ChainConfig, plan: &PlanContext) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
         config.check()?;
-        let (sources, underlying) = split(&self.sources(config, plan.base)?);
+        let (chosen, sources) = config.layout.open(Table::Chain, &self.sources(config, plan.base)?)?;
+        let (sources, underlying) = split(&sources);
         if !underlying.is_empty() {
-            read::peek::<BarColumns>("underlying_path", &underlying, &LayoutChoice::Auto)?;
+            read::peek("underlying_path", &underlying, Table::Bars, &Chosen::Auto)?;
         }
         let mut columns: BTreeSet<String> = BTreeSet::new();
-        for (layout, present) in read::peek("path", &sources, &config.layout)? {
-            for needed in ["date", "expiry", "strike", "call"] {
-                if !present.contains(needed) {
-                    return Err(
-                        ConfigProblem::new("path", format!("the files have no column for `{needed}`")).hint(format!(
-                            "they were read with layout `{}`; `layout: {{ columns: … }}` describes another",
-                            layout.name
-                        )),
-                    );
-                }
-            }
+        for (_, present) in read::peek("path", &sources, Table::Chain, &chosen)? {
             columns.extend(present);
         }
         columns.extend(
@@ -107,15 +98,17 @@ impl StageKind for OptionChain {
                 sources.push(source);
             }
         }
+        sources.extend(config.layout.source(base)?);
         sources.sort_by(|a, b| (&a.name, &a.path).cmp(&(&b.name, &b.path)));
         Ok(sources)
     }
 
     fn run(&self, config: &ChainConfig, context: &Context) -> Result<Outputs, StageError> {
-        let (sources, underlying) = split(&context.sources);
+        let (chosen, sources) = config.layout.open(Table::Chain, &context.sources)?;
+        let (sources, underlying) = split(&sources);
         let mut chain = Chain::default();
         let mut layouts: Vec<Layout> = Vec::new();
-        read::each(context, &reading(config), &sources, |layout, batch| {
+        let reasons = read::each(context, &reading(config, &chosen), &sources, |layout, batch| {
             if !layouts.contains(&layout) {
                 layouts.push(layout);
             }
@@ -200,6 +193,7 @@ impl StageKind for OptionChain {
         classes::retain(&mut contracts, &chain);
         let mut meta = describe(&chain, &contracts);
         meta["layout"] = json!(layouts.iter().map(|layout| &layout.name).collect::<Vec<_>>());
+        meta["recognised"] = json!(reasons);
         meta["calendar"] = json!(calendar);
         meta["underlying"] = json!(underlying);
         meta["quotes"] = quotes;
@@ -216,19 +210,21 @@ impl StageKind for OptionChain {
     }
 
     fn cached_share(&self, config: &ChainConfig, given: &Given<'_>) -> Result<Option<Share>, StageError> {
-        let (sources, underlying) = split(given.sources);
-        let mut share = reading(config).share(given, &sources)?;
-        let of_bars = bars::reading(&LayoutChoice::Auto, "").share(given, &underlying)?;
+        let (chosen, sources) = config.layout.open(Table::Chain, given.sources)?;
+        let (sources, underlying) = split(&sources);
+        let mut share = reading(config, &chosen).share(given, &sources)?;
+        let of_bars = bars::reading(&Chosen::Auto, "").share(given, &underlying)?;
         share.cached += of_bars.cached;
         share.total += of_bars.total;
         Ok(Some(share))
     }
 }
 
-fn reading(config: &ChainConfig) -> Reading<'_, ChainColumns> {
+fn reading<'a>(config: &'a ChainConfig, chosen: &'a Chosen) -> Reading<'a> {
     Reading {
         memo: "ingest/option_chain file v4",
-        choice: &config.layout,
+        table: Table::Chain,
+        chosen,
         symbol: &config.symbol,
         parse: parse::parse,
     }

@@ -1,16 +1,19 @@
 //! `ingest/rates` as a stage.
 
 use super::zero::zero_rates;
-use crate::file_memo::Reading;
+use crate::file_memo::{Around, Reading};
 use crate::files::Paths;
-use crate::frame::Frame;
-use crate::options::{CalendarChoice, CustomLayout, LayoutChoice, OnBadRows, check_dates};
+use crate::form::prepare;
+use crate::frame::{self, Frame};
+use crate::header::{self, Names};
+use crate::layout_choice::{Chosen, LayoutChoice};
+use crate::options::{CalendarChoice, OnBadRows, check_dates};
 use crate::read::{self, needed, wanted};
 use crate::unpack::Packed;
 use crate::value::OUT_OF_RANGE;
 use arrow::array::{ArrayRef, Date32Array, Float64Array, RecordBatch};
 use datasets::calendar::is_trading_day;
-use datasets::layout::{CalendarName, Layout, Mapping, Table, Unit, YieldQuote};
+use datasets::layout::{CalendarName, Layout, Table};
 use datasets::quality::{Action, NEAR_ZERO_YIELD, RATE_RANGE, RATES, Tally};
 use datasets::{Date, DateRange, schema};
 use schemars::JsonSchema;
@@ -29,10 +32,11 @@ use std::sync::Arc;
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct RatesConfig {
-    /// The files: a path, a directory, a glob, or a list of them; CSV or Parquet, plain, `.gz` or `.zip`. Required.
+    /// The files: a path, a directory, a glob, or a list of them; CSV, JSON or Parquet, plain, `.gz` or `.zip`. Required.
     pub path: Paths,
-    /// The layout of the files: `auto` (found by the header), a layout's name, or `{ columns: { date: DATE, "0.25": TB3 }, … }`.
-    pub layout: LayoutChoice<RateColumns>,
+    /// The layout of the files: `auto` (found by header and name), a layout's name (`runner data layouts` lists them), the path of a layout
+    /// file (`./my_vendor.yaml`), or its keys: `{ columns: { date: DATE, "0.25": TB3 }, … }`.
+    pub layout: LayoutChoice,
     /// Keep only these dates, both ends included.
     pub dates: Option<DateRange>,
     /// The action for invalid values: `drop`, `keep` or `fail`; or by rule.
@@ -43,84 +47,13 @@ pub struct RatesConfig {
     pub calendar: CalendarChoice,
 }
 
-/// A layout of rates that is described in the pipeline file: one row per day, one column per maturity.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct RateColumns {
-    /// `date` and maturities in years (`"0.25"`; `"0"` is overnight), with their names in the files' header.
-    pub columns: BTreeMap<String, String>,
-    /// The format of dates, in `strftime` codes (`%m/%d/%Y`); empty for `%Y-%m-%d`.
-    pub date_format: String,
-    /// If true, the rates are in percent, otherwise decimal.
-    pub percent: bool,
-    /// Their quotation: `par_semiannual`, `zero_continuous` or `zero_annual`.
-    pub quote: YieldQuote,
-}
-
-impl Default for RateColumns {
-    fn default() -> Self {
-        Self {
-            columns: BTreeMap::new(),
-            date_format: String::new(),
-            percent: true,
-            quote: YieldQuote::ParSemiannual,
-        }
-    }
-}
-
-impl CustomLayout for RateColumns {
-    const TABLE: Table = Table::Rates;
-
-    fn layout(&self) -> Result<Layout, ConfigProblem> {
-        let mut columns = Vec::new();
-        for (ours, theirs) in &self.columns {
-            let tenor = match ours.as_str() {
-                "date" => None,
-                tenor => Some(
-                    tenor
-                        .parse::<f64>()
-                        .ok()
-                        .filter(|t| (0.0..=100.0).contains(t))
-                        .ok_or_else(|| {
-                            ConfigProblem::new(format!("layout.columns.{ours}"), format!("`{ours}` is not a maturity"))
-                                .hint("write `date`, or years between 0 (overnight) and 100, such as \"0.25\"")
-                        })?,
-                ),
-            };
-            columns.push(Mapping {
-                ours: if tenor.is_some() { "rate" } else { "date" }.into(),
-                theirs: theirs.clone().into(),
-                unit: if self.percent && tenor.is_some() {
-                    Unit::Times(0.01)
-                } else {
-                    Unit::AsIs
-                },
-                tenor_years: tenor,
-            });
-        }
-        if !columns.iter().any(|column| column.ours == "date") || !columns.iter().any(|column| column.ours == "rate") {
-            return Err(
-                ConfigProblem::new("layout.columns", "`date` and at least one maturity must be given")
-                    .hint("such as `columns: { date: DATE, \"0.25\": TB3MS }`"),
-            );
-        }
-        columns.sort_by(|a, b| a.tenor_years.unwrap_or(-1.0).total_cmp(&b.tenor_years.unwrap_or(-1.0)));
-        let mut layout = Layout::custom(Table::Rates, columns);
-        layout.facts.yields = self.quote;
-        if !self.date_format.is_empty() {
-            layout.dates = vec![self.date_format.clone().into()];
-        }
-        Ok(layout)
-    }
-}
-
 /// `ingest/rates`.
 pub struct Rates;
 
 impl StageKind for Rates {
     type Config = RatesConfig;
     const NAME: &'static str = "ingest/rates";
-    const VERSION: u32 = 2;
+    const VERSION: u32 = 3;
     const ABOUT: &'static str = "interest rates from files, as continuously compounded zero rates";
     const NOT_IN_KEY: &'static [&'static str] = &["path"];
     const PORTS: Ports = Ports {
@@ -133,20 +66,10 @@ impl StageKind for Rates {
     };
 
     fn check(&self, config: &RatesConfig, plan: &PlanContext) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
-        config.layout.check()?;
         config.on_bad_rows.check(RATES)?;
         check_dates(config.dates)?;
-        let sources = self.sources(config, plan.base)?;
-        for (layout, present) in read::peek("path", &sources, &config.layout)? {
-            if !present.contains("date") || !present.contains("rate") {
-                return Err(
-                    ConfigProblem::new("path", "the files have no dates or no rates").hint(format!(
-                        "they were read with layout `{}`; `layout: {{ columns: … }}` describes another",
-                        layout.name
-                    )),
-                );
-            }
-        }
+        let (chosen, sources) = config.layout.open(Table::Rates, &self.sources(config, plan.base)?)?;
+        read::peek("path", &sources, Table::Rates, &chosen)?;
         let columns = schema::RATES.iter().map(|column| column.name);
         Ok(BTreeMap::from([(
             "rates".to_owned(),
@@ -155,11 +78,14 @@ impl StageKind for Rates {
     }
 
     fn sources(&self, config: &RatesConfig, base: &Path) -> Result<Vec<Source>, ConfigProblem> {
-        config.path.find("path", base)
+        let mut sources = config.path.find("path", base)?;
+        sources.extend(config.layout.source(base)?);
+        Ok(sources)
     }
 
     fn run(&self, config: &RatesConfig, context: &Context) -> Result<Outputs, StageError> {
-        let files = read::tables(context, &reading(config), &context.sources)?;
+        let (chosen, sources) = config.layout.open(Table::Rates, &context.sources)?;
+        let (files, reasons) = read::tables(context, &reading(&chosen), &sources)?;
         let facts = files.first().map(|(layout, _)| layout.facts.clone());
         let facts = facts.ok_or_else(|| StageError::new("there is no file to read"))?;
         if files.iter().any(|(layout, _)| layout.facts.yields != facts.yields) {
@@ -201,6 +127,7 @@ impl StageKind for Rates {
         let meta = json!({
             "currency": if config.currency.is_empty() { &*facts.currency } else { config.currency.as_str() },
             "layout": layouts,
+            "recognised": reasons,
             "quoted_as": facts.yields,
             "calendar": calendar,
             "rows_read": rows_read,
@@ -213,14 +140,16 @@ impl StageKind for Rates {
     }
 
     fn cached_share(&self, config: &RatesConfig, given: &Given<'_>) -> Result<Option<Share>, StageError> {
-        reading(config).share(given, given.sources).map(Some)
+        let (chosen, sources) = config.layout.open(Table::Rates, given.sources)?;
+        reading(&chosen).share(given, &sources).map(Some)
     }
 }
 
-fn reading(config: &RatesConfig) -> Reading<'_, RateColumns> {
+fn reading(chosen: &Chosen) -> Reading<'_> {
     Reading {
-        memo: "ingest/rates file v3",
-        choice: &config.layout,
+        memo: "ingest/rates file v4",
+        table: Table::Rates,
+        chosen,
         symbol: "",
         parse,
     }
@@ -230,10 +159,17 @@ fn reading(config: &RatesConfig) -> Reading<'_, RateColumns> {
 pub(crate) type Point = (Date, f64, f64);
 
 /// Reads a table as it is, in decimal; a missing value is no row.
-fn parse(packed: &Packed, layout: &Layout, _: &str) -> Result<RecordBatch, StageError> {
+fn parse(packed: &Packed, layout: &Layout, around: &Around<'_>) -> Result<RecordBatch, StageError> {
+    let prepared = prepare(packed, layout, around.lookup)?;
+    let packed = prepared.packed.as_ref();
+    header::check(&packed.place, layout, &Names::new(&frame::header(packed)?, false))?;
     let wanted = wanted(layout);
-    let frame = Frame::read(packed, |name| wanted.contains(name))?;
-    let dates = frame.dates(&needed(layout, &frame, &packed.place, "date")?.theirs, &layout.dates)?;
+    let mut frame = Frame::read(packed, |name| wanted.contains(name))?.with_missing(&layout.missing);
+    if let Some(condition) = &layout.condition {
+        frame.keep(condition)?;
+    }
+    let theirs = &needed(layout, &frame, &packed.place, "date")?.theirs;
+    let dates = frame.dates(theirs, &layout.dates, &layout.zone)?;
     needed(layout, &frame, &packed.place, "rate")?;
     let mut points: Vec<Point> = Vec::new();
     for mapping in layout.sources("rate") {

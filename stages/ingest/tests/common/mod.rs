@@ -114,6 +114,13 @@ impl Bench {
         pool.install(|| self.run_in(&store, name, with).unwrap().digest)
     }
 
+    /// The digest of an artifact without an entry of its metadata.
+    pub fn digest_without(&self, done: &Done, entry: &str) -> String {
+        let mut artifact = done.artifact.clone();
+        artifact.meta.as_object_mut().unwrap().remove(entry);
+        self.store.put_artifact(&artifact).unwrap().to_hex()
+    }
+
     /// All rows of an artifact.
     pub fn rows(&self, done: &Done) -> RecordBatch {
         let batches: Vec<_> = done

@@ -1,0 +1,154 @@
+//! A layout as text: the keys of a layout file, and of `layout:` in a stage.
+
+use super::column::{ColumnSources, Percent};
+use super::contract_symbol::SymbolFormat;
+use super::description::{ContractSymbol, Join, JsonRows, Recognise, Table, YieldQuote};
+use crate::contract::ContractTerms;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// A layout of files: of a vendor's in `datasets/layouts/`, of your own by path (`layout: ./my_vendor.yaml`), or with the same keys in the stage.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct LayoutFile {
+    /// The layout's name.
+    pub name: String,
+    /// The name of a known layout whose keys hold where this one says nothing; of maps, the single entries.
+    pub like: String,
+    /// The table that it fills: `chain`, `bars` or `rates`. In a stage, the stage's.
+    pub table: Option<Table>,
+    /// The contents of the files, in one line.
+    pub about: String,
+    /// The origin of the column names.
+    pub source: String,
+    /// The evidence by which `auto` recognises a file. A layout without it must be named.
+    pub recognise: Recognise,
+    /// Our columns and theirs: `{ strike: STRIKE, bid: [Bid, bid_price], last: { column: px, per: 10000 } }`. A chain needs `date`, `expiry`,
+    /// `strike` and `call` (which distinguishes calls from puts), with `bid` and `ask` or `last`; it may have `symbol`, `root` (an OCC symbol is
+    /// accepted), `volume`, `open_interest`, `underlying`, `implied_volatility`. Bars need `date` and `close`; they may have `symbol`, `open`,
+    /// `high`, `low`, `volume`, `adjusted_close`. Rates need `date` and maturities in years: `"0.25"`; `"0"` is overnight.
+    pub columns: BTreeMap<String, ColumnSources>,
+    /// The columns of the call, where a row has a call and a put: `{ bid: C_BID, ask: C_ASK }`.
+    pub call: BTreeMap<String, ColumnSources>,
+    /// The columns of the put, where a row has a call and a put.
+    pub put: BTreeMap<String, ColumnSources>,
+    /// The column with the symbol of the contract, from which root, expiry, right and strike are taken: `{ column: ticker, format: occ }`.
+    pub contract_symbol: Option<ContractSymbol>,
+    /// The formats of dates, of which the first that fits counts: `strftime` codes (`%m/%d/%Y`), or `epoch_s`, `epoch_ms`, `epoch_us`, `epoch_ns` for time
+    /// since 1970 in UTC. None for `%Y-%m-%d`.
+    pub dates: Vec<String>,
+    /// The format of dates, where it is one.
+    pub date_format: String,
+    /// The time zone in which an epoch has its date, such as `America/New_York`; empty for UTC.
+    pub zone: String,
+    /// The values that stand for a call; none for `c`, `call` and `true`. Case does not matter.
+    pub call_values: Vec<String>,
+    /// The values that stand for a put; none for `p`, `put` and `false`.
+    pub put_values: Vec<String>,
+    /// Values that stand for a missing one, beside the empty one, `null`, `NaN`, `NA`, `-` and `.`.
+    pub missing: Vec<String>,
+    /// Our columns that are in percent in the files; for rates true or false, true by default.
+    pub percent: Option<Percent>,
+    /// The rows that are read, such as `instrument = OPT`: comparisons with `=`, `!=`, `in (A, B)`, joined by `and`; names and values with blanks in
+    /// quotes.
+    #[serde(rename = "where")]
+    pub condition: String,
+    /// Patterns of file names with named parts: `{symbol}_{date:%Y%m%d}.csv`. Parts are our columns; `*` is any text; `{strike/10000}` is divided; with
+    /// slashes, the names of directories are compared, too. The first pattern that fits counts.
+    pub paths: Vec<String>,
+    /// Lines before the header.
+    pub skip_lines: usize,
+    /// Patterns with named parts, as in `paths`, of the lines before the header.
+    pub preamble: Vec<String>,
+    /// The names of the columns, for files without a header.
+    pub header: Vec<String>,
+    /// If true, the second column of a name is called `name#2`, and so on; otherwise a wanted name may be there once only.
+    pub number_repeated: bool,
+    /// The place of the rows in a JSON document.
+    pub json: Option<JsonRows>,
+    /// A second table that is joined: its file is among the stage's files, and is recognised by its header.
+    pub join: Option<Join>,
+    /// The quotation of rates: `par_semiannual`, `zero_continuous` or `zero_annual`.
+    pub quote: Option<YieldQuote>,
+    /// The symbol of every row, where no column holds it.
+    pub symbol: String,
+    /// If true, the file's name without its endings is the symbol where nothing else gives it.
+    pub symbol_from_file_name: Option<bool>,
+    /// The daily price limit of the exchange for the underlying (0.1 is 10 %).
+    pub daily_limit: Option<f64>,
+    /// The terms of the contracts that the files do not state.
+    pub contract: ContractTerms,
+}
+
+/// A problem with a layout file.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LayoutProblem {
+    /// The key.
+    pub field: String,
+    /// The problem with it.
+    pub message: String,
+    /// The remedy.
+    pub hint: String,
+}
+
+impl LayoutFile {
+    /// Reads the text of a layout file.
+    ///
+    /// # Errors
+    /// Where the text is not a layout, with the place.
+    pub fn read(text: &str) -> Result<Self, String> {
+        let options = serde_yaml::Options::default();
+        serde_yaml::from_str_with_options(text, options).map_err(|err| err.to_string().trim().to_owned())
+    }
+
+    /// This layout, completed by the keys of another: of maps, by the single entries.
+    #[must_use]
+    pub fn over(mut self, base: &Self) -> Self {
+        fn fill<T: Default + PartialEq + Clone>(value: &mut T, base: &T) {
+            if *value == T::default() {
+                value.clone_from(base);
+            }
+        }
+        fn merge<V: Clone>(map: &mut BTreeMap<String, V>, base: &BTreeMap<String, V>) {
+            for (name, value) in base {
+                map.entry(name.clone()).or_insert_with(|| value.clone());
+            }
+        }
+        if self.dates.is_empty() && self.date_format.is_empty() {
+            self.dates.clone_from(&base.dates);
+            self.date_format.clone_from(&base.date_format);
+        }
+        merge(&mut self.columns, &base.columns);
+        merge(&mut self.call, &base.call);
+        merge(&mut self.put, &base.put);
+        fill(&mut self.table, &base.table);
+        fill(&mut self.about, &base.about);
+        fill(&mut self.source, &base.source);
+        fill(&mut self.contract_symbol, &base.contract_symbol);
+        fill(&mut self.zone, &base.zone);
+        fill(&mut self.call_values, &base.call_values);
+        fill(&mut self.put_values, &base.put_values);
+        fill(&mut self.missing, &base.missing);
+        fill(&mut self.percent, &base.percent);
+        fill(&mut self.condition, &base.condition);
+        fill(&mut self.paths, &base.paths);
+        fill(&mut self.skip_lines, &base.skip_lines);
+        fill(&mut self.preamble, &base.preamble);
+        fill(&mut self.header, &base.header);
+        fill(&mut self.number_repeated, &base.number_repeated);
+        fill(&mut self.json, &base.json);
+        fill(&mut self.join, &base.join);
+        fill(&mut self.quote, &base.quote);
+        fill(&mut self.symbol, &base.symbol);
+        fill(&mut self.symbol_from_file_name, &base.symbol_from_file_name);
+        fill(&mut self.daily_limit, &base.daily_limit);
+        self.contract = std::mem::take(&mut self.contract).over(&base.contract);
+        self
+    }
+}
+
+impl SymbolFormat {
+    /// The columns that a symbol of any format gives.
+    pub const COLUMNS: [&str; 4] = ["root", "expiry", "call", "strike"];
+}

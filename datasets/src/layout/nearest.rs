@@ -1,0 +1,65 @@
+//! The nearest of several names.
+
+/// The name most like `wanted`, if one is at all.
+pub fn nearest<'a>(wanted: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    names
+        .into_iter()
+        .map(|name| (distance(&wanted.to_lowercase(), &name.to_lowercase()), name))
+        .min()
+        .filter(|(distance, _)| *distance <= (wanted.chars().count() / 3).max(1))
+        .map(|(_, name)| name)
+}
+
+/// The header most like a name, for a hint: the nearest, or else one that shares its letters without signs between them.
+pub fn nearest_header<'a>(wanted: &str, header: &'a [String]) -> Option<&'a str> {
+    let plain = |name: &str| -> String {
+        name.chars()
+            .filter(|c| c.is_alphanumeric())
+            .collect::<String>()
+            .to_lowercase()
+    };
+    let wanted_plain = plain(wanted);
+    nearest(wanted, header.iter().map(|name| name.trim())).or_else(|| {
+        header
+            .iter()
+            .map(|name| name.trim())
+            .filter(|name| {
+                let name = plain(name);
+                let shorter = name.len().min(wanted_plain.len());
+                shorter >= 2 && (name.contains(&wanted_plain) || wanted_plain.contains(&name))
+            })
+            .min_by_key(|name| name.len().abs_diff(wanted.len()))
+    })
+}
+
+/// The edit distance (Levenshtein): the least number of insertions, deletions and substitutions.
+pub fn distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, y) in b.iter().enumerate() {
+            let next = (diagonal + usize::from(x != *y)).min(row[j] + 1).min(row[j + 1] + 1);
+            diagonal = row[j + 1];
+            row[j + 1] = next;
+        }
+    }
+    row[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn distances() {
+        assert_eq!(distance("kitten", "sitting"), 3);
+        assert_eq!(nearest("stirke", ["strike", "date"]), Some("strike"));
+        assert_eq!(nearest("zzz", ["strike", "date"]), None);
+        let header = ["Bid_Price".to_owned(), "Quote Date".to_owned()];
+        assert_eq!(nearest_header("bid", &header), Some("Bid_Price"));
+        assert_eq!(nearest_header("quote_date", &header), Some("Quote Date"));
+        assert_eq!(nearest_header("strike", &header), None);
+    }
+}

@@ -1,0 +1,263 @@
+//! Patterns of names with named parts: what a file's name, or a line before the header, says.
+//!
+//! `{symbol}_{date:%Y%m%d}.csv`, `{symbol}_{*}_american_{right}_{strike/10000}_{expiry:%Y%m%d}.csv`. A part is the name of one of our columns, with
+//! the format of a date after a colon, or for a number what it is divided by after a slash; `*` stands for any text without a slash. A pattern
+//! with slashes is compared with as many names of directories before the file's. Case does not matter.
+
+use serde::{Serialize, Serializer};
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// A pattern of a name.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Pattern {
+    text: String,
+    pieces: Vec<Piece>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum Piece {
+    /// This text, in lower case.
+    Text(String),
+    /// Any text without a slash.
+    Any,
+    Part(Part),
+}
+
+/// A named part of a pattern.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Part {
+    /// One of our columns.
+    pub column: String,
+    /// The format of a date; empty for another value.
+    pub format: String,
+    /// The number that a number is divided by.
+    pub per: f64,
+}
+
+/// A value that a name gives for one of our columns.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Named {
+    /// The text in the name.
+    pub text: String,
+    /// The format of a date; empty for another value.
+    pub format: String,
+    /// The number that a number is divided by.
+    pub per: f64,
+}
+
+impl Pattern {
+    /// Reads a pattern.
+    ///
+    /// # Errors
+    /// A brace that is not closed, or a part that is none of `known`.
+    pub fn parse(text: &str, known: &[&str]) -> Result<Self, String> {
+        let mut pieces = Vec::new();
+        let mut rest = text;
+        while !rest.is_empty() {
+            let end = rest.find(['{', '*']).unwrap_or(rest.len());
+            if end > 0 {
+                pieces.push(Piece::Text(rest[..end].to_lowercase()));
+                rest = &rest[end..];
+                continue;
+            }
+            if let Some(after) = rest.strip_prefix('*') {
+                pieces.push(Piece::Any);
+                rest = after;
+                continue;
+            }
+            let inner = &rest[1..];
+            let close = inner
+                .find('}')
+                .ok_or_else(|| format!("`{{` in `{text}` is not closed"))?;
+            let part = &inner[..close];
+            rest = &inner[close + 1..];
+            if part == "*" {
+                pieces.push(Piece::Any);
+                continue;
+            }
+            let (part, format) = part.split_once(':').unwrap_or((part, ""));
+            let (column, per) = match part.split_once('/') {
+                Some((column, per)) => (
+                    column,
+                    per.parse()
+                        .ok()
+                        .filter(|per: &f64| *per > 0.0)
+                        .ok_or_else(|| format!("`{per}` in `{text}` is not a number above 0"))?,
+                ),
+                None => (part, 1.0),
+            };
+            if !known.contains(&column) {
+                return Err(format!("`{{{column}}}` in `{text}` is none of {}", known.join(", ")));
+            }
+            pieces.push(Piece::Part(Part {
+                column: column.to_owned(),
+                format: format.to_owned(),
+                per,
+            }));
+        }
+        Ok(Self {
+            text: text.to_owned(),
+            pieces,
+        })
+    }
+
+    /// The columns that it names.
+    pub fn parts(&self) -> impl Iterator<Item = &str> {
+        self.pieces.iter().filter_map(|piece| match piece {
+            Piece::Part(part) => Some(part.column.as_str()),
+            _ => None,
+        })
+    }
+
+    /// The values of its parts in the path of a file, of which as many names count as the pattern has; `None` where it does not fit.
+    pub fn find_in_path(&self, path: &str) -> Option<BTreeMap<String, Named>> {
+        let of_piece = |piece: &Piece| match piece {
+            Piece::Text(text) => text.matches('/').count(),
+            _ => 0,
+        };
+        let names: usize = self.pieces.iter().map(of_piece).sum();
+        let at = path.rmatch_indices('/').nth(names).map_or(0, |(at, _)| at + 1);
+        self.find(&path[at..])
+    }
+
+    /// The values of its parts in a text that it fits as a whole.
+    pub fn find(&self, text: &str) -> Option<BTreeMap<String, Named>> {
+        let lower = text.to_lowercase();
+        // Lower case may change lengths outside ASCII, in which case the text is taken as it is.
+        let lower = if lower.len() == text.len() {
+            lower
+        } else {
+            text.to_owned()
+        };
+        let mut found = Vec::new();
+        fit(&self.pieces, text, &lower, 0, &mut found).then_some(())?;
+        let named = |(part, text): (&Part, &str)| {
+            let named = Named {
+                text: text.to_owned(),
+                format: part.format.clone(),
+                per: part.per,
+            };
+            (part.column.clone(), named)
+        };
+        Some(found.into_iter().map(named).collect())
+    }
+}
+
+/// Fits pieces to a text from `at` on, the shortest first.
+fn fit<'p, 't>(
+    pieces: &'p [Piece],
+    text: &'t str,
+    lower: &str,
+    at: usize,
+    found: &mut Vec<(&'p Part, &'t str)>,
+) -> bool {
+    let Some((piece, rest)) = pieces.split_first() else {
+        return at == text.len();
+    };
+    if let Piece::Text(wanted) = piece {
+        return lower[at..].starts_with(wanted.as_str()) && fit(rest, text, lower, at + wanted.len(), found);
+    }
+    let ends = text[at..]
+        .char_indices()
+        .map(|(i, _)| at + i)
+        .chain([text.len()])
+        .take_while(|end| !text[at..*end].contains('/'));
+    for end in ends {
+        let value = &text[at..end];
+        let depth = found.len();
+        match piece {
+            Piece::Part(part) if !may_be(part, value) => continue,
+            Piece::Part(part) => found.push((part, value)),
+            _ => {}
+        }
+        if lower.is_char_boundary(end) && fit(rest, text, lower, end, found) {
+            return true;
+        }
+        found.truncate(depth);
+    }
+    false
+}
+
+/// Returns whether a text can be the value of a part.
+fn may_be(part: &Part, value: &str) -> bool {
+    if value.is_empty() {
+        return false;
+    }
+    if !part.format.is_empty() {
+        return part.format.starts_with("epoch") || chrono::NaiveDate::parse_from_str(value, &part.format).is_ok();
+    }
+    match part.column.as_str() {
+        "strike" | "underlying" => value.parse::<f64>().is_ok_and(f64::is_finite),
+        "date" | "expiry" => value.parse::<crate::Date>().is_ok(),
+        "call" => matches!(
+            value.to_ascii_lowercase().as_str(),
+            "c" | "p" | "call" | "put" | "calls" | "puts"
+        ),
+        _ => value.chars().all(|c| c.is_alphanumeric() || "^$=.-".contains(c)),
+    }
+}
+
+impl fmt::Display for Pattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl Serialize for Pattern {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.text)
+    }
+}
+
+/// Returns whether a name fits a pattern of `*` and texts, in any case; only the last name of a path counts.
+pub fn fits(pattern: &str, path: &str) -> bool {
+    Pattern::parse(pattern, &[]).is_ok_and(|pattern| pattern.find_in_path(path).is_some())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KNOWN: &[&str] = &["symbol", "date", "expiry", "strike", "call", "underlying"];
+
+    fn texts(pattern: &str, path: &str) -> Option<Vec<String>> {
+        let found = Pattern::parse(pattern, KNOWN).unwrap().find_in_path(path)?;
+        Some(
+            found
+                .into_iter()
+                .map(|(name, part)| format!("{name}={}", part.text))
+                .collect(),
+        )
+    }
+
+    #[test]
+    fn names() {
+        assert_eq!(
+            texts("{symbol}_{date:%Y%m%d}.csv*", "data/SPX_20190531.csv.gz").unwrap(),
+            ["date=20190531", "symbol=SPX"]
+        );
+        assert_eq!(
+            texts(
+                "{symbol}_quote_american_{call}_{strike/10000}_{expiry:%Y%m%d}.csv",
+                "aapl_2014_quote_american.zip/aapl_quote_american_call_6450000_20140607.csv"
+            )
+            .unwrap(),
+            ["call=call", "expiry=20140607", "strike=6450000", "symbol=aapl"]
+        );
+        assert_eq!(
+            texts("{symbol}/{date}.csv", "x/BRK.B/2020-01-02.csv").unwrap(),
+            ["date=2020-01-02", "symbol=BRK.B"]
+        );
+        assert_eq!(texts("{symbol}/{date}.csv", "x/BRK.B/2020-01-32.csv"), None);
+        assert_eq!(texts("*_{date}.csv", "2020-01-02.csv"), None);
+        assert_eq!(
+            texts("Last: {underlying},*", "last: 4283.74,Change: 1").unwrap(),
+            ["underlying=4283.74"]
+        );
+        assert!(Pattern::parse("{smybol}.csv", KNOWN).unwrap_err().contains("symbol"));
+        assert!(Pattern::parse("{symbol.csv", KNOWN).unwrap_err().contains("closed"));
+        assert!(fits("*sse*", "options/SSE50etf.parquet") && !fits("*sse*", "sse/spy.csv"));
+        assert!(!fits("x*", "上证50.csv") && fits("*50*", "上证50.csv"));
+    }
+}

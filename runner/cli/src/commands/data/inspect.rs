@@ -1,0 +1,364 @@
+//! `runner data inspect`.
+
+use super::chain;
+use super::read::{self, Looked, Read};
+use crate::args::ReadArgs;
+use crate::output;
+use crate::session::Session;
+use arrow::array::{Array, AsArray, RecordBatch};
+use arrow::datatypes::{Date32Type, Float64Type};
+use datasets::Date;
+use datasets::layout::Table;
+use runner_engine::{Failure, text};
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+
+pub(crate) fn inspect(session: &Session, args: &ReadArgs) -> Result<(), Failure> {
+    let looked = read::look(session, args)?;
+    let is_named = args.layout.as_deref().is_some_and(|name| name != "auto");
+    if let Some(proposal) = looked.first.proposal.as_ref().filter(|_| !is_named) {
+        return unknown(session, args, &looked, proposal);
+    }
+    let (table, why) = looked.table(args)?;
+    let read = read::read(session, args, table)?;
+    let yaml = stage_yaml(args, table);
+    let batches = read.partitions()?;
+    let columns = ranges(&batches);
+    let days = days(&batches);
+    if session.json {
+        return output::print_json(&json!({
+            "files": looked.files,
+            "format": looked.first.format,
+            "header": looked.first.header,
+            "table": table,
+            "why": why,
+            "candidates": candidates(&looked),
+            "columns": columns.iter().map(Range::json).collect::<Vec<_>>(),
+            "first_day": days.first(),
+            "last_day": days.last(),
+            "days": days.len(),
+            "meta": read.artifact.meta,
+            "stage": yaml,
+        }));
+    }
+    let mut out = format!(
+        "{}: {}, {}\n",
+        args.path,
+        text::count(looked.files.len(), "file"),
+        looked.first.format
+    );
+    let _ = writeln!(out, "taken for {} of {}: {why}", layouts_of(&read), table.name());
+    for (name, score, of, reason) in candidates(&looked).into_iter().take(4) {
+        let _ = writeln!(out, "  {name:24} {score:2} of {of:2}  {reason}");
+    }
+    let _ = writeln!(
+        out,
+        "\n{} rows read, {} kept",
+        read.artifact.meta["rows_read"], read.artifact.meta["rows"]
+    );
+    contract(&mut out, &read.artifact.meta, table);
+    out.push_str("\ncolumns\n");
+    for range in &columns {
+        let _ = writeln!(out, "  {}", range.line());
+    }
+    gaps(&mut out, &read.artifact.meta, &days);
+    quality(&mut out, &read.artifact.meta);
+    if table == Table::Chain {
+        out.push('\n');
+        out.push_str(&chain::plots(session, &read)?);
+    }
+    let _ = write!(out, "\nto paste below `stages:`\n{yaml}");
+    output::print(&out)
+}
+
+/// A file that no layout fits: the nearest ones, and a mapping to paste.
+fn unknown(
+    session: &Session,
+    args: &ReadArgs,
+    looked: &Looked,
+    proposal: &stages_ingest::propose::Proposal,
+) -> Result<(), Failure> {
+    let yaml = proposal.yaml(&args.path);
+    if session.json {
+        return output::print_json(&json!({
+            "files": looked.files,
+            "format": looked.first.format,
+            "header": looked.first.header,
+            "table": Value::Null,
+            "candidates": candidates(looked),
+            "proposed_table": proposal.table,
+            "missing": proposal.missing,
+            "doubts": proposal.doubts,
+            "stage": yaml,
+        }));
+    }
+    let mut out = format!(
+        "{}: {}, {}\nno layout is known with this header: {}\n",
+        args.path,
+        text::count(looked.files.len(), "file"),
+        looked.first.format,
+        looked.first.header.join(", ")
+    );
+    for (name, score, of, reason) in candidates(looked).into_iter().take(3) {
+        let _ = writeln!(out, "  {name:24} {score:2} of {of:2}  {reason}");
+    }
+    let _ = write!(out, "\nproposed, to paste below `stages:`\n{yaml}");
+    if !proposal.missing.is_empty() {
+        let _ = writeln!(out, "not found, and needed: {}", proposal.missing.join(", "));
+    }
+    for doubt in &proposal.doubts {
+        let _ = writeln!(out, "check: {doubt}");
+    }
+    output::print(&out)
+}
+
+/// The candidates of all tables: name, names found, names asked for, reason.
+fn candidates(looked: &Looked) -> Vec<(String, usize, usize, String)> {
+    let mut all: Vec<_> = looked
+        .first
+        .tables
+        .iter()
+        .flat_map(|(_, candidates, _)| candidates)
+        .filter(|candidate| candidate.fits || candidate.score() >= 2 || candidate.name_fits)
+        .map(|candidate| {
+            let of = candidate.found.len() + candidate.lacks.len();
+            (
+                candidate.fits,
+                candidate.layout.name.clone(),
+                candidate.score(),
+                of,
+                candidate.reason(),
+            )
+        })
+        .collect();
+    all.sort_by_key(|(fits, _, score, of, _)| {
+        std::cmp::Reverse((*fits, if *fits { *score } else { score * 1000 / of.max(&1) }))
+    });
+    all.into_iter()
+        .map(|(_, name, score, of, reason)| (name, score, of, reason))
+        .collect()
+}
+
+fn layouts_of(read: &Read) -> String {
+    let names = read.artifact.meta["layout"].as_array();
+    let names: Vec<_> = names.into_iter().flatten().filter_map(Value::as_str).collect();
+    names
+        .iter()
+        .map(|name| format!("`{name}`"))
+        .collect::<Vec<_>>()
+        .join(", ")
+}
+
+/// The facts of the contracts, each with its origin where it is known.
+fn contract(out: &mut String, meta: &Value, table: Table) {
+    out.push_str("\nfacts\n");
+    let keys = [
+        "symbols",
+        "currency",
+        "multiplier",
+        "exercise",
+        "settlement",
+        "calendar",
+        "underlying",
+        "quotes",
+        "quoted_as",
+        "contracts",
+    ];
+    for key in keys {
+        let Some(value) = meta.get(key).filter(|value| !value.is_null()) else {
+            continue;
+        };
+        let mut shown = match value {
+            Value::String(text) => text.clone(),
+            other => other.to_string(),
+        };
+        if shown.chars().count() > 100 {
+            shown = shown.chars().take(99).chain(['…']).collect();
+        }
+        let origin = meta["origin"]
+            .get(key)
+            .and_then(Value::as_str)
+            .map(|origin| format!("  ({origin})"));
+        let _ = writeln!(out, "  {key:12} {shown}{}", origin.unwrap_or_default());
+    }
+    if table == Table::Chain
+        && let Some(recognised) = meta["recognised"].as_array()
+    {
+        for reason in recognised {
+            let _ = writeln!(
+                out,
+                "  layout       {} in {} file(s)",
+                reason["layout"], reason["files"]
+            );
+        }
+    }
+}
+
+/// A column's range.
+struct Range {
+    name: String,
+    unit: &'static str,
+    count: usize,
+    missing: usize,
+    least: String,
+    most: String,
+    sum: Option<f64>,
+}
+
+impl Range {
+    fn line(&self) -> String {
+        let sum = self.sum.map(|sum| format!("  sum {sum:.4}")).unwrap_or_default();
+        format!(
+            "{:20} {:>9} values, {:>7} missing  {} to {}{sum}  {}",
+            self.name, self.count, self.missing, self.least, self.most, self.unit
+        )
+    }
+
+    fn json(&self) -> Value {
+        json!({
+            "name": self.name, "unit": self.unit, "values": self.count, "missing": self.missing,
+            "least": self.least, "most": self.most, "sum": self.sum,
+        })
+    }
+}
+
+fn unit_of(name: &str) -> &'static str {
+    let schemas = [
+        datasets::schema::OPTION_CHAIN,
+        datasets::schema::BARS,
+        datasets::schema::RATES,
+    ];
+    let mut columns = schemas.into_iter().flatten();
+    columns
+        .find(|column| column.name == name)
+        .map_or("", |column| column.doc)
+}
+
+fn ranges(batches: &[RecordBatch]) -> Vec<Range> {
+    let Some(first) = batches.first() else {
+        return Vec::new();
+    };
+    let names: Vec<String> = first
+        .schema()
+        .fields()
+        .iter()
+        .map(|field| field.name().clone())
+        .collect();
+    names
+        .into_iter()
+        .map(|name| {
+            let mut range = Range {
+                unit: unit_of(&name),
+                name,
+                count: 0,
+                missing: 0,
+                least: String::new(),
+                most: String::new(),
+                sum: None,
+            };
+            let (mut texts, mut numbers): (BTreeSet<String>, Vec<f64>) = Default::default();
+            for column in batches.iter().filter_map(|batch| batch.column_by_name(&range.name)) {
+                range.missing += column.null_count();
+                range.count += column.len() - column.null_count();
+                if let Some(values) = column.as_primitive_opt::<Float64Type>() {
+                    numbers.extend(values.iter().flatten());
+                } else if let Some(values) = column.as_primitive_opt::<Date32Type>() {
+                    texts.extend(values.iter().flatten().map(|day| Date(day).to_string()));
+                } else if let Some(values) = column.as_string_opt::<i32>() {
+                    texts.extend(values.iter().flatten().map(str::to_owned));
+                } else if let Some(values) = column.as_boolean_opt() {
+                    texts.extend(values.iter().flatten().map(|value| value.to_string()));
+                }
+            }
+            let least = numbers.iter().copied().fold(f64::INFINITY, f64::min);
+            let most = numbers.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+            if numbers.is_empty() {
+                range.least = texts.first().cloned().unwrap_or_default();
+                range.most = texts.last().cloned().unwrap_or_default();
+            } else {
+                (range.least, range.most) = (least.to_string(), most.to_string());
+                range.sum = Some(numbers.iter().sum());
+            }
+            range
+        })
+        .collect()
+}
+
+fn days(batches: &[RecordBatch]) -> BTreeSet<Date> {
+    batches
+        .iter()
+        .filter_map(|batch| batch.column_by_name("date"))
+        .filter_map(|column| column.as_primitive_opt::<Date32Type>())
+        .flat_map(|days| days.iter().flatten().map(Date).collect::<Vec<_>>())
+        .collect()
+}
+
+/// The days, and those that are missing by the calendar.
+fn gaps(out: &mut String, meta: &Value, days: &BTreeSet<Date>) {
+    let (Some(first), Some(last)) = (days.first(), days.last()) else {
+        return;
+    };
+    let rules: BTreeMap<&str, &Value> = meta["quality"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(|rule| Some((rule["rule"].as_str()?, rule)))
+        .collect();
+    let _ = write!(out, "\n{} days from {first} to {last}", days.len());
+    match rules.get("missing_day").filter(|rule| rule["days"] != 0) {
+        Some(rule) => {
+            let _ = writeln!(
+                out,
+                "; {} missing by the calendar {}: {}",
+                rule["days"], meta["calendar"], rule["examples"]
+            );
+        }
+        None => {
+            let _ = writeln!(out, "; none missing by the calendar {}", meta["calendar"]);
+        }
+    }
+}
+
+fn quality(out: &mut String, meta: &Value) {
+    out.push_str("\nquality (rule, rows, days, action, first examples)\n");
+    let mut is_clean = true;
+    for rule in meta["quality"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter(|rule| rule["rows"] != 0)
+    {
+        is_clean = false;
+        let _ = writeln!(
+            out,
+            "  {:28} {:>8} {:>6}  {:10} {}",
+            rule["rule"].as_str().unwrap_or_default(),
+            rule["rows"],
+            rule["days"],
+            rule["action"].as_str().unwrap_or_default(),
+            rule["examples"]
+        );
+    }
+    if is_clean {
+        out.push_str("  no rule is broken\n");
+    }
+}
+
+/// The stage that reads the files, to be pasted.
+fn stage_yaml(args: &ReadArgs, table: Table) -> String {
+    let quoted = |text: &str| format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""));
+    let mut out = format!(
+        "  {}:\n    uses: {}\n    with:\n      path: {}\n",
+        table.name(),
+        table.stage_kind(),
+        quoted(&args.path)
+    );
+    if let Some(layout) = &args.layout {
+        let _ = writeln!(out, "      layout: {}", quoted(layout));
+    }
+    if let Some(symbol) = args.symbol.as_ref().filter(|_| table != Table::Rates) {
+        let _ = writeln!(out, "      symbol: {}", quoted(symbol));
+    }
+    out
+}

@@ -1,0 +1,51 @@
+//! `runner data`: the layouts known, what files are, and their conversion.
+
+mod chain;
+mod inspect;
+mod layouts;
+mod plot;
+mod read;
+
+use crate::args::{ConvertArgs, DataCommand};
+use crate::output;
+use crate::session::Session;
+use runner_engine::{Failure, text};
+use serde_json::json;
+
+pub(crate) fn data(session: &Session, command: &DataCommand) -> Result<(), Failure> {
+    match command {
+        DataCommand::Layouts(args) => layouts::layouts(session, args),
+        DataCommand::Inspect(args) => inspect::inspect(session, &args.read),
+        DataCommand::Convert(args) => convert(session, args),
+    }
+}
+
+fn convert(session: &Session, args: &ConvertArgs) -> Result<(), Failure> {
+    let dest = session.current.join(&args.to);
+    let used = dest.is_file() || std::fs::read_dir(&dest).is_ok_and(|mut entries| entries.next().is_some());
+    if used {
+        return Err(Failure::usage(format!("`{}` already exists", args.to.display()))
+            .hint("name a directory that does not exist or is empty"));
+    }
+    let looked = read::look(session, &args.read)?;
+    let (table, _) = looked.table(&args.read)?;
+    let read = read::read(session, &args.read, table)?;
+    read.store.export(&read.artifact, &dest)?;
+    let bytes: u64 = read.artifact.entries.iter().map(|entry| entry.size).sum();
+    if session.json {
+        return output::print_json(&json!({
+            "table": table,
+            "dest": dest,
+            "files": read.artifact.entries.len(),
+            "bytes": bytes,
+            "rows": read.artifact.meta["rows"],
+        }));
+    }
+    output::print(&format!(
+        "{} rows, {} of {} in {}\n",
+        read.artifact.meta["rows"],
+        text::count(read.artifact.entries.len(), "file"),
+        text::size(bytes),
+        args.to.display()
+    ))
+}

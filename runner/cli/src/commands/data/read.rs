@@ -1,0 +1,191 @@
+//! Reading files as the stage of their table does, in a store of its own.
+
+use crate::args::ReadArgs;
+use crate::registry;
+use crate::session::Session;
+use arrow::array::RecordBatch;
+use cache::{Artifact, ArtifactDigest, KeyHasher, Store};
+use datasets::layout::Table;
+use runner_engine::Failure;
+use serde_json::{Value, json};
+use stages_core::{ConfigProblem, Context, Input, PlanContext, StageError, table};
+use stages_ingest::files::Paths;
+use stages_ingest::inspect::Inspection;
+use std::collections::BTreeMap;
+
+/// The first of the files, looked at.
+pub(super) struct Looked {
+    /// The files by name.
+    pub files: Vec<String>,
+    /// What the first one is.
+    pub first: Inspection,
+}
+
+/// What a stage has read.
+pub(super) struct Read {
+    /// The store, as long as it is needed.
+    pub store: Store,
+    /// The table.
+    pub artifact: Artifact,
+    digest: ArtifactDigest,
+    /// The directory of the store, which goes with the first to read from it.
+    _home: Option<tempfile::TempDir>,
+}
+
+fn failed(err: StageError) -> Failure {
+    let failure = Failure::usage(err.message);
+    match err.hint {
+        Some(hint) => failure.hint(hint),
+        None => failure,
+    }
+}
+
+fn wrong(problem: ConfigProblem) -> Failure {
+    let failure = Failure::usage(match problem.field.as_str() {
+        "path" => problem.message,
+        field => format!("{field}: {}", problem.message),
+    });
+    match problem.hint {
+        Some(hint) => failure.hint(hint),
+        None => failure,
+    }
+}
+
+/// Looks at the first of the files.
+pub(super) fn look(session: &Session, args: &ReadArgs) -> Result<Looked, Failure> {
+    let sources = Paths(vec![args.path.clone()])
+        .find("path", &session.current)
+        .map_err(wrong)?;
+    // The largest says most: beside it there may be a second table, or a note.
+    let size = |path: &std::path::Path| std::fs::metadata(path).map_or(0, |meta| meta.len());
+    let largest = sources.iter().max_by_key(|source| size(&source.path));
+    let first = match largest {
+        Some(source) => stages_ingest::inspect::inspect(source).map_err(failed)?,
+        None => return Err(Failure::usage(format!("`{}` holds no file", args.path))),
+    };
+    Ok(Looked {
+        files: sources.into_iter().map(|source| source.name).collect(),
+        first,
+    })
+}
+
+impl Looked {
+    /// The table that the files are read into, and why.
+    pub fn table(&self, args: &ReadArgs) -> Result<(Table, String), Failure> {
+        let known = self.first.known();
+        let named = args.layout.as_deref().filter(|name| *name != "auto");
+        if let Some(name) = named {
+            let table = match args.table {
+                Some(table) => table.into(),
+                None => Table::ALL
+                    .into_iter()
+                    .find(|table| datasets::layout::find(*table, name).is_some())
+                    .unwrap_or(Table::Chain),
+            };
+            return Ok((table, "named on the command line".to_owned()));
+        }
+        let wanted: Option<Table> = args.table.map(Into::into);
+        if let Some((table, found)) = known
+            .iter()
+            .find(|(table, _)| wanted.is_none_or(|wanted| wanted == *table))
+        {
+            return Ok((*table, found.why.clone()));
+        }
+        let unknown = self
+            .first
+            .tables
+            .iter()
+            .filter(|(table, ..)| wanted.is_none_or(|wanted| wanted == *table))
+            .find_map(|(_, _, found)| found.as_ref().err());
+        let place = &self.first.place;
+        Err(match unknown {
+            Some(err) => Failure::usage(format!("`{place}`: {}", err.message)).hint(err.hint.clone()),
+            None => Failure::usage(format!("`{place}`: no layout is known")),
+        })
+    }
+}
+
+/// The configuration of the stage that reads the files.
+pub(super) fn config(args: &ReadArgs, table: Table) -> Value {
+    let mut with = json!({ "path": args.path });
+    if let Some(layout) = &args.layout {
+        with["layout"] = json!(layout);
+    }
+    if let Some(symbol) = args.symbol.as_ref().filter(|_| table != Table::Rates) {
+        with["symbol"] = json!(symbol);
+    }
+    with
+}
+
+/// Runs a stage in a store of its own.
+fn run(
+    session: &Session,
+    store: &Store,
+    name: &str,
+    with: Value,
+    inputs: BTreeMap<String, Vec<Input>>,
+) -> Result<(ArtifactDigest, Artifact), Failure> {
+    let kind = registry::find(name).ok_or_else(|| Failure::usage(format!("there is no stage kind `{name}`")))?;
+    let config = kind.resolve(with).map_err(wrong)?;
+    if inputs.is_empty() {
+        let plan = PlanContext {
+            base: &session.current,
+            inputs: BTreeMap::new(),
+        };
+        kind.check(&config, &plan).map_err(wrong)?;
+    }
+    let mut context = Context::new(KeyHasher::new("runner data").action_key(), store.clone());
+    context.sources = kind.sources(&config, &session.current).map_err(wrong)?;
+    context.inputs = inputs;
+    let outputs = kind.run(&config, &context).map_err(failed)?;
+    let digest = outputs
+        .values()
+        .next()
+        .ok_or_else(|| Failure::usage(format!("`{name}` has no output")))?;
+    Ok((*digest, store.artifact(*digest)?))
+}
+
+/// Reads the files into a table.
+pub(super) fn read(session: &Session, args: &ReadArgs, table: Table) -> Result<Read, Failure> {
+    let home = tempfile::tempdir().map_err(|err| Failure::caused("cannot create a temporary directory", &err))?;
+    let store = Store::open(&home.path().join("home"))?;
+    let (digest, artifact) = run(
+        session,
+        &store,
+        table.stage_kind(),
+        config(args, table),
+        BTreeMap::new(),
+    )?;
+    Ok(Read {
+        store,
+        artifact,
+        digest,
+        _home: Some(home),
+    })
+}
+
+impl Read {
+    /// The table's rows, partition by partition.
+    pub fn partitions(&self) -> Result<Vec<RecordBatch>, Failure> {
+        let read = |entry: &cache::Entry| -> Result<RecordBatch, Failure> {
+            table::from_parquet(self.store.blob(entry.blob)?).map_err(failed)
+        };
+        self.artifact.entries.iter().map(read).collect()
+    }
+
+    /// The chain with our own implied volatilities.
+    pub fn with_volatilities(&self, session: &Session) -> Result<Self, Failure> {
+        let input = Input {
+            digest: self.digest,
+            artifact: self.artifact.clone(),
+        };
+        let inputs = BTreeMap::from([("chain".to_owned(), vec![input])]);
+        let (digest, artifact) = run(session, &self.store, "greeks/implied_volatility", json!({}), inputs)?;
+        Ok(Self {
+            store: self.store.clone(),
+            artifact,
+            digest,
+            _home: None,
+        })
+    }
+}

@@ -1,0 +1,132 @@
+//! A layout's columns against those of a file: which are there, and an error that names all that are not.
+
+use crate::form::JOINED;
+use datasets::layout::{Layout, Mapping, nearest_header, normal};
+use stages_core::StageError;
+use std::collections::BTreeSet;
+
+/// The names in a header, as they are compared.
+pub(crate) struct Names<'h> {
+    header: &'h [String],
+    normal: BTreeSet<String>,
+    /// True where a joined table's columns are not in the header yet.
+    before_join: bool,
+}
+
+impl<'h> Names<'h> {
+    /// The names of a header; `before_join` where it is that of the first of two tables alone.
+    pub fn new(header: &'h [String], before_join: bool) -> Self {
+        Self {
+            header,
+            normal: header.iter().map(|name| normal(name)).collect(),
+            before_join,
+        }
+    }
+
+    fn has(&self, theirs: &str) -> bool {
+        let name = normal(theirs);
+        self.normal.contains(&name) || self.before_join && name.starts_with(JOINED)
+    }
+
+    fn lacks(&self, what: &str, theirs: &[&str]) -> String {
+        let names: Vec<_> = theirs.iter().map(|name| format!("`{name}`")).collect();
+        let near = theirs.iter().find_map(|name| nearest_header(name, self.header));
+        match near {
+            Some(near) => format!("{} for {what} (nearest is `{near}`)", names.join(" or ")),
+            None => format!("{} for {what}", names.join(" or ")),
+        }
+    }
+}
+
+/// The columns of ours that a file with this header fills.
+pub(crate) fn filled(layout: &Layout, names: &Names<'_>) -> BTreeSet<String> {
+    let by_column = layout
+        .mappings()
+        .filter(|mapping| names.has(&mapping.theirs))
+        .map(|mapping| mapping.ours.clone());
+    let mut all: BTreeSet<String> = by_column.collect();
+    for column in layout.table.schema() {
+        let by_symbol = layout
+            .contract_symbol
+            .as_ref()
+            .is_some_and(|symbol| names.has(&symbol.column));
+        if layout.gives(column.name) && (by_symbol || !matches!(column.name, "root")) {
+            all.insert(column.name.to_owned());
+        }
+    }
+    all
+}
+
+/// Refuses a file that lacks columns, naming all of them, each with the nearest name of the header: those without which the table cannot be
+/// made, and, of a layout that a user describes, every one that it names.
+///
+/// # Errors
+/// When it lacks one.
+pub(crate) fn check(place: &str, layout: &Layout, names: &Names<'_>) -> Result<(), StageError> {
+    let mut lacking: Vec<String> = Vec::new();
+    let symbol = layout.contract_symbol.as_ref();
+    if let Some(symbol) = symbol
+        && !names.has(&symbol.column)
+    {
+        lacking.push(names.lacks("the contract's symbol", &[&symbol.column]));
+    }
+    for column in layout.condition.iter().flat_map(|condition| &condition.all) {
+        if !names.has(&column.column) {
+            lacking.push(names.lacks("`where`", &[&column.column]));
+        }
+    }
+    let sides: [(&str, &[Mapping]); 3] = [("", &layout.columns), ("call.", &layout.call), ("put.", &layout.put)];
+    for (side, mappings) in sides {
+        let mut seen = BTreeSet::new();
+        for mapping in mappings {
+            if !seen.insert((mapping.ours.as_str(), mapping.tenor_years.map(f64::to_bits))) {
+                continue;
+            }
+            let of_this: Vec<&Mapping> = mappings
+                .iter()
+                .filter(|other| other.ours == mapping.ours && other.tenor_years == mapping.tenor_years)
+                .collect();
+            let ours = match mapping.tenor_years {
+                Some(years) => format!("`{years}` years"),
+                None => format!("`{side}{}`", mapping.ours),
+            };
+            match of_this.iter().find(|mapping| names.has(&mapping.theirs)) {
+                Some(found) => {
+                    if let Some(other) = found.unit.column().filter(|other| !names.has(other)) {
+                        lacking.push(names.lacks(&format!("the unit of {ours}"), &[other]));
+                    }
+                }
+                None => {
+                    let is_required = layout.table.required().contains(&mapping.ours.as_str())
+                        && !layout.gives(&mapping.ours)
+                        && mapping.tenor_years.is_none();
+                    let is_wanted = layout.is_described && of_this.iter().all(|mapping| !mapping.optional);
+                    if is_required || is_wanted {
+                        let theirs: Vec<&str> = of_this.iter().map(|mapping| mapping.theirs.as_str()).collect();
+                        lacking.push(names.lacks(&ours, &theirs));
+                    }
+                }
+            }
+        }
+    }
+    let is_rates = layout.table == datasets::layout::Table::Rates;
+    if is_rates && lacking.is_empty() && !layout.sources("rate").any(|mapping| names.has(&mapping.theirs)) {
+        lacking.push("any of its rates".to_owned());
+    }
+    if lacking.is_empty() {
+        return Ok(());
+    }
+    let count = match lacking.len() {
+        1 => "a column".to_owned(),
+        n => format!("{n} columns"),
+    };
+    Err(StageError::new(format!(
+        "`{place}` lacks {count} of layout `{}`: {}",
+        layout.name,
+        lacking.join(", ")
+    ))
+    .hint(format!(
+        "its header is {}; `layout: {{ columns: … }}` says which column is which",
+        crate::value::shown_list(names.header)
+    )))
+}

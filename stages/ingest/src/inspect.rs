@@ -1,0 +1,146 @@
+//! What a file is taken for, and a proposal for one that no layout fits: for `runner data inspect`.
+
+use crate::form::{Looked, prepare};
+use crate::frame::Frame;
+use crate::propose::{Proposal, propose};
+use crate::unpack::{self, Format, Packed};
+use datasets::layout::{self, Candidate, Form, JsonRows, LayoutFile, Recognised, Table, Unrecognised};
+use stages_core::{Source, StageError};
+
+/// The rows from which a mapping is proposed.
+const SAMPLED: usize = 500;
+
+/// A file and the layouts that it may have.
+pub struct Inspection {
+    /// Its place, for messages.
+    pub place: String,
+    /// `CSV`, `JSON` or `Parquet`.
+    pub format: &'static str,
+    /// The names in its header; of a JSON document, those of its objects.
+    pub header: Vec<String>,
+    /// For each table, the candidates, the best first, and the layout that `auto` takes.
+    pub tables: Vec<(Table, Vec<Candidate>, Result<Recognised, Unrecognised>)>,
+    /// A mapping, where no layout is taken.
+    pub proposal: Option<Proposal>,
+}
+
+impl Inspection {
+    /// The tables that the file can be read into, the best evidence first.
+    pub fn known(&self) -> Vec<(Table, &Recognised)> {
+        let mut known: Vec<(usize, Table, &Recognised)> = self
+            .tables
+            .iter()
+            .filter_map(|(table, candidates, found)| {
+                let found = found.as_ref().ok()?;
+                let score = candidates
+                    .iter()
+                    .find(|candidate| candidate.layout.name == found.layout.name)
+                    .map_or(0, Candidate::score);
+                Some((score, *table, found))
+            })
+            .collect();
+        known.sort_by_key(|(score, ..)| std::cmp::Reverse(*score));
+        known.into_iter().map(|(_, table, found)| (table, found)).collect()
+    }
+}
+
+/// Looks at a file, in an archive at its first entry.
+///
+/// # Errors
+/// When it cannot be read.
+pub fn inspect(source: &Source) -> Result<Inspection, StageError> {
+    let bytes =
+        cache::regular_file::read(&source.path).map_err(|err| crate::file_memo::unreadable(&source.path, &err))?;
+    let packed = unpack::first(&source.path, &bytes)?.named(&source.name);
+    // Of a JSON document, all of it.
+    let packed = match packed.format {
+        Format::Json => unpack::unpack(&source.path, bytes)?.remove(0).named(&source.name),
+        _ => packed,
+    };
+    let looked = Looked::new(&packed)?;
+    let tables: Vec<_> = Table::ALL
+        .into_iter()
+        .map(|table| {
+            let candidates = layout::candidates(table, &packed.path, |form| looked.header(form));
+            let found = layout::recognise(table, &packed.path, |form| looked.header(form));
+            (table, candidates, found)
+        })
+        .collect();
+    let is_known = tables.iter().any(|(.., found)| found.is_ok());
+    let form = plain_form(&looked);
+    let header = form.as_ref().and_then(|form| looked.header(form));
+    let proposal = match (is_known, &form) {
+        (false, Some(form)) => Some(propose_for(&packed, form)?),
+        _ => None,
+    };
+    Ok(Inspection {
+        place: packed.place.clone(),
+        format: match packed.format {
+            Format::Csv => "CSV",
+            Format::Json => "JSON",
+            Format::Parquet => "Parquet",
+        },
+        header: header.unwrap_or_else(|| looked.shown_header()),
+        tables,
+        proposal,
+    })
+}
+
+/// The form in which the file is a table: that of a text, or the first list of objects in a document.
+fn plain_form(looked: &Looked<'_>) -> Option<Form> {
+    let json = |rows: &str| Form {
+        json: Some(JsonRows {
+            rows: rows.to_owned(),
+            key: String::new(),
+        }),
+        ..Form::default()
+    };
+    let mut forms = vec![Form::default(), json("")];
+    forms.extend(looked.lists().iter().map(|path| json(path)));
+    forms.into_iter().find(|form| looked.header(form).is_some())
+}
+
+/// A proposal from the first rows of a file.
+fn propose_for(packed: &Packed, form: &Form) -> Result<Proposal, StageError> {
+    // Any layout of this form: its columns are not read.
+    let plain = LayoutFile {
+        columns: [("date", "date"), ("close", "close")]
+            .map(|(ours, theirs)| {
+                let source = layout::ColumnSource::named(theirs);
+                (ours.to_owned(), layout::ColumnSources(vec![source]))
+            })
+            .into(),
+        json: form.json.clone(),
+        ..LayoutFile::default()
+    };
+    let plain = plain
+        .layout(Table::Bars)
+        .map_err(|problem| StageError::new(problem.message))?;
+    let prepared = prepare(&whole_lines(packed), &plain, None)?.packed.into_owned();
+    let header = crate::frame::header(&prepared)?;
+    let frame = Frame::read(&prepared, |_| true)?;
+    let mut columns: Vec<(String, Vec<String>)> = Vec::new();
+    for name in header {
+        let mut values = Vec::new();
+        frame.texts(&name, |row, text| {
+            if row < SAMPLED && !text.is_empty() {
+                values.push(text.to_owned());
+            }
+            Ok(())
+        })?;
+        columns.push((name.trim().to_owned(), values));
+    }
+    Ok(propose(&columns, form.json.as_ref()))
+}
+
+/// The text without its last line, which may be cut off.
+fn whole_lines(packed: &Packed) -> Packed {
+    let mut packed = packed.clone();
+    if packed.format == Format::Csv
+        && packed.bytes.len() as u64 >= unpack::HEADER_LIMIT
+        && let Some(end) = packed.bytes.iter().rposition(|b| *b == b'\n')
+    {
+        packed.bytes.truncate(end + 1);
+    }
+    packed
+}

@@ -1,0 +1,514 @@
+//! A mapping proposed for a table that no layout fits, from the names and the values of its columns.
+
+use crate::value::{Dates, is_missing};
+use datasets::Date;
+use datasets::layout::{JsonRows, SymbolFormat, Table};
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+/// A proposed mapping.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Proposal {
+    /// The table.
+    pub table: Table,
+    /// Our columns, theirs, and the reason.
+    pub columns: Vec<(String, String, String)>,
+    /// The column with the contract's symbol, and its format.
+    pub contract_symbol: Option<(String, SymbolFormat)>,
+    /// The format of dates, if it is not `%Y-%m-%d`.
+    pub date_format: Option<String>,
+    /// Our columns that seem to be in percent.
+    pub percent: Vec<String>,
+    /// The place of the rows in a JSON document.
+    pub json: Option<JsonRows>,
+    /// Our columns that are needed and were not found.
+    pub missing: Vec<&'static str>,
+    /// What to check, in sentences.
+    pub doubts: Vec<String>,
+}
+
+/// The formats of dates that are tried, in order.
+const FORMATS: [&str; 13] = [
+    "%Y-%m-%d", "%m/%d/%Y", "%d/%m/%Y", "%Y%m%d", "%d.%m.%Y", "%Y/%m/%d", "%d-%b-%Y", "%d-%b-%y", "%d-%m-%Y",
+    "epoch_ns", "epoch_us", "epoch_ms", "epoch_s",
+];
+
+/// Names by which columns are known, without signs and in lower case; the first are the surest.
+const NAMES: &[(&str, &[&str])] = &[
+    (
+        "date",
+        &[
+            "date",
+            "quotedate",
+            "tradedate",
+            "datadate",
+            "asofdate",
+            "day",
+            "tradeday",
+            "timestamp",
+            "datetime",
+            "time",
+            "asof",
+            "snapshot",
+            "ts",
+        ],
+    ),
+    (
+        "expiry",
+        &[
+            "expiry",
+            "expiration",
+            "expirydate",
+            "expirationdate",
+            "expdate",
+            "exdate",
+            "expire",
+            "expiredate",
+            "exp",
+            "maturity",
+            "maturitydate",
+            "lastday",
+            "lasttradedate",
+        ],
+    ),
+    (
+        "strike",
+        &["strike", "strikeprice", "strk", "exerciseprice", "k", "strikepx"],
+    ),
+    (
+        "call",
+        &[
+            "type",
+            "optiontype",
+            "right",
+            "callput",
+            "putcall",
+            "cp",
+            "cpflag",
+            "pc",
+            "kind",
+            "side",
+            "opttype",
+            "optntp",
+        ],
+    ),
+    ("bid", &["bid", "bidprice", "bidpx", "bestbid", "bestbidprice", "bp"]),
+    (
+        "ask",
+        &[
+            "ask",
+            "askprice",
+            "askpx",
+            "offer",
+            "bestask",
+            "bestoffer",
+            "bestaskprice",
+            "offerprice",
+            "ap",
+        ],
+    ),
+    (
+        "last",
+        &[
+            "last",
+            "lastprice",
+            "lasttrade",
+            "close",
+            "settle",
+            "settlement",
+            "settlementprice",
+            "price",
+            "mark",
+            "premium",
+            "lasttradeprice",
+            "closeprice",
+        ],
+    ),
+    (
+        "volume",
+        &["volume", "vol", "tradevolume", "contracts", "totalvolume", "qty"],
+    ),
+    ("open_interest", &["openinterest", "oi", "openint"]),
+    (
+        "underlying",
+        &[
+            "underlyingprice",
+            "underlyinglast",
+            "underlying",
+            "spot",
+            "spotprice",
+            "stockprice",
+            "undprice",
+            "s",
+            "indexprice",
+            "underlyingclose",
+            "ul",
+        ],
+    ),
+    (
+        "implied_volatility",
+        &[
+            "iv",
+            "impliedvol",
+            "impliedvolatility",
+            "implvol",
+            "sigma",
+            "midiv",
+            "volatility",
+            "impvol",
+            "markiv",
+        ],
+    ),
+    (
+        "symbol",
+        &[
+            "symbol",
+            "ticker",
+            "underlyingsymbol",
+            "tic",
+            "act",
+            "asset",
+            "underlyer",
+        ],
+    ),
+    ("root", &["root", "optionroot", "class", "optionclass", "series"]),
+    ("open", &["open", "openprice", "o"]),
+    ("high", &["high", "highprice", "h"]),
+    ("low", &["low", "lowprice", "l"]),
+    (
+        "close",
+        &["close", "closeprice", "last", "price", "c", "adjclose", "settle"],
+    ),
+    ("adjusted_close", &["adjclose", "adjustedclose", "closeadj"]),
+];
+
+fn plain(name: &str) -> String {
+    name.chars()
+        .filter(|c| c.is_alphanumeric())
+        .collect::<String>()
+        .to_lowercase()
+}
+
+/// A column with what its values are.
+struct Column<'c> {
+    name: &'c str,
+    plain: String,
+    values: &'c [String],
+    /// The first format in which all values are dates, with the first and the last.
+    dates: Option<(&'static str, Date, Date)>,
+    is_number: bool,
+    is_side: bool,
+    symbols: Option<SymbolFormat>,
+}
+
+impl<'c> Column<'c> {
+    fn of(name: &'c str, values: &'c [String]) -> Self {
+        let present: Vec<&str> = values
+            .iter()
+            .map(String::as_str)
+            .filter(|text| !is_missing(text))
+            .collect();
+        let all = |test: &dyn Fn(&str) -> bool| !present.is_empty() && present.iter().all(|text| test(text));
+        let sides = ["c", "p", "call", "put", "calls", "puts", "ce", "pe"];
+        Self {
+            name,
+            plain: plain(name),
+            values,
+            dates: FORMATS.iter().find_map(|format| {
+                let formats = [(*format).to_owned()];
+                let mut reader = Dates::new(&formats, "").ok()?;
+                let dates: Option<Vec<Date>> = present.iter().map(|text| reader.parse(text).ok()).collect();
+                let dates = dates.filter(|dates| !dates.is_empty())?;
+                // Numbers that happen to be dates before there were options are prices or counts.
+                let is_plausible = |date: &Date| (1970..2100).contains(&date.ymd().0);
+                (dates.iter().all(is_plausible)).then_some(())?;
+                Some((*format, *dates.iter().min()?, *dates.iter().max()?))
+            }),
+            is_number: all(&|text| text.parse::<f64>().is_ok()),
+            is_side: all(&|text| sides.contains(&text.to_ascii_lowercase().as_str())),
+            symbols: [SymbolFormat::Occ, SymbolFormat::Deribit]
+                .into_iter()
+                .find(|format| all(&|text| format.parse(text).is_some())),
+        }
+    }
+
+    /// The rank of its name among those of one of ours.
+    fn rank(&self, ours: &str) -> Option<usize> {
+        let (_, names) = NAMES.iter().find(|(name, _)| *name == ours)?;
+        names.iter().position(|name| *name == self.plain).or_else(|| {
+            let at = names
+                .iter()
+                .position(|name| name.len() > 2 && self.plain.contains(name))?;
+            Some(at + 100)
+        })
+    }
+
+    /// Returns whether its values can be those of one of ours.
+    fn suits(&self, ours: &str) -> bool {
+        match ours {
+            "date" | "expiry" => self.dates.is_some(),
+            "call" => self.is_side,
+            "symbol" | "root" => self.symbols.is_none() && self.dates.is_none() && !self.is_side,
+            _ => self.is_number || self.values.is_empty(),
+        }
+    }
+}
+
+/// Proposes a mapping for columns, given as names and some of their values.
+pub fn propose(columns: &[(String, Vec<String>)], json: Option<&JsonRows>) -> Proposal {
+    let columns: Vec<Column<'_>> = columns.iter().map(|(name, values)| Column::of(name, values)).collect();
+    let symbol = columns
+        .iter()
+        .find_map(|column| Some((column.name.to_owned(), column.symbols?)));
+    let has = |ours: &str| {
+        columns
+            .iter()
+            .any(|column| column.suits(ours) && column.rank(ours).is_some())
+    };
+    let is_chain = symbol.is_some() || has("strike") || columns.iter().any(|column| column.is_side);
+    let table = if is_chain { Table::Chain } else { Table::Bars };
+    let mut taken: BTreeMap<&str, (&Column<'_>, String)> = BTreeMap::new();
+    let wanted: Vec<&str> = table.schema().iter().map(|column| column.name).collect();
+    for ours in &wanted {
+        let given_by_symbol = symbol.is_some() && SymbolFormat::COLUMNS.contains(ours);
+        let best = columns
+            .iter()
+            .filter(|column| column.suits(ours) && !taken.values().any(|(other, _)| other.name == column.name))
+            .filter_map(|column| Some((column.rank(ours)?, column)))
+            .min_by_key(|(rank, _)| *rank);
+        if let Some((_, column)) = best.filter(|_| !given_by_symbol) {
+            taken.insert(ours, (column, "its name".to_owned()));
+        }
+    }
+    by_value(&columns, table, symbol.is_some(), &mut taken);
+    finish(table, &wanted, symbol, json, &taken)
+}
+
+/// Finds by their values the dates and sides that no name tells.
+fn by_value<'c>(
+    columns: &'c [Column<'c>],
+    table: Table,
+    has_symbol: bool,
+    taken: &mut BTreeMap<&str, (&'c Column<'c>, String)>,
+) {
+    let free = |taken: &BTreeMap<&str, (&Column<'_>, String)>, column: &Column<'_>| {
+        !taken.values().any(|(other, _)| other.name == column.name)
+    };
+    let mut dated: Vec<&Column<'_>> = columns
+        .iter()
+        .filter(|column| column.dates.is_some() && free(taken, column))
+        .collect();
+    dated.sort_by_key(|column| column.dates.map(|(_, first, last)| (first, last)));
+    if !taken.contains_key("date") && !dated.is_empty() {
+        taken.insert("date", (dated.remove(0), "the earliest dates".to_owned()));
+    }
+    if table == Table::Chain
+        && !has_symbol
+        && !taken.contains_key("expiry")
+        && let Some(column) = dated.pop()
+    {
+        taken.insert("expiry", (column, "the latest dates".to_owned()));
+    }
+    if table == Table::Chain
+        && !has_symbol
+        && !taken.contains_key("call")
+        && let Some(column) = columns.iter().find(|column| column.is_side && free(taken, column))
+    {
+        taken.insert("call", (column, "its values are calls and puts".to_owned()));
+    }
+}
+
+fn finish(
+    table: Table,
+    wanted: &[&str],
+    symbol: Option<(String, SymbolFormat)>,
+    json: Option<&JsonRows>,
+    taken: &BTreeMap<&str, (&Column<'_>, String)>,
+) -> Proposal {
+    let formats: Vec<&str> = ["date", "expiry"]
+        .iter()
+        .filter_map(|ours| Some(taken.get(ours)?.0.dates?.0))
+        .collect();
+    let mut doubts = Vec::new();
+    if formats.iter().any(|format| matches!(*format, "%m/%d/%Y" | "%d/%m/%Y")) {
+        doubts.push("dates with slashes are read as month/day/year where both fit".to_owned());
+    }
+    if formats.windows(2).any(|pair| pair[0] != pair[1]) {
+        doubts.push("dates are in more than one format: give all of them as `dates: […]`".to_owned());
+    }
+    let percent = taken
+        .get("implied_volatility")
+        .filter(|(column, _)| {
+            let values: Vec<f64> = column.values.iter().filter_map(|text| text.parse().ok()).collect();
+            !values.is_empty() && values.iter().sum::<f64>() / values.len() as f64 > 3.0
+        })
+        .map(|_| vec!["implied_volatility".to_owned()])
+        .unwrap_or_default();
+    let given = |ours: &str| symbol.is_some() && SymbolFormat::COLUMNS.contains(&ours);
+    let mut missing: Vec<&'static str> = table
+        .required()
+        .iter()
+        .copied()
+        .filter(|ours| !taken.contains_key(ours) && !given(ours))
+        .collect();
+    let has = |ours: &str| taken.contains_key(ours);
+    if table == Table::Chain && !(has("last") || has("bid") && has("ask")) {
+        missing.extend(["bid", "ask"].into_iter().filter(|ours| !has(ours)));
+    }
+    if table == Table::Chain && !has("symbol") && !has("root") && symbol.is_none() {
+        doubts.push("no column names the underlying: give it as `symbol:` of the stage".to_owned());
+    }
+    if table == Table::Chain {
+        doubts.push("currency, multiplier and exercise are assumptions: state them in `contract:`".to_owned());
+    }
+    let columns = wanted
+        .iter()
+        .filter_map(|ours| {
+            let (column, why) = taken.get(ours)?;
+            Some(((*ours).to_owned(), column.name.to_owned(), why.clone()))
+        })
+        .collect();
+    let format = formats.first().copied().filter(|format| *format != "%Y-%m-%d");
+    Proposal {
+        table,
+        columns,
+        contract_symbol: symbol,
+        date_format: format.map(str::to_owned),
+        percent,
+        json: json.cloned(),
+        missing,
+        doubts,
+    }
+}
+
+/// A text as a YAML scalar.
+fn scalar(text: &str) -> String {
+    let is_plain = text.chars().all(|c| c.is_alphanumeric() || "_. ".contains(c))
+        && text.starts_with(|c: char| c.is_alphabetic() || c == '_')
+        && !text.ends_with(' ')
+        && !matches!(
+            text.to_lowercase().as_str(),
+            "true" | "false" | "null" | "yes" | "no" | "on" | "off" | "y" | "n"
+        );
+    match is_plain {
+        true => text.to_owned(),
+        false => format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\"")),
+    }
+}
+
+impl Proposal {
+    /// The stage to paste into a pipeline file, for the file at `path`.
+    pub fn yaml(&self, path: &str) -> String {
+        let name = match self.table {
+            Table::Chain => "chain",
+            Table::Bars => "bars",
+            Table::Rates => "rates",
+        };
+        let mut out = format!(
+            "  {name}:\n    uses: {}\n    with:\n      path: {}\n      layout:\n",
+            self.table.stage_kind(),
+            scalar(path)
+        );
+        if let Some(json) = &self.json {
+            let _ = writeln!(out, "        json: {{ rows: {} }}", scalar(&json.rows));
+        }
+        if let Some((column, format)) = &self.contract_symbol {
+            let format = match format {
+                SymbolFormat::Occ => "occ",
+                SymbolFormat::Deribit => "deribit",
+            };
+            let _ = writeln!(
+                out,
+                "        contract_symbol: {{ column: {}, format: {format} }}",
+                scalar(column)
+            );
+        }
+        out.push_str("        columns:\n");
+        for (ours, theirs, why) in &self.columns {
+            let note = if why == "its name" {
+                String::new()
+            } else {
+                format!("  # by {why}")
+            };
+            let _ = writeln!(out, "          {ours}: {}{note}", scalar(theirs));
+        }
+        for ours in &self.missing {
+            let _ = writeln!(out, "          # {ours}: <not found: the name in the header>");
+        }
+        if let Some(format) = &self.date_format {
+            let _ = writeln!(out, "        date_format: \"{format}\"");
+        }
+        if !self.percent.is_empty() {
+            let _ = writeln!(out, "        percent: [{}]", self.percent.join(", "));
+        }
+        out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(text: &str) -> Proposal {
+        let mut lines = text
+            .lines()
+            .map(|line| line.split(';').map(str::to_owned).collect::<Vec<_>>());
+        let header = lines.next().unwrap();
+        let rows: Vec<_> = lines.collect();
+        let columns: Vec<(String, Vec<String>)> = header
+            .into_iter()
+            .enumerate()
+            .map(|(i, name)| (name, rows.iter().map(|row| row[i].clone()).collect()))
+            .collect();
+        propose(&columns, None)
+    }
+
+    #[test]
+    fn names_and_values_make_a_mapping() {
+        let proposal = of(
+            "Tag;Verfall;Basispreis Strike;CP;Best_Bid;Best_Ask;IV %;n\n19.01.2024;16.02.2024;480;C;5.1;5.2;18.5;1\n22.01.2024;16.02.2024;480;P;5.1;5.2;19.5;2\n",
+        );
+        assert_eq!(proposal.table, Table::Chain);
+        let pairs: Vec<_> = proposal
+            .columns
+            .iter()
+            .map(|(ours, theirs, _)| format!("{ours}={theirs}"))
+            .collect();
+        assert_eq!(
+            pairs,
+            [
+                "date=Tag",
+                "expiry=Verfall",
+                "strike=Basispreis Strike",
+                "call=CP",
+                "bid=Best_Bid",
+                "ask=Best_Ask",
+                "implied_volatility=IV %"
+            ]
+        );
+        assert_eq!(proposal.date_format.as_deref(), Some("%d.%m.%Y"));
+        assert_eq!(proposal.percent, ["implied_volatility"]);
+        assert!(proposal.missing.is_empty());
+        let yaml = proposal.yaml("data/x.csv");
+        assert!(
+            yaml.contains("          date: Tag  # by the earliest dates\n"),
+            "{yaml}"
+        );
+        assert!(yaml.contains("          implied_volatility: \"IV %\"\n"), "{yaml}");
+    }
+
+    #[test]
+    fn symbols_of_contracts_and_bars() {
+        let proposal =
+            of("contract;when;px\nSPY240216C00480000;1705676400000;5.1\nSPY240216P00480000;1705676400000;5.2\n");
+        assert_eq!(
+            proposal.contract_symbol,
+            Some(("contract".to_owned(), SymbolFormat::Occ))
+        );
+        assert_eq!(proposal.date_format.as_deref(), Some("epoch_ms"));
+        assert_eq!(proposal.missing, ["bid", "ask"]);
+        let proposal = of("Day;Settle\n20240119;480\n20240122;481\n");
+        assert_eq!((proposal.table, proposal.missing.len()), (Table::Bars, 0));
+        assert_eq!(proposal.date_format.as_deref(), Some("%Y%m%d"));
+    }
+}
