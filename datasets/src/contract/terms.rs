@@ -133,9 +133,9 @@ impl ContractTerms {
 
     /// These terms, completed by those of `base`.
     #[must_use]
-    pub fn over(mut self, base: &Self) -> Self {
+    pub fn over(self, base: &Self) -> Self {
         let mut merged = Self::from(self.all().or(&base.all()));
-        merged.roots = std::mem::take(&mut self.roots);
+        merged.roots = self.roots;
         for (root, terms) in &base.roots {
             let own = merged.roots.entry(root.clone()).or_default();
             *own = own.or(terms);
@@ -143,7 +143,8 @@ impl ContractTerms {
         merged
     }
 
-    /// Returns whether nothing is stated.(&self) -> bool {
+    /// Returns whether nothing is stated.
+    pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
