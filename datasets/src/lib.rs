@@ -2,6 +2,7 @@
 //! calendars. No polars here.
 
 pub mod calendar;
+pub mod corporate_action;
 pub mod date;
 pub mod layout;
 pub mod quality;

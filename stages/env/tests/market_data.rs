@@ -69,6 +69,7 @@ fn days(store: &Store, bytes: &[u8]) -> Vec<Day> {
             theta: f64::NAN,
             forward: f64::NAN,
             discount: f64::NAN,
+            tradable: true,
         });
     }
     days.into_values().collect()
@@ -86,6 +87,7 @@ fn spx_2019(data: &Path) {
         multiplier: 100.0,
         features: Vec::new(),
         rates: Vec::new(),
+        actions: Vec::new(),
         parts: days.iter().map(|day| format!("SPX/{}", day.date)).collect(),
         read: Box::new(|part| Ok(vec![days[part].clone()])),
     };

@@ -61,6 +61,10 @@ pub struct OptionsConfig {
     pub episode_length: EpisodeLength,
     /// Observations are clipped at this many standard deviations (market and slate) or units (positions and account).
     pub clip: f32,
+    /// The age in days that a rate of `rates` may have on the day it is used for; an older one is an error.
+    pub max_rates_age_days: u32,
+    /// The share of the snapshots after its first value at which a market feature may have none and show the last one known; more is an error.
+    pub max_feature_gaps: f64,
 }
 
 impl Default for OptionsConfig {
@@ -86,6 +90,8 @@ impl Default for OptionsConfig {
             embargo: 10,
             episode_length: EpisodeLength { least: 252, most: 252 },
             clip: 5.0,
+            max_rates_age_days: 30,
+            max_feature_gaps: 0.05,
         }
     }
 }

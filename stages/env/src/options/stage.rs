@@ -5,10 +5,11 @@ use super::config::{OptionsConfig, QuoteKind};
 use super::inputs::{days, features, is_key, parts, rates};
 use bytes::Bytes;
 use cache::{ArtifactBuilder, BlobRef};
+use stages_core::corporate_actions;
 use stages_core::dataset::{DataSet, Partition};
 use stages_core::{
     ConfigProblem, Context, Given, InputPort, Memo, OutputPort, Outputs, PlanContext, PortType, Ports, Provided, Share,
-    StageError, StageKind,
+    StageError, StageEvent, StageKind,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -32,7 +33,7 @@ const fn input(name: &'static str, ty: PortType, optional: bool, list: bool, doc
 impl StageKind for Options {
     type Config = OptionsConfig;
     const NAME: &'static str = "env/options";
-    const VERSION: u32 = 2;
+    const VERSION: u32 = 3;
     const ABOUT: &'static str = "trading option strategies on one underlying, by look-up in precomputed tables";
     const PORTS: Ports = Ports {
         inputs: &[
@@ -63,6 +64,13 @@ impl StageKind for Options {
                 true,
                 false,
                 "interest on cash; without it, `rate`",
+            ),
+            input(
+                "actions",
+                PortType::CorporateActions,
+                true,
+                false,
+                "corporate actions, by which held contracts are adjusted",
             ),
         ],
         outputs: &[OutputPort {
@@ -125,6 +133,7 @@ impl StageKind for Options {
         let source = MarketSource {
             features: features(context, &symbol)?,
             rates: rates(&given)?,
+            actions: corporate_actions::open(&given, "actions")?,
             multiplier,
             parts: parts.iter().map(|(chain, _)| chain.key.name()).collect(),
             read: Box::new(read),
@@ -134,7 +143,10 @@ impl StageKind for Options {
         for note in built.notes {
             context.log(note);
         }
-        let meta = serde_json::json!({ "family": FAMILY, "format": 2, "symbol": symbol, "multiplier": multiplier });
+        for message in built.warnings {
+            context.events.emit(StageEvent::Warning { message, hint: None });
+        }
+        let meta = serde_json::json!({ "family": FAMILY, "format": 3, "symbol": symbol, "multiplier": multiplier });
         let mut builder = ArtifactBuilder::new(&context.store, PortType::Env.name(), meta);
         for (path, blob) in built.files {
             builder.blob(&path, blob);
@@ -150,6 +162,7 @@ impl StageKind for Options {
             multiplier: 0.0,
             features: Vec::new(),
             rates: rates(given)?,
+            actions: corporate_actions::open(given, "actions")?,
             parts: parts.iter().map(|(chain, _)| chain.key.name()).collect(),
             read: Box::new(|_| Err(not_cached())),
         };
@@ -162,7 +175,9 @@ impl StageKind for Options {
             .map_while(|part| part_snapshots(&source, config, &memo, part).ok())
             .collect();
         // It ends at the first part that is not in the memo, with those before it counted.
-        let _ = Chain::new(&source, config, snapshots).histories(&source, config, &memo);
+        if let Ok(chain) = Chain::new(&source, config, snapshots) {
+            let _ = chain.histories(&source, config, &memo);
+        }
         let cached = memo.histories.into_inner();
         Ok(Some(Share::new("partitions", cached, parts.len() as u64)))
     }
@@ -172,7 +187,7 @@ impl StageKind for Options {
 fn memo(piece: Piece, (chain, greeks): &(Partition, Partition), key: &[u8]) -> Memo {
     let (name, what) = match piece {
         Piece::Snapshots => ("env/options offer v1", "snapshots"),
-        Piece::Histories => ("env/options paths v1", "quote histories"),
+        Piece::Histories => ("env/options paths v2", "quote histories"),
     };
     let parts: [&[u8]; 3] = [chain.blob.blob.as_bytes(), greeks.blob.blob.as_bytes(), key];
     Memo::new(name, &parts, format!("{} {what}", chain.key.name()))

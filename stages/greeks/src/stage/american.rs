@@ -1,7 +1,7 @@
 //! `greeks/american`.
 
 use super::analytic::floats_if_any;
-use super::curves::Curves;
+use super::curves::{Curves, MaxAge};
 use super::dividends::{self, CashDividend};
 use super::ports;
 use super::time::TimeConfig;
@@ -41,6 +41,8 @@ pub struct AmericanConfig {
     pub dividends: Vec<CashDividend>,
     /// The day count of the time to maturity where the chain has no `years`.
     pub time: TimeConfig,
+    /// The age in days that a curve of `rates` may have on the day it is used for; an older one is an error.
+    pub max_rates_age_days: MaxAge,
 }
 
 /// Price and Greeks of every American contract of an option chain that has an implied volatility, row by row beside it; null where it has none
@@ -88,7 +90,9 @@ impl StageKind for American {
                 // The counts are in a memo of their own, as a table from the cache has none.
                 let mut counts = None;
                 let blob = context.memo(&memo(partition, &settings, &curves), || {
-                    let (batch, found) = chain_greeks(&partition.read(&context.store)?, config, &curves)?;
+                    let chain = partition.read(&context.store)?;
+                    curves.check_age(&chain, config.max_rates_age_days)?;
+                    let (batch, found) = chain_greeks(&chain, config, &curves)?;
                     counts = Some(found);
                     table::to_parquet(&batch)
                 })?;

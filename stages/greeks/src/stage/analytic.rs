@@ -1,6 +1,6 @@
 //! `greeks/analytic`.
 
-use super::curves::Curves;
+use super::curves::{Curves, MaxAge};
 use super::ports;
 use super::time::TimeConfig;
 use crate::numerics::batch::{Columns, greeks};
@@ -35,6 +35,8 @@ pub struct AnalyticConfig {
     pub dividend_yield: f64,
     /// The day count of the time to maturity where the chain has no `years`.
     pub time: TimeConfig,
+    /// The age in days that a curve of `rates` may have on the day it is used for; an older one is an error.
+    pub max_rates_age_days: MaxAge,
 }
 
 /// Greeks of every contract of an option chain that has an implied volatility, row by row beside it; null where it has none.
@@ -80,7 +82,9 @@ impl StageKind for Analytic {
             .map(|partition| {
                 context.check_cancelled()?;
                 let blob = context.memo(&memo(partition, &settings, &curves), || {
-                    table::to_parquet(&chain_greeks(&partition.read(&context.store)?, config, &curves)?)
+                    let chain = partition.read(&context.store)?;
+                    curves.check_age(&chain, config.max_rates_age_days)?;
+                    table::to_parquet(&chain_greeks(&chain, config, &curves)?)
                 })?;
                 let done = done.fetch_add(1, Ordering::Relaxed) + 1;
                 context.progress(

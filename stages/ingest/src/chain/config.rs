@@ -2,7 +2,7 @@
 
 use super::quotes::Quotes;
 use crate::files::Paths;
-use crate::options::{CalendarChoice, CustomLayout, LayoutChoice, OnBadRows, PartitionChoice};
+use crate::options::{CalendarChoice, CustomLayout, LayoutChoice, MaxDropped, OnBadRows, PartitionChoice};
 use crate::read::mappings;
 use datasets::DateRange;
 use datasets::layout::{Exercise, Layout, Table};
@@ -27,9 +27,14 @@ pub struct ChainConfig {
     pub symbols: Vec<String>,
     /// Keep only these dates, both ends included.
     pub dates: Option<DateRange>,
-    /// The action for invalid rows: `drop`, `keep` or `fail`; or by rule, `{ default: drop, crossed_quote: keep }`.
-    /// Every violation is counted in the data-quality table, whatever the action. A zero bid is not a violation.
+    /// The action for rows that break a rule: `by_rule` (each rule's own), `drop`, `keep`, `untradable` (marks, no fills) or `fail`; or by rule,
+    /// `{ default: drop, crossed_quote: keep }`. Every violation is counted in the data-quality table, whatever the action.
     pub on_bad_rows: OnBadRows,
+    /// The share of the rows that each rule may drop before the stage fails: `by_rule` (0.05, or 0.5 for rules whose rows are no data), a number, or
+    /// by rule, `{ default: 0.05, no_quote: 0.9 }`.
+    pub max_dropped: MaxDropped,
+    /// The smallest step of prices, in currency; null for the currency's (0.01 USD, 0.0001 CNY), 0 for none.
+    pub tick: Option<f64>,
     /// The currency of prices, ISO 4217; empty for the layout's.
     pub currency: String,
     /// The contract multiplier: units of the underlying in a contract; null for the layout's (100 in the US).
@@ -130,6 +135,15 @@ impl ChainConfig {
     pub fn check(&self) -> Result<(), ConfigProblem> {
         self.layout.check()?;
         self.on_bad_rows.check(CHAIN)?;
+        self.max_dropped.check(CHAIN)?;
+        if let Some(tick) = self.tick
+            && !(tick >= 0.0 && tick.is_finite())
+        {
+            return Err(ConfigProblem::new(
+                "tick",
+                format!("{tick} is not a number of at least 0"),
+            ));
+        }
         crate::options::check_dates(self.dates)?;
         if let Some(multiplier) = self.multiplier
             && !(multiplier > 0.0 && multiplier.is_finite())

@@ -2,10 +2,13 @@
 
 mod columns;
 mod config;
+mod jumps;
 mod parity;
 mod parse;
+mod price_rules;
 mod quotes;
 mod rules;
+mod snapshot_copy;
 mod stage;
 
 pub(crate) use columns::Chain;

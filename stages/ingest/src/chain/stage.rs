@@ -1,23 +1,24 @@
 //! `ingest/option_chain` as a stage.
 
-use super::columns::{ASK, BID, Chain, LAST, UNDERLYING};
+use super::columns::{ASK, BID, Chain, LAST, OPEN_INTEREST, UNDERLYING, VOLUME};
 use super::config::{ChainColumns, ChainConfig, UnderlyingChoice};
 use super::quotes::Quotes;
-use super::rules::{Rules, Seen, count_missing_underlying};
+use super::rules::{Rules, Seen};
 use super::{parity, parse};
 use crate::bars::{self, BarColumns};
 use crate::file_memo::Reading;
-use crate::options::LayoutChoice;
+use crate::options::{LayoutChoice, Treatment};
 use crate::read;
 use crate::value::OUT_OF_RANGE;
 use datasets::layout::{Exercise, Layout, exercise_of, is_settled_in_the_morning};
 use datasets::quality::{Action, CHAIN, Tally};
 use datasets::{Date, schema};
 use serde_json::{Value, json};
+use stages_core::corporate_actions;
 use stages_core::dataset::{self, Period};
 use stages_core::{
-    ConfigProblem, Context, Given, OutputPort, Outputs, PlanContext, PortType, Ports, Provided, Share, Source,
-    StageError, StageKind,
+    ConfigProblem, Context, Given, InputPort, OutputPort, Outputs, PlanContext, PortType, Ports, Provided, Share,
+    Source, StageError, StageKind,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -31,11 +32,17 @@ const UNDERLYING_FILES: &str = "underlying:";
 impl StageKind for OptionChain {
     type Config = ChainConfig;
     const NAME: &'static str = "ingest/option_chain";
-    const VERSION: u32 = 2;
+    const VERSION: u32 = 3;
     const ABOUT: &'static str = "option quotes from files, checked and counted";
     const NOT_IN_KEY: &'static [&'static str] = &["path", "underlying_path"];
     const PORTS: Ports = Ports {
-        inputs: &[],
+        inputs: &[InputPort {
+            name: "actions",
+            ty: PortType::CorporateActions,
+            optional: true,
+            list: false,
+            doc: "the corporate actions that explain jumps of strikes and prices",
+        }],
         outputs: &[OutputPort {
             name: "chain",
             ty: PortType::OptionChain,
@@ -91,6 +98,7 @@ impl StageKind for OptionChain {
             );
         }
         columns.insert("underlying".to_owned());
+        columns.insert(schema::TRADABLE.name.to_owned());
         Ok(BTreeMap::from([(
             "chain".to_owned(),
             Provided::columns(PortType::OptionChain, columns),
@@ -151,24 +159,30 @@ impl StageKind for OptionChain {
             None => is_settled_in_the_morning(root),
         };
         let quoted = chain.has(BID) || chain.has(ASK);
-        Rules {
+        let is_american = |symbol: &str| {
+            let exercise = config.exercise.or(facts.exercise);
+            exercise.unwrap_or_else(|| exercise_of(symbol)) == Exercise::American
+        };
+        let currency = match config.currency.as_str() {
+            "" => &*facts.currency,
+            given => given,
+        };
+        let corporate = corporate_actions::open(&context.given(), "actions")?;
+        let rules = Rules {
             bad: &config.on_bad_rows,
             calendar,
             is_morning: &is_morning,
+            is_american: &is_american,
             quoted,
-        }
-        .clean(&mut chain, &mut seen, &mut tally);
+            counted: chain.has(VOLUME) || chain.has(OPEN_INTEREST),
+            tick: config.tick.unwrap_or_else(|| tick_of(currency)),
+            actions: &corporate,
+        };
+        rules.clean(&mut chain, &mut seen, &mut tally);
         seen.count_missing_days(calendar, &mut tally);
         context.check_cancelled()?;
 
         let underlying = price_underlying(config, context, &mut chain, &underlying, facts.daily_limit, &mut tally)?;
-        count_missing_underlying(&chain, &mut tally);
-        config.on_bad_rows.enforce(&tally)?;
-        if chain.is_empty() {
-            return Err(
-                StageError::new("no good row is left").hint("`on_bad_rows: keep` keeps the bad ones, to be looked at")
-            );
-        }
         let quotes = match &config.quotes {
             Quotes::AsGiven => json!("as_given"),
             Quotes::FromLast(_) if quoted => {
@@ -179,6 +193,17 @@ impl StageKind for OptionChain {
                 json!({ "from_last": from_last })
             }
         };
+        rules.check_prices(&mut chain, &mut seen, &mut tally);
+        let treatment = Treatment {
+            bad: &config.on_bad_rows,
+            most: &config.max_dropped,
+        };
+        treatment.apply(context, &tally, read_rows, chain.len() as u64)?;
+        if chain.is_empty() {
+            return Err(
+                StageError::new("no good row is left").hint("`on_bad_rows: keep` keeps the bad ones, to be looked at")
+            );
+        }
 
         let snapshots = chain.snapshots();
         let period = config
@@ -191,11 +216,12 @@ impl StageKind for OptionChain {
         meta["quotes"] = quotes;
         meta["rows_read"] = json!(read_rows);
         meta["rows"] = json!(chain.len());
+        meta["untradable"] = json!((0..chain.len()).filter(|row| !chain.is_tradable(*row)).count());
         meta["snapshots"] = json!(snapshots.len());
         meta["quality"] = json!(tally.findings(|rule| config.on_bad_rows.action(rule)));
         context.progress(0, None, "writing");
         let of = |i: usize| (chain.name(chain.symbol[i]), Date(chain.date[i]));
-        let partitions = dataset::partition_rows(&context.store, chain.len(), period, of, |rows| chain.to_batch(rows))?;
+        let partitions = dataset::partition_rows(&context.store, chain.len(), period, of, |rows| chain.to_table(rows))?;
         let digest = dataset::write(&context.store, PortType::OptionChain, meta, partitions)?;
         Ok(Outputs::from([("chain".to_owned(), digest)]))
     }
@@ -216,6 +242,15 @@ fn reading(config: &ChainConfig) -> Reading<'_, ChainColumns> {
         choice: &config.layout,
         symbol: &config.symbol,
         parse: parse::parse,
+    }
+}
+
+/// The smallest step of option prices in a currency, where all exchanges of it have the same one.
+fn tick_of(currency: &str) -> f64 {
+    match currency {
+        "USD" => 0.01,
+        "CNY" => 0.0001,
+        _ => 0.0,
     }
 }
 

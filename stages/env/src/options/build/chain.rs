@@ -4,6 +4,7 @@ use super::histories::{Listing, Part, PartState, QuotedHistories};
 use super::market_source::{Day, MarketSource};
 use super::part_store::{PartStore, Piece};
 use super::snapshots::PartSnapshots;
+use crate::options::adjustment::{Adjustment, adjustments};
 use crate::options::config::OptionsConfig;
 use datasets::Date;
 use rayon::prelude::*;
@@ -47,26 +48,48 @@ pub(crate) struct Chain {
     /// The dates and, below, the rates by snapshot, over all parts.
     pub dates: Vec<Date>,
     pub rate: Vec<f64>,
+    /// The adjustments for corporate actions, in order.
+    pub adjustments: Vec<Adjustment>,
 }
 
 impl Chain {
     /// `parts` are the source's, from the first on.
-    pub(crate) fn new(source: &MarketSource<'_>, config: &OptionsConfig, parts: Vec<PartSnapshots>) -> Self {
+    pub(crate) fn new(
+        source: &MarketSource<'_>,
+        config: &OptionsConfig,
+        parts: Vec<PartSnapshots>,
+    ) -> Result<Self, StageError> {
         let (numbers, parts): (Vec<usize>, Vec<PartSnapshots>) = parts
             .into_iter()
             .enumerate()
             .filter(|(_, part)| !part.snapshots.is_empty())
             .unzip();
-        let mut listings: Vec<Listing> = Vec::with_capacity(parts.len());
-        for part in &parts {
-            let next = match listings.last() {
-                Some(before) => before.after(part),
-                None => Listing::default().after(part),
-            };
-            listings.push(next);
-        }
         let snapshots = || parts.iter().flat_map(|part| &part.snapshots);
         let dates: Vec<Date> = snapshots().map(|snapshot| Date(snapshot.date)).collect();
+        let adjustments = adjustments(&source.actions, &source.symbol, &dates)?;
+        let mut listings: Vec<Listing> = Vec::with_capacity(parts.len());
+        let mut start = 0;
+        for part in &parts {
+            let end = start + part.snapshots.len();
+            // By the part's own snapshots, with the date of the snapshot before.
+            let own: Vec<(usize, i32, Adjustment)> = adjustments
+                .iter()
+                .filter(|adjustment| adjustment.changes_contracts() && (start..end).contains(&adjustment.snapshot))
+                .map(|adjustment| {
+                    (
+                        adjustment.snapshot - start,
+                        dates[adjustment.snapshot - 1].0,
+                        *adjustment,
+                    )
+                })
+                .collect();
+            let next = match listings.last() {
+                Some(before) => before.after(part, &own),
+                None => Listing::default().after(part, &own),
+            };
+            listings.push(next);
+            start = end;
+        }
         let rate = dates
             .iter()
             .map(|&date| {
@@ -74,13 +97,14 @@ impl Chain {
                 known.checked_sub(1).map_or(config.rate, |i| source.rates[i].1)
             })
             .collect();
-        Self {
+        Ok(Self {
             numbers,
             listings,
             dates,
             rate,
             parts,
-        }
+            adjustments,
+        })
     }
 
     /// The snapshots of each part, as a range of all.
