@@ -90,8 +90,10 @@ impl OnBadRows {
             if self.action(rule) != Action::Fail {
                 continue;
             }
-            let unit = unit(rule);
-            let verb = if rows == 1 { "breaks" } else { "break" };
+            let (unit, verb) = match rows {
+                1 => (unit(rule).trim_end_matches('s'), "breaks"),
+                _ => (unit(rule), "break"),
+            };
             let first = first.map(|first| format!(", first on {first}")).unwrap_or_default();
             let example = match tally.sample(rule.name).first() {
                 Some(example) => format!(" ({example})"),

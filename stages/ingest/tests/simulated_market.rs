@@ -7,7 +7,7 @@ mod common;
 use arrow::array::{Array, AsArray, RecordBatch};
 use cache::{Artifact, KeyHasher};
 use common::{Bench, floats, kind};
-use datasets::quality::{BARS, CHAIN, DATE_OUT_OF_RANGE, RATES, Remedy, Rule};
+use datasets::quality::{Action, BARS, CHAIN, DATE_OUT_OF_RANGE, RATES, Rule};
 use serde_json::{Value, json};
 use stages_core::error::Cause;
 use stages_core::event::Silent;
@@ -165,7 +165,7 @@ fn is_clean(market: &Market, port: &str, rules: &[Rule], usual: &[&str]) {
     assert_eq!(table.len(), rules.len());
     for (line, rule) in table.iter().zip(rules) {
         assert_eq!(line["rule"], rule.name);
-        assert!(!usual.contains(&rule.name) || rule.remedy == Remedy::Note);
+        assert!(!usual.contains(&rule.name) || rule.action == Action::Keep);
         assert!(line["rows"] == 0 || usual.contains(&rule.name), "{port}: {line}");
     }
 }
