@@ -167,7 +167,7 @@ fn golden() {
     let rates = bench.run("ingest/rates", json!({ "path": "ust.csv" })).unwrap();
     assert_eq!(
         bars.digest,
-        "5fa396c3c941ce8ea7fed670d283e28640efd7813f104ea57b29f02f6a601236"
+        "5df225627497d2677c3767ed12501b3ae020aee8aba34353ec8e815f402199a7"
     );
     assert_eq!(
         rates.digest,

@@ -318,7 +318,7 @@ fn golden() {
         .unwrap();
     assert_eq!(
         cboe.digest,
-        "dd2deb220676f0e55475618595fd22bebc9624f6cf1f986105b47023f2bc9f63"
+        "283111e0f4c5a8e1edab8979cf69de9b7d86c59b98762070d16c5fc8acd7164d"
     );
     assert_eq!(
         sse.digest,

@@ -73,7 +73,7 @@ fn files_of_every_form() {
     assert_eq!(
         actions(json!({ "path": "lean" })),
         [
-            "AAPL 2014-05-08 cash_dividend NaN 3.2899  lean",
+            "AAPL 2014-05-08 cash_dividend NaN 3.2900  lean",
             "AAPL 2014-06-09 split 7.0000 NaN  lean",
         ]
     );

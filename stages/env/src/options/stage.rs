@@ -186,7 +186,7 @@ impl StageKind for Options {
 /// The memo of a piece of a part: it depends on the part's quotes and Greeks, and on `key`.
 fn memo(piece: Piece, (chain, greeks): &(Partition, Partition), key: &[u8]) -> Memo {
     let (name, what) = match piece {
-        Piece::Snapshots => ("env/options offer v1", "snapshots"),
+        Piece::Snapshots => ("env/options offer v2", "snapshots"),
         Piece::Histories => ("env/options paths v2", "quote histories"),
     };
     let parts: [&[u8]; 3] = [chain.blob.blob.as_bytes(), greeks.blob.blob.as_bytes(), key];

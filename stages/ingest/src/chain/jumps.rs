@@ -59,9 +59,10 @@ impl Ladder {
         self.contracts.binary_search(contract).is_ok()
     }
 
-    /// Returns whether the snapshot lists a contract of this expiry and side with this strike, to a cent.
-    fn has_near(&self, (expiry, strike, call): (i32, f64, bool)) -> bool {
-        let slack = 0.0051_f64.min(0.01 * strike);
+    /// Returns whether the snapshot lists the contract that a split of `ratio` makes of another, to a cent of the smaller strike of the two.
+    fn has_split(&self, &(expiry, strike, call): &Contract, ratio: f64) -> bool {
+        let strike = f64::from_bits(strike) / ratio;
+        let slack = (0.0051 * (1.0 / ratio).max(1.0)).min(0.01 * strike);
         // Strikes are positive, so that their bits sort as they do; calls and puts alternate.
         let from = (expiry, (strike - slack).max(0.0).to_bits(), false);
         let start = self.contracts.partition_point(|contract| *contract < from);
@@ -84,8 +85,8 @@ impl Ladder {
                 ratio.is_nan() || ratio.abs() < 0.25
             });
             let mapped = |ratio: &SplitRatio| {
-                let to = |c: &&&Contract| self.has_near((c.0, f64::from_bits(c.1) / ratio.value(), c.2));
-                share(alive.iter().filter(to).count())
+                let split = |contract: &&&Contract| self.has_split(contract, ratio.value());
+                share(alive.iter().filter(split).count())
             };
             let best = candidates
                 .map(|ratio| (mapped(ratio), *ratio))

@@ -16,7 +16,7 @@ use datasets::Date;
 use rayon::prelude::*;
 use stages_core::StageError;
 
-/// A feature of fewer snapshots may lack any share of its values: a share of a few says little.
+/// Fewer snapshots may lack any share of their values: a share of a few says little.
 const FEW_SNAPSHOTS: usize = 100;
 
 /// The tables as files, with lines for the log.
@@ -45,6 +45,7 @@ pub fn build<S: PartStore>(
         .into_par_iter()
         .map(|part| part_snapshots(source, config, store, part))
         .collect::<Result<_, StageError>>()?;
+    let left_out: usize = parts.iter().map(|part| part.left_out).sum();
     let chain = Chain::new(source, config, parts)?;
     let dates = &chain.dates;
     if let Some(i) = (1..dates.len()).find(|&i| dates[i] <= dates[i - 1]) {
@@ -61,9 +62,24 @@ pub fn build<S: PartStore>(
             dates.len()
         )));
     }
+    if left_out > 0 {
+        let all = left_out + dates.len();
+        let share = left_out as f64 / all as f64;
+        let message = format!(
+            "{left_out} of {all} snapshots have no price of the underlying and are left out ({:.1} %)",
+            100.0 * share
+        );
+        if share > config.max_gaps && all >= FEW_SNAPSHOTS {
+            return Err(StageError::new(message).hint(format!(
+                "`underlying: parity` of `ingest/option_chain` derives it from the options, `underlying_path` takes it from bars; `max_gaps: {}` accepts it",
+                (100.0 * share).ceil() / 100.0
+            )));
+        }
+        warnings.push(message);
+    }
     let histories = chain.histories(source, config, store)?;
     check_rates(source, dates, config.max_rates_age_days)?;
-    let (features, warm_up) = market_features(&source.features, dates, config.max_feature_gaps, &mut warnings)?;
+    let (features, warm_up) = market_features(&source.features, dates, config.max_gaps, &mut warnings)?;
     let splits = split(dates, warm_up, config)?;
 
     let snapshots = || chain.parts.iter().flat_map(|part| &part.snapshots);
@@ -216,7 +232,7 @@ fn market_features(
                 100.0 * most
             ))
             .hint(format!(
-                "its dates may be others than the chain's; `max_feature_gaps: {}` accepts it, and leaving it out avoids it",
+                "its dates may be others than the chain's; `max_gaps: {}` accepts it, and leaving it out avoids it",
                 (100.0 * share).ceil() / 100.0
             )));
         }

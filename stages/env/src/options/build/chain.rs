@@ -27,16 +27,19 @@ pub(crate) fn part_snapshots<S: PartStore>(
 ) -> Result<PartSnapshots, StageError> {
     let key = cache::canonical_json(&json!([prices_key(config), config.slate]));
     let file = store.piece(Piece::Snapshots, part, key.as_bytes(), || {
-        PartSnapshots::new(&days(source, part)?, config).encode()
+        let (days, left_out) = days(source, part)?;
+        PartSnapshots::new(&days, left_out, config).encode()
     })?;
     PartSnapshots::decode(&store.bytes(&file)?)
 }
 
-/// The snapshots of a part that have a price of the underlying.
-fn days(source: &MarketSource<'_>, part: usize) -> Result<Vec<Day>, StageError> {
+/// The snapshots of a part that have a price of the underlying, and the number of others.
+fn days(source: &MarketSource<'_>, part: usize) -> Result<(Vec<Day>, usize), StageError> {
     let mut days = (source.read)(part)?;
+    let all = days.len();
     days.retain(|day| day.underlying > 0.0 && day.underlying.is_finite());
-    Ok(days)
+    let left_out = all - days.len();
+    Ok((days, left_out))
 }
 
 /// The parts of the chain that have snapshots, each with its contracts.
@@ -156,7 +159,7 @@ impl Chain {
                 computed = true;
                 let quoted = ahead.take(i, parts.len(), |i| {
                     Ok(QuotedHistories::new(
-                        &days(source, self.numbers[i])?,
+                        &days(source, self.numbers[i])?.0,
                         &parts[i],
                         &config.fills,
                     ))
