@@ -3,6 +3,7 @@
 
 pub mod calendar;
 pub mod contract;
+pub mod corporate_action;
 pub mod date;
 pub mod layout;
 pub mod quality;

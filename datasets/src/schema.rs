@@ -107,6 +107,46 @@ pub const CONTRACT_TERMS: &[Column] = &[
     column("currency", Type::Text, true, "of strikes and prices, ISO 4217"),
 ];
 
+/// The column that `ingest/option_chain` adds to an option chain: false where the row is a mark at which nothing can be traded. Rows of a chain without
+/// it can all be traded.
+pub const TRADABLE: Column = column(
+    "tradable",
+    Type::Bool,
+    false,
+    "false where the row is a mark at which nothing can be traded",
+);
+
+/// Corporate actions, in the order of their ex-dates. Sorted by (symbol, date, kind).
+pub const CORPORATE_ACTIONS: &[Column] = &[
+    column("symbol", Type::Text, false, "ticker before the action"),
+    column(
+        "date",
+        Type::Date,
+        false,
+        "ex-date: the first day on which the share trades without what the action gives",
+    ),
+    column(
+        "kind",
+        Type::Text,
+        false,
+        "split, cash_dividend, special_dividend, stock_dividend or symbol_change",
+    ),
+    column(
+        "ratio",
+        Type::Float,
+        true,
+        "shares after the action for one before: 7 for a 7-for-1 split, 0.125 for a reverse 1-for-8, 1.05 for a stock dividend of 5 %",
+    ),
+    column("amount", Type::Float, true, "cash for a share, in currency, unadjusted"),
+    column("new_symbol", Type::Text, true, "ticker after the action"),
+    column(
+        "origin",
+        Type::Text,
+        false,
+        "where it is from: file, lean, yahoo, config or found (in prices, to be confirmed)",
+    ),
+];
+
 /// The columns that `greeks/implied_volatility` adds to (or, for `implied_volatility`, replaces in) an option chain.
 pub const IMPLIED_VOLATILITY: &[Column] = &[
     column("years", Type::Float, false, "time to expiry in years of 365 days"),

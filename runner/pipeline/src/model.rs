@@ -13,6 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// A pipeline, ready to be planned and run.
+#[derive(Clone)]
 pub struct Pipeline {
     /// Its name.
     pub name: String,

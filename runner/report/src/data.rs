@@ -2,6 +2,7 @@
 
 use super::html::{bytes, escape, table};
 use cache::{Artifact, Store};
+use datasets::quality::Example;
 use runner_history::Run;
 use serde_json::Value;
 use stages_core::PortType;
@@ -52,10 +53,14 @@ fn block(artifact: &Artifact, findings: &[Value]) -> String {
         let columns = ["rule", "about", "action", "rows", "days", "examples"];
         let rows: Vec<_> = found
             .iter()
-            .map(|finding| columns.iter().map(|column| text(&finding[*column])).collect())
+            .map(|finding| {
+                let mut cells: Vec<String> = columns.iter().map(|column| text(&finding[*column])).collect();
+                cells.push(sample(&finding["sample"]));
+                cells
+            })
             .collect();
         out.push_str(&table(
-            &["rule", "finding", "action", "rows", "days", "examples"],
+            &["rule", "finding", "action", "rows", "days", "examples", "example row"],
             &rows,
         ));
     }
@@ -64,6 +69,15 @@ fn block(artifact: &Artifact, findings: &[Value]) -> String {
         let _ = writeln!(out, "<p class=\"dim\">No findings: {}.</p>", names.join(", "));
     }
     out
+}
+
+/// The first of a finding's example rows.
+fn sample(rows: &Value) -> String {
+    let first = rows
+        .get(0)
+        .cloned()
+        .and_then(|row| serde_json::from_value::<Example>(row).ok());
+    first.map(|row| escape(&row.to_string())).unwrap_or_default()
 }
 
 fn text(value: &Value) -> String {

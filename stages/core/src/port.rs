@@ -13,6 +13,8 @@ pub enum PortType {
     OptionChain,
     /// Data set, [`datasets::schema::RATES`].
     Rates,
+    /// Data set, [`datasets::schema::CORPORATE_ACTIONS`].
+    CorporateActions,
     /// Data set, [`datasets::schema::GREEKS`].
     Greeks,
     /// Data set, [`datasets::schema::FEATURES`] and a column for each feature.
@@ -36,6 +38,7 @@ impl PortType {
             Self::Bars => "bars",
             Self::OptionChain => "option_chain",
             Self::Rates => "rates",
+            Self::CorporateActions => "corporate_actions",
             Self::Greeks => "greeks",
             Self::Features => "features",
             Self::Env => "env",

@@ -15,7 +15,7 @@ pub struct Backtest;
 impl StageKind for Backtest {
     type Config = BacktestConfig;
     const NAME: &'static str = "evaluate/backtest";
-    const VERSION: u32 = 2;
+    const VERSION: u32 = 3;
     const ABOUT: &'static str = "a policy over the test range, against baselines in the same environment";
     const PORTS: Ports = Ports {
         inputs: &[

@@ -3,11 +3,11 @@
 use crate::bootstrap;
 use crate::config::BacktestConfig;
 use crate::output::{self, Metrics};
-use crate::performance::{PERIODS_PER_YEAR, Performance, sharpe};
+use crate::performance::{LEAST_PERIODS, PERIODS_PER_YEAR, Performance, sharpe};
 use crate::policy_input::check_fits;
 use arrow::array::{ArrayRef, Date32Array, Float64Array, RecordBatch, StringArray};
 use cache::Artifact;
-use stages_core::{Context, Outputs, StageError};
+use stages_core::{Context, Outputs, StageError, StageEvent};
 use stages_env::options::{Baseline, Ledger, OptionsEnv, Reason};
 use stages_env::{BatchEnv, OpenOptions, Step};
 use stages_numerics::random::Random;
@@ -53,7 +53,10 @@ impl Trajectory {
     fn account(&self) -> [(&'static str, f64); 3] {
         let (first, last) = (&self.ledgers[0], &self.ledgers[self.ledgers.len() - 1]);
         let mean_nav = self.ledgers.iter().map(|ledger| ledger.nav).sum::<f64>() / self.ledgers.len() as f64;
-        let years = (self.ledgers.len() - 1) as f64 / PERIODS_PER_YEAR;
+        let years = match self.ledgers.len() - 1 {
+            few if few < LEAST_PERIODS => f64::NAN,
+            periods => periods as f64 / PERIODS_PER_YEAR,
+        };
         [
             // Value traded a year, as a multiple of the mean net asset value.
             ("turnover", last.traded_value / mean_nav / years),
@@ -89,6 +92,16 @@ pub(crate) fn backtest(
         };
         context.progress(runs.len() as u64, None, format!("baseline {}", baseline.name()));
         runs.extend(run_baseline(context, baseline, &mut open(paths)?)?);
+    }
+    let steps = env.test_steps();
+    if steps < LEAST_PERIODS {
+        context.events.emit(StageEvent::Warning {
+            message: format!(
+                "the test range has {steps} step{}: annual figures (return, volatility, Sharpe ratio, turnover) need {LEAST_PERIODS} and are left out",
+                if steps == 1 { "" } else { "s" }
+            ),
+            hint: Some("widen `test` or `test_fraction` of the environment".to_owned()),
+        });
     }
     output::store(context, measure(config, &runs), &table(&runs)?, about)
 }

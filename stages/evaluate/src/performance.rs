@@ -4,6 +4,9 @@
 /// Trading days a year, by which daily figures are annualised.
 pub const PERIODS_PER_YEAR: f64 = 252.0;
 
+/// The fewest periods, about a month, whose figures are annualised: of fewer, a year is not a figure but a guess.
+pub const LEAST_PERIODS: usize = 20;
+
 /// The measures of one return series. All in decimals (0.1 is 10 %), annual where noted.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Performance {
@@ -30,18 +33,21 @@ pub struct Performance {
 }
 
 impl Performance {
-    /// Measures a series of simple returns per trading day. Ratios whose denominator is 0 are NaN.
+    /// Measures a series of simple returns per trading day. Ratios whose denominator is 0 are NaN, and so are all annual figures of fewer than
+    /// [`LEAST_PERIODS`] returns.
     pub fn of(returns: &[f64]) -> Self {
         let n = returns.len() as f64;
         let total_return = returns.iter().fold(1.0, |equity, r| equity * (1.0 + r)) - 1.0;
-        let annual_return = if total_return <= -1.0 {
+        let annual_return = if returns.len() < LEAST_PERIODS {
+            f64::NAN
+        } else if total_return <= -1.0 {
             -1.0
         } else {
             libm::pow(1.0 + total_return, PERIODS_PER_YEAR / n) - 1.0
         };
         let (mean, deviation) = mean_and_deviation(returns);
         let downside = (returns.iter().map(|r| r.min(0.0).powi(2)).sum::<f64>() / n).sqrt();
-        let annual = PERIODS_PER_YEAR.sqrt();
+        let annual = annual_factor(returns);
         let max_drawdown = drawdowns(returns).into_iter().fold(0.0, f64::min);
         let var_95 = quantile(returns, 0.05);
         let tail: Vec<f64> = returns.iter().copied().filter(|r| *r <= var_95).collect();
@@ -80,7 +86,16 @@ impl Performance {
 /// Annualised Sharpe ratio: mean over standard deviation (n - 1), times sqrt(252).
 pub fn sharpe(returns: &[f64]) -> f64 {
     let (mean, deviation) = mean_and_deviation(returns);
-    ratio(mean, deviation) * PERIODS_PER_YEAR.sqrt()
+    ratio(mean, deviation) * annual_factor(returns)
+}
+
+/// The square root of the periods in a year; NaN for fewer than [`LEAST_PERIODS`] returns.
+fn annual_factor(returns: &[f64]) -> f64 {
+    if returns.len() < LEAST_PERIODS {
+        f64::NAN
+    } else {
+        PERIODS_PER_YEAR.sqrt()
+    }
 }
 
 /// Equity over its running peak, less 1, after each period; the start counts as a peak.
@@ -206,7 +221,27 @@ mod tests {
 
     #[test]
     fn ruin_is_a_return_of_minus_one() {
-        let p = Performance::of(&[0.1, -1.0, 0.2]);
+        let mut returns = vec![0.0; LEAST_PERIODS];
+        returns[3..6].copy_from_slice(&[0.1, -1.0, 0.2]);
+        let p = Performance::of(&returns);
         assert_eq!((p.total_return, p.annual_return, p.max_drawdown), (-1.0, -1.0, -1.0));
+    }
+
+    #[test]
+    fn a_few_days_are_not_annualised() {
+        let p = Performance::of(&[0.01, -0.005]);
+        assert!((p.total_return - 0.00495).abs() < 1e-12);
+        for annual in [
+            p.annual_return,
+            p.volatility,
+            p.sharpe,
+            p.sortino,
+            p.calmar,
+            sharpe(&[0.01, -0.005]),
+        ] {
+            assert!(annual.is_nan());
+        }
+        assert_eq!(p.hit_rate, 0.5);
+        assert!(Performance::of(&[0.01, -0.005].repeat(10)).sharpe.is_finite());
     }
 }

@@ -409,6 +409,48 @@ fn without_a_forward_the_yield_and_the_rate_are_configured() {
     }
 }
 
+/// A curve that ended long before the chain discounts nothing: both dates are named.
+#[test]
+fn old_rates_are_refused() {
+    let home = tempfile::tempdir().unwrap();
+    let store = Store::open(home.path()).unwrap();
+    let chain = store_table(&store, PortType::OptionChain, &chain(2, 99));
+    let rates = |age: i32| {
+        let batch = RecordBatch::try_new(
+            table::schema(RATES),
+            vec![
+                Arc::new(Date32Array::from(vec![FIRST.0 - age])),
+                Arc::new(Float64Array::from(vec![1.0])),
+                Arc::new(Float64Array::from(vec![RATE])),
+            ],
+        );
+        store_table(&store, PortType::Rates, &batch.unwrap())
+    };
+    let found = |name: &str, chain: ArtifactDigest, age: i32, with: Value| {
+        let stage = stage(name);
+        let resolved = stage.resolve(with).unwrap();
+        stage.run(&resolved, &context(&store, &[("chain", chain), ("rates", rates(age))]))
+    };
+    let quoted = found("greeks/implied_volatility", chain, 25, json!({})).unwrap()["chain"];
+    for (name, chain) in [
+        ("greeks/implied_volatility", chain),
+        ("greeks/analytic", quoted),
+        ("greeks/american", quoted),
+    ] {
+        assert!(found(name, chain, 25, json!({})).is_ok(), "{name}");
+        let err = found(name, chain, 31, json!({})).unwrap_err();
+        let dates = format!(
+            "{FIRST} would be discounted by the curve of {}, 31 days before",
+            FIRST.plus(-31)
+        );
+        assert!(err.message.contains(&dates), "{name}: {err}");
+        assert!(
+            found(name, chain, 31, json!({ "max_rates_age_days": 40 })).is_ok(),
+            "{name}"
+        );
+    }
+}
+
 #[test]
 fn refusals_name_the_remedy() {
     let plan = |columns: &[&str], rates: bool| {

@@ -8,6 +8,8 @@
 //! new ones are read; rows are put in order before anything looks at them, so that it does not matter how they were spread
 //! over files.
 
+pub mod actions;
+pub mod bad_rows;
 pub mod bars;
 mod bench;
 pub mod chain;
@@ -39,5 +41,6 @@ pub fn kinds() -> Vec<Box<dyn stages_core::AnyStage>> {
         stages_core::erase(chain::OptionChain),
         stages_core::erase(bars::Bars),
         stages_core::erase(rates::Rates),
+        stages_core::erase(actions::CorporateActions),
     ]
 }

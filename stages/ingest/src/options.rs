@@ -1,141 +1,21 @@
 //! Settings that the stages of this family share.
 
+pub use crate::bad_rows::{MaxDropped, OnBadRows, Treatment};
 use datasets::calendar::is_trading_day;
 use datasets::layout::{CalendarName, nearest};
-use datasets::quality::{Action, Rule, Tally};
+use datasets::quality::{Example, HOLE, HOLE_OF_WEEKDAYS, Tally};
 use datasets::{Date, DateRange};
-use schemars::{JsonSchema, Schema, SchemaGenerator};
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use stages_core::dataset::Period;
-use stages_core::{ConfigProblem, StageError};
-use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
-
-/// The action for invalid rows: `drop`, `keep` or `fail`; or by rule, `{ default: drop, crossed_quote: keep }`.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct OnBadRows {
-    /// For rules that are not named.
-    pub default: Action,
-    /// By rule.
-    pub rules: BTreeMap<String, Action>,
-}
-
-impl OnBadRows {
-    /// The action for a rule. The default never fails on rules that only report.
-    pub fn action(&self, rule: &Rule) -> Action {
-        use datasets::quality::Remedy;
-        match self.rules.get(rule.name) {
-            Some(action) => *action,
-            None if rule.remedy == Remedy::Note => Action::Keep,
-            None => self.default,
-        }
-    }
-
-    /// The action for the rule of that name.
-    pub fn of(&self, rules: &[Rule], name: &str) -> Action {
-        rules
-            .iter()
-            .find(|rule| rule.name == name)
-            .map_or(self.default, |rule| self.action(rule))
-    }
-
-    /// Refuses the name of a rule that does not exist.
-    ///
-    /// # Errors
-    /// The first such name.
-    pub fn check(&self, rules: &[Rule]) -> Result<(), ConfigProblem> {
-        for name in self.rules.keys() {
-            if !rules.iter().any(|rule| rule.name == name) {
-                let known: Vec<_> = rules.iter().map(|rule| rule.name).collect();
-                return Err(
-                    ConfigProblem::new(format!("on_bad_rows.{name}"), format!("there is no rule `{name}`"))
-                        .hint(suggestion(name, &known)),
-                );
-            }
-        }
-        Ok(())
-    }
-
-    /// Fails where a rule is broken that may not be.
-    ///
-    /// # Errors
-    /// Names the rule, how often it is broken and where first.
-    pub fn enforce(&self, tally: &Tally) -> Result<(), StageError> {
-        for (rule, rows, first) in tally.broken() {
-            if self.action(rule) == Action::Fail {
-                let unit = if rule.name == "missing_day" { "days" } else { "rows" };
-                let first = first.map(|first| format!(", first on {first}")).unwrap_or_default();
-                return Err(StageError::new(format!(
-                    "{rows} {unit} break the rule `{}`{first}: {}",
-                    rule.name, rule.about
-                ))
-                .hint(format!("`on_bad_rows: {{ {}: drop }}` lets them pass", rule.name)));
-            }
-        }
-        Ok(())
-    }
-}
+use stages_core::ConfigProblem;
+use std::collections::BTreeSet;
 
 /// "did you mean", or all there is.
 pub fn suggestion(name: &str, known: &[&str]) -> String {
     match nearest(name, known.iter().copied()) {
         Some(near) => format!("did you mean `{near}`?"),
         None => format!("there are {}", known.join(", ")),
-    }
-}
-
-impl Serialize for OnBadRows {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        if self.rules.is_empty() {
-            return self.default.serialize(serializer);
-        }
-        use serde::ser::SerializeMap as _;
-        let mut map = serializer.serialize_map(None)?;
-        map.serialize_entry("default", &self.default)?;
-        for (rule, action) in &self.rules {
-            map.serialize_entry(rule, action)?;
-        }
-        map.end()
-    }
-}
-
-impl<'de> Deserialize<'de> for OnBadRows {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Visitor;
-        impl<'de> de::Visitor<'de> for Visitor {
-            type Value = OnBadRows;
-            fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
-                f.write_str("`drop`, `keep`, `fail`, or a map from rules to these")
-            }
-            fn visit_str<E: de::Error>(self, text: &str) -> Result<OnBadRows, E> {
-                Ok(OnBadRows {
-                    default: Action::deserialize(de::value::StrDeserializer::new(text))?,
-                    rules: BTreeMap::new(),
-                })
-            }
-            fn visit_map<A: de::MapAccess<'de>>(self, map: A) -> Result<OnBadRows, A::Error> {
-                let mut rules: BTreeMap<String, Action> =
-                    BTreeMap::deserialize(de::value::MapAccessDeserializer::new(map))?;
-                Ok(OnBadRows {
-                    default: rules.remove("default").unwrap_or_default(),
-                    rules,
-                })
-            }
-        }
-        deserializer.deserialize_any(Visitor)
-    }
-}
-
-impl JsonSchema for OnBadRows {
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        "OnBadRows".into()
-    }
-    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        let action = generator.subschema_for::<Action>();
-        schemars::json_schema!({
-            "description": "drop, keep or fail; or by rule: { default: drop, crossed_quote: keep }.",
-            "anyOf": [action.clone(), { "type": "object", "additionalProperties": action }]
-        })
     }
 }
 
@@ -220,17 +100,39 @@ pub fn fits(calendar: CalendarName, days: &BTreeSet<Date>) -> bool {
     closed < 20 || closed * 20 <= days.len()
 }
 
-/// Counts the days that are missing between the first and the last of `days`, where holidays are known.
-pub fn count_missing_days(calendar: CalendarName, days: &BTreeSet<Date>, tally: &mut Tally) {
-    let (true, Some(&first), Some(&last)) = (calendar.knows_holidays(), days.first(), days.last()) else {
+/// Counts the days that are missing between the first and the last of `days`, and the longer runs of them. Where holidays are not known, only a run
+/// that is longer than any season of holidays is counted.
+pub fn count_missing_days(symbol: &str, calendar: CalendarName, days: &BTreeSet<Date>, tally: &mut Tally) {
+    let (Some(&first), Some(&last)) = (days.first(), days.last()) else {
         return;
     };
+    if calendar == CalendarName::None {
+        return;
+    }
+    let mut run: Vec<Date> = Vec::new();
     for day in (first.0..=last.0).map(Date) {
         // Special sessions of weekends are no days on which data is expected.
-        let is_expected = calendar.covers(day) && (!day.is_weekend() || calendar == CalendarName::Always);
-        if is_expected && is_trading_day(calendar, day) && !days.contains(&day) {
-            tally.add("missing_day", day, 1);
+        if !is_trading_day(calendar, day) || day.is_weekend() && calendar != CalendarName::Always {
+            continue;
         }
+        if !days.contains(&day) {
+            run.push(day);
+            if calendar.knows_holidays() && calendar.covers(day) {
+                tally.add("missing_day", day, 1);
+            }
+            continue;
+        }
+        let knows_holidays = calendar.knows_holidays() && run.iter().all(|day| calendar.covers(*day));
+        let hole = if knows_holidays { HOLE } else { HOLE_OF_WEEKDAYS };
+        if let (true, Some(from), Some(to)) = (run.len() >= hole, run.first(), run.last()) {
+            tally.add_rows("hole", *from, run.len() as u64, || Example {
+                symbol: (!symbol.is_empty()).then(|| symbol.to_owned()),
+                date: Some(*from),
+                note: Some(format!("{} trading days to {to}", run.len())),
+                ..Example::default()
+            });
+        }
+        run.clear();
     }
 }
 
@@ -266,30 +168,6 @@ impl PartitionChoice {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use datasets::quality::CHAIN;
-
-    #[test]
-    fn actions_by_rule() {
-        let read = |text: &str| serde_json::from_str::<OnBadRows>(text);
-        let bad = read(r#"{"default":"keep","crossed_quote":"fail"}"#).unwrap();
-        assert_eq!(bad.of(CHAIN, "crossed_quote"), Action::Fail);
-        assert_eq!(bad.of(CHAIN, "no_quote"), Action::Keep);
-        assert_eq!(
-            serde_json::to_string(&bad).unwrap(),
-            r#"{"default":"keep","crossed_quote":"fail"}"#
-        );
-        assert_eq!(serde_json::to_string(&read("\"drop\"").unwrap()).unwrap(), "\"drop\"");
-        assert_eq!(read("\"fail\"").unwrap().of(CHAIN, "zero_bid"), Action::Keep);
-        assert!(
-            read("\"ignore\"")
-                .unwrap_err()
-                .to_string()
-                .contains("`drop`, `keep`, `fail`")
-        );
-        let problem = read(r#"{"crosed_quote":"keep"}"#).unwrap().check(CHAIN).unwrap_err();
-        assert_eq!(problem.field, "on_bad_rows.crosed_quote");
-        assert_eq!(problem.hint.unwrap(), "did you mean `crossed_quote`?");
-    }
 
     #[test]
     fn a_calendar_that_does_not_fit_is_not_used() {

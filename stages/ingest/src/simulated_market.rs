@@ -2,7 +2,7 @@
 
 use crate::bars::{self, Bar};
 use crate::chain::{Chain, Rules, Seen};
-use crate::options::OnBadRows;
+use crate::options::{OnBadRows, count_missing_days};
 use crate::rates;
 use arrow::array::{ArrayRef, BooleanArray, Date32Array, Float64Array, RecordBatch, StringArray};
 use datasets::calendar::CalendarName;
@@ -244,7 +244,11 @@ fn check_chain(months: &[Partition], context: &Context) -> Result<(usize, Value)
         bad: &bad,
         calendar: CALENDAR,
         is_morning: &|_| false,
+        is_american: &|_| false,
         quoted: true,
+        counted: true,
+        tick: 0.0,
+        actions: &[],
     };
     let mut rows = 0;
     for months in months.chunks(rayon::current_num_threads()) {
@@ -255,6 +259,7 @@ fn check_chain(months: &[Partition], context: &Context) -> Result<(usize, Value)
             chain.append(&batch?)?;
             rows += chain.len();
             rules.clean(&mut chain, &mut seen, &mut tally);
+            rules.check_prices(&mut chain, &mut seen, &mut tally);
         }
     }
     seen.count_missing_days(CALENDAR, &mut tally);
@@ -262,10 +267,7 @@ fn check_chain(months: &[Partition], context: &Context) -> Result<(usize, Value)
 }
 
 fn keep() -> OnBadRows {
-    OnBadRows {
-        default: Action::Keep,
-        rules: BTreeMap::new(),
-    }
+    OnBadRows::all(Action::Keep)
 }
 
 fn write_bars(config: &Parameters, days: &[Day], context: &Context) -> Result<cache::ArtifactDigest, StageError> {
@@ -305,6 +307,7 @@ fn write_rates(days: &[Day], context: &Context) -> Result<cache::ArtifactDigest,
     let batch = rates::batch(&points)?;
     let (bad, mut tally) = (keep(), Tally::new(RATES));
     rates::clean(&mut points, &bad, CALENDAR, &mut tally);
+    count_missing_days("", CALENDAR, &days.iter().map(|day| day.date).collect(), &mut tally);
     let meta = json!({
         "currency": "USD",
         "calendar": CALENDAR,

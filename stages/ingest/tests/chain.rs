@@ -49,7 +49,7 @@ SPX 2019-05-31 2019-06-07 SPXW 3500 call 0 0.05 0 0 0 2756.04 -
     assert_eq!(done.finding("settled_in_the_morning"), (1, 1, "dropped".to_owned()));
     assert_eq!(done.finding("placeholder_volatility"), (1, 1, "repaired".to_owned()));
     assert_eq!(done.finding("implausible_volatility"), (1, 1, "repaired".to_owned()));
-    assert_eq!(done.finding("zero_bid"), (1, 1, "noted".to_owned()));
+    assert_eq!(done.finding("zero_bid"), (1, 1, "kept".to_owned()));
     assert_eq!(done.examples("crossed_quote"), ["2019-05-31"]);
 }
 
@@ -109,7 +109,7 @@ fn bad_rows_are_kept_or_refused() {
     let err = run(json!({ "crossed_quote": "fail" })).err().unwrap();
     assert!(
         err.message
-            .contains("1 rows break the rule `crossed_quote`, first on 2019-05-31"),
+            .contains("1 row breaks the rule `crossed_quote`, first on 2019-05-31"),
         "{err}"
     );
     assert!(run(json!({ "zero_bid": "fail" })).is_err());

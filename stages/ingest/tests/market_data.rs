@@ -31,6 +31,7 @@ fn main() -> std::process::ExitCode {
         ("dow_yahoo_and_spy", dow_yahoo_and_spy),
         ("treasury_and_fed_funds", treasury_and_fed_funds),
         ("what_the_pipelines_ask", what_the_pipelines_ask),
+        ("aapl_2014_split", aapl_2014_split),
     ])
 }
 
@@ -49,7 +50,7 @@ fn spx_2019(data: &Path) {
     // The holiday of 05-27 goes, by the calendar; its underlying is that of 05-24.
     assert_eq!(done.finding("non_trading_day"), (13_324, 1, "dropped".to_owned()));
     assert_eq!(done.examples("non_trading_day"), ["2019-05-27"]);
-    assert_eq!(done.finding("repeated_underlying"), (13_324, 1, "noted".to_owned()));
+    assert_eq!(done.finding("repeated_underlying"), (13_324, 1, "kept".to_owned()));
     assert_eq!(done.finding("missing_day"), (5, 5, "noted".to_owned()));
     assert_eq!(
         done.examples("missing_day"),
@@ -337,6 +338,97 @@ fn treasury_and_fed_funds(data: &Path) {
     // Weekends, on which fed funds alone have a value.
     assert_eq!(fred.finding("non_trading_day"), (3_808, 3_808, "dropped".to_owned()));
     assert_eq!(fred.finding("implausible_rate").0, 0);
+}
+
+/// Lean's quotes of AAPL options on the days before and of its split of 7 for 1, as one table with its underlying.
+fn aapl(data: &Path) -> String {
+    let open = |path: &str| zip::ZipArchive::new(std::fs::File::open(data.join(path)).unwrap()).unwrap();
+    let mut bars = String::new();
+    let mut equity = open("lean_format/equity/usa/daily/aapl.zip");
+    equity.by_index(0).unwrap().read_to_string(&mut bars).unwrap();
+    let price = |text: &str| text.parse::<f64>().unwrap() / 1e4;
+    let mut out = "day,expiry,strike,right,bid,ask,spot\n".to_owned();
+    let mut archive = open("lean_format/option/usa/daily/aapl_2014_quote_american.zip");
+    for i in 0..archive.len() {
+        let mut file = archive.by_index(i).unwrap();
+        let name = file.name().trim_end_matches(".csv").to_owned();
+        let mut parts = name.rsplit('_');
+        let (expiry, strike, right) = (parts.next().unwrap(), parts.next().unwrap(), parts.next().unwrap());
+        let mut text = String::new();
+        file.read_to_string(&mut text).unwrap();
+        for line in text.lines() {
+            let cells: Vec<&str> = line.split(',').collect();
+            let bar = bars.lines().find(|bar| bar.starts_with(&cells[0][..8])).unwrap();
+            let spot = price(bar.split(',').nth(4).unwrap());
+            let quote = |cell: &str| {
+                if cell.is_empty() {
+                    String::new()
+                } else {
+                    price(cell).to_string()
+                }
+            };
+            out.push_str(&format!(
+                "{},{expiry},{},{right},{},{},{spot}\n",
+                &cells[0][..8],
+                price(strike),
+                quote(cells[4]),
+                quote(cells[9])
+            ));
+        }
+    }
+    out
+}
+
+/// The split changes every strike overnight. Unnamed it stops the stage; Lean's factor file names it, and the data themselves propose it.
+fn aapl_2014_split(data: &Path) {
+    let bench = Bench::new();
+    bench.file("aapl.csv", aapl(data));
+    let columns = json!({ "date": "day", "expiry": "expiry", "strike": "strike", "call": "right", "bid": "bid", "ask": "ask", "underlying": "spot" });
+    let with = |bad: serde_json::Value| {
+        let layout = json!({ "columns": columns, "date_format": "%Y%m%d" });
+        json!({ "path": "aapl.csv", "symbol": "AAPL", "calendar": "us", "layout": layout, "on_bad_rows": bad })
+    };
+    let err = bench.run(CHAIN, with(json!("by_rule"))).err().unwrap();
+    eprintln!("AAPL: {}", err.message);
+    assert!(
+        err.message.contains("`strike_jump`, first on 2014-06-09") && err.message.contains("7-for-1 split"),
+        "{err}"
+    );
+    let factors = json!({ "path": data.join("lean_format/equity/usa/factor_files/aapl.csv") });
+    let (lean, _) = bench.run_with("ingest/corporate_actions", factors, &[]).unwrap();
+    let actions = stages_core::corporate_actions::read(&bench.table(&lean["actions"])).unwrap();
+    let splits: Vec<(String, f64)> = actions
+        .iter()
+        .filter(|action| action.kind == datasets::corporate_action::Kind::Split)
+        .map(|action| (action.date.to_string(), action.ratio))
+        .collect();
+    assert_eq!(
+        splits,
+        [
+            ("2000-06-21", 2.0),
+            ("2005-02-28", 2.0),
+            ("2014-06-09", 7.0),
+            ("2020-08-31", 4.0)
+        ]
+        .map(|(day, ratio)| (day.to_owned(), ratio))
+    );
+    let (outputs, warnings) = bench
+        .run_with(CHAIN, with(json!("by_rule")), &[("actions", &lean["actions"])])
+        .unwrap();
+    eprintln!("AAPL: {warnings:?}");
+    assert_eq!(outputs["chain"].meta["snapshots"], 2);
+
+    let kept = bench.run(CHAIN, with(json!({ "strike_jump": "keep" }))).unwrap();
+    let (found, _) = bench
+        .run_with("ingest/corporate_actions", json!({}), &[("chain", &kept.artifact)])
+        .unwrap();
+    assert!(found["actions"].entries.is_empty());
+    let proposed = stages_core::corporate_actions::read(&bench.table(&found["proposed"])).unwrap();
+    assert_eq!(proposed.len(), 1);
+    assert_eq!(
+        (proposed[0].date.to_string().as_str(), proposed[0].ratio),
+        ("2014-06-09", 7.0)
+    );
 }
 
 /// The requirements of `pipelines/spx_options.yaml` and `pipelines/sse50_options.yaml` on these files.

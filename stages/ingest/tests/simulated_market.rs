@@ -7,7 +7,7 @@ mod common;
 use arrow::array::{Array, AsArray, RecordBatch};
 use cache::{Artifact, KeyHasher};
 use common::{Bench, floats, kind};
-use datasets::quality::{BARS, CHAIN, DATE_OUT_OF_RANGE, RATES, Remedy, Rule};
+use datasets::quality::{Action, BARS, CHAIN, DATE_OUT_OF_RANGE, RATES, Rule};
 use serde_json::{Value, json};
 use stages_core::error::Cause;
 use stages_core::event::Silent;
@@ -165,7 +165,7 @@ fn is_clean(market: &Market, port: &str, rules: &[Rule], usual: &[&str]) {
     assert_eq!(table.len(), rules.len());
     for (line, rule) in table.iter().zip(rules) {
         assert_eq!(line["rule"], rule.name);
-        assert!(!usual.contains(&rule.name) || rule.remedy == Remedy::Note);
+        assert!(!usual.contains(&rule.name) || rule.action == Action::Keep);
         assert!(line["rows"] == 0 || usual.contains(&rule.name), "{port}: {line}");
     }
 }
@@ -316,15 +316,15 @@ fn golden() {
         [
             (
                 "bars",
-                "d462c1d8d3b2fc1085002bbe721aed72e5085bce984a3046dbee13fff6549dc0"
+                "8a06d41af9535f31d094bf50b540ae92b13f7e1d62121716ccb97bf5c2a4cdf9"
             ),
             (
                 "chain",
-                "e80e121ae6d13d559c450b741935c90f714200e1b2b7a0901aa01f9c4762a617"
+                "6e017997b485f438da6e33a6dd3a5c80ba6ab012a303c768844f4aaed9579cd6"
             ),
             (
                 "rates",
-                "5c6ec588a86185254d1b0c601b83f588d067f8938c202382b1de0667361aa90f"
+                "f16158a5f8ac5ab331977697908727f1d3e38e742c16c52f56ad8042f5dd22fd"
             ),
         ]
     );

@@ -17,6 +17,7 @@ pub(crate) mod plan;
 mod plan_file;
 mod preview;
 mod prune;
+mod quality;
 mod remote;
 mod results;
 pub(crate) mod runs;

@@ -288,9 +288,14 @@ fn of_artifact(
     if artifact.entries.len() > shown {
         out.push_str(&format!("  and {} more\n", artifact.entries.len() - shown));
     }
-    let is_empty = artifact.meta.as_object().is_none_or(serde_json::Map::is_empty);
+    // The data-quality table follows as a table, whole.
+    let mut meta = artifact.meta.clone();
+    if let Some(fields) = meta.as_object_mut() {
+        fields.remove("quality");
+    }
+    let is_empty = meta.as_object().is_none_or(serde_json::Map::is_empty);
     if !is_empty {
-        let meta = serde_json::to_string_pretty(&artifact.meta).unwrap_or_default();
+        let meta = serde_json::to_string_pretty(&meta).unwrap_or_default();
         let lines: Vec<&str> = meta.lines().collect();
         out.push_str(&format!("meta {}", lines[..lines.len().min(60)].join("\n")));
         out.push_str(if lines.len() > 60 {
@@ -299,6 +304,7 @@ fn of_artifact(
             "\n"
         });
     }
+    out.push_str(&super::quality::of(&artifact.meta));
     out.push_str(&preview.to_text());
     if !lines.is_empty() {
         out.push_str(&format!("\nlineage\n  {}\n", lines.join("\n  ")));

@@ -20,6 +20,7 @@ mod read;
 mod replace;
 mod runs;
 mod sources;
+mod tolerant;
 mod truncate;
 mod verdict;
 mod version;
@@ -68,6 +69,7 @@ pub fn check(
     control: &Control,
     progress: &mut Progress<'_>,
 ) -> Result<Verdict, Failure> {
+    let pipeline = &tolerant::tolerant(pipeline);
     let chosen = plan::without_needless_training(pipeline, chosen);
     let base = Run::new(pipeline, &chosen, store, options, control, progress)?;
     if let Some((node, error)) = base.failed.first() {

@@ -62,6 +62,11 @@ pub struct OptionsConfig {
     pub episode_length: EpisodeLength,
     /// Observations are clipped at this many standard deviations (market and slate) or units (positions and account).
     pub clip: f32,
+    /// The age in days that a rate of `rates` may have on the day it is used for; an older one is an error.
+    pub max_rates_age_days: u32,
+    /// The share of the snapshots that may lack a price of the underlying, and are left out, or a market feature after its first value, and show the last
+    /// one known; more is an error.
+    pub max_gaps: f64,
 }
 
 impl Default for OptionsConfig {
@@ -87,6 +92,8 @@ impl Default for OptionsConfig {
             embargo: 10,
             episode_length: EpisodeLength { least: 252, most: 252 },
             clip: 5.0,
+            max_rates_age_days: 30,
+            max_gaps: 0.05,
         }
     }
 }

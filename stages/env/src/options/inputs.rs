@@ -5,6 +5,7 @@ use super::config::OptionsConfig;
 use arrow::array::RecordBatch;
 use arrow::datatypes::DataType;
 use datasets::Date;
+use datasets::schema::TRADABLE;
 use stages_core::dataset::{DataSet, Partition};
 use stages_core::{Context, Given, StageError, table};
 use std::collections::{BTreeMap, BTreeSet};
@@ -88,6 +89,10 @@ pub(super) fn days(chain: &RecordBatch, greeks: &RecordBatch) -> Result<Vec<Day>
     }
     let (bid, ask, last) = (optional("bid")?, optional("ask")?, optional("last")?);
     let underlying = optional("underlying")?;
+    let tradable = match chain.column_by_name(TRADABLE.name) {
+        Some(_) => Some(table::bools(chain, TRADABLE.name)?),
+        None => None,
+    };
     let implied_volatility = optional("implied_volatility")?;
     let (forward, discount) = (optional("forward")?, optional("discount_factor")?);
     let greek = |name: &str| table::floats_or_nan(greeks, name);
@@ -129,6 +134,7 @@ pub(super) fn days(chain: &RecordBatch, greeks: &RecordBatch) -> Result<Vec<Day>
             theta: theta[i],
             forward: forward[i],
             discount: discount[i],
+            tradable: tradable.is_none_or(|tradable| tradable.value(i)),
         });
     }
     Ok(days)

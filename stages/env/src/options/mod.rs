@@ -19,8 +19,11 @@
 //! 6. *Reward.* The change of net asset value, less penalties. Net asset value at or below `ruin` x capital terminates; the end
 //!    of the episode's dates truncates.
 //!
+//! Between 2 and 3, positions held over the ex-date of a corporate action are adjusted ([`adjustment`]), where `actions` is connected.
+//!
 //! The observations, action masks and fills at t depend on data stamped at or before t alone.
 
+mod adjustment;
 mod build;
 mod config;
 mod inputs;

@@ -6,6 +6,7 @@ use super::inputs::{days, features, is_key, parts, rates};
 use super::listed::Listed;
 use bytes::Bytes;
 use cache::{ArtifactBuilder, BlobRef};
+use stages_core::corporate_actions;
 use stages_core::dataset::{DataSet, Partition};
 use stages_core::{
     ConfigProblem, Context, Given, InputPort, Memo, OutputPort, Outputs, PlanContext, PortType, Ports, Provided, Share,
@@ -64,6 +65,13 @@ impl StageKind for Options {
                 true,
                 false,
                 "interest on cash; without it, `rate`",
+            ),
+            input(
+                "actions",
+                PortType::CorporateActions,
+                true,
+                false,
+                "corporate actions, by which held contracts are adjusted",
             ),
         ],
         outputs: &[OutputPort {
@@ -133,6 +141,7 @@ impl StageKind for Options {
         let source = MarketSource {
             features: features(context, &symbol)?,
             rates: rates(&given)?,
+            actions: corporate_actions::open(&given, "actions")?,
             multiplier,
             left_out: listed.left_out.clone(),
             parts: parts.iter().map(|(chain, _)| chain.key.name()).collect(),
@@ -143,9 +152,12 @@ impl StageKind for Options {
         for note in built.notes {
             context.log(note);
         }
+        for message in built.warnings {
+            context.events.emit(StageEvent::Warning { message, hint: None });
+        }
         let meta = serde_json::json!({
             "family": FAMILY,
-            "format": 2,
+            "format": 3,
             "symbol": symbol,
             "multiplier": multiplier,
             "contracts": listed.contracts,
@@ -166,6 +178,7 @@ impl StageKind for Options {
             symbol,
             features: Vec::new(),
             rates: rates(given)?,
+            actions: corporate_actions::open(given, "actions")?,
             parts: parts.iter().map(|(chain, _)| chain.key.name()).collect(),
             read: Box::new(|_| Err(not_cached())),
         };
@@ -178,7 +191,9 @@ impl StageKind for Options {
             .map_while(|part| part_snapshots(&source, config, &memo, part).ok())
             .collect();
         // It ends at the first part that is not in the memo, with those before it counted.
-        let _ = Chain::new(&source, config, snapshots).histories(&source, config, &memo);
+        if let Ok(chain) = Chain::new(&source, config, snapshots) {
+            let _ = chain.histories(&source, config, &memo);
+        }
         let cached = memo.histories.into_inner();
         Ok(Some(Share::new("partitions", cached, parts.len() as u64)))
     }
@@ -187,8 +202,8 @@ impl StageKind for Options {
 /// The memo of a piece of a part: it depends on the part's quotes and Greeks, and on `key`.
 fn memo(piece: Piece, (chain, greeks): &(Partition, Partition), key: &[u8]) -> Memo {
     let (name, what) = match piece {
-        Piece::Snapshots => ("env/options offer v1", "snapshots"),
-        Piece::Histories => ("env/options paths v1", "quote histories"),
+        Piece::Snapshots => ("env/options offer v2", "snapshots"),
+        Piece::Histories => ("env/options paths v2", "quote histories"),
     };
     let parts: [&[u8]; 3] = [chain.blob.blob.as_bytes(), greeks.blob.blob.as_bytes(), key];
     Memo::new(name, &parts, format!("{} {what}", chain.key.name()))

@@ -76,6 +76,7 @@ pub fn market(days: usize, seed: u64) -> SyntheticMarket {
                         theta: value.theta,
                         forward,
                         discount,
+                        tradable: true,
                     });
                 }
             }
@@ -117,6 +118,7 @@ impl SyntheticMarket {
             left_out: Default::default(),
             features: self.features.clone(),
             rates: self.rates.clone(),
+            actions: Vec::new(),
             parts: months.iter().map(name).collect(),
             read: Box::new(move |part| Ok(months[part].to_vec())),
         }

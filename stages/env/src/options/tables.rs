@@ -11,6 +11,7 @@
 //! So a day more changes the files of its own part and `env.json`. [`build`](super::build) writes them, [`step`](super::step) reads
 //! them.
 
+use super::adjustment::Adjustment;
 use super::config::OptionsConfig;
 use super::split::Splits;
 use crate::ipc;
@@ -95,6 +96,9 @@ pub(crate) struct Spec {
     pub env: EnvSpec,
     /// The directories of the parts, in order.
     pub parts: Vec<String>,
+    /// The adjustments for corporate actions, in order.
+    #[serde(default)]
+    pub adjustments: Vec<Adjustment>,
 }
 
 impl Spec {

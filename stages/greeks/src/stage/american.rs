@@ -2,7 +2,7 @@
 
 use super::analytic::floats_if_any;
 use super::contracts::{contracts, only, with_forward};
-use super::curves::Curves;
+use super::curves::{Curves, MaxAge};
 use super::dividends::{self, CashDividend};
 use super::ports;
 use super::time::TimeConfig;
@@ -43,6 +43,8 @@ pub struct AmericanConfig {
     pub dividends: Vec<CashDividend>,
     /// The day count of the time to maturity where the chain has no `years`.
     pub time: TimeConfig,
+    /// The age in days that a curve of `rates` may have on the day it is used for; an older one is an error.
+    pub max_rates_age_days: MaxAge,
 }
 
 /// Price and Greeks of every American contract of an option chain that has an implied volatility, row by row beside it; null where it has none
@@ -93,8 +95,9 @@ impl StageKind for American {
                 // The counts are in a memo of their own, as a table from the cache has none.
                 let mut counts = None;
                 let blob = context.memo(&memo(partition, &settings, &curves), || {
-                    let batch = with_forward(partition.read(&context.store)?, &contracts, Self::NAME)?;
-                    let (batch, found) = chain_greeks(&batch, config, &curves)?;
+                    let chain = with_forward(partition.read(&context.store)?, &contracts, Self::NAME)?;
+                    curves.check_age(&chain, config.max_rates_age_days)?;
+                    let (batch, found) = chain_greeks(&chain, config, &curves)?;
                     counts = Some(found);
                     table::to_parquet(&batch)
                 })?;

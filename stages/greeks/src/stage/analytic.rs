@@ -1,7 +1,7 @@
 //! `greeks/analytic`.
 
 use super::contracts::{contracts, only, with_forward};
-use super::curves::Curves;
+use super::curves::{Curves, MaxAge};
 use super::ports;
 use super::time::TimeConfig;
 use crate::numerics::batch::{Columns, greeks};
@@ -37,6 +37,8 @@ pub struct AnalyticConfig {
     pub dividend_yield: f64,
     /// The day count of the time to maturity where the chain has no `years`.
     pub time: TimeConfig,
+    /// The age in days that a curve of `rates` may have on the day it is used for; an older one is an error.
+    pub max_rates_age_days: MaxAge,
 }
 
 /// Greeks of every contract of an option chain that has an implied volatility, row by row beside it; null where it has none.
@@ -85,8 +87,9 @@ impl StageKind for Analytic {
             .map(|partition| {
                 context.check_cancelled()?;
                 let blob = context.memo(&memo(partition, &settings, &curves), || {
-                    let batch = with_forward(partition.read(&context.store)?, &contracts, Self::NAME)?;
-                    table::to_parquet(&chain_greeks(&batch, config, &curves)?)
+                    let chain = with_forward(partition.read(&context.store)?, &contracts, Self::NAME)?;
+                    curves.check_age(&chain, config.max_rates_age_days)?;
+                    table::to_parquet(&chain_greeks(&chain, config, &curves)?)
                 })?;
                 let done = done.fetch_add(1, Ordering::Relaxed) + 1;
                 context.progress(

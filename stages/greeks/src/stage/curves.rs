@@ -1,9 +1,23 @@
 //! Zero curves by date, from a rates data set.
 
 use crate::numerics::term::zero_rate;
+use arrow::array::RecordBatch;
 use datasets::{Date, DateRange};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use stages_core::dataset::DataSet;
 use stages_core::{Given, StageError, table};
+
+/// The age that a curve of rates may have, in days.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(transparent)]
+pub struct MaxAge(pub u32);
+
+impl Default for MaxAge {
+    fn default() -> Self {
+        Self(30)
+    }
+}
 
 /// The curves of a rates data set, by date. A day without one has the last curve before it, never a later one.
 #[derive(Clone, Debug, Default)]
@@ -50,6 +64,33 @@ impl Curves {
         after.checked_sub(1).map_or(&[], |i| &self.curves[i].1)
     }
 
+    /// Refuses a table of the chain that has a day whose curve is older than `most`.
+    ///
+    /// # Errors
+    /// Names the day and that of its curve.
+    pub fn check_age(&self, chain: &RecordBatch, most: MaxAge) -> Result<(), StageError> {
+        match self.stale(table::dates(chain, "date")?, most.0) {
+            None => Ok(()),
+            Some((date, last)) => Err(StageError::new(format!(
+                "the rates end before the chain: {date} would be discounted by the curve of {last}, {} days before",
+                date.0 - last.0
+            ))
+            .hint(format!(
+                "give rates up to {date}, or leave `rates` out; `max_rates_age_days: {}` takes the old ones",
+                date.0 - last.0
+            ))),
+        }
+    }
+
+    /// The first of `dates` (ascending) whose curve is more than `days` days old, with the day of that curve.
+    pub fn stale(&self, dates: impl IntoIterator<Item = Date>, days: u32) -> Option<(Date, Date)> {
+        dates.into_iter().find_map(|date| {
+            let after = self.curves.partition_point(|(day, _)| *day <= date);
+            let (last, _) = self.curves.get(after.checked_sub(1)?)?;
+            (date.0 - last.0 > i32::try_from(days).unwrap_or(i32::MAX)).then_some((date, *last))
+        })
+    }
+
     /// The zero rate on `date` for `years`; NaN where none is known by then.
     pub fn rate(&self, date: Date, years: f64) -> f64 {
         zero_rate(self.as_of(date), years)
@@ -92,5 +133,10 @@ mod tests {
         let later = Curves::new(vec![(Date(10), 1.0, 0.02), (Date(20), 1.0, 0.04)]);
         assert_eq!(curves.key(range(11, 19)), later.key(range(11, 19)));
         assert_ne!(curves.key(range(11, 20)), later.key(range(11, 20)));
+        assert_eq!(curves.stale([Date(9), Date(19), Date(50)], 30), None);
+        assert_eq!(
+            curves.stale([Date(9), Date(19), Date(51), Date(60)], 30),
+            Some((Date(51), Date(20)))
+        );
     }
 }

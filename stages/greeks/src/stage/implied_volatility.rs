@@ -1,7 +1,7 @@
 //! `greeks/implied_volatility`.
 
 use super::contracts::{Styles, contracts, on_futures, only_carried, warn_of_assumptions};
-use super::curves::Curves;
+use super::curves::{Curves, MaxAge};
 use super::dividends::{self, CashDividend};
 use super::time::TimeConfig;
 use crate::numerics::american;
@@ -81,6 +81,8 @@ pub struct ImpliedVolatilityConfig {
     pub dividends: Vec<CashDividend>,
     /// The day count of the time to maturity.
     pub time: TimeConfig,
+    /// The age in days that a curve of `rates` may have on the day it is used for; an older one is an error.
+    pub max_rates_age_days: MaxAge,
 }
 
 impl Default for ImpliedVolatilityConfig {
@@ -95,6 +97,7 @@ impl Default for ImpliedVolatilityConfig {
             rate_error: 0.01,
             dividends: Vec::new(),
             time: TimeConfig::default(),
+            max_rates_age_days: MaxAge::default(),
         }
     }
 }
@@ -242,12 +245,11 @@ impl StageKind for ImpliedVolatility {
                 context.check_cancelled()?;
                 let conventions = conventions(partition)?;
                 let blob = context.memo(&memo(partition, config, &conventions, curves.as_ref())?, || {
-                    table::to_parquet(&add_volatility(
-                        &partition.read(&context.store)?,
-                        config,
-                        &conventions,
-                        curves.as_ref(),
-                    )?)
+                    let chain = partition.read(&context.store)?;
+                    if let Some(curves) = &curves {
+                        curves.check_age(&chain, config.max_rates_age_days)?;
+                    }
+                    table::to_parquet(&add_volatility(&chain, config, &conventions, curves.as_ref())?)
                 })?;
                 let counts = Memo::new(
                     "greeks/implied_volatility status counts v1",

@@ -12,7 +12,7 @@ use crate::value::OUT_OF_RANGE;
 use arrow::array::{ArrayRef, Date32Array, Float64Array, RecordBatch, StringArray};
 use datasets::calendar::is_trading_day;
 use datasets::layout::{CalendarName, Layout, Table};
-use datasets::quality::{Action, BAR_TOLERANCE, BARS, LARGE_JUMP, Tally};
+use datasets::quality::{Action, BAR_TOLERANCE, BARS, Example, LARGE_JUMP, Tally};
 use datasets::schema;
 use datasets::{Date, DateRange};
 use rayon::prelude::*;
@@ -226,65 +226,97 @@ fn compare(a: &Bar, b: &Bar) -> Ordering {
         })
 }
 
+impl Bar {
+    /// The bar as the data-quality table shows it.
+    fn example(&self) -> Example {
+        let [open, high, low, close, volume, _] = self.values.map(Example::number);
+        Example {
+            symbol: Some(self.symbol.to_string()),
+            date: Some(self.date),
+            open,
+            high,
+            low,
+            close,
+            volume,
+            ..Example::default()
+        }
+    }
+
+    /// Returns whether the bar has volume and repeats every price of the bar before.
+    fn copies(&self, before: &Self) -> bool {
+        self.symbol == before.symbol
+            && self.values[VOLUME] > 0.0
+            && self.values.map(f64::to_bits) == before.values.map(f64::to_bits)
+    }
+}
+
 /// Sorts bars, makes their key unique, and applies the rules to each. A bar without a close can't be kept: the
 /// schema needs one.
 pub fn clean(bars: &mut Vec<Bar>, bad: &OnBadRows, calendar: CalendarName, tally: &mut Tally) {
-    let acts = |rule: &str| bad.of(BARS, rule) != Action::Keep;
+    let acts = |rule: &str| bad.of(BARS, rule);
     bars.sort_by(compare);
     bars.dedup_by(|later, first| {
         let same = later.symbol == first.symbol && later.date == first.date;
         if same {
-            tally.add("duplicate_key", later.date, 1);
+            tally.add_row("duplicate_key", later.date, || later.example());
         }
         same
     });
     let mut open: BTreeMap<Arc<str>, BTreeSet<Date>> = BTreeMap::new();
+    // The last bar as it was read, and the last close that was kept.
+    let mut before: Option<Bar> = None;
     let mut last: Option<(Arc<str>, f64)> = None;
     bars.retain_mut(|bar| {
-        let mut keep = true;
-        let mut breaks = |rule: &str, tally: &mut Tally| {
-            tally.add(rule, bar.date, 1);
-            keep &= !acts(rule);
-        };
+        let mut broken: Vec<&str> = Vec::new();
         if is_trading_day(calendar, bar.date) {
             open.entry(Arc::clone(&bar.symbol)).or_default().insert(bar.date);
         } else {
-            breaks("non_trading_day", tally);
+            broken.push("non_trading_day");
         }
         let [open, high, low, close, volume, adjusted] = bar.values;
         if [open, high, low, close, adjusted].iter().any(|price| *price <= 0.0) {
-            breaks("nonpositive_price", tally);
+            broken.push("nonpositive_price");
         }
         let slack = BAR_TOLERANCE * close.abs();
         if open.max(close) > high + slack || open.min(close) < low - slack {
-            breaks("inconsistent_range", tally);
+            broken.push("inconsistent_range");
         }
+        if before.as_ref().is_some_and(|before| bar.copies(before)) {
+            broken.push("copied_bar");
+        }
+        before = Some(bar.clone());
         if volume == 0.0 {
-            tally.add("zero_volume", bar.date, 1);
-        }
-        if close.is_nan() {
-            tally.add("null_close", bar.date, 1);
-            return false;
+            broken.push("zero_volume");
         }
         if volume < 0.0 {
-            tally.add("negative_count", bar.date, 1);
-            if acts("negative_count") {
-                bar.values[VOLUME] = f64::NAN;
-            }
+            broken.push("negative_count");
         }
-        if keep {
+        if close.is_nan() {
+            broken.push("null_close");
+        }
+        let dropped = |broken: &[&str]| {
+            let mut rules = broken.iter();
+            rules.any(|rule| *rule != "negative_count" && acts(rule) == Action::Drop)
+        };
+        if !close.is_nan() && !dropped(&broken) {
             if let Some((symbol, before)) = &last
                 && *symbol == bar.symbol
                 && (close > before * LARGE_JUMP || close * LARGE_JUMP < *before)
             {
-                tally.add("large_jump", bar.date, 1);
+                broken.push("large_jump");
             }
             last = Some((Arc::clone(&bar.symbol), close));
         }
-        keep
+        for rule in &broken {
+            tally.add_row(rule, bar.date, || bar.example());
+        }
+        if volume < 0.0 && acts("negative_count") != Action::Keep {
+            bar.values[VOLUME] = f64::NAN;
+        }
+        !close.is_nan() && !dropped(&broken)
     });
-    for days in open.values() {
-        count_missing_days(calendar, days, tally);
+    for (symbol, days) in &open {
+        count_missing_days(symbol, calendar, days, tally);
     }
 }
 

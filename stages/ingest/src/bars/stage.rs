@@ -3,10 +3,10 @@
 use super::rows::{clean, collect, reading, to_batch};
 use crate::files::Paths;
 use crate::layout_choice::LayoutChoice;
-use crate::options::{CalendarChoice, OnBadRows, PartitionChoice, check_dates};
+use crate::options::{CalendarChoice, MaxDropped, OnBadRows, PartitionChoice, Treatment, check_dates};
 use crate::read;
 use datasets::layout::{Layout, Table};
-use datasets::quality::{Action, BARS, Tally};
+use datasets::quality::{BARS, Tally};
 use datasets::{Date, DateRange};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -34,8 +34,10 @@ pub struct BarsConfig {
     pub symbols: Vec<String>,
     /// Keep only these dates, both ends included.
     pub dates: Option<DateRange>,
-    /// The action for invalid rows: `drop`, `keep` or `fail`; or by rule, `{ default: drop, large_jump: fail }`.
+    /// The action for rows that break a rule: `by_rule` (each rule's own), `drop`, `keep` or `fail`; or by rule, `{ default: drop, large_jump: fail }`.
     pub on_bad_rows: OnBadRows,
+    /// The share of the rows that each rule may drop before the stage fails: `by_rule` (0.05), a number, or by rule, `{ default: 0.05, duplicate_key: 0.5 }`.
+    pub max_dropped: MaxDropped,
     /// The currency of prices, ISO 4217; empty for the layout's.
     pub currency: String,
     /// The days on which the exchange is open: `auto` (the layout's), `us`, `weekends` or `none`.
@@ -64,6 +66,7 @@ impl StageKind for Bars {
 
     fn check(&self, config: &BarsConfig, plan: &PlanContext) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
         config.on_bad_rows.check(BARS)?;
+        config.max_dropped.check(BARS)?;
         check_dates(config.dates)?;
         let (chosen, sources) = config.layout.open(Table::Bars, &self.sources(config, plan.base)?)?;
         let mut columns = BTreeSet::from(["symbol".to_owned()]);
@@ -102,7 +105,11 @@ impl StageKind for Bars {
         let days: BTreeSet<Date> = bars.iter().map(|bar| bar.date).collect();
         let calendar = config.calendar.resolve(facts.calendar, &days);
         clean(&mut bars, &config.on_bad_rows, calendar, &mut tally);
-        config.on_bad_rows.enforce(&tally)?;
+        let treatment = Treatment {
+            bad: &config.on_bad_rows,
+            most: &config.max_dropped,
+        };
+        treatment.apply(context, &tally, rows_read, bars.len() as u64)?;
         if bars.is_empty() {
             return Err(
                 StageError::new("no row is left: the files hold none of these symbols and dates")
@@ -118,11 +125,7 @@ impl StageKind for Bars {
             "calendar": calendar,
             "rows_read": rows_read,
             "rows": bars.len(),
-            "quality": tally.findings(|rule| match rule.name {
-                // Never kept: the schema has no bar without a close.
-                "null_close" => Action::Drop,
-                _ => config.on_bad_rows.action(rule),
-            }),
+            "quality": tally.findings(|rule| config.on_bad_rows.action(rule)),
         });
         let first_day = bars.iter().take_while(|bar| bar.date == bars[0].date).count();
         let period = config.partition.resolve(first_day, Period::Year);

@@ -2,8 +2,11 @@
 
 use super::file_terms::{self, FileTerms};
 use arrow::array::{ArrayRef, BooleanArray, Date32Array, RecordBatch, StringArray};
+use arrow::datatypes::Schema;
+use datasets::Date;
 use datasets::contract::Terms;
-use datasets::schema::OPTION_CHAIN;
+use datasets::quality::Example;
+use datasets::schema::{OPTION_CHAIN, TRADABLE};
 use rayon::prelude::*;
 use stages_core::{StageError, table};
 use std::cmp::Ordering;
@@ -104,6 +107,8 @@ pub struct Chain {
     pub time: Vec<i32>,
     /// The rows whose strike was read from single precision and is not what it was there, by symbol and date.
     pub single_precision: BTreeMap<(u32, i32), u64>,
+    /// False where a row is a mark at which nothing can be traded. Empty before the rules are applied.
+    pub tradable: Vec<bool>,
 }
 
 /// The time of a row whose file does not say it.
@@ -139,6 +144,9 @@ impl Chain {
     /// When it is not an option chain.
     pub fn append(&mut self, batch: &RecordBatch) -> Result<(), StageError> {
         self.reserve(batch.num_rows());
+        if !self.tradable.is_empty() {
+            self.tradable.resize(self.len() + batch.num_rows(), true);
+        }
         let symbols = table::texts(batch, "symbol")?;
         let roots = table::texts(batch, "root")?;
         for i in 0..batch.num_rows() {
@@ -264,6 +272,50 @@ impl Chain {
         Ok(RecordBatch::try_new(table::schema(OPTION_CHAIN), columns)?)
     }
 
+    /// As [`Chain::to_batch`], with the column [`TRADABLE`].
+    ///
+    /// # Errors
+    /// As [`Chain::to_batch`].
+    pub fn to_table(&self, rows: Range<usize>) -> Result<RecordBatch, StageError> {
+        let batch = self.to_batch(rows.clone())?;
+        let mut fields: Vec<_> = batch.schema().fields().iter().cloned().collect();
+        let mut columns = batch.columns().to_vec();
+        let tradable: BooleanArray = rows.map(|i| Some(self.is_tradable(i))).collect();
+        fields.push(Arc::new(table::field(&TRADABLE)));
+        columns.push(Arc::new(tradable));
+        Ok(RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)?)
+    }
+
+    /// Returns whether a row can be traded at.
+    pub fn is_tradable(&self, row: usize) -> bool {
+        self.tradable.get(row).copied().unwrap_or(true)
+    }
+
+    /// Makes a row a mark at which nothing can be traded.
+    pub fn bar_trades(&mut self, row: usize) {
+        self.tradable.resize(self.len(), true);
+        self.tradable[row] = false;
+    }
+
+    /// A row as the data-quality table shows it.
+    pub fn example(&self, row: usize) -> Example {
+        let value = |column: usize| Example::number(self.values[column][row]);
+        Example {
+            symbol: Some(self.name(self.symbol[row]).to_owned()),
+            date: Some(Date(self.date[row])),
+            expiry: Some(Date(self.expiry[row])),
+            root: Some(self.name(self.root[row]).to_owned()),
+            strike: Some(self.strike[row]),
+            right: Some(if self.call[row] { "call" } else { "put" }.to_owned()),
+            bid: value(BID),
+            ask: value(ASK),
+            last: value(LAST),
+            underlying: value(UNDERLYING),
+            implied_volatility: value(VOLATILITY),
+            ..Example::default()
+        }
+    }
+
     /// Keeps the rows of these numbers, in their order.
     pub fn select(&mut self, rows: &[u32]) {
         fn pick<T: Copy + Send + Sync>(column: &mut Vec<T>, rows: &[u32]) {
@@ -277,6 +329,9 @@ impl Chain {
         pick(&mut self.call, rows);
         if !self.time.is_empty() {
             pick(&mut self.time, rows);
+        }
+        if !self.tradable.is_empty() {
+            pick(&mut self.tradable, rows);
         }
         self.values.par_iter_mut().for_each(|column| pick(column, rows));
     }

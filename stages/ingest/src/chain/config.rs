@@ -4,7 +4,7 @@ use super::intraday::Snapshot;
 use super::quotes::Quotes;
 use crate::files::Paths;
 use crate::layout_choice::LayoutChoice;
-use crate::options::{CalendarChoice, OnBadRows, PartitionChoice};
+use crate::options::{CalendarChoice, MaxDropped, OnBadRows, PartitionChoice};
 use datasets::DateRange;
 use datasets::contract::{ContractTerms, Exercise, Expires, Terms};
 use datasets::quality::CHAIN;
@@ -30,9 +30,14 @@ pub struct ChainConfig {
     /// The snapshot that is read where files have several of a day: `first` or `last` (of each contract), or a time of day such as "15:45". Several
     /// without a choice are an error.
     pub snapshot: Option<Snapshot>,
-    /// The action for invalid rows: `drop`, `keep` or `fail`; or by rule, `{ default: drop, crossed_quote: keep }`.
-    /// Every violation is counted in the data-quality table, whatever the action. A zero bid is not a violation.
+    /// The action for rows that break a rule: `by_rule` (each rule's own), `drop`, `keep`, `untradable` (marks, no fills) or `fail`; or by rule,
+    /// `{ default: drop, crossed_quote: keep }`. Every violation is counted in the data-quality table, whatever the action.
     pub on_bad_rows: OnBadRows,
+    /// The share of the rows that each rule may drop before the stage fails: `by_rule` (0.05, or 0.5 for rules whose rows are no data), a number, or
+    /// by rule, `{ default: 0.05, no_quote: 0.9 }`.
+    pub max_dropped: MaxDropped,
+    /// The smallest step of prices, in currency; null for the currency's (0.01 USD, 0.0001 CNY), 0 for none.
+    pub tick: Option<f64>,
     /// The terms of the contracts, for all classes and, under `roots`, by class: underlying_kind, exercise, settlement, expires, multiplier,
     /// currency, calendar, … . What the files state must not be contradicted; what nothing states follows from the layout, from the
     /// exchange's specification of the class, or, with a warning, from what is usual there.
@@ -125,6 +130,15 @@ impl ChainConfig {
     /// The first mistake.
     pub fn check(&self) -> Result<(), ConfigProblem> {
         self.on_bad_rows.check(CHAIN)?;
+        self.max_dropped.check(CHAIN)?;
+        if let Some(tick) = self.tick
+            && !(tick >= 0.0 && tick.is_finite())
+        {
+            return Err(ConfigProblem::new(
+                "tick",
+                format!("{tick} is not a number of at least 0"),
+            ));
+        }
         crate::options::check_dates(self.dates)?;
         if let Some(multiplier) = self.multiplier
             && !(multiplier > 0.0 && multiplier.is_finite())

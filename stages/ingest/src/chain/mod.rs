@@ -5,10 +5,13 @@ mod columns;
 mod config;
 mod file_terms;
 mod intraday;
+mod jumps;
 mod parity;
 mod parse;
+mod price_rules;
 mod quotes;
 mod rules;
+mod snapshot_copy;
 mod stage;
 
 pub(crate) use columns::Chain;

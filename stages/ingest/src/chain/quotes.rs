@@ -90,11 +90,12 @@ impl FromLast {
         )
     }
 
-    /// Fills bid and ask wherever there is a last price and no quote.
+    /// Fills bid and ask wherever there is a last price that can be traded at, and no quote.
     pub fn fill(&self, chain: &mut Chain) {
         for i in 0..chain.len() {
             let last = chain.values[LAST][i];
-            if !last.is_nan() && chain.values[BID][i].is_nan() && chain.values[ASK][i].is_nan() {
+            if chain.is_tradable(i) && !last.is_nan() && chain.values[BID][i].is_nan() && chain.values[ASK][i].is_nan()
+            {
                 (chain.values[BID][i], chain.values[ASK][i]) = self.around(last);
             }
         }

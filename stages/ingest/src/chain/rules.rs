@@ -1,12 +1,17 @@
-//! The rules of [`datasets::quality::CHAIN`], applied.
+//! The rules of [`datasets::quality::CHAIN`] that need no price of the underlying, applied. Those that need one are in
+//! [`price_rules`](super::price_rules) and [`jumps`](super::jumps).
 
 use super::columns::{ASK, BID, Chain, LAST, OPEN_INTEREST, UNDERLYING, VOLATILITY, VOLUME};
+use super::jumps::Ladder;
+use super::snapshot_copy::Prices;
 use crate::options::{OnBadRows, count_missing_days};
 use datasets::Date;
 use datasets::calendar::is_trading_day;
+use datasets::corporate_action::CorporateAction;
 use datasets::layout::CalendarName;
 use datasets::quality::{Action, CHAIN, HIGHEST_VOLATILITY, PLACEHOLDER_VOLATILITY, Tally};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::ops::Range;
 
 /// The rules of chains with their settings.
 pub struct Rules<'a> {
@@ -16,8 +21,16 @@ pub struct Rules<'a> {
     pub calendar: CalendarName,
     /// Returns whether a class is AM-settled.
     pub is_morning: &'a dyn Fn(&str) -> bool,
+    /// Returns whether the contracts on an underlying can be exercised at any time.
+    pub is_american: &'a dyn Fn(&str) -> bool,
     /// True where the files have quotes; otherwise they have last prices alone.
     pub quoted: bool,
+    /// True where the files count trades or open contracts.
+    pub counted: bool,
+    /// The smallest step of prices, in currency; 0 where it is not known.
+    pub tick: f64,
+    /// The corporate actions that explain jumps.
+    pub actions: &'a [CorporateAction],
 }
 
 /// The state of the snapshots so far that later ones are checked against: a chain may come in parts, each later than the one before.
@@ -26,43 +39,99 @@ pub struct Seen {
     symbols: BTreeMap<String, SeenOf>,
 }
 
+/// The state of one underlying.
 #[derive(Default)]
-struct SeenOf {
+pub(super) struct SeenOf {
     open: BTreeSet<Date>,
     underlying: Option<f64>,
+    /// The prices of the last snapshot.
+    prices: Option<Prices>,
+    /// The contracts that traded, or were open, so far.
+    traded: HashSet<(i32, u64, bool)>,
+    /// The contracts of the last snapshot that was kept.
+    pub ladder: Option<Ladder>,
 }
 
 impl Seen {
     /// Counts the trading days without a snapshot, once all of the chain was seen.
     pub fn count_missing_days(&self, calendar: CalendarName, tally: &mut Tally) {
-        for seen in self.symbols.values() {
-            count_missing_days(calendar, &seen.open, tally);
+        for (symbol, seen) in &self.symbols {
+            count_missing_days(symbol, calendar, &seen.open, tally);
+        }
+    }
+
+    pub(super) fn of(&mut self, symbol: &str) -> &mut SeenOf {
+        if !self.symbols.contains_key(symbol) {
+            self.symbols.insert(symbol.to_owned(), SeenOf::default());
+        }
+        self.symbols.entry(symbol.to_owned()).or_default()
+    }
+}
+
+/// The rows that stay, while rules are applied.
+pub(super) struct Applied<'a> {
+    rules: &'a Rules<'a>,
+    pub keep: Vec<bool>,
+}
+
+impl<'a> Applied<'a> {
+    pub(super) fn new(rules: &'a Rules<'a>, chain: &Chain) -> Self {
+        Self {
+            rules,
+            keep: vec![true; chain.len()],
+        }
+    }
+
+    /// Counts a row that breaks a rule, and does what the rule's action says.
+    pub(super) fn broken(&mut self, rule: &str, chain: &mut Chain, row: usize, tally: &mut Tally) {
+        tally.add_row(rule, Date(chain.date[row]), || chain.example(row));
+        self.act(rule, chain, row..row + 1);
+    }
+
+    /// As [`Applied::broken`] for all rows of a snapshot.
+    fn broken_snapshot(&mut self, rule: &str, chain: &mut Chain, rows: Range<usize>, tally: &mut Tally) {
+        let first = rows.start;
+        tally.add_rows(rule, Date(chain.date[first]), rows.len() as u64, || {
+            chain.example(first)
+        });
+        self.act(rule, chain, rows);
+    }
+
+    fn act(&mut self, rule: &str, chain: &mut Chain, rows: Range<usize>) {
+        match self.rules.action(rule) {
+            Action::Drop => self.keep[rows].fill(false),
+            Action::Untradable => rows.for_each(|row| chain.bar_trades(row)),
+            Action::Keep | Action::Fail => {}
         }
     }
 }
 
 impl Rules<'_> {
-    fn acts(&self, rule: &str) -> bool {
-        self.bad.of(CHAIN, rule) != Action::Keep
+    pub(super) fn action(&self, rule: &str) -> Action {
+        self.bad.of(CHAIN, rule)
     }
 
-    /// Sorts the chain, or the next part of it, makes its key unique, and applies the rules to every row.
+    pub(super) fn repairs(&self, rule: &str) -> bool {
+        self.action(rule) != Action::Keep
+    }
+
+    /// Sorts the chain, or the next part of it, makes its key unique, and applies the rules that need no price of the underlying to every row.
     pub fn clean(&self, chain: &mut Chain, seen: &mut Seen, tally: &mut Tally) {
         self.repair_expiries(chain, tally);
         chain.sort();
         drop_duplicates(chain, tally);
-        let mut keep = vec![true; chain.len()];
-        self.days(chain, seen, tally, &mut keep);
-        self.rows(chain, tally, &mut keep);
-        chain.retain(&keep);
+        let mut applied = Applied::new(self, chain);
+        self.days(chain, seen, tally, &mut applied);
+        self.rows(chain, seen, tally, &mut applied);
+        chain.retain(&applied.keep);
     }
 
     fn repair_expiries(&self, chain: &mut Chain, tally: &mut Tally) {
-        let repair = self.acts("weekend_expiry");
+        let repair = self.repairs("weekend_expiry");
         for i in 0..chain.len() {
             let mut expiry = Date(chain.expiry[i]);
             if expiry.is_weekend() {
-                tally.add("weekend_expiry", Date(chain.date[i]), 1);
+                tally.add_row("weekend_expiry", Date(chain.date[i]), || chain.example(i));
                 if repair {
                     // The last day of trading: the Friday, or the day before it where that is a holiday.
                     while expiry.is_weekend() || !is_trading_day(self.calendar, expiry) {
@@ -75,85 +144,86 @@ impl Rules<'_> {
     }
 
     /// Applies the rules of whole snapshots.
-    fn days(&self, chain: &Chain, seen: &mut Seen, tally: &mut Tally, keep: &mut [bool]) {
-        let drop_closed = self.acts("non_trading_day");
+    fn days(&self, chain: &mut Chain, seen: &mut Seen, tally: &mut Tally, applied: &mut Applied<'_>) {
         for run in chain.snapshots() {
-            let (symbol, date, rows) = (chain.symbol[run.start], Date(chain.date[run.start]), run.len() as u64);
-            let seen = seen.symbols.entry(chain.name(symbol).to_owned()).or_default();
+            let (symbol, date) = (chain.symbol[run.start], Date(chain.date[run.start]));
+            let seen = seen.of(&chain.names.texts[symbol as usize]);
             if is_trading_day(self.calendar, date) {
                 seen.open.insert(date);
             } else {
-                tally.add("non_trading_day", date, rows);
-                if drop_closed {
-                    keep[run.clone()].fill(false);
-                }
+                applied.broken_snapshot("non_trading_day", chain, run.clone(), tally);
             }
             let underlying = chain.values[UNDERLYING][run.start];
             if seen.underlying == Some(underlying) {
-                tally.add("repeated_underlying", date, rows);
+                applied.broken_snapshot("repeated_underlying", chain, run.clone(), tally);
             }
             seen.underlying = Some(underlying);
+            let prices = Prices::new(chain, run.clone());
+            if seen.prices.as_ref().is_some_and(|before| prices.copies(before)) {
+                applied.broken_snapshot("copied_day", chain, run, tally);
+            }
+            seen.prices = Some(prices);
         }
     }
 
     /// Applies the rules of single rows.
-    fn rows(&self, chain: &mut Chain, tally: &mut Tally, keep: &mut [bool]) {
+    fn rows(&self, chain: &mut Chain, seen: &mut Seen, tally: &mut Tally, applied: &mut Applied<'_>) {
         let morning: Vec<bool> = chain.names.texts.iter().map(|root| (self.is_morning)(root)).collect();
-        let drops = |rule| self.acts(rule);
-        let drop_expired = drops("expired");
-        let drop_settled = drops("settled_in_the_morning");
-        let drop_strike = drops("bad_strike");
-        let drop_negative = drops("negative_price");
-        let drop_null = drops("null_close");
-        let drop_no_quote = drops("no_quote");
-        let drop_crossed = drops("crossed_quote");
-        let drop_impossible = drops("impossible_bid");
-        let mend_counts = drops("negative_count");
-        let mend_placeholder = drops("placeholder_volatility");
-        let mend_implausible = drops("implausible_volatility");
+        let mend_counts = self.repairs("negative_count");
+        let mend_placeholder = self.repairs("placeholder_volatility");
+        let mend_implausible = self.repairs("implausible_volatility");
+        // A contract that trades never has an earlier price that is one: what comes later is not looked at.
+        let traded = !self.quoted && self.counted;
         for i in 0..chain.len() {
-            let day = Date(chain.date[i]);
-            let value = |column: usize| chain.values[column][i];
-            let mut breaks = |rule: &str, drop: bool| {
-                tally.add(rule, day, 1);
-                keep[i] &= !drop;
-            };
             if chain.expiry[i] < chain.date[i] {
-                breaks("expired", drop_expired);
+                applied.broken("expired", chain, i, tally);
             }
             if chain.expiry[i] == chain.date[i] && morning[chain.root[i] as usize] {
-                breaks("settled_in_the_morning", drop_settled);
+                applied.broken("settled_in_the_morning", chain, i, tally);
             }
             if chain.strike[i] <= 0.0 {
-                breaks("bad_strike", drop_strike);
+                applied.broken("bad_strike", chain, i, tally);
             }
-            let (bid, ask) = (value(BID), value(ASK));
-            if bid < 0.0 || ask < 0.0 || value(LAST) < 0.0 {
-                breaks("negative_price", drop_negative);
+            let [bid, ask, last] = [BID, ASK, LAST].map(|column| chain.values[column][i]);
+            if bid < 0.0 || ask < 0.0 || last < 0.0 {
+                applied.broken("negative_price", chain, i, tally);
             }
+            let some = |price: f64| price > 0.0;
             if self.quoted {
-                let some = |price: f64| price > 0.0;
                 if !some(bid) && !some(ask) {
-                    breaks("no_quote", drop_no_quote);
+                    applied.broken("no_quote", chain, i, tally);
                 } else if some(bid) && (ask.is_nan() || ask < bid) {
-                    breaks("crossed_quote", drop_crossed);
+                    applied.broken("crossed_quote", chain, i, tally);
                 } else if !some(bid) {
-                    breaks("zero_bid", false);
+                    applied.broken("zero_bid", chain, i, tally);
                 }
                 let bound = if chain.call[i] {
-                    value(UNDERLYING)
+                    chain.values[UNDERLYING][i]
                 } else {
                     chain.strike[i]
                 };
                 if bid > bound {
-                    breaks("impossible_bid", drop_impossible);
+                    applied.broken("impossible_bid", chain, i, tally);
                 }
-            } else if value(LAST).is_nan() {
-                breaks("null_close", drop_null);
+                // By a thousandth of it: a tick in another notation is one.
+                let tick = self.tick * 0.999;
+                if some(bid) && bid < tick || some(ask) && ask < tick {
+                    applied.broken("below_tick", chain, i, tally);
+                }
+            } else if last.is_nan() {
+                applied.broken("null_close", chain, i, tally);
+            } else if traded {
+                let traded = &mut seen.of(&chain.names.texts[chain.symbol[i] as usize]).traded;
+                let contract = (chain.expiry[i], chain.strike[i].to_bits(), chain.call[i]);
+                if chain.values[VOLUME][i] > 0.0 || chain.values[OPEN_INTEREST][i] > 0.0 {
+                    traded.insert(contract);
+                } else if !traded.contains(&contract) {
+                    applied.broken("never_traded", chain, i, tally);
+                }
             }
             for column in [VOLUME, OPEN_INTEREST] {
                 if chain.values[column][i] < 0.0 {
-                    tally.add("negative_count", day, 1);
+                    tally.add_row("negative_count", Date(chain.date[i]), || chain.example(i));
                     if mend_counts {
                         chain.values[column][i] = f64::NAN;
                     }
@@ -167,7 +237,7 @@ impl Rules<'_> {
             } else {
                 continue;
             };
-            tally.add(rule, day, 1);
+            tally.add_row(rule, Date(chain.date[i]), || chain.example(i));
             if mend {
                 chain.values[VOLATILITY][i] = f64::NAN;
             }
@@ -181,17 +251,8 @@ fn drop_duplicates(chain: &mut Chain, tally: &mut Tally) {
     for i in 1..chain.len() {
         if chain.same_key(i - 1, i) {
             keep[i] = false;
-            tally.add("duplicate_key", Date(chain.date[i]), 1);
+            tally.add_row("duplicate_key", Date(chain.date[i]), || chain.example(i));
         }
     }
     chain.retain(&keep);
-}
-
-/// Counts the rows without an underlying.
-pub fn count_missing_underlying(chain: &Chain, tally: &mut Tally) {
-    for (date, underlying) in chain.date.iter().zip(&chain.values[UNDERLYING]) {
-        if underlying.is_nan() {
-            tally.add("missing_underlying", Date(*date), 1);
-        }
-    }
 }

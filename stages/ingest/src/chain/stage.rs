@@ -1,14 +1,15 @@
 //! `ingest/option_chain` as a stage.
 
 use super::classes::Classes;
-use super::columns::{ASK, BID, Chain, LAST, UNDERLYING};
+use super::columns::{ASK, BID, Chain, LAST, OPEN_INTEREST, UNDERLYING, VOLUME};
 use super::config::{ChainConfig, UnderlyingChoice};
 use super::quotes::Quotes;
-use super::rules::{Rules, Seen, count_missing_underlying};
+use super::rules::{Rules, Seen};
 use super::{classes, intraday, parity, parse};
 use crate::bars;
 use crate::file_memo::Reading;
 use crate::layout_choice::Chosen;
+use crate::options::Treatment;
 use crate::read;
 use crate::value::OUT_OF_RANGE;
 use datasets::contract::{Contracts, Exercise, Expires, Terms};
@@ -16,10 +17,11 @@ use datasets::layout::{Layout, Table};
 use datasets::quality::{Action, CHAIN, Tally};
 use datasets::{Date, schema};
 use serde_json::{Value, json};
+use stages_core::corporate_actions;
 use stages_core::dataset::{self, Period};
 use stages_core::{
-    ConfigProblem, Context, Given, OutputPort, Outputs, PlanContext, PortType, Ports, Provided, Share, Source,
-    StageError, StageEvent, StageKind,
+    ConfigProblem, Context, Given, InputPort, OutputPort, Outputs, PlanContext, PortType, Ports, Provided, Share,
+    Source, StageError, StageEvent, StageKind,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -37,7 +39,13 @@ impl StageKind for OptionChain {
     const ABOUT: &'static str = "option quotes from files, checked and counted";
     const NOT_IN_KEY: &'static [&'static str] = &["path", "underlying_path"];
     const PORTS: Ports = Ports {
-        inputs: &[],
+        inputs: &[InputPort {
+            name: "actions",
+            ty: PortType::CorporateActions,
+            optional: true,
+            list: false,
+            doc: "the corporate actions that explain jumps of strikes and prices",
+        }],
         outputs: &[OutputPort {
             name: "chain",
             ty: PortType::OptionChain,
@@ -84,6 +92,7 @@ impl StageKind for OptionChain {
             );
         }
         columns.insert("underlying".to_owned());
+        columns.insert(schema::TRADABLE.name.to_owned());
         Ok(BTreeMap::from([(
             "chain".to_owned(),
             Provided::columns(PortType::OptionChain, columns),
@@ -156,25 +165,29 @@ impl StageKind for OptionChain {
             classes.any(|(_, facts)| facts.terms.expires == Some(Expires::Am))
         };
         let quoted = chain.has(BID) || chain.has(ASK);
-        Rules {
+        let is_american = |symbol: &str| {
+            let mut classes = contracts.iter().filter(|(_, facts)| facts.symbol == symbol);
+            classes.any(|(_, facts)| facts.terms.exercise == Some(Exercise::American))
+        };
+        let ticks: Vec<f64> = contracts.iter().map(|(_, facts)| tick_of(facts.terms.currency.as_deref())).collect();
+        let corporate = corporate_actions::open(&context.given(), "actions")?;
+        let rules = Rules {
             bad: &config.on_bad_rows,
             calendar,
             is_morning: &is_morning,
+            is_american: &is_american,
             quoted,
-        }
-        .clean(&mut chain, &mut seen, &mut tally);
+            counted: chain.has(VOLUME) || chain.has(OPEN_INTEREST),
+            // The smallest of all: of several currencies, none is checked by the step of another.
+            tick: config.tick.unwrap_or_else(|| ticks.iter().copied().reduce(f64::min).unwrap_or(0.0)),
+            actions: &corporate,
+        };
+        rules.clean(&mut chain, &mut seen, &mut tally);
         seen.count_missing_days(calendar, &mut tally);
         context.check_cancelled()?;
 
         let underlying = price_underlying(config, context, &mut chain, &underlying, facts.daily_limit, &mut tally)?;
         classes::convert_coin_quotes(&mut chain, &contracts);
-        count_missing_underlying(&chain, &mut tally);
-        config.on_bad_rows.enforce(&tally)?;
-        if chain.is_empty() {
-            return Err(
-                StageError::new("no good row is left").hint("`on_bad_rows: keep` keeps the bad ones, to be looked at")
-            );
-        }
         let quotes = match &config.quotes {
             Quotes::AsGiven => json!("as_given"),
             Quotes::FromLast(_) if quoted => {
@@ -185,6 +198,17 @@ impl StageKind for OptionChain {
                 json!({ "from_last": from_last })
             }
         };
+        rules.check_prices(&mut chain, &mut seen, &mut tally);
+        let treatment = Treatment {
+            bad: &config.on_bad_rows,
+            most: &config.max_dropped,
+        };
+        treatment.apply(context, &tally, read_rows - other_snapshots, chain.len() as u64)?;
+        if chain.is_empty() {
+            return Err(
+                StageError::new("no good row is left").hint("`on_bad_rows: keep` keeps the bad ones, to be looked at")
+            );
+        }
 
         let snapshots = chain.snapshots();
         let period = config
@@ -200,11 +224,12 @@ impl StageKind for OptionChain {
         meta["rows_read"] = json!(read_rows);
         meta["rows_of_other_snapshots"] = json!(other_snapshots);
         meta["rows"] = json!(chain.len());
+        meta["untradable"] = json!((0..chain.len()).filter(|row| !chain.is_tradable(*row)).count());
         meta["snapshots"] = json!(snapshots.len());
         meta["quality"] = json!(tally.findings(|rule| config.on_bad_rows.action(rule)));
         context.progress(0, None, "writing");
         let of = |i: usize| (chain.name(chain.symbol[i]), Date(chain.date[i]));
-        let partitions = dataset::partition_rows(&context.store, chain.len(), period, of, |rows| chain.to_batch(rows))?;
+        let partitions = dataset::partition_rows(&context.store, chain.len(), period, of, |rows| chain.to_table(rows))?;
         let digest = dataset::write(&context.store, PortType::OptionChain, meta, partitions)?;
         Ok(Outputs::from([("chain".to_owned(), digest)]))
     }
@@ -227,6 +252,15 @@ fn reading<'a>(config: &'a ChainConfig, chosen: &'a Chosen) -> Reading<'a> {
         chosen,
         symbol: &config.symbol,
         parse: parse::parse,
+    }
+}
+
+/// The smallest step of option prices in a currency, where all exchanges of it have the same one.
+fn tick_of(currency: Option<&str>) -> f64 {
+    match currency {
+        Some("USD") => 0.01,
+        Some("CNY") => 0.0001,
+        _ => 0.0,
     }
 }
 

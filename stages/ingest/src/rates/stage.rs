@@ -7,14 +7,14 @@ use crate::form::prepare;
 use crate::frame::{self, Frame};
 use crate::header::{self, Names};
 use crate::layout_choice::{Chosen, LayoutChoice};
-use crate::options::{CalendarChoice, OnBadRows, check_dates};
+use crate::options::{CalendarChoice, MaxDropped, OnBadRows, Treatment, check_dates, count_missing_days};
 use crate::read::{self, needed, wanted};
 use crate::unpack::Packed;
 use crate::value::OUT_OF_RANGE;
 use arrow::array::{ArrayRef, Date32Array, Float64Array, RecordBatch};
 use datasets::calendar::is_trading_day;
 use datasets::layout::{CalendarName, Layout, Table};
-use datasets::quality::{Action, NEAR_ZERO_YIELD, RATE_RANGE, RATES, Tally};
+use datasets::quality::{Action, Example, NEAR_ZERO_YIELD, RATE_RANGE, RATES, Tally};
 use datasets::{Date, DateRange, schema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -39,8 +39,11 @@ pub struct RatesConfig {
     pub layout: LayoutChoice,
     /// Keep only these dates, both ends included.
     pub dates: Option<DateRange>,
-    /// The action for invalid values: `drop`, `keep` or `fail`; or by rule.
+    /// The action for values that break a rule: `by_rule` (each rule's own), `drop`, `keep` or `fail`; or by rule.
     pub on_bad_rows: OnBadRows,
+    /// The share of the values that each rule may drop before the stage fails: `by_rule` (0.05, or 0.5 for `non_trading_day` and `zero_for_missing`),
+    /// a number, or by rule.
+    pub max_dropped: MaxDropped,
     /// The currency of the rates, ISO 4217; empty for the layout's.
     pub currency: String,
     /// The days on which rates are expected: `auto` (the layout's), `us`, `weekends` or `none`.
@@ -67,6 +70,7 @@ impl StageKind for Rates {
 
     fn check(&self, config: &RatesConfig, plan: &PlanContext) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
         config.on_bad_rows.check(RATES)?;
+        config.max_dropped.check(RATES)?;
         check_dates(config.dates)?;
         let (chosen, sources) = config.layout.open(Table::Rates, &self.sources(config, plan.base)?)?;
         read::peek("path", &sources, Table::Rates, &chosen)?;
@@ -114,7 +118,12 @@ impl StageKind for Rates {
         let days: BTreeSet<Date> = points.iter().filter(is_term).map(|(date, ..)| *date).collect();
         let calendar = config.calendar.resolve(facts.calendar, &days);
         clean(&mut points, &config.on_bad_rows, calendar, &mut tally);
-        config.on_bad_rows.enforce(&tally)?;
+        count_missing_days("", calendar, &days, &mut tally);
+        let treatment = Treatment {
+            bad: &config.on_bad_rows,
+            most: &config.max_dropped,
+        };
+        treatment.apply(context, &tally, rows_read, points.len() as u64)?;
         if points.is_empty() {
             return Err(StageError::new("no rate is left on these dates").hint("see `dates` and `on_bad_rows`"));
         }
@@ -201,6 +210,16 @@ pub(crate) fn batch(points: &[Point]) -> Result<RecordBatch, StageError> {
     Ok(RecordBatch::try_new(table::schema(schema::RATES), columns)?)
 }
 
+/// A yield as the data-quality table shows it.
+fn example(&(date, tenor, rate): &Point) -> Example {
+    Example {
+        date: Some(date),
+        tenor_years: Some(tenor),
+        rate: Some(rate),
+        ..Example::default()
+    }
+}
+
 /// Sorts yields, makes their key unique, and applies the rules to each.
 pub(crate) fn clean(points: &mut Vec<Point>, bad: &OnBadRows, calendar: CalendarName, tally: &mut Tally) {
     let acts = |rule: &str| bad.of(RATES, rule) != Action::Keep;
@@ -208,7 +227,7 @@ pub(crate) fn clean(points: &mut Vec<Point>, bad: &OnBadRows, calendar: Calendar
     points.dedup_by(|later, first| {
         let same = later.0 == first.0 && later.1.total_cmp(&first.1).is_eq();
         if same {
-            tally.add("duplicate_key", later.0, 1);
+            tally.add_row("duplicate_key", later.0, || example(later));
         }
         same
     });
@@ -217,7 +236,7 @@ pub(crate) fn clean(points: &mut Vec<Point>, bad: &OnBadRows, calendar: Calendar
     for day in points.chunk_by(|a, b| a.0 == b.0) {
         for (i, &(date, tenor, rate)) in day.iter().enumerate() {
             let mut breaks = |rule: &str| {
-                tally.add(rule, date, 1);
+                tally.add_row(rule, date, || example(&day[i]));
                 keep[at + i] &= !acts(rule);
             };
             if !is_trading_day(calendar, date) {

@@ -5,8 +5,9 @@ use arrow::array::{Array, AsArray, RecordBatch};
 use arrow::datatypes::{Date32Type, Float64Type};
 use cache::{Artifact, KeyHasher, Store};
 use serde_json::Value;
+use stages_core::event::Silent;
 use stages_core::{
-    AnyStage, CancelToken, ConfigProblem, Context, EventSink, PlanContext, Provided, StageError, StageEvent,
+    AnyStage, CancelToken, ConfigProblem, Context, EventSink, Input, PlanContext, Provided, StageError, StageEvent,
 };
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -106,6 +107,57 @@ impl Bench {
         })
     }
 
+    /// Runs a kind with inputs: its outputs by port, and its warnings.
+    pub fn run_with(
+        &self,
+        name: &str,
+        with: Value,
+        inputs: &[(&str, &Artifact)],
+    ) -> Result<(BTreeMap<String, Artifact>, Vec<String>), StageError> {
+        struct Warnings(Mutex<Vec<String>>);
+        impl EventSink for Warnings {
+            fn emit(&self, event: StageEvent) {
+                if let StageEvent::Warning { message, .. } = event {
+                    self.0.lock().unwrap().push(message);
+                }
+            }
+        }
+        let kind = kind(name);
+        let problem = |problem: ConfigProblem| StageError::new(format!("{}: {}", problem.field, problem.message));
+        let config = kind.resolve(with).map_err(problem)?;
+        let warnings = Arc::new(Warnings(Mutex::default()));
+        let mut context = Context::new(KeyHasher::new("test").action_key(), self.store.clone());
+        context.sources = kind.sources(&config, self.base()).map_err(problem)?;
+        context.events = warnings.clone();
+        context.inputs = inputs
+            .iter()
+            .map(|(port, artifact)| {
+                let input = Input {
+                    digest: self.store.put_artifact(artifact).unwrap(),
+                    artifact: (*artifact).clone(),
+                };
+                ((*port).to_owned(), vec![input])
+            })
+            .collect();
+        let outputs = kind.run(&config, &context)?;
+        let outputs = outputs
+            .into_iter()
+            .map(|(port, digest)| (port, self.store.artifact(digest).unwrap()))
+            .collect();
+        let warnings = std::mem::take(&mut *warnings.0.lock().unwrap());
+        Ok((outputs, warnings))
+    }
+
+    /// All rows of an artifact's tables.
+    pub fn table(&self, artifact: &Artifact) -> RecordBatch {
+        let batches: Vec<_> = artifact
+            .entries
+            .iter()
+            .map(|entry| stages_core::table::from_parquet(self.store.blob(entry.blob).unwrap()).unwrap())
+            .collect();
+        arrow::compute::concat_batches(&batches[0].schema(), &batches).unwrap()
+    }
+
     /// The digest of a run from the same files in a fresh store, in a pool of a given number of threads.
     pub fn digest_with(&self, threads: usize, name: &str, with: Value) -> String {
         let home = tempfile::tempdir().unwrap();
@@ -123,13 +175,7 @@ impl Bench {
 
     /// All rows of an artifact.
     pub fn rows(&self, done: &Done) -> RecordBatch {
-        let batches: Vec<_> = done
-            .artifact
-            .entries
-            .iter()
-            .map(|entry| stages_core::table::from_parquet(self.store.blob(entry.blob).unwrap()).unwrap())
-            .collect();
-        arrow::compute::concat_batches(&batches[0].schema(), &batches).unwrap()
+        self.table(&done.artifact)
     }
 }
 
@@ -146,6 +192,11 @@ impl Done {
 
     pub fn examples(&self, rule: &str) -> Vec<String> {
         serde_json::from_value(self.line(rule)["examples"].clone()).unwrap()
+    }
+
+    /// The example rows of a rule.
+    pub fn sample(&self, rule: &str) -> Vec<Value> {
+        serde_json::from_value(self.line(rule)["sample"].clone()).unwrap()
     }
 
     fn line(&self, rule: &str) -> Value {
@@ -165,7 +216,10 @@ pub fn text(batch: &RecordBatch) -> String {
         let cells: Vec<String> = batch
             .columns()
             .iter()
-            .map(|column| {
+            .zip(batch.schema().fields())
+            // Its own tests look at it.
+            .filter(|(_, field)| field.name() != "tradable")
+            .map(|(column, _)| {
                 if column.is_null(row) {
                     return "-".to_owned();
                 }

@@ -16,6 +16,9 @@ use datasets::Date;
 use rayon::prelude::*;
 use stages_core::StageError;
 
+/// Fewer snapshots may lack any share of their values: a share of a few says little.
+const FEW_SNAPSHOTS: usize = 100;
+
 /// The tables as files, with lines for the log.
 #[derive(Debug)]
 pub struct Built<F> {
@@ -23,6 +26,8 @@ pub struct Built<F> {
     pub files: Vec<(String, F)>,
     /// Lines for the log.
     pub notes: Vec<String>,
+    /// Lines for the terminal.
+    pub warnings: Vec<String>,
 }
 
 /// Builds the tables.
@@ -35,12 +40,13 @@ pub fn build<S: PartStore>(
     store: &S,
 ) -> Result<Built<S::File>, StageError> {
     let strategies = Strategies::new(config)?;
-    let mut notes = Vec::new();
+    let (mut notes, mut warnings) = (Vec::new(), Vec::new());
     let parts: Vec<PartSnapshots> = (0..source.parts.len())
         .into_par_iter()
         .map(|part| part_snapshots(source, config, store, part))
         .collect::<Result<_, StageError>>()?;
-    let chain = Chain::new(source, config, parts);
+    let left_out: usize = parts.iter().map(|part| part.left_out).sum();
+    let chain = Chain::new(source, config, parts)?;
     let dates = &chain.dates;
     if let Some(i) = (1..dates.len()).find(|&i| dates[i] <= dates[i - 1]) {
         return Err(StageError::new(format!(
@@ -56,8 +62,24 @@ pub fn build<S: PartStore>(
             dates.len()
         )));
     }
+    if left_out > 0 {
+        let all = left_out + dates.len();
+        let share = left_out as f64 / all as f64;
+        let message = format!(
+            "{left_out} of {all} snapshots have no price of the underlying and are left out ({:.1} %)",
+            100.0 * share
+        );
+        if share > config.max_gaps && all >= FEW_SNAPSHOTS {
+            return Err(StageError::new(message).hint(format!(
+                "`underlying: parity` of `ingest/option_chain` derives it from the options, `underlying_path` takes it from bars; `max_gaps: {}` accepts it",
+                (100.0 * share).ceil() / 100.0
+            )));
+        }
+        warnings.push(message);
+    }
     let histories = chain.histories(source, config, store)?;
-    let (features, warm_up) = market_features(&source.features, dates, &mut notes)?;
+    check_rates(source, dates, config.max_rates_age_days)?;
+    let (features, warm_up) = market_features(&source.features, dates, config.max_gaps, &mut warnings)?;
     let splits = split(dates, warm_up, config)?;
 
     let snapshots = || chain.parts.iter().flat_map(|part| &part.snapshots);
@@ -87,7 +109,15 @@ pub fn build<S: PartStore>(
             normalisation: Some(normalise::fit(&shown, width, splits.train, rest, config.clip)),
         },
         parts,
+        adjustments: chain.adjustments.clone(),
     };
+    for adjustment in spec
+        .adjustments
+        .iter()
+        .filter(|adjustment| adjustment.changes_contracts())
+    {
+        notes.push(format!("contracts are adjusted on {}", dates[adjustment.snapshot]));
+    }
     let (slots, empty) = snapshots()
         .flat_map(|snapshot| &snapshot.slots)
         .fold((0, 0), |(all, empty), slot| {
@@ -110,7 +140,7 @@ pub fn build<S: PartStore>(
         files.push((snapshots, store.file(rows.encode()?)?));
         files.push((paths, history));
     }
-    Ok(Built { files, notes })
+    Ok(Built { files, notes, warnings })
 }
 
 /// The snapshots of a part as columns.
@@ -136,17 +166,41 @@ fn rows(part: &PartSnapshots, listing: &Listing, rate: &[f64], features: &[f32])
     rows
 }
 
-/// Market features `[T, F]`, and the first snapshot at which every feature has had a value. Later gaps keep the last value.
+/// Refuses snapshots whose last known rate is older than `most` days.
+fn check_rates(source: &MarketSource<'_>, dates: &[Date], most: u32) -> Result<(), StageError> {
+    for date in dates {
+        let known = source.rates.partition_point(|(day, _)| day <= date);
+        let Some((last, _)) = known.checked_sub(1).map(|i| source.rates[i]) else {
+            continue;
+        };
+        let age = date.0 - last.0;
+        if age > i32::try_from(most).unwrap_or(i32::MAX) {
+            return Err(StageError::new(format!(
+                "the rates end before the chain: cash would earn the rate of {last} on {date}, {age} days later"
+            ))
+            .hint(format!(
+                "give rates up to {date}, or `rate:` in place of `rates`; `max_rates_age_days: {age}` takes the old ones"
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Market features `[T, F]`, and the first snapshot at which every feature has had a value. Later gaps keep the last value; a feature with more than
+/// the share `most` of them is refused.
 fn market_features(
     columns: &[FeatureColumn],
     dates: &[Date],
-    notes: &mut Vec<String>,
+    most: f64,
+    warnings: &mut Vec<String>,
 ) -> Result<(Vec<f32>, usize), StageError> {
     let width = columns.len();
     let mut out = vec![f32::NAN; dates.len() * width];
-    let (mut warm_up, mut gaps) = (0, 0);
+    let mut warm_up = 0;
+    let mut stale: Vec<String> = Vec::new();
     for (j, column) in columns.iter().enumerate() {
         let mut last = f32::NAN;
+        let mut gaps = 0_usize;
         let mut first = None;
         for (t, date) in dates.iter().enumerate() {
             let row = column.values.partition_point(|(day, _)| day < date);
@@ -168,10 +222,29 @@ fn market_features(
             .hint("its window may be longer than the data, or its dates may be others; leave it out or shorten it")
         })?;
         warm_up = warm_up.max(first);
+        let after = dates.len() - first;
+        let share = gaps as f64 / after as f64;
+        if share > most && after >= FEW_SNAPSHOTS {
+            return Err(StageError::new(format!(
+                "the feature `{}` has no value at {gaps} of {after} snapshots after its first ({:.1} %), more than {:.0} % of them: it would show an old one",
+                column.name,
+                100.0 * share,
+                100.0 * most
+            ))
+            .hint(format!(
+                "its dates may be others than the chain's; `max_gaps: {}` accepts it, and leaving it out avoids it",
+                (100.0 * share).ceil() / 100.0
+            )));
+        }
+        if gaps > 0 {
+            stale.push(format!("{} {gaps}", column.name));
+        }
     }
-    if gaps > 0 {
-        notes.push(format!(
-            "{gaps} features without a value after the warm-up show the last one known"
+    if !stale.is_empty() {
+        warnings.push(format!(
+            "features without a value show the last one known, at so many of {} snapshots: {}",
+            dates.len(),
+            stale.join(", ")
         ));
     }
     Ok((out, warm_up))

@@ -4,6 +4,7 @@ use super::histories::{Listing, Part, PartState, QuotedHistories};
 use super::market_source::{Day, MarketSource};
 use super::part_store::{PartStore, Piece};
 use super::snapshots::PartSnapshots;
+use crate::options::adjustment::{Adjustment, adjustments};
 use crate::options::config::OptionsConfig;
 use datasets::Date;
 use rayon::prelude::*;
@@ -30,16 +31,19 @@ pub(crate) fn part_snapshots<S: PartStore>(
 ) -> Result<PartSnapshots, StageError> {
     let key = cache::canonical_json(&json!([prices_key(source, config), config.slate]));
     let file = store.piece(Piece::Snapshots, part, key.as_bytes(), || {
-        PartSnapshots::new(&days(source, part)?, config).encode()
+        let (days, left_out) = days(source, part)?;
+        PartSnapshots::new(&days, left_out, config).encode()
     })?;
     PartSnapshots::decode(&store.bytes(&file)?)
 }
 
-/// The snapshots of a part that have a price of the underlying.
-fn days(source: &MarketSource<'_>, part: usize) -> Result<Vec<Day>, StageError> {
+/// The snapshots of a part that have a price of the underlying, and the number of others.
+fn days(source: &MarketSource<'_>, part: usize) -> Result<(Vec<Day>, usize), StageError> {
     let mut days = (source.read)(part)?;
+    let all = days.len();
     days.retain(|day| day.underlying > 0.0 && day.underlying.is_finite());
-    Ok(days)
+    let left_out = all - days.len();
+    Ok((days, left_out))
 }
 
 /// The parts of the chain that have snapshots, each with its contracts.
@@ -51,26 +55,48 @@ pub(crate) struct Chain {
     /// The dates and, below, the rates by snapshot, over all parts.
     pub dates: Vec<Date>,
     pub rate: Vec<f64>,
+    /// The adjustments for corporate actions, in order.
+    pub adjustments: Vec<Adjustment>,
 }
 
 impl Chain {
     /// `parts` are the source's, from the first on.
-    pub(crate) fn new(source: &MarketSource<'_>, config: &OptionsConfig, parts: Vec<PartSnapshots>) -> Self {
+    pub(crate) fn new(
+        source: &MarketSource<'_>,
+        config: &OptionsConfig,
+        parts: Vec<PartSnapshots>,
+    ) -> Result<Self, StageError> {
         let (numbers, parts): (Vec<usize>, Vec<PartSnapshots>) = parts
             .into_iter()
             .enumerate()
             .filter(|(_, part)| !part.snapshots.is_empty())
             .unzip();
-        let mut listings: Vec<Listing> = Vec::with_capacity(parts.len());
-        for part in &parts {
-            let next = match listings.last() {
-                Some(before) => before.after(part),
-                None => Listing::default().after(part),
-            };
-            listings.push(next);
-        }
         let snapshots = || parts.iter().flat_map(|part| &part.snapshots);
         let dates: Vec<Date> = snapshots().map(|snapshot| Date(snapshot.date)).collect();
+        let adjustments = adjustments(&source.actions, &source.symbol, &dates)?;
+        let mut listings: Vec<Listing> = Vec::with_capacity(parts.len());
+        let mut start = 0;
+        for part in &parts {
+            let end = start + part.snapshots.len();
+            // By the part's own snapshots, with the date of the snapshot before.
+            let own: Vec<(usize, i32, Adjustment)> = adjustments
+                .iter()
+                .filter(|adjustment| adjustment.changes_contracts() && (start..end).contains(&adjustment.snapshot))
+                .map(|adjustment| {
+                    (
+                        adjustment.snapshot - start,
+                        dates[adjustment.snapshot - 1].0,
+                        *adjustment,
+                    )
+                })
+                .collect();
+            let next = match listings.last() {
+                Some(before) => before.after(part, &own),
+                None => Listing::default().after(part, &own),
+            };
+            listings.push(next);
+            start = end;
+        }
         let rate = dates
             .iter()
             .map(|&date| {
@@ -78,13 +104,14 @@ impl Chain {
                 known.checked_sub(1).map_or(config.rate, |i| source.rates[i].1)
             })
             .collect();
-        Self {
+        Ok(Self {
             numbers,
             listings,
             dates,
             rate,
             parts,
-        }
+            adjustments,
+        })
     }
 
     /// The snapshots of each part, as a range of all.
@@ -136,7 +163,7 @@ impl Chain {
                 computed = true;
                 let quoted = ahead.take(i, parts.len(), |i| {
                     Ok(QuotedHistories::new(
-                        &days(source, self.numbers[i])?,
+                        &days(source, self.numbers[i])?.0,
                         &parts[i],
                         &config.fills,
                     ))

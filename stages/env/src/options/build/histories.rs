@@ -8,6 +8,7 @@
 
 use super::market_source::Day;
 use super::snapshots::{Class, ContractKey, Curve, PartSnapshots, Snapshot, curves};
+use crate::options::adjustment::{Adjustment, cents};
 use crate::options::config::Fills;
 use crate::options::tables::{ContractRows, Entry, last_values};
 use bytes::Bytes;
@@ -24,16 +25,49 @@ pub(crate) struct Listing {
     pub carried: usize,
     /// The last date of the part.
     last: i32,
+    /// The contracts that others become by an adjustment, by index.
+    successors: BTreeMap<usize, Predecessor>,
+}
+
+/// The contract that another was before an adjustment.
+#[derive(Clone, Copy, Debug)]
+struct Predecessor {
+    /// Its index.
+    index: usize,
+    /// The snapshot of the part at which it becomes the other.
+    at: usize,
+    /// The contracts that it becomes.
+    shares: u32,
 }
 
 impl Listing {
-    /// The contracts of a part that follows a part with these.
-    pub(crate) fn after(&self, part: &PartSnapshots) -> Self {
+    /// The contracts of a part that follows a part with these. `adjustments` are those at snapshots of the part, with the date of the snapshot before each:
+    /// every contract that can be held there is followed by the one that it becomes.
+    pub(crate) fn after(&self, part: &PartSnapshots, adjustments: &[(usize, i32, Adjustment)]) -> Self {
         let mut contracts: Vec<(ContractKey, usize)> =
             self.unexpired().map(|i| (self.contracts[i].0.clone(), 0)).collect();
         let carried = contracts.len();
         let mut seen: BTreeMap<ContractKey, ()> = contracts.iter().map(|(key, _)| (key.clone(), ())).collect();
+        let mut successors = BTreeMap::new();
         for (t, snapshot) in part.snapshots.iter().enumerate() {
+            for (_, before, adjustment) in adjustments.iter().filter(|(at, ..)| *at == t) {
+                for index in 0..contracts.len() {
+                    let key = &contracts[index].0;
+                    if key.expiry <= *before {
+                        continue;
+                    }
+                    let strike = adjustment.strike(f64::from_bits(key.strike));
+                    let key = ContractKey {
+                        strike: strike.to_bits(),
+                        ..key.clone()
+                    };
+                    if seen.insert(key.clone(), ()).is_none() {
+                        let shares = adjustment.shares;
+                        successors.insert(contracts.len(), Predecessor { index, at: t, shares });
+                        contracts.push((key, t));
+                    }
+                }
+            }
             for key in snapshot.contracts() {
                 if seen.insert(key.clone(), ()).is_none() {
                     contracts.push((key.clone(), t));
@@ -44,6 +78,7 @@ impl Listing {
             contracts,
             carried,
             last: part.last_date().unwrap_or(self.last),
+            successors,
         }
     }
 
@@ -131,6 +166,20 @@ impl Part<'_> {
             text(root);
         }
         bytes.extend(self.rate.iter().flat_map(|rate| rate.to_le_bytes()));
+        for (index, before) in &self.listing.successors {
+            let (key, _) = &self.listing.contracts[*index];
+            bytes.extend(key.strike.to_le_bytes());
+            bytes.extend(
+                [
+                    *index as u64,
+                    before.index as u64,
+                    before.at as u64,
+                    before.shares.into(),
+                ]
+                .map(u64::to_le_bytes)
+                .concat(),
+            );
+        }
         bytes
     }
 
@@ -177,6 +226,24 @@ pub(crate) struct QuotedHistories {
 impl QuotedHistories {
     pub(crate) fn new(days: &[Day], part: &Part<'_>, fills: &Fills) -> Self {
         let indices = part.listing.indices();
+        // What an adjustment makes of a strike is a number of cents, and not all vendors round it.
+        let adjusted: BTreeMap<(i32, &str, i64, bool), usize> = part
+            .listing
+            .successors
+            .keys()
+            .map(|&i| {
+                let key = &part.listing.contracts[i].0;
+                (
+                    (
+                        key.expiry,
+                        key.root.as_str(),
+                        cents(f64::from_bits(key.strike)),
+                        key.call,
+                    ),
+                    i,
+                )
+            })
+            .collect();
         let lengths: Vec<usize> = (0..part.listing.contracts.len()).map(|i| part.len(i)).collect();
         let mut this = Self {
             entries: lengths.iter().map(|&n| vec![Entry::MISSING; n]).collect(),
@@ -188,32 +255,67 @@ impl QuotedHistories {
                 this.curves.entry(class).or_default().push((t, curve));
             }
             for quote in &day.quotes {
-                let Some(&i) = indices.get(&ContractKey::new(day, quote)) else {
-                    continue;
+                let key = ContractKey::new(day, quote);
+                let near = || adjusted.get(&(key.expiry, key.root.as_str(), cents(quote.strike), key.call));
+                let found = match adjusted.is_empty() {
+                    true => [indices.get(&key), None],
+                    false => [indices.get(&key), near()],
                 };
-                let Some(at) = t.checked_sub(part.listing.contracts[i].1).filter(|&at| at < lengths[i]) else {
-                    continue;
-                };
-                let (entry, volatility) = (&mut this.entries[i][at], &mut this.volatility[i][at]);
-                // A key that appears twice is the first one.
-                if !entry.is_missing() || !volatility.is_nan() {
-                    continue;
+                // A contract may be on the slate by its own strike, and held by the rounded one.
+                let same = found[0] == found[1];
+                for &i in found.into_iter().flatten().take(if same { 1 } else { 2 }) {
+                    let Some(at) = t.checked_sub(part.listing.contracts[i].1).filter(|&at| at < lengths[i]) else {
+                        continue;
+                    };
+                    let (entry, volatility) = (&mut this.entries[i][at], &mut this.volatility[i][at]);
+                    // A key that appears twice is the first one.
+                    if !entry.is_missing() || !volatility.is_nan() {
+                        continue;
+                    }
+                    let prices = quote.prices(fills);
+                    *entry = Entry {
+                        bid: prices.bid,
+                        ask: prices.ask,
+                        mark: prices.mid,
+                        delta: quote.delta,
+                        gamma: quote.gamma,
+                        vega: quote.vega,
+                        theta: quote.theta,
+                        // Without a price to trade at, a quote is no more than a model: a mark.
+                        source: if quote.tradable { Entry::QUOTED } else { Entry::MODEL },
+                    };
+                    *volatility = quote.implied_volatility;
                 }
-                let prices = quote.prices(fills);
-                *entry = Entry {
-                    bid: prices.bid,
-                    ask: prices.ask,
-                    mark: prices.mid,
-                    delta: quote.delta,
-                    gamma: quote.gamma,
-                    vega: quote.vega,
-                    theta: quote.theta,
-                    source: Entry::QUOTED,
-                };
-                *volatility = quote.implied_volatility;
             }
         }
         this
+    }
+
+    /// The last values of a contract that was another until an adjustment: of the other, whose history is complete, up to the snapshot before.
+    fn last_values(&self, part: &Part<'_>, before: &PartState, predecessor: &Predecessor) -> LastValues {
+        let &Predecessor { index, at, shares } = predecessor;
+        let (key, first) = &part.listing.contracts[index];
+        let start = match part.listing.successors.get(&index) {
+            Some(earlier) => self.last_values(part, before, earlier),
+            None => before.contracts.get(index).copied().unwrap_or(LastValues::NONE),
+        };
+        let past = at.saturating_sub(*first).min(self.entries[index].len());
+        let volatility = self.volatility[index][..past]
+            .iter()
+            .rev()
+            .find(|volatility| **volatility > 0.0);
+        let time_value = match past.checked_sub(1) {
+            Some(last) => {
+                let spot = part.snapshots[first + last].underlying;
+                let inner = intrinsic(spot, f64::from_bits(key.strike), key.call);
+                (self.entries[index][last].mark - inner).max(0.0)
+            }
+            None => start.time_value,
+        };
+        LastValues {
+            volatility: volatility.copied().unwrap_or(start.volatility),
+            time_value: time_value / f64::from(shares),
+        }
     }
 
     /// The file of the part: its contracts with their histories, completed by the state before it.
@@ -222,7 +324,10 @@ impl QuotedHistories {
         let mut rows = ContractRows::default();
         for (i, (key, first)) in listing.contracts.iter().enumerate() {
             let class = (key.expiry, key.root.clone());
-            let mut last = before.contracts.get(i).copied().unwrap_or(LastValues::NONE);
+            let mut last = match listing.successors.get(&i) {
+                Some(predecessor) => self.last_values(part, before, predecessor),
+                None => before.contracts.get(i).copied().unwrap_or(LastValues::NONE),
+            };
             let history = History {
                 key,
                 first: *first,

@@ -2,6 +2,7 @@
 
 use crate::options::config::{Fills, QuoteKind};
 use datasets::Date;
+use datasets::corporate_action::CorporateAction;
 use stages_core::StageError;
 use std::collections::BTreeSet;
 
@@ -36,6 +37,8 @@ pub struct Quote {
     pub forward: f64,
     /// Value now of 1 at expiry.
     pub discount: f64,
+    /// False where it gives a mark, and nothing can be traded at it.
+    pub tradable: bool,
 }
 
 /// The prices of a contract; NaN where it does not trade.
@@ -62,7 +65,7 @@ impl Prices {
 }
 
 impl Quote {
-    /// Bid, ask and mid by the rules of `fills`.
+    /// Bid, ask and mid by the rules of `fills`; the mid alone where nothing can be traded.
     pub(crate) fn prices(&self, fills: &Fills) -> Prices {
         let (mid, half) = match fills.quotes {
             QuoteKind::BidAsk => {
@@ -81,6 +84,9 @@ impl Quote {
                 (self.last, (fills.slippage * self.last).max(fills.min_half_spread))
             }
         };
+        if !self.tradable {
+            return Prices { mid, ..Prices::NONE };
+        }
         let bid = mid - half;
         Prices {
             bid: if bid > 0.0 { bid } else { f64::NAN },
@@ -124,6 +130,8 @@ pub struct MarketSource<'a> {
     pub features: Vec<FeatureColumn>,
     /// The shortest rate by date, ascending: continuously compounded, annual, decimal.
     pub rates: Vec<(Date, f64)>,
+    /// The corporate actions by which held contracts are adjusted.
+    pub actions: Vec<CorporateAction>,
     /// The names of the chain's parts, in order.
     pub parts: Vec<String>,
     /// Reads a part: its snapshots, ascending, those of one part after those of the part before.

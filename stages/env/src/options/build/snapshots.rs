@@ -89,12 +89,15 @@ pub(crate) fn curves(day: &Day) -> Vec<(Class, Curve)> {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct PartSnapshots {
     pub snapshots: Vec<Snapshot>,
+    /// The number of snapshots that are left out: they have no price of the underlying.
+    pub left_out: usize,
     /// The last curve of each class that is yet to expire at the end of the part.
     pub curves: Vec<(Class, Curve)>,
 }
 
 impl PartSnapshots {
-    pub(crate) fn new(days: &[Day], config: &OptionsConfig) -> Self {
+    /// `left_out` snapshots have no price of the underlying, and are not among `days`.
+    pub(crate) fn new(days: &[Day], left_out: usize, config: &OptionsConfig) -> Self {
         let last = days.last().map_or(i32::MIN, |day| day.date.0);
         let mut all = BTreeMap::new();
         for day in days {
@@ -103,6 +106,7 @@ impl PartSnapshots {
         }
         Self {
             snapshots: days.iter().map(|day| snapshot(day, config)).collect(),
+            left_out,
             curves: all.into_iter().filter(|((expiry, _), _)| *expiry > last).collect(),
         }
     }

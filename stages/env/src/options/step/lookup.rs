@@ -4,6 +4,7 @@
 //! contracts, numbers the contracts in the order of their first appearance, and normalises features, a few hundred bytes a day.
 
 use crate::ipc;
+use crate::options::adjustment::Adjustment;
 use crate::options::normalise;
 use crate::options::tables::{Entry, SPEC, Spec, part_files};
 use crate::spec::Normalisation;
@@ -12,6 +13,7 @@ use arrow::buffer::ScalarBuffer;
 use arrow::datatypes::{Date32Type, Float32Type, Float64Type, Int32Type, UInt32Type};
 use bytes::Bytes;
 use stages_core::StageError;
+use std::collections::{BTreeMap, HashMap};
 
 /// A contract that was on the slate.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -43,9 +45,18 @@ pub(crate) struct Tables {
     /// `[T, F + K G]`, normalised.
     pub rows: Vec<f32>,
     pub contracts: Vec<Contract>,
+    /// The adjustments for corporate actions, by snapshot.
+    pub adjusted: BTreeMap<u32, Adjusted>,
     /// The part of each snapshot.
     part_of: Vec<u32>,
     parts: Vec<Part>,
+}
+
+/// An adjustment for corporate actions, with the contracts that it changes.
+pub(crate) struct Adjusted {
+    pub adjustment: Adjustment,
+    /// The contract that each one becomes.
+    pub successors: HashMap<u32, u32>,
 }
 
 /// The quote histories of a part's contracts.
@@ -71,6 +82,7 @@ impl Tables {
         let slate = &spec.config.slate;
         let slots = 2 * slate.maturities.len() * slate.deltas.len();
         let mut reader = Reader::new(slots, 2 * slate.maturities.len());
+        reader.roots = (!spec.adjustments.is_empty()).then(Vec::new);
         for part in &spec.parts {
             let [snapshots, paths] = part_files(part);
             reader.take(
@@ -173,6 +185,8 @@ struct Reader {
     /// `[T, F + K G]`.
     raw: Vec<f32>,
     contracts: Vec<Contract>,
+    /// The classes of the contracts, where adjustments need them.
+    roots: Option<Vec<String>>,
     /// The numbers of the contracts that the last part left unexpired.
     alive: Vec<u32>,
     part_of: Vec<u32>,
@@ -191,6 +205,7 @@ impl Reader {
             at_the_money: Vec::new(),
             raw: Vec::new(),
             contracts: Vec::new(),
+            roots: None,
             alive: Vec::new(),
             part_of: Vec::new(),
             parts: Vec::new(),
@@ -247,6 +262,12 @@ impl Reader {
         let expiry = ipc::numbers::<Date32Type>(paths, "expiry")?;
         let strike = ipc::numbers::<Float64Type>(paths, "strike")?;
         let first = ipc::numbers::<UInt32Type>(paths, "first")?;
+        let roots = paths
+            .column_by_name("root")
+            .and_then(|column| column.as_string_opt::<i32>());
+        if self.roots.is_some() && roots.is_none() {
+            return Err(mismatch());
+        }
         let call = paths
             .column_by_name("call")
             .and_then(|column| column.as_boolean_opt())
@@ -267,6 +288,9 @@ impl Reader {
             }
             let id = carried.unwrap_or(self.contracts.len() as u32);
             if carried.is_none() {
+                if let (Some(all), Some(roots)) = (&mut self.roots, &roots) {
+                    all.push(roots.value(i).to_owned());
+                }
                 self.contracts.push(Contract {
                     expiry: expiry[i],
                     strike: strike[i],
@@ -325,6 +349,12 @@ impl Reader {
             None => raw,
         };
         Ok(Tables {
+            adjusted: adjusted(
+                &spec,
+                &dates,
+                &self.contracts,
+                self.roots.as_deref().unwrap_or_default(),
+            )?,
             accrual: accruals(&dates, &rate),
             spec,
             dates,
@@ -337,6 +367,50 @@ impl Reader {
             parts: self.parts,
         })
     }
+}
+
+/// The adjustments, each with the contract that every contract held until then becomes.
+fn adjusted(
+    spec: &Spec,
+    dates: &[i32],
+    contracts: &[Contract],
+    roots: &[String],
+) -> Result<BTreeMap<u32, Adjusted>, StageError> {
+    let mut out = BTreeMap::new();
+    for adjustment in &spec.adjustments {
+        let t = adjustment.snapshot as u32;
+        let before = match (t as usize).checked_sub(1).and_then(|before| dates.get(before)) {
+            Some(before) if (t as usize) < dates.len() => *before,
+            _ => return Err(mismatch()),
+        };
+        let mut successors = HashMap::new();
+        if adjustment.changes_contracts() {
+            let key = |i: usize, strike: f64| {
+                (
+                    contracts[i].expiry,
+                    roots[i].as_str(),
+                    strike.to_bits(),
+                    contracts[i].call,
+                )
+            };
+            let listed: HashMap<_, u32> = (0..contracts.len())
+                .map(|i| (key(i, contracts[i].strike), i as u32))
+                .collect();
+            for (i, contract) in contracts.iter().enumerate() {
+                if contract.first < t && contract.expiry > before {
+                    let successor = listed.get(&key(i, adjustment.strike(contract.strike))).copied();
+                    let successor = successor.filter(|&to| {
+                        let to = &contracts[to as usize];
+                        (to.first..=to.last).contains(&t)
+                    });
+                    successors.insert(i as u32, successor.ok_or_else(mismatch)?);
+                }
+            }
+        }
+        let adjustment = *adjustment;
+        out.insert(t, Adjusted { adjustment, successors });
+    }
+    Ok(out)
 }
 
 /// Interest on 1 of cash to the next snapshot, at the present rate.

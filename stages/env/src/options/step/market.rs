@@ -1,6 +1,6 @@
 //! The data and rules that all environments of a batch share, and the prices they trade at.
 
-use super::lookup::{At, Tables};
+use super::lookup::{Adjusted, At, Tables};
 use super::state::{Account, Cached, EnvState, Line, Terms};
 use crate::open_options::Split;
 use crate::options::config::{MAX_LEGS, OptionsConfig};
@@ -52,6 +52,15 @@ impl Basket {
 }
 
 impl Market {
+    /// The adjustment for corporate actions at snapshot `t`, if there is one.
+    #[inline]
+    pub(super) fn adjusted(&self, t: u32) -> Option<&Adjusted> {
+        match self.tables.adjusted.is_empty() {
+            true => None,
+            false => self.tables.adjusted.get(&t),
+        }
+    }
+
     /// The tables at the snapshot of an account.
     pub(super) fn now(&self, account: &Account) -> At<'_> {
         self.tables.at(account.t as usize)

@@ -6,7 +6,7 @@ use super::mark_to_market::{mark, settle_and_mark};
 use super::market::{Basket, Market};
 use super::open_costs::{OpenCosts, can_open};
 use super::state::{Account, EnvState, Line};
-use super::trade::{Close, close, open};
+use super::trade::{Close, adjust, close, open};
 use crate::open_options::Split;
 use crate::options::config::RewardKind;
 use crate::options::order::{Decision, Instrument, Orders};
@@ -92,6 +92,9 @@ impl Stepper {
             for (terms, line) in env.terms.iter_mut().zip(&env.lines[..account.lines as usize]) {
                 terms.base = now.base(line.contract);
             }
+        }
+        if let Some(adjusted) = market.adjusted(env.account.t) {
+            adjust(market, now, env, adjusted);
         }
         let closable = settle_and_mark(market, now, env);
         let underlying = now.underlying;

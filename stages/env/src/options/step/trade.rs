@@ -1,6 +1,6 @@
 //! Fills: trades at the quotes of a snapshot, across the spread.
 
-use super::lookup::At;
+use super::lookup::{Adjusted, At};
 use super::market::Market;
 use super::state::{Account, EnvState, Line};
 use crate::options::order::Instrument;
@@ -80,6 +80,25 @@ pub(super) fn close(market: &Market, now: At<'_>, env: &mut EnvState, which: Clo
     env.account.lines = kept as u32;
     if which == Close::All && env.account.units != 0.0 {
         trade(market, now, env.account, Instrument::Underlying, -env.account.units);
+    }
+}
+
+/// Adjusts positions for corporate actions that take effect at this snapshot.
+pub(super) fn adjust(market: &Market, now: At<'_>, env: &mut EnvState, adjusted: &Adjusted) {
+    let adjustment = &adjusted.adjustment;
+    env.account.cash += env.account.units * adjustment.cash;
+    env.account.units *= f64::from(adjustment.shares);
+    if adjusted.successors.is_empty() {
+        return;
+    }
+    env.cached.paired = false;
+    let lines = env.account.lines as usize;
+    for (line, terms) in env.lines[..lines].iter_mut().zip(&mut env.terms[..lines]) {
+        if let Some(&successor) = adjusted.successors.get(&line.contract) {
+            line.contract = successor;
+            line.quantity = line.quantity.saturating_mul(adjustment.shares as i32);
+            *terms = market.terms(now, line);
+        }
     }
 }
 

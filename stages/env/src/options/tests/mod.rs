@@ -5,6 +5,7 @@ mod golden;
 mod lookahead;
 mod restarts;
 mod rules;
+mod splits;
 
 use super::synthetic::SyntheticMarket;
 use super::{InMemory, OptionsConfig, OptionsEnv, build};

@@ -1,0 +1,201 @@
+//! Corporate actions: splits, dividends and changes of symbol, and the ratios by which shares are split.
+
+use crate::Date;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// The kind of a corporate action.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// Shares are split, or merged where the ratio is below 1.
+    Split,
+    /// An ordinary cash dividend. Contracts are not adjusted for it.
+    CashDividend,
+    /// A cash dividend outside the ordinary policy. Strikes fall by its amount.
+    SpecialDividend,
+    /// A dividend in shares: the ratio is 1.05 for one of 5 %.
+    StockDividend,
+    /// The share trades under another symbol.
+    SymbolChange,
+}
+
+impl Kind {
+    /// All of them, in the order of a table.
+    pub const ALL: [Self; 5] = [
+        Self::Split,
+        Self::CashDividend,
+        Self::SpecialDividend,
+        Self::StockDividend,
+        Self::SymbolChange,
+    ];
+
+    /// Its name in tables and files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Split => "split",
+            Self::CashDividend => "cash_dividend",
+            Self::SpecialDividend => "special_dividend",
+            Self::StockDividend => "stock_dividend",
+            Self::SymbolChange => "symbol_change",
+        }
+    }
+
+    /// The kind of that name, in any case; blanks and hyphens stand for `_`, and `dividend` for an ordinary cash dividend.
+    pub fn parse(text: &str) -> Option<Self> {
+        let name = text.trim().to_lowercase().replace([' ', '-'], "_");
+        match name.as_str() {
+            "dividend" => Some(Self::CashDividend),
+            name => Self::ALL.into_iter().find(|kind| kind.name() == name),
+        }
+    }
+}
+
+/// A corporate action.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CorporateAction {
+    /// The ticker before it.
+    pub symbol: String,
+    /// The ex-date.
+    pub date: Date,
+    /// Its kind.
+    pub kind: Kind,
+    /// Shares after it for one before; NaN where it has none.
+    pub ratio: f64,
+    /// Cash for a share, in currency; NaN where it has none.
+    pub amount: f64,
+    /// The ticker after it; empty where it stays.
+    pub new_symbol: String,
+    /// Where it is from.
+    pub origin: String,
+}
+
+impl CorporateAction {
+    /// Returns whether it changes the number of shares by `ratio`, to a hundredth of it, on a day after `before` and up to `on`.
+    pub fn explains(&self, symbol: &str, before: Date, on: Date, ratio: f64) -> bool {
+        matches!(self.kind, Kind::Split | Kind::StockDividend)
+            && self.symbol == symbol
+            && before < self.date
+            && self.date <= on
+            && (self.ratio / ratio - 1.0).abs() < 0.01
+    }
+}
+
+/// A ratio of a split: `new` shares for `old`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SplitRatio {
+    /// Shares after it.
+    pub new: u32,
+    /// Shares before it.
+    pub old: u32,
+}
+
+impl SplitRatio {
+    /// Shares after it for one before.
+    pub fn value(self) -> f64 {
+        f64::from(self.new) / f64::from(self.old)
+    }
+
+    /// The common ratio nearest to `ratio`, if one is within `tolerance` of it (0.05 is 5 %).
+    pub fn near(ratio: f64, tolerance: f64) -> Option<Self> {
+        let distance = |candidate: &Self| (candidate.value() / ratio - 1.0).abs();
+        Self::COMMON
+            .iter()
+            .copied()
+            .min_by(|a, b| distance(a).total_cmp(&distance(b)))
+            .filter(|candidate| distance(candidate) <= tolerance)
+    }
+
+    /// The ratios that shares are split and merged by.
+    pub const COMMON: &'static [Self] = &{
+        const fn of(new: u32, old: u32) -> SplitRatio {
+            SplitRatio { new, old }
+        }
+        [
+            of(5, 4),
+            of(4, 3),
+            of(3, 2),
+            of(2, 1),
+            of(5, 2),
+            of(3, 1),
+            of(4, 1),
+            of(5, 1),
+            of(6, 1),
+            of(7, 1),
+            of(8, 1),
+            of(10, 1),
+            of(15, 1),
+            of(20, 1),
+            of(25, 1),
+            of(30, 1),
+            of(50, 1),
+            of(100, 1),
+            of(2, 3),
+            of(1, 2),
+            of(1, 3),
+            of(1, 4),
+            of(1, 5),
+            of(1, 6),
+            of(1, 7),
+            of(1, 8),
+            of(1, 10),
+            of(1, 12),
+            of(1, 15),
+            of(1, 20),
+            of(1, 25),
+            of(1, 30),
+            of(1, 40),
+            of(1, 50),
+            of(1, 100),
+        ]
+    };
+}
+
+impl fmt::Display for SplitRatio {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}-for-{}", self.new, self.old)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ratios_are_found() {
+        let near = |ratio| SplitRatio::near(ratio, 0.05).map(|ratio| ratio.to_string());
+        assert_eq!(near(6.89).as_deref(), Some("7-for-1"));
+        assert_eq!(near(1.49).as_deref(), Some("3-for-2"));
+        assert_eq!(near(0.126).as_deref(), Some("1-for-8"));
+        assert_eq!(near(1.0), None);
+        assert_eq!(near(1.11), None);
+        assert_eq!(near(f64::NAN), None);
+    }
+
+    #[test]
+    fn kinds_have_names() {
+        for kind in Kind::ALL {
+            assert_eq!(Kind::parse(kind.name()), Some(kind));
+        }
+        assert_eq!(Kind::parse("Stock dividend"), Some(Kind::StockDividend));
+        assert_eq!(Kind::parse("Dividend"), Some(Kind::CashDividend));
+        assert_eq!(Kind::parse("merger"), None);
+    }
+
+    #[test]
+    fn an_action_explains_its_own_ratio() {
+        let split = CorporateAction {
+            symbol: "AAPL".to_owned(),
+            date: Date(16_230),
+            kind: Kind::Split,
+            ratio: 7.0,
+            amount: f64::NAN,
+            new_symbol: String::new(),
+            origin: "file".to_owned(),
+        };
+        assert!(split.explains("AAPL", Date(16_227), Date(16_230), 7.0));
+        assert!(!split.explains("AAPL", Date(16_227), Date(16_230), 2.0));
+        assert!(!split.explains("AAPL", Date(16_230), Date(16_231), 7.0));
+        assert!(!split.explains("MSFT", Date(16_227), Date(16_230), 7.0));
+    }
+}

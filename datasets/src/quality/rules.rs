@@ -1,0 +1,315 @@
+//! The rules, by table.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The share of a table's rows that a rule may drop, unless the rule or the configuration says otherwise.
+pub const MOST_DROPPED: f64 = 0.05;
+
+/// A data-quality rule.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Rule {
+    /// Its name, as `on_bad_rows:` and the data-quality table use it.
+    pub name: &'static str,
+    /// The violation, and the remedy of `drop`.
+    pub about: &'static str,
+    /// The remedy of `drop`.
+    pub remedy: Remedy,
+    /// The action where none is configured.
+    pub action: Action,
+    /// The share of a table's rows that it may drop where none is configured.
+    pub most_dropped: f64,
+}
+
+/// The remedy for a violation where the action is `drop`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Remedy {
+    /// The row is dropped.
+    Row,
+    /// The value is dropped or repaired; the row stays.
+    Value,
+    /// The row is dropped, with `keep` too: a table's key must be unique.
+    Always,
+    /// None: the violation is no row's. It is reported, or stops the stage.
+    Note,
+}
+
+/// The action for data that breaks a rule.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Action {
+    /// Drop invalid data: the row, or the value where the rest of the row is valid.
+    #[default]
+    Drop,
+    /// Keep the data unchanged, and count it.
+    Keep,
+    /// Keep the row as a mark at which nothing can be traded. Rows of option chains alone have it.
+    Untradable,
+    /// Fail with an error.
+    Fail,
+}
+
+/// The name of the rule for dates that cannot be written as dates of the calendar. Only tables that break it list it.
+pub const DATE_OUT_OF_RANGE: &str = "date_out_of_range";
+
+const OUT_OF_RANGE: Rule = rule(
+    DATE_OUT_OF_RANGE,
+    Remedy::Always,
+    "a date that is not in the years 1800 to 2199",
+);
+
+/// A rule that drops or repairs, or of a [`Remedy::Note`] only reports.
+const fn rule(name: &'static str, remedy: Remedy, about: &'static str) -> Rule {
+    let action = match remedy {
+        Remedy::Note => Action::Keep,
+        _ => Action::Drop,
+    };
+    Rule {
+        name,
+        about,
+        remedy,
+        action,
+        most_dropped: MOST_DROPPED,
+    }
+}
+
+impl Rule {
+    /// The rule with another action where none is configured.
+    const fn by_default(self, action: Action) -> Self {
+        Self { action, ..self }
+    }
+
+    /// The rule with another share that it may drop: its rows are no data, and tables with many of them are usual.
+    const fn may_drop(self, most_dropped: f64) -> Self {
+        Self { most_dropped, ..self }
+    }
+}
+
+/// The rule of that name.
+pub fn of<'a>(rules: &'a [Rule], name: &str) -> Option<&'a Rule> {
+    rules.iter().find(|rule| rule.name == name)
+}
+
+/// The rules of option chains, in the order of their report.
+pub const CHAIN: &[Rule] = &[
+    rule(
+        "non_trading_day",
+        Remedy::Row,
+        "a snapshot of a day on which the exchange is closed",
+    ),
+    rule(
+        "missing_day",
+        Remedy::Note,
+        "trading days between the first and the last without any row (counted in days)",
+    ),
+    rule(
+        "hole",
+        Remedy::Note,
+        "five or more trading days in a row without any row (counted in days)",
+    ),
+    rule(
+        "repeated_underlying",
+        Remedy::Row,
+        "a snapshot whose underlying has, to the last digit, the price of the one before: it may be stale",
+    )
+    .by_default(Action::Keep),
+    rule(
+        "copied_day",
+        Remedy::Row,
+        "a snapshot whose bids and asks are all those of the one before: it is a copy, not a market",
+    ),
+    rule(
+        "strike_jump",
+        Remedy::Note,
+        "the strikes moved overnight by the ratio of a split that no corporate action explains (counted in days)",
+    )
+    .by_default(Action::Fail),
+    rule(
+        "price_jump",
+        Remedy::Note,
+        "the underlying moved overnight by the ratio of a split, and the options did not (counted in days)",
+    )
+    .by_default(Action::Fail),
+    rule("expired", Remedy::Row, "the expiry is before the day of the snapshot"),
+    rule(
+        "settled_in_the_morning",
+        Remedy::Row,
+        "a class that settles on the opening prices, on the day of its expiry: there is nothing left to trade",
+    )
+    .may_drop(0.5),
+    rule(
+        "weekend_expiry",
+        Remedy::Value,
+        "the expiry is a Saturday or Sunday; repaired to the Friday before",
+    ),
+    rule(
+        "duplicate_key",
+        Remedy::Always,
+        "several rows for one contract and day; the one with most open interest stays, \
+        then most volume, the narrowest spread, the lowest prices",
+    ),
+    rule("bad_strike", Remedy::Row, "the strike is not above 0"),
+    rule(
+        "single_precision",
+        Remedy::Note,
+        "a strike that the file holds in single precision, read as its shortest decimal",
+    ),
+    rule("negative_price", Remedy::Row, "bid, ask or last is below 0"),
+    rule("null_close", Remedy::Row, "no close, in files that have nothing else").may_drop(0.5),
+    rule("no_quote", Remedy::Row, "bid and ask are both 0 or missing").may_drop(0.5),
+    rule(
+        "never_traded",
+        Remedy::Row,
+        "a last price, in files without quotes, of a contract without volume or open interest so far: nobody traded at it",
+    )
+    .by_default(Action::Untradable),
+    rule("crossed_quote", Remedy::Row, "the bid is above the ask"),
+    rule(
+        "impossible_bid",
+        Remedy::Row,
+        "the bid is above the underlying for a call, above the strike for a put",
+    ),
+    rule(
+        "ask_below_intrinsic",
+        Remedy::Row,
+        "the ask is below the value of exercise: at once for American contracts, at expiry and under any plausible carry for European ones",
+    )
+    .by_default(Action::Untradable),
+    rule(
+        "below_tick",
+        Remedy::Row,
+        "a bid or ask above 0 and below the smallest step of prices: nobody can quote it",
+    )
+    .by_default(Action::Untradable),
+    rule(
+        "zero_bid",
+        Remedy::Row,
+        "nobody bids; the contract can be bought and not sold, as is usual far from the money",
+    )
+    .by_default(Action::Keep),
+    rule(
+        "negative_count",
+        Remedy::Value,
+        "volume or open interest is below 0; removed",
+    ),
+    rule(
+        "placeholder_volatility",
+        Remedy::Value,
+        "an implied volatility of 0.02 or less, which stands for none; removed",
+    ),
+    rule(
+        "implausible_volatility",
+        Remedy::Value,
+        "an implied volatility above 5 (500 %); removed",
+    ),
+    rule(
+        "volatility_contradicts_price",
+        Remedy::Value,
+        "an implied volatility that prices an option out of the money below half its bid or above twice its ask; removed",
+    ),
+    rule("missing_underlying", Remedy::Row, "no price of the underlying").by_default(Action::Keep),
+    rule(
+        "underlying_beyond_limit",
+        Remedy::Value,
+        "the underlying that parity gives moved more than the exchange allows in a day; bounded there",
+    ),
+    OUT_OF_RANGE,
+];
+
+/// The rules of bars.
+pub const BARS: &[Rule] = &[
+    rule(
+        "non_trading_day",
+        Remedy::Row,
+        "a bar of a day on which the exchange is closed",
+    ),
+    rule(
+        "missing_day",
+        Remedy::Note,
+        "trading days between a symbol's first and last without a bar (counted in days)",
+    ),
+    rule(
+        "hole",
+        Remedy::Note,
+        "five or more trading days in a row without a bar of the symbol (counted in days)",
+    ),
+    rule(
+        "duplicate_key",
+        Remedy::Always,
+        "several bars for one symbol and day; the one with most volume stays, then the lowest prices",
+    ),
+    rule("null_close", Remedy::Always, "no close"),
+    rule("nonpositive_price", Remedy::Row, "a price that is not above 0"),
+    rule(
+        "inconsistent_range",
+        Remedy::Row,
+        "open or close outside the range of low and high by more than 0.01 %",
+    ),
+    rule(
+        "copied_bar",
+        Remedy::Row,
+        "a bar with volume whose prices and volume are all those of the symbol's bar before: it is a copy",
+    )
+    .by_default(Action::Keep),
+    rule("negative_count", Remedy::Value, "volume below 0; removed"),
+    rule("zero_volume", Remedy::Row, "a day without a trade").by_default(Action::Keep),
+    rule(
+        "large_jump",
+        Remedy::Row,
+        "a close more than 50 % above or a third below the last one: an unadjusted split, or news",
+    )
+    .by_default(Action::Keep),
+    OUT_OF_RANGE,
+];
+
+/// The rules of interest rates.
+pub const RATES: &[Rule] = &[
+    rule(
+        "non_trading_day",
+        Remedy::Row,
+        "rates of a day on which the market is closed",
+    )
+    .may_drop(0.5),
+    rule(
+        "hole",
+        Remedy::Note,
+        "five or more trading days in a row without any rate (counted in days)",
+    ),
+    rule(
+        "duplicate_key",
+        Remedy::Always,
+        "several rates for one day and maturity; the lowest stays",
+    ),
+    rule(
+        "zero_for_missing",
+        Remedy::Row,
+        "a yield of 0 while the nearest maturity yields more than 0.5 %: it stands for none",
+    )
+    .may_drop(0.5),
+    rule("implausible_rate", Remedy::Row, "a rate below -10 % or above 50 %"),
+    OUT_OF_RANGE,
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_unique() {
+        for rules in [CHAIN, BARS, RATES] {
+            for (i, rule) in rules.iter().enumerate() {
+                assert!(rules[..i].iter().all(|other| other.name != rule.name));
+            }
+        }
+    }
+
+    #[test]
+    fn rules_about_no_row_do_not_drop() {
+        for rule in [CHAIN, BARS, RATES].into_iter().flatten() {
+            if rule.remedy == Remedy::Note {
+                assert!(matches!(rule.action, Action::Keep | Action::Fail), "{}", rule.name);
+            }
+            assert!((MOST_DROPPED..=1.0).contains(&rule.most_dropped), "{}", rule.name);
+        }
+    }
+}

@@ -1,0 +1,217 @@
+//! The count of violations, and the data-quality table made of it.
+
+use super::example::Example;
+use super::rules::{Action, DATE_OUT_OF_RANGE, Remedy, Rule};
+use crate::Date;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// One line of the data-quality table.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Finding {
+    /// The rule's name.
+    pub rule: String,
+    /// The violation.
+    pub about: String,
+    /// Rows that break it (days, for rules about days).
+    pub rows: u64,
+    /// The number of days on which they occur.
+    pub days: u64,
+    /// The first few of these days.
+    pub examples: Vec<Date>,
+    /// The first few of these rows.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sample: Vec<Example>,
+    /// The action taken: `dropped`, `repaired`, `untradable`, `kept`, or `noted` where there is nothing to do.
+    pub action: String,
+}
+
+/// The number of days that a finding names.
+const EXAMPLES: usize = 8;
+/// The number of rows that a finding shows.
+const SAMPLE: usize = 3;
+
+/// Counts violations by rule and day.
+#[derive(Clone, Debug)]
+pub struct Tally {
+    rules: &'static [Rule],
+    counts: Vec<BTreeMap<Date, u64>>,
+    samples: Vec<Vec<Example>>,
+    /// Rows that break [`DATE_OUT_OF_RANGE`]: they have no date to count them under.
+    out_of_range: u64,
+}
+
+impl Tally {
+    /// Nothing counted yet.
+    pub fn new(rules: &'static [Rule]) -> Self {
+        Self {
+            rules,
+            counts: vec![BTreeMap::new(); rules.len()],
+            samples: vec![Vec::new(); rules.len()],
+            out_of_range: 0,
+        }
+    }
+
+    /// The rules that are counted.
+    pub fn rules(&self) -> &'static [Rule] {
+        self.rules
+    }
+
+    /// Counts a row that breaks [`DATE_OUT_OF_RANGE`].
+    pub fn add_out_of_range(&mut self) {
+        self.out_of_range += 1;
+    }
+
+    /// The rows that break [`DATE_OUT_OF_RANGE`].
+    pub fn out_of_range(&self) -> u64 {
+        self.out_of_range
+    }
+
+    /// Counts `rows` rows of `date` that break the rule. A name that is not one of the rules is not counted.
+    pub fn add(&mut self, rule: &str, date: Date, rows: u64) {
+        if let Some(i) = self.index(rule) {
+            *self.counts[i].entry(date).or_default() += rows;
+        }
+    }
+
+    /// As [`Tally::add`] for one row, of which the first few are kept as examples.
+    pub fn add_row(&mut self, rule: &str, date: Date, row: impl FnOnce() -> Example) {
+        self.add_rows(rule, date, 1, row);
+    }
+
+    /// As [`Tally::add`] for rows of which `row` is one.
+    pub fn add_rows(&mut self, rule: &str, date: Date, rows: u64, row: impl FnOnce() -> Example) {
+        let Some(i) = self.index(rule) else { return };
+        *self.counts[i].entry(date).or_default() += rows;
+        if self.samples[i].len() < SAMPLE {
+            self.samples[i].push(row());
+        }
+    }
+
+    fn index(&self, rule: &str) -> Option<usize> {
+        self.rules.iter().position(|r| r.name == rule)
+    }
+
+    /// The rows that break each rule, and their days.
+    fn lines(&self) -> impl Iterator<Item = (usize, &'static Rule, u64, &BTreeMap<Date, u64>)> {
+        self.rules
+            .iter()
+            .zip(&self.counts)
+            .enumerate()
+            .map(|(i, (rule, days))| {
+                let rows = match rule.name {
+                    DATE_OUT_OF_RANGE => self.out_of_range,
+                    _ => days.values().sum(),
+                };
+                (i, rule, rows, days)
+            })
+    }
+
+    /// The rules broken, with how many rows and the first day, if they have one.
+    pub fn broken(&self) -> impl Iterator<Item = (&'static Rule, u64, Option<Date>)> {
+        self.lines()
+            .filter(|(_, _, rows, _)| *rows > 0)
+            .map(|(_, rule, rows, days)| (rule, rows, days.keys().next().copied()))
+    }
+
+    /// The example rows of a rule.
+    pub fn sample(&self, rule: &str) -> &[Example] {
+        self.index(rule).map_or(&[], |i| &self.samples[i])
+    }
+
+    /// The data-quality table: a line for each rule, those that nothing breaks too, save [`DATE_OUT_OF_RANGE`].
+    pub fn findings(&self, action: impl Fn(&Rule) -> Action) -> Vec<Finding> {
+        self.lines()
+            .filter(|(_, rule, rows, _)| *rows > 0 || rule.name != DATE_OUT_OF_RANGE)
+            .map(|(i, rule, rows, days)| Finding {
+                rule: rule.name.to_owned(),
+                about: rule.about.to_owned(),
+                rows,
+                days: days.len() as u64,
+                examples: days.keys().copied().take(EXAMPLES).collect(),
+                sample: self.samples[i].clone(),
+                action: done(rule.remedy, action(rule)).to_owned(),
+            })
+            .collect()
+    }
+}
+
+/// The action taken, in a word.
+fn done(remedy: Remedy, action: Action) -> &'static str {
+    match (remedy, action) {
+        (Remedy::Always, _) | (Remedy::Row, Action::Drop | Action::Fail) => "dropped",
+        (Remedy::Row, Action::Untradable) => "untradable",
+        (Remedy::Value, Action::Drop | Action::Fail) => "repaired",
+        (Remedy::Note, _) => "noted",
+        (Remedy::Row, Action::Keep) => "kept",
+        (Remedy::Value, Action::Keep | Action::Untradable) => "kept",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{BARS, CHAIN, RATES};
+    use super::*;
+
+    #[test]
+    fn a_tally_counts_by_rule_and_day() {
+        let mut tally = Tally::new(CHAIN);
+        let day = Date(18_000);
+        tally.add("crossed_quote", day, 2);
+        tally.add("crossed_quote", day.plus(1), 1);
+        tally.add("zero_bid", day, 5);
+        tally.add("no such rule", day, 5);
+        let findings = tally.findings(|rule| match rule.name {
+            "crossed_quote" => Action::Keep,
+            _ => rule.action,
+        });
+        // Nothing is out of range.
+        assert_eq!(findings.len(), CHAIN.len() - 1);
+        let of = |name: &str| findings.iter().find(|f| f.rule == name).unwrap();
+        assert_eq!((of("crossed_quote").rows, of("crossed_quote").days), (3, 2));
+        assert_eq!(of("crossed_quote").action, "kept");
+        assert_eq!(of("zero_bid").action, "kept");
+        assert_eq!(of("ask_below_intrinsic").action, "untradable");
+        assert_eq!(of("hole").action, "noted");
+        assert_eq!(of("no_quote").rows, 0);
+        assert_eq!(tally.broken().count(), 2);
+    }
+
+    #[test]
+    fn the_first_rows_are_examples() {
+        let mut tally = Tally::new(CHAIN);
+        for strike in 0..9 {
+            tally.add_row("crossed_quote", Date(0), || Example {
+                strike: Example::number(f64::from(strike)),
+                bid: Example::number(f64::NAN),
+                ..Example::default()
+            });
+        }
+        let sample = tally.sample("crossed_quote");
+        assert_eq!(sample.len(), SAMPLE);
+        assert_eq!(sample[1].to_string(), "strike 1");
+        assert_eq!(
+            tally.findings(|rule| rule.action)[tally.rules().iter().position(|r| r.name == "crossed_quote").unwrap()]
+                .rows,
+            9
+        );
+        assert!(tally.sample("no such rule").is_empty());
+    }
+
+    #[test]
+    fn rows_without_a_date_are_counted() {
+        for rules in [CHAIN, BARS, RATES] {
+            let mut tally = Tally::new(rules);
+            tally.add_out_of_range();
+            tally.add_out_of_range();
+            let findings = tally.findings(|_| Action::Keep);
+            let found = findings.iter().find(|f| f.rule == DATE_OUT_OF_RANGE).unwrap();
+            assert_eq!((found.rows, found.days, &*found.action), (2, 0, "dropped"));
+            let broken: Vec<_> = tally
+                .broken()
+                .map(|(rule, rows, first)| (rule.name, rows, first))
+                .collect();
+            assert_eq!(broken, [(DATE_OUT_OF_RANGE, 2, None)]);
+        }
+    }
+}

@@ -1,0 +1,37 @@
+//! Stages that read market data, made to take changed data as they are.
+//!
+//! Data that is changed at random breaks rules of quality: prices jump by the ratio of a split, and more rows are dropped than a user would accept. Neither
+//! is look-ahead, and a stage that fails cannot be compared.
+
+use runner_pipeline::{Pipeline, Work};
+use serde_json::{Value, json};
+
+/// The rules that stop `ingest/option_chain` unless they are configured.
+const JUMPS: [&str; 2] = ["strike_jump", "price_jump"];
+
+/// The pipeline whose stages of ingested data fail neither for jumps nor for loss; their outputs for data that break no rule are the same.
+pub(super) fn tolerant(pipeline: &Pipeline) -> Pipeline {
+    let mut pipeline = pipeline.clone();
+    for node in &mut pipeline.nodes {
+        let Work::Kind { kind, config } = &mut node.work else {
+            continue;
+        };
+        if !kind.name().starts_with("ingest/") || config.get("max_dropped").is_none() {
+            continue;
+        }
+        config["max_dropped"] = json!(1.0);
+        if kind.name() == "ingest/option_chain" {
+            let bad = &mut config["on_bad_rows"];
+            if let Some(all) = bad.as_str() {
+                *bad = match all {
+                    "by_rule" => json!({}),
+                    all => json!({ "default": all }),
+                };
+            }
+            for rule in JUMPS {
+                bad[rule] = Value::from("keep");
+            }
+        }
+    }
+    pipeline
+}

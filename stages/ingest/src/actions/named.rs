@@ -1,0 +1,186 @@
+//! Tables of corporate actions whose columns have names: one's own, and Yahoo's.
+
+use super::config::CorporateActionsConfig;
+use super::ratio;
+use crate::frame::{Frame, header};
+use crate::unpack::Packed;
+use crate::value::{OUT_OF_RANGE, number};
+use datasets::Date;
+use datasets::corporate_action::{CorporateAction, Kind};
+use datasets::layout::normal;
+use stages_core::StageError;
+use std::collections::BTreeMap;
+
+/// Our columns, with the names that they are known by where the configuration names none.
+const NAMES: [(&str, &[&str]); 6] = [
+    ("symbol", &["symbol", "ticker", "tic", "underlying"]),
+    (
+        "date",
+        &["date", "ex_date", "exdate", "ex-date", "ex date", "effective_date"],
+    ),
+    ("kind", &["kind", "type", "action", "event"]),
+    ("ratio", &["ratio", "split_ratio", "split", "stock splits", "splits"]),
+    ("amount", &["amount", "cash", "dividend", "dividends", "cash_amount"]),
+    ("new_symbol", &["new_symbol", "new_ticker", "new symbol"]),
+];
+
+/// The names of our columns.
+pub(super) fn columns() -> impl Iterator<Item = &'static str> {
+    NAMES.into_iter().map(|(ours, _)| ours)
+}
+
+/// The corporate actions of a table. A row without a kind is a split where it has a ratio and a cash dividend where it has an amount, both where it has both;
+/// 0, 1 and nothing in a column of ratios are none. Rows that name no symbol are of `symbol`.
+pub(super) fn parse(
+    packed: &Packed,
+    config: &CorporateActionsConfig,
+    symbol: &str,
+) -> Result<Vec<CorporateAction>, StageError> {
+    let present: Vec<String> = header(packed)?.iter().map(|name| normal(name)).collect();
+    let theirs: BTreeMap<&str, String> = NAMES
+        .into_iter()
+        .filter_map(|(ours, known)| {
+            let name = match config.columns.get(ours) {
+                Some(name) => Some(name.clone()),
+                None => known
+                    .iter()
+                    .find(|name| present.contains(&normal(name)))
+                    .map(|name| (*name).to_owned()),
+            };
+            name.map(|name| (ours, name))
+        })
+        .collect();
+    let missing = |ours: &str| {
+        StageError::new(format!("`{}` has no column for `{ours}`", packed.place)).hint(format!(
+            "it has {}; `columns: {{ {ours}: … }}` names it",
+            crate::value::shown_list(&present)
+        ))
+    };
+    let wanted: Vec<String> = theirs.values().map(|name| normal(name)).collect();
+    let frame = Frame::read(packed, |name| wanted.iter().any(|wanted| wanted == name))?;
+    for (ours, theirs) in &theirs {
+        if !frame.has(theirs) {
+            return Err(missing(ours));
+        }
+    }
+    let date = theirs.get("date").ok_or_else(|| missing("date"))?;
+    if !["ratio", "amount", "new_symbol"]
+        .iter()
+        .any(|ours| theirs.contains_key(ours))
+    {
+        return Err(missing("ratio"));
+    }
+    let format = match config.date_format.as_str() {
+        "" => "%Y-%m-%d",
+        format => format,
+    };
+    let dates = frame.dates(date, &[format.to_owned()], "")?;
+    let texts = |ours: &str| -> Result<Vec<String>, StageError> {
+        let mut texts = vec![String::new(); frame.rows()];
+        if let Some(theirs) = theirs.get(ours) {
+            frame.texts(theirs, |row, text| {
+                texts[row] = text.to_owned();
+                Ok(())
+            })?;
+        }
+        Ok(texts)
+    };
+    let wrong =
+        |row: usize, ours: &str, what: &str| frame.error(row, theirs.get(ours).map_or(ours, String::as_str), what);
+    let (symbols, kinds, new_symbols) = (texts("symbol")?, texts("kind")?, texts("new_symbol")?);
+    let (ratios, amounts) = (texts("ratio")?, texts("amount")?);
+    let mut actions = Vec::new();
+    for row in 0..frame.rows() {
+        let symbol = match symbols[row].as_str() {
+            "" => symbol,
+            own => own,
+        };
+        if symbol.is_empty() {
+            return Err(wrong(row, "symbol", "the symbol is missing").hint("give it as `symbol: AAPL`"));
+        }
+        if dates[row] == OUT_OF_RANGE {
+            return Err(wrong(row, "date", "the date is not in the years 1800 to 2199"));
+        }
+        let ratio = match ratios[row].as_str() {
+            text if number(text).is_ok_and(|value| value.is_nan() || value == 0.0 || value == 1.0) => f64::NAN,
+            text => ratio::parse(text)
+                .ok_or_else(|| wrong(row, "ratio", &format!("`{text}` is not a ratio such as 7:1 or 0.125")))?,
+        };
+        let amount = number(&amounts[row]).map_err(|what| wrong(row, "amount", &what))?;
+        if amount < 0.0 {
+            return Err(wrong(row, "amount", &format!("{amount} is below 0")));
+        }
+        let action = |kind: Kind| CorporateAction {
+            symbol: symbol.to_owned(),
+            date: dates[row],
+            kind,
+            ratio: if matches!(kind, Kind::Split | Kind::StockDividend) {
+                ratio
+            } else {
+                f64::NAN
+            },
+            amount: if matches!(kind, Kind::CashDividend | Kind::SpecialDividend) {
+                amount
+            } else {
+                f64::NAN
+            },
+            new_symbol: if kind == Kind::SymbolChange {
+                new_symbols[row].clone()
+            } else {
+                String::new()
+            },
+            origin: "file".to_owned(),
+        };
+        if kinds[row].is_empty() {
+            actions.extend((!ratio.is_nan()).then(|| action(Kind::Split)));
+            actions.extend((amount > 0.0).then(|| action(Kind::CashDividend)));
+            actions.extend((!new_symbols[row].is_empty()).then(|| action(Kind::SymbolChange)));
+            continue;
+        }
+        let kind = Kind::parse(&kinds[row]).ok_or_else(|| {
+            let known: Vec<_> = Kind::ALL.iter().map(|kind| kind.name()).collect();
+            wrong(row, "kind", &format!("`{}` is no kind of corporate action", kinds[row]))
+                .hint(format!("known are {}", known.join(", ")))
+        })?;
+        let action = action(kind);
+        let (needs, has) = match kind {
+            Kind::Split | Kind::StockDividend => ("ratio", !action.ratio.is_nan()),
+            Kind::CashDividend | Kind::SpecialDividend => ("amount", !action.amount.is_nan()),
+            Kind::SymbolChange => ("new_symbol", !action.new_symbol.is_empty()),
+        };
+        if !has {
+            return Err(wrong(
+                row,
+                needs,
+                &format!("a {} needs it", kind.name().replace('_', " ")),
+            ));
+        }
+        actions.push(action);
+    }
+    if is_yahoo(&present) {
+        unadjust(&mut actions);
+    }
+    Ok(actions)
+}
+
+/// Returns whether a header is that of Yahoo's history: dividends, splits, or both beside prices.
+fn is_yahoo(header: &[String]) -> bool {
+    let has = |name: &str| header.iter().any(|other| other == name);
+    has("date") && (has("stock splits") || has("dividends"))
+}
+
+/// Yahoo divides a dividend by all later splits; here it is in the currency of its day.
+fn unadjust(actions: &mut [CorporateAction]) {
+    let splits: Vec<(String, Date, f64)> = actions
+        .iter()
+        .filter(|action| action.kind == Kind::Split)
+        .map(|action| (action.symbol.clone(), action.date, action.ratio))
+        .collect();
+    for action in actions {
+        action.origin = "yahoo".to_owned();
+        let later = splits
+            .iter()
+            .filter(|(symbol, date, _)| *symbol == action.symbol && *date > action.date);
+        action.amount *= later.map(|(_, _, ratio)| ratio).product::<f64>();
+    }
+}

@@ -1,0 +1,203 @@
+//! `ingest/corporate_actions` as a stage.
+
+use super::config::{ActionFormat, CorporateActionsConfig};
+use super::{found, lean, named};
+use crate::file_memo::unreadable;
+use crate::unpack;
+use cache::{ArtifactDigest, BlobRef};
+use datasets::corporate_action::{CorporateAction, SplitRatio};
+use datasets::schema;
+use serde_json::json;
+use stages_core::corporate_actions::batch;
+use stages_core::dataset::{self, DataSet, Period};
+use stages_core::event::StageEvent;
+use stages_core::{
+    ConfigProblem, Context, InputPort, OutputPort, Outputs, PlanContext, PortType, Ports, Provided, Source, StageError,
+    StageKind,
+};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+/// `ingest/corporate_actions`.
+pub struct CorporateActions;
+
+const fn prices(name: &'static str, ty: PortType, doc: &'static str) -> InputPort {
+    InputPort {
+        name,
+        ty,
+        optional: true,
+        list: false,
+        doc,
+    }
+}
+
+impl StageKind for CorporateActions {
+    type Config = CorporateActionsConfig;
+    const NAME: &'static str = "ingest/corporate_actions";
+    const VERSION: u32 = 1;
+    const ABOUT: &'static str =
+        "splits, dividends and changes of symbol, from files, from the configuration, or proposed from prices";
+    const NOT_IN_KEY: &'static [&'static str] = &["path"];
+    const PORTS: Ports = Ports {
+        inputs: &[
+            prices("bars", PortType::Bars, "unadjusted bars to look for splits in"),
+            prices("chain", PortType::OptionChain, "an option chain to look for splits in"),
+        ],
+        outputs: &[
+            OutputPort {
+                name: "actions",
+                ty: PortType::CorporateActions,
+                doc: "the actions of the files and of the configuration",
+            },
+            OutputPort {
+                name: "proposed",
+                ty: PortType::CorporateActions,
+                doc: "splits found in `bars` and `chain` that are not among `actions`: to be looked at, and connected where they are true",
+            },
+        ],
+    };
+
+    fn check(
+        &self,
+        config: &CorporateActionsConfig,
+        plan: &PlanContext,
+    ) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
+        config.check()?;
+        self.sources(config, plan.base)?;
+        if config.path.is_empty() && config.actions.is_empty() && plan.inputs.is_empty() {
+            return Err(ConfigProblem::new(
+                "path",
+                "neither files nor actions are given, nor prices to look for them in",
+            )
+            .hint(
+                "write `path: data/splits.csv`, or `actions: [{ symbol: AAPL, date: 2014-06-09, ratio: \"7:1\" }]`",
+            ));
+        }
+        let columns = || schema::CORPORATE_ACTIONS.iter().map(|column| column.name);
+        Ok(["actions", "proposed"]
+            .map(|name| {
+                (
+                    name.to_owned(),
+                    Provided::columns(PortType::CorporateActions, columns()),
+                )
+            })
+            .into())
+    }
+
+    fn sources(&self, config: &CorporateActionsConfig, base: &Path) -> Result<Vec<Source>, ConfigProblem> {
+        match config.path.is_empty() {
+            true => Ok(Vec::new()),
+            false => config.path.find("path", base),
+        }
+    }
+
+    fn run(&self, config: &CorporateActionsConfig, context: &Context) -> Result<Outputs, StageError> {
+        let mut actions = config
+            .given()
+            .map_err(|problem| StageError::new(format!("{}: {}", problem.field, problem.message)))?;
+        for source in &context.sources {
+            context.check_cancelled()?;
+            actions.extend(read(config, source)?);
+        }
+        actions.retain(|action| config.symbols.is_empty() || config.symbols.contains(&action.symbol));
+        put_in_order(&mut actions)?;
+        let mut proposed = Vec::new();
+        if let Some(bars) = context.optional("bars") {
+            proposed.extend(found::in_bars(context, &DataSet::open(bars)?)?);
+        }
+        if let Some(chain) = context.optional("chain") {
+            proposed.extend(found::in_chain(context, &DataSet::open(chain)?)?);
+        }
+        // A ratio is found on the day after the data's last one, which a hole puts off.
+        let known = |found: &CorporateAction| {
+            actions
+                .iter()
+                .any(|known| known.explains(&found.symbol, found.date.plus(-5), found.date, found.ratio))
+        };
+        proposed.retain(|found| !known(found));
+        put_in_order(&mut proposed)?;
+        for found in proposed.iter().take(5) {
+            let ratio = SplitRatio::near(found.ratio, 1e-6).map(|ratio| ratio.to_string());
+            context.events.emit(StageEvent::Warning {
+                message: format!(
+                    "{}: prices show a split, {}, on {} that is not among the actions",
+                    found.symbol,
+                    ratio.unwrap_or_else(|| found.ratio.to_string()),
+                    found.date
+                ),
+                hint: Some("it is proposed at the output `proposed`, and not applied".to_owned()),
+            });
+        }
+        Ok([("actions", actions), ("proposed", proposed)]
+            .into_iter()
+            .map(|(name, actions)| Ok((name.to_owned(), write(context, &actions)?)))
+            .collect::<Result<_, StageError>>()?)
+    }
+}
+
+fn read(config: &CorporateActionsConfig, source: &Source) -> Result<Vec<CorporateAction>, StageError> {
+    let bytes = cache::regular_file::read(&source.path).map_err(|err| unreadable(&source.path, &err))?;
+    source.check(BlobRef::of(&bytes).blob)?;
+    let mut actions = Vec::new();
+    for packed in unpack::unpack(&source.path, bytes)? {
+        let symbol = match config.symbol.as_str() {
+            "" => packed.stem.to_uppercase(),
+            given => given.to_owned(),
+        };
+        let lean = match config.format {
+            ActionFormat::Auto => std::str::from_utf8(&packed.bytes).is_ok_and(lean::is_lean),
+            ActionFormat::Lean => true,
+            ActionFormat::Columns => false,
+        };
+        actions.extend(match lean {
+            true => lean::parse(&packed, &symbol)?,
+            false => named::parse(&packed, config, &symbol)?,
+        });
+    }
+    Ok(actions)
+}
+
+/// Sorts actions, and takes the same one from two sources once.
+fn put_in_order(actions: &mut Vec<CorporateAction>) -> Result<(), StageError> {
+    actions.sort_by(|a, b| {
+        (&a.symbol, a.date, a.kind)
+            .cmp(&(&b.symbol, b.date, b.kind))
+            .then(a.ratio.total_cmp(&b.ratio))
+            .then(a.amount.total_cmp(&b.amount))
+            .then_with(|| (&a.new_symbol, &a.origin).cmp(&(&b.new_symbol, &b.origin)))
+    });
+    let same = |a: f64, b: f64| a.is_nan() && b.is_nan() || (a / b - 1.0).abs() < 1e-4;
+    actions.dedup_by(|b, a| {
+        (&a.symbol, a.date, a.kind, &a.new_symbol) == (&b.symbol, b.date, b.kind, &b.new_symbol)
+            && same(a.ratio, b.ratio)
+            && same(a.amount, b.amount)
+    });
+    // Two dividends may have one ex-date; two splits cannot.
+    let twice = actions.windows(2).find(|pair| {
+        (&pair[0].symbol, pair[0].date, pair[0].kind) == (&pair[1].symbol, pair[1].date, pair[1].kind)
+            && pair[0].amount.is_nan()
+    });
+    match twice {
+        Some(pair) => Err(StageError::new(format!(
+            "two actions of the kind {} of {} on {} contradict one another: {:?} and {:?}",
+            pair[0].kind.name(),
+            pair[0].symbol,
+            pair[0].date,
+            (pair[0].ratio, &pair[0].origin),
+            (pair[1].ratio, &pair[1].origin)
+        ))
+        .hint("leave out the one that is wrong, by `symbols` or by `path`")),
+        None => Ok(()),
+    }
+}
+
+fn write(context: &Context, actions: &[CorporateAction]) -> Result<ArtifactDigest, StageError> {
+    let symbols: BTreeSet<&str> = actions.iter().map(|action| action.symbol.as_str()).collect();
+    let mut kinds: BTreeMap<&str, usize> = BTreeMap::new();
+    for action in actions {
+        *kinds.entry(action.kind.name()).or_default() += 1;
+    }
+    let meta = json!({ "symbols": symbols, "rows": actions.len(), "kinds": kinds });
+    let partitions = dataset::partition_symbols(&context.store, &batch(actions)?, Period::Year)?;
+    dataset::write(&context.store, PortType::CorporateActions, meta, partitions)
+}
