@@ -351,7 +351,7 @@ fn aapl(data: &Path) -> String {
     let mut archive = open("lean_format/option/usa/daily/aapl_2014_quote_american.zip");
     for i in 0..archive.len() {
         let mut file = archive.by_index(i).unwrap();
-        let name = file.name().trim_end_matches(".csv").to_owned();
+        let name = file.name().unwrap().trim_end_matches(".csv").to_owned();
         let mut parts = name.rsplit('_');
         let (expiry, strike, right) = (parts.next().unwrap(), parts.next().unwrap(), parts.next().unwrap());
         let mut text = String::new();
