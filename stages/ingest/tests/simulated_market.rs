@@ -320,7 +320,7 @@ fn golden() {
             ),
             (
                 "chain",
-                "e80e121ae6d13d559c450b741935c90f714200e1b2b7a0901aa01f9c4762a617"
+                "c6b1e7d4f64b94d81f9b927b081669d1c4b96c448077cfcdbbe3778f002d5fde"
             ),
             (
                 "rates",
