@@ -206,7 +206,7 @@ fn a_configuration_that_contradicts_the_file_is_refused_with_both_values() {
     let odd = ADJUSTED.replace(",150,A", ",150,Bermudan");
     let err = run(&odd, json!({ "layout": by_row() })).err().unwrap();
     assert!(
-        err.message.contains("row 2") && err.message.contains("`Bermudan` is none of european, american"),
+        err.message.contains("row 3") && err.message.contains("`Bermudan` is none of european, american"),
         "{}",
         err.message
     );

@@ -4,7 +4,7 @@
 use super::intraday::minute_of_day;
 use crate::frame::Frame;
 use crate::read::source_of;
-use arrow::array::{Array, ArrayRef, AsArray, Float64Array, Int32Array, RecordBatch, StringArray};
+use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Float64Array, Int32Array, RecordBatch, StringArray};
 use arrow::datatypes::{DataType, Field, Float64Type, Int32Type, Schema};
 use datasets::contract::{Exercise, Expires, Settlement, Terms, UnderlyingKind};
 use datasets::layout::Layout;
@@ -13,7 +13,7 @@ use stages_core::{StageError, table};
 use std::str::FromStr;
 use std::sync::Arc;
 
-/// The entry of a table's metadata for strikes that were read from single precision.
+/// The column that marks strikes which were read from single precision.
 const SINGLE_PRECISION: &str = "strike_is_single_precision";
 
 /// The column with the minutes of the day of rows.
@@ -73,11 +73,12 @@ pub fn attach(
         fields.push(Arc::new(Field::new(TIME, DataType::Int32, true)));
         columns.push(Arc::new(Int32Array::from(times)));
     }
-    let mut schema = Schema::new(fields);
     if is_single_precision {
-        schema.metadata.insert(SINGLE_PRECISION.to_owned(), "true".to_owned());
+        // A column, as a table's metadata does not outlive its Parquet.
+        fields.push(Arc::new(Field::new(SINGLE_PRECISION, DataType::Boolean, false)));
+        columns.push(Arc::new(BooleanArray::from(vec![true; batch.num_rows()])));
     }
-    Ok(RecordBatch::try_new(Arc::new(schema), columns)?)
+    Ok(RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)?)
 }
 
 /// The minutes of the day in a file's dates; `None` where the first date has no time, or all are midnight.
@@ -110,7 +111,7 @@ pub fn times(batch: &RecordBatch) -> Option<&Int32Array> {
 
 /// Returns whether the strikes of a file's table were read from single precision.
 pub fn is_single_precision(batch: &RecordBatch) -> bool {
-    batch.schema().metadata.contains_key(SINGLE_PRECISION)
+    batch.column_by_name(SINGLE_PRECISION).is_some()
 }
 
 /// The columns of a file's table with the terms of its rows.
