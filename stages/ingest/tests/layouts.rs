@@ -444,6 +444,8 @@ fn a_layout_file_of_ones_own() {
         common::text(&bench.rows(&done)),
         "SPY 2024-01-19 2024-02-16 SPY 480 call 5.1 5.2 - - - - -\n"
     );
+    let why = meta["recognised"][0]["why"].as_str().unwrap();
+    assert!(why.contains("states no calendar: Monday to Friday is assumed"), "{why}");
     // The same keys in the stage; the layout's contents are part of the table's key.
     let inline: Value = json!({
         "path": "data",
