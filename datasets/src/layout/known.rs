@@ -83,8 +83,13 @@ pub fn known(table: Table) -> &'static [Layout] {
     &LAYOUTS[at]
 }
 
+/// Names that layouts had before.
+const BEFORE: &[(&str, &str)] = &[("historicaloptiondata_l3", "discountoptiondata")];
+
 /// The known layout of that name.
 pub fn find(table: Table, name: &str) -> Option<&'static Layout> {
+    let now = BEFORE.iter().find(|(before, _)| *before == name);
+    let name = now.map_or(name, |(_, now)| now);
     known(table).iter().find(|layout| layout.name == name)
 }
 

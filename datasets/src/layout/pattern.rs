@@ -185,17 +185,24 @@ fn may_be(part: &Part, value: &str) -> bool {
         return false;
     }
     if !part.format.is_empty() {
-        return part.format.starts_with("epoch") || chrono::NaiveDate::parse_from_str(value, &part.format).is_ok();
+        return is_date(value, &part.format);
     }
     match part.column.as_str() {
         "strike" | "underlying" => value.parse::<f64>().is_ok_and(f64::is_finite),
-        "date" | "expiry" => value.parse::<crate::Date>().is_ok(),
+        "date" | "expiry" => is_date(value, "%Y-%m-%d"),
         "call" => matches!(
             value.to_ascii_lowercase().as_str(),
             "c" | "p" | "call" | "put" | "calls" | "puts"
         ),
         _ => value.chars().all(|c| c.is_alphanumeric() || "^$=.-".contains(c)),
     }
+}
+
+/// Returns whether a text is a date in a format: in one of digits alone with all of them, so that it ends where the date does.
+fn is_date(text: &str, format: &str) -> bool {
+    let has_names = format.contains("%b") || format.contains("%B");
+    chrono::NaiveDate::parse_from_str(text, format)
+        .is_ok_and(|date| has_names || date.format(format).to_string() == text)
 }
 
 impl fmt::Display for Pattern {
@@ -251,6 +258,10 @@ mod tests {
         );
         assert_eq!(texts("{symbol}/{date}.csv", "x/BRK.B/2020-01-32.csv"), None);
         assert_eq!(texts("*_{date}.csv", "2020-01-02.csv"), None);
+        assert_eq!(
+            texts("*{date}*", "SPY_calls_2024-01-19.csv").unwrap(),
+            ["date=2024-01-19"]
+        );
         assert_eq!(
             texts("Last: {underlying},*", "last: 4283.74,Change: 1").unwrap(),
             ["underlying=4283.74"]

@@ -160,13 +160,38 @@ fn resolve<'a>(schema: &'a Value, root: &'a Value) -> &'a Value {
     schema
 }
 
+/// The map among the forms that a field may have (a name or a map of settings, say), and the part of a path that leads to it: none, or a
+/// placeholder for the key of a map.
+fn map_of<'a>(field: &'a Value, root: &'a Value) -> Option<(&'a Value, &'static str)> {
+    let target = resolve(field, root);
+    if let Some(values @ Value::Object(_)) = target.get("additionalProperties") {
+        let (map, _) = map_of(values, root)?;
+        return Some((map, "NAME."));
+    }
+    let choices = target.get("anyOf").and_then(Value::as_array)?;
+    choices
+        .iter()
+        .map(|choice| resolve(choice, root))
+        .find(|choice| choice.get("properties").is_some())
+        .map(|map| (map, ""))
+}
+
 fn walk(schema: &Value, root: &Value, defaults: &Value, prefix: &str, depth: usize, fields: &mut Vec<Field>) {
-    let empty = Map::new();
-    let properties = resolve(schema, root)
-        .get("properties")
-        .and_then(Value::as_object)
-        .unwrap_or(&empty);
-    for (name, field) in properties {
+    walk_new(schema, root, defaults, prefix, depth, fields, &mut Vec::new());
+}
+
+/// [`walk`] that lists the settings of a map once, where several fields may have it.
+fn walk_new<'a>(
+    schema: &'a Value,
+    root: &'a Value,
+    defaults: &Value,
+    prefix: &str,
+    depth: usize,
+    fields: &mut Vec<Field>,
+    seen: &mut Vec<&'a Value>,
+) {
+    let properties = resolve(schema, root).get("properties").and_then(Value::as_object);
+    for (name, field) in properties.into_iter().flatten() {
         let path = format!("{prefix}{name}");
         let target = resolve(field, root);
         let doc = [field, target]
@@ -184,7 +209,21 @@ fn walk(schema: &Value, root: &Value, defaults: &Value, prefix: &str, depth: usi
         });
         if nested {
             let inner = default.cloned().unwrap_or_default();
-            walk(target, root, &inner, &format!("{path}."), depth + 1, fields);
+            walk_new(target, root, &inner, &format!("{path}."), depth + 1, fields, seen);
+        } else if let Some((map, key)) = map_of(field, root)
+            && depth < DEEPEST
+            && !seen.iter().any(|other| std::ptr::eq(*other, map))
+        {
+            seen.push(map);
+            walk_new(
+                map,
+                root,
+                &Value::Null,
+                &format!("{path}.{key}"),
+                depth + 1,
+                fields,
+                seen,
+            );
         }
     }
 }

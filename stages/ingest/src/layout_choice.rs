@@ -152,7 +152,14 @@ impl Chosen {
                 {
                     return Ok(Role::Joined(layout.name.clone()));
                 }
-                Ok(Role::Table(layout.clone(), "named in the configuration".to_owned()))
+                let mut why = match layout.is_described {
+                    true => "described in the configuration".to_owned(),
+                    false => "named in the configuration".to_owned(),
+                };
+                if layout.is_described && layout.facts.calendar_is_assumed {
+                    why.push_str("; it states no calendar: Monday to Friday is assumed, unless `calendar:` of the stage says otherwise");
+                }
+                Ok(Role::Table(layout.clone(), why))
             }
             Self::Auto => {
                 for layout in layout::known(table) {

@@ -106,12 +106,7 @@ pub fn each(
     }
     if waiting.is_empty() {
         if let Some((source, layout)) = joined.first() {
-            return Err(StageError::new(format!(
-                "`{}` is the second table of layout `{}`, and no file of its first is among the stage's",
-                source.path.display(),
-                layout.name
-            ))
-            .hint("add the files with the prices to `path`"));
+            return Err(alone(source, &layout.name));
         }
         return Ok(reasons);
     }
@@ -195,11 +190,16 @@ pub fn peek(
 ) -> Result<Vec<(Layout, BTreeSet<String>)>, ConfigProblem> {
     let step = sources.len().div_ceil(PEEKED).max(1);
     let mut found = Vec::new();
+    let mut joined = None;
     for source in sources.iter().step_by(step) {
-        let look = || {
+        let mut look = || {
             let first = unpack::first(&source.path, &read_head(&source.path)?)?.named(&source.name);
-            let Role::Table(layout, _) = chosen.resolve(table, &first)? else {
-                return Ok(None);
+            let layout = match chosen.resolve(table, &first)? {
+                Role::Table(layout, _) => layout,
+                Role::Joined(name) => {
+                    joined = Some((source, name));
+                    return Ok(None);
+                }
             };
             let header = Looked::new(&first)?.header(&layout.form);
             let header = header.ok_or_else(|| not_in_form(&first, &layout))?;
@@ -221,7 +221,26 @@ pub fn peek(
             hint: err.hint,
         })?);
     }
-    Ok(found)
+    match joined {
+        Some((source, name)) if found.is_empty() && step == 1 => {
+            let err = alone(source, &name);
+            Err(ConfigProblem {
+                field: field.to_owned(),
+                message: err.message,
+                hint: err.hint,
+            })
+        }
+        _ => Ok(found),
+    }
+}
+
+/// The error for a second table without a first.
+fn alone(source: &Source, layout: &str) -> StageError {
+    StageError::new(format!(
+        "`{}` is the second table of layout `{layout}`, and no file of its first is among the stage's",
+        source.path.display()
+    ))
+    .hint("add the files with the prices to `path`")
 }
 
 /// The error for a file that has not the form of its layout.

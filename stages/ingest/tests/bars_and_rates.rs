@@ -182,6 +182,9 @@ fn golden() {
     );
     assert_eq!(
         [bars.digest, rates.digest],
-        ["07e6d04f5dc9e271b99eb5d2689d64fa79ef1cb447cf314443e388be3ad10737", ""]
+        [
+            "07e6d04f5dc9e271b99eb5d2689d64fa79ef1cb447cf314443e388be3ad10737",
+            "e5a553f052f6f2052052113b5ff1991ec45e0d30d0e33033b73d8f9f6495cc3f"
+        ]
     );
 }

@@ -327,6 +327,9 @@ fn golden() {
     );
     assert_eq!(
         [cboe.digest, sse.digest],
-        ["000ed5fb6caac5e974d0b4a65130ba1f5057bc7fcc011b0c48f9c9ca1b7054fd", ""]
+        [
+            "000ed5fb6caac5e974d0b4a65130ba1f5057bc7fcc011b0c48f9c9ca1b7054fd",
+            "f03c5eeac2bf2fe113f74965460e7e822a701a4e60f37b260178b96fc2307820"
+        ]
     );
 }

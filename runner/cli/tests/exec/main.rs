@@ -6,6 +6,7 @@ mod bounded;
 mod cached;
 mod commands;
 mod containers;
+mod data;
 mod earlier;
 mod escapes;
 mod failures;

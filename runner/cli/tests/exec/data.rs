@@ -1,0 +1,92 @@
+//! `runner data` on samples of vendors' files, and from an unknown table to a running stage.
+
+use crate::Project;
+use std::path::{Path, PathBuf};
+
+const NOTHING: &str =
+    "version: 1\nname: nothing\nstages:\n  a: { run: 'echo 1 > ${outputs.x}', outputs: { x: x.txt } }\n";
+
+fn sample(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../stages/ingest/tests/samples")
+        .join(name)
+}
+
+fn ok(project: &Project, args: &[&str]) -> String {
+    let ended = project.run(args);
+    assert_eq!(ended.code, 0, "{args:?}: {}{}", ended.stdout, ended.stderr);
+    ended.stdout
+}
+
+#[test]
+fn layouts_are_listed_and_shown() {
+    let project = Project::new(NOTHING);
+    let list = ok(&project, &["data", "layouts"]);
+    for part in [
+        "chain (ingest/option_chain)",
+        "  optionsdx ",
+        "bars (ingest/bars)",
+        "  us_treasury_csv ",
+    ] {
+        assert!(list.contains(part), "{part}: {list}");
+    }
+    let yaml = ok(&project, &["data", "layouts", "optionsdx"]);
+    assert!(yaml.starts_with("name: optionsdx\ntable: chain\n"), "{yaml}");
+    let wrong = project.run(&["data", "layouts", "optiondx"]);
+    assert_eq!(wrong.code, 2);
+    assert!(wrong.stderr.contains("did you mean `optionsdx`?"), "{}", wrong.stderr);
+}
+
+#[test]
+fn a_known_file_is_inspected_and_converted() {
+    let project = Project::new(NOTHING);
+    let path = sample("optionsdx");
+    let path = path.to_str().unwrap();
+    let text = ok(&project, &["data", "inspect", path]);
+    for part in [
+        "taken for `optionsdx` of chain: the header has all 9 names",
+        "40 rows read, 40 kept",
+        "sum 556.07",
+        "2 days from 2024-01-18 to 2024-01-19",
+        "smile of SPY on 2024-01-19",
+        "term structure of SPY",
+        "    uses: ingest/option_chain\n",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    let converted = ok(&project, &["data", "convert", path, "--to", "out"]);
+    assert!(converted.starts_with("40 rows, "), "{converted}");
+    let again = ok(&project, &["data", "inspect", "out"]);
+    assert!(again.contains("taken for `runner` of chain"), "{again}");
+    assert!(again.contains("40 rows read, 40 kept"), "{again}");
+    assert_eq!(project.run(&["data", "convert", path, "--to", "out"]).code, 2);
+}
+
+/// Two commands: `inspect` proposes the stage, `exec` runs it.
+#[test]
+fn from_an_unknown_table_to_a_running_stage() {
+    let project = Project::new(NOTHING);
+    project.write(
+        "unknown.csv",
+        "Tag;Name;Verfall;Basis Strike;CP;Best Bid;Best Ask\n18.01.2024;SPY;16.02.2024;480;C;5.1;5.2\n18.01.2024;SPY;16.02.2024;480;P;8.1;8.2\n\
+         19.01.2024;SPY;16.02.2024;480;C;5.3;5.4\n19.01.2024;SPY;16.02.2024;480;P;8.0;8.3\n",
+    );
+    let text = ok(&project, &["data", "inspect", "unknown.csv"]);
+    let (_, stage) = text.split_once("below `stages:`\n").unwrap();
+    let stage: String = stage
+        .lines()
+        .take_while(|line| line.starts_with("  "))
+        .map(|line| format!("{line}\n"))
+        .collect();
+    project.write(
+        "p.yaml",
+        &format!("version: 1\nname: unknown\nstages:\n{stage}      symbol: SPY\n"),
+    );
+    let ended = project.run(&["exec", "p.yaml"]);
+    assert_eq!(ended.code, 0, "{text}\n{}", ended.stderr);
+    let shown = ok(&project, &["show", "latest/chain"]);
+    assert!(
+        shown.contains("4 rows") || shown.contains("rows: 4") || shown.contains("\"rows\": 4"),
+        "{shown}"
+    );
+}
