@@ -320,11 +320,7 @@ fn golden() {
             ),
             (
                 "chain",
-<<<<<<< HEAD
                 "6e017997b485f438da6e33a6dd3a5c80ba6ab012a303c768844f4aaed9579cd6"
-=======
-                "c6b1e7d4f64b94d81f9b927b081669d1c4b96c448077cfcdbbe3778f002d5fde"
->>>>>>> contract
             ),
             (
                 "rates",
