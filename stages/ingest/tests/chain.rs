@@ -90,7 +90,7 @@ fn the_same_rows_give_the_same_bytes() {
     let err = split.run("ingest/option_chain", json!({ "path": "d" })).err().unwrap();
     assert!(
         err.message
-            .contains("`cboe_quote_table` and `sse_50etf_close`, whose contracts differ: multiplier is 100 and 10000"),
+            .contains("`cboe_quote_table` and `sse_50etf_close`, whose contracts differ: calendar is us and sse"),
         "{err}"
     );
 }

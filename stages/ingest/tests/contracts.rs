@@ -68,15 +68,15 @@ fn an_assumption_is_a_warning_once() {
     assert_eq!(
         done.warnings,
         [
-            "nothing states these terms of the contracts of ACME, BOLT, they are assumed: underlying_kind: share, exercise: american, settlement: physical"
+            "nothing states these terms of the contracts of ACME, BOLT, they are assumed: underlying_kind: share, exercise: american, settlement: physical, multiplier: 100, currency: USD"
         ]
     );
     assert_eq!(
         contracts(&done).of("ACME", "ACME").unwrap().origin["multiplier"],
-        Origin::Layout
+        Origin::Assumed
     );
     let stated =
-        json!({ "contract": { "underlying_kind": "share", "exercise": "american", "settlement": "physical" } });
+        json!({ "contract": { "underlying_kind": "share", "exercise": "american", "settlement": "physical", "multiplier": 100, "currency": "USD" } });
     let done = run(&quotes(&[("ACME", "ACME")]), stated).unwrap();
     assert_eq!(done.warnings, Vec::<String>::new());
     assert_eq!(

@@ -196,7 +196,12 @@ fn sse_50etf(data: &Path) {
         (&json!("european"), &json!("15:00"))
     );
     assert_eq!(facts["origin"]["calendar"], "specification");
-    assert_eq!(done.warnings, Vec::<String>::new());
+    assert_eq!(
+        done.warnings,
+        [
+            "2,896 of 208,422 rows dropped (1.4 %): duplicate_key 1,988, null_close 908; untradable: ask_below_intrinsic 1,683; repaired: underlying_beyond_limit 168"
+        ]
+    );
     assert_eq!(done.finding("null_close"), (908, 221, "dropped".to_owned()));
     assert_eq!(done.finding("duplicate_key"), (1_988, 399, "dropped".to_owned()));
     assert_eq!(done.finding("missing_underlying").0, 0);

@@ -74,8 +74,8 @@ pub fn minute_of_day(text: &str) -> Option<i32> {
     let digits = before.bytes().rev().take(2).take_while(u8::is_ascii_digit).count();
     let hour: i32 = before.get(before.len() - digits..)?.parse().ok()?;
     let minute: i32 = after.get(..2)?.parse().ok()?;
-    let text = text.to_ascii_lowercase();
-    let hour = match (text.ends_with("am"), text.ends_with("pm"), hour) {
+    let half = text.get(text.len() - 2..).unwrap_or_default();
+    let hour = match (half.eq_ignore_ascii_case("am"), half.eq_ignore_ascii_case("pm"), hour) {
         (true, _, 12) => 0,
         (_, true, 1..12) => hour + 12,
         _ => hour,

@@ -5,7 +5,6 @@ use arrow::array::{Array, AsArray, RecordBatch};
 use arrow::datatypes::{Date32Type, Float64Type};
 use cache::{Artifact, KeyHasher, Store};
 use serde_json::Value;
-use stages_core::event::Silent;
 use stages_core::{
     AnyStage, CancelToken, ConfigProblem, Context, EventSink, Input, PlanContext, Provided, StageError, StageEvent,
 };
