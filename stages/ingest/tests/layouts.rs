@@ -154,7 +154,7 @@ const TABLES: &[Sample] = &[
         "creation_timestamp",
         "bid_price",
     ),
-    sample("nse_udiff_bhavcopy", "StrkPric", "XpryDt", "ClsPric"),
+    sample("nse_udiff_bhavcopy", "StrkPric", "FininstrmActlXpryDt", "ClsPric"),
     sample("interactive_brokers", "right", "lastTradeDateOrContractMonth", "ask"),
     sample("lean_option_universe", "right", "#expiry", "implied_volatility"),
     sample("last_and_volatility", "strike", "expiration", "price"),

@@ -129,7 +129,7 @@ for d in D:
 closes = [(date(2024, 1, 16), 474.9), (date(2024, 1, 17), 472.3), (date(2024, 1, 18), 476.5), (date(2024, 1, 19), 482.4)]
 zip_of('lean_equity_daily/spy.zip', [('spy.csv', ''.join(f"{d.strftime('%Y%m%d')} 00:00,{e4(c - 1)},{e4(c + 1)},{e4(c - 2)},{e4(c)},{1000000 + i}\n" for i, (d, c) in enumerate(closes)))])
 # Last price and volatility
-write('last_and_volatility/spy_options.csv', table('date,expiration,strike,type,price,iv,underlying_price'.split(','), [[r['d'], r['e'], r['k'], 'C' if r['call'] else 'P', r['last'], r['v'], r['s']] for r in spy]))
+write('last_and_volatility/spy_options.csv', table('date,symbol,expiration,strike,type,price,iv,underlying_price'.split(','), [[r['d'], 'SPY', r['e'], r['k'], 'C' if r['call'] else 'P', r['last'], r['v'], r['s']] for r in spy]))
 # Bars
 write('polygon_bars/2024-01.csv', table('ticker,volume,open,close,high,low,window_start,transactions'.split(','), [['SPY', 1000.5 + i, c - 1, c, c + 1, c - 2, NY(d), 30] for i, (d, c) in enumerate(closes)]))
 write('interactive_brokers_bars/SPY.csv', table('date,open,high,low,close,volume,average,barCount'.split(','), [[d, c - 1, c + 1, c - 2, c, 1000 + i, c, 50] for i, (d, c) in enumerate(closes)]))

@@ -13,6 +13,9 @@ use stages_ingest::files::Paths;
 use stages_ingest::inspect::Inspection;
 use std::collections::BTreeMap;
 
+/// The files that are looked at, the largest first, until the layout of one is known.
+const TRIED: usize = 4;
+
 /// The first of the files, looked at.
 pub(super) struct Looked {
     /// The files by name.
@@ -56,13 +59,22 @@ pub(super) fn look(session: &Session, args: &ReadArgs) -> Result<Looked, Failure
     let sources = Paths(vec![args.path.clone()])
         .find("path", &session.current)
         .map_err(wrong)?;
-    // The largest says most: beside it there may be a second table, or a note.
+    // The largest says most; unless it is a second table, or a note.
     let size = |path: &std::path::Path| std::fs::metadata(path).map_or(0, |meta| meta.len());
-    let largest = sources.iter().max_by_key(|source| size(&source.path));
-    let first = match largest {
-        Some(source) => stages_ingest::inspect::inspect(source).map_err(failed)?,
-        None => return Err(Failure::usage(format!("`{}` holds no file", args.path))),
-    };
+    let mut by_size: Vec<_> = sources.iter().collect();
+    by_size.sort_by_key(|source| std::cmp::Reverse(size(&source.path)));
+    let mut looked: Option<Inspection> = None;
+    for source in by_size.into_iter().take(TRIED) {
+        let inspection = stages_ingest::inspect::inspect(source).map_err(failed)?;
+        let is_known = !inspection.known().is_empty();
+        if is_known || looked.is_none() {
+            looked = Some(inspection);
+        }
+        if is_known {
+            break;
+        }
+    }
+    let first = looked.ok_or_else(|| Failure::usage(format!("`{}` holds no file", args.path)))?;
     Ok(Looked {
         files: sources.into_iter().map(|source| source.name).collect(),
         first,
