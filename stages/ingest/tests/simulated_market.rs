@@ -320,7 +320,7 @@ fn golden() {
             ),
             (
                 "chain",
-                "6e017997b485f438da6e33a6dd3a5c80ba6ab012a303c768844f4aaed9579cd6"
+                "439b046b3b53b4a050509922484fff1ae58e62b41db1b2d133c0d8a5b816a95b"
             ),
             (
                 "rates",
