@@ -414,7 +414,7 @@ fn without_a_forward_the_yield_and_the_rate_are_configured() {
 fn old_rates_are_refused() {
     let home = tempfile::tempdir().unwrap();
     let store = Store::open(home.path()).unwrap();
-    let chain = store_table(&store, PortType::OptionChain, &chain(2, 99));
+    let chain = store_table(&store, PortType::OptionChain, &chain(1, 99));
     let rates = |age: i32| {
         let batch = RecordBatch::try_new(
             table::schema(RATES),
