@@ -116,6 +116,8 @@ fn try_run(
         info.insert("isolation".to_owned(), json!(isolation));
         // `null` tells that they could not be observed.
         info.insert("executed".to_owned(), json!(done.executed));
+        // `null` tells that there was none, or that it was not enforced.
+        info.insert("memory_limit".to_owned(), json!(done.memory_limit));
     }
     let record = ActionRecord {
         key: prepared.key,

@@ -49,6 +49,9 @@ pub enum StageEvent {
         isolation: String,
         /// True if it reaches the network.
         network: bool,
+        /// The limit of its memory in bytes, if it has one and it is enforced.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        memory: Option<u64>,
     },
     /// A warning: the result may not be what the key says.
     Warning {

@@ -51,9 +51,14 @@ fn exec(project: &Project, mode: Mode, args: &[&str]) -> runner_testkit::Ended {
 fn main() -> ExitCode {
     let found = Project::new("").run(&["doctor", "--json"]).stdout;
     let found: serde_json::Value = serde_json::from_str(&found).unwrap();
-    let mut findings = found["findings"].as_array().unwrap().iter();
-    let isolation = findings.find(|finding| finding["what"] == "isolation").unwrap();
-    let missing = (isolation["value"] != "namespaces").then_some("no namespaces");
+    let findings = found["findings"].as_array().unwrap();
+    let value = |what: &str| {
+        let finding = findings.iter().find(|finding| finding["what"] == what);
+        finding.unwrap()["value"].as_str().unwrap()
+    };
+    let missing = (value("isolation") != "namespaces").then_some("no namespaces");
+    let limits = value("limits").starts_with("memory");
+    let no_limits = (!limits).then_some("no delegated control group");
     // (name, test of one mode)
     type InMode = (&'static str, fn(Mode));
     let both: [InMode; 9] = [
@@ -67,7 +72,7 @@ fn main() -> ExitCode {
         ("the_environment_is_clean", hidden::the_environment_is_clean),
         ("a_big_log_is_bounded", limits::a_big_log_is_bounded),
     ];
-    let one: [(&str, fn()); 9] = [
+    let one: [(&str, fn()); 10] = [
         (
             "an_isolated_sibling_of_a_poisoner_is_not_recorded",
             poison::an_isolated_sibling_of_a_poisoner_is_not_recorded,
@@ -79,6 +84,10 @@ fn main() -> ExitCode {
         (
             "nothing_of_the_system_is_writable",
             hidden::nothing_of_the_system_is_writable,
+        ),
+        (
+            "nothing_is_left_for_the_next_program",
+            hidden::nothing_is_left_for_the_next_program,
         ),
         ("there_is_no_network", hidden::there_is_no_network),
         (
@@ -101,6 +110,17 @@ fn main() -> ExitCode {
         }));
     }
     trials.extend(one.map(|(name, test)| trial(name, missing, test)));
+    trials.push(trial("memory_is_limited", missing.or(no_limits), || {
+        limits::memory_is_limited(Mode::Namespaces);
+    }));
+    trials.push(trial("memory_is_limited_without_isolation", no_limits, || {
+        limits::memory_is_limited(Mode::None);
+    }));
+    trials.push(trial(
+        "a_limit_that_is_not_enforced_is_not_claimed",
+        limits.then_some("limits are enforced"),
+        limits::a_limit_that_is_not_enforced_is_not_claimed,
+    ));
     trials.push(trial(
         "outputs_hear_their_limits",
         None,

@@ -2,11 +2,10 @@
 //!
 //! ```text
 //! TMP/run-XXXXXX/
-//! ├── root/            where the private tree is mounted
 //! └── stage/           `/stage` of an isolated program
 //!     ├── work/        its working directory: empty but for its `files:`
-//!     ├── needs/X/     the content of its input X, or `seed=1/` and so on below it if it is collected: see `input_files`
-//!     ├── tools/       links to its tools
+//!     ├── needs/X/     if it has inputs: the content of its input X, or `seed=1/` and so on below it if it is collected: see `input_files`
+//!     ├── tools/       if it has any: links to its tools
 //!     ├── home/        HOME
 //!     └── tmp/         TMPDIR; `/tmp` of an isolated program
 //! ```
@@ -39,19 +38,19 @@ impl StageDir {
             Workspace::new(&fs::canonicalize(&tmp).map_err(failed("read", &tmp))?)?
         };
         let dir = Self { workspace, isolated };
-        for path in [dir.root(), dir.stage()] {
-            fs::create_dir(&path).map_err(failed("create", &path))?;
-        }
-        for name in ["work", "needs", "tools", "home", "tmp"] {
-            let path = dir.host(name);
-            fs::create_dir(&path).map_err(failed("create", &path))?;
+        let stage = dir.stage();
+        fs::create_dir(&stage).map_err(failed("create", &stage))?;
+        for name in ["work", "home", "tmp"] {
+            dir.create(name)?;
         }
         Ok(dir)
     }
 
-    /// Where the private tree is mounted.
-    pub fn root(&self) -> PathBuf {
-        self.beside("root")
+    /// Creates a directory in the stage's directory, and returns its path on the host.
+    pub fn create(&self, name: &str) -> Result<PathBuf, StageError> {
+        let path = self.host(name);
+        fs::create_dir(&path).map_err(failed("create", &path))?;
+        Ok(path)
     }
 
     /// A file beside the stage's directory, out of the program's sight if it is isolated.

@@ -2,12 +2,12 @@
 
 use super::super::worker_process::this_program;
 use super::client::Client;
-use super::protocol::{Said, Spec};
+use super::protocol::{Said, Spec, Surroundings};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::fs;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// The isolation in force.
@@ -42,50 +42,83 @@ impl fmt::Display for Isolated {
 /// The longest time that the attempt may take.
 const LONGEST: Duration = Duration::from_secs(10);
 
-/// Tries to isolate a program.
-///
-/// # Errors
-/// The reason and the remedy, if programs cannot be isolated on this system.
-pub fn probe() -> Result<(), String> {
-    let dir = tempfile::tempdir().map_err(|err| format!("cannot create a temporary directory: {err}"))?;
-    let started = this_program().and_then(|program| Client::start(&program, dir.path()));
-    let started = started.map_err(|err| format!("`runner sandbox` cannot start: {err}"))?;
-    available(&started, dir.path())
+/// The isolation and the limits that a system has.
+pub struct Probed {
+    /// The reason and the remedy, if programs cannot be isolated.
+    pub namespaces: Result<(), String>,
+    /// The control group in which those of programs are created; the reason and the remedy, if there is none.
+    pub limits: Result<PathBuf, String>,
 }
 
-/// As [`probe`], with a server that runs already and an empty directory.
-pub(super) fn available(client: &Client, dir: &Path) -> Result<(), String> {
-    if !cfg!(target_os = "linux") {
-        return Err("only Linux has namespaces".to_owned());
-    }
-    attempt(client, dir).map_err(|reason| match remedy() {
-        Some(remedy) => format!("{reason}; {remedy}"),
-        None => reason,
+/// Tries to isolate a program, and to limit its memory and processes.
+pub fn probe() -> Probed {
+    let tried = || -> Result<Probed, String> {
+        let dir = tempfile::tempdir().map_err(|err| format!("cannot create a temporary directory: {err}"))?;
+        let started = this_program().and_then(|program| Client::start(&program, dir.path()));
+        let started = started.map_err(|err| format!("`runner sandbox` cannot start: {err}"))?;
+        Ok(Probed::of(&started, dir.path()))
+    };
+    tried().unwrap_or_else(|reason| Probed {
+        namespaces: Err(reason.clone()),
+        limits: Err(reason),
     })
 }
 
-fn attempt(client: &Client, dir: &Path) -> Result<(), String> {
+impl Probed {
+    /// As [`probe`], with a server that runs already and an empty directory.
+    pub(super) fn of(client: &Client, dir: &Path) -> Self {
+        #[cfg(target_os = "linux")]
+        let mut limits = super::group::parent();
+        #[cfg(not(target_os = "linux"))]
+        let limits: Result<PathBuf, String> = Err("only Linux has control groups".to_owned());
+        if !cfg!(target_os = "linux") {
+            return Self {
+                namespaces: Err("only Linux has namespaces".to_owned()),
+                limits,
+            };
+        }
+        let mut namespaces = attempt(client, dir, limits.clone().ok());
+        #[cfg(target_os = "linux")]
+        if let (Err(reason), Ok(_)) = (&namespaces, &limits) {
+            let without = attempt(client, dir, None);
+            // It was the group that the system refused.
+            if without.is_ok() {
+                limits = Err(reason.clone());
+            }
+            namespaces = without;
+        }
+        let namespaces = namespaces.map_err(|reason| match remedy() {
+            Some(remedy) => format!("{reason}; {remedy}"),
+            None => reason,
+        });
+        Self { namespaces, limits }
+    }
+}
+
+fn attempt(client: &Client, dir: &Path, group: Option<PathBuf>) -> Result<(), String> {
     let failed = |err: io::Error| format!("cannot try: {err}");
     let spec = Spec {
-        isolate: true,
+        surroundings: Surroundings {
+            isolate: true,
+            group,
+            ..Surroundings::default()
+        },
         stage: dir.join("stage"),
-        root: dir.join("root"),
         program: "/".into(),
         directory: "/stage/work".into(),
         ..Spec::default()
     };
-    fs::create_dir_all(&spec.root).map_err(failed)?;
-    for name in ["work", "needs", "tools", "tmp"] {
+    for name in ["work", "tmp"] {
         fs::create_dir_all(spec.stage.join(name)).map_err(failed)?;
     }
     let log = fs::File::create(dir.join("log")).map_err(failed)?;
-    let mut running = client.run(&spec, log.into()).map_err(failed)?;
+    let mut running = client.run(&spec, &log.into()).map_err(failed)?;
     let until = Instant::now() + LONGEST;
     while Instant::now() < until {
         match running.said(Duration::from_secs(1)).map_err(failed)? {
             // Everything else went well: a directory is no program.
             Some(Said::Failed { message }) if message.starts_with("execute") => return Ok(()),
-            Some(Said::Failed { message }) => return Err(message),
+            Some(Said::Failed { message } | Said::Unprepared { message }) => return Err(message),
             Some(Said::Ended { status, .. }) => return Err(format!("init ended with status {status}")),
             Some(Said::Started { .. }) | None => {}
         }

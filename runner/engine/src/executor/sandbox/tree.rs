@@ -9,15 +9,16 @@
 //! | `/dev` | `null`, `zero`, `full`, `random`, `urandom`, a private `shm` | devices and `shm` |
 //! | `/proc` | the processes of the sandbox | |
 
-use super::namespaces::{Refused, enter_mounts};
-use super::protocol::Spec;
-use super::system::add_mount_flags;
+use super::namespaces::Refused;
+use super::protocol::Surroundings;
+use super::system::{add_flags_of_detached, add_mount_flags};
 use super::visible::SYSTEM;
 use rustix::io::Errno;
-use rustix::mount::{MountFlags, MountPropagationFlags, UnmountFlags};
+use rustix::mount::{MountFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags, UnmountFlags};
 use std::ffi::CString;
 use std::fs;
 use std::io::ErrorKind;
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
@@ -28,18 +29,17 @@ const DEVICES: [&str; 5] = ["null", "zero", "full", "random", "urandom"];
 const READ_ONLY: u64 = 1;
 const HARMLESS: u64 = 2 | 4;
 
-/// Mounts the private tree on `spec.root`, in a mount namespace of this process's own, and makes it this process's root.
-pub(super) fn build(spec: &Spec) -> Result<(), Refused> {
-    enter_mounts()?;
-    // Nothing that is mounted below reaches the host.
+/// Mounts the tree of these surroundings on the directory `place`, as far as it is the same for all programs, and makes it the root of this process and of
+/// its mount namespace, which is its own.
+pub(super) fn prepare(surroundings: &Surroundings, place: &Path) -> Result<(), Refused> {
     rustix::mount::mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)
         .map_err(Refused::at("make the mounts private"))?;
-    tmpfs(&spec.root, c"mode=755")?;
-    rustix::process::chdir(&spec.root).map_err(Refused::at("enter the new root"))?;
+    tmpfs(place, c"mode=755")?;
+    rustix::process::chdir(place).map_err(Refused::at("enter the new root"))?;
     for path in SYSTEM.map(Path::new) {
         show(path)?;
     }
-    if spec.network {
+    if surroundings.network {
         // The resolver's configuration often is a link to a file that a service writes.
         let resolver = fs::canonicalize("/etc/resolv.conf").ok();
         resolver
@@ -47,16 +47,15 @@ pub(super) fn build(spec: &Spec) -> Result<(), Refused> {
             .as_deref()
             .map_or(Ok(()), show)?;
     }
-    make_dir(Path::new("stage"))?;
-    bind(&spec.stage, Path::new("stage"), HARMLESS)?;
-    for name in ["stage/needs", "stage/tools"] {
-        bind(Path::new(name), Path::new(name), HARMLESS | READ_ONLY)?;
+    for name in ["stage", "tmp"] {
+        make_dir(Path::new(name))?;
     }
-    make_dir(Path::new("tmp"))?;
-    bind(Path::new("stage/tmp"), Path::new("tmp"), HARMLESS)?;
     devices()?;
-    processes()?;
-    let mut visible = spec.visible.clone();
+    // The system lets a program's own be mounted only where one is mounted already; where it does not, as in containers that hide a part of theirs,
+    // this one has to do: programs need `/proc/self`.
+    make_dir(Path::new("proc"))?;
+    bind(Path::new("/proc"), Path::new("proc"), HARMLESS | READ_ONLY)?;
+    let mut visible = surroundings.visible.clone();
     // A directory comes before what is below it.
     visible.sort();
     let mut shown: Vec<PathBuf> = Vec::new();
@@ -70,6 +69,29 @@ pub(super) fn build(spec: &Spec) -> Result<(), Refused> {
     rustix::process::pivot_root(".", ".").map_err(Refused::at("change the root"))?;
     rustix::mount::unmount(".", UnmountFlags::DETACH).map_err(Refused::at("unmount the old root"))?;
     rustix::process::chdir("/").map_err(Refused::at("enter the root"))
+}
+
+/// The stage's directory, for [`complete`]: a mount that is attached nowhere yet.
+pub(super) fn stage(path: &Path) -> Result<OwnedFd, Refused> {
+    let what = || format!("mount `{}`", path.display());
+    let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
+    let mount = rustix::mount::open_tree(rustix::fs::CWD, path, flags).map_err(Refused::at(what()))?;
+    add_flags_of_detached(mount.as_fd(), HARMLESS).map_err(Refused::at(what()))?;
+    Ok(mount)
+}
+
+/// Mounts what is a program's own, in a copy of the prepared tree.
+pub(super) fn complete(stage: BorrowedFd<'_>) -> Result<(), Refused> {
+    let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH;
+    rustix::mount::move_mount(stage, "", rustix::fs::CWD, "/stage", flags).map_err(Refused::at("mount `/stage`"))?;
+    for path in ["/stage/needs", "/stage/tools"].map(Path::new) {
+        if path.is_dir() {
+            bind(path, path, HARMLESS | READ_ONLY)?;
+        }
+    }
+    bind(Path::new("/stage/tmp"), Path::new("/tmp"), HARMLESS)?;
+    tmpfs(Path::new("/dev/shm"), c"mode=1777")?;
+    processes()
 }
 
 /// True for paths below the system's own directories.
@@ -156,22 +178,15 @@ fn devices() -> Result<(), Refused> {
     ] {
         symlink(target, Path::new("dev").join(name)).map_err(Refused::io(format!("create `/dev/{name}`")))?;
     }
-    make_dir(Path::new("dev/shm"))?;
-    tmpfs(Path::new("dev/shm"), c"mode=1777")
+    make_dir(Path::new("dev/shm"))
 }
 
-/// Mounts the processes of this PID namespace. Where the system hides a part of its own `/proc`, as in containers, it refuses that; the host's,
-/// read-only, then has to do: programs need `/proc/self`.
+/// Mounts the processes of this PID namespace, unless the system refuses that.
 fn processes() -> Result<(), Refused> {
-    let to = Path::new("proc");
-    make_dir(to)?;
     let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
-    if rustix::mount::mount("proc", to, "proc", flags, None).is_err() {
-        return bind(Path::new("/proc"), to, HARMLESS | READ_ONLY);
-    }
-    if rustix::process::geteuid().is_root() {
+    if rustix::mount::mount("proc", "/proc", "proc", flags, None).is_ok() && rustix::process::geteuid().is_root() {
         // Their files are root's, who needs no capability to write to them.
-        for path in ["proc/sys", "proc/sysrq-trigger", "proc/irq", "proc/bus"].map(Path::new) {
+        for path in ["/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus"].map(Path::new) {
             if path.exists() {
                 bind(path, path, HARMLESS | READ_ONLY)?;
             }
