@@ -154,7 +154,8 @@ fn log_path(node: &Node, options: &Options) -> PathBuf {
 }
 
 /// The variables by which programs and containers are found.
-const HOST_ENV: [&str; 12] = [
+const HOST_ENV: [&str; 13] = [
+    crate::executor::NAMESPACES,
     "CONTAINERS_CONF",
     "CONTAINERS_STORAGE_CONF",
     "CONTAINER_HOST",

@@ -101,7 +101,7 @@ pub enum Event {
     Isolation {
         /// The stage.
         stage: String,
-        /// The isolation in force: `namespaces`, `container` or `none`.
+        /// The isolation in force: `namespaces`, `landlock`, `container` or `none`.
         isolation: String,
         /// True if it reaches the network.
         network: bool,

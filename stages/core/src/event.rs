@@ -45,7 +45,7 @@ pub enum StageEvent {
     },
     /// The isolation of an external program that is about to start.
     Isolation {
-        /// The isolation in force: `namespaces`, `container` or `none`.
+        /// The isolation in force: `namespaces`, `landlock`, `container` or `none`.
         isolation: String,
         /// True if it reaches the network.
         network: bool,

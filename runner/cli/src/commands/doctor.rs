@@ -95,13 +95,12 @@ pub(crate) fn doctor(session: &Session) -> Result<u8, Failure> {
         false,
     );
     let probed = probe();
-    match probed.namespaces {
-        Ok(()) => add("isolation", Isolated::Namespaces.to_string(), None, false),
-        Err(reason) => {
-            let problem = format!("`run:` stages are not isolated from this machine: {reason}");
-            add("isolation", Isolated::None.to_string(), Some(problem), false);
-        }
-    }
+    let isolated = probed.strongest();
+    let problem = probed.namespaces.as_ref().err().map(|reason| match isolated {
+        Isolated::Landlock => format!("`run:` stages are limited by Landlock alone: {reason}"),
+        _ => format!("`run:` stages are not isolated from this machine: {reason}"),
+    });
+    add("isolation", isolated.to_string(), problem, false);
     // No problem: `resources: { memory: … }` then tells the scheduler alone.
     let limits = match probed.limits {
         Ok(group) => format!("memory and processes of `run:` stages, in {}", group.display()),

@@ -26,6 +26,7 @@ pub(crate) fn the_environment_is_clean(mode: Mode) {
     let ended = project
         .command(&["exec", "p.yaml", "-q", "--isolation", mode.argument()])
         .envs([
+            (crate::NAMESPACES, mode.namespaces()),
             ("TOKEN", "secret"),
             ("LANG", "C"),
             ("NOISE", "1"),
@@ -133,7 +134,7 @@ pub(crate) fn nothing_is_left_for_the_next_program() {
         stage("b", LOOK, "    needs: { a: a }\n")
     );
     let project = Project::new(&text);
-    let ended = exec(&project, Mode::Namespaces, &["--jobs", "1"]);
+    let ended = exec(&project, Mode::Namespaces, &[]);
     assert_eq!(ended.code, 0, "{}{}", ended.stdout, ended.stderr);
     insta::assert_snapshot!(project.output("b.x"), @"
     /dev/shm:

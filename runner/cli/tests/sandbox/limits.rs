@@ -19,7 +19,12 @@ stages:
   a: { run: 'echo first; head -c 1500000000 /dev/zero; echo; echo last; echo 1 > ${outputs.x}', outputs: { x: x.txt } }
 ",
     );
-    let ended = project.run(&["exec", "p.yaml", "-v", "--isolation", mode.argument()]);
+    let mut command = project.command(&["exec", "p.yaml", "-v", "--isolation", mode.argument()]);
+    let ended: runner_testkit::Ended = command
+        .env(crate::NAMESPACES, mode.namespaces())
+        .output()
+        .unwrap()
+        .into();
     assert_eq!(ended.code, 0, "{}{}", ended.stdout, ended.stderr);
     let memory = number(&ended.stderr, "peak memory of the engine in bytes: ");
     // The engine maps the blobs that it stores and the program itself is large.

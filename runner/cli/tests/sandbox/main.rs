@@ -6,6 +6,7 @@
 
 mod family;
 mod hidden;
+mod landlock;
 mod limits;
 mod poison;
 mod programs;
@@ -21,15 +22,28 @@ use std::process::ExitCode;
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Mode {
     Namespaces,
+    Landlock,
     None,
 }
+
+/// The variable by which tests do without namespaces where the system has them.
+const NAMESPACES: &str = "RUNNER_TEST_NAMESPACES";
 
 impl Mode {
     /// The value of `--isolation`.
     fn argument(self) -> &'static str {
         match self {
             Self::Namespaces => "required",
+            Self::Landlock => "auto",
             Self::None => "none",
+        }
+    }
+
+    /// The value of [`NAMESPACES`].
+    fn namespaces(self) -> &'static str {
+        match self {
+            Self::Landlock => "none",
+            Self::Namespaces | Self::None => "",
         }
     }
 }
@@ -45,7 +59,16 @@ fn exec(project: &Project, mode: Mode, args: &[&str]) -> runner_testkit::Ended {
         "--isolation",
         mode.argument(),
     ];
-    project.run(&[&options[..], args].concat())
+    let mut command = project.command(&[&options[..], args].concat());
+    command.env(NAMESPACES, mode.namespaces()).output().unwrap().into()
+}
+
+/// True if the system has Landlock: a stage without namespaces then has it.
+fn has_landlock() -> bool {
+    let project =
+        Project::new("version: 1\nname: l\nstages:\n  a: { run: 'echo 1 > ${outputs.x}', outputs: { x: x.txt } }\n");
+    let ended = exec(&project, Mode::Landlock, &[]);
+    ended.stdout.contains(r#""isolation":"landlock""#)
 }
 
 fn main() -> ExitCode {
@@ -61,6 +84,7 @@ fn main() -> ExitCode {
     let no_limits = (!limits).then_some("no delegated control group");
     // (name, test of one mode)
     type InMode = (&'static str, fn(Mode));
+    let no_landlock = (!has_landlock()).then_some("no Landlock");
     let both: [InMode; 9] = [
         ("findings", poison::findings),
         ("inputs_are_not_poisoned", poison::inputs_are_not_poisoned),
@@ -103,6 +127,16 @@ fn main() -> ExitCode {
         ("the_isolation_is_reported", programs::the_isolation_is_reported),
     ];
     let mut trials = Vec::new();
+    let of_landlock: [InMode; 3] = [
+        ("files_of_the_host_are_refused", landlock::files_of_the_host_are_refused),
+        ("tcp_is_refused", landlock::tcp_is_refused),
+        ("the_isolation_is_named", landlock::the_isolation_is_named),
+    ];
+    for (name, test) in both.into_iter().chain(of_landlock) {
+        trials.push(trial(&format!("{name}_by_landlock"), no_landlock, move || {
+            test(Mode::Landlock);
+        }));
+    }
     for (name, test) in both {
         trials.push(trial(name, missing, move || test(Mode::Namespaces)));
         trials.push(trial(&format!("{name}_without_isolation"), None, move || {

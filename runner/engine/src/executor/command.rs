@@ -22,6 +22,9 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+/// The variable by which tests do without namespaces.
+pub(crate) const NAMESPACES: &str = "RUNNER_TEST_NAMESPACES";
+
 /// An external program to run.
 pub(crate) struct Run<'a> {
     pub command: &'a str,
@@ -80,13 +83,13 @@ impl Run<'_> {
         limits: &Limits,
     ) -> Result<Done, StageError> {
         let stop = || limits.stopped(started);
-        let isolated = self.isolation(sandbox, store)?;
+        let (isolated, refuses_network) = self.isolation(sandbox, store)?;
         let group = self.group(isolated, sandbox, store)?;
         let is_limited = isolated == Isolated::Container || group.is_some();
         let memory_limit = self.memory.filter(|_| is_limited);
         events.emit(StageEvent::Isolation {
             isolation: isolated.name().to_owned(),
-            network: self.network || isolated == Isolated::None,
+            network: self.network || !refuses_network,
             memory: memory_limit,
         });
         if isolated == Isolated::None
@@ -108,7 +111,7 @@ impl Run<'_> {
             source.check(BlobRef::of_file_unless(&to, &|| stop().is_err())?.blob)?;
         }
         fetch(self.inputs, store, events)?;
-        let mut inputs = InputFiles::new(isolated != Isolated::None);
+        let mut inputs = InputFiles::new(isolated.has_own_root());
         let needs = self.write_inputs(&mut inputs, &dir, store, &stop)?;
         for name in self.outputs.values().filter(|name| name.contains('/')) {
             create_parent(&work.join(name))?;
@@ -147,18 +150,19 @@ impl Run<'_> {
         })
     }
 
-    /// The isolation in force.
-    fn isolation(&self, sandbox: &Sandbox, store: &Store) -> Result<Isolated, StageError> {
+    /// The isolation in force, and whether it refuses the network.
+    fn isolation(&self, sandbox: &Sandbox, store: &Store) -> Result<(Isolated, bool), StageError> {
+        let namespaces = self.host_env.get(NAMESPACES).is_none_or(|value| value != "none");
         match self.container {
-            Some(_) => Ok(Isolated::Container),
-            None => sandbox.isolation(self.isolation, store),
+            Some(_) => Ok((Isolated::Container, true)),
+            None => sandbox.isolation(self.isolation, namespaces, store),
         }
     }
 
     /// The control group in which the one of the program is created. Without namespaces it needs one for a limit of its memory only.
     fn group(&self, isolated: Isolated, sandbox: &Sandbox, store: &Store) -> Result<Option<PathBuf>, StageError> {
         match (isolated, self.memory) {
-            (Isolated::Container, _) | (Isolated::None, None) => Ok(None),
+            (Isolated::Container, _) | (Isolated::None | Isolated::Landlock, None) => Ok(None),
             _ => sandbox.group(store),
         }
     }

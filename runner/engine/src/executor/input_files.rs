@@ -3,7 +3,7 @@
 //! | isolation | file | why it cannot reach the store |
 //! | --- | --- | --- |
 //! | namespaces, container | a reflink, or else a hard link, or else a copy | mounted read-only |
-//! | none | a reflink, or else a copy | it shares no inode with the store |
+//! | Landlock, none | a reflink, or else a copy | it shares no inode with the store |
 //!
 //! A program without isolation, of this run or another, can write to any file of its user, the inputs of isolated programs among them: whatever the
 //! isolation, the files and the store's blobs are hashed again before anything is recorded.

@@ -24,6 +24,7 @@ mod watch;
 mod worker;
 mod worker_process;
 
+pub(crate) use command::NAMESPACES;
 pub use in_process::InProcess;
 pub use job::{Done, Executor, Job, JobWork};
 pub use limits::Limits;

@@ -101,8 +101,8 @@ impl Run<'_> {
         let shell = self.shell_path()?;
         let spec = |program: &Path, arguments: Vec<String>| Spec {
             surroundings: match run.isolated {
-                Isolated::Namespaces => Surroundings {
-                    isolate: true,
+                Isolated::Namespaces | Isolated::Landlock => Surroundings {
+                    isolated: run.isolated,
                     network: self.network,
                     visible: self.visible(),
                     group: run.group.clone(),

@@ -31,7 +31,7 @@ impl StageDir {
     /// Creates the directory.
     pub fn new(store: &Store, isolated: Isolated) -> Result<Self, StageError> {
         // Paths are inserted into the command without quoting.
-        let workspace = if isolated != Isolated::None || store.root().to_str().is_some_and(is_plain_path) {
+        let workspace = if isolated.has_own_root() || store.root().to_str().is_some_and(is_plain_path) {
             store.workspace()?
         } else {
             let tmp = std::env::temp_dir();
@@ -70,15 +70,15 @@ impl StageDir {
 
     /// The path that the program sees for a path on the host in the stage's directory.
     pub fn seen(&self, host: &Path) -> PathBuf {
-        match (self.isolated, host.strip_prefix(self.stage())) {
-            (Isolated::None, _) | (_, Err(_)) => host.to_owned(),
-            (_, Ok(name)) => Path::new(INSIDE).join(name),
+        match host.strip_prefix(self.stage()) {
+            Ok(name) if self.isolated.has_own_root() => Path::new(INSIDE).join(name),
+            _ => host.to_owned(),
         }
     }
 
     /// The path on the host for a path that the program sees.
     pub fn on_host(&self, seen: &Path) -> PathBuf {
-        if self.isolated == Isolated::None {
+        if !self.isolated.has_own_root() {
             return seen.to_owned();
         }
         match (seen.strip_prefix(INSIDE), seen.strip_prefix("/tmp")) {

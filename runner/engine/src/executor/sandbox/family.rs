@@ -1,7 +1,11 @@
 //! A running program, and the start of its first process.
 
 #[cfg(target_os = "linux")]
+use super::landlock;
+#[cfg(target_os = "linux")]
 use super::link::Link;
+#[cfg(target_os = "linux")]
+use super::probe::Isolated;
 use super::process::{self, Executable};
 use super::protocol::Spec;
 use rustix::fd::{BorrowedFd, OwnedFd};
@@ -43,19 +47,26 @@ impl Family {
     }
 }
 
-/// Starts a program without isolation. `entrance` is the file of its control group.
+/// Starts a program without namespaces. `entrance` is the file of its control group.
 pub(super) fn plain(spec: &Spec, entrance: Option<PathBuf>, log: OwnedFd) -> Result<Family, String> {
     // To change groups takes the system some milliseconds.
     let entrance = entrance.filter(|_| spec.memory.is_some());
+    #[cfg(target_os = "linux")]
+    let rules = match spec.surroundings.isolated {
+        Isolated::Landlock => Some(landlock::rules(spec)?),
+        _ => None,
+    };
     let first = become_program(spec, &log, || {
         #[cfg(target_os = "linux")]
         let _ = std::fs::write("/proc/self/oom_score_adj", "500");
-        match &entrance {
-            None => Ok(()),
-            Some(entrance) => {
-                std::fs::write(entrance, "0").map_err(|err| format!("write `{}`: {err}", entrance.display()))
-            }
+        if let Some(entrance) = &entrance {
+            std::fs::write(entrance, "0").map_err(|err| format!("write `{}`: {err}", entrance.display()))?;
         }
+        #[cfg(target_os = "linux")]
+        if let Some(rules) = &rules {
+            landlock::restrict(rules)?;
+        }
+        Ok(())
     })?;
     Ok(Family {
         first,

@@ -47,27 +47,37 @@ impl Sandbox {
             Ok(dir) => Probed::of(client, dir.path()),
             Err(err) => Probed {
                 namespaces: Err(err.to_string()),
+                landlock: Err(err.to_string()),
                 limits: Err(err.to_string()),
             },
         };
         Ok(self.probed.get_or_init(probe))
     }
 
-    /// The isolation of a program that asks for `wanted`.
+    /// The isolation of a program that asks for `wanted`, with or without `namespaces` where the system has them, and whether it refuses the network.
     ///
     /// # Errors
     /// If isolation is required and cannot be had.
-    pub fn isolation(&self, wanted: Isolation, store: &Store) -> Result<Isolated, StageError> {
+    pub fn isolation(
+        &self,
+        wanted: Isolation,
+        namespaces: bool,
+        store: &Store,
+    ) -> Result<(Isolated, bool), StageError> {
         if wanted == Isolation::None {
-            return Ok(Isolated::None);
+            return Ok((Isolated::None, false));
         }
-        match (&self.probed(store)?.namespaces, wanted) {
-            (Ok(()), _) => Ok(Isolated::Namespaces),
+        let probed = self.probed(store)?;
+        let isolated = match probed.landlock {
+            Ok(_) if !namespaces => Isolated::Landlock,
+            _ => probed.strongest(),
+        };
+        match (&probed.namespaces, wanted) {
             (Err(reason), Isolation::Required) => Err(StageError::new(format!(
                 "the stage has to be isolated, and this system cannot: {reason}"
             ))
-            .hint("`isolation: auto` runs it without isolation where there is none")),
-            (Err(_), _) => Ok(Isolated::None),
+            .hint("`isolation: auto` runs it with less isolation, or none, where there is no more")),
+            _ => Ok((isolated, isolated != Isolated::None && probed.refuses_network())),
         }
     }
 

@@ -50,17 +50,21 @@ impl Link {
         if self.socket.as_ref().is_some_and(is_readable) {
             self.receive();
         }
-        if let Some(listener) = self.listener.take_if(|listener| is_readable(listener)) {
-            match filter::next(&listener) {
-                Ok(Some(request)) => {
-                    self.executed.record_call(&request);
-                    filter::proceed(&listener, &request);
-                    self.listener = Some(listener);
-                }
-                Ok(None) => self.listener = Some(listener),
-                // Without its listener, nothing more is reported.
-                Err(_) => {}
+        let Some(listener) = self.listener.take() else { return };
+        let ready = ready(&listener.as_fd(), PollFlags::IN);
+        if !ready.contains(PollFlags::IN) {
+            // Without processes nothing more is reported, and older systems would wait for it for ever.
+            self.listener = ready.is_empty().then_some(listener);
+            return;
+        }
+        match filter::next(&listener) {
+            Ok(Some(request)) => {
+                self.executed.record_call(&request);
+                filter::proceed(&listener, &request);
+                self.listener = Some(listener);
             }
+            Ok(None) => self.listener = Some(listener),
+            Err(_) => {}
         }
     }
 

@@ -12,7 +12,8 @@
 //!   keeps nothing of a program is prepared once: namespaces of users, of the network and of the host's name, and the tree of files.
 //! - *init* is the first process of a PID namespace, of a program's own as are those of mounts and IPC. It completes the private tree of files, drops
 //!   every privilege, and exits with the shell; the kernel then kills whatever else the program started.
-//! - Without namespaces the supervisor is a child subreaper: what the program leaves behind becomes its child, and is killed.
+//! - Without namespaces the supervisor is a child subreaper: what the program leaves behind becomes its child, and is killed. Its access to files is limited
+//!   by Landlock where the system has that.
 //!
 //! The messages of the control socket are in [`protocol`].
 
@@ -29,6 +30,8 @@ mod group;
 #[cfg(target_os = "linux")]
 mod isolated;
 mod isolation;
+#[cfg(target_os = "linux")]
+mod landlock;
 #[cfg(target_os = "linux")]
 mod link;
 #[cfg(target_os = "linux")]

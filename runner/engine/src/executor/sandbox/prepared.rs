@@ -7,6 +7,7 @@ use super::group::Group;
 use super::isolated;
 #[cfg(target_os = "linux")]
 use super::namespaces::Namespaces;
+use super::probe::Isolated;
 use super::protocol::{Spec, Surroundings};
 use rustix::fd::OwnedFd;
 
@@ -30,7 +31,7 @@ impl Prepared {
         let wanted = &spec.surroundings;
         // Its files belong to this user, and not to the one of the namespaces.
         let group = wanted.group.as_deref().map(Group::new).transpose()?;
-        let namespaces = if wanted.isolate {
+        let namespaces = if wanted.isolated == Isolated::Namespaces {
             Some(Namespaces::enter(wanted, &spec.stage).map_err(|err| err.to_string())?)
         } else {
             rustix::process::set_child_subreaper(Some(rustix::process::getpid()))
@@ -47,8 +48,8 @@ impl Prepared {
     /// Prepares the surroundings of a program: there are none but the host's.
     #[cfg(not(target_os = "linux"))]
     pub fn new(spec: &Spec) -> Result<Self, String> {
-        if spec.surroundings.isolate {
-            return Err("only Linux has namespaces".to_owned());
+        if spec.surroundings.isolated != Isolated::None {
+            return Err("only Linux isolates programs".to_owned());
         }
         Ok(Self {
             surroundings: spec.surroundings.clone(),

@@ -11,22 +11,31 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// The isolation in force.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Isolated {
     /// Namespaces of its own for users, mounts, processes, IPC, the host's name and the network.
     Namespaces,
+    /// Limits of file access, and of the network as far as the system has them.
+    Landlock,
     /// A container.
     Container,
     /// None.
+    #[default]
     None,
 }
 
 impl Isolated {
+    /// True if a program cannot write to its inputs, whatever their permissions, and sees its directory as `/stage`.
+    pub(crate) fn has_own_root(self) -> bool {
+        matches!(self, Self::Namespaces | Self::Container)
+    }
+
     /// Its name in events and records.
     pub fn name(self) -> &'static str {
         match self {
             Self::Namespaces => "namespaces",
+            Self::Landlock => "landlock",
             Self::Container => "container",
             Self::None => "none",
         }
@@ -42,10 +51,30 @@ impl fmt::Display for Isolated {
 /// The longest time that the attempt may take.
 const LONGEST: Duration = Duration::from_secs(10);
 
+impl Probed {
+    /// The strongest isolation of programs without a container.
+    pub fn strongest(&self) -> Isolated {
+        match (&self.namespaces, &self.landlock) {
+            (Ok(()), _) => Isolated::Namespaces,
+            (Err(_), Ok(_)) => Isolated::Landlock,
+            (Err(_), Err(_)) => Isolated::None,
+        }
+    }
+
+    /// True if isolated programs without `network: true` cannot open a TCP connection.
+    pub fn refuses_network(&self) -> bool {
+        /// The first version of Landlock that does.
+        const NETWORK: u32 = 4;
+        self.namespaces.is_ok() || self.landlock.as_ref().is_ok_and(|version| *version >= NETWORK)
+    }
+}
+
 /// The isolation and the limits that a system has.
 pub struct Probed {
     /// The reason and the remedy, if programs cannot be isolated.
     pub namespaces: Result<(), String>,
+    /// The version of Landlock; the reason, if there is none.
+    pub landlock: Result<u32, String>,
     /// The control group in which those of programs are created; the reason and the remedy, if there is none.
     pub limits: Result<PathBuf, String>,
 }
@@ -60,6 +89,7 @@ pub fn probe() -> Probed {
     };
     tried().unwrap_or_else(|reason| Probed {
         namespaces: Err(reason.clone()),
+        landlock: Err(reason.clone()),
         limits: Err(reason),
     })
 }
@@ -74,6 +104,7 @@ impl Probed {
         if !cfg!(target_os = "linux") {
             return Self {
                 namespaces: Err("only Linux has namespaces".to_owned()),
+                landlock: Err("only Linux has Landlock".to_owned()),
                 limits,
             };
         }
@@ -91,7 +122,15 @@ impl Probed {
             Some(remedy) => format!("{reason}; {remedy}"),
             None => reason,
         });
-        Self { namespaces, limits }
+        #[cfg(target_os = "linux")]
+        let landlock = super::landlock::version();
+        #[cfg(not(target_os = "linux"))]
+        let landlock = Err(String::new());
+        Self {
+            namespaces,
+            landlock,
+            limits,
+        }
     }
 }
 
@@ -99,7 +138,7 @@ fn attempt(client: &Client, dir: &Path, group: Option<PathBuf>) -> Result<(), St
     let failed = |err: io::Error| format!("cannot try: {err}");
     let spec = Spec {
         surroundings: Surroundings {
-            isolate: true,
+            isolated: Isolated::Namespaces,
             group,
             ..Surroundings::default()
         },

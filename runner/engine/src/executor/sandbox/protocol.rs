@@ -4,6 +4,7 @@
 //! [`Said`]; after [`Said::Ended`] it waits for the next program. End of file kills the program and ends the supervisor. Every JSON text is preceded by
 //! its length.
 
+use super::probe::Isolated;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,8 +22,8 @@ const LONGEST: u32 = 16 << 20;
 /// Everything around a program that a supervisor prepares once, for all programs that it starts.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Surroundings {
-    /// If set, programs run in namespaces of their own; see [`super::tree`].
-    pub isolate: bool,
+    /// The isolation of programs: none, namespaces of their own (see [`super::tree`]), or [`super::landlock`].
+    pub isolated: Isolated,
     /// If set, they stay in the host's network.
     pub network: bool,
     /// Read-only files and directories outside the system's own, at the same path inside.
