@@ -110,14 +110,12 @@ stages:
 
 /// A supervisor runs one program after the other: none finds what another left.
 pub(crate) fn nothing_is_left_for_the_next_program() {
-    const LEAVE: &str = "\
-      touch /tmp/left /dev/shm/left /stage/home/left left
+    const LEAVE: &str = "      touch /tmp/left /dev/shm/left /stage/home/left left
       perl -e 'defined shmget(4242, 64, 0666 | 01000) or die \"shmget: $!\"'
       perl -MSocket -e 'socket(S, AF_UNIX, SOCK_STREAM, 0) or die; bind(S, pack_sockaddr_un(\"\\0left\")) or die \"bind: $!\"; sleep 1000' &
       sleep 0.2
 ";
-    const LOOK: &str = "\
-      ls -A /tmp /dev/shm /stage/home /stage > ${outputs.x}
+    const LOOK: &str = "      ls -A /tmp /dev/shm /stage/home /stage > ${outputs.x}
       perl -e 'print defined shmget(4242, 64, 0) ? \"memory\\n\" : \"no memory\\n\"' >> ${outputs.x}
       grep -c left /proc/net/unix >> ${outputs.x} || true
       # No keyring of the user either: keyctl(2).

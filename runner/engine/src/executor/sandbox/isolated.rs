@@ -5,7 +5,8 @@ use super::link::{self, Link, Report, is_orphan};
 use super::namespaces::Namespaces;
 use super::process;
 use super::protocol::Spec;
-use super::{filter, privileges, tree};
+use super::tree::{self, Own};
+use super::{filter, privileges};
 use rustix::fd::{BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::process::{DumpableBehavior, Signal, WaitOptions};
@@ -18,7 +19,7 @@ pub(super) fn start(
     group: Option<BorrowedFd<'_>>,
     log: OwnedFd,
 ) -> Result<Family, String> {
-    let stage = tree::stage(&spec.stage).map_err(|err| err.to_string())?;
+    let own = Own::of(spec).map_err(|err| err.to_string())?;
     let (link, theirs) = Link::new(&spec.program)?;
     let forked = process::fork_into(libc::CLONE_NEWPID | libc::CLONE_NEWIPC, group);
     match forked.map_err(|err| format!("fork: {err}"))? {
@@ -29,19 +30,19 @@ pub(super) fn start(
         }),
         None => {
             drop(link);
-            process::exit(init(spec, namespaces, &stage, log, theirs))
+            process::exit(init(spec, namespaces, &own, log, theirs))
         }
     }
 }
 
 /// Completes the tree, drops every privilege, starts the program, and exits with it.
-fn init(spec: &Spec, namespaces: &Namespaces, stage: &OwnedFd, log: OwnedFd, link: OwnedFd) -> i32 {
+fn init(spec: &Spec, namespaces: &Namespaces, own: &Own, log: OwnedFd, link: OwnedFd) -> i32 {
     let _ = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));
     if is_orphan(link.as_fd()) {
         return 127;
     }
     let _ = std::fs::write("/proc/self/oom_score_adj", "500");
-    let ready = namespaces.copy_tree().and_then(|()| tree::complete(stage.as_fd()));
+    let ready = namespaces.copy_tree().and_then(|()| tree::complete(own));
     let ready = ready.and_then(|()| privileges::drop_all());
     let said = match ready.map_err(|err| err.to_string()).and_then(|()| {
         // The program must not read this process's memory.

@@ -10,15 +10,16 @@
 //! | `/proc` | the processes of the sandbox | |
 
 use super::namespaces::Refused;
-use super::protocol::Surroundings;
+use super::protocol::{Spec, Surroundings};
 use super::system::{add_flags_of_detached, add_mount_flags};
 use super::visible::SYSTEM;
 use rustix::io::Errno;
 use rustix::mount::{MountFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags, UnmountFlags};
+use std::collections::BTreeSet;
 use std::ffi::CString;
 use std::fs;
 use std::io::ErrorKind;
-use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
@@ -55,15 +56,8 @@ pub(super) fn prepare(surroundings: &Surroundings, place: &Path) -> Result<(), R
     // this one has to do: programs need `/proc/self`.
     make_dir(Path::new("proc"))?;
     bind(Path::new("/proc"), Path::new("proc"), HARMLESS | READ_ONLY)?;
-    let mut visible = surroundings.visible.clone();
-    // A directory comes before what is below it.
-    visible.sort();
-    let mut shown: Vec<PathBuf> = Vec::new();
-    for path in visible {
-        if !is_shown(&path) && !shown.iter().any(|above| path.starts_with(above)) {
-            show(&path)?;
-            shown.push(path);
-        }
+    for path in shown(surroundings).filter(|path| !is_below_own(path)) {
+        show(path)?;
     }
     add_mount_flags(c".", READ_ONLY | HARMLESS, false).map_err(Refused::at("make the root read-only"))?;
     rustix::process::pivot_root(".", ".").map_err(Refused::at("change the root"))?;
@@ -71,19 +65,69 @@ pub(super) fn prepare(surroundings: &Surroundings, place: &Path) -> Result<(), R
     rustix::process::chdir("/").map_err(Refused::at("enter the root"))
 }
 
-/// The stage's directory, for [`complete`]: a mount that is attached nowhere yet.
-pub(super) fn stage(path: &Path) -> Result<OwnedFd, Refused> {
+/// What is a program's own, for [`complete`]: mounts that are attached nowhere yet.
+pub(super) struct Own {
+    /// The stage's directory.
+    stage: OwnedFd,
+    /// What is visible below directories of the program's own, which cover the prepared tree.
+    visible: Vec<(PathBuf, Shown)>,
+}
+
+/// A visible file or directory.
+enum Shown {
+    Link(PathBuf),
+    Dir(OwnedFd),
+    File(OwnedFd),
+}
+
+impl Own {
+    /// What the program of `spec` has for itself.
+    pub fn of(spec: &Spec) -> Result<Self, Refused> {
+        let mut own = Self {
+            stage: detached(&spec.stage, false, HARMLESS)?,
+            visible: Vec::new(),
+        };
+        for path in shown(&spec.surroundings).filter(|path| is_below_own(path)) {
+            let what = || format!("show `{}`", path.display());
+            let meta = match fs::symlink_metadata(path) {
+                Err(err) if err.kind() == ErrorKind::NotFound => continue,
+                meta => meta.map_err(Refused::io(what()))?,
+            };
+            let shown = if meta.is_symlink() {
+                Shown::Link(fs::read_link(path).map_err(Refused::io(what()))?)
+            } else {
+                let mount = detached(path, true, HARMLESS | READ_ONLY)?;
+                if meta.is_dir() {
+                    Shown::Dir(mount)
+                } else {
+                    Shown::File(mount)
+                }
+            };
+            own.visible.push((path.clone(), shown));
+        }
+        Ok(own)
+    }
+}
+
+/// A mount of a file or directory that is attached nowhere, with all that is mounted below it if it is recursive.
+fn detached(path: &Path, recursive: bool, flags: u64) -> Result<OwnedFd, Refused> {
     let what = || format!("mount `{}`", path.display());
-    let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
-    let mount = rustix::mount::open_tree(rustix::fs::CWD, path, flags).map_err(Refused::at(what()))?;
-    add_flags_of_detached(mount.as_fd(), HARMLESS).map_err(Refused::at(what()))?;
+    let mut how = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
+    how.set(OpenTreeFlags::AT_RECURSIVE, recursive);
+    let mount = rustix::mount::open_tree(rustix::fs::CWD, path, how).map_err(Refused::at(what()))?;
+    add_flags_of_detached(mount.as_fd(), flags, recursive).map_err(Refused::at(what()))?;
     Ok(mount)
 }
 
-/// Mounts what is a program's own, in a copy of the prepared tree.
-pub(super) fn complete(stage: BorrowedFd<'_>) -> Result<(), Refused> {
+fn attach(mount: &OwnedFd, path: &Path) -> Result<(), Refused> {
     let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH;
-    rustix::mount::move_mount(stage, "", rustix::fs::CWD, "/stage", flags).map_err(Refused::at("mount `/stage`"))?;
+    rustix::mount::move_mount(mount, "", rustix::fs::CWD, path, flags)
+        .map_err(Refused::at(format!("mount `{}`", path.display())))
+}
+
+/// Mounts what is a program's own, in a copy of the prepared tree.
+pub(super) fn complete(own: &Own) -> Result<(), Refused> {
+    attach(&own.stage, Path::new("/stage"))?;
     for path in ["/stage/needs", "/stage/tools"].map(Path::new) {
         if path.is_dir() {
             bind(path, path, HARMLESS | READ_ONLY)?;
@@ -91,7 +135,36 @@ pub(super) fn complete(stage: BorrowedFd<'_>) -> Result<(), Refused> {
     }
     bind(Path::new("/stage/tmp"), Path::new("/tmp"), HARMLESS)?;
     tmpfs(Path::new("/dev/shm"), c"mode=1777")?;
+    for (path, shown) in &own.visible {
+        if let Some(parent) = path.parent() {
+            fs::create_dir_all(parent).map_err(Refused::io(format!("show `{}`", path.display())))?;
+        }
+        match shown {
+            Shown::Link(target) => make_link(target, path)?,
+            Shown::Dir(mount) => {
+                make_dir(path)?;
+                attach(mount, path)?;
+            }
+            Shown::File(mount) => {
+                make_file(path)?;
+                attach(mount, path)?;
+            }
+        }
+    }
     processes()
+}
+
+/// The visible files and directories that are not below another or a directory of the system.
+fn shown(surroundings: &Surroundings) -> impl Iterator<Item = &PathBuf> {
+    let visible = &surroundings.visible;
+    let is_below = move |path: &PathBuf| visible.iter().any(|above| path != above && path.starts_with(above));
+    let outermost: BTreeSet<&PathBuf> = visible.iter().filter(|path| !is_below(path)).collect();
+    outermost.into_iter().filter(|path| !is_shown(path))
+}
+
+/// True for paths below the directories of a program's own.
+fn is_below_own(path: &Path) -> bool {
+    ["/stage", "/tmp", "/dev/shm"].iter().any(|own| path.starts_with(own))
 }
 
 /// True for paths below the system's own directories.
@@ -119,10 +192,7 @@ fn show(path: &Path) -> Result<(), Refused> {
     }
     if meta.is_symlink() {
         let target = fs::read_link(path).map_err(Refused::io(what()))?;
-        return match symlink(target, &to) {
-            Err(err) if err.kind() == ErrorKind::AlreadyExists => Ok(()),
-            made => made.map_err(Refused::io(what())),
-        };
+        return make_link(&target, &to);
     }
     if meta.is_dir() {
         make_dir(&to)?;
@@ -130,6 +200,13 @@ fn show(path: &Path) -> Result<(), Refused> {
         make_file(&to)?;
     }
     bind(path, &to, HARMLESS | READ_ONLY)
+}
+
+fn make_link(target: &Path, path: &Path) -> Result<(), Refused> {
+    match symlink(target, path) {
+        Err(err) if err.kind() == ErrorKind::AlreadyExists => Ok(()),
+        made => made.map_err(Refused::io(format!("show `{}`", path.display()))),
+    }
 }
 
 fn make_dir(path: &Path) -> Result<(), Refused> {
