@@ -14,6 +14,8 @@ use std::sync::Arc;
 const PARALLEL_LEN: usize = 256 << 10;
 /// The length of one read or write in bytes.
 pub(crate) const CHUNK: usize = 4 << 20;
+/// The length in bytes of mapped memory that is hashed without a look at interrupts.
+const PIECE: usize = 32 << 20;
 
 /// A blob's digest and size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -40,8 +42,31 @@ impl BlobRef {
     /// # Errors
     /// When it cannot be read.
     pub fn of_file(path: &Path) -> Result<Self> {
+        Self::of_file_unless(path, &|| false)
+    }
+
+    /// [`BlobRef::of_file`] that stops once `is_interrupted`, which is asked before each chunk of a few MiB, returns true.
+    ///
+    /// # Errors
+    /// Likewise, and [`Error::Interrupted`].
+    pub fn of_file_unless(path: &Path, is_interrupted: &dyn Fn() -> bool) -> Result<Self> {
         let mut file = regular_file::open(path).map_err(Error::io("read", path))?;
-        hash_file(&mut file, path, true, &|| false)
+        hash_file(&mut file, path, true, is_interrupted)
+    }
+
+    /// The digest and size of mapped bytes; `None` once `is_interrupted`, which is asked between pieces, returns true.
+    pub(crate) fn of_unless(bytes: &[u8], is_interrupted: &dyn Fn() -> bool) -> Option<Self> {
+        let mut hasher = blake3::Hasher::new();
+        for (i, piece) in bytes.chunks(PIECE).enumerate() {
+            if i > 0 && is_interrupted() {
+                return None;
+            }
+            update(&mut hasher, piece);
+        }
+        Some(Self {
+            blob: digest(&hasher),
+            size: bytes.len() as u64,
+        })
     }
 }
 

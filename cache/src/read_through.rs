@@ -44,7 +44,7 @@ impl Store {
     ///
     /// # Errors
     /// [`Error::Missing`] or [`Error::Damaged`] (the file is then moved to `damaged/`); recomputing the action that
-    /// produced the blob replaces it.
+    /// produced the blob replaces it. [`Error::Interrupted`] for a large one, see [`Store::with_interrupt`].
     pub fn blob(&self, digest: BlobDigest) -> Result<Blob> {
         match self.local_blob(digest) {
             Err(err) if err.is_healed_by_recomputing() => match self.fetch(digest)? {

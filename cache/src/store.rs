@@ -78,7 +78,7 @@ impl Store {
         }
     }
 
-    /// The same store, which stops hashing a source file ([`Error::Interrupted`]) once `is_interrupted` returns true.
+    /// The same store, which stops hashing a large source file or blob ([`Error::Interrupted`]) once `is_interrupted` returns true.
     #[must_use]
     pub fn with_interrupt(mut self, is_interrupted: impl Fn() -> bool + Send + Sync + 'static) -> Self {
         self.interrupt = Interrupt(Some(Arc::new(is_interrupted)));
@@ -191,7 +191,10 @@ impl Store {
         let blob = Blob::map(&file).map_err(Error::io("map", &path))?;
         if !self.is_verified(digest) {
             // No lock is held meanwhile: a thread that works for rayon here may itself open a blob.
-            if BlobRef::of(&blob).blob != digest {
+            let Some(read) = BlobRef::of_unless(&blob, &|| self.is_interrupted()) else {
+                return Err(Error::Interrupted { path });
+            };
+            if read.blob != digest {
                 self.quarantine_open(&path, &file)?;
                 return Err(damaged(digest));
             }

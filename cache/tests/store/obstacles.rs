@@ -274,3 +274,18 @@ fn hashing_a_source_hears_an_interrupt() {
     assert!(matches!(store.hash_file(&path), Err(Error::Interrupted { .. })));
     assert!(home.store.hash_file(&path).is_ok());
 }
+
+#[test]
+fn the_first_look_at_a_large_blob_hears_an_interrupt() {
+    let home = Home::new();
+    let blob = home.store.put(&vec![1; 33 << 20]).unwrap();
+    let store = home.reopen().with_interrupt(|| true);
+    assert!(matches!(store.blob(blob.blob), Err(Error::Interrupted { .. })));
+    assert!(home.reopen().blob(blob.blob).is_ok(), "it is not taken for damage");
+    let small = home.store.put(b"small").unwrap();
+    assert!(store.blob(small.blob).is_ok(), "what takes no time is finished");
+    let path = store.blob_path(blob.blob);
+    let read = cache::BlobRef::of_file_unless(&path, &|| true);
+    assert!(matches!(read, Err(Error::Interrupted { .. })));
+    assert_eq!(cache::BlobRef::of_file_unless(&path, &|| false).unwrap(), blob);
+}

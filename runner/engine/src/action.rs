@@ -116,6 +116,8 @@ fn try_run(
         info.insert("isolation".to_owned(), json!(isolation));
         // `null` tells that they could not be observed.
         info.insert("executed".to_owned(), json!(done.executed));
+        // `null` tells that there was none, or that it was not enforced.
+        info.insert("memory_limit".to_owned(), json!(done.memory_limit));
     }
     let record = ActionRecord {
         key: prepared.key,
@@ -152,7 +154,8 @@ fn log_path(node: &Node, options: &Options) -> PathBuf {
 }
 
 /// The variables by which programs and containers are found.
-const HOST_ENV: [&str; 12] = [
+const HOST_ENV: [&str; 13] = [
+    crate::executor::NAMESPACES,
     "CONTAINERS_CONF",
     "CONTAINERS_STORAGE_CONF",
     "CONTAINER_HOST",

@@ -101,10 +101,13 @@ pub enum Event {
     Isolation {
         /// The stage.
         stage: String,
-        /// The isolation in force: `namespaces`, `container` or `none`.
+        /// The isolation in force: `namespaces`, `landlock`, `container` or `none`.
         isolation: String,
         /// True if it reaches the network.
         network: bool,
+        /// The limit of its memory in bytes, if it has one and it is enforced.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        memory: Option<u64>,
     },
     /// A stage may not be what its key says, or costs much more than usual.
     Warning {
@@ -241,10 +244,15 @@ impl Event {
             },
             StageEvent::Log { line } => Self::Log { stage, line },
             StageEvent::Memo { hits, total } => Self::Memo { stage, hits, total },
-            StageEvent::Isolation { isolation, network } => Self::Isolation {
+            StageEvent::Isolation {
+                isolation,
+                network,
+                memory,
+            } => Self::Isolation {
                 stage,
                 isolation,
                 network,
+                memory,
             },
             StageEvent::Warning { message, hint } => Self::Warning { stage, message, hint },
         }

@@ -9,6 +9,7 @@
 
 use super::command::Tool;
 use super::problems::Problems;
+use super::shims::{is_shim, program_behind};
 use super::suggest::suggest;
 use super::tree::{Tree, Value};
 use stages_core::Source;
@@ -222,15 +223,14 @@ impl<'e> Finder<'e> {
             ));
         }
         let real = canonical(path, written)?;
-        for path in [path, &real] {
-            if path.parent().is_some_and(|dir| dir.ends_with("shims")) {
-                let hint = match behind(path) {
-                    Some(program) => format!("name the program itself: `{}`", program.display()),
-                    None => "name the program that it starts".to_owned(),
-                };
-                let message = format!("`{}` is a shim, which starts another program", path.display());
-                return Err((message, hint));
-            }
+        if let Some(shim) = [path, &real].into_iter().find(|path| is_shim(path)) {
+            let search_path = self.env.get("PATH").map_or("", String::as_str);
+            let hint = match program_behind(shim, base, search_path, self.home()) {
+                Some(program) => format!("name the program itself: `{}`", program.display()),
+                None => "name the program that it starts".to_owned(),
+            };
+            let message = format!("`{}` is a shim, which starts another program", shim.display());
+            return Err((message, hint));
         }
         if let Some(env) = path
             .parent()
@@ -366,29 +366,6 @@ fn lock(request: &Request, dir: &Path, base: &Path) -> Result<(PathBuf, String),
             format!("name the file that lists its packages: `{{ path: {written}, lock: requirements.txt }}`"),
         )
     })
-}
-
-/// The program that a shim of pyenv, rbenv, asdf or mise starts.
-fn behind(shim: &Path) -> Option<PathBuf> {
-    let (root, name) = (shim.parent()?.parent()?, shim.file_name()?);
-    if let Ok(version) = fs::read_to_string(root.join("version")) {
-        let chosen = root
-            .join("versions")
-            .join(version.lines().next()?.trim())
-            .join("bin")
-            .join(name);
-        if chosen.is_file() {
-            return Some(chosen);
-        }
-    }
-    let root = glob::Pattern::escape(&root.to_string_lossy());
-    let name = glob::Pattern::escape(&name.to_string_lossy());
-    let patterns = [
-        format!("{root}/versions/*/bin/{name}"),
-        format!("{root}/installs/*/*/bin/{name}"),
-    ];
-    let mut found = patterns.iter().filter_map(|pattern| glob::glob(pattern).ok()).flatten();
-    found.find_map(Result::ok)
 }
 
 /// True for a path that every program sees.

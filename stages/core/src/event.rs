@@ -45,10 +45,13 @@ pub enum StageEvent {
     },
     /// The isolation of an external program that is about to start.
     Isolation {
-        /// The isolation in force: `namespaces`, `container` or `none`.
+        /// The isolation in force: `namespaces`, `landlock`, `container` or `none`.
         isolation: String,
         /// True if it reaches the network.
         network: bool,
+        /// The limit of its memory in bytes, if it has one and it is enforced.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        memory: Option<u64>,
     },
     /// A warning: the result may not be what the key says.
     Warning {

@@ -239,7 +239,7 @@ impl Bench {
             })
         };
         let floor = best(5, || Ok(()), all)?;
-        let isolated = probe().map_or(Isolated::None, |()| Isolated::Namespaces);
+        let isolated = probe().strongest();
         for (name, time) in [isolated, Isolated::None].into_iter().zip(times) {
             self.rows.push(Row {
                 what: format!("exec, 100 trivial `run:` stages, nothing cached, isolation {name}"),

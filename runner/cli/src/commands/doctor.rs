@@ -94,13 +94,19 @@ pub(crate) fn doctor(session: &Session) -> Result<u8, Failure> {
         missing,
         false,
     );
-    match probe() {
-        Ok(()) => add("isolation", Isolated::Namespaces.to_string(), None, false),
-        Err(reason) => {
-            let problem = format!("`run:` stages are not isolated from this machine: {reason}");
-            add("isolation", Isolated::None.to_string(), Some(problem), false);
-        }
-    }
+    let probed = probe();
+    let isolated = probed.strongest();
+    let problem = probed.namespaces.as_ref().err().map(|reason| match isolated {
+        Isolated::Landlock => format!("`run:` stages are limited by Landlock alone: {reason}"),
+        _ => format!("`run:` stages are not isolated from this machine: {reason}"),
+    });
+    add("isolation", isolated.to_string(), problem, false);
+    // No problem: `resources: { memory: … }` then tells the scheduler alone.
+    let limits = match probed.limits {
+        Ok(group) => format!("memory and processes of `run:` stages, in {}", group.display()),
+        Err(reason) => format!("none of `run:` stages is enforced: {reason}"),
+    };
+    add("limits", limits, None, false);
     add("stage kinds", registry::kinds().len().to_string(), None, false);
     let home = session.home(None);
     let made = if home.is_dir() { "" } else { " (does not exist yet)" };

@@ -45,6 +45,7 @@ fn start(mode: Mode, mark: &str) -> (Project, Child) {
     let project = project(mark, "sleep 1006; echo 1 > ${outputs.x}");
     let child = project
         .command(&["exec", "p.yaml", "-q", "--isolation", mode.argument()])
+        .env(crate::NAMESPACES, mode.namespaces())
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()

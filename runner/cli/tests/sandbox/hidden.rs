@@ -26,6 +26,7 @@ pub(crate) fn the_environment_is_clean(mode: Mode) {
     let ended = project
         .command(&["exec", "p.yaml", "-q", "--isolation", mode.argument()])
         .envs([
+            (crate::NAMESPACES, mode.namespaces()),
             ("TOKEN", "secret"),
             ("LANG", "C"),
             ("NOISE", "1"),
@@ -70,24 +71,86 @@ pub(crate) fn files_of_the_host_are_invisible() {
 }
 
 pub(crate) fn nothing_of_the_system_is_writable() {
-    let text = output(
+    let project = Project::new(
         "\
-for path in /x /usr/x /etc/x /stage/needs/x /stage/tools/x /proc/sys/kernel/hostname /dev/x; do
-  if (echo 1 > $path) 2> /dev/null; then echo $path >> ${outputs.x}; fi
-done
-for path in /tmp/x /stage/home/x /dev/shm/x /dev/null; do
-  echo 1 > $path || echo $path >> ${outputs.x}
-done
-! mount -t tmpfs none /tmp 2> /dev/null || echo mounted >> ${outputs.x}
-! mount -o remount,rw,bind /usr 2> /dev/null || echo remounted >> ${outputs.x}
-! umount /stage/needs 2> /dev/null || echo unmounted >> ${outputs.x}
-grep -e ^CapEff -e ^CapBnd -e ^NoNewPrivs /proc/self/status >> ${outputs.x}",
-        "",
+version: 1
+name: hidden
+stages:
+  z: { run: 'echo 1 > ${outputs.z}', outputs: { z: z.txt } }
+  a:
+    needs: { z: z }
+    tools: [perl]
+    outputs: { x: x.txt }
+    run: |
+      ls -d /stage/needs/z /stage/tools/perl > ${outputs.x}
+      for path in /x /usr/x /etc/x /stage/needs/x /stage/needs/z/z.txt /stage/tools/x /proc/sys/kernel/hostname /dev/x; do
+        if (echo 1 > $path) 2> /dev/null; then echo $path >> ${outputs.x}; fi
+      done
+      for path in /tmp/x /stage/home/x /dev/shm/x /dev/null; do
+        echo 1 > $path || echo $path >> ${outputs.x}
+      done
+      ! mount -t tmpfs none /tmp 2> /dev/null || echo mounted >> ${outputs.x}
+      ! mount -o remount,rw,bind /usr 2> /dev/null || echo remounted >> ${outputs.x}
+      ! umount /stage/needs 2> /dev/null || echo unmounted >> ${outputs.x}
+      ! umount /stage 2> /dev/null || echo unmounted >> ${outputs.x}
+      ! hostname other 2> /dev/null || echo renamed >> ${outputs.x}
+      grep -e ^CapEff -e ^CapBnd -e ^NoNewPrivs /proc/self/status >> ${outputs.x}
+",
     );
-    insta::assert_snapshot!(text, @"
+    let ended = exec(&project, Mode::Namespaces, &[]);
+    assert_eq!(ended.code, 0, "{}{}", ended.stdout, ended.stderr);
+    insta::assert_snapshot!(project.output("a.x"), @"
+    /stage/needs/z
+    /stage/tools/perl
     CapEff:\t0000000000000000
     CapBnd:\t0000000000000000
     NoNewPrivs:\t1
+    ");
+}
+
+/// A supervisor runs one program after the other: none finds what another left.
+pub(crate) fn nothing_is_left_for_the_next_program() {
+    const LEAVE: &str = "      touch /tmp/left /dev/shm/left /stage/home/left left
+      perl -e 'defined shmget(4242, 64, 0666 | 01000) or die \"shmget: $!\"'
+      perl -MSocket -e 'socket(S, AF_UNIX, SOCK_STREAM, 0) or die; bind(S, pack_sockaddr_un(\"\\0left\")) or die \"bind: $!\"; sleep 1000' &
+      sleep 0.2
+";
+    const LOOK: &str = "      ls -A /tmp /dev/shm /stage/home /stage > ${outputs.x}
+      perl -e 'print defined shmget(4242, 64, 0) ? \"memory\\n\" : \"no memory\\n\"' >> ${outputs.x}
+      grep -c left /proc/net/unix >> ${outputs.x} || true
+      # No keyring of the user either: keyctl(2).
+      perl -e 'my $keyctl = `uname -m` =~ /x86_64/ ? 250 : 219; print syscall($keyctl, 0, -4, 1), \" \", $!{ENOSYS} ? \"refused\\n\" : \"allowed\\n\"' >> ${outputs.x}
+";
+    let stage = |name: &str, run: &str, more: &str| {
+        format!(
+            "  {name}:\n    run: |\n{run}      echo {name} >> ${{outputs.x}}\n    tools: [perl]\n    outputs: {{ x: x.txt }}\n{more}"
+        )
+    };
+    let text = format!(
+        "version: 1\nname: left\nstages:\n{}{}",
+        stage("a", LEAVE, ""),
+        stage("b", LOOK, "    needs: { a: a }\n")
+    );
+    let project = Project::new(&text);
+    let ended = exec(&project, Mode::Namespaces, &[]);
+    assert_eq!(ended.code, 0, "{}{}", ended.stdout, ended.stderr);
+    insta::assert_snapshot!(project.output("b.x"), @"
+    /dev/shm:
+
+    /stage:
+    home
+    needs
+    tmp
+    tools
+    work
+
+    /stage/home:
+
+    /tmp:
+    no memory
+    0
+    -1 refused
+    b
     ");
 }
 

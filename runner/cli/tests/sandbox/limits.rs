@@ -1,4 +1,4 @@
-//! Big logs and big outputs.
+//! Big logs, big outputs, and the limits of control groups.
 
 use crate::{Mode, exec};
 use runner_testkit::{Project, wait_for};
@@ -19,7 +19,12 @@ stages:
   a: { run: 'echo first; head -c 1500000000 /dev/zero; echo; echo last; echo 1 > ${outputs.x}', outputs: { x: x.txt } }
 ",
     );
-    let ended = project.run(&["exec", "p.yaml", "-v", "--isolation", mode.argument()]);
+    let mut command = project.command(&["exec", "p.yaml", "-v", "--isolation", mode.argument()]);
+    let ended: runner_testkit::Ended = command
+        .env(crate::NAMESPACES, mode.namespaces())
+        .output()
+        .unwrap()
+        .into();
     assert_eq!(ended.code, 0, "{}{}", ended.stdout, ended.stderr);
     let memory = number(&ended.stderr, "peak memory of the engine in bytes: ");
     // The engine maps the blobs that it stores and the program itself is large.
@@ -72,4 +77,59 @@ stages:
         .status();
     assert!(status.unwrap().success());
     assert_eq!(child.wait_with_output().unwrap().status.code(), Some(130));
+}
+
+/// A program that exceeds the limit of its memory ends with its family, and nothing of it is stored, even if its shell would not mind.
+pub(crate) fn memory_is_limited(mode: Mode) {
+    let text = |limit: &str| {
+        format!(
+            "\
+version: 1
+name: memory
+stages:
+  a:
+    run: |
+      perl -e '$x = \"x\" x (300 << 20); print length $x' > ${{outputs.x}} || echo 0 > ${{outputs.x}}
+    resources: {{ memory: {limit} }}
+    tools: [perl]
+    outputs: {{ x: x.txt }}
+"
+        )
+    };
+    let project = Project::new(&text("100MiB"));
+    let ended = exec(&project, mode, &[]);
+    assert_eq!(ended.code, 1, "{}", ended.stdout);
+    assert!(
+        ended
+            .error("a")
+            .contains("was killed for memory: its limit is 100.0 MiB"),
+        "{}",
+        ended.error("a")
+    );
+    let project = Project::new(&text("2GiB"));
+    let ended = exec(&project, mode, &[]);
+    assert_eq!(ended.code, 0, "{}", ended.stdout);
+    assert_eq!(project.output("a.x"), (300_u64 << 20).to_string());
+    let events = ended.events();
+    let isolation = events.iter().find(|event| event["event"] == "isolation").unwrap();
+    assert_eq!(isolation["memory"], 2_u64 << 30);
+    assert_eq!(crate::programs::info(&project)["memory_limit"], 2_u64 << 30);
+}
+
+/// Where limits cannot be enforced, nothing claims that they are.
+pub(crate) fn a_limit_that_is_not_enforced_is_not_claimed() {
+    let project = Project::new(
+        "\
+version: 1
+name: memory
+stages:
+  a: { run: 'echo 1 > ${outputs.x}', resources: { memory: 2GiB }, outputs: { x: x.txt } }
+",
+    );
+    let ended = exec(&project, Mode::None, &[]);
+    assert_eq!(ended.code, 0, "{}", ended.stdout);
+    let events = ended.events();
+    let isolation = events.iter().find(|event| event["event"] == "isolation").unwrap();
+    assert!(isolation.get("memory").is_none(), "{isolation}");
+    assert!(crate::programs::info(&project)["memory_limit"].is_null());
 }

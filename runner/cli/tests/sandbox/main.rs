@@ -6,6 +6,7 @@
 
 mod family;
 mod hidden;
+mod landlock;
 mod limits;
 mod poison;
 mod programs;
@@ -21,15 +22,28 @@ use std::process::ExitCode;
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Mode {
     Namespaces,
+    Landlock,
     None,
 }
+
+/// The variable by which tests do without namespaces where the system has them.
+const NAMESPACES: &str = "RUNNER_TEST_NAMESPACES";
 
 impl Mode {
     /// The value of `--isolation`.
     fn argument(self) -> &'static str {
         match self {
             Self::Namespaces => "required",
+            Self::Landlock => "auto",
             Self::None => "none",
+        }
+    }
+
+    /// The value of [`NAMESPACES`].
+    fn namespaces(self) -> &'static str {
+        match self {
+            Self::Landlock => "none",
+            Self::Namespaces | Self::None => "",
         }
     }
 }
@@ -45,17 +59,32 @@ fn exec(project: &Project, mode: Mode, args: &[&str]) -> runner_testkit::Ended {
         "--isolation",
         mode.argument(),
     ];
-    project.run(&[&options[..], args].concat())
+    let mut command = project.command(&[&options[..], args].concat());
+    command.env(NAMESPACES, mode.namespaces()).output().unwrap().into()
+}
+
+/// True if the system has Landlock: a stage without namespaces then has it.
+fn has_landlock() -> bool {
+    let project =
+        Project::new("version: 1\nname: l\nstages:\n  a: { run: 'echo 1 > ${outputs.x}', outputs: { x: x.txt } }\n");
+    let ended = exec(&project, Mode::Landlock, &[]);
+    ended.stdout.contains(r#""isolation":"landlock""#)
 }
 
 fn main() -> ExitCode {
     let found = Project::new("").run(&["doctor", "--json"]).stdout;
     let found: serde_json::Value = serde_json::from_str(&found).unwrap();
-    let mut findings = found["findings"].as_array().unwrap().iter();
-    let isolation = findings.find(|finding| finding["what"] == "isolation").unwrap();
-    let missing = (isolation["value"] != "namespaces").then_some("no namespaces");
+    let findings = found["findings"].as_array().unwrap();
+    let value = |what: &str| {
+        let finding = findings.iter().find(|finding| finding["what"] == what);
+        finding.unwrap()["value"].as_str().unwrap()
+    };
+    let missing = (value("isolation") != "namespaces").then_some("no namespaces");
+    let limits = value("limits").starts_with("memory");
+    let no_limits = (!limits).then_some("no delegated control group");
     // (name, test of one mode)
     type InMode = (&'static str, fn(Mode));
+    let no_landlock = (!has_landlock()).then_some("no Landlock");
     let both: [InMode; 9] = [
         ("findings", poison::findings),
         ("inputs_are_not_poisoned", poison::inputs_are_not_poisoned),
@@ -67,7 +96,7 @@ fn main() -> ExitCode {
         ("the_environment_is_clean", hidden::the_environment_is_clean),
         ("a_big_log_is_bounded", limits::a_big_log_is_bounded),
     ];
-    let one: [(&str, fn()); 9] = [
+    let one: [(&str, fn()); 10] = [
         (
             "an_isolated_sibling_of_a_poisoner_is_not_recorded",
             poison::an_isolated_sibling_of_a_poisoner_is_not_recorded,
@@ -79,6 +108,10 @@ fn main() -> ExitCode {
         (
             "nothing_of_the_system_is_writable",
             hidden::nothing_of_the_system_is_writable,
+        ),
+        (
+            "nothing_is_left_for_the_next_program",
+            hidden::nothing_is_left_for_the_next_program,
         ),
         ("there_is_no_network", hidden::there_is_no_network),
         (
@@ -94,6 +127,16 @@ fn main() -> ExitCode {
         ("the_isolation_is_reported", programs::the_isolation_is_reported),
     ];
     let mut trials = Vec::new();
+    let of_landlock: [InMode; 3] = [
+        ("files_of_the_host_are_refused", landlock::files_of_the_host_are_refused),
+        ("tcp_is_refused", landlock::tcp_is_refused),
+        ("the_isolation_is_named", landlock::the_isolation_is_named),
+    ];
+    for (name, test) in both.into_iter().chain(of_landlock) {
+        trials.push(trial(&format!("{name}_by_landlock"), no_landlock, move || {
+            test(Mode::Landlock);
+        }));
+    }
     for (name, test) in both {
         trials.push(trial(name, missing, move || test(Mode::Namespaces)));
         trials.push(trial(&format!("{name}_without_isolation"), None, move || {
@@ -101,6 +144,17 @@ fn main() -> ExitCode {
         }));
     }
     trials.extend(one.map(|(name, test)| trial(name, missing, test)));
+    trials.push(trial("memory_is_limited", missing.or(no_limits), || {
+        limits::memory_is_limited(Mode::Namespaces);
+    }));
+    trials.push(trial("memory_is_limited_without_isolation", no_limits, || {
+        limits::memory_is_limited(Mode::None);
+    }));
+    trials.push(trial(
+        "a_limit_that_is_not_enforced_is_not_claimed",
+        limits.then_some("limits are enforced"),
+        limits::a_limit_that_is_not_enforced_is_not_claimed,
+    ));
     trials.push(trial(
         "outputs_hear_their_limits",
         None,

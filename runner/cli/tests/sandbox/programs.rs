@@ -33,7 +33,7 @@ pub(crate) fn failures_of_lines_and_pipes(mode: Mode) {
 }
 
 /// The `info` of the record of the only stage.
-fn info(project: &Project) -> serde_json::Value {
+pub(crate) fn info(project: &Project) -> serde_json::Value {
     let records = runner_testkit::files(&project.home().join("actions"));
     let text = std::fs::read_to_string(&records[0]).unwrap();
     let record: serde_json::Value = serde_json::from_str(text.lines().next().unwrap()).unwrap();

@@ -3,12 +3,12 @@
 //! | isolation | file | why it cannot reach the store |
 //! | --- | --- | --- |
 //! | namespaces, container | a reflink, or else a hard link, or else a copy | mounted read-only |
-//! | none | a reflink, or else a copy | it shares no inode with the store |
+//! | Landlock, none | a reflink, or else a copy | it shares no inode with the store |
 //!
 //! A program without isolation, of this run or another, can write to any file of its user, the inputs of isolated programs among them: whatever the
 //! isolation, the files and the store's blobs are hashed again before anything is recorded.
 
-use super::files::{create_parent, failed};
+use super::files::{Stop, copy_file, create_parent, failed, reflink};
 use cache::{Artifact, BlobDigest, BlobRef, Error, Store};
 use runner_pipeline::plain_path;
 use stages_core::StageError;
@@ -40,7 +40,16 @@ impl InputFiles {
 
     /// Writes an artifact's files below `base`, read-only, and returns its path: the file if the artifact is a single file,
     /// the directory otherwise.
-    pub fn write_out(&mut self, store: &Store, artifact: &Artifact, base: &Path) -> Result<PathBuf, StageError> {
+    ///
+    /// # Errors
+    /// If `stop` says so, or a file cannot be written.
+    pub fn write_out(
+        &mut self,
+        store: &Store,
+        artifact: &Artifact,
+        base: &Path,
+        stop: Stop<'_>,
+    ) -> Result<PathBuf, StageError> {
         fs::create_dir_all(base).map_err(failed("create", base))?;
         let is_folder = artifact.meta["folder"] == serde_json::json!(true);
         let is_file = !is_folder && artifact.entries.len() == 1;
@@ -55,10 +64,11 @@ impl InputFiles {
             if entry.path.contains('/') {
                 create_parent(&to)?;
             }
+            stop()?;
             // Reading the blob verifies its checksum.
             store.blob(entry.blob)?;
             let from = store.blob_path(entry.blob);
-            if self.place(&from, &to).map_err(failed("write", &to))? {
+            if self.place(&from, &to, stop)? {
                 fs::set_permissions(&to, Permissions::from_mode(0o444)).map_err(failed("write", &to))?;
             }
             self.written.push((entry.blob, to));
@@ -70,31 +80,36 @@ impl InputFiles {
     }
 
     /// Returns true if the file is not shared with the store's file.
-    fn place(&self, from: &Path, to: &Path) -> io::Result<bool> {
+    fn place(&self, from: &Path, to: &Path, stop: Stop<'_>) -> Result<bool, StageError> {
         // A file system that ignores case takes two names for one.
         if fs::symlink_metadata(to).is_ok() {
-            return Err(io::ErrorKind::AlreadyExists.into());
+            return Err(failed("write", to)(io::ErrorKind::AlreadyExists.into()));
         }
-        let device = fs::metadata(from)?.dev();
+        let device = fs::metadata(from).map_err(failed("read", from))?.dev();
         if WITHOUT_CLONES.load(Relaxed) != device {
-            if reflink(from, to) {
+            let clone = || io::Result::Ok(reflink(&File::open(from)?, &File::create_new(to)?));
+            if clone().map_err(failed("write", to))? {
                 return Ok(true);
             }
+            fs::remove_file(to).map_err(failed("remove", to))?;
             WITHOUT_CLONES.store(device, Relaxed);
         }
         if self.links && fs::hard_link(from, to).is_ok() {
             return Ok(false);
         }
-        fs::copy(from, to).map(|_| true)
+        copy_file(from, to, stop).map(|()| true)
     }
 
-    /// Fails if an input or a blob of the store is no longer what the key says.
-    pub fn check(&self, store: &Store) -> Result<(), StageError> {
+    /// Fails if an input or a blob of the store is no longer what the key says, or if `stop` says so.
+    pub fn check(&self, store: &Store, stop: Stop<'_>) -> Result<(), StageError> {
         for (blob, path) in &self.written {
             // What is no file any more is not opened: a named pipe would block.
             let is_file = fs::symlink_metadata(path).is_ok_and(|meta| meta.is_file());
-            let same = is_file && BlobRef::of_file(path).is_ok_and(|read| read.blob == *blob);
+            let read = is_file.then(|| BlobRef::of_file_unless(path, &|| stop().is_err()));
+            let same = read.is_some_and(|read| read.is_ok_and(|read| read.blob == *blob));
             let damaged = matches!(store.recheck(*blob), Err(Error::Damaged { .. }));
+            // What could not be read to its end is not different.
+            stop()?;
             if !same || damaged {
                 let (message, remedy) = if self.links {
                     (
@@ -115,91 +130,83 @@ impl InputFiles {
     }
 }
 
-/// Returns true if the file system created a reflink.
-fn reflink(from: &Path, to: &Path) -> bool {
-    #[cfg(target_os = "linux")]
-    {
-        let clone = || -> io::Result<()> {
-            let (source, target) = (File::open(from)?, File::create_new(to)?);
-            rustix::fs::ioctl_ficlone(&target, &source)?;
-            Ok(())
-        };
-        let cloned = clone().is_ok();
-        if !cloned {
-            let _ = fs::remove_file(to);
-        }
-        cloned
-    }
-    #[cfg(not(target_os = "linux"))]
-    {
-        let _ = (from, to, File::open::<&Path>);
-        false
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use cache::ArtifactBuilder;
 
-    #[test]
-    fn what_writes_to_its_input_is_found_out() {
+    /// A store with an artifact of one file, and a directory for inputs.
+    struct Home {
+        dir: tempfile::TempDir,
+        store: Store,
+        blob: BlobRef,
+        artifact: Artifact,
+    }
+
+    fn home(name: &str, folder: bool) -> Home {
         let dir = tempfile::tempdir().unwrap();
         let store = Store::open(&dir.path().join("home")).unwrap();
-        let mut builder = ArtifactBuilder::new(&store, "file", serde_json::json!({}));
-        let blob = builder.bytes("a.txt", b"as it was").unwrap();
+        let mut builder = ArtifactBuilder::new(&store, "file", serde_json::json!({ "folder": folder }));
+        let blob = builder.bytes(name, b"as it was").unwrap();
         let artifact = store.artifact(builder.finish().unwrap()).unwrap();
-        let mut files = InputFiles::new(false);
-        let path = files.write_out(&store, &artifact, &dir.path().join("in")).unwrap();
+        Home {
+            dir,
+            store,
+            blob,
+            artifact,
+        }
+    }
+
+    impl Home {
+        fn write_out(&self) -> (InputFiles, PathBuf) {
+            let mut files = InputFiles::new(false);
+            let to = self.dir.path().join("in");
+            let path = files.write_out(&self.store, &self.artifact, &to, &|| Ok(())).unwrap();
+            (files, path)
+        }
+    }
+
+    fn overwrite(path: &Path) {
+        fs::set_permissions(path, Permissions::from_mode(0o644)).unwrap();
+        fs::write(path, b"otherwise").unwrap();
+    }
+
+    #[test]
+    fn what_writes_to_its_input_is_found_out() {
+        let home = home("a.txt", false);
+        let (files, path) = home.write_out();
         assert_eq!(fs::read(&path).unwrap(), b"as it was");
         let inode = |path: &Path| fs::metadata(path).unwrap().ino();
-        assert_ne!(inode(&path), inode(&store.blob_path(blob.blob)));
+        assert_ne!(inode(&path), inode(&home.store.blob_path(home.blob.blob)));
         assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o444);
-        files.check(&store).unwrap();
+        files.check(&home.store, &|| Ok(())).unwrap();
         let times = fs::metadata(&path).unwrap().modified().unwrap();
-        fs::set_permissions(&path, Permissions::from_mode(0o644)).unwrap();
-        fs::write(&path, b"otherwise").unwrap();
-        File::options()
-            .write(true)
-            .open(&path)
-            .unwrap()
-            .set_modified(times)
-            .unwrap();
-        let error = files.check(&store).unwrap_err();
+        overwrite(&path);
+        let file = File::options().write(true).open(&path).unwrap();
+        file.set_modified(times).unwrap();
+        let error = files.check(&home.store, &|| Ok(())).unwrap_err();
         assert!(error.message.contains("modified one of its inputs"), "{error}");
-        assert!(store.has(blob), "the store has its own");
+        assert!(home.store.has(home.blob), "the store has its own");
+        let stopped = files.check(&home.store, &|| Err(StageError::interrupted()));
+        assert_eq!(stopped.unwrap_err().cause, stages_core::error::Cause::Interrupted);
     }
 
     #[test]
     fn a_single_file_has_a_plain_path_and_those_of_a_directory_their_names() {
-        let dir = tempfile::tempdir().unwrap();
-        let store = Store::open(&dir.path().join("home")).unwrap();
-        let written = |folder: bool, to: &str| {
-            let mut builder = ArtifactBuilder::new(&store, "file", serde_json::json!({ "folder": folder }));
-            builder.bytes("SPX options (2019).csv", b"x").unwrap();
-            let artifact = store.artifact(builder.finish().unwrap()).unwrap();
-            let mut files = InputFiles::new(false);
-            files.write_out(&store, &artifact, &dir.path().join(to)).unwrap()
-        };
-        let file = written(false, "file");
-        assert_eq!(file, dir.path().join("file/SPX_options__2019_.csv"));
-        assert!(file.is_file());
-        assert!(written(true, "folder").join("SPX options (2019).csv").is_file());
+        const NAME: &str = "SPX options (2019).csv";
+        let (file, folder) = (home(NAME, false), home(NAME, true));
+        let path = file.write_out().1;
+        assert_eq!(path, file.dir.path().join("in/SPX_options__2019_.csv"));
+        assert!(path.is_file());
+        assert!(folder.write_out().1.join(NAME).is_file());
     }
 
     #[test]
     fn damage_of_the_store_is_found_out() {
-        let dir = tempfile::tempdir().unwrap();
-        let store = Store::open(&dir.path().join("home")).unwrap();
-        let mut builder = ArtifactBuilder::new(&store, "file", serde_json::json!({}));
-        let blob = builder.bytes("a.txt", b"as it was").unwrap();
-        let artifact = store.artifact(builder.finish().unwrap()).unwrap();
-        let mut files = InputFiles::new(false);
-        files.write_out(&store, &artifact, &dir.path().join("in")).unwrap();
-        let path = store.blob_path(blob.blob);
-        fs::set_permissions(&path, Permissions::from_mode(0o644)).unwrap();
-        fs::write(&path, b"otherwise").unwrap();
-        assert!(files.check(&store).is_err());
-        assert!(!store.has(blob), "it is out of the way");
+        let home = home("a.txt", false);
+        let (files, _) = home.write_out();
+        overwrite(&home.store.blob_path(home.blob.blob));
+        assert!(files.check(&home.store, &|| Ok(())).is_err());
+        assert!(!home.store.has(home.blob), "it is out of the way");
     }
 }

@@ -1,6 +1,7 @@
 //! Hints of a stage that failed because it did not see a file of the host.
 
 use super::sandbox::is_visible;
+use runner_pipeline::{is_shim, program_behind};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
@@ -8,6 +9,8 @@ use std::path::{Path, PathBuf};
 pub(super) struct Host<'a> {
     /// The directories of the engine's own PATH.
     pub path: &'a str,
+    /// The home directory.
+    pub home: Option<&'a Path>,
     /// The directory of the pipeline.
     pub base: &'a Path,
     /// The files that the stage saw besides the system's own.
@@ -59,8 +62,15 @@ fn of_command(name: &str, host: &Host<'_>) -> Option<String> {
     let path = std::env::split_paths(host.path)
         .map(|dir| dir.join(name))
         .find(is_program)?;
+    let entry = match is_shim(&path) {
+        false => name.to_owned(),
+        // A shim is refused: it starts what the environment chooses.
+        true => program_behind(&path, host.base, host.path, host.home)?
+            .display()
+            .to_string(),
+    };
     Some(format!(
-        "`{name}` is `{}` on this machine, which the stage does not see: add `tools: [{name}]`",
+        "`{name}` is `{}` on this machine, which the stage does not see: add `tools: [{entry}]`",
         path.display()
     ))
 }
@@ -96,14 +106,25 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let at = |name: &str| dir.path().join(name);
         fs::create_dir(at("bin")).unwrap();
-        for name in ["bin/tool", "plot.py", "data.csv"] {
+        for dir in [".pyenv/shims", ".pyenv/versions/3.12.0/bin"] {
+            fs::create_dir_all(at(dir)).unwrap();
+        }
+        for name in [
+            "bin/tool",
+            "plot.py",
+            "data.csv",
+            ".pyenv/shims/python3",
+            ".pyenv/versions/3.12.0/bin/python3",
+        ] {
             fs::write(at(name), "").unwrap();
             fs::set_permissions(at(name), fs::Permissions::from_mode(0o755)).unwrap();
         }
-        let path = at("bin").display().to_string();
+        let path = std::env::join_paths([at("bin"), at(".pyenv/shims")]).unwrap();
+        let path = path.into_string().unwrap();
         let visible = [at("data.csv")];
         let host = |visible| Host {
             path: &path,
+            home: None,
             base: dir.path(),
             visible,
         };
@@ -119,6 +140,11 @@ mod tests {
             tool
         );
         assert_eq!(found("sh: 1: other: not found"), "");
+        assert_eq!(
+            found("bash: line 1: python3: command not found"),
+            "`python3` is `DIR/.pyenv/shims/python3` on this machine, which the stage does not see: \
+             add `tools: [DIR/.pyenv/versions/3.12.0/bin/python3]`"
+        );
         assert_eq!(
             found("python3: can't open file '/stage/work/plot.py': [Errno 2] No such file"),
             "`plot.py` is beside the pipeline, but not among the stage's files: add `files: [plot.py]`"

@@ -98,7 +98,7 @@ pub enum JobWork {
         log_limit: u64,
         /// The image that it runs in, `IMAGE@sha256:…`.
         container: Option<String>,
-        /// The limit of the memory of a container in bytes.
+        /// The limit of its memory in bytes.
         memory: Option<u64>,
         /// The variables of the engine's environment by which it finds programs and containers; no program is given them.
         host_env: BTreeMap<String, String>,
@@ -122,6 +122,9 @@ pub struct Done {
     /// The isolation of an external program.
     #[serde(default)]
     pub isolation: Option<String>,
+    /// The limit of the memory of an external program in bytes, if it has one and it is enforced.
+    #[serde(default)]
+    pub memory_limit: Option<u64>,
     /// The programs that an external program and its family executed, if they were observed.
     #[serde(default)]
     pub executed: Option<Vec<PathBuf>>,

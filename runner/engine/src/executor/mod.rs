@@ -2,6 +2,7 @@
 
 mod command;
 mod container;
+mod failure;
 mod files;
 mod in_process;
 mod input_files;
@@ -11,6 +12,7 @@ mod limits;
 mod log;
 mod memory;
 mod outputs;
+mod program;
 mod protocol;
 mod run_job;
 mod sandbox;
@@ -22,10 +24,11 @@ mod watch;
 mod worker;
 mod worker_process;
 
+pub(crate) use command::NAMESPACES;
 pub use in_process::InProcess;
 pub use job::{Done, Executor, Job, JobWork};
 pub use limits::Limits;
 pub use memory::{machine_memory, peak_memory};
-pub use sandbox::{Isolated, probe, sandbox};
+pub use sandbox::{Isolated, Probed, probe, sandbox};
 pub use worker::worker;
 pub use worker_process::WorkerProcess;

@@ -1,7 +1,6 @@
 //! Outputs of external programs: only regular files of the stage's own directory are stored.
 
-use super::command::copy;
-use super::files::failed;
+use super::files::{Stop, failed, read_pieces};
 use super::stage_dir::StageDir;
 use cache::{ArtifactBuilder, ArtifactDigest, Store, check_path};
 use rustix::fs::OFlags;
@@ -16,14 +15,14 @@ use std::path::{Path, PathBuf};
 /// stage's directory; the store keeps a copy, even if the file has other hard links.
 ///
 /// # Errors
-/// If `stop` says so, which is asked at every directory entry and at every MiB; if the path does not exist, is neither a file nor a directory, is a link that leads elsewhere, or has a name that an artifact
-/// cannot have; or if the store cannot be written.
+/// If `stop` says so, which is asked at every directory entry and at every MiB; if the path does not exist, is neither a file nor a directory, is a link
+/// that leads elsewhere, or has a name that an artifact cannot have; or if the store cannot be written.
 pub(super) fn take_in(
     store: &Store,
     output: &str,
     path: &Path,
     dir: &StageDir,
-    stop: &dyn Fn() -> Result<(), StageError>,
+    stop: Stop<'_>,
 ) -> Result<ArtifactDigest, StageError> {
     let inside = fs::canonicalize(dir.stage()).map_err(failed("read", &dir.stage()))?;
     let found = Found {
@@ -47,7 +46,7 @@ pub(super) fn take_in(
         let real = if folder { found.real(&path)? } else { real.clone() };
         let mut file = found.open(&path, &real)?;
         let mut writer = store.writer()?;
-        copy(&mut file, &path, stop, |bytes| Ok(writer.put(bytes)?))?;
+        read_pieces(&mut file, &path, stop, |bytes| Ok(writer.put(bytes)?))?;
         builder.blob(&name, writer.finish()?);
     }
     Ok(builder.finish()?)
@@ -59,7 +58,7 @@ struct Found<'a> {
     dir: &'a StageDir,
     /// The stage's directory without links.
     inside: PathBuf,
-    stop: &'a dyn Fn() -> Result<(), StageError>,
+    stop: Stop<'a>,
 }
 
 /// The maximum number of links of links that are followed.

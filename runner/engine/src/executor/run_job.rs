@@ -148,6 +148,7 @@ pub(super) fn run_job(
                 peak_memory: peak_memory(),
                 numerics_class: context.numerics_class.get().cloned(),
                 isolation: None,
+                memory_limit: None,
                 executed: None,
                 upstream: WorkerReport::default(),
             })

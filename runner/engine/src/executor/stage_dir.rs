@@ -2,11 +2,10 @@
 //!
 //! ```text
 //! TMP/run-XXXXXX/
-//! ├── root/            where the private tree is mounted
 //! └── stage/           `/stage` of an isolated program
 //!     ├── work/        its working directory: empty but for its `files:`
-//!     ├── needs/X/     the content of its input X, or `seed=1/` and so on below it if it is collected: see `input_files`
-//!     ├── tools/       links to its tools
+//!     ├── needs/X/     if it has inputs: the content of its input X, or `seed=1/` and so on below it if it is collected: see `input_files`
+//!     ├── tools/       if it has any: links to its tools
 //!     ├── home/        HOME
 //!     └── tmp/         TMPDIR; `/tmp` of an isolated program
 //! ```
@@ -32,26 +31,26 @@ impl StageDir {
     /// Creates the directory.
     pub fn new(store: &Store, isolated: Isolated) -> Result<Self, StageError> {
         // Paths are inserted into the command without quoting.
-        let workspace = if isolated != Isolated::None || store.root().to_str().is_some_and(is_plain_path) {
+        let workspace = if isolated.has_own_root() || store.root().to_str().is_some_and(is_plain_path) {
             store.workspace()?
         } else {
             let tmp = std::env::temp_dir();
             Workspace::new(&fs::canonicalize(&tmp).map_err(failed("read", &tmp))?)?
         };
         let dir = Self { workspace, isolated };
-        for path in [dir.root(), dir.stage()] {
-            fs::create_dir(&path).map_err(failed("create", &path))?;
-        }
-        for name in ["work", "needs", "tools", "home", "tmp"] {
-            let path = dir.host(name);
-            fs::create_dir(&path).map_err(failed("create", &path))?;
+        let stage = dir.stage();
+        fs::create_dir(&stage).map_err(failed("create", &stage))?;
+        for name in ["work", "home", "tmp"] {
+            dir.create(name)?;
         }
         Ok(dir)
     }
 
-    /// Where the private tree is mounted.
-    pub fn root(&self) -> PathBuf {
-        self.beside("root")
+    /// Creates a directory in the stage's directory, and returns its path on the host.
+    pub fn create(&self, name: &str) -> Result<PathBuf, StageError> {
+        let path = self.host(name);
+        fs::create_dir(&path).map_err(failed("create", &path))?;
+        Ok(path)
     }
 
     /// A file beside the stage's directory, out of the program's sight if it is isolated.
@@ -71,15 +70,15 @@ impl StageDir {
 
     /// The path that the program sees for a path on the host in the stage's directory.
     pub fn seen(&self, host: &Path) -> PathBuf {
-        match (self.isolated, host.strip_prefix(self.stage())) {
-            (Isolated::None, _) | (_, Err(_)) => host.to_owned(),
-            (_, Ok(name)) => Path::new(INSIDE).join(name),
+        match host.strip_prefix(self.stage()) {
+            Ok(name) if self.isolated.has_own_root() => Path::new(INSIDE).join(name),
+            _ => host.to_owned(),
         }
     }
 
     /// The path on the host for a path that the program sees.
     pub fn on_host(&self, seen: &Path) -> PathBuf {
-        if self.isolated == Isolated::None {
+        if !self.isolated.has_own_root() {
             return seen.to_owned();
         }
         match (seen.strip_prefix(INSIDE), seen.strip_prefix("/tmp")) {

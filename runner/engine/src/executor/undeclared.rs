@@ -187,8 +187,8 @@ pub(super) fn undeclared(executed: &BTreeSet<PathBuf>, tools: &[Tool]) -> Vec<Pa
     found.into_values().cloned().collect()
 }
 
-/// The warning about undeclared programs, and its hint.
-pub(super) fn warning(undeclared: &[PathBuf]) -> Option<(String, String)> {
+/// The warning about undeclared programs, and its hint, a line that works: `search_path` is where names in `tools:` are looked for.
+pub(super) fn warning(undeclared: &[PathBuf], search_path: &str) -> Option<(String, String)> {
     /// The number of programs that are named.
     const NAMED: usize = 5;
     let names: Vec<String> = undeclared
@@ -199,10 +199,10 @@ pub(super) fn warning(undeclared: &[PathBuf]) -> Option<(String, String)> {
     let more = undeclared.len().checked_sub(NAMED).filter(|more| *more > 0);
     let more = more.map(|more| format!(" and {more} more")).unwrap_or_default();
     let verb = if undeclared.len() == 1 { "is" } else { "are" };
-    let tools: Vec<&str> = undeclared
+    let tools: Vec<String> = undeclared
         .iter()
         .take(NAMED)
-        .filter_map(|path| path.file_name()?.to_str())
+        .map(|path| entry(path, search_path))
         .collect();
     (!undeclared.is_empty()).then(|| {
         (
@@ -210,6 +210,19 @@ pub(super) fn warning(undeclared: &[PathBuf]) -> Option<(String, String)> {
             format!("add `tools: [{}]`", tools.join(", ")),
         )
     })
+}
+
+/// The entry of `tools:` that stands for a program: its name, or its path if the name means another program, such as a shim of pyenv.
+fn entry(program: &Path, search_path: &str) -> String {
+    let named = program.file_name().and_then(|name| {
+        let candidates = std::env::split_paths(search_path).map(|dir| dir.join(name));
+        let first = candidates
+            .filter(|path| path.is_absolute())
+            .find(|path| path.is_file())?;
+        let is_same = fs::canonicalize(first).ok()? == fs::canonicalize(program).ok()?;
+        is_same.then(|| name.to_str())?
+    });
+    named.map_or_else(|| program.display().to_string(), str::to_owned)
 }
 
 #[cfg(test)]
@@ -242,9 +255,28 @@ mod tests {
         };
         let found = undeclared(&executed, &[tool]);
         assert_eq!(found, [PathBuf::from("/usr/bin/x1")]);
-        let (message, hint) = warning(&found).unwrap();
+        let (message, hint) = warning(&found, "/usr/bin").unwrap();
         assert_eq!(message, "executed `/usr/bin/x1`, which is not in its key");
-        assert_eq!(hint, "add `tools: [x1]`");
-        assert_eq!(warning(&[]), None);
+        assert_eq!(hint, "add `tools: [/usr/bin/x1]`", "there is none on PATH");
+        assert_eq!(warning(&[], ""), None);
+    }
+
+    #[test]
+    fn a_program_has_its_name_only_where_that_is_found_first() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        for name in ["bin/tool", "shims/tool"] {
+            fs::create_dir_all(at(name).parent().unwrap()).unwrap();
+            fs::write(at(name), "").unwrap();
+        }
+        std::os::unix::fs::symlink(at("bin"), at("link")).unwrap();
+        let hint = |dirs: &[&str]| {
+            let path = std::env::join_paths(dirs.iter().map(|name| at(name))).unwrap();
+            let (_, hint) = warning(&[at("bin/tool")], path.to_str().unwrap()).unwrap();
+            hint.replace(dir.path().to_str().unwrap(), "DIR")
+        };
+        assert_eq!(hint(&["bin", "shims"]), "add `tools: [tool]`");
+        assert_eq!(hint(&["none", "link"]), "add `tools: [tool]`");
+        assert_eq!(hint(&["shims", "bin"]), "add `tools: [DIR/bin/tool]`");
     }
 }

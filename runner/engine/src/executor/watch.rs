@@ -22,6 +22,8 @@ const KILLED: Duration = Duration::from_secs(40);
 pub(super) struct Ended {
     pub status: ExitStatus,
     pub executed: Option<BTreeSet<PathBuf>>,
+    /// True if one of its processes was killed for exceeding the limit of its memory.
+    pub out_of_memory: bool,
     pub peak_memory: Option<u64>,
     pub over_time: Option<Duration>,
 }
@@ -48,15 +50,20 @@ pub(super) fn watch(
                 pid = Some(started);
                 continue;
             }
-            Some(Said::Ended { status, executed }) => {
+            Some(Said::Ended {
+                status,
+                executed,
+                out_of_memory,
+            }) => {
                 return Ok(Ended {
                     status: ExitStatus::from_raw(status),
                     executed,
+                    out_of_memory,
                     peak_memory: (peak > 0).then_some(peak),
                     over_time,
                 });
             }
-            Some(Said::Failed { message }) => {
+            Some(Said::Failed { message } | Said::Unprepared { message }) => {
                 return Err(StageError::new(format!("cannot start the program: {message}")));
             }
             None => pause = (pause * 2).min(Duration::from_millis(200)),

@@ -1,6 +1,6 @@
 //! The engine's side of a worker process.
 
-use super::command::signal_name;
+use super::failure::signal_name;
 use super::job::{Done, Executor, Job, JobWork};
 use super::limits::{Limits, timed_out};
 use super::protocol::{Message, STOP, error};

@@ -280,9 +280,16 @@ impl Reporter for Terminal {
                     self.print("log", None, &format!("{stage}  {line}"));
                 }
             }
-            Event::Isolation { stage, isolation, .. } => {
+            Event::Isolation {
+                stage,
+                isolation,
+                memory,
+                ..
+            } => {
                 if self.verbosity == Verbosity::Verbose {
-                    self.print("isolated", None, &format!("{stage}  {isolation}"));
+                    let limit = memory.map(|bytes| format!(", memory at most {}", text::size(bytes)));
+                    let limit = limit.unwrap_or_default();
+                    self.print("isolated", None, &format!("{stage}  {isolation}{limit}"));
                 }
             }
             Event::Warning { stage, message, hint } => {

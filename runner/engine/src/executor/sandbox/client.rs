@@ -1,25 +1,47 @@
 //! The engine's side of the sandbox.
 
-use super::SANDBOX;
-use super::protocol::{self, KILL, Said, Spec, TERMINATE};
+use super::descriptors::{pair, send};
+use super::protocol::{self, KILL, Said, Spec, Surroundings, TERMINATE};
+use super::server::SANDBOX;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::OwnedFd;
-use rustix::net::{
-    AddressFamily, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketFlags, SocketType, sendmsg, socketpair,
-};
-use std::io::{self, IoSlice, Write as _};
-use std::mem::MaybeUninit;
+use std::io::{self, Write as _};
 use std::os::fd::AsFd as _;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
+
+/// The maximum number of supervisors that wait for their next program.
+const IDLE: usize = 64;
+
+/// Supervisors without a program: their control sockets.
+#[derive(Default)]
+struct Idle(Mutex<Vec<(Surroundings, UnixStream)>>);
+
+impl Idle {
+    /// Takes one that has prepared these surroundings.
+    fn take(&self, surroundings: &Surroundings) -> Option<UnixStream> {
+        let mut idle = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let at = idle.iter().rposition(|(prepared, _)| prepared == surroundings)?;
+        Some(idle.remove(at).1)
+    }
+
+    fn put(&self, surroundings: Surroundings, control: UnixStream) {
+        let mut idle = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        idle.push((surroundings, control));
+        let excess = idle.len().saturating_sub(IDLE);
+        idle.drain(..excess);
+    }
+}
 
 /// A server of supervisors, for the programs of one engine. Dropped, it ends them all.
 pub(crate) struct Client {
     child: Child,
     requests: Option<OwnedFd>,
+    idle: Arc<Idle>,
 }
 
 impl Client {
@@ -41,21 +63,46 @@ impl Client {
         Ok(Self {
             child,
             requests: Some(ours),
+            idle: Arc::default(),
         })
     }
 
     /// Starts a program whose standard output and error are `log`.
-    pub fn run(&self, spec: &Spec, log: OwnedFd) -> io::Result<Running> {
+    pub fn run(&self, spec: &Spec, log: &OwnedFd) -> io::Result<Running> {
+        let submit = |control: &mut UnixStream| {
+            send(control.as_fd(), log.as_fd())?;
+            protocol::write(control, spec)
+        };
+        let control = loop {
+            match self.idle.take(&spec.surroundings) {
+                // One that was killed meanwhile is forgotten.
+                Some(mut control) => {
+                    if submit(&mut control).is_ok() {
+                        break control;
+                    }
+                }
+                None => {
+                    let mut control = self.supervisor()?;
+                    submit(&mut control)?;
+                    break control;
+                }
+            }
+        };
+        Ok(Running {
+            control: Some(control),
+            surroundings: spec.surroundings.clone(),
+            is_commanded: false,
+            has_ended: false,
+            idle: Arc::downgrade(&self.idle),
+        })
+    }
+
+    /// Has the server fork a supervisor, and returns its control socket.
+    fn supervisor(&self) -> io::Result<UnixStream> {
         let (control, theirs) = pair()?;
-        let descriptors = [theirs.as_fd(), log.as_fd()];
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
-        let mut ancillary = SendAncillaryBuffer::new(&mut space);
-        ancillary.push(SendAncillaryMessage::ScmRights(&descriptors));
         let requests = self.requests.as_ref().ok_or(io::ErrorKind::BrokenPipe)?;
-        sendmsg(requests, &[IoSlice::new(&[1])], &mut ancillary, SendFlags::NOSIGNAL)?;
-        let mut control = UnixStream::from(control);
-        protocol::write(&mut control, spec)?;
-        Ok(Running { control })
+        send(requests.as_fd(), theirs.as_fd())?;
+        Ok(control.into())
     }
 }
 
@@ -66,26 +113,14 @@ impl Drop for Client {
     }
 }
 
-#[cfg(target_os = "linux")]
-fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
-    Ok(socketpair(
-        AddressFamily::UNIX,
-        SocketType::STREAM,
-        SocketFlags::CLOEXEC,
-        None,
-    )?)
-}
-
-/// The standard library creates pairs that are closed on `exec` everywhere.
-#[cfg(not(target_os = "linux"))]
-fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
-    let (ours, theirs) = UnixStream::pair()?;
-    Ok((ours.into(), theirs.into()))
-}
-
-/// A running program. Dropped, it is killed with its family.
+/// A running program. Dropped, it is killed with its family, unless that has ended.
 pub(crate) struct Running {
-    control: UnixStream,
+    control: Option<UnixStream>,
+    surroundings: Surroundings,
+    /// True once a command was sent. The supervisor may read it after the program's end.
+    is_commanded: bool,
+    has_ended: bool,
+    idle: Weak<Idle>,
 }
 
 impl Running {
@@ -95,10 +130,15 @@ impl Running {
     /// If the supervisor is gone.
     pub fn said(&mut self, time: Duration) -> io::Result<Option<Said>> {
         let time = Timespec::try_from(time).ok();
-        let mut readable = [PollFd::new(&self.control, PollFlags::IN)];
+        let control = self.control.as_mut().ok_or(io::ErrorKind::BrokenPipe)?;
+        let mut readable = [PollFd::new(control, PollFlags::IN)];
         match poll(&mut readable, time.as_ref()) {
             Ok(0) | Err(rustix::io::Errno::INTR) => Ok(None),
-            Ok(_) => protocol::read(&mut self.control).map(Some),
+            Ok(_) => {
+                let said = protocol::read(control)?;
+                self.has_ended |= matches!(said, Said::Ended { .. } | Said::Failed { .. });
+                Ok(Some(said))
+            }
             Err(err) => Err(err.into()),
         }
     }
@@ -114,7 +154,21 @@ impl Running {
     }
 
     fn command(&mut self, command: u8) {
-        // A supervisor that is gone is noticed by its silence.
-        let _ = self.control.write_all(&[command]);
+        self.is_commanded = true;
+        if let Some(control) = &mut self.control {
+            // A supervisor that is gone is noticed by its silence.
+            let _ = control.write_all(&[command]);
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if self.has_ended
+            && !self.is_commanded
+            && let (Some(idle), Some(control)) = (self.idle.upgrade(), self.control.take())
+        {
+            idle.put(std::mem::take(&mut self.surroundings), control);
+        }
     }
 }

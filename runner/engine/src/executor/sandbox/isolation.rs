@@ -1,7 +1,7 @@
 //! The sandbox of an executor: its server, and the isolation that it can give.
 
 use super::client::{Client, Running};
-use super::probe::{Isolated, available};
+use super::probe::{Isolated, Probed};
 use super::protocol::Spec;
 use cache::Store;
 use runner_pipeline::Isolation;
@@ -16,8 +16,7 @@ pub(crate) struct Sandbox {
     /// This program.
     program: PathBuf,
     client: OnceLock<Result<Client, String>>,
-    /// The reason why programs cannot be isolated.
-    available: OnceLock<Result<(), String>>,
+    probed: OnceLock<Probed>,
     /// True after the reason was asked for.
     is_said: AtomicBool,
 }
@@ -28,7 +27,7 @@ impl Sandbox {
         Self {
             program,
             client: OnceLock::new(),
-            available: OnceLock::new(),
+            probed: OnceLock::new(),
             is_said: AtomicBool::new(false),
         }
     }
@@ -41,37 +40,63 @@ impl Sandbox {
         self.client.get_or_init(start).as_ref().map_err(StageError::new)
     }
 
-    /// The isolation of a program that asks for `wanted`.
+    /// The isolation and the limits that can be had, which is tried once.
+    fn probed(&self, store: &Store) -> Result<&Probed, StageError> {
+        let client = self.client(store)?;
+        let probe = || match store.workspace() {
+            Ok(dir) => Probed::of(client, dir.path()),
+            Err(err) => Probed {
+                namespaces: Err(err.to_string()),
+                landlock: Err(err.to_string()),
+                limits: Err(err.to_string()),
+            },
+        };
+        Ok(self.probed.get_or_init(probe))
+    }
+
+    /// The isolation of a program that asks for `wanted`, with or without `namespaces` where the system has them, and whether it refuses the network.
     ///
     /// # Errors
     /// If isolation is required and cannot be had.
-    pub fn isolation(&self, wanted: Isolation, store: &Store) -> Result<Isolated, StageError> {
+    pub fn isolation(
+        &self,
+        wanted: Isolation,
+        namespaces: bool,
+        store: &Store,
+    ) -> Result<(Isolated, bool), StageError> {
         if wanted == Isolation::None {
-            return Ok(Isolated::None);
+            return Ok((Isolated::None, false));
         }
-        let client = self.client(store)?;
-        let attempt = || match store.workspace() {
-            Ok(dir) => available(client, dir.path()),
-            Err(err) => Err(err.to_string()),
+        let probed = self.probed(store)?;
+        let isolated = match probed.landlock {
+            Ok(_) if !namespaces => Isolated::Landlock,
+            _ => probed.strongest(),
         };
-        match (self.available.get_or_init(attempt), wanted) {
-            (Ok(()), _) => Ok(Isolated::Namespaces),
+        match (&probed.namespaces, wanted) {
             (Err(reason), Isolation::Required) => Err(StageError::new(format!(
                 "the stage has to be isolated, and this system cannot: {reason}"
             ))
-            .hint("`isolation: auto` runs it without isolation where there is none")),
-            (Err(_), _) => Ok(Isolated::None),
+            .hint("`isolation: auto` runs it with less isolation, or none, where there is no more")),
+            _ => Ok((isolated, isolated != Isolated::None && probed.refuses_network())),
         }
     }
 
     /// The reason why a program runs without isolation although it did not ask for that; only for the first one.
     pub fn refusal(&self) -> Option<&str> {
-        let reason = self.available.get()?.as_ref().err()?;
+        let reason = self.probed.get()?.namespaces.as_ref().err()?;
         (!self.is_said.swap(true, Ordering::Relaxed)).then_some(reason)
     }
 
+    /// The control group in which those of programs are created; `None` where their limits cannot be enforced.
+    ///
+    /// # Errors
+    /// If the server cannot be started.
+    pub fn group(&self, store: &Store) -> Result<Option<PathBuf>, StageError> {
+        Ok(self.probed(store)?.limits.clone().ok())
+    }
+
     /// Starts a program whose standard output and error are `log`.
-    pub fn run(&self, spec: &Spec, store: &Store, log: OwnedFd) -> Result<Running, StageError> {
+    pub fn run(&self, spec: &Spec, store: &Store, log: &OwnedFd) -> Result<Running, StageError> {
         let started = self.client(store)?.run(spec, log);
         started.map_err(|err| StageError::new(format!("cannot reach `runner sandbox`: {err}")))
     }

@@ -5,29 +5,46 @@
 //!                  └─ supervisor ── shell ── …                      without them
 //! ```
 //!
-//! - The *server* (`runner sandbox`) is started with the first program of a run. It has one thread and little memory, so that a program costs a
-//!   `fork` and not the start of this binary. Each request is a control socket and the pipe of the log.
-//! - The *supervisor* is a fork of the server, one for each program. It is in the host's namespaces, obeys the control socket, and kills the family
-//!   when that closes: when the engine asks, or exits for any reason.
-//! - *init* is the first process of a PID namespace. It builds the private tree of files, drops every privilege, and exits with the shell; the kernel
-//!   then kills whatever else the program started.
-//! - Without namespaces the supervisor is a child subreaper: what the program leaves behind becomes its child, and is killed.
+//! - The *server* (`runner sandbox`) is started with the first program of a run. It has one thread and little memory, so that a supervisor costs a
+//!   `fork` and not the start of this binary. Each request is a control socket.
+//! - A *supervisor* is a fork of the server that runs one program after the other, all with the same [`protocol::Surroundings`]. It has the host's files
+//!   and processes, obeys the control socket, and kills the family when that closes: when the engine asks, or exits for any reason. What takes long and
+//!   keeps nothing of a program is prepared once: namespaces of users, of the network and of the host's name, and the tree of files.
+//! - *init* is the first process of a PID namespace, of a program's own as are those of mounts and IPC. It completes the private tree of files, drops
+//!   every privilege, and exits with the shell; the kernel then kills whatever else the program started.
+//! - Without namespaces the supervisor is a child subreaper: what the program leaves behind becomes its child, and is killed. Its access to files is limited
+//!   by Landlock where the system has that.
 //!
 //! The messages of the control socket are in [`protocol`].
 
 mod client;
 mod descendants;
+mod descriptors;
 #[cfg(target_os = "linux")]
 mod executed;
+mod family;
+#[cfg(target_os = "linux")]
+mod filter;
+#[cfg(target_os = "linux")]
+mod group;
+#[cfg(target_os = "linux")]
+mod isolated;
 mod isolation;
 #[cfg(target_os = "linux")]
+mod landlock;
+#[cfg(target_os = "linux")]
+mod link;
+#[cfg(target_os = "linux")]
 mod namespaces;
+mod prepared;
 #[cfg(target_os = "linux")]
 mod privileges;
 mod probe;
+mod process;
 mod protocol;
 mod server;
 mod supervisor;
+#[cfg(target_os = "linux")]
 mod system;
 #[cfg(target_os = "linux")]
 mod tree;
@@ -35,8 +52,7 @@ mod visible;
 
 pub(crate) use client::Running;
 pub(crate) use isolation::Sandbox;
-pub use probe::{Isolated, probe};
-pub(crate) use protocol::{Said, Spec};
-use server::SANDBOX;
+pub use probe::{Isolated, Probed, probe};
+pub(crate) use protocol::{Said, Spec, Surroundings};
 pub use server::sandbox;
 pub(crate) use visible::is_visible;

@@ -1,9 +1,14 @@
-//! Entering namespaces of this process's own.
+//! The namespaces that a supervisor prepares.
 
+use super::protocol::Surroundings;
+use super::{privileges, tree};
 use rustix::io::Errno;
-use rustix::thread::UnshareFlags;
+use rustix::mount::MountPropagationFlags;
+use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space};
 use std::fmt;
 use std::fs;
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::path::Path;
 
 /// A step of isolation that the system refused.
 pub(super) struct Refused {
@@ -36,23 +41,63 @@ impl fmt::Display for Refused {
     }
 }
 
-/// Moves this process to a user namespace with the same user and group, and to an IPC, UTS and (unless it uses the `network`) network namespace. Its
-/// next child is the first process of a PID namespace. Its files stay the host's: it reads `/proc` by the host's ids.
-pub(super) fn enter(network: bool) -> Result<(), Refused> {
-    let (user, group) = (rustix::process::geteuid(), rustix::process::getegid());
-    let mut flags = UnshareFlags::NEWUSER | UnshareFlags::NEWPID | UnshareFlags::NEWIPC | UnshareFlags::NEWUTS;
-    flags.set(UnshareFlags::NEWNET, !network);
-    unshare(flags).map_err(Refused::at("create namespaces"))?;
-    let map = |file: &str, text: String| fs::write(file, text).map_err(Refused::io(format!("write `{file}`")));
-    // A process without privileges has to give up changing groups first.
-    map("/proc/self/setgroups", "deny".to_owned())?;
-    map("/proc/self/uid_map", format!("{0} {0} 1", user.as_raw()))?;
-    map("/proc/self/gid_map", format!("{0} {0} 1", group.as_raw()))
+/// The namespaces of a supervisor and of all programs that it starts: of users, the host's name, the network, and mounts. A program has namespaces of
+/// processes, IPC and mounts of its own besides.
+///
+/// The network and the host's name keep nothing of a program that has ended: changing them takes capabilities, which programs do not have, and sockets
+/// end with their processes.
+pub(super) struct Namespaces {
+    /// The mount namespace with the prepared tree, which each program gets a copy of.
+    tree: OwnedFd,
 }
 
-/// Moves this process to a mount namespace.
-pub(super) fn enter_mounts() -> Result<(), Refused> {
-    unshare(UnshareFlags::NEWNS).map_err(Refused::at("create a mount namespace"))
+impl Namespaces {
+    /// Moves this process to a user namespace with the same user and group, to one of the host's name, to one of mounts with the host's files, and
+    /// (unless programs use the network) to an empty one of the network; prepares the tree of `surroundings`, on the directory `place`. Programs started
+    /// from here on get no privilege by executing a file.
+    ///
+    /// # Errors
+    /// If the system refuses one of the steps.
+    pub fn enter(surroundings: &Surroundings, place: &Path) -> Result<Self, Refused> {
+        let (user, group) = (rustix::process::geteuid(), rustix::process::getegid());
+        let mut flags = UnshareFlags::NEWUSER | UnshareFlags::NEWUTS | UnshareFlags::NEWNS;
+        flags.set(UnshareFlags::NEWNET, !surroundings.network);
+        unshare(flags).map_err(Refused::at("create namespaces"))?;
+        let map = |file: &str, text: String| fs::write(file, text).map_err(Refused::io(format!("write `{file}`")));
+        // A process without privileges has to give up changing groups first.
+        map("/proc/self/setgroups", "deny".to_owned())?;
+        map("/proc/self/uid_map", format!("{0} {0} 1", user.as_raw()))?;
+        map("/proc/self/gid_map", format!("{0} {0} 1", group.as_raw()))?;
+        rustix::system::sethostname(b"stage").map_err(Refused::at("set the host's name"))?;
+        privileges::forgo()?;
+        // The host's later mounts arrive here, and none of these there.
+        rustix::mount::mount_change("/", MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC)
+            .map_err(Refused::at("separate the mounts"))?;
+        let host = mounts()?;
+        unshare(UnshareFlags::NEWNS).map_err(Refused::at("create a mount namespace"))?;
+        let tree = mounts()?;
+        tree::prepare(surroundings, place)?;
+        enter_mounts(&host)?;
+        Ok(Self { tree })
+    }
+
+    /// Moves this process to a mount namespace with a copy of the prepared tree.
+    pub fn copy_tree(&self) -> Result<(), Refused> {
+        enter_mounts(&self.tree)?;
+        unshare(UnshareFlags::NEWNS).map_err(Refused::at("create a mount namespace"))
+    }
+}
+
+/// The mount namespace of this process.
+fn mounts() -> Result<OwnedFd, Refused> {
+    const FILE: &str = "/proc/self/ns/mnt";
+    let opened = fs::File::open(FILE).map_err(Refused::io(format!("open `{FILE}`")));
+    opened.map(OwnedFd::from)
+}
+
+fn enter_mounts(namespace: &OwnedFd) -> Result<(), Refused> {
+    move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Mount))
+        .map_err(Refused::at("enter a mount namespace"))
 }
 
 fn unshare(flags: UnshareFlags) -> Result<(), Errno> {

@@ -4,12 +4,16 @@ use super::namespaces::Refused;
 use super::system;
 use rustix::thread::{CapabilitySet, CapabilitySets};
 
-/// Drops all capabilities of this process and of all that it will execute.
-pub(super) fn drop_all() -> Result<(), Refused> {
+/// Prevents that this process or any child of it gets a privilege by executing a file.
+pub(super) fn forgo() -> Result<(), Refused> {
     rustix::thread::set_no_new_privs(true).map_err(Refused::at("set no_new_privs"))?;
     // Root gets what is in the bounding set with every program that it executes.
     system::empty_bounding_set().map_err(Refused::at("empty the bounding set of capabilities"))?;
-    rustix::thread::clear_ambient_capability_set().map_err(Refused::at("clear the ambient capabilities"))?;
+    rustix::thread::clear_ambient_capability_set().map_err(Refused::at("clear the ambient capabilities"))
+}
+
+/// Drops all capabilities of this process, which has called [`forgo`] or inherited its effect.
+pub(super) fn drop_all() -> Result<(), Refused> {
     let none = CapabilitySets {
         effective: CapabilitySet::empty(),
         permitted: CapabilitySet::empty(),

@@ -2,31 +2,40 @@
 
 use super::super::worker_process::this_program;
 use super::client::Client;
-use super::protocol::{Said, Spec};
+use super::protocol::{Said, Spec, Surroundings};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::fs;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// The isolation in force.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Isolated {
     /// Namespaces of its own for users, mounts, processes, IPC, the host's name and the network.
     Namespaces,
+    /// Limits of file access, and of the network as far as the system has them.
+    Landlock,
     /// A container.
     Container,
     /// None.
+    #[default]
     None,
 }
 
 impl Isolated {
+    /// True if a program cannot write to its inputs, whatever their permissions, and sees its directory as `/stage`.
+    pub(crate) fn has_own_root(self) -> bool {
+        matches!(self, Self::Namespaces | Self::Container)
+    }
+
     /// Its name in events and records.
     pub fn name(self) -> &'static str {
         match self {
             Self::Namespaces => "namespaces",
+            Self::Landlock => "landlock",
             Self::Container => "container",
             Self::None => "none",
         }
@@ -42,50 +51,113 @@ impl fmt::Display for Isolated {
 /// The longest time that the attempt may take.
 const LONGEST: Duration = Duration::from_secs(10);
 
-/// Tries to isolate a program.
-///
-/// # Errors
-/// The reason and the remedy, if programs cannot be isolated on this system.
-pub fn probe() -> Result<(), String> {
-    let dir = tempfile::tempdir().map_err(|err| format!("cannot create a temporary directory: {err}"))?;
-    let started = this_program().and_then(|program| Client::start(&program, dir.path()));
-    let started = started.map_err(|err| format!("`runner sandbox` cannot start: {err}"))?;
-    available(&started, dir.path())
+impl Probed {
+    /// The strongest isolation of programs without a container.
+    pub fn strongest(&self) -> Isolated {
+        match (&self.namespaces, &self.landlock) {
+            (Ok(()), _) => Isolated::Namespaces,
+            (Err(_), Ok(_)) => Isolated::Landlock,
+            (Err(_), Err(_)) => Isolated::None,
+        }
+    }
+
+    /// True if isolated programs without `network: true` cannot open a TCP connection.
+    pub fn refuses_network(&self) -> bool {
+        /// The first version of Landlock that does.
+        const NETWORK: u32 = 4;
+        self.namespaces.is_ok() || self.landlock.as_ref().is_ok_and(|version| *version >= NETWORK)
+    }
 }
 
-/// As [`probe`], with a server that runs already and an empty directory.
-pub(super) fn available(client: &Client, dir: &Path) -> Result<(), String> {
-    if !cfg!(target_os = "linux") {
-        return Err("only Linux has namespaces".to_owned());
-    }
-    attempt(client, dir).map_err(|reason| match remedy() {
-        Some(remedy) => format!("{reason}; {remedy}"),
-        None => reason,
+/// The isolation and the limits that a system has.
+pub struct Probed {
+    /// The reason and the remedy, if programs cannot be isolated.
+    pub namespaces: Result<(), String>,
+    /// The version of Landlock; the reason, if there is none.
+    pub landlock: Result<u32, String>,
+    /// The control group in which those of programs are created; the reason and the remedy, if there is none.
+    pub limits: Result<PathBuf, String>,
+}
+
+/// Tries to isolate a program, and to limit its memory and processes.
+pub fn probe() -> Probed {
+    let tried = || -> Result<Probed, String> {
+        let dir = tempfile::tempdir().map_err(|err| format!("cannot create a temporary directory: {err}"))?;
+        let started = this_program().and_then(|program| Client::start(&program, dir.path()));
+        let started = started.map_err(|err| format!("`runner sandbox` cannot start: {err}"))?;
+        Ok(Probed::of(&started, dir.path()))
+    };
+    tried().unwrap_or_else(|reason| Probed {
+        namespaces: Err(reason.clone()),
+        landlock: Err(reason.clone()),
+        limits: Err(reason),
     })
 }
 
-fn attempt(client: &Client, dir: &Path) -> Result<(), String> {
+impl Probed {
+    /// As [`probe`], with a server that runs already and an empty directory.
+    pub(super) fn of(client: &Client, dir: &Path) -> Self {
+        #[cfg(target_os = "linux")]
+        let mut limits = super::group::parent();
+        #[cfg(not(target_os = "linux"))]
+        let limits: Result<PathBuf, String> = Err("only Linux has control groups".to_owned());
+        if !cfg!(target_os = "linux") {
+            return Self {
+                namespaces: Err("only Linux has namespaces".to_owned()),
+                landlock: Err("only Linux has Landlock".to_owned()),
+                limits,
+            };
+        }
+        let mut namespaces = attempt(client, dir, limits.clone().ok());
+        #[cfg(target_os = "linux")]
+        if let (Err(reason), Ok(_)) = (&namespaces, &limits) {
+            let without = attempt(client, dir, None);
+            // It was the group that the system refused.
+            if without.is_ok() {
+                limits = Err(reason.clone());
+            }
+            namespaces = without;
+        }
+        let namespaces = namespaces.map_err(|reason| match remedy() {
+            Some(remedy) => format!("{reason}; {remedy}"),
+            None => reason,
+        });
+        #[cfg(target_os = "linux")]
+        let landlock = super::landlock::version();
+        #[cfg(not(target_os = "linux"))]
+        let landlock = Err(String::new());
+        Self {
+            namespaces,
+            landlock,
+            limits,
+        }
+    }
+}
+
+fn attempt(client: &Client, dir: &Path, group: Option<PathBuf>) -> Result<(), String> {
     let failed = |err: io::Error| format!("cannot try: {err}");
     let spec = Spec {
-        isolate: true,
+        surroundings: Surroundings {
+            isolated: Isolated::Namespaces,
+            group,
+            ..Surroundings::default()
+        },
         stage: dir.join("stage"),
-        root: dir.join("root"),
         program: "/".into(),
         directory: "/stage/work".into(),
         ..Spec::default()
     };
-    fs::create_dir_all(&spec.root).map_err(failed)?;
-    for name in ["work", "needs", "tools", "tmp"] {
+    for name in ["work", "tmp"] {
         fs::create_dir_all(spec.stage.join(name)).map_err(failed)?;
     }
     let log = fs::File::create(dir.join("log")).map_err(failed)?;
-    let mut running = client.run(&spec, log.into()).map_err(failed)?;
+    let mut running = client.run(&spec, &log.into()).map_err(failed)?;
     let until = Instant::now() + LONGEST;
     while Instant::now() < until {
         match running.said(Duration::from_secs(1)).map_err(failed)? {
             // Everything else went well: a directory is no program.
             Some(Said::Failed { message }) if message.starts_with("execute") => return Ok(()),
-            Some(Said::Failed { message }) => return Err(message),
+            Some(Said::Failed { message } | Said::Unprepared { message }) => return Err(message),
             Some(Said::Ended { status, .. }) => return Err(format!("init ended with status {status}")),
             Some(Said::Started { .. }) | None => {}
         }

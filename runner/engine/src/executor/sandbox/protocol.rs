@@ -1,8 +1,10 @@
-//! The protocol between engine and supervisor, over a socket for each program.
+//! The protocol between engine and supervisor, over the supervisor's control socket.
 //!
-//! The engine sends a [`Spec`] and then commands of one byte; end of file kills the program. The supervisor answers with [`Said`]. Every JSON text is
-//! preceded by its length.
+//! For each program the engine sends a byte with the descriptor of its log, a [`Spec`], and then commands of one byte. The supervisor answers with
+//! [`Said`]; after [`Said::Ended`] it waits for the next program. End of file kills the program and ends the supervisor. Every JSON text is preceded by
+//! its length.
 
+use super::probe::Isolated;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,19 +19,28 @@ pub(super) const KILL: u8 = b'k';
 /// The longest text that is read: a command line of the system's maximum length fits.
 const LONGEST: u32 = 16 << 20;
 
+/// Everything around a program that a supervisor prepares once, for all programs that it starts.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Surroundings {
+    /// The isolation of programs: none, namespaces of their own (see [`super::tree`]), or [`super::landlock`].
+    pub isolated: Isolated,
+    /// If set, they stay in the host's network.
+    pub network: bool,
+    /// Read-only files and directories outside the system's own, at the same path inside.
+    pub visible: Vec<PathBuf>,
+    /// The control group in which the supervisor creates one for them; `None` where their limits cannot be enforced.
+    pub group: Option<PathBuf>,
+}
+
 /// A program to start.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Spec {
-    /// If set, the program runs in namespaces of its own; see [`super::tree`].
-    pub isolate: bool,
-    /// If set, it stays in the host's network.
-    pub network: bool,
+    /// The same for all programs of a supervisor.
+    pub surroundings: Surroundings,
     /// The directory of the stage on the host; `/stage` for an isolated program.
     pub stage: PathBuf,
-    /// An empty directory, on which the private tree is mounted.
-    pub root: PathBuf,
-    /// Read-only files and directories outside the system's own, at the same path inside.
-    pub visible: Vec<PathBuf>,
+    /// The limit of the memory of its family in bytes; needs a group.
+    pub memory: Option<u64>,
     /// The absolute path of the program.
     pub program: PathBuf,
     /// Its arguments, the first of which is its name.
@@ -43,16 +54,20 @@ pub(crate) struct Spec {
 /// A message of a supervisor.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Said {
-    /// The program is about to start. The processes below this one are its family.
+    /// The program runs for some milliseconds. The processes below this one are its family.
     Started { pid: u32 },
     /// The program has exited with this status, as `waitpid(2)` reports it, and no process of its family is left.
     Ended {
         status: i32,
         /// The programs that the family executed; `None` if they could not be observed.
         executed: Option<BTreeSet<PathBuf>>,
+        /// True if the kernel killed one of its processes for exceeding the limit of the memory.
+        out_of_memory: bool,
     },
     /// The program could not be started.
     Failed { message: String },
+    /// Its surroundings could not be prepared: the supervisor exits.
+    Unprepared { message: String },
 }
 
 /// Writes a value with its length.

@@ -9,15 +9,17 @@
 //! | `/dev` | `null`, `zero`, `full`, `random`, `urandom`, a private `shm` | devices and `shm` |
 //! | `/proc` | the processes of the sandbox | |
 
-use super::namespaces::{Refused, enter_mounts};
-use super::protocol::Spec;
-use super::system::add_mount_flags;
+use super::namespaces::Refused;
+use super::protocol::{Spec, Surroundings};
+use super::system::{add_flags_of_detached, add_mount_flags};
 use super::visible::SYSTEM;
 use rustix::io::Errno;
-use rustix::mount::{MountFlags, MountPropagationFlags, UnmountFlags};
+use rustix::mount::{MountFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags, UnmountFlags};
+use std::collections::BTreeSet;
 use std::ffi::CString;
 use std::fs;
 use std::io::ErrorKind;
+use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
@@ -28,18 +30,17 @@ const DEVICES: [&str; 5] = ["null", "zero", "full", "random", "urandom"];
 const READ_ONLY: u64 = 1;
 const HARMLESS: u64 = 2 | 4;
 
-/// Mounts the private tree on `spec.root`, in a mount namespace of this process's own, and makes it this process's root.
-pub(super) fn build(spec: &Spec) -> Result<(), Refused> {
-    enter_mounts()?;
-    // Nothing that is mounted below reaches the host.
+/// Mounts the tree of these surroundings on the directory `place`, as far as it is the same for all programs, and makes it the root of this process and of
+/// its mount namespace, which is its own.
+pub(super) fn prepare(surroundings: &Surroundings, place: &Path) -> Result<(), Refused> {
     rustix::mount::mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)
         .map_err(Refused::at("make the mounts private"))?;
-    tmpfs(&spec.root, c"mode=755")?;
-    rustix::process::chdir(&spec.root).map_err(Refused::at("enter the new root"))?;
+    tmpfs(place, c"mode=755")?;
+    rustix::process::chdir(place).map_err(Refused::at("enter the new root"))?;
     for path in SYSTEM.map(Path::new) {
         show(path)?;
     }
-    if spec.network {
+    if surroundings.network {
         // The resolver's configuration often is a link to a file that a service writes.
         let resolver = fs::canonicalize("/etc/resolv.conf").ok();
         resolver
@@ -47,29 +48,123 @@ pub(super) fn build(spec: &Spec) -> Result<(), Refused> {
             .as_deref()
             .map_or(Ok(()), show)?;
     }
-    make_dir(Path::new("stage"))?;
-    bind(&spec.stage, Path::new("stage"), HARMLESS)?;
-    for name in ["stage/needs", "stage/tools"] {
-        bind(Path::new(name), Path::new(name), HARMLESS | READ_ONLY)?;
+    for name in ["stage", "tmp"] {
+        make_dir(Path::new(name))?;
     }
-    make_dir(Path::new("tmp"))?;
-    bind(Path::new("stage/tmp"), Path::new("tmp"), HARMLESS)?;
     devices()?;
-    processes()?;
-    let mut visible = spec.visible.clone();
-    // A directory comes before what is below it.
-    visible.sort();
-    let mut shown: Vec<PathBuf> = Vec::new();
-    for path in visible {
-        if !is_shown(&path) && !shown.iter().any(|above| path.starts_with(above)) {
-            show(&path)?;
-            shown.push(path);
-        }
+    // The system lets a program's own be mounted only where one is mounted already; where it does not, as in containers that hide a part of theirs,
+    // this one has to do: programs need `/proc/self`.
+    make_dir(Path::new("proc"))?;
+    bind(Path::new("/proc"), Path::new("proc"), HARMLESS | READ_ONLY)?;
+    for path in shown(surroundings).filter(|path| !is_below_own(path)) {
+        show(path)?;
     }
     add_mount_flags(c".", READ_ONLY | HARMLESS, false).map_err(Refused::at("make the root read-only"))?;
     rustix::process::pivot_root(".", ".").map_err(Refused::at("change the root"))?;
     rustix::mount::unmount(".", UnmountFlags::DETACH).map_err(Refused::at("unmount the old root"))?;
     rustix::process::chdir("/").map_err(Refused::at("enter the root"))
+}
+
+/// What is a program's own, for [`complete`]: mounts that are attached nowhere yet.
+pub(super) struct Own {
+    /// The stage's directory.
+    stage: OwnedFd,
+    /// What is visible below directories of the program's own, which cover the prepared tree.
+    visible: Vec<(PathBuf, Shown)>,
+}
+
+/// A visible file or directory.
+enum Shown {
+    Link(PathBuf),
+    Dir(OwnedFd),
+    File(OwnedFd),
+}
+
+impl Own {
+    /// What the program of `spec` has for itself.
+    pub fn of(spec: &Spec) -> Result<Self, Refused> {
+        let mut own = Self {
+            stage: detached(&spec.stage, false, HARMLESS)?,
+            visible: Vec::new(),
+        };
+        for path in shown(&spec.surroundings).filter(|path| is_below_own(path)) {
+            let what = || format!("show `{}`", path.display());
+            let meta = match fs::symlink_metadata(path) {
+                Err(err) if err.kind() == ErrorKind::NotFound => continue,
+                meta => meta.map_err(Refused::io(what()))?,
+            };
+            let shown = if meta.is_symlink() {
+                Shown::Link(fs::read_link(path).map_err(Refused::io(what()))?)
+            } else {
+                let mount = detached(path, true, HARMLESS | READ_ONLY)?;
+                if meta.is_dir() {
+                    Shown::Dir(mount)
+                } else {
+                    Shown::File(mount)
+                }
+            };
+            own.visible.push((path.clone(), shown));
+        }
+        Ok(own)
+    }
+}
+
+/// A mount of a file or directory that is attached nowhere, with all that is mounted below it if it is recursive.
+fn detached(path: &Path, recursive: bool, flags: u64) -> Result<OwnedFd, Refused> {
+    let what = || format!("mount `{}`", path.display());
+    let mut how = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
+    how.set(OpenTreeFlags::AT_RECURSIVE, recursive);
+    let mount = rustix::mount::open_tree(rustix::fs::CWD, path, how).map_err(Refused::at(what()))?;
+    add_flags_of_detached(mount.as_fd(), flags, recursive).map_err(Refused::at(what()))?;
+    Ok(mount)
+}
+
+fn attach(mount: &OwnedFd, path: &Path) -> Result<(), Refused> {
+    let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH;
+    rustix::mount::move_mount(mount, "", rustix::fs::CWD, path, flags)
+        .map_err(Refused::at(format!("mount `{}`", path.display())))
+}
+
+/// Mounts what is a program's own, in a copy of the prepared tree.
+pub(super) fn complete(own: &Own) -> Result<(), Refused> {
+    attach(&own.stage, Path::new("/stage"))?;
+    for path in ["/stage/needs", "/stage/tools"].map(Path::new) {
+        if path.is_dir() {
+            bind(path, path, HARMLESS | READ_ONLY)?;
+        }
+    }
+    bind(Path::new("/stage/tmp"), Path::new("/tmp"), HARMLESS)?;
+    tmpfs(Path::new("/dev/shm"), c"mode=1777")?;
+    for (path, shown) in &own.visible {
+        if let Some(parent) = path.parent() {
+            fs::create_dir_all(parent).map_err(Refused::io(format!("show `{}`", path.display())))?;
+        }
+        match shown {
+            Shown::Link(target) => make_link(target, path)?,
+            Shown::Dir(mount) => {
+                make_dir(path)?;
+                attach(mount, path)?;
+            }
+            Shown::File(mount) => {
+                make_file(path)?;
+                attach(mount, path)?;
+            }
+        }
+    }
+    processes()
+}
+
+/// The visible files and directories that are not below another or a directory of the system.
+fn shown(surroundings: &Surroundings) -> impl Iterator<Item = &PathBuf> {
+    let visible = &surroundings.visible;
+    let is_below = move |path: &PathBuf| visible.iter().any(|above| path != above && path.starts_with(above));
+    let outermost: BTreeSet<&PathBuf> = visible.iter().filter(|path| !is_below(path)).collect();
+    outermost.into_iter().filter(|path| !is_shown(path))
+}
+
+/// True for paths below the directories of a program's own.
+fn is_below_own(path: &Path) -> bool {
+    ["/stage", "/tmp", "/dev/shm"].iter().any(|own| path.starts_with(own))
 }
 
 /// True for paths below the system's own directories.
@@ -97,10 +192,7 @@ fn show(path: &Path) -> Result<(), Refused> {
     }
     if meta.is_symlink() {
         let target = fs::read_link(path).map_err(Refused::io(what()))?;
-        return match symlink(target, &to) {
-            Err(err) if err.kind() == ErrorKind::AlreadyExists => Ok(()),
-            made => made.map_err(Refused::io(what())),
-        };
+        return make_link(&target, &to);
     }
     if meta.is_dir() {
         make_dir(&to)?;
@@ -108,6 +200,13 @@ fn show(path: &Path) -> Result<(), Refused> {
         make_file(&to)?;
     }
     bind(path, &to, HARMLESS | READ_ONLY)
+}
+
+fn make_link(target: &Path, path: &Path) -> Result<(), Refused> {
+    match symlink(target, path) {
+        Err(err) if err.kind() == ErrorKind::AlreadyExists => Ok(()),
+        made => made.map_err(Refused::io(format!("show `{}`", path.display()))),
+    }
 }
 
 fn make_dir(path: &Path) -> Result<(), Refused> {
@@ -156,22 +255,15 @@ fn devices() -> Result<(), Refused> {
     ] {
         symlink(target, Path::new("dev").join(name)).map_err(Refused::io(format!("create `/dev/{name}`")))?;
     }
-    make_dir(Path::new("dev/shm"))?;
-    tmpfs(Path::new("dev/shm"), c"mode=1777")
+    make_dir(Path::new("dev/shm"))
 }
 
-/// Mounts the processes of this PID namespace. Where the system hides a part of its own `/proc`, as in containers, it refuses that; the host's,
-/// read-only, then has to do: programs need `/proc/self`.
+/// Mounts the processes of this PID namespace, unless the system refuses that.
 fn processes() -> Result<(), Refused> {
-    let to = Path::new("proc");
-    make_dir(to)?;
     let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
-    if rustix::mount::mount("proc", to, "proc", flags, None).is_err() {
-        return bind(Path::new("/proc"), to, HARMLESS | READ_ONLY);
-    }
-    if rustix::process::geteuid().is_root() {
+    if rustix::mount::mount("proc", "/proc", "proc", flags, None).is_ok() && rustix::process::geteuid().is_root() {
         // Their files are root's, who needs no capability to write to them.
-        for path in ["proc/sys", "proc/sysrq-trigger", "proc/irq", "proc/bus"].map(Path::new) {
+        for path in ["/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus"].map(Path::new) {
             if path.exists() {
                 bind(path, path, HARMLESS | READ_ONLY)?;
             }

@@ -1,0 +1,61 @@
+//! Passing descriptors over sockets.
+
+use rustix::fd::{BorrowedFd, OwnedFd};
+use rustix::io::Errno;
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags,
+    recvmsg, sendmsg,
+};
+use std::io::{self, IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+
+/// Two connected sockets that are closed on `exec`.
+#[cfg(target_os = "linux")]
+pub(super) fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
+    use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+    Ok(socketpair(
+        AddressFamily::UNIX,
+        SocketType::STREAM,
+        SocketFlags::CLOEXEC,
+        None,
+    )?)
+}
+
+/// Two connected sockets; the standard library creates pairs that are closed on `exec` everywhere.
+#[cfg(not(target_os = "linux"))]
+pub(super) fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
+    let (ours, theirs) = std::os::unix::net::UnixStream::pair()?;
+    Ok((ours.into(), theirs.into()))
+}
+
+/// Sends a byte with a descriptor.
+pub(super) fn send(to: BorrowedFd<'_>, descriptor: BorrowedFd<'_>) -> io::Result<()> {
+    let descriptors = [descriptor];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut ancillary = SendAncillaryBuffer::new(&mut space);
+    ancillary.push(SendAncillaryMessage::ScmRights(&descriptors));
+    sendmsg(to, &[IoSlice::new(&[1])], &mut ancillary, SendFlags::NOSIGNAL)?;
+    Ok(())
+}
+
+/// Receives the next bytes, as many as fit into `buffer`, and the descriptor that came with them. No bytes are the end of the stream.
+pub(super) fn receive(from: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<(usize, Option<OwnedFd>)> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+    let count = loop {
+        match recvmsg(from, &mut [IoSliceMut::new(buffer)], &mut ancillary, CLOSE_ON_EXEC) {
+            Err(Errno::INTR) => {}
+            received => break received?.bytes,
+        }
+    };
+    let mut received = ancillary.drain().filter_map(|message| match message {
+        RecvAncillaryMessage::ScmRights(mut descriptors) => descriptors.next(),
+        _ => None,
+    });
+    Ok((count, received.next()))
+}
+
+#[cfg(target_os = "linux")]
+const CLOSE_ON_EXEC: RecvFlags = RecvFlags::CMSG_CLOEXEC;
+#[cfg(not(target_os = "linux"))]
+const CLOSE_ON_EXEC: RecvFlags = RecvFlags::empty();
