@@ -1,7 +1,7 @@
 //! The versions of a source: its rows after a date are cut off, have other values, or are other rows.
 
-use super::document::{Document, Row};
-use super::{perturb, truncate};
+use super::document::{Document, Packed};
+use super::perturb::Manner;
 use serde::Serialize;
 use std::collections::BTreeSet;
 
@@ -28,24 +28,50 @@ impl Change {
     }
 }
 
-/// The properties of a source that its versions depend on.
+/// The properties of a version of the data that its sources depend on.
 pub struct About {
+    pub change: Change,
     /// The last moment whose data is unchanged.
     pub until: i64,
     /// The symbols that end at that moment.
     pub delisted: BTreeSet<String>,
-    /// True if symbols and dates may be added: not in a data set, whose partitions are named after them.
-    pub may_grow: bool,
 }
 
-/// The rows of a version of a table; `None` if it has no rows after the moment.
-pub fn rows(document: &Document, change: Change, about: &About) -> Option<Vec<Row>> {
-    if document.stamps.iter().all(|stamp| stamp.end <= about.until) {
-        return None;
+/// A version of a file.
+pub struct New {
+    pub bytes: Vec<u8>,
+    /// The rows after the moment, which the change reaches.
+    pub rows: u64,
+    /// The rows that it has.
+    pub left: usize,
+}
+
+/// A version of a file; `None` if it has no rows after the moment.
+///
+/// # Errors
+/// When a table cannot be written.
+pub fn version(packed: &Packed, about: &About) -> Result<Option<New>, String> {
+    let rows = packed.stamps().filter(|stamp| stamp.end > about.until).count();
+    if rows == 0 {
+        return Ok(None);
     }
-    Some(match change {
-        Change::Truncated => truncate::rows(document, about.until),
-        Change::OtherValues => perturb::values(document, about.until),
-        Change::OtherRows => perturb::rows(document, about),
-    })
+    let mut left = 0;
+    let bytes = packed.write(|document| {
+        let (bytes, count) = table(document, about)?;
+        left += count;
+        Ok(bytes)
+    })?;
+    let rows = rows as u64;
+    Ok(Some(New { bytes, rows, left }))
+}
+
+fn table(document: &Document, about: &About) -> Result<(Vec<u8>, usize), String> {
+    if document.stamps.iter().all(|stamp| stamp.end <= about.until) {
+        return Ok((document.unchanged()?, document.rows()));
+    }
+    match about.change {
+        Change::Truncated => document.truncated(about.until),
+        Change::OtherValues => document.perturbed(Manner::Values, about.until, &about.delisted),
+        Change::OtherRows => document.perturbed(Manner::Rows, about.until, &about.delisted),
+    }
 }

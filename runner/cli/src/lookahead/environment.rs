@@ -106,50 +106,28 @@ pub fn with_ranges(config: &Value, ranges: &Ranges) -> Value {
 /// When a file is not as `env/options` writes it.
 pub fn tables(store: &Store, artifact: &Artifact) -> Result<Vec<Table>, String> {
     let environment = Environment::read(store, artifact)?;
+    let wrong = || "is not as `env/options` writes it".to_owned();
     let mut snapshots = Vec::new();
-    let mut quotes: Vec<(i32, String, Vec<u64>)> = Vec::new();
+    let mut quotes = Quotes::default();
     for (of_part, paths) in &environment.parts {
-        let wrong = || "is not as `env/options` writes it".to_owned();
         let contracts = contracts(paths).ok_or_else(wrong)?;
         let dates = days(of_part, "date").ok_or_else(wrong)?;
         snapshots.push(with_contracts(of_part, &contracts).ok_or_else(wrong)?);
-        histories(paths, &contracts, &dates, &mut quotes).ok_or_else(wrong)?;
+        quotes.add(paths, contracts, &dates).ok_or_else(wrong)?;
     }
     let schema = snapshots.first().map(RecordBatch::schema).ok_or("has no snapshots")?;
     let snapshots = arrow::compute::concat_batches(&schema, &snapshots).map_err(|err| err.to_string())?;
-    quotes.sort();
-    let stamps =
-        |dates: &mut dyn Iterator<Item = i32>| Some(dates.map(|day| Stamp::day(Date(day))).collect::<Vec<_>>());
     let dates = days(&snapshots, "date").unwrap_or_default();
-    let mut columns: Vec<(&str, ArrayRef)> = vec![
-        (
-            "date",
-            Arc::new(Date32Array::from_iter_values(quotes.iter().map(|quote| quote.0))),
-        ),
-        (
-            "contract",
-            Arc::new(StringArray::from_iter_values(quotes.iter().map(|quote| &quote.1))),
-        ),
-    ];
-    let names = ["bid", "ask", "mark", "delta", "gamma", "vega", "theta", "source"];
-    for (i, name) in names.into_iter().enumerate() {
-        let value = |quote: &(i32, String, Vec<u64>)| quote.2.get(i).map_or(f64::NAN, |bits| f64::from_bits(*bits));
-        columns.push((name, Arc::new(Float64Array::from_iter_values(quotes.iter().map(value)))));
-    }
-    let quote_table = RecordBatch::try_from_iter(columns).map_err(|err| err.to_string())?;
-    let table = |name: &str, batch, stamps| Table {
+    let table = |name: &str, batch, dates: &[i32]| Table {
         name: name.to_owned(),
         batch,
         date: Some(0),
-        stamps,
+        stamps: Some(dates.iter().map(|&day| Stamp::day(Date(day))).collect()),
     };
+    let (dates_of_quotes, quotes) = quotes.table()?;
     Ok(vec![
-        table("snapshots", snapshots, stamps(&mut dates.iter().copied())),
-        table(
-            "contracts",
-            quote_table,
-            stamps(&mut quotes.iter().map(|quote| quote.0)),
-        ),
+        table("snapshots", snapshots, &dates),
+        table("contracts", quotes, &dates_of_quotes),
         fitted(&environment)?,
     ])
 }
@@ -237,28 +215,65 @@ fn with_contracts(snapshots: &RecordBatch, contracts: &[String]) -> Option<Recor
     RecordBatch::try_from_iter(columns).ok()
 }
 
-/// The quotes of the contracts of a part, by date.
-fn histories(
-    paths: &RecordBatch,
-    contracts: &[String],
-    dates: &[i32],
-    quotes: &mut Vec<(i32, String, Vec<u64>)>,
-) -> Option<()> {
-    let firsts = paths.column_by_name("first")?.as_primitive_opt::<UInt32Type>()?;
-    let lists = paths.column_by_name("entries")?.as_list_opt::<i32>()?;
-    for (i, contract) in contracts.iter().enumerate() {
-        let entries = lists.value(i);
-        let entries = entries.as_fixed_size_list_opt()?;
-        for j in 0..entries.len() {
-            let values = entries.value(j);
-            let bits = values
-                .as_primitive_opt::<Float64Type>()?
-                .values()
-                .iter()
-                .map(|value| value.to_bits())
-                .collect();
-            quotes.push((*dates.get(firsts.value(i) as usize + j)?, contract.clone(), bits));
+/// The values of a quote, in the order of the files.
+const VALUES: [&str; 8] = ["bid", "ask", "mark", "delta", "gamma", "vega", "theta", "source"];
+
+/// The quotes of the contracts of all parts.
+#[derive(Default)]
+struct Quotes {
+    contracts: Vec<String>,
+    /// The day and the contract of each quote.
+    keys: Vec<(i32, u32)>,
+    values: Vec<[f64; VALUES.len()]>,
+}
+
+impl Quotes {
+    /// Adds those of a part; `None` if it is not as `env/options` writes it.
+    fn add(&mut self, paths: &RecordBatch, contracts: Vec<String>, dates: &[i32]) -> Option<()> {
+        let firsts = paths.column_by_name("first")?.as_primitive_opt::<UInt32Type>()?;
+        let lists = paths.column_by_name("entries")?.as_list_opt::<i32>()?;
+        let entries = lists.values().as_fixed_size_list_opt()?;
+        let width = usize::try_from(entries.value_length()).ok()?;
+        let values = entries.values().as_primitive_opt::<Float64Type>()?.values();
+        let offsets = lists.value_offsets();
+        for i in 0..contracts.len() {
+            let (from, to) = (usize::try_from(offsets[i]).ok()?, usize::try_from(offsets[i + 1]).ok()?);
+            let contract = u32::try_from(self.contracts.len() + i).ok()?;
+            for (day, entry) in (from..to).enumerate() {
+                let values = values.get(entry * width..(entry + 1) * width)?;
+                let mut quote = [f64::NAN; VALUES.len()];
+                quote.iter_mut().zip(values).for_each(|(to, value)| *to = *value);
+                self.keys.push((*dates.get(firsts.value(i) as usize + day)?, contract));
+                self.values.push(quote);
+            }
         }
+        self.contracts.extend(contracts);
+        Some(())
     }
-    Some(())
+
+    /// The days of the quotes and their table, by date and contract.
+    fn table(self) -> Result<(Vec<i32>, RecordBatch), String> {
+        let mut by_name: Vec<usize> = (0..self.contracts.len()).collect();
+        by_name.sort_by_key(|&i| &self.contracts[i]);
+        let mut ranks = vec![0; by_name.len()];
+        for (rank, &contract) in by_name.iter().enumerate() {
+            ranks[contract] = rank;
+        }
+        let mut order: Vec<usize> = (0..self.keys.len()).collect();
+        order.sort_by_key(|&i| (self.keys[i].0, ranks[self.keys[i].1 as usize]));
+        let days: Vec<i32> = order.iter().map(|&i| self.keys[i].0).collect();
+        let contracts = order.iter().map(|&i| &self.contracts[self.keys[i].1 as usize]);
+        let mut columns: Vec<(&str, ArrayRef)> = vec![
+            ("date", Arc::new(Date32Array::from(days.clone()))),
+            ("contract", Arc::new(StringArray::from_iter_values(contracts))),
+        ];
+        for (place, name) in VALUES.into_iter().enumerate() {
+            let values = order.iter().map(|&i| self.values[i][place]);
+            columns.push((name, Arc::new(Float64Array::from_iter_values(values))));
+        }
+        Ok((
+            days,
+            RecordBatch::try_from_iter(columns).map_err(|err| err.to_string())?,
+        ))
+    }
 }

@@ -1,11 +1,12 @@
 //! Checks that no value of a pipeline for a date depends on data of later dates.
 //!
 //! The pipeline runs on the original data. Then, at each of several dates ([`dates`]), its sources are truncated after the date and, in another run,
-//! perturbed after it ([`truncate`], [`perturb`]); all stages downstream run again in a temporary store, and every row that was known by the date
+//! perturbed after it ([`change`], [`perturb`]); all stages downstream run again in a temporary store, and every row that was known by the date
 //! must be the same ([`compare`]). What could not be changed, run or compared is named, and the check has then not passed. `docs/lookahead.md`
 //! describes the method and its confidence.
 
 mod change;
+mod column;
 mod compare;
 mod dates;
 mod document;
@@ -21,7 +22,6 @@ mod replace;
 mod runs;
 mod sources;
 mod tolerant;
-mod truncate;
 mod verdict;
 mod version;
 
@@ -31,6 +31,7 @@ pub use verdict::{Outcome, Verdict};
 use cache::Store;
 use datasets::Date;
 use findings::Findings;
+use overlay::Pool;
 use plan::Plan;
 use runner_engine::{Control, Failure, Options};
 use runner_pipeline::Pipeline;
@@ -94,10 +95,12 @@ pub fn check(
     };
     let began = Instant::now();
     let mut findings = Findings::default();
+    let pool = Pool::new(store)?;
     for round in versions.chunks(ROUND) {
-        for tested in in_parallel(&plan, round, at_once, &options, control)? {
+        for tested in in_parallel(&plan, &pool, round, at_once, &options, control)? {
             findings.take(&plan, tested);
         }
+        pool.prune()?;
         progress(&format!("{} of {} runs on changed data", findings.runs, versions.len()));
         if findings.all_found(&plan) {
             break;
@@ -109,6 +112,7 @@ pub fn check(
 /// Tests versions of the data, several at once; the results are in order.
 fn in_parallel(
     plan: &Plan<'_>,
+    pool: &Pool<'_>,
     versions: &[Version],
     at_once: usize,
     options: &Options,
@@ -120,7 +124,7 @@ fn in_parallel(
         loop {
             let i = next.fetch_add(1, Ordering::Relaxed);
             let Some(version) = versions.get(i) else { return tested };
-            let result = version::test(plan, version, options, control);
+            let result = version::test(plan, pool, version, options, control);
             let failed = result.is_err();
             tested.push((i, result));
             if failed {

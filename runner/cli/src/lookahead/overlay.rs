@@ -1,22 +1,31 @@
-//! A temporary store over a base store: its runs leave no trace in the base.
+//! Temporary stores over a base store: their runs leave no trace in the base.
+//!
+//! The runs on changed data share blobs and memos with one another, and none with the base: a partition that two versions have in common is
+//! computed once, and what the first run has cached cannot hide that it depends on later data.
 
-use cache::{ActionKey, ArtifactDigest, BlobRef, Store};
+use cache::{ActionKey, ArtifactDigest, BlobDigest, BlobRef, RecordId, Store};
 use runner_engine::Failure;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use tempfile::TempDir;
 
 /// The action key of a stage, and its outputs.
 pub type Made = (ActionKey, BTreeMap<String, ArtifactDigest>);
 
-/// A store in a temporary directory in the home of its base store.
-pub struct Overlay<'a> {
-    pub store: Store,
+/// The most bytes of memos that are kept for later versions.
+const MEMOS: u64 = 4 << 30;
+
+fn failed(err: std::io::Error) -> Failure {
+    Failure::caused("cannot write a temporary store", &err)
+}
+
+/// The directory of all temporary stores of a check, in the home of the base store.
+pub struct Pool<'a> {
     base: &'a Store,
     dir: TempDir,
 }
 
-impl<'a> Overlay<'a> {
+impl<'a> Pool<'a> {
     pub fn new(base: &'a Store) -> Result<Self, Failure> {
         // In the same file system as the blobs, so that they can be hard-linked.
         let mut builder = tempfile::Builder::new();
@@ -26,15 +35,67 @@ impl<'a> Overlay<'a> {
             .tempdir_in(base.root())
             .or_else(|_| builder.tempdir())
             .map_err(|err| Failure::caused("cannot create a directory in the store", &err))?;
+        for folder in ["blobs", "memos"] {
+            std::fs::create_dir(dir.path().join(folder)).map_err(failed)?;
+        }
+        Ok(Self { base, dir })
+    }
+
+    /// Drops the outputs of the versions so far; their memos stay. No version may be in use.
+    pub fn prune(&self) -> Result<(), Failure> {
+        let store = Store::open(self.dir.path())?;
+        let (mut kept, mut bytes) = (BTreeSet::new(), 0);
+        for record in store.records()? {
+            if let RecordId::Memo(key) = record
+                && let Some(value) = store.peek_memo(key)?
+            {
+                bytes += value.size;
+                kept.insert(value.blob);
+            }
+        }
+        if bytes > MEMOS {
+            kept.clear();
+        }
+        for shard in std::fs::read_dir(self.dir.path().join("blobs")).map_err(failed)? {
+            let shard = shard.map_err(failed)?;
+            for file in std::fs::read_dir(shard.path()).map_err(failed)? {
+                let file = file.map_err(failed)?;
+                let name = format!(
+                    "{}{}",
+                    shard.file_name().to_string_lossy(),
+                    file.file_name().to_string_lossy()
+                );
+                if name.parse::<BlobDigest>().is_ok_and(|blob| !kept.contains(&blob)) {
+                    std::fs::remove_file(file.path()).map_err(failed)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A temporary store of a version of the data.
+pub struct Overlay<'a> {
+    pub store: Store,
+    base: &'a Store,
+    dir: TempDir,
+}
+
+impl<'a> Overlay<'a> {
+    pub fn new(pool: &Pool<'a>) -> Result<Self, Failure> {
+        let dir = tempfile::Builder::new().tempdir_in(pool.dir.path()).map_err(failed)?;
+        for folder in ["blobs", "memos"] {
+            std::os::unix::fs::symlink(pool.dir.path().join(folder), dir.path().join(folder)).map_err(failed)?;
+        }
         Ok(Self {
             store: Store::open(dir.path())?,
-            base,
+            base: pool.base,
             dir,
         })
     }
 
     /// The base store.
-    pub fn base(&self) -> &Store {
+    pub fn base(&self) -> &'a Store {
         self.base
     }
 

@@ -7,6 +7,7 @@ use super::document;
 use super::environment;
 use super::moment::Stamp;
 use super::outputs::Reader;
+use super::read::Table;
 use super::replace::Replaced;
 use super::runs::Run;
 use super::sources::{self, Found};
@@ -139,10 +140,28 @@ impl<'a> Plan<'a> {
             named,
         };
         for &node in &plan.affected {
-            let aligned = plan.alignments(node)?;
-            plan.aligned.insert(node, aligned);
+            if plan.has_undated(node)? {
+                let aligned = plan.alignments(node)?;
+                plan.aligned.insert(node, aligned);
+            }
         }
         Ok(plan)
+    }
+
+    /// True if a table of a node has no dates.
+    fn has_undated(&self, node: usize) -> Result<bool, Failure> {
+        let outputs = self.base.made.get(&node).map(|(_, outputs)| outputs.values());
+        for digest in outputs.into_iter().flatten() {
+            let tables = self.reader.kept(self.store, *digest)?;
+            let is_undated = |table: &Table| table.stamps.is_none() && table.batch.num_rows() > 0;
+            if tables
+                .iter()
+                .any(|output| output.table.as_ref().is_ok_and(|table| is_undated(table)))
+            {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// The dates of rows of the inputs of a node, and of its own tables that have dates.

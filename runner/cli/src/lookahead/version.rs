@@ -3,8 +3,7 @@
 use super::change::{About, Change};
 use super::compare::{Compare, Compared};
 use super::moment;
-use super::outputs;
-use super::overlay::Overlay;
+use super::overlay::{Overlay, Pool};
 use super::perturb;
 use super::plan::{Plan, evaluates};
 use super::runs::Run;
@@ -33,7 +32,13 @@ pub struct Tested {
 }
 
 /// Runs the stages downstream of the sources on a version of the data, and compares what they make.
-pub fn test(plan: &Plan<'_>, version: &Version, options: &Options, control: &Control) -> Result<Tested, Failure> {
+pub fn test(
+    plan: &Plan<'_>,
+    pool: &Pool<'_>,
+    version: &Version,
+    options: &Options,
+    control: &Control,
+) -> Result<Tested, Failure> {
     let cut = &plan.cuts[version.cut];
     let mut tested = Tested {
         version: *version,
@@ -41,7 +46,7 @@ pub fn test(plan: &Plan<'_>, version: &Version, options: &Options, control: &Con
         failed: Vec::new(),
         compared: Vec::new(),
     };
-    let overlay = Overlay::new(plan.store)?;
+    let overlay = Overlay::new(pool)?;
     let symbols: BTreeSet<String> = plan
         .found
         .sources
@@ -49,13 +54,13 @@ pub fn test(plan: &Plan<'_>, version: &Version, options: &Options, control: &Con
         .flat_map(|source| source.scan.symbols.iter().cloned())
         .collect();
     let about = About {
+        change: version.change,
         until: cut.until,
         delisted: perturb::delisted(&symbols, moment::date_of(cut.until)),
-        may_grow: true,
     };
     let mut versions = Vec::new();
     for (place, source) in plan.found.sources.iter().enumerate() {
-        if let Some((new, rows)) = source.version(&overlay, version.change, &about)? {
+        if let Some((new, rows)) = source.version(&overlay, &about)? {
             tested.changed.push((place, rows));
             versions.push((source, new));
         }
@@ -113,7 +118,8 @@ pub fn test(plan: &Plan<'_>, version: &Version, options: &Options, control: &Con
             }
             let Some(other) = became.get(output) else { continue };
             let was = plan.reader.kept(plan.store, *digest)?;
-            let became = outputs::tables(&overlay.store, &overlay.store.artifact(*other)?)?;
+            let other = overlay.store.artifact(*other)?;
+            let became = plan.reader.version(&overlay.store, &other, &was, cut.until)?;
             tested.compared.extend(
                 compare
                     .outputs(&was, &became)

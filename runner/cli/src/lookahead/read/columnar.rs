@@ -8,13 +8,21 @@ use arrow::ipc::writer::{FileWriter, StreamWriter};
 use bytes::Bytes;
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
-use parquet::basic::{Compression, ZstdLevel};
-use parquet::file::properties::WriterProperties;
+use parquet::basic::Compression;
+use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use std::fmt::Display;
 use std::io::Cursor;
 
 fn unreadable(err: impl Display) -> String {
-    format!("cannot be read: {err}")
+    let reason = err.to_string();
+    for codec in ["lz4", "zstd"] {
+        if reason.contains(&format!("requires the {codec} feature")) {
+            return format!(
+                "is Arrow with compressed buffers ({codec}), which cannot be read: write it without compression, or as Parquet"
+            );
+        }
+    }
+    format!("cannot be read: {reason}")
 }
 
 fn whole(
@@ -71,8 +79,10 @@ impl Container {
         let schema = batch.schema();
         match self {
             Self::Parquet => {
+                // It is read once or twice, and then dropped.
                 let properties = WriterProperties::builder()
-                    .set_compression(Compression::ZSTD(ZstdLevel::default()))
+                    .set_compression(Compression::UNCOMPRESSED)
+                    .set_statistics_enabled(EnabledStatistics::None)
                     .build();
                 let mut writer = ArrowWriter::try_new(&mut bytes, schema, Some(properties)).map_err(unreadable)?;
                 writer.write(batch).map_err(unreadable)?;
@@ -95,7 +105,7 @@ impl Container {
 mod tests {
     use super::*;
     use arrow::array::{ArrayRef, Date32Array, Float32Array, Int64Array, StringArray};
-    use parquet::basic::{BrotliLevel, GzipLevel};
+    use parquet::basic::{BrotliLevel, GzipLevel, ZstdLevel};
     use std::sync::Arc;
 
     fn batch() -> RecordBatch {

@@ -67,27 +67,25 @@ impl Csv {
         )
     }
 
-    /// The text with these rows: each an old row, with replaced cells.
-    pub fn write<'a>(&self, rows: impl Iterator<Item = (usize, &'a [(usize, String)])>) -> Vec<u8> {
+    /// The text of a row, as it stands.
+    pub fn line(&self, row: usize) -> &str {
+        &self.lines[row]
+    }
+
+    /// The text of a row with replaced cells.
+    pub fn changed(&self, row: usize, changes: &[(usize, String)]) -> String {
+        let new = |column: usize| changes.iter().find(|(changed, _)| *changed == column);
+        let cell = |(column, old): (usize, &String)| self.quote(new(column).map_or(old, |(_, text)| text));
+        let cells: Vec<String> = self.rows[row].iter().enumerate().map(cell).collect();
+        cells.join(&self.separator.to_string())
+    }
+
+    /// The text with these lines.
+    pub fn write<'a>(&'a self, lines: impl Iterator<Item = &'a str>) -> Vec<u8> {
         let mut text = String::new();
-        let mut put = |line: &str| {
+        for line in self.header.as_deref().into_iter().chain(lines) {
             text.push_str(line);
             text.push('\n');
-        };
-        if let Some(header) = &self.header {
-            put(header);
-        }
-        for (row, changes) in rows {
-            if changes.is_empty() {
-                put(&self.lines[row]);
-                continue;
-            }
-            let mut cells = self.rows[row].clone();
-            for (column, cell) in changes {
-                cells[*column].clone_from(cell);
-            }
-            let quoted: Vec<String> = cells.iter().map(|cell| self.quote(cell)).collect();
-            put(&quoted.join(&self.separator.to_string()));
         }
         text.into_bytes()
     }

@@ -32,17 +32,23 @@ impl<'de> Deserialize<'de> for Object {
     }
 }
 
-/// Lines of objects, each with its text.
+/// Objects, each with its text: one on each line, or an array of them.
 #[derive(Clone, Debug)]
-pub struct JsonLines {
+pub struct JsonRows {
     pub rows: Vec<Object>,
     lines: Vec<String>,
+    is_array: bool,
 }
 
-impl JsonLines {
-    /// Reads lines of objects; `None` if a line is none.
+impl JsonRows {
+    /// Reads lines of objects, or an array of them; `None` if it is neither.
     pub fn read(bytes: &[u8]) -> Option<Self> {
         let text = std::str::from_utf8(bytes).ok()?;
+        if let Ok(rows) = serde_json::from_str::<Vec<Object>>(text) {
+            let lines = rows.iter().map(|row| written(row, &[])).collect();
+            let is_array = true;
+            return Some(Self { rows, lines, is_array });
+        }
         let lines: Vec<String> = text
             .lines()
             .filter(|line| !line.trim().is_empty())
@@ -52,7 +58,8 @@ impl JsonLines {
             .iter()
             .map(|line| serde_json::from_str(line).ok())
             .collect::<Option<_>>()?;
-        Some(Self { rows, lines })
+        let is_array = false;
+        Some(Self { rows, lines, is_array })
     }
 
     /// The columns, in the order in which they first appear.
@@ -60,26 +67,40 @@ impl JsonLines {
         objects(&self.rows)
     }
 
-    /// The text with these rows: each an old row, with replaced fields of those that it has.
-    pub fn write<'a>(&self, rows: impl Iterator<Item = (usize, &'a [(String, Value)])>) -> Vec<u8> {
-        let mut text = String::new();
-        for (row, changes) in rows {
-            if changes.is_empty() {
-                text.push_str(&self.lines[row]);
-            } else {
-                let new = |name: &String, old: &Value| {
-                    let change = changes.iter().find(|(changed, _)| changed == name);
-                    change.map_or_else(|| old.clone(), |(_, value)| value.clone())
-                };
-                let field =
-                    |(name, old): &(String, Value)| format!("{}: {}", Value::from(name.as_str()), new(name, old));
-                let fields: Vec<String> = self.rows[row].0.iter().map(field).collect();
-                text.push_str(&format!("{{{}}}", fields.join(", ")));
-            }
-            text.push('\n');
-        }
-        text.into_bytes()
+    /// The text of a row, as it stands.
+    pub fn line(&self, row: usize) -> &str {
+        &self.lines[row]
     }
+
+    /// The text of a row with replaced fields of those that it has.
+    pub fn changed(&self, row: usize, changes: &[(String, Value)]) -> String {
+        written(&self.rows[row], changes)
+    }
+
+    /// The text with these lines.
+    pub fn write<'a>(&self, lines: impl Iterator<Item = &'a str>) -> Vec<u8> {
+        let lines: Vec<&str> = lines.collect();
+        match self.is_array {
+            true => format!("[{}]\n", lines.join(",\n")).into_bytes(),
+            false => lines
+                .iter()
+                .flat_map(|line| [*line, "\n"])
+                .collect::<String>()
+                .into_bytes(),
+        }
+    }
+}
+
+fn written(row: &Object, changes: &[(String, Value)]) -> String {
+    let new = |name: &String| {
+        changes
+            .iter()
+            .find(|(changed, _)| changed == name)
+            .map(|(_, value)| value)
+    };
+    let field = |(name, old): &(String, Value)| format!("{}: {}", Value::from(name.as_str()), new(name).unwrap_or(old));
+    let fields: Vec<String> = row.0.iter().map(field).collect();
+    format!("{{{}}}", fields.join(", "))
 }
 
 /// A value as a cell: texts as they are, others as JSON.
@@ -122,7 +143,7 @@ pub fn tables(bytes: &[u8]) -> Result<Vec<Table>, String> {
         return Ok(vec![table(objects(&rows))]);
     }
     let Ok(object) = serde_json::from_slice::<Object>(bytes) else {
-        if let Some(lines) = JsonLines::read(bytes) {
+        if let Some(lines) = JsonRows::read(bytes) {
             return Ok(vec![table(lines.batch())]);
         }
         let value: Value = serde_json::from_slice(bytes).map_err(|err| format!("is no JSON: {err}"))?;

@@ -7,7 +7,8 @@ mod numpy;
 
 pub use columnar::Container;
 pub use csv::Csv;
-pub use json::JsonLines;
+pub use json::JsonRows;
+pub use numpy::{Array as NpyArray, dates_of_arrays, npy as array};
 
 use super::moment::{self, Stamp};
 use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions, StringArray};
@@ -17,7 +18,7 @@ use std::io::Read as _;
 use std::sync::Arc;
 
 /// The most that a compressed file may unpack to, in bytes.
-const UNPACKED_LIMIT: u64 = 4 << 30;
+pub const UNPACKED_LIMIT: u64 = 4 << 30;
 
 /// A table of a file.
 #[derive(Clone, Debug)]

@@ -92,3 +92,13 @@ def parquet(path, codec, texts, floats):
     )
     with open(path, "wb") as file:
         file.write(body + footer + struct.pack("<I", len(footer)) + b"PAR1")
+
+
+def matrix(path):
+    """The rows of a matrix of float64 in C order."""
+    with open(path, "rb") as file:
+        data = file.read()
+    start = 10 + struct.unpack("<H", data[8:10])[0]
+    shape = eval(data[10:start].decode())["shape"]
+    cells = struct.unpack("<%dd" % (shape[0] * shape[1]), data[start : start + 8 * shape[0] * shape[1]])
+    return [cells[i : i + shape[1]] for i in range(0, len(cells), shape[1])]

@@ -1,133 +1,24 @@
 //! NumPy's `.npy` and `.npz` files (<https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html>).
 
+mod array;
+mod header;
+
+pub use array::Array;
+
 use super::{Table, UNPACKED_LIMIT};
 use crate::lookahead::moment::{self, Stamp};
 use arrow::array::{
-    ArrayRef, BooleanArray, FixedSizeBinaryArray, Float32Array, Float64Array, Int8Array, Int16Array, Int32Array,
-    Int64Array, RecordBatch, RecordBatchOptions, StringArray, TimestampMicrosecondArray, UInt8Array, UInt16Array,
-    UInt32Array, UInt64Array,
+    Array as _, ArrayRef, AsArray, BooleanArray, FixedSizeBinaryArray, Float32Array, Float64Array, Int8Array,
+    Int16Array, Int32Array, Int64Array, RecordBatch, RecordBatchOptions, StringArray, TimestampMicrosecondArray,
+    UInt8Array, UInt16Array, UInt32Array, UInt64Array,
 };
-use arrow::datatypes::{Field, Schema};
+use arrow::datatypes::{DataType, Field, Float64Type, Schema};
+use header::Type;
 use std::io::{Cursor, Read as _};
 use std::sync::Arc;
 
 /// The most columns that the rows of a matrix are shown as; wider rows are one cell of bytes.
 const MOST_COLUMNS: usize = 512;
-
-/// The type of an element.
-#[derive(Clone, Debug, PartialEq)]
-struct Type {
-    /// The kind: `f`, `i`, `u`, `b`, `U`, `S`, `M`, or another, whose bytes are kept.
-    kind: u8,
-    size: usize,
-    big_endian: bool,
-    /// Ticks of a date for a day, or microseconds for a tick.
-    unit: String,
-}
-
-impl Type {
-    fn parse(descr: &str) -> Result<Self, String> {
-        let (text, big_endian) = match descr.as_bytes().first() {
-            Some(b'>') => (&descr[1..], true),
-            Some(b'<' | b'|' | b'=') => (&descr[1..], false),
-            _ => (descr, false),
-        };
-        let bad = || format!("holds elements of type `{descr}`, which cannot be read");
-        let kind = *text.as_bytes().first().ok_or_else(bad)?;
-        if kind == b'O' {
-            return Err("holds Python objects, which cannot be read".to_owned());
-        }
-        let (size, unit) = match text[1..].split_once('[') {
-            Some((size, unit)) => (size, unit.trim_end_matches(']').to_owned()),
-            None => (&text[1..], String::new()),
-        };
-        let size: usize = size.parse().map_err(|_| bad())?;
-        let size = if kind == b'U' { size * 4 } else { size };
-        Ok(Self {
-            kind,
-            size,
-            big_endian,
-            unit,
-        })
-    }
-}
-
-/// The header of an array.
-struct Header {
-    /// Its fields, each with its offset within an element; one without a name for a plain array.
-    fields: Vec<(String, Type, usize)>,
-    item: usize,
-    fortran: bool,
-    shape: Vec<usize>,
-}
-
-/// The value of a key in the header, which is a Python dictionary.
-fn entry<'a>(header: &'a str, key: &str) -> Option<&'a str> {
-    let at = header.find(&format!("'{key}'"))?;
-    Some(
-        header[at + key.len() + 2..]
-            .trim_start()
-            .strip_prefix(':')?
-            .trim_start(),
-    )
-}
-
-/// The texts in quotes at the start of a list of fields, up to its closing bracket, and the number of opening brackets between them.
-fn quoted(list: &str) -> Option<(Vec<String>, usize)> {
-    let (mut texts, mut rest, mut brackets) = (Vec::new(), list, 0);
-    loop {
-        let at = rest.find(['\'', ']'])?;
-        brackets += rest[..at].matches('(').count();
-        if rest.as_bytes()[at] == b']' {
-            return Some((texts, brackets));
-        }
-        let end = rest[at + 1..].find('\'')? + at + 1;
-        texts.push(rest[at + 1..end].to_owned());
-        rest = &rest[end + 1..];
-    }
-}
-
-impl Header {
-    fn parse(header: &str) -> Result<Self, String> {
-        let bad = || format!("has a header that cannot be read: {}", header.trim());
-        let descr = entry(header, "descr").ok_or_else(bad)?;
-        let mut fields = Vec::new();
-        let mut item = 0;
-        if descr.starts_with('[') {
-            let (texts, brackets) = quoted(descr).ok_or_else(bad)?;
-            // Fields that are arrays themselves have a shape, in brackets within the brackets of the field.
-            if brackets * 2 != texts.len() {
-                return Err(bad());
-            }
-            for pair in texts.chunks_exact(2) {
-                let ty = Type::parse(&pair[1])?;
-                let size = ty.size;
-                fields.push((pair[0].clone(), ty, item));
-                item += size;
-            }
-        } else {
-            let text = descr
-                .strip_prefix('\'')
-                .and_then(|text| text.split('\'').next())
-                .ok_or_else(bad)?;
-            let ty = Type::parse(text)?;
-            item = ty.size;
-            fields.push((String::new(), ty, 0));
-        }
-        let shape = entry(header, "shape")
-            .and_then(|shape| shape.strip_prefix('(')?.split(')').next())
-            .ok_or_else(bad)?;
-        let lengths = shape.split(',').map(str::trim).filter(|part| !part.is_empty());
-        Ok(Self {
-            fields,
-            item,
-            fortran: entry(header, "fortran_order").ok_or_else(bad)?.starts_with("True"),
-            shape: lengths
-                .map(|part| part.parse().map_err(|_| bad()))
-                .collect::<Result<_, _>>()?,
-        })
-    }
-}
 
 fn column(ty: &Type, cells: &[&[u8]]) -> Result<ArrayRef, String> {
     macro_rules! numbers {
@@ -215,29 +106,10 @@ fn dates(ty: &Type, cells: &[&[u8]]) -> Result<ArrayRef, String> {
 
 /// Reads an array: its first dimension is the rows.
 pub fn npy(file: &[u8]) -> Result<Table, String> {
-    let bad = || "is a truncated array".to_owned();
-    let (from, size) = match file.get(6).ok_or_else(bad)? {
-        1 => (
-            10,
-            usize::from(u16::from_le_bytes([
-                *file.get(8).ok_or_else(bad)?,
-                *file.get(9).ok_or_else(bad)?,
-            ])),
-        ),
-        _ => {
-            let size: [u8; 4] = file.get(8..12).and_then(|size| size.try_into().ok()).ok_or_else(bad)?;
-            (12, u32::from_le_bytes(size) as usize)
-        }
-    };
-    let header = file.get(from..from + size).ok_or_else(bad)?;
-    let header = Header::parse(&String::from_utf8_lossy(header))?;
-    let data = &file[from + size..];
+    let (header, _, from) = header::split(file)?;
+    let data = &file[from..];
     let rows = header.shape.first().copied().unwrap_or(1);
     let width: usize = header.shape.iter().skip(1).product();
-    let count = rows.checked_mul(width).ok_or_else(bad)?;
-    if count.checked_mul(header.item).is_none_or(|size| size > data.len()) {
-        return Err(bad());
-    }
     if header.fortran && header.shape.len() > 2 {
         return Err("is an array of several dimensions in Fortran's order, which cannot be read".to_owned());
     }
@@ -278,7 +150,28 @@ pub fn npy(file: &[u8]) -> Result<Table, String> {
     let arrays = columns.into_iter().map(|(_, array)| array).collect();
     let batch = RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), arrays, &options)
         .map_err(|err| err.to_string())?;
-    Ok(Table::new(String::new(), batch))
+    let mut table = Table::new(String::new(), batch);
+    // The first column of a matrix may hold its dates.
+    let is_plain = header.fields.len() == 1 && header.fields[0].0.is_empty();
+    if table.stamps.is_none() && is_plain && (2..=MOST_COLUMNS).contains(&width) {
+        table.stamps = first_column(table.batch.column(0));
+        table.date = table.stamps.as_ref().map(|_| 0);
+    }
+    Ok(table)
+}
+
+/// The dates of the first column of a matrix: numbers such as 20240131, or whole minutes since 1970, in order.
+fn first_column(column: &ArrayRef) -> Option<Vec<Stamp>> {
+    let floats = arrow::compute::cast(column, &DataType::Float64).ok()?;
+    let values = floats.as_primitive_opt::<Float64Type>()?.values();
+    let is_whole = |value: &f64| value.fract() == 0.0 && value.abs() < 9e15;
+    if values.len() < 2 || !values.iter().all(is_whole) {
+        return None;
+    }
+    let numbers: Vec<i64> = values.iter().map(|value| *value as i64).collect();
+    let stamps = moment::of_integers(numbers.iter().copied(), true)?;
+    let is_time = stamps.iter().all(|stamp| stamp.start % 60_000_000 == 0);
+    (is_time && stamps.is_sorted() && stamps.first() < stamps.last()).then_some(stamps)
 }
 
 /// Reads the arrays of an archive. One of dates gives its dates to all others of its length.
@@ -303,7 +196,20 @@ pub fn npz(file: &[u8]) -> Result<Vec<Table>, String> {
         tables.push(table);
     }
     tables.sort_by(|a, b| a.name.cmp(&b.name));
-    let dates: Option<Vec<Stamp>> = tables
+    let dates = shared_dates(&tables);
+    if let Some(dates) = dates {
+        for table in &mut tables {
+            if table.stamps.is_none() && table.batch.num_rows() == dates.len() {
+                table.stamps = Some(dates.clone());
+            }
+        }
+    }
+    Ok(tables)
+}
+
+/// The dates of an archive of arrays: those of the array that holds dates alone.
+fn shared_dates(tables: &[Table]) -> Option<Vec<Stamp>> {
+    tables
         .iter()
         .find(|table| table.stamps.is_some() && table.batch.num_columns() == 1)
         .and_then(|table| table.stamps.clone())
@@ -313,15 +219,22 @@ pub fn npz(file: &[u8]) -> Result<Vec<Table>, String> {
                 .iter()
                 .find(|table| moment::is_date_name(&table.name) && table.batch.num_columns() == 1)?;
             moment::of_column(named.batch.column(0).as_ref(), true)
-        });
-    if let Some(dates) = dates {
-        for table in &mut tables {
-            if table.stamps.is_none() && table.batch.num_rows() == dates.len() {
-                table.stamps = Some(dates.clone());
-            }
-        }
+        })
+}
+
+/// The dates of the arrays of an archive, by name.
+///
+/// # Errors
+/// When one cannot be read.
+pub fn dates_of_arrays(files: &[(String, Vec<u8>)]) -> Result<Option<Vec<Stamp>>, String> {
+    let mut tables = Vec::new();
+    for (name, bytes) in files {
+        let mut table = npy(bytes).map_err(|reason| format!("`{name}` {reason}"))?;
+        name.trim_end_matches(".npy").clone_into(&mut table.name);
+        tables.push(table);
     }
-    Ok(tables)
+    tables.sort_by(|a, b| a.name.cmp(&b.name));
+    Ok(shared_dates(&tables))
 }
 
 #[cfg(test)]

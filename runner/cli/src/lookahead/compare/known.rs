@@ -1,0 +1,121 @@
+//! The rows of a table that were known by a moment.
+
+use super::text;
+use super::{Compare, Difference, Reason, Same};
+use crate::lookahead::change::Change;
+use crate::lookahead::moment::Stamp;
+use arrow::array::{BooleanArray, RecordBatch};
+
+/// A table's rows that were known by the moment.
+pub struct Known {
+    pub batch: RecordBatch,
+    /// Their places in the file.
+    pub rows: Vec<usize>,
+    pub stamps: Vec<Stamp>,
+}
+
+impl Known {
+    pub fn new(batch: &RecordBatch, stamps: &[Stamp], keep: impl Fn(Stamp) -> bool) -> Self {
+        let mask: Vec<bool> = stamps.iter().map(|stamp| keep(*stamp)).collect();
+        let rows: Vec<usize> = (0..mask.len()).filter(|&i| mask[i]).collect();
+        // Most tables are in the order of their dates.
+        let is_prefix = rows.last().is_none_or(|last| last + 1 == rows.len());
+        let batch = match is_prefix {
+            true => batch.slice(0, rows.len()),
+            false => arrow::compute::filter_record_batch(batch, &BooleanArray::from(mask))
+                .unwrap_or_else(|_| batch.slice(0, 0)),
+        };
+        Self {
+            batch,
+            stamps: rows.iter().map(|&i| stamps[i]).collect(),
+            rows,
+        }
+    }
+
+    fn only(&self, keep: impl Fn(Stamp) -> bool) -> Self {
+        let mut known = Self::new(&self.batch, &self.stamps, keep);
+        known.rows = known.rows.iter().map(|&i| self.rows[i]).collect();
+        known
+    }
+}
+
+impl Compare<'_> {
+    /// Compares the known rows.
+    pub(super) fn known(
+        &self,
+        was: Known,
+        became: Known,
+        date: Option<usize>,
+        rounded: &mut u64,
+    ) -> Result<Same, Reason> {
+        if was.rows.len() == became.rows.len() {
+            let found = self.cells(&was, &became, rounded);
+            if found.is_empty() {
+                return Ok(Same(was.rows.len() as u64));
+            }
+            let in_order = text::sorted(&was.batch) != text::sorted(&became.batch);
+            return Err(Reason::Moved(if in_order {
+                found
+            } else {
+                self.moved_rows("(order)", &was, &became, date)
+            }));
+        }
+        if self.change == Change::Truncated {
+            // The last rows may be written only once later ones have arrived: their values are compared where there are later ones.
+            let first_missing = match became.stamps.iter().max() {
+                None => was.stamps.iter().min().copied(),
+                Some(last) => was.stamps.iter().filter(|stamp| *stamp > last).min().copied(),
+            };
+            if let Some(missing) = first_missing {
+                let before = was.only(|stamp| stamp < missing);
+                if before.rows.len() == became.rows.len() {
+                    let found = self.cells(&before, &became, rounded);
+                    return if found.is_empty() {
+                        Ok(Same(before.rows.len() as u64))
+                    } else {
+                        Err(Reason::Moved(found))
+                    };
+                }
+            }
+        }
+        Err(Reason::Moved(self.moved_rows("(rows)", &was, &became, date)))
+    }
+
+    fn moved_rows(&self, column: &str, was: &Known, became: &Known, date: Option<usize>) -> Vec<Difference> {
+        let shared = was.rows.len().min(became.rows.len());
+        let (a, b) = (text::hashes(&was.batch), text::hashes(&became.batch));
+        let differs = |row: &usize| a[*row] != b[*row];
+        let row = (0..shared).find(differs).unwrap_or(shared);
+        let count = |known: &Known| format!("{} rows", known.rows.len());
+        let text = |known: &Known| {
+            if row < known.rows.len() {
+                text::texts(&known.batch, row, date)
+            } else {
+                "none".to_owned()
+            }
+        };
+        let is_order = was.rows.len() == became.rows.len();
+        vec![Difference {
+            column: column.to_owned(),
+            row: was.rows.get(row).copied().unwrap_or(row),
+            date: was.stamps.get(row).or_else(|| became.stamps.get(row)).copied(),
+            about: text::about(
+                if row < was.rows.len() {
+                    &was.batch
+                } else {
+                    &became.batch
+                },
+                row,
+                None,
+            ),
+            was: if is_order { text(was) } else { count(was) },
+            became: if is_order { text(became) } else { count(became) },
+            rows: if is_order {
+                (0..shared).filter(differs).count()
+            } else {
+                was.rows.len().abs_diff(became.rows.len())
+            },
+            most: false,
+        }]
+    }
+}

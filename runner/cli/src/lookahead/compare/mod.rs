@@ -1,0 +1,245 @@
+//! Compares the tables of an output before and after the data changed: rows that were known by then must be the same.
+
+mod cells;
+mod known;
+mod text;
+
+use super::change::Change;
+use super::moment::{self, Stamp};
+use super::outputs::Output;
+use super::read::Table;
+use known::Known;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+
+/// The circumstances of a comparison.
+pub struct Compare<'a> {
+    pub until: i64,
+    pub change: Change,
+    /// True if floats must be the same bits; else up to rounding.
+    pub exact: bool,
+    /// The dates of the rows of inputs, for tables without dates of their own.
+    pub aligned: &'a [Vec<Stamp>],
+}
+
+/// The comparison of a table.
+#[derive(Debug)]
+pub struct Compared {
+    /// The table.
+    pub name: String,
+    pub result: Result<Same, Reason>,
+    pub rounded: u64,
+}
+
+/// The number of rows that are the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Same(pub u64);
+
+/// The reason why a table is not the same.
+#[derive(Debug)]
+pub enum Reason {
+    Moved(Vec<Difference>),
+    /// It could not be compared.
+    Unchecked(String),
+}
+
+/// A column that differs.
+#[derive(Debug)]
+pub struct Difference {
+    pub column: String,
+    /// The first row, within the file.
+    pub row: usize,
+    pub date: Option<Stamp>,
+    pub about: String,
+    pub was: String,
+    pub became: String,
+    /// The number of rows that differ.
+    pub rows: usize,
+    /// True if most of the known rows do.
+    pub most: bool,
+}
+
+impl Compare<'_> {
+    /// Compares all tables of an output.
+    pub fn outputs(&self, was: &[Output], became: &[Output]) -> Vec<Compared> {
+        let by_name = |outputs: &'_ [Output]| -> BTreeMap<String, usize> {
+            outputs
+                .iter()
+                .enumerate()
+                .map(|(i, output)| (output.name.clone(), i))
+                .collect()
+        };
+        let (a, b) = (by_name(was), by_name(became));
+        let names: BTreeSet<&String> = a.keys().chain(b.keys()).collect();
+        let mut results = Vec::new();
+        let mut alone: [Vec<(&String, &Arc<Table>)>; 2] = Default::default();
+        for name in names {
+            let unchecked = |reason: &str| Compared {
+                name: name.clone(),
+                result: Err(Reason::Unchecked(reason.to_owned())),
+                rounded: 0,
+            };
+            let (x, y) = (
+                a.get(name).map(|&i| &was[i].table),
+                b.get(name).map(|&i| &became[i].table),
+            );
+            match (x, y) {
+                (Some(Ok(x)), Some(Ok(y))) => results.push(self.pair(name, x, y)),
+                (Some(Ok(only)), None) if only.stamps.is_some() => alone[0].push((name, only)),
+                (None, Some(Ok(only))) if only.stamps.is_some() => alone[1].push((name, only)),
+                (Some(Err(reason)), _) | (_, Some(Err(reason))) => results.push(unchecked(reason)),
+                _ => results.push(unchecked("is not always written, and has no dates")),
+            }
+        }
+        self.alone(alone, &mut results);
+        results
+    }
+
+    /// Compares the tables whose names are in one version only, those of one schema as one table: a symbol that first appears after the date
+    /// changes the names of partitions, but not the order of the earlier rows.
+    fn alone(&self, tables: [Vec<(&String, &Arc<Table>)>; 2], results: &mut Vec<Compared>) {
+        let mut names: BTreeMap<String, String> = BTreeMap::new();
+        for (name, table) in tables.iter().flatten() {
+            names
+                .entry(table.batch.schema().to_string())
+                .or_insert_with(|| (*name).clone());
+        }
+        for (schema, name) in names {
+            let whole = |side: usize| {
+                let same = || {
+                    tables[side]
+                        .iter()
+                        .map(|(_, table)| table)
+                        .filter(|table| table.batch.schema().to_string() == schema)
+                };
+                let any = tables
+                    .iter()
+                    .flatten()
+                    .find(|(_, table)| table.batch.schema().to_string() == schema)?
+                    .1;
+                let batch =
+                    arrow::compute::concat_batches(&any.batch.schema(), same().map(|table| &table.batch)).ok()?;
+                let stamps = same()
+                    .flat_map(|table| table.stamps.iter().flatten().copied())
+                    .collect();
+                Some(Arc::new(Table {
+                    name: String::new(),
+                    batch,
+                    date: any.date,
+                    stamps: Some(stamps),
+                }))
+            };
+            if let (Some(was), Some(became)) = (whole(0), whole(1)) {
+                results.push(self.pair(&name, &was, &became));
+            }
+        }
+    }
+
+    fn pair(&self, name: &str, was: &Arc<Table>, became: &Arc<Table>) -> Compared {
+        let mut rounded = 0;
+        let result = match Arc::ptr_eq(was, became) {
+            true => Ok(Same(self.known_rows(was))),
+            false => self.tables(was, became, &mut rounded),
+        };
+        Compared {
+            name: name.to_owned(),
+            result,
+            rounded,
+        }
+    }
+
+    /// The number of rows of a table that are compared.
+    fn known_rows(&self, table: &Table) -> u64 {
+        match &table.stamps {
+            Some(stamps) => stamps.iter().filter(|stamp| stamp.end <= self.until).count() as u64,
+            None => table.batch.num_rows().max(1) as u64,
+        }
+    }
+
+    fn tables(&self, was: &Table, became: &Table, rounded: &mut u64) -> Result<Same, Reason> {
+        // A table without rows has the dates of its other version.
+        let stamps = |table: &Table, other: &Table| match &table.stamps {
+            Some(stamps) => Some(stamps.clone()),
+            None if table.batch.num_rows() == 0 && other.stamps.is_some() => Some(Vec::new()),
+            None => None,
+        };
+        let reread = reread(was, became);
+        if let (Some(a), Some(b)) = (stamps(was, became), reread.or_else(|| stamps(became, was))) {
+            let known = |stamp: Stamp| stamp.end <= self.until;
+            return self.known(
+                Known::new(&was.batch, &a, known),
+                Known::new(&became.batch, &b, known),
+                was.date,
+                rounded,
+            );
+        }
+        if was.batch == became.batch {
+            return Ok(Same(self.known_rows(was)));
+        }
+        if was.stamps.is_some() != became.stamps.is_some() {
+            return Err(Reason::Unchecked("has dates in one version only".to_owned()));
+        }
+        self.by_rows(was, became, rounded)
+    }
+
+    /// Compares tables without dates whose rows are those of an input.
+    fn by_rows(&self, was: &Table, became: &Table, rounded: &mut u64) -> Result<Same, Reason> {
+        let undated = || Reason::Unchecked("has no dates, and differs".to_owned());
+        let n = was.batch.num_rows();
+        let known = |stamps: &[Stamp]| stamps.iter().filter(|stamp| stamp.end <= self.until).count();
+        let left = became.batch.num_rows();
+        let fits = |stamps: &&Vec<Stamp>| {
+            let rows = known(stamps);
+            let same_rows = match self.change {
+                Change::Truncated => left == rows,
+                Change::OtherValues => left == n,
+                // The rows up to the date come first, in both versions.
+                Change::OtherRows => stamps.is_sorted() && left >= rows,
+            };
+            stamps.len() == n && n > 1 && rows < n && same_rows
+        };
+        let stamps = self.aligned.iter().find(fits).ok_or_else(undated)?;
+        let rows = known(stamps);
+        let was = Known::new(&was.batch, stamps, |stamp| stamp.end <= self.until);
+        let dates = was.stamps.clone();
+        let became = match self.change {
+            Change::Truncated => Known {
+                batch: became.batch.clone(),
+                rows: (0..rows).collect(),
+                stamps: dates,
+            },
+            Change::OtherValues => Known::new(&became.batch, stamps, |stamp| stamp.end <= self.until),
+            Change::OtherRows => Known {
+                batch: became.batch.slice(0, rows),
+                rows: (0..rows).collect(),
+                stamps: dates,
+            },
+        };
+        self.known(was, became, None, rounded)
+    }
+}
+
+/// The dates of a table as its other version has them, where their text may be read in several ways: of `02.01.2024` the first days of a year do
+/// not tell which number is the month.
+fn reread(was: &Table, became: &Table) -> Option<Vec<Stamp>> {
+    let column = was.date.filter(|column| became.date == Some(*column))?;
+    let (a, b) = (texts(was, column)?, texts(became, column)?);
+    let is_plain = b.first().is_none_or(|cell| !moment::named_in(cell).is_empty());
+    let (known, own) = (was.stamps.as_ref()?, became.stamps.as_ref()?);
+    // A time in another column is part of what a row says.
+    if is_plain || known.iter().chain(own).any(|stamp| stamp.start == stamp.end) {
+        return None;
+    }
+    let known: HashMap<&str, Stamp> = a.into_iter().zip(known.iter().copied()).collect();
+    Some(
+        b.iter()
+            .zip(own)
+            .map(|(cell, own)| known.get(cell).copied().unwrap_or(*own))
+            .collect(),
+    )
+}
+
+fn texts(table: &Table, column: usize) -> Option<Vec<&str>> {
+    let cells = moment::texts(table.batch.columns().get(column)?.as_ref())?;
+    Some(cells.into_iter().map(Option::unwrap_or_default).collect())
+}

@@ -1,0 +1,221 @@
+//! Collects the outcomes of runs on changed data to a verdict.
+
+mod fitted;
+mod moved;
+mod unchecked;
+
+use super::change::Change;
+use super::compare::{Reason, Same};
+use super::plan::{Plan, evaluates};
+use super::verdict::{Changed, Cost, Moved, Outcome, Unchecked, Verdict};
+use super::version::Tested;
+use runner_engine::Failure;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The fewest tested dates after a training range that show that nothing depends on later data.
+const LEAST_AFTER: usize = 3;
+
+/// The state of a table after some comparisons.
+#[derive(Default)]
+struct Known {
+    /// The rows that were the same on truncated data.
+    truncated: u64,
+    /// The rows that were the same on perturbed data.
+    perturbed: u64,
+    /// The reason why it could not be compared, the first time, and the dates, by place.
+    unchecked: Option<(String, BTreeSet<usize>)>,
+    /// The dates at which it changed, and whether most of its rows did.
+    moved: BTreeMap<usize, bool>,
+}
+
+/// The place of a cell that moved: node, output, table and column.
+type Column = (usize, String, String, String);
+
+/// The findings so far.
+#[derive(Default)]
+pub struct Findings {
+    /// The runs on changed data.
+    pub runs: usize,
+    /// The tested dates, by place.
+    cuts: BTreeSet<usize>,
+    changed: BTreeMap<usize, u64>,
+    /// By node, output and table.
+    tables: BTreeMap<(usize, String, String), Known>,
+    /// By node, output, table and column.
+    moved: BTreeMap<Column, (Moved, BTreeSet<usize>)>,
+    /// The stages that failed on changed data: how, and the message.
+    failed: BTreeMap<usize, BTreeMap<Change, String>>,
+    rounded: u64,
+    rows: u64,
+}
+
+impl Findings {
+    /// Adds the outcome of a run.
+    pub fn take(&mut self, plan: &Plan<'_>, tested: Tested) {
+        let version = tested.version;
+        self.cuts.insert(version.cut);
+        self.runs += 1;
+        for (source, rows) in tested.changed {
+            *self.changed.entry(source).or_default() += rows;
+        }
+        let cut = &plan.cuts[version.cut];
+        for (node, error) in tested.failed {
+            let message = format!(
+                "failed on data that was changed after {} ({}): {error}",
+                cut.at,
+                version.change.name()
+            );
+            self.failed
+                .entry(node)
+                .or_default()
+                .entry(version.change)
+                .or_insert(message);
+        }
+        for (node, output, compared) in tested.compared {
+            self.rounded += compared.rounded;
+            let known = self
+                .tables
+                .entry((node, output.clone(), compared.name.clone()))
+                .or_default();
+            match compared.result {
+                Ok(Same(rows)) => {
+                    self.rows += rows;
+                    let count = if version.change == Change::Truncated {
+                        &mut known.truncated
+                    } else {
+                        &mut known.perturbed
+                    };
+                    *count += rows;
+                }
+                Err(Reason::Unchecked(reason)) => {
+                    known
+                        .unchecked
+                        .get_or_insert_with(|| (reason, BTreeSet::new()))
+                        .1
+                        .insert(version.cut);
+                }
+                Err(Reason::Moved(differences)) => {
+                    for difference in differences {
+                        *known.moved.entry(version.cut).or_insert(true) &= difference.most;
+                        let key = (node, output.clone(), compared.name.clone(), difference.column.clone());
+                        let moved = || {
+                            (
+                                moved::moved(plan, node, &output, &compared.name, &cut.at, version.change, difference),
+                                BTreeSet::new(),
+                            )
+                        };
+                        self.moved.entry(key).or_insert_with(moved).1.insert(version.cut);
+                    }
+                }
+            }
+        }
+    }
+
+    /// True if every stage that is compared has been found to leak, or to fail.
+    pub fn all_found(&self, plan: &Plan<'_>) -> bool {
+        // It may yet turn out that nothing changes after a training range.
+        let fitted = self.fitted(plan, 0);
+        let found: BTreeSet<usize> = self
+            .moved
+            .keys()
+            .map(|key| key.0)
+            .filter(|node| !fitted.contains_key(node))
+            .collect();
+        plan.affected.iter().all(|node| found.contains(node))
+    }
+
+    /// The verdict.
+    pub fn verdict(mut self, plan: &Plan<'_>, seconds: f64) -> Result<Verdict, Failure> {
+        let fitted = self.fitted(plan, LEAST_AFTER);
+        let mut unchecked = plan.found.unchecked.clone();
+        if plan.found.sources.is_empty() {
+            unchecked.push(Unchecked {
+                stage: plan.pipeline.name.clone(),
+                what: String::new(),
+                reason: "no source has dates, so that nothing can be changed".to_owned(),
+            });
+        } else if self.runs == 0 || self.changed.is_empty() {
+            unchecked.push(Unchecked {
+                stage: plan.pipeline.name.clone(),
+                what: String::new(),
+                reason: "the sources have too few dates to change those after one".to_owned(),
+            });
+        } else {
+            for &node in &plan.affected {
+                self.of_stage(plan, node, &fitted, &mut unchecked);
+            }
+        }
+        let mut rules = Vec::new();
+        for (&node, date) in &fitted {
+            let rule = format!(
+                "it is fitted on data up to {date}, a date that the pipeline names; it does not depend on data after it"
+            );
+            rules.push((plan.pipeline.nodes[node].id.clone(), rule));
+        }
+        self.moved.retain(|key, _| !fitted.contains_key(&key.0));
+        for &node in &plan.replaced.pinned {
+            self.of_training(plan, node, &mut rules, &mut unchecked);
+        }
+        for &node in plan.affected.iter().filter(|&&node| evaluates(plan.pipeline, node)) {
+            let rule =
+                "its figures are over the whole test range; its decisions and accounts are compared by date".to_owned();
+            rules.push((plan.pipeline.nodes[node].id.clone(), rule));
+        }
+        let leaking: BTreeSet<usize> = self.moved.keys().map(|key| key.0).collect();
+        let mut moved: Vec<Moved> = std::mem::take(&mut self.moved)
+            .into_values()
+            .map(|(mut moved, cuts)| {
+                let needs = plan.pipeline.nodes[moved.node].needs.values().flatten();
+                let from: BTreeSet<usize> = needs
+                    .map(|need| need.node)
+                    .filter(|node| leaking.contains(node))
+                    .collect();
+                moved.from = from
+                    .into_iter()
+                    .map(|node| plan.pipeline.nodes[node].id.clone())
+                    .collect();
+                moved.dates = cuts.len();
+                moved
+            })
+            .collect();
+        moved.sort_by_key(|moved| moved.node);
+        let mut confidence = plan.confidence.clone();
+        if self.cuts.len() < plan.cuts.len() {
+            confidence.tested = self.cuts.len();
+            confidence.drawn = self
+                .cuts
+                .iter()
+                .filter(|&&cut| plan.cuts[cut].reason == "drawn")
+                .count();
+        }
+        let verdict = match (moved.is_empty(), unchecked.is_empty()) {
+            (false, _) => Outcome::Found,
+            (true, false) => Outcome::Unchecked,
+            (true, true) => Outcome::Passed,
+        };
+        let changed = |(&place, &rows): (&usize, &u64)| Changed {
+            name: plan.found.sources[place].name.clone(),
+            rows,
+            stages: plan.downstream(place).len(),
+        };
+        Ok(Verdict {
+            verdict,
+            cuts: self.cuts.iter().map(|&cut| plan.cuts[cut].clone()).collect(),
+            confidence,
+            sources: self.changed.iter().map(changed).collect(),
+            moved,
+            unchecked,
+            rules,
+            skipped: plan.except.clone(),
+            fixed: plan.found.fixed.clone(),
+            tables: self.tables.len(),
+            rows: self.rows,
+            rounded: self.rounded,
+            cost: Cost {
+                runs: self.runs,
+                seconds,
+                run_seconds: plan.run_seconds()?,
+            },
+        })
+    }
+}

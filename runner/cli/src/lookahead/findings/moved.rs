@@ -1,0 +1,48 @@
+//! Values that moved, as the verdict names them.
+
+use crate::lookahead::change::Change;
+use crate::lookahead::compare::Difference;
+use crate::lookahead::plan::Plan;
+use crate::lookahead::verdict::Moved;
+
+/// A difference as a finding.
+pub fn moved(
+    plan: &Plan<'_>,
+    node: usize,
+    output: &str,
+    table: &str,
+    at: &str,
+    change: Change,
+    difference: Difference,
+) -> Moved {
+    let digest = plan.base.made.get(&node).and_then(|(_, outputs)| outputs.get(output));
+    let files = digest
+        .and_then(|digest| plan.store.artifact(*digest).ok())
+        .map_or(1, |artifact| artifact.entries.len());
+    let is_part = table.contains('/');
+    let sources: Vec<&str> = (0..plan.found.sources.len())
+        .filter(|&place| plan.downstream(place).contains(&node))
+        .map(|place| plan.found.sources[place].name.as_str())
+        .collect();
+    Moved {
+        stage: plan.pipeline.nodes[node].id.clone(),
+        node,
+        output: if files == 1 && !is_part {
+            output.to_owned()
+        } else {
+            format!("{output}/{table}")
+        },
+        column: difference.column,
+        at: at.to_owned(),
+        change,
+        row: difference.row,
+        date: difference.date.map(|date| date.to_string()),
+        about: difference.about,
+        was: difference.was,
+        became: difference.became,
+        rows: difference.rows,
+        dates: 1,
+        source: sources.join(", "),
+        from: Vec::new(),
+    }
+}

@@ -1,0 +1,164 @@
+//! What could not be compared, and what is judged by a rule.
+
+use super::{Findings, Known};
+use crate::lookahead::plan::{Plan, evaluates};
+use crate::lookahead::verdict::Unchecked;
+use datasets::Date;
+use runner_pipeline::Work;
+use std::collections::{BTreeMap, BTreeSet};
+
+impl Findings {
+    /// Names what could not be compared of a stage.
+    pub(super) fn of_stage(
+        &self,
+        plan: &Plan<'_>,
+        node: usize,
+        fitted: &BTreeMap<usize, Date>,
+        unchecked: &mut Vec<Unchecked>,
+    ) {
+        let is_fitted = fitted.contains_key(&node);
+        let of = &plan.pipeline.nodes[node];
+        let is_program = matches!(of.work, Work::Command(_));
+        let mut add = |what: &str, reason: String| {
+            unchecked.push(Unchecked {
+                stage: of.id.clone(),
+                what: what.to_owned(),
+                reason,
+            });
+        };
+        let failed = self.failed.get(&node);
+        // A kind of ours may need more data than there is up to a date; a program that fails was not compared.
+        if let Some((_, message)) = failed.and_then(|failed| failed.iter().next()).filter(|_| is_program) {
+            add("", message.clone());
+            return;
+        }
+        let outputs = plan
+            .base
+            .made
+            .get(&node)
+            .map(|(_, outputs)| outputs.keys())
+            .into_iter()
+            .flatten();
+        for output in outputs {
+            let is_metrics = evaluates(plan.pipeline, node) && output == "metrics";
+            if is_metrics || plan.is_excepted(node, output) {
+                continue;
+            }
+            let tables: Vec<(&String, &Known)> = self
+                .tables
+                .iter()
+                .filter(|((of, name, _), _)| *of == node && name == output)
+                .map(|((_, _, table), known)| (table, known))
+                .collect();
+            let shown = |table: &str| {
+                if tables.len() == 1 {
+                    output.clone()
+                } else {
+                    format!("{output}/{table}")
+                }
+            };
+            let mut truncated = plan.is_perturbed_alone(node);
+            let mut perturbed = false;
+            for (table, known) in &tables {
+                truncated |= known.truncated > 0;
+                perturbed |= known.perturbed > 0;
+                if let (Some((reason, _)), true, false) = (&known.unchecked, known.moved.is_empty(), is_fitted) {
+                    add(&shown(table), reason.clone());
+                }
+            }
+            let settled = !is_fitted
+                && tables
+                    .iter()
+                    .any(|(_, known)| !known.moved.is_empty() || known.unchecked.is_some());
+            if settled || truncated && perturbed {
+                continue;
+            }
+            let upstream = self.upstream_failure(plan, node);
+            let message = failed.and_then(|failed| failed.values().next()).cloned();
+            add(
+                output,
+                match (message.or(upstream), tables.is_empty()) {
+                    (Some(message), _) => message,
+                    (None, true) => "holds no table".to_owned(),
+                    (None, false) => "has no rows up to any tested date".to_owned(),
+                },
+            );
+        }
+    }
+
+    /// The failure upstream of a stage because of which it did not run.
+    fn upstream_failure(&self, plan: &Plan<'_>, node: usize) -> Option<String> {
+        let mut seen = vec![node];
+        let mut at = 0;
+        while let Some(&node) = seen.get(at) {
+            at += 1;
+            for need in plan.pipeline.nodes[node].needs.values().flatten() {
+                if let Some(message) = self.failed.get(&need.node).and_then(|failed| failed.values().next()) {
+                    return Some(format!(
+                        "needs `{}`, which {message}",
+                        plan.pipeline.nodes[need.node].id
+                    ));
+                }
+                if !seen.contains(&need.node) {
+                    seen.push(need.node);
+                }
+            }
+        }
+        None
+    }
+
+    /// Judges a training by its input: the training dates of an environment, and what was fitted on them.
+    pub(super) fn of_training(
+        &self,
+        plan: &Plan<'_>,
+        node: usize,
+        rules: &mut Vec<(String, String)>,
+        unchecked: &mut Vec<Unchecked>,
+    ) {
+        let id = &plan.pipeline.nodes[node].id;
+        for need in plan.pipeline.nodes[node]
+            .needs
+            .values()
+            .flatten()
+            .filter(|need| plan.affected.contains(&need.node))
+        {
+            let env = &plan.pipeline.nodes[need.node].id;
+            let fitted = self
+                .tables
+                .get(&(need.node, need.output.clone(), "env.json".to_owned()));
+            match fitted.is_some_and(|known| !known.moved.is_empty() || known.perturbed > 0) {
+                true => rules.push((
+                    id.clone(),
+                    format!("it reads the training dates of `{env}` alone, which were compared after they end"),
+                )),
+                false => unchecked.push(Unchecked {
+                    stage: id.clone(),
+                    what: String::new(),
+                    reason: format!("`{env}` was not compared at a date after its training dates"),
+                }),
+            }
+        }
+    }
+}
+
+impl Plan<'_> {
+    /// True for an evaluation and what depends on one, which does not run on truncated data.
+    fn is_perturbed_alone(&self, node: usize) -> bool {
+        let mut needs = self.pipeline.nodes[node].needs.values().flatten();
+        evaluates(self.pipeline, node) || needs.any(|need| self.is_perturbed_alone(need.node))
+    }
+
+    /// The nodes that depend on a source.
+    pub(super) fn downstream(&self, source: usize) -> BTreeSet<usize> {
+        let source = &self.found.sources[source];
+        let mut reached = BTreeSet::new();
+        for &i in &self.affected {
+            let mut needs = self.pipeline.nodes[i].needs.values().flatten();
+            let itself = source.node == i && source.is_input();
+            if itself || needs.any(|need| reached.contains(&need.node) || source.is(need.node, &need.output)) {
+                reached.insert(i);
+            }
+        }
+        reached
+    }
+}

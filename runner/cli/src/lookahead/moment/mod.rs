@@ -1,0 +1,245 @@
+//! The time at which a row of a table is known, parsed from any common form of dates and times.
+
+mod names;
+mod text;
+
+pub use names::is_date_name;
+pub use text::{named_in, of_name, of_texts};
+
+use arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
+use arrow::datatypes::{DataType, Date32Type, Date64Type, Int32Type, Int64Type, TimeUnit};
+use datasets::Date;
+use names::is_other_date_name;
+use std::fmt;
+use text::{iso, time_of_day};
+
+const SECOND: i64 = 1_000_000;
+const DAY: i64 = 86_400 * SECOND;
+
+/// The span that the date or time of a row names, in microseconds since 1970-01-01: a day, or an instant. The row is known at its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Stamp {
+    pub start: i64,
+    pub end: i64,
+}
+
+impl Stamp {
+    pub fn day(date: Date) -> Self {
+        let start = i64::from(date.0) * DAY;
+        Self {
+            start,
+            end: start + DAY - 1,
+        }
+    }
+
+    fn instant(at: i64) -> Self {
+        Self { start: at, end: at }
+    }
+
+    /// The day it begins on.
+    pub fn date(self) -> Date {
+        date_of(self.start)
+    }
+
+    fn is_midnight(self) -> bool {
+        self.start == self.end && self.start.rem_euclid(DAY) == 0
+    }
+}
+
+impl fmt::Display for Stamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.date())?;
+        let within = self.start.rem_euclid(DAY);
+        if self.start != self.end || within == 0 {
+            return Ok(());
+        }
+        let seconds = within / SECOND;
+        write!(f, " {:02}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60)?;
+        match within % SECOND {
+            0 => Ok(()),
+            micros => write!(f, ".{micros:06}"),
+        }
+    }
+}
+
+/// The date of a moment.
+pub fn date_of(micros: i64) -> Date {
+    Date(i32::try_from(micros.div_euclid(DAY)).unwrap_or(i32::MAX))
+}
+
+/// Timestamps at midnight alone are dates.
+fn settle(mut stamps: Vec<Stamp>) -> Vec<Stamp> {
+    if stamps.iter().all(|stamp| stamp.is_midnight()) {
+        for stamp in &mut stamps {
+            *stamp = Stamp::day(stamp.date());
+        }
+    }
+    stamps
+}
+
+/// The column with the dates of a table's rows, and the dates; `None` if no column has a date in each row.
+pub fn of_batch(batch: &RecordBatch) -> Option<(usize, Vec<Stamp>)> {
+    let schema = batch.schema();
+    let fields = schema.fields();
+    let typed = |i: usize| {
+        matches!(
+            fields[i].data_type(),
+            DataType::Date32 | DataType::Date64 | DataType::Timestamp(..)
+        )
+    };
+    let named = (0..fields.len()).filter(|&i| is_date_name(fields[i].name()));
+    let of_type = (0..fields.len()).filter(|&i| typed(i) && !is_other_date_name(fields[i].name()));
+    // The index that pandas writes: the first column of text, without a name.
+    let first = (0..fields.len().min(1)).filter(|_| !is_other_date_name(fields[0].name()));
+    let text = (0..fields.len())
+        .filter(|&i| is_text(fields[i].data_type()) && fields[i].name().to_ascii_lowercase().contains("date"));
+    let text = text.filter(|&i| !is_other_date_name(fields[i].name()));
+    for i in named.chain(of_type).chain(first).chain(text) {
+        let epoch = is_date_name(fields[i].name());
+        if let Some(mut stamps) = of_column(batch.column(i).as_ref(), epoch) {
+            add_times(batch, i, &mut stamps);
+            return Some((i, stamps));
+        }
+    }
+    None
+}
+
+/// The column that has dates in some rows, though not in all; a date of expiry is none.
+pub fn with_some_dates(batch: &RecordBatch) -> Option<String> {
+    let schema = batch.schema();
+    let fields = schema
+        .fields()
+        .iter()
+        .zip(batch.columns())
+        .filter(|(field, _)| !is_other_date_name(field.name()));
+    let has_some = |column: &ArrayRef| {
+        let cells = texts(column.as_ref()).unwrap_or_default();
+        let dates = cells.iter().flatten().filter(|cell| iso(cell.trim()).is_some()).count();
+        dates > 1
+    };
+    let mut columns = fields
+        .filter(|(_, column)| has_some(column))
+        .map(|(field, _)| field.name().clone());
+    columns.next()
+}
+
+fn is_text(ty: &DataType) -> bool {
+    matches!(ty, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View)
+}
+
+/// A time of day in a column `time` beside a column of dates.
+fn add_times(batch: &RecordBatch, date: usize, stamps: &mut [Stamp]) {
+    if stamps.iter().any(|stamp| stamp.start == stamp.end) {
+        return;
+    }
+    let schema = batch.schema();
+    let found = schema.fields().iter().enumerate().position(|(i, field)| {
+        i != date && ["time", "minute"].contains(&field.name().trim().to_ascii_lowercase().as_str())
+    });
+    let Some(times) = found.and_then(|i| texts(batch.column(i).as_ref())) else {
+        return;
+    };
+    let times: Option<Vec<i64>> = times.iter().map(|text| time_of_day((*text)?.trim())).collect();
+    for (stamp, time) in stamps.iter_mut().zip(times.unwrap_or_default()) {
+        *stamp = Stamp::instant(stamp.start + time);
+    }
+}
+
+/// The cells of a text column.
+pub fn texts(column: &dyn Array) -> Option<Vec<Option<&str>>> {
+    Some(match column.data_type() {
+        DataType::Utf8 => column.as_string::<i32>().iter().collect(),
+        DataType::LargeUtf8 => column.as_string::<i64>().iter().collect(),
+        DataType::Utf8View => column.as_string_view().iter().collect(),
+        _ => return None,
+    })
+}
+
+/// The dates of a column; `None` if one is missing or is not a date. Numbers are dates in a column of such a name alone.
+pub fn of_column(column: &dyn Array, numbers: bool) -> Option<Vec<Stamp>> {
+    if column.null_count() > 0 {
+        return None;
+    }
+    match column.data_type() {
+        DataType::Date32 => Some(
+            column
+                .as_primitive::<Date32Type>()
+                .values()
+                .iter()
+                .map(|&day| Stamp::day(Date(day)))
+                .collect(),
+        ),
+        DataType::Date64 => {
+            let values = column.as_primitive::<Date64Type>().values();
+            Some(settle(
+                values
+                    .iter()
+                    .map(|&ms| Stamp::instant(ms.saturating_mul(1000)))
+                    .collect(),
+            ))
+        }
+        DataType::Timestamp(unit, _) => {
+            let data = column.to_data();
+            let values: &[i64] = data.buffer(0);
+            let micros = |value: &i64| match unit {
+                TimeUnit::Second => value.saturating_mul(SECOND),
+                TimeUnit::Millisecond => value.saturating_mul(1000),
+                TimeUnit::Microsecond => *value,
+                TimeUnit::Nanosecond => value.div_euclid(1000),
+            };
+            // The buffer of a slice begins at its offset.
+            Some(settle(
+                values
+                    .iter()
+                    .take(column.len())
+                    .map(|value| Stamp::instant(micros(value)))
+                    .collect(),
+            ))
+        }
+        DataType::Int64 if numbers => of_numbers(column.as_primitive::<Int64Type>().values().iter().copied()),
+        DataType::Int32 if numbers => of_numbers(
+            column
+                .as_primitive::<Int32Type>()
+                .values()
+                .iter()
+                .map(|&value| i64::from(value)),
+        ),
+        ty if is_text(ty) => {
+            let cells: Vec<&str> = texts(column)?.into_iter().map(Option::unwrap_or_default).collect();
+            of_texts(&cells, numbers)
+        }
+        _ => None,
+    }
+}
+
+/// The dates of integers: numbers of eight digits, or others in a column whose name says so.
+pub fn of_integers(values: impl Iterator<Item = i64> + Clone, named: bool) -> Option<Vec<Stamp>> {
+    let eight_digits = || values.clone().all(|value| (10_000_000..100_000_000).contains(&value));
+    (named || eight_digits()).then(|| of_numbers(values.clone())).flatten()
+}
+
+/// Dates such as 20240131, or seconds, milliseconds, microseconds or nanoseconds since 1970.
+fn of_numbers(values: impl Iterator<Item = i64> + Clone) -> Option<Vec<Stamp>> {
+    let compact = |value: i64| {
+        let part = |by: i64| u32::try_from(value / by % 100).ok();
+        let year = i32::try_from(value / 10_000)
+            .ok()
+            .filter(|year| (1800..2200).contains(year))?;
+        Date::from_ymd(year, part(100)?, part(1)?).map(Stamp::day)
+    };
+    if let Some(stamps) = values.clone().map(compact).collect::<Option<Vec<_>>>() {
+        return Some(stamps);
+    }
+    // From 1980 to 2100.
+    let units = [
+        (1, SECOND, 1),
+        (1000, 1000, 1),
+        (1_000_000, 1, 1),
+        (1_000_000_000, 1, 1000),
+    ];
+    units.iter().find_map(|&(unit, times, by)| {
+        let range = 315_532_800 * unit..4_102_444_800 * unit;
+        let of = |value: i64| range.contains(&value).then(|| Stamp::instant(value * times / by));
+        values.clone().map(of).collect::<Option<Vec<_>>>().map(settle)
+    })
+}

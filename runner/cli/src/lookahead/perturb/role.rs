@@ -1,0 +1,111 @@
+//! The roles of columns in perturbation, by their names and values.
+
+use crate::lookahead::column::Column;
+use crate::lookahead::document::Document;
+use crate::lookahead::moment;
+use std::collections::BTreeSet;
+
+/// Parts of the names of columns that identify a row.
+const KEYS: [&str; 17] = [
+    "strike",
+    "tenor",
+    "expir",
+    "matur",
+    "years",
+    "dte",
+    "right",
+    "root",
+    "call",
+    "multiplier",
+    "unixtime",
+    "readtime",
+    "cusip",
+    "isin",
+    "currency",
+    "exchange",
+    "option_type",
+];
+
+/// The most values of a column of codes.
+const CODES: usize = 12;
+
+/// The role of a column.
+pub enum Role {
+    /// Left as it is: a date, a key.
+    Fixed,
+    /// Numbers between bounds.
+    Number {
+        low: f64,
+        high: f64,
+    },
+    /// One of some integers.
+    Codes(Vec<f64>),
+    /// One of the texts of the column.
+    Texts,
+    Flag,
+    /// Days that are not those of the row.
+    Date,
+}
+
+/// The role of a column.
+pub fn role(document: &Document, column: usize) -> Role {
+    let name = document.names[column].as_str();
+    let is_key = KEYS.iter().any(|key| name.contains(key)) || name.ends_with("id") || name == "time";
+    if Some(column) == document.date || Some(column) == document.symbols || is_key {
+        return Role::Fixed;
+    }
+    match &document.columns[column] {
+        Column::Flags(_) => Role::Flag,
+        Column::Days(_) => Role::Date,
+        Column::Texts(_, choices) => {
+            let texts: Vec<&str> = choices.iter().map(String::as_str).collect();
+            match choices.len() > 1 && moment::of_texts(&texts, false).is_none() {
+                true => Role::Texts,
+                false => Role::Fixed,
+            }
+        }
+        Column::Numbers(values, integers) => number(name, values, integers),
+        Column::Other => Role::Fixed,
+    }
+}
+
+fn number(name: &str, values: &[f64], integers: &[bool]) -> Role {
+    let present = || values.iter().copied().filter(|value| value.is_finite());
+    let count = present().count();
+    if count == 0 {
+        return Role::Fixed;
+    }
+    let is_integers = values
+        .iter()
+        .zip(integers)
+        .all(|(value, integer)| *integer || !value.is_finite());
+    if is_integers {
+        let is_time = moment::of_integers(present().map(|value| value as i64), name.contains("time")).is_some();
+        if is_time {
+            return Role::Fixed;
+        }
+        let mut codes: BTreeSet<i64> = BTreeSet::new();
+        for value in present() {
+            codes.insert(value as i64);
+            if codes.len() > CODES {
+                break;
+            }
+        }
+        if codes.len() > 1 && codes.len() <= CODES && count > 4 * codes.len() {
+            return Role::Codes(codes.into_iter().map(|code| code as f64).collect());
+        }
+    }
+    let (least, most) = (
+        present().fold(f64::INFINITY, f64::min),
+        present().fold(f64::NEG_INFINITY, f64::max),
+    );
+    let is_share = most <= 1.0 && least >= -1.0;
+    Role::Number {
+        low: match least {
+            least if least >= 0.0 => 0.0,
+            _ if is_share => -1.0,
+            _ => f64::NEG_INFINITY,
+        },
+        high: if is_share { 1.0 } else { f64::INFINITY },
+    }
+}

@@ -1,0 +1,123 @@
+//! Other rows: a fifth of the dates and some rows are gone, symbols begin, dates are added at the end, and each symbol's values are multiplied by a
+//! factor of its own, so that ranks change. Symbols that end are left out where the rows are written.
+
+use super::values;
+use super::{chance, hash};
+use crate::lookahead::column::Column;
+use crate::lookahead::document::{Document, New, Variant};
+
+/// A perturbed row.
+struct Row {
+    from: usize,
+    factor: f64,
+    /// The symbol that begins with a copy of the row.
+    symbol: Option<String>,
+    /// The weekdays by which a copy of the row is later.
+    later: u32,
+}
+
+/// All rows, perturbed.
+pub fn all(document: &Document) -> Variant {
+    let stamps = &document.stamps;
+    let (codes, symbols) = document.symbols();
+    let hashes: Vec<u64> = symbols.iter().map(|symbol| hash(symbol)).collect();
+    let in_order = stamps.is_sorted();
+    let several = codes.iter().any(|code| Some(code) != codes.first());
+    let per_date = several || stamps.windows(2).any(|pair| pair[0] == pair[1]);
+    let is_panel = document.may_grow && several;
+    let last = stamps.iter().max().copied();
+    let first_symbol = codes.iter().map(|&code| &symbols[code as usize]).min();
+    let copied = first_symbol.filter(|symbol| is_panel && symbol.parse::<f64>().is_err());
+    let (mut rows, mut added) = (Vec::new(), Vec::new());
+    for (from, &stamp) in stamps.iter().enumerate() {
+        let (symbol, hash) = (&symbols[codes[from] as usize], hashes[codes[from] as usize]);
+        // The last date stays, so that later rows exist as in the original.
+        let gone =
+            Some(stamp) != last && chance(stamp, 3) < 0.2 || per_date && chance(stamp, hash ^ from as u64) < 0.05;
+        if gone {
+            continue;
+        }
+        let factor = [0.45, 0.7, 1.5, 2.2][(hash % 4) as usize];
+        let later = 0;
+        rows.push(Row {
+            from,
+            factor,
+            symbol: None,
+            later,
+        });
+        if copied == Some(symbol) {
+            let factor = 1.3 / factor;
+            let row = Row {
+                from,
+                factor,
+                symbol: Some(format!("{symbol}Z")),
+                later,
+            };
+            if in_order { rows.push(row) } else { added.push(row) }
+        }
+    }
+    let in_place = rows.len();
+    rows.append(&mut added);
+    // No moment is left without rows after it, so that the change is one.
+    if in_order && document.may_grow && document.has_plain_dates() {
+        for later in 1..=3 {
+            let of_last = (0..stamps.len()).filter(|&row| Some(stamps[row]) == last);
+            let factor = 1.0 + 0.1 * f64::from(later);
+            rows.extend(of_last.map(|from| Row {
+                from,
+                factor,
+                symbol: None,
+                later,
+            }));
+        }
+    }
+    let from: Vec<usize> = rows.iter().map(|row| row.from).collect();
+    let factors: Vec<f64> = rows.iter().map(|row| row.factor).collect();
+    let mut columns = values::columns(document, &from, &factors);
+    if let Some(column) = document.symbols.filter(|_| rows.iter().any(|row| row.symbol.is_some())) {
+        columns.insert(column, New::Texts(rows.iter().map(|row| row.symbol.clone()).collect()));
+    }
+    if let Some(column) = document.date.filter(|_| rows.iter().any(|row| row.later > 0)) {
+        let date = |row: &Row| (row.later > 0).then(|| later(document, row));
+        let dates = match &document.columns[column] {
+            Column::Days(_) => New::Days(rows.iter().map(|row| date(row).map(|date| date.0)).collect()),
+            _ => New::Texts(rows.iter().map(|row| date(row).map(|date| date.to_string())).collect()),
+        };
+        columns.insert(column, dates);
+    }
+    Variant {
+        from,
+        in_place,
+        columns,
+    }
+}
+
+/// The date of a row that is some weekdays later, as most data has.
+fn later(document: &Document, row: &Row) -> datasets::Date {
+    let mut date = document.stamps[row.from].date();
+    for _ in 0..row.later {
+        date = date.plus(1);
+        while date.is_weekend() {
+            date = date.plus(1);
+        }
+    }
+    date
+}
+
+impl Document {
+    /// True if rows of later dates can be added: the dates are days, and no contract would be beyond its expiry.
+    fn has_plain_dates(&self) -> bool {
+        let has_expiry = self.names.iter().any(|name| name.contains("expir"));
+        let Some(column) = self.date.filter(|_| !has_expiry) else {
+            return false;
+        };
+        match &self.columns[column] {
+            Column::Days(_) => true,
+            Column::Texts(codes, choices) => {
+                let last = self.stamps.iter().zip(codes).max();
+                last.is_some_and(|(stamp, code)| choices.get(*code as usize) == Some(&stamp.date().to_string()))
+            }
+            _ => false,
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! Other values of the same types.
+
+use super::bounds;
+use super::role::{Role, role};
+use super::{chance, hash};
+use crate::lookahead::column::{Column, MISSING};
+use crate::lookahead::document::{Document, New, Variant};
+use std::collections::BTreeMap;
+
+/// All rows with other values.
+pub fn all(document: &Document) -> Variant {
+    let from: Vec<usize> = (0..document.rows()).collect();
+    let factors = vec![1.0; from.len()];
+    Variant {
+        columns: columns(document, &from, &factors),
+        in_place: from.len(),
+        from,
+    }
+}
+
+/// The replaced columns of some rows: numbers are multiplied by the row's factor, and go 5 to 15 % up or down.
+pub fn columns(document: &Document, from: &[usize], factors: &[f64]) -> BTreeMap<usize, New> {
+    let (codes, symbols) = document.symbols();
+    let hashes: Vec<u64> = symbols.iter().map(|symbol| hash(symbol)).collect();
+    // What all columns of a row share: whether they go up, and most of how far.
+    let row = |&row: &usize| {
+        let (stamp, symbol) = (document.stamps[row], hashes[codes[row] as usize]);
+        (chance(stamp, symbol) < 0.5, 0.05 + 0.09 * chance(stamp, symbol ^ 7))
+    };
+    let moves: Vec<(bool, f64)> = from.iter().map(row).collect();
+    let mut new = BTreeMap::new();
+    for column in 0..document.columns.len() {
+        let role = role(document, column);
+        let draw = |row: usize, salt: u64| {
+            let place = (row as u64) << 16 | column as u64;
+            chance(document.stamps[row], place ^ salt)
+        };
+        let replaced = match (&role, &document.columns[column]) {
+            (Role::Number { low, high }, Column::Numbers(values, integers)) => {
+                let cell = |((&row, factor), (up, noise)): ((&usize, &f64), &(bool, f64))| {
+                    let noise = noise + 0.01 * draw(row, 0);
+                    let factor = factor * if *up { 1.0 + noise } else { 1.0 - noise };
+                    match values[row] {
+                        value if !value.is_finite() => f64::NAN,
+                        value if integers[row] => integer(value, factor, *up, *low, *high),
+                        value => float(&document.names[column], value, factor, *low, *high),
+                    }
+                };
+                New::Numbers(from.iter().zip(factors).zip(&moves).map(cell).collect())
+            }
+            (Role::Codes(choices), Column::Numbers(values, _)) => {
+                let cell = |&row: &usize| {
+                    let value = values[row];
+                    let own = choices.iter().position(|choice| *choice == value);
+                    own.and_then(|own| other(own, choices.len(), draw(row, 11)))
+                        .map_or(f64::NAN, |place| choices[place])
+                };
+                New::Numbers(from.iter().map(cell).collect())
+            }
+            (Role::Texts, Column::Texts(codes, choices)) => {
+                let cell = |&row: &usize| match codes[row] {
+                    MISSING => MISSING,
+                    own => other(own as usize, choices.len(), draw(row, 11))
+                        .and_then(|place| u32::try_from(place).ok())
+                        .unwrap_or(MISSING),
+                };
+                New::Codes(from.iter().map(cell).collect())
+            }
+            (Role::Flag, Column::Flags(flags)) => {
+                let cell = |&row: &usize| flags[row].map(|flag| flag ^ (draw(row, 0) < 0.5));
+                New::Flags(from.iter().map(cell).collect())
+            }
+            (Role::Date, Column::Days(days)) => {
+                let cell = |&row: &usize| days[row].map(|day| if draw(row, 0) < 0.5 { day + 7 } else { day });
+                New::Days(from.iter().map(cell).collect())
+            }
+            _ => continue,
+        };
+        new.insert(column, replaced);
+    }
+    bounds::keep(document, from, &mut new);
+    new
+}
+
+/// Another of some choices, in about half of the cells.
+fn other(own: usize, count: usize, chance: f64) -> Option<usize> {
+    let others = count - 1;
+    let place = (chance * 2.0 * others as f64) as usize;
+    (place < others).then(|| if place < own { place } else { place + 1 })
+}
+
+fn integer(value: f64, factor: f64, up: bool, low: f64, high: f64) -> f64 {
+    let scaled = (value * factor).round().clamp(low, high);
+    if scaled != value {
+        scaled
+    } else if up || low >= 0.0 && value <= 0.0 {
+        scaled + 1.0
+    } else {
+        scaled - 1.0
+    }
+}
+
+fn float(name: &str, value: f64, factor: f64, low: f64, high: f64) -> f64 {
+    // A contract without a bid stays without one.
+    if value == 0.0 && ["bid", "volume", "open_interest"].contains(&name) {
+        return f64::NAN;
+    }
+    let new = if value == 0.0 {
+        1e-3 * factor.abs()
+    } else {
+        value * factor
+    };
+    let new = new.clamp(low, high);
+    // At a bound, to the other side of it.
+    match new == value {
+        true => value * 0.9 + if value == 0.0 { 1e-3 } else { 0.0 },
+        false => new,
+    }
+}

@@ -1,0 +1,230 @@
+//! The sources of a pipeline: files that stages read, outputs of stages that read none, and artifacts of earlier runs.
+
+mod scan;
+mod version;
+
+pub use scan::Scan;
+pub use version::Version;
+
+use super::document::Packed;
+use super::overlay::Made;
+use super::verdict::Unchecked;
+use cache::{Artifact, ArtifactDigest, Store};
+use runner_engine::Failure;
+use runner_pipeline::{Node, Pipeline, Work};
+use stages_core::Source as File;
+use std::collections::BTreeMap;
+
+/// The most bytes of files that are held as tables; others are read again for each version.
+const HELD: u64 = 512 << 20;
+
+/// A source.
+pub struct Source {
+    /// `smooth: prices.csv` for the files of a stage, `market.bars` for an output.
+    pub name: String,
+    /// Its stage.
+    pub node: usize,
+    what: What,
+    /// Its dates and symbols.
+    pub scan: Scan,
+    /// Its files as they were read, in the order of their use.
+    held: Vec<Held>,
+}
+
+/// A file as it was read.
+enum Held {
+    Dated(Box<Packed>),
+    /// It has no dates.
+    Fixed,
+    /// It is read again for each version, since there are too many to hold.
+    Released,
+}
+
+enum What {
+    /// The dated files of a stage, by their place among all of its files. A program names its files: none of them may be dropped.
+    Files { files: Vec<(usize, File)>, may_drop: bool },
+    /// An output of a stage that reads no files and needs no other stage.
+    Output { name: String, digest: ArtifactDigest },
+    /// An artifact of an earlier run.
+    Earlier {
+        port: String,
+        place: usize,
+        digest: ArtifactDigest,
+    },
+}
+
+/// The sources, the inputs that cannot be changed, and those without dates.
+#[derive(Default)]
+pub struct Found {
+    pub sources: Vec<Source>,
+    pub unchecked: Vec<Unchecked>,
+    pub fixed: Vec<String>,
+    /// The bytes of the files that are held.
+    held: u64,
+}
+
+/// The files that a stage reads.
+pub fn files(node: &Node) -> Result<Vec<File>, Failure> {
+    match &node.work {
+        Work::Command(command) => Ok(command.files.clone()),
+        Work::Kind { kind, config } => kind
+            .sources(config, &node.base)
+            .map_err(|problem| Failure::usage(format!("`{}`: {}", node.id, problem.message))),
+    }
+}
+
+/// The sources of some stages.
+pub fn find(
+    pipeline: &Pipeline,
+    chosen: &[usize],
+    made: &BTreeMap<usize, Made>,
+    store: &Store,
+) -> Result<Found, Failure> {
+    let mut found = Found::default();
+    for &i in chosen {
+        let node = &pipeline.nodes[i];
+        let by_file = found.files(i, node)?;
+        for (port, earlier) in &node.earlier {
+            for (place, earlier) in earlier.iter().enumerate() {
+                let what = What::Earlier {
+                    port: port.clone(),
+                    place,
+                    digest: earlier.digest,
+                };
+                found.artifact(i, &earlier.name, what, &store.artifact(earlier.digest)?, store)?;
+            }
+        }
+        // The outputs of a stage with a changed input are compared, and not changed themselves.
+        if !node.needs.is_empty() || !node.earlier.is_empty() || by_file {
+            continue;
+        }
+        for (name, &digest) in made.get(&i).map(|(_, outputs)| outputs).into_iter().flatten() {
+            let what = What::Output {
+                name: name.clone(),
+                digest,
+            };
+            found.artifact(i, &format!("{}.{name}", node.id), what, &store.artifact(digest)?, store)?;
+        }
+    }
+    Ok(found)
+}
+
+impl Found {
+    /// Adds the dated files of a stage. Returns whether there are any, all of which can be changed.
+    fn files(&mut self, i: usize, node: &Node) -> Result<bool, Failure> {
+        let (mut dated, mut held, mut scan) = (Vec::new(), Vec::new(), Scan::default());
+        let mut failed = false;
+        let kind = matches!(node.work, Work::Kind { .. });
+        for (place, file) in files(node)?.into_iter().enumerate() {
+            let name = shown(node, &file);
+            match version::read(&file) {
+                Ok((Some(packed), size)) => {
+                    scan.add(&packed);
+                    held.push(self.hold(packed, size));
+                    dated.push((place, file));
+                }
+                Ok((None, _)) => self.fixed.push(name),
+                Err(reason) => {
+                    failed = true;
+                    self.unchecked.push(Unchecked::source(&name, &reason));
+                }
+            }
+        }
+        // The outputs of a kind of ours are changed instead, so that the stages after it are checked.
+        if dated.is_empty() || failed && kind {
+            return Ok(false);
+        }
+        let names: Vec<String> = dated.iter().map(|(_, file)| file_name(file)).collect();
+        let name = match names.as_slice() {
+            [one] => format!("{}: {one}", node.id),
+            [first, .., last] => format!("{}: {first} to {last} ({} files)", node.id, names.len()),
+            [] => node.id.clone(),
+        };
+        let what = What::Files {
+            files: dated,
+            may_drop: kind,
+        };
+        self.sources.push(Source {
+            name,
+            node: i,
+            what,
+            scan,
+            held,
+        });
+        Ok(true)
+    }
+
+    fn artifact(
+        &mut self,
+        i: usize,
+        name: &str,
+        what: What,
+        artifact: &Artifact,
+        store: &Store,
+    ) -> Result<(), Failure> {
+        let (mut held, mut scan) = (Vec::new(), Scan::default());
+        let (mut dated, mut failed) = (false, None);
+        // The files of an environment or a policy are no tables of dated rows.
+        if !["env", "policy", "metrics", "trajectory"].contains(&artifact.kind.as_str()) {
+            for entry in &artifact.entries {
+                match version::of_entry(artifact, entry, store)? {
+                    Ok(packed) => {
+                        dated |= packed.is_some();
+                        held.push(match packed {
+                            Some(packed) => {
+                                scan.add(&packed);
+                                self.hold(packed, entry.size)
+                            }
+                            None => Held::Fixed,
+                        });
+                    }
+                    Err(reason) => failed = Some(reason),
+                }
+            }
+        }
+        match failed {
+            Some(reason) => self.unchecked.push(Unchecked::source(name, &reason)),
+            None if dated => self.sources.push(Source {
+                name: name.to_owned(),
+                node: i,
+                what,
+                scan,
+                held,
+            }),
+            None => self.fixed.push(name.to_owned()),
+        }
+        Ok(())
+    }
+
+    /// A file to be held, unless there are too many.
+    fn hold(&mut self, packed: Packed, size: u64) -> Held {
+        self.held += size;
+        match self.held <= HELD {
+            true => Held::Dated(Box::new(packed)),
+            false => Held::Released,
+        }
+    }
+}
+
+fn file_name(file: &File) -> String {
+    match file.name.is_empty() {
+        true => file.path.file_name().unwrap_or_default().to_string_lossy().into_owned(),
+        false => file.name.clone(),
+    }
+}
+
+fn shown(node: &Node, file: &File) -> String {
+    format!("{}: {}", node.id, file_name(file))
+}
+
+impl Source {
+    /// True if it is this output.
+    pub fn is(&self, node: usize, output: &str) -> bool {
+        self.node == node && matches!(&self.what, What::Output { name, .. } if name == output)
+    }
+
+    /// True if its own stage depends on it.
+    pub fn is_input(&self) -> bool {
+        !matches!(self.what, What::Output { .. })
+    }
+}

@@ -1,0 +1,137 @@
+//! Versions of sources in a temporary store.
+
+use super::{Held, Source, What};
+use crate::lookahead::change::{self, About, New};
+use crate::lookahead::document::Packed;
+use crate::lookahead::overlay::Overlay;
+use cache::{Artifact, ArtifactBuilder, ArtifactDigest, Entry, Store};
+use runner_engine::Failure;
+use stages_core::Source as File;
+
+/// A version of a source in an overlay.
+pub enum Version {
+    Files(Vec<(usize, Option<File>)>),
+    Output {
+        digest: ArtifactDigest,
+    },
+    Earlier {
+        port: String,
+        place: usize,
+        digest: ArtifactDigest,
+    },
+}
+
+/// Reads a file; `None` if it has no dates. And its size.
+pub fn read(file: &File) -> Result<(Option<Packed>, u64), String> {
+    let bytes = std::fs::read(&file.path).map_err(|err| format!("cannot be read: {err}"))?;
+    let size = bytes.len() as u64;
+    // Without its folders, whose names may look like dates.
+    let name = file.path.file_name().unwrap_or_default().to_string_lossy();
+    Ok((Packed::read(&name, bytes)?, size))
+}
+
+/// Reads a file of an artifact; `None` if it has no dates.
+pub fn of_entry(artifact: &Artifact, entry: &Entry, store: &Store) -> Result<Result<Option<Packed>, String>, Failure> {
+    let packed = Packed::read(&entry.path, store.blob(entry.blob)?.to_vec());
+    Ok(packed.map(|packed| match artifact.kind == "file" {
+        true => packed,
+        false => packed.map(Packed::of_data_set),
+    }))
+}
+
+impl Source {
+    /// Writes a version of it; `None` if the change leaves it as it is. And the number of changed rows.
+    pub fn version(&self, overlay: &Overlay<'_>, about: &About) -> Result<Option<(Version, u64)>, Failure> {
+        match &self.what {
+            What::Files { files, may_drop } => {
+                let (mut changed, mut rows) = (Vec::new(), 0);
+                for ((place, file), held) in files.iter().zip(&self.held) {
+                    let failed = |reason: String| Failure::machine(format!("`{}` {reason}", file.path.display()));
+                    let new = match held {
+                        Held::Dated(packed) => change::version(packed, about),
+                        Held::Fixed => Ok(None),
+                        Held::Released => match read(file).map_err(failed)?.0 {
+                            Some(packed) => change::version(&packed, about),
+                            None => Ok(None),
+                        },
+                    };
+                    let Some(New {
+                        bytes,
+                        rows: of_file,
+                        left,
+                    }) = new.map_err(failed)?
+                    else {
+                        continue;
+                    };
+                    rows += of_file;
+                    if left == 0 && files.len() > 1 && *may_drop {
+                        changed.push((*place, None));
+                        continue;
+                    }
+                    let folder = overlay.folder().join(format!("files-{}-{place}", self.node));
+                    let to = folder.join(file.path.file_name().unwrap_or_default());
+                    std::fs::create_dir_all(&folder)
+                        .and_then(|()| std::fs::write(&to, bytes))
+                        .map_err(|err| Failure::caused("cannot write a changed file", &err))?;
+                    changed.push((*place, Some(File::new(file.name.clone(), to))));
+                }
+                Ok((!changed.is_empty()).then_some((Version::Files(changed), rows)))
+            }
+            What::Output { digest, .. } => {
+                let new = self.artifact(overlay, *digest, about)?;
+                Ok(new.map(|(digest, rows)| (Version::Output { digest }, rows)))
+            }
+            What::Earlier { port, place, digest } => {
+                let new = self.artifact(overlay, *digest, about)?;
+                let version = |digest| Version::Earlier {
+                    port: port.clone(),
+                    place: *place,
+                    digest,
+                };
+                Ok(new.map(|(digest, rows)| (version(digest), rows)))
+            }
+        }
+    }
+
+    /// A version of an artifact; `None` if it has no rows after the moment.
+    fn artifact(
+        &self,
+        overlay: &Overlay<'_>,
+        digest: ArtifactDigest,
+        about: &About,
+    ) -> Result<Option<(ArtifactDigest, u64)>, Failure> {
+        let artifact = overlay.base().artifact(digest)?;
+        let mut builder = ArtifactBuilder::new(&overlay.store, &artifact.kind, artifact.meta.clone());
+        let is_file = artifact.kind == "file";
+        let mut rows = 0;
+        for (entry, held) in artifact.entries.iter().zip(&self.held) {
+            let failed = |reason: String| Failure::machine(format!("`{}` {reason}", entry.path));
+            let new = match held {
+                Held::Dated(packed) => change::version(packed, about),
+                Held::Fixed => Ok(None),
+                Held::Released => match of_entry(&artifact, entry, overlay.base())?.map_err(failed)? {
+                    Some(packed) => change::version(&packed, about),
+                    None => Ok(None),
+                },
+            };
+            match new.map_err(failed)? {
+                Some(new) => {
+                    rows += new.rows;
+                    // A data set has no empty partitions.
+                    if new.left > 0 || is_file {
+                        builder.bytes(&entry.path, &new.bytes)?;
+                    }
+                }
+                None => {
+                    overlay.blob(entry.blob_ref())?;
+                    builder.blob(&entry.path, entry.blob_ref());
+                }
+            }
+        }
+        Ok(if rows > 0 {
+            Some((builder.finish()?, rows))
+        } else {
+            None
+        })
+    }
+}
