@@ -43,6 +43,37 @@ pub fn read(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
+/// Opens what the user of a command names for reading: a file, or a stream that the process was given as `/dev/stdin` or
+/// `/dev/fd/N`, which is what `<(…)` of a shell is. Its end is waited for.
+///
+/// # Errors
+/// When it cannot be opened, or is neither: a FIFO with a name of its own would block its reader until somebody writes to it.
+pub fn open_or_stream(path: &Path) -> io::Result<File> {
+    match is_stream(path) {
+        true => File::open(path),
+        false => open(path),
+    }
+}
+
+/// Writes a file outside the store, or to a stream, as [`open_or_stream`] reads them.
+///
+/// # Errors
+/// When it cannot be written, or something else has its name.
+pub fn write_or_stream(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    match std::fs::metadata(path) {
+        Ok(meta) if !meta.is_file() && !is_stream(path) => {
+            Err(io::Error::other(format!("{}, not a regular file", kind(&meta))))
+        }
+        _ => std::fs::write(path, bytes),
+    }
+}
+
+/// True if the path names a stream of this process.
+fn is_stream(path: &Path) -> bool {
+    let names = ["/dev/stdin", "/dev/stdout", "/dev/stderr", "/dev/null"];
+    names.iter().any(|name| path == Path::new(name)) || path.starts_with("/dev/fd") || path.starts_with("/proc/self/fd")
+}
+
 /// Opens a file of the store for reading. A link is not followed: the store has none.
 pub(crate) fn open_own(path: &Path) -> Result<Opened> {
     match without_waiting(File::options().read(true), OFlags::NOFOLLOW).open(path) {

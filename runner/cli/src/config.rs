@@ -215,7 +215,7 @@ fn of_remote(tree: &Tree, home: &Path, env: &BTreeMap<String, String>, problems:
                 );
             }
             // Neither the line nor the name is printed: it may be the key itself, in the wrong field.
-            "sign_key_file" => match value.text().map(|path| std::fs::read(home.join(path))) {
+            "sign_key_file" => match value.text().map(|path| cache::regular_file::read(&home.join(path))) {
                 None => wanted("the path of a file"),
                 Some(Err(err)) => {
                     let message = format!("cannot read the file that `sign_key_file` names: {err}");
@@ -285,9 +285,9 @@ fn trusted(item: &Tree, home: &Path, keys: &mut Vec<PublicKey>, problems: &mut P
         }
         return;
     }
-    match std::fs::read_to_string(home.join(text)) {
+    match cache::regular_file::read(&home.join(text)) {
         Err(err) => wrong(format!("cannot read a file that `trusted_keys` names: {err}")),
-        Ok(lines) => match PublicKey::parse_lines(&lines) {
+        Ok(lines) => match PublicKey::parse_lines(&String::from_utf8_lossy(&lines)) {
             Ok(found) if found.is_empty() => wrong("a file that `trusted_keys` names holds no key".to_owned()),
             Ok(found) => keys.extend(found),
             Err((line, reason)) => wrong(format!("line {line} of a file that `trusted_keys` names {reason}")),

@@ -1,6 +1,7 @@
 //! The scheduler: the only thread that holds the state of every stage.
 
 mod look_up;
+mod threads;
 
 use crate::action::{self, Mode, Outcome};
 use crate::cost::{self, CostWarning};
@@ -344,11 +345,10 @@ impl Scheduler<'_, '_, '_> {
         self.slots[i].state = State::Preparing;
         self.slots[i].began = Some(Instant::now());
         if reads_files(node) {
-            let sender = self.sender.clone();
-            self.scope.spawn(move || {
-                let prepared = prepare(node, inputs, store, reread);
-                let _ = sender.send(Message::Prepared(i, prepared));
-            });
+            self.in_thread(
+                move || Message::Prepared(i, prepare(node, inputs, store, reread)),
+                move |err| Message::Prepared(i, Err(err)),
+            );
         } else {
             match prepare(node, inputs, store, reread) {
                 Ok(prepared) => self.prepared(i, prepared),
@@ -450,10 +450,9 @@ impl Scheduler<'_, '_, '_> {
                 hint: Some(hint),
             });
         }
-        let sender = self.sender.clone();
         let events: Arc<dyn EventSink> = Arc::new(Sink {
             node: i,
-            sender: sender.clone(),
+            sender: self.sender.clone(),
         });
         let limits = Limits {
             timeout: node.timeout,
@@ -472,7 +471,7 @@ impl Scheduler<'_, '_, '_> {
         self.slots[i].state = State::Running(prepared, share, lock);
         self.running.insert(i);
         self.delayed.remove(&i);
-        self.scope.spawn(move || {
+        let work = move || {
             let outcome = action::run(
                 node,
                 &of_thread,
@@ -484,8 +483,9 @@ impl Scheduler<'_, '_, '_> {
                 &limits,
                 &events,
             );
-            let _ = sender.send(Message::Ended(i, outcome));
-        });
+            Message::Ended(i, outcome)
+        };
+        self.in_thread(work, move |err| Message::Ended(i, Outcome::Failed(err)));
     }
 
     /// The reason why a stage is not cached, for people.

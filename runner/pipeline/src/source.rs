@@ -2,9 +2,9 @@
 
 use super::error::PipelineError;
 use super::model::Place;
+use cache::regular_file;
 use stages_core::visible::visible;
 use std::cell::OnceCell;
-use std::fs::File;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
@@ -187,7 +187,7 @@ pub(crate) fn bytes(file: &Path) -> Result<Vec<u8>, (String, String)> {
     let unreadable = |err: std::io::Error| {
         (
             format!("cannot read the pipeline file: {err}"),
-            "give the path of a YAML file, relative to the current directory".to_owned(),
+            "give the path of a YAML file, relative to the current directory, or `/dev/stdin`".to_owned(),
         )
     };
     if file.is_dir() {
@@ -197,7 +197,7 @@ pub(crate) fn bytes(file: &Path) -> Result<Vec<u8>, (String, String)> {
         ));
     }
     let mut bytes = Vec::new();
-    File::open(file)
+    regular_file::open_or_stream(file)
         .map_err(unreadable)?
         .take(LONGEST + 1)
         .read_to_end(&mut bytes)

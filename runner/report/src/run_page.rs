@@ -36,7 +36,14 @@ pub fn write_within(run: &Run, runs: &Path, store: &Store, budget: Duration) -> 
 fn put(run: &Run, body: &str) -> Result<PathBuf, Failure> {
     let path = run.dir.join("report.html");
     let page = html::page(&format!("{} · {}", run.pipeline, run.id), body);
-    std::fs::write(&path, page).map_err(|err| Failure::caused(format!("cannot write `{}`", path.display()), &err))?;
+    // Renamed into place: nobody reads half a page, and what is no file there is replaced, not waited for.
+    let new = path.with_extension("html.new");
+    let _ = std::fs::remove_file(&new);
+    let written = std::fs::write(&new, page).and_then(|()| std::fs::rename(&new, &path));
+    if written.is_err() {
+        let _ = std::fs::remove_file(&new);
+    }
+    written.map_err(|err| Failure::caused(format!("cannot write `{}`", path.display()), &err))?;
     Ok(path)
 }
 

@@ -83,6 +83,49 @@ fn a_reader_needs_no_secret_and_may_trust_several() {
     assert!(warnings[0].contains(&format!("add `{}`", one.public())), "{warnings:?}");
 }
 
+/// One bit of each byte is flipped.
+#[test]
+fn every_byte_of_a_signed_record_is_inside_its_signature() {
+    let (one, _) = keys();
+    let home = Home::new();
+    home.action("a");
+    home.memo("m");
+    push(&home.reopen(), signed(&home, &one, &[]));
+    let url = folder(&home).display().to_string();
+    let read = || {
+        let dir = tempfile::tempdir_in(home.dir.path()).unwrap();
+        let store = with_remote(Store::open(dir.path()).unwrap(), reader(&url, &[one.public()]));
+        let action = store.hit(action_key("a")).unwrap();
+        let memo = store.memo(memo_key("m")).unwrap();
+        (
+            action.map(|hit| serde_json::to_string(&hit).unwrap()),
+            memo.map(|memo| serde_json::to_string(&memo).unwrap()),
+        )
+    };
+    let hex = memo_key("m").to_hex();
+    let memo = folder(&home).join("memos").join(&hex[..2]).join(&hex[2..]);
+    let value = read();
+    assert!(value.0.is_some() && value.1.is_some());
+    for path in [record(&home), memo] {
+        let intact = std::fs::read(&path).unwrap();
+        for at in 0..intact.len() {
+            let mut bytes = intact.clone();
+            bytes[at] ^= 1 << (at % 8);
+            std::fs::remove_file(&path).unwrap();
+            std::fs::write(&path, bytes).unwrap();
+            let found = read();
+            let fits = |found: &Option<String>, value: &Option<String>| found.is_none() || found == value;
+            assert!(
+                fits(&found.0, &value.0) && fits(&found.1, &value.1),
+                "byte {at} of `{}`: {found:?}",
+                path.display()
+            );
+        }
+        std::fs::write(&path, intact).unwrap();
+        assert_eq!(read(), value);
+    }
+}
+
 #[test]
 fn records_of_another_signer_stay_as_they_are() {
     let (one, two) = keys();

@@ -2,11 +2,12 @@
 
 use crate::args::{PipelineArgs, Selection};
 use crate::session::{Project, Session};
-use cache::{ActionKey, checksummed};
+use cache::{ActionKey, checksummed, regular_file};
 use runner_engine::{self as engine, Failure, Options, Planned, Prediction};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 /// The arguments of a plan.
@@ -55,7 +56,7 @@ impl SavedPlan {
             .map_err(std::io::Error::from)
             .map_err(failed)?;
         checksummed::add_checksum(&mut text);
-        std::fs::write(file, text + "\n").map_err(failed)
+        regular_file::write_or_stream(file, (text + "\n").as_bytes()).map_err(failed)
     }
 
     pub fn read(file: &Path) -> Result<Self, Failure> {
@@ -64,7 +65,10 @@ impl SavedPlan {
             ..Failure::usage(format!("`{}` is not a plan", file.display()))
                 .hint("create one with `runner plan PIPELINE --save FILE`")
         };
-        let text = std::fs::read_to_string(file).map_err(|err| wrong(err.to_string()))?;
+        let mut text = String::new();
+        regular_file::open_or_stream(file)
+            .and_then(|mut file| file.read_to_string(&mut text))
+            .map_err(|err| wrong(err.to_string()))?;
         if !checksummed::matches_checksum(text.as_bytes()) {
             return Err(wrong("it was changed: its checksum is wrong".to_owned()));
         }
@@ -108,5 +112,71 @@ impl SavedPlan {
         let new = now.iter().filter(|stage| !planned(stage));
         changes.extend(new.map(|stage| format!("there is a new stage `{}`", stage.stage)));
         changes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn every_bit_of_a_saved_plan_is_inside_its_checksum() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("plan.json");
+        let arguments = PlanArguments {
+            file: PathBuf::from("/p.yaml"),
+            selection: Selection {
+                stages: vec!["train".to_owned()],
+                force: vec!["env".to_owned()],
+                ..Selection::default()
+            },
+        };
+        let stages = json!([
+            { "stage": "env", "prediction": "runs", "key": "07".repeat(32) },
+            { "stage": "train", "prediction": "depends", "key": null },
+        ]);
+        SavedPlan::write(&file, &json!({ "arguments": arguments, "stages": stages })).unwrap();
+        let read = || {
+            let plan = SavedPlan::read(&file).ok()?;
+            let stages = plan.stages.iter();
+            let stages: Vec<_> = stages
+                .map(|stage| (&stage.stage, stage.prediction, stage.key))
+                .collect();
+            Some(json!([plan.arguments, stages]))
+        };
+        let (intact, value) = (std::fs::read(&file).unwrap(), read());
+        assert!(value.is_some());
+        for bit in 0..intact.len() * 8 {
+            let mut bytes = intact.clone();
+            bytes[bit / 8] ^= 1 << (bit % 8);
+            std::fs::write(&file, bytes).unwrap();
+            let found = read();
+            assert!(
+                found.is_none() || found == value,
+                "bit {} of byte {}: {found:?}",
+                bit % 8,
+                bit / 8
+            );
+        }
+    }
+
+    #[test]
+    fn a_fifo_is_neither_read_nor_written() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("plan.json");
+        rustix::fs::mkfifoat(rustix::fs::CWD, &file, rustix::fs::Mode::RWXU).unwrap();
+        let refused = SavedPlan::read(&file).err().unwrap();
+        assert!(
+            refused.causes[0].contains("a FIFO, not a regular file"),
+            "{:?}",
+            refused.causes
+        );
+        let refused = SavedPlan::write(&file, &json!({})).err().unwrap();
+        assert!(
+            refused.causes[0].contains("a FIFO, not a regular file"),
+            "{:?}",
+            refused.causes
+        );
     }
 }

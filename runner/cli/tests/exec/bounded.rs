@@ -154,6 +154,65 @@ stages:
     }
 }
 
+#[test]
+fn a_pipeline_is_a_file_or_a_stream() {
+    let project = Project::new(TWO);
+    fifo(&project.path("fifo.yaml"));
+    fifo(&project.path("plan.json"));
+    for args in [
+        &["plan", "fifo.yaml"][..],
+        &["exec", "fifo.yaml"],
+        &["graph", "fifo.yaml"],
+        &["exec", "--plan", "plan.json"],
+    ] {
+        let ended = project.run_within(LIMIT, args);
+        let text = ended.text();
+        assert_eq!(ended.code, 2, "{args:?}: {text}");
+        assert!(
+            text.contains("a FIFO, not a regular file") && text.contains("hint"),
+            "{args:?}: {text}"
+        );
+    }
+    let saved = project.run_within(LIMIT, &["plan", "p.yaml", "--save", "plan.json"]);
+    assert_eq!(saved.code, 3, "{}", saved.text());
+    assert!(saved.text().contains("a FIFO, not a regular file"), "{}", saved.text());
+    // A shell's `<(…)` is a stream that this process was given.
+    let shell = |script: &str| {
+        let mut command = Command::new("bash");
+        project
+            .at_home(&mut command)
+            .args(["-c", script])
+            .env("RUNNER", runner());
+        within(LIMIT, &mut command)
+    };
+    for script in [
+        "\"$RUNNER\" exec <(cat p.yaml) --json",
+        "cat p.yaml | \"$RUNNER\" exec /dev/stdin --json",
+        "\"$RUNNER\" plan p.yaml --save /dev/stdout",
+    ] {
+        let ended = shell(script);
+        assert_eq!(ended.code, 0, "{script}: {}", ended.text());
+    }
+    // Whoever waits for its end hears a signal.
+    let ended = shell("timeout -s INT 1 \"$RUNNER\" exec <(exec sleep 30 2> /dev/null); echo ended $?");
+    assert!(ended.stdout.contains("ended 124"), "{}", ended.text());
+}
+
+#[test]
+fn a_report_replaces_what_is_no_file() {
+    for (kind, make) in [OBSTACLES[0], OBSTACLES[1]] {
+        let project = Project::new(TWO);
+        project.exec(&[]);
+        let latest = std::fs::read_dir(project.home().join("runs")).unwrap().next().unwrap();
+        let page = latest.unwrap().path().join("report.html");
+        std::fs::remove_file(&page).ok();
+        make(&page);
+        let ended = project.run_within(LIMIT, &["report", "latest"]);
+        assert_eq!(ended.code, 0, "{kind}: {}", ended.text());
+        assert!(std::fs::symlink_metadata(&page).unwrap().is_file(), "{kind}");
+    }
+}
+
 /// Runs a command whose standard output cannot be written.
 fn to_a_full_disk(project: &Project, args: &[&str]) -> Ended {
     let mut command = project.command(args);

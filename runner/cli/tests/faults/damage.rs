@@ -1,6 +1,6 @@
 //! Files of the store that are not what they were.
 
-use crate::lab::{Chance, Digests, Lab, QUICK, STAGES, files};
+use crate::lab::{Chance, Digests, Lab, QUICK, STAGES, copy, files};
 use crate::tally::Tally;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -119,16 +119,6 @@ impl Kept {
         self.lab.wipe();
         copy(&self.lab.path("kept"), &self.lab.home());
     }
-}
-
-/// A copy with the times of the files.
-fn copy(from: &Path, to: &Path) {
-    let status = std::process::Command::new("cp")
-        .arg("-a")
-        .args([from, to])
-        .status()
-        .unwrap();
-    assert!(status.success());
 }
 
 fn candidates(home: &Path, (folder, name): (&str, &str)) -> Vec<PathBuf> {

@@ -4,6 +4,7 @@ use cache::{ActionKey, Store};
 pub use runner_testkit::{Digests, Ended, files, runner};
 use runner_testkit::{Project, marked};
 use std::collections::BTreeSet;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// Quick stages of every sort: a market and what follows from it, a training with checkpoints, external programs with
@@ -50,6 +51,9 @@ pub const STAGES: [&str; 9] = [
     "all",
 ];
 
+/// The key by which the remotes of the labs are signed.
+pub const PUBLIC: &str = include_str!("../../../../cache/remote/tests/keys/one.pub").trim_ascii_end();
+
 /// A run that takes longer hangs.
 pub const LONGEST: Duration = Duration::from_secs(300);
 
@@ -82,6 +86,15 @@ impl Lab {
         let ended = undisturbed.exec(&[]);
         assert_eq!(ended.code, 0, "{}{}", ended.stdout, ended.stderr);
         ended.digests()
+    }
+
+    /// The stages that were recorded have the reference digests.
+    pub fn recorded_nothing_wrong(&self, ended: &Ended, reference: &Digests, what: &str) {
+        for (stage, digests) in ended.digests() {
+            // A stage that was skipped has none.
+            let is_right = digests == "{}" || reference.get(&stage) == Some(&digests);
+            assert!(is_right, "{what}: `{stage}` is wrong: {}", ended.text());
+        }
     }
 
     pub fn store(&self) -> Store {
@@ -168,12 +181,55 @@ impl Lab {
         found
     }
 
+    /// Gives a home the directory `remote` as its remote, whose records it signs with the trusted key.
+    pub fn sign_remote(&self, home: &str) {
+        self.sign_remote_with(home, "one", "remote");
+    }
+
+    /// Gives a home a directory as its remote, whose records it signs with the key `one`, which is trusted, or `two`.
+    pub fn sign_remote_with(&self, home: &str, key: &str, folder: &str) {
+        let text = match key {
+            "one" => include_str!("../../../../cache/remote/tests/keys/one"),
+            _ => include_str!("../../../../cache/remote/tests/keys/two"),
+        };
+        self.write("sign.key", text);
+        let (url, key) = (self.path(folder), self.path("sign.key"));
+        self.write(
+            &format!("{home}/config.yaml"),
+            &format!(
+                "remote: {{ url: '{}', sign_key_file: '{}' }}\n",
+                url.display(),
+                key.display()
+            ),
+        );
+    }
+
+    /// Lets the home read the directory `remote`, as far as the trusted key has signed it.
+    pub fn trust_remote(&self) {
+        let url = self.path("remote");
+        let text = format!(
+            "remote: {{ url: '{}', read_only: true, timeout: 1s, trusted_keys: ['{PUBLIC}'] }}\n",
+            url.display()
+        );
+        self.write("home/config.yaml", &text);
+    }
+
     /// Empties it, but for the pipeline.
     pub fn wipe(&self) {
         if self.home().exists() {
             std::fs::remove_dir_all(self.home()).unwrap();
         }
     }
+}
+
+/// A copy with the times of the files.
+pub fn copy(from: &Path, to: &Path) {
+    let status = std::process::Command::new("cp")
+        .arg("-a")
+        .args([from, to])
+        .status()
+        .unwrap();
+    assert!(status.success());
 }
 
 /// Chance with a seed (splitmix64).

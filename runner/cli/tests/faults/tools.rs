@@ -37,6 +37,35 @@ pub static MOUNT: LazyLock<bool> = LazyLock::new(|| {
 /// True if a library can be compiled that sets the clock of a program.
 pub static CC: LazyLock<bool> = LazyLock::new(|| cfg!(target_os = "linux") && works("cc", &["--version"]));
 
+/// True if programs can be isolated in namespaces.
+pub static NAMESPACES: LazyLock<bool> = LazyLock::new(|| {
+    let found = runner_testkit::Project::new("").run(&["doctor", "--json"]).stdout;
+    let found: serde_json::Value = serde_json::from_str(&found).unwrap();
+    let mut findings = found["findings"].as_array().unwrap().iter();
+    findings.any(|finding| finding["what"] == "isolation" && finding["value"] == "namespaces")
+});
+
+fn is_root() -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+    std::fs::metadata("/proc/self").is_ok_and(|meta| meta.uid() == 0)
+}
+
+/// True if commands can run as other users.
+pub static USERS: LazyLock<bool> = LazyLock::new(|| is_root() && works("setpriv", &["--version"]));
+
+/// True if a file system can be mounted whose requests are answered by the test.
+pub static HUNG: LazyLock<bool> = LazyLock::new(|| {
+    let device = std::fs::File::options().read(true).write(true).open("/dev/fuse");
+    is_root() && device.is_ok() && works("unshare", &["-m", "true"])
+});
+
+/// True if a disk of the test's own can be mounted, with an ext4 on it.
+pub static POWER: LazyLock<bool> =
+    LazyLock::new(|| *HUNG && works("mkfs.ext4", &["-V"]) && std::path::Path::new("/dev/loop-control").exists());
+
+pub const NO_USERS: &str = "not root, or no `setpriv`";
+pub const NO_HUNG: &str = "not root, or no `/dev/fuse`";
+pub const NO_POWER: &str = "not root, or no `/dev/fuse`, no loop device or no `mkfs.ext4`";
 pub const NO_CC: &str = "there is no `cc`";
 pub const NO_STRACE: &str = "`strace` is not installed, or may not trace";
 pub const NO_MOUNT: &str = "`unshare -rm` may not mount here";

@@ -16,6 +16,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::thread::Builder;
 use std::time::{Duration, Instant};
 
 /// Runs each action in its own process: a stage kind in this program, as `runner worker`, an external program in the sandbox. A
@@ -115,7 +116,7 @@ impl Executor for WorkerProcess {
         // A worker that has already exited is reported below, with its exit status.
         let _ = stdin.write_all(line.as_bytes());
         let (sender, said) = channel();
-        let errors = std::thread::spawn(move || {
+        let errors = Builder::new().spawn(move || {
             let mut tail = Vec::new();
             let mut reader = BufReader::new(stderr);
             let mut line = Vec::new();
@@ -126,7 +127,8 @@ impl Executor for WorkerProcess {
             }
             String::from_utf8_lossy(&tail).into_owned()
         });
-        let reader = std::thread::spawn(move || {
+        let errors = errors.map_err(|err| failed("start a thread for", err))?;
+        let reader = Builder::new().spawn(move || {
             for line in BufReader::new(stdout).split(b'\n') {
                 let Ok(line) = line else { break };
                 // Lines that are not messages go to the log.
@@ -137,6 +139,7 @@ impl Executor for WorkerProcess {
                 }
             }
         });
+        let reader = reader.map_err(|err| failed("start a thread for", err))?;
         let started = Instant::now();
         let mut asked: Option<Instant> = None;
         let mut over_time = None;

@@ -59,11 +59,13 @@ impl Scheduler<'_, '_, '_> {
     /// Looks a stage up in the remote store, in a thread, because the request blocks.
     fn ask(&mut self, i: usize, prepared: Box<Prepared>) {
         self.asking += 1;
-        let (store, sender) = (self.store, self.sender.clone());
-        self.scope.spawn(move || {
+        let (store, unasked) = (self.store, prepared.clone());
+        let work = move || {
             let hit = store.hit(prepared.key);
-            let _ = sender.send(Message::Asked(i, prepared, hit));
-        });
+            Message::Asked(i, prepared, hit)
+        };
+        // Without an answer, the stage is computed.
+        self.in_thread(work, move |_| Message::Asked(i, unasked.clone(), Ok(None)));
     }
 
     /// True if a cached result of a stage may be used.
