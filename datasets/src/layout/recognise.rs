@@ -113,7 +113,7 @@ pub fn candidates(table: Table, path: &str, mut header: impl FnMut(&Form) -> Opt
     }
     all.sort_by_key(|candidate| {
         let of = candidate.found.len() + candidate.lacks.len();
-        let share = if of == 0 { 0 } else { candidate.found.len() * 1000 / of };
+        let share = (candidate.found.len() * 1000).checked_div(of).unwrap_or(0);
         Reverse((
             candidate.is_certain(),
             candidate.fits,

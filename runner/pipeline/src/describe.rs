@@ -172,7 +172,15 @@ fn map_of<'a>(field: &'a Value, root: &'a Value) -> Option<(&'a Value, &'static 
     choices
         .iter()
         .map(|choice| resolve(choice, root))
-        .find(|choice| choice.get("properties").is_some())
+        .find(|choice| {
+            let count = |key: &str| match choice.get(key) {
+                Some(Value::Object(map)) => map.len(),
+                Some(Value::Array(list)) => list.len(),
+                _ => 0,
+            };
+            // A map of one required field is shown in the type's name.
+            count("properties") > 0 && (count("properties"), count("required")) != (1, 1)
+        })
         .map(|map| (map, ""))
 }
 

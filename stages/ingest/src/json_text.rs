@@ -29,8 +29,11 @@ pub(crate) fn document(packed: &Packed) -> Result<Value, StageError> {
     }
 }
 
+/// A row of a document, with its key where the rows are a map.
+type Row<'d> = (Option<&'d str>, &'d Map<String, Value>);
+
 /// The rows of a document; `None` where there are none at that place.
-fn rows<'d>(document: &'d Value, form: &JsonRows) -> Option<Vec<(Option<&'d str>, &'d Map<String, Value>)>> {
+fn rows<'d>(document: &'d Value, form: &JsonRows) -> Option<Vec<Row<'d>>> {
     let mut at = document;
     for name in form.rows.split('.').filter(|name| !name.is_empty()) {
         at = at.get(name)?;

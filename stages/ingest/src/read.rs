@@ -34,6 +34,9 @@ pub struct Reason {
     pub files: u64,
 }
 
+/// The table of a file, with its layout.
+pub type OfLayout = (Layout, RecordBatch);
+
 /// Reads files in parallel and gives their layouts and tables, in the order of `sources`, and the reasons for the layouts.
 ///
 /// # Errors
@@ -42,7 +45,7 @@ pub fn tables(
     context: &Context,
     reading: &Reading<'_>,
     sources: &[Source],
-) -> Result<(Vec<(Layout, RecordBatch)>, Vec<Reason>), StageError> {
+) -> Result<(Vec<OfLayout>, Vec<Reason>), StageError> {
     let mut tables = Vec::with_capacity(sources.len());
     let reasons = each(context, reading, sources, |layout, batch| {
         tables.push((layout, batch));

@@ -160,9 +160,12 @@ const TABLES: &[Sample] = &[
     sample("last_and_volatility", "strike", "expiration", "price"),
 ];
 
+/// A file's name and bytes.
+type File = (String, Vec<u8>);
+
 /// The last file of a sample by name, so that a second table stays whole.
-fn file_of(name: &str) -> (String, Vec<u8>, Vec<(String, Vec<u8>)>) {
-    fn walk(dir: &Path, prefix: &str, found: &mut Vec<(String, Vec<u8>)>) {
+fn file_of(name: &str) -> (String, Vec<u8>, Vec<File>) {
+    fn walk(dir: &Path, prefix: &str, found: &mut Vec<File>) {
         for entry in std::fs::read_dir(dir).unwrap() {
             let entry = entry.unwrap();
             let name = format!("{prefix}{}", entry.file_name().to_string_lossy());
