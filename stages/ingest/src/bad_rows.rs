@@ -275,7 +275,8 @@ impl Treatment<'_> {
 
     /// One line on what was done to the rows; `None` where nothing was.
     fn line(&self, tally: &Tally, read: u64, left: u64) -> Option<String> {
-        let mut done: BTreeMap<u8, (&str, Vec<(u64, &str)>)> = BTreeMap::new();
+        type Rules<'a> = Vec<(u64, &'a str)>;
+        let mut done: BTreeMap<u8, (&str, Rules<'_>)> = BTreeMap::new();
         for (rule, rows, _) in tally.broken() {
             let (order, verb) = match (rule.remedy, self.bad.action(rule)) {
                 _ if self.bad.drops(rule) => (0, "dropped"),
@@ -291,7 +292,7 @@ impl Treatment<'_> {
         }
         let mut parts: Vec<String> = Vec::new();
         for (order, (verb, mut rules)) in done {
-            rules.sort_by(|a, b| b.0.cmp(&a.0));
+            rules.sort_by_key(|(rows, _)| std::cmp::Reverse(*rows));
             let rules: Vec<String> = rules
                 .iter()
                 .map(|(rows, name)| format!("{name} {}", thousands(*rows)))
@@ -316,7 +317,7 @@ pub(crate) fn thousands(count: u64) -> String {
     let digits = count.to_string();
     let mut out = String::with_capacity(digits.len() + digits.len() / 3);
     for (i, digit) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i) % 3 == 0 {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
             out.push(',');
         }
         out.push(digit);

@@ -60,14 +60,14 @@ fn the_same_bytes_for_any_number_of_threads_and_for_ever() {
         .map(|(name, digest)| format!("{name}: {digest}"))
         .collect();
     insta::assert_snapshot!(text.join("\n"), @r"
-    env: e2215f682d8366eadaab6e52166095c7f553ef6c5fbfbbebb879a6c89974e7c8
+    env: 0b0ef5cdb27a1f2bf54780759f554457476d1748caecfa9857920f8de669dcdc
     evaluate metrics: 6cf891ce7a396b273a1a6531268ac29655eb7a3ae587748b1cf74e98a04a103f
     evaluate trajectory: de4e7c5f91f9de0e5a0a53a3bfa3cf0422a20550217c99f8b3bdaffabce0323b
     greeks: ec7c321c414c16f1ac6c6c167ffbcf9e1e17ca0f32b51d75fd974fe75142a61c
-    implied volatility: 9cb6db3d69ee1f4b773e438edd9a457a0e868589ed04bde7ff5c8ddf53a5a739
-    market bars: 85c5f47a011785f2ae30f1a196ea2c49ed42a6d397bd20294da7735770d00f68
-    market chain: ba38a1b693e02e29f58bf6509a7d62f144ca346a2c6074030581f67551ada47b
-    market rates: 6ae318d681c24a2c9852eb310e92de5975dbb67e79428341445af66249ef9e67
+    implied volatility: 5355f6b8eaed7c4faee1923824b9fd00875cf9613f3c64d7bae7110268e71ae3
+    market bars: ccc8653a63332bcc7a9f2f132de511d51ee699b0ce61b3dbf1f6c2f3480dd14f
+    market chain: 546943130c58fa26a2ff854dafb560fd523e0ea2ff37daa314200b527337280a
+    market rates: b1eb03fda000590bbd745edf5954d9c081b8f64f974097c3fb95dbdf330e2d3c
     realised volatility: 9fd57f88464b37dfc013f8a1720cf2f62ee51802b7710440e29dd97d6b22e435
     surface: 1876f123f1f68c27d544a6c2bcf4b1277d7f9775b6090cbc05b67f4a4ad28f68
     technical: c42a483a49a4a8319a5725c60fee24cc150e66baf71caeaf38f0c06fa4cbfa2f

@@ -128,10 +128,10 @@ impl StageKind for CorporateActions {
                 hint: Some("it is proposed at the output `proposed`, and not applied".to_owned()),
             });
         }
-        Ok([("actions", actions), ("proposed", proposed)]
+        [("actions", actions), ("proposed", proposed)]
             .into_iter()
             .map(|(name, actions)| Ok((name.to_owned(), write(context, &actions)?)))
-            .collect::<Result<_, StageError>>()?)
+            .collect()
     }
 }
 

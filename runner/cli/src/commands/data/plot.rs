@@ -64,8 +64,8 @@ mod tests {
             "y",
         );
         let lines: Vec<&str> = text.lines().collect();
-        assert_eq!(lines[1].find('c'), Some(12 + WIDTH - 1));
-        assert_eq!(lines[HEIGHT].find('*'), Some(12), "two series at one place");
+        assert_eq!(lines[1].find('c'), Some(13 + WIDTH - 1));
+        assert_eq!(lines[HEIGHT].find('*'), Some(13), "two series at one place");
         assert!(lines[HEIGHT + 2].contains("0.0000") && lines[HEIGHT + 2].contains("10.0000"));
         assert_eq!(plot("t", &[], "x", "y"), "t: nothing to plot\n");
         assert!(plot("t", &[('c', vec![(1.0, 1.0)])], "x", "y").contains('c'));
