@@ -227,7 +227,6 @@ fn aapl_2014_split(data: &Path) {
     assert!(gain.abs() < 0.02 * 1e6, "{gain}");
     // Without it, the put is worth more than 550 on an underlying of 93.70.
     let unknown = straddle(Vec::new()).nav - 1e6;
-    eprintln!("short straddle over the split: {gain:.2} with the action, {unknown:.2} without");
     assert!(unknown < -0.4 * 1e6, "{unknown}");
 }
 

@@ -84,7 +84,7 @@ fn from_an_unknown_table_to_a_running_stage() {
     );
     let ended = project.run(&["exec", "p.yaml"]);
     assert_eq!(ended.code, 0, "{text}\n{}", ended.stderr);
-    let shown = ok(&project, &["show", "latest/chain"]);
+    let shown = ok(&project, &["show", "latest/chain.chain"]);
     assert!(
         shown.contains("4 rows") || shown.contains("rows: 4") || shown.contains("\"rows\": 4"),
         "{shown}"

@@ -264,7 +264,7 @@ impl Document {
         let is_known = |row: usize| self.stamps[row].end <= until;
         let stays = |&new: &usize| {
             let row = variant.from[new];
-            !is_known(row) && !(manner.moves_rows() && ends[codes[row] as usize])
+            !(is_known(row) || manner.moves_rows() && ends[codes[row] as usize])
         };
         let mut picks = Vec::with_capacity(variant.from.len());
         let mut next = 0;
