@@ -181,8 +181,10 @@ fn answer(opcode: u32, node: u64, body: &[u8], state: &mut State) -> (i32, Vec<u
             out.extend(attributes(node, state.bytes.len()));
             (0, out)
         }
-        // OPEN, OPENDIR
-        14 | 27 => (0, vec![0; 16]),
+        // OPEN, without a FLUSH at each close (FOPEN_NOFLUSH): a process that is killed would wait for its answer.
+        14 => (0, numbers(&[0, 0, 1 << 5, 0])),
+        // OPENDIR
+        27 => (0, vec![0; 16]),
         // READ
         15 => {
             let at = (u64_at(body, 8) as usize).min(state.bytes.len());
