@@ -183,8 +183,8 @@ fn golden() {
     assert_eq!(
         [bars.digest, rates.digest],
         [
-            "07e6d04f5dc9e271b99eb5d2689d64fa79ef1cb447cf314443e388be3ad10737",
-            "e5a553f052f6f2052052113b5ff1991ec45e0d30d0e33033b73d8f9f6495cc3f"
+            "0fb16ce761fe3440457bcf7945482b0b7d1d44028d71edd1545ca0e021bce28e",
+            "2c799e5ed10b09e424b7b7ba95588751f5ad38555c23c0dff6d790601b2209cf"
         ]
     );
 }

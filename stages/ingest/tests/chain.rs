@@ -328,8 +328,8 @@ fn golden() {
     assert_eq!(
         [cboe.digest, sse.digest],
         [
-            "000ed5fb6caac5e974d0b4a65130ba1f5057bc7fcc011b0c48f9c9ca1b7054fd",
-            "f03c5eeac2bf2fe113f74965460e7e822a701a4e60f37b260178b96fc2307820"
+            "d375eaca93add530a032e1b435c77f27522f20b205e0e8bfb2dfc5cb74170084",
+            "9c57c878aa26cd8ae3b07d8edad683a4b34fd4abd3c104a8be78cfa7f29a2aca"
         ]
     );
 }

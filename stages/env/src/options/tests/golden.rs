@@ -112,7 +112,7 @@ fn golden() {
     let outputs = Options.run(&config, &context).unwrap();
     assert_eq!(
         outputs["env"].to_hex(),
-        "c3c12a33aaf289c21796223e6f7685ba4653d36e22d9bb5f766aeb77c0f07bda"
+        "9da8ca469ac06764065cd71db2a3a6bc74f68b1171d5b7e589b408940c117b51"
     );
     // The stage reads what the market says.
     let artifact = store.artifact(outputs["env"]).unwrap();
