@@ -171,6 +171,6 @@ fn golden() {
     );
     assert_eq!(
         rates.digest,
-        "c4f28b12e0825c1f986faad10712a9d89c49469165194ea35723cc1be9a6bfbf"
+        "e8b1d075640d7b805de9575aee2c155767a6c7e03b906527dd10e7bfe1acb0fc"
     );
 }

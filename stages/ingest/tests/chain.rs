@@ -322,6 +322,6 @@ fn golden() {
     );
     assert_eq!(
         sse.digest,
-        "612d88a710b25f89bc2ee2e5664011883271f92b7c63d5f5be3d9bdcf4fc465c"
+        "d8d8e6da682742f9ef098c20c0ceda5634223dce4ee53d2126dae4d7871c1ab4"
     );
 }

@@ -112,7 +112,7 @@ fn golden() {
     let outputs = Options.run(&config, &context).unwrap();
     assert_eq!(
         outputs["env"].to_hex(),
-        "c3c12a33aaf289c21796223e6f7685ba4653d36e22d9bb5f766aeb77c0f07bda"
+        "1582fbaee1e2311d86e9c34d2fb297d1b2b6498a84a8f107792a5b17c88e9e8f"
     );
     // The stage reads what the market says.
     let artifact = store.artifact(outputs["env"]).unwrap();

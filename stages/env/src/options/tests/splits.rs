@@ -243,7 +243,8 @@ fn untradable_quotes_are_marks() {
         step_discrete(&mut barred_env, &[0], &mut out);
     }
     // Closing closes the put alone.
-    step_discrete(&mut barred_env, &[super::action(&barred_env, "close_all")], &mut out);
+    let close_all = super::action(&barred_env, "close_all");
+    step_discrete(&mut barred_env, &[close_all], &mut out);
     let left = barred_env.positions(0);
     assert_eq!(left.len(), 1);
     assert!(left[0].call && left[0].model_mark);
