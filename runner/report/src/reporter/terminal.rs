@@ -39,6 +39,8 @@ pub struct Terminal {
     over: usize,
     /// The time of the last line about the running stages.
     last: Instant,
+    /// Lines to be written in one system call when no more events are pending, elsewhere than on a terminal.
+    pending: String,
 }
 
 struct Line {
@@ -63,6 +65,7 @@ impl Terminal {
             stages: 0,
             over: 0,
             last: Instant::now(),
+            pending: String::new(),
         }
     }
 
@@ -79,7 +82,8 @@ impl Terminal {
                 let _ = live.println(line);
             }
             None => {
-                let _ = writeln!(std::io::stderr(), "{line}");
+                self.pending.push_str(line);
+                self.pending.push('\n');
             }
         }
     }
@@ -301,12 +305,20 @@ impl Reporter for Terminal {
         self.tick();
     }
 
+    fn flush(&mut self) {
+        if !self.pending.is_empty() {
+            let _ = std::io::stderr().write_all(self.pending.as_bytes());
+            self.pending.clear();
+        }
+    }
+
     /// Elsewhere than on a terminal, prints a line about the running stages every [`INTERVAL`].
     fn tick(&mut self) {
         let is_due = self.live.is_none() && self.verbosity > Verbosity::Quiet && self.last.elapsed() >= INTERVAL;
         if is_due && !self.running.is_empty() {
             self.last = Instant::now();
             self.print("runs", None, &self.progress_line(Utc::now()));
+            self.flush();
         }
     }
 }
