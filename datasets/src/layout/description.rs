@@ -1,10 +1,10 @@
 //! The description of a layout, ready to be read with. [`super::LayoutFile`] is its text.
 
-pub use crate::calendar::CalendarName;
-pub use crate::contract::Exercise;
 use super::condition::Condition;
 use super::pattern::Pattern;
+pub use crate::calendar::CalendarName;
 use crate::contract::ContractTerms;
+pub use crate::contract::Exercise;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

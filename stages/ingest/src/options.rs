@@ -7,8 +7,8 @@ use datasets::quality::{Example, HOLE, HOLE_OF_WEEKDAYS, Tally};
 use datasets::{Date, DateRange};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use stages_core::dataset::Period;
 use stages_core::ConfigProblem;
+use stages_core::dataset::Period;
 use std::collections::BTreeSet;
 
 /// "did you mean", or all there is.

@@ -75,8 +75,7 @@ fn an_assumption_is_a_warning_once() {
         contracts(&done).of("ACME", "ACME").unwrap().origin["multiplier"],
         Origin::Assumed
     );
-    let stated =
-        json!({ "contract": { "underlying_kind": "share", "exercise": "american", "settlement": "physical", "multiplier": 100, "currency": "USD" } });
+    let stated = json!({ "contract": { "underlying_kind": "share", "exercise": "american", "settlement": "physical", "multiplier": 100, "currency": "USD" } });
     let done = run(&quotes(&[("ACME", "ACME")]), stated).unwrap();
     assert_eq!(done.warnings, Vec::<String>::new());
     assert_eq!(

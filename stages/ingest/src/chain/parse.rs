@@ -39,10 +39,11 @@ pub fn parse(packed: &Packed, layout: &Layout, around: &Around<'_>) -> Result<Re
         given: &prepared.given,
         symbol: around.symbol,
     };
-    let is_single_precision = layout.sources("strike").any(|mapping| frame.is_single_precision(&mapping.theirs));
-    let complete = |chain: &Chain| {
-        file_terms::attach(chain.to_batch(0..chain.len())?, &frame, layout, is_single_precision)
-    };
+    let is_single_precision = layout
+        .sources("strike")
+        .any(|mapping| frame.is_single_precision(&mapping.theirs));
+    let complete =
+        |chain: &Chain| file_terms::attach(chain.to_batch(0..chain.len())?, &frame, layout, is_single_precision);
     if !layout.is_wide() {
         return complete(&rows.chain(&[], None)?.0);
     }
@@ -93,7 +94,7 @@ impl Rows<'_> {
                     if value.is_nan() {
                         return Err(frame.error(row, &mapping.theirs, "the strike is missing"));
                     }
-                                    }
+                }
                 strikes
             }
             (None, Some(symbols)) => symbols.iter().map(|symbol| symbol.strike).collect(),

@@ -169,7 +169,10 @@ impl StageKind for OptionChain {
             let mut classes = contracts.iter().filter(|(_, facts)| facts.symbol == symbol);
             classes.any(|(_, facts)| facts.terms.exercise == Some(Exercise::American))
         };
-        let ticks: Vec<f64> = contracts.iter().map(|(_, facts)| tick_of(facts.terms.currency.as_deref())).collect();
+        let ticks: Vec<f64> = contracts
+            .iter()
+            .map(|(_, facts)| tick_of(facts.terms.currency.as_deref()))
+            .collect();
         let corporate = corporate_actions::open(&context.given(), "actions")?;
         let rules = Rules {
             bad: &config.on_bad_rows,
@@ -179,7 +182,9 @@ impl StageKind for OptionChain {
             quoted,
             counted: chain.has(VOLUME) || chain.has(OPEN_INTEREST),
             // The smallest of all: of several currencies, none is checked by the step of another.
-            tick: config.tick.unwrap_or_else(|| ticks.iter().copied().reduce(f64::min).unwrap_or(0.0)),
+            tick: config
+                .tick
+                .unwrap_or_else(|| ticks.iter().copied().reduce(f64::min).unwrap_or(0.0)),
             actions: &corporate,
         };
         rules.clean(&mut chain, &mut seen, &mut tally);
