@@ -1,9 +1,9 @@
 //! Hong Kong Exchanges: its yearly calendars, and the days on which typhoons or rain kept the market closed all day. Half days count as open.
 
-use crate::Date;
+use super::holidays::Holidays;
 
-/// The weekdays without trading, as month and day, by year.
-const HOLIDAYS: &[(i32, &[(u32, u32)])] = &[
+/// The table.
+pub(super) const HOLIDAYS: Holidays = Holidays(&[
     (
         2015,
         &[
@@ -242,23 +242,12 @@ const HOLIDAYS: &[(i32, &[(u32, u32)])] = &[
             (12, 25),
         ],
     ),
-];
-
-/// The years of the table.
-pub(super) const YEARS: (i32, i32) = (HOLIDAYS[0].0, HOLIDAYS[HOLIDAYS.len() - 1].0);
-
-/// Returns whether the exchange is closed on a weekday; false in years that the table lacks.
-pub(super) fn is_holiday(date: Date) -> bool {
-    let (year, month, day) = date.ymd();
-    HOLIDAYS
-        .iter()
-        .any(|(of, days)| *of == year && days.contains(&(month, day)))
-}
+]);
 
 #[cfg(test)]
 mod tests {
     use super::super::{CalendarName, is_trading_day};
-    use super::*;
+    use crate::calendar::holidays::trading_days;
 
     #[test]
     fn known_days() {
@@ -284,10 +273,7 @@ mod tests {
             (2021, 247),
             (2022, 246),
         ] {
-            let first = Date::from_ymd(year, 1, 1).unwrap().0;
-            let last = Date::from_ymd(year, 12, 31).unwrap().0;
-            let open = (first..=last).filter(|day| is_trading_day(CalendarName::Hkex, Date(*day)));
-            assert_eq!(open.count(), days, "{year}");
+            assert_eq!(trading_days(CalendarName::Hkex, year), days, "{year}");
         }
     }
 }

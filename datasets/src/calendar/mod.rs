@@ -16,6 +16,7 @@
 
 mod easter;
 mod hkex;
+mod holidays;
 mod name;
 mod nse;
 mod rules;

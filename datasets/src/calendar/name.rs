@@ -112,9 +112,9 @@ impl CalendarName {
             Self::Us | Self::Cboe => Some((1990, 2100)),
             Self::Cme => Some((2012, 2100)),
             Self::Eurex => Some((2010, 2100)),
-            Self::Sse => Some(super::sse::YEARS),
-            Self::Nse => Some(super::nse::YEARS),
-            Self::Hkex => Some(super::hkex::YEARS),
+            Self::Sse => Some(super::sse::HOLIDAYS.years()),
+            Self::Nse => Some(super::nse::HOLIDAYS.years()),
+            Self::Hkex => Some(super::hkex::HOLIDAYS.years()),
             Self::Always | Self::Weekends | Self::None => None,
         }
     }

@@ -1,10 +1,11 @@
 //! The National Stock Exchange of India: the trading holidays of its yearly circulars, with closures for elections. Days with an evening session
 //! alone (Muhurat trading at Diwali) count as open, as do special sessions on weekends: prices are made on them.
 
+use super::holidays::Holidays;
 use crate::Date;
 
-/// The weekdays without trading, as month and day, by year.
-const HOLIDAYS: &[(i32, &[(u32, u32)])] = &[
+/// The table.
+pub(super) const HOLIDAYS: Holidays = Holidays(&[
     (
         2015,
         &[
@@ -214,7 +215,7 @@ const HOLIDAYS: &[(i32, &[(u32, u32)])] = &[
             (12, 25),
         ],
     ),
-];
+]);
 
 /// The special sessions on Saturdays and Sundays: budgets, Diwali, tests of the stand-by site.
 const SPECIAL_SESSIONS: &[(i32, u32, u32)] = &[
@@ -233,17 +234,6 @@ const SPECIAL_SESSIONS: &[(i32, u32, u32)] = &[
 /// Returns whether there was trading on this day of a weekend.
 pub(super) fn has_special_session(date: Date) -> bool {
     SPECIAL_SESSIONS.contains(&date.ymd())
-}
-
-/// The years of the table.
-pub(super) const YEARS: (i32, i32) = (HOLIDAYS[0].0, HOLIDAYS[HOLIDAYS.len() - 1].0);
-
-/// Returns whether the exchange is closed on a weekday; false in years that the table lacks.
-pub(super) fn is_holiday(date: Date) -> bool {
-    let (year, month, day) = date.ymd();
-    HOLIDAYS
-        .iter()
-        .any(|(of, days)| *of == year && days.contains(&(month, day)))
 }
 
 #[cfg(test)]

@@ -1,10 +1,10 @@
 //! The Shanghai Stock Exchange: its notices on the market's closures of each year, which follow the State Council's. Make-up working days on
 //! weekends are no trading days.
 
-use crate::Date;
+use super::holidays::Holidays;
 
-/// The weekdays without trading, as month and day, by year.
-const HOLIDAYS: &[(i32, &[(u32, u32)])] = &[
+/// The table.
+pub(super) const HOLIDAYS: Holidays = Holidays(&[
     (
         2015,
         &[
@@ -280,23 +280,13 @@ const HOLIDAYS: &[(i32, &[(u32, u32)])] = &[
             (10, 7),
         ],
     ),
-];
-
-/// The years of the table.
-pub(super) const YEARS: (i32, i32) = (HOLIDAYS[0].0, HOLIDAYS[HOLIDAYS.len() - 1].0);
-
-/// Returns whether the exchange is closed on a weekday; false in years that the table lacks.
-pub(super) fn is_holiday(date: Date) -> bool {
-    let (year, month, day) = date.ymd();
-    HOLIDAYS
-        .iter()
-        .any(|(of, days)| *of == year && days.contains(&(month, day)))
-}
+]);
 
 #[cfg(test)]
 mod tests {
     use super::super::{CalendarName, expiry_of, is_trading_day};
-    use super::*;
+    use crate::Date;
+    use crate::calendar::holidays::trading_days;
 
     #[test]
     fn trading_days_a_year() {
@@ -314,10 +304,7 @@ mod tests {
             (2024, 242),
             (2025, 243),
         ] {
-            let first = Date::from_ymd(year, 1, 1).unwrap().0;
-            let last = Date::from_ymd(year, 12, 31).unwrap().0;
-            let open = (first..=last).filter(|day| is_trading_day(CalendarName::Sse, Date(*day)));
-            assert_eq!(open.count(), days, "{year}");
+            assert_eq!(trading_days(CalendarName::Sse, year), days, "{year}");
         }
     }
 

@@ -16,9 +16,9 @@ pub fn is_trading_day(calendar: CalendarName, date: Date) -> bool {
         CalendarName::Us | CalendarName::Cboe => !us::is_us_holiday(date),
         CalendarName::Cme => !us::is_holiday_by_rule(date),
         CalendarName::Eurex => !rules::is_eurex_holiday(date),
-        CalendarName::Sse => !sse::is_holiday(date),
-        CalendarName::Nse => !nse::is_holiday(date),
-        CalendarName::Hkex => !hkex::is_holiday(date),
+        CalendarName::Sse => !sse::HOLIDAYS.contains(date),
+        CalendarName::Nse => !nse::HOLIDAYS.contains(date),
+        CalendarName::Hkex => !hkex::HOLIDAYS.contains(date),
     }
 }
 

@@ -216,7 +216,7 @@ pub fn specification(symbol: &str, root: &str, calendar: Option<CalendarName>) -
     }
 }
 
-/// What is usual on an exchange, to complete terms of which no source says more. `known` are the terms that are known: the calendar names
+/// The usual terms of an exchange, to complete terms of which no source says more. `known` are the terms that are known: the calendar names
 /// the exchange, that of the United States where none does.
 pub fn usual(known: &Terms) -> Terms {
     let exchange = match known.calendar {

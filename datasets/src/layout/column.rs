@@ -23,9 +23,6 @@ pub struct ColumnSource {
     /// The column that its numbers are divided by.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub divided_by: String,
-    /// The column that its numbers are multiplied by: the price of the underlying, for prices in coin.
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub times_column: String,
     /// If true, a file need not have it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub optional: bool,

@@ -38,7 +38,7 @@ impl Condition {
     /// Reads a condition.
     ///
     /// # Errors
-    /// What is wrong, and where.
+    /// The first problem, with its place.
     pub fn parse(text: &str) -> Result<Self, String> {
         let mut words = Words { rest: text };
         let mut all = Vec::new();

@@ -209,15 +209,13 @@ pub enum Unit {
     Per(f64),
     /// Divided by the number in this column of theirs.
     DividedBy(String),
-    /// Times the number in this column of theirs.
-    TimesColumn(String),
 }
 
 impl Unit {
     /// The other column that it needs.
     pub fn column(&self) -> Option<&str> {
         match self {
-            Self::DividedBy(column) | Self::TimesColumn(column) => Some(column),
+            Self::DividedBy(column) => Some(column),
             _ => None,
         }
     }

@@ -26,6 +26,6 @@ pub use description::{
 };
 pub use file::{LayoutFile, LayoutProblem};
 pub use known::{find, known, text_of, yaml_of};
-pub use nearest::{nearest, nearest_header};
+pub use nearest::{nearest, nearest_header, suggestion};
 pub use pattern::{Named, Pattern};
 pub use recognise::{Candidate, Recognised, Unrecognised, candidates, recognise};

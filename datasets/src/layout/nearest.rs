@@ -1,10 +1,12 @@
 //! The nearest of several names.
 
+use strsim::levenshtein;
+
 /// The name most like `wanted`, if one is at all.
 pub fn nearest<'a>(wanted: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     names
         .into_iter()
-        .map(|name| (distance(&wanted.to_lowercase(), &name.to_lowercase()), name))
+        .map(|name| (levenshtein(&wanted.to_lowercase(), &name.to_lowercase()), name))
         .min()
         .filter(|(distance, _)| *distance <= (wanted.chars().count() / 3).max(1))
         .map(|(_, name)| name)
@@ -32,20 +34,12 @@ pub fn nearest_header<'a>(wanted: &str, header: &'a [String]) -> Option<&'a str>
     })
 }
 
-/// The edit distance (Levenshtein): the least number of insertions, deletions and substitutions.
-pub fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, y) in b.iter().enumerate() {
-            let next = (diagonal + usize::from(x != *y)).min(row[j] + 1).min(row[j + 1] + 1);
-            diagonal = row[j + 1];
-            row[j + 1] = next;
-        }
+/// "did you mean", or all there is.
+pub fn suggestion<'a>(name: &str, known: impl Iterator<Item = &'a str> + Clone) -> String {
+    match nearest(name, known.clone()) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => format!("there are {}", known.collect::<Vec<_>>().join(", ")),
     }
-    row[b.len()]
 }
 
 #[cfg(test)]
@@ -54,7 +48,6 @@ mod tests {
 
     #[test]
     fn distances() {
-        assert_eq!(distance("kitten", "sitting"), 3);
         assert_eq!(nearest("stirke", ["strike", "date"]), Some("strike"));
         assert_eq!(nearest("zzz", ["strike", "date"]), None);
         let header = ["Bid_Price".to_owned(), "Quote Date".to_owned()];

@@ -34,7 +34,7 @@ pub struct Recognised {
 pub struct Unrecognised {
     /// The problem.
     pub message: String,
-    /// What would decide.
+    /// The remedy: a name of the file, a column or a setting that would decide.
     pub hint: String,
 }
 
@@ -76,7 +76,7 @@ impl Candidate {
     }
 }
 
-/// How a file fits each layout of a table, the best first. `path` is its name, relative to the source's root, with the name of its entry in an
+/// The fit of a file with each layout of a table, the best first. `path` is its name, relative to the source's root, with the name of its entry in an
 /// archive; `header` gives the names in its header where it has a form, and `None` where it cannot have it.
 pub fn candidates(table: Table, path: &str, mut header: impl FnMut(&Form) -> Option<Vec<String>>) -> Vec<Candidate> {
     let mut all = Vec::new();

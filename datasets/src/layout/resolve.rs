@@ -5,7 +5,7 @@ use super::condition::Condition;
 use super::description::{CalendarName, EPOCHS, Facts, Form, Layout, Mapping, Table, Unit, YieldQuote};
 use super::file::{LayoutFile, LayoutProblem};
 use super::pattern::Pattern;
-use super::{known, nearest};
+use super::{known, suggestion};
 use std::collections::BTreeMap;
 
 fn problem(field: impl Into<String>, message: impl Into<String>, hint: impl Into<String>) -> LayoutProblem {
@@ -297,9 +297,6 @@ fn unit(place: &str, source: &ColumnSource, in_percent: bool) -> Result<Unit, La
     if !source.divided_by.is_empty() {
         units.push((1.0, Unit::DividedBy(source.divided_by.clone())));
     }
-    if !source.times_column.is_empty() {
-        units.push((1.0, Unit::TimesColumn(source.times_column.clone())));
-    }
     match (units.pop(), units.is_empty()) {
         (None, _) if in_percent => Ok(Unit::Times(0.01)),
         (None, _) => Ok(Unit::AsIs),
@@ -307,7 +304,7 @@ fn unit(place: &str, source: &ColumnSource, in_percent: bool) -> Result<Unit, La
         _ => Err(problem(
             place,
             "it has more than one unit, or one of 0",
-            "give one of `times`, `per`, `divided_by` and `times_column`",
+            "give one of `times`, `per` and `divided_by`",
         )),
     }
 }
@@ -315,12 +312,4 @@ fn unit(place: &str, source: &ColumnSource, in_percent: bool) -> Result<Unit, La
 fn is_date_format(format: &str) -> bool {
     use chrono::format::{Item, StrftimeItems};
     EPOCHS.contains(&format) || format.contains('%') && !StrftimeItems::new(format).any(|item| item == Item::Error)
-}
-
-/// "did you mean", or all there is.
-fn suggestion<'a>(name: &str, known: impl Iterator<Item = &'a str> + Clone) -> String {
-    match nearest(name, known.clone()) {
-        Some(near) => format!("did you mean `{near}`?"),
-        None => format!("there are {}", known.collect::<Vec<_>>().join(", ")),
-    }
 }

@@ -307,9 +307,6 @@ pub(crate) fn prepare<'p>(
             for line in String::from_utf8_lossy(&text[..at]).lines() {
                 // Long lines are none that a pattern is for.
                 let line: String = line.chars().filter(|c| *c != '"').take(400).collect();
-                if let Some(found) = form.preamble.iter().find_map(|pattern| pattern.find(line.trim())) {
-                    add(found);
-                }
                 for found in form.preamble.iter().filter_map(|pattern| pattern.find(line.trim())) {
                     add(found);
                 }

@@ -258,13 +258,6 @@ impl<'a> Frame<'a> {
             Unit::AsIs => {}
             Unit::Times(factor) => values.iter_mut().for_each(|value| *value *= factor),
             Unit::Per(number) => values.iter_mut().for_each(|value| *value /= number),
-            Unit::TimesColumn(other) => {
-                let factors = self.raw_numbers(other)?;
-                values
-                    .iter_mut()
-                    .zip(factors)
-                    .for_each(|(value, factor)| *value *= factor);
-            }
             Unit::DividedBy(other) => {
                 let divisors = self.raw_numbers(other)?;
                 for (value, divisor) in values.iter_mut().zip(divisors) {

@@ -2,9 +2,8 @@
 
 use crate::files::Paths;
 use crate::form::{Looked, is_joined};
-use crate::options::suggestion;
 use crate::unpack::Packed;
-use datasets::layout::{self, Layout, LayoutFile, LayoutProblem, Table};
+use datasets::layout::{self, Layout, LayoutFile, LayoutProblem, Table, suggestion};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use serde_json::Value;
@@ -110,7 +109,7 @@ fn no_layout(table: Table, name: &str) -> ConfigProblem {
     known.extend(layout::known(table).iter().map(|layout| layout.name.as_str()));
     ConfigProblem::new("layout", format!("there is no layout `{name}`")).hint(format!(
         "{}; a path of your own needs a slash: `./{name}.yaml`; or describe it: `layout: {{ columns: … }}`",
-        suggestion(name, &known)
+        suggestion(name, known.iter().copied())
     ))
 }
 

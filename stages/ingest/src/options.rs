@@ -2,22 +2,14 @@
 
 pub use crate::bad_rows::{MaxDropped, OnBadRows, Treatment};
 use datasets::calendar::is_trading_day;
-use datasets::layout::{CalendarName, nearest};
+use datasets::layout::CalendarName;
 use datasets::quality::{Example, HOLE, HOLE_OF_WEEKDAYS, Tally};
 use datasets::{Date, DateRange};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use stages_core::ConfigProblem;
 use stages_core::dataset::Period;
 use std::collections::BTreeSet;
-
-/// "did you mean", or all there is.
-pub fn suggestion(name: &str, known: &[&str]) -> String {
-    match nearest(name, known.iter().copied()) {
-        Some(near) => format!("did you mean `{near}`?"),
-        None => format!("there are {}", known.join(", ")),
-    }
-}
 
 /// Refuses a range of dates that ends before it begins.
 ///
@@ -34,54 +26,49 @@ pub fn check_dates(dates: Option<DateRange>) -> Result<(), ConfigProblem> {
     }
 }
 
-/// The days on which data is expected.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum CalendarChoice {
-    /// As the layout or the exchange's specification says; none where more than a twentieth of the days, and at least twenty, would be closed by
-    /// it.
-    #[default]
-    Auto,
-    /// The stock exchanges of the United States.
-    #[serde(alias = "nyse")]
-    Us,
-    /// Cboe's options exchanges.
-    Cboe,
-    /// CME Group.
-    Cme,
-    /// Eurex.
-    Eurex,
-    /// The Shanghai Stock Exchange.
-    Sse,
-    /// The National Stock Exchange of India.
-    Nse,
-    /// Hong Kong Exchanges.
-    Hkex,
-    /// Open around the clock, every day.
-    #[serde(alias = "24/7")]
-    Always,
-    /// Monday to Friday. Holidays are not known, so that missing days are not counted.
-    Weekends,
-    /// Every day.
-    None,
+/// The days on which data is expected: `auto` or a calendar's name. Auto is as the layout or the exchange's specification says; none where more than a
+/// twentieth of the days, and at least twenty, would be closed by it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CalendarChoice(Option<CalendarName>);
+
+/// The word for the calendar that the data have by themselves.
+const AUTO: &str = "auto";
+
+impl Serialize for CalendarChoice {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.0 {
+            None => serializer.serialize_str(AUTO),
+            Some(name) => name.serialize(serializer),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for CalendarChoice {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        match String::deserialize(deserializer)?.as_str() {
+            AUTO => Ok(Self(None)),
+            name => CalendarName::deserialize(de::value::StrDeserializer::new(name)).map(|name| Self(Some(name))),
+        }
+    }
+}
+
+impl JsonSchema for CalendarChoice {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "CalendarChoice".into()
+    }
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let name = generator.subschema_for::<CalendarName>();
+        schemars::json_schema!({
+            "description": "auto, or the name of a calendar.",
+            "anyOf": [{ "const": AUTO }, name]
+        })
+    }
 }
 
 impl CalendarChoice {
     /// The calendar that is named; `None` for `auto`.
     pub const fn name(self) -> Option<CalendarName> {
-        Some(match self {
-            Self::Auto => return None,
-            Self::Us => CalendarName::Us,
-            Self::Cboe => CalendarName::Cboe,
-            Self::Cme => CalendarName::Cme,
-            Self::Eurex => CalendarName::Eurex,
-            Self::Sse => CalendarName::Sse,
-            Self::Nse => CalendarName::Nse,
-            Self::Hkex => CalendarName::Hkex,
-            Self::Always => CalendarName::Always,
-            Self::Weekends => CalendarName::Weekends,
-            Self::None => CalendarName::None,
-        })
+        self.0
     }
 
     /// The calendar for data of these days.
@@ -173,16 +160,16 @@ mod tests {
     fn a_calendar_that_does_not_fit_is_not_used() {
         let days = |step: usize| (0..400).step_by(step).map(Date).collect::<BTreeSet<_>>();
         assert_eq!(
-            CalendarChoice::Auto.resolve(CalendarName::Weekends, &days(1)),
+            CalendarChoice::default().resolve(CalendarName::Weekends, &days(1)),
             CalendarName::None
         );
         assert_eq!(
-            CalendarChoice::Weekends.resolve(CalendarName::Us, &days(1)),
+            CalendarChoice(Some(CalendarName::Weekends)).resolve(CalendarName::Us, &days(1)),
             CalendarName::Weekends
         );
         let weekdays = days(1).into_iter().filter(|day| !day.is_weekend()).collect();
         assert_eq!(
-            CalendarChoice::Auto.resolve(CalendarName::Weekends, &weekdays),
+            CalendarChoice::default().resolve(CalendarName::Weekends, &weekdays),
             CalendarName::Weekends
         );
     }

@@ -382,7 +382,7 @@ fn finish(
 }
 
 /// A text as a YAML scalar.
-fn scalar(text: &str) -> String {
+pub fn scalar(text: &str) -> String {
     let is_plain = text.chars().all(|c| c.is_alphanumeric() || "_. ".contains(c))
         && text.starts_with(|c: char| c.is_alphabetic() || c == '_')
         && !text.ends_with(' ')
@@ -399,13 +399,9 @@ fn scalar(text: &str) -> String {
 impl Proposal {
     /// The stage to paste into a pipeline file, for the file at `path`.
     pub fn yaml(&self, path: &str) -> String {
-        let name = match self.table {
-            Table::Chain => "chain",
-            Table::Bars => "bars",
-            Table::Rates => "rates",
-        };
         let mut out = format!(
-            "  {name}:\n    uses: {}\n    with:\n      path: {}\n      layout:\n",
+            "  {}:\n    uses: {}\n    with:\n      path: {}\n      layout:\n",
+            self.table.name(),
             self.table.stage_kind(),
             scalar(path)
         );

@@ -9,6 +9,7 @@ use crate::layout_choice::{Chosen, Role};
 use crate::unpack::{self, Format, Packed};
 use arrow::array::RecordBatch;
 use datasets::layout::{Condition, Layout, Mapping, Table, normal};
+use datasets::schema::Type;
 use rayon::prelude::*;
 use serde::Serialize;
 use stages_core::{ConfigProblem, Context, Source, StageError};
@@ -309,11 +310,9 @@ pub fn wanted(layout: &Layout) -> BTreeSet<String> {
 
 /// The columns among them that hold nothing but numbers for us.
 pub fn numeric(layout: &Layout) -> BTreeSet<String> {
-    use datasets::schema::{BARS, OPTION_CHAIN, RATES, Type};
-    let all = [BARS, OPTION_CHAIN, RATES];
     let is_number = |ours: &str| {
-        let mut columns = all.into_iter().flatten().filter(|column| column.name == ours);
-        columns.next().is_some_and(|column| column.ty == Type::Float)
+        let mut columns = layout.table.schema().iter();
+        columns.any(|column| column.name == ours && column.ty == Type::Float)
     };
     let (numbers, others): (Vec<&Mapping>, Vec<&Mapping>) =
         layout.mappings().partition(|column| is_number(&column.ours));

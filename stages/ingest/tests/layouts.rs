@@ -37,6 +37,27 @@ fn run_sample(bench: &Bench, kind: &str, sample: &str) -> Done {
         .unwrap_or_else(|err| panic!("{sample}: {err} ({:?})", err.hint))
 }
 
+/// Terms that the rows of a file state are those of the chain.
+#[test]
+fn terms_of_contracts_are_read_from_files() {
+    let bench = Bench::new();
+    for (sample, class, term, value) in [
+        ("nse_udiff_bhavcopy", "NIFTY", "multiplier", json!(25.0)),
+        ("polygon_snapshot", "SPY", "multiplier", json!(100.0)),
+        ("polygon_snapshot", "SPY", "exercise", json!("american")),
+        ("interactive_brokers", "SPY", "multiplier", json!(100.0)),
+        ("yfinance_option_chain", "SPY", "currency", json!("USD")),
+    ] {
+        let done = run_sample(&bench, CHAIN, sample);
+        let facts = &done.artifact.meta["contracts"][class];
+        assert_eq!(
+            (&facts[term], &facts["origin"][term]),
+            (&value, &json!("file")),
+            "{sample}: {term}"
+        );
+    }
+}
+
 #[test]
 fn chains_are_found_by_themselves() {
     let bench = Bench::new();

@@ -2,9 +2,9 @@
 
 use super::{named, ratio};
 use crate::files::Paths;
-use crate::options::suggestion;
 use datasets::Date;
 use datasets::corporate_action::{CorporateAction, Kind};
+use datasets::layout::suggestion;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stages_core::ConfigProblem;
@@ -81,7 +81,8 @@ impl GivenAction {
             ("", ..) => return Err(problem("kind", "the kind is missing".to_owned()).hint("write `kind: split`, say")),
             (name, ..) => Kind::parse(name).ok_or_else(|| {
                 let known: Vec<_> = Kind::ALL.iter().map(|kind| kind.name()).collect();
-                problem("kind", format!("`{name}` is no kind of corporate action")).hint(suggestion(name, &known))
+                problem("kind", format!("`{name}` is no kind of corporate action"))
+                    .hint(suggestion(name, known.iter().copied()))
             })?,
         };
         let ratio = match kind {
@@ -122,7 +123,7 @@ impl CorporateActionsConfig {
         if let Some(name) = self.columns.keys().find(|name| !known.contains(&name.as_str())) {
             return Err(
                 ConfigProblem::new(format!("columns.{name}"), format!("there is no column `{name}`"))
-                    .hint(suggestion(name, &known)),
+                    .hint(suggestion(name, known.iter().copied())),
             );
         }
         self.given().map(drop)

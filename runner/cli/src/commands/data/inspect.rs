@@ -11,6 +11,7 @@ use datasets::Date;
 use datasets::layout::Table;
 use runner_engine::{Failure, text};
 use serde_json::{Value, json};
+use stages_ingest::propose::scalar;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
@@ -24,7 +25,7 @@ pub(crate) fn inspect(session: &Session, args: &ReadArgs) -> Result<(), Failure>
     let read = read::read(session, args, table)?;
     let yaml = stage_yaml(args, table);
     let batches = read.partitions()?;
-    let columns = ranges(&batches);
+    let columns = ranges(table, &batches);
     let days = days(&batches);
     if session.json {
         return output::print_json(&json!({
@@ -49,15 +50,13 @@ pub(crate) fn inspect(session: &Session, args: &ReadArgs) -> Result<(), Failure>
         looked.first.format
     );
     let _ = writeln!(out, "taken for {} of {}: {why}", layouts_of(&read), table.name());
-    for (name, score, of, reason) in candidates(&looked).into_iter().take(4) {
-        let _ = writeln!(out, "  {name:24} {score:2} of {of:2}  {reason}");
-    }
+    write_candidates(&mut out, &looked, 4);
     let _ = writeln!(
         out,
         "\n{} rows read, {} kept",
         read.artifact.meta["rows_read"], read.artifact.meta["rows"]
     );
-    contract(&mut out, &read.artifact.meta, table);
+    facts(&mut out, &read.artifact.meta);
     out.push_str("\ncolumns\n");
     for range in &columns {
         let _ = writeln!(out, "  {}", range.line());
@@ -100,9 +99,7 @@ fn unknown(
         looked.first.format,
         looked.first.header.join(", ")
     );
-    for (name, score, of, reason) in candidates(looked).into_iter().take(3) {
-        let _ = writeln!(out, "  {name:24} {score:2} of {of:2}  {reason}");
-    }
+    write_candidates(&mut out, looked, 3);
     let _ = write!(out, "\nproposed, to paste below `stages:`\n{yaml}");
     if !proposal.missing.is_empty() {
         let _ = writeln!(out, "not found, and needed: {}", proposal.missing.join(", "));
@@ -140,6 +137,12 @@ fn candidates(looked: &Looked) -> Vec<(String, usize, usize, String)> {
         .collect()
 }
 
+fn write_candidates(out: &mut String, looked: &Looked, most: usize) {
+    for (name, score, of, reason) in candidates(looked).into_iter().take(most) {
+        let _ = writeln!(out, "  {name:24} {score:2} of {of:2}  {reason}");
+    }
+}
+
 fn layouts_of(read: &Read) -> String {
     let names = read.artifact.meta["layout"].as_array();
     let names: Vec<_> = names.into_iter().flatten().filter_map(Value::as_str).collect();
@@ -150,49 +153,41 @@ fn layouts_of(read: &Read) -> String {
         .join(", ")
 }
 
-/// The facts of the contracts, each with its origin where it is known.
-fn contract(out: &mut String, meta: &Value, table: Table) {
+/// The facts of a table: those of its contracts by class, each with its origin, and those of all of it.
+fn facts(out: &mut String, meta: &Value) {
     out.push_str("\nfacts\n");
-    let keys = [
-        "symbols",
-        "currency",
-        "multiplier",
-        "exercise",
-        "settlement",
-        "calendar",
-        "underlying",
-        "quotes",
-        "quoted_as",
-        "contracts",
-    ];
-    for key in keys {
-        let Some(value) = meta.get(key).filter(|value| !value.is_null()) else {
-            continue;
-        };
-        let mut shown = match value {
-            Value::String(text) => text.clone(),
-            other => other.to_string(),
-        };
-        if shown.chars().count() > 100 {
-            shown = shown.chars().take(99).chain(['…']).collect();
-        }
-        let origin = meta["origin"]
-            .get(key)
-            .and_then(Value::as_str)
-            .map(|origin| format!("  ({origin})"));
-        let _ = writeln!(out, "  {key:12} {shown}{}", origin.unwrap_or_default());
-    }
-    if table == Table::Chain
-        && let Some(recognised) = meta["recognised"].as_array()
-    {
-        for reason in recognised {
-            let _ = writeln!(
-                out,
-                "  layout       {} in {} file(s)",
-                reason["layout"], reason["files"]
-            );
+    for key in ["symbols", "currency", "calendar", "underlying", "quotes"] {
+        if let Some(value) = meta.get(key).filter(|value| !value.is_null()) {
+            let _ = writeln!(out, "  {key:12} {}", shown(value));
         }
     }
+    // Classes that have the same facts stand in one line.
+    let mut classes: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+    for (class, facts) in meta["contracts"].as_object().into_iter().flatten() {
+        let terms: Vec<String> = facts["origin"]
+            .as_object()
+            .into_iter()
+            .flatten()
+            .map(|(term, origin)| format!("{term} {} ({})", shown(&facts[term]), shown(origin)))
+            .collect();
+        classes.entry(terms.join(", ")).or_default().push(class);
+    }
+    for (terms, names) in classes {
+        let _ = writeln!(out, "  {}: {terms}", names.join(", "));
+    }
+}
+
+/// A value as text, its end left out where it is long.
+fn shown(value: &Value) -> String {
+    const LONGEST: usize = 100;
+    let text = match value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    };
+    if text.chars().count() <= LONGEST {
+        return text;
+    }
+    text.chars().take(LONGEST - 1).chain(['…']).collect()
 }
 
 /// A column's range.
@@ -223,19 +218,7 @@ impl Range {
     }
 }
 
-fn unit_of(name: &str) -> &'static str {
-    let schemas = [
-        datasets::schema::OPTION_CHAIN,
-        datasets::schema::BARS,
-        datasets::schema::RATES,
-    ];
-    let mut columns = schemas.into_iter().flatten();
-    columns
-        .find(|column| column.name == name)
-        .map_or("", |column| column.doc)
-}
-
-fn ranges(batches: &[RecordBatch]) -> Vec<Range> {
+fn ranges(table: Table, batches: &[RecordBatch]) -> Vec<Range> {
     let Some(first) = batches.first() else {
         return Vec::new();
     };
@@ -249,7 +232,11 @@ fn ranges(batches: &[RecordBatch]) -> Vec<Range> {
         .into_iter()
         .map(|name| {
             let mut range = Range {
-                unit: unit_of(&name),
+                unit: table
+                    .schema()
+                    .iter()
+                    .find(|column| column.name == name)
+                    .map_or("", |column| column.doc),
                 name,
                 count: 0,
                 missing: 0,
@@ -347,18 +334,17 @@ fn quality(out: &mut String, meta: &Value) {
 
 /// The stage that reads the files, to be pasted.
 fn stage_yaml(args: &ReadArgs, table: Table) -> String {
-    let quoted = |text: &str| format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""));
     let mut out = format!(
         "  {}:\n    uses: {}\n    with:\n      path: {}\n",
         table.name(),
         table.stage_kind(),
-        quoted(&args.path)
+        scalar(&args.path)
     );
     if let Some(layout) = &args.layout {
-        let _ = writeln!(out, "      layout: {}", quoted(layout));
+        let _ = writeln!(out, "      layout: {}", scalar(layout));
     }
     if let Some(symbol) = args.symbol.as_ref().filter(|_| table != Table::Rates) {
-        let _ = writeln!(out, "      symbol: {}", quoted(symbol));
+        let _ = writeln!(out, "      symbol: {}", scalar(symbol));
     }
     out
 }

@@ -1,0 +1,232 @@
+//! `on_bad_rows:` of a stage.
+
+use super::by_rule::{self, BY_RULE};
+use super::unit;
+use datasets::quality::{Action, Remedy, Rule, Tally, of};
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use stages_core::{ConfigProblem, StageError};
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// The action for rows that break a rule: `drop`, `keep`, `untradable` or `fail`; or by rule, `{ default: drop, crossed_quote: keep }`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OnBadRows {
+    /// For rules that are not named, in place of their own; `None` for each rule's own.
+    pub default: Option<Action>,
+    /// By rule.
+    pub rules: BTreeMap<String, Action>,
+}
+
+impl OnBadRows {
+    /// The action for all rules that are not named.
+    pub fn all(default: Action) -> Self {
+        Self {
+            default: Some(default),
+            rules: BTreeMap::new(),
+        }
+    }
+
+    /// The action for a rule. A default for all rules makes none stricter that only counts by itself, and drops nothing where there is
+    /// no row to drop.
+    pub fn action(&self, rule: &Rule) -> Action {
+        if let Some(action) = self.rules.get(rule.name) {
+            return *action;
+        }
+        match self.default {
+            None => rule.action,
+            Some(Action::Keep) => Action::Keep,
+            Some(_) if rule.action == Action::Keep => Action::Keep,
+            Some(Action::Drop | Action::Untradable) if rule.remedy == Remedy::Note => rule.action,
+            Some(action) => action,
+        }
+    }
+
+    /// The action for the rule of that name.
+    pub fn of(&self, rules: &[Rule], name: &str) -> Action {
+        of(rules, name).map_or(self.default.unwrap_or_default(), |rule| self.action(rule))
+    }
+
+    /// Refuses the name of a rule that does not exist, and an action that it cannot take.
+    ///
+    /// # Errors
+    /// The first such name.
+    pub fn check(&self, rules: &[Rule]) -> Result<(), ConfigProblem> {
+        for (name, action) in &self.rules {
+            let problem = |message: String| ConfigProblem::new(format!("on_bad_rows.{name}"), message);
+            let Some(rule) = of(rules, name) else {
+                return Err(by_rule::unknown("on_bad_rows", name, rules));
+            };
+            let can_be_marks = rules.iter().any(|rule| rule.action == Action::Untradable);
+            match (action, rule.remedy) {
+                (Action::Drop | Action::Untradable, Remedy::Note) => {
+                    return Err(problem(format!("`{name}` is about no row that could be dropped"))
+                        .hint("`keep` counts it, `fail` stops the stage"));
+                }
+                (Action::Untradable, Remedy::Value) => {
+                    return Err(
+                        problem(format!("`{name}` is about a value, not about what the row trades at"))
+                            .hint("`drop` removes the value, `keep` keeps it"),
+                    );
+                }
+                (Action::Untradable, _) if !can_be_marks => {
+                    return Err(
+                        problem("only rows of option chains can be untradable".to_owned()).hint("`drop` drops them")
+                    );
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Fails where a rule is broken that may not be.
+    ///
+    /// # Errors
+    /// Names the rule, how often it is broken, where first, and an example.
+    pub fn enforce(&self, tally: &Tally) -> Result<(), StageError> {
+        for (rule, rows, first) in tally.broken() {
+            if self.action(rule) != Action::Fail {
+                continue;
+            }
+            let (unit, verb) = match rows {
+                1 => (unit(rule).trim_end_matches('s'), "breaks"),
+                _ => (unit(rule), "break"),
+            };
+            let first = first.map(|first| format!(", first on {first}")).unwrap_or_default();
+            let example = match tally.sample(rule.name).first() {
+                Some(example) => format!(" ({example})"),
+                None => String::new(),
+            };
+            let error = StageError::new(format!(
+                "{rows} {unit} {verb} the rule `{}`{first}: {}{example}",
+                rule.name, rule.about
+            ));
+            return Err(match rule.name {
+                "strike_jump" | "price_jump" => error.hint(format!(
+                    "name the split: `needs: {{ actions: STAGE }}` of a stage `ingest/corporate_actions`; `on_bad_rows: {{ {}: keep }}` takes the data as they are",
+                    rule.name
+                )),
+                _ if rule.remedy == Remedy::Note => error.hint(format!("`on_bad_rows: {{ {}: keep }}` lets them pass", rule.name)),
+                _ => error.hint(format!("`on_bad_rows: {{ {}: drop }}` lets them pass", rule.name)),
+            });
+        }
+        Ok(())
+    }
+
+    /// Returns whether the action for a rule drops its rows.
+    pub(super) fn drops(&self, rule: &Rule) -> bool {
+        rule.remedy == Remedy::Always || rule.remedy == Remedy::Row && self.action(rule) == Action::Drop
+    }
+}
+
+impl Serialize for OnBadRows {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        by_rule::serialize(self.default.as_ref(), &self.rules, serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for OnBadRows {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Visitor;
+        impl<'de> de::Visitor<'de> for Visitor {
+            type Value = OnBadRows;
+            fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
+                f.write_str("`by_rule`, `drop`, `keep`, `untradable`, `fail`, or a map from rules to these")
+            }
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<OnBadRows, E> {
+                Ok(OnBadRows {
+                    default: match text {
+                        BY_RULE => None,
+                        text => Some(Action::deserialize(de::value::StrDeserializer::new(text))?),
+                    },
+                    rules: BTreeMap::new(),
+                })
+            }
+            fn visit_map<A: de::MapAccess<'de>>(self, map: A) -> Result<OnBadRows, A::Error> {
+                let (default, rules) = by_rule::read(map)?;
+                Ok(OnBadRows { default, rules })
+            }
+        }
+        deserializer.deserialize_any(Visitor)
+    }
+}
+
+impl JsonSchema for OnBadRows {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "OnBadRows".into()
+    }
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let action = generator.subschema_for::<Action>();
+        schemars::json_schema!({
+            "description": "by_rule, drop, keep, untradable or fail; or by rule: { default: drop, crossed_quote: keep }.",
+            "anyOf": [{ "const": BY_RULE }, action.clone(), { "type": "object", "additionalProperties": action }]
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use datasets::quality::{BARS, CHAIN};
+
+    fn read(text: &str) -> Result<OnBadRows, serde_json::Error> {
+        serde_json::from_str(text)
+    }
+
+    #[test]
+    fn actions_by_rule() {
+        let bad = read(r#"{"default":"keep","crossed_quote":"fail"}"#).unwrap();
+        assert_eq!(bad.of(CHAIN, "crossed_quote"), Action::Fail);
+        assert_eq!(bad.of(CHAIN, "no_quote"), Action::Keep);
+        assert_eq!(
+            serde_json::to_string(&bad).unwrap(),
+            r#"{"default":"keep","crossed_quote":"fail"}"#
+        );
+        assert_eq!(serde_json::to_string(&read("\"drop\"").unwrap()).unwrap(), "\"drop\"");
+        assert_eq!(serde_json::to_string(&OnBadRows::default()).unwrap(), "\"by_rule\"");
+        assert_eq!(read("\"by_rule\"").unwrap(), OnBadRows::default());
+        assert!(
+            read("\"ignore\"")
+                .unwrap_err()
+                .to_string()
+                .contains("`drop`, `keep`, `untradable`, `fail`")
+        );
+        let problem = read(r#"{"crosed_quote":"keep"}"#).unwrap().check(CHAIN).unwrap_err();
+        assert_eq!(problem.field, "on_bad_rows.crosed_quote");
+        assert_eq!(problem.hint.unwrap(), "did you mean `crossed_quote`?");
+        for (text, message) in [
+            (r#"{"hole":"drop"}"#, "no row"),
+            (r#"{"placeholder_volatility":"untradable"}"#, "about a value"),
+        ] {
+            let problem = read(text).unwrap().check(CHAIN).unwrap_err();
+            assert!(problem.message.contains(message), "{problem:?}");
+        }
+        let problem = read(r#"{"zero_volume":"untradable"}"#)
+            .unwrap()
+            .check(BARS)
+            .unwrap_err();
+        assert!(problem.message.contains("option chains"), "{problem:?}");
+    }
+
+    #[test]
+    fn a_default_for_all_rules() {
+        let of = |text: &str, rule: &str| read(text).unwrap().of(CHAIN, rule);
+        // By itself each rule has its own.
+        assert_eq!(of("\"by_rule\"", "ask_below_intrinsic"), Action::Untradable);
+        assert_eq!(of("\"by_rule\"", "zero_bid"), Action::Keep);
+        assert_eq!(of("\"by_rule\"", "strike_jump"), Action::Fail);
+        // What is only counted stays so; what is about no row is not dropped.
+        for (text, zero_bid, jump, crossed) in [
+            ("\"drop\"", Action::Keep, Action::Fail, Action::Drop),
+            ("\"untradable\"", Action::Keep, Action::Fail, Action::Untradable),
+            ("\"fail\"", Action::Keep, Action::Fail, Action::Fail),
+            ("\"keep\"", Action::Keep, Action::Keep, Action::Keep),
+        ] {
+            assert_eq!(of(text, "zero_bid"), zero_bid, "{text}");
+            assert_eq!(of(text, "strike_jump"), jump, "{text}");
+            assert_eq!(of(text, "crossed_quote"), crossed, "{text}");
+        }
+        assert_eq!(of(r#"{"zero_bid":"drop"}"#, "zero_bid"), Action::Drop);
+    }
+}
