@@ -2,6 +2,7 @@
 //! that tables take between stages ([`dataset`]).
 
 pub mod context;
+pub mod contracts;
 pub mod corporate_actions;
 pub mod dataset;
 pub mod error;

@@ -13,6 +13,7 @@ use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use parquet::arrow::{ArrowWriter, ProjectionMask};
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::properties::WriterProperties;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// The Arrow type of a column.
@@ -108,6 +109,17 @@ pub fn floats_or_nan(batch: &RecordBatch, name: &str) -> Result<Vec<f64>, StageE
         .collect())
 }
 
+/// As [`floats_or_nan`]; NaN in every row where the table has no column of that name.
+///
+/// # Errors
+/// When the column is of another type.
+pub fn floats_if_any(batch: &RecordBatch, name: &str) -> Result<Vec<f64>, StageError> {
+    match batch.column_by_name(name) {
+        Some(_) => floats_or_nan(batch, name),
+        None => Ok(vec![f64::NAN; batch.num_rows()]),
+    }
+}
+
 /// A column of numbers, null where they are NaN.
 pub fn nullable(values: &[f64]) -> Float64Array {
     nullable_of(values.to_vec())
@@ -153,4 +165,16 @@ pub fn bools<'a>(batch: &'a RecordBatch, name: &str) -> Result<&'a BooleanArray,
 /// When there is none of that name and type.
 pub fn texts<'a>(batch: &'a RecordBatch, name: &str) -> Result<&'a arrow::array::StringArray, StageError> {
     named(batch, name)?.as_string_opt().ok_or_else(|| wrong(name, "text"))
+}
+
+/// The ranges of neighbouring rows that are the `same` as the first of their range.
+pub fn runs(rows: Range<usize>, same: impl Fn(usize, usize) -> bool) -> Vec<Range<usize>> {
+    let mut runs: Vec<Range<usize>> = Vec::new();
+    for i in rows {
+        match runs.last_mut() {
+            Some(run) if same(run.start, i) => run.end = i + 1,
+            _ => runs.push(i..i + 1),
+        }
+    }
+    runs
 }

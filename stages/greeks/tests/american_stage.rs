@@ -2,19 +2,20 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
-use arrow::array::{BooleanArray, Date32Array, Float64Array, RecordBatch, StringArray};
-use cache::{ActionKey, ArtifactDigest, Store};
+mod common;
+
+use arrow::array::RecordBatch;
+use cache::{ArtifactDigest, Store};
+use common::{context, flat_rates, read, run, stage, store_table, table_of};
 use datasets::Date;
-use datasets::schema::{GREEKS, OPTION_CHAIN, RATES};
+use datasets::schema::GREEKS;
 use serde_json::{Value, json};
-use stages_core::dataset::{self, DataSet, Period};
-use stages_core::{AnyStage, CancelToken, Context, Input, Outputs, PlanContext, PortType, Provided, table};
+use stages_core::{PlanContext, PortType, Provided, table};
 use stages_greeks::numerics::american::american;
 use stages_greeks::numerics::american::grid::{Dividend, Grid, on_grid};
 use stages_greeks::numerics::formula::{Contract, Greeks};
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::Arc;
 
 const RATE: f64 = 0.04;
 const YIELD: f64 = 0.015;
@@ -55,94 +56,22 @@ fn rows(days: i32) -> Vec<Row> {
 
 /// Quotes around what `value` says a contract is worth.
 fn chain(rows: &[Row], value: impl Fn(&Row) -> f64) -> RecordBatch {
-    let n = rows.len();
-    let values: Vec<f64> = rows.iter().map(value).collect();
-    let quotes = |by: f64| Arc::new(table::nullable(&values.iter().map(|v| v * by).collect::<Vec<f64>>()));
-    let nothing = || Arc::new(table::nullable(&vec![f64::NAN; n]));
-    let date = |f: fn(&Row) -> Date| Arc::new(Date32Array::from_iter_values(rows.iter().map(|row| f(row).0)));
-    RecordBatch::try_new(
-        table::schema(OPTION_CHAIN),
-        vec![
-            Arc::new(StringArray::from(vec!["TEST"; n])),
-            date(|row| row.0),
-            date(|row| row.1),
-            Arc::new(StringArray::from(vec!["TEST"; n])),
-            Arc::new(Float64Array::from_iter_values(rows.iter().map(|row| row.2.strike))),
-            Arc::new(BooleanArray::from_iter(rows.iter().map(|row| Some(row.2.call)))),
-            quotes(0.99),
-            quotes(1.01),
-            nothing(),
-            nothing(),
-            nothing(),
-            Arc::new(Float64Array::from_iter_values(rows.iter().map(|row| row.2.spot))),
-            nothing(),
-        ],
-    )
-    .unwrap()
-}
-
-fn stage(name: &str) -> Box<dyn AnyStage> {
-    stages_greeks::kinds()
-        .into_iter()
-        .find(|kind| kind.name() == name)
-        .unwrap()
-}
-
-fn context(store: &Store, inputs: &[(&str, ArtifactDigest)]) -> Context {
-    let input = |digest: ArtifactDigest| Input {
-        digest,
-        artifact: store.artifact(digest).unwrap(),
+    let quoted = |row: &Row| common::Row {
+        date: row.0,
+        expiry: row.1,
+        strike: row.2.strike,
+        call: row.2.call,
+        bid: 0.99 * value(row),
+        ask: 1.01 * value(row),
+        spot: row.2.spot,
     };
-    Context {
-        key: ActionKey::from_bytes([0; 32]),
-        store: store.clone(),
-        inputs: inputs
-            .iter()
-            .map(|(port, digest)| ((*port).to_owned(), vec![input(*digest)]))
-            .collect(),
-        sources: Vec::new(),
-        threads: 2,
-        events: Arc::new(stages_core::event::Silent),
-        cancel: CancelToken::default(),
-        fresh: false,
-        memos: Default::default(),
-        numerics_class: Default::default(),
-    }
-}
-
-fn run(context: &Context, name: &str, with: Value) -> Outputs {
-    let stage = stage(name);
-    stage.run(&stage.resolve(with).unwrap(), context).unwrap()
-}
-
-fn read(store: &Store, digest: ArtifactDigest) -> RecordBatch {
-    let input = Input {
-        digest,
-        artifact: store.artifact(digest).unwrap(),
-    };
-    DataSet::open(&input)
-        .unwrap()
-        .read_symbol(store, "TEST")
-        .unwrap()
-        .unwrap()
+    table_of("TEST", "TEST", &rows.iter().map(quoted).collect::<Vec<_>>())
 }
 
 /// Volatilities and Greeks of a chain.
 fn both(store: &Store, batch: &RecordBatch, volatility: Value, greeks: Value) -> (ArtifactDigest, ArtifactDigest) {
-    let put = |ty, batch: &RecordBatch| {
-        let partitions = dataset::partition(store, batch, Period::Day, "rates").unwrap();
-        dataset::write(store, ty, json!({}), partitions).unwrap()
-    };
-    let rates = RecordBatch::try_new(
-        table::schema(RATES),
-        vec![
-            Arc::new(Date32Array::from(vec![FIRST.0 - 1, FIRST.0 - 1])),
-            Arc::new(Float64Array::from(vec![0.0, 2.0])),
-            Arc::new(Float64Array::from(vec![RATE, RATE])),
-        ],
-    )
-    .unwrap();
-    let (chain, rates) = (put(PortType::OptionChain, batch), put(PortType::Rates, &rates));
+    let chain = store_table(store, PortType::OptionChain, batch);
+    let rates = store_table(store, PortType::Rates, &flat_rates(FIRST.plus(-1), RATE));
     let inputs = [("chain", chain), ("rates", rates)];
     let chain = run(&context(store, &inputs), "greeks/implied_volatility", volatility)["chain"];
     let greeks = run(&context(store, &[("chain", chain)]), "greeks/american", greeks)["greeks"];
@@ -277,8 +206,7 @@ fn only_a_changed_partition_is_computed_again() {
     let misses = |days: i32| {
         let rows = rows(days);
         let batch = chain(&rows, |row| 0.1 * row.2.strike);
-        let partitions = dataset::partition(&store, &batch, Period::Day, "rates").unwrap();
-        let chain = dataset::write(&store, PortType::OptionChain, json!({}), partitions).unwrap();
+        let chain = store_table(&store, PortType::OptionChain, &batch);
         let context = context(&store, &[("chain", chain)]);
         run(&context, "greeks/american", json!({ "rate": 0.03 }));
         let (hits, asked) = context.memos.counts();

@@ -5,15 +5,16 @@
 #[path = "../../../tests/requirements.rs"]
 mod requirements;
 
+mod common;
+
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, RecordBatch, StringArray, UInt32Array};
 use arrow::compute::{cast, lexsort_to_indices, take_record_batch};
 use arrow::datatypes::{DataType, Date32Type};
-use cache::{ActionKey, Store};
+use cache::Store;
+use common::{context, read_symbol, store_table};
 use datasets::schema::OPTION_CHAIN;
 use serde_json::json;
-use stages_core::dataset::{self, DataSet, Period};
-use stages_core::{CancelToken, Context, Input, PortType, table};
-use std::collections::BTreeMap;
+use stages_core::{PortType, table};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -73,31 +74,10 @@ fn spx_volatilities_agree_with_the_vendor_near_the_money(data: &Path) {
     let home = tempfile::tempdir().unwrap();
     let store = Store::open(home.path()).unwrap();
     let batch = spx(&store, &path);
-    let partitions = dataset::partition(&store, &batch, Period::Day, "SPX").unwrap();
-    let digest = dataset::write(&store, PortType::OptionChain, json!({}), partitions).unwrap();
-    let input = |digest| Input {
-        digest,
-        artifact: store.artifact(digest).unwrap(),
-    };
-    let context = |digest| Context {
-        key: ActionKey::from_bytes([0; 32]),
-        store: store.clone(),
-        inputs: BTreeMap::from([("chain".to_owned(), vec![input(digest)])]),
-        sources: Vec::new(),
-        threads: 2,
-        events: Arc::new(stages_core::event::Silent),
-        cancel: CancelToken::default(),
-        fresh: false,
-        memos: Default::default(),
-        numerics_class: Default::default(),
-    };
+    let digest = store_table(&store, PortType::OptionChain, &batch);
     let run = |name: &str, digest| {
-        let stage = stages_greeks::kinds()
-            .into_iter()
-            .find(|kind| kind.name() == name)
-            .unwrap();
         let start = std::time::Instant::now();
-        let out = stage.run(&stage.resolve(json!({})).unwrap(), &context(digest)).unwrap();
+        let out = common::run(&context(&store, &[("chain", digest)]), name, json!({}));
         eprintln!(
             "{name}: {} rows in {:.2} s",
             batch.num_rows(),
@@ -106,12 +86,8 @@ fn spx_volatilities_agree_with_the_vendor_near_the_money(data: &Path) {
         out
     };
     let out = run("greeks/implied_volatility", digest)["chain"];
-    eprintln!("{}", input(out).artifact.meta);
-    let found = DataSet::open(&input(out))
-        .unwrap()
-        .read_symbol(&store, "SPX")
-        .unwrap()
-        .unwrap();
+    eprintln!("{}", store.artifact(out).unwrap().meta);
+    let found = read_symbol(&store, out, "SPX");
     assert_eq!(found.num_rows(), batch.num_rows());
 
     let column = |batch: &RecordBatch, name| table::floats_or_nan(batch, name).unwrap();
@@ -161,12 +137,7 @@ fn spx_volatilities_agree_with_the_vendor_near_the_money(data: &Path) {
     assert_eq!(days.len(), 42);
 
     let surface = run("greeks/surface", out);
-    let fitted = DataSet::open(&input(surface["chain"]))
-        .unwrap()
-        .read_symbol(&store, "SPX")
-        .unwrap()
-        .unwrap();
-    let fitted = column(&fitted, "iv_fitted");
+    let fitted = column(&read_symbol(&store, surface["chain"], "SPX"), "iv_fitted");
     for (what, band) in [("near the money", 0.05), ("to 20 % from it", 0.2)] {
         let errors: Vec<f64> = (0..found.num_rows())
             .filter(|&i| years[i] > 7.0 / 365.0 && (strike[i] / forward[i] - 1.0).abs() < band)

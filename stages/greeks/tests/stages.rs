@@ -2,13 +2,15 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
-use arrow::array::{BooleanArray, Date32Array, Float64Array, RecordBatch, StringArray};
-use cache::{ActionKey, ArtifactDigest, Store};
+mod common;
+
+use arrow::array::{Date32Array, Float64Array, RecordBatch};
+use cache::{ArtifactDigest, Store};
+use common::{Row, context, read, run, stage, store_table, table_of, try_run};
 use datasets::Date;
 use datasets::schema::{OPTION_CHAIN, RATES};
 use serde_json::{Value, json};
-use stages_core::dataset::{self, DataSet, Period};
-use stages_core::{AnyStage, CancelToken, Context, Input, Outputs, PlanContext, PortType, Provided, table};
+use stages_core::{PlanContext, PortType, Provided, table};
 use stages_greeks::numerics::formula::{Contract, black_scholes_merton};
 use stages_numerics::random::Random;
 use std::collections::BTreeMap;
@@ -24,9 +26,6 @@ fn smile(strike: f64, spot: f64) -> f64 {
     let x = libm::log(strike / spot);
     0.2 - 0.15 * x + 0.3 * x * x
 }
-
-/// Date, expiry, strike, call, spot, price, half the spread.
-type Row = (Date, Date, f64, bool, f64, f64, f64);
 
 /// Days of a small chain; from `changed` on everything is different.
 fn chain(days: i32, changed: i32) -> RecordBatch {
@@ -49,111 +48,27 @@ fn chain(days: i32, changed: i32) -> RecordBatch {
                         volatility: smile(strike, spot),
                         call,
                     };
-                    rows.push((
+                    // A few quotes can't be used.
+                    let half_spread = if rows.len().is_multiple_of(37) { f64::NAN } else { 0.02 };
+                    let price = black_scholes_merton(&option).price;
+                    rows.push(Row {
                         date,
                         expiry,
                         strike,
                         call,
+                        bid: (price - half_spread).max(0.0),
+                        ask: price + half_spread.min(price),
                         spot,
-                        black_scholes_merton(&option).price,
-                        0.02,
-                    ));
+                    });
                 }
             }
         }
     }
-    // A few quotes that can't be used.
-    for i in (0..rows.len()).step_by(37) {
-        rows[i].6 = f64::NAN;
-    }
-    let n = rows.len();
-    let float = |f: &dyn Fn(&Row) -> f64| Arc::new(table::nullable(&rows.iter().map(f).collect::<Vec<_>>()));
-    let nothing = || Arc::new(table::nullable(&vec![f64::NAN; n]));
-    RecordBatch::try_new(
-        table::schema(OPTION_CHAIN),
-        vec![
-            Arc::new(StringArray::from(vec!["TEST"; n])),
-            Arc::new(Date32Array::from_iter_values(rows.iter().map(|row| row.0.0))),
-            Arc::new(Date32Array::from_iter_values(rows.iter().map(|row| row.1.0))),
-            Arc::new(StringArray::from(vec!["TESTW"; n])),
-            Arc::new(Float64Array::from_iter_values(rows.iter().map(|row| row.2))),
-            Arc::new(BooleanArray::from_iter(rows.iter().map(|row| Some(row.3)))),
-            float(&|row| (row.5 - row.6).max(0.0)),
-            float(&|row| row.5 + row.6.min(row.5)),
-            nothing(),
-            nothing(),
-            nothing(),
-            float(&|row| row.4),
-            nothing(),
-        ],
-    )
-    .unwrap()
+    table_of("TEST", "TESTW", &rows)
 }
 
 fn rates() -> RecordBatch {
-    RecordBatch::try_new(
-        table::schema(RATES),
-        vec![
-            Arc::new(Date32Array::from(vec![FIRST.0 - 1, FIRST.0 - 1])),
-            Arc::new(Float64Array::from(vec![0.0, 2.0])),
-            Arc::new(Float64Array::from(vec![RATE, RATE])),
-        ],
-    )
-    .unwrap()
-}
-
-fn stage(name: &str) -> Box<dyn AnyStage> {
-    stages_greeks::kinds()
-        .into_iter()
-        .find(|kind| kind.name() == name)
-        .unwrap()
-}
-
-fn store_table(store: &Store, ty: PortType, batch: &RecordBatch) -> ArtifactDigest {
-    let partitions = dataset::partition(store, batch, Period::Day, "rates").unwrap();
-    dataset::write(store, ty, json!({}), partitions).unwrap()
-}
-
-fn context(store: &Store, inputs: &[(&str, ArtifactDigest)]) -> Context {
-    Context {
-        key: ActionKey::from_bytes([0; 32]),
-        store: store.clone(),
-        inputs: inputs
-            .iter()
-            .map(|(port, digest)| {
-                let input = Input {
-                    digest: *digest,
-                    artifact: store.artifact(*digest).unwrap(),
-                };
-                ((*port).to_owned(), vec![input])
-            })
-            .collect(),
-        sources: Vec::new(),
-        threads: 2,
-        events: Arc::new(stages_core::event::Silent),
-        cancel: CancelToken::default(),
-        fresh: false,
-        memos: Default::default(),
-        numerics_class: Default::default(),
-    }
-}
-
-fn run(context: &Context, name: &str, with: Value) -> Outputs {
-    let stage = stage(name);
-    let resolved = stage.resolve(with).unwrap();
-    stage.run(&resolved, context).unwrap()
-}
-
-fn read(store: &Store, digest: ArtifactDigest) -> RecordBatch {
-    let input = Input {
-        digest,
-        artifact: store.artifact(digest).unwrap(),
-    };
-    DataSet::open(&input)
-        .unwrap()
-        .read_symbol(store, "TEST")
-        .unwrap()
-        .unwrap()
+    common::flat_rates(FIRST.plus(-1), RATE)
 }
 
 /// Volatilities and Greeks of a chain.
@@ -427,9 +342,7 @@ fn old_rates_are_refused() {
         store_table(&store, PortType::Rates, &batch.unwrap())
     };
     let found = |name: &str, chain: ArtifactDigest, age: i32, with: Value| {
-        let stage = stage(name);
-        let resolved = stage.resolve(with).unwrap();
-        stage.run(&resolved, &context(&store, &[("chain", chain), ("rates", rates(age))]))
+        try_run(&context(&store, &[("chain", chain), ("rates", rates(age))]), name, with)
     };
     let quoted = found("greeks/implied_volatility", chain, 25, json!({})).unwrap()["chain"];
     for (name, chain) in [
@@ -494,241 +407,4 @@ fn refusals_name_the_remedy() {
     let provided = iv.check(&iv.resolve(json!({})).unwrap(), &no_volatility).unwrap();
     assert!(provided["chain"].may_have("implied_volatility") && !provided["chain"].may_have("last"));
     assert!(iv.resolve(json!({"bands": 1})).is_err());
-}
-
-/// A day of two expiries with 12.8 % everywhere, whose chain states `contracts`.
-fn chain_of(
-    store: &Store,
-    date: Date,
-    expiries: &[Date],
-    (symbol, root): (&str, &str),
-    contracts: &Value,
-) -> ArtifactDigest {
-    let mut rows: Vec<Row> = Vec::new();
-    for expiry in expiries {
-        for strike in [2.9, 2.95, 3.0, 3.05, 3.1] {
-            for call in [true, false] {
-                let option = Contract {
-                    spot: 3.0,
-                    strike,
-                    years: f64::from(expiry.0 - date.0) / 365.0,
-                    rate: 0.0,
-                    dividend_yield: 0.0,
-                    volatility: 0.128,
-                    call,
-                };
-                rows.push((
-                    date,
-                    *expiry,
-                    strike,
-                    call,
-                    3.0,
-                    black_scholes_merton(&option).price,
-                    0.0,
-                ));
-            }
-        }
-    }
-    let n = rows.len();
-    let float = |f: &dyn Fn(&Row) -> f64| Arc::new(table::nullable(&rows.iter().map(f).collect::<Vec<_>>()));
-    let nothing = || Arc::new(table::nullable(&vec![f64::NAN; n]));
-    let batch = RecordBatch::try_new(
-        table::schema(OPTION_CHAIN),
-        vec![
-            Arc::new(StringArray::from(vec![symbol; n])),
-            Arc::new(Date32Array::from_iter_values(rows.iter().map(|row| row.0.0))),
-            Arc::new(Date32Array::from_iter_values(rows.iter().map(|row| row.1.0))),
-            Arc::new(StringArray::from(vec![root; n])),
-            Arc::new(Float64Array::from_iter_values(rows.iter().map(|row| row.2))),
-            Arc::new(BooleanArray::from_iter(rows.iter().map(|row| Some(row.3)))),
-            float(&|row| row.5),
-            float(&|row| row.5),
-            nothing(),
-            nothing(),
-            nothing(),
-            float(&|row| row.4),
-            nothing(),
-        ],
-    )
-    .unwrap();
-    let partitions = dataset::partition(store, &batch, Period::Day, "chain").unwrap();
-    let meta = if contracts.is_null() {
-        json!({})
-    } else {
-        json!({ "contracts": contracts })
-    };
-    dataset::write(store, PortType::OptionChain, meta, partitions).unwrap()
-}
-
-fn facts(symbol: &str, root: &str, terms: Value, origin: &str) -> Value {
-    let mut facts = terms;
-    let names: Vec<String> = facts.as_object().unwrap().keys().cloned().collect();
-    let origins: BTreeMap<String, &str> = names.into_iter().map(|name| (name, origin)).collect();
-    facts["symbol"] = json!(symbol);
-    facts["origin"] = json!(origins);
-    json!({ root: facts })
-}
-
-/// All rows of a chain of one partition.
-fn whole(store: &Store, digest: ArtifactDigest) -> RecordBatch {
-    let input = Input {
-        digest,
-        artifact: store.artifact(digest).unwrap(),
-    };
-    let mut batches = DataSet::open(&input).unwrap().read_all(store).unwrap();
-    assert_eq!(batches.len(), 1);
-    batches.remove(0)
-}
-
-fn day(text: &str) -> Date {
-    text.parse().unwrap()
-}
-
-fn result(context: &Context, kind: &str, with: Value) -> Result<Outputs, stages_core::StageError> {
-    let kind = stage(kind);
-    kind.run(&kind.resolve(with).unwrap(), context)
-}
-
-/// The volatilities at the money of the first expiry, under a configuration.
-fn at_the_money(store: &Store, chain: ArtifactDigest, with: Value) -> f64 {
-    let out = result(&context(store, &[("chain", chain)]), "greeks/implied_volatility", with).unwrap();
-    let batch = whole(store, out["chain"]);
-    table::floats_or_nan(&batch, "implied_volatility").unwrap()[4]
-}
-
-/// On 2019-12-24 the SSE's options of December have a day to go: Christmas, on which New York rests, is their day of expiry.
-#[test]
-fn a_christmas_in_new_york_does_not_move_volatility_in_shanghai() {
-    let home = tempfile::tempdir().unwrap();
-    let store = Store::open(home.path()).unwrap();
-    let sse = facts(
-        "510050",
-        "510050",
-        json!({ "exercise": "european", "expires": "pm", "settlement_time": "15:00", "calendar": "sse" }),
-        "specification",
-    );
-    let (date, expiries) = (day("2019-12-24"), [day("2019-12-25"), day("2020-01-22")]);
-    let chain = chain_of(&store, date, &expiries, ("510050", "510050"), &sse);
-    assert!((at_the_money(&store, chain, json!({})) - 0.128).abs() < 1e-9);
-    // By the calendar of the United States, which was the default for any chain, a quarter of an hour is left of it.
-    let unstated = chain_of(&store, date, &expiries, ("510050", "510050"), &Value::Null);
-    assert!(at_the_money(&store, unstated, json!({})) > 1.2);
-    let err = result(
-        &context(&store, &[("chain", chain)]),
-        "greeks/implied_volatility",
-        json!({ "time": { "calendar": "us" } }),
-    );
-    let err = err.err().unwrap();
-    assert!(
-        err.message.contains("calendar: us") && err.message.contains("calendar is sse"),
-        "{}",
-        err.message
-    );
-}
-
-/// The style is the chain's; the European formula refuses American contracts, and the American model European ones.
-#[test]
-fn models_price_the_contracts_that_the_chain_has() {
-    let home = tempfile::tempdir().unwrap();
-    let store = Store::open(home.path()).unwrap();
-    let (date, expiries) = (day("2019-06-03"), [day("2019-06-21"), day("2019-07-19")]);
-    let of = |exercise: &str, origin: &str| {
-        let terms = json!({ "exercise": exercise, "expires": "pm", "settlement_time": "16:00", "calendar": "us" });
-        chain_of(
-            &store,
-            date,
-            &expiries,
-            ("SPY", "SPY"),
-            &facts("SPY", "SPY", terms, origin),
-        )
-    };
-    let iv = |chain, with| result(&context(&store, &[("chain", chain)]), "greeks/implied_volatility", with);
-    let american = iv(of("american", "specification"), json!({})).unwrap()["chain"];
-    let european = iv(of("european", "specification"), json!({})).unwrap()["chain"];
-    let greeks = |kind: &str, chain| result(&context(&store, &[("chain", chain)]), kind, json!({}));
-    let err = greeks("greeks/analytic", american).err().unwrap();
-    assert_eq!(
-        err.message,
-        "`greeks/analytic` prices european contracts, and those of SPY are american (specification)"
-    );
-    assert!(err.hint.unwrap().contains("greeks/american"));
-    assert!(greeks("greeks/american", american).is_ok());
-    assert!(greeks("greeks/analytic", european).is_ok());
-    assert!(
-        greeks("greeks/american", european)
-            .err()
-            .unwrap()
-            .hint
-            .unwrap()
-            .contains("greeks/analytic")
-    );
-    // A configured style that contradicts the chain is refused; one that replaces an assumption is the chain's from there on.
-    let err = iv(of("american", "specification"), json!({ "style": "european" }))
-        .err()
-        .unwrap();
-    assert!(
-        err.message.contains("`style: european` contradicts the chain"),
-        "{}",
-        err.message
-    );
-    let assumed = iv(of("american", "assumed"), json!({ "style": "european" })).unwrap()["chain"];
-    assert!(greeks("greeks/analytic", assumed).is_ok());
-}
-
-/// A volatility index cannot be carried: its options' forwards are its futures'.
-#[test]
-fn spot_is_not_carried_where_only_a_future_can_be() {
-    let home = tempfile::tempdir().unwrap();
-    let store = Store::open(home.path()).unwrap();
-    let terms = json!({ "exercise": "european", "expires": "am", "settlement_time": "09:30", "calendar": "us" });
-    let contracts = facts("VIX", "VIX", terms, "specification");
-    let (date, expiries) = (day("2019-06-03"), [day("2019-06-19"), day("2019-07-17")]);
-    let chain = chain_of(&store, date, &expiries, ("VIX", "VIX"), &contracts);
-    let inputs = [
-        ("chain", chain),
-        ("rates", store_table(&store, PortType::Rates, &rates())),
-    ];
-    let err = result(
-        &context(&store, &inputs),
-        "greeks/implied_volatility",
-        json!({ "forward": "rates" }),
-    )
-    .err()
-    .unwrap();
-    assert!(err.message.contains("nobody can buy and hold"), "{}", err.message);
-    assert!(err.hint.unwrap().contains("forward: parity"));
-    // The rates of the test end earlier.
-    let settings = json!({ "max_rates_age_days": 90 });
-    assert!(result(&context(&store, &inputs), "greeks/implied_volatility", settings).is_ok());
-    // Without a forward the formula would carry the index.
-    assert!(
-        result(&context(&store, &[("chain", chain)]), "greeks/analytic", json!({}))
-            .err()
-            .unwrap()
-            .message
-            .contains("nobody can buy and hold")
-    );
-}
-
-/// American contracts with cash dividends take their forwards from rates without being told.
-#[test]
-fn american_contracts_with_dividends_find_their_forward_in_rates() {
-    let home = tempfile::tempdir().unwrap();
-    let store = Store::open(home.path()).unwrap();
-    let terms = json!({ "exercise": "american", "expires": "pm", "settlement_time": "16:00", "calendar": "us" });
-    let contracts = facts("ACME", "ACME", terms, "file");
-    let (date, expiries) = (FIRST, [day("2019-05-17"), day("2019-06-21")]);
-    let chain = chain_of(&store, date, &expiries, ("ACME", "ACME"), &contracts);
-    let inputs = [
-        ("chain", chain),
-        ("rates", store_table(&store, PortType::Rates, &rates())),
-    ];
-    let dividends = json!([{ "ex_date": "2019-05-03", "amount": 0.02 }]);
-    let forwards = |with: Value| {
-        let out = result(&context(&store, &inputs), "greeks/implied_volatility", with).unwrap();
-        table::floats_or_nan(&whole(&store, out["chain"]), "forward").unwrap()
-    };
-    let found = forwards(json!({ "dividends": dividends }));
-    assert_eq!(found, forwards(json!({ "dividends": dividends, "forward": "rates" })));
-    assert_ne!(found, forwards(json!({ "dividends": dividends, "forward": "parity" })));
 }

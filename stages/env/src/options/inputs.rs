@@ -73,10 +73,7 @@ pub(super) fn days(chain: &RecordBatch, greeks: &RecordBatch) -> Result<Vec<Day>
         return Err(unlike());
     }
     // A chain from another source may lack columns that the environment does not require.
-    let optional = |name: &str| match chain.column_by_name(name) {
-        Some(_) => table::floats_or_nan(chain, name),
-        None => Ok(vec![f64::NAN; n]),
-    };
+    let optional = |name| table::floats_if_any(chain, name);
     let (dates, expiries) = (table::dates(chain, "date")?, table::dates(chain, "expiry")?);
     let (roots, calls) = (table::texts(chain, "root")?, table::bools(chain, "call")?);
     let strikes = table::floats_or_nan(chain, "strike")?;

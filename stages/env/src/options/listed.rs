@@ -4,7 +4,7 @@ use super::build::Day;
 use super::config::OptionsConfig;
 use datasets::contract::{Contracts, Exercise, Origin, Settlement};
 use serde_json::Value;
-use stages_core::StageError;
+use stages_core::{StageError, contracts};
 use std::collections::BTreeSet;
 
 /// The multiplier where neither chain nor configuration has one.
@@ -28,13 +28,7 @@ impl Listed {
     /// # Errors
     /// A configured multiplier that contradicts the chain, and classes that differ in theirs.
     pub fn new(config: &OptionsConfig, meta: &Value, symbol: &str) -> Result<Self, StageError> {
-        let contracts: Contracts = match meta.get("contracts") {
-            None | Some(Value::Null) => Contracts::default(),
-            Some(stated) => serde_json::from_value(stated.clone()).map_err(|err| {
-                StageError::new(format!("the contracts in the chain's metadata cannot be read: {err}"))
-            })?,
-        };
-        let contracts = contracts.of_symbol(symbol);
+        let contracts = contracts::read(meta)?.of_symbol(symbol);
         let mut warnings = Vec::new();
         let stated = contracts
             .common(symbol, |terms| terms.multiplier)

@@ -4,7 +4,6 @@ use super::engine::{self, Contents, Named, OnceRows, Series, SourcePartition};
 use crate::numerics::Feature;
 use crate::numerics::smile::{Day, Point, Smile, smile};
 use crate::numerics::surface::Surface;
-use arrow::array::RecordBatch;
 use cache::BlobRef;
 use datasets::Date;
 use rayon::prelude::*;
@@ -16,7 +15,6 @@ use stages_core::{
     StageError, StageKind, table,
 };
 use std::collections::BTreeMap;
-use std::ops::Range;
 
 /// Configuration of `features/options_surface`. Maturities are in calendar days.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -289,17 +287,6 @@ fn unlike() -> StageError {
         .hint("connect to `greeks` the output of a stage that takes this very chain")
 }
 
-fn runs(rows: Range<usize>, same: impl Fn(usize, usize) -> bool) -> Vec<Range<usize>> {
-    let mut runs: Vec<Range<usize>> = Vec::new();
-    for i in rows {
-        match runs.last_mut() {
-            Some(run) if same(run.start, i) => run.end = i + 1,
-            _ => runs.push(i..i + 1),
-        }
-    }
-    runs
-}
-
 fn smiles(
     chain: &Partition,
     greeks: &Partition,
@@ -311,10 +298,6 @@ fn smiles(
     if chain.num_rows() != greeks.num_rows() {
         return Err(unlike());
     }
-    let any = |batch: &RecordBatch, name: &str| match batch.column_by_name(name) {
-        Some(_) => table::floats_or_nan(batch, name),
-        None => Ok(vec![f64::NAN; batch.num_rows()]),
-    };
     let dates = table::dates(&chain, "date")?;
     let expiries = table::dates(&chain, "expiry")?;
     let roots = table::texts(&chain, "root")?;
@@ -322,20 +305,20 @@ fn smiles(
     let strikes = table::floats_or_nan(&chain, "strike")?;
     let volatility = table::floats_or_nan(&chain, "implied_volatility")
         .map_err(|err| err.hint("put a stage with `uses: greeks/implied_volatility` before this one"))?;
-    let spots = any(&chain, "underlying")?;
-    let forwards = any(&chain, "forward")?;
-    let years = any(&chain, "years")?;
+    let spots = table::floats_if_any(&chain, "underlying")?;
+    let forwards = table::floats_if_any(&chain, "forward")?;
+    let years = table::floats_if_any(&chain, "years")?;
     let deltas = table::floats_or_nan(&greeks, "delta")?;
     let least = f64::from(config.least_days) / 365.0;
     let (mut days, mut rows) = (Vec::new(), Vec::new());
-    for day in runs(0..chain.num_rows(), |a, b| dates[a] == dates[b]) {
+    for day in table::runs(0..chain.num_rows(), |a, b| dates[a] == dates[b]) {
         let spot = spots[day.clone()]
             .iter()
             .copied()
             .find(|spot| *spot > 0.0)
             .unwrap_or(f64::NAN);
         let mut smiles: Vec<Smile> = Vec::new();
-        for group in runs(day.clone(), |a, b| {
+        for group in table::runs(day.clone(), |a, b| {
             expiries[a] == expiries[b] && roots.value(a) == roots.value(b)
         }) {
             let i = group.start;

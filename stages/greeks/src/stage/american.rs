@@ -1,7 +1,6 @@
 //! `greeks/american`.
 
-use super::analytic::floats_if_any;
-use super::contracts::{contracts, only, with_forward};
+use super::contracts::{only, with_forward};
 use super::curves::{Curves, MaxAge};
 use super::dividends::{self, CashDividend};
 use super::ports;
@@ -20,7 +19,7 @@ use serde_json::json;
 use stages_core::dataset::{self, DataSet, Partition};
 use stages_core::{
     ConfigProblem, Context, Given, Memo, Outputs, PlanContext, PortType, Ports, Provided, Share, StageError, StageKind,
-    table,
+    contracts, table,
 };
 use stages_numerics::dispatch::InstructionSet;
 use stages_numerics::special::{log, log_ratio};
@@ -82,7 +81,7 @@ impl StageKind for American {
     fn run(&self, config: &Self::Config, context: &Context) -> Result<Outputs, StageError> {
         let chain = DataSet::open(context.input("chain")?)?;
         let curves = Curves::open(&context.given())?.unwrap_or_default();
-        let contracts = contracts(&chain.meta)?;
+        let contracts = contracts::read(&chain.meta)?;
         only(Exercise::American, &contracts, Self::NAME)?;
         let config = &of_chain(config, &contracts)?;
         let settings = settings(config)?;
@@ -141,7 +140,7 @@ impl StageKind for American {
     fn cached_share(&self, config: &Self::Config, given: &Given<'_>) -> Result<Option<Share>, StageError> {
         let chain = DataSet::open(given.input("chain")?)?;
         let curves = Curves::open(given)?.unwrap_or_default();
-        let config = &of_chain(config, &contracts(&chain.meta)?)?;
+        let config = &of_chain(config, &contracts::read(&chain.meta)?)?;
         let settings = settings(config)?;
         let memos: Vec<Memo> = chain
             .partitions
@@ -197,10 +196,10 @@ fn chain_greeks(
     let strike = table::floats_or_nan(batch, "strike")?;
     let mut volatility = table::floats_or_nan(batch, "implied_volatility")
         .map_err(|err| err.hint("put a stage with `uses: greeks/implied_volatility` before this one"))?;
-    let spot = floats_if_any(batch, "underlying")?;
-    let mut years = floats_if_any(batch, "years")?;
-    let forward = floats_if_any(batch, "forward")?;
-    let mut rate = floats_if_any(batch, "discount_factor")?;
+    let spot = table::floats_if_any(batch, "underlying")?;
+    let mut years = table::floats_if_any(batch, "years")?;
+    let forward = table::floats_if_any(batch, "forward")?;
+    let mut rate = table::floats_if_any(batch, "discount_factor")?;
     let mut dividend_yield = vec![config.dividend_yield; n];
     let mut with_cash: Vec<(usize, Vec<Dividend>, f64)> = Vec::new();
     for i in 0..n {

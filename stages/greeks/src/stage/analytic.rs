@@ -1,6 +1,6 @@
 //! `greeks/analytic`.
 
-use super::contracts::{contracts, only, with_forward};
+use super::contracts::{only, with_forward};
 use super::curves::{Curves, MaxAge};
 use super::ports;
 use super::time::TimeConfig;
@@ -16,7 +16,7 @@ use serde_json::json;
 use stages_core::dataset::{self, DataSet, Partition};
 use stages_core::{
     ConfigProblem, Context, Given, Memo, Outputs, PlanContext, PortType, Ports, Provided, Share, StageError, StageKind,
-    table,
+    contracts, table,
 };
 use stages_numerics::special::{exp, log, log_ratio};
 use std::collections::BTreeMap;
@@ -76,7 +76,7 @@ impl StageKind for Analytic {
     fn run(&self, config: &Self::Config, context: &Context) -> Result<Outputs, StageError> {
         let chain = DataSet::open(context.input("chain")?)?;
         let curves = Curves::open(&context.given())?.unwrap_or_default();
-        let contracts = contracts(&chain.meta)?;
+        let contracts = contracts::read(&chain.meta)?;
         only(Exercise::European, &contracts, Self::NAME)?;
         let config = &of_chain(config, &contracts)?;
         let settings = settings(config)?;
@@ -113,7 +113,7 @@ impl StageKind for Analytic {
     fn cached_share(&self, config: &Self::Config, given: &Given<'_>) -> Result<Option<Share>, StageError> {
         let chain = DataSet::open(given.input("chain")?)?;
         let curves = Curves::open(given)?.unwrap_or_default();
-        let config = &of_chain(config, &contracts(&chain.meta)?)?;
+        let config = &of_chain(config, &contracts::read(&chain.meta)?)?;
         let settings = settings(config)?;
         let memos: Vec<Memo> = chain
             .partitions
@@ -147,15 +147,6 @@ fn memo(partition: &Partition, settings: &str, curves: &Curves) -> Memo {
     Memo::new("greeks/analytic v2", &parts, partition.key.name())
 }
 
-/// A float column, or NaN in every row where the table has none.
-pub(super) fn floats_if_any(batch: &RecordBatch, name: &str) -> Result<Vec<f64>, StageError> {
-    if batch.column_by_name(name).is_some() {
-        table::floats_or_nan(batch, name)
-    } else {
-        Ok(vec![f64::NAN; batch.num_rows()])
-    }
-}
-
 /// The table of Greeks beside a chain.
 pub(super) fn chain_greeks(
     batch: &RecordBatch,
@@ -170,10 +161,10 @@ pub(super) fn chain_greeks(
     let strike = table::floats_or_nan(batch, "strike")?;
     let volatility = table::floats_or_nan(batch, "implied_volatility")
         .map_err(|err| err.hint("put a stage with `uses: greeks/implied_volatility` before this one"))?;
-    let mut spot = floats_if_any(batch, "underlying")?;
-    let mut years = floats_if_any(batch, "years")?;
-    let forward = floats_if_any(batch, "forward")?;
-    let mut rate = floats_if_any(batch, "discount_factor")?;
+    let mut spot = table::floats_if_any(batch, "underlying")?;
+    let mut years = table::floats_if_any(batch, "years")?;
+    let forward = table::floats_if_any(batch, "forward")?;
+    let mut rate = table::floats_if_any(batch, "discount_factor")?;
     let mut dividend_yield = vec![config.dividend_yield; n];
     for i in 0..n {
         if years[i].is_nan() {

@@ -37,10 +37,7 @@ impl<'a> Chain<'a> {
         let dates = table::dates(batch, "date")?;
         let expiries = table::dates(batch, "expiry")?;
         let roots = table::texts(batch, "root")?;
-        let mut years = match batch.column_by_name("years") {
-            Some(_) => table::floats_or_nan(batch, "years")?,
-            None => vec![f64::NAN; n],
-        };
+        let mut years = table::floats_if_any(batch, "years")?;
         for (i, years) in years.iter_mut().enumerate() {
             if years.is_nan() {
                 *years = config.time.years(dates[i], expiries[i], roots.value(i));
@@ -102,7 +99,7 @@ impl<'a> Chain<'a> {
     /// The surface of one day's rows.
     fn surface(&self, day: Range<usize>, config: &SurfaceConfig) -> Surface {
         let mut expiries: Vec<(f64, Vec<Quote>)> = Vec::new();
-        for group in runs(day, |a, b| {
+        for group in table::runs(day, |a, b| {
             self.expiries[a] == self.expiries[b] && self.roots.value(a) == self.roots.value(b)
         }) {
             let years = self.years[group.start];
@@ -123,25 +120,15 @@ impl<'a> Chain<'a> {
     }
 }
 
-/// Ranges of equal neighbours.
-pub(super) fn runs(rows: Range<usize>, same: impl Fn(usize, usize) -> bool) -> Vec<Range<usize>> {
-    let mut runs: Vec<Range<usize>> = Vec::new();
-    for i in rows {
-        match runs.last_mut() {
-            Some(run) if same(run.start, i) => run.end = i + 1,
-            _ => runs.push(i..i + 1),
-        }
-    }
-    runs
-}
-
 /// Fits every day of a partition.
 pub(super) fn fit(batch: &RecordBatch, config: &SurfaceConfig) -> Result<Days, StageError> {
     let chain = Chain::new(batch, config)?;
-    Ok(runs(0..batch.num_rows(), |a, b| chain.dates[a] == chain.dates[b])
-        .into_par_iter()
-        .map(|day| (chain.dates[day.start], chain.surface(day, config)))
-        .collect())
+    Ok(
+        table::runs(0..batch.num_rows(), |a, b| chain.dates[a] == chain.dates[b])
+            .into_par_iter()
+            .map(|day| (chain.dates[day.start], chain.surface(day, config)))
+            .collect(),
+    )
 }
 
 /// Writes for each day its date, the number of its expiries, and six numbers of each.

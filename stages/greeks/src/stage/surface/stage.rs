@@ -2,7 +2,6 @@
 
 use super::config::SurfaceConfig;
 use super::{days, tables};
-use crate::stage::contracts::contracts;
 use arrow::array::RecordBatch;
 use cache::BlobRef;
 use datasets::schema::FEATURES;
@@ -12,7 +11,7 @@ use serde_json::{Value, json};
 use stages_core::dataset::{self, DataSet, Partition};
 use stages_core::{
     ConfigProblem, Context, Given, InputPort, Memo, OutputPort, Outputs, PlanContext, PortType, Ports, Provided, Share,
-    StageError, StageKind, table,
+    StageError, StageKind, contracts, table,
 };
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -179,7 +178,7 @@ impl StageKind for Surface {
 /// The configuration with the day count of the chain's contracts.
 fn of_chain(config: &SurfaceConfig, chain: &DataSet) -> Result<SurfaceConfig, StageError> {
     Ok(SurfaceConfig {
-        time: config.time.of_chain(&contracts(&chain.meta)?)?,
+        time: config.time.of_chain(&contracts::read(&chain.meta)?)?,
         ..config.clone()
     })
 }

@@ -1,7 +1,7 @@
 //! The tables made of a surface: a volatility for every contract, and features.
 
 use super::config::SurfaceConfig;
-use super::days::{Chain, Days, runs};
+use super::days::{Chain, Days};
 use crate::numerics::surface::Surface;
 use arrow::array::{ArrayRef, Date32Array, RecordBatch, StringArray};
 use arrow::datatypes::{DataType, Field, Schema};
@@ -17,7 +17,7 @@ pub(super) fn mark(batch: &RecordBatch, days: &Days, config: &SurfaceConfig) -> 
     let chain = Chain::new(batch, config)?;
     let none = Surface::default();
     let mut fitted = Vec::with_capacity(batch.num_rows());
-    for day in runs(0..batch.num_rows(), |a, b| chain.dates[a] == chain.dates[b]) {
+    for day in table::runs(0..batch.num_rows(), |a, b| chain.dates[a] == chain.dates[b]) {
         let date = chain.dates[day.start];
         let surface = days
             .binary_search_by_key(&date, |(date, _)| *date)

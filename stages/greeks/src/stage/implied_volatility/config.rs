@@ -1,0 +1,91 @@
+//! The configuration of `greeks/implied_volatility`.
+
+use crate::stage::curves::MaxAge;
+use crate::stage::dividends::CashDividend;
+use crate::stage::time::TimeConfig;
+use datasets::contract::Exercise;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The source of the forward of an expiry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ForwardSource {
+    /// `rates` for American contracts where there are cash `dividends` and `rates` is connected, otherwise `parity`.
+    #[default]
+    Auto,
+    /// From put-call parity near the money; the discount factor from `rates` if connected, otherwise from parity too.
+    Parity,
+    /// From `rates` and `dividend_yield`: `F = S e^((r - q) T)`; of options on a future, its price.
+    Rates,
+}
+
+/// The exercise style of contracts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Style {
+    /// That which the chain's contracts state; European where they state none.
+    #[default]
+    Auto,
+    /// At expiry.
+    European,
+    /// At any time: the volatility is that of the American model (see [`crate::numerics::american`]). Parity binds American calls and puts only
+    /// within bounds: `forward: rates` is exact where the yield is known, `forward: parity` near the money and for short expiries.
+    American,
+}
+
+impl Style {
+    /// The style that is set; none where it is the chain's.
+    pub(super) fn exercise(self) -> Option<Exercise> {
+        match self {
+            Self::Auto => None,
+            Self::European => Some(Exercise::European),
+            Self::American => Some(Exercise::American),
+        }
+    }
+}
+
+/// Configuration of `greeks/implied_volatility`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct ImpliedVolatilityConfig {
+    /// The exercise style of the contracts: `auto` (by class, as the chain states it), `european` or `american`. One that contradicts the chain
+    /// is an error.
+    pub style: Style,
+    /// The source of the forward of an expiry: `auto`, `parity` or `rates`.
+    pub forward: ForwardSource,
+    /// Continuous yield of the underlying, annual, decimal; read where the forward comes from rates.
+    pub dividend_yield: f64,
+    /// Strikes up to this |ln(K/K0)| take part in the parity fit, K0 being the strike where call and put are nearest in price.
+    pub band: f64,
+    /// The forward is taken from at most this many strikes, the nearest to the money.
+    pub strikes: usize,
+    /// The least and greatest annual rate that a fitted discount factor may imply; otherwise the nearest expiry's rate is used.
+    pub rate_bounds: [f64; 2],
+    /// The greatest standard error of the annual rate that a fitted discount factor may have.
+    pub rate_error: f64,
+    /// Cash dividends of the underlying; read where the forward comes from rates, which they lower, and of American contracts: a contract that lives to
+    /// see one is priced on a grid, its spot falling by the amount on the ex-date, its yield being `dividend_yield`.
+    pub dividends: Vec<CashDividend>,
+    /// The day count of the time to maturity.
+    pub time: TimeConfig,
+    /// The age in days that a curve of `rates` may have on the day it is used for; an older one is an error.
+    pub max_rates_age_days: MaxAge,
+}
+
+impl Default for ImpliedVolatilityConfig {
+    fn default() -> Self {
+        Self {
+            style: Style::Auto,
+            forward: ForwardSource::Auto,
+            dividend_yield: 0.0,
+            band: 0.2,
+            strikes: 12,
+            rate_bounds: [-0.05, 0.25],
+            rate_error: 0.01,
+            dividends: Vec::new(),
+            time: TimeConfig::default(),
+            max_rates_age_days: MaxAge::default(),
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! The quotes of a chain as columns of numbers.
+
+use crate::numerics::parity::Pair;
+use arrow::array::{RecordBatch, StringArray};
+use datasets::Date;
+use stages_core::{StageError, table};
+use std::ops::Range;
+
+/// The columns of a chain that the numerics read.
+pub(super) struct Quotes<'a> {
+    pub dates: Vec<Date>,
+    pub expiries: Vec<Date>,
+    pub roots: &'a StringArray,
+    pub strikes: Vec<f64>,
+    pub calls: Vec<bool>,
+    bids: Vec<f64>,
+    asks: Vec<f64>,
+    lasts: Vec<f64>,
+    pub spots: Vec<f64>,
+}
+
+impl<'a> Quotes<'a> {
+    pub fn new(batch: &'a RecordBatch) -> Result<Self, StageError> {
+        let calls = table::bools(batch, "call")?;
+        Ok(Self {
+            dates: table::dates(batch, "date")?,
+            expiries: table::dates(batch, "expiry")?,
+            roots: table::texts(batch, "root")?,
+            strikes: table::floats_or_nan(batch, "strike")?,
+            calls: (0..batch.num_rows()).map(|i| calls.value(i)).collect(),
+            bids: table::floats_or_nan(batch, "bid")?,
+            asks: table::floats_or_nan(batch, "ask")?,
+            lasts: table::floats_or_nan(batch, "last")?,
+            spots: table::floats_or_nan(batch, "underlying")?,
+        })
+    }
+
+    /// Price and spread of a row; NaN without a quote.
+    pub fn price(&self, i: usize) -> (f64, f64) {
+        let (bid, ask, last) = (self.bids[i], self.asks[i], self.lasts[i]);
+        if bid > 0.0 && ask >= bid {
+            (0.5 * (bid + ask), ask - bid)
+        } else if bid.is_nan() && ask.is_nan() && last >= 0.0 {
+            (last, 0.0)
+        } else {
+            (f64::NAN, f64::NAN)
+        }
+    }
+
+    /// The rows of `rows` with both a call and a put at a strike.
+    pub fn pairs(&self, rows: Range<usize>) -> Vec<Pair> {
+        let mut pairs = Vec::new();
+        for i in rows.start..rows.end.saturating_sub(1) {
+            if self.calls[i] && !self.calls[i + 1] && self.strikes[i] == self.strikes[i + 1] {
+                let ((call, wide), (put, far)) = (self.price(i), self.price(i + 1));
+                let pair = Pair {
+                    strike: self.strikes[i],
+                    difference: call - put,
+                    spread: wide + far,
+                };
+                if pair.difference.is_finite() && pair.strike > 0.0 && call > 0.0 && put > 0.0 {
+                    pairs.push(pair);
+                }
+            }
+        }
+        pairs
+    }
+}

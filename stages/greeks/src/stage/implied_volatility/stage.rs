@@ -1,0 +1,297 @@
+//! The stage kind `greeks/implied_volatility`.
+
+use super::config::{ForwardSource, ImpliedVolatilityConfig, Style};
+use super::conventions::{Conventions, Styles};
+use super::volatilities::add_volatility;
+use crate::numerics::implied::Status;
+use crate::stage::contracts::only_carried;
+use crate::stage::curves::Curves;
+use crate::stage::dividends;
+use crate::stage::time::{self, TimeConfig};
+use arrow::array::{RecordBatch, UInt8Array};
+use datasets::contract::{Contracts, Origin};
+use datasets::schema::IMPLIED_VOLATILITY;
+use rayon::prelude::*;
+use serde_json::{Value, json};
+use stages_core::dataset::{self, DataSet, Partition};
+use stages_core::{
+    ConfigProblem, Context, Given, InputPort, Memo, OutputPort, Outputs, PlanContext, PortType, Ports, Provided,
+    RelativeCost, Share, StageError, StageEvent, StageKind, contracts, table,
+};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// The cost of an American volatility under `forward: parity`, compared with `forward: rates`, as measured on a day of SPY.
+const AMERICAN_OF_PARITY: f64 = 72.0;
+
+/// Adds time to maturity, forward, discount factor and implied volatility to an option chain.
+///
+/// For every date, expiry and root, forward and discount factor come from put-call parity (see [`crate::numerics::parity`]) or from rates. The
+/// price of a contract is its mid where it has a bid above 0 and an ask not below it, its last price where it has neither bid nor ask, and
+/// none otherwise. Where there is no implied volatility it is null and `iv_status` says why ([`Status`]).
+pub struct ImpliedVolatility;
+
+impl StageKind for ImpliedVolatility {
+    type Config = ImpliedVolatilityConfig;
+    const NAME: &'static str = "greeks/implied_volatility";
+    const VERSION: u32 = 3;
+    const ABOUT: &'static str = "implied volatility, forward and discount factor of every contract of an option chain";
+    const PORTS: Ports = Ports {
+        inputs: &[
+            InputPort {
+                name: "chain",
+                ty: PortType::OptionChain,
+                optional: false,
+                list: false,
+                doc: "quotes",
+            },
+            InputPort {
+                name: "rates",
+                ty: PortType::Rates,
+                optional: true,
+                list: false,
+                doc: "zero rates; without them the discount factor comes from put-call parity",
+            },
+        ],
+        outputs: &[OutputPort {
+            name: "chain",
+            ty: PortType::OptionChain,
+            doc: "the chain with years, forward, discount_factor, implied_volatility and iv_status, row by row",
+        }],
+    };
+
+    fn check(&self, config: &Self::Config, plan: &PlanContext) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
+        config.time.check()?;
+        dividends::check(&config.dividends)?;
+        let positive = |name: &str, value: f64| {
+            if value > 0.0 && value.is_finite() {
+                Ok(())
+            } else {
+                Err(ConfigProblem::new(name, format!("{value} is not a positive number")))
+            }
+        };
+        positive("band", config.band)?;
+        positive("rate_error", config.rate_error)?;
+        if config.strikes == 0 {
+            return Err(ConfigProblem::new("strikes", "at least one strike is needed").hint("12 is the default"));
+        }
+        let [least, greatest] = config.rate_bounds;
+        if least >= greatest || least.is_nan() || greatest.is_nan() {
+            return Err(
+                ConfigProblem::new("rate_bounds", "the least rate is not below the greatest")
+                    .hint("write [-0.05, 0.25]"),
+            );
+        }
+        if !config.dividend_yield.is_finite() {
+            return Err(ConfigProblem::new(
+                "dividend_yield",
+                format!("{} is not a finite number", config.dividend_yield),
+            ));
+        }
+        let chain = plan.inputs.get("chain").and_then(|list| list.first());
+        if let Some(chain) = chain {
+            let quoted = chain.may_have("bid") && chain.may_have("ask");
+            if !quoted && !chain.may_have("last") {
+                return Err(
+                    ConfigProblem::new("", "the chain at `chain` has neither bid and ask nor last prices")
+                        .hint("map `bid` and `ask`, or `last`, in the stage that reads the chain"),
+                );
+            }
+            if config.style == Style::American && !chain.may_have("underlying") {
+                return Err(ConfigProblem::new(
+                    "style",
+                    "`american` needs the underlying's price, which the chain lacks",
+                )
+                .hint("map `underlying` in the stage that reads the chain: early exercise is decided by it"));
+            }
+            if config.forward == ForwardSource::Rates && !chain.may_have("underlying") {
+                return Err(ConfigProblem::new(
+                    "forward",
+                    "`rates` needs the underlying's price, which the chain lacks",
+                )
+                .hint("use `forward: parity`"));
+            }
+        }
+        if config.forward == ForwardSource::Rates && !plan.inputs.contains_key("rates") {
+            return Err(
+                ConfigProblem::new("forward", "`rates` needs the input `rates`, which is not connected").hint(
+                    "connect it, as in `needs: { chain: market.chain, rates: market.rates }`, or use `forward: parity`",
+                ),
+            );
+        }
+        let columns = chain.and_then(|chain| chain.columns.clone()).map(|mut columns| {
+            columns.extend(IMPLIED_VOLATILITY.iter().map(|column| column.name.to_owned()));
+            columns
+        });
+        let provided = Provided {
+            ty: PortType::OptionChain,
+            columns,
+        };
+        Ok(BTreeMap::from([("chain".to_owned(), provided)]))
+    }
+
+    fn relative_cost(&self, config: &Self::Config) -> Option<RelativeCost> {
+        let is_parity = match config.forward {
+            ForwardSource::Auto => config.dividends.is_empty(),
+            ForwardSource::Parity => true,
+            ForwardSource::Rates => false,
+        };
+        let is_dear = config.style == Style::American && is_parity;
+        is_dear.then(|| RelativeCost {
+            times: AMERICAN_OF_PARITY,
+            because: "with `style: american`, the rates and yields that `forward: parity` fits send many contracts to the grid".to_owned(),
+            cheaper: "use `forward: rates` with `needs: { rates: … }` and `dividend_yield:`, where the yield is known".to_owned(),
+        })
+    }
+
+    fn run(&self, config: &Self::Config, context: &Context) -> Result<Outputs, StageError> {
+        let chain = DataSet::open(context.input("chain")?)?;
+        let curves = Curves::open(&context.given())?;
+        let mut contracts = contracts::read(&chain.meta)?;
+        warn_of_assumptions(context, &contracts, &config.time);
+        Styles::new(config.style, &contracts)?;
+        let config = &of_chain(config, &contracts)?;
+        if config.forward == ForwardSource::Rates {
+            let way_out = "use `forward: parity`, which takes it from calls and puts";
+            only_carried(&contracts, "`forward: rates`", way_out)?;
+        }
+        let (done, total) = (AtomicU64::new(0), chain.partitions.len() as u64);
+        let results: Vec<(Partition, [u64; 8])> = chain
+            .partitions
+            .par_iter()
+            .map(|partition| {
+                context.check_cancelled()?;
+                let conventions = Conventions::of(config.style, &contracts, &partition.key)?;
+                let blob = context.memo(&memo(partition, config, &conventions, curves.as_ref())?, || {
+                    let chain = partition.read(&context.store)?;
+                    if let Some(curves) = &curves {
+                        curves.check_age(&chain, config.max_rates_age_days)?;
+                    }
+                    table::to_parquet(&add_volatility(&chain, config, &conventions, curves.as_ref())?)
+                })?;
+                let counts = Memo::new(
+                    "greeks/implied_volatility status counts v1",
+                    &[blob.blob.as_bytes()],
+                    format!("{} (counts)", partition.key.name()),
+                );
+                let counts = context.memo(&counts, || {
+                    let batch = table::from_parquet(context.store.blob(blob.blob)?)?;
+                    Ok(count(&batch)?.iter().flat_map(|n| n.to_le_bytes()).collect())
+                })?;
+                let counts = context.store.blob(counts.blob)?;
+                let mut totals = [0_u64; 8];
+                for (total, bytes) in totals.iter_mut().zip(counts.as_chunks::<8>().0) {
+                    *total = u64::from_le_bytes(*bytes);
+                }
+                let done = done.fetch_add(1, Ordering::Relaxed) + 1;
+                context.progress(
+                    done,
+                    Some(total),
+                    format!(
+                        "implied volatility {} {}",
+                        partition.key.symbols, partition.key.range.from
+                    ),
+                );
+                let key = partition.key.clone();
+                Ok((Partition { key, blob }, totals))
+            })
+            .collect::<Result<_, StageError>>()?;
+        let mut counts = serde_json::Map::new();
+        for status in Status::ALL {
+            let n: u64 = results
+                .iter()
+                .map(|(_, counts)| counts[usize::from(status.code())])
+                .sum();
+            counts.insert(status.name().to_owned(), n.into());
+        }
+        let mut meta = match chain.meta {
+            Value::Object(map) => map,
+            _ => serde_json::Map::new(),
+        };
+        meta.insert("implied_volatility".to_owned(), json!({ "rows_by_status": counts }));
+        // A style that was set where the chain only assumed one is the chain's from here on.
+        if let Some(exercise) = config.style.exercise()
+            && !contracts.classes.is_empty()
+        {
+            for facts in contracts.classes.values_mut() {
+                let origin = facts.origin.get("exercise");
+                if origin.is_none_or(|origin| *origin == Origin::Assumed) {
+                    facts.terms.exercise = Some(exercise);
+                    facts.origin.insert("exercise".to_owned(), Origin::Config);
+                }
+            }
+            meta.insert("contracts".to_owned(), json!(contracts));
+        }
+        let partitions = results.into_iter().map(|(partition, _)| partition);
+        let digest = dataset::write(&context.store, PortType::OptionChain, Value::Object(meta), partitions)?;
+        Ok(Outputs::from([("chain".to_owned(), digest)]))
+    }
+
+    fn cached_share(&self, config: &Self::Config, given: &Given<'_>) -> Result<Option<Share>, StageError> {
+        let chain = DataSet::open(given.input("chain")?)?;
+        let curves = Curves::open(given)?;
+        let contracts = contracts::read(&chain.meta)?;
+        let config = &of_chain(config, &contracts)?;
+        let memos: Vec<Memo> = chain
+            .partitions
+            .iter()
+            .map(|partition| {
+                let conventions = Conventions::of(config.style, &contracts, &partition.key)?;
+                memo(partition, config, &conventions, curves.as_ref())
+            })
+            .collect::<Result<_, StageError>>()?;
+        Share::of_memos("partitions", given, &memos).map(Some)
+    }
+}
+
+/// The configuration with the day count of the chain's contracts.
+fn of_chain(config: &ImpliedVolatilityConfig, contracts: &Contracts) -> Result<ImpliedVolatilityConfig, StageError> {
+    Ok(ImpliedVolatilityConfig {
+        time: config.time.of_chain(contracts)?,
+        ..config.clone()
+    })
+}
+
+/// Warns where a chain states no contracts, so that the day count and the style rest on defaults.
+fn warn_of_assumptions(context: &Context, contracts: &Contracts, time: &TimeConfig) {
+    if contracts.classes.is_empty() && time.calendar.is_none() {
+        context.events.emit(StageEvent::Warning {
+            message: format!(
+                "the chain states no terms of its contracts; assumed are the calendar `us`, settlement at 16:00 (at 9:30 of {}) and European exercise",
+                time::MORNING.join(", ")
+            ),
+            hint: Some("`ingest/option_chain` states them; or set `time: { calendar: … }` and `style`".to_owned()),
+        });
+    }
+}
+
+/// A partition of the chain with its volatilities. Its key includes only rates published by its dates.
+fn memo(
+    partition: &Partition,
+    config: &ImpliedVolatilityConfig,
+    conventions: &Conventions,
+    curves: Option<&Curves>,
+) -> Result<Memo, StageError> {
+    let settings = serde_json::to_value((config, conventions)).map_err(|err| StageError::new(err.to_string()))?;
+    let settings = cache::canonical_json(&settings);
+    let rates = curves.map(|curves| curves.key(partition.key.range));
+    let parts: [&[u8]; 4] = [
+        partition.blob.blob.as_bytes(),
+        settings.as_bytes(),
+        &[u8::from(rates.is_some())],
+        &rates.unwrap_or_default(),
+    ];
+    Ok(Memo::new("greeks/implied_volatility v3", &parts, partition.key.name()))
+}
+
+fn count(batch: &RecordBatch) -> Result<[u64; 8], StageError> {
+    let codes = batch
+        .column_by_name("iv_status")
+        .and_then(|column| column.as_any().downcast_ref::<UInt8Array>())
+        .ok_or_else(|| StageError::new("the table has no column `iv_status`"))?;
+    let mut counts = [0; 8];
+    for &code in codes.values() {
+        counts[usize::from(code) % 8] += 1;
+    }
+    Ok(counts)
+}
