@@ -34,11 +34,18 @@ pub enum Error {
         /// Its digest or key, in hex.
         digest: String,
     },
-    /// An invalid manifest: for example, an entry's path leaves its directory.
+    /// A stored manifest that this program does not write: for example, an entry's path leaves its directory. The action that
+    /// produced it has to run again.
     #[error("artifact {digest} is not valid: {reason}")]
     Manifest {
         /// Its digest, in hex.
         digest: String,
+        /// The reason.
+        reason: String,
+    },
+    /// An artifact that cannot be stored or exported: for example, an entry's path leaves its directory.
+    #[error("the artifact is not valid: {reason}")]
+    Entries {
         /// The reason.
         reason: String,
     },
@@ -125,6 +132,11 @@ impl Error {
             Self::Missing { .. } | Self::Damaged { .. } => {
                 Some("run the pipeline again: what is missing or damaged is computed again".to_owned())
             }
+            Self::Manifest { .. } => Some(
+                "this program writes no such artifact: something else wrote to the store, or to a remote with `trust: unsigned`; a run \
+                 that reads it computes it again, as `--force` does"
+                    .to_owned(),
+            ),
             Self::Format { path, .. } => Some(format!(
                 "use the program that wrote it, or another directory by RUNNER_HOME; if no other version has used it, its file \
                  `format` is damaged: remove `{}`",
@@ -151,6 +163,9 @@ impl Error {
 
     /// True if recomputing the action that produced the bytes resolves this.
     pub fn is_healed_by_recomputing(&self) -> bool {
-        matches!(self, Self::Missing { .. } | Self::Damaged { .. })
+        matches!(
+            self,
+            Self::Missing { .. } | Self::Damaged { .. } | Self::Manifest { .. }
+        )
     }
 }

@@ -1,7 +1,6 @@
 //! Exporting artifacts as ordinary files.
 
 use crate::artifact::Artifact;
-use crate::blob::BlobRef;
 use crate::error::{Error, Result};
 use crate::fs::if_exists;
 use crate::store::Store;
@@ -18,10 +17,7 @@ impl Store {
     /// When a blob is missing or damaged, the disk is full, or a directory cannot be created because a file of its name exists
     /// ([`Error::Export`]).
     pub fn export(&self, artifact: &Artifact, dest: &Path) -> Result<()> {
-        artifact.check().map_err(|reason| Error::Manifest {
-            digest: BlobRef::of(artifact.canonical().as_bytes()).blob.to_hex(),
-            reason,
-        })?;
+        artifact.check().map_err(|reason| Error::Entries { reason })?;
         std::fs::create_dir_all(dest).map_err(Error::io("create", dest))?;
         for entry in &artifact.entries {
             let blob = self.blob(entry.blob)?;

@@ -24,12 +24,19 @@ pub(crate) enum Opened {
 /// # Errors
 /// When it cannot be opened, or is not a regular file.
 pub fn open(path: &Path) -> io::Result<File> {
-    let file = without_waiting(File::options().read(true), OFlags::empty()).open(path)?;
-    let meta = file.metadata()?;
-    if meta.is_file() {
-        Ok(file)
-    } else {
-        Err(io::Error::other(format!("{}, not a regular file", kind(&meta))))
+    match without_waiting(File::options().read(true), OFlags::empty()).open(path) {
+        Ok(file) => {
+            let meta = file.metadata()?;
+            match meta.is_file() {
+                true => Ok(file),
+                false => Err(not_regular(&meta)),
+            }
+        }
+        // A socket cannot be opened.
+        Err(err) => Err(match std::fs::metadata(path) {
+            Ok(meta) if meta.file_type().is_socket() => not_regular(&meta),
+            _ => err,
+        }),
     }
 }
 
@@ -61,9 +68,7 @@ pub fn open_or_stream(path: &Path) -> io::Result<File> {
 /// When it cannot be written, or something else has its name.
 pub fn write_or_stream(path: &Path, bytes: &[u8]) -> io::Result<()> {
     match std::fs::metadata(path) {
-        Ok(meta) if !meta.is_file() && !is_stream(path) => {
-            Err(io::Error::other(format!("{}, not a regular file", kind(&meta))))
-        }
+        Ok(meta) if !meta.is_file() && !is_stream(path) => Err(not_regular(&meta)),
         _ => std::fs::write(path, bytes),
     }
 }
@@ -107,6 +112,10 @@ pub(crate) fn read_own(path: &Path) -> Result<Option<Vec<u8>>> {
 /// Adds the flags with which opening a FIFO or a device does not wait. They do not affect regular files.
 pub(crate) fn without_waiting(options: &mut OpenOptions, more: OFlags) -> &mut OpenOptions {
     options.custom_flags((OFlags::NONBLOCK | more).bits() as i32)
+}
+
+fn not_regular(meta: &Metadata) -> io::Error {
+    io::Error::other(format!("{}, not a regular file", kind(meta)))
 }
 
 /// The kind of a file that is not regular, with its article.

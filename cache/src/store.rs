@@ -208,14 +208,8 @@ impl Store {
     /// # Errors
     /// When the store cannot be written, or an entry's path is absolute, leaves its directory or occurs twice.
     pub fn put_artifact(&self, artifact: &Artifact) -> Result<ArtifactDigest> {
-        let text = artifact.canonical();
-        if let Err(reason) = artifact.check() {
-            return Err(Error::Manifest {
-                digest: BlobRef::of(text.as_bytes()).blob.to_hex(),
-                reason,
-            });
-        }
-        let blob = self.put(text.as_bytes())?;
+        artifact.check().map_err(|reason| Error::Entries { reason })?;
+        let blob = self.put(artifact.canonical().as_bytes())?;
         Ok(ArtifactDigest::from_bytes(*blob.blob.as_bytes()))
     }
 

@@ -203,14 +203,14 @@ fn export_stays_inside_its_directory() {
 
     for bad in ["../outside/x", "/outside/x", "a/../../outside/x"] {
         let err = home.store.export(&artifact(bad), &dest).unwrap_err();
-        assert!(matches!(err, Error::Manifest { .. }), "{err}");
+        assert!(matches!(err, Error::Entries { .. }), "{err}");
     }
     let err = home.store.export(&artifact("folder/x"), &dest).unwrap_err();
     assert!(matches!(err, Error::Export { .. }), "{err}");
     home.store.export(&artifact("file"), &dest).unwrap();
     assert!(!dest.join("file").is_symlink(), "the link itself is replaced");
     let err = home.store.export(&artifact(""), &dest).unwrap_err();
-    assert!(matches!(err, Error::Manifest { .. }), "{err}");
+    assert!(matches!(err, Error::Entries { .. }), "{err}");
     std::fs::create_dir(dest.join("taken")).unwrap();
     assert!(matches!(
         home.store.export(&artifact("taken"), &dest),

@@ -113,7 +113,11 @@ fn parsed(home: &Path) -> Result<Option<(Tree, Problems)>, Failure> {
     let file = home.join(FILE);
     let bytes = match cache::regular_file::read(&file) {
         Err(err) if matches!(err.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => return Ok(None),
-        read => read.map_err(|err| Failure::caused(format!("cannot read `{}`", file.display()), &err))?,
+        read => read.map_err(|err| {
+            Failure::caused(format!("cannot read `{}`", file.display()), &err).hint(
+                "this is the configuration of the home, a YAML file: make it readable, or move away what has its name",
+            )
+        })?,
     };
     config_file::parse(&file, bytes).map_err(wrong)
 }

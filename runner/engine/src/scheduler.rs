@@ -535,7 +535,7 @@ impl Scheduler<'_, '_, '_> {
                     let hint = "`runner cache verify` looks for damage; the disk or its memory may be failing";
                     return self.fail(i, err.hint(hint));
                 }
-                self.heal(i, &damaged);
+                self.heal(i, err, &damaged);
             }
             Outcome::Failed(err) => {
                 let again = err.cause == Cause::Failed && self.slots[i].retries > 0 && !self.stopping;
@@ -560,8 +560,16 @@ impl Scheduler<'_, '_, '_> {
     }
 
     /// Reruns the stages that produced the damaged inputs of `i`, and then `i`.
-    fn heal(&mut self, i: usize, damaged: &[ArtifactDigest]) {
+    fn heal(&mut self, i: usize, err: StageError, damaged: &[ArtifactDigest]) {
         self.slots[i].healed = true;
+        // Most damage is nobody's concern once it is healed.
+        if err.hint.is_some() {
+            self.emit(Event::Warning {
+                stage: self.id(i),
+                message: err.message,
+                hint: err.hint,
+            });
+        }
         let mut producers = BTreeSet::new();
         for need in self.pipeline.nodes[i].needs.values().flatten() {
             let made = self.slots[need.node].output(&need.output);

@@ -103,8 +103,10 @@ impl From<cache::Error> for StageError {
             message.push_str(&format!(": {err}"));
             source = err.source();
         }
-        // What is healed by computing again is not for people to mend.
-        let hint = err.hint().filter(|_| cause == Cause::Store);
+        // What is healed by computing again is not for people to mend, but for who wrote it.
+        let hint = err
+            .hint()
+            .filter(|_| cause == Cause::Store || matches!(err, cache::Error::Manifest { .. }));
         Self { message, hint, cause }
     }
 }

@@ -26,6 +26,13 @@ fn fifo(path: &Path) {
     assert!(Command::new("mkfifo").arg(path).status().unwrap().success());
 }
 
+fn socket(path: &Path) {
+    // Its path may be longer than a socket's may be.
+    let short = tempfile::tempdir().unwrap();
+    drop(std::os::unix::net::UnixListener::bind(short.path().join("s")).unwrap());
+    std::fs::rename(short.path().join("s"), path).unwrap();
+}
+
 fn directory(path: &Path) {
     std::fs::create_dir_all(path.join("inside")).unwrap();
 }
@@ -33,7 +40,12 @@ fn directory(path: &Path) {
 /// The name and the maker of what stands in the place of a file.
 type Obstacle = (&'static str, fn(&Path));
 
-const OBSTACLES: [Obstacle; 3] = [("link", link), ("fifo", fifo), ("directory", directory)];
+const OBSTACLES: [Obstacle; 4] = [
+    ("link", link),
+    ("fifo", fifo),
+    ("socket", socket),
+    ("directory", directory),
+];
 
 fn ends_or_names_the_remedy(ended: &Ended, what: &str) {
     let is_named = ended.code == 3 && ended.text().contains("hint");
@@ -82,6 +94,20 @@ fn no_file_of_the_home_is_waited_for() {
             }
             let last = project.exec(&[]);
             assert_eq!(last.digests(), reference.digests(), "{kind} {name}: {}", last.text());
+        }
+    }
+}
+
+#[test]
+fn a_configuration_that_is_no_file_is_named() {
+    for (kind, make) in OBSTACLES.into_iter().filter(|(kind, _)| *kind != "link") {
+        let project = Project::new(TWO);
+        project.exec(&[]);
+        make(&project.home().join("config.yaml"));
+        for command in [&["exec", "p.yaml"][..], &["plan", "p.yaml"]] {
+            let ended = project.run_within(LIMIT, command);
+            ends_or_names_the_remedy(&ended, &format!("{kind}, {command:?}"));
+            assert!(ended.text().contains("not a regular file"), "{kind}: {}", ended.text());
         }
     }
 }

@@ -58,7 +58,7 @@ struct Kept {
     reference: Digests,
     /// The action record of the training, which is removed where its checkpoint is to be read.
     train: PathBuf,
-    /// What is said of the runs.
+    /// The output of the commands that list and show the runs.
     said: Vec<(&'static [&'static str], String)>,
 }
 

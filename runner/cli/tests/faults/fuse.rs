@@ -9,12 +9,12 @@ use std::process::Stdio;
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
-/// What reached the disk.
+/// An operation that reached the disk.
 #[derive(Clone)]
 pub enum Op {
     /// Bytes at an offset; lost by a power failure that comes before the next flush, or not.
     Write(usize, Vec<u8>),
-    /// What was written before is safe.
+    /// A flush: earlier writes are safe.
     Flush,
 }
 

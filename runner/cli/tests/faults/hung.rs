@@ -1,4 +1,4 @@
-//! What stands in the place of a file and would block its reader, and a file system that does not answer.
+//! Obstacles in the place of a file, which would block its reader, and a file system that does not answer.
 
 use crate::fuse::{Fuse, OPTIONS};
 use crate::lab::{Chance, Digests, LONGEST, Lab, copy, files, runner};

@@ -63,7 +63,7 @@ impl Drop for Group {
     }
 }
 
-/// What the run came to; afterwards, with memory, it ends as if nothing had happened, and computes nothing again.
+/// The outcome of the run; afterwards, with memory, it ends as if nothing had happened, and computes nothing again.
 fn judge(lab: &Lab, reference: &Digests, short: &Ended) -> &'static str {
     let outcome = match short.code {
         0 => {

@@ -64,7 +64,7 @@ fn exec(lab: &Lab, isolation: &str, args: &[&str]) -> Ended {
     lab.exec(&[&["--isolation", isolation, "--jobs", "3"], args].concat())
 }
 
-/// What was recorded has the digests of an honest run; each failure names the cause.
+/// Checks that the recorded digests are those of an honest run, and that each failure names the cause.
 fn one(lab: &Lab, manner: &str, (isolation, of_poisoner): (&str, &str), waits: [usize; 3]) -> &'static str {
     lab.wipe();
     let honest = |lab: &Lab| -> Digests {

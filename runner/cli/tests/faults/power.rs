@@ -47,7 +47,7 @@ ls "$RUNNER_HOME/tmp" > 5.out 2> 5.err; echo $? > 5.code
 umount "$RUNNER_HOME"
 "#;
 
-/// What was done to a disk, and the keys that were complete after a number of operations.
+/// The operations on a disk, and the keys that were complete after a number of operations.
 struct Record {
     empty: Vec<u8>,
     log: Vec<Op>,
@@ -143,7 +143,7 @@ fn record(lab: &Lab, chance: &mut Chance) -> Record {
     }
 }
 
-/// What a disk writes as a whole.
+/// The bytes that a disk writes as a whole.
 const SECTOR: usize = 4096;
 
 /// The disk after a power failure at that operation. Of what was not flushed each sector is written with a probability of `kept` per cent.

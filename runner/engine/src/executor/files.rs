@@ -1,5 +1,6 @@
 //! Files of external programs, and the errors of accessing them. Work on a large one asks between pieces whether it has to stop.
 
+use cache::shared;
 use stages_core::StageError;
 use stages_core::error::Cause;
 use std::fs::{self, File};
@@ -24,7 +25,7 @@ pub(super) fn failed(what: &str, path: &Path) -> impl FnOnce(io::Error) -> Stage
 /// Creates the parent directory of a file.
 pub(super) fn create_parent(path: &Path) -> Result<(), StageError> {
     match path.parent() {
-        Some(parent) => fs::create_dir_all(parent).map_err(failed("create", parent)),
+        Some(parent) => shared::create_dir_all(parent).map_err(failed("create", parent)),
         None => Ok(()),
     }
 }

@@ -9,7 +9,7 @@
 //! isolation, the files and the store's blobs are hashed again before anything is recorded.
 
 use super::files::{Stop, copy_file, create_parent, failed, reflink};
-use cache::{Artifact, BlobDigest, BlobRef, Error, Store};
+use cache::{Artifact, BlobDigest, BlobRef, Error, Store, shared};
 use runner_pipeline::plain_path;
 use stages_core::StageError;
 use std::fs::{self, File, Permissions};
@@ -50,7 +50,7 @@ impl InputFiles {
         base: &Path,
         stop: Stop<'_>,
     ) -> Result<PathBuf, StageError> {
-        fs::create_dir_all(base).map_err(failed("create", base))?;
+        shared::create_dir_all(base).map_err(failed("create", base))?;
         let is_folder = artifact.meta["folder"] == serde_json::json!(true);
         let is_file = !is_folder && artifact.entries.len() == 1;
         for entry in &artifact.entries {

@@ -9,10 +9,12 @@
 //!     ├── home/        HOME
 //!     └── tmp/         TMPDIR; `/tmp` of an isolated program
 //! ```
+//!
+//! In a store of a group these directories are writable for the group, so that what a killed run left is removed by anybody's `gc`.
 
 use super::files::failed;
 use super::sandbox::Isolated;
-use cache::{Store, Workspace};
+use cache::{Store, Workspace, shared};
 use runner_pipeline::is_plain_path;
 use stages_core::StageError;
 use std::fs;
@@ -39,7 +41,7 @@ impl StageDir {
         };
         let dir = Self { workspace, isolated };
         let stage = dir.stage();
-        fs::create_dir(&stage).map_err(failed("create", &stage))?;
+        shared::create_dir(&stage).map_err(failed("create", &stage))?;
         for name in ["work", "home", "tmp"] {
             dir.create(name)?;
         }
@@ -49,7 +51,7 @@ impl StageDir {
     /// Creates a directory in the stage's directory, and returns its path on the host.
     pub fn create(&self, name: &str) -> Result<PathBuf, StageError> {
         let path = self.host(name);
-        fs::create_dir(&path).map_err(failed("create", &path))?;
+        shared::create_dir(&path).map_err(failed("create", &path))?;
         Ok(path)
     }
 
@@ -85,6 +87,25 @@ impl StageDir {
             (Ok(name), _) => self.stage().join(name),
             (_, Ok(name)) => self.host("tmp").join(name),
             _ => seen.to_owned(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt as _;
+
+    #[test]
+    fn in_a_shared_store_the_group_may_remove_it() {
+        let home = tempfile::tempdir().unwrap();
+        fs::set_permissions(home.path(), fs::Permissions::from_mode(0o2775)).unwrap();
+        let store = Store::open(home.path()).unwrap();
+        let dir = StageDir::new(&store, Isolated::Namespaces).unwrap();
+        dir.create("needs").unwrap();
+        for path in ["", "work", "home", "tmp", "needs"].map(|name| dir.host(name)) {
+            let mode = fs::metadata(&path).unwrap().permissions().mode();
+            assert_eq!(mode & 0o2070, 0o2070, "{}: {mode:o}", path.display());
         }
     }
 }

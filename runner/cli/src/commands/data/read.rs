@@ -20,11 +20,11 @@ const TRIED: usize = 4;
 pub(super) struct Looked {
     /// The files by name.
     pub files: Vec<String>,
-    /// What the first one is.
+    /// The inspection of the first one.
     pub first: Inspection,
 }
 
-/// What a stage has read.
+/// The table that a stage has read.
 pub(super) struct Read {
     /// The store, as long as it is needed.
     pub store: Store,

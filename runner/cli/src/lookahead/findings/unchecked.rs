@@ -1,4 +1,4 @@
-//! What could not be compared, and what is judged by a rule.
+//! Findings that are no comparisons: columns that could not be compared, and those that a rule judges.
 
 use super::{Findings, Known};
 use crate::lookahead::plan::{Plan, evaluates};

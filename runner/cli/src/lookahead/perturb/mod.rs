@@ -1,7 +1,7 @@
 //! Perturbed data after a date. Each cell keeps its type and stays plausible, so that checks of data still pass: integers stay integers, a text
 //! is another text of its column, a high is the highest price of its bar. No ratio of two cells is preserved.
 //!
-//! What a row becomes does not depend on the date after which the data is changed, so that it is computed once.
+//! The perturbed row does not depend on the date after which the data is changed, so that it is computed once.
 
 mod bounds;
 mod role;

@@ -1,7 +1,8 @@
 //! A directory as the remote store.
 
 use super::{BIG, Site, document, replace};
-use crate::files;
+use crate::{Ended, files};
+use cache::{ActionRecord, BlobRef, RecordId, Store, StoredAction, checksummed};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -294,6 +295,67 @@ fn a_remote_without_keys_is_refused_before_anything_runs() {
     assert_eq!(ended.code, 2, "{}", ended.stderr);
     assert!(ended.stderr.contains("trust: unsigned"), "{}", ended.stderr);
     assert!(!site.folder().exists());
+}
+
+/// Replaces the record of `big` in the remote by one whose artifact leaves its directory.
+fn forge_a_manifest(site: &Site) {
+    let store = Store::open(&site.path("first")).unwrap();
+    let ids = store.records().unwrap();
+    let records = ids.iter().filter_map(|id| match id {
+        RecordId::Action(key) => store.action(*key).unwrap(),
+        RecordId::Memo(_) => None,
+    });
+    let is_big = |record: &ActionRecord| record.recipe.to_string().contains("/dev/zero");
+    let record = records.into_iter().find(is_big).unwrap();
+    let mut artifact = store.artifact(record.outputs["x"]).unwrap();
+    artifact.entries[0].path = "../../owned".to_owned();
+    let text = artifact.canonical();
+    let manifest = BlobRef::of(text.as_bytes());
+    let path = |folder: &str, hex: &str| site.folder().join(folder).join(&hex[..2]).join(&hex[2..]);
+    let blob = path("blobs", &manifest.blob.to_hex());
+    std::fs::create_dir_all(blob.parent().unwrap()).unwrap();
+    std::fs::write(blob, text).unwrap();
+    let key = record.key.to_hex();
+    let stored = StoredAction {
+        record: ActionRecord {
+            outputs: [("x".to_owned(), manifest.blob.to_hex().parse().unwrap())].into(),
+            ..record
+        },
+        blobs: vec![(manifest.blob, manifest.size)],
+    };
+    replace(&path("actions", &key), checksummed::encode(&stored).unwrap().as_bytes());
+}
+
+#[test]
+fn an_artifact_of_no_program_is_computed_again() {
+    let site = Site::filled();
+    let right = site.exec("first", &[]).digests();
+    forge_a_manifest(&site);
+    let healed = |ended: &Ended| {
+        assert_eq!((ended.code, ended.digests()), (0, right.clone()), "{}", ended.text());
+        let events = ended.events();
+        let warnings: Vec<_> = events.iter().filter(|event| event["event"] == "warning").collect();
+        assert_eq!(warnings.len(), 1, "{}", ended.text());
+        let message = warnings[0]["message"].as_str().unwrap();
+        assert!(message.contains("is not valid: entry `../../owned`"), "{message}");
+        let hint = warnings[0]["hint"].as_str().unwrap();
+        assert!(hint.contains("`trust: unsigned`"), "{hint}");
+    };
+    healed(&site.exec("second", &[]));
+    // The record that was taken over has been replaced.
+    for args in [&[][..], &["--force", "mid"], &["--no-remote", "--force", "mid"]] {
+        let again = site.exec("second", args);
+        assert_eq!((again.code, again.digests()), (0, right.clone()), "{}", again.text());
+        assert!(!again.text().contains("is not valid"), "{}", again.text());
+    }
+    // Another store has taken over the record, and no run has read the artifact yet.
+    forge_a_manifest(&site);
+    assert_eq!(site.exec("third", &["big"]).log(), "cached big");
+    healed(&site.exec("third", &["--no-remote"]));
+    assert_eq!(
+        site.exec("third", &["--no-remote"]).log(),
+        "cached big\ncached mid\ncached end"
+    );
 }
 
 #[test]

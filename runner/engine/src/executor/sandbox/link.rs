@@ -81,7 +81,7 @@ impl Link {
         }
     }
 
-    /// What became of the program, once its family is gone, and the programs that it executed; `None` if they could not be observed.
+    /// The end of the program, once its family is gone, and the programs that it executed; `None` if they could not be observed.
     pub fn finish(mut self) -> (Option<Report>, Option<BTreeSet<PathBuf>>) {
         while self.socket.is_some() {
             self.receive();

@@ -53,7 +53,7 @@ struct Supervisor {
     control: File,
     /// True if the engine is gone.
     is_alone: bool,
-    /// What is prepared for its programs, after the first one has asked for it.
+    /// The preparation for its programs, made when the first one asks for it.
     prepared: Option<Prepared>,
 }
 

@@ -65,11 +65,11 @@ pub(super) fn prepare(surroundings: &Surroundings, place: &Path) -> Result<(), R
     rustix::process::chdir("/").map_err(Refused::at("enter the root"))
 }
 
-/// What is a program's own, for [`complete`]: mounts that are attached nowhere yet.
+/// The mounts of one program, for [`complete`]; they are attached nowhere yet.
 pub(super) struct Own {
     /// The stage's directory.
     stage: OwnedFd,
-    /// What is visible below directories of the program's own, which cover the prepared tree.
+    /// The paths that are visible below directories of the program's own, which cover the prepared tree.
     visible: Vec<(PathBuf, Shown)>,
 }
 
@@ -81,7 +81,7 @@ enum Shown {
 }
 
 impl Own {
-    /// What the program of `spec` has for itself.
+    /// The mounts of the program of `spec`.
     pub fn of(spec: &Spec) -> Result<Self, Refused> {
         let mut own = Self {
             stage: detached(&spec.stage, false, HARMLESS)?,
