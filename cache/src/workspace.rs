@@ -3,7 +3,9 @@
 //! Not every file system can lock a directory, so that a file beside it is locked: created before it, locked as long as its
 //! user exists, and removed after it. By this lock `gc` recognises the directory of a killed run.
 
+use crate::artifact::check_path;
 use crate::atomic_write::locked_temp_file;
+use crate::digest::BlobDigest;
 use crate::error::{Error, Result};
 use crate::listing::remove_tree;
 use crate::shared;
@@ -48,6 +50,23 @@ impl Workspace {
     /// The directory.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Links a blob of the store's under a name below the directory, for readers to whom a file's name says something. The store knows the digest
+    /// of such a link ([`Store::hash_file`]).
+    ///
+    /// # Errors
+    /// When the name leaves the directory, or the link cannot be made.
+    pub fn link(&self, store: &Store, blob: BlobDigest, name: &str) -> Result<PathBuf> {
+        check_path(name).map_err(|reason| Error::Entries {
+            reason: format!("`{name}` {reason}"),
+        })?;
+        let path = self.path.join(name);
+        if let Some(parent) = path.parent() {
+            shared::create_dir_all(parent).map_err(Error::io("create", parent))?;
+        }
+        std::os::unix::fs::symlink(store.blob_path(blob), &path).map_err(Error::io("write", &path))?;
+        Ok(path)
     }
 }
 

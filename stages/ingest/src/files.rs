@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 pub struct Paths(pub Vec<String>);
 
 /// The extensions of tables, where a directory is searched.
-const ENDINGS: &[&str] = &["csv", "txt", "tsv", "parquet", "json", "jsonl", "ndjson", "gz", "zip"];
+pub const ENDINGS: &[&str] = &["csv", "txt", "tsv", "parquet", "json", "jsonl", "ndjson", "gz", "zip"];
 
 /// The depth to which a directory is searched.
 const DEPTH: usize = 16;
@@ -22,6 +22,17 @@ impl Paths {
     /// Returns whether none is given.
     pub fn is_empty(&self) -> bool {
         self.0.iter().all(|path| path.trim().is_empty())
+    }
+
+    /// [`Paths::find`], and none where no path is given.
+    ///
+    /// # Errors
+    /// When a path leads to no file.
+    pub fn find_any(&self, field: &str, base: &Path) -> Result<Vec<Source>, ConfigProblem> {
+        match self.is_empty() {
+            true => Ok(Vec::new()),
+            false => self.find(field, base),
+        }
     }
 
     /// The files, sorted by name. A name is relative to the file's directory, the directory searched or the part of a glob before
@@ -98,14 +109,21 @@ fn walk(folder: &Path, depth: usize, found: &mut Vec<PathBuf>) -> std::io::Resul
             if depth > 0 {
                 walk(&path, depth - 1, found)?;
             }
-        } else if path
-            .extension()
-            .is_some_and(|end| ENDINGS.iter().any(|known| end.eq_ignore_ascii_case(known)))
-        {
+        } else if has_ending(&path) {
             found.push(path);
         }
     }
     Ok(())
+}
+
+fn has_ending(path: &Path) -> bool {
+    path.extension()
+        .is_some_and(|end| ENDINGS.iter().any(|known| end.eq_ignore_ascii_case(known)))
+}
+
+/// Returns whether the search of a directory takes the file at this path below it: one with the extension of a table, not hidden.
+pub fn is_table(path: &str) -> bool {
+    has_ending(Path::new(path)) && !path.split('/').any(|part| part.starts_with('.'))
 }
 
 /// The part of a glob before its first wildcard.

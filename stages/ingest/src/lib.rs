@@ -29,6 +29,7 @@ mod rates;
 pub mod read;
 
 pub mod simulated_market;
+mod table_input;
 pub mod unpack;
 pub mod value;
 

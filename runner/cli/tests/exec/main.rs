@@ -19,6 +19,7 @@ mod programs;
 mod remote;
 mod shared;
 mod sweeps;
+mod table_input;
 mod tools;
 mod trust;
 mod watch;
