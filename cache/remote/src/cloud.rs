@@ -7,6 +7,7 @@
 use crate::address::Address;
 use crate::backend::{Attempt, Backend, Fault, Sink};
 use crate::connector::{Connector, NoAnswer};
+use crate::runtime::Runtime;
 use crate::settings::RemoteSettings;
 use bytes::Bytes;
 use futures_util::stream::{self, BoxStream};
@@ -23,8 +24,6 @@ use object_store::{
 use std::error::Error as _;
 use std::future::Future;
 use std::time::{Duration, Instant};
-use tokio::runtime::{Builder, Handle};
-use tokio::sync::oneshot;
 use tokio::time::timeout;
 
 /// The length in bytes from which an object is written in parts of half this length, or more where there would be too many.
@@ -36,7 +35,7 @@ const PARTS: usize = 4;
 /// The download rate in bytes per second below which a connection counts as hung, once it had the time of a request.
 const MIN_RATE: u64 = 8 << 10;
 /// The limit of object_store for a whole request with its body.
-const NO_LIMIT: &str = "7days";
+pub(crate) const NO_LIMIT: &str = "7days";
 
 /// A remote over `object_store`.
 pub(crate) struct Cloud {
@@ -47,25 +46,6 @@ pub(crate) struct Cloud {
     /// The longest time of a request without a body, with its retries.
     deadline: Duration,
     runtime: Runtime,
-}
-
-/// A runtime whose only thread drives connections and timers; each caller polls its own request.
-struct Runtime {
-    handle: Handle,
-    /// The thread ends when this is dropped.
-    _stop: oneshot::Sender<()>,
-}
-
-impl Runtime {
-    fn start() -> std::io::Result<Self> {
-        let runtime = Builder::new_current_thread().enable_all().build()?;
-        let handle = runtime.handle().clone();
-        let (_stop, stopped) = oneshot::channel();
-        std::thread::Builder::new()
-            .name("remote".to_owned())
-            .spawn(move || drop(runtime.block_on(stopped)))?;
-        Ok(Self { handle, _stop })
-    }
 }
 
 impl Cloud {
@@ -137,7 +117,7 @@ impl Cloud {
             prefix: prefix.clone(),
             stall,
             deadline: settings.timeout * 2,
-            runtime: Runtime::start().map_err(|err| format!("cannot start a thread: {err}"))?,
+            runtime: Runtime::start("remote").map_err(|err| format!("cannot start a thread: {err}"))?,
         })
     }
 
@@ -147,16 +127,12 @@ impl Cloud {
     }
 
     fn wait<T>(&self, request: impl Future<Output = object_store::Result<T>>) -> Attempt<T> {
-        self.runtime.handle.block_on(request).map_err(|err| fault(&err))
+        self.runtime.block_on(request).map_err(|err| fault(&err))
     }
 
     /// The next item of a stream that makes progress within `limit`.
     fn next<T>(&self, limit: Duration, stream: &mut BoxStream<'_, object_store::Result<T>>) -> Attempt<Option<T>> {
-        match self
-            .runtime
-            .handle
-            .block_on(async { timeout(limit, stream.next()).await })
-        {
+        match self.runtime.block_on(async { timeout(limit, stream.next()).await }) {
             Ok(item) => item.transpose().map_err(|err| fault(&err)),
             Err(_) => Err(Fault::Transient(NoAnswer(limit).to_string())),
         }
@@ -229,7 +205,7 @@ fn write_fault(err: &Error) -> Fault {
 }
 
 /// The innermost message: the outer ones repeat the URL.
-fn message(err: &Error) -> String {
+pub(crate) fn message(err: &Error) -> String {
     let mut innermost = err.to_string();
     let mut source = err.source();
     while let Some(err) = source {
@@ -280,10 +256,10 @@ impl Backend for Cloud {
     fn write(&self, name: &str, bytes: Bytes, on_part: &dyn Fn(usize) -> bool) -> Attempt<()> {
         let (path, len) = (self.path(name), bytes.len());
         if len > MULTIPART {
-            return self.runtime.handle.block_on(self.write_parts(&path, &bytes, on_part));
+            return self.runtime.block_on(self.write_parts(&path, &bytes, on_part));
         }
         let put = self.store.put(&path, PutPayload::from(bytes));
-        self.runtime.handle.block_on(put).map_err(|err| write_fault(&err))?;
+        self.runtime.block_on(put).map_err(|err| write_fault(&err))?;
         on_part(len);
         Ok(())
     }
