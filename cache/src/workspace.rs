@@ -91,6 +91,30 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     #[test]
+    fn a_link_has_the_digest_of_its_blob() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(dir.path()).unwrap();
+        let blob = store.put(b"bytes").unwrap();
+        let workspace = store.workspace().unwrap();
+        let link = workspace.link(&store, blob.blob, "0/SPX eod.csv").unwrap();
+        assert_eq!(std::fs::read(&link).unwrap(), b"bytes");
+        assert_eq!(store.hash_file(&link).unwrap(), blob);
+        assert_eq!(store.status().unwrap().stat.count, 0);
+        assert_eq!(store.rehash_file(&link).unwrap(), blob);
+        assert!(workspace.link(&store, blob.blob, "../a.csv").is_err());
+        drop(workspace);
+        assert!(store.has(blob) && !link.exists());
+
+        // A damaged blob is no blob, nor are its bytes hashed as those of a file.
+        let workspace = store.workspace().unwrap();
+        let link = workspace.link(&store, blob.blob, "a.csv").unwrap();
+        set_permissions(store.blob_path(blob.blob), Permissions::from_mode(0o644)).unwrap();
+        write(store.blob_path(blob.blob), "other").unwrap();
+        let fresh = Store::open(dir.path()).unwrap();
+        assert!(fresh.hash_file(&link).is_err());
+    }
+
+    #[test]
     fn a_workspace_is_removed_with_all_that_is_in_it() {
         let dir = tempfile::tempdir().unwrap();
         let workspace = Workspace::new(dir.path()).unwrap();

@@ -20,12 +20,14 @@ mod options;
 mod plan;
 mod prepare;
 mod reporter;
+mod remote_sources;
 mod resources;
 mod run_pipeline;
 mod scheduler;
 mod summary;
 pub mod text;
 
+pub use remote_sources::{described as described_source, fetch as fetch_sources};
 pub use cost::CostWarning;
 pub use event::{Event, LookaheadVerdict, RunStatus, StageStatus, Stamped, timestamp};
 pub use explain::{Nearest, Parts};

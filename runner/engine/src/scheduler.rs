@@ -344,13 +344,17 @@ impl Scheduler<'_, '_, '_> {
         node.add_earlier(&mut inputs);
         self.slots[i].state = State::Preparing;
         self.slots[i].began = Some(Instant::now());
+        let events = Sink {
+            node: i,
+            sender: self.sender.clone(),
+        };
         if reads_files(node) {
             self.in_thread(
-                move || Message::Prepared(i, prepare(node, inputs, store, reread)),
+                move || Message::Prepared(i, prepare(node, inputs, store, reread, &events)),
                 move |err| Message::Prepared(i, Err(err)),
             );
         } else {
-            match prepare(node, inputs, store, reread) {
+            match prepare(node, inputs, store, reread, &events) {
                 Ok(prepared) => self.prepared(i, prepared),
                 Err(err) => self.fail(i, err),
             }

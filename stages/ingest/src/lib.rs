@@ -22,6 +22,7 @@ mod header;
 pub mod inspect;
 mod json_text;
 pub mod layout_choice;
+mod location;
 pub mod options;
 mod parquet_columns;
 pub mod propose;

@@ -36,7 +36,7 @@ pub fn check_origin(path: &Paths, plan: &PlanContext) -> Result<(), ConfigProble
     }
 }
 
-/// The columns of ours that the files have, from their headers. `None` if that is known only in a run: nothing is there yet.
+/// The columns of ours that the files have, from their headers. `None` if that is known only in a run: some are not there yet, or on a server.
 ///
 /// # Errors
 /// As [`read::peek`].
@@ -46,7 +46,7 @@ pub fn columns(
     table: Table,
     chosen: &Chosen,
 ) -> Result<Option<BTreeSet<String>>, ConfigProblem> {
-    if sources.is_empty() {
+    if sources.is_empty() || sources.iter().any(|source| source.remote.is_some()) {
         return Ok(None);
     }
     let files = read::peek(field, sources, table, chosen)?;

@@ -212,14 +212,14 @@ impl FetchFiles for SourceFiles {
         }
         let known = self.remembered(store, file);
         if let Some(found) = self.offline(file, known.as_ref())? {
-            return Ok(Seen::Current(found));
+            return Ok(Seen::Current(slot.insert(found).clone()));
         }
         if file.pinned.is_some() {
             return Ok(Seen::ToFetch(None));
         }
         if let Some(known) = known.as_ref().filter(|known| known.etag.is_none() && known.last_modified.is_none()) {
             self.note(format!("{}: the server says neither ETag nor Last-Modified: it is fetched in each run", file.url));
-            return Ok(Seen::Current(known.clone()));
+            return Ok(Seen::Current(slot.insert(known.clone()).clone()));
         }
         let client = self.client(file)?;
         let ask = || {
@@ -244,7 +244,7 @@ impl FetchFiles for SourceFiles {
         }
         let known = self.remembered(store, file);
         if let Some(found) = self.offline(file, known.as_ref())? {
-            return Ok(found);
+            return Ok(slot.insert(found).clone());
         }
         let client = self.client(file)?;
         let fetch = || {

@@ -40,6 +40,7 @@ pub(crate) fn exec(session: &Session, args: &ExecArgs) -> Result<u8, Failure> {
             save: None,
             resolved: false,
             no_remote: args.no_remote,
+            offline: args.offline,
         };
         return plan::plan(session, &args).map(|()| exit::DONE);
     }

@@ -11,6 +11,7 @@ mod compare;
 mod dates;
 mod document;
 mod environment;
+mod fetched;
 mod findings;
 mod moment;
 mod outputs;
@@ -72,6 +73,7 @@ pub fn check(
 ) -> Result<Verdict, Failure> {
     let pipeline = &tolerant::tolerant(pipeline);
     let chosen = plan::without_needless_training(pipeline, chosen);
+    let (pipeline, _links) = &fetched::fetched(pipeline, &chosen, store, control)?;
     let base = Run::new(pipeline, &chosen, store, options, control, progress)?;
     if let Some((node, error)) = base.failed.first() {
         let stage = &pipeline.nodes[*node].id;

@@ -17,6 +17,7 @@ mod lookahead;
 mod outside;
 mod programs;
 mod remote;
+mod remote_sources;
 mod shared;
 mod sweeps;
 mod table_input;
