@@ -8,11 +8,11 @@ use super::run_job::run_job;
 use super::sandbox::Sandbox;
 use super::worker_process::this_program;
 use crate::text;
-use cache::{OpenUpstream, TransferStats};
+use cache::{OpenUpstream, Store, TransferStats};
 use stages_core::{AnyStage, EventSink, StageError, StageEvent};
 use std::io::{BufRead as _, Write as _, stdin, stdout};
 use std::process::exit;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 /// Writes events to standard output. Each line is one write, under the lock of standard output.
@@ -34,6 +34,12 @@ impl EventSink for Lines {
     }
 }
 
+fn stop_reads(store: Option<&Store>) {
+    if let Some(upstream) = store.and_then(Store::upstream) {
+        upstream.stop_reads();
+    }
+}
+
 /// Reads a job from standard input, runs it, and writes its events and result to standard output. Exits when its parent does.
 pub fn worker(kinds: &'static [Box<dyn AnyStage>], open_upstream: OpenUpstream) -> u8 {
     let mut line = String::new();
@@ -45,17 +51,21 @@ pub fn worker(kinds: &'static [Box<dyn AnyStage>], open_upstream: OpenUpstream) 
         return 2;
     };
     let limits = Limits::default();
+    let opened = Arc::new(OnceLock::<Store>::new());
     if matches!(job.work, JobWork::Kind { .. }) {
         end_with_parent();
         std::thread::spawn(report_usage);
     }
     {
-        let cancel = limits.cancel.clone();
+        let (cancel, store) = (limits.cancel.clone(), opened.clone());
         std::thread::spawn(move || {
             // Reads until end of file, when the parent closes the pipe or exits for any reason.
             for line in stdin().lock().lines() {
                 match line {
-                    Ok(line) if line == STOP => cancel.cancel(),
+                    Ok(line) if line == STOP => {
+                        cancel.cancel();
+                        stop_reads(store.get());
+                    }
                     Ok(_) => {}
                     Err(_) => break,
                 }
@@ -77,6 +87,10 @@ pub fn worker(kinds: &'static [Box<dyn AnyStage>], open_upstream: OpenUpstream) 
             let _guard = store.guard()?;
             if let Some(upstream) = store.upstream() {
                 upstream.watch(Box::new(fetched(events.clone())));
+            }
+            let _ = opened.set(store.clone());
+            if limits.cancel.is_cancelled() {
+                stop_reads(Some(&store));
             }
             let result = run_job(&job, &store, kinds, &events, &limits, &sandbox);
             if let Some(upstream) = store.upstream() {
