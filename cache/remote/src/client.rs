@@ -133,7 +133,8 @@ impl Client {
         let backend = self.backend.get_or_init(|| {
             let made: std::result::Result<Box<dyn Backend>, String> = match &self.address {
                 Address::Directory(path) => Ok(Box::new(Directory::new(path.clone()))),
-                address => Cloud::new(address, &self.settings, self.stop_reads.subscribe()).map(|cloud| Box::new(cloud) as Box<dyn Backend>),
+                address => Cloud::new(address, &self.settings, self.stop_reads.subscribe())
+                    .map(|cloud| Box::new(cloud) as Box<dyn Backend>),
             };
             made.map_err(|message| self.give_up(&message)).ok()
         });

@@ -29,7 +29,7 @@ pub mod text;
 pub use cost::CostWarning;
 pub use event::{Event, LookaheadVerdict, RunStatus, StageStatus, Stamped, timestamp};
 pub use explain::{Nearest, Parts};
-pub use failure::Failure;
+pub use failure::{Failure, no_thread};
 pub use options::{Control, Options, Past, Run};
 pub use plan::{Planned, Prediction, plan};
 pub use prepare::{Prepared, prepare};

@@ -3,12 +3,12 @@
 use super::builder::Builder;
 use super::{ResolvedPipeline, Run};
 use cache::checksummed;
-use runner_engine::{Failure, Pace, Reporter, Stamped};
+use runner_engine::{Failure, Pace, Reporter, Stamped, no_thread};
 use std::fs::File;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Sender, channel};
-use std::thread::JoinHandle;
+use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 /// The shortest time between two progress events of a stage in the log, which they would otherwise dominate.
@@ -26,9 +26,12 @@ pub struct Resolving {
 
 impl Resolving {
     /// Starts the thread.
-    pub fn new(resolve: impl FnOnce() -> ResolvedPipeline + Send + 'static) -> Self {
+    ///
+    /// # Errors
+    /// When the system refuses one.
+    pub fn new(resolve: impl FnOnce() -> ResolvedPipeline + Send + 'static) -> Result<Self, Failure> {
         let (path, of_run) = channel::<PathBuf>();
-        let thread = std::thread::spawn(move || {
+        let work = move || {
             let resolved = resolve();
             let mut text = serde_json::to_string(&resolved)?;
             checksummed::add_checksum(&mut text);
@@ -36,8 +39,9 @@ impl Resolving {
                 Ok(path) => std::fs::write(path, text).map(|()| Some(resolved)),
                 Err(_) => Ok(None),
             }
-        });
-        Self { thread, path }
+        };
+        let thread = thread::Builder::new().spawn(work).map_err(no_thread)?;
+        Ok(Self { thread, path })
     }
 }
 

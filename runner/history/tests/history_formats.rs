@@ -24,7 +24,7 @@ fn run() -> (tempfile::TempDir, PathBuf) {
     }))
     .unwrap();
     let mut writer = Writer::create(&runs, ID).unwrap();
-    writer.pipeline(Resolving::new(move || pipeline));
+    writer.pipeline(Resolving::new(move || pipeline).unwrap());
     for line in [
         format!(
             r#"{{"event":"run_started","time":"2026-11-20T21:30:45.123Z","run":"{ID}","pipeline":"p","file":"/p.yaml","params":{{"lr":0.1}},"stages":["train"],"program":"runner"}}"#

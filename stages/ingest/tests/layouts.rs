@@ -296,10 +296,7 @@ fn damaged_tables_are_refused() {
             RATES => "no layout is known with this header: what".to_owned(),
             _ => plain(column),
         };
-        assert!(
-            message.to_lowercase().contains(&wanted),
-            "{name}, no column: {message}"
-        );
+        assert!(message.to_lowercase().contains(&wanted), "{name}, no column: {message}");
 
         let message = damaged(kind, name, with_cell(&text, date, row, "31.31.24").as_bytes(), false);
         assert!(

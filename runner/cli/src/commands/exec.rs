@@ -17,6 +17,7 @@ use std::collections::BTreeSet;
 use std::io::IsTerminal as _;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::thread::Builder;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
@@ -49,13 +50,13 @@ pub(crate) fn exec(session: &Session, args: &ExecArgs) -> Result<u8, Failure> {
     let name = hit_cache_name(session, &of_pipeline);
     // The store session is opened while the pipeline is read, since this checks every blob of the last run.
     let (project, early) = std::thread::scope(|scope| {
-        let early = scope.spawn(|| early_session(session, &of_pipeline, &name));
-        let project = session.project(&of_pipeline).map(|project| {
+        let early = Builder::new().spawn_scoped(scope, || early_session(session, &of_pipeline, &name));
+        let project = session.project(&of_pipeline).and_then(|project| {
             let (pipeline, chosen) = (Arc::clone(&project.pipeline), project.chosen.clone());
-            let resolving = Resolving::new(move || ResolvedPipeline::new(&pipeline, &chosen));
-            (project, resolving)
+            let resolving = Resolving::new(move || ResolvedPipeline::new(&pipeline, &chosen))?;
+            Ok((project, resolving))
         });
-        (project, early.join().ok().flatten())
+        (project, early.ok().and_then(|early| early.join().ok().flatten()))
     });
     let (project, resolving) = project?;
     if args.no_run_stages {

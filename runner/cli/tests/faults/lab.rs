@@ -231,11 +231,7 @@ impl Lab {
 
 /// A copy with the times of the files.
 pub fn copy(from: &Path, to: &Path) {
-    let status = Command::new("cp")
-        .arg("-a")
-        .args([from, to])
-        .status()
-        .unwrap();
+    let status = Command::new("cp").arg("-a").args([from, to]).status().unwrap();
     assert!(status.success());
 }
 

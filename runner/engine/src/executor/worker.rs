@@ -13,6 +13,7 @@ use stages_core::{AnyStage, EventSink, StageError, StageEvent};
 use std::io::{BufRead as _, Write as _, stdin, stdout};
 use std::process::exit;
 use std::sync::{Arc, Mutex, OnceLock};
+use std::thread::Builder;
 use std::time::{Duration, Instant};
 
 /// Writes events to standard output. Each line is one write, under the lock of standard output.
@@ -54,11 +55,12 @@ pub fn worker(kinds: &'static [Box<dyn AnyStage>], open_upstream: OpenUpstream) 
     let opened = Arc::new(OnceLock::<Store>::new());
     if matches!(job.work, JobWork::Kind { .. }) {
         end_with_parent();
-        std::thread::spawn(report_usage);
+        // It only reports.
+        let _ = Builder::new().spawn(report_usage);
     }
     {
         let (cancel, store) = (limits.cancel.clone(), opened.clone());
-        std::thread::spawn(move || {
+        let listen = move || {
             // Reads until end of file, when the parent closes the pipe or exits for any reason.
             for line in stdin().lock().lines() {
                 match line {
@@ -72,7 +74,13 @@ pub fn worker(kinds: &'static [Box<dyn AnyStage>], open_upstream: OpenUpstream) 
             }
             // An external program ends with this process.
             exit(1);
-        });
+        };
+        if let Err(err) = Builder::new().spawn(listen) {
+            Lines.write(&Message::failed(StageError::new(format!(
+                "cannot start a thread: {err}"
+            ))));
+            return 1;
+        }
     }
     prefer_as_victim();
     let pool = rayon::ThreadPoolBuilder::new()

@@ -161,7 +161,10 @@ fn a_signal_ends_a_run_that_fetches() {
     assert_eq!(site.exec_configured("second", &[]).log(), CACHED);
     site.configure(
         "second",
-        &format!("remote: {{ url: '{}', timeout: 600s, trust: unsigned }}\n", server.url()),
+        &format!(
+            "remote: {{ url: '{}', timeout: 600s, trust: unsigned }}\n",
+            server.url()
+        ),
     );
     for answer in [Answer::Never, Answer::Slow] {
         server.answers(&[], answer);
@@ -174,7 +177,13 @@ fn a_signal_ends_a_run_that_fetches() {
             .unwrap();
         wait_for("a request", || !server.seen().is_empty());
         let pid = child.id().to_string();
-        assert!(Command::new("kill").args(["-s", "INT", &pid]).status().unwrap().success());
+        assert!(
+            Command::new("kill")
+                .args(["-s", "INT", &pid])
+                .status()
+                .unwrap()
+                .success()
+        );
         let began = Instant::now();
         let output = child.wait_with_output().unwrap();
         assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
