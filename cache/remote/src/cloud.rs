@@ -10,6 +10,7 @@ use crate::connector::{Connector, NoAnswer};
 use crate::runtime::Runtime;
 use crate::settings::RemoteSettings;
 use bytes::Bytes;
+use futures_util::future::{Either, select};
 use futures_util::stream::{self, BoxStream};
 use futures_util::{FutureExt as _, StreamExt as _};
 use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
@@ -23,7 +24,9 @@ use object_store::{
 };
 use std::error::Error as _;
 use std::future::Future;
+use std::pin::pin;
 use std::time::{Duration, Instant};
+use tokio::sync::watch;
 use tokio::time::timeout;
 
 /// The length in bytes from which an object is written in parts of half this length, or more where there would be too many.
@@ -46,11 +49,20 @@ pub(crate) struct Cloud {
     /// The longest time of a request without a body, with its retries.
     deadline: Duration,
     runtime: Runtime,
+    /// True once reads were stopped.
+    stop_reads: watch::Receiver<bool>,
 }
 
 impl Cloud {
     /// The client for an address. Credentials come from the environment variables of each cloud's own tools.
-    pub fn new(address: &Address, settings: &RemoteSettings) -> Result<Self, String> {
+    ///
+    /// # Errors
+    /// A reason, when the address or the settings are wrong.
+    pub fn new(
+        address: &Address,
+        settings: &RemoteSettings,
+        stop_reads: watch::Receiver<bool>,
+    ) -> Result<Self, String> {
         let Address::Object { scheme, url, prefix } = address else {
             return Err("a directory needs no client".to_owned());
         };
@@ -118,6 +130,7 @@ impl Cloud {
             stall,
             deadline: settings.timeout * 2,
             runtime: Runtime::start("remote").map_err(|err| format!("cannot start a thread: {err}"))?,
+            stop_reads,
         })
     }
 
@@ -127,12 +140,24 @@ impl Cloud {
     }
 
     fn wait<T>(&self, request: impl Future<Output = object_store::Result<T>>) -> Attempt<T> {
-        self.runtime.block_on(request).map_err(|err| fault(&err))
+        self.unless_stopped(request)?.map_err(|err| fault(&err))
+    }
+
+    /// Waits for the end of a read, or until reads are stopped.
+    fn unless_stopped<T>(&self, read: impl Future<Output = T>) -> Attempt<T> {
+        let mut stop = self.stop_reads.clone();
+        self.runtime.block_on(async {
+            match select(pin!(stop.wait_for(|stop| *stop)), pin!(read)).await {
+                Either::Left(_) => Err(Fault::Stopped),
+                Either::Right((read, _)) => Ok(read),
+            }
+        })
     }
 
     /// The next item of a stream that makes progress within `limit`.
     fn next<T>(&self, limit: Duration, stream: &mut BoxStream<'_, object_store::Result<T>>) -> Attempt<Option<T>> {
-        match self.runtime.block_on(async { timeout(limit, stream.next()).await }) {
+        // A timeout needs the runtime when it is made.
+        match self.unless_stopped(async { timeout(limit, stream.next()).await })? {
             Ok(item) => item.transpose().map_err(|err| fault(&err)),
             Err(_) => Err(Fault::Transient(NoAnswer(limit).to_string())),
         }

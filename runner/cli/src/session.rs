@@ -158,7 +158,7 @@ impl Session {
             isolation: config::isolation(&home)?,
             store: self.store(&home)?,
             runs: home.join("runs"),
-            pipeline,
+            pipeline: Arc::new(pipeline),
             chosen,
             force,
         })
@@ -211,7 +211,7 @@ fn wrong(errors: PipelineErrors) -> Failure {
 pub(crate) struct Project {
     pub store: Store,
     pub runs: PathBuf,
-    pub pipeline: Pipeline,
+    pub pipeline: Arc<Pipeline>,
     /// The default isolation of `run:` stages.
     pub isolation: Isolation,
     /// The nodes to run.

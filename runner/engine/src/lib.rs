@@ -31,7 +31,7 @@ pub use remote_sources::{described as described_source, fetch as fetch_sources};
 pub use cost::CostWarning;
 pub use event::{Event, LookaheadVerdict, RunStatus, StageStatus, Stamped, timestamp};
 pub use explain::{Nearest, Parts};
-pub use failure::Failure;
+pub use failure::{Failure, no_thread};
 pub use options::{Control, Options, Past, Run};
 pub use plan::{Planned, Prediction, plan};
 pub use prepare::{Prepared, prepare};
