@@ -132,7 +132,10 @@ impl RemoteFile {
         }
         let is_plain = |c: char| !c.is_control() && !c.is_whitespace() && !"\"<>\\^`{|}".contains(c);
         if !rest.chars().all(is_plain) {
-            return Err(("the URL has a character that is not allowed there", "encode it, such as a space as %20"));
+            return Err((
+                "the URL has a character that is not allowed there",
+                "encode it, such as a space as %20",
+            ));
         }
         let (place, query) = match rest.split_once('?') {
             Some((place, query)) => (place, Some(query)),
@@ -167,7 +170,10 @@ impl RemoteFile {
             ));
         }
         if path.split('/').any(|part| matches!(part, "." | "..")) {
-            return Err(("the path of the URL has a part `.` or `..`", "write the path that it leads to"));
+            return Err((
+                "the path of the URL has a part `.` or `..`",
+                "write the path that it leads to",
+            ));
         }
         Ok(Some(Self {
             url: format!("{scheme}://{rest}"),
@@ -185,7 +191,10 @@ impl RemoteFile {
             // A name that the store refuses says nothing but its ending.
             Err(_) => {
                 let plain = |c: char| if c.is_ascii_alphanumeric() || c == '.' { c } else { '_' };
-                format!("file_{}", name.chars().map(plain).collect::<String>().trim_start_matches('.'))
+                format!(
+                    "file_{}",
+                    name.chars().map(plain).collect::<String>().trim_start_matches('.')
+                )
             }
         }
     }
@@ -234,13 +243,31 @@ mod tests {
         for (text, expected) in [
             ("data/SPX.csv", "a path"),
             ("https://host/data/SPX.csv", "https://host/data/SPX.csv SPX.csv"),
-            ("HTTP://host:8080/a%20b.csv.gz?x=1", "http://host:8080/a%20b.csv.gz?x=1 a b.csv.gz"),
-            ("s3://bucket/2024/SPX.parquet", "s3://bucket/2024/SPX.parquet SPX.parquet"),
-            ("https://host/%2e%2e%2fx%00.csv", "https://host/%2e%2e%2fx%00.csv file__x_.csv"),
+            (
+                "HTTP://host:8080/a%20b.csv.gz?x=1",
+                "http://host:8080/a%20b.csv.gz?x=1 a b.csv.gz",
+            ),
+            (
+                "s3://bucket/2024/SPX.parquet",
+                "s3://bucket/2024/SPX.parquet SPX.parquet",
+            ),
+            (
+                "https://host/%2e%2e%2fx%00.csv",
+                "https://host/%2e%2e%2fx%00.csv file__x_.csv",
+            ),
             ("https://me:pass@host/x.csv", "the URL holds a name or a password"),
-            ("https://host/x.csv?a=1&apikey=2", "a parameter of the URL looks like a credential"),
-            ("https://host/x.csv?X-Amz-Signature=2", "a parameter of the URL looks like a credential"),
-            ("https://host/x.csv?%74oken=2", "a parameter of the URL looks like a credential"),
+            (
+                "https://host/x.csv?a=1&apikey=2",
+                "a parameter of the URL looks like a credential",
+            ),
+            (
+                "https://host/x.csv?X-Amz-Signature=2",
+                "a parameter of the URL looks like a credential",
+            ),
+            (
+                "https://host/x.csv?%74oken=2",
+                "a parameter of the URL looks like a credential",
+            ),
             ("gs://bucket/x.csv", "the scheme of the URL is not supported"),
             ("https://host/", "the URL names no file"),
             ("s3://bucket", "the URL names no file"),
@@ -249,7 +276,10 @@ mod tests {
             ("https:///x.csv", "the URL names no host or bucket in ASCII"),
             ("https://höst/x.csv", "the URL names no host or bucket in ASCII"),
             ("https://host/a/../x.csv", "the path of the URL has a part `.` or `..`"),
-            ("https://host/a b.csv", "the URL has a character that is not allowed there"),
+            (
+                "https://host/a b.csv",
+                "the URL has a character that is not allowed there",
+            ),
         ] {
             assert_eq!(parsed(text), expected, "{text}");
         }

@@ -106,9 +106,7 @@ impl Store {
 
     fn digest_file(&self, path: &Path, reread: bool) -> Result<BlobRef> {
         let path = &std::path::absolute(path).map_err(Error::io("read", path))?;
-        if !reread
-            && let Some(blob) = self.linked_blob(path)
-        {
+        if !reread && let Some(blob) = self.linked_blob(path) {
             return Ok(blob);
         }
         let name = blake3::hash(path.as_os_str().as_bytes()).to_hex();

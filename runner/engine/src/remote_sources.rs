@@ -76,7 +76,9 @@ pub fn fetch(
             events.emit(StageEvent::Warning { message, hint: None });
         }
         let found = found?;
-        events.emit(StageEvent::Log { line: described(&found) });
+        events.emit(StageEvent::Log {
+            line: described(&found),
+        });
         if links.is_none() {
             links = match store.workspace() {
                 // Whoever may only read the store runs what is cached in it, which reads no file.
@@ -97,7 +99,12 @@ pub fn fetch(
 
 /// A line about the contents of a source.
 pub fn described(file: &FetchedFile) -> String {
-    let mut line = format!("source {}: {}, blake3 {}", file.url, text::size(file.size), file.blake3.to_hex());
+    let mut line = format!(
+        "source {}: {}, blake3 {}",
+        file.url,
+        text::size(file.size),
+        file.blake3.to_hex()
+    );
     if let Some(etag) = &file.etag {
         line.push_str(&format!(", ETag {etag}"));
     } else if let Some(date) = &file.last_modified {

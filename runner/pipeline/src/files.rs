@@ -68,7 +68,11 @@ pub(crate) fn expand(patterns: &[Pattern], base: &Path, problems: &mut Problems)
                 let known = remote.insert(source.name.clone(), source.clone());
                 if known.is_some_and(|known| known != source) {
                     let message = format!("two files on servers are named `{}`", source.name);
-                    problems.add(pattern.spot, message, "a program finds them by their names: give one in another stage");
+                    problems.add(
+                        pattern.spot,
+                        message,
+                        "a program finds them by their names: give one in another stage",
+                    );
                 }
                 continue;
             }
@@ -80,7 +84,10 @@ pub(crate) fn expand(patterns: &[Pattern], base: &Path, problems: &mut Problems)
         let Some(name) = relative(&pattern.text) else {
             problems.add(
                 pattern.spot,
-                format!("the string \"{}\" is not a file in the pipeline's directory", pattern.text),
+                format!(
+                    "the string \"{}\" is not a file in the pipeline's directory",
+                    pattern.text
+                ),
                 "name a file, a directory or a pattern (`scripts/*.py`) relative to the pipeline file, without `..`",
             );
             continue;
@@ -133,7 +140,9 @@ pub(crate) fn expand(patterns: &[Pattern], base: &Path, problems: &mut Problems)
         let message = format!("a file of the pipeline's directory and one on a server are named `{name}`");
         problems.add(spot, message, "rename the one in the directory");
     }
-    let found = found.into_iter().map(|(name, path)| (name.clone(), Source::new(name, path)));
+    let found = found
+        .into_iter()
+        .map(|(name, path)| (name.clone(), Source::new(name, path)));
     let all: BTreeMap<String, Source> = found.chain(remote).collect();
     all.into_values().collect()
 }

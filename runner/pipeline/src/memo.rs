@@ -257,7 +257,8 @@ fn unpack_node(
             })?;
             let known: Vec<(String, PathBuf)> = from.list(|from| Some((from.text()?, from.path()?)))?;
             let files = expanded(&patterns, &base)?;
-            let are_same = |(file, (name, path)): (&Source, &(String, PathBuf))| file.name == *name && file.path == *path;
+            let are_same =
+                |(file, (name, path)): (&Source, &(String, PathBuf))| file.name == *name && file.path == *path;
             if files.len() != known.len() || !files.iter().zip(&known).all(are_same) {
                 return None;
             }

@@ -105,9 +105,9 @@ impl From<cache::Error> for StageError {
             source = err.source();
         }
         // What is healed by computing again is not for people to mend, but for who wrote it.
-        let hint = err
-            .hint()
-            .filter(|_| cause == Cause::Store || matches!(err, cache::Error::Manifest { .. } | cache::Error::File { .. }));
+        let hint = err.hint().filter(|_| {
+            cause == Cause::Store || matches!(err, cache::Error::Manifest { .. } | cache::Error::File { .. })
+        });
         Self { message, hint, cause }
     }
 }

@@ -298,7 +298,11 @@ mod tests {
         assert_eq!(problem.message, "the URL holds a name or a password");
         let problem = found(serde_json::json!({ "url": "a.csv", "blake3": digest })).unwrap_err();
         assert_eq!(problem.message, "`a.csv` is not the URL of a file on a server");
-        assert!(paths(serde_json::json!({ "url": "https://host/a.csv", "sha": "5" })).unwrap_err().contains("blake3"));
+        assert!(
+            paths(serde_json::json!({ "url": "https://host/a.csv", "sha": "5" }))
+                .unwrap_err()
+                .contains("blake3")
+        );
         assert!(paths(serde_json::json!({ "url": "https://host/a.csv", "blake3": "5" })).is_err());
     }
 

@@ -10,7 +10,8 @@ use serde_json::{Value, json};
 use stages_core::{ConfigProblem, Context, Given, Input, PlanContext, PortType, Provided};
 use std::collections::BTreeMap;
 
-const BARS: &str = "Date,Open,High,Low,Close,Adj Close,Volume\n2024-01-02,10,11,9,10.5,10.5,100\n2024-01-03,10.5,12,10,11,11,200\n";
+const BARS: &str =
+    "Date,Open,High,Low,Close,Adj Close,Volume\n2024-01-02,10,11,9,10.5,10.5,100\n2024-01-03,10.5,12,10,11,11,200\n";
 
 /// An output of a `run:` stage: a file or, of several, a directory.
 fn written(bench: &Bench, is_directory: bool, files: &[(&str, &str)]) -> Artifact {
@@ -29,7 +30,12 @@ fn input(bench: &Bench, artifact: &Artifact) -> BTreeMap<String, Vec<Input>> {
     BTreeMap::from([("table".to_owned(), vec![input])])
 }
 
-fn check(bench: &Bench, name: &str, with: Value, is_connected: bool) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
+fn check(
+    bench: &Bench,
+    name: &str,
+    with: Value,
+    is_connected: bool,
+) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
     let kind = kind(name);
     let file = || ("table".to_owned(), vec![Provided::unknown(PortType::File)]);
     let plan = PlanContext {
@@ -44,13 +50,21 @@ fn the_result_is_that_of_the_same_files_at_path() {
     let bench = Bench::new();
     bench.file("data/SPY.csv", BARS).file("data/sub/QQQ.csv", BARS);
     let of_path = bench.run("ingest/bars", json!({ "path": "data" })).unwrap();
-    let directory = written(&bench, true, &[("SPY.csv", BARS), ("sub/QQQ.csv", BARS), ("notes.md", "no table")]);
-    let (outputs, _) = bench.run_with("ingest/bars", json!({}), &[("table", &directory)]).unwrap();
+    let directory = written(
+        &bench,
+        true,
+        &[("SPY.csv", BARS), ("sub/QQQ.csv", BARS), ("notes.md", "no table")],
+    );
+    let (outputs, _) = bench
+        .run_with("ingest/bars", json!({}), &[("table", &directory)])
+        .unwrap();
     assert_eq!(outputs["bars"], of_path.artifact);
 
     // A single file is read whatever its name is.
     let file = written(&bench, false, &[("SPY.out", BARS)]);
-    let (outputs, _) = bench.run_with("ingest/bars", json!({ "symbol": "SPY" }), &[("table", &file)]).unwrap();
+    let (outputs, _) = bench
+        .run_with("ingest/bars", json!({ "symbol": "SPY" }), &[("table", &file)])
+        .unwrap();
     assert_eq!(
         text(&bench.table(&outputs["bars"])),
         "SPY 2024-01-02 10 11 9 10.5 100 10.5\nSPY 2024-01-03 10.5 12 10 11 200 11\n"
@@ -91,13 +105,23 @@ fn one_of_path_and_table_is_required() {
     bench.file("SPY.csv", BARS);
     for name in ["ingest/bars", "ingest/rates", "ingest/option_chain"] {
         let neither = check(&bench, name, json!({}), false).unwrap_err();
-        assert_eq!((neither.field.as_str(), neither.message.as_str()), ("path", "no file is given"));
+        assert_eq!(
+            (neither.field.as_str(), neither.message.as_str()),
+            ("path", "no file is given")
+        );
         assert!(neither.hint.unwrap().contains("needs: { table: STAGE.OUTPUT }"));
         let both = check(&bench, name, json!({ "path": "SPY.csv" }), true).unwrap_err();
-        assert_eq!(both.message, "files are given twice: by `path` and by the input `table`");
+        assert_eq!(
+            both.message,
+            "files are given twice: by `path` and by the input `table`"
+        );
         let provided = check(&bench, name, json!({}), true).unwrap();
         let is_unknown = provided.values().all(|provided| provided.columns.is_none());
-        assert_eq!(is_unknown, name != "ingest/rates", "the columns of rates are always the same");
+        assert_eq!(
+            is_unknown,
+            name != "ingest/rates",
+            "the columns of rates are always the same"
+        );
     }
     let layout = check(&bench, "ingest/bars", json!({ "layout": "yahooo" }), true).unwrap_err();
     assert_eq!(layout.message, "there is no layout `yahooo`");
@@ -107,7 +131,9 @@ fn one_of_path_and_table_is_required() {
 fn a_directory_without_tables_and_a_damaged_blob_are_errors() {
     let bench = Bench::new();
     let none = written(&bench, true, &[("notes.md", "no table"), (".hidden.csv", BARS)]);
-    let err = bench.run_with("ingest/bars", json!({}), &[("table", &none)]).unwrap_err();
+    let err = bench
+        .run_with("ingest/bars", json!({}), &[("table", &none)])
+        .unwrap_err();
     assert_eq!(err.message, "the directory at the input `table` holds no table");
 
     let file = written(&bench, false, &[("SPY.csv", BARS)]);

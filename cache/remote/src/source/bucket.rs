@@ -26,8 +26,12 @@ impl Bucket {
     pub fn new(place: &str, settings: &[(String, String)], timing: Timing) -> Result<Self, Failure> {
         let hint = "check AWS_REGION, AWS_ENDPOINT_URL and the credentials in the environment";
         let (bucket, key) = place.split_once('/').unwrap_or((place, ""));
-        let key = Path::from_url_path(key)
-            .map_err(|err| Failure::permanent(format!("the key is not one of an object: {err}"), "write s3://bucket/key"))?;
+        let key = Path::from_url_path(key).map_err(|err| {
+            Failure::permanent(
+                format!("the key is not one of an object: {err}"),
+                "write s3://bucket/key",
+            )
+        })?;
         let client = AmazonS3ConfigKey::Client;
         let mut builder = AmazonS3Builder::new();
         for (name, value) in settings {

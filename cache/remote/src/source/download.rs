@@ -140,7 +140,10 @@ impl Download<'_> {
     /// One request, and its body. `None` where it is to be asked for from another offset.
     fn attempt(&self, partial: &mut Option<Partial>) -> Result<Option<Outcome>, Failure> {
         let can_resume = |partial: &&mut Partial| self.file.pinned.is_some() || partial.version.is_some();
-        let from = partial.as_mut().filter(can_resume).map_or(0, |partial| partial.blob.len());
+        let from = partial
+            .as_mut()
+            .filter(can_resume)
+            .map_or(0, |partial| partial.blob.len());
         let ask = Ask {
             known: self.known.filter(|_| partial.is_none()),
             from,
@@ -218,9 +221,9 @@ impl Download<'_> {
                 partial.restart()?;
                 Err(Failure::transient(format!("{len} bytes came in place of {total}")))
             }
-            Some(total) if len < total => {
-                Err(Failure::transient(format!("the connection ended after {len} of {total} bytes")))
-            }
+            Some(total) if len < total => Err(Failure::transient(format!(
+                "the connection ended after {len} of {total} bytes"
+            ))),
             _ => Ok(()),
         }
     }
@@ -228,7 +231,11 @@ impl Download<'_> {
     fn check_room(&self, needed: u64) -> Result<(), Failure> {
         match self.store.free_space() {
             Some(free) if free < needed => Err(Failure::permanent(
-                format!("there is no room for it: {} MiB are needed, {} MiB free", needed >> 20, free >> 20),
+                format!(
+                    "there is no room for it: {} MiB are needed, {} MiB free",
+                    needed >> 20,
+                    free >> 20
+                ),
                 "`runner cache gc` frees space",
             )),
             _ => Ok(()),
@@ -253,7 +260,10 @@ impl Download<'_> {
             found.blob.discard()?;
             let pinned = self.file.pinned.map(|pinned| pinned.to_hex()).unwrap_or_default();
             return Err(Failure::permanent(
-                format!("its {len} bytes have the BLAKE3 digest {}, not {pinned}", digest.to_hex()),
+                format!(
+                    "its {len} bytes have the BLAKE3 digest {}, not {pinned}",
+                    digest.to_hex()
+                ),
                 "the file on the server is another one than was pinned: look at it, and pin its digest, or get the right one",
             ));
         }

@@ -92,11 +92,7 @@ fn local_size(store: &Store, blob: BlobDigest) -> Option<u64> {
 
 impl SourceFiles {
     /// With `is_offline`, no server is asked: what was fetched before is used. Credentials, region and endpoint of S3 are variables of `env`.
-    pub fn new<'e>(
-        is_offline: bool,
-        timing: Timing,
-        env: impl IntoIterator<Item = (&'e String, &'e String)>,
-    ) -> Self {
+    pub fn new<'e>(is_offline: bool, timing: Timing, env: impl IntoIterator<Item = (&'e String, &'e String)>) -> Self {
         let of_s3 = env.into_iter().filter(|(name, _)| name.starts_with("AWS_"));
         Self {
             is_offline,
@@ -174,7 +170,10 @@ impl SourceFiles {
         match (self.is_offline, known) {
             (false, _) => Ok(None),
             (true, Some(known)) => {
-                self.note(format!("{}: the server was not asked (`--offline`); the contents are those fetched last", file.url));
+                self.note(format!(
+                    "{}: the server was not asked (`--offline`); the contents are those fetched last",
+                    file.url
+                ));
                 Ok(Some(known.clone()))
             }
             (true, None) => Err(Error::File {
@@ -217,14 +216,23 @@ impl FetchFiles for SourceFiles {
         if file.pinned.is_some() {
             return Ok(Seen::ToFetch(None));
         }
-        if let Some(known) = known.as_ref().filter(|known| known.etag.is_none() && known.last_modified.is_none()) {
-            self.note(format!("{}: the server says neither ETag nor Last-Modified: it is fetched in each run", file.url));
+        if let Some(known) = known
+            .as_ref()
+            .filter(|known| known.etag.is_none() && known.last_modified.is_none())
+        {
+            self.note(format!(
+                "{}: the server says neither ETag nor Last-Modified: it is fetched in each run",
+                file.url
+            ));
             return Ok(Seen::Current(slot.insert(known.clone()).clone()));
         }
         let client = self.client(file)?;
         let ask = || {
             let origin = Origin::new(file, client, &self.s3, self.timing)?;
-            let ask = Ask { known: known.as_ref(), ..Ask::default() };
+            let ask = Ask {
+                known: known.as_ref(),
+                ..Ask::default()
+            };
             download::with_retries(store, self.timing, &mut || origin.get(&client.runtime, store, &ask))
         };
         match ask().map_err(|failure| self.error(file, failure))? {

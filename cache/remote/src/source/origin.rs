@@ -137,7 +137,10 @@ fn wait<T>(runtime: &Runtime, store: &Store, limit: Duration, request: impl Futu
                 return Err(Failure::Interrupted);
             }
             if began.elapsed() >= limit {
-                return Err(Failure::transient(format!("no response within {:.1} s", limit.as_secs_f64())));
+                return Err(Failure::transient(format!(
+                    "no response within {:.1} s",
+                    limit.as_secs_f64()
+                )));
             }
         }
     })

@@ -80,7 +80,11 @@ fn a_break_is_resumed_if_the_version_is_the_same() {
     // Two breaks; then the file is another one, and breaks again.
     let server = Server::start(move |n, request| {
         let other = bytes(3500);
-        let (etag, bytes) = if n < 3 { ("\"1\"", &of_server) } else { ("\"2\"", &other) };
+        let (etag, bytes) = if n < 3 {
+            ("\"1\"", &of_server)
+        } else {
+            ("\"2\"", &other)
+        };
         Answer {
             cut: (n != 2 && n < 4).then_some(1000),
             ..answer(request, etag, bytes)
@@ -130,7 +134,11 @@ fn another_process_resumes_but_not_another_version() {
     *version.lock().unwrap() = ("\"2\"", bytes(2000));
     let asked = server.seen().len();
     assert_eq!(fetch(&home.store, &file).unwrap().size, 2000);
-    assert_eq!(server.ranges()[asked..], [None], "the bytes of the first version are not used");
+    assert_eq!(
+        server.ranges()[asked..],
+        [None],
+        "the bytes of the first version are not used"
+    );
 }
 
 #[test]
@@ -178,12 +186,18 @@ fn an_interrupted_download_ends_and_is_resumed() {
     let home = Home::new();
     let stop = Arc::new(AtomicBool::new(false));
     let of_store = stop.clone();
-    let store = home.store.clone().with_interrupt(move || of_store.load(Ordering::Relaxed));
+    let store = home
+        .store
+        .clone()
+        .with_interrupt(move || of_store.load(Ordering::Relaxed));
     let (file, mut timing) = (file(server.url("a.csv"), None), quick());
     timing.stall = std::time::Duration::from_secs(600);
     let files = SourceFiles::new(false, timing, []);
     let interrupted = files.fetch(&store, &file, &|_, _| stop.store(true, Ordering::Relaxed));
-    assert!(matches!(interrupted, Err(cache::Error::Interrupted { .. })), "{interrupted:?}");
+    assert!(
+        matches!(interrupted, Err(cache::Error::Interrupted { .. })),
+        "{interrupted:?}"
+    );
     hangs.store(false, Ordering::Relaxed);
     assert_eq!(fetch(&home.store, &file).unwrap().size, 3000);
     assert_eq!(server.ranges().last(), Some(&Some(1000)));

@@ -15,13 +15,19 @@ fn failure(script: impl Fn(usize) -> Answer + Send + Sync + 'static) -> (String,
 #[test]
 fn statuses() {
     let (reason, hint, asked) = failure(|_| Answer::status(404));
-    assert_eq!((reason.as_str(), asked), ("the server answers with status 404 Not Found", 1));
+    assert_eq!(
+        (reason.as_str(), asked),
+        ("the server answers with status 404 Not Found", 1)
+    );
     assert!(hint.contains("check the URL"), "{hint}");
     let (reason, hint, asked) = failure(|_| Answer {
         body: b"<html>\x1b[31msecret</html>".to_vec(),
         ..Answer::status(403)
     });
-    assert_eq!((reason.as_str(), asked), ("the server answers with status 403 Forbidden", 1));
+    assert_eq!(
+        (reason.as_str(), asked),
+        ("the server answers with status 403 Forbidden", 1)
+    );
     assert!(hint.contains("secrets:"), "{hint}");
     for status in [500, 503, 429] {
         let (reason, _, asked) = failure(move |_| Answer::status(status).with("Retry-After", "0"));
@@ -61,7 +67,11 @@ fn redirects_are_followed_to_an_end() {
     let target = Server::start(|_, request| answer(request, "\"1\"", &bytes(100)));
     let url = target.url("b.csv");
     let server = Server::start(move |_, request| {
-        let to = if request.path == "/loop.csv" { "/loop.csv".to_owned() } else { url.clone() };
+        let to = if request.path == "/loop.csv" {
+            "/loop.csv".to_owned()
+        } else {
+            url.clone()
+        };
         Answer::status(302).with("Location", to)
     });
     let home = Home::new();

@@ -18,7 +18,10 @@ fn nothing_is_asked_for_what_the_store_has() {
     let seen = SourceFiles::new(true, quick(), []).look(&home.store, &pinned).unwrap();
     assert!(matches!(seen, Seen::Current(_)));
     let absent = file(server.url("a.csv"), Some(b"absent"));
-    assert_eq!(SourceFiles::new(false, quick(), []).look(&home.store, &absent).unwrap(), Seen::ToFetch(None));
+    assert_eq!(
+        SourceFiles::new(false, quick(), []).look(&home.store, &absent).unwrap(),
+        Seen::ToFetch(None)
+    );
     assert_eq!(server.seen().len(), 0);
 }
 
@@ -28,11 +31,18 @@ fn other_bytes_are_an_error_with_both_digests() {
     let home = Home::new();
     let (reason, hint) = refused(fetch(&home.store, &file(server.url("a.csv"), Some(b"others"))));
     let digest = |bytes: &[u8]| BlobRef::of(bytes).blob.to_hex();
-    let expected = format!("its 100 bytes have the BLAKE3 digest {}, not {}", digest(&bytes(100)), digest(b"others"));
+    let expected = format!(
+        "its 100 bytes have the BLAKE3 digest {}, not {}",
+        digest(&bytes(100)),
+        digest(b"others")
+    );
     assert_eq!(reason, expected);
     assert!(hint.contains("pin its digest"), "{hint}");
     assert_eq!(home.partial(), 0);
-    assert!(!home.store.has_here(BlobRef::of(&bytes(100))), "bytes that are refused are not kept");
+    assert!(
+        !home.store.has_here(BlobRef::of(&bytes(100))),
+        "bytes that are refused are not kept"
+    );
 }
 
 #[test]

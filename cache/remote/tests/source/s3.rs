@@ -33,14 +33,20 @@ fn an_object_is_fetched_signed_and_then_asked_for() {
         ..answer(request, "\"1\"", &bytes(3000))
     });
     let (home, object) = (Home::new(), file("s3://bucket/2024/SPX%20eod.csv", None));
-    assert_eq!(files(&server).look(&home.store, &object).unwrap(), Seen::ToFetch(Some(3000)));
+    assert_eq!(
+        files(&server).look(&home.store, &object).unwrap(),
+        Seen::ToFetch(Some(3000))
+    );
     let fetched = fetch(&home, &server, &object).unwrap();
     home.assert_has(fetched.blake3, &bytes(3000));
     assert_eq!(fetched.etag.as_deref(), Some("\"1\""));
     assert_eq!(fetch(&home, &server, &object).unwrap(), fetched);
     let seen = server.seen();
     assert_eq!(seen[0].path, "/bucket/2024/SPX%20eod.csv");
-    assert!(seen.iter().all(|request| request.header("authorization").unwrap().contains("AKIDEXAMPLE0TEST")));
+    assert!(
+        seen.iter()
+            .all(|request| request.header("authorization").unwrap().contains("AKIDEXAMPLE0TEST"))
+    );
     assert_eq!(seen.last().unwrap().header("if-none-match"), Some("\"1\""));
     assert!(server.ranges().contains(&Some(1000)), "{:?}", server.ranges());
 }
@@ -58,7 +64,10 @@ fn what_is_refused_is_said_without_credentials() {
     let (reason, _) = refused(fetch(&home, &server, &file("s3://bucket/none.csv", None)));
     assert_eq!(reason, "there is no such bucket or object");
     let (reason, hint) = refused(fetch(&home, &server, &file("s3://bucket/a.csv", None)));
-    assert!(reason.starts_with("access is denied") && !reason.contains("s3cr3t"), "{reason}");
+    assert!(
+        reason.starts_with("access is denied") && !reason.contains("s3cr3t"),
+        "{reason}"
+    );
     assert!(hint.contains("AWS_SKIP_SIGNATURE"), "{hint}");
 }
 
@@ -66,7 +75,12 @@ fn what_is_refused_is_said_without_credentials() {
 fn a_pinned_object_has_its_digest_or_is_refused() {
     let server = Server::start(|_, request| answer(request, "\"1\"", &bytes(100)));
     let home = Home::new();
-    assert_eq!(fetch(&home, &server, &file("s3://bucket/a.csv", Some(&bytes(100)))).unwrap().size, 100);
+    assert_eq!(
+        fetch(&home, &server, &file("s3://bucket/a.csv", Some(&bytes(100))))
+            .unwrap()
+            .size,
+        100
+    );
     let (reason, _) = refused(fetch(&home, &server, &file("s3://bucket/a.csv", Some(b"others"))));
     assert!(reason.contains("BLAKE3 digest"), "{reason}");
 }

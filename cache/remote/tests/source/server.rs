@@ -64,7 +64,10 @@ pub fn file(request: &Request, etag: &str, bytes: &[u8]) -> Answer {
             ..Answer::status(206)
         }
         .with("ETag", etag)
-        .with("Content-Range", format!("bytes {from}-{}/{}", bytes.len() - 1, bytes.len())),
+        .with(
+            "Content-Range",
+            format!("bytes {from}-{}/{}", bytes.len() - 1, bytes.len()),
+        ),
         None => Answer {
             body: bytes.to_vec(),
             ..Answer::status(200)

@@ -29,7 +29,10 @@ pub(super) fn fetched(
         }
         let fetched = fetch_sources(&mut sources, &store, &Silent);
         let (_, of_node) = fetched.map_err(|err| {
-            let failure = Failure::new(runner_engine::exit::STAGE_FAILED, format!("`{}`: {}", node.id, err.message));
+            let failure = Failure::new(
+                runner_engine::exit::STAGE_FAILED,
+                format!("`{}`: {}", node.id, err.message),
+            );
             err.hint.into_iter().fold(failure, Failure::hint)
         })?;
         links.extend(of_node);

@@ -7,7 +7,8 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 
-const BARS: &str = "Date,Open,High,Low,Close,Adj Close,Volume\n2024-01-02,10,11,9,10.5,10.5,100\n2024-01-03,10.5,12,10,11,11,200\n";
+const BARS: &str =
+    "Date,Open,High,Low,Close,Adj Close,Volume\n2024-01-02,10,11,9,10.5,10.5,100\n2024-01-03,10.5,12,10,11,11,200\n";
 
 /// A server of one file at every path, under an ETag of its contents.
 struct Server {
@@ -56,7 +57,11 @@ fn answer(mut stream: &TcpStream, text: &str) -> Option<u16> {
         }
     }
     let (status, body) = if is_known { (304, "") } else { (200, text) };
-    let length = if is_known { String::new() } else { format!("Content-Length: {}\r\n", body.len()) };
+    let length = if is_known {
+        String::new()
+    } else {
+        format!("Content-Length: {}\r\n", body.len())
+    };
     let head = format!("HTTP/1.1 {status} X\r\nETag: {etag}\r\n{length}Connection: close\r\n\r\n");
     stream.write_all(head.as_bytes()).ok()?;
     stream.write_all(body.as_bytes()).ok()?;
@@ -82,7 +87,11 @@ fn a_followed_source_is_fetched_once_and_computed_when_it_changes() {
     let server = Server::start();
     let project = Project::new(&pipeline(&server.url()));
     let planned = project.run(&["plan", "p.yaml"]);
-    assert!(planned.stdout.contains(&format!("fetches {} first", server.url())), "{}", planned.text());
+    assert!(
+        planned.stdout.contains(&format!("fetches {} first", server.url())),
+        "{}",
+        planned.text()
+    );
     server.answers();
 
     let first = project.exec(&[]);
@@ -90,7 +99,10 @@ fn a_followed_source_is_fetched_once_and_computed_when_it_changes() {
     assert_eq!(server.answers(), [200]);
     let digest = BlobRef::of(BARS.as_bytes()).blob;
     let log = lines(&first, "log").join("\n");
-    assert!(log.contains(&format!("source {}: ", server.url())) && log.contains(&digest.to_hex()), "{log}");
+    assert!(
+        log.contains(&format!("source {}: ", server.url())) && log.contains(&digest.to_hex()),
+        "{log}"
+    );
     let shown = project.run(&["show", "latest/bars"]);
     assert!(shown.stdout.contains(&digest.to_hex()), "{}", shown.text());
 
@@ -128,15 +140,27 @@ fn offline_uses_what_was_fetched_and_says_so() {
     let project = Project::new(&pipeline(&server.url()));
     let never = project.exec(&["--offline"]);
     assert_eq!(never.code, 1);
-    assert!(never.error("bars").contains("`--offline` asks no server"), "{}", never.text());
+    assert!(
+        never.error("bars").contains("`--offline` asks no server"),
+        "{}",
+        never.text()
+    );
     let first = project.exec(&[]);
     server.answers();
     *server.text.lock().unwrap() = "another".to_owned();
     let offline = project.exec(&["--offline"]);
     assert_eq!(offline.digests(), first.digests());
-    assert!(lines(&offline, "warning")[0].contains("the server was not asked"), "{}", offline.text());
+    assert!(
+        lines(&offline, "warning")[0].contains("the server was not asked"),
+        "{}",
+        offline.text()
+    );
     let planned = project.run(&["plan", "p.yaml", "--offline"]);
-    assert!(planned.stdout.contains("2 cached") && planned.stderr.contains("note: http://"), "{}", planned.text());
+    assert!(
+        planned.stdout.contains("2 cached") && planned.stderr.contains("note: http://"),
+        "{}",
+        planned.text()
+    );
     assert!(server.answers().is_empty());
 }
 
@@ -156,7 +180,10 @@ fn a_pinned_source_is_its_digest() {
     let refused = other.exec(&[]);
     assert_eq!(refused.code, 1);
     let error = refused.error("bars");
-    assert!(error.contains(&digest) && error.contains(&BlobRef::of(b"another").blob.to_hex()), "{error}");
+    assert!(
+        error.contains(&digest) && error.contains(&BlobRef::of(b"another").blob.to_hex()),
+        "{error}"
+    );
 }
 
 #[test]
@@ -164,8 +191,17 @@ fn credentials_and_servers_that_refuse_are_errors_without_them() {
     let project = Project::new(&pipeline("https://me:hunter22@host/a.csv"));
     let ended = project.exec(&[]);
     assert_eq!(ended.code, 2);
-    assert!(ended.stderr.contains("the URL holds a name or a password"), "{}", ended.stderr);
-    for path in ["s3://bucket/prefix/", "s3://bucket/*.csv", "gs://bucket/a.csv", "https://host/a.csv?token=x"] {
+    assert!(
+        ended.stderr.contains("the URL holds a name or a password"),
+        "{}",
+        ended.stderr
+    );
+    for path in [
+        "s3://bucket/prefix/",
+        "s3://bucket/*.csv",
+        "gs://bucket/a.csv",
+        "https://host/a.csv?token=x",
+    ] {
         project.write("p.yaml", &pipeline(&format!("'{path}'")));
         assert_eq!(project.exec(&[]).code, 2, "{path}");
     }
@@ -205,7 +241,10 @@ fn a_program_finds_the_file_of_a_server_without_a_network() {
     assert_eq!(project.exec(&[]).stages("cached"), ["count"]);
     // The same bytes under the same name.
     let digest = BlobRef::of(BARS.as_bytes()).blob.to_hex();
-    project.write("p.yaml", &pipeline(&format!("{{ url: '{}', blake3: {digest} }}", server.url())));
+    project.write(
+        "p.yaml",
+        &pipeline(&format!("{{ url: '{}', blake3: {digest} }}", server.url())),
+    );
     assert_eq!(project.exec(&[]).stages("cached"), ["count"]);
     server.text.lock().unwrap().push('\n');
     project.write("p.yaml", &pipeline(&server.url()));
@@ -216,7 +255,11 @@ fn a_program_finds_the_file_of_a_server_without_a_network() {
     project.write("p.yaml", &pipeline(&format!("'{}', SPY.csv", server.url())));
     let both = project.exec(&[]);
     assert!(both.stderr.contains("are named `SPY.csv`"), "{}", both.stderr);
-    for wrong in ["{ url: a.csv, blake3: '5' }", "{ url: 'https://host/a.csv' }", "'https://host/'"] {
+    for wrong in [
+        "{ url: a.csv, blake3: '5' }",
+        "{ url: 'https://host/a.csv' }",
+        "'https://host/'",
+    ] {
         project.write("p.yaml", &pipeline(wrong));
         assert_eq!(project.exec(&[]).code, 2, "{wrong}");
     }

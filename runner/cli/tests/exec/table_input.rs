@@ -27,16 +27,31 @@ fn the_output_of_a_program_is_ingested_by_its_contents() {
 #[test]
 fn a_table_beside_a_path_is_refused_before_anything_runs() {
     let (project, text) = project();
-    project.write("p.yaml", &text.replace("with: { calendar: weekends }", "with: { path: p.yaml }"));
+    project.write(
+        "p.yaml",
+        &text.replace("with: { calendar: weekends }", "with: { path: p.yaml }"),
+    );
     let both = project.exec(&[]);
     assert_eq!(both.code, 2);
-    assert!(both.stderr.contains("`path` of `bars`: files are given twice"), "{}", both.stderr);
+    assert!(
+        both.stderr.contains("`path` of `bars`: files are given twice"),
+        "{}",
+        both.stderr
+    );
 
     project.write("p.yaml", &text.replace("needs: { table: export.bars }", ""));
     let neither = project.exec(&[]);
-    assert!(neither.stderr.contains("`path` of `bars`: no file is given"), "{}", neither.stderr);
+    assert!(
+        neither.stderr.contains("`path` of `bars`: no file is given"),
+        "{}",
+        neither.stderr
+    );
 
     project.write("p.yaml", &text.replace("table: export.bars", "table: features"));
     let typed = project.exec(&[]);
-    assert!(typed.stderr.contains("has no output of type `file`"), "{}", typed.stderr);
+    assert!(
+        typed.stderr.contains("has no output of type `file`"),
+        "{}",
+        typed.stderr
+    );
 }

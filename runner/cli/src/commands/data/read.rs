@@ -60,8 +60,10 @@ pub(super) fn look(session: &Session, args: &ReadArgs) -> Result<Looked, Failure
         .find("path", &session.current)
         .map_err(wrong)?;
     if sources.iter().any(|source| source.remote.is_some()) {
-        return Err(Failure::usage("this command reads files of this machine, not of servers")
-            .hint("download the file, or run a pipeline whose stage has the URL as its `path:`"));
+        return Err(
+            Failure::usage("this command reads files of this machine, not of servers")
+                .hint("download the file, or run a pipeline whose stage has the URL as its `path:`"),
+        );
     }
     // The largest says most; unless it is a second table, or a note.
     let size = |path: &std::path::Path| std::fs::metadata(path).map_or(0, |meta| meta.len());
