@@ -157,7 +157,7 @@ fn golden() {
     ];
     assert_eq!(
         digests.map(|digest| digest.short()),
-        ["cf92e40354", "bc670e5338", "527f8f021a", "a146babdd4", "4f51c2b1e2"]
+        ["cf92e40354", "bc670e5338", "527f8f021a", "d3f2c7e8f2", "dd56a48c97"]
     );
 }
 
