@@ -26,7 +26,11 @@ fn spx(data: &Path) {
     let home = tempfile::tempdir().unwrap();
     let store = Store::open(home.path()).unwrap();
     let chain = store_table(&store, PortType::OptionChain, &market::spx(&store, data));
-    let out = run(&context(&store, &[("chain", chain)]), "greeks/implied_volatility", json!({}));
+    let out = run(
+        &context(&store, &[("chain", chain)]),
+        "greeks/implied_volatility",
+        json!({}),
+    );
     check("SPX", &lines(&read_symbol(&store, out["chain"], "SPX")));
 }
 

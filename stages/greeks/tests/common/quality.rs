@@ -116,7 +116,8 @@ fn chain(lines: &[Line]) -> (RecordBatch, Vec<usize>) {
     let n = lines.len();
     let rows = || order.iter().map(|&i| &lines[i]);
     let float = |f: fn(&Line) -> f64| -> ArrayRef { Arc::new(table::nullable(&rows().map(f).collect::<Vec<_>>())) };
-    let plain = |f: fn(&Line) -> f64| -> ArrayRef { Arc::new(rows().map(|line| Some(f(line))).collect::<Float64Array>()) };
+    let plain =
+        |f: fn(&Line) -> f64| -> ArrayRef { Arc::new(rows().map(|line| Some(f(line))).collect::<Float64Array>()) };
     let nothing = || -> ArrayRef { Arc::new(table::nullable(&vec![f64::NAN; n])) };
     let mut fields: Vec<_> = OPTION_CHAIN.iter().map(table::field).collect();
     let mut columns: Vec<ArrayRef> = vec![
@@ -134,7 +135,10 @@ fn chain(lines: &[Line]) -> (RecordBatch, Vec<usize>) {
         nothing(),
         float(|line| line.volatility),
     ];
-    for column in IMPLIED_VOLATILITY.iter().filter(|column| column.name != "implied_volatility") {
+    for column in IMPLIED_VOLATILITY
+        .iter()
+        .filter(|column| column.name != "implied_volatility")
+    {
         fields.push(table::field(column));
         columns.push(match column.name {
             "years" => plain(|line| line.years),
@@ -221,7 +225,10 @@ pub struct Quality {
 
 impl fmt::Display for Quality {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "between bid and ask, by maturity of up to 30, 90, 365 days and more:")?;
+        writeln!(
+            f,
+            "between bid and ask, by maturity of up to 30, 90, 365 days and more:"
+        )?;
         writeln!(f, "  fitted          {}", self.inside)?;
         writeln!(f, "  left out        {}", self.left_out)?;
         writeln!(f, "  SVI             {}", self.svi)?;
@@ -352,10 +359,20 @@ pub fn measure(lines: &[Line]) -> Quality {
         // Rounding of prices near 1, over the step of the grid.
         const ROUNDING: f64 = 1e-12;
         butterflies += slopes.windows(2).filter(|two| two[1] < two[0] - ROUNDING).count();
-        butterflies += slopes.iter().filter(|slope| **slope > ROUNDING || **slope < -1.0 - ROUNDING).count();
-        let variance: Vec<f64> = volatility.iter().map(|volatility| volatility * volatility * years).collect();
+        butterflies += slopes
+            .iter()
+            .filter(|slope| **slope > ROUNDING || **slope < -1.0 - ROUNDING)
+            .count();
+        let variance: Vec<f64> = volatility
+            .iter()
+            .map(|volatility| volatility * volatility * years)
+            .collect();
         if let Some((_, then)) = earlier.filter(|(day, _)| *day == date) {
-            calendars += variance.iter().zip(&then).filter(|(now, then)| **now < **then * (1.0 - 1e-9)).count();
+            calendars += variance
+                .iter()
+                .zip(&then)
+                .filter(|(now, then)| **now < **then * (1.0 - 1e-9))
+                .count();
         }
         earlier = Some((date, variance));
     }

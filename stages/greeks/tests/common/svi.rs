@@ -20,7 +20,11 @@ pub struct Svi {
 
 impl Svi {
     pub fn variance(&self, k: f64) -> f64 {
-        basis(k, self.m, self.s).iter().zip(&self.linear).map(|(x, c)| x * c).sum()
+        basis(k, self.m, self.s)
+            .iter()
+            .zip(&self.linear)
+            .map(|(x, c)| x * c)
+            .sum()
     }
 }
 

@@ -28,12 +28,12 @@ pub(super) struct Spline {
 
 /// The distance of knots.
 const STEP: f64 = 0.3;
-/// From the least to the greatest penalty, in units of the mean weight of a quote.
-const PENALTIES: [f64; 9] = [1e4, 1e3, 1e2, 1e1, 1.0, 1e-1, 1e-2, 1e-3, 1e-4];
+/// From the greatest to the least penalty, in units of the mean weight of a quote.
+const PENALTIES: [f64; 6] = [1e4, 3e2, 1e1, 3e-1, 1e-2, 3e-4];
 /// The part of a mean weight that holds a coefficient on a straight line where no quote does.
 const RIDGE: f64 = 1e-6;
 /// Reweightings for each penalty.
-const ROUNDS: usize = 3;
+const ROUNDS: usize = 2;
 /// An error of so many robust deviations has half its weight.
 const DOUBTFUL: f64 = 2.0;
 
@@ -213,7 +213,11 @@ impl Band {
                 let j = i - back;
                 let dot: f64 = (i.saturating_sub(3)..j).map(|k| rows[i][i - k] * at(&rows, j, k)).sum();
                 let rest = rows[i][back] - dot;
-                rows[i][back] = if back == 0 { rest.max(f64::MIN_POSITIVE).sqrt() } else { rest / rows[j][0] };
+                rows[i][back] = if back == 0 {
+                    rest.max(f64::MIN_POSITIVE).sqrt()
+                } else {
+                    rest / rows[j][0]
+                };
             }
         }
         Self(rows)
@@ -239,7 +243,9 @@ impl Band {
     /// Solves with the factor, from a row before which `x` is 0.
     fn forward(&self, x: &mut [f64], from: usize) {
         for i in from..x.len() {
-            let dot: f64 = (i.saturating_sub(3).max(from)..i).map(|k| self.0[i][i - k] * x[k]).sum();
+            let dot: f64 = (i.saturating_sub(3).max(from)..i)
+                .map(|k| self.0[i][i - k] * x[k])
+                .sum();
             x[i] = (x[i] - dot) / self.0[i][0];
         }
     }
@@ -266,7 +272,8 @@ impl Spline {
         let x = (coordinate(z) - self.start) / STEP;
         let first = (x.max(0.0).floor() as usize).min(self.coefficients.len() - 4);
         let t = x - first as f64;
-        let value = |basis: [f64; 4]| -> f64 { basis.iter().zip(&self.coefficients[first..]).map(|(x, c)| x * c).sum() };
+        let value =
+            |basis: [f64; 4]| -> f64 { basis.iter().zip(&self.coefficients[first..]).map(|(x, c)| x * c).sum() };
         let deviation = self.scale * value(cubics(t)).max(0.05);
         let variance = deviation * deviation;
         if k == within {

@@ -133,7 +133,8 @@ impl Surface {
                 variances(first).into_iter().map(|w| w * share).collect()
             }
             (Some(last), None) if years <= 2.0 * last.years => {
-                let beyond = (years / last.years - 1.0) * self.smile(Cow::Borrowed(&last.prices), years).total_variance(0.0);
+                let beyond =
+                    (years / last.years - 1.0) * self.smile(Cow::Borrowed(&last.prices), years).total_variance(0.0);
                 variances(last).into_iter().map(|w| w + beyond).collect()
             }
             _ => return None,

@@ -105,9 +105,17 @@ impl Nodes {
             let is_call = before.is_some_and(|before| self.strikes[before] >= 1.0);
             for i in before.map_or(0, |before| before + 1)..node {
                 let distance = self.strikes[i] - self.strikes[node];
-                let parity = if self.strikes[node] > 1.0 && !is_call { self.strikes[node] - 1.0 } else { 0.0 };
+                let parity = if self.strikes[node] > 1.0 && !is_call {
+                    self.strikes[node] - 1.0
+                } else {
+                    0.0
+                };
                 let line = prices[node] + parity + slope * distance;
-                prices[i] = if is_call { line } else { line - (self.strikes[i] - 1.0).max(0.0) };
+                prices[i] = if is_call {
+                    line
+                } else {
+                    line - (self.strikes[i] - 1.0).max(0.0)
+                };
             }
             before = Some(node);
         }

@@ -78,7 +78,11 @@ fn assert_no_arbitrage(surface: &Surface) {
         assert!(slopes.iter().all(|slope| (-1.0 - ROUNDING..=ROUNDING).contains(slope)));
         if let Some(before) = before {
             for ((now, then), k) in variances.iter().zip(&before).zip(&grid) {
-                assert!(*now >= then * (1.0 - 1e-9), "calendar at {k}, {}: {now} {then}", smile.years());
+                assert!(
+                    *now >= then * (1.0 - 1e-9),
+                    "calendar at {k}, {}: {now} {then}",
+                    smile.years()
+                );
             }
         }
         before = Some(variances);

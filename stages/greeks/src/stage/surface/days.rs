@@ -100,7 +100,11 @@ impl<'a> Chain<'a> {
             call: self.calls[i],
         };
         let price = black_76(&option).price;
-        let discount = if self.discounts[i] > 0.0 { self.discounts[i] } else { 1.0 };
+        let discount = if self.discounts[i] > 0.0 {
+            self.discounts[i]
+        } else {
+            1.0
+        };
         let spread = 0.5 * (self.asks[i] - self.bids[i]) / (discount * forward);
         let half_spread = if spread.is_nan() { 1e-3 } else { spread.max(1e-5) };
         (price > 0.0 && half_spread.is_finite()).then_some(Quote {

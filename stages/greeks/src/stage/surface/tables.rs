@@ -81,7 +81,9 @@ fn row(surface: &Surface, config: &SurfaceConfig) -> Vec<f64> {
         values.push(at(0.0));
         for call in [false, true] {
             values.extend(config.deltas.iter().map(|&delta| {
-                let k = smile.as_ref().map_or(f64::NAN, |smile| smile.log_moneyness_of(delta, call));
+                let k = smile
+                    .as_ref()
+                    .map_or(f64::NAN, |smile| smile.log_moneyness_of(delta, call));
                 if k.is_nan() { k } else { at(k) }
             }));
         }
