@@ -105,3 +105,42 @@ pub fn vxx(data: &Path) -> RecordBatch {
         Arc::new(table::nullable(&vec![f64::NAN; n])),
     ])
 }
+
+/// Closes of options on the SSE 50 ETF, of every `step`-th day: no quotes, no underlying.
+pub fn sse(store: &Store, data: &Path, step: usize) -> RecordBatch {
+    let path = "options/sse50etf_daily_close/sse50etf_options_20150209_20211231.parquet";
+    let raw = parquet(store, &data.join(path));
+    let column = |name: &str, ty| cast(raw.column_by_name(name).unwrap(), &ty).unwrap();
+    let kinds = column("type", DataType::Utf8);
+    let calls: BooleanArray = kinds
+        .as_string::<i32>()
+        .iter()
+        .map(|kind| kind.map(|kind| kind.to_lowercase().starts_with('c')))
+        .collect();
+    let n = raw.num_rows();
+    let none = || -> ArrayRef { Arc::new(table::nullable(&vec![f64::NAN; n])) };
+    let name = || -> ArrayRef { Arc::new(StringArray::from(vec!["510050"; n])) };
+    let batch = sorted(vec![
+        name(),
+        column("quote_date", DataType::Date32),
+        column("expiration", DataType::Date32),
+        name(),
+        column("strike", DataType::Float64),
+        Arc::new(calls),
+        none(),
+        none(),
+        column("close", DataType::Float64),
+        none(),
+        none(),
+        none(),
+        none(),
+    ]);
+    let dates = table::dates(&batch, "date").unwrap();
+    let days = table::runs(0..n, |a, b| dates[a] == dates[b]);
+    let kept: Vec<RecordBatch> = days
+        .into_iter()
+        .step_by(step)
+        .map(|day| batch.slice(day.start, day.len()))
+        .collect();
+    arrow::compute::concat_batches(&batch.schema(), &kept).unwrap()
+}

@@ -168,9 +168,11 @@ fn fitted(lines: &[Line]) -> (Vec<f64>, f64) {
     (fitted, seconds)
 }
 
-/// A share of quotes, by maturity.
+/// How near quotes are: the share between bid and ask, by maturity, and the median error of volatility.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Share {
+    /// Half of the quotes are nearer in volatility.
+    pub median: f64,
     inside: [usize; BUCKETS.len()],
     quotes: [usize; BUCKETS.len()],
 }
@@ -178,13 +180,17 @@ pub struct Share {
 impl Share {
     fn of(lines: &[Line], fitted: &[f64], counts: impl Fn(usize) -> bool) -> Self {
         let mut share = Self::default();
+        let mut errors = Vec::new();
         for (i, (line, fitted)) in lines.iter().zip(fitted).enumerate() {
             if line.is_quote() && counts(i) {
                 let bucket = BUCKETS.iter().filter(|days| line.years * 365.0 >= **days).count();
                 share.quotes[bucket] += 1;
                 share.inside[bucket] += usize::from(line.has_inside(*fitted));
+                errors.push((fitted - line.volatility).abs());
             }
         }
+        errors.sort_by(f64::total_cmp);
+        share.median = errors.get(errors.len() / 2).copied().unwrap_or(f64::NAN);
         share
     }
 
@@ -197,9 +203,13 @@ impl Share {
 impl fmt::Display for Share {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (inside, quotes) in self.inside.iter().zip(&self.quotes) {
-            write!(f, "{:5.1} % of {quotes:6}, ", 100.0 * *inside as f64 / *quotes as f64)?;
+            write!(
+                f,
+                "{:5.1} % of {quotes:6}, ",
+                100.0 * *inside as f64 / (*quotes).max(1) as f64
+            )?;
         }
-        write!(f, "all {:5.1} %", 100.0 * self.total())
+        write!(f, "all {:5.1} %; median error {:.5}", 100.0 * self.total(), self.median)
     }
 }
 

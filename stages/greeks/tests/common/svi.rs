@@ -48,8 +48,7 @@ fn linear(points: &[Point], weights: &[f64], m: f64, s: f64) -> Option<(Svi, f64
         let pivot = (i..3).max_by(|&a, &b| matrix[a][i].abs().total_cmp(&matrix[b][i].abs()))?;
         matrix.swap(i, pivot);
         let row = matrix[i];
-        for (j, other) in matrix.iter_mut().enumerate().filter(|(j, _)| *j != i) {
-            let _ = j;
+        for (_, other) in matrix.iter_mut().enumerate().filter(|(j, _)| *j != i) {
             let factor = other[i] / row[i];
             other.iter_mut().zip(row).for_each(|(x, y)| *x -= factor * y);
         }
@@ -75,12 +74,16 @@ pub fn fit(points: &[Point]) -> Option<Svi> {
     let width = points[points.len() - 1].k - points[0].k;
     let mut weights: Vec<f64> = points.iter().map(|point| point.error.powi(-2)).collect();
     let mut best: Option<(Svi, f64)> = None;
-    for _ in 0..4 {
+    let mut at = [0.0, (0.2 * width).ln()];
+    for round in 0..4 {
         best = None;
-        let mut step = [0.25 * width, 1.0];
-        let mut at = [0.0, (0.2 * width).ln()];
-        // A grid about the best point, refined.
-        for _ in 0..14 {
+        // A grid about the best point, refined; after a reweighting the minimum is near.
+        let (mut step, halvings) = if round == 0 {
+            ([0.25 * width, 1.0], 14)
+        } else {
+            ([0.03 * width, 0.125], 11)
+        };
+        for _ in 0..halvings {
             let centre = at;
             for i in -3..=3 {
                 for j in -3..=3 {

@@ -21,13 +21,15 @@ pub(super) struct Spline {
     pub scale: f64,
     /// `ln(K/F)` of the first and the last quote.
     pub range: [f64; 2],
-    /// The first knot.
+    /// The first knot, and the distance of knots.
     start: f64,
+    step: f64,
     coefficients: Vec<f64>,
 }
 
-/// The distance of knots.
+/// The distance of knots, and the greatest number of intervals, between which they are farther apart.
 const STEP: f64 = 0.3;
+const INTERVALS: f64 = 200.0;
 /// From the greatest to the least penalty, in units of the mean weight of a quote.
 const PENALTIES: [f64; 6] = [1e4, 3e2, 1e1, 3e-1, 1e-2, 3e-4];
 /// The part of a mean weight that holds a coefficient on a straight line where no quote does.
@@ -102,11 +104,12 @@ pub(super) fn fit(quotes: &[Quote]) -> Option<Spline> {
     let place = |k: f64| coordinate(k / scale);
     let range = [deviations[0].0, deviations[deviations.len() - 1].0];
     let start = place(range[0]);
-    let intervals = ((place(range[1]) - start) / STEP).floor() as usize + 1;
+    let step = STEP.max((place(range[1]) - start) / INTERVALS);
+    let intervals = ((place(range[1]) - start) / step).floor() as usize + 1;
     let targets: Vec<Target> = deviations
         .iter()
         .map(|&(k, middle, half)| {
-            let x = (place(k) - start) / STEP;
+            let x = (place(k) - start) / step;
             let first = (x.floor() as usize).min(intervals - 1);
             Target {
                 first,
@@ -120,6 +123,7 @@ pub(super) fn fit(quotes: &[Quote]) -> Option<Spline> {
         scale,
         range,
         start,
+        step,
         coefficients: coefficients(&targets, intervals + 3),
     })
 }
@@ -134,8 +138,8 @@ fn at_the_money(deviations: &[(f64, f64, f64)]) -> f64 {
 
 /// The coefficients under the penalty that predicts best.
 fn coefficients(targets: &[Target], n: usize) -> Vec<f64> {
-    let mean = targets.iter().map(|target| target.half.powi(-2)).sum::<f64>() / targets.len() as f64;
-    let mut weights: Vec<f64> = targets.iter().map(|target| target.half.powi(-2)).collect();
+    let mut weights: Vec<f64> = targets.iter().map(|target| 1.0 / (target.half * target.half)).collect();
+    let mean = weights.iter().sum::<f64>() / targets.len() as f64;
     let mut best: Option<(f64, Vec<f64>)> = None;
     for penalty in PENALTIES {
         let mut solved = None;
@@ -169,7 +173,7 @@ fn coefficients(targets: &[Target], n: usize) -> Vec<f64> {
             best = Some((score, found));
         }
     }
-    best.map(|best| best.1).unwrap_or_default()
+    best.map_or_else(|| vec![0.0; n], |best| best.1)
 }
 
 impl Target {
@@ -269,7 +273,7 @@ impl Spline {
     pub fn total_variance(&self, k: f64) -> f64 {
         let within = k.clamp(self.range[0], self.range[1]);
         let z = within / self.scale;
-        let x = (coordinate(z) - self.start) / STEP;
+        let x = (coordinate(z) - self.start) / self.step;
         let first = (x.max(0.0).floor() as usize).min(self.coefficients.len() - 4);
         let t = x - first as f64;
         let value =
@@ -286,7 +290,7 @@ impl Spline {
             -0.5 * r * (3.0 * r - 4.0),
             0.5 * t * t,
         ]);
-        let slope = 2.0 * deviation * slope / STEP * coordinate_slope(z);
+        let slope = 2.0 * deviation * slope / self.step * coordinate_slope(z);
         let steepest = slope.clamp(-STEEPEST, STEEPEST);
         (variance + steepest * (k - within)).max(0.64 * variance)
     }

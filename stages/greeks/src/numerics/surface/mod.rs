@@ -168,6 +168,8 @@ impl Surface {
 
 /// Nodes as fine as the shortest expiry needs, past all quotes and several standard deviations of the longest.
 fn nodes(fitted: &[(f64, &[Quote], Spline)]) -> Nodes {
+    /// No option's strike over the forward is beyond `e^50`.
+    const FARTHEST: f64 = 50.0;
     let all = || fitted.iter().map(|(_, _, spline)| spline);
     let widest = all().map(|spline| spline.scale).fold(0.0, f64::max);
     let narrowest = all().map(|spline| spline.scale).fold(f64::INFINITY, f64::min);
@@ -175,8 +177,8 @@ fn nodes(fitted: &[(f64, &[Quote], Spline)]) -> Nodes {
     let most = all().map(|spline| spline.range[1]).fold(0.0, f64::max);
     Nodes::new(
         0.05 * narrowest.max(1e-3 * widest),
-        (least - 0.5).min(-8.0 * widest),
-        (most + 0.5).max(6.0 * widest),
+        (least - 0.5).min(-8.0 * widest).max(-FARTHEST),
+        (most + 0.5).max(6.0 * widest).min(FARTHEST),
     )
 }
 

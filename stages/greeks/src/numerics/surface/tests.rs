@@ -142,6 +142,30 @@ fn an_arbitrage_is_not_fitted() {
     assert_eq!(first.total_variance(0.0), second.total_variance(0.0));
 }
 
+/// Quotes that say next to nothing: at one strike, of almost no volatility, below what their neighbours allow, with a spread of 0 or without a bound.
+#[test]
+fn every_book_has_a_surface() {
+    let quote = |k: f64, deviation: f64, half_spread: f64| Quote {
+        log_moneyness: k,
+        price: price(k, deviation).0.max(1e-300),
+        half_spread,
+    };
+    let books = [
+        vec![quote(0.0, 0.1, 1e-3); 3],
+        vec![quote(-1.0, 1e-9, 1e-5), quote(0.0, 1e-9, 1e-5), quote(1.0, 1e-9, 1e-5)],
+        vec![quote(-0.1, 0.1, 0.0), quote(0.0, 0.01, 0.0), quote(0.1, 0.1, 0.0)],
+        vec![quote(-3.0, 3.0, 1e9), quote(0.0, 3.0, 1e9), quote(3.0, 3.0, 1e9)],
+        vec![quote(0.2, 0.1, 1e-4), quote(0.3, 0.3, 1e-4), quote(0.4, 0.1, 1e-4)],
+    ];
+    for book in books {
+        let surface = Surface::fit(&[(0.1, book)], 3);
+        let smile = surface.at(0.1).unwrap();
+        let volatility = |i: i32| smile.volatility(0.05 * f64::from(i));
+        assert!((-60..=60).all(|i| volatility(i) > 0.0 && volatility(i) < 1e3));
+        assert_no_arbitrage(&surface);
+    }
+}
+
 #[test]
 fn a_delta_has_its_strike() {
     let surface = Surface::fit(&[(0.25, quotes(Svi(0.02, 0.05, 0.2), 0.25, 0.0, 4))], 5);
