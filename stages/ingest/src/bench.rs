@@ -67,6 +67,7 @@ pub fn bench(rows: usize) -> Result<Vec<BenchRow>, StageError> {
         place: "bars.csv".to_owned(),
         stem: "bars".to_owned(),
         bytes: text(rows).into_bytes().into(),
+        part: None,
         path: "bars.csv".to_owned(),
         format: Format::Csv,
         numbering: Numbering::Lines(0),

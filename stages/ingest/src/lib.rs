@@ -21,6 +21,7 @@ pub mod frame;
 mod header;
 pub mod inspect;
 mod json_text;
+mod large;
 pub mod layout_choice;
 pub mod options;
 mod parquet_columns;
