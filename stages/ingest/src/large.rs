@@ -244,3 +244,85 @@ fn packed_part(path: &Path, part: Part, before: usize) -> Packed {
         ..unpack::table(path.display().to_string(), &name, "", Vec::new())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chain::parse;
+    use crate::file_memo::Around;
+    use crate::unpack::tests::gzip;
+    use arrow::compute::concat_batches;
+    use datasets::layout::{Table, find};
+
+    const SMALL: Sizes = Sizes {
+        large: 1,
+        text: 300,
+        rows: 7,
+    };
+
+    fn text(rows: usize) -> String {
+        let mut text = "\u{feff}symbol,date,expiry,strike,call,bid,ask,root\n".to_owned();
+        for i in 0..rows {
+            let root = match i % 5 {
+                0 => "\"A\nB\"",
+                1 => "\"A,B\"",
+                _ => "AB",
+            };
+            text.push_str(&format!("AB,2019-06-{:02},2019-07-19,{i},call,1,1.5,{root}\n", 3 + i % 5));
+        }
+        text
+    }
+
+    fn in_parts(name: &str, bytes: &[u8]) -> Result<Vec<RecordBatch>, StageError> {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join(name);
+        std::fs::write(&path, bytes).unwrap();
+        let layout = find(Table::Chain, "runner").unwrap();
+        let mut parts = Vec::new();
+        let is_large = SMALL.parts(&Source::new(name, &path), layout, &mut |packed| {
+            parts.push(parse(&packed, layout, &Around::default())?);
+            Ok(())
+        })?;
+        assert!(is_large && SMALL.first(&path)?.is_some());
+        Ok(parts)
+    }
+
+    fn whole(name: &str, bytes: &[u8]) -> RecordBatch {
+        let packed = unpack::unpack(Path::new(name), bytes.to_vec()).unwrap().remove(0);
+        parse(&packed, find(Table::Chain, "runner").unwrap(), &Around::default()).unwrap()
+    }
+
+    #[test]
+    fn parts_are_the_rows_of_the_whole() {
+        let csv = text(60);
+        let rows = whole("a.csv", csv.as_bytes());
+        let parquet = stages_core::table::to_parquet(&rows).unwrap();
+        for (name, bytes, least) in [
+            ("a.csv", csv.as_bytes(), 10),
+            ("a.csv", csv.trim_end().as_bytes(), 10),
+            ("a.csv.gz", &gzip(csv.as_bytes()), 10),
+            ("a.parquet", &parquet, 9),
+        ] {
+            let parts = in_parts(name, bytes).unwrap();
+            assert!(parts.len() >= least, "{name}: {}", parts.len());
+            assert_eq!(concat_batches(&rows.schema(), &parts).unwrap(), whole(name, bytes), "{name}");
+        }
+        for rows in [0, 1] {
+            let parts = in_parts("a.csv", text(rows).as_bytes()).unwrap();
+            assert_eq!(parts.iter().map(RecordBatch::num_rows).sum::<usize>(), rows);
+        }
+    }
+
+    #[test]
+    fn errors_name_the_row_of_the_file() {
+        for (from, to) in [(",40,call", ",x,call"), (",40,call,1", ",40,call"), (",40,call", ",40,call\u{1}")] {
+            let csv = text(60).replace(from, to);
+            let of_whole = unpack::unpack(Path::new("a.csv"), csv.clone().into_bytes()).unwrap().remove(0);
+            let layout = find(Table::Chain, "runner").unwrap();
+            let wanted = parse(&of_whole, layout, &Around::default()).unwrap_err().message;
+            let found = in_parts("a.csv", csv.as_bytes()).unwrap_err().message;
+            assert_eq!(found.rsplit('`').next(), wanted.rsplit('`').next());
+            assert!(found.contains("row 5"), "{found}");
+        }
+    }
+}

@@ -20,6 +20,7 @@ mod stage;
 mod whole;
 
 pub(crate) use columns::Chain;
+pub(crate) use parse::parse;
 pub use config::{ChainConfig, UnderlyingChoice};
 pub use intraday::Snapshot;
 pub use quotes::{FromLast, Quotes};

@@ -258,7 +258,7 @@ fn reading<'a>(config: &'a ChainConfig, chosen: &'a Chosen) -> Reading<'a> {
         table: Table::Chain,
         chosen,
         symbol: &config.symbol,
-        parse: parse::parse,
+        parse,
     }
 }
 
