@@ -86,26 +86,37 @@ pub(super) fn encode(seen: &SeenOf) -> Vec<u8> {
         put(&carry.to_bits().to_le_bytes());
     }
     put(&[u8::from(seen.prices.is_some())]);
-    if let Some(prices) = &seen.prices {
-        put(&count(prices.roots.len()));
-        for root in &prices.roots {
-            put(&count(root.len()));
-            put(root.as_bytes());
-        }
-        put(&count(prices.rows.len()));
-        for row in &prices.rows {
-            put(&row.expiry.to_le_bytes());
-            put(&row.root.to_le_bytes());
-            put(&row.strike.to_bits().to_le_bytes());
-            put(&[u8::from(row.call)]);
-            row.prices.iter().for_each(|price| put(&price.to_le_bytes()));
-        }
+    let none = Prices::default();
+    let Prices { roots, rows } = seen.prices.as_ref().unwrap_or(&none);
+    put(&count(roots.len()));
+    for root in roots {
+        put(&count(root.len()));
+        put(root.as_bytes());
+    }
+    // Column by column, which packs best.
+    put(&count(rows.len()));
+    rows.iter().for_each(|row| put(&row.expiry.to_le_bytes()));
+    rows.iter().for_each(|row| put(&row.root.to_le_bytes()));
+    rows.iter().for_each(|row| put(&row.strike.to_bits().to_le_bytes()));
+    rows.iter().for_each(|row| put(&[u8::from(row.call)]));
+    for i in 0..2 {
+        rows.iter().for_each(|row| put(&row.prices[i].to_le_bytes()));
     }
     put(&[u8::from(seen.ladder.is_some())]);
     if let Some(ladder) = &seen.ladder {
         put(&ladder.date.0.to_le_bytes());
         put(&ladder.underlying.to_bits().to_le_bytes());
-        contracts(&ladder.contracts, &mut put);
+        // Most of its contracts have prices: a mark is enough for these.
+        let mut unpriced = vec![true; ladder.contracts.len()];
+        for row in rows {
+            let at = ladder.contracts.binary_search(&row.contract());
+            put(&[u8::from(at.is_ok())]);
+            if let Ok(at) = at {
+                unpriced[at] = false;
+            }
+        }
+        let rest = ladder.contracts.iter().zip(unpriced).filter(|(_, unpriced)| *unpriced);
+        contracts(&rest.map(|(contract, _)| *contract).collect::<Vec<_>>(), &mut put);
     }
     let mut traded: Vec<Contract> = seen.traded.iter().copied().collect();
     traded.sort_unstable();
@@ -123,32 +134,38 @@ fn decode(bytes: &[u8]) -> Result<SeenOf, StageError> {
     for _ in 0..bytes.u64()? {
         seen.parity.carries.push_back(f64::from_bits(bytes.u64()?));
     }
+    let has_prices = bytes.flag()?;
+    let roots = (0..bytes.u64()?).map(|_| bytes.text()).collect::<Result<_, _>>()?;
+    let count = bytes.u64()?;
+    let expiries = bytes.column(count, Bytes::i32)?;
+    let of_roots = bytes.column(count, Bytes::i32)?;
+    let strikes = bytes.column(count, Bytes::u64)?;
+    let calls = bytes.column(count, Bytes::flag)?;
+    let firsts = bytes.column(count, Bytes::u64)?;
+    let seconds = bytes.column(count, Bytes::u64)?;
+    let row = |i: usize| Row {
+        expiry: expiries[i],
+        root: of_roots[i] as u32,
+        strike: f64::from_bits(strikes[i]),
+        call: calls[i],
+        prices: [firsts[i], seconds[i]],
+    };
+    let rows: Vec<Row> = (0..expiries.len()).map(row).collect();
     if bytes.flag()? {
-        let mut prices = Prices {
-            roots: Vec::new(),
-            rows: Vec::new(),
-        };
-        for _ in 0..bytes.u64()? {
-            prices.roots.push(bytes.text()?);
-        }
-        for _ in 0..bytes.u64()? {
-            prices.rows.push(Row {
-                expiry: bytes.i32()?,
-                root: bytes.i32()? as u32,
-                strike: f64::from_bits(bytes.u64()?),
-                call: bytes.flag()?,
-                prices: [bytes.u64()?, bytes.u64()?],
-            });
-        }
-        seen.prices = Some(prices);
-    }
-    if bytes.flag()? {
+        let date = Date(bytes.i32()?);
+        let underlying = f64::from_bits(bytes.u64()?);
+        let listed = bytes.column(count, Bytes::flag)?;
+        let mut contracts: Vec<Contract> = rows.iter().zip(listed).filter(|(_, listed)| *listed).map(|(row, _)| row.contract()).collect();
+        contracts.extend(bytes.contracts()?);
+        contracts.sort_unstable();
+        contracts.dedup();
         seen.ladder = Some(Ladder {
-            date: Date(bytes.i32()?),
-            underlying: f64::from_bits(bytes.u64()?),
-            contracts: bytes.contracts()?,
+            date,
+            underlying,
+            contracts,
         });
     }
+    seen.prices = has_prices.then_some(Prices { roots, rows });
     seen.traded = bytes.contracts()?.into_iter().collect();
     Ok(seen)
 }
@@ -192,6 +209,14 @@ impl<'a> Bytes<'a> {
     fn text(&mut self) -> Result<String, StageError> {
         let bytes = self.bytes()?;
         String::from_utf8(bytes.to_vec()).map_err(|_| damaged())
+    }
+
+    fn column<T>(
+        &mut self,
+        count: u64,
+        mut one: impl FnMut(&mut Self) -> Result<T, StageError>,
+    ) -> Result<Vec<T>, StageError> {
+        (0..count).map(|_| one(self)).collect()
     }
 
     fn contracts(&mut self) -> Result<Vec<Contract>, StageError> {

@@ -3,7 +3,7 @@
 
 use super::edge;
 use super::file_rows::decode;
-use super::partition::{Done, Facts, Made, Unit};
+use super::partition::{Done, Facts, Made, Prepared, Unit};
 use super::rules::{Seen, SeenOf};
 use cache::{BlobDigest, BlobRef, Store};
 use rayon::prelude::*;
@@ -94,45 +94,96 @@ impl Facts<'_> {
     ) -> Result<Vec<Done>, StageError> {
         let total = units.len() as u64;
         let mut all: Vec<Done> = Vec::with_capacity(units.len());
+        // Partitions that are made and not stored yet, and those after them that are prepared: the three go on side by side.
+        let mut made: Vec<(Memo, Made)> = Vec::new();
+        let mut prepared: Vec<Result<Prepared, StageError>> = Vec::new();
         // After a partition that changed, the next has probably changed, too.
         let mut width = 1;
-        while let Some(unit) = units.get(all.len()) {
+        while all.len() < units.len() {
             context.check_cancelled()?;
             context.progress(all.len() as u64, Some(total), "checking");
-            let memo = self.memo(unit, &states.digests(unit));
-            let known = context.cached(&memo, |value| {
-                let done: Done = decode(&context.store.blob(value.blob)?)?;
-                Ok(done.is_complete(context, &memo)?.then_some(done))
-            })?;
-            if let Some(known) = known {
-                states.note(&known);
-                all.push(known);
-                width = 1;
-                continue;
-            }
-            let batch = &units[all.len()..units.len().min(all.len() + width)];
-            let prepared: Vec<Result<_, StageError>> =
-                batch.par_iter().map(|unit| self.prepare(context, unit)).collect();
-            let mut made: Vec<(Memo, Made)> = Vec::with_capacity(batch.len());
-            for (unit, prepared) in batch.iter().zip(prepared) {
-                let memo = self.memo(unit, &states.digests(unit));
-                if !made.is_empty() && !context.fresh && context.given().known(&memo)?.is_some() {
-                    break;
+            let at = all.len() + made.len();
+            let batch = |at: usize, width: usize| &units[at.min(units.len())..units.len().min(at + width)];
+            if prepared.is_empty()
+                && let Some(unit) = units.get(at)
+            {
+                if let Some(known) = self.known(context, unit, states)? {
+                    all.extend(self.store_all(context, std::mem::take(&mut made))?);
+                    states.note(&known);
+                    all.push(known);
+                    width = 1;
+                    continue;
                 }
-                let mut seen = states.take(&context.store, unit)?;
-                let partition = self.make(unit, prepared?, &mut seen);
-                states.put(seen, partition.states());
-                made.push((memo, partition));
+                prepared = self.prepare_all(context, batch(at, width));
             }
-            let stored: Vec<Result<Done, StageError>> = made
-                .into_par_iter()
-                .map(|(memo, made)| self.store(context, &memo, made))
-                .collect();
-            for done in stored {
-                all.push(done?);
+            let now = batch(at, prepared.len());
+            let ahead = if width > 1 { width } else { 0 };
+            let (rows, before) = (std::mem::take(&mut prepared), std::mem::take(&mut made));
+            let (of_now, (next, stored)) = rayon::join(
+                || self.make_all(context, now, rows, states),
+                || {
+                    rayon::join(
+                        || self.prepare_all(context, batch(at + now.len(), ahead)),
+                        || self.store_all(context, before),
+                    )
+                },
+            );
+            all.extend(stored?);
+            made = of_now?;
+            if made.len() == now.len() {
+                prepared = next;
             }
             width = (2 * width).min(rayon::current_num_threads());
         }
         Ok(all)
+    }
+
+    /// A partition from its memo.
+    fn known(&self, context: &Context, unit: &Unit<'_>, states: &States) -> Result<Option<Done>, StageError> {
+        let memo = self.memo(unit, &states.digests(unit));
+        context.cached(&memo, |value| self.complete(context, &memo, value))
+    }
+
+    /// The value of a partition's memo, unless blobs that it names are gone.
+    fn complete(&self, context: &Context, memo: &Memo, value: BlobRef) -> Result<Option<Done>, StageError> {
+        let done: Done = decode(&context.store.blob(value.blob)?)?;
+        Ok(done.is_complete(context, memo)?.then_some(done))
+    }
+
+    fn prepare_all(&self, context: &Context, units: &[Unit<'_>]) -> Vec<Result<Prepared, StageError>> {
+        units.par_iter().map(|unit| self.prepare(context, unit)).collect()
+    }
+
+    /// Makes partitions of prepared rows, up to one that is known.
+    fn make_all(
+        &self,
+        context: &Context,
+        units: &[Unit<'_>],
+        prepared: Vec<Result<Prepared, StageError>>,
+        states: &mut States,
+    ) -> Result<Vec<(Memo, Made)>, StageError> {
+        let mut made: Vec<(Memo, Made)> = Vec::with_capacity(units.len());
+        for (unit, prepared) in units.iter().zip(prepared) {
+            let memo = self.memo(unit, &states.digests(unit));
+            if !context.fresh
+                && let Some(value) = context.given().known(&memo)?
+                && self.complete(context, &memo, value)?.is_some()
+            {
+                break;
+            }
+            let mut seen = states.take(&context.store, unit)?;
+            let partition = self.make(unit, prepared?, &mut seen);
+            states.put(seen, partition.states());
+            made.push((memo, partition));
+        }
+        Ok(made)
+    }
+
+    fn store_all(&self, context: &Context, made: Vec<(Memo, Made)>) -> Result<Vec<Done>, StageError> {
+        let stored: Vec<Result<Done, StageError>> = made
+            .into_par_iter()
+            .map(|(memo, made)| self.store(context, &memo, made))
+            .collect();
+        stored.into_iter().collect()
     }
 }

@@ -1,11 +1,13 @@
 //! Copied snapshots: all bids and asks are those of the snapshot before.
 
 use super::columns::{ASK, BID, Chain, LAST};
+use super::jumps::Contract;
 use datasets::quality::FEW_CONTRACTS;
 use std::cmp::Ordering;
 use std::ops::Range;
 
 /// The prices of a snapshot, in the order of a chain's rows.
+#[derive(Default)]
 pub(super) struct Prices {
     /// The classes that rows have by number.
     pub roots: Vec<String>,
@@ -20,6 +22,12 @@ pub(super) struct Row {
     pub call: bool,
     /// The bits of bid and ask, or of the last price.
     pub prices: [u64; 2],
+}
+
+impl Row {
+    pub fn contract(&self) -> Contract {
+        (self.expiry, self.strike.to_bits(), self.call)
+    }
 }
 
 impl Prices {

@@ -37,7 +37,7 @@ const UNDERLYING_FILES: &str = "underlying:";
 impl StageKind for OptionChain {
     type Config = ChainConfig;
     const NAME: &'static str = "ingest/option_chain";
-    const VERSION: u32 = 3;
+    const VERSION: u32 = 4;
     const ABOUT: &'static str = "option quotes from files, checked and counted";
     const NOT_IN_KEY: &'static [&'static str] = &["path", "underlying_path"];
     const PORTS: Ports = Ports {
@@ -337,7 +337,8 @@ fn found(config: &ChainConfig, has_bars: bool, [quoted, counted, priced, one_sym
             UnderlyingChoice::Auto | UnderlyingChoice::File if has_bars => Underlying::File,
             _ => Underlying::Parity,
         },
-        one_symbol,
+        // Nothing else asks for it.
+        one_symbol: one_symbol && has_bars,
     })
 }
 
