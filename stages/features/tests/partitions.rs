@@ -181,7 +181,7 @@ fn a_plan_counts_what_is_cached() {
     let store = Store::open(home.path()).unwrap();
     let stage = common::stage("features/technical");
     let share = |batch: &RecordBatch| {
-        let context = common::context(&store, &[("bars", store_together(&store, batch))]);
+        let context = context(&store, &[("bars", store_together(&store, batch))]);
         let with = stage.resolve(features()).unwrap();
         let share = stage.cached_share(&with, &context.given()).unwrap().unwrap();
         (share.cached, share.total)
