@@ -125,7 +125,6 @@ impl Download<'_> {
                     }
                     if let Err(failure) = retries.wait(self.store, failure) {
                         match (partial, &failure) {
-                            // A full disk has no room for half a file.
                             (Some(partial), Failure::Store(_)) => partial.blob.discard()?,
                             (Some(partial), _) => partial.blob.suspend()?,
                             (None, _) => {}
@@ -201,7 +200,11 @@ impl Download<'_> {
         loop {
             let len = partial.blob.len();
             if looked.is_none_or(|at| len >= at + ROOM) {
-                self.check_room(body.total.map_or(ROOM, |total| total.saturating_sub(len)))?;
+                if let Err(failure) = self.check_room(body.total.map_or(ROOM, |total| total.saturating_sub(len))) {
+                    // A full disk has no room for half a file.
+                    partial.restart()?;
+                    return Err(failure);
+                }
                 looked = Some(len);
             }
             let Some(bytes) = next(self.runtime, self.store, self.timing.stall, &mut body)? else {
