@@ -12,6 +12,7 @@ pub mod actions;
 pub mod bad_rows;
 pub mod bars;
 mod bench;
+mod bench_chain;
 pub mod chain;
 mod csv_text;
 mod file_memo;
@@ -21,6 +22,7 @@ pub mod frame;
 mod header;
 pub mod inspect;
 mod json_text;
+mod large;
 pub mod layout_choice;
 mod location;
 pub mod options;
@@ -35,6 +37,7 @@ pub mod unpack;
 pub mod value;
 
 pub use bench::{BenchRow, bench};
+pub use bench_chain::{SyntheticChain, bench_chain};
 
 /// The stage kinds of this family.
 pub fn kinds() -> Vec<Box<dyn stages_core::AnyStage>> {
