@@ -9,7 +9,8 @@ mod common;
 
 use arrow::array::RecordBatch;
 use cache::Store;
-use common::quality::{Quality, lines, measure};
+use common::lines::lines;
+use common::quality::{Quality, measure};
 use common::{Row, context, flat_rates, market, read_symbol, run, store_table, table_of};
 use datasets::Date;
 use requirements::MarketDataTest;

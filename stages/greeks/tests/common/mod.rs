@@ -2,6 +2,7 @@
 
 #![allow(dead_code, reason = "each test takes some of it")]
 
+pub mod lines;
 pub mod market;
 pub mod quality;
 pub mod svi;
