@@ -32,7 +32,9 @@ fn day(symbol: &str, date: Date, more: &str) -> String {
 
 /// Trading days of 2019, from 3 June on.
 fn days(count: usize) -> Vec<Date> {
-    let days = (18_050..).map(Date).filter(|day| !day.is_weekend() && *day != Date(18_081));
+    let days = (18_050..)
+        .map(Date)
+        .filter(|day| !day.is_weekend() && *day != Date(18_081));
     days.take(count).collect()
 }
 
@@ -58,7 +60,11 @@ fn write(bench: &Bench, date: Date, rows: &str) {
 fn run(bench: &Bench, with: &Value) -> Done {
     let done = bench.run(CHAIN, with.clone()).unwrap();
     for threads in [1, 3] {
-        assert_eq!(bench.digest_with(threads, CHAIN, with.clone()), done.digest, "{threads} threads");
+        assert_eq!(
+            bench.digest_with(threads, CHAIN, with.clone()),
+            done.digest,
+            "{threads} threads"
+        );
     }
     done
 }
@@ -87,7 +93,11 @@ fn an_appended_day_costs_its_file_and_its_partition() {
     assert_eq!(appended.artifact.meta["rows"], 11 * 36);
 
     // Another underlying on the last day leaves the other days as they are.
-    write(&bench, days[11], &[day("ABC", days[11], ""), day("XYZ", days[11], "")].concat());
+    write(
+        &bench,
+        days[11],
+        &[day("ABC", days[11], ""), day("XYZ", days[11], "")].concat(),
+    );
     let other = run(&bench, &with);
     assert_eq!((computed(&other), other.artifact.entries.len()), (3, 13));
 
@@ -133,7 +143,11 @@ fn an_appended_day_that_changes_the_terms() {
     }
     let first = run(&bench, &with);
     assert_eq!(first.artifact.meta["contracts"]["ABC"]["multiplier"], 100.0);
-    write(&bench, days[4], &[day("ABC", days[4], ",100"), day("ABC", days[4], ",150")].concat());
+    write(
+        &bench,
+        days[4],
+        &[day("ABC", days[4], ",100"), day("ABC", days[4], ",150")].concat(),
+    );
     let adjusted = run(&bench, &with);
     assert_eq!(adjusted.artifact.meta["contracts"]["ABC@150"]["multiplier"], 150.0);
     assert_eq!(computed(&adjusted), 3, "the earlier days have none of them");
@@ -163,9 +177,7 @@ fn states_go_on_over_partitions() {
         bench.file(&format!("d/{date}.csv"), rows(date, i32::from(i == 2)));
     }
     let columns = json!({ "date": "d", "expiry": "e", "strike": "k", "call": "cp", "last": "l", "volume": "v" });
-    let with = |partition: &str| {
-        json!({ "path": "d", "symbol": "ABC", "layout": { "columns": columns }, "partition": partition, "calendar": "us" })
-    };
+    let with = |partition: &str| json!({ "path": "d", "symbol": "ABC", "layout": { "columns": columns }, "partition": partition, "calendar": "us" });
     let by_day = run(&bench, &with("day"));
     let by_year = run(&bench, &with("year"));
     assert_eq!(by_day.artifact.meta["underlying"], "parity");
@@ -195,7 +207,10 @@ fn a_file_that_grows() {
     let second = run(&bench, &with);
     assert_eq!((computed(&second), &second.artifact.meta["snapshots"]), (3, &json!(5)));
     // Rows in another order, in another file, are the same rows.
-    let mut lines: Vec<String> = days.iter().flat_map(|date| day("ABC", *date, "").lines().map(str::to_owned).collect::<Vec<_>>()).collect();
+    let mut lines: Vec<String> = days
+        .iter()
+        .flat_map(|date| day("ABC", *date, "").lines().map(str::to_owned).collect::<Vec<_>>())
+        .collect();
     lines.reverse();
     std::fs::remove_file(bench.base().join("d/all.csv")).unwrap();
     bench.file("d/other.csv", format!("s,d,e,k,cp,b,a,u\n{}\n", lines.join("\n")));
