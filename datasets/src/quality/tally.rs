@@ -268,11 +268,16 @@ mod tests {
         let mut merged = Tally::new(CHAIN);
         for date in [Date(1), Date(0)] {
             let mut part = Tally::new(CHAIN);
-            rows.iter().filter(|row| row.date == Some(date)).for_each(|row| count(&mut part, row));
+            rows.iter()
+                .filter(|row| row.date == Some(date))
+                .for_each(|row| count(&mut part, row));
             merged.merge(part.counted());
         }
         assert_eq!(merged.counted(), whole.counted());
-        assert_eq!(merged.sample("crossed_quote"), [row("A", 0, 0.0), row("A", 0, 1.0), row("A", 1, 0.0)]);
+        assert_eq!(
+            merged.sample("crossed_quote"),
+            [row("A", 0, 0.0), row("A", 0, 1.0), row("A", 1, 0.0)]
+        );
     }
 
     #[test]
