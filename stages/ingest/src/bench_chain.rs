@@ -197,7 +197,7 @@ fn measured<T>(work: impl FnOnce() -> Result<T, StageError>) -> Result<(T, Used)
 
 fn ingest(store: &Store, folder: &Path) -> Result<cache::ArtifactDigest, StageError> {
     let config = ChainConfig {
-        path: Paths(vec![folder.display().to_string()]),
+        path: Paths::one(folder.display().to_string()),
         ..ChainConfig::default()
     };
     let mut context = Context::new(KeyHasher::new("bench").action_key(), store.clone());

@@ -25,6 +25,7 @@ pub mod inspect;
 mod json_text;
 mod large;
 pub mod layout_choice;
+mod location;
 pub mod options;
 mod parquet_columns;
 pub mod propose;
@@ -32,6 +33,7 @@ mod rates;
 pub mod read;
 
 pub mod simulated_market;
+mod table_input;
 pub mod unpack;
 pub mod value;
 

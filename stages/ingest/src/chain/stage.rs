@@ -14,6 +14,7 @@ use crate::file_memo::{File, Reading};
 use crate::layout_choice::Chosen;
 use crate::options::{Treatment, count_missing_days};
 use crate::read;
+use crate::table_input::{self, Files, TABLE, check_origin};
 use datasets::contract::{Contracts, Exercise, Terms};
 use datasets::layout::{Layout, Table};
 use datasets::quality::{CHAIN, Tally};
@@ -41,13 +42,16 @@ impl StageKind for OptionChain {
     const ABOUT: &'static str = "option quotes from files, checked and counted";
     const NOT_IN_KEY: &'static [&'static str] = &["path", "underlying_path"];
     const PORTS: Ports = Ports {
-        inputs: &[InputPort {
-            name: "actions",
-            ty: PortType::CorporateActions,
-            optional: true,
-            list: false,
-            doc: "the corporate actions that explain jumps of strikes and prices",
-        }],
+        inputs: &[
+            InputPort {
+                name: "actions",
+                ty: PortType::CorporateActions,
+                optional: true,
+                list: false,
+                doc: "the corporate actions that explain jumps of strikes and prices",
+            },
+            TABLE,
+        ],
         outputs: &[OutputPort {
             name: "chain",
             ty: PortType::OptionChain,
@@ -57,15 +61,18 @@ impl StageKind for OptionChain {
 
     fn check(&self, config: &ChainConfig, plan: &PlanContext) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
         config.check()?;
+        check_origin(&config.path, plan)?;
         let (chosen, sources) = config.layout.open(Table::Chain, &self.sources(config, plan.base)?)?;
         let (sources, underlying) = split(&sources);
         if !underlying.is_empty() {
-            read::peek("underlying_path", &underlying, Table::Bars, &Chosen::Auto)?;
+            table_input::columns("underlying_path", &underlying, Table::Bars, &Chosen::Auto)?;
         }
-        let mut columns: BTreeSet<String> = BTreeSet::new();
-        for (_, present) in read::peek("path", &sources, Table::Chain, &chosen)? {
-            columns.extend(present);
-        }
+        let Some(mut columns) = table_input::columns("path", &sources, Table::Chain, &chosen)? else {
+            return Ok(BTreeMap::from([(
+                "chain".to_owned(),
+                Provided::unknown(PortType::OptionChain),
+            )]));
+        };
         columns.extend(
             schema::OPTION_CHAIN
                 .iter()
@@ -102,7 +109,7 @@ impl StageKind for OptionChain {
     }
 
     fn sources(&self, config: &ChainConfig, base: &Path) -> Result<Vec<Source>, ConfigProblem> {
-        let mut sources = config.path.find("path", base)?;
+        let mut sources = config.path.find_any("path", base)?;
         if !config.underlying_path.is_empty() {
             for mut source in config.underlying_path.find("underlying_path", base)? {
                 source.name = format!("{UNDERLYING_FILES}{}", source.name);
@@ -115,7 +122,8 @@ impl StageKind for OptionChain {
     }
 
     fn run(&self, config: &ChainConfig, context: &Context) -> Result<Outputs, StageError> {
-        let (chosen, sources) = config.layout.open(Table::Chain, &context.sources)?;
+        let given = Files::open(&context.given())?;
+        let (chosen, sources) = config.layout.open(Table::Chain, &given.sources)?;
         let (sources, underlying) = split(&sources);
         let mut files: Vec<FileRows> = Vec::new();
         let mut layouts: Vec<Layout> = Vec::new();
@@ -250,7 +258,10 @@ impl StageKind for OptionChain {
     }
 
     fn cached_share(&self, config: &ChainConfig, given: &Given<'_>) -> Result<Option<Share>, StageError> {
-        let (chosen, sources) = config.layout.open(Table::Chain, given.sources)?;
+        let Some(files) = Files::open_local(given) else {
+            return Ok(None);
+        };
+        let (chosen, sources) = config.layout.open(Table::Chain, &files.sources)?;
         let (sources, underlying) = split(&sources);
         let mut share = reading(config, &chosen).share(given, &sources)?;
         let of_bars = bars::reading(&Chosen::Auto, "").share(given, &underlying)?;
