@@ -39,7 +39,9 @@ fn failed(err: std::io::Error) -> StageError {
 impl SyntheticChain {
     fn trading_days(self) -> Vec<Date> {
         let first = Date(14_613);
-        let days = (0..).map(|i| first.plus(i)).filter(|day| is_trading_day(CalendarName::Us, *day));
+        let days = (0..)
+            .map(|i| first.plus(i))
+            .filter(|day| is_trading_day(CalendarName::Us, *day));
         days.take(self.days).collect()
     }
 
@@ -67,9 +69,20 @@ impl SyntheticChain {
                 for call in [true, false] {
                     let volatility = 0.2 + 0.1 * libm::log(strike / spot).abs();
                     let price = greeks(spot, spot, 1.0, volatility, years, strike, call).price;
-                    let ticks = [(price * 19.8).floor(), (price * 20.2).ceil() + 1.0, (price * 20.0).round()];
+                    let ticks = [
+                        (price * 19.8).floor(),
+                        (price * 20.2).ceil() + 1.0,
+                        (price * 20.0).round(),
+                    ];
                     let counts = [(random.uniform() * 900.0).floor(), (random.uniform() * 9000.0).floor()];
-                    let row = [ticks[0] / 20.0, ticks[1] / 20.0, ticks[2] / 20.0, counts[0], counts[1], spot];
+                    let row = [
+                        ticks[0] / 20.0,
+                        ticks[1] / 20.0,
+                        ticks[2] / 20.0,
+                        counts[0],
+                        counts[1],
+                        spot,
+                    ];
                     for (column, value) in values.iter_mut().zip(row.into_iter().chain([volatility])) {
                         column.push(value);
                     }
@@ -163,7 +176,10 @@ fn processor_seconds() -> Option<f64> {
     let (_, fields) = text.rsplit_once(") ")?;
     let ticks = fields.split_whitespace().skip(11).take(2);
     // A hundredth of a second each, on every Linux.
-    ticks.map(|ticks| ticks.parse::<f64>().ok()).sum::<Option<f64>>().map(|ticks| ticks / 100.0)
+    ticks
+        .map(|ticks| ticks.parse::<f64>().ok())
+        .sum::<Option<f64>>()
+        .map(|ticks| ticks / 100.0)
 }
 
 fn measured<T>(work: impl FnOnce() -> Result<T, StageError>) -> Result<(T, Used), StageError> {
@@ -222,7 +238,9 @@ pub fn bench_chain(folder: &Path, rows: usize) -> Result<Vec<BenchRow>, StageErr
     let (appended, warm) = measured(|| ingest(&store, &files))?;
     let anew = ingest(&Store::open(&folder.join("other"))?, &files)?;
     if appended != anew {
-        return Err(StageError::new("the chain with a day appended is not the one that is made at once"));
+        return Err(StageError::new(
+            "the chain with a day appended is not the one that is made at once",
+        ));
     }
     let total = chain.days * DAY;
     let row = |what: &str, used: &Used| BenchRow {

@@ -34,7 +34,7 @@ pub(crate) struct Sizes {
 impl Default for Sizes {
     fn default() -> Self {
         Self {
-            large: 64 << 20,
+            large: 8 << 20,
             text: 24 << 20,
             rows: 1 << 18,
         }
@@ -122,13 +122,7 @@ impl Sizes {
         }
     }
 
-    fn text(
-        self,
-        mut reader: impl Read,
-        limit: u64,
-        path: &Path,
-        take: &mut Take<'_>,
-    ) -> Result<bool, StageError> {
+    fn text(self, mut reader: impl Read, limit: u64, path: &Path, take: &mut Take<'_>) -> Result<bool, StageError> {
         let place = path.display().to_string();
         let name = name_of(path.file_name().unwrap_or_default());
         let mut read = 0;
@@ -187,7 +181,9 @@ impl Sizes {
         let builder = guarded(&place, || ParquetRecordBatchReaderBuilder::try_new(file))?;
         let header: Vec<String> = builder.schema().fields().iter().map(|f| f.name().clone()).collect();
         let wanted = wanted(layout);
-        let columns: Vec<usize> = (0..header.len()).filter(|i| wanted.contains(&normal(&header[*i]))).collect();
+        let columns: Vec<usize> = (0..header.len())
+            .filter(|i| wanted.contains(&normal(&header[*i])))
+            .collect();
         let mask = ProjectionMask::roots(builder.parquet_schema(), columns.iter().copied());
         let reader = builder.with_projection(mask).with_batch_size(self.rows);
         let mut reader = guarded(&place, || reader.build())?;
@@ -268,7 +264,10 @@ mod tests {
                 1 => "\"A,B\"",
                 _ => "AB",
             };
-            text.push_str(&format!("AB,2019-06-{:02},2019-07-19,{i},call,1,1.5,{root}\n", 3 + i % 5));
+            text.push_str(&format!(
+                "AB,2019-06-{:02},2019-07-19,{i},call,1,1.5,{root}\n",
+                3 + i % 5
+            ));
         }
         text
     }
@@ -305,7 +304,11 @@ mod tests {
         ] {
             let parts = in_parts(name, bytes).unwrap();
             assert!(parts.len() >= least, "{name}: {}", parts.len());
-            assert_eq!(concat_batches(&rows.schema(), &parts).unwrap(), whole(name, bytes), "{name}");
+            assert_eq!(
+                concat_batches(&rows.schema(), &parts).unwrap(),
+                whole(name, bytes),
+                "{name}"
+            );
         }
         for rows in [0, 1] {
             let parts = in_parts("a.csv", text(rows).as_bytes()).unwrap();
@@ -315,9 +318,15 @@ mod tests {
 
     #[test]
     fn errors_name_the_row_of_the_file() {
-        for (from, to) in [(",40,call", ",x,call"), (",40,call,1", ",40,call"), (",40,call", ",40,call\u{1}")] {
+        for (from, to) in [
+            (",40,call", ",x,call"),
+            (",40,call,1", ",40,call"),
+            (",40,call", ",40,call\u{1}"),
+        ] {
             let csv = text(60).replace(from, to);
-            let of_whole = unpack::unpack(Path::new("a.csv"), csv.clone().into_bytes()).unwrap().remove(0);
+            let of_whole = unpack::unpack(Path::new("a.csv"), csv.clone().into_bytes())
+                .unwrap()
+                .remove(0);
             let layout = find(Table::Chain, "runner").unwrap();
             let wanted = parse(&of_whole, layout, &Around::default()).unwrap_err().message;
             let found = in_parts("a.csv", csv.as_bytes()).unwrap_err().message;

@@ -6,7 +6,7 @@
 //! converts columns and applies the rules of
 //! [`datasets::quality`]. The table of a file is cached under the digest of its bytes, so that of many files only
 //! new ones are read; rows are put in order before anything looks at them, so that it does not matter how they were spread
-//! over files.
+//! over files. Large files are read in parts (`large`), and chains are made partition by partition ([`chain`]).
 
 pub mod actions;
 pub mod bad_rows;
@@ -15,6 +15,7 @@ mod bench;
 mod bench_chain;
 pub mod chain;
 mod csv_text;
+mod cuts;
 mod file_memo;
 pub mod files;
 mod form;

@@ -155,7 +155,12 @@ fn decode(bytes: &[u8]) -> Result<SeenOf, StageError> {
         let date = Date(bytes.i32()?);
         let underlying = f64::from_bits(bytes.u64()?);
         let listed = bytes.column(count, Bytes::flag)?;
-        let mut contracts: Vec<Contract> = rows.iter().zip(listed).filter(|(_, listed)| *listed).map(|(row, _)| row.contract()).collect();
+        let mut contracts: Vec<Contract> = rows
+            .iter()
+            .zip(listed)
+            .filter(|(_, listed)| *listed)
+            .map(|(row, _)| row.contract())
+            .collect();
         contracts.extend(bytes.contracts()?);
         contracts.sort_unstable();
         contracts.dedup();
@@ -200,7 +205,10 @@ impl<'a> Bytes<'a> {
 
     fn bytes(&mut self) -> Result<&'a [u8], StageError> {
         let len = self.u64()?;
-        let len = usize::try_from(len).ok().filter(|len| *len <= self.0.len()).ok_or_else(damaged)?;
+        let len = usize::try_from(len)
+            .ok()
+            .filter(|len| *len <= self.0.len())
+            .ok_or_else(damaged)?;
         let (taken, rest) = self.0.split_at(len);
         self.0 = rest;
         Ok(taken)

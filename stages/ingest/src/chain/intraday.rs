@@ -90,10 +90,8 @@ pub fn minutes(time: TimeOfDay) -> i32 {
 
 /// The error for files without a row of a time, which have those of `found`.
 pub fn none_at(time: TimeOfDay, found: impl Iterator<Item = i32>) -> StageError {
-    StageError::new(format!("the files have no row of {time}")).hint(format!(
-        "`snapshot` may be `first`, `last`, or one of {}",
-        times(found)
-    ))
+    StageError::new(format!("the files have no row of {time}"))
+        .hint(format!("`snapshot` may be `first`, `last`, or one of {}", times(found)))
 }
 
 /// Keeps one snapshot of each day, where the rows have times, and returns the number of rows left out.

@@ -1,4 +1,8 @@
 //! `ingest/option_chain`: option quotes from files.
+//!
+//! Files become cuts of neighbouring days in the store, each with a summary (`file_rows`). The facts of the whole chain follow from the summaries
+//! (`whole`, `classes`). A partition is made of its cuts (`partition`), one after another, going on from the state at the end of the one before
+//! (`partitions`, `edge`).
 
 mod classes;
 mod columns;
@@ -20,9 +24,9 @@ mod stage;
 mod whole;
 
 pub(crate) use columns::Chain;
-pub(crate) use parse::parse;
 pub use config::{ChainConfig, UnderlyingChoice};
 pub use intraday::Snapshot;
+pub(crate) use parse::parse;
 pub use quotes::{FromLast, Quotes};
 pub(crate) use rules::{Rules, Seen};
 pub use stage::OptionChain;

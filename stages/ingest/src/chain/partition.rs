@@ -4,11 +4,12 @@ use super::classes::{self, ClassOf};
 use super::columns::{ASK, BID, Chain, FLOATS, UNDERLYING, UNKNOWN_TIME};
 use super::config::ChainConfig;
 use super::edge;
-use super::file_rows::{FileRows, Kind, encode};
+use super::file_rows::{FileRows, Kind};
 use super::intraday;
 use super::parity;
 use super::quotes::Quotes;
 use super::rules::{Rules, Seen};
+use crate::cuts::{encode, kept};
 use cache::{BlobDigest, BlobRef, canonical_json};
 use datasets::calendar::CalendarName;
 use datasets::contract::{Contracts, Exercise, Expires, QuoteUnit};
@@ -31,6 +32,8 @@ pub struct Facts<'a> {
     pub classes: &'a ClassOf,
     /// The facts of classes.
     pub contracts: &'a Contracts,
+    /// The styles among them.
+    pub styles: Styles,
     /// The exchange's calendar.
     pub calendar: CalendarName,
     /// The smallest step of prices.
@@ -45,6 +48,30 @@ pub struct Facts<'a> {
     pub has_times: bool,
     /// What the rows have.
     pub found: Found,
+}
+
+/// The styles of contracts that rules ask for.
+pub struct Styles {
+    /// The roots of which a class is AM-settled.
+    morning: BTreeSet<String>,
+    /// The symbols of which a class can be exercised at any time.
+    american: BTreeSet<String>,
+}
+
+impl Styles {
+    /// The styles of contracts.
+    pub fn of(contracts: &Contracts) -> Self {
+        let morning = contracts
+            .iter()
+            .filter(|(_, facts)| facts.terms.expires == Some(Expires::Am));
+        let american = contracts
+            .iter()
+            .filter(|(_, facts)| facts.terms.exercise == Some(Exercise::American));
+        Self {
+            morning: morning.map(|(root, _)| root.to_owned()).collect(),
+            american: american.map(|(_, facts)| facts.symbol.clone()).collect(),
+        }
+    }
 }
 
 /// The facts of rows that are known for sure only when all partitions are made: they are first taken from the files, and the partitions are made
@@ -167,30 +194,38 @@ impl Done {
     }
 }
 
-/// The memo that keeps the blob of a partition's states.
-fn kept(memo: &Memo) -> Memo {
-    Memo::new("ingest state of a partition v1", &[memo.key.as_bytes()], memo.label.clone())
-}
-
 impl Facts<'_> {
     /// The memo of a partition: its rows, and all facts that its result depends on. `states` are the digests of the states before it.
     pub fn memo(&self, unit: &Unit<'_>, states: &[(&str, Option<BlobDigest>)]) -> Memo {
         let config = self.config;
         // The order of files and of rows in them does not matter.
-        let cuts = unit.cuts.iter().flat_map(|(file, cuts)| cuts.iter().map(|cut| (file.has_times, &file.cuts[*cut])));
-        let mut cuts: Vec<_> = cuts.map(|(has_times, cut)| (has_times, *cut.digest.as_bytes())).collect();
+        let cuts = unit
+            .cuts
+            .iter()
+            .flat_map(|(file, cuts)| cuts.iter().map(|cut| (file.has_times, &file.cuts.list[*cut])));
+        let mut cuts: Vec<_> = cuts
+            .map(|(has_times, cut)| (has_times, *cut.digest.as_bytes()))
+            .collect();
         cuts.sort_unstable();
         let mut rows: Vec<u8> = Vec::new();
         for (has_times, digest) in cuts {
             rows.push(u8::from(has_times));
             rows.extend(digest);
         }
-        let classes: Vec<_> = unit.kinds.iter().map(|(symbol, kind)| (symbol, kind, self.class(symbol, kind))).collect();
+        let classes: Vec<_> = unit
+            .kinds
+            .iter()
+            .map(|(symbol, kind)| (symbol, kind, self.class(symbol, kind)))
+            .collect();
         let of_class = |is: &dyn Fn(&str, &str) -> bool| {
             let of = classes.iter().map(|(symbol, _, class)| (**symbol, *class));
             of.filter(|(symbol, class)| is(symbol, class)).collect::<BTreeSet<_>>()
         };
-        let actions: Vec<_> = self.actions.iter().filter(|action| unit.symbols.contains(&*action.symbol)).collect();
+        let actions: Vec<_> = self
+            .actions
+            .iter()
+            .filter(|action| unit.symbols.contains(&*action.symbol))
+            .collect();
         let closes: Vec<(&str, Date, u64)> = match self.found.underlying {
             Underlying::File => unit
                 .days
@@ -236,13 +271,11 @@ impl Facts<'_> {
     }
 
     fn is_morning(&self, root: &str) -> bool {
-        let mut classes = self.contracts.iter().filter(|(class, _)| *class == root);
-        classes.any(|(_, facts)| facts.terms.expires == Some(Expires::Am))
+        self.styles.morning.contains(root)
     }
 
     fn is_american(&self, symbol: &str) -> bool {
-        let mut classes = self.contracts.iter().filter(|(_, facts)| facts.symbol == symbol);
-        classes.any(|(_, facts)| facts.terms.exercise == Some(Exercise::American))
+        self.styles.american.contains(symbol)
     }
 
     fn is_in_coin(&self, symbol: &str, class: &str) -> bool {
@@ -286,7 +319,8 @@ impl Facts<'_> {
                 && unit.only.is_none_or(|only| only == symbol)
         };
         for (file, cuts) in &unit.cuts {
-            file.read(&context.store, cuts, |batch| chain.append_with(&batch, file.has_times))?;
+            file.cuts
+                .read(&context.store, cuts, |batch| chain.append_with(&batch, file.has_times))?;
         }
         if self.has_times {
             chain.time.resize(chain.len(), UNKNOWN_TIME);
@@ -356,7 +390,10 @@ impl Facts<'_> {
             states.insert(symbol.clone(), edge::encode(seen));
         }
         let done = Done {
-            states: states.iter().map(|(symbol, state)| (symbol.clone(), edge::digest(state))).collect(),
+            states: states
+                .iter()
+                .map(|(symbol, state)| (symbol.clone(), edge::digest(state)))
+                .collect(),
             rows: chain.len() as u64,
             first_snapshot: snapshots.first().map_or(0, ExactSizeIterator::len) as u64,
             untradable: (0..chain.len()).filter(|row| !chain.is_tradable(*row)).count() as u64,
@@ -380,11 +417,16 @@ impl Facts<'_> {
     /// # Errors
     /// When the store cannot be written.
     pub fn store(&self, context: &Context, memo: &Memo, made: Made) -> Result<Done, StageError> {
-        let Made { chain, mut done, states } = made;
+        let Made {
+            chain,
+            mut done,
+            states,
+        } = made;
         context.compute_memo(memo, || {
             let of = |i: usize| (chain.name(chain.symbol[i]), Date(chain.date[i]));
-            let tables =
-                dataset::partition_rows(&context.store, chain.len(), self.period, of, |rows| chain.to_table(rows))?;
+            let tables = dataset::partition_rows(&context.store, chain.len(), self.period, of, |rows| {
+                chain.to_table(rows)
+            })?;
             for table in tables {
                 done.tables.push((table.key.symbol()?.to_owned(), table.blob));
             }

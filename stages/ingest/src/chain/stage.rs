@@ -4,7 +4,7 @@ use super::classes::Classes;
 use super::columns::{LAST, UNDERLYING};
 use super::config::{ChainConfig, UnderlyingChoice};
 use super::file_rows::FileRows;
-use super::partition::{Closes, Done, Facts, Found, QUOTES, Underlying, bit};
+use super::partition::{Closes, Done, Facts, Found, QUOTES, Styles, Underlying, bit};
 use super::partitions::States;
 use super::quotes::Quotes;
 use super::whole::{COUNTS, Whole};
@@ -165,7 +165,9 @@ impl StageKind for OptionChain {
                 hint: Some("state the terms of the contracts with `contract: { … }` in this stage".to_owned()),
             });
         }
-        let ticks = contracts.iter().map(|(_, facts)| tick_of(facts.terms.currency.as_deref()));
+        let ticks = contracts
+            .iter()
+            .map(|(_, facts)| tick_of(facts.terms.currency.as_deref()));
         // The smallest of all: of several currencies, none is checked by the step of another.
         let tick = config.tick.unwrap_or_else(|| ticks.reduce(f64::min).unwrap_or(0.0));
         let corporate = corporate_actions::open(&context.given(), "actions")?;
@@ -178,6 +180,7 @@ impl StageKind for OptionChain {
             period: Period::Month,
             classes: &class_of,
             contracts: &contracts,
+            styles: Styles::of(&contracts),
             calendar,
             tick,
             limit: facts.daily_limit,
@@ -190,7 +193,9 @@ impl StageKind for OptionChain {
         let sum = |of: fn(&Done) -> u64| units.iter().map(|(_, done)| of(done)).sum::<u64>();
         let rows = sum(|done| done.rows);
         let other_snapshots = sum(|done| done.other_snapshots);
-        let columns = units.iter().fold([0; 3], |bits, (_, done)| std::array::from_fn(|i| bits[i] | done.columns[i]));
+        let columns = units.iter().fold([0; 3], |bits, (_, done)| {
+            std::array::from_fn(|i| bits[i] | done.columns[i])
+        });
         if other_snapshots > 0 {
             context.log(format!(
                 "{other_snapshots} rows of other snapshots of a day are left out"
@@ -198,10 +203,9 @@ impl StageKind for OptionChain {
         }
         if facts.underlying == Underlying::File && columns[2] & bit(UNDERLYING) == 0 && rows > 0 {
             return Err(
-                StageError::new("the bars at `underlying_path` have no close on any of the chain's days").hint(format!(
-                    "they hold {}",
-                    closes.keys().cloned().collect::<Vec<_>>().join(", ")
-                )),
+                StageError::new("the bars at `underlying_path` have no close on any of the chain's days").hint(
+                    format!("they hold {}", closes.keys().cloned().collect::<Vec<_>>().join(", ")),
+                ),
             );
         }
         let mut open: BTreeMap<&str, BTreeSet<Date>> = BTreeMap::new();
@@ -225,7 +229,10 @@ impl StageKind for OptionChain {
             );
         }
 
-        let left = units.iter().flat_map(|(_, done)| done.classes.iter().cloned()).collect();
+        let left = units
+            .iter()
+            .flat_map(|(_, done)| done.classes.iter().cloned())
+            .collect();
         classes::retain(&mut contracts, &left);
         let mut meta = describe(columns[2], &contracts);
         meta["layout"] = json!(layouts.iter().map(|layout| &layout.name).collect::<Vec<_>>());
@@ -244,7 +251,8 @@ impl StageKind for OptionChain {
         meta["quality"] = json!(counted.findings(|rule| config.on_bad_rows.action(rule)));
         context.progress(0, None, "writing");
         let mut partitions: Vec<Partition> = units.iter().flat_map(|(range, done)| done.partitions(*range)).collect();
-        partitions.sort_by(|a, b| (a.key.symbols.first(), a.key.range.from).cmp(&(b.key.symbols.first(), b.key.range.from)));
+        partitions
+            .sort_by(|a, b| (a.key.symbols.first(), a.key.range.from).cmp(&(b.key.symbols.first(), b.key.range.from)));
         let digest = dataset::write(&context.store, PortType::OptionChain, meta, partitions)?;
         Ok(Outputs::from([("chain".to_owned(), digest)]))
     }
@@ -310,7 +318,9 @@ fn complete(
         facts.period = period(&mut facts, whole, context)?;
         let units = whole.units(facts.period);
         let done = facts.partitions(context, &units, &mut States::default())?;
-        let columns = done.iter().fold([0; 2], |bits, done| std::array::from_fn(|i| bits[i] | done.columns[i]));
+        let columns = done
+            .iter()
+            .fold([0; 2], |bits, done| std::array::from_fn(|i| bits[i] | done.columns[i]));
         let symbols: BTreeSet<&String> = done.iter().flat_map(|done| &done.symbols).collect();
         let shown = found(
             facts.config,
@@ -335,7 +345,11 @@ fn complete(
 }
 
 /// The facts of a chain from what its rows have: quotes, counts, prices of the underlying, one symbol.
-fn found(config: &ChainConfig, has_bars: bool, [quoted, counted, priced, one_symbol]: [bool; 4]) -> Result<Found, StageError> {
+fn found(
+    config: &ChainConfig,
+    has_bars: bool,
+    [quoted, counted, priced, one_symbol]: [bool; 4],
+) -> Result<Found, StageError> {
     if quoted && matches!(config.quotes, Quotes::FromLast(_)) {
         return Err(StageError::new("the files have quotes of their own").hint("leave `quotes` out"));
     }
@@ -357,7 +371,9 @@ fn found(config: &ChainConfig, has_bars: bool, [quoted, counted, priced, one_sym
 fn period(facts: &mut Facts<'_>, whole: &Whole<'_>, context: &Context) -> Result<Period, StageError> {
     let choice = facts.config.partition;
     let small = choice.resolve(0, Period::Month);
-    if choice.resolve(usize::MAX, Period::Month) == small || choice.resolve(whole.most_rows_of_a_day() as usize, Period::Month) == small {
+    if choice.resolve(usize::MAX, Period::Month) == small
+        || choice.resolve(whole.most_rows_of_a_day() as usize, Period::Month) == small
+    {
         return Ok(small);
     }
     facts.period = Period::Day;

@@ -30,13 +30,18 @@ impl<'a> Whole<'a> {
 
     /// The days of wanted symbols within the wanted dates, with their files.
     fn days(&self) -> impl Iterator<Item = (&'a FileRows, &'a Day)> {
-        self.files.iter().flat_map(move |file| {
-            let wanted: Vec<bool> = file.symbols.iter().map(|symbol| self.is_wanted(symbol)).collect();
-            file.days.iter().filter_map(move |day| {
-                let is_in = self.config.dates.is_none_or(|dates| dates.contains(day.date));
-                (is_in && wanted[day.symbol as usize]).then_some((file, day))
-            })
-        })
+        self.files
+            .iter()
+            .flat_map(|file| self.days_of(file).map(move |day| (file, day)))
+    }
+
+    /// Those of a file.
+    fn days_of(&self, file: &'a FileRows) -> impl Iterator<Item = &'a Day> + use<'a> {
+        let wanted: Vec<bool> = file.symbols.iter().map(|symbol| self.is_wanted(symbol)).collect();
+        let dates = self.config.dates;
+        file.days
+            .iter()
+            .filter(move |day| dates.is_none_or(|dates| dates.contains(day.date)) && wanted[day.symbol as usize])
     }
 
     /// The days that have rows of the snapshot that is chosen by its time; all days otherwise.
@@ -87,9 +92,9 @@ impl<'a> Whole<'a> {
     pub fn kinds(&self) -> BTreeMap<(String, String), Vec<Terms>> {
         let mut kinds: BTreeMap<(String, String), Vec<Terms>> = BTreeMap::new();
         for file in self.files {
-            let of_file = self.days().filter(|(other, _)| std::ptr::eq(*other, file));
-            let pairs: BTreeSet<(u32, u32)> = of_file
-                .flat_map(|(_, day)| day.kinds.iter().map(|kind| (day.symbol, *kind)))
+            let pairs: BTreeSet<(u32, u32)> = self
+                .days_of(file)
+                .flat_map(|day| day.kinds.iter().map(|kind| (day.symbol, *kind)))
                 .collect();
             for (symbol, kind) in pairs {
                 let kind = &file.kinds[kind as usize];
@@ -120,7 +125,10 @@ impl<'a> Whole<'a> {
     /// Whether its rows have quotes, counts of trades or open contracts, prices of the underlying; and whether they are of one symbol.
     pub fn found(&self) -> [bool; 4] {
         let columns = self.chosen_days().fold(0, |bits, (_, day)| bits | day.columns);
-        let symbols: BTreeSet<&str> = self.chosen_days().map(|(file, day)| &*file.symbols[day.symbol as usize]).collect();
+        let symbols: BTreeSet<&str> = self
+            .chosen_days()
+            .map(|(file, day)| &*file.symbols[day.symbol as usize])
+            .collect();
         [
             columns & QUOTES != 0,
             columns & COUNTS != 0,
@@ -141,7 +149,8 @@ impl<'a> Whole<'a> {
     /// The days of the symbols, one by one, in order.
     pub fn single_days(&self) -> BTreeSet<(&'a str, Date)> {
         let days = self.chosen_days();
-        days.map(|(file, day)| (&*file.symbols[day.symbol as usize], day.date)).collect()
+        days.map(|(file, day)| (&*file.symbols[day.symbol as usize], day.date))
+            .collect()
     }
 
     /// The partitions of a period, in order.
@@ -169,9 +178,12 @@ impl<'a> Whole<'a> {
         // The place of the first unit that ends at a date or after it.
         let place = |units: &[Unit<'a>], date: Date| units.partition_point(|unit| unit.range.to < date);
         for file in self.files {
-            for (number, cut) in file.cuts.iter().enumerate() {
+            for (number, cut) in file.cuts.list.iter().enumerate() {
                 let first = place(units, cut.range.from);
-                for unit in units[first..].iter_mut().take_while(|unit| unit.range.from <= cut.range.to) {
+                for unit in units[first..]
+                    .iter_mut()
+                    .take_while(|unit| unit.range.from <= cut.range.to)
+                {
                     match unit.cuts.last_mut() {
                         Some((last, cuts)) if std::ptr::eq(*last, file) => cuts.push(number),
                         _ => unit.cuts.push((file, vec![number])),
@@ -195,7 +207,8 @@ impl<'a> Whole<'a> {
             }
         }
         for unit in units {
-            unit.kinds.sort_by_cached_key(|(symbol, kind)| (*symbol, kind.root.clone(), kind.terms.stated()));
+            unit.kinds
+                .sort_by_cached_key(|(symbol, kind)| (*symbol, kind.root.clone(), kind.terms.stated()));
         }
     }
 }
@@ -216,7 +229,12 @@ impl<'a> Unit<'a> {
     }
 
     fn add_kind(&mut self, symbol: &'a str, kind: &'a Kind) {
-        if !self.kinds.iter().rev().any(|(other, known)| *other == symbol && *known == kind) {
+        if !self
+            .kinds
+            .iter()
+            .rev()
+            .any(|(other, known)| *other == symbol && *known == kind)
+        {
             self.kinds.push((symbol, kind));
         }
     }
