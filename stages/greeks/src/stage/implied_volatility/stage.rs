@@ -34,7 +34,7 @@ pub struct ImpliedVolatility;
 impl StageKind for ImpliedVolatility {
     type Config = ImpliedVolatilityConfig;
     const NAME: &'static str = "greeks/implied_volatility";
-    const VERSION: u32 = 3;
+    const VERSION: u32 = 4;
     const ABOUT: &'static str = "implied volatility, forward and discount factor of every contract of an option chain";
     const PORTS: Ports = Ports {
         inputs: &[
@@ -281,7 +281,7 @@ fn memo(
         &[u8::from(rates.is_some())],
         &rates.unwrap_or_default(),
     ];
-    Ok(Memo::new("greeks/implied_volatility v3", &parts, partition.key.name()))
+    Ok(Memo::new("greeks/implied_volatility v4", &parts, partition.key.name()))
 }
 
 fn count(batch: &RecordBatch) -> Result<[u64; 8], StageError> {
