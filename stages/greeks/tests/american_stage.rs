@@ -116,7 +116,7 @@ fn check(
         for (g, (column, exact)) in columns.iter().zip(exact.to_array()).enumerate() {
             let error = (column[i] - exact).abs() / (1.0 + exact.abs());
             // Volga of a grid is a difference of differences.
-            let tolerance = if g == 7 { 1.0 } else { 1e-3 };
+            let tolerance = if g == 7 { 1e-1 } else { 1e-3 };
             assert!(
                 error < tolerance,
                 "{row:?} {} {} {exact}",

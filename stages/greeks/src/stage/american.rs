@@ -37,8 +37,8 @@ pub struct AmericanConfig {
     /// Continuous yield of the underlying, annual, decimal: used where the chain has no forward. With a forward the yield is
     /// `r - ln(F/S)/T`.
     pub dividend_yield: f64,
-    /// Cash dividends of the underlying. A contract that lives to see one is priced on a grid, its spot falling by the amount on the ex-date
-    /// (see [`crate::numerics::american::grid`]), and its yield is `dividend_yield` alone: a forward holds the cash already.
+    /// Cash dividends of the underlying. A contract that lives to see one is priced by integrals or on a grid, its spot falling by the amount on the
+    /// ex-date (see [`crate::numerics::american::grid`]), and its yield is `dividend_yield` alone: a forward holds the cash already.
     pub dividends: Vec<CashDividend>,
     /// The day count of the time to maturity where the chain has no `years`.
     pub time: TimeConfig,
@@ -53,7 +53,7 @@ pub struct American;
 impl StageKind for American {
     type Config = AmericanConfig;
     const NAME: &'static str = "greeks/american";
-    const VERSION: u32 = 2;
+    const VERSION: u32 = 3;
     const ABOUT: &'static str = "price and Greeks of American options by spectral collocation";
     const PORTS: Ports = ports::PORTS;
 
@@ -168,7 +168,7 @@ fn settings(config: &AmericanConfig) -> Result<String, StageError> {
 fn memo(partition: &Partition, settings: &str, curves: &Curves) -> Memo {
     let rates = curves.key(partition.key.range);
     let parts: [&[u8]; 3] = [partition.blob.blob.as_bytes(), settings.as_bytes(), &rates];
-    Memo::new("greeks/american v1", &parts, partition.key.name())
+    Memo::new("greeks/american v3", &parts, partition.key.name())
 }
 
 /// The number of its rows that have Greeks, and of the others by reason.
@@ -176,7 +176,7 @@ fn counts_memo(partition: &Partition, settings: &str, curves: &Curves) -> Memo {
     let rates = curves.key(partition.key.range);
     let parts: [&[u8]; 3] = [partition.blob.blob.as_bytes(), settings.as_bytes(), &rates];
     Memo::new(
-        "greeks/american reason counts v1",
+        "greeks/american reason counts v3",
         &parts,
         format!("{} (counts)", partition.key.name()),
     )

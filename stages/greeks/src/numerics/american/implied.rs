@@ -1,7 +1,7 @@
 //! Implied volatility of American options: Newton's method within a bracket, with the vega of the spectral price.
 
 use super::grid::{Dividend, Grid, price_on_grid};
-use super::price::{Case, Put, solutions};
+use super::price::{Case, Put, grid_of, solutions};
 use super::quadrature::Quadrature;
 use super::reason::Reason;
 use super::scheme::Scheme;
@@ -14,7 +14,10 @@ use stages_numerics::special::exp;
 /// Below this part of the greater of spot and strike a difference of prices is rounding of the method.
 const RESOLUTION: f64 = 1e-9;
 /// The same for prices of a grid.
-const GRID_RESOLUTION: f64 = 1e-6;
+const GRID_RESOLUTION: f64 = 1e-7;
+/// The least and greatest volatility that is sought on a grid.
+const LEAST_ON_GRID: f64 = 1e-4;
+const GREATEST_ON_GRID: f64 = 5.0;
 /// The least and greatest volatility that is sought.
 const BOUNDS: (f64, f64) = (1e-4, 20.0);
 /// A relative step of Newton's method after which the next would be rounding.
@@ -39,7 +42,7 @@ pub fn implied_volatility(price: f64, option: &Contract) -> (f64, Status) {
 pub fn implied_volatilities(prices: &[f64], options: &[Contract], instructions: InstructionSet) -> Vec<(f64, Status)> {
     assert_eq!(prices.len(), options.len(), "prices and options differ in length");
     let mut out = vec![(f64::NAN, Status::NoForward); prices.len()];
-    let on_grid = |i: usize| implied_on_grid(prices[i], &options[i], &[], Grid::STANDARD);
+    let on_grid = |i: usize| implied_on_grid(prices[i], &options[i], &[], grid_of(&options[i]));
     let mut searches = Vec::new();
     for (i, (&price, option)) in prices.iter().zip(options).enumerate() {
         match start(price, option) {
@@ -71,7 +74,8 @@ pub fn implied_volatilities(prices: &[f64], options: &[Contract], instructions: 
     out
 }
 
-/// The volatility at which an American option with cash dividends has a price, by bracketed secants on the grid's price, to 1e-9.
+/// The volatility at which an American option with cash dividends has a price, to 1e-8: bracketed secants on a grid half as fine, then Newton's steps on the
+/// grid with the slope of the former.
 pub fn implied_on_grid(price: f64, option: &Contract, dividends: &[Dividend], grid: Grid) -> (f64, Status) {
     let none = |status| (f64::NAN, status);
     if option.years.is_nan() || option.years <= 0.0 {
@@ -80,19 +84,24 @@ pub fn implied_on_grid(price: f64, option: &Contract, dividends: &[Dividend], gr
     if !price.is_finite() || (option.strike.is_nan() || option.strike <= 0.0) {
         return none(Status::NoQuote);
     }
-    let excess = |volatility: f64| price_on_grid(&Contract { volatility, ..*option }, dividends, grid) - price;
-    // Below, the drift is too much for the grid.
-    let drift = (option.rate - option.dividend_yield).abs() * option.years.sqrt();
-    let (mut low, mut high) = ((drift / 7.9).max(1e-3), 5.0);
-    let (mut at_low, mut at_high) = (excess(low), excess(high));
-    if at_low.is_nan() || at_high.is_nan() {
-        return none(Status::NoForward);
-    }
+    let excess =
+        |volatility: f64, grid: Grid| price_on_grid(&Contract { volatility, ..*option }, dividends, grid) - price;
+    let rough = |volatility: f64| excess(volatility, grid.halved());
     let tolerance = GRID_RESOLUTION * option.spot.max(option.strike);
-    if at_high < 0.0 {
-        return none(Status::AtOrAboveUpper);
+    let gain = option.spot - option.strike;
+    if price < if option.call { gain } else { -gain } - tolerance {
+        return none(Status::BelowIntrinsic);
     }
-    if at_low >= -tolerance {
+    let (mut low, mut high) = (guess_with_cash(price, option, dividends), f64::NAN);
+    let (mut at_low, mut at_high) = (rough(low), f64::NAN);
+    let mut factor = 1.1;
+    while at_low >= 0.0 && low > LEAST_ON_GRID {
+        (high, at_high) = (low, at_low);
+        low = (low / factor).max(LEAST_ON_GRID);
+        at_low = rough(low);
+        factor = 2.0;
+    }
+    if low <= LEAST_ON_GRID && at_low >= -tolerance {
         return none(if at_low > tolerance {
             Status::BelowIntrinsic
         } else if price.abs() <= tolerance {
@@ -101,11 +110,27 @@ pub fn implied_on_grid(price: f64, option: &Contract, dividends: &[Dividend], gr
             Status::AtIntrinsic
         });
     }
+    if high.is_nan() {
+        (high, at_high) = (low, at_low);
+    }
+    while at_high < 0.0 && high < GREATEST_ON_GRID {
+        (low, at_low) = (high, at_high);
+        high = (high * factor).min(GREATEST_ON_GRID);
+        at_high = rough(high);
+        factor = 2.0;
+    }
+    if at_low.is_nan() || at_high.is_nan() {
+        return none(Status::NoForward);
+    }
+    if at_high < 0.0 {
+        return none(Status::AtOrAboveUpper);
+    }
     // Illinois: an end that stays has its excess halved.
     let mut side = 0;
+    let mut next = high;
     for _ in 0..STEPS {
-        let next = (low * at_high - high * at_low) / (at_high - at_low);
-        let value = excess(next);
+        next = (low * at_high - high * at_low) / (at_high - at_low);
+        let value = rough(next);
         if value < 0.0 {
             (low, at_low) = (next, value);
             at_high *= if side < 0 { 0.5 } else { 1.0 };
@@ -115,11 +140,37 @@ pub fn implied_on_grid(price: f64, option: &Contract, dividends: &[Dividend], gr
             at_low *= if side > 0 { 0.5 } else { 1.0 };
             side = 1;
         }
-        if high - low <= 1e-9 || value == 0.0 || value.abs() < 1e-3 * tolerance {
-            return (next, Status::Ok);
+        if high - low <= 1e-9 || value.abs() < tolerance {
+            break;
         }
     }
-    (0.5 * (low + high), Status::Ok)
+    let change = 1e-3 * next;
+    let slope = (rough(next + change) - rough(next - change)) / (2.0 * change);
+    for _ in 0..3 {
+        let value = excess(next, grid);
+        if slope <= 0.0 || value.abs() <= 1e-2 * tolerance {
+            break;
+        }
+        next -= (value / slope).clamp(-0.1 * next, 0.1 * next);
+    }
+    (next, Status::Ok)
+}
+
+/// The European volatility of a price, with the dividends taken off the spot; 0.3 without.
+fn guess_with_cash(price: f64, option: &Contract, dividends: &[Dividend]) -> f64 {
+    let paid: f64 = dividends
+        .iter()
+        .filter(|dividend| dividend.years > 0.0 && dividend.years < option.years)
+        .map(|dividend| dividend.amount * exp(-option.rate * dividend.years))
+        .sum();
+    let forward = (option.spot - paid) * exp((option.rate - option.dividend_yield) * option.years);
+    let discount = exp(-option.rate * option.years);
+    let (volatility, status) = european_volatility(price, forward, option.strike, discount, option.years, option.call);
+    if status == Status::Ok {
+        volatility.clamp(1e-3, 2.0)
+    } else {
+        0.3
+    }
 }
 
 enum Begin {

@@ -16,8 +16,8 @@
 //! | volga | a central difference of vega over a thousandth of the volatility |
 //!
 //! Where the exercise region has two boundaries (a put with q < r < 0, a call with r < q < 0), with cash dividends, and where the drift is beyond 1.6
-//! standard deviations of the spot, finite differences are used ([`grid`]), a thousand times slower and with a few 1e-5 on a strike of 100. (The
-//! spectral method for two boundaries is L. Andersen and M. Lake, "Fast American option pricing: the double-boundary case", Wilmott (2021).)
+//! standard deviations of the spot, finite differences that follow the boundary are used ([`grid`]), a hundred times slower and with 1e-5 on a strike of
+//! 100. Calls with cash dividends and no yield are exact: integrals from dividend to dividend.
 //!
 //! A call is a put with spot and strike, rate and yield exchanged (R. L. McDonald and M. D. Schroder, 1998).
 

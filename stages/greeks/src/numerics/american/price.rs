@@ -223,19 +223,32 @@ fn task(
 /// The greatest drift, in standard deviations, of the spectral method: beyond it the boundary changes too fast after its start for the nodes.
 const GREATEST_DRIFT: f64 = 1.6;
 
+/// The least volatility of finite differences, by the drift over the option's life: less adds less than 1e-9 of the strike.
+const LEAST_VOLATILITY: f64 = 1e-4;
+
 /// Tests whether the accuracy of [`Scheme::STANDARD`] needs a finer quadrature.
 fn is_hard(&[_, rate, dividend_yield, deviation]: &[f64; 4]) -> bool {
     rate > 0.15 || dividend_yield.abs() > 0.15 || deviation > 1.5 || (rate - dividend_yield).abs() > 1.2 * deviation
 }
 
-/// Price and Greeks by finite differences.
-fn by_grid(option: &Contract, want: Want) -> (Greeks, Reason) {
-    let drift = (option.rate - option.dividend_yield).abs() * option.years.sqrt();
-    let grid = if drift > GREATEST_DRIFT * option.volatility {
+/// The grid for an option without dividends.
+pub(super) fn grid_of(option: &Contract) -> Grid {
+    if option.rate < 0.0 && option.dividend_yield < 0.0 {
         Grid::FINE
     } else {
         Grid::STANDARD
-    };
+    }
+}
+
+/// Price and Greeks by finite differences.
+fn by_grid(option: &Contract, want: Want) -> (Greeks, Reason) {
+    let drift = (option.rate - option.dividend_yield).abs() * option.years.sqrt();
+    if option.volatility < LEAST_VOLATILITY * drift {
+        // Exercised when it would be without volatility, or at expiry.
+        let (early, late) = (certain(option), black_scholes_merton(option));
+        return (if early.price >= late.price { early } else { late }, Reason::Ok);
+    }
+    let grid = grid_of(option);
     if want == Want::Value {
         let price = price_on_grid(option, &[], grid);
         let reason = if price.is_nan() { Reason::Extreme } else { Reason::Ok };

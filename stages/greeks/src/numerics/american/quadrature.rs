@@ -159,7 +159,7 @@ fn interpolation(nodes: &[f64], z: f64) -> Vec<f64> {
 }
 
 /// Nodes and weights of the Gauss-Legendre rule on (-1, 1), by Newton's method on the polynomial.
-fn gauss_legendre(n: usize) -> Vec<(f64, f64)> {
+pub(super) fn gauss_legendre(n: usize) -> Vec<(f64, f64)> {
     (0..n)
         .map(|i| {
             let mut x = -cos(PI * (i as f64 + 0.75) / (n as f64 + 0.5));

@@ -9,7 +9,7 @@ pub enum Reason {
     Ok = 0,
     /// An input is NaN, or a price, the time or the volatility is out of range.
     Input = 1,
-    /// The drift |r - q| T is beyond eight standard deviations of the spot: too extreme for the methods.
+    /// Its numbers are beyond floating point.
     Extreme = 2,
 }
 

@@ -2,10 +2,12 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
+mod dividends;
+mod grid;
+
 use proptest::prelude::*;
-use stages_greeks::numerics::american::grid::{Dividend, Grid, on_grid, price_on_grid};
 use stages_greeks::numerics::american::{
-    AmericanColumns, Reason, Scheme, american, greeks, implied_on_grid, implied_volatility, lattice, price,
+    AmericanColumns, Reason, Scheme, american, greeks, implied_volatility, lattice, price,
 };
 use stages_greeks::numerics::batch::Columns;
 use stages_greeks::numerics::formula::{Contract, Greeks, black_scholes_merton};
@@ -81,6 +83,15 @@ fn market(n: usize, seed: u64) -> Vec<Contract> {
         .collect()
 }
 
+/// The values of an option that is exercised now, of a put.
+fn exercised(price: f64) -> Greeks {
+    Greeks {
+        price,
+        delta: -1.0,
+        ..Greeks::default()
+    }
+}
+
 fn option() -> Contract {
     Contract {
         spot: 100.0,
@@ -95,7 +106,7 @@ fn option() -> Contract {
 
 #[test]
 fn reference() {
-    let rows = table(include_str!("../../../tests/reference/american.csv"));
+    let rows = table(include_str!("../../../../tests/reference/american.csv"));
     assert_eq!(rows.len(), 102);
     let mut worst = [0.0_f64; 5];
     for row in &rows {
@@ -315,16 +326,22 @@ fn limits_and_refusals() {
     .0
     .price;
     assert!((near - exact).abs() < 0.02, "{near} {exact}");
-    assert_eq!(
-        of(Contract {
-            volatility: 0.005,
+    // However little volatility: exercised now, or nearly what it is without.
+    for volatility in [0.005, 1e-3, 1e-5, 1e-9] {
+        let now = of(Contract {
+            volatility,
             rate: 0.1,
             dividend_yield: 0.0,
             ..put
-        })
-        .1,
-        Reason::Extreme
-    );
+        });
+        assert_eq!(now, (exercised(10.0), Reason::Ok));
+        let (later, reason) = of(Contract { volatility, ..waits });
+        assert_eq!(reason, Reason::Ok);
+        assert!(
+            (later.price - exact).abs() < 1e-3 * volatility + 1e-10,
+            "{later:?} {exact}"
+        );
+    }
     for bad in [
         Contract { spot: f64::NAN, ..put },
         Contract { years: -1.0, ..put },
@@ -341,125 +358,6 @@ fn limits_and_refusals() {
     }
 }
 
-/// Two boundaries (q < r < 0), and a drift of two standard deviations.
-#[test]
-fn the_grid_takes_over_and_agrees_with_the_lattice() {
-    let two = Contract {
-        rate: -0.005,
-        dividend_yield: -0.01,
-        ..option()
-    };
-    let mirrored = Contract {
-        rate: -0.01,
-        dividend_yield: -0.005,
-        call: true,
-        ..option()
-    };
-    let fast = Contract {
-        volatility: 0.04,
-        rate: 0.08,
-        dividend_yield: 0.01,
-        strike: 100.5,
-        ..option()
-    };
-    for option in [two, mirrored, fast] {
-        let (found, reason) = american(&option);
-        assert_eq!(reason, Reason::Ok);
-        let lattice = lattice::extrapolated(&option, &[], 501);
-        let tolerance = if option.rate > 0.0 { 1e-3 } else { 1e-4 };
-        assert!(
-            (found.price - lattice).abs() < tolerance,
-            "{option:?} {} {lattice}",
-            found.price
-        );
-        let (volatility, status) = implied_volatility(found.price, &option);
-        assert_eq!(status, Status::Ok);
-        assert!((volatility - option.volatility).abs() < 1e-4, "{option:?} {volatility}");
-    }
-    // Symmetry holds between two grids, too.
-    assert!((american(&two).0.price - american(&mirrored).0.price).abs() < 1e-4);
-}
-
-#[test]
-fn the_grid_agrees_with_the_spectral_method() {
-    for option in market(6, 13) {
-        let (spectral, grid) = (american(&option).0, on_grid(&option, &[], Grid::STANDARD).0);
-        for (name, a, b, tolerance) in [
-            ("price", spectral.price, grid.price, 1e-4),
-            ("delta", spectral.delta, grid.delta, 1e-4),
-            ("gamma", spectral.gamma, grid.gamma, 1e-4),
-            ("vega", spectral.vega, grid.vega, 0.05),
-            ("theta", spectral.theta, grid.theta, 5e-3),
-            ("rho", spectral.rho, grid.rho, 0.05),
-            ("vanna", spectral.vanna, grid.vanna, 0.02),
-            ("charm", spectral.charm, grid.charm, 0.01),
-        ] {
-            assert!((a - b).abs() <= tolerance, "{option:?} {name} {a} {b}");
-        }
-    }
-}
-
-/// Dividends on steps of both lattices.
-#[test]
-fn dividends_agree_with_the_lattice() {
-    let dividends = [(1.0 / 3.0, 2.0), (2.0 / 3.0, 3.0)].map(|(years, amount)| Dividend { years, amount });
-    for call in [false, true] {
-        for strike in [90.0, 100.0, 112.0] {
-            let option = Contract {
-                call,
-                strike,
-                dividend_yield: 0.0,
-                ..option()
-            };
-            let (found, reason) = on_grid(&option, &dividends, Grid::STANDARD);
-            let lattice = lattice::extrapolated(&option, &dividends, 501);
-            assert_eq!(reason, Reason::Ok);
-            assert!(
-                (found.price - lattice).abs() < 2e-4,
-                "{option:?} {} {lattice}",
-                found.price
-            );
-            let (volatility, status) = implied_on_grid(found.price, &option, &dividends, Grid::STANDARD);
-            assert_eq!(status, Status::Ok);
-            assert!((volatility - option.volatility).abs() < 1e-6);
-        }
-    }
-    // A call is exercised before a large dividend and never pays it; outside the life of the option a dividend is nothing.
-    let call = Contract {
-        call: true,
-        dividend_yield: 0.0,
-        strike: 60.0,
-        ..option()
-    };
-    let soon = [Dividend {
-        years: 0.01,
-        amount: 30.0,
-    }];
-    let price = price_on_grid(&call, &soon, Grid::STANDARD);
-    let before = black_scholes_merton(&Contract { years: 0.01, ..call }).price;
-    assert!((price - before).abs() < 1e-3, "{price} {before}");
-    let later = [Dividend {
-        years: 1.5,
-        amount: 30.0,
-    }];
-    assert_eq!(
-        price_on_grid(&call, &later, Grid::STANDARD),
-        price_on_grid(&call, &[], Grid::STANDARD)
-    );
-    assert_eq!(
-        on_grid(
-            &call,
-            &[Dividend {
-                years: 0.5,
-                amount: -1.0
-            }],
-            Grid::STANDARD
-        )
-        .1,
-        Reason::Input
-    );
-}
-
 #[test]
 fn exercised_now() {
     let (greeks, reason) = american(&Contract {
@@ -468,12 +366,7 @@ fn exercised_now() {
         ..option()
     });
     assert_eq!(reason, Reason::Ok);
-    let exercised = Greeks {
-        price: 40.0,
-        delta: -1.0,
-        ..Greeks::default()
-    };
-    assert_eq!(greeks, exercised);
+    assert_eq!(greeks, exercised(40.0));
 }
 
 #[test]

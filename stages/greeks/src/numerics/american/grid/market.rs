@@ -1,0 +1,60 @@
+//! What a field needs of an option.
+
+use crate::numerics::formula::Contract;
+use libm::exp;
+
+#[derive(Clone, Copy, Debug)]
+pub(in super::super) struct Market {
+    pub rate: f64,
+    pub dividend_yield: f64,
+    pub volatility: f64,
+    pub strike: f64,
+    /// 1 of a call, -1 of a put.
+    pub sign: f64,
+}
+
+impl Market {
+    pub fn of(option: &Contract) -> Self {
+        Self {
+            rate: option.rate,
+            dividend_yield: option.dividend_yield,
+            volatility: option.volatility,
+            strike: option.strike,
+            sign: if option.call { 1.0 } else { -1.0 },
+        }
+    }
+
+    /// The factor of the second derivative by `ln S`.
+    pub fn diffusion(&self) -> f64 {
+        0.5 * self.volatility * self.volatility
+    }
+
+    /// The mean change of `ln S` a year.
+    pub fn drift(&self) -> f64 {
+        self.rate - self.dividend_yield - self.diffusion()
+    }
+
+    /// The value of exercise at `ln S`, which may be below 0.
+    pub fn payoff(&self, x: f64) -> f64 {
+        self.sign * (exp(x) - self.strike)
+    }
+
+    /// The gain of exercise over waiting, a year.
+    pub fn flow(&self, spot: f64) -> f64 {
+        self.sign * (self.dividend_yield * spot - self.rate * self.strike)
+    }
+
+    /// Tests whether exercise never gains by time: it may be best just before a dividend alone.
+    pub fn waits_between_dividends(&self) -> bool {
+        self.sign * self.dividend_yield <= 0.0 && self.sign * self.rate >= 0.0
+    }
+
+    /// The value of an option on nothing: of a put the strike, at once or at expiry.
+    pub fn at_zero(&self, years: f64) -> f64 {
+        if self.sign > 0.0 {
+            0.0
+        } else {
+            self.strike * exp((-self.rate * years).max(0.0))
+        }
+    }
+}

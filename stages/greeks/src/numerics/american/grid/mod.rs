@@ -1,0 +1,189 @@
+//! American options by finite differences: with cash dividends, with two exercise boundaries, and with much drift.
+//!
+//! With dividends the model is the piecewise lognormal one: between ex-dividend dates the spot is lognormal with the option's rate, yield and volatility,
+//! and on such a date it falls by the amount, or to 0 where it is less (QuantLib's spot model; M. H. Vellekoop and J. W. Nieuwenhuis (2006) prefer it to
+//! the escrowed one, whose volatility means something else for every expiry). For that model the price is exact in the limit of the grid.
+//!
+//! The heat equation is solved by central differences and the TR-BDF2 scheme, second order in both, with steps that crowd towards expiry as the cube of
+//! their number: the boundary starts like a root of time. Kinks, and the boundaries of exercise, are placed between nodes (`stage`), so that the error is a
+//! smooth function of the nodes' width, and two grids, one twice as fine, are extrapolated.
+
+mod curve;
+mod ex_dates;
+mod field;
+mod march;
+mod market;
+mod stage;
+mod way;
+
+use super::reason::Reason;
+use crate::numerics::formula::{Contract, Greeks};
+use libm::sqrt;
+use march::march;
+use market::Market;
+
+/// A cash dividend.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Dividend {
+    /// Years from now to the ex-dividend date.
+    pub years: f64,
+    /// In currency.
+    pub amount: f64,
+}
+
+/// The resolution of the finer of two grids.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Grid {
+    /// Intervals of `ln S`, a multiple of 8.
+    pub spots: usize,
+    /// Steps of time without dividends; the time between two has its root's share of them.
+    pub steps: usize,
+}
+
+impl Grid {
+    /// A price on a strike of 100 to 1e-5, mostly to 1e-6.
+    pub const STANDARD: Self = Self { spots: 800, steps: 120 };
+    /// Twice the steps, where two boundaries may meet.
+    pub const FINE: Self = Self { spots: 800, steps: 240 };
+
+    /// Half the intervals and steps.
+    pub(super) const fn halved(self) -> Self {
+        Self {
+            spots: self.spots / 2,
+            steps: self.steps / 2,
+        }
+    }
+}
+
+/// The least volatility, by the drift over the option's life: below it prices no longer change.
+const LEAST_VOLATILITY: f64 = 1e-5;
+/// The relative change of volatility in the differences that are vega, vanna and volga; the same where the price is exact; and the change of rate in rho.
+const CHANGE: f64 = 0.01;
+const CHANGE_OF_EXACT: f64 = 2e-3;
+const CHANGE_OF_RATE: f64 = 2.5e-4;
+
+/// The price of an American option with cash dividends; those outside the time to expiry are ignored. NaN as for [`on_grid`].
+pub fn price_on_grid(option: &Contract, dividends: &[Dividend], grid: Grid) -> f64 {
+    let due = due(option, dividends);
+    if !is_regular(option, &due) {
+        return f64::NAN;
+    }
+    let waits = extrapolated(option, &due, grid).map_or(f64::NEG_INFINITY, |at| at[0]);
+    if waits.is_nan() {
+        waits
+    } else {
+        waits.max(intrinsic(option))
+    }
+}
+
+/// Price and Greeks of an American option with cash dividends: delta, gamma, theta and charm from the grid and the equation, the others by central
+/// differences. Dividends outside its life are not read.
+///
+/// [`Reason::Input`] unless spot, strike, time and volatility are positive and no dividend is negative; [`Reason::Extreme`] where the numbers are beyond
+/// floating point.
+pub fn on_grid(option: &Contract, dividends: &[Dividend], grid: Grid) -> (Greeks, Reason) {
+    let due = due(option, dividends);
+    if !is_regular(option, &due) {
+        return (Greeks::NONE, Reason::Input);
+    }
+    let Some([value, x, xx, xxx]) = extrapolated(option, &due, grid) else {
+        let greeks = Greeks {
+            price: intrinsic(option),
+            delta: if option.call { 1.0 } else { -1.0 },
+            ..Greeks::default()
+        };
+        return (greeks, Reason::Ok);
+    };
+    if value.is_nan() {
+        return (Greeks::NONE, Reason::Extreme);
+    }
+    let Contract {
+        spot,
+        rate,
+        dividend_yield,
+        volatility,
+        ..
+    } = *option;
+    // Differences need less: their grids' errors are nearly the same. Beside the boundary a change may lead across it.
+    let exercised = [intrinsic(option), if option.call { spot } else { -spot }, 0.0, 0.0];
+    let solve = |volatility: f64, rate: f64| {
+        let option = Contract {
+            volatility,
+            rate,
+            ..*option
+        };
+        extrapolated(&option, &due, grid.halved()).unwrap_or(exercised)
+    };
+    let exact = Market::of(option).waits_between_dividends();
+    let half = volatility * if exact { CHANGE_OF_EXACT } else { CHANGE };
+    let [less, more] = [-half, half].map(|change| solve(volatility + change, rate));
+    // On the same grid.
+    let same = if exact { value } else { solve(volatility, rate)[0] };
+    let [lower, higher] = [-CHANGE_OF_RATE, CHANGE_OF_RATE].map(|change| solve(volatility, rate + change));
+    let (carry, variance) = (rate - dividend_yield, 0.5 * volatility * volatility);
+    let time = rate * value - carry * x - variance * (xx - x);
+    let x_time = rate * x - carry * xx - variance * (xxx - xx);
+    let greeks = Greeks {
+        price: value.max(intrinsic(option)),
+        delta: x / spot,
+        gamma: (xx - x) / (spot * spot),
+        vega: (more[0] - less[0]) / (2.0 * half),
+        theta: time,
+        rho: (higher[0] - lower[0]) / (2.0 * CHANGE_OF_RATE),
+        vanna: (more[1] - less[1]) / (2.0 * half * spot),
+        volga: (more[0] - 2.0 * same + less[0]) / (half * half),
+        charm: x_time / spot,
+    };
+    (greeks, Reason::Ok)
+}
+
+/// Value and three derivatives by `ln S` in the limit of two grids; None where the option is exercised now.
+fn extrapolated(option: &Contract, due: &[Dividend], grid: Grid) -> Option<[f64; 4]> {
+    let mut market = Market::of(option);
+    let least = LEAST_VOLATILITY * (option.rate - option.dividend_yield).abs() * sqrt(option.years);
+    market.volatility = market.volatility.max(least);
+    if market.waits_between_dividends() {
+        return Some(ex_dates::value(&market, option.spot, option.years, due));
+    }
+    let at = |grid| march(&market, option.spot, option.years, due, grid);
+    let fine = at(grid)?;
+    // A rougher grid may see it exercised where the two values hardly differ.
+    let rough = at(grid.halved());
+    Some(rough.map_or(fine, |rough| {
+        std::array::from_fn(|i| fine[i] + (fine[i] - rough[i]) / 3.0)
+    }))
+}
+
+/// The payoff of exercise now.
+fn intrinsic(option: &Contract) -> f64 {
+    let gain = option.spot - option.strike;
+    if option.call { gain } else { -gain }.max(0.0)
+}
+
+fn is_regular(option: &Contract, due: &[Dividend]) -> bool {
+    let usable = |x: f64| x > 0.0 && x.is_finite();
+    [option.spot, option.strike, option.years, option.volatility]
+        .into_iter()
+        .all(usable)
+        && option.rate.is_finite()
+        && option.dividend_yield.is_finite()
+        && due.iter().all(|dividend| usable(dividend.amount))
+}
+
+/// The dividends before expiry, by date; those of one date as one.
+fn due(option: &Contract, dividends: &[Dividend]) -> Vec<Dividend> {
+    let mut due: Vec<Dividend> = dividends
+        .iter()
+        .filter(|dividend| dividend.years > 0.0 && dividend.years < option.years && dividend.amount != 0.0)
+        .copied()
+        .collect();
+    due.sort_by(|a, b| a.years.total_cmp(&b.years));
+    due.dedup_by(|next, first| {
+        let same = next.years == first.years;
+        if same {
+            first.amount += next.amount;
+        }
+        same
+    });
+    due
+}

@@ -1,0 +1,305 @@
+//! An implicit stage of the heat equation above what exercise is worth, on equidistant nodes.
+//!
+//! The system is eliminated from the ends inwards, up to the cell in which the value meets that of exercise (M. J. Brennan and E. S. Schwartz, 1977, from
+//! both sides). The boundary's place within its cell is found too: beside it the excess over exercise is a known parabola, so that the nodes' error
+//! is that of central differences, and smooth in their width.
+
+/// The value of exercise at one time, `factor sign (S - strike)`, with `S` at the nodes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Payoff<'a> {
+    /// `S` at the nodes at the end of the period.
+    pub spots: &'a [f64],
+    /// `S` at a node now, by that.
+    pub decay: f64,
+    pub factor: f64,
+    pub strike: f64,
+    pub sign: f64,
+    pub rate: f64,
+    pub dividend_yield: f64,
+}
+
+impl Payoff<'_> {
+    #[inline]
+    pub fn at(&self, i: usize) -> f64 {
+        self.factor * self.sign * (self.spots[i] * self.decay - self.strike)
+    }
+
+    /// The first derivative by `ln S`, and the second.
+    #[inline]
+    pub fn slope(&self, i: usize) -> f64 {
+        self.factor * self.sign * self.spots[i] * self.decay
+    }
+
+    /// The gain of exercise over waiting, by time: of a call the yield on the spot less interest on the strike, of a put the opposite.
+    #[inline]
+    pub fn flow(&self, i: usize) -> f64 {
+        self.factor * self.sign * (self.dividend_yield * self.spots[i] * self.decay - self.rate * self.strike)
+    }
+}
+
+/// The nodes at which the option is exercised: an interval.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Region {
+    pub from: usize,
+    pub to: usize,
+    /// The values below, continued smoothly to the first of the nodes, less the payoff.
+    pub below: f64,
+    /// The values above, continued to the last of them.
+    pub above: f64,
+    /// The boundaries, in nodes.
+    pub low: f64,
+    pub high: f64,
+}
+
+/// A system `W - reach W'' = right`, for W above the payoff.
+pub(super) struct Stage<'a> {
+    pub payoff: Payoff<'a>,
+    pub width: f64,
+    pub reach: f64,
+    pub diffusion: f64,
+    pub right: &'a [f64],
+    /// See [`Elimination`].
+    pub elimination: &'a Elimination,
+    /// The values at both ends, and whether they are those of exercise.
+    pub ends: [(f64, bool); 2],
+}
+
+/// The factors of an elimination of `1 + 2 lambda` between `-lambda`, by the distance from its end.
+#[derive(Default)]
+pub(super) struct Elimination {
+    /// The inverse pivots, and those times lambda.
+    pivots: Vec<f64>,
+    growths: Vec<f64>,
+}
+
+impl Elimination {
+    /// Sets the factors of `n` nodes.
+    pub fn set(&mut self, lambda: f64, n: usize) {
+        self.pivots.clear();
+        self.pivots.push(0.0);
+        let mut last = 0.0;
+        while self.pivots.len() < n {
+            let next = 1.0 / (1.0 + 2.0 * lambda - lambda * lambda * last);
+            if next == last {
+                self.pivots.resize(n, next);
+            } else {
+                self.pivots.push(next);
+            }
+            last = next;
+        }
+        self.growths.clear();
+        self.growths.extend(self.pivots.iter().map(|pivot| lambda * pivot));
+    }
+}
+
+/// Where an elimination stops.
+struct Edge {
+    /// The outermost node of exercise.
+    node: usize,
+    ghost: f64,
+    /// The value at the node before, outside the region, if the elimination has not it.
+    next: Option<f64>,
+    place: f64,
+}
+
+impl Edge {
+    fn end(node: usize) -> Self {
+        Self {
+            node,
+            ghost: 0.0,
+            next: None,
+            place: node as f64,
+        }
+    }
+}
+
+impl Stage<'_> {
+    /// Solves into `values`, and returns the region of exercise; `work` is memory of the same length.
+    pub fn solve(&self, values: &mut [f64], work: &mut [f64]) -> Option<Region> {
+        let last = values.len() - 1;
+        let [(low, low_exercised), (high, high_exercised)] = self.ends;
+        values[0] = low;
+        values[last] = high;
+        let upper = if high_exercised {
+            Some(Edge::end(last))
+        } else {
+            self.edge(true, low_exercised, values, work)
+        };
+        let lower = upper.as_ref().and_then(|_| {
+            if low_exercised {
+                Some(Edge::end(0))
+            } else {
+                self.edge(false, high_exercised, values, work)
+            }
+        });
+        let (lower, upper) = match (lower, upper) {
+            (Some(lower), Some(upper)) if lower.node <= upper.node => (lower, upper),
+            (lower, upper) => {
+                let source = lower
+                    .zip(upper)
+                    .map_or([(0, 0.0); 2], |(lower, upper)| self.source(&lower, &upper));
+                self.sweep(true, false, source, work);
+                self.substitute(true, &Edge::end(0), values, work);
+                return None;
+            }
+        };
+        for (i, value) in values.iter_mut().enumerate().take(upper.node + 1).skip(lower.node) {
+            if i > 0 && i < last {
+                *value = self.payoff.at(i);
+            }
+        }
+        Some(Region {
+            from: lower.node,
+            to: upper.node,
+            below: lower.ghost,
+            above: upper.ghost,
+            low: lower.place,
+            high: upper.place,
+        })
+    }
+
+    /// The boundary seen from an end, and the values between the two.
+    fn edge(&self, from_top: bool, other_exercised: bool, values: &mut [f64], work: &mut [f64]) -> Option<Edge> {
+        let found = self.sweep(from_top, true, [(0, 0.0); 2], work);
+        let other = if from_top { 0 } else { values.len() - 1 };
+        let edge = found.or_else(|| other_exercised.then(|| Edge::end(other)))?;
+        self.substitute(from_top, &edge, values, work);
+        Some(edge)
+    }
+
+    /// What exercise in a region within one cell adds to the right side at the nodes on both sides of it.
+    fn source(&self, lower: &Edge, upper: &Edge) -> [(usize, f64); 2] {
+        let width = upper.place - lower.place;
+        if lower.node != upper.node + 1 || width <= 0.0 {
+            return [(0, 0.0); 2];
+        }
+        let share = 0.5 * (upper.place + lower.place) - upper.node as f64;
+        [(upper.node, 1.0 - share), (lower.node, share)].map(|(i, share)| {
+            let gained = self.reach / self.diffusion * self.payoff.flow(i).max(0.0);
+            (i, gained * width * share)
+        })
+    }
+
+    /// Eliminates from an end, with `seek` to the cell of the boundary. `source` is added to the right side.
+    #[inline]
+    fn sweep(&self, from_top: bool, seek: bool, source: [(usize, f64); 2], work: &mut [f64]) -> Option<Edge> {
+        let n = work.len();
+        let Elimination { pivots, growths } = self.elimination;
+        let (pivots, growths) = (&pivots[..n], &growths[..n]);
+        let index = |t: usize| if from_top { n - 1 - t } else { t };
+        work[0] = self.ends[usize::from(from_top)].0;
+        for t in 1..n - 1 {
+            let outer = index(t);
+            let mut right = self.right[outer];
+            for (i, gained) in source {
+                right += if i == outer { gained } else { 0.0 };
+            }
+            work[t] = right * pivots[t] + growths[t] * work[t - 1];
+            if !seek || t + 2 == n {
+                continue;
+            }
+            let inner = index(t + 1);
+            let at_inner = self.payoff.at(inner);
+            // Waiting through the stage may not be worth more.
+            if at_inner - self.reach * self.payoff.slope(inner) < self.right[inner] {
+                continue;
+            }
+            let growth = growths[t];
+            let at_outer = self.payoff.at(outer);
+            let square = self.width * self.width / self.diffusion;
+            let fit = Fit {
+                excess: work[t] + growth * at_inner - at_outer,
+                growth,
+                inner: self.payoff.flow(inner) * square,
+                outer: self.payoff.flow(outer) * square,
+            };
+            if fit.miss(1.0) >= 0.0 {
+                let d = fit.solve();
+                let (ghost, first) = fit.sides(d);
+                let place = if from_top { outer as f64 - d } else { outer as f64 + d };
+                return Some(Edge {
+                    node: inner,
+                    ghost,
+                    next: Some(at_outer + first),
+                    place,
+                });
+            }
+        }
+        None
+    }
+
+    /// Substitutes back, to the end at which the elimination began.
+    #[inline]
+    fn substitute(&self, from_top: bool, edge: &Edge, values: &mut [f64], work: &[f64]) {
+        let n = values.len();
+        let growths = &self.elimination.growths[..n];
+        let index = |t: usize| if from_top { n - 1 - t } else { t };
+        let mut t = index(edge.node);
+        let mut last = values[edge.node];
+        if let Some(next) = edge.next {
+            t -= 1;
+            values[index(t)] = next;
+            last = next;
+        }
+        while t > 1 {
+            t -= 1;
+            last = work[t] + growths[t] * last;
+            values[index(t)] = last;
+        }
+    }
+}
+
+/// The place of a boundary within its cell, at a share d of the width from the outer node. Beside it the excess over the payoff has the second derivative
+/// that makes it stay: flow by diffusion.
+struct Fit {
+    /// The excess at the outer node if the inner one has none, and its growth with that of the inner one.
+    excess: f64,
+    growth: f64,
+    /// The second derivative at both, in widths.
+    inner: f64,
+    outer: f64,
+}
+
+impl Fit {
+    /// The excess continued to the inner node, and that at the outer one.
+    fn sides(&self, d: f64) -> (f64, f64) {
+        let bend = self.outer - self.inner;
+        let half = 0.5 * (self.outer - bend * d);
+        let at = |t: f64| ((half + bend * t / 6.0) * t * t).max(0.0);
+        (at(d - 1.0), at(d))
+    }
+
+    fn miss(&self, d: f64) -> f64 {
+        let (ghost, first) = self.sides(d);
+        first - self.excess - self.growth * ghost
+    }
+
+    /// The share, by the Illinois method.
+    fn solve(&self) -> f64 {
+        let (mut low, mut high) = (0.0, 1.0);
+        let (mut at_low, mut at_high) = (self.miss(low), self.miss(high));
+        if at_low >= 0.0 {
+            return 0.0;
+        }
+        let enough = 1e-12 * (self.inner.abs() + self.outer.abs());
+        let mut side = 0;
+        let mut d = 1.0;
+        for _ in 0..30 {
+            d = (low * at_high - high * at_low) / (at_high - at_low);
+            let miss = self.miss(d);
+            if miss.abs() <= enough {
+                break;
+            }
+            if miss < 0.0 {
+                (low, at_low) = (d, miss);
+                at_high *= if side < 0 { 0.5 } else { 1.0 };
+                side = -1;
+            } else {
+                (high, at_high) = (d, miss);
+                at_low *= if side > 0 { 0.5 } else { 1.0 };
+                side = 1;
+            }
+        }
+        d
+    }
+}
