@@ -28,15 +28,20 @@ pub fn run(trials: Vec<Trial>) -> ExitCode {
 /// The name of a test, and the test, which is given the directory of market data.
 pub type MarketDataTest = (&'static str, fn(&Path));
 
-/// Runs tests that are given the directory `data` of `RUNNER_TEST_DATA`.
-pub fn run_with_market_data(tests: &[MarketDataTest]) -> ExitCode {
+/// Tests that are given the directory `data` of `RUNNER_TEST_DATA`.
+pub fn with_market_data(tests: &[MarketDataTest]) -> Vec<Trial> {
     let data = std::env::var_os("RUNNER_TEST_DATA").map(|folder| PathBuf::from(folder).join("data"));
     let missing = data.is_none().then_some("RUNNER_TEST_DATA is unset");
-    let trial = |&(name, test): &MarketDataTest| {
+    let with_data = |&(name, test): &MarketDataTest| {
         let data = data.clone();
         trial(name, missing, move || {
             test(&data.expect("RUNNER_TEST_DATA names the directory of test data"));
         })
     };
-    run(tests.iter().map(trial).collect())
+    tests.iter().map(with_data).collect()
+}
+
+/// Runs them.
+pub fn run_with_market_data(tests: &[MarketDataTest]) -> ExitCode {
+    run(with_market_data(tests))
 }

@@ -104,6 +104,16 @@ pub enum Error {
         /// The reason.
         reason: &'static str,
     },
+    /// A file on a server cannot be had.
+    #[error("{url}: {reason}")]
+    File {
+        /// Its URL, without credentials.
+        url: String,
+        /// The reason.
+        reason: String,
+        /// The remedy.
+        hint: String,
+    },
     /// The configuration of a remote store is wrong, or does not allow the request.
     #[error("{remote} cannot be used: {reason}")]
     Remote {
@@ -129,6 +139,7 @@ impl Error {
     /// The remedy, where the error itself tells.
     pub fn hint(&self) -> Option<String> {
         match self {
+            Self::File { hint, .. } => Some(hint.clone()),
             Self::Missing { .. } | Self::Damaged { .. } => {
                 Some("run the pipeline again: what is missing or damaged is computed again".to_owned())
             }

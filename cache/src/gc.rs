@@ -154,6 +154,7 @@ impl Store {
                 && let Checksummed::Intact(stored, _) = checksummed::read::<StoredAction>(&action.path)?
             {
                 keep.extend(stored.blobs().chain(stored.record.log).map(|blob| blob.blob));
+                keep.extend(stored.record.sources.iter().map(|source| source.blake3));
             } else {
                 self.drop_file(plan, &action.path, &action.meta, &mut report.actions)?;
             }

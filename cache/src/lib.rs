@@ -20,8 +20,8 @@
 //! ```
 //!
 //! An artifact's manifest is itself a blob: its digest is the digest of its canonical JSON.
-//! Nothing here depends on markets, stages or YAML, and nothing waits for a network: an [`Upstream`] does, in the crate
-//! `cache-remote`.
+//! Nothing here depends on markets, stages or YAML, and nothing waits for a network: an [`Upstream`] and a [`FetchFiles`] do, in the
+//! crate `cache-remote`.
 //!
 //! Invariants at every instant, whichever process crashes: a file has its name only when it is complete (atomic write); a
 //! record is written after everything it names; bytes are checked before their first use in a process, so that damage is
@@ -30,7 +30,7 @@
 //! | layer | modules |
 //! | --- | --- |
 //! | files | [`fs`], [`shared`], [`regular_file`], [`obstacle`], [`file_lock`], [`atomic_write`], [`checksummed`] |
-//! | formats | [`digest`], [`canonical`], [`plain_text`], [`blob`], [`artifact`], [`outputs`], [`record`], [`upstream`] |
+//! | formats | [`digest`], [`canonical`], [`plain_text`], [`blob`], [`artifact`], [`outputs`], [`record`], [`upstream`], [`remote_file`] |
 //! | the store | [`store`], and its readers and writers: [`read_through`], [`lookup`], [`hit_cache`], [`derived`], [`blob_writer`], … |
 //! | upkeep | [`open`], [`recovery`], [`verify`], [`scrub`], [`gc`], [`status`] |
 
@@ -62,6 +62,7 @@ mod read_through;
 mod record;
 mod recovery;
 pub mod regular_file;
+mod remote_file;
 mod remote_index;
 mod scrub;
 pub mod shared;
@@ -88,6 +89,7 @@ pub use partial_blob::PartialBlob;
 pub use plain_text::plain_text;
 pub use read_through::OpenUpstream;
 pub use record::{ActionRecord, Hit, StoredAction, StoredMemo};
+pub use remote_file::{FetchFiles, FetchedFile, OnBytes, RemoteFile, Seen};
 pub use remote_index::RemoteIndex;
 pub use scrub::ScrubReport;
 pub use source_digest::has_reliable_times;

@@ -3,6 +3,7 @@
 use crate::error::Result;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread::Builder;
 
 /// Applies `work` to every item, on as many threads as the machine has cores; the results are in the items' order.
 pub(crate) fn map<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> Result<R> + Sync) -> Result<Vec<R>> {
@@ -38,7 +39,10 @@ pub fn map_with_threads<T: Sync, R: Send>(
     };
     std::thread::scope(|scope| {
         for _ in 1..threads {
-            scope.spawn(take);
+            // Where no more threads can be started, those that were do the work.
+            if Builder::new().spawn_scoped(scope, take).is_err() {
+                break;
+            }
         }
         take();
     });

@@ -1,10 +1,10 @@
 //! Blobs that arrive piece by piece, from an upstream.
 
 use crate::atomic_write::{mark_unflushed, persist_open};
-use crate::blob::digest;
+use crate::blob::{BlobRef, digest};
 use crate::digest::BlobDigest;
 use crate::error::{Error, Result};
-use crate::file_lock::{Mode, acquire};
+use crate::file_lock::{Mode, acquire, try_acquire};
 use crate::store::Store;
 use std::fs::File;
 use std::io::{ErrorKind, Read as _, Seek as _, SeekFrom, Write as _};
@@ -14,14 +14,15 @@ use std::time::Duration;
 /// The longest wait for another process that fetches the same blob.
 const FETCH: Duration = Duration::from_secs(3600);
 
-/// A blob whose bytes arrive piece by piece: a file in `tmp`, which outlives an interrupted transfer, so that the next
+/// A blob whose bytes arrive piece by piece, and which may have no digest before they are all there: a file in `tmp`, which outlives an interrupted transfer, so that the next
 /// one resumes it. It is locked until this value is dropped.
 ///
 /// Its bytes are hashed by the calling thread alone: a thread that worked for rayon meanwhile could need the same blob.
 #[derive(Debug)]
 pub struct PartialBlob {
     store: Store,
-    blob: BlobDigest,
+    /// The digest that its bytes have to have.
+    blob: Option<BlobDigest>,
     file: File,
     path: PathBuf,
     hasher: blake3::Hasher,
@@ -35,12 +36,31 @@ impl Store {
     /// # Errors
     /// When the file cannot be created, locked or read.
     pub fn partial_blob(&self, blob: BlobDigest) -> Result<PartialBlob> {
-        mark_unflushed(self.root())?;
         let path = self.folder("tmp").join(format!("fetch-{}", blob.to_hex()));
+        let file = acquire(self.root(), &path, Mode::Exclusive, FETCH)?;
+        self.partial(Some(blob), file, path)
+    }
+
+    /// The partial file of a file on a server: of the blob if its digest is known, otherwise by `name`, which stands for one version of the file. `None`
+    /// while another thread or process has it open.
+    ///
+    /// # Errors
+    /// When the file cannot be created, locked or read.
+    pub fn partial_file(&self, blob: Option<BlobDigest>, name: &[u8]) -> Result<Option<PartialBlob>> {
+        let name = blob.unwrap_or_else(|| BlobRef::of(name).blob);
+        let path = self.folder("tmp").join(format!("fetch-{}", name.to_hex()));
+        match try_acquire(self.root(), &path, Mode::Exclusive)? {
+            Some(file) => self.partial(blob, file, path).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    fn partial(&self, blob: Option<BlobDigest>, file: File, path: PathBuf) -> Result<PartialBlob> {
+        mark_unflushed(self.root())?;
         let mut partial = PartialBlob {
             store: self.clone(),
             blob,
-            file: acquire(self.root(), &path, Mode::Exclusive, FETCH)?,
+            file,
             path,
             hasher: blake3::Hasher::new(),
             len: 0,
@@ -101,9 +121,14 @@ impl PartialBlob {
         Ok(())
     }
 
-    /// True if the bytes match the blob's digest.
+    /// The digest of the bytes so far.
+    pub fn digest(&self) -> BlobDigest {
+        digest(&self.hasher)
+    }
+
+    /// True if the bytes match the blob's digest, or it has none yet.
     pub fn is_intact(&self) -> bool {
-        digest(&self.hasher) == self.blob
+        self.blob.is_none_or(|blob| blob == self.digest())
     }
 
     /// Renames the file to its final path if [`PartialBlob::is_intact`].
@@ -111,15 +136,16 @@ impl PartialBlob {
     /// # Errors
     /// [`Error::Damaged`] when the bytes do not match the digest, or when the file cannot be renamed.
     pub fn persist(self) -> Result<()> {
-        if !self.is_intact() {
+        let blob = self.digest();
+        if let Some(expected) = self.blob.filter(|expected| *expected != blob) {
             return Err(Error::Damaged {
                 what: "blob",
-                digest: self.blob.to_hex(),
+                digest: expected.to_hex(),
             });
         }
-        let goal = self.store.blob_path(self.blob);
+        let goal = self.store.blob_path(blob);
         persist_open(self.store.root(), &self.file, &self.path, &goal)?;
-        self.store.set_verified(self.blob);
+        self.store.set_verified(blob);
         Ok(())
     }
 

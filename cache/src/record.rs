@@ -3,6 +3,7 @@
 use crate::blob::BlobRef;
 use crate::digest::{ActionKey, ArtifactDigest, BlobDigest, MemoKey};
 use crate::outputs::Outputs;
+use crate::remote_file::FetchedFile;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -26,6 +27,9 @@ pub struct ActionRecord {
     pub numerics_class: String,
     /// The version of the program that computed it.
     pub program: String,
+    /// The files of servers that it read, which `gc` keeps with it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sources: Vec<FetchedFile>,
     /// Further facts that tools may show (host, started at).
     #[serde(default)]
     pub info: BTreeMap<String, Value>,

@@ -106,6 +106,9 @@ impl Store {
 
     fn digest_file(&self, path: &Path, reread: bool) -> Result<BlobRef> {
         let path = &std::path::absolute(path).map_err(Error::io("read", path))?;
+        if !reread && let Some(blob) = self.linked_blob(path) {
+            return Ok(blob);
+        }
         let name = blake3::hash(path.as_os_str().as_bytes()).to_hex();
         let entry = sharded(&self.folder("stat"), &name);
         let now = Stamp::of(&regular_metadata(path)?);
@@ -146,6 +149,15 @@ impl Store {
             return Ok(found);
         }
         Err(Error::Changing { path: path.clone() })
+    }
+
+    /// The blob that a link leads to ([`Workspace::link`](crate::Workspace::link)), which is hashed once in a process.
+    fn linked_blob(&self, path: &Path) -> Option<BlobRef> {
+        let to = std::fs::read_link(path).ok()?;
+        let name = to.strip_prefix(self.folder("blobs")).ok()?.to_str()?;
+        let blob: BlobDigest = name.replace('/', "").parse().ok()?;
+        let size = self.local_blob(blob).ok()?.len() as u64;
+        Some(BlobRef { blob, size })
     }
 
     /// Copies a file into the store.

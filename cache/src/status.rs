@@ -40,7 +40,7 @@ impl AddAssign for Count {
 pub struct Status {
     /// All blobs.
     pub blobs: Count,
-    /// The blobs that neither an action's outputs and log nor a memo need.
+    /// The blobs that neither an action's outputs, log and fetched sources nor a memo need.
     pub unreferenced: Count,
     /// The output artifacts of actions, by type. A blob of two artifacts is counted in both.
     pub artifacts: BTreeMap<String, Count>,
@@ -89,6 +89,7 @@ impl Store {
             status.actions.add(action.meta.len());
             if let Checksummed::Intact(stored, _) = checksummed::read::<StoredAction>(&action.path)? {
                 needed.extend(stored.blobs().chain(stored.record.log).map(|blob| blob.blob));
+                needed.extend(stored.record.sources.iter().map(|source| source.blake3));
                 artifacts.extend(stored.record.outputs.into_values());
             }
         }

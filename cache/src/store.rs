@@ -8,6 +8,7 @@ use crate::error::{Error, Result};
 use crate::fs::{if_exists, metadata, touch};
 use crate::obstacle::move_away;
 use crate::regular_file::{Opened, open_own};
+use crate::remote_file::FetchFiles;
 use crate::upstream::Upstream;
 use std::collections::HashSet;
 use std::fs::{File, Metadata};
@@ -26,6 +27,8 @@ pub struct Store {
     inner: Arc<Inner>,
     /// The fallback for objects that are not in the local store.
     pub(crate) upstream: Option<Arc<dyn Upstream>>,
+    /// What fetches files of servers.
+    pub(crate) files: Option<Arc<dyn FetchFiles>>,
     /// The longest blob that is fetched from the upstream, in bytes.
     pub(crate) fetch_limit: u64,
     interrupt: Interrupt,
@@ -73,6 +76,7 @@ impl Store {
                 verified: Mutex::default(),
             }),
             upstream: None,
+            files: None,
             fetch_limit: u64::MAX,
             interrupt: Interrupt::default(),
         }
@@ -85,7 +89,8 @@ impl Store {
         self
     }
 
-    pub(crate) fn is_interrupted(&self) -> bool {
+    /// True once long work should stop.
+    pub fn is_interrupted(&self) -> bool {
         self.interrupt.0.as_ref().is_some_and(|is_interrupted| is_interrupted())
     }
 

@@ -52,6 +52,9 @@ pub trait Upstream: fmt::Debug + Send + Sync {
     /// [`Error::Damaged`] when its bytes do not match its digest, or when the local store fails.
     fn fetch(&self, digest: BlobDigest) -> Result<bool>;
 
+    /// Ends all look-ups and fetches, now and later: they are misses. For a run that was cancelled.
+    fn stop_reads(&self);
+
     /// Notes the sizes of blobs that may be fetched: no more bytes are taken for one.
     fn expect(&self, blobs: &mut dyn Iterator<Item = BlobRef>);
 

@@ -3,7 +3,9 @@
 //! Not every file system can lock a directory, so that a file beside it is locked: created before it, locked as long as its
 //! user exists, and removed after it. By this lock `gc` recognises the directory of a killed run.
 
+use crate::artifact::check_path;
 use crate::atomic_write::locked_temp_file;
+use crate::digest::BlobDigest;
 use crate::error::{Error, Result};
 use crate::listing::remove_tree;
 use crate::shared;
@@ -49,6 +51,23 @@ impl Workspace {
     pub fn path(&self) -> &Path {
         &self.path
     }
+
+    /// Links a blob of the store's under a name below the directory, for readers to whom a file's name says something. The store knows the digest
+    /// of such a link ([`Store::hash_file`]).
+    ///
+    /// # Errors
+    /// When the name leaves the directory, or the link cannot be made.
+    pub fn link(&self, store: &Store, blob: BlobDigest, name: &str) -> Result<PathBuf> {
+        check_path(name).map_err(|reason| Error::Entries {
+            reason: format!("`{name}` {reason}"),
+        })?;
+        let path = self.path.join(name);
+        if let Some(parent) = path.parent() {
+            shared::create_dir_all(parent).map_err(Error::io("create", parent))?;
+        }
+        std::os::unix::fs::symlink(store.blob_path(blob), &path).map_err(Error::io("write", &path))?;
+        Ok(path)
+    }
 }
 
 impl Drop for Workspace {
@@ -70,6 +89,30 @@ mod tests {
     use super::*;
     use std::fs::{Permissions, create_dir_all, read_dir, set_permissions, write};
     use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn a_link_has_the_digest_of_its_blob() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(dir.path()).unwrap();
+        let blob = store.put(b"bytes").unwrap();
+        let workspace = store.workspace().unwrap();
+        let link = workspace.link(&store, blob.blob, "0/SPX eod.csv").unwrap();
+        assert_eq!(std::fs::read(&link).unwrap(), b"bytes");
+        assert_eq!(store.hash_file(&link).unwrap(), blob);
+        assert_eq!(store.status().unwrap().stat.count, 0);
+        assert_eq!(store.rehash_file(&link).unwrap(), blob);
+        assert!(workspace.link(&store, blob.blob, "../a.csv").is_err());
+        drop(workspace);
+        assert!(store.has(blob) && !link.exists());
+
+        // A damaged blob is no blob, nor are its bytes hashed as those of a file.
+        let workspace = store.workspace().unwrap();
+        let link = workspace.link(&store, blob.blob, "a.csv").unwrap();
+        set_permissions(store.blob_path(blob.blob), Permissions::from_mode(0o644)).unwrap();
+        write(store.blob_path(blob.blob), "other").unwrap();
+        let fresh = Store::open(dir.path()).unwrap();
+        assert!(fresh.hash_file(&link).is_err());
+    }
 
     #[test]
     fn a_workspace_is_removed_with_all_that_is_in_it() {

@@ -10,7 +10,7 @@ mod tally;
 
 pub use example::Example;
 pub use rules::{Action, BARS, CHAIN, DATE_OUT_OF_RANGE, MOST_DROPPED, RATES, Remedy, Rule, of};
-pub use tally::{Finding, Tally};
+pub use tally::{Counted, Finding, Tally};
 
 /// An implied volatility at or below this stands for "none" in vendors' tables.
 pub const PLACEHOLDER_VOLATILITY: f64 = 0.02;

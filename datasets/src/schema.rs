@@ -167,7 +167,7 @@ pub const IMPLIED_VOLATILITY: &[Column] = &[
         "iv_status",
         Type::Code,
         false,
-        "0 ok, otherwise why there is no implied volatility",
+        "0 ok, 8 a volatility that rounding of the price decides, otherwise why there is none",
     ),
 ];
 

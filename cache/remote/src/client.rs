@@ -16,6 +16,7 @@ use bytes::Bytes;
 use cache::{BlobDigest, BlobRef, Error, Result, Store, parallel};
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use tokio::sync::watch;
 
 /// The layout that is read and written.
 const FORMAT: &str = "runner-remote 2";
@@ -34,6 +35,8 @@ pub(crate) struct Client {
     /// True if the remote has a supported format; `None` before the first request.
     format: Mutex<Option<bool>>,
     pub reads: CircuitBreaker,
+    /// True once reads were stopped.
+    stop_reads: watch::Sender<bool>,
     pub writes: CircuitBreaker,
     known: OnceLock<Mutex<ExistenceCache>>,
     /// The sizes of blobs according to manifests: no more bytes are taken from a server.
@@ -75,6 +78,7 @@ impl Client {
     fn unchecked(settings: RemoteSettings, address: Address, store: &Store) -> Self {
         Self {
             reads: CircuitBreaker::default(),
+            stop_reads: watch::Sender::default(),
             writes: CircuitBreaker::default(),
             settings,
             name: address.shown(),
@@ -129,11 +133,23 @@ impl Client {
         let backend = self.backend.get_or_init(|| {
             let made: std::result::Result<Box<dyn Backend>, String> = match &self.address {
                 Address::Directory(path) => Ok(Box::new(Directory::new(path.clone()))),
-                address => Cloud::new(address, &self.settings).map(|cloud| Box::new(cloud) as Box<dyn Backend>),
+                address => Cloud::new(address, &self.settings, self.stop_reads.subscribe())
+                    .map(|cloud| Box::new(cloud) as Box<dyn Backend>),
             };
             made.map_err(|message| self.give_up(&message)).ok()
         });
         backend.as_deref().ok_or(Failure::CircuitOpen)
+    }
+
+    /// Ends all reads, now and later.
+    pub fn stop_reads(&self) {
+        self.reads.open_for_good();
+        self.stop_reads.send_replace(true);
+    }
+
+    /// True once reads were stopped.
+    pub fn is_stopped(&self) -> bool {
+        *self.stop_reads.borrow()
     }
 
     /// Opens the circuit breaker permanently, with a warning.

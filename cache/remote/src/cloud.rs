@@ -7,8 +7,10 @@
 use crate::address::Address;
 use crate::backend::{Attempt, Backend, Fault, Sink};
 use crate::connector::{Connector, NoAnswer};
+use crate::runtime::Runtime;
 use crate::settings::RemoteSettings;
 use bytes::Bytes;
+use futures_util::future::{Either, select};
 use futures_util::stream::{self, BoxStream};
 use futures_util::{FutureExt as _, StreamExt as _};
 use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
@@ -22,9 +24,9 @@ use object_store::{
 };
 use std::error::Error as _;
 use std::future::Future;
+use std::pin::pin;
 use std::time::{Duration, Instant};
-use tokio::runtime::{Builder, Handle};
-use tokio::sync::oneshot;
+use tokio::sync::watch;
 use tokio::time::timeout;
 
 /// The length in bytes from which an object is written in parts of half this length, or more where there would be too many.
@@ -36,7 +38,7 @@ const PARTS: usize = 4;
 /// The download rate in bytes per second below which a connection counts as hung, once it had the time of a request.
 const MIN_RATE: u64 = 8 << 10;
 /// The limit of object_store for a whole request with its body.
-const NO_LIMIT: &str = "7days";
+pub(crate) const NO_LIMIT: &str = "7days";
 
 /// A remote over `object_store`.
 pub(crate) struct Cloud {
@@ -47,30 +49,20 @@ pub(crate) struct Cloud {
     /// The longest time of a request without a body, with its retries.
     deadline: Duration,
     runtime: Runtime,
-}
-
-/// A runtime whose only thread drives connections and timers; each caller polls its own request.
-struct Runtime {
-    handle: Handle,
-    /// The thread ends when this is dropped.
-    _stop: oneshot::Sender<()>,
-}
-
-impl Runtime {
-    fn start() -> std::io::Result<Self> {
-        let runtime = Builder::new_current_thread().enable_all().build()?;
-        let handle = runtime.handle().clone();
-        let (_stop, stopped) = oneshot::channel();
-        std::thread::Builder::new()
-            .name("remote".to_owned())
-            .spawn(move || drop(runtime.block_on(stopped)))?;
-        Ok(Self { handle, _stop })
-    }
+    /// True once reads were stopped.
+    stop_reads: watch::Receiver<bool>,
 }
 
 impl Cloud {
     /// The client for an address. Credentials come from the environment variables of each cloud's own tools.
-    pub fn new(address: &Address, settings: &RemoteSettings) -> Result<Self, String> {
+    ///
+    /// # Errors
+    /// A reason, when the address or the settings are wrong.
+    pub fn new(
+        address: &Address,
+        settings: &RemoteSettings,
+        stop_reads: watch::Receiver<bool>,
+    ) -> Result<Self, String> {
         let Address::Object { scheme, url, prefix } = address else {
             return Err("a directory needs no client".to_owned());
         };
@@ -137,7 +129,8 @@ impl Cloud {
             prefix: prefix.clone(),
             stall,
             deadline: settings.timeout * 2,
-            runtime: Runtime::start().map_err(|err| format!("cannot start a thread: {err}"))?,
+            runtime: Runtime::start("remote").map_err(|err| format!("cannot start a thread: {err}"))?,
+            stop_reads,
         })
     }
 
@@ -147,16 +140,24 @@ impl Cloud {
     }
 
     fn wait<T>(&self, request: impl Future<Output = object_store::Result<T>>) -> Attempt<T> {
-        self.runtime.handle.block_on(request).map_err(|err| fault(&err))
+        self.unless_stopped(request)?.map_err(|err| fault(&err))
+    }
+
+    /// Waits for the end of a read, or until reads are stopped.
+    fn unless_stopped<T>(&self, read: impl Future<Output = T>) -> Attempt<T> {
+        let mut stop = self.stop_reads.clone();
+        self.runtime.block_on(async {
+            match select(pin!(stop.wait_for(|stop| *stop)), pin!(read)).await {
+                Either::Left(_) => Err(Fault::Stopped),
+                Either::Right((read, _)) => Ok(read),
+            }
+        })
     }
 
     /// The next item of a stream that makes progress within `limit`.
     fn next<T>(&self, limit: Duration, stream: &mut BoxStream<'_, object_store::Result<T>>) -> Attempt<Option<T>> {
-        match self
-            .runtime
-            .handle
-            .block_on(async { timeout(limit, stream.next()).await })
-        {
+        // A timeout needs the runtime when it is made.
+        match self.unless_stopped(async { timeout(limit, stream.next()).await })? {
             Ok(item) => item.transpose().map_err(|err| fault(&err)),
             Err(_) => Err(Fault::Transient(NoAnswer(limit).to_string())),
         }
@@ -229,7 +230,7 @@ fn write_fault(err: &Error) -> Fault {
 }
 
 /// The innermost message: the outer ones repeat the URL.
-fn message(err: &Error) -> String {
+pub(crate) fn message(err: &Error) -> String {
     let mut innermost = err.to_string();
     let mut source = err.source();
     while let Some(err) = source {
@@ -280,10 +281,10 @@ impl Backend for Cloud {
     fn write(&self, name: &str, bytes: Bytes, on_part: &dyn Fn(usize) -> bool) -> Attempt<()> {
         let (path, len) = (self.path(name), bytes.len());
         if len > MULTIPART {
-            return self.runtime.handle.block_on(self.write_parts(&path, &bytes, on_part));
+            return self.runtime.block_on(self.write_parts(&path, &bytes, on_part));
         }
         let put = self.store.put(&path, PutPayload::from(bytes));
-        self.runtime.handle.block_on(put).map_err(|err| write_fault(&err))?;
+        self.runtime.block_on(put).map_err(|err| write_fault(&err))?;
         on_part(len);
         Ok(())
     }

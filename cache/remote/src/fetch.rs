@@ -3,8 +3,7 @@
 use crate::backend::{Attempt, Fault, Sink};
 use crate::client::Client;
 use crate::object_name::object_name;
-use crate::transfer_stats::Counters;
-use cache::{BlobDigest, Error, PartialBlob, Result, Store};
+use cache::{BlobDigest, Error, PartialBlob, Result};
 use std::time::{Duration, Instant};
 
 /// The download rate in bytes per second below which a transfer that breaks again and again counts as hung.
@@ -23,8 +22,7 @@ pub(crate) fn fetch(client: &Client, digest: BlobDigest) -> Result<bool> {
         partial: client.store.partial_blob(digest)?,
         total: None,
         expected: client.known().size(digest).or_else(|| client.expected_size(digest)),
-        stats: &client.stats,
-        store: &client.store,
+        client,
         has_room: true,
     };
     // Another thread or process may have completed it meanwhile.
@@ -104,8 +102,7 @@ struct Download<'a> {
     total: Option<u64>,
     /// The length according to a record or a manifest.
     expected: Option<u64>,
-    stats: &'a Counters,
-    store: &'a Store,
+    client: &'a Client,
     /// False if the object is longer than the free space of the disk. Nothing is written then.
     has_room: bool,
 }
@@ -113,6 +110,9 @@ struct Download<'a> {
 impl Download<'_> {
     fn check_complete(&self) -> Attempt<()> {
         let len = self.partial.len();
+        if self.client.is_stopped() {
+            return Err(Fault::Stopped);
+        }
         match self.total {
             Some(total) if self.has_room && len < total && self.expected.is_none_or(|expected| expected == total) => {
                 Err(Fault::Transient(format!(
@@ -130,7 +130,7 @@ impl Sink for Download<'_> {
         let rest = total
             .saturating_sub(self.partial.len())
             .min(self.expected.unwrap_or(u64::MAX));
-        self.has_room = self.store.free_space().is_none_or(|free| rest <= free);
+        self.has_room = self.client.store.free_space().is_none_or(|free| rest <= free);
         if offset != self.partial.len() {
             self.partial.restart()?;
         }
@@ -138,7 +138,7 @@ impl Sink for Download<'_> {
     }
 
     fn take(&mut self, bytes: &[u8]) -> Result<bool> {
-        if !self.has_room {
+        if !self.has_room || self.client.is_stopped() {
             return Ok(false);
         }
         let limit = self.expected.or(self.total).unwrap_or(u64::MAX);
@@ -146,7 +146,7 @@ impl Sink for Download<'_> {
         let room = limit.saturating_add(1).saturating_sub(self.partial.len());
         let bytes = &bytes[..bytes.len().min(usize::try_from(room).unwrap_or(usize::MAX))];
         self.partial.append(bytes)?;
-        self.stats.moved(bytes.len());
+        self.client.stats.moved(bytes.len());
         Ok(self.partial.len() <= limit)
     }
 }

@@ -19,7 +19,7 @@
 //! | --- | --- |
 //! | [`settings`], [`address`] | the configuration of a remote, and its URL |
 //! | [`backend`], [`directory`], [`cloud`] | named objects; retry with exponential backoff |
-//! | [`connector`] | the HTTP client |
+//! | [`connector`], [`runtime`] | the HTTP client, and the thread that drives it |
 //! | [`circuit_breaker`] | no requests while the remote does not answer |
 //! | [`redact`], [`warnings`] | messages without credentials |
 //! | [`keys`], [`signature`] | Ed25519 keys; records with a signature |
@@ -29,6 +29,7 @@
 //! | [`worker_sync`] | the settings and reports of worker processes |
 //! | [`remote`] | [`Remote`], the [`Upstream`](cache::Upstream) |
 //! | [`push_pull`] | transfers by command |
+//! | [`source`] | files of web servers and buckets that stages read |
 
 mod address;
 mod backend;
@@ -45,8 +46,10 @@ mod object_name;
 mod push_pull;
 mod redact;
 mod remote;
+mod runtime;
 mod settings;
 mod signature;
+mod source;
 mod transfer_stats;
 pub mod untrusted;
 mod upload;
@@ -58,4 +61,5 @@ pub use keys::{PublicKey, SignKey};
 pub use push_pull::PullReport;
 pub use remote::{Remote, open_for_worker};
 pub use settings::{RemoteSettings, Untrusted};
+pub use source::{SourceFiles, Timing};
 pub use upload::PushReport;

@@ -128,6 +128,10 @@ impl Upstream for Remote {
         fetch(self.client(), digest)
     }
 
+    fn stop_reads(&self) {
+        self.client().stop_reads();
+    }
+
     fn expect(&self, blobs: &mut dyn Iterator<Item = BlobRef>) {
         self.client().expect(blobs);
     }

@@ -256,6 +256,7 @@ impl Bench {
             peak_memory: None,
             numerics_class: String::new(),
             program: String::new(),
+            sources: Vec::new(),
             info: BTreeMap::new(),
         };
         let there = |id: &u8| self.store.has(Self::blob_ref(*id));

@@ -1,7 +1,7 @@
 //! Garbage collection.
 
 use crate::{Home, action_key, age, data, files, memo_key};
-use cache::{ActionKey, GcPlan, GcReport, Store};
+use cache::{ActionKey, FetchedFile, GcPlan, GcReport, Store};
 use std::os::unix::fs::PermissionsExt;
 use std::time::{Duration, SystemTime};
 
@@ -59,6 +59,29 @@ fn kept_actions_keep_their_blobs() {
     assert_eq!(*store.blob(kept.log.unwrap().blob).unwrap(), *b"log of a");
     assert!(!store.has(loose) && !store.has(dropped.log.unwrap()));
     assert!(store.verify(|_| {}).unwrap().is_clean());
+}
+
+#[test]
+fn kept_actions_keep_the_files_of_servers_that_they_read() {
+    let home = Home::new();
+    let with_source = |name: &str| {
+        let blob = home.store.put(format!("source of {name}").as_bytes()).unwrap();
+        let mut record = home.action(name);
+        record.sources.push(FetchedFile {
+            url: format!("https://host/{name}"),
+            blake3: blob.blob,
+            size: blob.size,
+            etag: None,
+            last_modified: None,
+        });
+        home.store.put_action(&record).unwrap();
+        blob
+    };
+    let (kept, dropped) = (with_source("a"), with_source("b"));
+    assert_eq!(home.store.status().unwrap().unreferenced.count, 0);
+    age_all(&home.store);
+    home.store.gc(&plan(&["a"], DAY)).unwrap();
+    assert!(home.store.has(kept) && !home.store.has(dropped));
 }
 
 #[test]

@@ -36,6 +36,7 @@ impl Home {
             peak_memory: None,
             numerics_class: "portable/1".to_owned(),
             program: "0.1.0".to_owned(),
+            sources: Vec::new(),
             info: BTreeMap::new(),
         };
         self.store.put_action(&record).unwrap();

@@ -41,6 +41,25 @@ pub struct Tally {
     out_of_range: u64,
 }
 
+/// The violations of a part of a table: what [`Tally::counted`] gives and [`Tally::merge`] takes.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Counted {
+    /// By rule, the rows of each day.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    counts: BTreeMap<String, BTreeMap<Date, u64>>,
+    /// By rule, the first few rows.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    samples: BTreeMap<String, Vec<Example>>,
+    /// Rows that break [`DATE_OUT_OF_RANGE`].
+    #[serde(skip_serializing_if = "is_none")]
+    out_of_range: u64,
+}
+
+fn is_none(rows: &u64) -> bool {
+    *rows == 0
+}
+
 impl Tally {
     /// Nothing counted yet.
     pub fn new(rules: &'static [Rule]) -> Self {
@@ -49,6 +68,36 @@ impl Tally {
             counts: vec![BTreeMap::new(); rules.len()],
             samples: vec![Vec::new(); rules.len()],
             out_of_range: 0,
+        }
+    }
+
+    /// The violations counted so far.
+    pub fn counted(&self) -> Counted {
+        let of = |i: usize| self.rules[i].name.to_owned();
+        let counts = self.counts.iter().enumerate().filter(|(_, days)| !days.is_empty());
+        let samples = self.samples.iter().enumerate().filter(|(_, rows)| !rows.is_empty());
+        Counted {
+            counts: counts.map(|(i, days)| (of(i), days.clone())).collect(),
+            samples: samples.map(|(i, rows)| (of(i), rows.clone())).collect(),
+            out_of_range: self.out_of_range,
+        }
+    }
+
+    /// Adds the violations of another part of the table. The examples that stay are the first by symbol and date, as if the table had been looked at
+    /// whole in that order.
+    pub fn merge(&mut self, part: Counted) {
+        self.out_of_range += part.out_of_range;
+        for (rule, days) in part.counts {
+            for (date, rows) in days {
+                self.add(&rule, date, rows);
+            }
+        }
+        for (rule, rows) in part.samples {
+            let Some(i) = self.index(&rule) else { continue };
+            let samples = &mut self.samples[i];
+            samples.extend(rows);
+            samples.sort_by(|a, b| (&a.symbol, a.date).cmp(&(&b.symbol, b.date)));
+            samples.truncate(SAMPLE);
         }
     }
 
@@ -196,6 +245,39 @@ mod tests {
             9
         );
         assert!(tally.sample("no such rule").is_empty());
+    }
+
+    #[test]
+    fn parts_are_merged_as_one_table() {
+        let row = |symbol: &str, date: i32, strike: f64| Example {
+            symbol: Some(symbol.to_owned()),
+            date: Some(Date(date)),
+            strike: Some(strike),
+            ..Example::default()
+        };
+        let rows: Vec<Example> = ["A", "B"]
+            .iter()
+            .flat_map(|symbol| (0..2).flat_map(move |date| (0..2).map(move |i| row(symbol, date, f64::from(i)))))
+            .collect();
+        let count = |tally: &mut Tally, row: &Example| {
+            tally.add_row("crossed_quote", row.date.unwrap(), || row.clone());
+        };
+        let mut whole = Tally::new(CHAIN);
+        rows.iter().for_each(|row| count(&mut whole, row));
+        // Day by day, and the last first.
+        let mut merged = Tally::new(CHAIN);
+        for date in [Date(1), Date(0)] {
+            let mut part = Tally::new(CHAIN);
+            rows.iter()
+                .filter(|row| row.date == Some(date))
+                .for_each(|row| count(&mut part, row));
+            merged.merge(part.counted());
+        }
+        assert_eq!(merged.counted(), whole.counted());
+        assert_eq!(
+            merged.sample("crossed_quote"),
+            [row("A", 0, 0.0), row("A", 0, 1.0), row("A", 1, 0.0)]
+        );
     }
 
     #[test]

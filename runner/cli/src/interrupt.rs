@@ -1,11 +1,12 @@
 //! Ctrl-C, SIGTERM and SIGHUP.
 
 use crate::output;
-use runner_engine::{Control, Failure, exit};
+use runner_engine::{Control, Failure, exit, no_thread};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::thread::Builder;
 use std::time::Duration;
 
 /// The time from the first signal to the end of the process, whatever it waits for then: longer than the grace period of stages.
@@ -47,7 +48,7 @@ pub(crate) fn control() -> Result<Control, Failure> {
     let mut signals = Signals::new(handled()).map_err(failed)?;
     let control = Control::default();
     let signalled = control.clone();
-    std::thread::spawn(move || {
+    let watch = move || {
         for _ in signals.forever() {
             let again = signalled.cancel.is_cancelled();
             if again {
@@ -56,20 +57,23 @@ pub(crate) fn control() -> Result<Control, Failure> {
             signalled.cancel.cancel();
             end_after(if again { END_AT_ONCE } else { END });
         }
-    });
+    };
+    Builder::new().spawn(watch).map_err(no_thread)?;
     Ok(control)
 }
 
 /// Ends the process after that time, unless it has ended.
 fn end_after(time: Duration) {
-    std::thread::spawn(move || {
+    let end = move || {
         std::thread::sleep(time);
         output::say(&format!(
             "error: the run did not end within {} s of the signal; what was stored stays\n  hint: a file system may hang: look where the store lies",
             time.as_secs()
         ));
         signal_hook::low_level::exit(i32::from(exit::INTERRUPTED));
-    });
+    };
+    // Without it the run ends when its stages do.
+    let _ = Builder::new().spawn(end);
 }
 
 /// A flag that the first signal sets; the second one ends the process.

@@ -5,7 +5,7 @@ use crate::config;
 use crate::home;
 use crate::registry;
 use cache::Store;
-use cache_remote::{Remote, RemoteSettings};
+use cache_remote::{Remote, RemoteSettings, SourceFiles, Timing};
 use runner_engine::executor::machine_memory;
 use runner_engine::{Failure, Options};
 use runner_history as history;
@@ -34,6 +34,8 @@ pub(crate) struct Session {
     pub json: bool,
     /// If set, a configured remote is not used.
     pub no_remote: bool,
+    /// If set, servers of sources are not asked.
+    pub offline: bool,
 }
 
 impl Session {
@@ -59,8 +61,13 @@ impl Session {
             },
             json: arguments.json,
             no_remote: match &arguments.command {
-                Command::Exec(args) => args.no_remote,
-                Command::Plan(args) => args.no_remote,
+                Command::Exec(args) => args.no_remote || args.offline,
+                Command::Plan(args) => args.no_remote || args.offline,
+                _ => false,
+            },
+            offline: match &arguments.command {
+                Command::Exec(args) => args.offline,
+                Command::Plan(args) => args.offline,
                 _ => false,
             },
         })
@@ -76,10 +83,12 @@ impl Session {
     pub fn store(&self, home: &Path) -> Result<Store, Failure> {
         let settings = self.remote_settings(home)?;
         let store = Store::open(home)?;
-        match settings {
-            Some(settings) => Ok(Remote::new(settings, &store)?.attach(store)),
-            None => Ok(store),
-        }
+        let store = match settings {
+            Some(settings) => Remote::new(settings, &store)?.attach(store),
+            None => store,
+        };
+        let files = SourceFiles::new(self.offline, Timing::default(), &self.env);
+        Ok(store.with_files(Arc::new(files)))
     }
 
     /// The configured remote of a home; `None` with `--no-remote`.
@@ -149,7 +158,7 @@ impl Session {
             isolation: config::isolation(&home)?,
             store: self.store(&home)?,
             runs: home.join("runs"),
-            pipeline,
+            pipeline: Arc::new(pipeline),
             chosen,
             force,
         })
@@ -202,7 +211,7 @@ fn wrong(errors: PipelineErrors) -> Failure {
 pub(crate) struct Project {
     pub store: Store,
     pub runs: PathBuf,
-    pub pipeline: Pipeline,
+    pub pipeline: Arc<Pipeline>,
     /// The default isolation of `run:` stages.
     pub isolation: Isolation,
     /// The nodes to run.

@@ -130,6 +130,7 @@ fn try_run(
             .numerics_class
             .unwrap_or_else(stages_numerics::class::numerics_class),
         program: options.program.clone(),
+        sources: prepared.fetched.clone(),
         info,
     };
     let hit = store.put_action(&record)?;

@@ -59,6 +59,14 @@ impl Failure {
     }
 }
 
+/// The failure to start a thread.
+pub fn no_thread(err: std::io::Error) -> Failure {
+    Failure::caused("cannot start a thread", &err).hint(THREADS_LIMITED)
+}
+
+/// The hint where a thread cannot be started.
+pub(crate) const THREADS_LIMITED: &str = "memory or the number of processes may be limited here: see `ulimit -a`";
+
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "error: {}", self.message)?;

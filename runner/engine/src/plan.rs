@@ -4,11 +4,13 @@ use crate::cost::{self, CostWarning};
 use crate::explain::{self, Nearest};
 use crate::key::{Recipe, leaves};
 use crate::options::Options;
-use crate::prepare::{Prepared, prepare};
+use crate::prepare::{self, Prepared, prepare_with};
+use crate::remote_sources::{self, ToFetch};
 use cache::{ActionKey, ActionRecord, ArtifactDigest, BlobRef, Hit, Store};
 use runner_pipeline::{Node, Pipeline, Work};
 use serde::{Deserialize, Serialize};
 use stages_core::error::Cause;
+use stages_core::event::Silent;
 use stages_core::{Given, Input, Share, StageError};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -125,7 +127,11 @@ fn stage(
         unknown.extend(missing.map(|need| pipeline.nodes[need.node].id.as_str()));
     }
     node.add_earlier(&mut inputs);
-    let prepared = prepare(node, inputs, store, options.verify_inputs)?;
+    let sources = prepare::sources(node)?;
+    if let Some(to_fetch) = remote_sources::to_fetch(&sources, store)? {
+        return Ok((fetches(i, node, &to_fetch, last), None));
+    }
+    let prepared = prepare_with(node, sources, inputs, store, options.verify_inputs, &Silent)?;
     let forced = options.force.contains(&i);
     let known = unknown.is_empty();
     let hit = if known && !forced {
@@ -216,10 +222,34 @@ fn stage(
         last_run: last.map(|(run, _)| run.clone()),
         warning,
         always_hashed: (prepared.sources.iter())
-            .filter(|source| !cache::has_reliable_times(&source.path))
+            .filter(|source| source.remote.is_none() && !cache::has_reliable_times(&source.path))
             .count(),
     };
     Ok((planned, hit))
+}
+
+/// The plan of a stage whose key is not known before its sources are fetched.
+fn fetches(i: usize, node: &Node, to_fetch: &ToFetch, last: Option<&(String, ActionKey)>) -> Planned {
+    let more = match to_fetch.count {
+        1 => String::new(),
+        count => format!(" and {} more", count - 1),
+    };
+    Planned {
+        node: i,
+        stage: node.id.clone(),
+        prediction: Prediction::Runs,
+        reason: format!("fetches {}{more} first", to_fetch.first),
+        key: None,
+        share: None,
+        took_seconds: None,
+        expected_seconds: None,
+        fetch_bytes: to_fetch.bytes,
+        store_bytes: None,
+        nearest: None,
+        last_run: last.map(|(run, _)| run.clone()),
+        warning: None,
+        always_hashed: 0,
+    }
 }
 
 /// The share of a stage's work that is in the store, if its kind keeps parts.

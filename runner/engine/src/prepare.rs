@@ -1,11 +1,13 @@
 //! The recipe and key of a stage whose inputs are known.
 
 use crate::key::{Config, RUN, RUN_VERSION, Recipe, SourceDigest, ToolDigest};
-use cache::{ActionKey, ArtifactDigest, Store};
+use crate::remote_sources as remote;
+use cache::{ActionKey, ArtifactDigest, FetchedFile, Store, Workspace};
 use runner_pipeline::{Command, Node, Shell, Tool, Work};
 use serde::Serialize;
-use stages_core::{ConfigProblem, Source, StageError};
+use stages_core::{ConfigProblem, EventSink, Source, StageError};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// A stage with its recipe and key, ready to be looked up or run.
 #[derive(Clone, Debug)]
@@ -16,6 +18,10 @@ pub struct Prepared {
     pub recipe: Recipe,
     /// The files outside the store that it reads, in the order of the recipe.
     pub sources: Vec<Source>,
+    /// Those of them that are on servers.
+    pub fetched: Vec<FetchedFile>,
+    /// The directory of links that lead to those.
+    _links: Option<Arc<Workspace>>,
     /// The declared programs, in the order of the recipe.
     pub tools: Vec<Tool>,
 }
@@ -23,7 +29,9 @@ pub struct Prepared {
 impl Prepared {
     /// The first file outside the store, those of tools included, whose digest is no longer that of the recipe.
     pub(crate) fn changed(&self, store: &Store, reread: bool) -> Result<Option<&Source>, StageError> {
-        let sources = self.sources.iter().zip(&self.recipe.sources);
+        // What was fetched is in the store, and checked where it is read.
+        let local = |(source, _): &(&Source, &SourceDigest)| source.remote.is_none();
+        let sources = self.sources.iter().zip(&self.recipe.sources).filter(local);
         let files = self.tools.iter().zip(&self.recipe.tools);
         let files = files.flat_map(|(tool, known)| tool.sources.iter().zip(&known.files));
         for (source, known) in sources.chain(files) {
@@ -36,7 +44,7 @@ impl Prepared {
 }
 
 /// The files outside the store that a node reads.
-fn sources(node: &Node) -> Result<Vec<Source>, ConfigProblem> {
+pub(crate) fn sources(node: &Node) -> Result<Vec<Source>, ConfigProblem> {
     match &node.work {
         Work::Kind { kind, config } => kind.sources(config, &node.base),
         Work::Command(command) => Ok(command.files.clone()),
@@ -54,6 +62,12 @@ pub(crate) fn reads_files(node: &Node) -> bool {
 
 /// The digest of a file outside the store; `reread` rehashes an unchanged file too.
 fn digest(store: &Store, source: &Source, reread: bool) -> Result<SourceDigest, StageError> {
+    if let (Some(_), Some(blob)) = (&source.remote, source.digest) {
+        return Ok(SourceDigest {
+            name: source.name.clone(),
+            blob,
+        });
+    }
     let blob = if reread {
         store.rehash_file(&source.path)
     } else {
@@ -115,18 +129,31 @@ fn command_config(command: &Command) -> Config {
     })
 }
 
-/// Computes the recipe of a node with these input digests. Reads its source files, unless the store has their digests
+/// Computes the recipe of a node with these input digests. Fetches its sources on servers, and reads its source files, unless the store has their digests
 /// cached and `reread` is not set.
 ///
 /// # Errors
-/// If a source file cannot be read.
+/// If a source file cannot be read or fetched.
 pub fn prepare(
     node: &Node,
     inputs: BTreeMap<String, Vec<ArtifactDigest>>,
     store: &Store,
     reread: bool,
+    events: &dyn EventSink,
 ) -> Result<Prepared, StageError> {
-    let sources = sources(node)?;
+    prepare_with(node, sources(node)?, inputs, store, reread, events)
+}
+
+/// [`prepare`] with the sources of the node, as [`sources`] gives them.
+pub(crate) fn prepare_with(
+    node: &Node,
+    mut sources: Vec<Source>,
+    inputs: BTreeMap<String, Vec<ArtifactDigest>>,
+    store: &Store,
+    reread: bool,
+    events: &dyn EventSink,
+) -> Result<Prepared, StageError> {
+    let (fetched, links) = remote::fetch(&mut sources, store, events)?;
     let (kind, version, config) = match &node.work {
         Work::Kind { kind, config } => (kind.name(), kind.version(), Config::from(&kind.key_config(config))),
         Work::Command(command) => (RUN, RUN_VERSION, command_config(command)),
@@ -150,6 +177,8 @@ pub fn prepare(
         key: recipe.key(),
         recipe,
         sources,
+        fetched,
+        _links: links,
         tools,
     })
 }

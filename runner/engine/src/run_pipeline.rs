@@ -1,14 +1,14 @@
 //! [`run_pipeline`]: a complete run, for any caller.
 
 use crate::event::Stamped;
-use crate::failure::Failure;
+use crate::failure::{Failure, no_thread};
 use crate::options::Run;
 use crate::reporter::Reporter;
 use crate::scheduler;
 use crate::summary::Summary;
 use cache::{HitCache, Store, StoreGuard};
 use std::sync::mpsc::{RecvTimeoutError, channel};
-use std::thread::JoinHandle;
+use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
 /// The share of a run's time that is spent on scrubbing the store, at least [`SCRUB_LEAST`] and at most a second.
@@ -82,8 +82,8 @@ pub fn run_pipeline(
     reporters: &mut [&mut (dyn Reporter + Send)],
 ) -> Result<Outcome, Failure> {
     let (sender, batches) = channel::<Vec<Stamped>>();
-    let (summary, reported) = std::thread::scope(|scope| {
-        let reported = scope.spawn(move || {
+    let summary = std::thread::scope(|scope| {
+        let report = move || {
             loop {
                 match batches.recv_timeout(TICK) {
                     Ok(events) => {
@@ -96,12 +96,13 @@ pub fn run_pipeline(
                     Err(RecvTimeoutError::Disconnected) => return,
                 }
             }
-        });
+        };
+        let reported = Builder::new().spawn_scoped(scope, report).map_err(no_thread)?;
         let summary = scheduler::run(run, &session.hit_cache, &mut |events| drop(sender.send(events)));
         drop(sender);
-        (summary, reported.join())
-    });
-    reported.map_err(|_| Failure::machine("a reporter of the run's events panicked"))?;
+        let panicked = |_| Failure::machine("a reporter of the run's events panicked");
+        reported.join().map(|()| summary).map_err(panicked)
+    })?;
     session.save_hits(run.store, &summary)?;
     // A long run scrubs more of the store, while the store is flushed.
     let budget = Duration::from_secs_f64((summary.seconds * SCRUB_SHARE).min(1.0)).saturating_sub(SCRUB_LEAST);
@@ -119,7 +120,8 @@ impl Scrub {
     fn start(store: &Store, budget: Duration) -> Self {
         let store = store.clone();
         let scrub = move || store.scrub(budget).map_or(0, |scrubbed| scrubbed.damaged.len());
-        Self((!budget.is_zero()).then(|| std::thread::spawn(scrub)))
+        let start = || Builder::new().spawn(scrub).ok();
+        Self((!budget.is_zero()).then(start).flatten())
     }
 
     /// Joins the thread, and returns the number of damaged files.

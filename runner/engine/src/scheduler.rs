@@ -298,8 +298,11 @@ impl Scheduler<'_, '_, '_> {
 
     /// Performs all steps that do not block.
     fn advance(&mut self) {
-        if self.limits.cancel.is_cancelled() || self.limits.kill.is_cancelled() {
+        if self.limits.is_cancelled() {
             self.stopping = true;
+            if let Some(upstream) = self.store.upstream() {
+                upstream.stop_reads();
+            }
         }
         while let Some(i) = self.to_prepare.pop_first() {
             self.prepare(i);
@@ -344,13 +347,17 @@ impl Scheduler<'_, '_, '_> {
         node.add_earlier(&mut inputs);
         self.slots[i].state = State::Preparing;
         self.slots[i].began = Some(Instant::now());
+        let events = Sink {
+            node: i,
+            sender: self.sender.clone(),
+        };
         if reads_files(node) {
             self.in_thread(
-                move || Message::Prepared(i, prepare(node, inputs, store, reread)),
+                move || Message::Prepared(i, prepare(node, inputs, store, reread, &events)),
                 move |err| Message::Prepared(i, Err(err)),
             );
         } else {
-            match prepare(node, inputs, store, reread) {
+            match prepare(node, inputs, store, reread, &events) {
                 Ok(prepared) => self.prepared(i, prepared),
                 Err(err) => self.fail(i, err),
             }
@@ -523,6 +530,8 @@ impl Scheduler<'_, '_, '_> {
                 self.slots[i].forced = false;
                 self.finish(i, StageStatus::Ran, *hit);
             }
+            // A blob that was being fetched.
+            Outcome::Damaged(..) if self.limits.is_cancelled() => self.fail(i, StageError::interrupted()),
             Outcome::Damaged(err, damaged) => {
                 // Each remote blob is rejected once: a stage that finds another rejected blob has made progress.
                 let refusals = self.store.upstream().map_or(0, cache::Upstream::rejected_blobs);

@@ -10,8 +10,6 @@ use std::sync::Arc;
 pub(crate) struct Builder {
     id: String,
     dir: PathBuf,
-    /// The resolved pipeline, until the first event.
-    resolved: Option<Arc<ResolvedPipeline>>,
     run: Option<Run>,
     index: HashMap<String, usize>,
 }
@@ -22,20 +20,28 @@ impl Builder {
         Self {
             id: id.to_owned(),
             dir: dir.to_owned(),
-            resolved: None,
             run: None,
             index: HashMap::new(),
         }
     }
 
-    /// The run; `None` when it has no events.
-    pub fn finish(self) -> Option<Run> {
-        self.run
-    }
-
-    /// Takes the resolved pipeline, before the first event.
-    pub fn pipeline(&mut self, resolved: Arc<ResolvedPipeline>) {
-        self.resolved = Some(resolved);
+    /// The run, with its stages as they were resolved; `None` when it has no events. Only the names of stages are known without
+    /// `pipeline.json`.
+    pub fn finish(self, resolved: Option<ResolvedPipeline>) -> Option<Run> {
+        let mut run = self.run?;
+        for (id, &i) in &self.index {
+            run.stages[i].of = Arc::new(ResolvedStage {
+                id: id.clone(),
+                stage: id.clone(),
+                ..ResolvedStage::default()
+            });
+        }
+        for stage in resolved.into_iter().flat_map(|pipeline| pipeline.stages) {
+            if let Some(&i) = self.index.get(&stage.id) {
+                run.stages[i].of = stage;
+            }
+        }
+        Some(run)
     }
 
     /// Applies the next event.
@@ -58,27 +64,9 @@ impl Builder {
         else {
             return;
         };
-        let resolved = self.resolved.take();
-        let known: HashMap<&str, &Arc<ResolvedStage>> = resolved
-            .iter()
-            .flat_map(|pipeline| &pipeline.stages)
-            .map(|stage| (stage.id.as_str(), stage))
-            .collect();
         self.index = stages.iter().cloned().zip(0..).collect();
-        let stages = stages
-            .iter()
-            .map(|id| {
-                // Only the names are known without `pipeline.json`.
-                let unknown = || {
-                    Arc::new(ResolvedStage {
-                        id: id.clone(),
-                        stage: id.clone(),
-                        ..ResolvedStage::default()
-                    })
-                };
-                StageRun::new(known.get(id.as_str()).map_or_else(unknown, |stage| Arc::clone(stage)))
-            })
-            .collect();
+        let unknown = Arc::<ResolvedStage>::default();
+        let stages = stages.iter().map(|_| StageRun::new(Arc::clone(&unknown))).collect();
         self.run = Some(Run {
             id: self.id.clone(),
             dir: self.dir.clone(),

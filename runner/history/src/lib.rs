@@ -43,4 +43,4 @@ pub use past::PastRuns;
 pub use pipeline_file::{ResolvedPipeline, ResolvedStage, Settings};
 pub use reader::{last, list, load, survey};
 pub use retention::{removable, remove, size};
-pub use writer::Writer;
+pub use writer::{Resolving, Writer};

@@ -174,9 +174,6 @@ pub(super) fn read(runs: &Path, id: &str, metrics: bool) -> Result<Option<Run>, 
         pipeline
     });
     let mut builder = Builder::new(id, &dir);
-    if let Some(pipeline) = pipeline {
-        builder.pipeline(pipeline.into());
-    }
     let mut events = BufReader::new(&file);
     let mut line = Vec::new();
     loop {
@@ -194,7 +191,7 @@ pub(super) fn read(runs: &Path, id: &str, metrics: bool) -> Result<Option<Run>, 
             None => damaged += u64::from(line.ends_with(b"\n") && is_damaged(&line)),
         }
     }
-    let mut run = builder.finish();
+    let mut run = builder.finish(pipeline);
     if let Some(run) = &mut run {
         run.damaged = damaged;
     }

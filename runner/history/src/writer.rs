@@ -3,35 +3,65 @@
 use super::builder::Builder;
 use super::{ResolvedPipeline, Run};
 use cache::checksummed;
-use runner_engine::{Failure, Pace, Reporter, Stamped};
-use runner_pipeline::Pipeline;
+use runner_engine::{Failure, Pace, Reporter, Stamped, no_thread};
 use std::fs::File;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::thread::JoinHandle;
+use std::sync::mpsc::{Sender, channel};
+use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 /// The shortest time between two progress events of a stage in the log, which they would otherwise dominate.
 const PROGRESS: Duration = Duration::from_secs(2);
 
+/// The outcome of a [`Resolving`]; `None` if no run was created.
+type Resolved = std::io::Result<Option<ResolvedPipeline>>;
+
+/// A pipeline that a thread resolves for the history of a run, while its store is opened: in a large one this takes longer than to find
+/// out that nothing is to be done.
+pub struct Resolving {
+    thread: JoinHandle<Resolved>,
+    path: Sender<PathBuf>,
+}
+
+impl Resolving {
+    /// Starts the thread.
+    ///
+    /// # Errors
+    /// When the system refuses one.
+    pub fn new(resolve: impl FnOnce() -> ResolvedPipeline + Send + 'static) -> Result<Self, Failure> {
+        let (path, of_run) = channel::<PathBuf>();
+        let work = move || {
+            let resolved = resolve();
+            let mut text = serde_json::to_string(&resolved)?;
+            checksummed::add_checksum(&mut text);
+            match of_run.recv() {
+                Ok(path) => std::fs::write(path, text).map(|()| Some(resolved)),
+                Err(_) => Ok(None),
+            }
+        };
+        let thread = thread::Builder::new().spawn(work).map_err(no_thread)?;
+        Ok(Self { thread, path })
+    }
+}
+
 /// Writes the directory of one run. The event log stays locked until this is dropped, which distinguishes a running run from a
 /// killed one.
-pub struct Writer<'p> {
+pub struct Writer {
     dir: PathBuf,
     events: File,
     /// Lines that are not yet written.
     lines: String,
     builder: Builder,
-    /// The pipeline and the chosen nodes, until the first event.
-    chosen: Option<(&'p Pipeline, &'p [usize])>,
     /// The thread that writes `pipeline.json`.
-    pipeline: Option<JoinHandle<std::io::Result<()>>>,
+    pipeline: Option<JoinHandle<Resolved>>,
+    /// The pipeline, after that.
+    resolved: Option<ResolvedPipeline>,
     pace: Pace,
     failed: Option<std::io::Error>,
 }
 
-impl<'p> Writer<'p> {
+impl Writer {
     /// Creates the directory of the run `id`.
     ///
     /// # Errors
@@ -58,29 +88,18 @@ impl<'p> Writer<'p> {
             dir,
             events,
             lines: String::new(),
-            chosen: None,
             pipeline: None,
+            resolved: None,
             pace: Pace::new(PROGRESS),
             failed: None,
         })
     }
 
-    /// Takes the chosen nodes of a pipeline, before the first event. `pipeline.json` is written with the first event, by the
-    /// thread of the reporters, so that the scheduler does not wait for it.
-    pub fn pipeline(&mut self, pipeline: &'p Pipeline, chosen: &'p [usize]) {
-        self.chosen = Some((pipeline, chosen));
-    }
-
-    /// Writes `pipeline.json` in a thread: writing a large pipeline takes longer than the first events.
-    pub fn write_pipeline(&mut self, pipeline: ResolvedPipeline) {
-        let pipeline = Arc::new(pipeline);
-        self.builder.pipeline(Arc::clone(&pipeline));
-        let path = self.dir.join("pipeline.json");
-        self.pipeline = Some(std::thread::spawn(move || {
-            let mut text = serde_json::to_string(&*pipeline)?;
-            checksummed::add_checksum(&mut text);
-            std::fs::write(path, text)
-        }));
+    /// Takes the pipeline, of which the thread that resolves it writes `pipeline.json`.
+    pub fn pipeline(&mut self, pipeline: Resolving) {
+        // The thread waits for the path.
+        let _ = pipeline.path.send(self.dir.join("pipeline.json"));
+        self.pipeline = Some(pipeline.thread);
     }
 
     /// The run's directory.
@@ -94,8 +113,16 @@ impl<'p> Writer<'p> {
     }
 
     /// Closes the event log and returns the run; `None` when it has no events.
-    pub fn finish(self) -> Option<Run> {
-        self.builder.finish()
+    pub fn finish(mut self) -> Option<Run> {
+        let _ = self.join();
+        self.builder.finish(self.resolved)
+    }
+
+    fn join(&mut self) -> std::io::Result<()> {
+        if let Some(Ok(resolved)) = self.pipeline.take().map(JoinHandle::join) {
+            self.resolved = resolved?;
+        }
+        Ok(())
     }
 
     /// Checks that the pipeline and every event were written.
@@ -103,8 +130,7 @@ impl<'p> Writer<'p> {
     /// # Errors
     /// The first write error.
     pub fn check(&mut self) -> Result<(), Failure> {
-        let pipeline = self.pipeline.take().and_then(|thread| thread.join().ok()?.err());
-        match pipeline.or(self.failed.take()) {
+        match self.join().err().or(self.failed.take()) {
             None => Ok(()),
             Some(err) => Err(
                 Failure::caused(format!("cannot write in `{}`", self.dir.display()), &err)
@@ -114,11 +140,8 @@ impl<'p> Writer<'p> {
     }
 }
 
-impl Reporter for Writer<'_> {
+impl Reporter for Writer {
     fn report(&mut self, event: &Stamped) {
-        if let Some((pipeline, chosen)) = self.chosen.take() {
-            self.write_pipeline(ResolvedPipeline::new(pipeline, chosen));
-        }
         if !self.pace.is_due(&event.event) {
             return;
         }

@@ -5,7 +5,7 @@
 use cache::ActionKey;
 use runner_engine::{Reporter as _, RunStatus, Stamped};
 use runner_history::index::Index;
-use runner_history::{ResolvedPipeline, Writer, list, load, marks, survey};
+use runner_history::{ResolvedPipeline, Resolving, Writer, list, load, marks, survey};
 use std::path::{Path, PathBuf};
 
 const KEY: &str = "0707070707070707070707070707070707070707070707070707070707070707";
@@ -24,7 +24,7 @@ fn run() -> (tempfile::TempDir, PathBuf) {
     }))
     .unwrap();
     let mut writer = Writer::create(&runs, ID).unwrap();
-    writer.write_pipeline(pipeline);
+    writer.pipeline(Resolving::new(move || pipeline).unwrap());
     for line in [
         format!(
             r#"{{"event":"run_started","time":"2026-11-20T21:30:45.123Z","run":"{ID}","pipeline":"p","file":"/p.yaml","params":{{"lr":0.1}},"stages":["train"],"program":"runner"}}"#

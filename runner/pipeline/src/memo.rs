@@ -15,14 +15,13 @@
 use super::PipelineErrors;
 use super::command::{Command, Isolation, Shell, Tool};
 use super::encoding::{Reader, Writer};
-use super::files;
+use super::files::{self, Pattern};
 use super::load::{self, LoadOptions, Recorded};
 use super::model::{InputRef, Node, Pipeline, Place, Resources, Work, graph_of};
 use super::problems::Problems;
 use super::run_stage::{Reads, in_order};
-use super::source::{self, Spot, Texts};
+use super::source::{self, Texts};
 use super::tools::{Finder, Request};
-use super::tree::Tree;
 use cache::{BlobDigest, BlobRef};
 use serde::Deserialize as _;
 use serde::de::value::{Error as Unknown, StrDeserializer};
@@ -36,7 +35,7 @@ use std::time::Duration;
 /// build of the program.
 pub fn memo_name(file: &Path, options: &LoadOptions, program: &str) -> Vec<u8> {
     let mut out = Writer::default();
-    out.text("runner 2026-11 resolved pipeline v2");
+    out.text("runner 2026-11 resolved pipeline v3");
     out.text(program);
     out.path(file);
     out.path(&load::folder_of(file));
@@ -119,7 +118,10 @@ fn pack_node(out: &mut Writer, node: &Node, reads: &Reads) {
         Work::Command(command) => {
             out.number(1);
             out.text(&command.command);
-            out.list(&reads.patterns, |out, pattern| out.text(pattern));
+            out.list(&reads.patterns, |out, pattern| {
+                out.text(&pattern.text);
+                out.option_text(pattern.pinned.map(|digest| digest.to_hex()).as_deref());
+            });
             out.list(&command.files, |out, file| {
                 out.text(&file.name);
                 out.path(&file.path);
@@ -243,9 +245,21 @@ fn unpack_node(
         }
         1 => {
             let command = from.text()?;
-            let patterns: Vec<String> = from.list(Reader::text)?;
-            let files: Vec<Source> = from.list(|from| Some(Source::new(from.text()?, from.path()?)))?;
-            if expanded(patterns, &base)? != files {
+            let patterns: Vec<Pattern> = from.list(|from| {
+                Some(Pattern {
+                    text: from.text()?,
+                    pinned: match from.option_text()? {
+                        Some(hex) => Some(hex.parse().ok()?),
+                        None => None,
+                    },
+                    ..Pattern::default()
+                })
+            })?;
+            let known: Vec<(String, PathBuf)> = from.list(|from| Some((from.text()?, from.path()?)))?;
+            let files = expanded(&patterns, &base)?;
+            let are_same =
+                |(file, (name, path)): (&Source, &(String, PathBuf))| file.name == *name && file.path == *path;
+            if files.len() != known.len() || !files.iter().zip(&known).all(are_same) {
                 return None;
             }
             Work::Command(Arc::new(Command {
@@ -327,16 +341,12 @@ fn tools(from: &mut Reader, finder: &Finder<'_>, base: &Path) -> Option<Vec<Tool
 }
 
 /// The files that currently match the patterns of `files:`; `None` if a pattern is invalid.
-fn expanded(patterns: Vec<String>, base: &Path) -> Option<Vec<Source>> {
+fn expanded(patterns: &[Pattern], base: &Path) -> Option<Vec<Source>> {
     if patterns.is_empty() {
         return Some(Vec::new());
     }
-    let patterns: Vec<Tree> = patterns
-        .into_iter()
-        .map(|text| Tree::scalar(Spot::default(), text.into()))
-        .collect();
     let mut problems = Problems::new(Texts::default());
-    let found = files::expand(&patterns, base, &mut problems);
+    let found = files::expand(patterns, base, &mut problems);
     (!problems.any()).then_some(found)
 }
 

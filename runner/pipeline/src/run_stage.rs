@@ -2,13 +2,13 @@
 
 use super::command::{Command, Isolation, LOG_LIMIT, Shell, Tool};
 use super::document::{Program, Stage};
-use super::files;
+use super::files::{self, Pattern};
 use super::interpolate::{Scope, fill, fill_command, is_secret};
 use super::plain::is_plain_path;
 use super::problems::Problems;
 use super::suggest::suggest;
 use super::tools::{Finder, Request};
-use super::tree::{Tree, Value, spell};
+use super::tree::{Value, spell};
 use super::units::{relative, size};
 use stages_core::Source;
 use std::collections::BTreeMap;
@@ -21,7 +21,7 @@ const LEAST_LOG: u64 = 1 << 10;
 #[derive(Default)]
 pub(crate) struct Reads {
     /// The patterns of `files:`.
-    pub patterns: Vec<String>,
+    pub patterns: Vec<Pattern>,
     /// The programs of `tools:`.
     pub tools: Vec<Request>,
 }
@@ -52,10 +52,12 @@ pub(crate) fn command(
         ..Command::default()
     };
     let before = problems.count();
-    let patterns: Vec<Tree> = written.files.iter().map(|file| fill(file, scope, problems)).collect();
-    reads.patterns = patterns.iter().filter_map(Tree::text).map(str::to_owned).collect();
+    for file in &written.files {
+        let filled = fill(file, scope, problems);
+        reads.patterns.extend(Pattern::read(&filled, problems));
+    }
     if problems.count() == before {
-        command.files = files::expand(&patterns, base, problems);
+        command.files = files::expand(&reads.patterns, base, problems);
     }
     command.outputs = outputs(written, scope, &command.files, problems);
     command.env = env(written, scope, problems);

@@ -169,9 +169,17 @@ fn stage(names: &[&str], rules: Vec<Value>) -> Value {
                 or_interpolation(json!({ "type": "string", "pattern": "^([0-9]+[smhd])+$" })),
             ),
             "files": {
-                "description": "Files of the pipeline's directory that the command reads: part of its key. Patterns and directories are expanded.",
+                "description": "Files that the command reads, of the pipeline's directory or by URL: part of its key. Patterns and directories are expanded.",
                 "type": ["array", "null"],
-                "items": { "type": "string" },
+                "items": { "anyOf": [
+                    { "type": "string" },
+                    {
+                        "type": "object",
+                        "properties": { "url": { "type": "string" }, "blake3": { "type": "string" } },
+                        "required": ["url", "blake3"],
+                        "additionalProperties": false,
+                    },
+                ] },
             },
             "outputs": {
                 "description": "The files that the command writes, by output.",

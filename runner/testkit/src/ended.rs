@@ -75,7 +75,7 @@ impl Ended {
     /// The outputs of every stage that succeeded, from its last success.
     pub fn digests(&self) -> Digests {
         let finished = self.finished().into_iter();
-        let well = finished.filter(|event| event["status"] != "failed");
+        let well = finished.filter(|event| event["status"] == "ran" || event["status"] == "cached");
         well.map(|event| {
             (
                 event["stage"].as_str().unwrap().to_owned(),

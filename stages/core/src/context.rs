@@ -138,12 +138,44 @@ impl Context {
         memo: &Memo,
         compute: impl FnOnce() -> Result<Vec<u8>, StageError>,
     ) -> Result<BlobRef, StageError> {
-        if !self.fresh
-            && let Some(value) = self.store.memo(memo.key)?
-        {
-            self.memos.hit();
-            return Ok(value);
+        match self.cached(memo, |value| Ok(Some(value)))? {
+            Some(value) => Ok(value),
+            None => self.compute_memo(memo, compute),
         }
+    }
+
+    /// The cached value of a memo as `accept` reads it; `None` where there is none, where `accept` refuses it because blobs that it names are gone,
+    /// and where the context is [`Context::fresh`].
+    ///
+    /// # Errors
+    /// When `accept` fails, or the store does.
+    pub fn cached<T>(
+        &self,
+        memo: &Memo,
+        accept: impl FnOnce(BlobRef) -> Result<Option<T>, StageError>,
+    ) -> Result<Option<T>, StageError> {
+        if self.fresh {
+            return Ok(None);
+        }
+        let Some(value) = self.store.memo(memo.key)? else {
+            return Ok(None);
+        };
+        let accepted = accept(value)?;
+        if accepted.is_some() {
+            self.memos.hit();
+        }
+        Ok(accepted)
+    }
+
+    /// Computes the value of a memo and stores it.
+    ///
+    /// # Errors
+    /// When it fails, or the store does.
+    pub fn compute_memo(
+        &self,
+        memo: &Memo,
+        compute: impl FnOnce() -> Result<Vec<u8>, StageError>,
+    ) -> Result<BlobRef, StageError> {
         self.check_cancelled()?;
         self.memos.computed(&memo.label);
         let value = self.store.put(&compute()?)?;

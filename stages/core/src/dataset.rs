@@ -36,6 +36,15 @@ pub enum Symbols {
     },
 }
 
+impl Symbols {
+    /// The first of them.
+    pub fn first(&self) -> &str {
+        match self {
+            Self::One(first) | Self::Several { first, .. } => first,
+        }
+    }
+}
+
 impl fmt::Display for Symbols {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -94,6 +94,7 @@ impl From<cache::Error> for StageError {
     fn from(err: cache::Error) -> Self {
         let cause = match err {
             cache::Error::Interrupted { .. } => Cause::Interrupted,
+            cache::Error::File { .. } => Cause::Failed,
             _ if err.is_healed_by_recomputing() => Cause::DamagedInput,
             _ => Cause::Store,
         };
@@ -104,9 +105,9 @@ impl From<cache::Error> for StageError {
             source = err.source();
         }
         // What is healed by computing again is not for people to mend, but for who wrote it.
-        let hint = err
-            .hint()
-            .filter(|_| cause == Cause::Store || matches!(err, cache::Error::Manifest { .. }));
+        let hint = err.hint().filter(|_| {
+            cause == Cause::Store || matches!(err, cache::Error::Manifest { .. } | cache::Error::File { .. })
+        });
         Self { message, hint, cause }
     }
 }

@@ -1,7 +1,7 @@
 //! The inputs of a stage: artifacts of other stages, and files outside the store.
 
 use crate::error::StageError;
-use cache::{Artifact, ArtifactDigest, BlobDigest};
+use cache::{Artifact, ArtifactDigest, BlobDigest, RemoteFile};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
@@ -16,6 +16,9 @@ pub struct Source {
     /// change after the key was made, and change back.
     #[serde(default)]
     pub digest: Option<BlobDigest>,
+    /// The file on a server that it is; `path` leads to its contents once they are fetched, and is its URL before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remote: Option<RemoteFile>,
 }
 
 impl Source {
@@ -25,6 +28,17 @@ impl Source {
             name: name.into(),
             path: path.into(),
             digest: None,
+            remote: None,
+        }
+    }
+
+    /// A file on a server, by the name in its URL.
+    pub fn remote(file: RemoteFile) -> Self {
+        Self {
+            name: file.file_name(),
+            path: PathBuf::from(&file.url),
+            digest: file.pinned,
+            remote: Some(file),
         }
     }
 

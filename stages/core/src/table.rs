@@ -61,6 +61,19 @@ pub fn from_parquet(blob: Blob) -> Result<RecordBatch, StageError> {
     read_all(ParquetRecordBatchReaderBuilder::try_new(Bytes::from_owner(blob))?)
 }
 
+/// Reads a table from Parquet that is a part of a blob.
+///
+/// # Errors
+/// When the blob has no such part, or its bytes are not Parquet.
+pub fn from_parquet_within(blob: Blob, part: Range<u64>) -> Result<RecordBatch, StageError> {
+    let bytes = Bytes::from_owner(blob);
+    let (start, end) = (part.start as usize, part.end as usize);
+    if start > end || end > bytes.len() {
+        return Err(StageError::new("a table is cut off"));
+    }
+    read_all(ParquetRecordBatchReaderBuilder::try_new(bytes.slice(start..end))?)
+}
+
 /// Reads some columns of a table from Parquet.
 ///
 /// # Errors

@@ -6,7 +6,7 @@ mod common;
 
 use arrow::array::{ArrayRef, Date32Array, RecordBatch, StringArray};
 use cache::{ArtifactDigest, Store};
-use common::{open, read, run};
+use common::{context, open, read, run, try_run};
 use datasets::Date;
 use datasets::schema::BARS;
 use serde_json::{Value, json};
@@ -106,6 +106,38 @@ fn the_values_are_those_of_a_partition_for_each_symbol() {
     }
 }
 
+/// The first month of AAA, or one in the middle, has no volume.
+#[test]
+fn a_partition_without_volume_is_no_series_without_volume() {
+    let home = tempfile::tempdir().unwrap();
+    let store = Store::open(home.path()).unwrap();
+    let months: [Range<i32>; 2] = [0..31, 31..59];
+    for month in months {
+        let gap = |symbol: &str, day: i32, column: &str| match (symbol, column) {
+            ("AAA", "volume") if month.contains(&day) => f64::NAN,
+            _ => 1.0,
+        };
+        let batch = bars(&SYMBOLS, gap);
+        let rows = |period| {
+            let partitions = dataset::partition_symbols(&store, &batch, period).unwrap();
+            let source = dataset::write(&store, PortType::Bars, json!({}), partitions).unwrap();
+            let features = run(&store, &[("bars", source)], "features/technical", features()).0;
+            read(&store, features, "AAA")
+        };
+        assert_eq!(rows(Period::Month), rows(Period::Year));
+    }
+    let batch = bars(&SYMBOLS, |symbol, _, column| match (symbol, column) {
+        ("AAA", "volume") => f64::NAN,
+        _ => 1.0,
+    });
+    let context = context(&store, &[("bars", store_together(&store, &batch))]);
+    let err = try_run(&context, "features/technical", features()).unwrap_err();
+    assert_eq!(
+        err.message,
+        "`obv` needs `volume`, which the bars of AAA have no values of"
+    );
+}
+
 #[test]
 fn a_change_reaches_only_what_depends_on_it() {
     let home = tempfile::tempdir().unwrap();
@@ -149,7 +181,7 @@ fn a_plan_counts_what_is_cached() {
     let store = Store::open(home.path()).unwrap();
     let stage = common::stage("features/technical");
     let share = |batch: &RecordBatch| {
-        let context = common::context(&store, &[("bars", store_together(&store, batch))]);
+        let context = context(&store, &[("bars", store_together(&store, batch))]);
         let with = stage.resolve(features()).unwrap();
         let share = stage.cached_share(&with, &context.given()).unwrap().unwrap();
         (share.cached, share.total)

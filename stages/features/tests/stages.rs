@@ -275,6 +275,8 @@ fn refusals_name_the_feature() {
     assert!(refusal("features/technical", zero, &closes).starts_with("indicators[0]: sma takes a period"));
     let chain = plan("chain", PortType::OptionChain, &["underlying", "bid", "ask"]);
     assert!(refusal("features/options_surface", json!({}), &chain).contains("greeks/implied_volatility"));
+    let greeks = plan("greeks", PortType::Greeks, &["gamma"]);
+    assert!(refusal("features/options_surface", json!({}), &greeks).contains("no `delta`; add it to `outputs`"));
 
     // Columns without values are found when the bars are read.
     let home = tempfile::tempdir().unwrap();

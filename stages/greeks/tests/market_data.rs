@@ -7,16 +7,14 @@ mod requirements;
 
 mod common;
 
-use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, RecordBatch, StringArray, UInt32Array};
-use arrow::compute::{cast, lexsort_to_indices, take_record_batch};
-use arrow::datatypes::{DataType, Date32Type};
+use arrow::array::{Array, AsArray, RecordBatch};
+use arrow::datatypes::Date32Type;
 use cache::Store;
+use common::market::spx;
 use common::{context, read_symbol, store_table};
-use datasets::schema::OPTION_CHAIN;
 use serde_json::json;
 use stages_core::{PortType, table};
 use std::path::Path;
-use std::sync::Arc;
 
 fn main() -> std::process::ExitCode {
     requirements::run_with_market_data(&[(
@@ -25,55 +23,10 @@ fn main() -> std::process::ExitCode {
     )])
 }
 
-/// The vendor's table in the chain's schema, with the vendor's own volatilities.
-fn spx(store: &Store, path: &Path) -> RecordBatch {
-    let blob = store.put(&std::fs::read(path).unwrap()).unwrap();
-    let raw = table::from_parquet(store.blob(blob.blob).unwrap()).unwrap();
-    let float = |name: &str| cast(raw.column_by_name(name).unwrap(), &DataType::Float64).unwrap();
-    let text = |name: &str| cast(raw.column_by_name(name).unwrap(), &DataType::Utf8).unwrap();
-    let date = |name: &str| cast(raw.column_by_name(name).unwrap(), &DataType::Date32).unwrap();
-    let kinds = text("type");
-    let calls: BooleanArray = kinds
-        .as_string::<i32>()
-        .iter()
-        .map(|kind| kind.map(|kind| kind.to_lowercase().starts_with('c')))
-        .collect();
-    let columns: Vec<ArrayRef> = vec![
-        Arc::new(StringArray::from(vec!["SPX"; raw.num_rows()])),
-        date("quote_date"),
-        date("expiration"),
-        text("root"),
-        float("strike"),
-        Arc::new(calls),
-        float("bid"),
-        float("ask"),
-        float("last"),
-        float("volume"),
-        float("open_interest"),
-        float("underlying_last"),
-        float("iv"),
-    ];
-    let batch = RecordBatch::try_new(table::schema(OPTION_CHAIN), columns).unwrap();
-    let order: Vec<_> = ["date", "expiry", "root", "strike"]
-        .into_iter()
-        .map(|name| arrow::compute::SortColumn {
-            values: batch.column_by_name(name).unwrap().clone(),
-            options: None,
-        })
-        .chain([arrow::compute::SortColumn {
-            values: batch.column_by_name("call").unwrap().clone(),
-            options: Some(arrow::compute::SortOptions::default().desc()),
-        }])
-        .collect();
-    let order: UInt32Array = lexsort_to_indices(&order, None).unwrap();
-    take_record_batch(&batch, &order).unwrap()
-}
-
 fn spx_volatilities_agree_with_the_vendor_near_the_money(data: &Path) {
-    let path = data.join("options/spx_2019_cboe_quotetable/spx_chain_20190425_20190628.parquet");
     let home = tempfile::tempdir().unwrap();
     let store = Store::open(home.path()).unwrap();
-    let batch = spx(&store, &path);
+    let batch = spx(&store, data);
     let digest = store_table(&store, PortType::OptionChain, &batch);
     let run = |name: &str, digest| {
         let start = std::time::Instant::now();

@@ -11,7 +11,7 @@ use datasets::Date;
 use datasets::schema::{OPTION_CHAIN, RATES};
 use serde_json::{Value, json};
 use stages_core::{PlanContext, PortType, Provided, table};
-use stages_greeks::numerics::formula::{Contract, black_scholes_merton};
+use stages_greeks::numerics::formula::{Contract, black_scholes_merton, further};
 use stages_numerics::random::Random;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -157,7 +157,7 @@ fn golden() {
     ];
     assert_eq!(
         digests.map(|digest| digest.short()),
-        ["cf92e40354", "bc670e5338", "527f8f021a", "a146babdd4", "4f51c2b1e2"]
+        ["d733251dc5", "bc670e5338", "527f8f021a", "41542b279a", "bc0841dd8e"]
     );
 }
 
@@ -185,7 +185,11 @@ fn threads_do_not_matter() {
         let home = tempfile::tempdir().unwrap();
         let store = Store::open(home.path()).unwrap();
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-        pool.install(|| both(&store, &chain(4, 99), false))
+        pool.install(|| {
+            let (volatility, greeks) = both(&store, &chain(4, 99), false);
+            let surface = run(&context(&store, &[("chain", volatility)]), "greeks/surface", json!({}));
+            (volatility, greeks, surface)
+        })
     });
     assert_eq!(digests[0], digests[1]);
 }
@@ -297,6 +301,94 @@ fn a_surface_marks_what_has_no_quote() {
     assert_ne!(features, later);
 }
 
+/// All 17 Greeks on demand, in the order wanted; the usual nine in the usual bytes.
+#[test]
+fn the_outputs_are_those_listed() {
+    let home = tempfile::tempdir().unwrap();
+    let store = Store::open(home.path()).unwrap();
+    let (chain, usual) = both(&store, &chain(1, 99), true);
+    let greeks = |with: Value| run(&context(&store, &[("chain", chain)]), "greeks/analytic", with)["greeks"];
+    let nine = [
+        "price", "delta", "gamma", "vega", "theta", "rho", "vanna", "volga", "charm",
+    ];
+    assert_eq!(greeks(json!({ "outputs": nine })), usual);
+    let names = [
+        "dual_gamma",
+        "phi",
+        "delta",
+        "veta",
+        "speed",
+        "zomma",
+        "color",
+        "ultima",
+        "dual_delta",
+    ];
+    let found = read(&store, greeks(json!({ "outputs": names })));
+    let schema = found.schema();
+    let columns: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
+    assert_eq!(columns[..6], ["symbol", "date", "expiry", "root", "strike", "call"]);
+    assert_eq!(columns[6..], names);
+    let column = |batch: &RecordBatch, name: &str| table::floats_or_nan(batch, name).unwrap();
+    let quotes = read(&store, chain);
+    let calls = table::bools(&quotes, "call").unwrap();
+    let (strike, spot, years) = (
+        column(&quotes, "strike"),
+        column(&quotes, "underlying"),
+        column(&quotes, "years"),
+    );
+    let (volatility, discount, forward) = (
+        column(&quotes, "implied_volatility"),
+        column(&quotes, "discount_factor"),
+        column(&quotes, "forward"),
+    );
+    let mut some = 0;
+    for i in 0..quotes.num_rows() {
+        if volatility[i].is_nan() {
+            assert!(names.iter().all(|name| column(&found, name)[i].is_nan()));
+            continue;
+        }
+        let rate = -libm::log(discount[i]) / years[i];
+        let option = Contract {
+            spot: spot[i],
+            strike: strike[i],
+            years: years[i],
+            rate,
+            dividend_yield: rate - libm::log(forward[i] / spot[i]) / years[i],
+            volatility: volatility[i],
+            call: calls.value(i),
+        };
+        let (g, f) = (black_scholes_merton(&option), further(&option));
+        let expected = [
+            f.dual_gamma,
+            f.phi,
+            g.delta,
+            f.veta,
+            f.speed,
+            f.zomma,
+            f.color,
+            f.ultima,
+            f.dual_delta,
+        ];
+        for (name, exact) in names.iter().zip(expected) {
+            let value = column(&found, name)[i];
+            assert!(
+                (value - exact).abs() <= 1e-6 * (1e-3 + exact.abs()),
+                "{name} {option:?} {value} {exact}"
+            );
+        }
+        some += 1;
+    }
+    assert!(some > 50);
+    // On the forward: the derivatives by the strike are the same.
+    let black = json!({ "model": "black_76", "outputs": ["dual_delta", "dual_gamma"] });
+    let black = read(&store, greeks(black));
+    for name in ["dual_delta", "dual_gamma"] {
+        for (a, b) in column(&black, name).into_iter().zip(column(&found, name)) {
+            assert!(a.is_nan() && b.is_nan() || (a - b).abs() < 1e-9, "{name} {a} {b}");
+        }
+    }
+}
+
 #[test]
 fn without_a_forward_the_yield_and_the_rate_are_configured() {
     let home = tempfile::tempdir().unwrap();
@@ -403,6 +495,21 @@ fn refusals_name_the_remedy() {
         )
         .starts_with("time.snapshot_hour")
     );
+    let whole = plan(&["underlying", "implied_volatility"], false);
+    let outputs =
+        |list: Value, model: &str| refusal("greeks/analytic", json!({ "outputs": list, "model": model }), &whole);
+    assert!(outputs(json!([]), "black_76").starts_with("outputs: no output"));
+    assert!(outputs(json!(["rho", "delta", "rho"]), "black_76").starts_with("outputs[2]: `rho` is listed twice"));
+    assert!(outputs(json!(["phi"]), "black_76").contains("black_scholes_merton"));
+    assert!(
+        stage("greeks/analytic")
+            .resolve(json!({ "outputs": ["omega"] }))
+            .is_err()
+    );
+    let listed = json!({ "outputs": ["delta", "speed"] });
+    let analytic = stage("greeks/analytic");
+    let provided = analytic.check(&analytic.resolve(listed).unwrap(), &whole).unwrap();
+    assert!(provided["greeks"].may_have("speed") && !provided["greeks"].may_have("gamma"));
     let iv = stage("greeks/implied_volatility");
     let provided = iv.check(&iv.resolve(json!({})).unwrap(), &no_volatility).unwrap();
     assert!(provided["chain"].may_have("implied_volatility") && !provided["chain"].may_have("last"));

@@ -25,7 +25,13 @@ pub struct BenchRow {
     /// Megabytes of text a second.
     pub megabytes: f64,
     /// The time as a multiple of that of polars alone.
-    pub times_polars: f64,
+    pub times_polars: Option<f64>,
+    /// The time of all processors.
+    pub processor_seconds: Option<f64>,
+    /// This time as a part of that of the same with nothing cached.
+    pub of_cold: Option<f64>,
+    /// The most memory that the program held.
+    pub peak_megabytes: Option<f64>,
 }
 
 /// Bars of ten symbols as a vendor writes them.
@@ -67,6 +73,7 @@ pub fn bench(rows: usize) -> Result<Vec<BenchRow>, StageError> {
         place: "bars.csv".to_owned(),
         stem: "bars".to_owned(),
         bytes: text(rows).into_bytes().into(),
+        part: None,
         path: "bars.csv".to_owned(),
         format: Format::Csv,
         numbering: Numbering::Lines(0),
@@ -96,7 +103,10 @@ pub fn bench(rows: usize) -> Result<Vec<BenchRow>, StageError> {
         what: what.to_owned(),
         per_second: rows as f64 / seconds,
         megabytes: packed.bytes.len() as f64 / 1e6 / seconds,
-        times_polars: seconds / alone,
+        times_polars: Some(seconds / alone),
+        processor_seconds: None,
+        of_cold: None,
+        peak_megabytes: None,
     };
     Ok(vec![
         row("bars from CSV, polars alone", alone),

@@ -2,6 +2,7 @@
 
 use crate::files::name_of;
 use crate::form::Lookup;
+use crate::large::Sizes;
 use crate::layout_choice::{Chosen, Role};
 use crate::unpack::{self, Packed};
 use arrow::array::RecordBatch;
@@ -40,13 +41,88 @@ pub struct Reading<'a> {
 }
 
 /// What a file is.
-pub enum Read {
+pub enum Read<T> {
     /// A table, its layout and why.
-    Table(Box<Layout>, String, RecordBatch),
+    Table(Box<Layout>, String, T),
     /// The second table of this layout.
     Joined(Box<Layout>),
     /// A table that waits for the second one.
     Waits,
+}
+
+/// A file with a table whose layout is known.
+pub struct File<'a> {
+    source: &'a Source,
+    content: BlobDigest,
+    bytes: Option<Vec<u8>>,
+    layout: &'a Layout,
+    around: Around<'a>,
+    parse: Parse,
+    /// The memo of its table.
+    pub memo: Memo,
+}
+
+impl File<'_> {
+    /// The path of the file.
+    pub fn path(&self) -> &Path {
+        &self.source.path
+    }
+
+    /// Passes its rows on, converted: of a large file in parts, which are not held together.
+    ///
+    /// # Errors
+    /// When it cannot be read, or `take` fails.
+    pub fn parts(
+        &mut self,
+        context: &Context,
+        take: &mut dyn FnMut(RecordBatch) -> Result<(), StageError>,
+    ) -> Result<(), StageError> {
+        let (source, layout, parse, around) = (self.source, self.layout, self.parse, self.around);
+        let mut one = |packed: Packed| {
+            context.check_cancelled()?;
+            take(parse(&packed.named(&source.name), layout, &around)?)
+        };
+        if self.bytes.is_none() && Sizes::default().parts(source, layout, &mut one)? {
+            // Its bytes were not hashed as they were read.
+            return match content(&context.given(), &source.path)? == self.content {
+                true => Ok(()),
+                false => Err(source.changed()),
+            };
+        }
+        let bytes = match self.bytes.take() {
+            Some(bytes) => bytes,
+            None => read(source, self.content)?,
+        };
+        let tables = unpack::unpack(&source.path, bytes)?;
+        if tables.is_empty() {
+            return Err(StageError::new(format!("`{}` holds no table", source.path.display())));
+        }
+        tables.into_iter().try_for_each(one)
+    }
+
+    /// Its table, from its memo where it is cached.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn table(&mut self, context: &Context) -> Result<RecordBatch, StageError> {
+        let memo = self.memo.clone();
+        let mut fresh = None;
+        let blob = context.memo(&memo, || {
+            let mut batches = Vec::new();
+            self.parts(context, &mut |batch| {
+                batches.push(batch);
+                Ok(())
+            })?;
+            let batch = arrow::compute::concat_batches(&batches[0].schema(), &batches)?;
+            let bytes = table::to_parquet(&batch)?;
+            fresh = Some(batch);
+            Ok(bytes)
+        })?;
+        match fresh {
+            Some(batch) => Ok(batch),
+            None => table::from_parquet(context.store.blob(blob.blob)?),
+        }
+    }
 }
 
 /// The contents of a file's header.
@@ -137,24 +213,28 @@ impl Reading<'_> {
         }
     }
 
-    /// The layout and the table of a file, from memos where they are cached. A file to which another is joined waits, unless `lookup` is given:
+    /// Reads a file by `one`, its layout from a memo where it is cached. A file to which another is joined waits, unless `lookup` is given:
     /// that table, or none where there is none.
     ///
     /// # Errors
     /// When it cannot be read.
-    pub fn table(
+    pub fn read<T>(
         &self,
         context: &Context,
         source: &Source,
         lookup: Option<Option<&Lookup>>,
-    ) -> Result<Read, StageError> {
+        one: impl FnOnce(&mut File<'_>) -> Result<T, StageError>,
+    ) -> Result<Read<T>, StageError> {
         let path = &source.path;
         let content = content(&context.given(), path)?;
         source.check(content)?;
         let mut bytes = None;
         let head = context.memo(&self.head_memo(content, source), || {
-            let read = bytes.insert(read(source, content)?);
-            let first = unpack::first(path, read)?.named(&source.name);
+            let first = match Sizes::default().first(path)? {
+                Some(first) => first,
+                None => unpack::first(path, bytes.insert(read(source, content)?))?,
+            };
+            let first = first.named(&source.name);
             let stem = first.stem.clone();
             let head = match self.chosen.resolve(self.table, &first)? {
                 Role::Table(layout, why) => Head {
@@ -182,34 +262,20 @@ impl Reading<'_> {
             (Some(_), None) => return Ok(Read::Waits),
             (Some(_), Some(lookup)) => lookup,
         };
-        let mut fresh = None;
-        let blob = context.memo(&self.table_memo(content, source, &layout, &head, lookup), || {
-            let bytes = match bytes.take() {
-                Some(bytes) => bytes,
-                None => read(source, content)?,
-            };
-            let around = Around {
+        let mut file = File {
+            source,
+            content,
+            bytes,
+            layout: &layout,
+            around: Around {
                 symbol: self.symbol,
                 lookup,
-            };
-            let mut batches = Vec::new();
-            for packed in unpack::unpack(path, bytes)? {
-                context.check_cancelled()?;
-                batches.push((self.parse)(&packed.named(&source.name), &layout, &around)?);
-            }
-            let Some(schema) = batches.first().map(RecordBatch::schema) else {
-                return Err(StageError::new(format!("`{}` holds no table", path.display())));
-            };
-            let batch = arrow::compute::concat_batches(&schema, &batches)?;
-            let bytes = table::to_parquet(&batch)?;
-            fresh = Some(batch);
-            Ok(bytes)
-        })?;
-        let batch = match fresh {
-            Some(batch) => batch,
-            None => table::from_parquet(context.store.blob(blob.blob)?)?,
+            },
+            parse: self.parse,
+            memo: self.table_memo(content, source, &layout, &head, lookup),
         };
-        Ok(Read::Table(Box::new(layout), head.why, batch))
+        let read = one(&mut file)?;
+        Ok(Read::Table(Box::new(layout), head.why, read))
     }
 
     /// Returns whether a file's table is cached; `None` for one to which another is joined, or that is joined.

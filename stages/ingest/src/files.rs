@@ -1,5 +1,6 @@
 //! The files that a stage reads: paths, directories and globs.
 
+use crate::location::Location;
 use datasets::layout::nearest;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
@@ -8,20 +9,36 @@ use std::ffi::OsStr;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// One path or a list of them: files, directories (all tables below them) or globs (`data/*.csv.gz`).
+/// One path or a list of them: files, directories (all tables below them), globs (`data/*.csv.gz`), or files on servers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Paths(pub Vec<String>);
+pub struct Paths(Vec<Location>);
 
 /// The extensions of tables, where a directory is searched.
-const ENDINGS: &[&str] = &["csv", "txt", "tsv", "parquet", "json", "jsonl", "ndjson", "gz", "zip"];
+pub const ENDINGS: &[&str] = &["csv", "txt", "tsv", "parquet", "json", "jsonl", "ndjson", "gz", "zip"];
 
 /// The depth to which a directory is searched.
 const DEPTH: usize = 16;
 
 impl Paths {
+    /// A single path or URL.
+    pub fn one(text: impl Into<String>) -> Self {
+        Self(vec![Location::new(text)])
+    }
+
     /// Returns whether none is given.
     pub fn is_empty(&self) -> bool {
-        self.0.iter().all(|path| path.trim().is_empty())
+        self.0.iter().all(Location::is_empty)
+    }
+
+    /// [`Paths::find`], and none where no path is given.
+    ///
+    /// # Errors
+    /// When a path leads to no file.
+    pub fn find_any(&self, field: &str, base: &Path) -> Result<Vec<Source>, ConfigProblem> {
+        match self.is_empty() {
+            true => Ok(Vec::new()),
+            false => self.find(field, base),
+        }
     }
 
     /// The files, sorted by name. A name is relative to the file's directory, the directory searched or the part of a glob before
@@ -36,15 +53,24 @@ impl Paths {
             )));
         }
         let mut sources = Vec::new();
-        for (i, path) in self.0.iter().enumerate() {
+        for (i, location) in self.0.iter().enumerate() {
             let place = if self.0.len() == 1 {
                 field.to_owned()
             } else {
                 format!("{field}[{i}]")
             };
-            for (name, path) in find(&place, path, base)? {
-                let name = if self.0.len() == 1 { name } else { format!("{i}/{name}") };
-                sources.push(Source::new(name, path));
+            let found = match location.remote(&place)? {
+                Some(file) => vec![Source::remote(file)],
+                None => {
+                    let files = find(&place, location.text(), base)?.into_iter();
+                    files.map(|(name, path)| Source::new(name, path)).collect()
+                }
+            };
+            for mut source in found {
+                if self.0.len() > 1 {
+                    source.name = format!("{i}/{}", source.name);
+                }
+                sources.push(source);
             }
         }
         sources.sort_by(|a, b| (&a.name, &a.path).cmp(&(&b.name, &b.path)));
@@ -98,14 +124,21 @@ fn walk(folder: &Path, depth: usize, found: &mut Vec<PathBuf>) -> std::io::Resul
             if depth > 0 {
                 walk(&path, depth - 1, found)?;
             }
-        } else if path
-            .extension()
-            .is_some_and(|end| ENDINGS.iter().any(|known| end.eq_ignore_ascii_case(known)))
-        {
+        } else if has_ending(&path) {
             found.push(path);
         }
     }
     Ok(())
+}
+
+fn has_ending(path: &Path) -> bool {
+    path.extension()
+        .is_some_and(|end| ENDINGS.iter().any(|known| end.eq_ignore_ascii_case(known)))
+}
+
+/// Returns whether the search of a directory takes the file at this path below it: one with the extension of a table, not hidden.
+pub fn is_table(path: &str) -> bool {
+    has_ending(Path::new(path)) && !path.split('/').any(|part| part.starts_with('.'))
 }
 
 /// The part of a glob before its first wildcard.
@@ -168,7 +201,7 @@ impl Serialize for Paths {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self.0.as_slice() {
             [] => serializer.serialize_str(""),
-            [one] => serializer.serialize_str(one),
+            [one] => one.serialize(serializer),
             many => many.serialize(serializer),
         }
     }
@@ -180,14 +213,16 @@ impl<'de> Deserialize<'de> for Paths {
         impl<'de> de::Visitor<'de> for Visitor {
             type Value = Paths;
             fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
-                f.write_str("a path or a list of paths")
+                f.write_str("a path, a URL, or a list of them")
             }
             fn visit_str<E: de::Error>(self, text: &str) -> Result<Paths, E> {
-                Ok(Paths(if text.is_empty() {
-                    Vec::new()
-                } else {
-                    vec![text.to_owned()]
-                }))
+                Ok(match text {
+                    "" => Paths::default(),
+                    text => Paths::one(text),
+                })
+            }
+            fn visit_map<A: de::MapAccess<'de>>(self, map: A) -> Result<Paths, A::Error> {
+                Location::deserialize(de::value::MapAccessDeserializer::new(map)).map(|one| Paths(vec![one]))
             }
             fn visit_seq<A: de::SeqAccess<'de>>(self, seq: A) -> Result<Paths, A::Error> {
                 Vec::deserialize(de::value::SeqAccessDeserializer::new(seq)).map(Paths)
@@ -201,10 +236,11 @@ impl JsonSchema for Paths {
     fn schema_name() -> std::borrow::Cow<'static, str> {
         "Paths".into()
     }
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let one = generator.subschema_for::<Location>();
         schemars::json_schema!({
-            "description": "A file, directory or glob, or a list of them.",
-            "anyOf": [{ "type": "string" }, { "type": "array", "items": { "type": "string" } }]
+            "description": "A file, directory, glob or URL, or a list of them.",
+            "anyOf": [one, { "type": "array", "items": one }]
         })
     }
 }
@@ -222,7 +258,7 @@ mod tests {
             std::fs::write(base.join(name), "x").unwrap();
         }
         let names = |paths: &[&str]| -> Result<Vec<String>, ConfigProblem> {
-            let paths = Paths(paths.iter().map(|path| (*path).to_owned()).collect());
+            let paths = Paths(paths.iter().map(|path| Location::new(*path)).collect());
             Ok(paths
                 .find("path", base)?
                 .into_iter()
@@ -240,6 +276,34 @@ mod tests {
         assert!(names(&["data/*.zip"]).is_err());
         assert_eq!(names(&[]).unwrap_err().field, "path");
         assert_eq!(names(&["data", "nothing"]).unwrap_err().field, "path[1]");
+    }
+
+    #[test]
+    fn files_on_servers() {
+        let paths = |given: serde_json::Value| serde_json::from_value::<Paths>(given).map_err(|err| err.to_string());
+        let found = |given| paths(given).unwrap().find("path", Path::new("/nowhere"));
+        let digest = "5".repeat(64);
+        let one = found(serde_json::json!("https://host/SPX%20eod.csv?x=1")).unwrap();
+        assert_eq!(one[0].name, "SPX eod.csv");
+        assert_eq!((one[0].remote.as_ref().unwrap().pinned, one[0].digest), (None, None));
+        let pinned = serde_json::json!([{ "url": "s3://b/k/a.csv", "blake3": digest }, "https://host/b.csv"]);
+        let two = found(pinned.clone()).unwrap();
+        assert_eq!((two[0].name.as_str(), two[1].name.as_str()), ("0/a.csv", "1/b.csv"));
+        assert_eq!(two[0].digest.unwrap().to_hex(), digest);
+        assert_eq!(serde_json::to_value(paths(pinned.clone()).unwrap()).unwrap(), pinned);
+
+        let problem = found(serde_json::json!(["a.csv", "https://me:pass@host/b.csv"])).unwrap_err();
+        assert_eq!(problem.field, "path[0]");
+        let problem = found(serde_json::json!(["https://me:pass@host/b.csv"])).unwrap_err();
+        assert_eq!(problem.message, "the URL holds a name or a password");
+        let problem = found(serde_json::json!({ "url": "a.csv", "blake3": digest })).unwrap_err();
+        assert_eq!(problem.message, "`a.csv` is not the URL of a file on a server");
+        assert!(
+            paths(serde_json::json!({ "url": "https://host/a.csv", "sha": "5" }))
+                .unwrap_err()
+                .contains("blake3")
+        );
+        assert!(paths(serde_json::json!({ "url": "https://host/a.csv", "blake3": "5" })).is_err());
     }
 
     #[cfg(unix)]

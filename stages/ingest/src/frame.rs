@@ -5,7 +5,7 @@
 
 use crate::csv_text::{Shape, fields, first_line, line_of, separator, shape, text_of, without_empty_lines};
 use crate::parquet_columns::{self, Stored};
-use crate::unpack::{Format, Numbering, Packed};
+use crate::unpack::{Format, Numbering, Packed, Part};
 use crate::value::{self, Dates, shown};
 use arrow::datatypes::DataType as ArrowType;
 use arrow::error::ArrowError;
@@ -29,6 +29,9 @@ use std::sync::Arc;
 /// # Errors
 /// When there is none to read.
 pub fn header(packed: &Packed) -> Result<Vec<String>, StageError> {
+    if let Some(part) = &packed.part {
+        return Ok(part.header.clone());
+    }
     match packed.format {
         Format::Json => Err(
             StageError::new(format!("`{}` is a JSON document, and no table", packed.place))
@@ -147,12 +150,13 @@ impl<'a> Frame<'a> {
                 indices.push(i);
             }
         }
-        let (text, (columns, rows)) = match packed.format {
-            Format::Csv => {
+        let (text, (columns, rows)) = match (&packed.part, packed.format) {
+            (Some(part), _) => (None, stored(part, &indices)),
+            (None, Format::Csv) => {
                 let text = text_of(&packed.bytes);
                 (Some(text), csv(packed, text, &header, &indices, &numbers)?)
             }
-            Format::Parquet | Format::Json => {
+            (None, Format::Parquet | Format::Json) => {
                 let (columns, rows) = guarded(&packed.place, || parquet_columns::read(packed, &indices))?;
                 (None, (columns.into_iter().map(Column::Stored).collect(), rows))
             }
@@ -243,6 +247,7 @@ impl<'a> Frame<'a> {
         let row = self.kept.as_ref().map_or(row, |kept| kept[row] as usize);
         let row = match (self.text, self.numbering) {
             (Some(text), Numbering::Lines(before)) => line_of(text, row).saturating_add_signed(before),
+            (_, Numbering::RowsAfter(before)) => before + row + 1,
             _ => row + 1,
         };
         StageError::new(format!("`{}`, row {row}, column `{theirs}`: {what}", self.place))
@@ -388,7 +393,7 @@ impl<'a> Frame<'a> {
 }
 
 /// Catches panics of a library on damaged bytes.
-fn guarded<T, E: fmt::Display>(place: &str, read: impl FnOnce() -> Result<T, E>) -> Result<T, StageError> {
+pub(crate) fn guarded<T, E: fmt::Display>(place: &str, read: impl FnOnce() -> Result<T, E>) -> Result<T, StageError> {
     let damaged = |what: String| {
         StageError::new(format!("cannot read `{place}`: {what}")).hint("the file may be damaged or incomplete")
     };
@@ -396,6 +401,14 @@ fn guarded<T, E: fmt::Display>(place: &str, read: impl FnOnce() -> Result<T, E>)
         Ok(result) => result.map_err(|err| damaged(err.to_string())),
         Err(_) => Err(damaged("it is not a table that can be read".to_owned())),
     }
+}
+
+/// The columns at these places of a part of a file.
+fn stored(part: &Part, indices: &[usize]) -> (Vec<Column>, usize) {
+    let place = |index: &usize| part.columns.iter().position(|column| column == index);
+    let columns = indices.iter().filter_map(place);
+    let columns = columns.map(|at| Column::Stored(Stored::of(part.batch.column(at).clone())));
+    (columns.collect(), part.batch.num_rows())
 }
 
 fn csv(
@@ -407,11 +420,13 @@ fn csv(
 ) -> Result<(Vec<Column>, usize), StageError> {
     // `header` has read the line as text.
     let separator = separator(&String::from_utf8_lossy(first_line(text)));
-    let Shape { uneven, has_empty } = shape(text, separator, header.len()).map_err(|row| not_text(packed, row))?;
     let before = match packed.numbering {
         Numbering::Lines(before) => before,
-        Numbering::Rows => -1,
+        Numbering::Rows | Numbering::RowsAfter(_) => -1,
     };
+    let in_file = |row: usize| row.saturating_add_signed(before.max(0));
+    let Shape { uneven, has_empty } =
+        shape(text, separator, header.len()).map_err(|row| not_text(packed, in_file(row)))?;
     if let Some((row, found)) = uneven {
         let row = row.saturating_add_signed(before);
         return Err(StageError::new(format!(
@@ -510,6 +525,7 @@ mod tests {
             stem: "t".to_owned(),
             path: "t.csv".to_owned(),
             bytes: bytes.to_vec().into(),
+            part: None,
             format: Format::Csv,
             numbering: Numbering::Lines(0),
         }

@@ -69,8 +69,10 @@ impl LayoutChoice {
         if path.starts_with(LAYOUT_FILE) {
             return Ok(None);
         }
-        let found = Paths(vec![path.clone()]).find("layout", base)?;
+        let found = Paths::one(path.as_str()).find("layout", base)?;
         match found.as_slice() {
+            [one] if one.remote.is_some() => Err(ConfigProblem::new("layout", "a layout on a server is not read")
+                .hint("save it beside the pipeline file, and give its path")),
             [one] => Ok(Some(Source::new(format!("{LAYOUT_FILE}{}", one.name), &one.path))),
             _ => Err(ConfigProblem::new("layout", format!("`{path}` is not one file"))
                 .hint("give the path of one layout file, such as ./my_vendor.yaml")),

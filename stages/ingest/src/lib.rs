@@ -6,14 +6,16 @@
 //! converts columns and applies the rules of
 //! [`datasets::quality`]. The table of a file is cached under the digest of its bytes, so that of many files only
 //! new ones are read; rows are put in order before anything looks at them, so that it does not matter how they were spread
-//! over files.
+//! over files. Large files are read in parts (`large`), and chains are made partition by partition ([`chain`]).
 
 pub mod actions;
 pub mod bad_rows;
 pub mod bars;
 mod bench;
+mod bench_chain;
 pub mod chain;
 mod csv_text;
+mod cuts;
 mod file_memo;
 pub mod files;
 mod form;
@@ -21,7 +23,9 @@ pub mod frame;
 mod header;
 pub mod inspect;
 mod json_text;
+mod large;
 pub mod layout_choice;
+mod location;
 pub mod options;
 mod parquet_columns;
 pub mod propose;
@@ -29,10 +33,12 @@ mod rates;
 pub mod read;
 
 pub mod simulated_market;
+mod table_input;
 pub mod unpack;
 pub mod value;
 
 pub use bench::{BenchRow, bench};
+pub use bench_chain::{SyntheticChain, bench_chain};
 
 /// The stage kinds of this family.
 pub fn kinds() -> Vec<Box<dyn stages_core::AnyStage>> {

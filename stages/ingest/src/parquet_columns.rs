@@ -61,6 +61,11 @@ fn shortest(number: f32) -> f64 {
 }
 
 impl Stored {
+    /// A column in one piece.
+    pub fn of(column: ArrayRef) -> Self {
+        Self(vec![column])
+    }
+
     /// The type of the values; `Null` for a column without rows.
     pub fn data_type(&self) -> &DataType {
         self.0.first().map_or(&DataType::Null, |chunk| chunk.data_type())

@@ -1,10 +1,11 @@
 //! Reading a stage's files and their headers.
 
-use crate::file_memo::{Read, Reading, unreadable};
+use crate::file_memo::{File, Read, Reading, unreadable};
 use crate::files::name_of;
 use crate::form::{Looked, Lookup};
 use crate::frame;
 use crate::header::{self, Names};
+use crate::large::Sizes;
 use crate::layout_choice::{Chosen, Role};
 use crate::unpack::{self, Format, Packed};
 use arrow::array::RecordBatch;
@@ -48,29 +49,32 @@ pub fn tables(
     sources: &[Source],
 ) -> Result<(Vec<OfLayout>, Vec<Reason>), StageError> {
     let mut tables = Vec::with_capacity(sources.len());
-    let reasons = each(context, reading, sources, |layout, batch| {
+    let table = |file: &mut File<'_>| file.table(context);
+    let reasons = each(context, reading, sources, table, |layout, batch| {
         tables.push((layout, batch));
         Ok(())
     })?;
     Ok((tables, reasons))
 }
 
-/// As [`tables`], and passes them on one by one: no more than a few are held at a time. Tables to which another is joined come last.
+/// Reads files in parallel by `one`, and passes what it makes of each to `take`, in the order of `sources`. Files to which another is joined come
+/// last.
 ///
 /// # Errors
 /// When one cannot be read, or `take` fails.
-pub fn each(
+pub fn each<T: Send>(
     context: &Context,
     reading: &Reading<'_>,
     sources: &[Source],
-    mut take: impl FnMut(Layout, RecordBatch) -> Result<(), StageError>,
+    one: impl Fn(&mut File<'_>) -> Result<T, StageError> + Sync,
+    mut take: impl FnMut(Layout, T) -> Result<(), StageError>,
 ) -> Result<Vec<Reason>, StageError> {
     let done = AtomicU64::new(0);
     let total = sources.len() as u64;
     context.progress(0, Some(total), "reading");
     let read = |source: &Source, lookup: Option<Option<&Lookup>>| {
         context.check_cancelled()?;
-        let read = reading.table(context, source, lookup)?;
+        let read = reading.read(context, source, lookup, &one)?;
         let name = name_of(source.path.file_name().unwrap_or_default());
         context.progress(
             (done.fetch_add(1, Ordering::Relaxed) + 1).min(total),
@@ -80,7 +84,7 @@ pub fn each(
         Ok(read)
     };
     let mut reasons: Vec<Reason> = Vec::new();
-    let mut taken = |layout: Layout, why: String, batch: RecordBatch| {
+    let mut taken = |layout: Layout, why: String, table: T| {
         match reasons
             .iter_mut()
             .find(|reason| reason.layout == layout.name && reason.why == why)
@@ -95,14 +99,14 @@ pub fn each(
                 });
             }
         }
-        take(layout, batch)
+        take(layout, table)
     };
     let (mut joined, mut waiting): (Vec<(Source, Layout)>, Vec<Source>) = Default::default();
     for sources in sources.chunks(FILES_PER_THREAD * rayon::current_num_threads()) {
         let tables: Vec<Result<_, StageError>> = sources.par_iter().map(|source| read(source, None)).collect();
         for (source, table) in sources.iter().zip(tables) {
             match table? {
-                Read::Table(layout, why, batch) => taken(*layout, why, batch)?,
+                Read::Table(layout, why, table) => taken(*layout, why, table)?,
                 Read::Joined(layout) => joined.push((source.clone(), *layout)),
                 Read::Waits => waiting.push(source.clone()),
             }
@@ -121,8 +125,8 @@ pub fn each(
             .map(|source| read(source, Some(lookup.as_ref())))
             .collect();
         for table in tables {
-            if let Read::Table(layout, why, batch) = table? {
-                taken(*layout, why, batch)?;
+            if let Read::Table(layout, why, table) = table? {
+                taken(*layout, why, table)?;
             }
         }
     }
@@ -197,7 +201,11 @@ pub fn peek(
     let mut joined = None;
     for source in sources.iter().step_by(step) {
         let mut look = || {
-            let first = unpack::first(&source.path, &read_head(&source.path)?)?.named(&source.name);
+            let first = match Sizes::default().first(&source.path)? {
+                Some(first) => first,
+                None => unpack::first(&source.path, &read_head(&source.path)?)?,
+            };
+            let first = first.named(&source.name);
             let layout = match chosen.resolve(table, &first)? {
                 Role::Table(layout, _) => layout,
                 Role::Joined(name) => {

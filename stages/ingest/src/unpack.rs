@@ -1,11 +1,13 @@
 //! Files as tables of bytes: plain, gzip or zip, recognised by their first bytes and not by their names.
 
 use crate::files::name_of;
+use arrow::array::RecordBatch;
 use bytes::Bytes;
 use flate2::read::MultiGzDecoder;
 use stages_core::StageError;
 use std::io::{Cursor, Read};
 use std::path::Path;
+use std::sync::Arc;
 
 /// The most that one file may unpack to, in bytes (4 GiB): a limit against decompression bombs.
 pub const UNPACKED_LIMIT: u64 = 4 << 30;
@@ -44,6 +46,19 @@ pub enum Numbering {
     Lines(isize),
     /// Rows from 1.
     Rows,
+    /// Rows of which this many stand before the first.
+    RowsAfter(usize),
+}
+
+/// Some rows of a Parquet file that is read in parts.
+#[derive(Clone, Debug)]
+pub struct Part {
+    /// The names of all columns of the file.
+    pub header: Vec<String>,
+    /// The places of the columns that are read.
+    pub columns: Vec<usize>,
+    /// These columns.
+    pub batch: RecordBatch,
 }
 
 /// A table's bytes.
@@ -55,16 +70,19 @@ pub struct Packed {
     pub stem: String,
     /// The path of the file relative to the source's root, and of the entry in it: its names may say what the table does not.
     pub path: String,
-    /// The bytes, unpacked.
+    /// The bytes, unpacked; none where there is a part.
     pub bytes: Bytes,
+    /// The part of a large Parquet file that this is.
+    pub part: Option<Arc<Part>>,
     /// Their format.
     pub format: Format,
     /// The numbering of their rows.
     pub numbering: Numbering,
 }
 
-#[derive(PartialEq, Eq)]
-enum Kind {
+/// The form of a file's bytes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
     Gzip,
     Zip,
     Parquet,
@@ -72,7 +90,7 @@ enum Kind {
     Text,
 }
 
-fn kind(bytes: &[u8]) -> Kind {
+pub(crate) fn kind(bytes: &[u8]) -> Kind {
     match bytes {
         [0x1f, 0x8b, ..] => Kind::Gzip,
         [b'P', b'K', 3, 4, ..] | [b'P', b'K', 5, 6, ..] => Kind::Zip,
@@ -109,7 +127,7 @@ pub fn unpack(path: &Path, bytes: Vec<u8>) -> Result<Vec<Packed>, StageError> {
 }
 
 /// The unpacked size that a file of this length may have.
-fn limit(packed: u64) -> u64 {
+pub(crate) fn limit(packed: u64) -> u64 {
     packed.saturating_mul(RATIO_LIMIT).clamp(UNPACKED_FREE, UNPACKED_LIMIT)
 }
 
@@ -145,7 +163,7 @@ fn open(path: &Path, bytes: Vec<u8>, limit: u64, head: bool) -> Result<Vec<Packe
     }
 }
 
-fn table(place: String, name: &str, entry: &str, bytes: Vec<u8>) -> Packed {
+pub(crate) fn table(place: String, name: &str, entry: &str, bytes: Vec<u8>) -> Packed {
     let path = if entry.is_empty() {
         name.to_owned()
     } else {
@@ -162,6 +180,7 @@ fn table(place: String, name: &str, entry: &str, bytes: Vec<u8>) -> Packed {
         path,
         stem: stem(name).to_owned(),
         bytes: bytes.into(),
+        part: None,
         format,
         numbering,
     }
@@ -192,7 +211,7 @@ fn stem(name: &str) -> &str {
 }
 
 /// Unpacks, up to `limit` bytes; with `head` a text stops after enough for its header.
-fn inflate(mut reader: impl Read, limit: u64, head: bool, place: &str) -> Result<Vec<u8>, StageError> {
+pub(crate) fn inflate(mut reader: impl Read, limit: u64, head: bool, place: &str) -> Result<Vec<u8>, StageError> {
     let damaged =
         |err| StageError::new(format!("cannot unpack `{place}`: {err}")).hint("the file may be damaged or incomplete");
     let mut bytes = Vec::new();
@@ -268,14 +287,14 @@ fn is_table(name: &str) -> bool {
         && TABLE_ENDINGS.iter().any(|known| ending.eq_ignore_ascii_case(known))
 }
 
-fn too_large(place: &str, limit: u64) -> StageError {
+pub(crate) fn too_large(place: &str, limit: u64) -> StageError {
     StageError::new(format!(
         "`{place}` unpacks to more than {limit} bytes, and was not read to its end"
     ))
     .hint("it may have been made to fill the memory; if it is what it should be, split it or unpack it first")
 }
 
-fn nested(place: &str) -> StageError {
+pub(crate) fn nested(place: &str) -> StageError {
     StageError::new(format!("`{place}` is an archive within an archive")).hint("unpack it once")
 }
 

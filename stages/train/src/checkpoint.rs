@@ -16,7 +16,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{SyncSender, sync_channel};
-use std::thread::JoinHandle;
+use std::thread::{Builder, JoinHandle};
 
 const FILE: &str = "checkpoint.safetensors";
 const METADATA: &str = "runner";
@@ -303,20 +303,24 @@ pub(crate) struct Writer {
 
 impl Writer {
     /// A writer into `folder`.
-    pub fn new(folder: &Path) -> Self {
+    ///
+    /// # Errors
+    /// When the system refuses a thread.
+    pub fn new(folder: &Path) -> Result<Self, StageError> {
         let (sender, receiver) = sync_channel::<Arc<TrainState>>(0);
         let to = folder.to_owned();
-        let thread = std::thread::spawn(move || {
+        let work = move || {
             while let Ok(train_state) = receiver.recv() {
                 write(&to, &train_state)?;
             }
             Ok(())
-        });
-        Self {
+        };
+        let refused = |err| StageError::new(format!("cannot start a thread: {err}"));
+        Ok(Self {
             folder: folder.to_owned(),
             sender: Some(sender),
-            thread: Some(thread),
-        }
+            thread: Some(Builder::new().spawn(work).map_err(refused)?),
+        })
     }
 
     /// The path of the checkpoint.

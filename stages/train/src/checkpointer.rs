@@ -29,18 +29,21 @@ pub(crate) struct Checkpointer {
 
 impl Checkpointer {
     /// Keeps a checkpoint in `folder`, written every `interval` seconds.
-    pub fn new(folder: &Path, interval: f64, state: &TrainState) -> Self {
+    ///
+    /// # Errors
+    /// When the system refuses a thread.
+    pub fn new(folder: &Path, interval: f64, state: &TrainState) -> Result<Self, StageError> {
         let now = Instant::now();
-        Self {
+        Ok(Self {
             interval: Duration::try_from_secs_f64(interval).unwrap_or(Duration::MAX),
             snapshot: Arc::new(state.clone()),
             snapshot_at: now,
             good: None,
             spare: None,
             diverged: false,
-            writer: Writer::new(folder),
+            writer: Writer::new(folder)?,
             written: now,
-        }
+        })
     }
 
     /// True if it is time for another snapshot.

@@ -127,7 +127,7 @@ fn start<'a>(algorithm: &mut impl Algorithm, job: Job<'a>) -> Result<Learner<'a>
         _ => fresh,
     };
     let mut learner = Learner::new(env, model, state);
-    learner.checkpointer = Some(Checkpointer::new(scratch, common.checkpoint_interval, &learner.state));
+    learner.checkpointer = Some(Checkpointer::new(scratch, common.checkpoint_interval, &learner.state)?);
     learner.progress = Some(Progress::new(context, common.total_timesteps, &learner.state));
     Ok(learner)
 }

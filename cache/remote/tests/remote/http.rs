@@ -65,6 +65,39 @@ fn transient_failures_are_retried() {
 }
 
 #[test]
+fn reads_end_when_they_are_stopped() {
+    for answer in [Answer::Never, Answer::Slow, Answer::Failure] {
+        let site = Site::new();
+        let store = with_remote(
+            Store::open(&site.home.dir.path().join("other")).unwrap(),
+            RemoteSettings {
+                timeout: Duration::from_secs(600),
+                ..unsigned(site.server.url())
+            },
+        );
+        assert!(is_hit(&store));
+        site.server.answers(&[], answer);
+        let upstream = store.upstream().unwrap();
+        std::thread::scope(|scope| {
+            let fetch = scope.spawn(|| store.blob(site.blob.blob).map(|_| ()));
+            while site.server.seen().is_empty() {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            std::thread::sleep(Duration::from_millis(100));
+            assert!(!fetch.is_finished());
+            let began = Instant::now();
+            upstream.stop_reads();
+            assert!(fetch.join().unwrap().unwrap_err().is_healed_by_recomputing());
+            assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
+        });
+        let requests = site.server.seen().len();
+        assert!(store.blob(site.blob.blob).is_err());
+        assert_eq!(site.server.seen().len(), requests);
+        assert_eq!(upstream.take_warnings(), [""; 0]);
+    }
+}
+
+#[test]
 fn a_server_that_only_fails_opens_the_circuit_breaker() {
     let site = Site::new();
     let store = site.store("other");

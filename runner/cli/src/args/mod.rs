@@ -175,7 +175,7 @@ pub(crate) enum BenchTarget {
     Greeks,
     /// Feature rows per second.
     Features,
-    /// CSV rows per second.
+    /// CSV rows per second; option chains cold and with a day appended, time and memory.
     Ingest,
     /// Environment steps per second.
     Env,
@@ -192,7 +192,8 @@ pub(crate) struct BenchArgs {
     /// The benchmark.
     #[arg(value_enum)]
     pub what: BenchTarget,
-    /// With `train`: also vary the environments from 1 to 4096, the threads from 1 to all, and the LSTM size from 64 to 1024; takes some minutes.
+    /// With `train`: also vary the environments from 1 to 4096, the threads from 1 to all, and the LSTM size from 64 to 1024; with `ingest`: also
+    /// chains of 7 and 30 million rows. Takes some minutes.
     #[arg(long)]
     pub sweep: bool,
 }

@@ -78,6 +78,9 @@ pub(crate) struct ExecArgs {
     /// Ignore the configured remote store.
     #[arg(long)]
     pub no_remote: bool,
+    /// Ask no server: sources at URLs are what was fetched before, and the configured remote store is ignored.
+    #[arg(long)]
+    pub offline: bool,
     /// Always write the HTML report. Without this option it is written if a stage ran and it takes less than 5 % of the run;
     /// `runner report RUN` writes it later.
     #[arg(long)]
@@ -104,6 +107,9 @@ pub(crate) struct PlanArgs {
     /// Ignore the configured remote store.
     #[arg(long)]
     pub no_remote: bool,
+    /// Ask no server: sources at URLs are what was fetched before, and the configured remote store is ignored.
+    #[arg(long)]
+    pub offline: bool,
 }
 
 #[derive(Args, Clone, Debug)]

@@ -12,7 +12,7 @@ pub(crate) fn bench(session: &Session, args: &BenchArgs) -> Result<(), Failure> 
     let result = match args.what {
         BenchTarget::Greeks => value(&stages_greeks::bench(2_000_000).rows),
         BenchTarget::Features => value(&features()?),
-        BenchTarget::Ingest => value(&stages_ingest::bench(500_000)?),
+        BenchTarget::Ingest => value(&ingest(args.sweep)?),
         BenchTarget::Env => value(&stages_env::bench()?),
         BenchTarget::Train => value(&stages_train::bench(args.sweep)?),
         BenchTarget::Device => value(&stages_train::bench_devices()?),
@@ -23,6 +23,17 @@ pub(crate) fn bench(session: &Session, args: &BenchArgs) -> Result<(), Failure> 
     } else {
         output::print(&table(&result))
     }
+}
+
+/// Bars from CSV, and option chains: a million rows, with `sweep` also 7 and 30 million.
+fn ingest(sweep: bool) -> Result<Vec<stages_ingest::BenchRow>, Failure> {
+    let mut rows = stages_ingest::bench(500_000)?;
+    let sizes: &[usize] = if sweep { &[1, 7, 30] } else { &[1] };
+    for millions in sizes {
+        let dir = tempfile::tempdir().map_err(|err| Failure::caused("cannot make a temporary directory", &err))?;
+        rows.extend(stages_ingest::bench_chain(dir.path(), millions * 1_000_000)?);
+    }
+    Ok(rows)
 }
 
 /// The features alone, and the stage over 100 symbols.

@@ -302,6 +302,7 @@ mod tests {
                 peak_memory: None,
                 numerics_class: String::new(),
                 program: String::new(),
+                sources: Vec::new(),
                 info: BTreeMap::new(),
             })
             .unwrap();

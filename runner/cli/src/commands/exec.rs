@@ -9,13 +9,15 @@ use cache::Store;
 use cache::shared::is_writable;
 use runner_engine::executor::{WorkerProcess, peak_memory};
 use runner_engine::{Event, Failure, Reporter, StageStatus, Stamped, StoreSession, Summary, exit, run_pipeline, text};
-use runner_history::{self as history, Run};
+use runner_history::{self as history, ResolvedPipeline, Resolving, Run};
 use runner_pipeline::Work;
 use runner_report as report;
 use runner_report::reporter::{JsonLines, Metrics, Terminal, Verbosity};
 use std::collections::BTreeSet;
 use std::io::IsTerminal as _;
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::thread::Builder;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
@@ -40,6 +42,7 @@ pub(crate) fn exec(session: &Session, args: &ExecArgs) -> Result<u8, Failure> {
             save: None,
             resolved: false,
             no_remote: args.no_remote,
+            offline: args.offline,
         };
         return plan::plan(session, &args).map(|()| exit::DONE);
     }
@@ -48,11 +51,15 @@ pub(crate) fn exec(session: &Session, args: &ExecArgs) -> Result<u8, Failure> {
     let name = hit_cache_name(session, &of_pipeline);
     // The store session is opened while the pipeline is read, since this checks every blob of the last run.
     let (project, early) = std::thread::scope(|scope| {
-        let early = scope.spawn(|| early_session(session, &of_pipeline, &name));
-        let project = session.project(&of_pipeline);
-        (project, early.join().ok().flatten())
+        let early = Builder::new().spawn_scoped(scope, || early_session(session, &of_pipeline, &name));
+        let project = session.project(&of_pipeline).and_then(|project| {
+            let (pipeline, chosen) = (Arc::clone(&project.pipeline), project.chosen.clone());
+            let resolving = Resolving::new(move || ResolvedPipeline::new(&pipeline, &chosen))?;
+            Ok((project, resolving))
+        });
+        (project, early.ok().and_then(|early| early.join().ok().flatten()))
     });
-    let project = project?;
+    let (project, resolving) = project?;
     if args.no_run_stages {
         refuse_programs(&project)?;
     }
@@ -82,7 +89,7 @@ pub(crate) fn exec(session: &Session, args: &ExecArgs) -> Result<u8, Failure> {
     let control = interrupt::control()?;
     let mut writer = history::Writer::create(runs, &run)?;
     labels::begin(runs, &run, args.name.as_deref(), &args.tag)?;
-    writer.pipeline(&project.pipeline, &project.chosen);
+    writer.pipeline(resolving);
     let live = std::io::stderr().is_terminal() && std::env::var("TERM").is_ok_and(|term| term != "dumb");
     let colour = live && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
     let mut terminal = Terminal::new(session.verbosity, live, colour);

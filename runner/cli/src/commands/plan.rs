@@ -25,6 +25,14 @@ pub(crate) fn plan(session: &Session, args: &PlanArgs) -> Result<(), Failure> {
         upstream.save()?;
         remote::warn(upstream);
     }
+    for note in project
+        .store
+        .files()
+        .map(cache::FetchFiles::take_notes)
+        .unwrap_or_default()
+    {
+        output::say(&format!("note: {note}"));
+    }
     let count = |prediction| planned.iter().filter(|stage| stage.prediction == prediction).count();
     let (cached, runs, depends) = (
         count(Prediction::Cached),

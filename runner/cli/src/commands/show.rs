@@ -8,7 +8,7 @@ use crate::output;
 use crate::session::{Archive, Session};
 use cache::{ActionRecord, ArtifactDigest};
 use runner_engine::key::{RUN, Recipe};
-use runner_engine::{Failure, StageStatus, text};
+use runner_engine::{Failure, StageStatus, described_source, text};
 use runner_history::{Marks, Run, StageRun};
 use serde_json::{Value, json};
 
@@ -158,6 +158,9 @@ fn of_stage(archive: &Archive, run: &Run, stage: &StageRun) -> Result<String, Fa
             }
         }
         out.push_str(&format!(", numerics {}\n", record.numerics_class));
+        for source in &record.sources {
+            out.push_str(&format!("{}\n", described_source(source)));
+        }
         if stage.kind == RUN {
             let isolated = record
                 .info

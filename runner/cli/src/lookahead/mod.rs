@@ -11,6 +11,7 @@ mod compare;
 mod dates;
 mod document;
 mod environment;
+mod fetched;
 mod findings;
 mod moment;
 mod outputs;
@@ -33,11 +34,12 @@ use datasets::Date;
 use findings::Findings;
 use overlay::Pool;
 use plan::Plan;
-use runner_engine::{Control, Failure, Options};
+use runner_engine::{Control, Failure, Options, no_thread};
 use runner_pipeline::Pipeline;
 use runs::{Progress, Run};
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread::Builder;
 use std::time::Instant;
 use version::Version;
 
@@ -72,6 +74,7 @@ pub fn check(
 ) -> Result<Verdict, Failure> {
     let pipeline = &tolerant::tolerant(pipeline);
     let chosen = plan::without_needless_training(pipeline, chosen);
+    let (pipeline, _links) = &fetched::fetched(pipeline, &chosen, store, control)?;
     let base = Run::new(pipeline, &chosen, store, options, control, progress)?;
     if let Some((node, error)) = base.failed.first() {
         let stage = &pipeline.nodes[*node].id;
@@ -133,7 +136,8 @@ fn in_parallel(
         }
     };
     let mut all: Vec<(usize, Result<version::Tested, Failure>)> = std::thread::scope(|scope| {
-        let threads: Vec<_> = (0..at_once).map(|_| scope.spawn(work)).collect();
+        let start = |_| Builder::new().spawn_scoped(scope, work).map_err(no_thread);
+        let threads = (0..at_once).map(start).collect::<Result<Vec<_>, _>>()?;
         let panicked = || Failure::machine("a thread of the check panicked");
         threads
             .into_iter()

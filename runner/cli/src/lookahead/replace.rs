@@ -78,6 +78,11 @@ impl AnyStage for WithFiles {
     }
 }
 
+/// A stage kind that reads these files. Stage kinds live as long as the program; a check makes a few hundred of these small ones.
+pub fn with_files(kind: &'static dyn AnyStage, files: Vec<File>) -> &'static dyn AnyStage {
+    Box::leak(Box::new(WithFiles { kind, files }))
+}
+
 /// The parts of a pipeline that every version of it replaces.
 pub struct Replaced {
     /// Stages whose outputs are those of the first run: training.
@@ -126,8 +131,7 @@ impl Replaced {
                             }
                         }
                         let files = files.into_iter().flatten().collect();
-                        // Stage kinds live as long as the program; a check makes a few hundred of these small ones.
-                        *kind = Box::leak(Box::new(WithFiles { kind: *kind, files }));
+                        *kind = with_files(*kind, files);
                     }
                 },
             }

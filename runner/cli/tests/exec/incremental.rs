@@ -167,7 +167,7 @@ fn an_appended_day_costs_one_day() {
     chain: ran, 0 of 6 parts found
     env: ran, 0 of 6 parts found
     greeks: ran, 0 of 3 parts found
-    quotes: ran, 0 of 6 parts found
+    quotes: ran, 0 of 9 parts found
     surface: ran, 0 of 24 parts found
     technical: ran, 0 of 15 parts found
     ");
@@ -179,7 +179,7 @@ fn an_appended_day_costs_one_day() {
     chain: ran, 4 of 6 parts found
     env: ran, 4 of 6 parts found
     greeks: ran, 2 of 3 parts found
-    quotes: ran, 4 of 6 parts found
+    quotes: ran, 6 of 9 parts found
     surface: ran, 16 of 24 parts found
     technical: ran, 10 of 15 parts found
     ");
@@ -210,7 +210,7 @@ fn an_appended_file_leaves_the_old_partitions() {
     chain: ran, 4 of 6 parts found
     env: ran, 4 of 6 parts found
     greeks: ran, 2 of 3 parts found
-    quotes: ran, 4 of 6 parts found
+    quotes: ran, 6 of 9 parts found
     surface: ran, 16 of 24 parts found
     technical: ran, 10 of 15 parts found
     ");
@@ -246,7 +246,7 @@ fn a_restated_value_costs_what_it_reaches() {
     chain: ran, 4 of 6 parts found
     env: ran, 4 of 6 parts found
     greeks: ran, 2 of 3 parts found
-    quotes: ran, 4 of 6 parts found
+    quotes: ran, 6 of 9 parts found
     surface: ran, 23 of 24 parts found
     technical: cached
     ");
@@ -265,7 +265,7 @@ fn a_restated_value_costs_what_it_reaches() {
     chain: cached
     env: cached
     greeks: cached
-    quotes: ran, 4 of 6 parts found
+    quotes: ran, 7 of 9 parts found
     surface: cached
     technical: cached
     ");

@@ -5,6 +5,7 @@ pub use runner_testkit::{Digests, Ended, files, runner};
 use runner_testkit::{Project, marked};
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 /// Quick stages of every sort: a market and what follows from it, a training with checkpoints, external programs with
@@ -161,6 +162,12 @@ impl Lab {
         self.run(&["cache", "gc", "--keep-last", "1000", "--keep-younger-than", "0s"])
     }
 
+    /// The owners, permissions and names of all that is below a directory of the home.
+    pub fn listing(&self, dir: &str) -> String {
+        let output = Command::new("ls").arg("-lnaR").arg(self.home().join(dir)).output();
+        String::from_utf8_lossy(&output.unwrap().stdout).into_owned()
+    }
+
     /// The temporary files of the home.
     pub fn temporary(&self) -> Vec<String> {
         let home = self.home();
@@ -224,11 +231,7 @@ impl Lab {
 
 /// A copy with the times of the files.
 pub fn copy(from: &Path, to: &Path) {
-    let status = std::process::Command::new("cp")
-        .arg("-a")
-        .args([from, to])
-        .status()
-        .unwrap();
+    let status = Command::new("cp").arg("-a").args([from, to]).status().unwrap();
     assert!(status.success());
 }
 

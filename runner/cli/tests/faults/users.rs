@@ -194,7 +194,7 @@ pub fn share(times: usize) -> Tally {
                 &["cache", "gc", "--keep-younger-than", "0s"],
             );
             assert_eq!(swept.code, 0, "{}", swept.text());
-            assert_eq!(lab.temporary(), [""; 0]);
+            assert_eq!(lab.temporary(), [""; 0], "{}", lab.listing("tmp"));
         }
     }
     tally

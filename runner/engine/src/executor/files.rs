@@ -3,7 +3,7 @@
 use cache::shared;
 use stages_core::StageError;
 use stages_core::error::Cause;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, Read as _, Write as _};
 use std::path::Path;
 

@@ -10,6 +10,7 @@ use stages_core::{AnyStage, CancelToken, EventSink, StageError};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::thread::Builder;
 use std::time::{Duration, Instant};
 
 /// Runs actions in this process, each on its own thread pool. A stage that does not check for cancellation
@@ -46,7 +47,7 @@ impl Executor for InProcess {
         let (over, ended) = channel::<()>();
         let mut timeout = None;
         let result = std::thread::scope(|scope| {
-            let watch = scope.spawn(|| {
+            let watch = || {
                 let started = Instant::now();
                 let ended = ended;
                 loop {
@@ -62,7 +63,9 @@ impl Executor for InProcess {
                         return Some(limit);
                     }
                 }
-            });
+            };
+            let watch = Builder::new().spawn_scoped(scope, watch);
+            let watch = watch.map_err(|err| StageError::new(format!("cannot start a thread: {err}")))?;
             let result = pool.install(|| run_job(job, &store, self.kinds, events, &inner, &self.sandbox));
             let result = result.map(|done| Done {
                 upstream: store.upstream().map(Upstream::worker_report).unwrap_or_default(),

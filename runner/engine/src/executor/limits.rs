@@ -19,7 +19,7 @@ pub struct Limits {
 
 impl Limits {
     /// True if it has to end before its time limit.
-    pub(super) fn is_cancelled(&self) -> bool {
+    pub(crate) fn is_cancelled(&self) -> bool {
         self.cancel.is_cancelled() || self.kill.is_cancelled()
     }
 

@@ -4,6 +4,7 @@
 //! oldest. So neither memory nor disk grows with the output, and head and tail are kept.
 
 use super::secrets::Masker;
+use cache::shared;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::fs::{self, File};
 use std::io::{self, PipeReader, Read as _, Seek as _, SeekFrom, Write as _};
@@ -170,7 +171,7 @@ impl Ring {
         };
         let file = match (open(), path.parent()) {
             (Err(err), Some(parent)) if err.kind() == io::ErrorKind::NotFound => {
-                fs::create_dir_all(parent)?;
+                shared::create_dir_all(parent)?;
                 open()?
             }
             (opened, _) => opened?,

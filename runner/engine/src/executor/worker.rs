@@ -8,11 +8,12 @@ use super::run_job::run_job;
 use super::sandbox::Sandbox;
 use super::worker_process::this_program;
 use crate::text;
-use cache::{OpenUpstream, TransferStats};
+use cache::{OpenUpstream, Store, TransferStats};
 use stages_core::{AnyStage, EventSink, StageError, StageEvent};
 use std::io::{BufRead as _, Write as _, stdin, stdout};
 use std::process::exit;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::thread::Builder;
 use std::time::{Duration, Instant};
 
 /// Writes events to standard output. Each line is one write, under the lock of standard output.
@@ -34,6 +35,12 @@ impl EventSink for Lines {
     }
 }
 
+fn stop_reads(store: Option<&Store>) {
+    if let Some(upstream) = store.and_then(Store::upstream) {
+        upstream.stop_reads();
+    }
+}
+
 /// Reads a job from standard input, runs it, and writes its events and result to standard output. Exits when its parent does.
 pub fn worker(kinds: &'static [Box<dyn AnyStage>], open_upstream: OpenUpstream) -> u8 {
     let mut line = String::new();
@@ -45,24 +52,35 @@ pub fn worker(kinds: &'static [Box<dyn AnyStage>], open_upstream: OpenUpstream) 
         return 2;
     };
     let limits = Limits::default();
+    let opened = Arc::new(OnceLock::<Store>::new());
     if matches!(job.work, JobWork::Kind { .. }) {
         end_with_parent();
-        std::thread::spawn(report_usage);
+        // It only reports.
+        let _ = Builder::new().spawn(report_usage);
     }
     {
-        let cancel = limits.cancel.clone();
-        std::thread::spawn(move || {
+        let (cancel, store) = (limits.cancel.clone(), opened.clone());
+        let listen = move || {
             // Reads until end of file, when the parent closes the pipe or exits for any reason.
             for line in stdin().lock().lines() {
                 match line {
-                    Ok(line) if line == STOP => cancel.cancel(),
+                    Ok(line) if line == STOP => {
+                        cancel.cancel();
+                        stop_reads(store.get());
+                    }
                     Ok(_) => {}
                     Err(_) => break,
                 }
             }
             // An external program ends with this process.
             exit(1);
-        });
+        };
+        if let Err(err) = Builder::new().spawn(listen) {
+            Lines.write(&Message::failed(StageError::new(format!(
+                "cannot start a thread: {err}"
+            ))));
+            return 1;
+        }
     }
     prefer_as_victim();
     let pool = rayon::ThreadPoolBuilder::new()
@@ -77,6 +95,10 @@ pub fn worker(kinds: &'static [Box<dyn AnyStage>], open_upstream: OpenUpstream) 
             let _guard = store.guard()?;
             if let Some(upstream) = store.upstream() {
                 upstream.watch(Box::new(fetched(events.clone())));
+            }
+            let _ = opened.set(store.clone());
+            if limits.cancel.is_cancelled() {
+                stop_reads(Some(&store));
             }
             let result = run_job(&job, &store, kinds, &events, &limits, &sandbox);
             if let Some(upstream) = store.upstream() {

@@ -2,6 +2,7 @@
 //! waited for.
 
 use super::{Message, Scheduler};
+use crate::failure::THREADS_LIMITED;
 use stages_core::StageError;
 use stages_core::error::Cause;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -38,7 +39,7 @@ fn in_thread<'scope>(
 fn of_machine(message: String) -> StageError {
     StageError {
         cause: Cause::Store,
-        ..StageError::new(message).hint("memory or the number of processes may be limited here: see `ulimit -a`")
+        ..StageError::new(message).hint(THREADS_LIMITED)
     }
 }
 

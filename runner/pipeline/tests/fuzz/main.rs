@@ -73,6 +73,7 @@ fn files(folder: &str) -> Vec<Vec<u8>> {
         peak_memory: Some(1 << 20),
         numerics_class: "portable/1".to_owned(),
         program: "0.1.0".to_owned(),
+        sources: Vec::new(),
         info: BTreeMap::from([("host".to_owned(), serde_json::json!("x"))]),
     };
     store.put_action(&record).unwrap();

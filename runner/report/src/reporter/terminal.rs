@@ -100,6 +100,11 @@ impl Terminal {
         if self.live.is_none() && self.verbosity == Verbosity::Verbose {
             self.print("starts", None, &format!("{stage}  ({reason})"));
         }
+        self.add_line(stage, reason, expected, time);
+    }
+
+    /// Adds the progress line of a stage, in place of an earlier one.
+    fn add_line(&mut self, stage: &str, reason: &str, expected: Option<f64>, time: DateTime<Utc>) {
         let bar = self.live.as_ref().map(|live| {
             let bar = live.add(ProgressBar::new_spinner());
             bar.set_style(style(false, self.colour));
@@ -122,6 +127,10 @@ impl Terminal {
     /// Updates the progress line of a running stage.
     fn update(&mut self, stage: &str, stamped: &Stamped) {
         let colour = self.colour;
+        // A stage that fetches its sources has not started.
+        if matches!(stamped.event, Event::Progress { .. }) && !self.running.contains_key(stage) {
+            self.add_line(stage, "", None, stamped.time);
+        }
         let Some(line) = self.running.get_mut(stage) else {
             return;
         };

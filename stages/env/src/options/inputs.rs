@@ -10,6 +10,9 @@ use stages_core::dataset::{DataSet, Partition};
 use stages_core::{Context, Given, StageError, table};
 use std::collections::{BTreeMap, BTreeSet};
 
+/// The columns of Greeks that an environment reads.
+pub(super) const NEEDED_GREEKS: [&str; 4] = ["delta", "gamma", "vega", "theta"];
+
 /// Returns whether a column of features is a key rather than a feature.
 pub(super) fn is_key(column: &str) -> bool {
     matches!(column, "symbol" | "date")
@@ -92,8 +95,8 @@ pub(super) fn days(chain: &RecordBatch, greeks: &RecordBatch) -> Result<Vec<Day>
     };
     let implied_volatility = optional("implied_volatility")?;
     let (forward, discount) = (optional("forward")?, optional("discount_factor")?);
-    let greek = |name: &str| table::floats_or_nan(greeks, name);
-    let (delta, gamma, vega, theta) = (greek("delta")?, greek("gamma")?, greek("vega")?, greek("theta")?);
+    let [delta, gamma, vega, theta] = NEEDED_GREEKS.map(|name| table::floats_or_nan(greeks, name));
+    let (delta, gamma, vega, theta) = (delta?, gamma?, vega?, theta?);
 
     let mut days: Vec<Day> = Vec::new();
     for i in 0..n {

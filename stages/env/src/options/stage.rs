@@ -2,7 +2,7 @@
 
 use super::build::{Chain, Day, MarketSource, PartSnapshots, PartStore, Piece, build, part_snapshots};
 use super::config::{OptionsConfig, QuoteKind};
-use super::inputs::{days, features, is_key, parts, rates};
+use super::inputs::{NEEDED_GREEKS, days, features, is_key, parts, rates};
 use super::listed::Listed;
 use bytes::Bytes;
 use cache::{ArtifactBuilder, BlobRef};
@@ -94,6 +94,14 @@ impl StageKind for Options {
                     "bid" | "ask" => problem.hint("set fills: { quotes: last, slippage: … } for data without quotes"),
                     _ => problem,
                 });
+            }
+        }
+        for greeks in plan.inputs.get("greeks").into_iter().flatten() {
+            if let Some(column) = NEEDED_GREEKS.iter().find(|column| !greeks.may_have(column)) {
+                return Err(
+                    ConfigProblem::new("", format!("the Greeks at `greeks` have no `{column}`"))
+                        .hint("add it to `outputs` of the stage that computes them"),
+                );
             }
         }
         let mut seen = BTreeSet::new();

@@ -12,7 +12,8 @@ use stages_core::dataset::{DataSet, Partition, symbol_rows};
 use stages_core::{
     ConfigProblem, Context, Given, InputPort, Memo, Outputs, PlanContext, PortType, Share, StageError, table,
 };
-use std::collections::BTreeSet;
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The price that the indicators take for the close.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
@@ -100,24 +101,27 @@ pub(super) fn run_over_bars(
     Ok(Outputs::from([("features".to_owned(), digest)]))
 }
 
-/// Refuses a feature one of whose inputs has no value in a symbol's first partition: the plan may not have known.
+/// Refuses a feature one of whose inputs has no value in any partition of a symbol: the plan may not have known. How the bars are partitioned
+/// decides nothing: a month without volume is a warm-up or a gap, as it is within a year.
 fn check_values<'s>(
     features: &[Named<'_, Bars>],
     price: Price,
-    symbols: impl Iterator<Item = &'s SymbolContents>,
+    partitions: impl Iterator<Item = &'s SymbolContents>,
 ) -> Result<(), StageError> {
-    let mut seen = BTreeSet::new();
-    for SymbolContents { symbol, empty } in symbols {
-        if !seen.insert(symbol) || empty.is_empty() {
-            continue;
+    let mut symbols: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for SymbolContents { symbol, empty } in partitions {
+        let here = empty.iter().map(String::as_str).collect();
+        match symbols.entry(symbol) {
+            Entry::Vacant(entry) => drop(entry.insert(here)),
+            Entry::Occupied(mut entry) => entry.get_mut().retain(|column| here.contains(column)),
         }
+    }
+    for (symbol, empty) in symbols.iter().filter(|(_, empty)| !empty.is_empty()) {
         for named in features {
-            for input in needed(named.feature, price) {
-                if empty.iter().any(|column| column == input) {
-                    let source = format!("the bars of {symbol}");
-                    return Err(StageError::new(lacks(named.feature, input, &source))
-                        .hint("remove it, take features of the close alone, or read bars that have it"));
-                }
+            if let Some(input) = needed(named.feature, price).iter().find(|input| empty.contains(*input)) {
+                let source = format!("the bars of {symbol}");
+                return Err(StageError::new(lacks(named.feature, input, &source))
+                    .hint("remove it, take features of the close alone, or read bars that have it"));
             }
         }
     }

@@ -184,6 +184,12 @@ impl StageKind for OptionsSurface {
                 .hint("put a stage with `uses: greeks/implied_volatility` before this one and connect its chain"));
             }
         }
+        if let Some(greeks) = plan.inputs.get("greeks").and_then(|list| list.first())
+            && !greeks.may_have("delta")
+        {
+            return Err(ConfigProblem::new("", "the Greeks at `greeks` have no `delta`")
+                .hint("add it to `outputs` of the stage that computes them"));
+        }
         Ok(BTreeMap::from([("features".to_owned(), engine::provided(&names))]))
     }
 

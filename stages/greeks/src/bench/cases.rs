@@ -27,7 +27,7 @@ pub struct Case<'a> {
 
 impl<'a> Case<'a> {
     /// `run` computes `options` options.
-    fn new(name: impl Into<String>, options: usize, run: impl Fn(usize) + Sync + 'a) -> Self {
+    pub(super) fn new(name: impl Into<String>, options: usize, run: impl Fn(usize) + Sync + 'a) -> Self {
         Self {
             name: name.into(),
             cost: None,
@@ -82,6 +82,7 @@ pub fn cases(book: &Book) -> Vec<Case<'_>> {
     cases.push(copy(book));
     cases.extend(implied(book));
     cases.extend(american(book));
+    cases.push(super::surface::fit());
     cases
 }
 

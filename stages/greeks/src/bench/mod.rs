@@ -3,6 +3,7 @@
 mod book;
 mod cases;
 mod peak;
+mod surface;
 
 pub use book::Book;
 pub use cases::{Case, cases};
@@ -59,7 +60,7 @@ fn arithmetic_limit(case: &Case<'_>) -> Option<f64> {
 }
 
 /// Measures Greeks (price and eight sensitivities) of `options` options, streaming from and to main memory, and of as many as fit into the caches, and
-/// implied volatilities, with one thread and with all of rayon's current pool, beside the textbook formula over `libm` and the limit of the
+/// implied volatilities, and the fit of surfaces, with one thread and with all of rayon's current pool, beside the textbook formula over `libm` and the limit of the
 /// arithmetic alone, in the same run.
 pub fn bench(options: usize) -> Bench {
     let book = Book::new(options);

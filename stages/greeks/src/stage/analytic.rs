@@ -2,13 +2,14 @@
 
 use super::contracts::{only, with_forward};
 use super::curves::{Curves, MaxAge};
+use super::outputs::{self, KEYS, Output};
 use super::ports;
 use super::time::TimeConfig;
 use crate::numerics::batch::{Columns, greeks};
 use crate::numerics::formula::Model;
 use arrow::array::{ArrayRef, RecordBatch};
 use datasets::contract::{Contracts, Exercise};
-use datasets::schema::GREEKS;
+use datasets::schema::Column;
 use rayon::prelude::*;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -24,7 +25,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Configuration of `greeks/analytic`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct AnalyticConfig {
     /// The pricing model: `black_scholes_merton` or `black_76`.
@@ -35,10 +36,34 @@ pub struct AnalyticConfig {
     /// Continuous yield of the underlying, annual, decimal: used where the chain has no forward. With a forward the yield is
     /// `r - ln(F/S)/T`.
     pub dividend_yield: f64,
+    /// The columns of the table of Greeks, in this order. Of the 17 there are, `price`, `delta`, `gamma`, `vega`, `theta`, `rho`, `vanna`, `volga` and
+    /// `charm` are the default; `phi`, `veta`, `speed`, `zomma`, `color`, `ultima`, `dual_delta` and `dual_gamma` cost more.
+    pub outputs: Vec<Output>,
     /// The day count of the time to maturity where the chain has no `years`.
     pub time: TimeConfig,
     /// The age in days that a curve of `rates` may have on the day it is used for; an older one is an error.
     pub max_rates_age_days: MaxAge,
+}
+
+impl Default for AnalyticConfig {
+    fn default() -> Self {
+        Self {
+            model: Model::default(),
+            rate: 0.0,
+            dividend_yield: 0.0,
+            outputs: Output::standard(),
+            time: TimeConfig::default(),
+            max_rates_age_days: MaxAge::default(),
+        }
+    }
+}
+
+impl AnalyticConfig {
+    /// The columns of the table of Greeks.
+    fn columns(&self) -> Vec<Column> {
+        let outputs = self.outputs.iter().map(|output| output.column());
+        KEYS.iter().chain(outputs).copied().collect()
+    }
 }
 
 /// Greeks of every contract of an option chain that has an implied volatility, row by row beside it; null where it has none.
@@ -57,6 +82,7 @@ impl StageKind for Analytic {
     fn check(&self, config: &Self::Config, plan: &PlanContext) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
         config.time.check()?;
         ports::check_rates(config.rate, config.dividend_yield)?;
+        outputs::check(&config.outputs, config.model)?;
         if let Some(chain) = plan.inputs.get("chain").and_then(|list| list.first()) {
             if !chain.may_have("implied_volatility") {
                 return Err(ConfigProblem::new("", "the chain at `chain` has no implied volatility")
@@ -69,7 +95,7 @@ impl StageKind for Analytic {
                 ));
             }
         }
-        let provided = Provided::columns(PortType::Greeks, GREEKS.iter().map(|column| column.name));
+        let provided = Provided::columns(PortType::Greeks, config.columns().iter().map(|column| column.name));
         Ok(BTreeMap::from([("greeks".to_owned(), provided)]))
     }
 
@@ -101,7 +127,8 @@ impl StageKind for Analytic {
                 Ok(Partition { key, blob })
             })
             .collect::<Result<_, StageError>>()?;
-        let units: serde_json::Map<_, _> = GREEKS
+        let units: serde_json::Map<_, _> = config
+            .columns()
             .iter()
             .map(|column| (column.name.to_owned(), column.doc.into()))
             .collect();
@@ -204,9 +231,9 @@ pub(super) fn chain_greeks(
         volatility: &volatility,
         call: &call,
     };
-    let values = greeks(&columns, config.model);
-    let mut arrays: Vec<ArrayRef> = Vec::with_capacity(GREEKS.len());
-    for column in &GREEKS[..GREEKS.len() - values.len()] {
+    let values = outputs::select(&config.outputs, &columns, greeks(&columns, config.model), config.model);
+    let mut arrays: Vec<ArrayRef> = Vec::with_capacity(KEYS.len() + values.len());
+    for column in KEYS {
         let array = batch
             .column_by_name(column.name)
             .ok_or_else(|| StageError::new(format!("the chain has no column `{}`", column.name)))?;
@@ -215,5 +242,5 @@ pub(super) fn chain_greeks(
     for column in &values {
         arrays.push(Arc::new(table::nullable(column)));
     }
-    Ok(RecordBatch::try_new(table::schema(GREEKS), arrays)?)
+    Ok(RecordBatch::try_new(table::schema(&config.columns()), arrays)?)
 }

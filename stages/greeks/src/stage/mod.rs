@@ -6,6 +6,7 @@ mod contracts;
 mod curves;
 mod dividends;
 mod implied_volatility;
+mod outputs;
 mod ports;
 mod surface;
 mod time;
@@ -14,6 +15,7 @@ pub use american::{American, AmericanConfig};
 pub use analytic::{Analytic, AnalyticConfig};
 pub use dividends::CashDividend;
 pub use implied_volatility::{ForwardSource, ImpliedVolatility, ImpliedVolatilityConfig, Style};
+pub use outputs::Output;
 pub use surface::{Surface, SurfaceConfig};
 pub use time::TimeConfig;
 

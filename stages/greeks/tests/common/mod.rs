@@ -2,6 +2,11 @@
 
 #![allow(dead_code, reason = "each test takes some of it")]
 
+pub mod lines;
+pub mod market;
+pub mod quality;
+pub mod svi;
+
 use arrow::array::{BooleanArray, Date32Array, Float64Array, RecordBatch, StringArray};
 use cache::{ActionKey, ArtifactDigest, Store};
 use datasets::Date;

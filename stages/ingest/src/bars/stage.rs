@@ -5,6 +5,7 @@ use crate::files::Paths;
 use crate::layout_choice::LayoutChoice;
 use crate::options::{CalendarChoice, MaxDropped, OnBadRows, PartitionChoice, Treatment, check_dates};
 use crate::read;
+use crate::table_input::{Files, TABLE, check_origin, columns};
 use datasets::layout::{Layout, Table};
 use datasets::quality::{BARS, Tally};
 use datasets::{Date, DateRange};
@@ -23,7 +24,8 @@ use std::path::Path;
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct BarsConfig {
-    /// The files: a path, a directory, a glob, or a list of them; CSV, JSON or Parquet, plain, `.gz` or `.zip`. Required.
+    /// The files: a path, a directory, a glob, a URL (`https://…`, `http://…`, `s3://bucket/key`, or `{ url: …, blake3: … }`), or a list of them; CSV, JSON
+    /// or Parquet, plain, `.gz` or `.zip`. Required, unless the input `table` is connected.
     pub path: Paths,
     /// The layout of the files: `auto` (found by header and name), a layout's name (`runner data layouts` lists them), the path of a layout
     /// file (`./my_vendor.yaml`), or its keys: `{ columns: { ours: theirs, … } }`.
@@ -56,7 +58,7 @@ impl StageKind for Bars {
     const ABOUT: &'static str = "daily bars from files, checked and counted";
     const NOT_IN_KEY: &'static [&'static str] = &["path"];
     const PORTS: Ports = Ports {
-        inputs: &[],
+        inputs: &[TABLE],
         outputs: &[OutputPort {
             name: "bars",
             ty: PortType::Bars,
@@ -68,25 +70,24 @@ impl StageKind for Bars {
         config.on_bad_rows.check(BARS)?;
         config.max_dropped.check(BARS)?;
         check_dates(config.dates)?;
+        check_origin(&config.path, plan)?;
         let (chosen, sources) = config.layout.open(Table::Bars, &self.sources(config, plan.base)?)?;
-        let mut columns = BTreeSet::from(["symbol".to_owned()]);
-        for (_, present) in read::peek("path", &sources, Table::Bars, &chosen)? {
-            columns.extend(present);
-        }
-        Ok(BTreeMap::from([(
-            "bars".to_owned(),
-            Provided::columns(PortType::Bars, columns),
-        )]))
+        let provided = match columns("path", &sources, Table::Bars, &chosen)? {
+            Some(present) => Provided::columns(PortType::Bars, present.into_iter().chain(["symbol".to_owned()])),
+            None => Provided::unknown(PortType::Bars),
+        };
+        Ok(BTreeMap::from([("bars".to_owned(), provided)]))
     }
 
     fn sources(&self, config: &BarsConfig, base: &Path) -> Result<Vec<Source>, ConfigProblem> {
-        let mut sources = config.path.find("path", base)?;
+        let mut sources = config.path.find_any("path", base)?;
         sources.extend(config.layout.source(base)?);
         Ok(sources)
     }
 
     fn run(&self, config: &BarsConfig, context: &Context) -> Result<Outputs, StageError> {
-        let (chosen, sources) = config.layout.open(Table::Bars, &context.sources)?;
+        let given = Files::open(&context.given())?;
+        let (chosen, sources) = config.layout.open(Table::Bars, &given.sources)?;
         let (files, reasons) = read::tables(context, &reading(&chosen, &config.symbol), &sources)?;
         let facts = files.first().map(|(layout, _)| layout.facts.clone());
         let facts = facts.ok_or_else(|| StageError::new("there is no file to read"))?;
@@ -135,7 +136,10 @@ impl StageKind for Bars {
     }
 
     fn cached_share(&self, config: &BarsConfig, given: &Given<'_>) -> Result<Option<Share>, StageError> {
-        let (chosen, sources) = config.layout.open(Table::Bars, given.sources)?;
+        let Some(files) = Files::open_local(given) else {
+            return Ok(None);
+        };
+        let (chosen, sources) = config.layout.open(Table::Bars, &files.sources)?;
         reading(&chosen, &config.symbol).share(given, &sources).map(Some)
     }
 }

@@ -51,20 +51,18 @@ pub fn terms_of_all(layouts: &[Layout], config: &ContractTerms) -> Result<Contra
     Ok(terms)
 }
 
-/// Gives every row its class: the root of the file or, where the terms that rows of one root state contradict each other, one root for each kind
-/// (see [`adjusted_root`]). Returns the terms that the files state, by symbol and class.
-pub fn settle(chain: &mut Chain, config: &ContractTerms, layout: &ContractTerms) -> BTreeMap<(String, String), Terms> {
-    let mut kinds: BTreeMap<(String, String), Vec<(u32, Terms)>> = BTreeMap::new();
-    let pairs: BTreeSet<(u32, u32)> = chain.symbol.iter().copied().zip(chain.root.iter().copied()).collect();
-    for &(symbol, root) in &pairs {
-        let (name, terms) = chain.variant_name(chain.name(root));
-        let kind = (root, terms.cloned().unwrap_or_default());
-        let key = (chain.name(symbol).to_owned(), name.to_owned());
-        kinds.entry(key).or_default().push(kind);
-    }
+/// The classes of kinds of contracts: by symbol and root in the files, the terms that rows state and the class of these rows.
+pub type ClassOf = BTreeMap<(String, String), Vec<(Terms, String)>>;
+
+/// Finds the class of every kind of contracts (by symbol and root, the terms that rows state): the root of the file or, where the terms that rows of one
+/// root state contradict each other, one root for each kind (see [`adjusted_root`]). Returns also the terms that the files state, by symbol and class.
+pub fn settle(
+    kinds: BTreeMap<(String, String), Vec<Terms>>,
+    config: &ContractTerms,
+    layout: &ContractTerms,
+) -> (ClassOf, BTreeMap<(String, String), Terms>) {
     let mut stated = BTreeMap::new();
-    // Roots of the file and their classes: a root that states nothing keeps its number.
-    let mut classes: BTreeMap<(u32, u32), u32> = BTreeMap::new();
+    let mut classes = ClassOf::new();
     for ((symbol, root), mut kinds) in kinds {
         let calendar = config.calendar.or(layout.calendar);
         let known = config
@@ -74,10 +72,11 @@ pub fn settle(chain: &mut Chain, config: &ContractTerms, layout: &ContractTerms)
             .or(&layout.all());
         let standard = known.or(&usual(&known));
         // The usual contracts come first: those that differ least from the standard.
-        kinds.sort_by_cached_key(|(_, terms)| (terms.contradictions(&standard).len(), terms.stated()));
+        kinds.sort_by_cached_key(|terms| (terms.contradictions(&standard).len(), terms.stated()));
         let mut base = Terms::default();
         let mut others: Vec<(String, Terms)> = Vec::new();
-        for (id, terms) in kinds {
+        let mut of_kinds: Vec<(Terms, String)> = Vec::new();
+        for terms in kinds {
             let differs = terms.contradictions(&base);
             let class = if differs.is_empty() {
                 base = base.or(&terms);
@@ -85,28 +84,42 @@ pub fn settle(chain: &mut Chain, config: &ContractTerms, layout: &ContractTerms)
             } else {
                 let difference: Vec<String> = differs.iter().map(|(_, here, _)| slug(here)).collect();
                 let class = adjusted_root(&root, &difference.join(","));
-                others.push((class.clone(), terms));
+                others.push((class.clone(), terms.clone()));
                 class
             };
-            let symbol = chain.names.id(&symbol);
-            let class = chain.names.id(&class);
-            classes.insert((symbol, id), class);
+            of_kinds.push((terms, class));
         }
         for (class, terms) in others {
             let terms = terms.or(&base);
             stated.insert((symbol.clone(), class), terms);
         }
-        stated.insert((symbol, root), base);
+        stated.insert((symbol.clone(), root.clone()), base);
+        classes.insert((symbol, root), of_kinds);
     }
-    if classes.iter().any(|((_, root), class)| root != class) {
+    (classes, stated)
+}
+
+/// Gives every row its class.
+pub fn assign(chain: &mut Chain, classes: &ClassOf) {
+    let pairs: BTreeSet<(u32, u32)> = chain.symbol.iter().copied().zip(chain.root.iter().copied()).collect();
+    let mut of: BTreeMap<(u32, u32), u32> = BTreeMap::new();
+    for (symbol, root) in pairs {
+        let (name, terms) = chain.variant_name(chain.name(root));
+        let terms = terms.cloned().unwrap_or_default();
+        let kinds = classes.get(&(chain.name(symbol).to_owned(), name.to_owned()));
+        let class = kinds.and_then(|kinds| kinds.iter().find(|(kind, _)| *kind == terms));
+        let class = class.map_or_else(|| name.to_owned(), |(_, class)| class.clone());
+        let class = chain.names.id(&class);
+        of.insert((symbol, root), class);
+    }
+    if of.iter().any(|((_, root), class)| root != class) {
         for (symbol, root) in chain.symbol.iter().zip(&mut chain.root) {
-            if let Some(class) = classes.get(&(*symbol, *root)) {
+            if let Some(class) = of.get(&(*symbol, *root)) {
                 *root = *class;
             }
         }
     }
     chain.variants.clear();
-    stated
 }
 
 /// A text as part of a root.
@@ -120,7 +133,7 @@ fn slug(text: &str) -> String {
 /// # Errors
 /// A configuration that contradicts the files, and classes of several exchanges.
 pub fn facts(
-    chain: &Chain,
+    days: &BTreeSet<Date>,
     stated: &BTreeMap<(String, String), Terms>,
     config: &ChainConfig,
     terms: &ContractTerms,
@@ -171,8 +184,7 @@ pub fn facts(
             .hint("read them in one stage for each, by `symbols`, or state `calendar`"));
         }
     };
-    let days: BTreeSet<Date> = chain.date.iter().map(|day| Date(*day)).collect();
-    if config.calendar.name().is_none() && terms.calendar.is_none() && !fits(calendar, &days) {
+    if config.calendar.name().is_none() && terms.calendar.is_none() && !fits(calendar, days) {
         warnings.push(format!(
             "the days of the chain are not those of the calendar `{calendar}`: every day is taken for a trading day"
         ));
@@ -183,7 +195,7 @@ pub fn facts(
         }
     }
     warnings.extend(assumed(&assumptions));
-    warnings.extend(beyond_calendar(calendar, &days));
+    warnings.extend(beyond_calendar(calendar, days));
     Ok(Classes {
         contracts,
         calendar,
@@ -272,14 +284,9 @@ pub fn convert_coin_quotes(chain: &mut Chain, contracts: &Contracts) {
     }
 }
 
-/// Drops the classes of which no row is left.
-pub fn retain(contracts: &mut Contracts, chain: &Chain) {
-    let left: BTreeSet<(u32, u32)> = chain.symbol.iter().copied().zip(chain.root.iter().copied()).collect();
-    let left: BTreeSet<(&str, &str)> = left
-        .into_iter()
-        .map(|(symbol, root)| (chain.name(symbol), chain.name(root)))
-        .collect();
-    let of = |root: &str, facts: &Facts| left.contains(&(facts.symbol.as_str(), root));
+/// Drops the classes of which no row is left: `left` are the symbols and classes of those that are.
+pub fn retain(contracts: &mut Contracts, left: &BTreeSet<(String, String)>) {
+    let of = |root: &str, facts: &Facts| left.contains(&(facts.symbol.clone(), root.to_owned()));
     *contracts = Contracts {
         classes: contracts
             .classes

@@ -10,7 +10,7 @@ use datasets::schema::{OPTION_CHAIN, TRADABLE};
 use rayon::prelude::*;
 use stages_core::{StageError, table};
 use std::cmp::Ordering;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -101,18 +101,16 @@ pub struct Chain {
     /// The columns [`FLOATS`].
     pub values: [Vec<f64>; 7],
     /// The terms that rows state, each kind once; the root of a row that states some is [`Chain::variant_name`] until
-    /// [`super::classes::settle`] gives it its class.
+    /// [`super::classes::assign`] gives it its class.
     pub variants: Vec<Terms>,
     /// Minutes after midnight at which rows are quoted, -1 where that is not known; empty where no file says.
     pub time: Vec<i32>,
-    /// The rows whose strike was read from single precision and is not what it was there, by symbol and date.
-    pub single_precision: BTreeMap<(u32, i32), u64>,
     /// False where a row is a mark at which nothing can be traded. Empty before the rules are applied.
     pub tradable: Vec<bool>,
 }
 
 /// The time of a row whose file does not say it.
-const UNKNOWN_TIME: i32 = -1;
+pub const UNKNOWN_TIME: i32 = -1;
 
 /// The mark between a root and the number of its variant, while a chain is read.
 const VARIANT: char = '\u{1f}';
@@ -138,11 +136,24 @@ impl Chain {
         &self.names.texts[id as usize]
     }
 
+    /// The columns that have any value, a bit each.
+    pub fn columns(&self) -> u8 {
+        (0..FLOATS.len()).fold(0, |bits, column| bits | u8::from(self.has(column)) << column)
+    }
+
     /// Adds the rows of a table.
     ///
     /// # Errors
     /// When it is not an option chain.
     pub fn append(&mut self, batch: &RecordBatch) -> Result<(), StageError> {
+        self.append_with(batch, true)
+    }
+
+    /// As [`Chain::append`]; the times of day of its rows count where `with_times`.
+    ///
+    /// # Errors
+    /// Likewise.
+    pub fn append_with(&mut self, batch: &RecordBatch, with_times: bool) -> Result<(), StageError> {
         self.reserve(batch.num_rows());
         if !self.tradable.is_empty() {
             self.tradable.resize(self.len() + batch.num_rows(), true);
@@ -170,7 +181,7 @@ impl Chain {
         self.date.extend(table::dates(batch, "date")?.iter().map(|date| date.0));
         self.expiry
             .extend(table::dates(batch, "expiry")?.iter().map(|date| date.0));
-        match file_terms::times(batch) {
+        match file_terms::times(batch).filter(|_| with_times) {
             Some(times) => {
                 self.time.resize(self.date.len() - batch.num_rows(), UNKNOWN_TIME);
                 self.time.extend(times.iter().map(|time| time.unwrap_or(UNKNOWN_TIME)));
@@ -178,17 +189,7 @@ impl Chain {
             None if self.time.is_empty() => {}
             None => self.time.resize(self.date.len(), UNKNOWN_TIME),
         }
-        let strikes = table::floats(batch, "strike")?.values();
-        if file_terms::is_single_precision(batch) {
-            let first = self.strike.len();
-            for (i, strike) in strikes.iter().enumerate() {
-                if f64::from(*strike as f32) != *strike {
-                    let key = (self.symbol[first + i], self.date[first + i]);
-                    *self.single_precision.entry(key).or_default() += 1;
-                }
-            }
-        }
-        self.strike.extend(strikes);
+        self.strike.extend(table::floats(batch, "strike")?.values());
         self.call
             .extend(table::bools(batch, "call")?.iter().map(Option::unwrap_or_default));
         for (column, name) in self.values.iter_mut().zip(FLOATS) {

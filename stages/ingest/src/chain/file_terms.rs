@@ -14,10 +14,10 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 /// The column that marks strikes which were read from single precision.
-const SINGLE_PRECISION: &str = "strike_is_single_precision";
+pub(super) const SINGLE_PRECISION: &str = "strike_is_single_precision";
 
 /// The column with the minutes of the day of rows.
-const TIME: &str = "minute_of_day";
+pub(super) const TIME: &str = "minute_of_day";
 
 /// The name of a word by its text in a file.
 fn word<T: FromStr<Err = String> + ToString>(text: &str) -> Result<String, String> {
@@ -81,7 +81,7 @@ pub fn attach(
     Ok(RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)?)
 }
 
-/// The minutes of the day in a file's dates; `None` where the first date has no time, or all are midnight.
+/// The minutes of the day in a file's dates; `None` where the first date has no time.
 fn minutes(frame: &Frame<'_>, layout: &Layout) -> Result<Option<Vec<Option<i32>>>, StageError> {
     let Some(mapping) = source_of(layout, frame, "date") else {
         return Ok(None);
@@ -100,8 +100,7 @@ fn minutes(frame: &Frame<'_>, layout: &Layout) -> Result<Option<Vec<Option<i32>>
         times.push(minute_of_day(text));
         Ok(())
     })?;
-    let is_a_time = times.iter().flatten().any(|minute| *minute != 0);
-    Ok(is_a_time.then_some(times))
+    Ok(Some(times))
 }
 
 /// The minutes of the day of a table's rows, where its file has them.

@@ -83,6 +83,17 @@ pub fn minute_of_day(text: &str) -> Option<i32> {
     (hour < 24 && minute < 60).then_some(hour * 60 + minute)
 }
 
+/// Minutes after midnight.
+pub fn minutes(time: TimeOfDay) -> i32 {
+    (time.hours() * 60.0).round() as i32
+}
+
+/// The error for files without a row of a time, which have those of `found`.
+pub fn none_at(time: TimeOfDay, found: impl Iterator<Item = i32>) -> StageError {
+    StageError::new(format!("the files have no row of {time}"))
+        .hint(format!("`snapshot` may be `first`, `last`, or one of {}", times(found)))
+}
+
 /// Keeps one snapshot of each day, where the rows have times, and returns the number of rows left out.
 ///
 /// # Errors
@@ -93,16 +104,7 @@ pub fn choose(chain: &mut Chain, snapshot: Option<Snapshot>) -> Result<u64, Stag
     }
     let before = chain.len();
     if let Some(Snapshot::At(time)) = snapshot {
-        let wanted = (time.hours() * 60.0).round() as i32;
-        let keep: Vec<bool> = chain.time.iter().map(|time| *time == wanted).collect();
-        if !keep.contains(&true) {
-            return Err(
-                StageError::new(format!("the files have no row of {time}")).hint(format!(
-                    "`snapshot` may be `first`, `last`, or one of {}",
-                    times(chain.time.iter().copied())
-                )),
-            );
-        }
+        let keep: Vec<bool> = chain.time.iter().map(|of_row| *of_row == minutes(time)).collect();
         chain.retain(&keep);
         return Ok((before - chain.len()) as u64);
     }

@@ -23,13 +23,13 @@ const LEAST_MOVE: f64 = 1.4;
 const FORWARD_GAP: f64 = 0.2;
 
 /// A contract: expiry, bits of the strike, call.
-type Contract = (i32, u64, bool);
+pub(super) type Contract = (i32, u64, bool);
 
 /// The contracts of a snapshot, sorted.
 pub(super) struct Ladder {
-    date: Date,
-    underlying: f64,
-    contracts: Vec<Contract>,
+    pub date: Date,
+    pub underlying: f64,
+    pub contracts: Vec<Contract>,
 }
 
 /// A change from one snapshot to the next by the ratio of a split.

@@ -1,22 +1,32 @@
 //! `ingest/option_chain`: option quotes from files.
+//!
+//! Files become cuts of neighbouring days in the store, each with a summary (`file_rows`). The facts of the whole chain follow from the summaries
+//! (`whole`, `classes`). A partition is made of its cuts (`partition`), one after another, going on from the state at the end of the one before
+//! (`partitions`, `edge`).
 
 mod classes;
 mod columns;
 mod config;
+mod edge;
+mod file_rows;
 mod file_terms;
 mod intraday;
 mod jumps;
 mod parity;
 mod parse;
+mod partition;
+mod partitions;
 mod price_rules;
 mod quotes;
 mod rules;
 mod snapshot_copy;
 mod stage;
+mod whole;
 
 pub(crate) use columns::Chain;
 pub use config::{ChainConfig, UnderlyingChoice};
 pub use intraday::Snapshot;
+pub(crate) use parse::parse;
 pub use quotes::{FromLast, Quotes};
 pub(crate) use rules::{Rules, Seen};
 pub use stage::OptionChain;

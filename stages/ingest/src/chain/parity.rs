@@ -16,6 +16,7 @@
 //! Sources: Theil (1950), Sen (1968); put-call parity, Stoll (1969).
 
 use super::columns::{ASK, BID, Chain, LAST, UNDERLYING};
+use super::rules::Seen;
 use datasets::Date;
 use datasets::quality::Tally;
 use stages_numerics::statistics::{median, weighted_median};
@@ -116,18 +117,20 @@ pub fn forwards(chain: &Chain, snapshot: std::ops::Range<usize>) -> Vec<Forward>
     out
 }
 
+/// What the price of an underlying goes on from: the carries of the last [`MEMORY`] days, and the last price.
+#[derive(Default)]
+pub struct State {
+    /// The carries, the oldest first.
+    pub carries: VecDeque<f64>,
+    /// The last price.
+    pub last: Option<f64>,
+}
+
 /// Fills the column of the underlying. `limit` is the most it may move in a day (0.1 is 10 %), 0 for no limit.
-pub fn fill_underlying(chain: &mut Chain, limit: f64, bound: bool, tally: &mut Tally) {
-    let mut symbol = None;
-    let mut carries: VecDeque<f64> = VecDeque::new();
-    let mut last: Option<f64> = None;
+pub fn fill_underlying(chain: &mut Chain, limit: f64, bound: bool, seen: &mut Seen, tally: &mut Tally) {
     for run in chain.snapshots() {
-        if symbol != Some(chain.symbol[run.start]) {
-            symbol = Some(chain.symbol[run.start]);
-            carries.clear();
-            last = None;
-        }
         let forwards = forwards(chain, run.clone());
+        let State { carries, last } = &mut seen.of(chain.name(chain.symbol[run.start])).parity;
         if let Some(carry) = carry(&forwards) {
             carries.push_back(carry);
             if carries.len() > MEMORY {
@@ -136,7 +139,7 @@ pub fn fill_underlying(chain: &mut Chain, limit: f64, bound: bool, tally: &mut T
         }
         let carry = median(&mut carries.iter().copied().collect::<Vec<_>>()).unwrap_or(0.0);
         let mut price = spot(&forwards, carry);
-        if let (Some(price), Some(last)) = (price.as_mut(), last)
+        if let (Some(price), Some(last)) = (price.as_mut(), *last)
             && limit > 0.0
         {
             let held = price.clamp(last * (1.0 - limit), last * (1.0 + limit));
@@ -147,7 +150,7 @@ pub fn fill_underlying(chain: &mut Chain, limit: f64, bound: bool, tally: &mut T
                 }
             }
         }
-        last = price.or(last);
+        *last = price.or(*last);
         chain.values[UNDERLYING][run].fill(price.unwrap_or(f64::NAN));
     }
 }

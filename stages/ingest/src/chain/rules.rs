@@ -3,6 +3,7 @@
 
 use super::columns::{ASK, BID, Chain, LAST, OPEN_INTEREST, UNDERLYING, VOLATILITY, VOLUME};
 use super::jumps::Ladder;
+use super::parity;
 use super::snapshot_copy::Prices;
 use crate::options::{OnBadRows, count_missing_days};
 use datasets::Date;
@@ -36,20 +37,24 @@ pub struct Rules<'a> {
 /// The state of the snapshots so far that later ones are checked against: a chain may come in parts, each later than the one before.
 #[derive(Default)]
 pub struct Seen {
-    symbols: BTreeMap<String, SeenOf>,
+    pub(super) symbols: BTreeMap<String, SeenOf>,
 }
 
 /// The state of one underlying.
 #[derive(Default)]
 pub(super) struct SeenOf {
-    open: BTreeSet<Date>,
-    underlying: Option<f64>,
+    /// The trading days that have a snapshot.
+    pub open: BTreeSet<Date>,
+    /// The price of the underlying in the last snapshot.
+    pub underlying: Option<f64>,
     /// The prices of the last snapshot.
-    prices: Option<Prices>,
+    pub prices: Option<Prices>,
     /// The contracts that traded, or were open, so far.
-    traded: HashSet<(i32, u64, bool)>,
+    pub traded: HashSet<(i32, u64, bool)>,
     /// The contracts of the last snapshot that was kept.
     pub ladder: Option<Ladder>,
+    /// What prices from put-call parity go on from.
+    pub parity: parity::State,
 }
 
 impl Seen {
@@ -117,9 +122,23 @@ impl Rules<'_> {
 
     /// Sorts the chain, or the next part of it, makes its key unique, and applies the rules that need no price of the underlying to every row.
     pub fn clean(&self, chain: &mut Chain, seen: &mut Seen, tally: &mut Tally) {
-        self.repair_expiries(chain, tally);
+        self.prepare(chain, tally);
+        self.check_rows(chain, seen, tally);
+    }
+
+    /// The steps of [`Rules::clean`] that look at no earlier part: sorts the rows and makes their key unique.
+    pub(super) fn prepare(&self, chain: &mut Chain, tally: &mut Tally) {
+        if chain.expiry.iter().any(|expiry| Date(*expiry).is_weekend()) {
+            // In order, so that the examples do not depend on how the rows are spread over files.
+            chain.sort();
+            self.repair_expiries(chain, tally);
+        }
         chain.sort();
         drop_duplicates(chain, tally);
+    }
+
+    /// The steps of [`Rules::clean`] after [`Rules::prepare`].
+    pub(super) fn check_rows(&self, chain: &mut Chain, seen: &mut Seen, tally: &mut Tally) {
         let mut applied = Applied::new(self, chain);
         self.days(chain, seen, tally, &mut applied);
         self.rows(chain, seen, tally, &mut applied);
@@ -212,7 +231,7 @@ impl Rules<'_> {
                 }
             } else if last.is_nan() {
                 applied.broken("null_close", chain, i, tally);
-            } else if traded {
+            } else if traded && chain.expiry[i] >= chain.date[i] {
                 let traded = &mut seen.of(&chain.names.texts[chain.symbol[i] as usize]).traded;
                 let contract = (chain.expiry[i], chain.strike[i].to_bits(), chain.call[i]);
                 if chain.values[VOLUME][i] > 0.0 || chain.values[OPEN_INTEREST][i] > 0.0 {

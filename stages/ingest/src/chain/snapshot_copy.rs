@@ -1,24 +1,33 @@
 //! Copied snapshots: all bids and asks are those of the snapshot before.
 
 use super::columns::{ASK, BID, Chain, LAST};
+use super::jumps::Contract;
 use datasets::quality::FEW_CONTRACTS;
 use std::cmp::Ordering;
 use std::ops::Range;
 
 /// The prices of a snapshot, in the order of a chain's rows.
+#[derive(Default)]
 pub(super) struct Prices {
     /// The classes that rows have by number.
-    roots: Vec<String>,
-    rows: Vec<Row>,
+    pub roots: Vec<String>,
+    pub rows: Vec<Row>,
 }
 
-struct Row {
-    expiry: i32,
-    root: u32,
-    strike: f64,
-    call: bool,
+/// A contract and its prices.
+pub(super) struct Row {
+    pub expiry: i32,
+    pub root: u32,
+    pub strike: f64,
+    pub call: bool,
     /// The bits of bid and ask, or of the last price.
-    prices: [u64; 2],
+    pub prices: [u64; 2],
+}
+
+impl Row {
+    pub fn contract(&self) -> Contract {
+        (self.expiry, self.strike.to_bits(), self.call)
+    }
 }
 
 impl Prices {

@@ -1,24 +1,27 @@
 //! `ingest/option_chain` as a stage.
 
 use super::classes::Classes;
-use super::columns::{ASK, BID, Chain, LAST, OPEN_INTEREST, UNDERLYING, VOLUME};
+use super::columns::{LAST, UNDERLYING};
 use super::config::{ChainConfig, UnderlyingChoice};
+use super::file_rows::FileRows;
+use super::partition::{Closes, Done, Facts, Found, QUOTES, Styles, Underlying, bit};
+use super::partitions::States;
 use super::quotes::Quotes;
-use super::rules::{Rules, Seen};
-use super::{classes, intraday, parity, parse};
+use super::whole::{COUNTS, Whole};
+use super::{classes, parse};
 use crate::bars;
-use crate::file_memo::Reading;
+use crate::file_memo::{File, Reading};
 use crate::layout_choice::Chosen;
-use crate::options::Treatment;
+use crate::options::{Treatment, count_missing_days};
 use crate::read;
-use crate::value::OUT_OF_RANGE;
-use datasets::contract::{Contracts, Exercise, Expires, Terms};
+use crate::table_input::{self, Files, TABLE, check_origin};
+use datasets::contract::{Contracts, Exercise, Terms};
 use datasets::layout::{Layout, Table};
-use datasets::quality::{Action, CHAIN, Tally};
-use datasets::{Date, schema};
+use datasets::quality::{CHAIN, Tally};
+use datasets::{Date, DateRange, schema};
 use serde_json::{Value, json};
 use stages_core::corporate_actions;
-use stages_core::dataset::{self, Period};
+use stages_core::dataset::{self, Partition, Period};
 use stages_core::{
     ConfigProblem, Context, Given, InputPort, OutputPort, Outputs, PlanContext, PortType, Ports, Provided, Share,
     Source, StageError, StageEvent, StageKind,
@@ -35,17 +38,20 @@ const UNDERLYING_FILES: &str = "underlying:";
 impl StageKind for OptionChain {
     type Config = ChainConfig;
     const NAME: &'static str = "ingest/option_chain";
-    const VERSION: u32 = 3;
+    const VERSION: u32 = 4;
     const ABOUT: &'static str = "option quotes from files, checked and counted";
     const NOT_IN_KEY: &'static [&'static str] = &["path", "underlying_path"];
     const PORTS: Ports = Ports {
-        inputs: &[InputPort {
-            name: "actions",
-            ty: PortType::CorporateActions,
-            optional: true,
-            list: false,
-            doc: "the corporate actions that explain jumps of strikes and prices",
-        }],
+        inputs: &[
+            InputPort {
+                name: "actions",
+                ty: PortType::CorporateActions,
+                optional: true,
+                list: false,
+                doc: "the corporate actions that explain jumps of strikes and prices",
+            },
+            TABLE,
+        ],
         outputs: &[OutputPort {
             name: "chain",
             ty: PortType::OptionChain,
@@ -55,15 +61,18 @@ impl StageKind for OptionChain {
 
     fn check(&self, config: &ChainConfig, plan: &PlanContext) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
         config.check()?;
+        check_origin(&config.path, plan)?;
         let (chosen, sources) = config.layout.open(Table::Chain, &self.sources(config, plan.base)?)?;
         let (sources, underlying) = split(&sources);
         if !underlying.is_empty() {
-            read::peek("underlying_path", &underlying, Table::Bars, &Chosen::Auto)?;
+            table_input::columns("underlying_path", &underlying, Table::Bars, &Chosen::Auto)?;
         }
-        let mut columns: BTreeSet<String> = BTreeSet::new();
-        for (_, present) in read::peek("path", &sources, Table::Chain, &chosen)? {
-            columns.extend(present);
-        }
+        let Some(mut columns) = table_input::columns("path", &sources, Table::Chain, &chosen)? else {
+            return Ok(BTreeMap::from([(
+                "chain".to_owned(),
+                Provided::unknown(PortType::OptionChain),
+            )]));
+        };
         columns.extend(
             schema::OPTION_CHAIN
                 .iter()
@@ -100,7 +109,7 @@ impl StageKind for OptionChain {
     }
 
     fn sources(&self, config: &ChainConfig, base: &Path) -> Result<Vec<Source>, ConfigProblem> {
-        let mut sources = config.path.find("path", base)?;
+        let mut sources = config.path.find_any("path", base)?;
         if !config.underlying_path.is_empty() {
             for mut source in config.underlying_path.find("underlying_path", base)? {
                 source.name = format!("{UNDERLYING_FILES}{}", source.name);
@@ -113,134 +122,146 @@ impl StageKind for OptionChain {
     }
 
     fn run(&self, config: &ChainConfig, context: &Context) -> Result<Outputs, StageError> {
-        let (chosen, sources) = config.layout.open(Table::Chain, &context.sources)?;
+        let given = Files::open(&context.given())?;
+        let (chosen, sources) = config.layout.open(Table::Chain, &given.sources)?;
         let (sources, underlying) = split(&sources);
-        let mut chain = Chain::default();
+        let mut files: Vec<FileRows> = Vec::new();
         let mut layouts: Vec<Layout> = Vec::new();
-        let reasons = read::each(context, &reading(config, &chosen), &sources, |layout, batch| {
+        let rows_of = |file: &mut File<'_>| FileRows::of(context, file);
+        let reasons = read::each(context, &reading(config, &chosen), &sources, rows_of, |layout, rows| {
             if !layouts.contains(&layout) {
                 layouts.push(layout);
             }
-            chain.append(&batch)
+            files.push(rows);
+            Ok(())
         })?;
         layouts.sort_by(|a, b| a.name.cmp(&b.name));
         let terms = config.terms()?;
         let layout = classes::terms_of_all(&layouts, &terms)?;
-        let mut tally = Tally::new(CHAIN);
-        filter(&mut chain, config, &mut tally);
-        if chain.is_empty() {
+        let whole = Whole::new(config, &files);
+        let mut counted = Tally::new(CHAIN);
+        whole.count(&mut counted);
+        if whole.rows() == 0 {
             return Err(
                 StageError::new("no row is left: the files hold none of these symbols and dates")
                     .hint("see `symbols` and `dates`"),
             );
         }
-        let read_rows = chain.len() as u64 + tally.out_of_range();
-        count_single_precision(&chain, &mut tally);
+        let read_rows = whole.rows() + counted.out_of_range();
         context.check_cancelled()?;
         context.progress(0, None, "checking");
 
         let facts = layouts.first().map(|layout| layout.facts.clone());
         let facts = facts.ok_or_else(|| StageError::new("there is no file to read"))?;
-        let stated = classes::settle(&mut chain, &terms, &layout);
-        let other_snapshots = intraday::choose(&mut chain, config.snapshot)?;
-        if other_snapshots > 0 {
-            context.log(format!(
-                "{other_snapshots} rows of other snapshots of a day are left out"
-            ));
-        }
+        let (class_of, stated) = classes::settle(whole.kinds(), &terms, &layout);
         let Classes {
             mut contracts,
             calendar,
             warnings,
-        } = classes::facts(&chain, &stated, config, &terms, &layout)?;
+        } = classes::facts(&whole.dates()?, &stated, config, &terms, &layout)?;
         for message in warnings {
             context.events.emit(StageEvent::Warning {
                 message,
                 hint: Some("state the terms of the contracts with `contract: { … }` in this stage".to_owned()),
             });
         }
-        let mut seen = Seen::default();
-        let is_morning = |root: &str| {
-            let mut classes = contracts.iter().filter(|(class, _)| *class == root);
-            classes.any(|(_, facts)| facts.terms.expires == Some(Expires::Am))
-        };
-        let quoted = chain.has(BID) || chain.has(ASK);
-        let is_american = |symbol: &str| {
-            let mut classes = contracts.iter().filter(|(_, facts)| facts.symbol == symbol);
-            classes.any(|(_, facts)| facts.terms.exercise == Some(Exercise::American))
-        };
-        let ticks: Vec<f64> = contracts
+        let ticks = contracts
             .iter()
-            .map(|(_, facts)| tick_of(facts.terms.currency.as_deref()))
-            .collect();
+            .map(|(_, facts)| tick_of(facts.terms.currency.as_deref()));
+        // The smallest of all: of several currencies, none is checked by the step of another.
+        let tick = config.tick.unwrap_or_else(|| ticks.reduce(f64::min).unwrap_or(0.0));
         let corporate = corporate_actions::open(&context.given(), "actions")?;
-        let rules = Rules {
-            bad: &config.on_bad_rows,
+        let closes = match underlying.is_empty() {
+            true => Closes::new(),
+            false => bars::closes(context, &underlying)?,
+        };
+        let facts = Facts {
+            config,
+            period: Period::Month,
+            classes: &class_of,
+            contracts: &contracts,
+            styles: Styles::of(&contracts),
             calendar,
-            is_morning: &is_morning,
-            is_american: &is_american,
-            quoted,
-            counted: chain.has(VOLUME) || chain.has(OPEN_INTEREST),
-            // The smallest of all: of several currencies, none is checked by the step of another.
-            tick: config
-                .tick
-                .unwrap_or_else(|| ticks.iter().copied().reduce(f64::min).unwrap_or(0.0)),
+            tick,
+            limit: facts.daily_limit,
             actions: &corporate,
+            closes: &closes,
+            has_times: whole.has_times(),
+            found: found(config, !underlying.is_empty(), whole.found())?,
         };
-        rules.clean(&mut chain, &mut seen, &mut tally);
-        seen.count_missing_days(calendar, &mut tally);
-        context.check_cancelled()?;
-
-        let underlying = price_underlying(config, context, &mut chain, &underlying, facts.daily_limit, &mut tally)?;
-        classes::convert_coin_quotes(&mut chain, &contracts);
-        let quotes = match &config.quotes {
-            Quotes::AsGiven => json!("as_given"),
-            Quotes::FromLast(_) if quoted => {
-                return Err(StageError::new("the files have quotes of their own").hint("leave `quotes` out"));
+        let Complete { units, found: facts } = complete(facts, &whole, !underlying.is_empty(), context)?;
+        let sum = |of: fn(&Done) -> u64| units.iter().map(|(_, done)| of(done)).sum::<u64>();
+        let rows = sum(|done| done.rows);
+        let other_snapshots = sum(|done| done.other_snapshots);
+        let columns = units.iter().fold([0; 3], |bits, (_, done)| {
+            std::array::from_fn(|i| bits[i] | done.columns[i])
+        });
+        if other_snapshots > 0 {
+            context.log(format!(
+                "{other_snapshots} rows of other snapshots of a day are left out"
+            ));
+        }
+        if facts.underlying == Underlying::File && columns[2] & bit(UNDERLYING) == 0 && rows > 0 {
+            return Err(
+                StageError::new("the bars at `underlying_path` have no close on any of the chain's days").hint(
+                    format!("they hold {}", closes.keys().cloned().collect::<Vec<_>>().join(", ")),
+                ),
+            );
+        }
+        let mut open: BTreeMap<&str, BTreeSet<Date>> = BTreeMap::new();
+        for (_, done) in &units {
+            counted.merge(done.tally.clone());
+            for (symbol, days) in &done.open {
+                open.entry(symbol).or_default().extend(days);
             }
-            Quotes::FromLast(from_last) => {
-                from_last.fill(&mut chain);
-                json!({ "from_last": from_last })
-            }
-        };
-        rules.check_prices(&mut chain, &mut seen, &mut tally);
+        }
+        for (symbol, days) in &open {
+            count_missing_days(symbol, calendar, days, &mut counted);
+        }
         let treatment = Treatment {
             bad: &config.on_bad_rows,
             most: &config.max_dropped,
         };
-        treatment.apply(context, &tally, read_rows - other_snapshots, chain.len() as u64)?;
-        if chain.is_empty() {
+        treatment.apply(context, &counted, read_rows - other_snapshots, rows)?;
+        if rows == 0 {
             return Err(
                 StageError::new("no good row is left").hint("`on_bad_rows: keep` keeps the bad ones, to be looked at")
             );
         }
 
-        let snapshots = chain.snapshots();
-        let period = config
-            .partition
-            .resolve(snapshots.first().map_or(0, ExactSizeIterator::len), Period::Month);
-        classes::retain(&mut contracts, &chain);
-        let mut meta = describe(&chain, &contracts);
+        let left = units
+            .iter()
+            .flat_map(|(_, done)| done.classes.iter().cloned())
+            .collect();
+        classes::retain(&mut contracts, &left);
+        let mut meta = describe(columns[2], &contracts);
         meta["layout"] = json!(layouts.iter().map(|layout| &layout.name).collect::<Vec<_>>());
         meta["recognised"] = json!(reasons);
         meta["calendar"] = json!(calendar);
-        meta["underlying"] = json!(underlying);
-        meta["quotes"] = quotes;
+        meta["underlying"] = json!(facts.underlying);
+        meta["quotes"] = match &config.quotes {
+            Quotes::AsGiven => json!("as_given"),
+            Quotes::FromLast(from_last) => json!({ "from_last": from_last }),
+        };
         meta["rows_read"] = json!(read_rows);
         meta["rows_of_other_snapshots"] = json!(other_snapshots);
-        meta["rows"] = json!(chain.len());
-        meta["untradable"] = json!((0..chain.len()).filter(|row| !chain.is_tradable(*row)).count());
-        meta["snapshots"] = json!(snapshots.len());
-        meta["quality"] = json!(tally.findings(|rule| config.on_bad_rows.action(rule)));
+        meta["rows"] = json!(rows);
+        meta["untradable"] = json!(sum(|done| done.untradable));
+        meta["snapshots"] = json!(sum(|done| done.snapshots));
+        meta["quality"] = json!(counted.findings(|rule| config.on_bad_rows.action(rule)));
         context.progress(0, None, "writing");
-        let of = |i: usize| (chain.name(chain.symbol[i]), Date(chain.date[i]));
-        let partitions = dataset::partition_rows(&context.store, chain.len(), period, of, |rows| chain.to_table(rows))?;
+        let mut partitions: Vec<Partition> = units.iter().flat_map(|(range, done)| done.partitions(*range)).collect();
+        partitions
+            .sort_by(|a, b| (a.key.symbols.first(), a.key.range.from).cmp(&(b.key.symbols.first(), b.key.range.from)));
         let digest = dataset::write(&context.store, PortType::OptionChain, meta, partitions)?;
         Ok(Outputs::from([("chain".to_owned(), digest)]))
     }
 
     fn cached_share(&self, config: &ChainConfig, given: &Given<'_>) -> Result<Option<Share>, StageError> {
-        let (chosen, sources) = config.layout.open(Table::Chain, given.sources)?;
+        let Some(files) = Files::open_local(given) else {
+            return Ok(None);
+        };
+        let (chosen, sources) = config.layout.open(Table::Chain, &files.sources)?;
         let (sources, underlying) = split(&sources);
         let mut share = reading(config, &chosen).share(given, &sources)?;
         let of_bars = bars::reading(&Chosen::Auto, "").share(given, &underlying)?;
@@ -252,11 +273,11 @@ impl StageKind for OptionChain {
 
 fn reading<'a>(config: &'a ChainConfig, chosen: &'a Chosen) -> Reading<'a> {
     Reading {
-        memo: "ingest/option_chain file v4",
+        memo: "ingest/option_chain file v5",
         table: Table::Chain,
         chosen,
         symbol: &config.symbol,
-        parse: parse::parse,
+        parse,
     }
 }
 
@@ -277,86 +298,98 @@ fn split(sources: &[Source]) -> (Vec<Source>, Vec<Source>) {
         .partition(|source| !source.name.starts_with(UNDERLYING_FILES))
 }
 
-/// Keeps the rows of the wanted symbols and dates; those whose date or expiry is out of range are counted.
-fn filter(chain: &mut Chain, config: &ChainConfig, tally: &mut Tally) {
-    let symbols: Vec<bool> = chain
-        .names
-        .texts
-        .iter()
-        .map(|name| config.symbols.is_empty() || config.symbols.contains(name))
-        .collect();
-    let keep: Vec<bool> = (0..chain.len())
-        .map(|i| {
-            let (date, expiry) = (Date(chain.date[i]), Date(chain.expiry[i]));
-            if !symbols[chain.symbol[i] as usize] {
-                return false;
-            }
-            if date == OUT_OF_RANGE || expiry == OUT_OF_RANGE {
-                tally.add_out_of_range();
-                return false;
-            }
-            config.dates.is_none_or(|dates| dates.contains(date))
-        })
-        .collect();
-    chain.retain(&keep);
+/// All partitions of a chain.
+struct Complete {
+    units: Vec<(DateRange, Done)>,
+    found: Found,
 }
 
-/// Fills the underlying's price and returns its source.
-fn price_underlying(
-    config: &ChainConfig,
+/// The times that partitions are made again because they show other facts than the files.
+const ATTEMPTS: usize = 4;
+
+/// Makes all partitions. What the files show of the whole may not be so of the rows that are left: then they are made again.
+fn complete(
+    mut facts: Facts<'_>,
+    whole: &Whole<'_>,
+    has_bars: bool,
     context: &Context,
-    chain: &mut Chain,
-    files: &[Source],
-    limit: f64,
-    tally: &mut Tally,
-) -> Result<&'static str, StageError> {
-    let quoted = chain.has(UNDERLYING);
-    match config.underlying {
-        UnderlyingChoice::Quoted => Ok("quoted"),
-        UnderlyingChoice::Auto if files.is_empty() && quoted => Ok("quoted"),
-        UnderlyingChoice::Auto | UnderlyingChoice::File if !files.is_empty() => {
-            let closes = bars::closes(context, files)?;
-            let symbols: BTreeSet<u32> = chain.symbol.iter().copied().collect();
-            for i in 0..chain.len() {
-                let name = chain.name(chain.symbol[i]);
-                let of_symbol = closes.get(name).or_else(|| {
-                    // One underlying and one series of bars: they belong together even if their symbols differ.
-                    (closes.len() == 1 && symbols.len() == 1)
-                        .then(|| closes.values().next())
-                        .flatten()
-                });
-                let close = of_symbol.and_then(|days| days.get(&Date(chain.date[i])));
-                chain.values[UNDERLYING][i] = close.copied().unwrap_or(f64::NAN);
-            }
-            if !chain.has(UNDERLYING) {
-                return Err(
-                    StageError::new("the bars at `underlying_path` have no close on any of the chain's days").hint(
-                        format!("they hold {}", closes.keys().cloned().collect::<Vec<_>>().join(", ")),
-                    ),
-                );
-            }
-            Ok("file")
+) -> Result<Complete, StageError> {
+    for attempt in 1.. {
+        facts.period = period(&mut facts, whole, context)?;
+        let units = whole.units(facts.period);
+        let done = facts.partitions(context, &units, &mut States::default())?;
+        let columns = done
+            .iter()
+            .fold([0; 2], |bits, done| std::array::from_fn(|i| bits[i] | done.columns[i]));
+        let symbols: BTreeSet<&String> = done.iter().flat_map(|done| &done.symbols).collect();
+        let shown = found(
+            facts.config,
+            has_bars,
+            [
+                columns[0] & QUOTES != 0,
+                columns[0] & COUNTS != 0,
+                columns[1] & bit(UNDERLYING) != 0,
+                symbols.len() == 1,
+            ],
+        )?;
+        if shown == facts.found || attempt == ATTEMPTS {
+            let ranges = units.iter().map(|unit| unit.range);
+            return Ok(Complete {
+                units: ranges.zip(done).collect(),
+                found: facts.found,
+            });
         }
-        _ => {
-            let bound = config.on_bad_rows.of(CHAIN, "underlying_beyond_limit") != Action::Keep;
-            parity::fill_underlying(chain, limit, bound, tally);
-            Ok("parity")
-        }
+        facts.found = shown;
     }
+    Err(StageError::new("the partitions of the chain cannot be made"))
 }
 
-/// Counts the rows whose strike was read from single precision, of the symbols and days that are left.
-fn count_single_precision(chain: &Chain, tally: &mut Tally) {
-    let left: BTreeSet<(u32, i32)> = chain.symbol.iter().copied().zip(chain.date.iter().copied()).collect();
-    for (key, rows) in &chain.single_precision {
-        if left.contains(key) {
-            tally.add("single_precision", Date(key.1), *rows);
+/// The facts of a chain from what its rows have: quotes, counts, prices of the underlying, one symbol.
+fn found(
+    config: &ChainConfig,
+    has_bars: bool,
+    [quoted, counted, priced, one_symbol]: [bool; 4],
+) -> Result<Found, StageError> {
+    if quoted && matches!(config.quotes, Quotes::FromLast(_)) {
+        return Err(StageError::new("the files have quotes of their own").hint("leave `quotes` out"));
+    }
+    Ok(Found {
+        quoted,
+        counted,
+        underlying: match config.underlying {
+            UnderlyingChoice::Quoted => Underlying::Quoted,
+            UnderlyingChoice::Auto if !has_bars && priced => Underlying::Quoted,
+            UnderlyingChoice::Auto | UnderlyingChoice::File if has_bars => Underlying::File,
+            _ => Underlying::Parity,
+        },
+        // Nothing else asks for it.
+        one_symbol: one_symbol && has_bars,
+    })
+}
+
+/// The period of partitions, for which the first snapshot that is left counts.
+fn period(facts: &mut Facts<'_>, whole: &Whole<'_>, context: &Context) -> Result<Period, StageError> {
+    let choice = facts.config.partition;
+    let small = choice.resolve(0, Period::Month);
+    if choice.resolve(usize::MAX, Period::Month) == small
+        || choice.resolve(whole.most_rows_of_a_day() as usize, Period::Month) == small
+    {
+        return Ok(small);
+    }
+    facts.period = Period::Day;
+    let mut states = States::default();
+    for (symbol, date) in whole.single_days() {
+        let unit = whole.unit_of_day(symbol, date);
+        let done = facts.partitions(context, &[unit], &mut states)?;
+        if let Some(first) = done.iter().map(|done| done.first_snapshot).find(|rows| *rows > 0) {
+            return Ok(choice.resolve(first as usize, Period::Month));
         }
     }
+    Ok(small)
 }
 
 /// The metadata of the chain: the contracts, and the columns that have values.
-fn describe(chain: &Chain, contracts: &Contracts) -> Value {
+fn describe(columns: u8, contracts: &Contracts) -> Value {
     let symbols: BTreeSet<&str> = contracts.classes.values().map(|facts| facts.symbol.as_str()).collect();
     let mut styles: BTreeMap<&str, Exercise> = BTreeMap::new();
     for facts in contracts.classes.values() {
@@ -390,8 +423,8 @@ fn describe(chain: &Chain, contracts: &Contracts) -> Value {
             .map(|(root, facts)| (root, facts.terms.expires))
             .collect::<BTreeMap<_, _>>(),
         "has": {
-            "quotes": chain.has(BID) || chain.has(ASK),
-            "last": chain.has(LAST),
+            "quotes": columns & QUOTES != 0,
+            "last": columns & bit(LAST) != 0,
         },
     })
 }

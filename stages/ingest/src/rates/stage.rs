@@ -9,6 +9,7 @@ use crate::header::{self, Names};
 use crate::layout_choice::{Chosen, LayoutChoice};
 use crate::options::{CalendarChoice, MaxDropped, OnBadRows, Treatment, check_dates, count_missing_days};
 use crate::read::{self, needed, wanted};
+use crate::table_input::{self, Files, TABLE, check_origin};
 use crate::unpack::Packed;
 use crate::value::OUT_OF_RANGE;
 use arrow::array::{ArrayRef, Date32Array, Float64Array, RecordBatch};
@@ -32,7 +33,8 @@ use std::sync::Arc;
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct RatesConfig {
-    /// The files: a path, a directory, a glob, or a list of them; CSV, JSON or Parquet, plain, `.gz` or `.zip`. Required.
+    /// The files: a path, a directory, a glob, a URL (`https://…`, `http://…`, `s3://bucket/key`, or `{ url: …, blake3: … }`), or a list of them; CSV, JSON
+    /// or Parquet, plain, `.gz` or `.zip`. Required, unless the input `table` is connected.
     pub path: Paths,
     /// The layout of the files: `auto` (found by header and name), a layout's name (`runner data layouts` lists them), the path of a layout
     /// file (`./my_vendor.yaml`), or its keys: `{ columns: { date: DATE, "0.25": TB3 }, … }`.
@@ -60,7 +62,7 @@ impl StageKind for Rates {
     const ABOUT: &'static str = "interest rates from files, as continuously compounded zero rates";
     const NOT_IN_KEY: &'static [&'static str] = &["path"];
     const PORTS: Ports = Ports {
-        inputs: &[],
+        inputs: &[TABLE],
         outputs: &[OutputPort {
             name: "rates",
             ty: PortType::Rates,
@@ -72,8 +74,9 @@ impl StageKind for Rates {
         config.on_bad_rows.check(RATES)?;
         config.max_dropped.check(RATES)?;
         check_dates(config.dates)?;
+        check_origin(&config.path, plan)?;
         let (chosen, sources) = config.layout.open(Table::Rates, &self.sources(config, plan.base)?)?;
-        read::peek("path", &sources, Table::Rates, &chosen)?;
+        table_input::columns("path", &sources, Table::Rates, &chosen)?;
         let columns = schema::RATES.iter().map(|column| column.name);
         Ok(BTreeMap::from([(
             "rates".to_owned(),
@@ -82,13 +85,14 @@ impl StageKind for Rates {
     }
 
     fn sources(&self, config: &RatesConfig, base: &Path) -> Result<Vec<Source>, ConfigProblem> {
-        let mut sources = config.path.find("path", base)?;
+        let mut sources = config.path.find_any("path", base)?;
         sources.extend(config.layout.source(base)?);
         Ok(sources)
     }
 
     fn run(&self, config: &RatesConfig, context: &Context) -> Result<Outputs, StageError> {
-        let (chosen, sources) = config.layout.open(Table::Rates, &context.sources)?;
+        let given = Files::open(&context.given())?;
+        let (chosen, sources) = config.layout.open(Table::Rates, &given.sources)?;
         let (files, reasons) = read::tables(context, &reading(&chosen), &sources)?;
         let facts = files.first().map(|(layout, _)| layout.facts.clone());
         let facts = facts.ok_or_else(|| StageError::new("there is no file to read"))?;
@@ -149,7 +153,10 @@ impl StageKind for Rates {
     }
 
     fn cached_share(&self, config: &RatesConfig, given: &Given<'_>) -> Result<Option<Share>, StageError> {
-        let (chosen, sources) = config.layout.open(Table::Rates, given.sources)?;
+        let Some(files) = Files::open_local(given) else {
+            return Ok(None);
+        };
+        let (chosen, sources) = config.layout.open(Table::Rates, &files.sources)?;
         reading(&chosen).share(given, &sources).map(Some)
     }
 }

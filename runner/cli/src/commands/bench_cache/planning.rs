@@ -6,6 +6,7 @@ use cache::Store;
 use runner_engine::{Failure, prepare};
 use runner_pipeline::{LoadOptions, Node, load};
 use stages_core::StageError;
+use stages_core::event::Silent;
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -63,9 +64,9 @@ impl Bench {
         let store = Store::open(home)?;
         let prepared = |node: &Node, output| {
             let inputs = node.needs.keys().map(|port| (port.clone(), vec![output])).collect();
-            prepare(node, inputs, &store, false).map_err(wrong)
+            prepare(node, inputs, &store, false, &Silent).map_err(wrong)
         };
-        let first = prepare(&pipeline.nodes[0], BTreeMap::new(), &store, false).map_err(wrong)?;
+        let first = prepare(&pipeline.nodes[0], BTreeMap::new(), &store, false, &Silent).map_err(wrong)?;
         let record = store.action(first.key)?;
         let mut record = record.ok_or_else(|| failed(std::io::ErrorKind::NotFound.into()))?;
         let output = record.outputs["x"];

@@ -56,9 +56,15 @@ fn wrong(problem: ConfigProblem) -> Failure {
 
 /// Looks at the first of the files.
 pub(super) fn look(session: &Session, args: &ReadArgs) -> Result<Looked, Failure> {
-    let sources = Paths(vec![args.path.clone()])
+    let sources = Paths::one(args.path.as_str())
         .find("path", &session.current)
         .map_err(wrong)?;
+    if sources.iter().any(|source| source.remote.is_some()) {
+        return Err(
+            Failure::usage("this command reads files of this machine, not of servers")
+                .hint("download the file, or run a pipeline whose stage has the URL as its `path:`"),
+        );
+    }
     // The largest says most; unless it is a second table, or a note.
     let size = |path: &std::path::Path| std::fs::metadata(path).map_or(0, |meta| meta.len());
     let mut by_size: Vec<_> = sources.iter().collect();

@@ -2,7 +2,10 @@
 
 use super::server::{Answer, Server};
 use super::{BIG, Site};
+use crate::wait_for;
 use std::net::TcpListener;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 /// A filled store behind a web server, and a home that reads it.
 fn served() -> (Site, Server) {
@@ -150,4 +153,42 @@ fn a_server_without_a_store_is_named() {
     let ended = site.exec_configured("home", &["big"]);
     assert_eq!((ended.code, ended.log().as_str()), (0, "ran big"));
     assert!(ended.stderr.contains("it has no file `format`"), "{}", ended.stderr);
+}
+
+#[test]
+fn a_signal_ends_a_run_that_fetches() {
+    let (site, server) = served();
+    assert_eq!(site.exec_configured("second", &[]).log(), CACHED);
+    site.configure(
+        "second",
+        &format!(
+            "remote: {{ url: '{}', timeout: 600s, trust: unsigned }}\n",
+            server.url()
+        ),
+    );
+    for answer in [Answer::Never, Answer::Slow] {
+        server.answers(&[], answer);
+        let child = site
+            .command("second", &["exec", "p.yaml", "--force", "mid"])
+            .env_remove("RUNNER_REMOTE")
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        wait_for("a request", || !server.seen().is_empty());
+        let pid = child.id().to_string();
+        assert!(
+            Command::new("kill")
+                .args(["-s", "INT", &pid])
+                .status()
+                .unwrap()
+                .success()
+        );
+        let began = Instant::now();
+        let output = child.wait_with_output().unwrap();
+        assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(130), "{stderr}");
+        assert!(!stderr.contains("verify"), "{stderr}");
+    }
 }

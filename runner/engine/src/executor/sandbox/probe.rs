@@ -3,6 +3,7 @@
 use super::super::worker_process::this_program;
 use super::client::Client;
 use super::protocol::{Said, Spec, Surroundings};
+use cache::shared;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::fs;
@@ -148,7 +149,7 @@ fn attempt(client: &Client, dir: &Path, group: Option<PathBuf>) -> Result<(), St
         ..Spec::default()
     };
     for name in ["work", "tmp"] {
-        fs::create_dir_all(spec.stage.join(name)).map_err(failed)?;
+        shared::create_dir_all(&spec.stage.join(name)).map_err(failed)?;
     }
     let log = fs::File::create(dir.join("log")).map_err(failed)?;
     let mut running = client.run(&spec, &log.into()).map_err(failed)?;

@@ -7,8 +7,9 @@ use crate::testing::context;
 use arrow::array::{ArrayRef, BooleanArray, Date32Array, RecordBatch, StringArray};
 use cache::Store;
 use stages_core::dataset::{self, Period};
-use stages_core::{Input, PortType, StageKind, table};
+use stages_core::{Input, PlanContext, PortType, Provided, StageKind, table};
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 
 fn store_set(store: &Store, ty: PortType, meta: serde_json::Value, columns: Vec<(&str, ArrayRef)>) -> Vec<Input> {
@@ -147,6 +148,22 @@ fn greeks_of_another_chain_are_refused() {
         .run(&config, &context(dir.path(), inputs(&store, &market(30, 1))))
         .unwrap_err();
     assert!(refused.message.contains("it holds TOY"), "{refused}");
+}
+
+#[test]
+fn greeks_that_were_not_computed_are_refused_by_the_plan() {
+    let plan = |columns: &[&str]| PlanContext {
+        base: Path::new("."),
+        inputs: BTreeMap::from([(
+            "greeks".to_owned(),
+            vec![Provided::columns(PortType::Greeks, columns.iter().copied())],
+        )]),
+    };
+    let check = |columns: &[&str]| Options.check(&OptionsConfig::default(), &plan(columns));
+    assert!(check(&["delta", "gamma", "vega", "theta"]).is_ok());
+    let refused = check(&["delta", "vega", "theta"]).unwrap_err();
+    assert_eq!(refused.message, "the Greeks at `greeks` have no `gamma`");
+    assert!(refused.hint.unwrap().contains("`outputs`"));
 }
 
 #[test]

@@ -5,7 +5,7 @@ use super::status::Status;
 use super::step::{Target, over_vega, rest_over_vega, step};
 use rayon::prelude::*;
 use stages_numerics::dispatch::{InstructionSet, Kernel};
-use stages_numerics::special::fused::log_ratio;
+use stages_numerics::special::fused::{fma, log_ratio};
 
 /// Prices in a block.
 const BLOCK: usize = 64;
@@ -298,6 +298,21 @@ fn block(inputs: &[Column; 6], work: &mut Workspace, found: &mut Column, codes: 
 
 /// [`Status::Ok`], as wide as the numbers it is computed with.
 const OK: u64 = Status::Ok as u64;
+/// [`Status::WithinRounding`], likewise.
+const ROUNDED: u64 = Status::WithinRounding as u64;
+
+/// Tests whether a price is the discounted intrinsic value but for its rounding: within half an ulp of `discount (forward - strike)`, of which neither the
+/// difference nor the product is rounded here.
+#[inline(always)]
+fn is_rounded(price: f64, forward: f64, strike: f64, discount: f64, sign: f64) -> bool {
+    let inside = forward - strike;
+    // What rounding took from the difference (D. E. Knuth, TAOCP 2, 4.2.2).
+    let back = inside - forward;
+    let rest = (forward - (inside - back)) - (strike + back);
+    let residual = fma(-sign * discount, inside, price) - sign * discount * rest;
+    let ulp = f64::from_bits(price.to_bits().wrapping_add(1)) - price;
+    residual.abs() <= 0.5 * ulp
+}
 
 /// x, beta and the reason why there is no volatility, if one shows already; x and beta are then those of some option.
 #[inline(always)]
@@ -313,6 +328,10 @@ fn normalise(price: f64, forward: f64, strike: f64, discount: f64, years: f64, s
         status = if holds { reason as u64 } else { status };
     };
     // The last that holds counts.
+    note(
+        (intrinsic > 0.0) & is_rounded(price, forward, strike, discount, sign),
+        Status::WithinRounding,
+    );
     note(time_value == 0.0, Status::ZeroPrice);
     note((time_value == 0.0) & (intrinsic > 0.0), Status::AtIntrinsic);
     note(time_value < 0.0, Status::BelowIntrinsic);
@@ -320,7 +339,7 @@ fn normalise(price: f64, forward: f64, strike: f64, discount: f64, years: f64, s
     note(!(usable(forward) & usable(discount)), Status::NoForward);
     note(!((price.abs() < f64::INFINITY) & usable(strike)), Status::NoQuote);
     note((years <= 0.0) | years.is_nan(), Status::Expired);
-    let good = status == OK;
+    let good = (status == OK) | (status == ROUNDED);
     let (forward, strike) = if good { (forward, strike) } else { (1.0, 1.0) };
     let beta = time_value / (forward * strike).sqrt();
     let tiny = good & (beta < f64::MIN_POSITIVE);
@@ -332,7 +351,7 @@ fn normalise(price: f64, forward: f64, strike: f64, discount: f64, years: f64, s
 /// The volatility and its status.
 #[inline(always)]
 fn finish(s: f64, beta: f64, bound: f64, years: f64, status: u64) -> (f64, u64) {
-    let ok = status == OK;
+    let ok = (status == OK) | (status == ROUNDED);
     let above = ok & (beta >= bound);
     let status = if above { Status::AtOrAboveUpper as u64 } else { status };
     let volatility = if ok & !above { s / years.sqrt() } else { f64::NAN };

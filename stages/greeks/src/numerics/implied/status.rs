@@ -1,6 +1,6 @@
-//! The reasons for which a price has no implied volatility.
+//! The reasons for which a price has no implied volatility, or one that rounding decides.
 
-/// The outcome of an inversion: an implied volatility, or the reason for which there is none. The discriminant is the code in the column
+/// The outcome of an inversion: an implied volatility, one that rounding decides, or the reason for which there is none. The discriminant is the code in the column
 /// `iv_status`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
@@ -21,11 +21,14 @@ pub enum Status {
     NoQuote = 6,
     /// There is no forward or discount factor for the expiry.
     NoForward = 7,
+    /// There is an implied volatility, but the price is within half an ulp of the discounted intrinsic value: rounding decides it, and the price is as good as
+    /// that of volatility 0.
+    WithinRounding = 8,
 }
 
 impl Status {
     /// All, by code.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Ok,
         Self::BelowIntrinsic,
         Self::AtIntrinsic,
@@ -34,7 +37,13 @@ impl Status {
         Self::Expired,
         Self::NoQuote,
         Self::NoForward,
+        Self::WithinRounding,
     ];
+
+    /// True where there is an implied volatility.
+    pub fn has_volatility(self) -> bool {
+        matches!(self, Self::Ok | Self::WithinRounding)
+    }
 
     /// The code in the column `iv_status`.
     pub fn code(self) -> u8 {
@@ -52,6 +61,7 @@ impl Status {
             Self::Expired => "expired",
             Self::NoQuote => "no_quote",
             Self::NoForward => "no_forward",
+            Self::WithinRounding => "within_rounding",
         }
     }
 }

@@ -75,7 +75,7 @@ fn two_steps_suffice_for_every_attainable_price() {
 fn every_price_without_a_volatility_says_why() {
     let status = |price, forward, strike, years, call| {
         let (volatility, status) = implied_volatility(price, forward, strike, 1.0, years, call);
-        assert_eq!(volatility.is_nan(), status != Status::Ok);
+        assert_eq!(volatility.is_nan(), !status.has_volatility());
         status
     };
     let (infinite, none) = (f64::INFINITY, f64::NAN);
@@ -107,6 +107,39 @@ fn every_price_without_a_volatility_says_why() {
     for (code, status) in Status::ALL.into_iter().enumerate() {
         assert_eq!(usize::from(status.code()), code);
     }
+}
+
+/// The discounted intrinsic value, rounded, is never taken for a price with time value; what is one ulp away from it may be.
+#[test]
+fn rounding_of_the_intrinsic_value_is_no_time_value() {
+    let mut random = Random::new(&[9]);
+    let mut seen = [0; Status::ALL.len()];
+    for _ in 0..20_000 {
+        let (forward, strike) = (80.0 + 40.0 * random.uniform(), 80.0 + 40.0 * random.uniform());
+        let discount = 0.9 + 0.1 * random.uniform();
+        let call = forward > strike;
+        let status = |price: f64| {
+            let (volatility, status) = implied_volatility(price, forward, strike, discount, 0.5, call);
+            assert_eq!(volatility.is_nan(), !status.has_volatility());
+            status
+        };
+        // Rounded once, of a difference that is not rounded.
+        let exact = ((Dd::from(forward) - Dd::from(strike)) * Dd::from(discount))
+            .f64()
+            .abs();
+        let found = status(exact);
+        assert_ne!(found, Status::Ok, "{forward} {strike} {discount}");
+        seen[usize::from(found.code())] += 1;
+        for away in [exact.next_up().next_up(), exact.next_down().next_down()] {
+            assert_ne!(status(away), Status::WithinRounding);
+        }
+    }
+    // By chance of the quotient's rounding: below, at, and above.
+    for status in [Status::BelowIntrinsic, Status::AtIntrinsic, Status::WithinRounding] {
+        assert!(seen[usize::from(status.code())] > 100, "{status:?} {seen:?}");
+    }
+    // Out of the money there is no intrinsic value, and every price is time value.
+    assert_eq!(implied_volatility(1e-300, 100.0, 80.0, 0.97, 0.5, false).1, Status::Ok);
 }
 
 #[test]

@@ -1,137 +1,297 @@
-//! A smile from quotes.
+//! One expiry's smile from its quotes: a penalised spline.
 
-use super::slice::Slice;
+use super::smile::total_variances;
+use stages_numerics::statistics::median;
 
-/// A quoted volatility.
+/// A quote of an option out of the money (a call from `K = F` on), undiscounted and over the forward.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Quote {
     /// `ln(K/F)`.
     pub log_moneyness: f64,
-    /// Implied volatility, annual, decimal.
-    pub volatility: f64,
-    /// The weight of its residual: the inverse of the error that the volatility may have, in any unit.
-    pub weight: f64,
+    /// Price, positive.
+    pub price: f64,
+    /// Half the distance from bid to ask, positive: the error that the price may have.
+    pub half_spread: f64,
 }
 
-/// A quote as the fit reads it: `sigma sqrt T`, and by how much its error counts.
+/// A smile by a cubic spline: total deviation `sigma sqrt T` in units of that at the money.
+#[derive(Clone, Debug)]
+pub(super) struct Spline {
+    /// Total deviation at the money.
+    pub scale: f64,
+    /// `ln(K/F)` of the first and the last quote.
+    pub range: [f64; 2],
+    /// The first knot, and the distance of knots.
+    start: f64,
+    step: f64,
+    coefficients: Vec<f64>,
+}
+
+/// The distance of knots, and the greatest number of intervals, between which they are farther apart.
+const STEP: f64 = 0.3;
+const INTERVALS: f64 = 200.0;
+/// From the greatest to the least penalty, in units of the mean weight of a quote.
+const PENALTIES: [f64; 6] = [1e4, 3e2, 1e1, 3e-1, 1e-2, 3e-4];
+/// The part of a mean weight that holds a coefficient on a straight line where no quote does.
+const RIDGE: f64 = 1e-6;
+/// Reweightings for each penalty.
+const ROUNDS: usize = 2;
+/// An error of so many robust deviations has half its weight.
+const DOUBTFUL: f64 = 2.0;
+
+/// The greatest slope of total variance by log-moneyness beyond the quotes; 2 is that of R. W. Lee's bound (Mathematical Finance 14 (2004)).
+const STEEPEST: f64 = 1.9;
+
+/// A quote as the spline's fit reads it.
 struct Target {
-    k: f64,
-    deviation: f64,
-    weight: f64,
+    /// The interval of knots, and the four cubics' values there.
+    first: usize,
+    basis: [f64; 4],
+    /// The middle of the deviations of bid and ask, and their half distance.
+    middle: f64,
+    half: f64,
 }
 
-/// The smile nearest to the quotes (weighted least squares of volatilities; errors beyond 1.345 robust deviations count by their size alone: Huber)
-/// among those without butterfly arbitrage and without calendar arbitrage after `before`.
-pub fn fit(quotes: &[Quote], years: f64, before: Option<&Slice>) -> Slice {
-    let targets: Vec<Target> = quotes
-        .iter()
-        .map(|quote| Target {
-            k: quote.log_moneyness,
-            deviation: quote.volatility * years.sqrt(),
-            weight: quote.weight / years.sqrt(),
+/// Log-moneyness in standard deviations, compressed: proportional at the money, and to the square root far from it, where total variance is linear in
+/// log-moneyness.
+fn coordinate(z: f64) -> f64 {
+    let half = 0.5 * z;
+    z / (1.0 + half * half).sqrt().sqrt()
+}
+
+/// The derivative of [`coordinate`].
+fn coordinate_slope(z: f64) -> f64 {
+    let square = 0.25 * z * z;
+    let root = (1.0 + square).sqrt();
+    (1.0 + 0.5 * square) / ((1.0 + square) * root.sqrt())
+}
+
+/// The cubic B-splines of a uniform grid of knots that are not 0 in an interval, at a part of it.
+fn cubics(t: f64) -> [f64; 4] {
+    let r = 1.0 - t;
+    [
+        r * r * r / 6.0,
+        (4.0 + 3.0 * t * t * (t - 2.0)) / 6.0,
+        (4.0 + 3.0 * r * r * (r - 2.0)) / 6.0,
+        t * t * t / 6.0,
+    ]
+}
+
+/// The spline nearest to the quotes: least squares of the distance from the middle of bid and ask, in volatility and in units of half their distance, with a penalty on the
+/// third differences of its coefficients (P. H. C. Eilers and B. D. Marx, "Flexible smoothing with B-splines and penalties", Statistical Science 11 (1996)) and
+/// Cauchy's weights for quotes that don't belong. The penalty is the one under which quotes left out are predicted best.
+///
+/// None with fewer than three quotes that have a volatility.
+pub(super) fn fit(quotes: &[Quote]) -> Option<Spline> {
+    let k: Vec<f64> = quotes.iter().map(|quote| quote.log_moneyness).collect();
+    let of = |price: fn(&Quote) -> f64| total_variances(&quotes.iter().map(price).collect::<Vec<f64>>(), &k);
+    // A low bid says little: what is worth a tenth of the price is a few standard deviations away.
+    let low = of(|quote| (quote.price - quote.half_spread).max(0.1 * quote.price));
+    let (middle, high) = (of(|quote| quote.price), of(|quote| quote.price + quote.half_spread));
+    let mut deviations: Vec<(f64, f64, f64)> = (0..k.len())
+        .filter_map(|i| {
+            let [low, middle, high] = [low[i], middle[i], high[i]].map(f64::sqrt);
+            let high = if high.is_nan() { 2.0 * middle - low } else { high };
+            let half = (0.5 * (high - low)).max(1e-5 * middle);
+            (middle > 0.0 && half.is_finite()).then_some((k[i], middle, half))
         })
         .collect();
-    let nearest = |at: &[f64; 3]| Slice::nearest(libm::exp(at[0]), at[1], at[2], before);
-    let theta = at_the_money(quotes) * years;
-    // The start: a common smile, well within the bounds.
-    let wing = (theta.max(1e-8)).sqrt();
-    let mut best = [libm::log(theta.max(1e-8)), 0.4 * wing, 1.2 * wing];
-    let mut limit = f64::INFINITY;
-    let mut errors = vec![0.0; quotes.len()];
-    for round in 0..3 {
-        let cost = |at: &[f64; 3]| {
-            let slice = nearest(at);
-            let mut cost = 0.0;
-            each_error(&slice, &targets, |error| cost += huber(error, limit));
-            // Where projection makes the cost flat, a penalty on the distance to the bounds brings the search back.
-            let [theta, right, left] = slice.parameters();
-            let outside = (at[0] - libm::log(theta)).abs() + (at[1] - right).abs() + (at[2] - left).abs();
-            cost * (1.0 + 1e-6 * outside)
-        };
-        let spread = if round == 0 { 0.5 } else { 0.1 };
-        best = nelder_mead(best, [spread, spread * wing, spread * wing], &cost);
-        let slice = nearest(&best);
-        let [theta, right, left] = slice.parameters();
-        best = [libm::log(theta), right, left];
-        errors.clear();
-        each_error(&slice, &targets, |error| errors.push(error.abs()));
-        errors.sort_by(f64::total_cmp);
-        limit = 1.345 * 1.4826 * errors[errors.len() / 2];
-        if limit == 0.0 {
-            break;
-        }
+    if deviations.len() < 3 {
+        return None;
     }
-    nearest(&best)
-}
-
-/// Fitted less quoted, weighted.
-#[inline]
-fn each_error(slice: &Slice, targets: &[Target], mut take: impl FnMut(f64)) {
-    let (theta, psi, rho) = (slice.theta(), slice.psi(), slice.rho());
-    let (slope, shift) = (rho * psi, theta * rho);
-    let rest = theta * theta - shift * shift;
-    for target in targets {
-        let inner = psi * target.k + shift;
-        let variance = 0.5 * (theta + slope * target.k + (inner * inner + rest).sqrt());
-        take((variance.sqrt() - target.deviation) * target.weight);
-    }
-}
-
-fn huber(error: f64, limit: f64) -> f64 {
-    let size = error.abs();
-    if size <= limit {
-        error * error
-    } else {
-        limit * (2.0 * size - limit)
-    }
-}
-
-/// Variance at the money: that of the quote nearest to it.
-fn at_the_money(quotes: &[Quote]) -> f64 {
-    quotes
+    deviations.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let scale = at_the_money(&deviations);
+    let place = |k: f64| coordinate(k / scale);
+    let range = [deviations[0].0, deviations[deviations.len() - 1].0];
+    let start = place(range[0]);
+    let step = STEP.max((place(range[1]) - start) / INTERVALS);
+    let intervals = ((place(range[1]) - start) / step).floor() as usize + 1;
+    let targets: Vec<Target> = deviations
         .iter()
-        .min_by(|a, b| a.log_moneyness.abs().total_cmp(&b.log_moneyness.abs()))
-        .map_or(0.04, |quote| quote.volatility * quote.volatility)
+        .map(|&(k, middle, half)| {
+            let x = (place(k) - start) / step;
+            let first = (x.floor() as usize).min(intervals - 1);
+            Target {
+                first,
+                basis: cubics(x - first as f64),
+                middle: middle / scale,
+                half: half / scale,
+            }
+        })
+        .collect();
+    Some(Spline {
+        scale,
+        range,
+        start,
+        step,
+        coefficients: coefficients(&targets, intervals + 3),
+    })
 }
 
-/// The least of a function of three variables, by the simplex of J. A. Nelder and R. Mead, The Computer Journal 7 (1965), from a start and the
-/// simplex's size.
-fn nelder_mead(start: [f64; 3], size: [f64; 3], cost: &dyn Fn(&[f64; 3]) -> f64) -> [f64; 3] {
-    let mut simplex = [(start, cost(&start)); 4];
-    for i in 0..3 {
-        let mut point = start;
-        point[i] += size[i];
-        simplex[i + 1] = (point, cost(&point));
-    }
-    for _ in 0..240 {
-        simplex.sort_by(|a, b| a.1.total_cmp(&b.1));
-        let [best, _, second, worst] = simplex;
-        if worst.1 - best.1 <= 1e-12 * best.1 {
-            break;
+/// The median of the three nearest the money.
+fn at_the_money(deviations: &[(f64, f64, f64)]) -> f64 {
+    let mut nearest: Vec<(f64, f64)> = deviations.iter().map(|&(k, s, _)| (k.abs(), s)).collect();
+    nearest.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let mut three: Vec<f64> = nearest[..3].iter().map(|(_, s)| *s).collect();
+    median(&mut three).unwrap_or(1.0)
+}
+
+/// The coefficients under the penalty that predicts best.
+fn coefficients(targets: &[Target], n: usize) -> Vec<f64> {
+    let mut weights: Vec<f64> = targets.iter().map(|target| 1.0 / (target.half * target.half)).collect();
+    let mean = weights.iter().sum::<f64>() / targets.len() as f64;
+    let mut best: Option<(f64, Vec<f64>)> = None;
+    for penalty in PENALTIES {
+        let mut solved = None;
+        for _ in 0..ROUNDS {
+            let band = Band::new(targets, &weights, n, penalty * mean);
+            let found = band.solve(targets, &weights);
+            let errors: Vec<f64> = targets
+                .iter()
+                .map(|target| (target.value(&found) - target.middle) / target.half)
+                .collect();
+            let mut sizes: Vec<f64> = errors.iter().map(|error| error.abs()).collect();
+            let limit = DOUBTFUL * (1.4826 * median(&mut sizes).unwrap_or(0.0)).max(1.0);
+            for ((weight, target), error) in weights.iter_mut().zip(targets).zip(&errors) {
+                let part = error / limit;
+                *weight = 1.0 / (target.half * target.half * (1.0 + part * part));
+            }
+            solved = Some((band, found, errors));
         }
-        let centre: [f64; 3] = std::array::from_fn(|i| simplex[..3].iter().map(|point| point.0[i]).sum::<f64>() / 3.0);
-        let along = |step: f64| {
-            let point: [f64; 3] = std::array::from_fn(|i| centre[i] + step * (worst.0[i] - centre[i]));
-            (point, cost(&point))
+        let Some((band, found, errors)) = solved else { break };
+        let score: f64 = targets
+            .iter()
+            .zip(&weights)
+            .zip(&errors)
+            .map(|((target, weight), error)| {
+                let leverage = (weight * band.leverage(target)).min(0.999);
+                let error = error / (1.0 - leverage);
+                libm::log1p(error * error)
+            })
+            .sum();
+        if best.as_ref().is_none_or(|best| score < best.0) {
+            best = Some((score, found));
+        }
+    }
+    best.map_or_else(|| vec![0.0; n], |best| best.1)
+}
+
+impl Target {
+    fn value(&self, coefficients: &[f64]) -> f64 {
+        self.basis
+            .iter()
+            .zip(&coefficients[self.first..])
+            .map(|(x, c)| x * c)
+            .sum()
+    }
+}
+
+/// Cholesky's factor of the normal equations, of four diagonals: row by row the entry on the diagonal and those of the three columns before it.
+struct Band(Vec<[f64; 4]>);
+
+impl Band {
+    fn new(targets: &[Target], weights: &[f64], n: usize, penalty: f64) -> Self {
+        let mut rows = vec![[0.0; 4]; n];
+        let mut add = |first: usize, values: &[f64], weight: f64| {
+            for (i, a) in values.iter().enumerate() {
+                for (j, b) in values[..=i].iter().enumerate() {
+                    rows[first + i][i - j] += weight * a * b;
+                }
+            }
         };
-        let reflected = along(-1.0);
-        let next = if reflected.1 < best.1 {
-            let expanded = along(-2.0);
-            if expanded.1 < reflected.1 { expanded } else { reflected }
-        } else if reflected.1 < second.1 {
-            reflected
-        } else {
-            along(if reflected.1 < worst.1 { -0.5 } else { 0.5 })
-        };
-        if next.1 < worst.1 {
-            simplex[3] = next;
-        } else {
-            for point in &mut simplex[1..] {
-                let moved: [f64; 3] = std::array::from_fn(|i| 0.5 * (point.0[i] + best.0[i]));
-                *point = (moved, cost(&moved));
+        for (target, weight) in targets.iter().zip(weights) {
+            add(target.first, &target.basis, *weight);
+        }
+        for i in 0..n.saturating_sub(3) {
+            add(i, &[-1.0, 3.0, -3.0, 1.0], penalty);
+        }
+        let mean = weights.iter().sum::<f64>() / weights.len() as f64;
+        for i in 0..n.saturating_sub(2) {
+            add(i, &[1.0, -2.0, 1.0], RIDGE * mean);
+        }
+        for i in 0..n - 1 {
+            add(i, &[-1.0, 1.0], RIDGE * RIDGE * mean);
+        }
+        for i in 0..n {
+            for back in (0..=i.min(3)).rev() {
+                let j = i - back;
+                let dot: f64 = (i.saturating_sub(3)..j).map(|k| rows[i][i - k] * at(&rows, j, k)).sum();
+                let rest = rows[i][back] - dot;
+                rows[i][back] = if back == 0 {
+                    rest.max(f64::MIN_POSITIVE).sqrt()
+                } else {
+                    rest / rows[j][0]
+                };
             }
         }
+        Self(rows)
     }
-    simplex.sort_by(|a, b| a.1.total_cmp(&b.1));
-    simplex[0].0
+
+    /// The coefficients of least squares.
+    fn solve(&self, targets: &[Target], weights: &[f64]) -> Vec<f64> {
+        let mut x = vec![0.0; self.0.len()];
+        for (target, weight) in targets.iter().zip(weights) {
+            for (x, basis) in x[target.first..].iter_mut().zip(target.basis) {
+                *x += weight * basis * target.middle;
+            }
+        }
+        self.forward(&mut x, 0);
+        for i in (0..x.len()).rev() {
+            let last = (i + 4).min(x.len());
+            let dot: f64 = (i + 1..last).map(|k| self.0[k][k - i] * x[k]).sum();
+            x[i] = (x[i] - dot) / self.0[i][0];
+        }
+        x
+    }
+
+    /// Solves with the factor, from a row before which `x` is 0.
+    fn forward(&self, x: &mut [f64], from: usize) {
+        for i in from..x.len() {
+            let dot: f64 = (i.saturating_sub(3).max(from)..i)
+                .map(|k| self.0[i][i - k] * x[k])
+                .sum();
+            x[i] = (x[i] - dot) / self.0[i][0];
+        }
+    }
+
+    /// The derivative of a target's fitted value by its own, of weight 1.
+    fn leverage(&self, target: &Target) -> f64 {
+        let mut x = vec![0.0; self.0.len()];
+        x[target.first..target.first + 4].copy_from_slice(&target.basis);
+        self.forward(&mut x, target.first);
+        x.iter().map(|x| x * x).sum()
+    }
+}
+
+/// An entry of the factor; 0 beyond its diagonals.
+fn at(rows: &[[f64; 4]], row: usize, column: usize) -> f64 {
+    rows[row].get(row - column).copied().unwrap_or(0.0)
+}
+
+impl Spline {
+    /// Total variance at `k = ln(K/F)`. Beyond the quotes it is linear in k, but the deviation falls no farther than by a fifth.
+    pub fn total_variance(&self, k: f64) -> f64 {
+        let within = k.clamp(self.range[0], self.range[1]);
+        let z = within / self.scale;
+        let x = (coordinate(z) - self.start) / self.step;
+        let first = (x.max(0.0).floor() as usize).min(self.coefficients.len() - 4);
+        let t = x - first as f64;
+        let value =
+            |basis: [f64; 4]| -> f64 { basis.iter().zip(&self.coefficients[first..]).map(|(x, c)| x * c).sum() };
+        let deviation = self.scale * value(cubics(t)).max(0.05);
+        let variance = deviation * deviation;
+        if k == within {
+            return variance;
+        }
+        let r = 1.0 - t;
+        let slope = value([
+            -0.5 * r * r,
+            0.5 * t * (3.0 * t - 4.0),
+            -0.5 * r * (3.0 * r - 4.0),
+            0.5 * t * t,
+        ]);
+        let slope = 2.0 * deviation * slope / self.step * coordinate_slope(z);
+        let steepest = slope.clamp(-STEEPEST, STEEPEST);
+        (variance + steepest * (k - within)).max(0.64 * variance)
+    }
 }

@@ -1,33 +1,32 @@
 //! The surface of implied volatility of one underlying on one day: a smile for each expiry, together free of arbitrage.
 //!
-//! A smile is an SVI in the form of J. Gatheral and A. Jacquier, "Arbitrage-free SVI volatility surfaces", Quantitative Finance 14 (2014): total
-//! variance `w = sigma^2 T` by `k = ln(K/F)` is
+//! A smile is fitted in two steps. First a spline follows the quotes' volatilities, between bid and ask where it can ([`Quote`]). Then its prices at many strikes, the
+//! same for all expiries at equal `k = ln(K/F)`, are corrected, so that for any quotes there is
 //!
-//! `w(k) = (theta + rho psi k + sqrt((psi k + theta rho)^2 + theta^2 (1 - rho^2))) / 2`,
+//! - no butterfly arbitrage: prices are replaced by their lower convex hull, and are linear in the strike between nodes;
+//! - no calendar arbitrage: where a price is below that of an earlier expiry, over the forward, it is replaced by it. The greater of two convex functions is convex.
 //!
-//! three of the five parameters of a raw SVI: theta is the total variance at the money, `rho psi` its slope there, and `psi (1 + rho) / 2` and
-//! `psi (1 - rho) / 2` the slopes of the wings. The two dropped parameters (a minimum and a curvature of their own) are the cost of
-//! conditions that are exact and can be kept while fitting:
-//!
-//! - no butterfly arbitrage: `psi (1 + |rho|) <= 4` and `psi^2 (1 + |rho|) <= 4 theta` (their theorem 4.2);
-//! - no calendar arbitrage between an expiry and a later one: theta does not fall, nor do `psi (1 + rho)` and `psi (1 - rho)`, and `psi / theta`
-//!   does not rise (S. Hendriks and C. Martini, "The extended SSVI volatility surface", Journal of Computational Finance 22 (2019)).
-//!
-//! Between expiries theta, psi and `rho psi` are linear in time, which keeps all of these but the second, and that nearly.
+//! Between expiries total variance is linear in time at each k, and prices are again the hull of that: a hull of higher prices is nowhere lower, so that they rise
+//! with time from one expiry to the next.
 
 mod fit;
-mod slice;
+mod prices;
+mod smile;
 
-pub use fit::{Quote, fit};
-pub use slice::Slice;
+pub use fit::Quote;
+pub use prices::Nodes;
+pub use smile::Smile;
 
-/// A smile and its time.
-#[derive(Clone, Copy, Debug, PartialEq)]
+use fit::Spline;
+use std::borrow::Cow;
+
+/// The smile of an expiry.
+#[derive(Clone, Debug, PartialEq)]
 pub struct Expiry {
     /// Time to maturity in years.
     pub years: f64,
-    /// Its smile.
-    pub slice: Slice,
+    /// Prices at the surface's nodes, undiscounted and over the forward, of options out of the money.
+    pub prices: Vec<f64>,
     /// The number of quotes it was fitted to.
     pub quotes: usize,
     /// Root of the mean square of quoted less fitted volatility.
@@ -37,41 +36,74 @@ pub struct Expiry {
 /// The smiles of one day, by time.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Surface {
+    nodes: Nodes,
     expiries: Vec<Expiry>,
 }
 
 impl Surface {
-    /// Fits one expiry after the other, each so that nothing can be earned against the one before. `expiries` (years and quotes) are sorted by
-    /// time; those with fewer than `least` quotes are left out, as are all but the first at one time.
+    /// Fits each expiry, and corrects one after the other so that nothing can be earned against those before. `expiries` (years and quotes) are sorted by
+    /// time; those with fewer than `least` quotes (or 3) are left out, as are all but the first at one time.
     pub fn fit(expiries: &[(f64, Vec<Quote>)], least: usize) -> Self {
-        let mut fitted: Vec<Expiry> = Vec::new();
+        let mut fitted: Vec<(f64, &[Quote], Spline)> = Vec::new();
         for (years, quotes) in expiries {
-            let before = fitted.last();
-            let later = before.is_none_or(|before| *years > before.years);
-            if quotes.len() < least.max(3) || *years <= 0.0 || !later {
-                continue;
+            let later = fitted.last().is_none_or(|before| *years > before.0);
+            if quotes.len() >= least && *years > 0.0 && later {
+                fitted.extend(fit::fit(quotes).map(|spline| (*years, quotes.as_slice(), spline)));
             }
-            let slice = fit(quotes, *years, before.map(|before| &before.slice));
-            let squares: f64 = quotes
-                .iter()
-                .map(|quote| {
-                    let error = quote.volatility - slice.volatility(quote.log_moneyness, *years);
-                    error * error
-                })
-                .sum();
-            fitted.push(Expiry {
+        }
+        if fitted.is_empty() {
+            return Self::default();
+        }
+        let nodes = nodes(&fitted);
+        let mut variances: Vec<Vec<f64>> = fitted
+            .iter()
+            .map(|(_, _, spline)| nodes.logs().iter().map(|k| spline.total_variance(*k)).collect())
+            .collect();
+        // Beyond the quotes of an expiry, what is known of the next one bounds it.
+        for i in (1..variances.len()).rev() {
+            let [low, high] = fitted[i - 1].2.range;
+            let (earlier, later) = variances.split_at_mut(i);
+            for ((k, then), now) in nodes.logs().iter().zip(&mut earlier[i - 1]).zip(&later[0]) {
+                if !(low..=high).contains(k) {
+                    *then = then.min(*now);
+                }
+            }
+        }
+        let mut surface = Self {
+            nodes,
+            expiries: Vec::new(),
+        };
+        for ((years, quotes, _), variances) in fitted.iter().zip(&variances) {
+            let mut prices = surface.nodes.prices(variances);
+            if let Some(before) = surface.expiries.last() {
+                for (price, before) in prices.iter_mut().zip(&before.prices) {
+                    *price = price.max(*before);
+                }
+            }
+            let smile = Smile {
+                nodes: &surface.nodes,
+                prices: Cow::Borrowed(&prices),
                 years: *years,
-                slice,
+            };
+            let residual = residual(quotes, &smile);
+            surface.expiries.push(Expiry {
+                years: *years,
+                prices,
                 quotes: quotes.len(),
-                residual: (squares / quotes.len() as f64).sqrt(),
+                residual,
             });
         }
-        Self { expiries: fitted }
+        surface
     }
 
-    /// From fitted expiries, sorted by time.
-    pub fn of(expiries: Vec<Expiry>) -> Self {
-        Self { expiries }
+    /// From nodes and fitted expiries, sorted by time.
+    pub fn of(nodes: Nodes, expiries: Vec<Expiry>) -> Self {
+        Self { nodes, expiries }
+    }
+
+    /// The nodes of all expiries' prices.
+    pub fn nodes(&self) -> &Nodes {
+        &self.nodes
     }
 
     /// The fitted expiries, by time.
@@ -79,19 +111,48 @@ impl Surface {
         &self.expiries
     }
 
-    /// The smile for a time: between two expiries linear in its parameters; before the first with its volatilities; after the last with its
-    /// volatility at the money and its wings' slopes. None without expiries, and none for less than half the first time or more than twice the
-    /// last.
-    pub fn at(&self, years: f64) -> Option<Slice> {
+    /// The smile for a time: between two expiries that of the total variance linear in time; before the first that of its volatilities; after the last that of its total
+    /// variance and, for the time beyond, its volatility at the money. None without expiries, and none for less than half the first time or more than
+    /// twice the last.
+    pub fn at(&self, years: f64) -> Option<Smile<'_>> {
         let after = self.expiries.partition_point(|expiry| expiry.years < years);
         let before = after.checked_sub(1).and_then(|i| self.expiries.get(i));
-        match (before, self.expiries.get(after)) {
-            (_, Some(expiry)) if expiry.years == years => Some(expiry.slice),
-            (Some(a), Some(b)) => Some(a.slice.between(&b.slice, (years - a.years) / (b.years - a.years))),
-            (None, Some(first)) if years >= 0.5 * first.years => Some(first.slice.sooner(years / first.years)),
-            (Some(last), None) if years <= 2.0 * last.years => Some(last.slice.later(years / last.years)),
-            _ => None,
+        let later = self.expiries.get(after);
+        let variances = |expiry: &Expiry| self.variances(expiry);
+        let made = match (before, later) {
+            (_, Some(expiry)) if expiry.years == years => {
+                return Some(self.smile(Cow::Borrowed(&expiry.prices), years));
+            }
+            (Some(a), Some(b)) => {
+                let share = (years - a.years) / (b.years - a.years);
+                let pairs = variances(a).into_iter().zip(variances(b));
+                pairs.map(|(a, b)| a + (b - a) * share).collect::<Vec<f64>>()
+            }
+            (None, Some(first)) if years >= 0.5 * first.years => {
+                let share = years / first.years;
+                variances(first).into_iter().map(|w| w * share).collect()
+            }
+            (Some(last), None) if years <= 2.0 * last.years => {
+                let beyond =
+                    (years / last.years - 1.0) * self.smile(Cow::Borrowed(&last.prices), years).total_variance(0.0);
+                variances(last).into_iter().map(|w| w + beyond).collect()
+            }
+            _ => return None,
+        };
+        Some(self.smile(Cow::Owned(self.nodes.prices(&made)), years))
+    }
+
+    fn smile<'a>(&'a self, prices: Cow<'a, [f64]>, years: f64) -> Smile<'a> {
+        Smile {
+            nodes: &self.nodes,
+            prices,
+            years,
         }
+    }
+
+    /// Total variances at the nodes.
+    fn variances(&self, expiry: &Expiry) -> Vec<f64> {
+        smile::total_variances(&expiry.prices, self.nodes.logs())
     }
 
     /// Root of the mean square of quoted less fitted volatility, over all quotes; NaN without any.
@@ -103,6 +164,38 @@ impl Surface {
         }
         (squares / quotes).sqrt()
     }
+}
+
+/// Nodes as fine as the shortest expiry needs, past all quotes and several standard deviations of the longest.
+fn nodes(fitted: &[(f64, &[Quote], Spline)]) -> Nodes {
+    /// No option's strike over the forward is beyond `e^50`.
+    const FARTHEST: f64 = 50.0;
+    let all = || fitted.iter().map(|(_, _, spline)| spline);
+    let widest = all().map(|spline| spline.scale).fold(0.0, f64::max);
+    let narrowest = all().map(|spline| spline.scale).fold(f64::INFINITY, f64::min);
+    let least = all().map(|spline| spline.range[0]).fold(0.0, f64::min);
+    let most = all().map(|spline| spline.range[1]).fold(0.0, f64::max);
+    Nodes::new(
+        0.05 * narrowest.max(1e-3 * widest),
+        (least - 0.5).min(-8.0 * widest).max(-FARTHEST),
+        (most + 0.5).max(6.0 * widest).min(FARTHEST),
+    )
+}
+
+/// Root of the mean square of quoted less fitted volatility.
+fn residual(quotes: &[Quote], smile: &Smile<'_>) -> f64 {
+    let k: Vec<f64> = quotes.iter().map(|quote| quote.log_moneyness).collect();
+    let prices: Vec<f64> = quotes.iter().map(|quote| quote.price).collect();
+    let quoted = smile::total_variances(&prices, &k);
+    let squares: f64 = quoted
+        .iter()
+        .zip(smile.total_variances(&k))
+        .map(|(quoted, fitted)| {
+            let error = quoted.sqrt() - fitted.sqrt();
+            error * error / smile.years()
+        })
+        .sum();
+    (squares / quotes.len() as f64).sqrt()
 }
 
 #[cfg(test)]

@@ -1,79 +1,178 @@
 use super::*;
+use crate::numerics::formula::{Contract, black_76};
 use proptest::prelude::*;
 use stages_numerics::random::Random;
 
-fn quotes(slice: &Slice, years: f64, noise: f64, seed: u64) -> Vec<Quote> {
+/// Black's price of an option out of the money on a forward of 1, and its vega by the total deviation.
+fn price(k: f64, deviation: f64) -> (f64, f64) {
+    let option = Contract {
+        spot: 1.0,
+        strike: libm::exp(k),
+        years: 1.0,
+        rate: 0.0,
+        dividend_yield: 0.0,
+        volatility: deviation,
+        call: k >= 0.0,
+    };
+    let greeks = black_76(&option);
+    (greeks.price, greeks.vega)
+}
+
+/// The total variance of an SVI by its value at the money and its slopes on the right and on the left, doubled.
+#[derive(Clone, Copy)]
+struct Svi(f64, f64, f64);
+
+impl Svi {
+    fn total_variance(self, k: f64) -> f64 {
+        let Self(theta, right, left) = self;
+        let (psi, rho) = (0.5 * (right + left), (right - left) / (right + left));
+        let inner = psi * k + theta * rho;
+        0.5 * (theta + rho * psi * k + (inner * inner + theta * theta * (1.0 - rho * rho)).sqrt())
+    }
+
+    fn volatility(self, k: f64, years: f64) -> f64 {
+        (self.total_variance(k) / years).sqrt()
+    }
+}
+
+/// Quotes of a smile with noise in volatility, and with spreads of a point of it.
+fn quotes(smile: Svi, years: f64, noise: f64, seed: u64) -> Vec<Quote> {
     let mut random = Random::new(&[seed]);
+    let root = years.sqrt();
     (-12..=12)
         .map(|i| {
-            let k = f64::from(i) * 0.25 * slice.theta().sqrt();
+            let k = f64::from(i) * 0.25 * smile.0.sqrt();
+            let volatility = (smile.volatility(k, years) + noise * random.normal()).max(0.01);
+            let (price, vega) = price(k, volatility * root);
             Quote {
                 log_moneyness: k,
-                volatility: slice.volatility(k, years) + noise * random.normal(),
-                weight: 1.0,
+                price: price.max(1e-12),
+                half_spread: (0.005 * vega * root).max(1e-12),
             }
         })
         .collect()
 }
 
-/// Nothing to be earned within a smile, or between it and a later one, on a grid far into both wings.
+/// Nothing to be earned within a smile, or between it and a later one, on a grid far into both wings, at expiries, between and beyond them.
 fn assert_no_arbitrage(surface: &Surface) {
-    let times: Vec<f64> = (1..=80).map(|i| 0.02 * f64::from(i)).collect();
-    let mut before: Option<Slice> = None;
-    for years in times {
-        let Some(slice) = surface.at(years) else { continue };
-        for i in -120..=120 {
-            let k = f64::from(i) * 0.02;
-            assert!(slice.durrleman(k) >= -1e-9, "butterfly at {k}, {years}: {slice:?}");
-            if let Some(before) = before {
-                let (now, then) = (slice.total_variance(k), before.total_variance(k));
-                assert!(now >= then * (1.0 - 1e-9), "calendar at {k}, {years}: {now} {then}");
+    let mut times: Vec<f64> = (1..=240).map(|i| 0.02 * f64::from(i)).collect();
+    times.extend(surface.expiries().iter().map(|expiry| expiry.years));
+    times.sort_by(f64::total_cmp);
+    let grid: Vec<f64> = (-240..=240).map(|i| 0.01 * f64::from(i)).collect();
+    let mut before: Option<Vec<f64>> = None;
+    for smile in times.iter().filter_map(|years| surface.at(*years)) {
+        let variances = smile.total_variances(&grid);
+        let calls: Vec<f64> = grid
+            .iter()
+            .zip(&variances)
+            .map(|(k, w)| price(*k, w.sqrt()).0 + (1.0 - libm::exp(*k)).max(0.0))
+            .collect();
+        let slopes: Vec<f64> = (1..grid.len())
+            .map(|i| (calls[i] - calls[i - 1]) / (libm::exp(grid[i]) - libm::exp(grid[i - 1])))
+            .collect();
+        // Rounding of prices near 1, over the least step of the strike, 1e-3.
+        const ROUNDING: f64 = 1e-12;
+        for (slopes, k) in slopes.windows(2).zip(&grid[1..]) {
+            assert!(slopes[1] >= slopes[0] - ROUNDING, "butterfly at {k}, {}", smile.years());
+        }
+        assert!(slopes.iter().all(|slope| (-1.0 - ROUNDING..=ROUNDING).contains(slope)));
+        if let Some(before) = before {
+            for ((now, then), k) in variances.iter().zip(&before).zip(&grid) {
+                assert!(
+                    *now >= then * (1.0 - 1e-9),
+                    "calendar at {k}, {}: {now} {then}",
+                    smile.years()
+                );
             }
         }
-        before = Some(slice);
+        before = Some(variances);
     }
 }
 
 #[test]
-fn finds_a_surface_that_is_one() {
-    let truth: Vec<(f64, Slice)> = [0.05, 0.1, 0.25, 0.5, 1.0]
-        .into_iter()
-        .map(|years: f64| {
-            let theta = 0.04 * years;
-            let psi = 0.6 * theta.sqrt();
-            (years, Slice::nearest(theta, psi * 0.4, psi * 1.6, None))
-        })
-        .collect();
-    let book: Vec<_> = truth
-        .iter()
-        .map(|(years, slice)| (*years, quotes(slice, *years, 0.0, 1)))
-        .collect();
+fn finds_the_surface_that_made_the_quotes() {
+    let truth = [0.05, 0.1, 0.25, 0.5, 1.0].map(|years: f64| {
+        let theta = 0.04 * years;
+        let psi = 0.6 * theta.sqrt();
+        (years, Svi(theta, psi * 0.4, psi * 1.6))
+    });
+    let book = truth.map(|(years, smile)| (years, quotes(smile, years, 0.0, 1)));
     let surface = Surface::fit(&book, 5);
     assert_eq!(surface.expiries().len(), 5);
-    assert!(surface.residual() < 1e-6, "{}", surface.residual());
+    assert!(surface.residual() < 2e-4, "{}", surface.residual());
     assert_no_arbitrage(&surface);
+    // Between the quotes too, and in time.
+    for (years, smile) in truth {
+        let fitted = surface.at(years).unwrap();
+        for i in -30..=30 {
+            let k = 0.1 * f64::from(i) * smile.0.sqrt();
+            let error = fitted.volatility(k) - smile.volatility(k, years);
+            assert!(error.abs() < 5e-4, "{k} {years}: {error}");
+        }
+    }
+    let (half, year) = (surface.at(0.5).unwrap(), surface.at(1.0).unwrap());
+    let mean = 0.5 * (half.total_variance(-0.1) + year.total_variance(-0.1));
+    assert!((surface.at(0.75).unwrap().total_variance(-0.1) / mean - 1.0).abs() < 1e-3);
 }
 
 #[test]
 fn withstands_bad_quotes() {
-    let truth = Slice::nearest(0.01, 0.03, 0.12, None);
-    let mut book = quotes(&truth, 0.25, 0.0005, 2);
-    book[3].volatility += 0.2;
-    book[17].volatility -= 0.1;
+    let truth = Svi(0.01, 0.03, 0.12);
+    let mut book = quotes(truth, 0.25, 0.0005, 2);
+    for (i, error) in [(3, 0.2), (17, -0.1)] {
+        let k = book[i].log_moneyness;
+        book[i].price = price(k, (truth.volatility(k, 0.25) + error) * 0.5).0;
+    }
     let surface = Surface::fit(&[(0.25, book)], 5);
-    let found = surface.expiries()[0].slice;
+    let found = surface.at(0.25).unwrap();
     for k in [-0.2, -0.1, 0.0, 0.1, 0.2] {
-        let error = found.volatility(k, 0.25) - truth.volatility(k, 0.25);
+        let error = found.volatility(k) - truth.volatility(k, 0.25);
         assert!(error.abs() < 0.003, "{k}: {error}");
+    }
+}
+
+/// A later expiry that is cheaper: no surface without arbitrage goes through these quotes.
+#[test]
+fn an_arbitrage_is_not_fitted() {
+    let smile = |level: f64, years: f64| quotes(Svi(level * level * years, 0.1, 0.1), years, 0.0, 3);
+    let surface = Surface::fit(&[(0.25, smile(0.4, 0.25)), (0.3, smile(0.2, 0.3))], 5);
+    assert_no_arbitrage(&surface);
+    let (first, second) = (surface.at(0.25).unwrap(), surface.at(0.3).unwrap());
+    assert!((first.volatility(0.0) - 0.4).abs() < 1e-3);
+    assert_eq!(first.total_variance(0.0), second.total_variance(0.0));
+}
+
+/// Quotes that say next to nothing: at one strike, of almost no volatility, below what their neighbours allow, with a spread of 0 or without a bound.
+#[test]
+fn every_book_has_a_surface() {
+    let quote = |k: f64, deviation: f64, half_spread: f64| Quote {
+        log_moneyness: k,
+        price: price(k, deviation).0.max(1e-300),
+        half_spread,
+    };
+    let books = [
+        vec![quote(0.0, 0.1, 1e-3); 3],
+        vec![quote(-1.0, 1e-9, 1e-5), quote(0.0, 1e-9, 1e-5), quote(1.0, 1e-9, 1e-5)],
+        vec![quote(-0.1, 0.1, 0.0), quote(0.0, 0.01, 0.0), quote(0.1, 0.1, 0.0)],
+        vec![quote(-3.0, 3.0, 1e9), quote(0.0, 3.0, 1e9), quote(3.0, 3.0, 1e9)],
+        vec![quote(0.2, 0.1, 1e-4), quote(0.3, 0.3, 1e-4), quote(0.4, 0.1, 1e-4)],
+    ];
+    for book in books {
+        let surface = Surface::fit(&[(0.1, book)], 3);
+        let smile = surface.at(0.1).unwrap();
+        let volatility = |i: i32| smile.volatility(0.05 * f64::from(i));
+        assert!((-60..=60).all(|i| volatility(i) > 0.0 && volatility(i) < 1e3));
+        assert_no_arbitrage(&surface);
     }
 }
 
 #[test]
 fn a_delta_has_its_strike() {
-    let slice = Slice::nearest(0.02, 0.05, 0.2, None);
+    let surface = Surface::fit(&[(0.25, quotes(Svi(0.02, 0.05, 0.2), 0.25, 0.0, 4))], 5);
+    let smile = surface.at(0.25).unwrap();
     for (delta, call) in [(0.25, true), (0.25, false), (0.1, true), (0.1, false), (0.45, false)] {
-        let k = slice.log_moneyness_of(delta, call);
-        let w = slice.total_variance(k);
+        let k = smile.log_moneyness_of(delta, call);
+        let w = smile.total_variance(k);
         let d1 = -k / w.sqrt() + 0.5 * w.sqrt();
         let sign = if call { 1.0 } else { -1.0 };
         assert!((stages_numerics::special::normal_cdf(sign * d1) - delta).abs() < 1e-12);
@@ -83,12 +182,17 @@ fn a_delta_has_its_strike() {
 
 #[test]
 fn says_nothing_far_from_what_it_knows() {
-    let slice = Slice::nearest(0.01, 0.03, 0.12, None);
-    let surface = Surface::fit(&[(0.25, quotes(&slice, 0.25, 0.0, 3)), (0.5, Vec::new())], 5);
+    let smile = Svi(0.01, 0.03, 0.12);
+    let surface = Surface::fit(&[(0.25, quotes(smile, 0.25, 0.0, 3)), (0.5, Vec::new())], 5);
     assert!(surface.at(0.1).is_none() && surface.at(0.6).is_none());
     let (near, far) = (surface.at(0.2).unwrap(), surface.at(0.4).unwrap());
-    assert!((near.volatility(-0.1, 0.2) - surface.at(0.25).unwrap().volatility(-0.1, 0.25)).abs() < 1e-12);
-    assert!((far.volatility(0.0, 0.4) - surface.at(0.25).unwrap().volatility(0.0, 0.25)).abs() < 1e-12);
+    let at = surface.at(0.25).unwrap();
+    assert!((near.volatility(0.0) - at.volatility(0.0)).abs() < 1e-12);
+    assert!((far.volatility(0.0) - at.volatility(0.0)).abs() < 1e-12);
+    // Between nodes volatility is that of a linear price.
+    assert!((near.volatility(-0.1) - at.volatility(-0.1)).abs() < 1e-4);
+    // Where no price is left, a volatility still is.
+    assert!(at.volatility(-9.0) > 0.0 && at.volatility(9.0) > 0.0);
     assert!(Surface::default().at(0.1).is_none() && Surface::default().residual().is_nan());
 }
 
@@ -103,13 +207,8 @@ proptest! {
                 let years = 0.06 * (i * i) as f64;
                 let mut uniform = |low: f64, high: f64| low + (high - low) * random.uniform();
                 let theta = uniform(0.05, 0.6).powi(2) * years;
-                let (right, left) = (uniform(0.0, 2.0) * theta.sqrt(), uniform(0.0, 3.0) * theta.sqrt());
-                let slice = Slice::nearest(theta, right, left, None);
-                let mut quotes = quotes(&slice, years, noise, seed + i);
-                for quote in &mut quotes {
-                    quote.volatility = quote.volatility.max(0.01);
-                }
-                (years, quotes)
+                let smile = Svi(theta, uniform(0.01, 2.0) * theta.sqrt(), uniform(0.01, 3.0) * theta.sqrt());
+                (years, quotes(smile, years, noise, seed + i))
             })
             .collect();
         assert_no_arbitrage(&Surface::fit(&book, 5));

@@ -23,12 +23,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The cost of an American volatility under `forward: parity`, compared with `forward: rates`, as measured on a day of SPY.
 const AMERICAN_OF_PARITY: f64 = 72.0;
+/// The number of statuses.
+const STATUSES: usize = Status::ALL.len();
 
 /// Adds time to maturity, forward, discount factor and implied volatility to an option chain.
 ///
 /// For every date, expiry and root, forward and discount factor come from put-call parity (see [`crate::numerics::parity`]) or from rates. The
 /// price of a contract is its mid where it has a bid above 0 and an ask not below it, its last price where it has neither bid nor ask, and
-/// none otherwise. Where there is no implied volatility it is null and `iv_status` says why ([`Status`]).
+/// none otherwise. Where there is no implied volatility it is null and `iv_status` says why ([`Status`]); 8, `within_rounding`, marks a volatility that rounding
+/// of the price decides.
 pub struct ImpliedVolatility;
 
 impl StageKind for ImpliedVolatility {
@@ -156,7 +159,7 @@ impl StageKind for ImpliedVolatility {
             only_carried(&contracts, "`forward: rates`", way_out)?;
         }
         let (done, total) = (AtomicU64::new(0), chain.partitions.len() as u64);
-        let results: Vec<(Partition, [u64; 8])> = chain
+        let results: Vec<(Partition, [u64; STATUSES])> = chain
             .partitions
             .par_iter()
             .map(|partition| {
@@ -170,7 +173,7 @@ impl StageKind for ImpliedVolatility {
                     table::to_parquet(&add_volatility(&chain, config, &conventions, curves.as_ref())?)
                 })?;
                 let counts = Memo::new(
-                    "greeks/implied_volatility status counts v1",
+                    "greeks/implied_volatility status counts v2",
                     &[blob.blob.as_bytes()],
                     format!("{} (counts)", partition.key.name()),
                 );
@@ -179,7 +182,7 @@ impl StageKind for ImpliedVolatility {
                     Ok(count(&batch)?.iter().flat_map(|n| n.to_le_bytes()).collect())
                 })?;
                 let counts = context.store.blob(counts.blob)?;
-                let mut totals = [0_u64; 8];
+                let mut totals = [0_u64; STATUSES];
                 for (total, bytes) in totals.iter_mut().zip(counts.as_chunks::<8>().0) {
                     *total = u64::from_le_bytes(*bytes);
                 }
@@ -284,14 +287,14 @@ fn memo(
     Ok(Memo::new("greeks/implied_volatility v4", &parts, partition.key.name()))
 }
 
-fn count(batch: &RecordBatch) -> Result<[u64; 8], StageError> {
+fn count(batch: &RecordBatch) -> Result<[u64; STATUSES], StageError> {
     let codes = batch
         .column_by_name("iv_status")
         .and_then(|column| column.as_any().downcast_ref::<UInt8Array>())
         .ok_or_else(|| StageError::new("the table has no column `iv_status`"))?;
-    let mut counts = [0; 8];
+    let mut counts = [0; STATUSES];
     for &code in codes.values() {
-        counts[usize::from(code) % 8] += 1;
+        counts[usize::from(code) % STATUSES] += 1;
     }
     Ok(counts)
 }

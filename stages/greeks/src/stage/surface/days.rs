@@ -1,12 +1,13 @@
 //! The surfaces of a partition's days.
 
 use super::config::SurfaceConfig;
-use crate::numerics::surface::{Expiry, Quote, Slice, Surface};
+use crate::numerics::formula::{Contract, black_76};
+use crate::numerics::surface::{Expiry, Nodes, Quote, Smile, Surface};
 use arrow::array::{RecordBatch, StringArray};
 use datasets::Date;
 use rayon::prelude::*;
 use stages_core::{StageError, table};
-use stages_numerics::special::{log_ratio, normal_pdf};
+use stages_numerics::special::log_ratio;
 use std::ops::Range;
 
 /// Days and their surfaces.
@@ -21,7 +22,8 @@ pub(super) struct Chain<'a> {
     calls: Vec<bool>,
     pub volatility: Vec<f64>,
     forwards: Vec<f64>,
-    years: Vec<f64>,
+    discounts: Vec<f64>,
+    pub years: Vec<f64>,
     bids: Vec<f64>,
     asks: Vec<f64>,
 }
@@ -51,6 +53,7 @@ impl<'a> Chain<'a> {
             calls: (0..n).map(|i| calls.value(i)).collect(),
             volatility: needed("implied_volatility")?,
             forwards: needed("forward")?,
+            discounts: table::floats_if_any(batch, "discount_factor")?,
             years,
             bids: table::floats_or_nan(batch, "bid")?,
             asks: table::floats_or_nan(batch, "ask")?,
@@ -66,33 +69,48 @@ impl<'a> Chain<'a> {
         }
     }
 
-    /// The volatility that a surface gives a row; NaN where it has none.
-    pub fn fitted(&self, i: usize, surface: &Surface) -> f64 {
-        let k = self.log_moneyness(i);
-        match surface.at(self.years[i]) {
-            Some(slice) if self.years[i] > 0.0 && !k.is_nan() => slice.volatility(k, self.years[i]),
-            _ => f64::NAN,
+    /// The volatilities that the smile of their time gives rows; NaN where there is none.
+    pub fn fitted(&self, rows: Range<usize>, smile: Option<&Smile<'_>>) -> Vec<f64> {
+        let k: Vec<f64> = rows.map(|i| self.log_moneyness(i)).collect();
+        match smile {
+            Some(smile) => {
+                let volatility = |w: f64| (w / smile.years()).sqrt();
+                smile.total_variances(&k).into_iter().map(volatility).collect()
+            }
+            None => vec![f64::NAN; k.len()],
         }
     }
 
-    /// A row as a quote out of the money. A volatility may be wrong by half the spread over vega; without bid and ask, by a thousandth of the
-    /// forward over vega.
+    /// A row as a quote out of the money. A price may be wrong by half the spread, and by a hundred-thousandth of the forward at least; without bid and ask, by
+    /// a thousandth of it.
     fn quote(&self, i: usize) -> Option<Quote> {
-        let (k, volatility, years) = (self.log_moneyness(i), self.volatility[i], self.years[i]);
+        let (k, volatility, forward) = (self.log_moneyness(i), self.volatility[i], self.forwards[i]);
         let outside = if self.calls[i] { k >= 0.0 } else { k < 0.0 };
         if !outside || volatility.is_nan() || volatility <= 0.0 {
             return None;
         }
-        let deviation = volatility * years.sqrt();
-        let vega = self.forwards[i] * years.sqrt() * normal_pdf(0.5 * deviation - k / deviation);
-        let spread = 0.5 * (self.asks[i] - self.bids[i]);
-        // No quote is surer than a ten-thousandth of the forward.
-        let error = if spread.is_nan() { 1e-3 } else { 1e-4 } * self.forwards[i];
-        let weight = vega / spread.max(error);
-        (weight > 0.0 && weight.is_finite()).then_some(Quote {
-            log_moneyness: k,
+        // Of an American option, the European one of its volatility.
+        let option = Contract {
+            spot: 1.0,
+            strike: self.strikes[i] / forward,
+            years: self.years[i],
+            rate: 0.0,
+            dividend_yield: 0.0,
             volatility,
-            weight,
+            call: self.calls[i],
+        };
+        let price = black_76(&option).price;
+        let discount = if self.discounts[i] > 0.0 {
+            self.discounts[i]
+        } else {
+            1.0
+        };
+        let spread = 0.5 * (self.asks[i] - self.bids[i]) / (discount * forward);
+        let half_spread = if spread.is_nan() { 1e-3 } else { spread.max(1e-5) };
+        (price > 0.0 && half_spread.is_finite()).then_some(Quote {
+            log_moneyness: k,
+            price,
+            half_spread,
         })
     }
 
@@ -131,17 +149,22 @@ pub(super) fn fit(batch: &RecordBatch, config: &SurfaceConfig) -> Result<Days, S
     )
 }
 
-/// Writes for each day its date, the number of its expiries, and six numbers of each.
+/// Writes for each day its date, its nodes and its expiries, and of each its time, quotes, residual and prices.
 pub(super) fn encode(days: &Days) -> Vec<u8> {
     let mut bytes = Vec::new();
     for (date, surface) in days {
+        let nodes = surface.nodes().logs();
         bytes.extend(date.0.to_le_bytes());
-        bytes.extend((surface.expiries().len() as u32).to_le_bytes());
-        for expiry in surface.expiries() {
-            let [theta, right, left] = expiry.slice.parameters();
-            for value in [expiry.years, theta, right, left, expiry.quotes as f64, expiry.residual] {
-                bytes.extend(value.to_le_bytes());
-            }
+        for length in [nodes.len(), surface.expiries().len()] {
+            bytes.extend((length as u32).to_le_bytes());
+        }
+        let expiries = surface.expiries().iter().flat_map(|expiry| {
+            [expiry.years, expiry.quotes as f64, expiry.residual]
+                .into_iter()
+                .chain(expiry.prices.iter().copied())
+        });
+        for value in nodes.iter().copied().chain(expiries) {
+            bytes.extend(value.to_le_bytes());
         }
     }
     bytes
@@ -157,18 +180,22 @@ pub(super) fn decode(mut bytes: &[u8]) -> Option<Days> {
     let mut days = Vec::new();
     while !bytes.is_empty() {
         let date = Date(i32::from_le_bytes(take(&mut bytes)?));
-        let n = u32::from_le_bytes(take(&mut bytes)?);
+        let (nodes, n) = (
+            u32::from_le_bytes(take(&mut bytes)?),
+            u32::from_le_bytes(take(&mut bytes)?),
+        );
+        let mut next = || Some(f64::from_le_bytes(take(&mut bytes)?));
+        let logs: Vec<f64> = (0..nodes).map(|_| next()).collect::<Option<_>>()?;
         let mut expiries = Vec::new();
         for _ in 0..n {
-            let mut next = || Some(f64::from_le_bytes(take(&mut bytes)?));
             expiries.push(Expiry {
                 years: next()?,
-                slice: Slice::of([next()?, next()?, next()?]),
                 quotes: next()? as usize,
                 residual: next()?,
+                prices: (0..nodes).map(|_| next()).collect::<Option<_>>()?,
             });
         }
-        days.push((date, Surface::of(expiries)));
+        days.push((date, Surface::of(Nodes::of(logs), expiries)));
     }
     Some(days)
 }

@@ -26,7 +26,7 @@ pub struct Surface;
 impl StageKind for Surface {
     type Config = SurfaceConfig;
     const NAME: &'static str = "greeks/surface";
-    const VERSION: u32 = 2;
+    const VERSION: u32 = 3;
     const ABOUT: &'static str = "an arbitrage-free volatility surface of each day: implied volatilities also without a quote, features by maturity and delta";
     const PORTS: Ports = Ports {
         inputs: &[InputPort {
@@ -53,10 +53,7 @@ impl StageKind for Surface {
     fn check(&self, config: &Self::Config, plan: &PlanContext) -> Result<BTreeMap<String, Provided>, ConfigProblem> {
         config.time.check()?;
         if config.least_quotes < 3 {
-            let message = format!(
-                "{} quotes do not determine a smile of three parameters",
-                config.least_quotes
-            );
+            let message = format!("{} quotes do not determine a smile", config.least_quotes);
             return Err(ConfigProblem::new("least_quotes", message).hint("6 is the default"));
         }
         if !(0.0..=3650.0).contains(&config.least_days) {
@@ -153,7 +150,7 @@ impl StageKind for Surface {
             Value::Object(map) => map,
             _ => serde_json::Map::new(),
         };
-        meta.insert("surface".to_owned(), json!({ "smile": "svi", "parameters": 3 }));
+        meta.insert("surface".to_owned(), json!({ "smile": "spline" }));
         let chain = dataset::write(&context.store, PortType::OptionChain, Value::Object(meta), chains)?;
         let meta = json!({ "features": config.features() });
         let features = dataset::write(&context.store, PortType::Features, meta, features)?;
@@ -193,7 +190,7 @@ fn surfaces_memo(partition: &Partition, config: &SurfaceConfig) -> Result<Memo, 
     let settings = json_of(&(config.least_quotes, config.least_days, &config.time))?;
     let parts: [&[u8]; 2] = [partition.blob.blob.as_bytes(), settings.as_bytes()];
     let label = format!("{} surfaces", partition.key.name());
-    Ok(Memo::new("greeks/surface fit v1", &parts, label))
+    Ok(Memo::new("greeks/surface fit v2", &parts, label))
 }
 
 /// The tables made of the surfaces: the chain, and the features.
@@ -211,9 +208,9 @@ fn table_memos(partition: &Partition, surfaces: BlobRef, config: &SurfaceConfig)
         points.as_bytes(),
     ];
     Ok([
-        Memo::new("greeks/surface chain v1", &chain, partition.key.name()),
+        Memo::new("greeks/surface chain v2", &chain, partition.key.name()),
         Memo::new(
-            "greeks/surface features v1",
+            "greeks/surface features v2",
             &features,
             format!("{} features", partition.key.name()),
         ),

@@ -22,7 +22,10 @@ pub(super) fn mark(batch: &RecordBatch, days: &Days, config: &SurfaceConfig) -> 
         let surface = days
             .binary_search_by_key(&date, |(date, _)| *date)
             .map_or(&none, |i| &days[i].1);
-        fitted.extend(day.map(|i| chain.fitted(i, surface)));
+        for expiry in table::runs(day, |a, b| chain.years[a] == chain.years[b]) {
+            let smile = surface.at(chain.years[expiry.start]);
+            fitted.extend(chain.fitted(expiry, smile.as_ref()));
+        }
     }
     let volatility: Vec<f64> = chain
         .volatility
@@ -73,12 +76,14 @@ fn row(surface: &Surface, config: &SurfaceConfig) -> Vec<f64> {
     let mut values = Vec::new();
     for &days in &config.maturities {
         let years = f64::from(days) / 365.0;
-        let slice = surface.at(years);
-        let at = |k: f64| slice.map_or(f64::NAN, |slice| slice.volatility(k, years));
+        let smile = surface.at(years);
+        let at = |k: f64| smile.as_ref().map_or(f64::NAN, |smile| smile.volatility(k));
         values.push(at(0.0));
         for call in [false, true] {
             values.extend(config.deltas.iter().map(|&delta| {
-                let k = slice.map_or(f64::NAN, |slice| slice.log_moneyness_of(delta, call));
+                let k = smile
+                    .as_ref()
+                    .map_or(f64::NAN, |smile| smile.log_moneyness_of(delta, call));
                 if k.is_nan() { k } else { at(k) }
             }));
         }

@@ -1,0 +1,109 @@
+//! Files in S3 buckets. Credentials, region and endpoint come from the environment, as the tools of AWS expect them.
+
+use super::Timing;
+use super::origin::{Ask, Body, Failure, Reply};
+use crate::cloud::{NO_LIMIT, message};
+use crate::connector::Connector;
+use futures_util::{StreamExt as _, TryStreamExt as _};
+use object_store::aws::{AmazonS3, AmazonS3Builder, AmazonS3ConfigKey};
+use object_store::path::Path;
+use object_store::{BackoffConfig, ClientConfigKey, Error, GetOptions, GetRange, ObjectStore as _, RetryConfig};
+use std::time::Duration;
+
+/// The retries of a request within object_store: none. It would go on with a broken body by a request whose answer it takes for the rest, whatever range
+/// that is of; the download retries, and checks it.
+const RETRIES: usize = 0;
+
+/// An object in a bucket.
+pub(super) struct Bucket {
+    store: AmazonS3,
+    key: Path,
+    limit: Duration,
+}
+
+impl Bucket {
+    /// The object at `BUCKET/KEY`, with settings by the names of their variables.
+    pub fn new(place: &str, settings: &[(String, String)], timing: Timing) -> Result<Self, Failure> {
+        let hint = "check AWS_REGION, AWS_ENDPOINT_URL and the credentials in the environment";
+        let (bucket, key) = place.split_once('/').unwrap_or((place, ""));
+        let key = Path::from_url_path(key).map_err(|err| {
+            Failure::permanent(
+                format!("the key is not one of an object: {err}"),
+                "write s3://bucket/key",
+            )
+        })?;
+        let client = AmazonS3ConfigKey::Client;
+        let mut builder = AmazonS3Builder::new();
+        for (name, value) in settings {
+            if let Ok(key) = name.to_ascii_lowercase().parse() {
+                builder = builder.with_config(key, value);
+            }
+        }
+        let store = builder
+            .with_bucket_name(bucket)
+            .with_config(client(ClientConfigKey::Timeout), NO_LIMIT)
+            .with_config(
+                client(ClientConfigKey::ConnectTimeout),
+                format!("{}ms", timing.stall.as_millis()),
+            )
+            .with_http_connector(Connector { stall: timing.stall })
+            .with_retry(RetryConfig {
+                backoff: BackoffConfig::default(),
+                max_retries: RETRIES,
+                retry_timeout: timing.stall,
+            })
+            .build()
+            .map_err(|err| Failure::permanent(message(&err), hint))?;
+        Ok(Self {
+            store,
+            key,
+            limit: timing.stall,
+        })
+    }
+
+    /// The longest time of a request with its retries.
+    pub fn limit(&self) -> Duration {
+        self.limit
+    }
+
+    /// Sends a request.
+    pub async fn get(&self, ask: &Ask<'_>) -> Result<Reply<'static>, Failure> {
+        let options = GetOptions {
+            if_none_match: ask.known.and_then(|known| known.etag.clone()),
+            // S3 knows no `If-Range`: an object that has changed is refused, and then fetched from its start.
+            if_match: ask.version.filter(|_| ask.from > 0).map(str::to_owned),
+            range: (ask.from > 0).then_some(GetRange::Offset(ask.from)),
+            ..GetOptions::default()
+        };
+        match self.store.get_opts(&self.key, options).await {
+            Ok(found) => Ok(Reply::Body(Body {
+                offset: found.range.start,
+                total: Some(found.meta.size),
+                etag: found.meta.e_tag.clone(),
+                last_modified: None,
+                bytes: found
+                    .into_stream()
+                    .map_err(|err| Failure::transient(message(&err)))
+                    .boxed(),
+            })),
+            Err(Error::NotModified { .. }) if ask.known.is_some() => Ok(Reply::NotModified),
+            Err(err) => Err(refused(&err)),
+        }
+    }
+}
+
+fn refused(err: &Error) -> Failure {
+    let credentials = "check the credentials in the environment (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_REGION); a public \
+                       bucket needs AWS_SKIP_SIGNATURE=true";
+    match err {
+        Error::NotFound { .. } => Failure::permanent(
+            "there is no such bucket or object",
+            "check the URL; `--offline` uses what was fetched from it before",
+        ),
+        Error::PermissionDenied { .. } | Error::Unauthenticated { .. } => {
+            Failure::permanent(format!("access is denied: {}", message(err)), credentials)
+        }
+        Error::Precondition { .. } => Failure::transient("the object has changed meanwhile"),
+        _ => Failure::transient(message(err)),
+    }
+}

@@ -1,0 +1,177 @@
+//! The Greeks that a stage can write.
+
+use crate::numerics::batch::{Columns, GreekColumns};
+use crate::numerics::formula::{Contract, Model, further};
+use datasets::schema::{Column, GREEKS, Type};
+use rayon::prelude::*;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use stages_core::ConfigProblem;
+
+/// A column of Greeks. The first nine come from the batch kernel; the others follow from them row by row, and are null where time or volatility is 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Output {
+    /// Model price, in currency.
+    Price,
+    /// dV/dS.
+    Delta,
+    /// d2V/dS2.
+    Gamma,
+    /// dV/dsigma per 1.00 of volatility.
+    Vega,
+    /// dV/dt per year of calendar time passing.
+    Theta,
+    /// dV/dr per 1.00 of rate.
+    Rho,
+    /// d2V/dS dsigma per 1.00 of volatility.
+    Vanna,
+    /// d2V/dsigma2 per 1.00 of volatility squared.
+    Volga,
+    /// d(delta)/dt per year of calendar time passing.
+    Charm,
+    /// dV/dq per 1.00 of yield, also called epsilon; of Black-Scholes-Merton alone.
+    Phi,
+    /// d2V/dsigma dT: by time to maturity, not by calendar time.
+    Veta,
+    /// d3V/dS3.
+    Speed,
+    /// d3V/dS2 dsigma.
+    Zomma,
+    /// d3V/dS2 dT: by time to maturity, not by calendar time.
+    Color,
+    /// d3V/dsigma3.
+    Ultima,
+    /// dV/dK.
+    DualDelta,
+    /// d2V/dK2, the density of the spot at expiry, discounted.
+    DualGamma,
+}
+
+/// The columns of a table of Greeks before the Greeks.
+pub(super) const KEYS: &[Column] = GREEKS.split_at(GREEKS.len() - STANDARD).0;
+/// The outputs of every table of Greeks, the first of [`Output::ALL`].
+const STANDARD: usize = 9;
+
+const fn column(name: &'static str, doc: &'static str) -> Column {
+    Column {
+        name,
+        ty: Type::Float,
+        nullable: true,
+        doc,
+    }
+}
+
+/// The columns of the outputs after the first nine.
+const FURTHER: [Column; 8] = [
+    column("phi", "dV/dq per 1.00 of yield"),
+    column("veta", "d2V/dsigma dT by time to maturity"),
+    column("speed", "d3V/dS3"),
+    column("zomma", "d3V/dS2 dsigma per 1.00 of volatility"),
+    column("color", "d3V/dS2 dT by time to maturity"),
+    column("ultima", "d3V/dsigma3 per 1.00 of volatility cubed"),
+    column("dual_delta", "dV/dK"),
+    column("dual_gamma", "d2V/dK2"),
+];
+
+impl Output {
+    /// All, in the order of the columns.
+    pub const ALL: [Self; 17] = [
+        Self::Price,
+        Self::Delta,
+        Self::Gamma,
+        Self::Vega,
+        Self::Theta,
+        Self::Rho,
+        Self::Vanna,
+        Self::Volga,
+        Self::Charm,
+        Self::Phi,
+        Self::Veta,
+        Self::Speed,
+        Self::Zomma,
+        Self::Color,
+        Self::Ultima,
+        Self::DualDelta,
+        Self::DualGamma,
+    ];
+
+    /// Those of every table of Greeks.
+    pub fn standard() -> Vec<Self> {
+        Self::ALL[..STANDARD].to_vec()
+    }
+
+    /// Its column.
+    pub fn column(self) -> &'static Column {
+        let i = self as usize;
+        match i.checked_sub(STANDARD) {
+            None => &GREEKS[KEYS.len() + i],
+            Some(i) => &FURTHER[i],
+        }
+    }
+}
+
+/// Refuses an empty list, a repeated output, and a derivative by the yield in a model without one.
+pub(super) fn check(outputs: &[Output], model: Model) -> Result<(), ConfigProblem> {
+    if outputs.is_empty() {
+        return Err(ConfigProblem::new("outputs", "no output is listed")
+            .hint("name at least one, such as [price, delta], or leave `outputs` out for the nine usual ones"));
+    }
+    for (i, output) in outputs.iter().enumerate() {
+        let place = format!("outputs[{i}]");
+        let name = output.column().name;
+        if outputs[..i].contains(output) {
+            return Err(ConfigProblem::new(place, format!("`{name}` is listed twice")).hint("remove one of them"));
+        }
+        if *output == Output::Phi && model == Model::Black76 {
+            return Err(
+                ConfigProblem::new(place, "`phi` is the derivative by the yield, and Black-76 has none")
+                    .hint("remove `phi`, or use `model: black_scholes_merton`"),
+            );
+        }
+    }
+    Ok(())
+}
+
+/// The columns of outputs after the nine of `standard`, in the order of `outputs`.
+pub(super) fn select(outputs: &[Output], columns: &Columns<'_>, standard: GreekColumns, model: Model) -> Vec<Vec<f64>> {
+    let wants_more = outputs.iter().any(|output| *output as usize >= STANDARD);
+    let more: Vec<[f64; 8]> = if wants_more {
+        (0..columns.len())
+            .into_par_iter()
+            .map(|i| further_of(&columns.option(i), model))
+            .collect()
+    } else {
+        Vec::new()
+    };
+    let mut standard = standard.map(Some);
+    outputs
+        .iter()
+        .map(|output| match (*output as usize).checked_sub(STANDARD) {
+            None => standard[*output as usize].take().unwrap_or_default(),
+            Some(i) => more.iter().map(|row| row[i]).collect(),
+        })
+        .collect()
+}
+
+fn further_of(option: &Contract, model: Model) -> [f64; 8] {
+    // Black-76 is Black-Scholes-Merton on the forward with the rate as its yield, but for rho, which none of these is.
+    let option = match model {
+        Model::BlackScholesMerton => *option,
+        Model::Black76 => Contract {
+            dividend_yield: option.rate,
+            ..*option
+        },
+    };
+    let f = further(&option);
+    [
+        f.phi,
+        f.veta,
+        f.speed,
+        f.zomma,
+        f.color,
+        f.ultima,
+        f.dual_delta,
+        f.dual_gamma,
+    ]
+}

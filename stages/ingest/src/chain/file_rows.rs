@@ -1,0 +1,255 @@
+//! The rows of a file in the store, with what is known of them without reading them again: each file is parsed once.
+
+use super::columns::FLOATS;
+use super::file_terms::{self, FileTerms, SINGLE_PRECISION, TIME};
+use crate::cuts::{CutWriter, Cuts, decode, encode};
+use crate::file_memo::File;
+use crate::value::OUT_OF_RANGE;
+use arrow::array::{Array, RecordBatch};
+use cache::{BlobRef, Store};
+use datasets::Date;
+use datasets::contract::Terms;
+use serde::{Deserialize, Serialize};
+use stages_core::{Context, StageError, table};
+use std::collections::{BTreeMap, HashMap};
+
+/// The rows of a file.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct FileRows {
+    /// The rows.
+    pub cuts: Cuts,
+    /// The symbols that [`Day::symbol`] stands for.
+    pub symbols: Vec<String>,
+    /// The kinds of contracts that [`Day::kinds`] stand for.
+    pub kinds: Vec<Kind>,
+    /// The days of its symbols.
+    pub days: Vec<Day>,
+    /// By symbol, the rows without a date or expiry that is supported. They are in no cut.
+    pub out_of_range: BTreeMap<u32, u64>,
+    /// By symbol and day, the rows whose strike was read from single precision and is not what it was there.
+    pub single_precision: Vec<(u32, Date, u64)>,
+    /// True where its rows have times of day.
+    pub has_times: bool,
+}
+
+/// A root, and the terms that rows state of its contracts.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Kind {
+    /// The root in the file.
+    pub root: String,
+    /// The terms.
+    #[serde(default)]
+    pub terms: Terms,
+}
+
+/// The rows of a symbol on a day, at one time.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Day {
+    /// The symbol.
+    pub symbol: u32,
+    /// The day.
+    pub date: Date,
+    /// Minutes after midnight, -1 where that is not known.
+    pub time: i32,
+    /// The rows.
+    pub rows: u64,
+    /// The columns [`FLOATS`] that have a value, a bit each.
+    pub columns: u8,
+    /// Its kinds of contracts.
+    pub kinds: Vec<u32>,
+}
+
+impl FileRows {
+    /// The rows of a file, from its memo where they are cached.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn of(context: &Context, file: &mut File<'_>) -> Result<Self, StageError> {
+        let memo = file.memo.clone();
+        let known = context.cached(&memo, |value| {
+            let rows: Self = decode(&context.store.blob(value.blob)?)?;
+            Ok(rows.cuts.are_kept(context, &memo)?.then_some(rows))
+        })?;
+        if let Some(known) = known {
+            return Ok(known);
+        }
+        let mut written = None;
+        context.compute_memo(&memo, || {
+            let mut writer = Writer::new(&context.store)?;
+            file.parts(context, &mut |batch| writer.add(&batch))?;
+            let rows = writer.finish()?;
+            rows.cuts.keep(context, &memo)?;
+            encode(written.insert(rows))
+        })?;
+        written.ok_or_else(|| StageError::new("the rows of a file were not written"))
+    }
+}
+
+/// Texts and kinds by number.
+#[derive(Default)]
+struct Numbers {
+    symbols: HashMap<String, u32>,
+    /// Kinds that state nothing, by root.
+    plain: HashMap<String, u32>,
+    days: HashMap<(u32, Date, i32), usize>,
+}
+
+/// Writes the rows of a file.
+struct Writer {
+    cuts: CutWriter,
+    numbers: Numbers,
+    found: FileRows,
+    has_a_time: bool,
+}
+
+impl Writer {
+    fn new(store: &Store) -> Result<Self, StageError> {
+        Ok(Self {
+            cuts: CutWriter::new(store, &[SINGLE_PRECISION], &[TIME])?,
+            numbers: Numbers::default(),
+            found: FileRows {
+                cuts: Cuts {
+                    blob: BlobRef::of(&[]),
+                    list: Vec::new(),
+                },
+                symbols: Vec::new(),
+                kinds: Vec::new(),
+                days: Vec::new(),
+                out_of_range: BTreeMap::new(),
+                single_precision: Vec::new(),
+                has_times: false,
+            },
+            has_a_time: false,
+        })
+    }
+
+    /// Adds a part of the file's table.
+    fn add(&mut self, batch: &RecordBatch) -> Result<(), StageError> {
+        let kept = self.count(batch)?;
+        self.cuts.add(batch, kept)
+    }
+
+    /// Notes what is known of the rows, and returns those that have a date and an expiry.
+    fn count(&mut self, batch: &RecordBatch) -> Result<Vec<u32>, StageError> {
+        let symbols = table::texts(batch, "symbol")?;
+        let roots = table::texts(batch, "root")?;
+        let (dates, expiries) = (table::dates(batch, "date")?, table::dates(batch, "expiry")?);
+        let strikes = table::floats(batch, "strike")?.values();
+        let terms = FileTerms::of(batch)?;
+        let times = file_terms::times(batch);
+        let is_single_precision = file_terms::is_single_precision(batch);
+        if self.cuts.is_empty() {
+            self.found.has_times = times.is_some();
+        }
+        let mut values = Vec::new();
+        for name in FLOATS {
+            values.push(table::floats(batch, name)?);
+        }
+        let mut kept = Vec::with_capacity(batch.num_rows());
+        let mut day: Option<usize> = None;
+        let mut kind: Option<u32> = None;
+        for i in 0..batch.num_rows() {
+            let date = dates[i];
+            let time = times
+                .filter(|times| times.is_valid(i))
+                .map_or(-1, |times| times.value(i));
+            self.has_a_time |= time > 0;
+            let at = match day.map(|at| (at, &self.found.days[at])) {
+                Some((at, of))
+                    if of.date == date
+                        && of.time == time
+                        && self.found.symbols[of.symbol as usize] == symbols.value(i) =>
+                {
+                    at
+                }
+                _ => self.day(symbols.value(i), date, time),
+            };
+            day = Some(at);
+            let symbol = self.found.days[at].symbol;
+            if is_single_precision && date != OUT_OF_RANGE && f64::from(strikes[i] as f32) != strikes[i] {
+                match self.found.single_precision.last_mut() {
+                    Some(last) if last.0 == symbol && last.1 == date => last.2 += 1,
+                    _ => self.found.single_precision.push((symbol, date, 1)),
+                }
+            }
+            if date == OUT_OF_RANGE || expiries[i] == OUT_OF_RANGE {
+                *self.found.out_of_range.entry(symbol).or_default() += 1;
+                continue;
+            }
+            kept.push(i as u32);
+            let of_row = match (&terms, kind) {
+                (None, Some(kind)) if self.found.kinds[kind as usize].root == roots.value(i) => kind,
+                (terms, _) => {
+                    let terms = terms.as_ref().map(|terms| terms.row(i)).transpose()?;
+                    self.kind(roots.value(i), terms.unwrap_or_default())
+                }
+            };
+            kind = terms.is_none().then_some(of_row);
+            let columns = values.iter().enumerate().filter(|(_, column)| column.is_valid(i));
+            let columns = columns.fold(0, |bits, (column, _)| bits | 1 << column);
+            let of = &mut self.found.days[at];
+            of.rows += 1;
+            of.columns |= columns;
+            if !of.kinds.contains(&of_row) {
+                of.kinds.push(of_row);
+            }
+        }
+        Ok(kept)
+    }
+
+    fn day(&mut self, symbol: &str, date: Date, time: i32) -> usize {
+        let symbol = match self.numbers.symbols.get(symbol) {
+            Some(id) => *id,
+            None => {
+                let id = self.found.symbols.len() as u32;
+                self.found.symbols.push(symbol.to_owned());
+                self.numbers.symbols.insert(symbol.to_owned(), id);
+                id
+            }
+        };
+        *self.numbers.days.entry((symbol, date, time)).or_insert_with(|| {
+            self.found.days.push(Day {
+                symbol,
+                date,
+                time,
+                rows: 0,
+                columns: 0,
+                kinds: Vec::new(),
+            });
+            self.found.days.len() - 1
+        })
+    }
+
+    fn kind(&mut self, root: &str, terms: Terms) -> u32 {
+        let is_plain = terms == Terms::default();
+        if is_plain && let Some(known) = self.numbers.plain.get(root) {
+            return *known;
+        }
+        let kind = Kind {
+            root: root.to_owned(),
+            terms,
+        };
+        let kinds = &mut self.found.kinds;
+        let at = kinds.iter().position(|known| *known == kind).unwrap_or_else(|| {
+            kinds.push(kind);
+            kinds.len() - 1
+        });
+        if is_plain {
+            self.numbers.plain.insert(root.to_owned(), at as u32);
+        }
+        at as u32
+    }
+
+    fn finish(mut self) -> Result<FileRows, StageError> {
+        self.found.cuts = self.cuts.finish()?;
+        self.found.days.retain(|day| day.rows > 0);
+        // Where the first row has no time, or all are midnight, they are days.
+        self.found.has_times &= self.has_a_time;
+        if !self.found.has_times {
+            for day in &mut self.found.days {
+                day.time = -1;
+            }
+        }
+        Ok(self.found)
+    }
+}

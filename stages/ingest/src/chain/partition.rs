@@ -1,0 +1,457 @@
+//! One partition of a chain: from the rows of files to the partition's tables.
+
+use super::classes::{self, ClassOf};
+use super::columns::{ASK, BID, Chain, FLOATS, UNDERLYING, UNKNOWN_TIME};
+use super::config::ChainConfig;
+use super::edge;
+use super::file_rows::{FileRows, Kind};
+use super::intraday;
+use super::parity;
+use super::quotes::Quotes;
+use super::rules::{Rules, Seen};
+use crate::cuts::{encode, kept};
+use cache::{BlobDigest, BlobRef, canonical_json};
+use datasets::calendar::CalendarName;
+use datasets::contract::{Contracts, Exercise, Expires, QuoteUnit};
+use datasets::corporate_action::CorporateAction;
+use datasets::quality::{Action, CHAIN, Counted, Tally};
+use datasets::{Date, DateRange};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use stages_core::dataset::{self, Partition, PartitionKey, Period};
+use stages_core::{Context, Memo, StageError};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The facts of the whole chain that its partitions are made with.
+pub struct Facts<'a> {
+    /// The stage's configuration.
+    pub config: &'a ChainConfig,
+    /// The period of partitions.
+    pub period: Period,
+    /// The classes of kinds of contracts.
+    pub classes: &'a ClassOf,
+    /// The facts of classes.
+    pub contracts: &'a Contracts,
+    /// The styles among them.
+    pub styles: Styles,
+    /// The exchange's calendar.
+    pub calendar: CalendarName,
+    /// The smallest step of prices.
+    pub tick: f64,
+    /// The most that the underlying may move in a day; 0 for no limit.
+    pub limit: f64,
+    /// The corporate actions that explain jumps.
+    pub actions: &'a [CorporateAction],
+    /// The closes of the files of the underlying.
+    pub closes: &'a Closes,
+    /// True where any file has times of day.
+    pub has_times: bool,
+    /// What the rows have.
+    pub found: Found,
+}
+
+/// The styles of contracts that rules ask for.
+pub struct Styles {
+    /// The roots of which a class is AM-settled.
+    morning: BTreeSet<String>,
+    /// The symbols of which a class can be exercised at any time.
+    american: BTreeSet<String>,
+}
+
+impl Styles {
+    /// The styles of contracts.
+    pub fn of(contracts: &Contracts) -> Self {
+        let morning = contracts
+            .iter()
+            .filter(|(_, facts)| facts.terms.expires == Some(Expires::Am));
+        let american = contracts
+            .iter()
+            .filter(|(_, facts)| facts.terms.exercise == Some(Exercise::American));
+        Self {
+            morning: morning.map(|(root, _)| root.to_owned()).collect(),
+            american: american.map(|(_, facts)| facts.symbol.clone()).collect(),
+        }
+    }
+}
+
+/// The facts of rows that are known for sure only when all partitions are made: they are first taken from the files, and the partitions are made
+/// again where that was wrong.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Found {
+    /// True where there are quotes; otherwise there are last prices alone.
+    pub quoted: bool,
+    /// True where trades or open contracts are counted.
+    pub counted: bool,
+    /// The origin of the price of the underlying.
+    pub underlying: Underlying,
+    /// True where the chain has one underlying.
+    pub one_symbol: bool,
+}
+
+/// The origin of the price of the underlying, as the metadata has it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Underlying {
+    /// The chain's files.
+    #[default]
+    Quoted,
+    /// Files of bars.
+    File,
+    /// Put-call parity.
+    Parity,
+}
+
+/// Closes by symbol and day.
+pub type Closes = BTreeMap<String, BTreeMap<Date, f64>>;
+
+/// A partition that is to be made.
+pub struct Unit<'a> {
+    /// Its days.
+    pub range: DateRange,
+    /// Its only symbol; `None` for all.
+    pub only: Option<&'a str>,
+    /// The files with rows of these days, and their cuts.
+    pub cuts: Vec<(&'a FileRows, Vec<usize>)>,
+    /// Its symbols.
+    pub symbols: BTreeSet<&'a str>,
+    /// Its symbols and days.
+    pub days: BTreeSet<(&'a str, Date)>,
+    /// Its kinds of contracts.
+    pub kinds: Vec<(&'a str, &'a Kind)>,
+}
+
+/// A partition's rows, in order.
+pub struct Prepared {
+    chain: Chain,
+    tally: Tally,
+    /// The rows of other snapshots.
+    other_snapshots: u64,
+    columns: u8,
+}
+
+/// A partition that is made and not stored yet.
+pub struct Made {
+    chain: Chain,
+    done: Done,
+    /// The states at its end.
+    states: BTreeMap<String, Vec<u8>>,
+}
+
+/// A partition that is made: the value of its memo.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Done {
+    /// Its tables, by symbol.
+    tables: Vec<(String, BlobRef)>,
+    /// The blob of the states at its end.
+    pub edge: Option<BlobRef>,
+    /// The digest of the state of each symbol at its end.
+    pub states: BTreeMap<String, BlobDigest>,
+    /// The rows that are left.
+    pub rows: u64,
+    /// The rows of the first snapshot.
+    pub first_snapshot: u64,
+    /// The rows at which nothing can be traded.
+    pub untradable: u64,
+    /// The snapshots.
+    pub snapshots: u64,
+    /// The rows of other snapshots of a day.
+    pub other_snapshots: u64,
+    /// The columns that have values in the rows of the files that count, after rows were dropped, and in the end.
+    pub columns: [u8; 3],
+    /// The symbols that had rows once some were dropped.
+    pub symbols: Vec<String>,
+    /// The symbols and classes that have rows.
+    pub classes: BTreeSet<(String, String)>,
+    /// The trading days with rows.
+    pub open: BTreeMap<String, BTreeSet<Date>>,
+    /// The violations.
+    pub tally: Counted,
+}
+
+impl Made {
+    /// The digests of the states at its end.
+    pub fn states(&self) -> &BTreeMap<String, BlobDigest> {
+        &self.done.states
+    }
+}
+
+impl Done {
+    /// Its tables.
+    pub fn partitions(&self, range: DateRange) -> impl Iterator<Item = Partition> {
+        self.tables.iter().map(move |(symbol, blob)| Partition {
+            key: PartitionKey::new(symbol.clone(), range),
+            blob: *blob,
+        })
+    }
+
+    /// Returns whether all its blobs are there.
+    pub fn is_complete(&self, context: &Context, memo: &Memo) -> Result<bool, StageError> {
+        let has_edge = match self.edge {
+            Some(edge) => context.store.memo(kept(memo).key)? == Some(edge),
+            None => true,
+        };
+        Ok(has_edge && self.tables.iter().all(|(_, blob)| context.store.has(*blob)))
+    }
+}
+
+impl Facts<'_> {
+    /// The memo of a partition: its rows, and all facts that its result depends on. `states` are the digests of the states before it.
+    pub fn memo(&self, unit: &Unit<'_>, states: &[(&str, Option<BlobDigest>)]) -> Memo {
+        let config = self.config;
+        // The order of files and of rows in them does not matter.
+        let cuts = unit
+            .cuts
+            .iter()
+            .flat_map(|(file, cuts)| cuts.iter().map(|cut| (file.has_times, &file.cuts.list[*cut])));
+        let mut cuts: Vec<_> = cuts
+            .map(|(has_times, cut)| (has_times, *cut.digest.as_bytes()))
+            .collect();
+        cuts.sort_unstable();
+        let mut rows: Vec<u8> = Vec::new();
+        for (has_times, digest) in cuts {
+            rows.push(u8::from(has_times));
+            rows.extend(digest);
+        }
+        let classes: Vec<_> = unit
+            .kinds
+            .iter()
+            .map(|(symbol, kind)| (symbol, kind, self.class(symbol, kind)))
+            .collect();
+        let of_class = |is: &dyn Fn(&str, &str) -> bool| {
+            let of = classes.iter().map(|(symbol, _, class)| (**symbol, *class));
+            of.filter(|(symbol, class)| is(symbol, class)).collect::<BTreeSet<_>>()
+        };
+        let actions: Vec<_> = self
+            .actions
+            .iter()
+            .filter(|action| unit.symbols.contains(&*action.symbol))
+            .collect();
+        let closes: Vec<(&str, Date, u64)> = match self.found.underlying {
+            Underlying::File => unit
+                .days
+                .iter()
+                .map(|(symbol, date)| (*symbol, *date, self.close(symbol, *date).to_bits()))
+                .collect(),
+            Underlying::Quoted | Underlying::Parity => Vec::new(),
+        };
+        let facts = json!({
+            "range": unit.range,
+            "only": unit.only,
+            "period": self.period,
+            "symbols": config.symbols,
+            "dates": config.dates.map(|dates| intersection(dates, unit.range)),
+            "snapshot": config.snapshot,
+            "on_bad_rows": config.on_bad_rows,
+            "quotes": config.quotes,
+            "has_times": self.has_times,
+            "found": self.found,
+            "calendar": self.calendar,
+            "tick": self.tick,
+            "limit": self.limit,
+            "classes": classes,
+            "morning": of_class(&|_, class| self.is_morning(class)),
+            "american": of_class(&|symbol, _| self.is_american(symbol)),
+            "coin": of_class(&|symbol, class| self.is_in_coin(symbol, class)),
+            "actions": actions.iter().map(|action| format!("{action:?}")).collect::<Vec<_>>(),
+            "closes": closes,
+            "states": states,
+        });
+        let label = format!("{}_{}", unit.range.from, unit.range.to);
+        Memo::new(
+            "ingest/option_chain partition v1",
+            &[&rows, canonical_json(&facts).as_bytes()],
+            label,
+        )
+    }
+
+    fn class<'c>(&'c self, symbol: &str, kind: &'c Kind) -> &'c str {
+        let kinds = self.classes.get(&(symbol.to_owned(), kind.root.clone()));
+        let class = kinds.and_then(|kinds| kinds.iter().find(|(terms, _)| *terms == kind.terms));
+        class.map_or(&*kind.root, |(_, class)| class)
+    }
+
+    fn is_morning(&self, root: &str) -> bool {
+        self.styles.morning.contains(root)
+    }
+
+    fn is_american(&self, symbol: &str) -> bool {
+        self.styles.american.contains(symbol)
+    }
+
+    fn is_in_coin(&self, symbol: &str, class: &str) -> bool {
+        let facts = self.contracts.of(symbol, class);
+        facts.is_some_and(|facts| facts.terms.quote_unit == Some(QuoteUnit::Coin))
+    }
+
+    /// The close of the underlying.
+    fn close(&self, symbol: &str, date: Date) -> f64 {
+        let of_symbol = self.closes.get(symbol).or_else(|| {
+            // One underlying and one series of bars: they belong together even if their symbols differ.
+            let is_one = self.closes.len() == 1 && self.found.one_symbol;
+            self.closes.values().next().filter(|_| is_one)
+        });
+        of_symbol.and_then(|days| days.get(&date)).copied().unwrap_or(f64::NAN)
+    }
+
+    /// Calls `take` with the rules.
+    fn with_rules<T>(&self, take: impl FnOnce(&Rules<'_>) -> T) -> T {
+        take(&Rules {
+            bad: &self.config.on_bad_rows,
+            calendar: self.calendar,
+            is_morning: &|root| self.is_morning(root),
+            is_american: &|symbol| self.is_american(symbol),
+            quoted: self.found.quoted,
+            counted: self.found.counted,
+            tick: self.tick,
+            actions: self.actions,
+        })
+    }
+
+    /// Reads the rows of a partition and puts them in order.
+    ///
+    /// # Errors
+    /// When they cannot be read, or there are several snapshots of a day and none is chosen.
+    pub fn prepare(&self, context: &Context, unit: &Unit<'_>) -> Result<Prepared, StageError> {
+        let mut chain = Chain::default();
+        let config = self.config;
+        let is_wanted = |symbol: &str| {
+            (config.symbols.is_empty() || config.symbols.iter().any(|wanted| wanted == symbol))
+                && unit.only.is_none_or(|only| only == symbol)
+        };
+        for (file, cuts) in &unit.cuts {
+            file.cuts
+                .read(&context.store, cuts, |batch| chain.append_with(&batch, file.has_times))?;
+        }
+        if self.has_times {
+            chain.time.resize(chain.len(), UNKNOWN_TIME);
+        }
+        let wanted: Vec<bool> = chain.names.texts.iter().map(|name| is_wanted(name)).collect();
+        let keep: Vec<bool> = (0..chain.len())
+            .map(|i| {
+                let date = Date(chain.date[i]);
+                wanted[chain.symbol[i] as usize]
+                    && unit.range.contains(date)
+                    && config.dates.is_none_or(|dates| dates.contains(date))
+            })
+            .collect();
+        chain.retain(&keep);
+        classes::assign(&mut chain, self.classes);
+        let other_snapshots = intraday::choose(&mut chain, config.snapshot)?;
+        let columns = chain.columns();
+        let mut tally = Tally::new(CHAIN);
+        self.with_rules(|rules| rules.prepare(&mut chain, &mut tally));
+        Ok(Prepared {
+            chain,
+            tally,
+            other_snapshots,
+            columns,
+        })
+    }
+
+    /// Applies the rules to a partition's rows, going on from `seen`.
+    pub fn make(&self, unit: &Unit<'_>, prepared: Prepared, seen: &mut Seen) -> Made {
+        let Prepared {
+            mut chain,
+            mut tally,
+            other_snapshots,
+            columns,
+        } = prepared;
+        self.with_rules(|rules| rules.check_rows(&mut chain, seen, &mut tally));
+        let cleaned = chain.columns();
+        let symbols: BTreeSet<u32> = chain.symbol.iter().copied().collect();
+        let symbols = symbols.into_iter().map(|id| chain.name(id).to_owned()).collect();
+        match self.found.underlying {
+            Underlying::Quoted => {}
+            Underlying::File => {
+                for run in chain.snapshots() {
+                    let close = self.close(chain.name(chain.symbol[run.start]), Date(chain.date[run.start]));
+                    chain.values[UNDERLYING][run].fill(close);
+                }
+            }
+            Underlying::Parity => {
+                let bound = self.config.on_bad_rows.of(CHAIN, "underlying_beyond_limit") != Action::Keep;
+                parity::fill_underlying(&mut chain, self.limit, bound, seen, &mut tally);
+            }
+        }
+        classes::convert_coin_quotes(&mut chain, self.contracts);
+        if let Quotes::FromLast(from_last) = &self.config.quotes {
+            from_last.fill(&mut chain);
+        }
+        self.with_rules(|rules| rules.check_prices(&mut chain, seen, &mut tally));
+
+        let snapshots = chain.snapshots();
+        let pairs: BTreeSet<(u32, u32)> = chain.symbol.iter().copied().zip(chain.root.iter().copied()).collect();
+        let mut states = BTreeMap::new();
+        let mut open = BTreeMap::new();
+        for (symbol, seen) in &mut seen.symbols {
+            // Contracts that expire within the partition cannot be in a later one.
+            seen.traded.retain(|contract| contract.0 > unit.range.to.0);
+            open.insert(symbol.clone(), std::mem::take(&mut seen.open));
+            states.insert(symbol.clone(), edge::encode(seen));
+        }
+        let done = Done {
+            states: states
+                .iter()
+                .map(|(symbol, state)| (symbol.clone(), edge::digest(state)))
+                .collect(),
+            rows: chain.len() as u64,
+            first_snapshot: snapshots.first().map_or(0, ExactSizeIterator::len) as u64,
+            untradable: (0..chain.len()).filter(|row| !chain.is_tradable(*row)).count() as u64,
+            snapshots: snapshots.len() as u64,
+            other_snapshots,
+            columns: [columns, cleaned, chain.columns()],
+            symbols,
+            classes: pairs
+                .into_iter()
+                .map(|(symbol, root)| (chain.name(symbol).to_owned(), chain.name(root).to_owned()))
+                .collect(),
+            open,
+            tally: tally.counted(),
+            ..Done::default()
+        };
+        Made { chain, done, states }
+    }
+
+    /// Stores a partition and its memo.
+    ///
+    /// # Errors
+    /// When the store cannot be written.
+    pub fn store(&self, context: &Context, memo: &Memo, made: Made) -> Result<Done, StageError> {
+        let Made {
+            chain,
+            mut done,
+            states,
+        } = made;
+        context.compute_memo(memo, || {
+            let of = |i: usize| (chain.name(chain.symbol[i]), Date(chain.date[i]));
+            let tables = dataset::partition_rows(&context.store, chain.len(), self.period, of, |rows| {
+                chain.to_table(rows)
+            })?;
+            for table in tables {
+                done.tables.push((table.key.symbol()?.to_owned(), table.blob));
+            }
+            let edge = context.store.put(&edge::pack(&states)?)?;
+            context.store.put_memo(kept(memo).key, edge)?;
+            done.edge = Some(edge);
+            encode(&done)
+        })?;
+        Ok(done)
+    }
+}
+
+/// The bit of a column in [`Done::columns`].
+pub const fn bit(column: usize) -> u8 {
+    1 << column
+}
+
+/// The bits of quotes.
+pub const QUOTES: u8 = bit(BID) | bit(ASK);
+
+const _: () = assert!(FLOATS.len() <= 8);
+
+fn intersection(a: DateRange, b: DateRange) -> DateRange {
+    DateRange {
+        from: a.from.max(b.from),
+        to: a.to.min(b.to),
+    }
+}

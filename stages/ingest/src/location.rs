@@ -1,0 +1,112 @@
+//! One location of files: a path of this machine, or the URL of a file on a server.
+
+use cache::{BlobDigest, RemoteFile};
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use stages_core::ConfigProblem;
+use std::fmt;
+
+/// A path, directory or glob of this machine, or a URL, which may be pinned to a digest.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Location {
+    text: String,
+    blake3: Option<BlobDigest>,
+}
+
+/// A pinned file, as it is written.
+#[derive(Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Pinned {
+    /// The URL: `https://…`, `http://…` or `s3://bucket/key`.
+    url: String,
+    /// The BLAKE3 digest of its bytes, in hex: what `b3sum` prints. Nothing else is ever read.
+    #[schemars(with = "String")]
+    blake3: BlobDigest,
+}
+
+impl Location {
+    /// A location that is not pinned.
+    pub fn new(text: impl Into<String>) -> Self {
+        Self {
+            text: text.into(),
+            blake3: None,
+        }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.text.trim().is_empty()
+    }
+
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The file on a server; `None` for a path.
+    ///
+    /// # Errors
+    /// When the URL is refused, or a path is pinned.
+    pub fn remote(&self, field: &str) -> Result<Option<RemoteFile>, ConfigProblem> {
+        match RemoteFile::parse(&self.text) {
+            Ok(Some(file)) => Ok(Some(RemoteFile {
+                pinned: self.blake3,
+                ..file
+            })),
+            Ok(None) if self.blake3.is_some() => Err(ConfigProblem::new(
+                field,
+                format!("`{}` is not the URL of a file on a server", self.text),
+            )
+            .hint("write `url: https://…` beside `blake3:`; the contents of local files are in the key anyway")),
+            Ok(None) => Ok(None),
+            Err((reason, hint)) => Err(ConfigProblem::new(field, reason).hint(hint)),
+        }
+    }
+}
+
+impl Serialize for Location {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.blake3 {
+            None => serializer.serialize_str(&self.text),
+            Some(blake3) => Pinned {
+                url: self.text.clone(),
+                blake3,
+            }
+            .serialize(serializer),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Location {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Visitor;
+        impl<'de> de::Visitor<'de> for Visitor {
+            type Value = Location;
+            fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
+                f.write_str("a path, a URL, or `{ url: …, blake3: … }`")
+            }
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<Location, E> {
+                Ok(Location::new(text))
+            }
+            fn visit_map<A: de::MapAccess<'de>>(self, map: A) -> Result<Location, A::Error> {
+                let pinned = Pinned::deserialize(de::value::MapAccessDeserializer::new(map))?;
+                Ok(Location {
+                    text: pinned.url,
+                    blake3: Some(pinned.blake3),
+                })
+            }
+        }
+        deserializer.deserialize_any(Visitor)
+    }
+}
+
+impl JsonSchema for Location {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Location".into()
+    }
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let pinned = generator.subschema_for::<Pinned>();
+        schemars::json_schema!({
+            "description": "A path, directory or glob, a URL (https, http, s3), or a URL with the digest of its bytes.",
+            "anyOf": [{ "type": "string" }, pinned]
+        })
+    }
+}

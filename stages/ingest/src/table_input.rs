@@ -1,0 +1,131 @@
+//! The files of a stage: those of `path:`, or those that another stage wrote, at the input `table`.
+
+use crate::files::{ENDINGS, Paths, is_table};
+use crate::layout_choice::Chosen;
+use crate::read;
+use cache::{BlobRef, Workspace};
+use datasets::layout::Table;
+use serde_json::json;
+use stages_core::{ConfigProblem, Given, Input, InputPort, PlanContext, PortType, Source, StageError};
+use std::collections::BTreeSet;
+
+/// The input port for files that a program wrote.
+pub const TABLE: InputPort = InputPort {
+    name: "table",
+    ty: PortType::File,
+    optional: true,
+    list: false,
+    doc: "the files, from an output of a `run:` stage, in place of `path`: a file, or a directory with tables",
+};
+
+/// Refuses a stage with neither `path` nor the input `table`, and one with both.
+///
+/// # Errors
+/// When it is either.
+pub fn check_origin(path: &Paths, plan: &PlanContext) -> Result<(), ConfigProblem> {
+    match (path.is_empty(), plan.inputs.contains_key(TABLE.name)) {
+        (true, false) => Err(ConfigProblem::new("path", "no file is given").hint(
+            "write `path: data/file.csv` (directories, globs and lists are taken too), or connect what a program wrote: `needs: { table: STAGE.OUTPUT }`",
+        )),
+        (false, true) => Err(ConfigProblem::new(
+            "path",
+            "files are given twice: by `path` and by the input `table`",
+        )
+        .hint("leave one of the two out")),
+        _ => Ok(()),
+    }
+}
+
+/// The columns of ours that the files have, from their headers. `None` if that is known only in a run: some are not there yet, or on a server.
+///
+/// # Errors
+/// As [`read::peek`].
+pub fn columns(
+    field: &str,
+    sources: &[Source],
+    table: Table,
+    chosen: &Chosen,
+) -> Result<Option<BTreeSet<String>>, ConfigProblem> {
+    if sources.is_empty() || sources.iter().any(|source| source.remote.is_some()) {
+        return Ok(None);
+    }
+    let files = read::peek(field, sources, table, chosen)?;
+    Ok(Some(files.into_iter().flat_map(|(_, present)| present).collect()))
+}
+
+/// The files that a stage reads.
+pub struct Files {
+    /// The files, sorted by name.
+    pub sources: Vec<Source>,
+    /// The directory of links that `sources` lead through.
+    _links: Option<Workspace>,
+}
+
+impl Files {
+    /// The files at `path`, which are the stage's sources, with those of the input `table`.
+    ///
+    /// # Errors
+    /// When the artifact at the input holds no table, or the store fails.
+    pub fn open(given: &Given<'_>) -> Result<Self, StageError> {
+        let mut sources = given.sources.to_vec();
+        let Some(input) = given.optional(TABLE.name) else {
+            return Ok(Self { sources, _links: None });
+        };
+        let links = given.store.workspace()?;
+        for (name, blob) in tables(input)? {
+            // Reading the blob fetches it from a remote, and verifies it.
+            given.store.blob(blob.blob)?;
+            let path = links.link(given.store, blob.blob, name)?;
+            sources.push(Source {
+                digest: Some(blob.blob),
+                ..Source::new(name, path)
+            });
+        }
+        sources.sort_by(|a, b| (&a.name, &a.path).cmp(&(&b.name, &b.path)));
+        Ok(Self {
+            sources,
+            _links: Some(links),
+        })
+    }
+
+    /// [`Files::open`] for a plan: `None` if a file is not in the local store, or no links can be made in it.
+    pub fn open_local(given: &Given<'_>) -> Option<Self> {
+        let is_here = |input: &Input| {
+            let mut entries = input.artifact.entries.iter();
+            entries.all(|entry| {
+                given.store.has_here(BlobRef {
+                    blob: entry.blob,
+                    size: entry.size,
+                })
+            })
+        };
+        match given.optional(TABLE.name) {
+            Some(input) if !is_here(input) => None,
+            _ => Self::open(given).ok(),
+        }
+    }
+}
+
+/// The tables of an artifact: the file that it is, or the tables in the directory that it is, as a search of a directory finds them.
+fn tables(input: &Input) -> Result<Vec<(&str, BlobRef)>, StageError> {
+    let artifact = &input.artifact;
+    let is_directory = artifact.meta["folder"] == json!(true);
+    let tables: Vec<(&str, BlobRef)> = artifact
+        .entries
+        .iter()
+        .filter(|entry| !is_directory || is_table(&entry.path))
+        .map(|entry| {
+            let blob = BlobRef {
+                blob: entry.blob,
+                size: entry.size,
+            };
+            (entry.path.as_str(), blob)
+        })
+        .collect();
+    if tables.is_empty() {
+        let ending = ENDINGS.join(", ");
+        return Err(StageError::new("the directory at the input `table` holds no table")
+            .hint(format!("it is searched for files ending in {ending}")));
+    }
+    Ok(tables)
+}
