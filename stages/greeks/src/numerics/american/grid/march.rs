@@ -69,7 +69,6 @@ pub(super) fn march(market: &Market, spot: f64, years: f64, due: &[Dividend], gr
             for k in 0..steps as usize {
                 next.step(time(k as f64 + 1.0) - time(k as f64));
             }
-            drop(later);
             field = Some(next);
         }
     }
