@@ -2,10 +2,10 @@
 
 use crate::key::{Config, RUN, RUN_VERSION, Recipe, SourceDigest, ToolDigest};
 use crate::remote_sources as remote;
-use cache::{ActionKey, ArtifactDigest, FetchedFile, Store, Workspace};
+use cache::{ActionKey, ArtifactDigest, FetchFiles, FetchedFile, Store, Workspace};
 use runner_pipeline::{Command, Node, Shell, Tool, Work};
 use serde::Serialize;
-use stages_core::{ConfigProblem, EventSink, Source, StageError};
+use stages_core::{ConfigProblem, EventSink, Source, StageError, StageEvent};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -141,7 +141,11 @@ pub fn prepare(
     reread: bool,
     events: &dyn EventSink,
 ) -> Result<Prepared, StageError> {
-    prepare_with(node, sources(node)?, inputs, store, reread, events)
+    let prepared = prepare_with(node, sources(node)?, inputs, store, reread, events);
+    for message in store.files().map(FetchFiles::take_notes).unwrap_or_default() {
+        events.emit(StageEvent::Warning { message, hint: None });
+    }
+    prepared
 }
 
 /// [`prepare`] with the sources of the node, as [`sources`] gives them.

@@ -70,12 +70,7 @@ pub fn fetch(
                 message: format!("fetching {name}"),
             });
         };
-        let files = files(store)?;
-        let found = files.fetch(store, remote, on_bytes);
-        for message in files.take_notes() {
-            events.emit(StageEvent::Warning { message, hint: None });
-        }
-        let found = found?;
+        let found = files(store)?.fetch(store, remote, on_bytes)?;
         events.emit(StageEvent::Log {
             line: described(&found),
         });

@@ -87,7 +87,7 @@ fn memory_name(url: &str) -> Vec<u8> {
 /// The length of a blob that the local store has.
 fn local_size(store: &Store, blob: BlobDigest) -> Option<u64> {
     let meta = std::fs::symlink_metadata(store.blob_path(blob)).ok()?;
-    meta.is_file().then(|| meta.len())
+    meta.is_file().then_some(meta.len())
 }
 
 impl SourceFiles {

@@ -66,7 +66,7 @@ impl Web {
                 request = request.header(IF_RANGE, version);
             }
         }
-        let answer = request.send().await.map_err(|err| failure(err))?;
+        let answer = request.send().await.map_err(failure)?;
         let status = answer.status();
         match status {
             StatusCode::NOT_MODIFIED if ask.known.is_some() => Ok(Reply::NotModified),

@@ -64,7 +64,7 @@ fn the_same_bytes_for_any_number_of_threads_and_for_ever() {
     evaluate metrics: 6cf891ce7a396b273a1a6531268ac29655eb7a3ae587748b1cf74e98a04a103f
     evaluate trajectory: de4e7c5f91f9de0e5a0a53a3bfa3cf0422a20550217c99f8b3bdaffabce0323b
     greeks: ec7c321c414c16f1ac6c6c167ffbcf9e1e17ca0f32b51d75fd974fe75142a61c
-    implied volatility: 5355f6b8eaed7c4faee1923824b9fd00875cf9613f3c64d7bae7110268e71ae3
+    implied volatility: 2e5acc412baafdb4895fb99e1d327b7d9fb348383251d7407e5264be3661b7c0
     market bars: ccc8653a63332bcc7a9f2f132de511d51ee699b0ce61b3dbf1f6c2f3480dd14f
     market chain: 546943130c58fa26a2ff854dafb560fd523e0ea2ff37daa314200b527337280a
     market rates: b1eb03fda000590bbd745edf5954d9c081b8f64f974097c3fb95dbdf330e2d3c

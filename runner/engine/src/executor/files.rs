@@ -86,8 +86,8 @@ pub(super) fn reflink(source: &File, target: &File) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::fs;
     use std::cell::Cell;
+    use std::fs;
     use std::os::unix::fs::PermissionsExt as _;
 
     #[test]
