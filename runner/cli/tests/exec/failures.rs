@@ -115,7 +115,7 @@ fn a_killed_worker_fails_its_stage_alone() {
 version: 1
 name: crash
 stages:
-  crash: { uses: ingest/simulated_market, with: { days: 20000 } }
+  crash: { uses: ingest/simulated_market, with: { days: 20000, strikes: { step: 75 } } }
   good:
     run: |
       until [ -n \"${found:-}\" ]; do

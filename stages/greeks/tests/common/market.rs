@@ -1,8 +1,8 @@
 //! Real chains, read from the directory of market data.
 
 use arrow::array::{ArrayRef, AsArray, BooleanArray, Date32Array, RecordBatch, StringArray, UInt32Array};
-use arrow::compute::{cast, lexsort_to_indices, take_record_batch};
-use arrow::datatypes::DataType;
+use arrow::compute::{cast, lexsort_to_indices, take, take_record_batch};
+use arrow::datatypes::{DataType, Float64Type};
 use cache::Store;
 use datasets::Date;
 use datasets::schema::OPTION_CHAIN;
@@ -19,6 +19,11 @@ fn parquet(store: &Store, path: &Path) -> RecordBatch {
 
 /// 42 days of SPX and SPXW, with the vendor's own volatilities.
 pub fn spx(store: &Store, data: &Path) -> RecordBatch {
+    spx_with_delta(store, data).0
+}
+
+/// [`spx`], with the vendor's deltas.
+pub fn spx_with_delta(store: &Store, data: &Path) -> (RecordBatch, Vec<f64>) {
     let path = "options/spx_2019_cboe_quotetable/spx_chain_20190425_20190628.parquet";
     let raw = parquet(store, &data.join(path));
     let float = |name: &str| cast(raw.column_by_name(name).unwrap(), &DataType::Float64).unwrap();
@@ -45,11 +50,23 @@ pub fn spx(store: &Store, data: &Path) -> RecordBatch {
         float("underlying_last"),
         float("iv"),
     ];
-    sorted(columns)
+    let (chain, order) = in_order(columns);
+    let delta = take(&float("delta"), &order, None).unwrap();
+    (chain, floats(&delta))
+}
+
+fn floats(array: &ArrayRef) -> Vec<f64> {
+    let values = array.as_primitive::<Float64Type>().iter();
+    values.map(|value| value.unwrap_or(f64::NAN)).collect()
 }
 
 /// A chain of columns in the schema's order.
 fn sorted(columns: Vec<ArrayRef>) -> RecordBatch {
+    in_order(columns).0
+}
+
+/// A chain of columns, sorted, and the rows of the columns in its order.
+fn in_order(columns: Vec<ArrayRef>) -> (RecordBatch, UInt32Array) {
     let batch = RecordBatch::try_new(table::schema(OPTION_CHAIN), columns).unwrap();
     let order: Vec<_> = ["date", "expiry", "root", "strike"]
         .into_iter()
@@ -63,11 +80,16 @@ fn sorted(columns: Vec<ArrayRef>) -> RecordBatch {
         }])
         .collect();
     let order: UInt32Array = lexsort_to_indices(&order, None).unwrap();
-    take_record_batch(&batch, &order).unwrap()
+    (take_record_batch(&batch, &order).unwrap(), order)
 }
 
 /// 20 days of VXX options (American).
 pub fn vxx(data: &Path) -> RecordBatch {
+    vxx_with_greeks(data).0
+}
+
+/// [`vxx`], with the vendor's volatilities and deltas.
+pub fn vxx_with_greeks(data: &Path) -> (RecordBatch, Vec<f64>, Vec<f64>) {
     let mut text = String::new();
     let path = data.join("options/vxx_2016_historicaloptiondata/VXX_201612.csv.gz");
     let file = std::fs::File::open(path).unwrap();
@@ -89,7 +111,7 @@ pub fn vxx(data: &Path) -> RecordBatch {
         });
         Arc::new(Date32Array::from_iter_values(days))
     };
-    sorted(vec![
+    let (chain, order) = in_order(vec![
         Arc::new(StringArray::from(vec!["VXX"; n])),
         date(7),
         date(6),
@@ -103,7 +125,9 @@ pub fn vxx(data: &Path) -> RecordBatch {
         float(13),
         float(1),
         Arc::new(table::nullable(&vec![f64::NAN; n])),
-    ])
+    ]);
+    let vendor = |i: usize| floats(&take(&float(i), &order, None).unwrap());
+    (chain, vendor(14), vendor(15))
 }
 
 /// Closes of options on the SSE 50 ETF, of every `step`-th day: no quotes, no underlying.
