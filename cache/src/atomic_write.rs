@@ -46,6 +46,11 @@ fn unmarked_temp_file(root: &Path) -> Result<NamedTempFile> {
 
 /// A new file that is locked for as long as it is open.
 pub(crate) fn locked_temp_file(dir: &Path, name: &tempfile::Builder<'_, '_>) -> Result<NamedTempFile> {
+    let mut name = name.clone();
+    if shared::is_shared_directory(dir) {
+        // A kill before its permissions are changed leaves a file that the `gc` of another user can open and lock.
+        name.permissions(Permissions::from_mode(0o660));
+    }
     loop {
         let file = name.tempfile_in(dir).map_err(Error::io("write a file in", dir))?;
         // The `gc` of another user locks it, too.

@@ -82,6 +82,11 @@ pub fn is_writable(dir: &Path) -> bool {
     nearest.is_some_and(|dir| access(dir, Access::WRITE_OK | Access::EXEC_OK).is_ok())
 }
 
+/// True if it is a directory of a group's store.
+pub(crate) fn is_shared_directory(dir: &Path) -> bool {
+    std::fs::metadata(dir).is_ok_and(|meta| is_shared(&meta))
+}
+
 fn is_shared(meta: &Metadata) -> bool {
     meta.mode() & SHARED == SHARED
 }
