@@ -48,7 +48,7 @@ impl FetchedFile {
     }
 }
 
-/// What a server says of a file, without its bytes.
+/// The answer of a server about a file, without its bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Seen {
     /// The contents that the store has are still the file's.
@@ -86,7 +86,7 @@ impl Store {
         self
     }
 
-    /// What fetches remote files.
+    /// The fetcher of remote files.
     pub fn files(&self) -> Option<&dyn FetchFiles> {
         self.files.as_deref()
     }

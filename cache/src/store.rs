@@ -27,7 +27,7 @@ pub struct Store {
     inner: Arc<Inner>,
     /// The fallback for objects that are not in the local store.
     pub(crate) upstream: Option<Arc<dyn Upstream>>,
-    /// What fetches files of servers.
+    /// The fetcher of remote files.
     pub(crate) files: Option<Arc<dyn FetchFiles>>,
     /// The longest blob that is fetched from the upstream, in bytes.
     pub(crate) fetch_limit: u64,

@@ -60,7 +60,7 @@ pub struct SourceFiles {
     notes: Mutex<BTreeSet<String>>,
 }
 
-/// What requests are sent with.
+/// The clients that send requests, and their runtime.
 struct Client {
     runtime: Runtime,
     web: web::Web,

@@ -50,7 +50,7 @@ impl Failure {
     }
 }
 
-/// What is asked for.
+/// A request for a file.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Ask<'a> {
     /// The contents that the store has: no body is sent if they are current.

@@ -17,7 +17,7 @@ use datasets::corporate_action::{CorporateAction, Kind};
 use serde::{Deserialize, Serialize};
 use stages_core::StageError;
 
-/// What corporate actions change at a snapshot.
+/// The changes of contracts and positions by the corporate actions of a snapshot.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Adjustment {
     /// The snapshot.

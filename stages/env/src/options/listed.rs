@@ -12,7 +12,7 @@ const MULTIPLIER: f64 = 100.0;
 
 /// The listed contracts of an underlying.
 pub(super) struct Listed {
-    /// What the chain states, by class.
+    /// The terms that the chain states, by class.
     pub contracts: Contracts,
     /// Units of the underlying in a contract.
     pub multiplier: f64,

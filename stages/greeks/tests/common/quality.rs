@@ -30,7 +30,7 @@ fn fitted(lines: &[Line]) -> (Vec<f64>, f64) {
     (fitted, seconds)
 }
 
-/// How near quotes are: the share between bid and ask, by maturity, and the median error of volatility.
+/// The distance of a fit from quotes: the share between bid and ask, by maturity, and the median error of volatility.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Share {
     /// Half of the quotes are nearer in volatility.
@@ -75,7 +75,7 @@ impl fmt::Display for Share {
     }
 }
 
-/// What was measured of a chain's surfaces.
+/// The quality of a chain's surfaces.
 #[derive(Debug)]
 pub struct Quality {
     /// Quotes whose fitted price lies between bid and ask.

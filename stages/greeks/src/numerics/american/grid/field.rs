@@ -132,7 +132,7 @@ impl Field {
         }
     }
 
-    /// What exercise is worth at a time.
+    /// The value of exercise at a time.
     pub fn payoff(&self, time: f64) -> Payoff<'_> {
         Payoff {
             spots: &self.spots,

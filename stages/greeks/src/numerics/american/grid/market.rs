@@ -1,4 +1,4 @@
-//! What a field needs of an option.
+//! The terms of an option as a field takes them.
 
 use crate::numerics::formula::Contract;
 use libm::exp;

@@ -167,7 +167,7 @@ impl Stage<'_> {
         Some(edge)
     }
 
-    /// What exercise in a region within one cell adds to the right side at the nodes on both sides of it.
+    /// The source term of exercise in a region within one cell, added to the right side at the nodes on both sides of it.
     fn source(&self, lower: &Edge, upper: &Edge) -> [(usize, f64); 2] {
         let width = upper.place - lower.place;
         if lower.node != upper.node + 1 || width <= 0.0 {
