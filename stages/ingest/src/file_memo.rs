@@ -14,7 +14,7 @@ use stages_core::{Context, Given, Memo, Share, Source, StageError, table};
 use std::path::Path;
 use std::sync::LazyLock;
 
-/// What a table is read with beside its layout.
+/// The settings beside its layout that a table is read with.
 #[derive(Clone, Copy, Default)]
 pub struct Around<'a> {
     /// The symbol of rows that name none.
@@ -40,7 +40,7 @@ pub struct Reading<'a> {
     pub parse: Parse,
 }
 
-/// What a file is.
+/// A file as it was read.
 pub enum Read<T> {
     /// A table, its layout and why.
     Table(Box<Layout>, String, T),

@@ -1,4 +1,4 @@
-//! What a file is taken for, and a proposal for one that no layout fits: for `runner data inspect`.
+//! The layout that a file is taken for, and a proposal for one that no layout fits: for `runner data inspect`.
 
 use crate::form::{Looked, prepare};
 use crate::frame::Frame;

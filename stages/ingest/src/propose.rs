@@ -23,7 +23,7 @@ pub struct Proposal {
     pub json: Option<JsonRows>,
     /// Our columns that are needed and were not found.
     pub missing: Vec<&'static str>,
-    /// What to check, in sentences.
+    /// The points to check, in sentences.
     pub doubts: Vec<String>,
 }
 

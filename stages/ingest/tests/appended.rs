@@ -1,4 +1,4 @@
-//! What an appended, changed or removed file costs, and that it gives the bytes of a run from nothing.
+//! The cost of an appended, changed or removed file, and the bytes of its result, which are those of a run from nothing.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 

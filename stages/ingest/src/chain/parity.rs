@@ -117,7 +117,7 @@ pub fn forwards(chain: &Chain, snapshot: std::ops::Range<usize>) -> Vec<Forward>
     out
 }
 
-/// What the price of an underlying goes on from: the carries of the last [`MEMORY`] days, and the last price.
+/// The state from which the price of an underlying goes on: the carries of the last [`MEMORY`] days, and the last price.
 #[derive(Default)]
 pub struct State {
     /// The carries, the oldest first.

@@ -46,7 +46,7 @@ pub struct Facts<'a> {
     pub closes: &'a Closes,
     /// True where any file has times of day.
     pub has_times: bool,
-    /// What the rows have.
+    /// The kinds of values that the rows have.
     pub found: Found,
 }
 

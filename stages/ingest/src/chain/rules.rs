@@ -53,7 +53,7 @@ pub(super) struct SeenOf {
     pub traded: HashSet<(i32, u64, bool)>,
     /// The contracts of the last snapshot that was kept.
     pub ladder: Option<Ladder>,
-    /// What prices from put-call parity go on from.
+    /// The state from which prices by put-call parity go on.
     pub parity: parity::State,
 }
 

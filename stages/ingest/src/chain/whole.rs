@@ -1,4 +1,4 @@
-//! What is known of a whole chain from its files, before any row is looked at again.
+//! The facts of a whole chain that are known from its files, before any row is looked at again.
 
 use super::columns::{OPEN_INTEREST, UNDERLYING, VOLUME};
 use super::config::ChainConfig;
@@ -122,7 +122,7 @@ impl<'a> Whole<'a> {
         }
     }
 
-    /// Whether its rows have quotes, counts of trades or open contracts, prices of the underlying; and whether they are of one symbol.
+    /// True for each of these that its rows have: quotes, counts of trades or open contracts, prices of the underlying; and true if they are of one symbol.
     pub fn found(&self) -> [bool; 4] {
         let columns = self.chosen_days().fold(0, |bits, (_, day)| bits | day.columns);
         let symbols: BTreeSet<&str> = self
