@@ -1,0 +1,214 @@
+//! The ends of stages: results, retries, recovery from damage, failures, and what is skipped for them.
+
+use super::{Scheduler, State};
+use crate::action::Outcome;
+use crate::event::{Event, StageStatus};
+use cache::{ArtifactDigest, Hit, Outputs};
+use stages_core::StageError;
+use stages_core::error::Cause;
+use std::collections::BTreeSet;
+
+impl Scheduler<'_, '_, '_> {
+    pub(super) fn ended(&mut self, i: usize, outcome: Outcome) {
+        let State::Running(prepared, share, lock) = std::mem::replace(&mut self.slots[i].state, State::Preparing)
+        else {
+            return;
+        };
+        drop(lock);
+        self.pool.give(share);
+        self.running.remove(&i);
+        for &other in &self.delayed {
+            let slot = &mut self.slots[other];
+            if slot.key == Some(prepared.key) {
+                slot.try_at = None;
+            }
+        }
+        match outcome {
+            Outcome::Ran(hit) if self.slots[i].check.is_some() => {
+                if let Some(cached) = self.slots[i].check.take() {
+                    self.checked(i, prepared.key, cached, &hit);
+                }
+            }
+            Outcome::Ran(hit) => {
+                self.slots[i].forced = false;
+                self.finish(i, StageStatus::Ran, *hit);
+            }
+            // A blob that was being fetched.
+            Outcome::Damaged(..) if self.limits.is_cancelled() => self.fail(i, StageError::interrupted()),
+            Outcome::Damaged(err, damaged) => {
+                // Each remote blob is rejected once: a stage that finds another rejected blob has made progress.
+                let refusals = self.store.upstream().map_or(0, cache::Upstream::rejected_blobs);
+                let further = refusals > std::mem::replace(&mut self.slots[i].refusals, refusals);
+                if (self.slots[i].healed && !further) || self.stopping {
+                    let err = StageError {
+                        cause: Cause::Store,
+                        ..err
+                    };
+                    let hint = "`runner cache verify` looks for damage; the disk or its memory may be failing";
+                    return self.fail(i, err.hint(hint));
+                }
+                self.heal(i, err, &damaged);
+            }
+            Outcome::Failed(err) => {
+                let again = err.cause == Cause::Failed && self.slots[i].retries > 0 && !self.stopping;
+                if !again {
+                    return self.fail(i, err);
+                }
+                let retries = self.node(i).retries;
+                let slot = &mut self.slots[i];
+                slot.retries -= 1;
+                let retry = retries - slot.retries;
+                slot.state = State::Ready(prepared);
+                self.ready.insert(i);
+                let stage = self.id(i);
+                self.emit(Event::StageRetried {
+                    stage,
+                    retry,
+                    retries,
+                    error: err.message,
+                });
+            }
+        }
+    }
+
+    /// Reruns the stages that produced the damaged inputs of `i`, and then `i`.
+    fn heal(&mut self, i: usize, err: StageError, damaged: &[ArtifactDigest]) {
+        self.slots[i].healed = true;
+        // Most damage is nobody's concern once it is healed.
+        if err.hint.is_some() {
+            self.emit(Event::Warning {
+                stage: self.id(i),
+                message: err.message,
+                hint: err.hint,
+            });
+        }
+        let mut producers = BTreeSet::new();
+        for need in self.pipeline.nodes[i].needs.values().flatten() {
+            let made = self.slots[need.node].output(&need.output);
+            if made.is_some_and(|digest| damaged.contains(digest)) {
+                producers.insert(need.node);
+            }
+        }
+        self.slots[i].state = State::Waiting;
+        self.slots[i].missing = producers.len();
+        for &producer in &producers {
+            let event = Event::StageHealing {
+                stage: self.id(producer),
+                found_by: self.id(i),
+            };
+            self.emit(event);
+            let slot = &mut self.slots[producer];
+            slot.waiters.push(i);
+            if matches!(slot.state, State::Over(_)) {
+                slot.state = State::Waiting;
+                slot.forced = true;
+                self.open += 1;
+                self.to_prepare.insert(producer);
+            }
+        }
+        if producers.is_empty() {
+            // The damaged artifact was not an input but, for example, a memo: it has been removed.
+            self.to_prepare.insert(i);
+        }
+    }
+
+    pub(super) fn finish(&mut self, i: usize, status: StageStatus, hit: Hit) {
+        let slot = &mut self.slots[i];
+        slot.state = State::Over(status);
+        let seconds = slot.began.map_or(0.0, |began| began.elapsed().as_secs_f64());
+        let event = Event::StageFinished {
+            stage: self.pipeline.nodes[i].id.clone(),
+            key: slot.key,
+            status,
+            seconds,
+            outputs: hit.outputs.clone(),
+            computed_seconds: Some(hit.seconds),
+            peak_memory: hit.peak_memory,
+            log: hit.log,
+            error: None,
+            hint: None,
+        };
+        slot.hit = Some(hit);
+        self.emit(event);
+        self.over(i);
+        for waiter in std::mem::take(&mut self.slots[i].waiters) {
+            let slot = &mut self.slots[waiter];
+            if slot.chosen && matches!(slot.state, State::Waiting) {
+                slot.missing = slot.missing.saturating_sub(1);
+                if slot.missing == 0 {
+                    self.to_prepare.insert(waiter);
+                }
+            }
+        }
+    }
+
+    fn over(&mut self, i: usize) {
+        self.open = self.open.saturating_sub(1);
+        self.ready.remove(&i);
+        self.delayed.remove(&i);
+        self.to_prepare.remove(&i);
+    }
+
+    /// Ends a stage without a result.
+    fn end(&mut self, i: usize, status: StageStatus, error: Option<String>, hint: Option<String>) {
+        let slot = &mut self.slots[i];
+        slot.state = State::Over(status);
+        let seconds = slot.began.map_or(0.0, |began| began.elapsed().as_secs_f64());
+        let event = Event::StageFinished {
+            stage: self.pipeline.nodes[i].id.clone(),
+            key: slot.key,
+            status,
+            seconds: if status == StageStatus::Skipped { 0.0 } else { seconds },
+            outputs: Outputs::default(),
+            computed_seconds: None,
+            peak_memory: None,
+            log: None,
+            error,
+            hint,
+        };
+        self.emit(event);
+        self.over(i);
+    }
+
+    pub(super) fn fail(&mut self, i: usize, err: StageError) {
+        let interrupted = err.cause == Cause::Interrupted;
+        self.failed |= !interrupted;
+        self.machine_failed |= matches!(err.cause, Cause::Store | Cause::DamagedInput);
+        self.end(i, StageStatus::Failed, Some(err.message), err.hint);
+        self.stopping |= !self.options.keep_going || self.machine_failed || interrupted;
+        let because = format!(
+            "`{}`, which {}",
+            self.node(i).id,
+            if interrupted { "was interrupted" } else { "failed" }
+        );
+        let mut waiting = std::mem::take(&mut self.slots[i].waiters);
+        while let Some(waiter) = waiting.pop() {
+            if self.slots[waiter].chosen && matches!(self.slots[waiter].state, State::Waiting) {
+                self.end(waiter, StageStatus::Skipped, Some(format!("needs {because}")), None);
+                waiting.append(&mut std::mem::take(&mut self.slots[waiter].waiters));
+            }
+        }
+    }
+
+    /// Skips all stages that have not started.
+    pub(super) fn skip_rest(&mut self) {
+        if self.open == 0 {
+            return;
+        }
+        let because = if self.failed {
+            "another stage failed"
+        } else {
+            "the run was interrupted"
+        };
+        // After the first call, only newly ready stages are left to skip.
+        let left: Vec<usize> = match std::mem::replace(&mut self.skipped, true) {
+            false => (0..self.slots.len()).collect(),
+            true => self.ready.iter().copied().collect(),
+        };
+        for i in left {
+            if self.slots[i].chosen && matches!(self.slots[i].state, State::Waiting | State::Ready(_)) {
+                self.end(i, StageStatus::Skipped, Some(because.to_owned()), None);
+            }
+        }
+    }
+}
