@@ -2,24 +2,14 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
+#[path = "common/reference_table.rs"]
+mod reference_table;
+
+use reference_table::{number, table};
 use stages_greeks::numerics::formula::{Contract, black_scholes_merton, further};
 use stages_greeks::numerics::implied::{Status, implied_volatility};
 use stages_numerics::special::exp;
 use std::collections::BTreeMap;
-
-type Row = BTreeMap<String, String>;
-
-fn table(text: &str) -> Vec<Row> {
-    let mut lines = text.lines();
-    let header: Vec<_> = lines.next().unwrap().split(',').map(str::to_owned).collect();
-    lines
-        .map(|line| header.iter().cloned().zip(line.split(',').map(str::to_owned)).collect())
-        .collect()
-}
-
-fn number(row: &Row, name: &str) -> f64 {
-    row[name].parse().unwrap_or(f64::NAN)
-}
 
 #[test]
 fn greeks() {

@@ -5,7 +5,11 @@
 mod dividends;
 mod grid;
 
+#[path = "../common/reference_table.rs"]
+mod reference_table;
+
 use proptest::prelude::*;
+use reference_table::{number, table};
 use stages_greeks::numerics::american::{
     AmericanColumns, Reason, Scheme, american, greeks, implied_volatility, lattice, price,
 };
@@ -14,21 +18,6 @@ use stages_greeks::numerics::formula::{Contract, Greeks, black_scholes_merton};
 use stages_greeks::numerics::implied::Status;
 use stages_numerics::dispatch::InstructionSet;
 use stages_numerics::random::Random;
-use std::collections::BTreeMap;
-
-type Row = BTreeMap<String, String>;
-
-fn table(text: &str) -> Vec<Row> {
-    let mut lines = text.lines();
-    let header: Vec<_> = lines.next().unwrap().split(',').map(str::to_owned).collect();
-    lines
-        .map(|line| header.iter().cloned().zip(line.split(',').map(str::to_owned)).collect())
-        .collect()
-}
-
-fn number(row: &Row, name: &str) -> f64 {
-    row[name].parse().unwrap_or(f64::NAN)
-}
 
 /// The columns of options.
 struct Book([Vec<f64>; 6], Vec<bool>);
