@@ -1,7 +1,7 @@
 //! The schemas of market data: one list of columns for each table.
 //!
-//! A table is sorted by (symbol, date) and, for option chains, then by (expiry, root, strike, call before put); the key
-//! is unique. Partitions cut it by date range and symbols.
+//! A table is sorted by (symbol, date), then by [`SNAPSHOT`] where it has that column and, for option chains, by (expiry, root, strike, call before
+//! put); the key is unique. Partitions cut it by date range and symbols.
 
 /// The type of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -10,6 +10,8 @@ pub enum Type {
     Text,
     /// Days since 1970-01-01.
     Date,
+    /// Microseconds since 1970-01-01 00:00 UTC.
+    Instant,
     /// 64-bit float.
     Float,
     /// 8-bit unsigned integer, a code.
@@ -115,6 +117,59 @@ pub const TRADABLE: Column = column(
     false,
     "false where the row is a mark at which nothing can be traded",
 );
+
+/// The column of chains with several snapshots a day, and of the Greeks and features made from them; it stands after `date`. A data set has it in all
+/// its partitions, or in none.
+pub const SNAPSHOT: Column = column(
+    "snapshot",
+    Type::Instant,
+    false,
+    "instant of the quotes, UTC; `date` is its day in the time zone of the exchange",
+);
+
+/// The columns of an option chain that files may state beside its quotes, and that a chain has where a layout maps them: what prices a contract, by row
+/// or once for an expiry.
+pub const PRICING_TERMS: &[Column] = &[
+    column(
+        "forward",
+        Type::Float,
+        true,
+        "forward price of the underlying at expiry",
+    ),
+    column("discount_factor", Type::Float, true, "value now of 1 at expiry"),
+    column("years", Type::Float, true, "time to expiry in years"),
+    column(
+        "dividend_yield",
+        Type::Float,
+        true,
+        "continuous yield of the underlying up to expiry, annual, decimal",
+    ),
+    column(
+        "borrow_rate",
+        Type::Float,
+        true,
+        "continuous rate of borrowing the underlying up to expiry, annual, decimal; it adds to the yield",
+    ),
+];
+
+/// The Greeks that a vendor states, which a chain keeps where a layout maps them; in the units of [`GREEKS`].
+pub const VENDOR_GREEKS: &[Column] = &[
+    column("vendor_delta", Type::Float, true, "the vendor's dV/dS"),
+    column("vendor_gamma", Type::Float, true, "the vendor's d2V/dS2"),
+    column(
+        "vendor_vega",
+        Type::Float,
+        true,
+        "the vendor's dV/dsigma per 1.00 of volatility",
+    ),
+    column(
+        "vendor_theta",
+        Type::Float,
+        true,
+        "the vendor's dV/dt per year of calendar time passing",
+    ),
+    column("vendor_rho", Type::Float, true, "the vendor's dV/dr per 1.00 of rate"),
+];
 
 /// Corporate actions, in the order of their ex-dates. Sorted by (symbol, date, kind).
 pub const CORPORATE_ACTIONS: &[Column] = &[

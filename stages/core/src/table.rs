@@ -3,12 +3,13 @@
 use crate::error::StageError;
 use arrow::array::{
     Array, ArrayRef, AsArray, BooleanArray, Date32Array, Float64Array, RecordBatch, RecordBatchReader as _,
+    TimestampMicrosecondArray,
 };
-use arrow::datatypes::{DataType, Field, Float64Type, Schema, SchemaRef};
+use arrow::datatypes::{DataType, Field, Float64Type, Schema, SchemaRef, TimeUnit, TimestampMicrosecondType};
 use bytes::Bytes;
 use cache::Blob;
 use datasets::Date;
-use datasets::schema::{Column, Type};
+use datasets::schema::{Column, SNAPSHOT, Type};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use parquet::arrow::{ArrowWriter, ProjectionMask};
 use parquet::basic::{Compression, ZstdLevel};
@@ -21,6 +22,7 @@ pub fn data_type(ty: Type) -> DataType {
     match ty {
         Type::Text => DataType::Utf8,
         Type::Date => DataType::Date32,
+        Type::Instant => DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into())),
         Type::Float => DataType::Float64,
         Type::Code => DataType::UInt8,
         Type::Bool => DataType::Boolean,
@@ -162,6 +164,20 @@ pub fn dates(batch: &RecordBatch, name: &str) -> Result<Vec<Date>, StageError> {
         .as_primitive_opt()
         .ok_or_else(|| wrong(name, "date"))?;
     Ok(column.values().iter().map(|&days| Date(days)).collect())
+}
+
+/// The instants of the rows of a table, the column [`SNAPSHOT`]; none where it has one snapshot a day.
+///
+/// # Errors
+/// When the column is of another type.
+pub fn snapshots(batch: &RecordBatch) -> Result<Option<&TimestampMicrosecondArray>, StageError> {
+    match batch.column_by_name(SNAPSHOT.name) {
+        None => Ok(None),
+        Some(column) => column
+            .as_primitive_opt::<TimestampMicrosecondType>()
+            .map(Some)
+            .ok_or_else(|| wrong(SNAPSHOT.name, "instant, in microseconds UTC")),
+    }
 }
 
 /// A boolean column.
