@@ -5,6 +5,7 @@ use crate::chain::{Chain, Rules, Seen};
 use crate::options::{OnBadRows, count_missing_days};
 use crate::rates;
 use arrow::array::{ArrayRef, BooleanArray, Date32Array, Float64Array, RecordBatch, StringArray};
+use arrow::datatypes::{DataType, Field, Schema};
 use datasets::calendar::CalendarName;
 use datasets::contract::{Contracts, Exercise, Expires, Facts, Origin, Settlement, Terms, UnderlyingKind};
 use datasets::quality::{Action, BARS, CHAIN, RATES, Tally};
@@ -33,7 +34,7 @@ pub struct SimulatedMarket;
 impl StageKind for SimulatedMarket {
     type Config = Parameters;
     const NAME: &'static str = "ingest/simulated_market";
-    const VERSION: u32 = 2;
+    const VERSION: u32 = 3;
     const ABOUT: &'static str =
         "a simulated index (stochastic variance and jumps) with its option chain, bars and rates";
     const PORTS: Ports = Ports {
@@ -54,6 +55,11 @@ impl StageKind for SimulatedMarket {
                 ty: PortType::Rates,
                 doc: "zero rates at each close",
             },
+            OutputPort {
+                name: "hidden",
+                ty: PortType::Features,
+                doc: "what nobody sees at each close, for oracles and tests: `variance` (instantaneous, annual) and, of each of several regimes, `regime_NAME` (1 in it, else 0) and `filtered_NAME` (its probability by bars and variances up to then)",
+            },
         ],
     };
 
@@ -62,6 +68,7 @@ impl StageKind for SimulatedMarket {
             .check()
             .map_err(|invalid| ConfigProblem::new(invalid.field, invalid.message).hint(invalid.hint))?;
         let columns = |columns: &'static [schema::Column]| columns.iter().map(|column| column.name);
+        let hidden = hidden_columns(config);
         let bars = columns(schema::BARS).filter(|name| *name != "adjusted_close");
         Ok(BTreeMap::from([
             ("bars".to_owned(), Provided::columns(PortType::Bars, bars)),
@@ -72,6 +79,13 @@ impl StageKind for SimulatedMarket {
             (
                 "rates".to_owned(),
                 Provided::columns(PortType::Rates, columns(schema::RATES)),
+            ),
+            (
+                "hidden".to_owned(),
+                Provided::columns(
+                    PortType::Features,
+                    columns(schema::FEATURES).chain(hidden.iter().map(String::as_str)),
+                ),
             ),
         ]))
     }
@@ -105,6 +119,7 @@ impl StageKind for SimulatedMarket {
             ("bars".to_owned(), write_bars(config, market.days(), context)?),
             ("chain".to_owned(), chain),
             ("rates".to_owned(), write_rates(market.days(), context)?),
+            ("hidden".to_owned(), write_hidden(config, &market, context)?),
         ]))
     }
 
@@ -316,4 +331,57 @@ fn write_rates(days: &[Day], context: &Context) -> Result<cache::ArtifactDigest,
     });
     let partitions = dataset::partition(&context.store, &batch, Period::Year, "rates")?;
     dataset::write(&context.store, PortType::Rates, meta, partitions)
+}
+
+/// The names of the columns of `hidden` after its keys: the variance, then the regimes and their probabilities.
+fn hidden_columns(config: &Parameters) -> Vec<String> {
+    let of_regimes = |what: &'static str| {
+        config
+            .regime_names()
+            .into_iter()
+            .map(move |name| format!("{what}_{name}"))
+    };
+    std::iter::once("variance".to_owned())
+        .chain(of_regimes("regime"))
+        .chain(of_regimes("filtered"))
+        .collect()
+}
+
+fn write_hidden(config: &Parameters, market: &Market, context: &Context) -> Result<cache::ArtifactDigest, StageError> {
+    let days = market.days();
+    let names = hidden_columns(config);
+    let mut values = vec![days.iter().map(|day| day.variance).collect::<Vec<f64>>()];
+    let regimes = (names.len() - 1) / 2;
+    for regime in 0..regimes {
+        values.push(
+            days.iter()
+                .map(|day| f64::from(u8::from(day.regime == regime)))
+                .collect(),
+        );
+    }
+    if regimes > 0 {
+        let filtered = market.filter();
+        for regime in 0..regimes {
+            values.push(filtered.iter().map(|probability| probability[regime]).collect());
+        }
+    }
+    let mut fields: Vec<Field> = schema::FEATURES.iter().map(table::field).collect();
+    fields.extend(names.iter().map(|name| Field::new(name, DataType::Float64, true)));
+    let mut columns: Vec<ArrayRef> = vec![
+        Arc::new(StringArray::from_iter_values(days.iter().map(|_| &config.symbol))),
+        Arc::new(Date32Array::from_iter_values(days.iter().map(|day| day.date.0))),
+    ];
+    columns.extend(
+        values
+            .into_iter()
+            .map(|values| Arc::new(Float64Array::from(values)) as ArrayRef),
+    );
+    let batch = RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)?;
+    let partitions = dataset::partition(&context.store, &batch, Period::Year, "")?;
+    dataset::write(
+        &context.store,
+        PortType::Features,
+        json!({ "symbols": [&config.symbol], "rows": days.len() }),
+        partitions,
+    )
 }

@@ -279,6 +279,11 @@ fn wrong_parameters_are_refused() {
         (json!({ "strikes": { "step": 0.01 } }), "strikes.step"),
         (json!({ "spread": { "minimum": -0.1 } }), "spread.minimum"),
         (json!({ "rates": { "mean": 9.0 } }), "rates.mean"),
+        (json!({ "regimes": [{ "mean_days": 0.0 }] }), "regimes[].mean_days"),
+        (
+            json!({ "regimes": [{ "name": "a" }, { "name": "a" }] }),
+            "regimes[].name",
+        ),
     ] {
         let problem = bench.check(NAME, with.clone()).unwrap_err();
         assert_eq!(problem.field, field, "{with}");
@@ -351,4 +356,35 @@ fn how_long_it_takes() {
             );
         }
     }
+}
+
+#[test]
+fn hidden_states_are_an_output_of_their_own() {
+    let bench = Bench::new();
+    let regimes = json!([
+        { "name": "dear", "mean_days": 20, "realised_variance": 0.5 },
+        { "name": "cheap", "mean_days": 20, "realised_variance": 2.0 },
+    ]);
+    let market = run(&bench, json!({ "days": 120, "regimes": regimes }), 2);
+    let hidden = market.rows(&bench, "hidden");
+    let names: Vec<_> = hidden
+        .schema()
+        .fields()
+        .iter()
+        .map(|field| field.name().clone())
+        .collect();
+    let states = ["regime_dear", "regime_cheap", "filtered_dear", "filtered_cheap"];
+    assert_eq!(names[..3], ["symbol", "date", "variance"]);
+    assert_eq!(names[3..], states);
+    assert_eq!(hidden.num_rows(), market.rows(&bench, "bars").num_rows());
+    for pair in [[0, 1], [2, 3]] {
+        let (first, second) = (floats(&hidden, states[pair[0]]), floats(&hidden, states[pair[1]]));
+        assert!(first.iter().zip(&second).all(|(x, y)| (x + y - 1.0).abs() < 1e-12));
+    }
+    assert!(floats(&hidden, "regime_cheap").contains(&1.0) && floats(&hidden, "regime_dear").contains(&1.0));
+    // Without regimes there is the variance alone, and the rest of the market has no other bytes than one regime that changes nothing.
+    let plain = run(&bench, json!({ "days": 30 }), 2);
+    assert_eq!(plain.rows(&bench, "hidden").num_columns(), 3);
+    let one = run(&bench, json!({ "days": 30, "regimes": [{}] }), 2);
+    assert_eq!(plain.digests, one.digests);
 }

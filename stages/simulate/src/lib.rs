@@ -28,6 +28,7 @@ mod parameters;
 mod path;
 mod quotes;
 mod rates;
+mod regimes;
 
 pub use bates::{Bates, Expiry};
 pub use listing::Listed;
@@ -36,3 +37,4 @@ pub use parameters::{Expiries, Invalid, Parameters, Physical, RiskNeutral, Sprea
 pub use path::Day;
 pub use quotes::Quote;
 pub use rates::{Curve, Rates, TENORS};
+pub use regimes::{Regime, filter};

@@ -6,13 +6,15 @@ use super::listing::{Listed, listings};
 use super::parameters::{Invalid, Parameters};
 use super::path::{self, Day};
 use super::quotes::{Quote, quotes};
+use super::regimes::{self, regimes};
 use datasets::{Date, DateRange};
 
 /// A simulated market: its days and listings at once, its quotes on demand.
 #[derive(Clone, Debug)]
 pub struct Market {
     parameters: Parameters,
-    pricing: Bates,
+    /// The model and the factor of the variance by which options are priced, by regime.
+    pricing: Vec<(Bates, f64)>,
     clock: Clock,
     days: Vec<Day>,
     listings: Vec<Vec<Listed>>,
@@ -40,7 +42,10 @@ impl Market {
         let listings = listings(&parameters.expiries, &parameters.strikes, closes)?;
         Ok(Self {
             parameters: parameters.clone(),
-            pricing: parameters.pricing_model(),
+            pricing: regimes(parameters)
+                .iter()
+                .map(|regime| (regime.pricing(parameters), regime.implied_variance))
+                .collect(),
             clock,
             days,
             listings,
@@ -69,7 +74,18 @@ impl Market {
         let mut out = Vec::with_capacity(listings.iter().map(|listed| 2 * listed.strikes.len()).sum());
         for listed in listings {
             let years = self.years(day.date, listed.expiry);
-            quotes(&self.parameters, &self.pricing, day, i as u32, years, listed, &mut out);
+            let (model, factor) = &self.pricing[day.regime];
+            let variance = factor * day.variance;
+            quotes(
+                &self.parameters,
+                model,
+                variance,
+                day,
+                i as u32,
+                years,
+                listed,
+                &mut out,
+            );
         }
         out
     }
@@ -77,6 +93,14 @@ impl Market {
     /// Years on the market's clock between the closes of two days.
     pub fn years(&self, from: Date, to: Date) -> f64 {
         self.clock.years(DateRange { from, to })
+    }
+
+    /// The probability of each regime at the close of each day by what can be seen then, `[days][regimes]`: see [`super::filter`].
+    pub fn filter(&self) -> Vec<Vec<f64>> {
+        let years: Vec<f64> = std::iter::once(self.clock.unit())
+            .chain(self.days.windows(2).map(|pair| self.years(pair[0].date, pair[1].date)))
+            .collect();
+        regimes::filter(&self.parameters, &self.days, &years)
     }
 
     /// The root of contracts of the monthly or the weekly class.

@@ -47,6 +47,7 @@
 
 use super::bates::Bates;
 use super::rates::Rates;
+use super::regimes::Regime;
 use datasets::Date;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -76,6 +77,9 @@ pub struct Parameters {
     pub physical: Physical,
     /// Their dynamics under the pricing measure: the premiums for risk.
     pub risk_neutral: RiskNeutral,
+    /// Regimes, between which a hidden Markov chain moves; none, the default, for a market that stays as it is.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub regimes: Vec<Regime>,
     /// Time within a day and over closed days.
     pub time: Time,
     /// The listed expiries.
@@ -104,6 +108,7 @@ impl Default for Parameters {
             rates: Rates::default(),
             physical: Physical::default(),
             risk_neutral: RiskNeutral::default(),
+            regimes: Vec::new(),
             time: Time::default(),
             expiries: Expiries::default(),
             strikes: Strikes::default(),
@@ -332,6 +337,18 @@ impl Parameters {
         }
     }
 
+    /// The names of the regimes, where there are several; one without a name has its number, from 1.
+    pub fn regime_names(&self) -> Vec<String> {
+        if self.regimes.len() < 2 {
+            return Vec::new();
+        }
+        let name = |(i, regime): (usize, &Regime)| match regime.name.as_str() {
+            "" => (i + 1).to_string(),
+            name => name.to_owned(),
+        };
+        self.regimes.iter().enumerate().map(name).collect()
+    }
+
     /// The calendar days to the furthest expiry, at most.
     pub(super) fn horizon(&self) -> i32 {
         let Expiries {
@@ -395,6 +412,29 @@ impl Parameters {
         within("risk_neutral.jump_intensity", q.jump_intensity, 0.0, 100.0)?;
         within("risk_neutral.jump_mean", q.jump_mean, -0.5, 0.5)?;
         within("risk_neutral.jump_deviation", q.jump_deviation, 0.0, 0.5)?;
+        let names = self.regime_names();
+        for (i, name) in names.iter().enumerate() {
+            if names[..i].contains(name) || !name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
+                return Err(Invalid {
+                    field: "regimes[].name",
+                    message: format!("`{name}` cannot be the name of a regime, or is that of another"),
+                    hint: "give letters, digits and underscores, such as high_premium".to_owned(),
+                });
+            }
+        }
+        for regime in &self.regimes {
+            within("regimes[].mean_days", regime.mean_days, 1.0, 10_000.0)?;
+            within("regimes[].mean_variance", regime.mean_variance, 0.05, 20.0)?;
+            within("regimes[].realised_variance", regime.realised_variance, 0.05, 20.0)?;
+            within("regimes[].realised_jumps", regime.realised_jumps, 0.0, 20.0)?;
+            within("regimes[].implied_variance", regime.implied_variance, 0.05, 20.0)?;
+            if let Some(q) = &regime.risk_neutral {
+                within("regimes[].risk_neutral.kappa", q.kappa, 0.01, 50.0)?;
+                within("regimes[].risk_neutral.jump_intensity", q.jump_intensity, 0.0, 100.0)?;
+                within("regimes[].risk_neutral.jump_mean", q.jump_mean, -0.5, 0.5)?;
+                within("regimes[].risk_neutral.jump_deviation", q.jump_deviation, 0.0, 0.5)?;
+            }
+        }
         whole("time.steps", time.steps, 1, 10_000)?;
         within("time.overnight", time.overnight, 0.0, 0.95)?;
         within("time.closed_day", time.closed_day, 0.0, 1.0)?;

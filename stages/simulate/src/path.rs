@@ -5,6 +5,7 @@ use super::bates::Bates;
 use super::clock::Clock;
 use super::parameters::Parameters;
 use super::rates::Curve;
+use super::regimes;
 use datasets::Date;
 use stages_numerics::random::Random;
 
@@ -14,6 +15,7 @@ pub(super) mod stream {
     pub const DAY: u64 = 2;
     pub const CONTRACT: u64 = 3;
     pub const TRADING: u64 = 4;
+    pub const REGIME: u64 = 5;
 }
 
 /// One step of given length: Andersen's quadratic-exponential scheme with martingale correction ("Simple and efficient
@@ -22,6 +24,8 @@ pub(super) mod stream {
 pub(super) struct Step {
     model: Bates,
     years: f64,
+    /// The variance of the price's diffusion as a multiple of the variance.
+    realised: f64,
     decay: f64,
     /// Andersen's K2, K3 and K4; K1 drops out with the martingale correction.
     k: [f64; 3],
@@ -54,13 +58,19 @@ const PSI: f64 = 1.5;
 
 impl Step {
     pub fn new(model: &Bates, years: f64) -> Self {
+        Self::realising(model, years, 1.0)
+    }
+
+    /// The same where the diffusion of the price has `realised` times the variance: dX = sqrt(realised v) dW1.
+    pub fn realising(model: &Bates, years: f64, realised: f64) -> Self {
         let Bates { kappa, sigma, rho, .. } = *model;
-        let skew = rho / sigma;
-        let middle = 0.5 * years * (kappa * skew - 0.5);
-        let rest = 0.5 * years * (1.0 - rho * rho);
+        let skew = realised.sqrt() * rho / sigma;
+        let middle = 0.5 * years * (kappa * skew - 0.5 * realised);
+        let rest = 0.5 * years * realised * (1.0 - rho * rho);
         Self {
             model: *model,
             years,
+            realised,
             decay: libm::exp(-kappa * years),
             k: [middle + skew, rest, rest],
             no_jump: libm::exp(-model.jump_intensity * years),
@@ -104,7 +114,7 @@ impl Step {
         *variance = next;
         Moved {
             diffusion,
-            variance: 0.5 * (v + next) * self.years,
+            variance: 0.5 * (v + next) * self.years * self.realised,
             jump: self.jump(random),
             compensator: self.compensator,
         }
@@ -143,6 +153,8 @@ pub struct Day {
     pub volume: f64,
     /// The instantaneous variance at the close, per year. Not observable.
     pub variance: f64,
+    /// The index of the day's regime; 0 in a market without. Not observable.
+    pub regime: usize,
     /// The zero rates at the close.
     pub curve: Curve,
 }
@@ -159,6 +171,11 @@ struct State {
 pub(super) fn days(parameters: &Parameters, clock: &Clock) -> Vec<Day> {
     let model = parameters.physical.model();
     let time = &parameters.time;
+    let regimes = regimes::regimes(parameters);
+    let models: Vec<(Bates, f64)> = regimes
+        .iter()
+        .map(|regime| (regime.physical(parameters), regime.realised_variance))
+        .collect();
     let mut random = Random::new(&[parameters.seed, stream::START]);
     let mut state = State {
         price: parameters.spot,
@@ -169,22 +186,31 @@ pub(super) fn days(parameters: &Parameters, clock: &Clock) -> Vec<Day> {
         activity: 0.0,
     };
     let steps = f64::from(time.steps);
-    let inner = Step::new(&model, clock.unit() * (1.0 - time.overnight) / steps);
+    let inner: Vec<Step> = models
+        .iter()
+        .map(|(model, realised)| Step::realising(model, clock.unit() * (1.0 - time.overnight) / steps, *realised))
+        .collect();
+    let chain = regimes::chain(parameters, clock.days());
     let mut out = Vec::with_capacity(parameters.days as usize);
     for (i, &date) in clock.days().iter().enumerate() {
         let mut random = Random::new(&[parameters.seed, stream::DAY, date.0 as u64]);
         let calendar_days = i.checked_sub(1).map_or(1, |before| date.0 - clock.days()[before].0);
         let closed = f64::from(calendar_days - 1) * time.closed_day;
-        let gap = Step::new(&model, clock.unit() * (time.overnight + closed));
-        out.push(day(
-            parameters,
-            date,
-            calendar_days,
-            &gap,
-            &inner,
-            &mut state,
-            &mut random,
-        ));
+        let regime = chain[i];
+        let (model, realised) = &models[regime];
+        let gap = Step::realising(model, clock.unit() * (time.overnight + closed), *realised);
+        out.push(Day {
+            regime,
+            ..day(
+                parameters,
+                date,
+                calendar_days,
+                &gap,
+                &inner[regime],
+                &mut state,
+                &mut random,
+            )
+        });
     }
     out
 }
@@ -253,6 +279,7 @@ fn day(
         close,
         volume: libm::round(volume / 1000.0) * 1000.0,
         variance: state.variance,
+        regime: 0,
         curve: rates.curve(state.short_rate),
     }
 }

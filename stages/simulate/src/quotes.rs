@@ -49,11 +49,12 @@ struct Terms<'a> {
     deviation: f64,
 }
 
-/// The quotes of one expiry at the close of `day`, by strike, calls before puts. `years` is the time to expiry on the
+/// The quotes of one expiry at the close of `day`, by strike, calls before puts. `variance` is that by which `model` prices, `years` is the time to expiry on the
 /// market's clock, `index` the day's number.
 pub(super) fn quotes(
     parameters: &Parameters,
     model: &Bates,
+    variance: f64,
     day: &Day,
     index: u32,
     years: f64,
@@ -78,8 +79,8 @@ pub(super) fn quotes(
         days,
         years: calendar_years,
         discount: libm::exp(-rate * calendar_years),
-        prices: Expiry::new(model, day.variance, years, forward, reach),
-        deviation: model.expected_variance(day.variance, years).sqrt(),
+        prices: Expiry::new(model, variance, years, forward, reach),
+        deviation: model.expected_variance(variance, years).sqrt(),
     };
     let mut guess = [0.0; 2];
     for &(units, since) in &listed.strikes {

@@ -1,0 +1,351 @@
+//! Regimes: a hidden Markov chain that moves variance, the premium on it, jumps, skew and term structure, from one trading day to the next.
+//!
+//! Within a regime the market is as in [`super::path`] and [`super::quotes`], with the parameters of the regime. Option prices are those of the pricing model
+//! of the day's regime, as if it stayed: each day's quotes are free of arbitrage, and a change of regime moves them as a recalibration of a
+//! desk's model does. So the expected profit of a position is known by regime: a seller of variance earns the price of variance less what
+//! the regime realises.
+//!
+//! What prices show is apart from what is realised. A regime that changes [`Regime::realised_variance`] alone cannot be seen in
+//! any quote, and has to be inferred from the history of realised against implied variance, by [`filter`] at best; one that changes
+//! [`Regime::implied_variance`] or [`Regime::risk_neutral`] shows in the surface of the day.
+
+use super::bates::Bates;
+use super::parameters::{Parameters, RiskNeutral};
+use super::path::Day;
+use super::path::stream;
+use datasets::Date;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use stages_numerics::random::Random;
+
+/// A regime of the market. Factors multiply the parameters of the market; 1, the default, leaves them.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Regime {
+    /// Its name.
+    pub name: String,
+    /// Its mean length in trading days. Lengths are geometric; from one regime the chain goes to each of the others with equal
+    /// probability, so that the share of days in a regime is that of its mean length in their sum.
+    pub mean_days: f64,
+    /// Factor of the variance to which the variance reverts, `physical.theta`.
+    pub mean_variance: f64,
+    /// Factor of the variance of the diffusion of the price. Quotes do not show it.
+    pub realised_variance: f64,
+    /// Factor of `physical.jump_intensity`. Quotes do not show it.
+    pub realised_jumps: f64,
+    /// Factor of the variance, instantaneous and mean, by which options are priced. The price does not follow it.
+    pub implied_variance: f64,
+    /// The pricing measure in this regime, in place of the market's: its jumps are skew, its kappa is the slope of the term structure.
+    pub risk_neutral: Option<RiskNeutral>,
+}
+
+impl Default for Regime {
+    fn default() -> Self {
+        Self {
+            name: String::new(),
+            mean_days: 60.0,
+            mean_variance: 1.0,
+            realised_variance: 1.0,
+            realised_jumps: 1.0,
+            implied_variance: 1.0,
+            risk_neutral: None,
+        }
+    }
+}
+
+impl Regime {
+    /// The model under the real-world measure. The variance of the price's diffusion is [`Regime::realised_variance`] times its variance.
+    pub(super) fn physical(&self, market: &Parameters) -> Bates {
+        let model = market.physical.model();
+        Bates {
+            theta: model.theta * self.mean_variance,
+            jump_intensity: model.jump_intensity * self.realised_jumps,
+            ..model
+        }
+    }
+
+    /// The model under the pricing measure.
+    pub(super) fn pricing(&self, market: &Parameters) -> Bates {
+        let neutral = self.risk_neutral.unwrap_or(market.risk_neutral);
+        let model = Parameters {
+            risk_neutral: neutral,
+            ..market.clone()
+        }
+        .pricing_model();
+        Bates {
+            theta: model.theta * self.implied_variance,
+            // So that the variance and its factor follow one equation: d(cv) = kappa (c theta - cv) dt + sqrt(c) sigma sqrt(cv) dW.
+            sigma: model.sigma * self.implied_variance.sqrt(),
+            ..model
+        }
+    }
+}
+
+/// The regimes of a market: those that are given, or the market as it is.
+pub(super) fn regimes(parameters: &Parameters) -> Vec<Regime> {
+    if parameters.regimes.is_empty() {
+        vec![Regime::default()]
+    } else {
+        parameters.regimes.clone()
+    }
+}
+
+/// The regime of each day. A day's depends on that of the day before and on a random number of its own.
+pub(super) fn chain(parameters: &Parameters, days: &[Date]) -> Vec<usize> {
+    let regimes = &parameters.regimes;
+    if regimes.len() < 2 {
+        return vec![0; days.len()];
+    }
+    let number = |date: &Date| Random::new(&[parameters.seed, stream::REGIME, date.0 as u64]).uniform();
+    let mut now = None;
+    days.iter()
+        .map(|date| {
+            let mut left = number(date);
+            let probabilities = match now {
+                None => shares(regimes),
+                Some(now) => transition(regimes, now),
+            };
+            let next = probabilities.iter().position(|probability| {
+                left -= probability;
+                left < 0.0
+            });
+            let next = next.unwrap_or(regimes.len() - 1);
+            now = Some(next);
+            next
+        })
+        .collect()
+}
+
+/// The share of days in each regime, in the long run.
+fn shares(regimes: &[Regime]) -> Vec<f64> {
+    let all: f64 = regimes.iter().map(|regime| regime.mean_days).sum();
+    regimes.iter().map(|regime| regime.mean_days / all).collect()
+}
+
+/// The probabilities of the next day's regime.
+fn transition(regimes: &[Regime], now: usize) -> Vec<f64> {
+    let leave = 1.0 / regimes[now].mean_days;
+    let others = (regimes.len() - 1).max(1) as f64;
+    (0..regimes.len())
+        .map(|to| if to == now { 1.0 - leave } else { leave / others })
+        .collect()
+}
+
+/// The probability of each regime at the close of each day, `[days][regimes]`, by what can be seen at that close: the bars up to then, and the
+/// variances of the closes, which quotes show where no regime changes prices. Hamilton's filter ("A new approach to the economic analysis of
+/// nonstationary time series and the business cycle", 1989): a day's return, given the regime, is normal with the expected variance of the day, or has a
+/// jump beside it. `years` are the lengths of the days on the market's clock.
+pub fn filter(parameters: &Parameters, days: &[Day], years: &[f64]) -> Vec<Vec<f64>> {
+    let regimes = regimes(parameters);
+    let mut known = shares(&regimes);
+    let mut out = Vec::with_capacity(days.len());
+    for (i, day) in days.iter().enumerate() {
+        if let Some(before) = i.checked_sub(1).map(|before| &days[before]) {
+            let mut next = vec![0.0; regimes.len()];
+            for (from, probability) in known.iter().enumerate() {
+                for (next, to) in next.iter_mut().zip(transition(&regimes, from)) {
+                    *next += probability * to;
+                }
+            }
+            let change = libm::log(day.close / before.close);
+            for (next, regime) in next.iter_mut().zip(&regimes) {
+                *next *= likelihood(parameters, regime, before.variance, years[i], change);
+            }
+            let sum: f64 = next.iter().sum();
+            // A return that no regime explains says nothing.
+            if sum > 0.0 {
+                next.iter_mut().for_each(|next| *next /= sum);
+                known = next;
+            }
+        }
+        out.push(known.clone());
+    }
+    out
+}
+
+/// The density of a day's return, with one jump at most.
+fn likelihood(parameters: &Parameters, regime: &Regime, variance: f64, years: f64, change: f64) -> f64 {
+    let model = regime.physical(parameters);
+    let diffusion = Bates {
+        jump_intensity: 0.0,
+        ..model
+    };
+    let spread = (regime.realised_variance * diffusion.expected_variance(variance, years)).max(1e-12);
+    let normal = |mean: f64, variance: f64| {
+        let z = change - mean;
+        libm::exp(-0.5 * z * z / variance) / (2.0 * std::f64::consts::PI * variance).sqrt()
+    };
+    let quiet = libm::exp(-model.jump_intensity * years);
+    quiet * normal(-0.5 * spread, spread)
+        + (1.0 - quiet)
+            * normal(
+                model.jump_mean - 0.5 * spread,
+                spread + model.jump_deviation * model.jump_deviation,
+            )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::path::Step;
+    use crate::simulate_days;
+
+    /// Two regimes that no quote tells apart: variance is cheap to its buyers in one, and dear in the other.
+    fn hidden(days: u32, seed: u64) -> Parameters {
+        let regime = |name: &str, mean_days: f64, realised_variance: f64| Regime {
+            name: name.to_owned(),
+            mean_days,
+            realised_variance,
+            ..Regime::default()
+        };
+        Parameters {
+            days,
+            seed,
+            regimes: vec![regime("dear", 60.0, 0.5), regime("cheap", 40.0, 2.0)],
+            ..Parameters::default()
+        }
+    }
+
+    #[test]
+    fn a_day_depends_on_no_later_one_and_shares_are_those_of_the_lengths() {
+        let (short, long) = (
+            simulate_days(&hidden(200, 3)).unwrap(),
+            simulate_days(&hidden(500, 3)).unwrap(),
+        );
+        assert_eq!(short, long[..200]);
+        let (mut days, mut cheap, mut changes) = (0.0, 0.0, 0.0);
+        for seed in 0..40 {
+            let path = simulate_days(&Parameters {
+                time: crate::Time {
+                    steps: 1,
+                    ..crate::Time::default()
+                },
+                ..hidden(1000, seed)
+            })
+            .unwrap();
+            days += path.len() as f64;
+            cheap += path.iter().filter(|day| day.regime == 1).count() as f64;
+            changes += path.windows(2).filter(|pair| pair[0].regime != pair[1].regime).count() as f64;
+        }
+        assert!((cheap / days - 0.4).abs() < 0.03, "{}", cheap / days);
+        // A change every 50 days on the average.
+        assert!((days / changes - 50.0).abs() < 4.0, "{}", days / changes);
+    }
+
+    #[test]
+    fn the_price_follows_the_variance_of_the_regime_and_quotes_do_not() {
+        let (mut squares, mut expected) = ([0.0; 2], [0.0; 2]);
+        for seed in 0..12 {
+            let mut parameters = hidden(1000, seed);
+            parameters.physical.jump_intensity = 0.0;
+            let days = simulate_days(&parameters).unwrap();
+            parameters.regimes.clear();
+            let plain = simulate_days(&parameters).unwrap();
+            for (pair, plain) in days.windows(2).zip(&plain[1..]) {
+                assert_eq!(pair[1].variance, plain.variance);
+                let change = libm::log(pair[1].close / pair[0].close);
+                squares[pair[1].regime] += change * change;
+                expected[pair[1].regime] += 0.5 * (pair[0].variance + pair[1].variance) / 252.0;
+            }
+        }
+        for (regime, factor) in [0.5, 2.0].into_iter().enumerate() {
+            let found = squares[regime] / expected[regime];
+            assert!((found / factor - 1.0).abs() < 0.06, "{regime}: {found}");
+        }
+    }
+
+    /// The price is a martingale in each step, whatever the regime's variance.
+    #[test]
+    fn discounted_prices_have_no_drift() {
+        let model = Parameters::default().physical.model();
+        for realised in [0.3, 1.0, 3.0] {
+            let step = Step::realising(&model, 0.02, realised);
+            let mut random = Random::new(&[9]);
+            let (n, mut sum) = (200_000, 0.0);
+            for _ in 0..n {
+                sum += libm::exp(step.advance(&mut 0.02, &mut random).martingale());
+            }
+            let mean = sum / f64::from(n);
+            assert!((mean - 1.0).abs() < 3e-4, "{realised}: {mean}");
+        }
+    }
+
+    #[test]
+    fn quotes_show_what_changes_prices() {
+        let mut parameters = hidden(60, 5);
+        parameters.risk_neutral.jump_intensity = 0.0;
+        parameters.regimes[0].mean_days = 5.0;
+        parameters.regimes[1] = Regime {
+            mean_days: 5.0,
+            implied_variance: 1.5,
+            ..Regime::default()
+        };
+        let at_the_money = |parameters: &Parameters| -> Vec<(usize, f64)> {
+            let market = crate::Market::new(parameters).unwrap();
+            let days = market.days().iter().enumerate();
+            days.map(|(i, day)| {
+                let chain = market.chain(i);
+                let quotes = chain.iter().filter(|quote| quote.expiry.0 - day.date.0 >= 30);
+                let distance = |quote: &&crate::Quote| ((quote.strike - day.close).abs() * 100.0) as i64;
+                (day.regime, quotes.min_by_key(distance).unwrap().implied_volatility)
+            })
+            .collect()
+        };
+        let found = at_the_money(&parameters);
+        parameters.regimes[1].implied_variance = 1.0;
+        let plain = at_the_money(&parameters);
+        for ((regime, found), (_, plain)) in found.iter().zip(&plain) {
+            let factor = if *regime == 1 { 1.5_f64.sqrt() } else { 1.0 };
+            // By the rounding of quotes to ticks.
+            assert!((found / plain / factor - 1.0).abs() < 0.02, "{regime}: {found} {plain}");
+        }
+        assert!(found.iter().any(|(regime, _)| *regime == 1));
+    }
+
+    #[test]
+    fn the_filter_is_calibrated_and_tells_regimes_apart() {
+        // Of the days on which the filter gives `cheap` a probability in a tenth, the share that is.
+        let (mut number, mut cheap, mut sum) = ([0.0; 10], [0.0; 10], [0.0; 10]);
+        let mut gain = 0.0;
+        for seed in 100..140 {
+            let market = crate::Market::new(&hidden(500, seed)).unwrap();
+            for (day, probability) in market.days().iter().zip(market.filter()) {
+                assert!((probability.iter().sum::<f64>() - 1.0).abs() < 1e-12);
+                let tenth = ((probability[1] * 10.0) as usize).min(9);
+                number[tenth] += 1.0;
+                sum[tenth] += probability[1];
+                cheap[tenth] += f64::from(u8::from(day.regime == 1));
+                gain += libm::log(probability[day.regime] / [0.6, 0.4][day.regime]);
+            }
+        }
+        for tenth in 0..10 {
+            if number[tenth] > 300.0 {
+                let (share, expected) = (cheap[tenth] / number[tenth], sum[tenth] / number[tenth]);
+                assert!((share - expected).abs() < 0.08, "{tenth}: {share} {expected}");
+            }
+        }
+        // In nats a day, of the 0.673 that the regime is.
+        let gain = gain / number.iter().sum::<f64>();
+        assert!(gain > 0.25, "{gain}");
+    }
+
+    #[test]
+    fn a_market_without_regimes_is_as_it_was() {
+        let plain = Parameters {
+            days: 40,
+            ..Parameters::default()
+        };
+        let one = Parameters {
+            regimes: vec![Regime::default()],
+            ..plain.clone()
+        };
+        assert_eq!(simulate_days(&plain).unwrap(), simulate_days(&one).unwrap());
+        let mut wrong = one;
+        wrong.regimes[0].mean_days = 0.0;
+        assert_eq!(wrong.check().unwrap_err().field, "regimes[].mean_days");
+        let mut same = hidden(10, 1);
+        assert_eq!(same.regime_names(), ["dear", "cheap"]);
+        same.regimes[1].name = "dear".to_owned();
+        assert_eq!(same.check().unwrap_err().field, "regimes[].name");
+    }
+}
