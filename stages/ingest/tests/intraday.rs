@@ -4,10 +4,11 @@
 
 mod common;
 
-use arrow::array::RecordBatch;
+use arrow::array::{Array as _, ArrayRef, Float64Array, RecordBatch, StringArray, TimestampMicrosecondArray};
 use common::{Bench, Done, floats};
 use serde_json::{Value, json};
 use stages_core::table;
+use std::sync::Arc;
 
 const CHAIN: &str = "ingest/option_chain";
 const HEADER: &str = "s,t,e,k,cp,b,a,u\n";
@@ -328,7 +329,10 @@ fn instants_as_files_write_them() {
         utc
     );
     assert_eq!(
-        of(["1712844000000", "1712864700250"], json!({ "dates": ["epoch_ms", "%Y-%m-%d"] })),
+        of(
+            ["1712844000000", "1712864700250"],
+            json!({ "dates": ["epoch_ms", "%Y-%m-%d"] })
+        ),
         utc
     );
     assert_eq!(
@@ -347,6 +351,68 @@ fn instants_as_files_write_them() {
     );
     let done = run(&bench, &with(json!({ "time": { "column": "ms", "per": 3_600_000 } })));
     assert_eq!(instants(&bench.rows(&done))[1], utc);
+}
+
+/// Timestamps of Parquet: in UTC, with a zone of their own, and local ones.
+#[test]
+fn timestamps_of_parquet() {
+    // 14:00 and 20:30 in New York, of which the second is the next day in UTC.
+    let times = [1_712_858_400_i64, 1_712_881_800];
+    let parquet = |column: ArrayRef| {
+        let bench = Bench::new();
+        let rows = column.len();
+        let number = |value: f64| -> ArrayRef { Arc::new(Float64Array::from(vec![value; rows])) };
+        let text = |value: &str| -> ArrayRef { Arc::new(StringArray::from(vec![value; rows])) };
+        let columns = [
+            ("s", text("ABC")),
+            ("t", column),
+            ("e", text("2024-06-21")),
+            ("k", number(100.0)),
+            ("cp", text("C")),
+            ("b", number(5.0)),
+            ("a", number(5.2)),
+            ("u", number(101.0)),
+        ];
+        let bytes = table::to_parquet(&RecordBatch::try_from_iter(columns).unwrap()).unwrap();
+        bench.file("d/a.parquet", bytes);
+        bench
+    };
+    let micros = |offset: i64| times.map(|time| (time + offset) * 1_000_000).to_vec();
+    let in_utc = TimestampMicrosecondArray::from(micros(0)).with_timezone("UTC");
+    let with_zone = TimestampMicrosecondArray::from(micros(0)).with_timezone("America/New_York");
+    let local = TimestampMicrosecondArray::from(micros(-4 * 3600));
+    for (column, zone) in [
+        (in_utc, "America/New_York"),
+        (with_zone, ""),
+        (local, "America/New_York"),
+    ] {
+        let bench = parquet(Arc::new(column));
+        let done = run(&bench, &with(json!({ "zone": zone })));
+        let rows = bench.rows(&done);
+        assert_eq!(instants(&rows), ["04-11 18:00:00", "04-12 00:30:00"]);
+        let days = table::dates(&rows, "date").unwrap();
+        assert!(days.iter().all(|day| day.to_string() == DAYS[0]), "{days:?}");
+    }
+}
+
+/// Local times in UTC have their day on the exchange, where the layout states both zones.
+#[test]
+fn days_of_the_exchange() {
+    let bench = Bench::new();
+    write(
+        &bench,
+        "a",
+        &[snapshot("2024-04-11 18:00", 100.0), snapshot("2024-04-12 00:30", 101.0)],
+    );
+    let mut with = with(json!({ "zone": "UTC" }));
+    let err = bench.run(CHAIN, with.clone()).err();
+    assert!(err.is_none(), "a day each in UTC");
+    with["layout"]["contract"] = json!({ "time_zone": "America/New_York" });
+    let done = run(&bench, &with);
+    assert_eq!(done.artifact.entries.len(), 1);
+    assert_eq!(instants(&bench.rows(&done)), ["04-11 18:00:00", "04-12 00:30:00"]);
+    with["snapshot"] = json!("20:30");
+    assert_eq!(floats(&bench.rows(&run(&bench, &with)), "underlying"), [101.0; ROWS]);
 }
 
 /// A zone that nothing states is assumed to be the exchange's, and said once.
@@ -454,6 +520,10 @@ fn chains_that_cannot_be_by_instant_are_refused() {
     let done = run(&late, &with(json!({ "calendar": "none" })));
     assert_eq!(done.artifact.entries.len(), 2, "with a zone, each has its day there");
     bench.file("d/b.csv", format!("{HEADER}{}", snapshot("2024-04-11", 102.0)));
+    let days = Bench::new();
+    write(&days, "a", &[snapshot("2024-04-11", 100.0)]);
+    let no_times = days.run(CHAIN, with(json!({ "snapshot": "all" }))).err().unwrap();
+    assert_eq!(no_times.message, "the files have no times of day");
     let timeless = err(json!({}));
     assert_eq!(
         timeless.message,

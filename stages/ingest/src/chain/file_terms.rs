@@ -1,11 +1,16 @@
 //! The terms of contracts that the rows of a file state, on their way from the file to the chain: columns of
 //! [`datasets::schema::CONTRACT_TERMS`] after those of the chain in the table of the file.
 
-use crate::clock::{Clock, Clocks};
+use crate::clock::{self, Clock, Clocks};
 use crate::frame::Frame;
 use crate::read::source_of;
-use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Float64Array, Int64Array, RecordBatch, StringArray};
+use crate::value::{OUT_OF_RANGE, zone_of};
+use arrow::array::{
+    Array, ArrayRef, AsArray, BooleanArray, Date32Array, Float64Array, Int64Array, RecordBatch, StringArray,
+};
 use arrow::datatypes::{DataType, Field, Float64Type, Int64Type, Schema};
+use chrono_tz::Tz;
+use datasets::Date;
 use datasets::contract::{Exercise, Expires, Settlement, Terms, UnderlyingKind};
 use datasets::layout::{Layout, Unit};
 use datasets::schema::{CONTRACT_TERMS, TIME_OF_DAY, Type};
@@ -72,7 +77,11 @@ pub fn attach(
         });
         fields.push(Arc::new(table::field(term)));
     }
-    if let Some(clocks) = clocks(frame, layout)? {
+    if let Some(mut clocks) = clocks(frame, layout)? {
+        if let Some(days) = move_to_exchange(&mut clocks, table::dates(&batch, "date")?, layout)? {
+            let date = batch.schema().index_of("date")?;
+            columns[date] = Arc::new(Date32Array::from_iter_values(days.into_iter().map(|day| day.0)));
+        }
         // Both, so that all parts of a file have the same columns.
         let of = |of: fn(&Clock) -> Option<i64>| {
             clocks
@@ -94,6 +103,44 @@ pub fn attach(
         columns.push(Arc::new(BooleanArray::from(vec![true; batch.num_rows()])));
     }
     Ok(RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)?)
+}
+
+/// Where a layout states the exchange's zone beside that of its times, takes instants to their time of day there, and returns their days. Times that are
+/// all midnight are days, and stay.
+fn move_to_exchange(
+    clocks: &mut [Option<Clock>],
+    mut days: Vec<Date>,
+    layout: &Layout,
+) -> Result<Option<Vec<Date>>, StageError> {
+    let Some(exchange) = layout.contract.time_zone.as_deref() else {
+        return Ok(None);
+    };
+    if clocks.iter().flatten().all(|clock| clock.local == 0) {
+        return Ok(None);
+    }
+    let zone = |name: &str| {
+        zone_of(name)
+            .map(|zone| zone.unwrap_or(Tz::UTC))
+            .map_err(StageError::new)
+    };
+    let (of_file, exchange) = (zone(&layout.zone)?, zone(exchange)?);
+    for (clock, day) in clocks.iter_mut().zip(&mut days) {
+        let Some(clock) = clock.as_mut().filter(|_| *day != OUT_OF_RANGE) else {
+            continue;
+        };
+        let of_local = || clock::instant(of_file, *day, clock.local).filter(|_| !layout.zone.is_empty());
+        let instant = clock.instant.or_else(of_local);
+        if let Some(instant) = instant
+            && let (Some(date), Some(local)) = (clock::day(exchange, instant), clock::time_of_day(exchange, instant))
+        {
+            *day = date;
+            *clock = Clock {
+                local,
+                instant: Some(instant),
+            };
+        }
+    }
+    Ok(Some(days))
 }
 
 /// The times of a file's rows; `None` where its first date has no time.

@@ -205,7 +205,7 @@ impl Zones {
                     "the snapshot of {} is on {day} in {zone}, and its rows are of {date}",
                     clock::instant_text(instant)
                 ))
-                .hint("state the zone of the files' times with `zone:` in `layout: { like: …, zone: … }`, and that of the exchange with `contract: { time_zone: … }`"));
+                .hint("state the zone of the files' times and that of the exchange: `layout: { like: …, zone: UTC, contract: { time_zone: America/New_York } }`"));
             }
         }
         Ok(())

@@ -147,6 +147,10 @@ impl StageKind for OptionChain {
         let whole = Whole::new(config, &files);
         let mut counted = Tally::new(CHAIN);
         whole.count(&mut counted);
+        if config.snapshot == Some(Snapshot::All) && !whole.has_times() {
+            return Err(StageError::new("the files have no times of day")
+                .hint("leave `snapshot: all` out, or name the column of times: `layout: { columns: { time: … } }`"));
+        }
         if whole.rows() == 0 {
             return Err(
                 StageError::new("no row is left: the files hold none of these symbols and dates")
